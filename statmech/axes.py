@@ -1,0 +1,78 @@
+"""Axes of a sweep: a list where a value could stand.
+
+A list, a tuple, an array, `{linspace: [a, b, n]}`, `{logspace: [a, b, n]}` (exponents, as in NumPy) or
+`{geomspace: [a, b, n]}` (end points, as in NumPy) makes an axis; anything else is one value.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema
+
+SPACES = {"linspace": np.linspace, "logspace": np.logspace, "geomspace": np.geomspace}
+
+
+def expand(given: Any) -> Any:
+    """A spaced axis written out; anything else as it came.
+
+    >>> expand({"geomspace": [1, 100, 3]})
+    [1.0, 10.0, 100.0]
+    """
+    if isinstance(given, np.ndarray):
+        return given.tolist()
+    if not isinstance(given, dict):
+        return given
+    if len(given) != 1 or next(iter(given)) not in SPACES:
+        raise ValueError(f"an axis is a list or one of {', '.join(SPACES)} with [start, stop, number]")
+    [(name, arguments)] = given.items()
+    try:
+        start, stop, number = arguments
+        start, stop, number = float(start), float(stop), int(number)
+        with np.errstate(all="raise"):
+            values = SPACES[name](start, stop, number)
+    except (TypeError, ValueError, ArithmeticError) as problem:
+        raise ValueError(f"{name} takes [start, stop, number], not {arguments!r}") from problem
+    return values.tolist()
+
+
+def is_axis(value: Any) -> bool:
+    """Whether a validated value is an axis of the sweep.
+
+    >>> is_axis((1, 2)), is_axis(3)
+    (True, False)
+    """
+    return isinstance(value, tuple)
+
+
+def points(value: Any) -> tuple[Any, ...]:
+    """The values to visit: an axis's own, or the one value."""
+    return value if is_axis(value) else (value,)
+
+
+_SPACE_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "minProperties": 1,
+    "maxProperties": 1,
+    "properties": {
+        name: {"type": "array", "minItems": 3, "maxItems": 3, "description": "[start, stop, number]"}
+        for name in SPACES
+    },
+}
+
+
+def _axis_schema(value: dict[str, Any], spaced: bool) -> WithJsonSchema:
+    forms = [value, {"type": "array", "items": value, "minItems": 1}]
+    return WithJsonSchema({"anyOf": forms + ([_SPACE_SCHEMA] if spaced else [])})
+
+
+def axis_of(value_type: Any, schema: dict[str, Any], spaced: bool = True) -> Any:
+    """The type of a config key that takes a value of `value_type` or an axis of such values."""
+    one = Annotated[value_type, Tag("value")]
+    many = Annotated[tuple[value_type, ...], Field(min_length=1), Tag("axis")]
+    kind = Discriminator(lambda given: "axis" if isinstance(given, list | tuple) else "value")
+    return Annotated[
+        Annotated[one | many, kind], BeforeValidator(expand if spaced else lambda given: given), _axis_schema(schema, spaced)
+    ]

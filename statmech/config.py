@@ -1,0 +1,120 @@
+"""Config files: YAML 1.2 in, a `Scenario` out, every problem with its file and line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+from statmech.errors import ConfigError, ScenarioError, not_known
+from statmech.scenario import Scenario
+
+_PACKAGE = Path(__file__).parent
+SHIPPED = next(
+    (folder for folder in (_PACKAGE / "configs", _PACKAGE.parent / "configs") if folder.is_dir()),
+    _PACKAGE / "configs",
+)
+
+
+def shipped() -> list[str]:
+    """Names of the configs that come with statmech, found from any folder.
+
+    >>> "ensemble" in shipped()
+    True
+    """
+    return sorted(path.stem for path in SHIPPED.glob("*.yaml"))
+
+
+def find(config: str | Path) -> Path:
+    """The file of a config given by path or by a shipped name; raises `ConfigError` if there is none."""
+    path = Path(config)
+    if path.is_file():
+        return path
+    named = SHIPPED / f"{config}.yaml"
+    if path.suffix == "" and path.name == str(config) and named.is_file():
+        return named
+    raise ConfigError(f"{config}: no such file, and {not_known(path.stem, 'a shipped config', shipped())}")
+
+
+def load(config: str | Path, overrides: Iterable[str] = ()) -> Scenario:
+    """Read a config, by path or by a shipped name, with `key=v1,v2` overrides.
+
+    Raises `ConfigError`; its message names file, line, what was given and what is possible.
+
+    >>> load("ensemble", ["K=3", "eta=0.5,1"]).shape
+    {'rule': 3, 'eta': 2}
+    """
+    path = find(config)
+    document = _parse(path)
+    given: dict[str, Any] = dict(document)
+    places = {}
+    for override in overrides:
+        name, value = _override(override)
+        _set(given, name.split("."), value)
+        places[name.split(".")[0]] = override
+    given.setdefault("figure", path.stem if path.parent == SHIPPED else None)
+    try:
+        return Scenario(**given)
+    except ScenarioError as failure:
+        raise ConfigError("\n".join(_located(failure, path, document, places))) from None
+
+
+def _parse(path: Path) -> Any:
+    try:
+        document = YAML(typ="rt").load(path)
+    except MarkedYAMLError as failure:
+        mark = failure.problem_mark or failure.context_mark
+        line = f":{mark.line + 1}" if mark else ""
+        raise ConfigError(f"{path}{line}: {' '.join(str(failure.problem or failure.context).split())}") from None
+    except (YAMLError, UnicodeDecodeError, OSError, ValueError) as failure:
+        raise ConfigError(f"{path}: not readable as YAML: {str(failure).splitlines()[0]}") from None
+    if not isinstance(document, dict) or not all(isinstance(key, str) for key in document):
+        raise ConfigError(f"{path}: a config is a mapping of keys to values, such as `rule: hebb`")
+    return document
+
+
+def _override(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise ConfigError(f"{text}: an override has the form key=value or key=v1,v2")
+    listed = "," in value and not value.lstrip().startswith(("[", "{"))
+    try:
+        return name, YAML(typ="safe", pure=True).load(f"[{value}]" if listed else value)
+    except YAMLError:
+        raise ConfigError(f"{text}: {value!r} is not a value, nor a list of values v1,v2") from None
+
+
+def _set(given: dict[str, Any], path: list[str], value: Any) -> None:
+    """Set a dotted key; `start.R=0.5` makes the section it needs."""
+    for part in path[:-1]:
+        section = given.get(part)
+        given[part] = dict(section) if isinstance(section, dict) else {}
+        given = given[part]
+    given[path[-1]] = value
+
+
+def _located(failure: ScenarioError, path: Path, document: Any, places: dict[str, str]) -> Iterator[str]:
+    for (location, _), line in zip(failure.problems, failure.lines(), strict=True):
+        if location and location[0] in places:
+            yield f"{places[str(location[0])]}: {line}"
+        else:
+            number = _line(document, location)
+            yield f"{path}{f':{number}' if number else ''}: {line}"
+
+
+def _line(node: Any, location: tuple[str | int, ...]) -> int | None:
+    """The line of the innermost part of a location that the file holds."""
+    line = None
+    zipped = node.get("zip") if isinstance(node, dict) else None
+    if location and isinstance(zipped, dict) and location[0] in zipped:
+        location = ("zip", *location)
+    for part in location:
+        try:
+            line = (node.lc.key(part) if isinstance(part, str) else node.lc.item(part))[0] + 1
+            node = node[part]
+        except (AttributeError, KeyError, IndexError, TypeError):
+            break
+    return line

@@ -1,0 +1,50 @@
+"""What a user can mend, said once: where, what was given, what is possible, what was likely meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class StatmechError(Exception):
+    """Base of every error a user can mend; the command line shows it and exits with 2."""
+
+
+class ScenarioError(StatmechError, ValueError):
+    """A scenario that cannot be played out or solved, one sentence a problem.
+
+    `problems` holds pairs (location, sentence); the location is a path of keys and list positions,
+    so that a config loader can name the line.
+    """
+
+    def __init__(self, problems: Iterable[tuple[tuple[str | int, ...], str]]):
+        self.problems = list(problems)
+        super().__init__("\n".join(self.lines()))
+
+    def lines(self) -> list[str]:
+        return [f"{_dotted(location)}: {sentence}" if location else sentence for location, sentence in self.problems]
+
+
+class ConfigError(StatmechError, ValueError):
+    """A config file that cannot be read as a scenario; the message names file and line."""
+
+
+class StoreError(StatmechError, OSError):
+    """A stored result that is missing, unreadable, or belongs to another config."""
+
+
+def not_known(given: object, noun: str, known: Iterable[str]) -> str:
+    """The sentence for a name that is none of the known ones, with the likely one.
+
+    >>> print(not_known("adtron", "a learning rule", ["hebb", "adatron"]))
+    "adtron" is not a learning rule. Did you mean "adatron"? Known: hebb, adatron.
+    """
+    names = list(known)
+    close = get_close_matches(str(given), names, n=1)
+    likely = f' Did you mean "{close[0]}"?' if close else ""
+    return f'"{given}" is not {noun}.{likely} Known: {", ".join(names)}.'
+
+
+def _dotted(location: tuple[str | int, ...]) -> str:
+    head, *rest = location
+    return str(head) + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in rest)

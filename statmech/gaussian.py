@@ -1,0 +1,94 @@
+r"""Gaussian averages: quadrature cut at the kinks, and the few functions that must keep their digits.
+
+A learning rule jumps or bends at its kinks, and a quadrature across a jump does not converge (Gauss-Hermite
+with 200 nodes still errs by 4e-4). `panels` therefore cuts the line at given edges and puts a Gauss-Legendre
+rule on each piece, where the integrand is smooth and the error falls exponentially in the number of nodes.
+
+Functions here take NumPy or JAX arrays and answer in kind, so that this module imports neither's backend.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+Array = Any  # a NumPy array, a JAX array or tracer, or a float: told apart by `namespace` alone
+
+NODES = 32  # per panel; doubling them moves no average of a shipped rule by more than 1e-12 (tested)
+TAIL = 9.5  # standard deviations kept; the mass beyond is 2e-21
+
+
+def namespace(x: Array) -> Any:
+    """The array module `x` belongs to: `numpy` or `jax.numpy`.
+
+    >>> namespace(1.0).__name__
+    'numpy'
+    """
+    return x.__array_namespace__() if hasattr(x, "__array_namespace__") else np
+
+
+@cache
+def legendre(nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights, shape (nodes,), of the Gauss-Legendre rule on [0, 1].
+
+    >>> x, w = legendre(4)
+    >>> round(float(w @ x**7), 12)
+    0.125
+    """
+    x, w = np.polynomial.legendre.leggauss(nodes)
+    return (x + 1) / 2, w / 2
+
+
+def panels(edges: Array, nodes: int = NODES) -> tuple[Array, Array]:
+    """Nodes and weights, shape (panels * nodes,), of Gauss-Legendre rules between sorted edges.
+
+    Edges are clipped to [-TAIL, TAIL], sorted, and may coincide: an empty panel weighs nothing. Their number
+    is fixed by the caller, so the quadrature compiles once whatever the edges' values.
+
+    >>> x, w = panels(np.array([-2.0, 0.3, 5.0]))
+    >>> round(float(w @ abs(x - 0.3)), 12)          # exact, though |x - 0.3| bends at 0.3
+    13.69
+    """
+    xp = namespace(edges)
+    edges = xp.sort(xp.clip(edges, -TAIL, TAIL))
+    x, w = (xp.asarray(part) for part in legendre(nodes))
+    left, width = edges[:-1, None], xp.diff(edges)[:, None]
+    return (left + width * x[None, :]).reshape(-1), (width * w[None, :]).reshape(-1)
+
+
+def density(x: Array) -> Array:
+    r"""The standard normal density :math:`\varphi(x) = e^{-x^2/2}/\sqrt{2\pi}`."""
+    return namespace(x).exp(-0.5 * x * x) / np.sqrt(2 * np.pi)
+
+
+def step(x: Array) -> Array:
+    r"""The step function :math:`\Theta(x)`, 1 where x > 0 and 0 elsewhere.
+
+    >>> step(np.array([-1.0, 0.0, 2.0]))
+    array([0., 0., 1.])
+    """
+    return (x > 0) * 1.0
+
+
+def x_minus_sin(x: Array) -> Array:
+    r""":math:`x - \sin x` without the cancellation at small x, where it is :math:`x^3/6`.
+
+    Relative error below 1e-14 for all x in [0, 2 pi]; a plain difference has none right at x = 1e-6.
+
+    >>> float(x_minus_sin(np.float64(1e-6)))
+    1.666666666666...e-19
+    """
+    xp = namespace(x)
+    small = xp.where(abs(x) < 1.0, x, 0.0)
+    series, term = 0.0, small
+    for k in range(1, 10):  # x^3/3! - x^5/5! + ...; nine terms reach 1e-17 relative at x = 1
+        term = -term * small * small / ((2 * k) * (2 * k + 1))
+        series = series - term
+    return xp.where(abs(x) < 1.0, series, x - xp.sin(x))
+
+
+def one_minus_cos(x: Array) -> Array:
+    r""":math:`1 - \cos x = 2\sin^2(x/2)`, right to the last digit at small x."""
+    return 2 * namespace(x).sin(x / 2) ** 2

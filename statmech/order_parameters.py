@@ -1,0 +1,80 @@
+r"""Order parameters: views of the Gram matrix of teacher and students.
+
+The state of every online scenario is :math:`G_{ij} = \mathbf w_i\cdot\mathbf w_j/N` of
+:math:`\mathbf w = (\mathbf B, \mathbf J_1, \dots, \mathbf J_K)` with :math:`G_{00} = 1`. Its views are
+
+.. math:: l_k = \sqrt{G_{kk}}, \quad R_k = G_{0k}/l_k, \quad q_{kk'} = G_{kk'}/(l_k l_{k'}).
+
+As learning succeeds R and q round to 1 and differences such as 1 - R lose their digits. The split of a student
+along and across the teacher, :math:`\mathbf J_k/\sqrt N = a_k\hat{\mathbf B} + \mathbf b_k`, does not: `along`
+is a_k, `across` is :math:`|\mathbf b_k|`, and :math:`\theta_k = \operatorname{atan2}(across, along)` is right to the
+last digit. Two students' transverse parts meet at the cosine :math:`c_{kk'} = \hat{\mathbf b}_k\cdot\hat{\mathbf b}_{k'}`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from statmech.gaussian import Array, namespace
+
+
+def angle(across: Array, along: Array) -> Array:
+    r"""The angle :math:`\theta = \arccos R` between student and teacher, from its two components.
+
+    >>> float(angle(1e-9, 1.0))
+    1e-09
+    """
+    return namespace(across).arctan2(across, along)
+
+
+def angle_between(theta_1: Array, theta_2: Array, c: Array) -> Array:
+    r"""The angle :math:`\arccos q` between two students at angles theta to the teacher and transverse cosine c.
+
+    :math:`q = \cos\theta_1\cos\theta_2 + c\,\sin\theta_1\sin\theta_2`, taken as a haversine so that a small angle
+    keeps its digits.
+
+    >>> float(angle_between(1e-8, 1e-8, 0.5))
+    1e-08
+    """
+    xp = namespace(c)
+    haversine = xp.sin((theta_1 - theta_2) / 2) ** 2 + xp.sin(theta_1) * xp.sin(theta_2) * (1 - c) / 2
+    return 2 * xp.arctan2(xp.sqrt(haversine), xp.sqrt(xp.maximum(1 - haversine, 0.0)))
+
+
+def gram(length: np.ndarray, R: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """The (K+1, K+1) Gram matrix of (B, J_1 .. J_K) from lengths (K,), R (K,) and q (K, K).
+
+    >>> gram(np.array([2.0]), np.array([0.5]), np.eye(1))
+    array([[1., 1.],
+           [1., 4.]])
+    """
+    cosines = np.block([[np.ones((1, 1)), R[None, :]], [R[:, None], q]])
+    np.fill_diagonal(cosines, 1.0)
+    lengths = np.concatenate([[1.0], length])
+    return cosines * np.outer(lengths, lengths)
+
+
+def lowest_eigenvalue(R: np.ndarray, q: np.ndarray) -> float:
+    """The lowest eigenvalue of the matrix of cosines; negative beyond rounding if no such vectors exist.
+
+    >>> lowest_eigenvalue(np.array([0.9, 0.9]), np.array([[1, -0.5], [-0.5, 1]])) < 0
+    True
+    """
+    return float(np.linalg.eigvalsh(gram(np.ones_like(R), R, q))[0])
+
+
+def coordinates(length: np.ndarray, R: np.ndarray, q: np.ndarray) -> np.ndarray:
+    r"""Students' coordinates, shape (K, K+1), in an orthonormal basis whose axis 0 is the teacher's direction.
+
+    Rows have norm l_k, inner products l_k l_k' q_kk' and first entry l_k R_k. Any consistent start has one,
+    identical students included (the transverse Gram matrix is split by its eigenvalues, not by Cholesky).
+
+    >>> rows = coordinates(np.ones(2), np.array([0.6, 0.6]), np.ones((2, 2)))
+    >>> rows @ rows.T
+    array([[1., 1.],
+           [1., 1.]])
+    """
+    along = length * R
+    across = gram(length, R, q)[1:, 1:] - np.outer(along, along)
+    values, vectors = np.linalg.eigh(across)
+    return np.column_stack([along, vectors * np.sqrt(np.maximum(values, 0.0))])

@@ -1,0 +1,210 @@
+r"""Learning rules. A rule *is* its modulation function g; simulation applies it, theory averages it.
+
+With the teacher's label sigma (after any label noise), a student's length l and its stability
+:math:`\kappa = \sigma\, \mathbf J\cdot\mathbf x / l`, every rule here updates
+
+.. math:: \mathbf J \leftarrow \mathbf J + f\,\mathbf x, \qquad f = \eta\,\sigma\, g(\kappa, l).
+
+**To add a rule** write one class with `g` and `kinks`, and add one line to `RULES` at the end of this file.
+The simulation, the order-parameter equations (by quadrature cut at the kinks), the config name, the table
+and figure labels and the conformance tests follow by themselves:
+
+>>> class Cautious(Rule):
+...     "Corrects its errors, the less the longer it is."
+...     label = "cautious"
+...     kinks = (0.0,)
+...     def g(self, kappa, length):
+...         return step(-kappa) / (1 + length)
+
+Use operators and `namespace(kappa)` for functions (`namespace(kappa).tanh(kappa)`): the same line then runs
+in NumPy and, traced and batched, in JAX. A parameter of a rule is a dataclass field made by `parameter`.
+
+**Closed forms.** A rule may add `closed_form` and `closed_form_pair`; theory then uses them in place of the
+quadrature, and the conformance suite holds one against the other. They are written in angles, because near
+perfect learning R and q are rounded to 1 while the angles keep all their digits: :math:`\theta = \arccos R`
+between student and teacher, :math:`\theta_{12} = \arccos q` between two students.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from statmech.gaussian import Array, namespace, one_minus_cos, step, x_minus_sin
+
+
+class Averages(NamedTuple):
+    r"""What one student's equations need, for learning rate 1.
+
+    `fu` is :math:`\langle f u\rangle`, `ff` is :math:`\langle f^2\rangle`, and `response` is
+    :math:`\langle\partial f/\partial v\rangle`, the pull towards the teacher, which gives every other average
+    of f with a field h by Stein's lemma: :math:`\langle f v\rangle = R\langle fu\rangle + (1-R^2)\,response`.
+    """
+
+    fu: Array
+    response: Array
+    ff: Array
+
+
+def parameter(default: float, doc: str, *, above: float = -np.inf) -> Any:
+    """A rule's parameter: its default, what it means, and the open lower bound of its values."""
+    return field(default=default, metadata={"doc": doc, "above": above})
+
+
+@dataclass(frozen=True)
+class Rule(ABC):
+    """A learning rule; subclasses state `label`, `g` and `kinks`."""
+
+    eta: float = parameter(1.0, "learning rate", above=0.0)
+
+    label: ClassVar[str]  # what tables and legends call it
+    kinks: ClassVar[Any] = ()  # the stabilities where g jumps or bends (a tuple, or a property of it)
+
+    @abstractmethod
+    def g(self, kappa: Array, length: Array) -> Array:
+        """The modulation at stability `kappa` for a student of length `length`; shapes broadcast."""
+
+    @property
+    def has_closed_form(self) -> bool:
+        return type(self).closed_form is not Rule.closed_form
+
+    def closed_form(self, angle: Array, length: Array, flip: Array) -> Averages:
+        """One student's averages at an angle to the teacher, for learning rate 1."""
+        raise NotImplementedError
+
+    def closed_form_pair(
+        self, angles: tuple[Array, Array], between: Array, lengths: tuple[Array, Array], flip: Array
+    ) -> Array:
+        r""":math:`\langle f_1 f_2\rangle` of two students at `angles` to the teacher and `between` each other."""
+        raise NotImplementedError
+
+
+def parameters_of(rule: type[Rule] | Rule) -> dict[str, Any]:
+    """The dataclass fields of a rule's parameters, by name.
+
+    >>> list(parameters_of(Perceptron))
+    ['eta', 'margin']
+    """
+    return {f.name: f for f in fields(rule)}
+
+
+@dataclass(frozen=True)
+class Hebb(Rule):
+    r"""Hebbian learning, g = 1: every example is learnt alike (Miyoshi, Hara & Okada, section 4)."""
+
+    label = "Hebbian"
+
+    def g(self, kappa: Array, length: Array) -> Array:
+        return 0.0 * kappa + 1.0
+
+    def closed_form(self, angle: Array, length: Array, flip: Array) -> Averages:
+        response = np.sqrt(2 / np.pi) * (1 - 2 * flip)
+        return Averages(response * namespace(angle).cos(angle), response, 1.0)
+
+    def closed_form_pair(
+        self, angles: tuple[Array, Array], between: Array, lengths: tuple[Array, Array], flip: Array
+    ) -> Array:
+        return 1.0 + 0.0 * between
+
+
+@dataclass(frozen=True)
+class Perceptron(Rule):
+    r"""Rosenblatt's perceptron, :math:`g = \Theta(c-\kappa)`: learns what it gets wrong, or right by less than c.
+
+    Closed forms hold at margin c = 0, where :math:`\langle f_1f_2\rangle` is the probability that both err:
+    the excess :math:`(\theta_1+\theta_2-\theta_{12})/2\pi` of a spherical triangle.
+    """
+
+    label = "perceptron"
+    margin: float = parameter(0.0, "stability below which an example is learnt; 0 learns errors only")
+
+    @property
+    def kinks(self) -> tuple[Array, ...]:  # type: ignore[override]
+        return (self.margin,)
+
+    def g(self, kappa: Array, length: Array) -> Array:
+        return step(self.margin - kappa)
+
+    @property
+    def has_closed_form(self) -> bool:
+        return self.margin == 0
+
+    def closed_form(self, angle: Array, length: Array, flip: Array) -> Averages:
+        # flip enters as a mixture of the angle and its supplement
+        fu = -((1 - flip) * one_minus_cos(angle) + flip * one_minus_cos(np.pi - angle)) / np.sqrt(2 * np.pi)
+        response = (1 - 2 * flip) / np.sqrt(2 * np.pi)
+        return Averages(fu, response, ((1 - flip) * angle + flip * (np.pi - angle)) / np.pi)
+
+    def closed_form_pair(
+        self, angles: tuple[Array, Array], between: Array, lengths: tuple[Array, Array], flip: Array
+    ) -> Array:
+        total = angles[0] + angles[1]
+        return ((1 - flip) * (total - between) + flip * (2 * np.pi - total - between)) / (2 * np.pi)
+
+
+@dataclass(frozen=True)
+class AdaTron(Rule):
+    r"""AdaTron as the ensemble paper prints it, :math:`g = -\kappa\,\Theta(-\kappa)`, with the *normalised* field.
+
+    The correction does not grow with the student, so the length matters: it settles at 1/2 for eta = 1.
+    Not the textbook rule, `AdaTronTextbook`: at t = 50 their eps_g differ by 13 %.
+    """
+
+    label = "AdaTron"
+    kinks = (0.0,)
+
+    def g(self, kappa: Array, length: Array) -> Array:
+        return -kappa * step(-kappa)
+
+    def closed_form(self, angle: Array, length: Array, flip: Array) -> Averages:
+        xp = namespace(angle)
+        ff = ((1 - flip) * x_minus_sin(2 * angle) + flip * x_minus_sin(2 * (np.pi - angle))) / (2 * np.pi)
+        return Averages(-ff, (1 - 2 * flip) * xp.sin(angle) / np.pi, ff)
+
+    def closed_form_pair(
+        self, angles: tuple[Array, Array], between: Array, lengths: tuple[Array, Array], flip: Array
+    ) -> Array:
+        total = angles[0] + angles[1]
+        right, flipped = _common_error(total, between), _common_error(2 * np.pi - total, between)
+        return ((1 - flip) * right + flip * flipped) / (2 * np.pi)
+
+
+@dataclass(frozen=True)
+class AdaTronTextbook(AdaTron):
+    r"""The textbook AdaTron, :math:`g = -l\kappa\,\Theta(-\kappa)`: R does not depend on the length (Biehl & Riegler)."""
+
+    label = "AdaTron (textbook)"
+
+    def g(self, kappa: Array, length: Array) -> Array:
+        return length * super().g(kappa, length)
+
+    def closed_form(self, angle: Array, length: Array, flip: Array) -> Averages:
+        fu, response, ff = super().closed_form(angle, length, flip)
+        return Averages(length * fu, length * response, length**2 * ff)
+
+    def closed_form_pair(
+        self, angles: tuple[Array, Array], between: Array, lengths: tuple[Array, Array], flip: Array
+    ) -> Array:
+        return lengths[0] * lengths[1] * super().closed_form_pair(angles, between, lengths, flip)
+
+
+def _common_error(total: Array, between: Array) -> Array:
+    r"""The AdaTron's pair average times 2 pi: :math:`\int_{\theta_{12}}^{\theta_1+\theta_2}(\theta_1+\theta_2-x)\sin x\,dx`.
+
+    With the excess :math:`e = \theta_1+\theta_2-\theta_{12}` it is :math:`e\cos\theta_{12} + \sin\theta_{12} -
+    \sin(\theta_{12}+e)`; as a sum of two terms of one sign it keeps its digits when all three angles vanish.
+    """
+    xp = namespace(between)
+    excess = total - between
+    return xp.sin(between) * one_minus_cos(excess) + xp.cos(between) * x_minus_sin(excess)
+
+
+RULES: dict[str, type[Rule]] = {
+    "hebb": Hebb,
+    "perceptron": Perceptron,
+    "adatron": AdaTron,
+    "adatron_textbook": AdaTronTextbook,
+}

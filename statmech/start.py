@@ -1,0 +1,86 @@
+"""How students start: drawn as in the paper, or at given order parameters."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from statmech.order_parameters import lowest_eigenvalue
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Positive = Annotated[Finite, Field(gt=0)]
+Cosine = Annotated[Finite, Field(ge=-1, le=1)]
+
+
+class OrderParameters(NamedTuple):
+    """length (K,), R (K,), q (K, K) of K students."""
+
+    length: np.ndarray
+    R: np.ndarray
+    q: np.ndarray
+
+
+class Start(BaseModel):
+    """Students' order parameters at t = 0: one value for all, or one a student (q: a K x K matrix).
+
+    >>> Start(R=[0.5, 0.1]).of(2).R
+    array([0.5, 0.1])
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    length: Positive | tuple[Positive, ...] = Field(1.0, description="|J|/sqrt(N), one value or one a student")
+    R: Cosine | tuple[Cosine, ...] = Field(0.0, description="teacher-student cosine, one value or one a student")
+    q: Cosine | tuple[tuple[Cosine, ...], ...] = Field(
+        0.0, description="student-student cosine, one value or a K x K matrix"
+    )
+
+    @property
+    def alike(self) -> bool:
+        """Whether all students start with the same order parameters."""
+        return not any(isinstance(value, tuple) for value in (self.length, self.R, self.q))
+
+    def of(self, K: int) -> OrderParameters:
+        """The start of K students, written out."""
+        length, R = (np.broadcast_to(np.asarray(v, float), K).copy() for v in (self.length, self.R))
+        q = np.broadcast_to(np.asarray(self.q, float), (K, K)).copy()
+        np.fill_diagonal(q, 1.0)
+        return OrderParameters(length, R, q)
+
+    def problems(self, K: int) -> list[str]:
+        """Why K students cannot start like this, a sentence each."""
+        found = [
+            f"{name} lists {len(value)} students, but K = {K}"
+            for name, value in (("length", self.length), ("R", self.R))
+            if isinstance(value, tuple) and len(value) != K
+        ]
+        if isinstance(self.q, tuple):
+            found += _matrix_problems(self.q, K)
+        if found:
+            return found
+        lowest = lowest_eigenvalue(self.of(K).R, self.of(K).q)
+        if lowest < -1e-12:
+            return [
+                f"no {K} students have R = {_short(self.R)} and q = {_short(self.q)}: their matrix of cosines with "
+                f"the teacher has the eigenvalue {lowest:.3g}, and none may be negative (for two or more equal "
+                f"students q is at least (K R^2 - 1)/(K - 1))"
+            ]
+        return []
+
+
+DRAWN = Start()  # what entries drawn from N(0, 1) become in the limit: l = 1, R = q = 0
+
+
+def _matrix_problems(q: tuple[tuple[float, ...], ...], K: int) -> list[str]:
+    if len(q) != K or any(len(row) != K for row in q):
+        return [f"q is {len(q)} x {len(q[0]) if q else 0}, but K = {K} students need {K} x {K}"]
+    matrix = np.asarray(q)
+    if not np.array_equal(matrix, matrix.T) or not np.all(np.diag(matrix) == 1):
+        return ["q must be symmetric with ones on its diagonal"]
+    return []
+
+
+def _short(value: Any) -> str:
+    return str(value if not isinstance(value, tuple) else [*value])

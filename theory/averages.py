@@ -1,0 +1,132 @@
+r"""Gaussian averages of a learning rule, from the rule itself.
+
+Let :math:`\theta` be the angle between teacher and student, :math:`\gamma = \cot\theta`, :math:`\lambda` the label
+noise. The stability :math:`\kappa = \sigma u` has the density
+
+.. math:: p(\kappa) = 2\varphi(\kappa)\,[\lambda + (1-2\lambda)\,\Phi(\gamma\kappa)],
+
+so :math:`\langle fu\rangle = \eta\int p\, g\,\kappa` and :math:`\langle f^2\rangle = \eta^2\int p\, g^2`. The label jumps
+where v does; Stein's lemma turns that jump into the *response*
+
+.. math:: \langle\partial f/\partial v\rangle = \eta\,(1-2\lambda)\sqrt{2/\pi}\int \varphi(z)\, g(z\sin\theta)\,dz ,
+
+from which :math:`\langle f h\rangle` follows for every field h, without a 0/0 at R = 0 or R = 1.
+
+For two students, student 2 is integrated conditionally on student 1: :math:`\kappa_2 = q\kappa_1 + pz`,
+:math:`p = \sqrt{1-q^2}`, and given both the label is right with probability
+:math:`\Phi((\gamma_1\kappa_1 + rz)/\sqrt{1-r^2})`, where r is the correlation of z with what :math:`\kappa_1` leaves open
+of the teacher's field. With c the transverse cosine,
+
+.. math:: pr = \cos\theta_2\sin\theta_1 - c\,\cos\theta_1\sin\theta_2, \qquad
+          p\sqrt{1-r^2} = \sin\theta_2\sqrt{1-c^2},
+
+both free of cancellation as q -> 1, where the density is a thin ridge in :math:`(\kappa_1,\kappa_2)` but not in
+:math:`(\kappa_1, z)`. Panels are cut at the rule's kinks and around each sigmoid (8.5 of its widths).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import ndtr
+
+from statmech.gaussian import NODES, TAIL, Array, density, panels
+from statmech.order_parameters import angle_between
+from statmech.rules import Averages, Rule
+
+WIDTHS = 8.5  # a sigmoid is flat to 1e-17 beyond
+TINY = 1e-200
+
+
+class Pair(NamedTuple):
+    """Two students: angles to the teacher (2,), transverse cosine, lengths (2,)."""
+
+    angles: tuple[Array, Array]
+    c: Array
+    lengths: tuple[Array, Array]
+
+
+def averages(rule: Rule, closed: bool, theta: Array, length: Array, flip: Array) -> Averages:
+    """One student's averages (arrays broadcast), by closed form or quadrature, learning rate included."""
+    if closed:
+        fu, response, ff = rule.closed_form(theta, length, flip)
+    else:
+        fu, response, ff = jnp.vectorize(lambda *at: quadrature(rule, *at))(theta, length, flip)
+    return Averages(rule.eta * fu, rule.eta * response, rule.eta**2 * ff)
+
+
+def pair_average(rule: Rule, closed: bool, pair: Pair, flip: Array) -> Array:
+    r""":math:`\\langle f_1 f_2\\rangle` (arrays broadcast), by closed form or quadrature, learning rates included."""
+    if closed:
+        between = angle_between(*pair.angles, pair.c)
+        ff = rule.closed_form_pair(pair.angles, between, pair.lengths, flip)
+    else:
+        flat = (*pair.angles, pair.c, *pair.lengths, flip)
+        ff = jnp.vectorize(lambda a, b, c, k, l, e: quadrature_pair(rule, Pair((a, b), c, (k, l)), e))(*flat)
+    return rule.eta**2 * ff
+
+
+def quadrature(rule: Rule, theta: Array, length: Array, flip: Array, nodes: int = NODES) -> Averages:
+    """One student's averages for learning rate 1, scalars in and out, by quadrature cut at the kinks."""
+    sin, tan = _nonzero(jnp.sin(theta)), jnp.tan(theta)
+    kinks = _kinks(rule)
+    kappa, weight = panels(jnp.concatenate([_around(0.0, tan), kinks]), nodes)
+    weight = weight * 2 * density(kappa) * (flip + (1 - 2 * flip) * ndtr(kappa * jnp.cos(theta) / sin))
+    g = rule.g(kappa, length)
+    z, z_weight = panels(jnp.concatenate([_around(0.0, 1.0), kinks / sin]), nodes)
+    response = jnp.sum(z_weight * density(z) * rule.g(sin * z, length))
+    return Averages(
+        fu=jnp.sum(weight * g * kappa),
+        response=(1 - 2 * flip) * np.sqrt(2 / np.pi) * response,
+        ff=jnp.sum(weight * g * g),
+    )
+
+
+def quadrature_pair(rule: Rule, pair: Pair, flip: Array, nodes: int = NODES) -> Array:
+    r""":math:`\\langle f_1 f_2\\rangle` for learning rate 1, scalars in and out, by nested quadrature."""
+    (sin_1, sin_2), (cos_1, cos_2) = (tuple(map(f, pair.angles)) for f in (jnp.sin, jnp.cos))
+    between = angle_between(*pair.angles, pair.c)
+    q, p = jnp.cos(between), jnp.sin(between)
+    apart = p > TINY
+    along = cos_2 * sin_1 - pair.c * cos_1 * sin_2  # p r
+    across = sin_2 * jnp.sqrt(jnp.maximum((1 - pair.c) * (1 + pair.c), 0.0))  # p sqrt(1 - r^2)
+    norm = _nonzero(jnp.hypot(along, across))
+    r, root = jnp.where(apart, along / norm, 0.0), jnp.where(apart, _nonzero(across / norm), 1.0)
+    gamma = cos_1 / _nonzero(sin_1)
+    kinks = _kinks(rule)
+
+    def given(kappa_1: Array) -> Array:
+        """The average over student 2 at one stability of student 1."""
+        turn = -gamma * kappa_1 / _nonzero(r)
+        edges = jnp.concatenate([_around(turn, root / _nonzero(r)), (kinks - q * kappa_1) / _nonzero(p)])
+        z, weight = panels(edges, nodes)
+        right = ndtr((gamma * kappa_1 + r * z) / root)
+        g_2 = rule.g(q * kappa_1 + p * z, pair.lengths[1])
+        return jnp.sum(weight * density(z) * (flip + (1 - 2 * flip) * right) * g_2)
+
+    # over kappa_1 the inner integral changes where student 2's kink enters the ridge, and where it meets the label's
+    slope = _nonzero(q / _nonzero(p) - gamma / _nonzero(r))
+    ridge = [_around(kink / _nonzero(q), p / _nonzero(q)) for kink in kinks]
+    meeting = [_around(kink / _nonzero(p) / slope, root / _nonzero(r) / slope) for kink in kinks]
+    edges = jnp.concatenate([_around(0.0, jnp.tan(pair.angles[0])), kinks, *ridge, *meeting])
+    kappa, weight = panels(edges, nodes)
+    return jnp.sum(weight * 2 * density(kappa) * rule.g(kappa, pair.lengths[0]) * jax.vmap(given)(kappa))
+
+
+def _kinks(rule: Rule) -> Array:
+    return jnp.asarray(list(rule.kinks), dtype=float).reshape(-1)
+
+
+def _around(centre: Array, width: Array) -> Array:
+    """Edges that bracket a sigmoid of the given centre and width, on the whole line cut at 0."""
+    reach = WIDTHS * jnp.abs(width)
+    edges = (-TAIL, 0.0, TAIL, centre - reach, centre, centre + reach)
+    return jnp.stack([jnp.asarray(edge, float) for edge in edges])
+
+
+def _nonzero(x: Array) -> Array:
+    """x, kept off zero so that a quotient stays finite where its value no longer matters."""
+    return jnp.where(jnp.abs(x) < TINY, TINY, x)

@@ -1,0 +1,186 @@
+r"""Order-parameter equations of on-line learning in the limit N -> infinity.
+
+For :math:`\mathbf J_k \leftarrow \mathbf J_k + f_k\mathbf x`, self-averaging gives the Gram matrix of
+:math:`\mathbf w = (\mathbf B, \mathbf J_1, \dots, \mathbf J_K)` with fields :math:`h_i = \mathbf w_i\cdot\mathbf x`
+
+.. math:: \dot G_{ij} = \langle f_i h_j\rangle + \langle f_j h_i\rangle + \langle f_i f_j\rangle, \qquad f_0 = 0,
+
+which is eqs (3.5) and (3.6) of Miyoshi, Hara & Okada by the chain rule. As R, q -> 1 those lose their digits: R and
+q round to 1. We integrate them in :math:`\log l_k`, :math:`y_k = 1 - R_k = 1 - \cos\theta_k` itself, and the cosines
+:math:`c_{kj} = (q_{kj} - R_kR_j)/(\sin\theta_k\sin\theta_j)` of the students' parts across the teacher. With
+:math:`D_k = \langle\partial f_k/\partial v\rangle` (`statmech.rules.Averages`) and Stein's lemma,
+
+.. math::
+    \frac{d\log l_k}{dt} &= \frac{\langle f_ku_k\rangle}{l_k} + \frac{\langle f_k^2\rangle}{2l_k^2}, \\
+    \dot y_k &= -\sin^2\theta_k\,\frac{D_k}{l_k} + \cos\theta_k\,\frac{\langle f_k^2\rangle}{2l_k^2}, \\
+    \dot c_{kj} &= \frac{\langle f_kf_j\rangle}{l_kl_j\sin\theta_k\sin\theta_j}
+        - \frac{c_{kj}}{2}\left(\frac{\langle f_k^2\rangle}{l_k^2\sin^2\theta_k}
+        + \frac{\langle f_j^2\rangle}{l_j^2\sin^2\theta_j}\right).
+
+No term is larger than the sum's own size when :math:`\theta` is 1e-6, so eps_g keeps its digits to t = 1e6 and beyond.
+Students that all start alike stay alike: one of them, and one pair, stand for all (the symmetric reduction).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any, NamedTuple
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from statmech.errors import StatmechError
+from statmech.gaussian import Array, namespace
+from statmech.rules import Rule
+from statmech.scenario import Cell
+from theory.averages import Pair, averages, pair_average
+
+RTOL = 1e-10
+ATOL = 1e-12  # of log l and c
+ATOL_Y = 1e-60  # 1 - R is held to RTOL however small it gets
+LONGEST = 300.0  # a rule that scales with l has the same rates at any length, so log l beyond this may stand for it
+MAX_STEPS = 2_000_000
+
+
+class SolverError(StatmechError, ArithmeticError):
+    """The order-parameter equations of a cell could not be integrated to the last time."""
+
+
+class Students(NamedTuple):
+    """Students' state: log l and y = 1 - R (..., S), transverse cosines of the pairs followed (..., pairs)."""
+
+    log_length: Array
+    y: Array
+    c: Array
+
+
+def solve_cells(cells: list[Cell], times: Iterable[float]) -> list[Students]:
+    """Each cell's students at each time, arrays with a leading axis of times.
+
+    Cells of one rule and one number of distinct students are integrated in one vmapped call. Raises `SolverError`.
+    """
+    found: dict[int, Students] = {}
+    groups: dict[Any, list[int]] = {}
+    for at, cell in enumerate(cells):
+        groups.setdefault((cell.name, cell.rule.has_closed_form, distinct(cell)), []).append(at)
+    with jax.enable_x64(True):
+        t = jnp.asarray(list(times), float)
+        for (_, closed, students), members in groups.items():
+            batch = [cells[at] for at in members]
+            solved, completed = _solve_batch(type(batch[0].rule), closed, students, *_stacked(batch), t)
+            for at, ok, *state in zip(members, completed, *map(np.asarray, solved), strict=True):
+                if not ok:
+                    raise SolverError(f"the order-parameter equations of {_told(cells[at])} stop before t = {t[-1]:g}")
+                found[at] = Students(*state)
+    return [found[at] for at in range(len(cells))]
+
+
+def distinct(cell: Cell) -> int:
+    """How many students the equations follow: 1 where all start alike, else K."""
+    return 1 if cell.alike else cell.K
+
+
+def pairs(students: int) -> tuple[np.ndarray, np.ndarray]:
+    """The pairs followed: every two of distinct students, or two copies of the one that stands for all."""
+    return np.triu_indices(students, 1) if students > 1 else (np.array([0]), np.array([0]))
+
+
+def initial(cell: Cell) -> Students:
+    """The start of a cell's distinct students.
+
+    >>> from statmech import Scenario
+    >>> [cell] = Scenario(rule="hebb", K=3, t=[1], start={"R": 0.6}).cells()
+    >>> initial(cell)
+    Students(log_length=array([0.]), y=array([0.4]), c=array([-0.5625]))
+    """
+    S, (length, R, q) = distinct(cell), cell.order_parameters
+    first, second = pairs(S) if S > 1 else (np.array([0]), np.array([min(1, cell.K - 1)]))
+    sin2 = (1 - R) * (1 + R)
+    scale = np.sqrt(sin2[first] * sin2[second])
+    across = q[first, second] - R[first] * R[second]
+    # students on the teacher's axis have no transverse direction: whatever moves them moves them alike
+    c = np.divide(across, scale, out=np.ones_like(across), where=scale > 0)
+    return Students(np.log(length[:S]), 1 - R[:S], np.clip(c, -1, 1))
+
+
+def rates(rule: Rule, closed: bool, students: Students, flip: Array) -> Students:
+    """Time derivative of the state of distinct students."""
+    first, second = pairs(students.y.shape[0])
+    theta, length = angle(students), jnp.exp(jnp.clip(students.log_length, -LONGEST, LONGEST))
+    fu, response, ff = averages(rule, closed, theta, length, flip)
+    pair = Pair((theta[first], theta[second]), students.c, (length[first], length[second]))
+    sin = jnp.sqrt(students.y * (2 - students.y))
+    diffusion = ff / length**2  # of the direction, per unit time
+    across = _ratio(diffusion, sin**2)
+    common = pair_average(rule, closed, pair, flip) / (length[first] * length[second])
+    c_rate = _ratio(common, sin[first] * sin[second]) - students.c / 2 * (across[first] + across[second])
+    # identical students stay so; but q = 1 may be unstable (perceptron), and one rounding would part them
+    parted = (students.c < 1) | (theta[first] != theta[second]) | (length[first] != length[second])
+    return Students(
+        log_length=fu / length + diffusion / 2,
+        y=-(sin**2) * response / length + jnp.cos(theta) * diffusion / 2,
+        c=jnp.where(parted, c_rate, 0.0),
+    )
+
+
+def angle(students: Students) -> Array:
+    """The angle arccos R to the teacher, from 1 - R, to the last digit."""
+    xp = namespace(students.y)
+    return 2 * xp.arctan2(xp.sqrt(students.y), xp.sqrt(2 - students.y))
+
+
+@eqx.filter_jit
+def _solve_batch(
+    rule: type[Rule], closed: bool, S: int, parameters: dict[str, Array], flip: Array, start: Students, t: Array
+) -> tuple[Students, Array]:
+    """Integrate a stack of cells of one rule; also whether each reached the last time."""
+    return jax.vmap(partial(_solve_one, rule, closed, S), in_axes=(0, 0, 0, None))(parameters, flip, start, t)
+
+
+def _solve_one(
+    rule: type[Rule], closed: bool, S: int, parameters: dict[str, Array], flip: Array, start: Students, t: Array
+) -> tuple[Students, Array]:
+    sizes = [S, 2 * S]
+
+    def field(_: Array, y: Array, __: None) -> Array:
+        log_length, versine, c = jnp.split(y, sizes)
+        students = Students(log_length, jnp.clip(versine, 0.0, 2.0), jnp.clip(c, -1.0, 1.0))
+        return jnp.concatenate(rates(rule(**parameters), closed, students, flip))
+
+    y0 = jnp.concatenate(start)
+    atol = jnp.asarray([ATOL] * S + [ATOL_Y] * S + [ATOL] * (y0.size - 2 * S))
+    solution = diffrax.diffeqsolve(
+        diffrax.ODETerm(field),
+        diffrax.Tsit5(),
+        t0=0.0,
+        t1=t[-1],
+        dt0=None,
+        y0=y0,
+        saveat=diffrax.SaveAt(ts=t),
+        # steps end on t: the solver's interpolant between steps is a thousand times less accurate than its steps
+        stepsize_controller=diffrax.ClipStepSizeController(diffrax.PIDController(rtol=RTOL, atol=atol), step_ts=t),
+        max_steps=MAX_STEPS,
+        throw=False,
+    )
+    completed = (solution.result == diffrax.RESULTS.successful) & jnp.all(jnp.isfinite(solution.ys))
+    return Students(*jnp.split(solution.ys, sizes, axis=1)), completed
+
+
+def _stacked(cells: list[Cell]) -> tuple[dict[str, Array], Array, Students]:
+    parameters = {name: jnp.asarray([cell.parameters[name] for cell in cells]) for name in cells[0].parameters}
+    starts = [initial(cell) for cell in cells]
+    start = Students(*(jnp.asarray(np.stack(part)) for part in zip(*starts, strict=True)))
+    return parameters, jnp.asarray([cell.flip for cell in cells]), start
+
+
+def _ratio(x: Array, y: Array) -> Array:
+    """x / y, and 0 where both vanish: a student on the teacher's axis that is not moved stays there."""
+    return jnp.where(y > 0, x / jnp.where(y > 0, y, 1.0), 0.0)
+
+
+def _told(cell: Cell) -> str:
+    return f"{cell.name} ({', '.join(f'{k} = {v:g}' for k, v in cell.parameters.items())}, flip = {cell.flip:g})"
