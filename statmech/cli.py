@@ -1,0 +1,276 @@
+"""The `statmech` command. Heavy imports stand inside the commands, so that help and config errors answer at once."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from statmech import config as configs
+from statmech.errors import ConfigError, StatmechError
+from statmech.rules import RULES
+from statmech.scenario import Scenario
+from statmech.scenario import schema as config_schema
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+app = typer.Typer(
+    help="Write a learning model once; play it out, solve it, and lay one over the other.",
+    epilog="Start with: statmech run ensemble. Add --help to any command for its examples.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+out, err = Console(), Console(stderr=True)
+
+Config = Annotated[str, typer.Argument(metavar="CONFIG", help="A YAML file, or the name of a shipped config.")]
+Overrides = Annotated[
+    list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Override keys: K=5 or, an axis, K=1,3,5.")
+]
+Out = Annotated[Path | None, typer.Option("--out", help="Folder for results. [default: results/NAME]")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Compute anew, replacing what is stored.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say how many cells, bytes and seconds, and stop.")]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A config read, and where its results go."""
+
+    name: str
+    scenario: Scenario
+    folder: Path
+    fresh: bool = False
+
+    def path(self, part: str) -> Path:
+        return self.folder / f"{part}.zarr"
+
+
+@app.command()
+def run(
+    config: Config, overrides: Overrides = None, out: Out = None, fresh: Fresh = False, dry_run: DryRun = False
+) -> None:
+    """Simulate, solve, compare and draw, all from one config.
+
+    Examples: `statmech run ensemble`, `statmech run my.yaml K=1,3,5 seeds=100 --out results/mine`.
+    """
+    job = _job(config, overrides, out, fresh)
+    if dry_run:
+        return _estimate(job)
+    stored = {part: _stored(job, part) for part in ("simulation", "theory")}  # refuse before computing anything
+    simulation = stored["simulation"] or _simulate(job)
+    theory = stored["theory"] or _solve(job)
+    _compare(simulation, theory)
+    _draw(job, simulation, theory)
+
+
+@app.command()
+def simulate(
+    config: Config, overrides: Overrides = None, out: Out = None, fresh: Fresh = False, dry_run: DryRun = False
+) -> None:
+    """Play a scenario out at finite N, and store it as OUT/simulation.zarr.
+
+    Example: `statmech simulate ensemble N=1000 seeds=64`.
+    """
+    job = _job(config, overrides, out, fresh)
+    if dry_run:
+        return _estimate(job)
+    _stored(job, "simulation") or _simulate(job)
+
+
+@app.command()
+def theory(config: Config, overrides: Overrides = None, out: Out = None, fresh: Fresh = False) -> None:
+    """Solve a scenario in the limit of large N, and store it as OUT/theory.zarr.
+
+    Example: `statmech theory ensemble t=1e6`.
+    """
+    job = _job(config, overrides, out, fresh)
+    _stored(job, "theory") or _solve(job)
+
+
+@app.command()
+def compare(config: Config, overrides: Overrides = None, out: Out = None) -> None:
+    """Tell how far the stored simulation and theory of a config are apart, in standard errors.
+
+    Example: `statmech compare ensemble` after `statmech run ensemble`.
+    """
+    _compare(*_both(_job(config, overrides, out)))
+
+
+@app.command()
+def figure(
+    config: Annotated[str | None, typer.Argument(metavar="CONFIG", help="As for run.")] = None,
+    overrides: Overrides = None,
+    out: Out = None,
+    show: Annotated[bool, typer.Option("--list", help="List the published figures and stop.")] = False,
+) -> None:
+    """Draw the stored simulation and theory of a config again, as PNG, SVG and PDF.
+
+    Examples: `statmech figure --list`, `statmech figure ensemble`, `statmech figure ensemble figure=overlay`.
+    """
+    from figures import FIGURES
+
+    if show:
+        for name, told in FIGURES.items():
+            print(f"{name:<22}{told}")
+    elif config is None:
+        raise ConfigError("figure needs a CONFIG, or --list")
+    else:
+        job = _job(config, overrides, out)
+        _draw(job, *_both(job))
+
+
+@app.command()
+def info() -> None:
+    """Show versions, devices, rules and folders."""
+    import jax
+
+    from statmech import store
+
+    made = store.provenance()
+    rows = {
+        **made["versions"],
+        "python": made["python"],
+        "machine": made["machine"],
+        "devices": ", ".join(str(device) for device in jax.devices()),
+        "rules": ", ".join(RULES),
+        "configs": f"{configs.SHIPPED}: {', '.join(configs.shipped())}",
+        "results": str(Path("results").absolute()),
+    }
+    for name, value in rows.items():
+        print(f"{name:<10}{value}")
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of a config, for editors: statmech schema > statmech.schema.json."""
+    print(json.dumps(config_schema(), indent=2))
+
+
+def main() -> None:
+    """Run the command; a problem a user can mend is one message and exit code 2."""
+    try:
+        app()
+    except StatmechError as problem:
+        print(problem, file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("interrupted; nothing half-written is kept", file=sys.stderr)
+        sys.exit(130)
+
+
+def _job(given: str, overrides: list[str] | None, out: Path | None, fresh: bool = False) -> Job:
+    name = configs.find(given).stem
+    loaded = configs.load(given, overrides or [])
+    return Job(name, loaded, out or Path("results") / name, fresh)
+
+
+def _stored(job: Job, part: str) -> xr.Dataset | None:
+    from statmech import store
+
+    dataset = store.kept(job.path(part), job.scenario, job.fresh)
+    if dataset is not None:
+        err.print(f"{job.path(part)} is of this config and is kept (--fresh computes it anew)", highlight=False)
+    return dataset
+
+
+def _both(job: Job) -> tuple[xr.Dataset, xr.Dataset]:
+    from statmech import store
+
+    simulation, theory = (store.kept(job.path(part), job.scenario, False) for part in ("simulation", "theory"))
+    if simulation is None or theory is None:
+        raise ConfigError(f"{job.folder}: has no simulation and theory yet. `statmech run {job.name}` makes them")
+    return simulation, theory
+
+
+def _simulate(job: Job) -> xr.Dataset:
+    from simulate import run
+
+    return _made(job, "simulation", lambda progress: run(job.scenario, progress))
+
+
+def _solve(job: Job) -> xr.Dataset:
+    from theory import solve
+
+    return _made(job, "theory", lambda progress: solve(job.scenario, progress))
+
+
+def _made(job: Job, part: str, make: Callable[[Any], xr.Dataset]) -> xr.Dataset:
+    from statmech import store
+
+    with _progress(part) as progress:
+        dataset = make(progress)
+    store.save(dataset, job.path(part))
+    err.print(f"wrote {job.path(part)}", highlight=False)
+    return dataset
+
+
+@contextlib.contextmanager
+def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar on a terminal; silence elsewhere."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description:<10}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=err, disable=not err.is_terminal) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _compare(simulation: xr.Dataset, theory: xr.Dataset) -> None:
+    from statmech import compare
+
+    distance = compare.distances(simulation, theory)
+    rows, bound = list(compare.rows(distance)), compare.bound(distance)
+    table = Table(title="simulation - theory, in standard errors (the largest over t)", title_justify="left")
+    for name in rows[0].cell:
+        table.add_column(name)
+    for name in distance.data_vars:
+        table.add_column(_HEADINGS.get(str(name), str(name)), justify="right")
+    for row in rows:
+        cell = [value if isinstance(value, str) else f"{value:g}" for value in row.cell.values()]
+        table.add_row(*cell, *(_mark(z, bound) for z in row.largest.values()))
+    out.print(table)
+    beyond = sum(abs(z) > bound for row in rows for z in row.largest.values())
+    told = f"Where theory is right, all lie within {bound:.1f} in 99 of 100 sweeps. Here {beyond or 'none'} lie beyond."
+    out.print(told, highlight=False)
+    if beyond:
+        out.print("The theory is that of N -> infinity; at finite N the means differ by O(1/N).", highlight=False)
+
+
+_HEADINGS = {"eps_g_majority_vote": "eps_g vote", "eps_g_weight_mean": "eps_g mean"}
+
+
+def _mark(z: float, bound: float) -> str:
+    if z != z:
+        return "-"
+    return f"[bold red]{z:+.1f}[/]" if abs(z) > bound else f"{z:+.1f}"
+
+
+def _draw(job: Job, simulation: xr.Dataset, theory: xr.Dataset) -> None:
+    import figures
+    from figures import style
+
+    name = figures.choose(job.scenario.figure, theory)
+    if name != (job.scenario.figure or name):
+        err.print(f"the figure {job.scenario.figure} has no place for all of these axes; drawing {name}", highlight=False)
+    for file in style.save(figures.draw(name, simulation, theory), job.folder / name):
+        err.print(f"wrote {file}", highlight=False)
+
+
+def _estimate(job: Job) -> None:
+    from statmech.cost import estimate
+
+    cost = estimate(job.scenario)
+    print(f"cells    {cost.cells} ({' x '.join(f'{n} {name}' for name, n in job.scenario.shape.items()) or 'one'})")
+    print(f"runs     {cost.runs}")
+    print(f"bytes    {cost.bytes_:,}")
+    print(f"seconds  about {cost.seconds:.2g} on 2 cores like those of benchmarks/README.md, compilation apart")

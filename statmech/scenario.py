@@ -74,6 +74,9 @@ class Scenario(BaseModel):
     )
     key: Annotated[Whole, Field(ge=0, lt=2**32)] = Field(0, description="key of the experiment's random numbers")
     dtype: Literal["float64", "float32"] = Field("float64", description="precision of the simulation")
+    engine: Literal["gram", "vectors"] = Field(
+        "gram", description="what is simulated: order parameters alone, in their exact law, or the weight vectors"
+    )
     gram: bool = Field(False, description="record the whole Gram matrix of teacher and students, too")
     figure: str | None = Field(None, description="published figure to draw; the config's own name by default")
     parameters: dict[str, ParameterAxis] = Field(default_factory=dict, exclude=True)  # type: ignore[valid-type]
@@ -219,6 +222,10 @@ class Cell:
         """The rule's parameters by name."""
         return {name: getattr(self.rule, name) for name in parameters_of(self.rule)}
 
+    def traced(self, dtype: str) -> dict[str, np.ndarray]:
+        """The parameters as arrays, so that one compiled program serves all their values."""
+        return {name: np.asarray(value, dtype) for name, value in self.parameters.items()}
+
     @property
     def order_parameters(self) -> OrderParameters:
         """The start in the limit of large N."""
@@ -323,7 +330,7 @@ def _problems(failure: ValidationError) -> list[Problem]:
 
 
 _TAGS = {"value", "axis", "Start", "literal['drawn']"}
-_KEYS = ["rule", "K", "N", "flip", "t", "seeds", "start", "key", "dtype", "gram", "figure", "zip"]
+_KEYS = ["rule", "K", "N", "flip", "t", "seeds", "start", "key", "dtype", "engine", "gram", "figure", "zip"]
 
 
 def _sentence(error: Any, location: tuple[str | int, ...], cause: Exception | None) -> str:

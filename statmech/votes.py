@@ -1,58 +1,71 @@
-r"""The error of a majority vote, given students' fields across the teacher.
+r"""The error of a majority vote of any students, by exact integration over great circles.
 
-On an input with teacher field v > 0 student k votes for the wrong side where :math:`a_kv + y_k < 0`, with
-:math:`a_k` its component along the teacher and :math:`y_k` its field across it, which is independent of v. Given the
-y, the wrong votes change only at :math:`v = -y_k/a_k`; between these points the vote is constant, so its error is a
-sum of Gaussian masses and v is integrated exactly. What remains is an average over K normals of a continuous
-function that shrinks with the students' angles: a small eps_g is found to a small *relative* error.
+For two independent inputs x and x', every :math:`x\cos\phi + x'\sin\phi` has the law of an input, so eps_g is the mean
+over circles of the share of :math:`\phi\in[0,\pi)` on which the vote is wrong (the other half turn repeats it with all
+signs reversed). On a circle each of the K + 1 perceptrons changes sign once, at an angle known in closed form; between
+these angles the vote is constant, so the share is a sum of arcs. It is continuous in the fields and shrinks with the
+students' angles to the teacher: near perfect learning the *relative* error stays what it is elsewhere.
 
-The K normals are a scrambled Sobol net with its mirror image: the average stays unbiased, and independent scrambles
-tell its error.
+The weight mean is a single perceptron, whose eps_g is known exactly: what its share on the same circles misses
+corrects the vote's (a control variate of coefficient 1). Circles are drawn from a scrambled Sobol net, which keeps the
+average unbiased; independent scrambles tell its error.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import erf, ndtri
+from scipy.special import ndtri
 from scipy.stats import qmc
 
 MAX_SOBOL = 21_201  # dimensions that SciPy tabulates
 
 
-def scrambled_normals(rng: np.random.Generator, points: int, n: int) -> np.ndarray:
-    """Normals of shape (points, n), a scrambled Sobol net (`points` a power of 2) as far as its tables go."""
-    if n > MAX_SOBOL:
-        return rng.standard_normal((points, n))
-    return ndtri(np.clip(qmc.Sobol(n, rng=rng).random(points), 1e-16, 1 - 1e-16))
+def circles(rng: np.random.Generator, points: int, n: int) -> np.ndarray:
+    """Pairs of inputs' coordinates along (1) and across (n) the teacher, shape (2, points, 1 + n).
+
+    `points` is a power of 2, for the net's balance.
+    """
+    dimensions = 2 * (1 + n)
+    if dimensions > MAX_SOBOL:
+        return rng.standard_normal((2, points, 1 + n))
+    net = qmc.Sobol(dimensions, rng=rng).random(points)
+    return np.moveaxis(ndtri(np.clip(net, 1e-16, 1 - 1e-16)).reshape(points, 2, 1 + n), 1, 0)
 
 
-def vote_error(along: np.ndarray, factor: np.ndarray, normals: np.ndarray) -> np.ndarray:
-    """eps_g of the majority vote, shape (...), averaged over the points and their mirror images.
+def vote_error(along: np.ndarray, factor: np.ndarray, inputs: np.ndarray) -> np.ndarray:
+    """eps_g of the majority vote of students along (..., K) and across (..., K, n) the teacher, on `circles`.
 
-    `along` (..., K) and `factor` (..., K, n) give the students' vectors, `normals` (..., points, n) the fields across
-    the teacher. Even K: a tie is a fair coin.
+    Even K: a tie is a fair coin.
 
-    >>> normals = scrambled_normals(np.random.default_rng(0), 1024, 1)
-    >>> error = vote_error(np.array([1.0]), np.array([[1.0]]), normals)     # one student at 45 degrees: 1/4
-    >>> bool(abs(error - 0.25) < 1e-3)
+    >>> inputs = circles(np.random.default_rng(0), 1024, 1)
+    >>> error = vote_error(np.array([1.0]), np.array([[1.0]]), inputs)     # one student at 45 degrees: 1/4
+    >>> bool(abs(error - 0.25) < 1e-12)
     True
     """
-    fields = np.einsum("...kn,...pn->...pk", factor, normals)
-    return _given(along[..., None, :], np.concatenate([fields, -fields], axis=-2)).mean(axis=-1)
+    teacher = inputs[..., :1]  # (2, points, 1)
+    fields = [along[..., None, :] * x[:, :1] + x[:, 1:] @ np.swapaxes(factor, -1, -2) for x in inputs]
+    mean = [field.sum(axis=-1, keepdims=True) for field in fields]
+    excess = _wrong_share(teacher, fields) - _wrong_share(teacher, mean)
+    sum_along, sum_across = along.sum(axis=-1), np.linalg.norm(factor.sum(axis=-2), axis=-1)
+    return excess.mean(axis=-1) + np.arctan2(sum_across, sum_along) / np.pi
 
 
-def _given(along: np.ndarray, across: np.ndarray) -> np.ndarray:
-    """The vote's error given the fields across the teacher: shapes (..., K) to (...)."""
-    K = across.shape[-1]
-    turning = across * along < 0
-    turns = np.divide(-across, along, out=np.zeros_like(across), where=turning)
-    # a student that agrees with the teacher errs below its turning point, one that opposes it above
-    toggles = np.where(turning, np.where(along > 0, -1, 1), 0)
-    wrong = np.sum(across < 0, axis=-1, keepdims=True)
+def _wrong_share(teacher: np.ndarray, fields: list[np.ndarray]) -> np.ndarray:
+    """The share of each circle on which the vote is wrong: teacher 2 x (points, 1), students 2 x (..., points, K)."""
+    turns = _turn(*fields)
     order = np.argsort(turns, axis=-1)
-    turns, toggles = (np.take_along_axis(part, order, axis=-1) for part in (turns, toggles))
-    count = np.concatenate([wrong, wrong + np.cumsum(toggles, axis=-1)], axis=-1)
-    lost = np.where(2 * count > K, 1.0, np.where(2 * count == K, 0.5, 0.0))
-    mass = erf(turns / np.sqrt(2))
-    mass = np.concatenate([np.zeros_like(wrong, float), mass, np.ones_like(wrong, float)], axis=-1)
-    return np.sum(lost * np.diff(mass, axis=-1), axis=-1)
+    start = np.sign(fields[0])
+    change = np.take_along_axis(-2 * start, order, axis=-1)
+    total = start.sum(axis=-1, keepdims=True)
+    vote = np.sign(np.concatenate([total, total + np.cumsum(change, axis=-1)], axis=-1))
+    ends = np.zeros_like(total)
+    edges = np.concatenate([ends, np.take_along_axis(turns, order, axis=-1), ends + np.pi], axis=-1)
+    arcs = np.diff(edges, axis=-1)
+    before = np.clip(_turn(*teacher) - edges[..., :-1], 0.0, arcs)  # of each arc, what lies before the teacher's turn
+    agreement = np.sign(teacher[0, :, 0]) * np.sum(vote * (2 * before - arcs), axis=-1)
+    return (1 - agreement / np.pi) / 2
+
+
+def _turn(field: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """The angle in [0, pi) at which field cos(phi) + other sin(phi) changes sign."""
+    return np.arctan2(-field, other) % np.pi

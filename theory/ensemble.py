@@ -21,9 +21,8 @@ Equal students with q < R^2 (possible for few students) have no such field. Ther
 where even(c) is the probability that K - 1 = 2n students with v = u_1 = 0 split evenly,
 :math:`\binom{2n}{n}\int\varphi(m)[\Phi(\sqrt c\,m)\Phi(-\sqrt c\,m)]^n dm`, real and positive for negative c, too.
 
-**Unequal students.** Given the fields across the teacher the vote is a step function of the teacher's field, integrated
-exactly (`statmech.votes`); the K-dimensional rest is a randomised quasi-Monte Carlo average that returns its standard
-error.
+**Unequal students.** The vote is integrated exactly over great circles of inputs (`statmech.votes`); the average over
+circles is a randomised quasi-Monte Carlo that returns its standard error.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from scipy.special import betainc, dawsn, gammaln, log_ndtr, ndtr
 from statmech.errors import ScenarioError, not_known
 from statmech.gaussian import TAIL, density, legendre, panels
 from statmech.order_parameters import angle, coordinates, lowest_eigenvalue
-from statmech.votes import scrambled_normals, vote_error
+from statmech.votes import circles, vote_error
 
 OUTPUTS = ("majority_vote", "weight_mean")
 SCRAMBLES, POINTS = 16, 4096
@@ -127,8 +126,8 @@ def ensemble_error_unequal(
 def vote_of(along: np.ndarray, factor: np.ndarray) -> ControlledError:
     """The majority vote of students given as vectors, along (..., K) and across (..., K, n) the teacher."""
     rng = np.random.default_rng(0)
-    normals = [scrambled_normals(rng, POINTS, factor.shape[-1]) for _ in range(SCRAMBLES)]
-    estimates = np.stack([vote_error(along, factor, net) for net in normals])
+    nets = [circles(rng, POINTS, factor.shape[-1]) for _ in range(SCRAMBLES)]
+    estimates = np.stack([vote_error(along, factor, net) for net in nets])
     return ControlledError(estimates.mean(axis=0), estimates.std(axis=0, ddof=1) / np.sqrt(SCRAMBLES))
 
 

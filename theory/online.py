@@ -161,8 +161,7 @@ def _solve_one(
         dt0=None,
         y0=y0,
         saveat=diffrax.SaveAt(ts=t),
-        # steps end on t: the solver's interpolant between steps is a thousand times less accurate than its steps
-        stepsize_controller=diffrax.ClipStepSizeController(diffrax.PIDController(rtol=RTOL, atol=atol), step_ts=t),
+        stepsize_controller=diffrax.PIDController(rtol=RTOL, atol=atol),
         max_steps=MAX_STEPS,
         throw=False,
     )

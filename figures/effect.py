@@ -1,0 +1,59 @@
+"""The effect of an ensemble: the error of K students over that of one, at the last time of a sweep over K."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from figures.style import COLUMN, label_of, look_of, points, styled
+from theory import ensemble_error
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+
+OUTPUTS = {"eps_g_majority_vote": "majority vote", "eps_g_weight_mean": "weight mean"}
+
+
+def panel(ax: Axes, simulation: xr.Dataset, theory: xr.Dataset) -> None:
+    """One rule: eps_g of vote and mean against K, over the theoretical eps_g of one student (dotted: K infinite)."""
+    last = {"t": -1}
+    simulation, theory = simulation.isel(last), theory.isel(last)
+    one = theory.eps_g.isel(K=-1, student=0).item()
+    for index, (name, label) in enumerate(OUTPUTS.items()):
+        ax.plot(theory.K, theory[name] / one, color=look_of(index)["color"], label=f"{label}, theory")
+        points(ax, simulation.K, simulation[name] / one, index, label=f"{label}, simulation")
+    R, q = (theory[name].sel(student=1).dropna("K").isel(K=-1).item() for name in ("R", "q"))
+    limit = ensemble_error(R, q, np.inf) / one
+    ax.axhline(limit, linestyle=":", color="0.5", linewidth=1, zorder=0)
+    ax.annotate(r"$K=\infty$", (1, limit), (2, 2), textcoords="offset points", color="0.4", fontsize=7)
+    ax.set_xscale("log")
+    ax.set_xticks(ticks := _ticks(theory.K.values), [str(K) for K in ticks])
+    ax.minorticks_off()
+    ax.set_xlabel("number of students $K$")
+    ax.set_ylabel(r"$\epsilon_g(K)\,/\,\epsilon_g(1)$")
+
+
+@styled
+def draw_rule(simulation: xr.Dataset, theory: xr.Dataset, rule: str) -> Figure:
+    """One panel for one rule, a column wide."""
+    if "rule" in simulation.dims:
+        simulation, theory = simulation.sel(rule=rule), theory.sel(rule=rule)
+    figure = Figure(figsize=(COLUMN, 2.6))
+    ax = figure.add_subplot()
+    panel(ax, simulation, theory)
+    t, N = simulation.t.values[-1], int(simulation.N)
+    ax.set_title(f"{label_of(rule)} learning, $t={t:g}$, $N={N}$")
+    ax.legend()
+    return figure
+
+
+def _ticks(K: np.ndarray) -> list[int]:
+    """Every K that leaves the label before it room."""
+    kept: list[int] = []
+    for value in sorted(map(int, K)):
+        if not kept or value >= 1.45 * kept[-1]:
+            kept.append(value)
+    return kept

@@ -1,0 +1,81 @@
+"""How every figure looks: column widths of a paper, colours told apart by the colour-blind, bars for errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+import matplotlib.style
+
+from statmech.rules import RULES
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLUMN, PAGE = 3.375, 6.75  # inches
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe & Ito
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+FORMATS = ("png", "svg", "pdf")
+
+STYLE: dict[str, Any] = {
+    "axes.prop_cycle": mpl.cycler(color=COLOURS),
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": 9,
+    "axes.labelsize": 9,
+    "errorbar.capsize": 2,
+    "figure.constrained_layout.use": True,
+    "figure.dpi": 150,
+    "font.size": 8,
+    "legend.fontsize": 7.5,
+    "legend.frameon": False,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 3.5,
+    "savefig.dpi": 300,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "statmech",  # the same figure, the same bytes
+    "pdf.fonttype": 42,
+}
+
+
+def styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
+    """Draw in this style, whatever the reader's own settings are."""
+
+    @wraps(draw)
+    def drawn(*args: Any, **kwargs: Any) -> Figure:
+        with mpl.rc_context(), matplotlib.style.context(["default", STYLE]):
+            return draw(*args, **kwargs)
+
+    return drawn
+
+
+def label_of(rule: str) -> str:
+    """What a figure calls a rule."""
+    return RULES[rule].label
+
+
+def look_of(index: int) -> dict[str, Any]:
+    """Colour and marker of the index-th curve: told apart in colour, in grey and in print."""
+    return {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
+
+
+def points(ax: Axes, x: Any, values: Any, index: int, **kwargs: Any) -> None:
+    """Simulation: means over seeds with their standard errors."""
+    mean, error = values.mean("seed"), values.std("seed", ddof=1) / values.sizes["seed"] ** 0.5
+    ax.errorbar(x, mean, yerr=error, linestyle="none", markerfacecolor="white", **look_of(index), **kwargs)
+
+
+def save(figure: Figure, stem: Path) -> list[Path]:
+    """Write a figure as PNG, SVG and PDF beside each other; returns the files."""
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    files = [stem.with_name(f"{stem.name}.{suffix}") for suffix in FORMATS]
+    for file in files:
+        # a date in a file makes two equal figures differ
+        metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(file.suffix[1:])
+        with mpl.rc_context(STYLE):
+            figure.savefig(file, metadata=metadata)
+    return files

@@ -1,0 +1,52 @@
+r"""A block of M learning steps in the space of fields alone.
+
+Both engines learn in blocks. Within a block a student changes only along the block's own inputs, so with the fields
+:math:`h^m_i = \mathbf w_i\cdot\mathbf x^m` at the block's start and the inner products :math:`S_{mn} =
+\mathbf x^m\cdot\mathbf x^n` the M steps are exactly
+
+.. math:: h^m_k \leftarrow h^m_k + \sum_{n<m} f^n_k S_{nm}, \qquad l_k^2 \leftarrow l_k^2 + (2f^m_kh^m_k + (f^m_k)^2S_{mm})/N,
+
+and the weights need the modulations f only at its end. Where the fields come from is the engine's affair.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+
+from statmech.gaussian import Array
+from statmech.rules import Rule
+
+
+class Record(NamedTuple):
+    """What an engine returns: students at the recorded times, seeds first.
+
+    `along` (seeds, T, K) are their parts along the teacher, `across` (seeds, T, K, K) the Gram matrix of the rest.
+    """
+
+    along: Array
+    across: Array
+
+
+def modulations(rule: Rule, fields: Array, inner: Array, squared_length: Array, right: Array, N: Array) -> Array:
+    """The modulations f, shape (M, K), of a block of steps.
+
+    `fields` (K+1, M) are those of teacher and students at the block's start, `inner` (M, M) the inputs' inner
+    products, `squared_length` (K,) is l^2, and `right` (M,) is 1 for a true label, -1 for a flipped one, and 0 where
+    there is no step at all (the tail of the last block before a recorded time). Every array may have a trailing axis
+    of lanes, one seed a lane.
+    """
+    done: list[Array] = []
+    for m in range(fields.shape[1]):  # unrolled: M is small
+        h = fields[1:, m]
+        for n, f in enumerate(done):
+            h = h + f * inner[n, m]
+        label = jnp.where(fields[0, m] > 0, right[m], -right[m])
+        length = jnp.sqrt(squared_length)
+        # length 0 has no direction: its field counts as 0, which every rule but a wide margin's calls no error
+        u = h / jnp.where(length > 0, length, 1.0)
+        f = rule.eta * label * rule.g(label * u, length)
+        squared_length = jnp.maximum(squared_length + (2 * f * h + f * f * inner[m, m]) / N, 0.0)
+        done.append(f)
+    return jnp.stack(done)

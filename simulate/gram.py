@@ -1,0 +1,188 @@
+r"""The Gram engine: the exact law of the order parameters at finite N, at a cost that does not depend on N.
+
+For inputs :math:`\mathbf x\sim N(0, I/N)` seen once, only the span of :math:`\mathbf B, \mathbf J_1, \dots, \mathbf J_K` matters. Let
+:math:`e_0 = \mathbf B/|\mathbf B|, e_1, \dots` be an orthonormal basis of it and C the students' coordinates, so that
+:math:`\mathbf J_k/\sqrt N = \sum_i C_{ki}e_i`. The coordinates of :math:`\sqrt N\mathbf x` on the n basis vectors are independent
+normals, and the rest of it, orthogonal to all of them and of unknown but irrelevant direction, has the length of a
+:math:`\chi_{N-n}` variable. Taking that direction as a new basis vector, an input is n normals and one chi. A block of
+M steps adds M axes (the m-th input has n + m normals before its chi, which has N - n - m degrees of freedom: the
+Bartlett factor of the inputs' Wishart matrix); rotating axes 1, 2, ... among themselves, which changes neither the
+teacher nor any inner product, an LQ decomposition brings the students back to K + 1 axes.
+
+Nothing is approximated: R, q, l have the law they have in `simulate.vectors`, fluctuations included, for any N that
+holds the K + 1 vectors (an axis beyond the N-th is zero). Coordinates, not the Gram matrix, are the state: its Cholesky
+factor would lose half the digits as q -> 1 and all of them for identical students, whose rows here stay identical.
+
+Arrays carry the seeds on their last axis, the lanes of one wide elementwise program.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+
+from simulate.block import Record, modulations
+from statmech.gaussian import Array
+from statmech.order_parameters import coordinates
+from statmech.rules import Rule
+from statmech.scenario import Cell
+
+DRAWN_AT_ONCE = 32  # blocks whose random numbers are drawn together: drawn inside the block they are computed twice
+
+
+NAME = "order parameters in their exact law at finite N (simulate.gram)"
+
+
+def batch(K: int) -> int:
+    """Seeds a unit of work, of a cell with K students: enough to fill the lanes, few enough to stay in cache."""
+    return 64 if K <= 10 else 16
+
+
+def block_steps(K: int) -> int:
+    """Steps a block: the LQ costs K^2 (K + M) a block, the growing basis M a step."""
+    return 2 if K <= 3 else max(4, K // 4)
+
+
+def play(cell: Cell, dtype: str, key: Array, steps: Array) -> Record:
+    """A batch of seeds of a cell; `steps` (T,) are the step counts at which to record."""
+    start = jnp.asarray(coordinates(*cell.order_parameters)) if cell.start else None
+    static = (type(cell.rule), cell.K, block_steps(cell.K), batch(cell.K), dtype)
+    return _run(*static, key, cell.traced(dtype), jnp.float32(cell.flip), jnp.float64(cell.N), start, steps)
+
+
+@partial(jax.jit, static_argnames=("rule", "K", "M", "lanes", "dtype"))
+def _run(
+    rule: type[Rule],
+    K: int,
+    M: int,
+    lanes: int,
+    dtype: str,
+    key: Array,
+    parameters: dict[str, Array],
+    flip: Array,
+    N: Array,
+    start: Array | None,
+    steps: Array,
+) -> Record:
+    learner = rule(**parameters)
+    start_key, step_key = jax.random.split(key)
+    if start is None:
+        students = _drawn(start_key, K, N, lanes, dtype)
+    else:
+        students = jnp.broadcast_to(jnp.asarray(start, dtype)[..., None], (K, K + 1, lanes))
+
+    def advance(carry: tuple[Array, Array], until: Array) -> tuple[tuple[Array, Array], Record]:
+        students, done = carry
+        stride = M * DRAWN_AT_ONCE
+
+        def blocks(at: Array, students: Array) -> Array:
+            first = done + at * stride
+            randoms = _randoms(jax.random.fold_in(step_key, first), K, M, N, flip, lanes, dtype)
+            active = (first + jnp.arange(stride) < until).reshape(DRAWN_AT_ONCE, M)
+            return jax.lax.scan(partial(_block, learner, N), students, (*randoms, active))[0]
+
+        students = jax.lax.fori_loop(0, (until - done + stride - 1) // stride, blocks, students)
+        return (students, until), _record(students)
+
+    _, record = jax.lax.scan(advance, (students, jnp.zeros_like(steps[0])), steps)
+    return Record(*(jnp.swapaxes(part, 0, 1) for part in record))
+
+
+def _block(rule: Rule, N: Array, students: Array, xs: tuple[Array, ...]) -> tuple[Array, None]:
+    """M steps: students (K, n, lanes) before and after."""
+    normals, chi, right, active = xs
+    K, n, lanes = students.shape
+    M = chi.shape[0]
+    z = _rows(normals, chi, n)  # (M, n + M, lanes)
+    seen = jnp.sum(students[:, None] * z[None, :, :n], axis=2)
+    fields = jnp.concatenate([z[None, :, 0], seen])
+    inner = jnp.sum(z[:, None] * z[None, :], axis=2) / N
+    f = modulations(rule, fields, inner, jnp.sum(students**2, axis=1), jnp.where(active[:, None], right, 0.0), N)
+    wide = jnp.concatenate([students, jnp.zeros((K, M, lanes), students.dtype)], axis=1)
+    wide = wide + jnp.sum(f[:, :, None] * z[:, None], axis=0) / N
+    return jnp.concatenate([wide[:, :1], _lower(wide[:, 1:])], axis=1), None
+
+
+def _rows(normals: Array, chi: Array, n: int) -> Array:
+    """The inputs' coordinates: row m holds n + m normals, its chi, and zeros."""
+    M, lanes = chi.shape
+    rows, used = [], 0
+    for m in range(M):
+        zeros = jnp.zeros((M - m - 1, lanes), chi.dtype)
+        rows.append(jnp.concatenate([normals[used : used + n + m], chi[m : m + 1], zeros]))
+        used += n + m
+    return jnp.stack(rows)
+
+
+def _lower(rows: Array) -> Array:
+    """The lower triangular factor L of rows = L Q, shape (K, K, lanes), by modified Gram-Schmidt.
+
+    Q is not needed, and L is backward stable. A row in the span of the earlier ones has a zero on the diagonal.
+    """
+    K = rows.shape[0]
+    columns = []
+    for k in range(K):
+        norm = jnp.sqrt(jnp.sum(rows[0] ** 2, axis=0))
+        axis = rows[0] / jnp.where(norm > 0, norm, 1.0)
+        onto = jnp.sum(rows * axis, axis=1)
+        columns.append(jnp.concatenate([jnp.zeros((k, *norm.shape), rows.dtype), norm[None], onto[1:]]))
+        rows = rows[1:] - onto[1:, None] * axis
+    return jnp.stack(columns, axis=1)
+
+
+def _randoms(
+    key: Array, K: int, M: int, N: Array, flip: Array, lanes: int, dtype: str
+) -> tuple[Array, Array, Array]:
+    """Normals, chis and label signs of DRAWN_AT_ONCE blocks."""
+    normal_key, chi_key, label_key = jax.random.split(key, 3)
+    n = K + 1
+    count = M * n + M * (M - 1) // 2
+    axis = jnp.asarray([i for m in range(M) for i in range(n + m)])
+    normals = jax.random.normal(normal_key, (DRAWN_AT_ONCE, count, lanes), jnp.float32).astype(dtype)
+    normals = jnp.where((axis < N)[:, None], normals, 0.0)
+    chi = chi_variable(chi_key, N - n - jnp.arange(M)[:, None], (DRAWN_AT_ONCE, M, lanes)).astype(dtype)
+    flipped = jax.random.uniform(label_key, (DRAWN_AT_ONCE, M, lanes), jnp.float32) < flip
+    return normals, chi, jnp.where(flipped, -1.0, 1.0).astype(dtype)
+
+
+def chi_variable(key: Array, degrees: Array, shape: tuple[int, ...]) -> Array:
+    r"""Chi variables, exactly: :math:`\chi_d = \sqrt{2\Gamma(d/2)}` by Marsaglia & Tsang's rejection (2000).
+
+    `degrees` broadcasts to `shape`; 0 degrees (or fewer) give 0, and one is the modulus of a normal.
+    """
+    shift = jnp.maximum(degrees, 2) / 2 - 1 / 3
+    scale = 1 / jnp.sqrt(9 * shift)
+
+    def propose(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        key, value, waiting = state
+        key, normal_key, uniform_key = jax.random.split(key, 3)
+        x = jax.random.normal(normal_key, shape, jnp.float32).astype(float)
+        u = jax.random.uniform(uniform_key, shape, jnp.float32, minval=2.0**-25)
+        w = scale * x * (3 + scale * x * (3 + scale * x))  # (1 + scale x)^3 - 1
+        w = jnp.where(w > -1, w, -1.0)
+        accepted = (w > -1) & (jnp.log(u) < x * x / 2 + shift * (jnp.log1p(jnp.where(w > -1, w, 0.0)) - w))
+        drawn = jnp.where(degrees == 1, jnp.abs(x), jnp.sqrt(2 * shift * (1 + w)))
+        value = jnp.where(waiting & accepted, drawn, value)
+        return key, value, waiting & ~accepted & (degrees > 1)
+
+    state = (key, jnp.zeros(shape), jnp.broadcast_to(degrees > 0, shape))
+    return jax.lax.while_loop(lambda state: jnp.any(state[2]), propose, state)[1]
+
+
+def _drawn(key: Array, K: int, N: Array, lanes: int, dtype: str) -> Array:
+    """Students with N(0, 1) entries: K rows of normals, with chis, in the basis that they span with the teacher."""
+    normal_key, chi_key = jax.random.split(key)
+    normals = jax.random.normal(normal_key, (K, K + 1, lanes), jnp.float32).astype(dtype)
+    lower = jnp.arange(K + 1)[None, :] < 1 + jnp.arange(K)[:, None]
+    chi = chi_variable(chi_key, N - 1 - jnp.arange(K)[:, None], (K, lanes)).astype(dtype)
+    rows = jnp.where(lower[..., None], normals, 0.0)
+    return rows.at[jnp.arange(K), 1 + jnp.arange(K)].set(chi) / jnp.sqrt(N)
+
+
+def _record(students: Array) -> Record:
+    """Seeds to the front: along (seeds, K) and across (seeds, K, K)."""
+    along = jnp.moveaxis(students[:, 0], -1, 0)
+    rest = jnp.moveaxis(students[:, 1:], -1, 0)
+    return Record(along, rest @ jnp.swapaxes(rest, -1, -2))

@@ -1,0 +1,96 @@
+"""Play out every cell of a scenario, seeds in batches, batches on all cores."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simulate import gram, vectors
+from statmech.dataset import Progress, blank, describe, fill, gram_of, tracked
+from statmech.scenario import Cell, Scenario
+from statmech.votes import circles, vote_error
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+ENGINES = {"gram": gram, "vectors": vectors}
+TEST_CIRCLES = 1024  # of inputs, on which a seed's vote is measured; unbiased, so the spread of seeds counts its error
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A cell and a batch of its seeds. The batch has its engine's size, however few of its seeds are asked for:
+    another size would move the last bits."""
+
+    cell: Cell
+    batch: int
+    seeds: slice
+
+
+def run(scenario: Scenario, progress: Progress | None = None) -> xr.Dataset:
+    """Simulate a scenario: a Dataset of R, q, length, eps_g, ... on (sweep axes, seed, t, student).
+
+    The same scenario gives the same bits, and more seeds or values on an axis change none of the old numbers.
+
+    >>> from statmech import Scenario
+    >>> sim = run(Scenario(rule="hebb", K=2, N=100, t=[0, 1], seeds=4))
+    >>> dict(sim.R.sizes)
+    {'seed': 4, 't': 2, 'student': 2}
+    """
+    engine = ENGINES[scenario.engine]
+    dataset = blank(scenario, seeds=scenario.seeds, title="statmech simulation", source=engine.NAME)
+    work = list(units(scenario))
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        results = pool.map(lambda unit: play(scenario, unit), work)
+        for unit, values in tracked(zip(work, results, strict=True), len(work), progress):
+            fill(dataset, unit.cell, values, unit.seeds)
+    return dataset
+
+
+def units(scenario: Scenario) -> Iterator[Unit]:
+    """The units of work: every cell, its seeds in batches."""
+    for cell in scenario.cells():
+        size = ENGINES[scenario.engine].batch(cell.K)
+        for batch, first in enumerate(range(0, scenario.seeds, size)):
+            yield Unit(cell, batch, slice(first, min(first + size, scenario.seeds)))
+
+
+def play(scenario: Scenario, unit: Unit) -> dict[str, np.ndarray]:
+    """One unit's arrays, with a leading axis of its seeds."""
+    cell, asked = unit.cell, unit.seeds.stop - unit.seeds.start
+    with jax.enable_x64(True):
+        steps = jnp.asarray(np.rint(np.asarray(scenario.t) * cell.N), jnp.int64)
+        record = ENGINES[scenario.engine].play(cell, scenario.dtype, unit_key(scenario, unit), steps)
+        along, across = (np.asarray(part, float)[:asked] for part in record)
+    values = describe(along, across) | {"eps_g_majority_vote": _votes(scenario, unit, along, across)}
+    return values | ({"gram": gram_of(along, across)} if scenario.gram else {})
+
+
+def unit_key(scenario: Scenario, unit: Unit) -> jax.Array:
+    """A batch's key: of the experiment's key, the cell's own parameters and the batch's number, not of any position."""
+    key = jax.random.key(scenario.key, impl="threefry2x32")
+    for word in (*unit.cell.words(), unit.batch):
+        key = jax.random.fold_in(key, np.uint32(word))
+    return key
+
+
+def _votes(scenario: Scenario, unit: Unit, along: np.ndarray, across: np.ndarray) -> np.ndarray:
+    """The error of the majority vote, shape (seeds, T), on test inputs of each seed's own."""
+    if unit.cell.K == 1:
+        return np.arctan2(np.sqrt(across[..., 0, 0]), along[..., 0]) / np.pi
+    values, axes = np.linalg.eigh(across)
+    factor = axes * np.sqrt(np.maximum(values, 0.0))[..., None, :]
+    rngs = [np.random.default_rng([scenario.key, *unit.cell.words(), seed]) for seed in _numbers(unit.seeds)]
+    nets = [circles(rng, TEST_CIRCLES, unit.cell.K) for rng in rngs]
+    return np.stack([vote_error(a, f, net) for a, f, net in zip(along, factor, nets, strict=True)])
+
+
+def _numbers(seeds: slice) -> range:
+    return range(seeds.start, seeds.stop)
