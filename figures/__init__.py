@@ -22,15 +22,15 @@ FIGURES = {
 }
 
 
-def choose(name: str | None, theory: xr.Dataset) -> str:
-    """The figure of this name if the sweep has no axis that it cannot show, else the overlay, which shows any.
+def named(figure: str | None, config: str) -> str:
+    """The figure that a config asks for, or that has its name, or the overlay; raises `ConfigError` if unknown."""
+    if figure is not None and figure not in FIGURES:
+        raise ConfigError(f"figure: {not_known(figure, 'a figure', FIGURES)}")
+    return figure or (config if config in FIGURES else "overlay")
 
-    Raises `ConfigError` for an unknown name.
-    """
-    if name is None:
-        return "overlay"
-    if name not in FIGURES:
-        raise ConfigError(f"figure: {not_known(name, 'a figure', FIGURES)}")
+
+def fitting(name: str, theory: xr.Dataset) -> str:
+    """The figure of this name if the sweep has no axis that it cannot show, else the overlay, which shows any."""
     shown = _axes(name)
     return name if shown is None or set(theory.R.dims) <= {*shown, "t", "student"} else "overlay"
 

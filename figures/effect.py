@@ -21,14 +21,26 @@ def panel(ax: Axes, simulation: xr.Dataset, theory: xr.Dataset) -> None:
     """One rule: eps_g of vote and mean against K, over the theoretical eps_g of one student (dotted: K infinite)."""
     last = {"t": -1}
     simulation, theory = simulation.isel(last), theory.isel(last)
+    simulation, theory = simulation.sortby("K"), theory.sortby("K")
     one = theory.eps_g.isel(K=-1, student=0).item()
     for index, (name, label) in enumerate(OUTPUTS.items()):
         ax.plot(theory.K, theory[name] / one, color=look_of(index)["color"], label=f"{label}, theory")
         points(ax, simulation.K, simulation[name] / one, index, label=f"{label}, simulation")
-    R, q = (theory[name].sel(student=1).dropna("K").isel(K=-1).item() for name in ("R", "q"))
-    limit = ensemble_error(R, q, np.inf) / one
-    ax.axhline(limit, linestyle=":", color="0.5", linewidth=1, zorder=0)
-    ax.annotate(r"$K=\infty$", (1, limit), (2, 2), textcoords="offset points", color="0.4", fontsize=7)
+    if int(theory.K.max()) > 1:  # one student has no q
+        R, q = (theory[name].isel(K=-1, student=0).item() for name in ("R", "q"))
+        limit = ensemble_error(R, q, np.inf) / one
+        ax.axhline(limit, linestyle=":", color="0.5", linewidth=1, zorder=0)
+        ax.annotate(
+            r"$K=\infty$",
+            (1, limit),
+            (0, -2),
+            xycoords=ax.get_yaxis_transform(),
+            textcoords="offset points",
+            ha="right",
+            va="top",
+            color="0.4",
+            fontsize=7,
+        )
     ax.set_xscale("log")
     ax.set_xticks(ticks := _ticks(theory.K.values), [str(K) for K in ticks])
     ax.minorticks_off()
@@ -38,9 +50,9 @@ def panel(ax: Axes, simulation: xr.Dataset, theory: xr.Dataset) -> None:
 
 @styled
 def draw_rule(simulation: xr.Dataset, theory: xr.Dataset, rule: str) -> Figure:
-    """One panel for one rule, a column wide."""
-    if "rule" in simulation.dims:
-        simulation, theory = simulation.sel(rule=rule), theory.sel(rule=rule)
+    """One panel for one rule (the sweep's first, if it has not this one), a column wide."""
+    rule = rule if rule in theory.rule.values else str(theory.rule.values[0])
+    simulation, theory = simulation.sel(rule=rule), theory.sel(rule=rule)
     figure = Figure(figsize=(COLUMN, 2.6))
     ax = figure.add_subplot()
     panel(ax, simulation, theory)

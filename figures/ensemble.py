@@ -21,13 +21,13 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     rules = [str(rule) for rule in theory.rule.values]
     figure = Figure(figsize=(PAGE, 5.2))
     axes = figure.subplots(2, (len(rules) + 2) // 2).ravel()
-    first = None
     for ax, rule, letter in zip(axes, rules, "abcdefgh", strict=False):
         effect.panel(ax, simulation.sel(rule=rule), theory.sel(rule=rule))
         ax.set_title(f"({letter}) {label_of(rule)}, $t={simulation.t.values[-1]:g}$")
-        first = first or ax
-        ax.sharey(first)
-    first.legend()
+    lowest = min(ax.get_ylim()[0] for ax in axes[: len(rules)])
+    for ax in axes[: len(rules)]:  # one scale, so that the rules can be told apart by eye
+        ax.set_ylim(lowest, 1.03)
+    axes[0].legend(loc="lower left")
     largest = {"K": -1}
     variety.panel(axes[len(rules)], simulation.isel(largest), theory.isel(largest))
     axes[len(rules)].set_title(f"({'abcdefgh'[len(rules)]}) variety among the students")

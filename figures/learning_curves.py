@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from figures.style import PAGE, label_of, look_of, points, styled
 
@@ -32,5 +33,8 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
             points(ax, cloud.t, cloud, index)
         ax.set(xscale="log", yscale="log", xlabel="$t$", title=label_of(str(rule)))
     axes[0].set_ylabel(r"$\epsilon_g$")
-    axes[0].legend(title=f"$K={int(theory.K)}$", title_fontsize=7.5)
+    axes[0].yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes[0].yaxis.set_major_formatter("{x:g}")
+    axes[0].yaxis.set_minor_formatter(NullFormatter())
+    axes[0].legend(title=f"$K={theory.K.item()}$", title_fontsize=7.5)
     return figure

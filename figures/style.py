@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 import matplotlib.style
+from cycler import cycler
 
 from statmech.rules import RULES
 
@@ -21,8 +22,8 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 FORMATS = ("png", "svg", "pdf")
 
-STYLE: dict[str, Any] = {
-    "axes.prop_cycle": mpl.cycler(color=COLOURS),
+STYLE: dict[Any, Any] = {
+    "axes.prop_cycle": cycler(color=COLOURS),
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.titlesize": 9,
@@ -65,8 +66,14 @@ def look_of(index: int) -> dict[str, Any]:
 
 def points(ax: Axes, x: Any, values: Any, index: int, **kwargs: Any) -> None:
     """Simulation: means over seeds with their standard errors."""
-    mean, error = values.mean("seed"), values.std("seed", ddof=1) / values.sizes["seed"] ** 0.5
-    ax.errorbar(x, mean, yerr=error, linestyle="none", markerfacecolor="white", **look_of(index), **kwargs)
+    look = {"linestyle": "none", "markerfacecolor": "white", **look_of(index), **kwargs}
+    ax.errorbar(x, values.mean("seed"), yerr=spread(values), **look)
+
+
+def spread(values: Any) -> Any:
+    """The standard error of the mean over seeds; none for a single seed."""
+    seeds = values.sizes["seed"]
+    return values.std("seed", ddof=1) / seeds**0.5 if seeds > 1 else None
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.figure import Figure
 
-from figures.style import COLUMN, label_of, look_of, styled
+from figures.style import COLUMN, label_of, look_of, points, spread, styled
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -28,11 +28,13 @@ def panel(ax: Axes, simulation: xr.Dataset, theory: xr.Dataset) -> None:
     for index, rule in enumerate(theory.rule.values):
         line, cloud = theory.sel(rule=rule).isel(student=0), simulation.sel(rule=rule).mean("student")
         ax.plot(line.R, line.q, color=look_of(index)["color"], label=label_of(str(rule)))
-        mean, error = cloud.mean("seed"), cloud.std("seed", ddof=1) / cloud.sizes["seed"] ** 0.5
-        ax.errorbar(
-            mean.R, mean.q, xerr=error.R, yerr=error.q, linestyle="none", markerfacecolor="white", **look_of(index)
-        )
-    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel="$R$ (teacher, student)", ylabel="$q$ (student, student)")
+        points(ax, cloud.R.mean("seed"), cloud.q, index, xerr=spread(cloud.R))
+    ax.set(
+        xlim=(-0.02, 1.02),
+        ylim=(-0.02, 1.02),
+        xlabel="$R$ (teacher, student)",
+        ylabel="$q$ (student, student)",
+    )
 
 
 @styled

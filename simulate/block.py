@@ -4,7 +4,8 @@ Both engines learn in blocks. Within a block a student changes only along the bl
 :math:`h^m_i = \mathbf w_i\cdot\mathbf x^m` at the block's start and the inner products :math:`S_{mn} =
 \mathbf x^m\cdot\mathbf x^n` the M steps are exactly
 
-.. math:: h^m_k \leftarrow h^m_k + \sum_{n<m} f^n_k S_{nm}, \qquad l_k^2 \leftarrow l_k^2 + (2f^m_kh^m_k + (f^m_k)^2S_{mm})/N,
+.. math:: h^m_k \leftarrow h^m_k + \sum_{n<m} f^n_k S_{nm}, \qquad
+          l_k^2 \leftarrow l_k^2 + (2f^m_kh^m_k + (f^m_k)^2S_{mm})/N,
 
 and the weights need the modulations f only at its end. Where the fields come from is the engine's affair.
 """

@@ -132,9 +132,7 @@ def _lower(rows: Array) -> Array:
     return jnp.stack(columns, axis=1)
 
 
-def _randoms(
-    key: Array, K: int, M: int, N: Array, flip: Array, lanes: int, dtype: str
-) -> tuple[Array, Array, Array]:
+def _randoms(key: Array, K: int, M: int, N: Array, flip: Array, lanes: int, dtype: str) -> tuple[Array, Array, Array]:
     """Normals, chis and label signs of DRAWN_AT_ONCE blocks."""
     normal_key, chi_key, label_key = jax.random.split(key, 3)
     n = K + 1
@@ -163,9 +161,10 @@ def chi_variable(key: Array, degrees: Array, shape: tuple[int, ...]) -> Array:
         w = scale * x * (3 + scale * x * (3 + scale * x))  # (1 + scale x)^3 - 1
         w = jnp.where(w > -1, w, -1.0)
         accepted = (w > -1) & (jnp.log(u) < x * x / 2 + shift * (jnp.log1p(jnp.where(w > -1, w, 0.0)) - w))
+        accepted |= degrees == 1  # whose chi is a normal's modulus: nothing to reject
         drawn = jnp.where(degrees == 1, jnp.abs(x), jnp.sqrt(2 * shift * (1 + w)))
         value = jnp.where(waiting & accepted, drawn, value)
-        return key, value, waiting & ~accepted & (degrees > 1)
+        return key, value, waiting & ~accepted
 
     state = (key, jnp.zeros(shape), jnp.broadcast_to(degrees > 0, shape))
     return jax.lax.while_loop(lambda state: jnp.any(state[2]), propose, state)[1]

@@ -14,6 +14,7 @@ import numpy as np
 
 from simulate import gram, vectors
 from statmech.dataset import Progress, blank, describe, fill, gram_of, tracked
+from statmech.order_parameters import square_root
 from statmech.scenario import Cell, Scenario
 from statmech.votes import circles, vote_error
 
@@ -83,10 +84,9 @@ def unit_key(scenario: Scenario, unit: Unit) -> jax.Array:
 
 def _votes(scenario: Scenario, unit: Unit, along: np.ndarray, across: np.ndarray) -> np.ndarray:
     """The error of the majority vote, shape (seeds, T), on test inputs of each seed's own."""
-    if unit.cell.K == 1:
-        return np.arctan2(np.sqrt(across[..., 0, 0]), along[..., 0]) / np.pi
-    values, axes = np.linalg.eigh(across)
-    factor = axes * np.sqrt(np.maximum(values, 0.0))[..., None, :]
+    if unit.cell.K <= 2:  # a tie is a fair coin: two students err as often as one of them picked by it
+        return describe(along, across)["eps_g"].mean(axis=-1)
+    factor = square_root(across)
     rngs = [np.random.default_rng([scenario.key, *unit.cell.words(), seed]) for seed in _numbers(unit.seeds)]
     nets = [circles(rng, TEST_CIRCLES, unit.cell.K) for rng in rngs]
     return np.stack([vote_error(a, f, net) for a, f, net in zip(along, factor, nets, strict=True)])

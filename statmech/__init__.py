@@ -1,13 +1,37 @@
 """Write a learning model once; play it out (`simulate`), solve it (`theory`), lay one over the other (`figures`)."""
 
-from statmech.config import load as load
-from statmech.errors import ConfigError as ConfigError
-from statmech.errors import ScenarioError as ScenarioError
-from statmech.errors import StatmechError as StatmechError
-from statmech.errors import StoreError as StoreError
-from statmech.rules import RULES as RULES
-from statmech.rules import Rule as Rule
-from statmech.scenario import Scenario as Scenario
-from statmech.start import Start as Start
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from statmech.config import load as load
+    from statmech.errors import ConfigError as ConfigError
+    from statmech.errors import ScenarioError as ScenarioError
+    from statmech.errors import StatmechError as StatmechError
+    from statmech.errors import StoreError as StoreError
+    from statmech.rules import RULES as RULES
+    from statmech.rules import Rule as Rule
+    from statmech.scenario import Scenario as Scenario
+    from statmech.start import Start as Start
 
 __version__ = "0.1.0"
+
+# imported when first asked for, so that `statmech --help` need not wait for numpy and pydantic
+_HOMES = {
+    "load": "statmech.config",
+    "ConfigError": "statmech.errors",
+    "ScenarioError": "statmech.errors",
+    "StatmechError": "statmech.errors",
+    "StoreError": "statmech.errors",
+    "RULES": "statmech.rules",
+    "Rule": "statmech.rules",
+    "Scenario": "statmech.scenario",
+    "Start": "statmech.start",
+}
+__all__ = [*_HOMES]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'statmech' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -6,12 +6,17 @@ A list, a tuple, an array, `{linspace: [a, b, n]}`, `{logspace: [a, b, n]}` (exp
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import numpy as np
 from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema
 
-SPACES = {"linspace": np.linspace, "logspace": np.logspace, "geomspace": np.geomspace}
+SPACES: dict[str, Callable[..., np.ndarray]] = {
+    "linspace": np.linspace,
+    "logspace": np.logspace,
+    "geomspace": np.geomspace,
+}
 
 
 def expand(given: Any) -> Any:
@@ -57,8 +62,7 @@ _SPACE_SCHEMA: dict[str, Any] = {
     "minProperties": 1,
     "maxProperties": 1,
     "properties": {
-        name: {"type": "array", "minItems": 3, "maxItems": 3, "description": "[start, stop, number]"}
-        for name in SPACES
+        name: {"type": "array", "minItems": 3, "maxItems": 3, "description": "[start, stop, number]"} for name in SPACES
     },
 }
 
@@ -68,11 +72,14 @@ def _axis_schema(value: dict[str, Any], spaced: bool) -> WithJsonSchema:
     return WithJsonSchema({"anyOf": forms + ([_SPACE_SCHEMA] if spaced else [])})
 
 
+def one_or_many(one: Any, many: Any) -> Any:
+    """The type of a key that takes one value or a list, told apart by its form so that an error is told once."""
+    kind = Discriminator(lambda given: "axis" if isinstance(given, list | tuple) else "value")
+    return Annotated[Annotated[one, Tag("value")] | Annotated[many, Tag("axis")], kind]
+
+
 def axis_of(value_type: Any, schema: dict[str, Any], spaced: bool = True) -> Any:
     """The type of a config key that takes a value of `value_type` or an axis of such values."""
-    one = Annotated[value_type, Tag("value")]
-    many = Annotated[tuple[value_type, ...], Field(min_length=1), Tag("axis")]
-    kind = Discriminator(lambda given: "axis" if isinstance(given, list | tuple) else "value")
-    return Annotated[
-        Annotated[one | many, kind], BeforeValidator(expand if spaced else lambda given: given), _axis_schema(schema, spaced)
-    ]
+    many = Annotated[tuple[value_type, ...], Field(min_length=1)]
+    read = BeforeValidator(expand if spaced else lambda given: given)
+    return Annotated[one_or_many(value_type, many), read, _axis_schema(schema, spaced)]

@@ -12,16 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
-from statmech import config as configs
 from statmech.errors import ConfigError, StatmechError
-from statmech.rules import RULES
-from statmech.scenario import Scenario
-from statmech.scenario import schema as config_schema
 
 if TYPE_CHECKING:
     import xarray as xr
+
+    from statmech.scenario import Scenario
 
 app = typer.Typer(
     help="Write a learning model once; play it out, solve it, and lay one over the other.",
@@ -35,7 +32,8 @@ out, err = Console(), Console(stderr=True)
 
 Config = Annotated[str, typer.Argument(metavar="CONFIG", help="A YAML file, or the name of a shipped config.")]
 Overrides = Annotated[
-    list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Override keys: K=5 or, an axis, K=1,3,5.")
+    list[str] | None,
+    typer.Argument(metavar="[KEY=VALUE]...", help="Override keys: K=5 or, an axis, K=1,3,5."),
 ]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for results. [default: results/NAME]")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Compute anew, replacing what is stored.")]
@@ -48,6 +46,7 @@ class Job:
 
     name: str
     scenario: Scenario
+    figure: str
     folder: Path
     fresh: bool = False
 
@@ -57,7 +56,11 @@ class Job:
 
 @app.command()
 def run(
-    config: Config, overrides: Overrides = None, out: Out = None, fresh: Fresh = False, dry_run: DryRun = False
+    config: Config,
+    overrides: Overrides = None,
+    out: Out = None,
+    fresh: Fresh = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Simulate, solve, compare and draw, all from one config.
 
@@ -75,7 +78,11 @@ def run(
 
 @app.command()
 def simulate(
-    config: Config, overrides: Overrides = None, out: Out = None, fresh: Fresh = False, dry_run: DryRun = False
+    config: Config,
+    overrides: Overrides = None,
+    out: Out = None,
+    fresh: Fresh = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Play a scenario out at finite N, and store it as OUT/simulation.zarr.
 
@@ -134,7 +141,9 @@ def info() -> None:
     """Show versions, devices, rules and folders."""
     import jax
 
+    from statmech import config as configs
     from statmech import store
+    from statmech.rules import RULES
 
     made = store.provenance()
     rows = {
@@ -153,6 +162,8 @@ def info() -> None:
 @app.command()
 def schema() -> None:
     """Print the JSON Schema of a config, for editors: statmech schema > statmech.schema.json."""
+    from statmech.scenario import schema as config_schema
+
     print(json.dumps(config_schema(), indent=2))
 
 
@@ -169,9 +180,12 @@ def main() -> None:
 
 
 def _job(given: str, overrides: list[str] | None, out: Path | None, fresh: bool = False) -> Job:
+    import figures
+    from statmech import config as configs
+
     name = configs.find(given).stem
-    loaded = configs.load(given, overrides or [])
-    return Job(name, loaded, out or Path("results") / name, fresh)
+    scenario = configs.load(given, overrides or [])
+    return Job(name, scenario, figures.named(scenario.figure, name), out or Path("results") / name, fresh)
 
 
 def _stored(job: Job, part: str) -> xr.Dataset | None:
@@ -179,7 +193,7 @@ def _stored(job: Job, part: str) -> xr.Dataset | None:
 
     dataset = store.kept(job.path(part), job.scenario, job.fresh)
     if dataset is not None:
-        err.print(f"{job.path(part)} is of this config and is kept (--fresh computes it anew)", highlight=False)
+        print(f"{job.path(part)} is of this config and is kept (--fresh computes it anew)", file=sys.stderr)
     return dataset
 
 
@@ -210,31 +224,49 @@ def _made(job: Job, part: str, make: Callable[[Any], xr.Dataset]) -> xr.Dataset:
     with _progress(part) as progress:
         dataset = make(progress)
     store.save(dataset, job.path(part))
-    err.print(f"wrote {job.path(part)}", highlight=False)
+    print(f"wrote {job.path(part)}", file=sys.stderr)
     return dataset
 
 
 @contextlib.contextmanager
 def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
     """A progress bar on a terminal; silence elsewhere."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
-    columns = (TextColumn("{task.description:<10}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description:<10}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=err, disable=not err.is_terminal) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _compare(simulation: xr.Dataset, theory: xr.Dataset) -> None:
+    from rich.table import Table
+
     from statmech import compare
 
+    if simulation.sizes["seed"] < 2:
+        print("one seed has no standard error: nothing to compare", file=sys.stderr)
+        return
     distance = compare.distances(simulation, theory)
     rows, bound = list(compare.rows(distance)), compare.bound(distance)
     table = Table(title="simulation - theory, in standard errors (the largest over t)", title_justify="left")
     for name in rows[0].cell:
         table.add_column(name)
-    for name in distance.data_vars:
-        table.add_column(_HEADINGS.get(str(name), str(name)), justify="right")
+    for variable in map(str, distance.data_vars):
+        table.add_column(_HEADINGS.get(variable, variable), justify="right")
     for row in rows:
         cell = [value if isinstance(value, str) else f"{value:g}" for value in row.cell.values()]
         table.add_row(*cell, *(_mark(z, bound) for z in row.largest.values()))
@@ -259,11 +291,11 @@ def _draw(job: Job, simulation: xr.Dataset, theory: xr.Dataset) -> None:
     import figures
     from figures import style
 
-    name = figures.choose(job.scenario.figure, theory)
-    if name != (job.scenario.figure or name):
-        err.print(f"the figure {job.scenario.figure} has no place for all of these axes; drawing {name}", highlight=False)
+    name = figures.fitting(job.figure, theory)
+    if name != job.figure:
+        print(f"the figure {job.figure} has no place for all of these axes; drawing {name}", file=sys.stderr)
     for file in style.save(figures.draw(name, simulation, theory), job.folder / name):
-        err.print(f"wrote {file}", highlight=False)
+        print(f"wrote {file}", file=sys.stderr)
 
 
 def _estimate(job: Job) -> None:

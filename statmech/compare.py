@@ -61,8 +61,10 @@ def rows(distance: xr.Dataset) -> Iterator[Row]:
     axes = [dim for dim in next(iter(distance.data_vars.values())).dims if dim not in ("t", "student")]
     for index in itertools.product(*(range(distance.sizes[axis]) for axis in axes)):
         cell = distance.isel(dict(zip(axes, index, strict=True)))
-        coordinates = {str(name): c.item() for name, c in cell.coords.items() if c.ndim == 0 and name in _varying(distance)}
-        yield Row(coordinates, {str(name): _largest(values.values) for name, values in cell.data_vars.items()})
+        yield Row(
+            {name: cell[name].item() for name in _varying(distance, axes)},
+            {str(name): _largest(values.values) for name, values in cell.data_vars.items()},
+        )
 
 
 def bound(distance: xr.Dataset) -> float:
@@ -81,5 +83,6 @@ def _largest(values: np.ndarray) -> float:
     return float(finite[np.argmax(np.abs(finite))]) if finite.size else np.nan
 
 
-def _varying(distance: xr.Dataset) -> set[str]:
-    return {str(name) for name, c in distance.coords.items() if c.ndim and name not in ("t", "student")}
+def _varying(distance: xr.Dataset, axes: list[Any]) -> list[str]:
+    """The coordinates that tell cells apart, in the order of the sweep's axes."""
+    return [str(name) for axis in axes for name, c in distance.coords.items() if c.dims == (axis,)]

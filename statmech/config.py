@@ -55,7 +55,6 @@ def load(config: str | Path, overrides: Iterable[str] = ()) -> Scenario:
         name, value = _override(override)
         _set(given, name.split("."), value)
         places[name.split(".")[0]] = override
-    given.setdefault("figure", path.stem if path.parent == SHIPPED else None)
     try:
         return Scenario(**given)
     except ScenarioError as failure:

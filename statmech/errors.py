@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+Problem = tuple[tuple[str | int, ...], str]  # where (keys and list positions) and what, one sentence
+
 
 class StatmechError(Exception):
     """Base of every error a user can mend; the command line shows it and exits with 2."""
@@ -17,7 +19,7 @@ class ScenarioError(StatmechError, ValueError):
     so that a config loader can name the line.
     """
 
-    def __init__(self, problems: Iterable[tuple[tuple[str | int, ...], str]]):
+    def __init__(self, problems: Iterable[Problem]):
         self.problems = list(problems)
         super().__init__("\n".join(self.lines()))
 

@@ -8,7 +8,8 @@ The state of every online scenario is :math:`G_{ij} = \mathbf w_i\cdot\mathbf w_
 As learning succeeds R and q round to 1 and differences such as 1 - R lose their digits. The split of a student
 along and across the teacher, :math:`\mathbf J_k/\sqrt N = a_k\hat{\mathbf B} + \mathbf b_k`, does not: `along`
 is a_k, `across` is :math:`|\mathbf b_k|`, and :math:`\theta_k = \operatorname{atan2}(across, along)` is right to the
-last digit. Two students' transverse parts meet at the cosine :math:`c_{kk'} = \hat{\mathbf b}_k\cdot\hat{\mathbf b}_{k'}`.
+last digit. Two students' transverse parts meet at the cosine
+:math:`c_{kk'} = \hat{\mathbf b}_k\cdot\hat{\mathbf b}_{k'}`.
 """
 
 from __future__ import annotations
@@ -76,5 +77,18 @@ def coordinates(length: np.ndarray, R: np.ndarray, q: np.ndarray) -> np.ndarray:
     """
     along = length * R
     across = gram(length, R, q)[1:, 1:] - np.outer(along, along)
-    values, vectors = np.linalg.eigh(across)
-    return np.column_stack([along, vectors * np.sqrt(np.maximum(values, 0.0))])
+    return np.column_stack([along, square_root(across)])
+
+
+def square_root(matrix: np.ndarray) -> np.ndarray:
+    r"""Factors F of positive semidefinite matrices (..., K, K) with :math:`FF^\mathsf{T}` the matrix, singular or not.
+
+    >>> factor = square_root(np.ones((2, 2)))
+    >>> factor @ factor.T
+    array([[1., 1.],
+           [1., 1.]])
+    """
+    values, vectors = np.linalg.eigh(matrix)
+    # an eigenvalue of rounding size is 0: its root would be of size 1e-8
+    values = np.where(values > 1e-14 * values[..., -1:], values, 0.0)
+    return vectors * np.sqrt(values)[..., None, :]

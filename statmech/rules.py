@@ -122,7 +122,7 @@ class Perceptron(Rule):
     margin: float = parameter(0.0, "stability below which an example is learnt; 0 learns errors only")
 
     @property
-    def kinks(self) -> tuple[Array, ...]:  # type: ignore[override]
+    def kinks(self) -> tuple[Array, ...]:
         return (self.margin,)
 
     def g(self, kappa: Array, length: Array) -> Array:
@@ -174,7 +174,7 @@ class AdaTron(Rule):
 
 @dataclass(frozen=True)
 class AdaTronTextbook(AdaTron):
-    r"""The textbook AdaTron, :math:`g = -l\kappa\,\Theta(-\kappa)`: R does not depend on the length (Biehl & Riegler)."""
+    r"""The textbook AdaTron, :math:`g = -l\kappa\,\Theta(-\kappa)`, where R does not depend on l (Biehl & Riegler)."""
 
     label = "AdaTron (textbook)"
 
@@ -192,7 +192,8 @@ class AdaTronTextbook(AdaTron):
 
 
 def _common_error(total: Array, between: Array) -> Array:
-    r"""The AdaTron's pair average times 2 pi: :math:`\int_{\theta_{12}}^{\theta_1+\theta_2}(\theta_1+\theta_2-x)\sin x\,dx`.
+    r"""The AdaTron's pair average times 2 pi,
+    :math:`\int_{\theta_{12}}^{\theta_1+\theta_2}(\theta_1+\theta_2-x)\sin x\,dx`.
 
     With the excess :math:`e = \theta_1+\theta_2-\theta_{12}` it is :math:`e\cos\theta_{12} + \sin\theta_{12} -
     \sin(\theta_{12}+e)`; as a sum of two terms of one sign it keeps its digits when all three angles vanish.

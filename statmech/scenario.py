@@ -15,10 +15,21 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationError,
+    model_validator,
+)
 
 from statmech.axes import axis_of, expand, is_axis, points
-from statmech.errors import ScenarioError, not_known
+from statmech.errors import Problem, ScenarioError, not_known
+from statmech.problems import problems
 from statmech.rules import RULES, Rule, parameters_of
 from statmech.start import DRAWN, OrderParameters, Start
 
@@ -35,13 +46,22 @@ def _plain_number(given: Any) -> Any:
 Number = Annotated[float, BeforeValidator(_plain_number), Field(allow_inf_nan=False)]
 Whole = Annotated[int, BeforeValidator(_plain_number)]
 
-RuleAxis = axis_of(str, {"enum": list(RULES)}, spaced=False)
+
+def _rule_name(given: str) -> str:
+    if given not in RULES:
+        raise ValueError(not_known(given, "a learning rule", RULES))
+    return given
+
+
+RuleAxis = axis_of(Annotated[str, AfterValidator(_rule_name)], {"enum": list(RULES)}, spaced=False)
 StudentsAxis = axis_of(Annotated[Whole, Field(ge=1)], {"type": "integer", "minimum": 1})
 DimensionAxis = axis_of(Annotated[Whole, Field(ge=2)], {"type": "integer", "minimum": 2})
-FlipAxis = axis_of(
-    Annotated[Number, Field(ge=0, le=0.5)], {"type": "number", "minimum": 0, "maximum": 0.5}
-)
+FlipAxis = axis_of(Annotated[Number, Field(ge=0, le=0.5)], {"type": "number", "minimum": 0, "maximum": 0.5})
 ParameterAxis = axis_of(Number, {"type": "number"})
+StartOrDrawn = Annotated[
+    Annotated[Literal["drawn"], Tag("drawn")] | Annotated[Start, Tag("given")],
+    Discriminator(lambda given: "drawn" if isinstance(given, str) else "given"),
+]
 Times = Annotated[
     tuple[Annotated[Number, Field(ge=0)], ...],
     BeforeValidator(lambda given: (given,) if np.isscalar(given) else expand(given)),
@@ -69,13 +89,14 @@ class Scenario(BaseModel):
     flip: FlipAxis = Field(0.0, description="probability that the teacher's label is flipped")  # type: ignore[valid-type]
     t: Times = Field(description="times (steps / N) at which order parameters are recorded, increasing")
     seeds: Annotated[Whole, Field(ge=1)] = Field(10, description="independent runs of each grid point")
-    start: Literal["drawn"] | Start = Field(
+    start: StartOrDrawn = Field(
         "drawn", description="'drawn' (entries from N(0,1), as in the paper) or {length, R, q} at t = 0"
     )
     key: Annotated[Whole, Field(ge=0, lt=2**32)] = Field(0, description="key of the experiment's random numbers")
     dtype: Literal["float64", "float32"] = Field("float64", description="precision of the simulation")
     engine: Literal["gram", "vectors"] = Field(
-        "gram", description="what is simulated: order parameters alone, in their exact law, or the weight vectors"
+        "gram",
+        description="what is simulated: order parameters alone, in their exact law, or the weight vectors",
     )
     gram: bool = Field(False, description="record the whole Gram matrix of teacher and students, too")
     figure: str | None = Field(None, description="published figure to draw; the config's own name by default")
@@ -86,7 +107,7 @@ class Scenario(BaseModel):
         try:
             super().__init__(**given)
         except ValidationError as failure:
-            raise ScenarioError(_problems(failure)) from None
+            raise ScenarioError(problems(failure, known_keys())) from None
 
     @model_validator(mode="before")
     @classmethod
@@ -101,14 +122,10 @@ class Scenario(BaseModel):
 
     @model_validator(mode="after")
     def _check(self) -> Scenario:
-        problems = [
-            *self._axis_problems(),
-            *self._rule_problems(),
-            *self._time_problems(),
-        ]
-        problems = problems or [*self._size_problems(), *self._start_problems()]
-        if problems:
-            raise ScenarioError(problems)
+        found = [*self._axis_problems(), *self._rule_problems(), *self._time_problems()]
+        found = found or [*self._size_problems(), *self._start_problems()]
+        if found:
+            raise ScenarioError(found)
         return self
 
     def _axis_problems(self) -> Iterator[Problem]:
@@ -119,14 +136,9 @@ class Scenario(BaseModel):
                 yield (name,), "an axis names a value twice"
 
     def _rule_problems(self) -> Iterator[Problem]:
-        names = points(self.rule)
-        for at, name in enumerate(names):
-            if name not in RULES:
-                location = ("rule", at) if is_axis(self.rule) else ("rule",)
-                yield location, not_known(name, "a learning rule", RULES)
         for parameter in self.parameters:
             for name, value in self.pairs("rule", parameter):
-                if name in RULES and (problem := _parameter_problem(name, parameter, value)):
+                if problem := _parameter_problem(name, parameter, value):
                     yield (parameter,), problem
                     break
 
@@ -137,7 +149,10 @@ class Scenario(BaseModel):
     def _size_problems(self) -> Iterator[Problem]:
         for K, N in self.pairs("K", "N"):
             if N < K + 1:
-                yield ("N",), f"N = {N} is too small for a teacher and K = {K} students: N must be at least K + 1"
+                yield (
+                    ("N",),
+                    f"N = {N} is too small for a teacher and K = {K} students: N must be at least K + 1",
+                )
                 return
 
     def _start_problems(self) -> Iterator[Problem]:
@@ -253,9 +268,6 @@ class Cell:
         return tuple(int.from_bytes(digest[i : i + 4], "big") for i in range(0, 32, 4))
 
 
-Problem = tuple[tuple[str | int, ...], str]
-
-
 def known_parameters() -> dict[str, Any]:
     """The parameters of all registered rules, by name, with the field of the first rule that has it.
 
@@ -263,6 +275,12 @@ def known_parameters() -> dict[str, Any]:
     ['eta', 'margin']
     """
     return {name: field for rule in reversed(RULES.values()) for name, field in parameters_of(rule).items()}
+
+
+def known_keys() -> list[str]:
+    """Every key a config may have."""
+    fields = [name for name in Scenario.model_fields if name not in ("parameters", "zipped")]
+    return [*fields, *known_parameters(), "zip"]
 
 
 def schema() -> dict[str, Any]:
@@ -312,51 +330,6 @@ def _parameter_problem(rule: str, parameter: str, value: float) -> str | None:
     if not value > field.metadata["above"]:
         return f"must be greater than {field.metadata['above']:g}, not {value:g}"
     return None
-
-
-def _problems(failure: ValidationError) -> list[Problem]:
-    """pydantic's errors as locations and sentences of ours."""
-    found: list[Problem] = []
-    for error in failure.errors():
-        cause = error.get("ctx", {}).get("error")
-        if isinstance(cause, ScenarioError):
-            found += cause.problems
-            continue
-        location = tuple(part for part in error["loc"] if part not in _TAGS)
-        location = location[1:] if location[:1] == ("parameters",) else location
-        problem = (location, _sentence(error, location, cause))
-        found += [problem] if problem not in found else []
-    return found
-
-
-_TAGS = {"value", "axis", "Start", "literal['drawn']"}
-_KEYS = ["rule", "K", "N", "flip", "t", "seeds", "start", "key", "dtype", "engine", "gram", "figure", "zip"]
-
-
-def _sentence(error: Any, location: tuple[str | int, ...], cause: Exception | None) -> str:
-    given = json.dumps(error["input"], default=str)
-    bound = next((v for k, v in error.get("ctx", {}).items() if k in ("ge", "gt", "le", "lt")), None)
-    match error["type"]:
-        case "extra_forbidden" if len(location) == 1:
-            return not_known(location[0], "a key of a config", [*_KEYS, *known_parameters()])
-        case "extra_forbidden":
-            return not_known(location[-1], f"a key of {location[0]}", ["length", "R", "q"])
-        case "missing":
-            return "is missing, and has no default"
-        case "value_error" if cause:
-            return str(cause)
-        case "greater_than_equal":
-            return f"must be at least {bound}, not {given}"
-        case "greater_than":
-            return f"must be greater than {bound}, not {given}"
-        case "less_than_equal":
-            return f"must be at most {bound}, not {given}"
-        case "less_than":
-            return f"must be less than {bound}, not {given}"
-        case "too_short":
-            return "a list needs at least one value"
-        case _:
-            return f"{error['msg'][:1].lower()}{error['msg'][1:]}, not {given}"
 
 
 def _jsonable(value: Any) -> Any:

@@ -7,11 +7,17 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from statmech.axes import one_or_many
 from statmech.order_parameters import lowest_eigenvalue
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[Finite, Field(gt=0)]
 Cosine = Annotated[Finite, Field(ge=-1, le=1)]
+
+
+LengthOrEach = one_or_many(Positive, tuple[Positive, ...])
+CosineOrEach = one_or_many(Cosine, tuple[Cosine, ...])
+CosineOrMatrix = one_or_many(Cosine, tuple[tuple[Cosine, ...], ...])
 
 
 class OrderParameters(NamedTuple):
@@ -31,11 +37,9 @@ class Start(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    length: Positive | tuple[Positive, ...] = Field(1.0, description="|J|/sqrt(N), one value or one a student")
-    R: Cosine | tuple[Cosine, ...] = Field(0.0, description="teacher-student cosine, one value or one a student")
-    q: Cosine | tuple[tuple[Cosine, ...], ...] = Field(
-        0.0, description="student-student cosine, one value or a K x K matrix"
-    )
+    length: LengthOrEach = Field(1.0, description="|J|/sqrt(N), one value or one a student")  # type: ignore[valid-type]
+    R: CosineOrEach = Field(0.0, description="teacher-student cosine, one value or one a student")  # type: ignore[valid-type]
+    q: CosineOrMatrix = Field(0.0, description="student-student cosine, one value or a K x K matrix")  # type: ignore[valid-type]
 
     @property
     def alike(self) -> bool:
@@ -70,7 +74,7 @@ class Start(BaseModel):
         return []
 
 
-DRAWN = Start()  # what entries drawn from N(0, 1) become in the limit: l = 1, R = q = 0
+DRAWN = Start(length=1.0, R=0.0, q=0.0)  # what entries drawn from N(0, 1) become in the limit: l = 1, R = q = 0
 
 
 def _matrix_problems(q: tuple[tuple[float, ...], ...], K: int) -> list[str]:

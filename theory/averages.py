@@ -5,8 +5,8 @@ noise. The stability :math:`\kappa = \sigma u` has the density
 
 .. math:: p(\kappa) = 2\varphi(\kappa)\,[\lambda + (1-2\lambda)\,\Phi(\gamma\kappa)],
 
-so :math:`\langle fu\rangle = \eta\int p\, g\,\kappa` and :math:`\langle f^2\rangle = \eta^2\int p\, g^2`. The label jumps
-where v does; Stein's lemma turns that jump into the *response*
+so :math:`\langle fu\rangle = \eta\int p\, g\,\kappa` and :math:`\langle f^2\rangle = \eta^2\int p\, g^2`. The
+label jumps where v does; Stein's lemma turns that jump into the *response*
 
 .. math:: \langle\partial f/\partial v\rangle = \eta\,(1-2\lambda)\sqrt{2/\pi}\int \varphi(z)\, g(z\sin\theta)\,dz ,
 
@@ -14,8 +14,8 @@ from which :math:`\langle f h\rangle` follows for every field h, without a 0/0 a
 
 For two students, student 2 is integrated conditionally on student 1: :math:`\kappa_2 = q\kappa_1 + pz`,
 :math:`p = \sqrt{1-q^2}`, and given both the label is right with probability
-:math:`\Phi((\gamma_1\kappa_1 + rz)/\sqrt{1-r^2})`, where r is the correlation of z with what :math:`\kappa_1` leaves open
-of the teacher's field. With c the transverse cosine,
+:math:`\Phi((\gamma_1\kappa_1 + rz)/\sqrt{1-r^2})`, where r is the correlation of z with what :math:`\kappa_1` leaves
+open of the teacher's field. With c the transverse cosine,
 
 .. math:: pr = \cos\theta_2\sin\theta_1 - c\,\cos\theta_1\sin\theta_2, \qquad
           p\sqrt{1-r^2} = \sin\theta_2\sqrt{1-c^2},

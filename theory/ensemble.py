@@ -2,8 +2,9 @@ r"""The generalization error of an ensemble: majority vote and weight mean, exac
 
 **Equal students** (one R, one q). With c the cosine of the students' parts across the teacher,
 :math:`q = R^2 + c\,(1-R^2)`, the students are conditionally independent given their common field
-:math:`m \sim N(0,1)`: each is right with probability :math:`\Phi(\alpha m)`, :math:`\alpha = \sqrt{q/(1-q)}`, and the teacher's
-field is positive with probability :math:`\Phi(\gamma m)`, :math:`\gamma = R/\sqrt{q-R^2}`. So the vote of K students errs with
+:math:`m \sim N(0,1)`: each is positive with probability :math:`\Phi(\alpha m)`, :math:`\alpha = \sqrt{q/(1-q)}`, and the
+teacher's field is so with probability :math:`\Phi(\gamma m)`, :math:`\gamma = R/\sqrt{q-R^2}`. So the vote of K students
+errs with
 
 .. math:: \epsilon_g = \int_0^\infty 2\varphi(m)\left[\Phi(-\gamma m)\,(1-W) + \Phi(\gamma m)\,W\right]dm, \qquad
           W = I_{\Phi(-\alpha m)}(n, n), \quad n = \lceil K/2\rceil,
@@ -39,7 +40,7 @@ from statmech.order_parameters import angle, coordinates, lowest_eigenvalue
 from statmech.votes import circles, vote_error
 
 OUTPUTS = ("majority_vote", "weight_mean")
-SCRAMBLES, POINTS = 16, 4096
+SCRAMBLES, FEWEST, MOST = 16, 2**12, 2**16  # independent nets, and their points
 BLOCK = 200  # elements of a broadcast that are integrated at once, to bound memory
 
 
@@ -96,9 +97,15 @@ def majority_vote(theta: np.ndarray, c: np.ndarray, K: np.ndarray) -> np.ndarray
 
 
 def ensemble_error_unequal(
-    R: ArrayLike, q: ArrayLike, length: ArrayLike | None = None, output: str = "majority_vote"
+    R: ArrayLike,
+    q: ArrayLike,
+    length: ArrayLike | None = None,
+    output: str = "majority_vote",
+    tolerance: float = 1e-4,
 ) -> ControlledError:
     """eps_g of an ensemble of any K students, with the standard error of its integration.
+
+    Nets grow until the standard error is below `tolerance`, or to 2^16 points; the error returned is the one reached.
 
     `R` (K,), `q` (K, K) and `length` (K,; equal by default, and needed by the weight mean alone) are the students'
     order parameters. The weight mean is in closed form (error 0).
@@ -112,23 +119,32 @@ def ensemble_error_unequal(
         raise ScenarioError([(("output",), not_known(output, "an ensemble output", OUTPUTS))])
     R, q = np.asarray(R, float), np.asarray(q, float)
     if R.ndim != 1 or q.shape != (R.size, R.size):
-        raise ScenarioError([(("q",), f"K students need R of shape (K,) and q of shape (K, K), not {R.shape}, {q.shape}")])
+        raise ScenarioError(
+            [(("q",), f"K students need R of shape (K,) and q of shape (K, K), not {R.shape}, {q.shape}")]
+        )
     if lowest_eigenvalue(R, q) < -1e-10:
-        raise ScenarioError([(("q",), f"no {R.size} students have these R and q: their matrix of cosines is not positive")])
+        raise ScenarioError(
+            [(("q",), f"no {R.size} students have these R and q: their matrix of cosines is not positive")]
+        )
     length = np.ones_like(R) if length is None else np.asarray(length, float)
     students = coordinates(length, R, q)
     if output == "weight_mean":
         mean = students.sum(axis=0)
-        return ControlledError(angle(np.linalg.norm(mean[1:]), mean[0]) / np.pi, np.float64(0.0))
-    return vote_of(students[:, 0], students[:, 1:])
+        return ControlledError(angle(np.linalg.norm(mean[1:]), mean[0]) / np.pi, np.zeros(()))
+    return vote_of(students[:, 0], students[:, 1:], tolerance)
 
 
-def vote_of(along: np.ndarray, factor: np.ndarray) -> ControlledError:
+def vote_of(along: np.ndarray, factor: np.ndarray, tolerance: float = 1e-4) -> ControlledError:
     """The majority vote of students given as vectors, along (..., K) and across (..., K, n) the teacher."""
-    rng = np.random.default_rng(0)
-    nets = [circles(rng, POINTS, factor.shape[-1]) for _ in range(SCRAMBLES)]
-    estimates = np.stack([vote_error(along, factor, net) for net in nets])
-    return ControlledError(estimates.mean(axis=0), estimates.std(axis=0, ddof=1) / np.sqrt(SCRAMBLES))
+    points = FEWEST
+    while True:
+        rng = np.random.default_rng(0)
+        nets = (circles(rng, points, factor.shape[-1]) for _ in range(SCRAMBLES))
+        estimates = np.stack([vote_error(along, factor, net) for net in nets])
+        error = estimates.std(axis=0, ddof=1) / np.sqrt(SCRAMBLES)
+        if np.all(error <= tolerance) or points >= MOST:
+            return ControlledError(estimates.mean(axis=0), error)
+        points *= 4
 
 
 def _common_field_integral(theta: np.ndarray, c: np.ndarray, K: np.ndarray) -> np.ndarray:
@@ -151,7 +167,9 @@ def _integrate(theta: np.ndarray, c: np.ndarray, K: np.ndarray) -> np.ndarray:
     return np.sum(weight * 2 * density(m) * (ndtr(-gamma * m) * (1 - lost) + ndtr(gamma * m) * lost), axis=-1)
 
 
-def _halving_panels(smallest: float = 2.0**-44, largest: float = 10.0, nodes: int = 16) -> tuple[np.ndarray, np.ndarray]:
+def _halving_panels(
+    smallest: float = 2.0**-44, largest: float = 10.0, nodes: int = 16
+) -> tuple[np.ndarray, np.ndarray]:
     edges = np.concatenate([[0.0], np.geomspace(smallest * largest, largest, 45)])
     x, w = legendre(nodes)
     width = np.diff(edges)[:, None]
@@ -187,7 +205,7 @@ def _no_field_is_chance(error: np.ndarray, across: np.ndarray, along: np.ndarray
 
 def _check(R: np.ndarray, q: np.ndarray, K: np.ndarray) -> None:
     problems = []
-    if np.any(K < 1) or np.any(np.isfinite(K) & (K != np.round(K))) or np.any(np.isnan(K)):
+    if np.any(K < 1) or np.any(np.isfinite(K) & (np.round(K) != K)) or np.any(np.isnan(K)):
         problems.append((("K",), "the number of students is a whole number from 1 on, or infinite"))
     for name, value in (("R", R), ("q", q)):
         if not np.all(np.abs(value) <= 1):

@@ -135,14 +135,26 @@ def angle(students: Students) -> Array:
 
 @eqx.filter_jit
 def _solve_batch(
-    rule: type[Rule], closed: bool, S: int, parameters: dict[str, Array], flip: Array, start: Students, t: Array
+    rule: type[Rule],
+    closed: bool,
+    S: int,
+    parameters: dict[str, Array],
+    flip: Array,
+    start: Students,
+    t: Array,
 ) -> tuple[Students, Array]:
     """Integrate a stack of cells of one rule; also whether each reached the last time."""
     return jax.vmap(partial(_solve_one, rule, closed, S), in_axes=(0, 0, 0, None))(parameters, flip, start, t)
 
 
 def _solve_one(
-    rule: type[Rule], closed: bool, S: int, parameters: dict[str, Array], flip: Array, start: Students, t: Array
+    rule: type[Rule],
+    closed: bool,
+    S: int,
+    parameters: dict[str, Array],
+    flip: Array,
+    start: Students,
+    t: Array,
 ) -> tuple[Students, Array]:
     sizes = [S, 2 * S]
 

@@ -54,7 +54,9 @@ def _alike(cell: Cell, students: Students) -> dict[str, np.ndarray]:
     }
     K = np.full(theta.shape, float(cell.K))
     everyone = np.full((theta.size, cell.K), 0)
-    along, across = _vectors(theta[:, None] + everyone, length[:, None] + everyone, _full(c[:, None], cell.K, alike=True))
+    along, across = _vectors(
+        theta[:, None] + everyone, length[:, None] + everyone, _full(c[:, None], cell.K, alike=True)
+    )
     return {
         **{name: np.repeat(value[:, None], cell.K, axis=1) for name, value in one.items()},
         "eps_g_majority_vote": majority_vote(theta, c, K),
@@ -66,8 +68,7 @@ def _alike(cell: Cell, students: Students) -> dict[str, np.ndarray]:
 def _unlike(cell: Cell, students: Students) -> dict[str, np.ndarray]:
     theta, length = angle(students), np.exp(students.log_length)
     along, across = _vectors(theta, length, _full(students.c, cell.K, alike=False))
-    values, vectors = np.linalg.eigh(across)
-    vote = vote_of(along, vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :])
+    vote = vote_of(along, order_parameters.square_root(across))
     return {
         **describe(along, across),
         "eps_g_majority_vote": vote.value,

@@ -1,0 +1,53 @@
+# make demo   set up and run the main job: simulate, solve, compare and draw the ensemble paper
+# make test   set up and run lint, types, layers and all tests
+# make constraints   resolve the dependencies anew
+
+VENV := .venv
+BIN := $(VENV)/bin
+UV := $(shell command -v uv)
+
+.PHONY: demo test test-fast check format constraints clean
+
+demo: $(VENV)/demo
+	$(BIN)/statmech run configs/ensemble.yaml
+
+test: check
+	$(BIN)/python -m pytest -n 2
+
+test-fast: $(VENV)/dev
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+check: $(VENV)/dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+# a stamp file a set of extras: what is installed is installed again only when what it depends on changed
+$(VENV)/demo: EXTRAS :=
+$(VENV)/dev: EXTRAS := [dev]
+$(VENV)/demo $(VENV)/dev: pyproject.toml constraints.txt | $(BIN)/python
+ifdef UV
+	$(UV) pip install --quiet --python $(BIN)/python -c constraints.txt -e '.$(EXTRAS)'
+else
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.$(EXTRAS)'
+endif
+	@touch $@
+
+$(BIN)/python:
+ifdef UV
+	$(UV) venv --quiet $(VENV)
+else
+	python3 -m venv $(VENV)
+endif
+
+constraints:
+	uv pip compile --quiet --universal --no-header --no-annotate --python-version 3.11 \
+	  --extra dev pyproject.toml -o constraints.txt
+
+clean:
+	rm -rf $(VENV) results dist

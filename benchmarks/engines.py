@@ -1,0 +1,278 @@
+"""The two engines against a plain NumPy loop, scikit-learn, and the speed of random numbers.
+
+    python benchmarks/engines.py            # all tables, minutes; pins itself to one core
+    python benchmarks/engines.py --tiny     # the same at toy size: that it runs, not how fast
+    python benchmarks/engines.py gram limit # some tables (names: see SECTIONS)
+
+All tables are of the perceptron rule. The Gram engine plays the law of the order parameters and no weights, so its
+ratio over NumPy is one of algorithms: same law of R, q and l, not the same trajectory. The direct engine holds all
+weights, as NumPy and scikit-learn do. Baselines (naive.py) are timed in turns with the engines, in the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache, partial
+from multiprocessing import get_context
+from types import ModuleType
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import naive
+import numpy as np
+import timing
+
+import simulate
+from simulate import gram, vectors
+from statmech import Scenario
+from statmech.scenario import Cell
+
+
+Call = Callable[[], None]
+
+
+class Size(NamedTuple):
+    """How much work: steps are those of one seed in one call."""
+
+    N: int
+    gram_steps: dict[int, int]  # of each K: a second or less a call
+    naive_steps: int
+    dimensions: list[int]
+    seeds: list[int]
+    seeds_t: float
+    vectors_students: list[int]
+    vectors_steps: int
+    small_N: int  # of the comparison with scikit-learn
+    small_steps: int
+    normals: list[int]
+    repeats: int
+
+
+FULL = Size(
+    N=10_000,
+    gram_steps={1: 19_968, 3: 19_968, 10: 9_984, 30: 2_240, 100: 800},  # whole strides: a part costs a whole one
+    naive_steps=300,
+    dimensions=[1_000, 10_000, 1_000_000, 1_000_000_000],
+    seeds=[64, 256, 1024, 4096],
+    seeds_t=2.0,
+    vectors_students=[3, 10],
+    vectors_steps=400,
+    small_N=1000,
+    small_steps=2000,
+    normals=[10_000, 100_000, 1_000_000],
+    repeats=5,
+)
+TINY = Size(
+    N=200,
+    gram_steps={1: 64, 3: 64},  # compiling more would be most of the time
+    naive_steps=20,
+    dimensions=[1_000, 1_000_000_000],
+    seeds=[64, 128],
+    seeds_t=0.2,
+    vectors_students=[3],
+    vectors_steps=16,
+    small_N=100,
+    small_steps=16,
+    normals=[1_000],
+    repeats=1,
+)
+
+
+def gram_over_numpy(size: Size) -> None:
+    """(a) Gram engine against NumPy, by the number of students."""
+    rows = []
+    for K, steps in size.gram_steps.items():
+        batches = math.ceil(64 / gram.batch(K))  # at least 64 seeds
+        calls = {
+            "gram": player(gram, cell(size.N, K), steps, batches=batches),
+            "numpy": partial(play_numpy, size.N, K, size.naive_steps),
+        }
+        took = timing.measure(calls, size.repeats, timing.clock())
+        seeds = batches * gram.batch(K)
+        ours, theirs = took["gram"].seconds / (steps * seeds), took["numpy"].seconds / size.naive_steps
+        rows.append([K, seeds, 1e9 * ours, 1e9 * theirs, theirs / ours, took["gram"].compile])
+    header = ["K", "seeds", "Gram, ns/step-seed", "NumPy, ns/step-seed", "ratio", "compile, s"]
+    timing.table(f"(a) Gram engine over NumPy, N = {size.N:,}, float64", header, rows)
+
+
+def gram_by_dimension(size: Size) -> None:
+    """(b) Cost of a Gram step at very different N."""
+    steps = size.gram_steps[3]
+    calls = {N: player(gram, cell(N, 3), steps) for N in size.dimensions}
+    took = timing.measure(calls, size.repeats, timing.clock())
+    cost = {N: 1e9 * took[N].seconds / (steps * gram.batch(3)) for N in size.dimensions}
+    lowest = min(cost.values())
+    rows = [[f"{N:,}", cost[N], f"+{100 * (cost[N] / lowest - 1):.0f} %"] for N in size.dimensions]
+    timing.table("(b) Gram step by dimension, K = 3", ["N", "ns/step-seed", "over the lowest"], rows)
+
+
+def gram_by_seeds(size: Size) -> None:
+    """(c) `simulate.run` by the number of seeds, on one core and on two: wall time."""
+    allowed = {n: timing.cores()[:n] for n in (1, 2) if n <= len(timing.cores())}
+    pools = {n: process_on(cores) for n, cores in allowed.items()}
+    calls = {
+        (seeds, n): lambda seeds=seeds, pool=pool: pool.submit(run_gram, size.N, seeds, size.seeds_t).result()
+        for seeds in size.seeds
+        for n, pool in pools.items()
+    }
+    took = timing.measure(calls, min(size.repeats, 3), time.perf_counter)
+    for pool in pools.values():
+        pool.shutdown()
+    rows = []
+    for seeds in size.seeds:
+        cost = {n: 1e9 * took[seeds, n].seconds / (seeds * size.N * size.seeds_t) for n in pools}
+        rows.append([seeds, cost[1], cost.get(2, "no second core"), cost[1] / cost[2] if 2 in cost else "-"])
+    title = f"(c) simulate.run by seeds, K = 3, N = {size.N:,}, t = {size.seeds_t:g}, wall time, the vote included"
+    timing.table(title, ["seeds", "1 core, ns/step-seed", "2 cores, ns/step-seed", "speed-up"], rows)
+
+
+def vectors_over_numpy(size: Size) -> None:
+    """(d) Direct engine against NumPy, in both precisions."""
+    rows = []
+    for K in size.vectors_students:
+        calls = {
+            "float64": player(vectors, cell(size.N, K), size.vectors_steps, "float64"),
+            "float32": player(vectors, cell(size.N, K), size.vectors_steps, "float32"),
+            "numpy": partial(play_numpy, size.N, K, size.naive_steps),
+        }
+        took = timing.measure(calls, size.repeats, timing.clock())
+        theirs = took["numpy"].seconds / size.naive_steps
+        for dtype in ("float64", "float32"):
+            ours = took[dtype].seconds / (size.vectors_steps * vectors.batch(K))
+            rows.append([K, dtype, 1e6 * ours, 1e6 * theirs, theirs / ours, took[dtype].compile])
+    header = ["K", "dtype", "direct, us/step-seed", "NumPy, us/step-seed", "ratio", "compile, s"]
+    timing.table(f"(d) direct engine over NumPy, N = {size.N:,}", header, rows)
+
+
+def single_over_sklearn(size: Size) -> None:
+    """(e) One student against scikit-learn's partial_fit."""
+    N, steps = size.small_N, size.small_steps
+    check_baselines(N, min(steps, 200))
+    calls = {
+        "scikit-learn": partial(play_sklearn, N, steps),
+        "NumPy": partial(play_numpy, N, 1, steps),
+        "direct, float64": player(vectors, cell(N, 1), steps, "float64"),
+        "direct, float32": player(vectors, cell(N, 1), steps, "float32"),
+        "Gram, float64 (same law)": player(gram, cell(N, 1), steps),
+    }
+    played = {name: steps for name in calls}
+    played["direct, float64"] = played["direct, float32"] = steps * vectors.batch(1)
+    played["Gram, float64 (same law)"] = steps * gram.batch(1)
+    took = timing.measure(calls, size.repeats, timing.clock())
+    cost = {name: 1e6 * took[name].seconds / played[name] for name in calls}
+    rows = [[name, cost[name], cost["scikit-learn"] / cost[name]] for name in calls]
+    timing.table(f"(e) one student, N = {N:,}", ["", "us/step-seed", "over scikit-learn"], rows)
+
+
+def share_of_limit(size: Size) -> None:
+    """(f) Normals a second that the engines consume, over those that jax.random.normal makes alone."""
+    steps = {"Gram": size.gram_steps[3], "direct, float32": size.vectors_steps}
+    calls: dict[object, Call] = {n: partial(draw, jax.random.key(0), n) for n in size.normals}
+    calls["Gram"] = player(gram, cell(size.N, 3), steps["Gram"])
+    calls["direct, float32"] = player(vectors, cell(size.N, 3), steps["direct, float32"], "float32")
+    took = timing.measure(calls, size.repeats, timing.clock())
+    limit, at = max((n * DRAWS / took[n].seconds, n) for n in size.normals)
+    # a step's coordinates on the K + 1 basis vectors and on the axes its block has added, and one normal for its chi
+    needed = {"Gram": 3 + 1 + (gram.block_steps(3) - 1) / 2 + 1, "direct, float32": size.N}
+    seeds = {"Gram": gram.batch(3), "direct, float32": vectors.batch(3)}
+    rows = [[f"jax.random.normal, best at {at:,} a call", limit / 1e6, "100 %"]]
+    for name, count in needed.items():
+        rate = count * steps[name] * seeds[name] / took[name].seconds
+        rows.append([f"{name}, K = 3", rate / 1e6, f"{100 * rate / limit:.0f} %"])
+    timing.table(f"(f) float32 normals a second, N = {size.N:,}", ["", "millions/s", "of the limit"], rows)
+
+
+SECTIONS = {
+    "gram": gram_over_numpy,
+    "dimension": gram_by_dimension,
+    "seeds": gram_by_seeds,
+    "vectors": vectors_over_numpy,
+    "sklearn": single_over_sklearn,
+    "limit": share_of_limit,
+}
+DRAWS = 20  # of normals in one timed call: the clock of CPU time may tick in milliseconds
+
+
+def cell(N: int, K: int) -> Cell:
+    """The perceptron rule at learning rate 1, students drawn."""
+    return next(Scenario(rule="perceptron", K=K, N=N, t=[1.0]).cells())
+
+
+def player(engine: ModuleType, cell: Cell, steps: int, dtype: str = "float64", batches: int = 1) -> Call:
+    """A call that plays batches of an engine, recorded once, at the end."""
+
+    def play() -> None:
+        with jax.enable_x64(True):
+            for batch in range(batches):
+                key = jax.random.key(batch, impl="threefry2x32")  # as simulate.run's
+                jax.block_until_ready(engine.play(cell, dtype, key, jnp.asarray([steps], jnp.int64)))
+
+    return play
+
+
+def play_numpy(N: int, K: int, steps: int) -> None:
+    rng = np.random.default_rng(0)
+    naive.numpy_loop(rng, *begun(N, K), [steps / N])
+
+
+def play_sklearn(N: int, steps: int) -> None:
+    teacher, students = begun(N, 1)
+    naive.sklearn_loop(np.random.default_rng(0), teacher, students[0], [steps / N])
+
+
+@cache
+def begun(N: int, K: int) -> tuple[np.ndarray, np.ndarray]:
+    """A start, drawn once, by the first call, which no median counts: it costs as much as K + 1 steps."""
+    return naive.begin(np.random.default_rng(1), N, K)
+
+
+def check_baselines(N: int, steps: int) -> None:
+    """The two baselines are one model: the same examples give the same R."""
+    teacher, students = begun(N, 1)
+    times = [steps / 2 / N, steps / N]
+    R, _, _ = naive.numpy_loop(np.random.default_rng(2), teacher, students, times)
+    same = naive.sklearn_loop(np.random.default_rng(2), teacher, students[0], times)
+    np.testing.assert_allclose(R[:, 0], same, atol=1e-10)
+
+
+def draw(key: jax.Array, count: int) -> None:
+    for _ in range(DRAWS):
+        jax.block_until_ready(normals(key, count))
+
+
+@partial(jax.jit, static_argnums=1)
+def normals(key: jax.Array, count: int) -> jax.Array:
+    return jax.random.normal(key, (count,), jnp.float32)
+
+
+def process_on(cores: list[int]) -> ProcessPoolExecutor:
+    """A process that may use these cores alone; started afresh, so that JAX counts them itself."""
+    return ProcessPoolExecutor(1, get_context("spawn"), os.sched_setaffinity, (0, cores))
+
+
+def run_gram(N: int, seeds: int, t: float) -> None:
+    simulate.run(Scenario(rule="perceptron", K=3, N=N, t=[t], seeds=seeds))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sections", nargs="*", help=f"of {', '.join(SECTIONS)}; all by default")
+    parser.add_argument("--tiny", action="store_true", help="toy size")
+    asked = parser.parse_args()
+    if unknown := set(asked.sections) - set(SECTIONS):
+        parser.error(f"no section {', '.join(sorted(unknown))}; sections: {', '.join(SECTIONS)}")
+    timing.pin()
+    print(timing.machine())
+    for name in asked.sections or SECTIONS:
+        SECTIONS[name](TINY if asked.tiny else FULL)
+    print(f"\nPeak memory of this process: {timing.peak_memory():.0f} MiB")
+
+
+if __name__ == "__main__":
+    main()

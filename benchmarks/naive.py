@@ -1,0 +1,68 @@
+"""What a user would write without this library: the on-line perceptron, one example and one student at a time.
+
+`numpy_loop` is a plain NumPy loop over examples and students; `sklearn_loop` gives the same examples, one by one, to
+scikit-learn's Perceptron. Both play the same model as `simulate`: inputs of N(0, 1/N) entries, a teacher of length
+sqrt(N), and order parameters recorded at times t = examples / N. `engines.py` times them; from the same generator
+both give the same trajectory, which it checks. To time one alone:
+
+    python -m timeit -s "import numpy as np, naive; g = np.random.default_rng(0); B, J = naive.begin(g, 10_000, 3)" \
+        "naive.numpy_loop(g, B, J, [0.03])"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+
+def begin(rng: np.random.Generator, N: int, K: int) -> tuple[np.ndarray, np.ndarray]:
+    """A teacher of length sqrt(N), shape (N,), and students of N(0, 1) entries, shape (K, N)."""
+    teacher = rng.standard_normal(N)
+    return teacher * np.sqrt(N) / np.linalg.norm(teacher), rng.standard_normal((K, N))
+
+
+def numpy_loop(
+    rng: np.random.Generator, teacher: np.ndarray, students: np.ndarray, times: Sequence[float], eta: float = 1.0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """R (T, K), q (T, K, K) and l (T, K) at the given times; `students` are not changed."""
+    N, students, recorded, done = teacher.size, students.copy(), [], 0
+    for t in times:
+        for _ in range(done, round(t * N)):
+            x = rng.standard_normal(N) / np.sqrt(N)
+            label = 1.0 if teacher @ x > 0 else -1.0
+            for student in students:
+                length = np.linalg.norm(student) / np.sqrt(N)  # each step, as rules in the normalised field u need it
+                u = student @ x / length
+                if label * u < 0:
+                    student += eta * label * x
+        done = round(t * N)
+        recorded.append(order_parameters(teacher, students))
+    R, q, length = (np.array(part) for part in zip(*recorded, strict=True))
+    return R, q, length
+
+
+def sklearn_loop(
+    rng: np.random.Generator, teacher: np.ndarray, student: np.ndarray, times: Sequence[float], eta: float = 1.0
+) -> np.ndarray:
+    """R at the given times of one student, by `Perceptron.partial_fit` on one example at a time."""
+    from sklearn.linear_model import Perceptron  # here, so that the NumPy loop does not need it
+
+    N, recorded, done = teacher.size, [], 0
+    model = Perceptron(fit_intercept=False, shuffle=False, eta0=eta)
+    model.partial_fit(np.zeros((1, N)), [1], classes=[-1, 1])  # makes coef_; an input of zeros moves nothing
+    model.coef_[0] = student
+    for t in times:
+        for _ in range(done, round(t * N)):
+            x = rng.standard_normal(N) / np.sqrt(N)
+            model.partial_fit(x[None], [1 if teacher @ x > 0 else -1])
+        done = round(t * N)
+        recorded.append(order_parameters(teacher, model.coef_)[0][0])
+    return np.array(recorded)
+
+
+def order_parameters(teacher: np.ndarray, students: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """R (K,), q (K, K) and l (K,)."""
+    norms = np.linalg.norm(students, axis=1)
+    R = students @ teacher / (norms * np.linalg.norm(teacher))
+    return R, students @ students.T / np.outer(norms, norms), norms / np.sqrt(teacher.size)

@@ -1,0 +1,115 @@
+"""Helpers of the benchmarks: one pinned core, medians with the first call apart, Markdown tables.
+
+Times on a CPU are CPU time, which a neighbour on a shared machine disturbs less than wall time; on a GPU, and where
+cores are compared, they are wall time. Calls that are compared take turns, so that a slow minute hits them alike.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from datetime import date
+from importlib.metadata import version
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+Call = Callable[[], object]
+Name = TypeVar("Name")
+CORES = "BENCHMARK_CORES"  # environment variable: the cores this process had before it was pinned to one
+
+
+class Timing(NamedTuple):
+    """Seconds of the first call, compilation included, and the median of those after it."""
+
+    first: float
+    seconds: float
+
+    @property
+    def compile(self) -> float:
+        return max(self.first - self.seconds, 0.0)
+
+
+def pin() -> None:
+    """Start this script again on its first core, BLAS on one thread: NumPy and JAX count cores only once."""
+    if CORES in os.environ:
+        return
+    cores = sorted(os.sched_getaffinity(0))
+    os.environ[CORES] = ",".join(map(str, cores))
+    os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
+    os.sched_setaffinity(0, cores[:1])
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, *sys.argv])
+
+
+def cores() -> list[int]:
+    """The cores this script was started on, before `pin`."""
+    return [int(core) for core in os.environ[CORES].split(",")]
+
+
+def clock() -> Callable[[], float]:
+    """CPU time on a CPU, wall time on an accelerator, whose work costs the CPU nothing."""
+    import jax  # not before `pin`
+
+    return time.process_time if jax.default_backend() == "cpu" else time.perf_counter
+
+
+def measure(calls: dict[Name, Call], repeats: int, clock: Callable[[], float]) -> dict[Name, Timing]:
+    """Time calls in turns: once each for the first time, then `repeats` times each."""
+
+    def seconds(call: Call) -> float:
+        start = clock()
+        call()
+        return clock() - start
+
+    first = {name: seconds(call) for name, call in calls.items()}
+    rest = [{name: seconds(call) for name, call in calls.items()} for _ in range(repeats)]
+    return {name: Timing(first[name], statistics.median(turn[name] for turn in rest)) for name in calls}
+
+
+def table(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print a Markdown table; floats with three digits."""
+    print(f"\n**{title}**\n")
+    for row in (header, ["---"] * len(header), *rows):
+        print("| " + " | ".join(_cell(value) for value in row) + " |")
+    sys.stdout.flush()
+
+
+def machine() -> str:
+    """What was measured on: processor, versions, commit and date, in one line."""
+    import jax  # not before `pin`
+
+    packages = ", ".join(f"{name} {version(name)}" for name in ("jax", "jaxlib", "numpy"))
+    return (
+        f"{_processor()}, {os.cpu_count()} cores ({len(cores())} usable); JAX on {jax.devices()[0].device_kind}; "
+        f"Python {platform.python_version()}, {packages}; commit {_commit()}; {date.today()}"
+    )
+
+
+def peak_memory() -> float:
+    """The largest memory this process has held, in MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # Linux tells KiB
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":")[1].strip()
+    return platform.machine()
+
+
+def _commit() -> str:
+    command = ["git", "describe", "--always", "--dirty"]
+    told = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True)
+    return told.stdout.strip() or "unknown"
+
+
+def _cell(value: object) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"

@@ -1,0 +1,187 @@
+"""Every rule of the registry, a user's own included, passes one suite: theory and simulation from one definition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import jax
+import numpy as np
+import pytest
+from conftest import disagreements
+
+import simulate
+import theory
+from simulate import gram, vectors
+from statmech import RULES, Scenario
+from statmech.gaussian import step
+from statmech.order_parameters import angle_between
+from statmech.rules import AdaTron, Rule, parameter, parameters_of
+from theory import averages, online
+from theory.averages import Pair, quadrature, quadrature_pair
+
+ANGLES = [np.pi / 2, 2.5, 1.0, 0.1, 1e-3, 1e-6]
+COSINES = [-0.3, 0.0, 0.9, 1 - 1e-9, 1.0]
+
+
+@dataclass(frozen=True)
+class Cautious(Rule):
+    """A user's rule: no closed forms, two kinks, a parameter of its own, a modulation that knows the length."""
+
+    label = "cautious"
+    depth: float = parameter(1.0, "stability below which an example is given up", above=0.0)
+
+    @property
+    def kinks(self):
+        return (-self.depth, 0.0)
+
+    def g(self, kappa, length):
+        return step(-kappa) * step(kappa + self.depth) / (1 + length)
+
+
+@pytest.fixture(params=[*RULES, "cautious"])
+def rule(request, monkeypatch) -> str:
+    monkeypatch.setitem(RULES, "cautious", Cautious)
+    return request.param
+
+
+def test_closed_forms_equal_the_quadrature(rule):
+    kind = RULES[rule]()
+    if not kind.has_closed_form:
+        assert kind.closed_form.__func__ is Rule.closed_form  # what has none says so, and theory integrates
+        return
+    with jax.enable_x64(True):
+        single = jax.jit(lambda theta, flip: quadrature(kind, theta, 1.3, flip))
+        double = jax.jit(lambda a, b, c, flip: quadrature_pair(kind, Pair((a, b), c, (1.3, 0.7)), flip))
+        for theta in np.asarray(ANGLES):
+            for flip in (0.0, 0.2):
+                np.testing.assert_allclose(
+                    single(theta, flip), kind.closed_form(theta, 1.3, flip), rtol=1e-12, atol=1e-15
+                )
+                for other, c in [(theta, c) for c in COSINES] + [(0.6 * theta, 0.5), (1.2 * theta, 0.999)]:
+                    between = angle_between(theta, other, np.float64(c))
+                    closed = kind.closed_form_pair((theta, other), between, (1.3, 0.7), flip)
+                    np.testing.assert_allclose(double(theta, other, c, flip), closed, rtol=1e-11)
+
+
+def test_more_quadrature_nodes_move_nothing(rule):
+    kind = RULES[rule]()
+    with jax.enable_x64(True):
+        for theta, c in [(1.0, 0.3), (0.1, 0.99), (1e-4, 0.5)]:
+            pair = Pair((theta, 0.7 * theta), c, (1.0, 1.5))
+            coarse, fine = (quadrature_pair(kind, pair, 0.1, nodes=n) for n in (32, 64))
+            np.testing.assert_allclose(coarse, fine, rtol=1e-11)
+            single = [quadrature(kind, theta, 1.0, 0.1, nodes=n) for n in (32, 64)]
+            np.testing.assert_allclose(*single, rtol=1e-11)
+
+
+def scenario_of(rule: str, **given) -> Scenario:
+    defaults = {"K": 3, "N": 2000, "t": [0.5, 1, 3], "seeds": 128, "eta": 0.8, "flip": 0.05}
+    return Scenario(rule=rule, **{**defaults, **given})
+
+
+@pytest.mark.parametrize("engine", ["gram", "vectors"])
+def test_simulation_agrees_with_theory_within_its_own_errors(rule, engine):
+    size = {} if engine == "gram" else {"N": 400, "seeds": 64, "t": [0.5, 1.5]}
+    scenario = scenario_of(rule, engine=engine, start={"R": 0.2, "q": 0.3, "length": 1.2}, **size)
+    assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []
+
+
+def test_every_entry_of_the_gram_matrix_agrees_for_unequal_students(rule):
+    start = {"R": [0.1, 0.5, 0.3], "length": [0.5, 1.0, 2.0], "q": [[1, 0.3, 0.2], [0.3, 1, 0.6], [0.2, 0.6, 1]]}
+    scenario = scenario_of(rule, start=start, gram=True)
+    simulation, solution = simulate.run(scenario), theory.solve(scenario)
+    assert disagreements(simulation, solution) == []
+    upper = np.triu_indices(4)
+    difference = (simulation.gram.mean("seed") - solution.gram).values[:, *upper][:, 1:]
+    error = (simulation.gram.std("seed", ddof=1) / 128**0.5).values[:, *upper][:, 1:]
+    assert np.abs(difference / error).max() < 4.6  # 27 values: 1 in 5,000 for one of them, Student's t
+
+
+def test_a_planted_error_is_found(rule, monkeypatch):
+    """<f_i f_j> dropped: the students' correlation q, and with it the ensemble, comes out wrong."""
+    monkeypatch.setattr(online, "pair_average", lambda *args: 0.0 * averages.pair_average(*args))
+    jax.clear_caches()
+    scenario = scenario_of(rule)
+    try:
+        found = disagreements(simulate.run(scenario), theory.solve(scenario))
+    finally:
+        jax.clear_caches()
+    assert any(" q:" in line for line in found)
+
+
+def test_the_finite_size_bias_falls_with_N(rule):
+    """At N = 10 the means are off by more than errors; ten times the size, at least three times less."""
+    off = {}
+    for N in (10, 100):
+        scenario = scenario_of(rule, N=N, K=1, t=[2.0], seeds=4096)  # one student: no votes to measure
+        simulation, solution = simulate.run(scenario), theory.solve(scenario)
+        off[N] = max(float(abs(simulation[n].mean() - solution[n].mean())) for n in ("R", "length"))
+    assert off[10] > 3 * off[100]
+
+
+def test_the_same_key_gives_the_same_bits_and_another_key_others(rule):
+    scenario = scenario_of(rule, N=100, seeds=3, t=[1.0])
+    first, again = simulate.run(scenario), simulate.run(scenario)
+    assert first.identical(again)
+    other = simulate.run(Scenario(**{**scenario.config(), "key": 1}))
+    assert not np.any(first.R.values == other.R.values)
+
+
+@pytest.mark.parametrize("engine", ["gram", "vectors"])
+def test_extending_a_sweep_changes_no_old_number(rule, engine):
+    few = simulate.run(scenario_of(rule, N=50, seeds=3, t=[1.0], eta=[0.5], engine=engine))
+    many = simulate.run(scenario_of(rule, N=50, seeds=70, t=[1.0], eta=[0.3, 0.5], K=3, engine=engine))
+    np.testing.assert_array_equal(few.R.sel(eta=0.5), many.R.sel(eta=0.5, seed=few.seed))
+
+
+def test_students_are_exchangeable(rule):
+    """Students that start alike have the same law: their differences vanish on average."""
+    R = simulate.run(scenario_of(rule, seeds=256, t=[2.0])).R.isel(t=0)
+    difference = R.sel(student=1) - R.sel(student=3)
+    assert abs(difference.mean()) < 4 * difference.std(ddof=1) / 256**0.5
+
+
+def test_gram_matrices_are_positive_semidefinite(rule):
+    scenario = scenario_of(rule, gram=True, seeds=8, N=20)
+    for dataset in (simulate.run(scenario), theory.solve(scenario)):
+        eigenvalues = np.linalg.eigvalsh(dataset.gram.values)
+        assert eigenvalues.min() > -1e-12 * eigenvalues.max()
+
+
+def test_identical_students_stay_identical(rule):
+    scenario = scenario_of(rule, start={"q": 1.0, "R": 0.3}, seeds=4, N=50, t=[0, 1, 20])
+    for dataset in (simulate.run(scenario), theory.solve(scenario)):
+        np.testing.assert_allclose(dataset.q, 1.0, rtol=1e-12)
+        np.testing.assert_allclose(dataset.eps_g_majority_vote, dataset.eps_g.mean("student"), rtol=1e-9)
+
+
+@pytest.mark.parametrize("engine", [gram, vectors])
+def test_one_compilation_serves_all_values_of_a_scenario(rule, engine):
+    """Rates, flips, sizes (Gram engine) and times of one shape are numbers, not programs."""
+    engine._run.clear_cache()
+    for eta, flip, t in [(0.5, 0.0, [1.0]), (1.0, 0.1, [1.5]), (2.0, 0.3, [0.5])]:
+        name = engine.__name__.split(".")[1]
+        N = int(20 * eta) if engine is gram else 20
+        simulate.run(scenario_of(rule, N=N, eta=eta, flip=flip, t=t, seeds=2, engine=name))
+    assert engine._run._cache_size() == 1
+
+
+def test_a_rule_states_its_parameters_and_label(rule):
+    kind = RULES[rule]
+    assert isinstance(kind.label, str)
+    assert all(field.metadata["doc"] for field in parameters_of(kind).values())
+
+
+def test_a_rule_without_its_closed_form_is_integrated_to_the_same_solution():
+    """The whole equations, not only their averages: AdaTron by quadrature is AdaTron."""
+
+    @dataclass(frozen=True)
+    class Open(AdaTron):
+        has_closed_form = False
+
+    scenario = Scenario(rule="adatron", K=2, t=[1, 10], flip=0.1)
+    [cell] = scenario.cells()
+    [closed] = online.solve_cells([cell], scenario.t)
+    [integrated] = online.solve_cells([replace(cell, rule=Open())], scenario.t)
+    for one, other in zip(closed, integrated, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-8)

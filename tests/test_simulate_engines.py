@@ -1,0 +1,156 @@
+"""Both engines play the same game: the direct one step by step to rounding, the Gram engine in law, at any N."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from conftest import disagreements
+from scipy.stats import chi, ks_2samp, kstest
+
+import simulate
+import theory
+from simulate import gram, vectors
+from simulate.block import modulations
+from statmech import RULES, Scenario
+
+LEVEL = 1e-4  # family-wise, over all distributions compared
+
+
+def test_a_block_of_steps_is_the_steps_one_by_one():
+    """Fields updated in the small space against a plain loop over weight vectors, same inputs, all rules."""
+    rng = np.random.default_rng(0)
+    N, K, M, rounds = 40, 3, 8, 6
+    teacher = rng.standard_normal(N)
+    for name, kind in RULES.items():
+        rule = kind(eta=0.7)
+        blocked = plain = rng.standard_normal((K, N))
+        with jax.enable_x64(True):
+            for _ in range(rounds):
+                x = rng.standard_normal((M, N)) / np.sqrt(N)
+                right = rng.choice([-1.0, 1.0], M)
+                fields = np.vstack([teacher, blocked]) @ x.T
+                f = modulations(rule, *map(jnp.asarray, (fields, x @ x.T, (blocked**2).sum(1) / N, right)), N)
+                blocked = blocked + np.asarray(f).T @ x
+                plain = step_by_step(rule, teacher, plain, x, right)
+        np.testing.assert_allclose(blocked, plain, rtol=1e-10, atol=1e-12, err_msg=name)
+
+
+def step_by_step(rule, teacher, students, inputs, right):
+    students = students.copy()
+    for x, sign in zip(inputs, right, strict=True):
+        label = sign * np.sign(teacher @ x)
+        for student in students:
+            length = np.linalg.norm(student) / np.sqrt(x.size)
+            kappa = label * (student @ x) / length
+            student += rule.eta * label * float(rule.g(np.float64(kappa), length)) * x
+    return students
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_engines_have_the_same_law(rule):
+    """Two-sample Kolmogorov-Smirnov tests of R, q, l at small N, where the fluctuations are large."""
+    p = []
+    for N in (5, 24):
+        scenario = Scenario(rule=rule, K=2, N=N, t=[1.0, 2.0], seeds=1500, flip=0.1, key=1)
+        direct = simulate.run(Scenario(**{**scenario.config(), "engine": "vectors"}))
+        exact = simulate.run(scenario)
+        for name in ("R", "q", "length"):
+            for at in ({"t": 0, "student": 0}, {"t": 1, "student": 1}):
+                p.append(ks_2samp(exact[name].isel(at), direct[name].isel(at)).pvalue)
+    assert min(p) > LEVEL / len(p) / len(RULES)
+
+
+@pytest.mark.parametrize("planted", ["degrees of freedom", "shared axis"])
+def test_a_planted_error_changes_the_law(planted, monkeypatch):
+    """A chi-square with the wrong degrees of freedom, or inputs of a block without their common part."""
+    scenario = Scenario(rule="hebb", K=2, N=12, t=[2.0], seeds=3000)
+    right = simulate.run(scenario)
+    chi_variable, rows = gram.chi_variable, gram._rows
+    if planted == "degrees of freedom":
+        monkeypatch.setattr(gram, "chi_variable", lambda key, d, shape: chi_variable(key, d + 2, shape))
+    else:
+        monkeypatch.setattr(gram, "_rows", lambda normals, chi, n: rows(normals, chi, n).at[:, n:].set(0.0))
+    gram._run.clear_cache()
+    wrong = simulate.run(Scenario(**{**scenario.config(), "key": 1}))
+    gram._run.clear_cache()
+    assert ks_2samp(right.length[:, 0, 0], wrong.length[:, 0, 0]).pvalue < 1e-6
+
+
+@pytest.mark.parametrize("degrees", [1, 2, 3, 10, 1000, 10**12])
+def test_chi_variables_have_their_law(degrees):
+    with jax.enable_x64(True):
+        drawn = np.asarray(gram.chi_variable(jax.random.key(0), jnp.asarray(degrees), (20_000,)))
+    if degrees > 10**6:  # SciPy's own cdf has no digits left there: the limit is normal
+        assert kstest(np.sqrt(2) * (drawn - np.sqrt(degrees - 0.5)), "norm").pvalue > LEVEL
+    else:
+        assert kstest(drawn, chi(degrees).cdf).pvalue > LEVEL
+
+
+def test_no_degree_of_freedom_is_no_length():
+    with jax.enable_x64(True):
+        np.testing.assert_array_equal(gram.chi_variable(jax.random.key(0), jnp.asarray([0, -3]), (2,)), 0.0)
+
+
+@pytest.mark.parametrize("engine", ["gram", "vectors"])
+def test_the_smallest_system_holds_teacher_and_students_and_no_more(engine):
+    scenario = Scenario(rule="adatron", K=3, N=4, t=[0, 3], seeds=8, engine=engine)
+    sim = simulate.run(scenario)
+    assert all(np.all(np.isfinite(sim[name])) for name in sim)
+
+
+def test_a_size_beyond_memory_meets_the_equations():
+    """N = 10^12, a thousand steps: the time is tiny, the deviations from the start are what is compared."""
+    start = {"R": 0.5, "q": 0.3}
+    scenario = Scenario(rule=["hebb", "perceptron", "adatron"], K=2, N=10**12, t=[1e-9, 2e-9], seeds=64, start=start)
+    simulation, solution = simulate.run(scenario), theory.solve(scenario)
+    for name in ("R", "length"):
+        moved, expected = simulation[name] - simulation[name].isel(t=0), solution[name] - solution[name].isel(t=0)
+        moved = moved.isel(t=1).mean("student")
+        error = moved.std("seed", ddof=1) / 8
+        assert np.all(abs(moved.mean("seed") - expected.isel(t=1, student=0)) < 4.5 * error + 1e-15)
+
+
+def test_late_times_keep_their_digits():
+    """AdaTron at t = 3000, where 1 - R is 1e-6, and a Hebbian student of length 800."""
+    scenario = Scenario(rule=["adatron", "hebb"], K=2, N=100, t=[1000.0], seeds=64)
+    simulation, solution = simulate.run(scenario), theory.solve(scenario)
+    ratio = simulation.eps_g.mean(("seed", "student")) / solution.eps_g.mean("student")
+    assert np.all(abs(ratio - 1) < 0.05)  # O(1/N) bias, percent; lost digits would give factors
+
+
+@pytest.mark.parametrize("engine", ["gram", "vectors"])
+def test_single_precision_agrees_with_theory(engine):
+    scenario = Scenario(rule="perceptron", K=2, N=500, t=[2.0], seeds=32, dtype="float32", engine=engine)
+    assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []
+
+
+@pytest.mark.parametrize("engine", ["gram", "vectors"])
+def test_a_given_start_is_met_exactly(engine):
+    start = {"R": [0.5, -0.2], "q": [[1, 0.3], [0.3, 1]], "length": [2.0, 0.5]}
+    sim = simulate.run(Scenario(rule="hebb", K=2, N=20, t=[0], seeds=3, start=start, engine=engine, gram=True))
+    expected = [[1, 1.0, -0.1], [1.0, 4.0, 0.3], [-0.1, 0.3, 0.25]]
+    np.testing.assert_allclose(sim.gram.isel(t=0), np.broadcast_to(expected, (3, 3, 3)), atol=1e-12)
+
+
+@pytest.mark.parametrize("engine", ["gram", "vectors"])
+def test_a_drawn_start_has_entries_from_the_normal_law(engine):
+    sim = simulate.run(Scenario(rule="hebb", K=2, N=50, t=[0], seeds=800, engine=engine))
+    length = sim.length.isel(t=0, student=1)
+    assert kstest(length * np.sqrt(50), chi(50).cdf).pvalue > LEVEL
+    assert abs((sim.R**2).mean() * 50 - 1) < 4 * (sim.R**2).std() * 50 / np.sqrt(1600)
+
+
+def test_a_flipped_label_is_as_frequent_as_it_says():
+    """Hebbian learning along the teacher: <sigma v> = (1 - 2 flip) sqrt(2/pi)."""
+    sim = simulate.run(Scenario(rule="hebb", N=1000, t=[4], flip=0.3, seeds=64, start={"R": 0}, gram=True))
+    along = sim.gram.isel(t=0, row=0, column=1) / 4
+    assert abs(along.mean() - 0.4 * np.sqrt(2 / np.pi)) < 4 * along.std(ddof=1) / 8
+
+
+def test_progress_is_told_to_the_end():
+    told = []
+    simulate.run(Scenario(rule="hebb", N=10, t=[1], seeds=200), lambda done, total: told.append((done, total)))
+    assert told == [(k, 4) for k in (1, 2, 3, 4)]
+    assert vectors.batch(3) > 0

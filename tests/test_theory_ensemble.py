@@ -1,0 +1,121 @@
+"""Errors of an ensemble are exact: known limits, two independent integrals, and sampling of the bare definition."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import theory
+from statmech import ScenarioError
+from theory.ensemble import _opposed
+
+GRID = [(0.9, 0.85, 3), (0.5, 0.3, 101), (0.99, 0.985, 5), (0.5, 0.3, 11), (0.1, 0.02, 7), (-0.6, 0.5, 3)]
+
+
+def drawn_votes(R: float, q: float, K: int, n: int = 400_000) -> tuple[np.ndarray, np.ndarray]:
+    """Whether vote and mean are wrong, a coin for a tie, on n fields drawn from their joint law (eqs 3.2 to 3.4)."""
+    rng = np.random.default_rng(0)
+    covariance = np.full((K + 1, K + 1), q)
+    covariance[0], covariance[:, 0] = R, R
+    np.fill_diagonal(covariance, 1.0)
+    v, *u = rng.multivariate_normal(np.zeros(K + 1), covariance, n, method="eigh").T
+    votes = np.sum(np.sign(u), axis=0) + rng.choice([-0.5, 0.5], n)
+    return np.sign(v) * votes < 0, np.sign(v) * np.sum(u, axis=0) < 0
+
+
+@pytest.mark.parametrize(("R", "q", "K"), [(0.9, 0.85, 3), (0.6, 0.5, 4), (0.7, 0.3, 3), (0.3, 0.6, 7), (0.4, 0.15, 9)])
+def test_errors_are_those_of_drawn_fields(R, q, K):
+    for wrong, output in zip(drawn_votes(R, q, K), ("majority_vote", "weight_mean"), strict=True):
+        exact = theory.ensemble_error(R, q, K, output=output)
+        assert abs(wrong.mean() - exact) < 4 * np.sqrt(exact * (1 - exact) / wrong.size)
+
+
+@pytest.mark.parametrize(("R", "q", "K"), GRID)
+def test_two_independent_integrals_agree_to_1e_12(R, q, K):
+    """The common field's integral, and Price's theorem in R."""
+    c = (q - R**2) / (1 - R**2)
+    assert theory.ensemble_error(R, q, K) == pytest.approx(_opposed(np.arccos(R), c, K), abs=1e-12)
+
+
+def test_students_that_share_less_than_the_teacher_are_exact_too():
+    """q < R^2: the integral is continued analytically, and lies within the errors of a controlled sampling."""
+    for R, q, K in [(0.7, 0.3, 3), (0.7, 0.4, 5), (0.3, -0.05, 3), (-0.7, 0.3, 3)]:
+        matrix = np.full((K, K), q)
+        np.fill_diagonal(matrix, 1.0)
+        sampled = theory.ensemble_error_unequal([R] * K, matrix)
+        assert abs(theory.ensemble_error(R, q, K) - sampled.value) < 4 * sampled.error
+
+
+def test_an_even_ensemble_errs_like_the_odd_one_below():
+    for K in (3, 5, 21):
+        assert theory.ensemble_error(0.8, 0.7, K + 1) == theory.ensemble_error(0.8, 0.7, K)
+    assert theory.ensemble_error(0.8, 0.7, 2) == pytest.approx(np.arccos(0.8) / np.pi, rel=1e-14)
+
+
+def test_many_students_reach_the_limit():
+    limit = np.arccos(0.8 / np.sqrt(0.7)) / np.pi
+    for output in ("majority_vote", "weight_mean"):
+        assert theory.ensemble_error(0.8, 0.7, np.inf, output=output) == pytest.approx(limit, rel=1e-12)
+        off = [theory.ensemble_error(0.8, 0.7, K, output=output) - limit for K in (10**3 + 1, 10**4 + 1)]
+        assert off[0] / off[1] == pytest.approx(10, rel=0.02)  # from above, as 1/K
+
+
+def test_edges_of_the_domain():
+    error = theory.ensemble_error
+    np.testing.assert_allclose(error(0.0, 0.0, [1, 3, np.inf]), 0.5, rtol=1e-15)
+    np.testing.assert_array_equal(error(1.0, 1.0, [1, 3, np.inf]), 0.0)
+    np.testing.assert_allclose(error(0.5, 1.0, [1, 3, np.inf]), 1 / 3)
+    np.testing.assert_allclose(error(-0.6, 0.5, 3), 1 - error(0.6, 0.5, 3))
+    assert error(0.5, 0.25, np.inf) < 1e-7
+    assert error(0.7, 0.5, 3, output="weight_mean") == pytest.approx(np.arccos(0.7 / np.sqrt(2 / 3)) / np.pi)
+
+
+def test_small_errors_keep_their_digits():
+    """At angle theta to the teacher everything is proportional to theta."""
+    ratio = [theory.ensemble_error(np.cos(a), 1 - 0.7 * a**2, 3) / a for a in (1e-3, 1e-4)]
+    assert ratio[0] == pytest.approx(ratio[1], rel=1e-5)
+
+
+def test_arguments_broadcast():
+    R, q, K = np.array([0.5, 0.8])[:, None], 0.7, np.array([1, 3, np.inf])
+    errors = theory.ensemble_error(R, q, K)
+    assert errors.shape == (2, 3)
+    assert errors[1, 1] == theory.ensemble_error(0.8, 0.7, 3)
+
+
+def test_the_mean_of_unequal_lengths_is_that_of_the_weights():
+    value, error = theory.ensemble_error_unequal([0.9, 0.1], np.array([[1, 0.2], [0.2, 1]]), [1.0, 1e9], "weight_mean")
+    assert error == 0
+    assert value == pytest.approx(np.arccos(0.1) / np.pi, rel=1e-6)
+
+
+def test_the_sampling_error_is_what_it_says():
+    """Among 40 ensembles the distances in units of the returned error look like a standard normal's."""
+    rng = np.random.default_rng(3)
+    z = []
+    for _ in range(40):
+        R = rng.uniform(0.2, 0.9)
+        q = R**2 + rng.uniform(0.1, 0.9) * (1 - R**2)
+        matrix = np.full((3, 3), q)
+        np.fill_diagonal(matrix, 1.0)
+        value, error = theory.ensemble_error_unequal([R] * 3, matrix, tolerance=1.0)
+        z.append((value - theory.ensemble_error(R, q, 3)) / error)
+    assert 0.4 < np.std(z) < 1.7
+    assert np.max(np.abs(z)) < 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0.9, -0.5, 3), "q must be at least"),
+        ((1.2, 0.5, 3), "R: a cosine lies in"),
+        ((0.5, 0.5, 0), "whole number from 1 on"),
+        ((0.5, 0.5, 2.5), "whole number from 1 on"),
+        ((0.9, 0.5, np.inf), "q must be at least"),
+        ((np.nan, 0.5, 3), "R: a cosine lies in"),
+        ((0.5, 0.5, 3, "majority"), 'Did you mean "majority_vote"'),
+    ],
+)
+def test_impossible_ensembles_are_refused(arguments, message):
+    with pytest.raises(ScenarioError, match=message):
+        theory.ensemble_error(*arguments)
