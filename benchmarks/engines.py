@@ -4,9 +4,9 @@
     python benchmarks/engines.py --tiny     # the same at toy size: that it runs, not how fast
     python benchmarks/engines.py gram limit # some tables (names: see SECTIONS)
 
-All tables are of the perceptron rule. The Gram engine plays the law of the order parameters and no weights, so its
-ratio over NumPy is one of algorithms: same law of R, q and l, not the same trajectory. The direct engine holds all
-weights, as NumPy and scikit-learn do. Baselines (naive.py) are timed in turns with the engines, in the same run.
+All tables are of the perceptron rule. The Gram engine plays the law of the order parameters and no weights:
+its ratio over NumPy is one of algorithms, for the same law of R, q and l, not the same trajectory. The direct
+engine holds all weights, as NumPy and scikit-learn do. Baselines (naive.py) take turns with the engines.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ from simulate import gram, vectors
 from statmech import Scenario
 from statmech.scenario import Cell
 
-
-Call = Callable[[], None]
+Call = timing.Call
 
 
 class Size(NamedTuple):
@@ -56,7 +55,7 @@ class Size(NamedTuple):
 
 FULL = Size(
     N=10_000,
-    gram_steps={1: 19_968, 3: 19_968, 10: 9_984, 30: 2_240, 100: 800},  # whole strides: a part costs a whole one
+    gram_steps={1: 19_968, 3: 19_968, 10: 9_984, 30: 2_240, 100: 800},  # blocks are played 32 at a time
     naive_steps=300,
     dimensions=[1_000, 10_000, 1_000_000, 1_000_000_000],
     seeds=[64, 256, 1024, 4096],
@@ -114,21 +113,20 @@ def gram_by_dimension(size: Size) -> None:
 
 def gram_by_seeds(size: Size) -> None:
     """(c) `simulate.run` by the number of seeds, on one core and on two: wall time."""
-    allowed = {n: timing.cores()[:n] for n in (1, 2) if n <= len(timing.cores())}
-    pools = {n: process_on(cores) for n, cores in allowed.items()}
-    calls = {
-        (seeds, n): lambda seeds=seeds, pool=pool: pool.submit(run_gram, size.N, seeds, size.seeds_t).result()
-        for seeds in size.seeds
-        for n, pool in pools.items()
-    }
-    took = timing.measure(calls, min(size.repeats, 3), time.perf_counter)
-    for pool in pools.values():
-        pool.shutdown()
+    calls: dict[tuple[int, int], Call] = {}
+    with process_on(timing.cores()[:2]) as pair:  # this process has one core only
+        for seeds in size.seeds:
+            work = partial(run_gram, size.N, seeds, size.seeds_t)
+            calls[seeds, 1] = work
+            if len(timing.cores()) > 1:
+                calls[seeds, 2] = partial(result_of, pair, work)
+        took = timing.measure(calls, min(size.repeats, 3), time.perf_counter)
+    cost = {at: 1e9 * took[at].seconds / (at[0] * size.N * size.seeds_t) for at in calls}
     rows = []
     for seeds in size.seeds:
-        cost = {n: 1e9 * took[seeds, n].seconds / (seeds * size.N * size.seeds_t) for n in pools}
-        rows.append([seeds, cost[1], cost.get(2, "no second core"), cost[1] / cost[2] if 2 in cost else "-"])
-    title = f"(c) simulate.run by seeds, K = 3, N = {size.N:,}, t = {size.seeds_t:g}, wall time, the vote included"
+        one, two = cost[seeds, 1], cost.get((seeds, 2))
+        rows.append([seeds, one, two or "no second core", one / two if two else "-"])
+    title = f"(c) simulate.run by seeds, K = 3, N = {size.N:,}, t = {size.seeds_t:g}, wall time with the vote"
     timing.table(title, ["seeds", "1 core, ns/step-seed", "2 cores, ns/step-seed", "speed-up"], rows)
 
 
@@ -178,7 +176,7 @@ def share_of_limit(size: Size) -> None:
     calls["direct, float32"] = player(vectors, cell(size.N, 3), steps["direct, float32"], "float32")
     took = timing.measure(calls, size.repeats, timing.clock())
     limit, at = max((n * DRAWS / took[n].seconds, n) for n in size.normals)
-    # a step's coordinates on the K + 1 basis vectors and on the axes its block has added, and one normal for its chi
+    # a step's coordinates on the K + 1 basis vectors and the axes its block has added, and one for its chi
     needed = {"Gram": 3 + 1 + (gram.block_steps(3) - 1) / 2 + 1, "direct, float32": size.N}
     seeds = {"Gram": gram.batch(3), "direct, float32": vectors.batch(3)}
     rows = [[f"jax.random.normal, best at {at:,} a call", limit / 1e6, "100 %"]]
@@ -228,7 +226,7 @@ def play_sklearn(N: int, steps: int) -> None:
 
 @cache
 def begun(N: int, K: int) -> tuple[np.ndarray, np.ndarray]:
-    """A start, drawn once, by the first call, which no median counts: it costs as much as K + 1 steps."""
+    """A start, drawn by the first call, which no median counts: it costs as much as K + 1 steps."""
     return naive.begin(np.random.default_rng(1), N, K)
 
 
@@ -256,12 +254,17 @@ def process_on(cores: list[int]) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(1, get_context("spawn"), os.sched_setaffinity, (0, cores))
 
 
+def result_of(pool: ProcessPoolExecutor, work: Callable[[], None]) -> None:
+    pool.submit(work).result()
+
+
 def run_gram(N: int, seeds: int, t: float) -> None:
     simulate.run(Scenario(rule="perceptron", K=3, N=N, t=[t], seeds=seeds))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     parser.add_argument("sections", nargs="*", help=f"of {', '.join(SECTIONS)}; all by default")
     parser.add_argument("--tiny", action="store_true", help="toy size")
     asked = parser.parse_args()

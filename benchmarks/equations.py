@@ -1,12 +1,13 @@
-"""1,000 scenarios' order-parameter equations: theory's one vmapped call against SciPy's LSODA, one scenario at a time.
+"""1,000 scenarios' order-parameter equations: theory's one vmapped call against SciPy, one at a time.
 
     python benchmarks/equations.py           # pins itself to one core
     python benchmarks/equations.py --tiny    # the same at toy size: that it runs, not how fast
 
-The scenarios are ensembles of the perceptron rule, learning rates from 0.5 to 2, t = 0 .. 50 at 201 times. LSODA
-integrates (l, R, q) at rtol = atol = 1e-8 with the closed-form averages; theory integrates to rtol 1e-10, in
-variables that keep their digits near R = 1. Both must give the same l, R and q to 1e-6. LSODA is timed on some of the
-scenarios and scaled to all. `theory.solve` also integrates the ensemble's errors and fills a labelled dataset.
+The scenarios are ensembles of the perceptron rule, learning rates from 0.5 to 2, t = 0 .. 50 at 201 times.
+LSODA integrates (l, R, q) at rtol = atol = 1e-8 with the closed-form averages; theory integrates to rtol
+1e-10, in variables that keep their digits near R = 1. Both must give the same l, R and q to 1e-6. LSODA is
+timed on a few of the scenarios and scaled to all. `theory.solve` also gives the ensemble's errors, in a
+labelled dataset.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ TIMES = np.linspace(0.0, 50.0, 201)
 
 
 def perceptron_rates(_: float, y: np.ndarray, eta: float) -> list[float]:
-    """Time derivatives of (l, R, q) of equal students, from the averages of Miyoshi, Hara & Okada, section 4."""
+    """Time derivatives of (l, R, q) of equal students, from the averages of Miyoshi, Hara & Okada."""
     length, R, q = y
     fu = eta * (R - 1) / np.sqrt(2 * np.pi)
     fv = -fu
@@ -66,7 +67,8 @@ def largest_difference(cells: list[Cell], picked: np.ndarray) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     parser.add_argument("--tiny", action="store_true", help="toy size")
     tiny = parser.parse_args().tiny
     timing.pin()

@@ -1,12 +1,11 @@
-"""What a user would write without this library: the on-line perceptron, one example and one student at a time.
+"""What a user would write without this library: the on-line perceptron, one example at a time.
 
-`numpy_loop` is a plain NumPy loop over examples and students; `sklearn_loop` gives the same examples, one by one, to
-scikit-learn's Perceptron. Both play the same model as `simulate`: inputs of N(0, 1/N) entries, a teacher of length
-sqrt(N), and order parameters recorded at times t = examples / N. `engines.py` times them; from the same generator
-both give the same trajectory, which it checks. To time one alone:
+`numpy_loop` is a plain NumPy loop over examples and students; `sklearn_loop` gives the same examples, one
+by one, to scikit-learn's Perceptron. Both play the model of `simulate`: inputs of N(0, 1/N) entries, a
+teacher of length sqrt(N), order parameters recorded at times t = examples / N. The engines are timed
+against both, and both are checked to give the same R from the same generator:
 
-    python -m timeit -s "import numpy as np, naive; g = np.random.default_rng(0); B, J = naive.begin(g, 10_000, 3)" \
-        "naive.numpy_loop(g, B, J, [0.03])"
+    python benchmarks/engines.py gram vectors sklearn
 """
 
 from __future__ import annotations
@@ -14,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+
+Times = Sequence[float]
 
 
 def begin(rng: np.random.Generator, N: int, K: int) -> tuple[np.ndarray, np.ndarray]:
@@ -23,7 +24,7 @@ def begin(rng: np.random.Generator, N: int, K: int) -> tuple[np.ndarray, np.ndar
 
 
 def numpy_loop(
-    rng: np.random.Generator, teacher: np.ndarray, students: np.ndarray, times: Sequence[float], eta: float = 1.0
+    rng: np.random.Generator, teacher: np.ndarray, students: np.ndarray, times: Times, eta: float = 1.0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """R (T, K), q (T, K, K) and l (T, K) at the given times; `students` are not changed."""
     N, students, recorded, done = teacher.size, students.copy(), [], 0
@@ -32,7 +33,7 @@ def numpy_loop(
             x = rng.standard_normal(N) / np.sqrt(N)
             label = 1.0 if teacher @ x > 0 else -1.0
             for student in students:
-                length = np.linalg.norm(student) / np.sqrt(N)  # each step, as rules in the normalised field u need it
+                length = np.linalg.norm(student) / np.sqrt(N)  # as every rule in u needs it
                 u = student @ x / length
                 if label * u < 0:
                     student += eta * label * x
@@ -43,7 +44,7 @@ def numpy_loop(
 
 
 def sklearn_loop(
-    rng: np.random.Generator, teacher: np.ndarray, student: np.ndarray, times: Sequence[float], eta: float = 1.0
+    rng: np.random.Generator, teacher: np.ndarray, student: np.ndarray, times: Times, eta: float = 1.0
 ) -> np.ndarray:
     """R at the given times of one student, by `Perceptron.partial_fit` on one example at a time."""
     from sklearn.linear_model import Perceptron  # here, so that the NumPy loop does not need it

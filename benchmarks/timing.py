@@ -1,7 +1,7 @@
 """Helpers of the benchmarks: one pinned core, medians with the first call apart, Markdown tables.
 
-Times on a CPU are CPU time, which a neighbour on a shared machine disturbs less than wall time; on a GPU, and where
-cores are compared, they are wall time. Calls that are compared take turns, so that a slow minute hits them alike.
+Times on a CPU are CPU time, which a neighbour on a shared machine disturbs less than wall time; on a GPU, and
+where cores are compared, they are wall time. Calls that are compared take turns: slow minutes hit them alike.
 """
 
 from __future__ import annotations
@@ -85,8 +85,9 @@ def machine() -> str:
     import jax  # not before `pin`
 
     packages = ", ".join(f"{name} {version(name)}" for name in ("jax", "jaxlib", "numpy"))
+    device = jax.devices()[0].device_kind
     return (
-        f"{_processor()}, {os.cpu_count()} cores ({len(cores())} usable); JAX on {jax.devices()[0].device_kind}; "
+        f"{_processor()}, {os.cpu_count()} cores ({len(cores())} usable); JAX on {device}; "
         f"Python {platform.python_version()}, {packages}; commit {_commit()}; {date.today()}"
     )
 

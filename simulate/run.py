@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simulate import gram, vectors
+from statmech.compiled import use_cache
 from statmech.dataset import Progress, blank, describe, fill, gram_of, tracked
 from statmech.order_parameters import square_root
 from statmech.scenario import Cell, Scenario
@@ -45,14 +47,25 @@ def run(scenario: Scenario, progress: Progress | None = None) -> xr.Dataset:
     >>> dict(sim.R.sizes)
     {'seed': 4, 't': 2, 'student': 2}
     """
+    use_cache()
     engine = ENGINES[scenario.engine]
     dataset = blank(scenario, seeds=scenario.seeds, title="statmech simulation", source=engine.NAME)
     work = list(units(scenario))
-    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+    with _threads() as pool:
         results = pool.map(lambda unit: play(scenario, unit), work)
         for unit, values in tracked(zip(work, results, strict=True), len(work), progress):
             fill(dataset, unit.cell, values, unit.seeds)
     return dataset
+
+
+@contextmanager
+def _threads() -> Iterator[ThreadPoolExecutor]:
+    """A thread a core (JAX computes without the interpreter's lock); an interrupt drops what has not begun."""
+    pool = ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0)))
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def units(scenario: Scenario) -> Iterator[Unit]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -176,7 +177,8 @@ def main() -> None:
         sys.exit(2)
     except KeyboardInterrupt:
         print("interrupted; nothing half-written is kept", file=sys.stderr)
-        sys.exit(130)
+        sys.stderr.flush()
+        os._exit(130)  # at once: an ordinary exit would wait for the programs still running in threads
 
 
 def _job(given: str, overrides: list[str] | None, out: Path | None, fresh: bool = False) -> Job:
@@ -306,3 +308,7 @@ def _estimate(job: Job) -> None:
     print(f"runs     {cost.runs}")
     print(f"bytes    {cost.bytes_:,}")
     print(f"seconds  about {cost.seconds:.2g} on 2 cores like those of benchmarks/README.md, compilation apart")
+
+
+if __name__ == "__main__":
+    main()

@@ -42,8 +42,9 @@ def not_known(given: object, noun: str, known: Iterable[str]) -> str:
     "adtron" is not a learning rule. Did you mean "adatron"? Known: hebb, adatron.
     """
     names = list(known)
-    close = get_close_matches(str(given), names, n=1)
-    likely = f' Did you mean "{close[0]}"?' if close else ""
+    folded = {name.casefold(): name for name in names}
+    close = get_close_matches(str(given).casefold(), folded, n=1)
+    likely = f' Did you mean "{folded[close[0]]}"?' if close else ""
     return f'"{given}" is not {noun}.{likely} Known: {", ".join(names)}.'
 
 

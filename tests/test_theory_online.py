@@ -71,9 +71,7 @@ def perceptron_as_printed(t, y):
 def test_unequal_students_obey_the_paper_s_own_equations():
     start = {"length": [0.5, 2.0], "R": [0.4, 0.1], "q": [[1, 0.2], [0.2, 1]]}
     t = [0.5, 2, 8]
-    printed = solve_ivp(
-        perceptron_as_printed, (0, 8), [0.5, 2.0, 0.4, 0.1, 0.2], "DOP853", t, rtol=1e-12, atol=1e-12
-    ).y
+    printed = solve_ivp(perceptron_as_printed, (0, 8), [0.5, 2.0, 0.4, 0.1, 0.2], "DOP853", t, rtol=1e-12, atol=1e-12).y
     solution = theory.solve(Scenario(rule="perceptron", K=2, t=t, start=start))
     np.testing.assert_allclose(solution.length.values.T, printed[:2], rtol=1e-9)
     np.testing.assert_allclose(solution.R.values.T, printed[2:4], rtol=1e-8)

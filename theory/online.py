@@ -23,7 +23,7 @@ Students that all start alike stay alike: one of them, and one pair, stand for a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -35,7 +35,7 @@ import numpy as np
 
 from statmech.errors import StatmechError
 from statmech.gaussian import Array, namespace
-from statmech.rules import Rule
+from statmech.rules import Rule, parameters_of
 from statmech.scenario import Cell
 from theory.averages import Pair, averages, pair_average
 
@@ -61,17 +61,21 @@ class Students(NamedTuple):
 def solve_cells(cells: list[Cell], times: Iterable[float]) -> list[Students]:
     """Each cell's students at each time, arrays with a leading axis of times.
 
-    Cells of one rule and one number of distinct students are integrated in one vmapped call. Raises `SolverError`.
+    Cells with the same number of distinct students are integrated in one vmapped call: all rules with closed forms
+    together, since tracing the solver takes longer than solving, and each rule without on its own. Raises
+    `SolverError`.
     """
     found: dict[int, Students] = {}
     groups: dict[Any, list[int]] = {}
     for at, cell in enumerate(cells):
-        groups.setdefault((cell.name, cell.rule.has_closed_form, distinct(cell)), []).append(at)
+        closed = cell.rule.has_closed_form
+        groups.setdefault((closed, None if closed else type(cell.rule), distinct(cell)), []).append(at)
     with jax.enable_x64(True):
         t = jnp.asarray(list(times), float)
-        for (_, closed, students), members in groups.items():
+        for (closed, _, students), members in groups.items():
             batch = [cells[at] for at in members]
-            solved, completed = _solve_batch(type(batch[0].rule), closed, students, *_stacked(batch), t)
+            rules = tuple(dict.fromkeys(type(cell.rule) for cell in batch))
+            solved, completed = _solve_batch(rules, closed, students, *_stacked(batch, rules), t)
             for at, ok, *state in zip(members, completed, *map(np.asarray, solved), strict=True):
                 if not ok:
                     raise SolverError(f"the order-parameter equations of {_told(cells[at])} stop before t = {t[-1]:g}")
@@ -93,7 +97,7 @@ def initial(cell: Cell) -> Students:
     """The start of a cell's distinct students.
 
     >>> from statmech import Scenario
-    >>> [cell] = Scenario(rule="hebb", K=3, t=[1], start={"R": 0.6}).cells()
+    >>> [cell] = Scenario(rule="hebb", K=2, t=[1], start={"R": 0.6}).cells()
     >>> initial(cell)
     Students(log_length=array([0.]), y=array([0.4]), c=array([-0.5625]))
     """
@@ -135,22 +139,25 @@ def angle(students: Students) -> Array:
 
 @eqx.filter_jit
 def _solve_batch(
-    rule: type[Rule],
+    rules: tuple[type[Rule], ...],
     closed: bool,
     S: int,
+    which: Array,
     parameters: dict[str, Array],
     flip: Array,
     start: Students,
     t: Array,
 ) -> tuple[Students, Array]:
-    """Integrate a stack of cells of one rule; also whether each reached the last time."""
-    return jax.vmap(partial(_solve_one, rule, closed, S), in_axes=(0, 0, 0, None))(parameters, flip, start, t)
+    """Integrate a stack of cells, each of its own rule among `rules`; also whether each reached the last time."""
+    one = partial(_solve_one, rules, closed, S)
+    return jax.vmap(one, in_axes=(0, 0, 0, 0, None))(which, parameters, flip, start, t)
 
 
 def _solve_one(
-    rule: type[Rule],
+    rules: tuple[type[Rule], ...],
     closed: bool,
     S: int,
+    which: Array,
     parameters: dict[str, Array],
     flip: Array,
     start: Students,
@@ -158,10 +165,14 @@ def _solve_one(
 ) -> tuple[Students, Array]:
     sizes = [S, 2 * S]
 
+    def under(kind: type[Rule]) -> Callable[[Students], Students]:
+        rule = kind(**{name: parameters[name] for name in parameters_of(kind)})
+        return lambda students: rates(rule, closed, students, flip)
+
     def field(_: Array, y: Array, __: None) -> Array:
         log_length, versine, c = jnp.split(y, sizes)
         students = Students(log_length, jnp.clip(versine, 0.0, 2.0), jnp.clip(c, -1.0, 1.0))
-        return jnp.concatenate(rates(rule(**parameters), closed, students, flip))
+        return jnp.concatenate(jax.lax.switch(which, [under(kind) for kind in rules], students))
 
     y0 = jnp.concatenate(start)
     atol = jnp.asarray([ATOL] * S + [ATOL_Y] * S + [ATOL] * (y0.size - 2 * S))
@@ -181,11 +192,14 @@ def _solve_one(
     return Students(*jnp.split(solution.ys, sizes, axis=1)), completed
 
 
-def _stacked(cells: list[Cell]) -> tuple[dict[str, Array], Array, Students]:
-    parameters = {name: jnp.asarray([cell.parameters[name] for cell in cells]) for name in cells[0].parameters}
+def _stacked(cells: list[Cell], rules: tuple[type[Rule], ...]) -> tuple[Array, dict[str, Array], Array, Students]:
+    """Each cell's rule (its place in `rules`), parameters (1 where its rule has none), flip and start."""
+    names = {name for rule in rules for name in parameters_of(rule)}
+    parameters = {name: jnp.asarray([cell.parameters.get(name, 1.0) for cell in cells]) for name in sorted(names)}
+    which = jnp.asarray([rules.index(type(cell.rule)) for cell in cells])
     starts = [initial(cell) for cell in cells]
     start = Students(*(jnp.asarray(np.stack(part)) for part in zip(*starts, strict=True)))
-    return parameters, jnp.asarray([cell.flip for cell in cells]), start
+    return which, parameters, jnp.asarray([cell.flip for cell in cells]), start
 
 
 def _ratio(x: Array, y: Array) -> Array:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from statmech import order_parameters
+from statmech.compiled import use_cache
 from statmech.dataset import Progress, blank, describe, fill, gram_of, tracked
 from statmech.scenario import Cell, Scenario
 from theory.ensemble import majority_vote, vote_of, weight_mean
@@ -28,6 +29,7 @@ def solve(scenario: Scenario, progress: Progress | None = None) -> xr.Dataset:
     >>> sol.R.isel(student=0).values.round(6)
     array([0.491379, 0.923401])
     """
+    use_cache()
     cells = list(scenario.cells())
     dataset = blank(scenario, seeds=None, title="statmech theory", source="order-parameter equations, N -> infinity")
     solved = solve_cells(cells, scenario.t)

@@ -1,0 +1,99 @@
+"""Each published figure draws from a tiny config, and shows what the paper claims."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+import figures
+import simulate
+import theory
+from figures import FIGURES, style
+from statmech import Scenario, load
+from statmech.config import shipped
+
+TINY = ["N=40", "seeds=4", "t=0.5,2"]
+
+
+def test_every_figure_but_the_overlay_has_its_config():
+    assert set(shipped()) == set(FIGURES) - {"overlay"}
+    for name in FIGURES:
+        assert import_module(f"figures.{name}").__doc__
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_draws_from_a_tiny_config(name, tmp_path):
+    config = name if name in shipped() else "variety"
+    small = [] if config in ("variety", "learning_curves") else ["K=1,3"]
+    scenario = load(config, [*TINY, *small])
+    simulation, solution = simulate.run(scenario), theory.solve(scenario)
+    before = dict(mpl.rcParams)
+    figure = figures.draw(figures.fitting(name, solution), simulation, solution)
+    files = style.save(figure, tmp_path / name)
+    assert dict(mpl.rcParams) == before  # the reader's own settings are left alone
+    assert [file.suffix for file in files] == [".png", ".svg", ".pdf"]
+    assert all(file.stat().st_size > 5000 for file in files)
+    again = figures.draw(figures.fitting(name, solution), simulation, solution)
+    assert style.save(again, tmp_path / "again")[1].read_bytes() == files[1].read_bytes()
+    drawn = [line for ax in figure.axes for line in ax.lines]
+    assert drawn, "a figure without a line"
+
+
+def test_a_sweep_that_a_figure_cannot_show_is_drawn_as_an_overlay():
+    scenario = load("variety", ["eta=0.5,1", "N=20", "seeds=2", "t=1"])
+    assert figures.fitting("variety", theory.solve(scenario)) == "overlay"
+    assert figures.named(None, "something") == "overlay"
+    assert figures.named(None, "variety") == "variety"
+
+
+def test_one_seed_draws_without_error_bars():
+    scenario = load("learning_curves", ["N=20", "seeds=1", "t=1,2", "rule=hebb"])
+    figures.draw("learning_curves", simulate.run(scenario), theory.solve(scenario))
+
+
+def test_a_figure_holds_the_values_of_its_datasets():
+    scenario = load("hebb_ensemble", ["K=1,3", "N=40", "seeds=4"])
+    simulation, solution = simulate.run(scenario), theory.solve(scenario)
+    [ax] = figures.draw("hebb_ensemble", simulation, solution).axes
+    line = ax.lines[0].get_ydata()
+    expected = solution.eps_g_majority_vote.isel(t=-1) / solution.eps_g.isel(t=-1, K=-1, student=0)
+    np.testing.assert_allclose(line, expected)
+
+
+# What the paper claims, of theory at t = 50 from its own start (section 5, Figures 1 to 4).
+
+
+@pytest.fixture(scope="module")
+def paper():
+    rules = ["hebb", "perceptron", "adatron"]
+    return theory.solve(Scenario(rule=rules, K=[1, 3, 11, 101], t=[0.5, 1, 2, 5, 10, 20, 50]))
+
+
+def gain(paper, output):
+    return (paper[output] / paper.eps_g.isel(student=0)).sel(t=50, K=101).to_series()
+
+
+def test_improvement_is_small_for_hebbian_and_large_for_adatron(paper):
+    ratio = gain(paper, "eps_g_majority_vote")
+    assert ratio.hebb > 0.99
+    assert ratio.adatron < ratio.perceptron < 0.75
+
+
+def test_all_three_rules_are_improved_and_more_students_never_hurt(paper):
+    assert np.all(np.diff(paper.eps_g_majority_vote.sel(t=50), axis=1) < 0)
+
+
+def test_the_weight_mean_beats_the_majority_vote(paper):
+    several = paper.sel(K=[3, 11, 101])
+    assert np.all(several.eps_g_weight_mean < several.eps_g_majority_vote)
+
+
+def test_adatron_has_the_smallest_q_at_a_given_R():
+    R, rules = np.linspace(0.3, 0.97, 30), ["hebb", "perceptron", "adatron"]
+    fine = theory.solve(Scenario(rule=rules, K=2, t=list(np.geomspace(0.1, 60, 200)))).isel(student=0)
+    curve = {rule: np.interp(R, fine.R.sel(rule=rule), fine.q.sel(rule=rule)) for rule in rules}
+    assert np.all(curve["adatron"] < curve["perceptron"])
+    assert np.all(curve["perceptron"] < curve["hebb"])

@@ -1,0 +1,168 @@
+"""The command does the main job, refuses what it cannot do with exit code 2, and never writes half a result."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import xarray as xr
+
+from statmech import store
+from statmech.config import shipped
+
+TINY = ["N=30", "t=0,1", "seeds=4", "K=1,2"]
+
+
+def statmech(*arguments: str, **kwargs) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "statmech.cli", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=240, **kwargs)
+
+
+def test_one_command_simulates_solves_compares_and_draws(in_scratch):
+    done = statmech("run", "ensemble", *TINY)
+    assert done.returncode == 0, done.stderr
+    assert "standard errors" in done.stdout
+    assert done.stdout.count("adatron") == 2
+    folder = in_scratch / "results" / "ensemble"
+    made = {path.name for path in folder.iterdir()}
+    assert made == {"simulation.zarr", "theory.zarr", "ensemble.png", "ensemble.svg", "ensemble.pdf"}
+    simulation = xr.open_zarr(folder / "simulation.zarr", consolidated=False)
+    theory = xr.open_zarr(folder / "theory.zarr", consolidated=False)
+    assert simulation.R.dims == ("rule", "K", "seed", "t", "student")
+    assert theory.R.dims == ("rule", "K", "t", "student")
+    assert json.loads(simulation.attrs["config"])["N"] == 30
+    assert simulation.attrs["versions"]["jax"]
+
+    again = statmech("run", "ensemble", *TINY)
+    assert "is kept" in again.stderr
+    other = statmech("run", "ensemble", *TINY, "eta=0.5")
+    assert other.returncode == 2
+    assert "eta: stored nothing, asked for 0.5" in other.stderr
+    assert "--fresh" in other.stderr
+    assert statmech("compare", "ensemble", *TINY).returncode == 0
+    drawn = statmech("figure", "ensemble", *TINY, "figure=overlay")
+    assert (folder / "overlay.png").exists(), drawn.stderr
+    replaced = statmech("theory", "ensemble", *TINY, "eta=0.5", "--fresh")
+    assert replaced.returncode == 0, replaced.stderr
+    assert not [path for path in folder.iterdir() if "partial" in path.name]
+
+
+BAD_FILES = {
+    "rule: adtron\nt: 1\n": 'bad.yaml:1: rule: "adtron" is not a learning rule. Did you mean "adatron"?',
+    "t: 1\nrule: [hebb, adtron]\n": 'bad.yaml:2: rule[1]: "adtron"',
+    "rule: hebb\nt: 1\nruel: 3\n": 'bad.yaml:3: ruel: "ruel" is not a key of a config. Did you mean "rule"?',
+    "rule: hebb\nt: 1\nt: 2\n": 'bad.yaml:3: found duplicate key "t"',
+    "rule: hebb\nt: [1, 2\n": "bad.yaml:3: ",
+    "rule: hebb\n": "bad.yaml: t: is missing",
+    "rule: hebb\nt: 1\nstart:\n  R: 0.5\n  q: 2\n": "bad.yaml:5: start.q: must be at most 1, not 2",
+    "- 1\n": "bad.yaml: a config is a mapping",
+    "": "bad.yaml: a config is a mapping",
+    "rule: hebb\nt: 1\nfigure: nothing\n": 'figure: "nothing" is not a figure',
+    "rule: hebb\nt: 1\neta: 1e-3x\n": 'bad.yaml:3: eta: must be a number, not "1e-3x"',
+    "zip:\n  eta: [1, 2]\n  flip: [0, 0.9]\nrule: hebb\nt: 1\n": "bad.yaml:3: flip[1]: must be at most 0.5",
+}
+
+
+@pytest.mark.parametrize(("text", "message"), BAD_FILES.items())
+def test_a_bad_config_names_its_line_and_writes_nothing(in_scratch, capsys, monkeypatch, text, message):
+    (in_scratch / "bad.yaml").write_text(text)
+    told = refused(monkeypatch, capsys, "run", "bad.yaml")
+    assert message in told
+    assert [path.name for path in in_scratch.iterdir()] == ["bad.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("run", "ensembel"), '"ensembel" is not a shipped config. Did you mean "ensemble"?'),
+        (("run", "no/such.yaml"), "no/such.yaml: no such file"),
+        (("run", "ensemble", "K=0"), "K=0: K: must be at least 1, not 0"),
+        (("run", "ensemble", "K"), "K: an override has the form key=value"),
+        (("run", "ensemble", "Kk=3"), '"Kk" is not a key of a config. Did you mean "K"?'),
+        (("run", "ensemble", "t=]"), "is not a value"),
+        (("compare", "ensemble"), "`statmech run ensemble` makes them"),
+        (("figure",), "figure needs a CONFIG, or --list"),
+    ],
+)
+def test_a_bad_command_is_refused(in_scratch, capsys, monkeypatch, arguments, message):
+    assert message in refused(monkeypatch, capsys, *arguments)
+    assert list(in_scratch.iterdir()) == []
+
+
+def refused(monkeypatch, capsys, *arguments: str) -> str:
+    """What the command says when it exits with 2, without a traceback."""
+    from statmech.cli import main
+
+    monkeypatch.setattr(sys, "argv", ["statmech", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 2
+    told = capsys.readouterr().err
+    assert "Traceback" not in told
+    return told
+
+
+def test_unknown_commands_and_options_exit_with_2():
+    assert statmech("rnu").returncode == 2
+    assert statmech("run", "ensemble", "--frehs").returncode == 2
+
+
+def test_help_of_every_command_has_an_example():
+    for command in ("run", "simulate", "theory", "compare", "figure"):
+        done = statmech(command, "--help")
+        assert done.returncode == 0
+        assert "Example" in done.stdout
+
+
+def test_a_dry_run_counts_and_writes_nothing(in_scratch):
+    done = statmech("run", "ensemble", "--dry-run", "eta={linspace: [0.1, 1, 10]}")
+    assert "150 (3 rule x 5 K x 10 eta)" in done.stdout
+    assert list(in_scratch.iterdir()) == []
+
+
+def test_info_and_schema_and_figures_answer():
+    assert "ensemble" in statmech("info").stdout
+    assert json.loads(statmech("schema").stdout)["properties"]["rule"]
+    listed = statmech("figure", "--list").stdout
+    assert all(name in listed for name in shipped())
+
+
+def test_help_needs_no_numerics():
+    code = "import sys, statmech.cli; print([m for m in ('jax', 'matplotlib', 'numpy', 'xarray') if m in sys.modules])"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
+
+
+def test_an_import_starts_nothing():
+    code = (
+        "import statmech, simulate, theory, figures, jax, logging\n"
+        "print(jax.config.jax_enable_x64, bool(logging.getLogger().handlers), jax._src.xla_bridge._backends)"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False False {}"
+
+
+def test_interrupted_work_leaves_no_store(in_scratch):
+    command = [sys.executable, "-m", "statmech.cli", "simulate", "ensemble", "seeds=4096", "N=100000"]
+    running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    time.sleep(8)
+    os.killpg(running.pid, signal.SIGINT)
+    told = running.communicate(timeout=10)[1]  # at once, though the programs under way would run for minutes
+    assert running.returncode == 130, told
+    assert "Traceback" not in told
+    assert not (in_scratch / "results" / "ensemble" / "simulation.zarr").exists()
+
+
+def test_a_store_that_cannot_be_written_or_read_is_told(in_scratch):
+    (in_scratch / "taken").write_text("a file, not a folder")
+    done = statmech("theory", "ensemble", *TINY, "--out", "taken")
+    assert done.returncode == 2
+    assert "cannot be written" in done.stderr
+    broken = in_scratch / "broken" / "theory.zarr"
+    broken.mkdir(parents=True)
+    (broken / "zarr.json").write_text("{")
+    with pytest.raises(store.StoreError, match="not a readable store"):
+        store.load(broken)

@@ -1,0 +1,109 @@
+"""Bad scenarios get one clear sentence each; good ones keep their meaning when written down and read again."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from statmech import RULES, Scenario, ScenarioError
+from statmech.scenario import known_keys, schema
+
+GOOD = {"rule": "perceptron", "t": [1.0, 2.0]}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"rule": "adtron"}, '"adtron" is not a learning rule. Did you mean "adatron"? Known: hebb, '),
+        ({"rule": ["hebb", "adtron"]}, r'rule[1]: "adtron" is not a learning rule'),
+        ({"rule": 3}, "rule: input should be a valid string, not 3"),
+        ({"Kk": 3}, '"Kk" is not a key of a config. Did you mean "K"?'),
+        ({"K": 0}, "K: must be at least 1, not 0"),
+        ({"K": [1, 0]}, "K[1]: must be at least 1, not 0"),
+        ({"K": 2.5}, "K: input should be a valid integer"),
+        ({"K": True}, "K: must be a number, not true"),
+        ({"K": []}, "K: a list needs at least one value"),
+        ({"K": [3, 3]}, "K: an axis names a value twice"),
+        ({"N": -5}, "N: must be at least 2, not -5"),
+        ({"N": 3, "K": 3}, "N = 3 is too small for a teacher and K = 3 students: N must be at least K + 1"),
+        ({"N": "many"}, 'N: must be a number, not "many"'),
+        ({"flip": 0.6}, "flip: must be at most 0.5, not 0.6"),
+        ({"flip": -0.1}, "flip: must be at least 0, not -0.1"),
+        ({"eta": 0}, "eta: must be greater than 0, not 0"),
+        ({"eta": float("nan")}, "eta: input should be a finite number"),
+        ({"rule": "hebb", "margin": 0.5}, 'the rule "hebb" has no margin. Rules that have: perceptron.'),
+        ({"t": []}, "t: a list needs at least one value"),
+        ({"t": [2, 1]}, "t: times must increase"),
+        ({"t": [1, 1]}, "t: times must increase"),
+        ({"t": [-1, 1]}, "t[0]: must be at least 0, not -1"),
+        ({"seeds": 0}, "seeds: must be at least 1, not 0"),
+        ({"start": "somewhere"}, "start: input should be 'drawn', not \"somewhere\""),
+        ({"start": {"r": 0.5}}, '"r" is not a key of start. Did you mean "R"?'),
+        ({"start": {"R": 1.5}}, "start.R: must be at most 1, not 1.5"),
+        ({"start": {"length": 0}}, "start.length: must be greater than 0, not 0"),
+        ({"start": {"R": [0.1, 0.2]}, "K": 3}, "R lists 2 students, but K = 3"),
+        ({"start": {"q": [[1, 0.1], [0.2, 1]]}, "K": 2}, "q must be symmetric"),
+        ({"start": {"q": [[1, 0.1]]}, "K": 2}, "q is 1 x 2, but K = 2 students need 2 x 2"),
+        ({"start": {"R": 0.9, "q": 0.0}, "K": 3}, "no 3 students have R = 0.9 and q = 0.0"),
+        ({"dtype": "float16"}, "dtype: input should be 'float64' or 'float32'"),
+        ({"engine": "magic"}, "engine: input should be 'gram' or 'vectors'"),
+        ({"eta": {"linspace": [0, 1]}}, "linspace takes [start, stop, number], not [0, 1]"),
+        ({"eta": {"lin": [0, 1, 5]}}, "an axis is a list or one of linspace, logspace, geomspace"),
+        ({"eta": {"geomspace": [0, 1, 5]}}, "geomspace takes [start, stop, number]"),
+        ({"zip": {"eta": [1, 2], "flip": [0]}}, "zipped axes must be of one length, but eta has 2, flip has 1"),
+        ({"zip": {"eta": [1, 2], "seeds": [1, 2]}}, '"seeds" is not an axis'),
+        ({"zip": {"eta": [1, 2]}}, "a zip group names two or more axes"),
+        ({"eta": 1, "zip": {"eta": [1, 2], "flip": [0, 0.1]}}, "eta is given outside zip, too"),
+    ],
+)
+def test_a_bad_scenario_is_refused_with_what_is_possible(given, message):
+    with pytest.raises(ScenarioError) as refused:
+        Scenario(**{**GOOD, **given})
+    assert message in str(refused.value)
+
+
+def test_all_problems_are_told_at_once():
+    with pytest.raises(ScenarioError) as refused:
+        Scenario(rule="hebbb", K=0, flip=2, t=[1])
+    assert len(refused.value.problems) == 3
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"K": [1, 3], "eta": {"linspace": [0.5, 1, 3]}, "N": np.array([100, 200])},
+        {"zip": [{"eta": [1, 2], "flip": [0, 0.1]}], "K": [1, 2]},
+        {"start": {"R": [0.1, 0.2], "length": 2.0}, "K": 2, "gram": True, "engine": "vectors"},
+        {"rule": ["hebb", "perceptron"], "t": {"logspace": [-1, 2, 4]}},
+    ],
+)
+def test_a_scenario_survives_being_written_down(given):
+    scenario = Scenario(**{**GOOD, **given})
+    assert Scenario(**scenario.config()) == scenario
+
+
+def test_cells_run_over_the_product_and_along_zipped_axes():
+    scenario = Scenario(**GOOD, K=[1, 2], zip={"eta": [1, 2, 3], "flip": [0, 0.1, 0.2]})
+    assert scenario.shape == {"K": 2, "eta_flip": 3}
+    cells = [(cell.K, cell.rule.eta, cell.flip, cell.index) for cell in scenario.cells()]
+    assert cells[4] == (2, 2.0, 0.1, (1, 1))
+    assert len(cells) == 6
+
+
+def test_a_cell_is_named_by_its_parameters_not_its_place():
+    [alone] = Scenario(**GOOD, eta=0.5).cells()
+    swept = list(Scenario(**GOOD, eta=[0.1, 0.5], K=[1]).cells())
+    assert alone.words() == swept[1].words() != swept[0].words()
+    with_time = next(Scenario(rule="perceptron", t=[3.0], eta=0.5).cells())
+    assert with_time.words() == alone.words()
+
+
+def test_the_schema_knows_every_key_and_rule():
+    made = schema()
+    assert set(known_keys()) == set(made["properties"])
+    assert made["properties"]["rule"]["anyOf"][0]["enum"] == list(RULES)
+
+
+def test_a_large_grid_is_only_described():
+    scenario = Scenario(rule="hebb", t=[1], eta={"linspace": [0.1, 1, 100_000]}, flip={"linspace": [0, 0.5, 10_000]})
+    assert scenario.shape == {"eta": 100_000, "flip": 10_000}
