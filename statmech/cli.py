@@ -29,6 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
+INTERRUPTED = 130
 out, err = Console(), Console(stderr=True)
 
 Config = Annotated[str, typer.Argument(metavar="CONFIG", help="A YAML file, or the name of a shipped config.")]
@@ -175,10 +176,12 @@ def main() -> None:
     except StatmechError as problem:
         print(problem, file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
+    except SystemExit as done:
+        if done.code != INTERRUPTED:  # which is how typer ends after Ctrl-C
+            raise
         print("interrupted; nothing half-written is kept", file=sys.stderr)
         sys.stderr.flush()
-        os._exit(130)  # at once: an ordinary exit would wait for the programs still running in threads
+        os._exit(INTERRUPTED)  # at once: an ordinary exit would wait for the programs still running in threads
 
 
 def _job(given: str, overrides: list[str] | None, out: Path | None, fresh: bool = False) -> Job:

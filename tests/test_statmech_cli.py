@@ -38,17 +38,23 @@ def test_one_command_simulates_solves_compares_and_draws(in_scratch):
     assert json.loads(simulation.attrs["config"])["N"] == 30
     assert simulation.attrs["versions"]["jax"]
 
-    again = statmech("run", "ensemble", *TINY)
-    assert "is kept" in again.stderr
-    other = statmech("run", "ensemble", *TINY, "eta=0.5")
-    assert other.returncode == 2
-    assert "eta: stored nothing, asked for 0.5" in other.stderr
-    assert "--fresh" in other.stderr
-    assert statmech("compare", "ensemble", *TINY).returncode == 0
-    drawn = statmech("figure", "ensemble", *TINY, "figure=overlay")
-    assert (folder / "overlay.png").exists(), drawn.stderr
-    replaced = statmech("theory", "ensemble", *TINY, "eta=0.5", "--fresh")
-    assert replaced.returncode == 0, replaced.stderr
+
+def test_a_stored_result_is_kept_and_another_config_s_is_never_overwritten_in_silence(in_scratch, capsys, monkeypatch):
+    def call(*arguments: str) -> tuple[int, str]:
+        return called(monkeypatch, capsys, *arguments)
+
+    small = ["rule=hebb", "N=20", "t=1", "seeds=2", "K=1"]
+    assert call("run", "variety", *small)[0] == 0
+    assert "is kept" in call("run", "variety", *small)[1]
+    code, told = call("run", "variety", *small, "eta=0.5")
+    assert code == 2
+    assert "eta: stored nothing, asked for 0.5" in told
+    assert "--fresh" in told
+    assert call("compare", "variety", *small)[0] == 0
+    assert call("figure", "variety", *small, "figure=overlay")[0] == 0
+    folder = in_scratch / "results" / "variety"
+    assert (folder / "overlay.png").exists()
+    assert call("theory", "variety", *small, "eta=0.5", "--fresh")[0] == 0
     assert not [path for path in folder.iterdir() if "partial" in path.name]
 
 
@@ -96,15 +102,20 @@ def test_a_bad_command_is_refused(in_scratch, capsys, monkeypatch, arguments, me
 
 def refused(monkeypatch, capsys, *arguments: str) -> str:
     """What the command says when it exits with 2, without a traceback."""
+    code, told = called(monkeypatch, capsys, *arguments)
+    assert code == 2
+    assert "Traceback" not in told
+    return told
+
+
+def called(monkeypatch, capsys, *arguments: str) -> tuple[int, str]:
+    """The command in this process: its exit code and what it says on stderr."""
     from statmech.cli import main
 
     monkeypatch.setattr(sys, "argv", ["statmech", *arguments])
     with pytest.raises(SystemExit) as stopped:
         main()
-    assert stopped.value.code == 2
-    told = capsys.readouterr().err
-    assert "Traceback" not in told
-    return told
+    return stopped.value.code, capsys.readouterr().err
 
 
 def test_unknown_commands_and_options_exit_with_2():
@@ -156,11 +167,10 @@ def test_interrupted_work_leaves_no_store(in_scratch):
     assert not (in_scratch / "results" / "ensemble" / "simulation.zarr").exists()
 
 
-def test_a_store_that_cannot_be_written_or_read_is_told(in_scratch):
+def test_a_store_that_cannot_be_written_or_read_is_told(in_scratch, capsys, monkeypatch):
     (in_scratch / "taken").write_text("a file, not a folder")
-    done = statmech("theory", "ensemble", *TINY, "--out", "taken")
-    assert done.returncode == 2
-    assert "cannot be written" in done.stderr
+    told = refused(monkeypatch, capsys, "theory", "variety", "t=1", "--out", "taken")
+    assert "cannot be written" in told
     broken = in_scratch / "broken" / "theory.zarr"
     broken.mkdir(parents=True)
     (broken / "zarr.json").write_text("{")
