@@ -24,10 +24,12 @@ class Record(NamedTuple):
     """What an engine returns: students at the recorded times, seeds first.
 
     `along` (seeds, T, K) are their parts along the teacher, `across` (seeds, T, K, K) the Gram matrix of the rest.
+    `measured` (seeds, T, K + 2) are the errors of students, vote and mean on fresh inputs, where angles do not tell.
     """
 
     along: Array
     across: Array
+    measured: Array | None = None
 
 
 def modulations(rule: Rule, fields: Array, inner: Array, squared_length: Array, right: Array, N: Array) -> Array:

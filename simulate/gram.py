@@ -25,6 +25,7 @@ import jax.numpy as jnp
 
 from simulate.block import Record, modulations
 from statmech.gaussian import Array
+from statmech.inputs import Gaussian
 from statmech.order_parameters import coordinates
 from statmech.rules import Rule
 from statmech.scenario import Cell
@@ -43,6 +44,11 @@ def batch(K: int) -> int:
 def block_steps(K: int) -> int:
     """Steps a block: the LQ costs K^2 (K + M) a block, the growing basis M a step."""
     return 2 if K <= 3 else max(4, K // 4)
+
+
+def covers(cell: Cell) -> bool:
+    """Whether the engine is exact for a cell: inputs whose law is the same in every orthonormal basis, with chi norms."""
+    return isinstance(cell.inputs, Gaussian)
 
 
 def play(cell: Cell, dtype: str, key: Array, steps: Array) -> Record:
@@ -87,7 +93,7 @@ def _run(
         return (students, until), _record(students)
 
     _, record = jax.lax.scan(advance, (students, jnp.zeros_like(steps[0])), steps)
-    return Record(*(jnp.swapaxes(part, 0, 1) for part in record))
+    return Record(*(jnp.swapaxes(part, 0, 1) for part in record[:2]))
 
 
 def _block(rule: Rule, N: Array, students: Array, xs: tuple[Array, ...]) -> tuple[Array, None]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import jax
@@ -23,7 +24,6 @@ from statmech.votes import circles, vote_error
 if TYPE_CHECKING:
     import xarray as xr
 
-ENGINES = {"gram": gram, "vectors": vectors}
 TEST_CIRCLES = 1024  # of inputs, on which a seed's vote is measured; unbiased, so the spread of seeds counts its error
 
 
@@ -48,8 +48,8 @@ def run(scenario: Scenario, progress: Progress | None = None) -> xr.Dataset:
     {'seed': 4, 't': 2, 'student': 2}
     """
     use_cache()
-    engine = ENGINES[scenario.engine]
-    dataset = blank(scenario, seeds=scenario.seeds, title="statmech simulation", source=engine.NAME)
+    source = "; ".join(dict.fromkeys(engine_of(scenario, cell).NAME for cell in scenario.cells()))
+    dataset = blank(scenario, seeds=scenario.seeds, title="statmech simulation", source=source)
     work = list(units(scenario))
     with _threads() as pool:
         results = pool.map(lambda unit: play(scenario, unit), work)
@@ -68,10 +68,15 @@ def _threads() -> Iterator[ThreadPoolExecutor]:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
+def engine_of(scenario: Scenario, cell: Cell) -> ModuleType:
+    """The engine that plays a cell: the one asked for, or the direct one where the Gram engine is not exact."""
+    return vectors if scenario.engine == "vectors" or not gram.covers(cell) else gram
+
+
 def units(scenario: Scenario) -> Iterator[Unit]:
     """The units of work: every cell, its seeds in batches."""
     for cell in scenario.cells():
-        size = ENGINES[scenario.engine].batch(cell.K)
+        size = engine_of(scenario, cell).batch(cell.K)
         for batch, first in enumerate(range(0, scenario.seeds, size)):
             yield Unit(cell, batch, slice(first, min(first + size, scenario.seeds)))
 
@@ -81,9 +86,14 @@ def play(scenario: Scenario, unit: Unit) -> dict[str, np.ndarray]:
     cell, asked = unit.cell, unit.seeds.stop - unit.seeds.start
     with jax.enable_x64(True):
         steps = jnp.asarray(np.rint(np.asarray(scenario.t) * cell.N), jnp.int64)
-        record = ENGINES[scenario.engine].play(cell, scenario.dtype, unit_key(scenario, unit), steps)
-        along, across = (np.asarray(part, float)[:asked] for part in record)
-    values = describe(along, across) | {"eps_g_majority_vote": _votes(scenario, unit, along, across)}
+        record = engine_of(scenario, cell).play(cell, scenario.dtype, unit_key(scenario, unit), steps)
+        along, across = (np.asarray(part, float)[:asked] for part in record[:2])
+    values = describe(along, across)
+    if record.measured is None:
+        values["eps_g_majority_vote"] = _votes(scenario, unit, along, across)
+    else:
+        *students, vote, mean = np.moveaxis(np.asarray(record.measured, float)[:asked], -1, 0)
+        values |= {"eps_g": np.stack(students, axis=-1), "eps_g_majority_vote": vote, "eps_g_weight_mean": mean}
     return values | ({"gram": gram_of(along, across)} if scenario.gram else {})
 
 

@@ -4,12 +4,14 @@ M inputs are drawn; one matrix product gives all their fields and one their inne
 the space of fields (`simulate.block`); one product updates the weights. This is the step-by-step simulation to
 rounding, with the N-dimensional work in a form a processor likes.
 
-Inputs are standard normals drawn with 32 bits, over sqrt(N), whatever the precision of the weights: drawing is what
-bounds this engine, and float64 normals cost five times as much. Their law is cut at 5.4 standard deviations.
+Inputs of any law of `statmech.inputs` are drawn with 32 bits, whatever the precision of the weights: drawing is what
+bounds this engine, and float64 normals cost five times as much. Normals are cut at 5.4 standard deviations by that.
+Where angles do not determine the errors, those of students, vote and mean are measured on fresh inputs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import jax
@@ -17,12 +19,16 @@ import jax.numpy as jnp
 
 from simulate.block import Record, modulations
 from statmech.gaussian import Array
+from statmech.inputs import Inputs
 from statmech.order_parameters import coordinates
 from statmech.rules import Rule
 from statmech.scenario import Cell
 
+TEST_INPUTS, TEST_PARTS = 4096, 16  # on which errors are measured, drawn a part at a time
 BLOCK = 8  # steps a block; 8 to 16 is best on a CPU for K <= 10
 
+
+Draw = Callable[[Array, int], Array]  # inputs of shape (M, N), from a key and M
 
 NAME = "weight vectors at finite N (simulate.vectors)"
 
@@ -35,14 +41,15 @@ def batch(K: int) -> int:
 def play(cell: Cell, dtype: str, key: Array, steps: Array) -> Record:
     """A batch of seeds of a cell; `steps` (T,) are the step counts at which to record."""
     start = jnp.asarray(coordinates(*cell.order_parameters)) if cell.start else None
-    keys = jax.random.split(key, batch(cell.K))
+    keys, table = jax.random.split(key, batch(cell.K)), jnp.asarray(cell.inputs.table(cell.N))
     rule, parameters = type(cell.rule), cell.traced(dtype)
-    return _run(rule, cell.K, cell.N, dtype, keys, parameters, jnp.float32(cell.flip), start, steps)
+    return _run(rule, cell.inputs, cell.K, cell.N, dtype, keys, parameters, jnp.float32(cell.flip), start, table, steps)
 
 
-@partial(jax.jit, static_argnames=("rule", "K", "N", "dtype"))
+@partial(jax.jit, static_argnames=("rule", "inputs", "K", "N", "dtype"))
 def _run(
     rule: type[Rule],
+    inputs: Inputs,
     K: int,
     N: int,
     dtype: str,
@@ -50,27 +57,28 @@ def _run(
     parameters: dict[str, Array],
     flip: Array,
     start: Array | None,
+    table: Array,
     steps: Array,
 ) -> Record:
     # one seed after the other: a block of inputs of one seed fills a core's cache, those of several spill
-    return jax.lax.map(lambda key: trajectory(rule, K, N, dtype, key, parameters, flip, start, steps), keys)
+    draw = partial(_draw, inputs, N=N, dtype=dtype, table=table)
+    return jax.lax.map(lambda key: _trajectory(rule(**parameters), draw, K, N, dtype, key, flip, start, steps), keys)
 
 
-def trajectory(
-    rule: type[Rule],
+def _trajectory(
+    rule: Rule,
+    draw: Draw,
     K: int,
     N: int,
     dtype: str,
     key: Array,
-    parameters: dict[str, Array],
     flip: Array,
     start: Array | None,
     steps: Array,
 ) -> Record:
     """One run from its key. `start` (K, K+1) are the students' coordinates, or None to draw them."""
-    start_key, step_key = jax.random.split(key)
+    start_key, step_key, test_key = jax.random.split(key, 3)
     teacher, students = _begin(start_key, K, N, dtype, start)
-    learner = rule(**parameters)
 
     def advance(carry: tuple[Array, Array], until: Array) -> tuple[tuple[Array, Array], Record]:
         students, done = carry
@@ -78,11 +86,11 @@ def trajectory(
         def block(at: Array, students: Array) -> Array:
             first = done + at * BLOCK
             active = first + jnp.arange(BLOCK) < until
-            return _block(learner, jax.random.fold_in(step_key, first), teacher, students, flip, active)
+            return _block(rule, draw, jax.random.fold_in(step_key, first), teacher, students, flip, active)
 
         blocks = (until - done + BLOCK - 1) // BLOCK
         students = jax.lax.fori_loop(0, blocks, block, students)
-        return (students, until), _record(teacher, students)
+        return (students, until), _record(draw, jax.random.fold_in(test_key, until), teacher, students)
 
     return jax.lax.scan(advance, (students, jnp.zeros_like(steps[0])), steps)[1]
 
@@ -97,10 +105,10 @@ def _begin(key: Array, K: int, N: int, dtype: str, start: Array | None) -> tuple
     return basis[0], jnp.asarray(start, dtype) @ basis
 
 
-def _block(rule: Rule, key: Array, teacher: Array, students: Array, flip: Array, active: Array) -> Array:
+def _block(rule: Rule, draw: Draw, key: Array, teacher: Array, students: Array, flip: Array, active: Array) -> Array:
     N, dtype, M = teacher.size, students.dtype, active.size
     input_key, label_key = jax.random.split(key)
-    x = jax.random.normal(input_key, (M, N), jnp.float32).astype(dtype) / N**0.5
+    x = draw(input_key, M)
     flipped = jax.random.uniform(label_key, (M,), jnp.float32) < flip
     right = jnp.where(active, jnp.where(flipped, -1.0, 1.0), 0.0).astype(dtype)
     fields = jnp.concatenate([teacher[None], students]) @ x.T
@@ -109,8 +117,27 @@ def _block(rule: Rule, key: Array, teacher: Array, students: Array, flip: Array,
     return students + f.T.astype(dtype) @ x
 
 
-def _record(teacher: Array, students: Array) -> Record:
+def _draw(inputs: Inputs, key: Array, M: int, N: int, dtype: str, table: Array) -> Array:
+    return inputs.draw(key, M, N, table).astype(dtype)
+
+
+def _record(draw: Draw, key: Array, teacher: Array, students: Array) -> Record:
     N = teacher.size
     along = students @ teacher / N
     across = students - along[:, None] * teacher
-    return Record(along, across @ across.T / N)
+    if draw.args[0].exact:  # type: ignore[attr-defined]
+        return Record(along, across @ across.T / N, None)
+    return Record(along, across @ across.T / N, _measured(draw, key, teacher, students))
+
+
+def _measured(draw: Draw, key: Array, teacher: Array, students: Array) -> Array:
+    """Errors on fresh inputs, shape (K + 2,): each student's, the vote's and the mean's."""
+
+    def wrong(key: Array) -> Array:
+        x = draw(key, TEST_INPUTS // TEST_PARTS)
+        label, fields = jnp.sign(x @ teacher), x @ students.T
+        vote, mean = jnp.sign(fields).sum(axis=1, keepdims=True), fields.sum(axis=1, keepdims=True)
+        answers = jnp.sign(jnp.concatenate([fields, vote, mean], axis=1))
+        return jnp.mean((1 - label[:, None] * answers) / 2, axis=0)  # a tie counts 1/2, the coin's mean
+
+    return jax.lax.map(wrong, jax.random.split(key, TEST_PARTS)).mean(axis=0)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from statmech.axes import points
+from statmech.axes import is_axis, points
+from statmech.inputs import label_of
 from statmech.scenario import Cell, Scenario
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ COORDINATES = {
     "rule": "learning rule",
     "K": "number of students",
     "N": "input dimension",
+    "inputs": "law of the inputs",
     "flip": "probability that the teacher's label is flipped",
     "row": "0 the teacher, k the k-th student",
     "column": "0 the teacher, k the k-th student",
@@ -137,6 +139,8 @@ def _coordinates(scenario: Scenario, sizes: dict[str, int]) -> dict[str, Any]:
             found[name] = (name, np.arange(start, start + sizes[name]), {"long_name": COORDINATES[name]})
     along = {name: dim for dim, group in scenario.dimensions.items() for name in group}
     for name, value in scenario.axis_values().items():
+        if name == "inputs":
+            value = tuple(map(label_of, value)) if is_axis(value) else label_of(value)
         attrs = {"long_name": COORDINATES.get(name, f"{name} of the rule")}
         found[name] = (along[name], list(value), attrs) if name in along else ((), value, attrs)
     return found

@@ -22,6 +22,7 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
+    PlainSerializer,
     Tag,
     ValidationError,
     model_validator,
@@ -29,6 +30,7 @@ from pydantic import (
 
 from statmech.axes import axis_of, expand, is_axis, points
 from statmech.errors import Problem, ScenarioError, not_known
+from statmech.inputs import INPUTS, Gaussian, Inputs, inputs_from, written
 from statmech.problems import problems
 from statmech.rules import RULES, Rule, parameters_of
 from statmech.start import DRAWN, OrderParameters, Start
@@ -54,6 +56,11 @@ def _rule_name(given: str) -> str:
 
 
 RuleAxis = axis_of(Annotated[str, AfterValidator(_rule_name)], {"enum": list(RULES)}, spaced=False)
+LawAxis = axis_of(
+    Annotated[Any, AfterValidator(inputs_from), PlainSerializer(written)],
+    {"anyOf": [{"enum": list(INPUTS)}, {"type": "object", "minProperties": 1, "maxProperties": 1}]},
+    spaced=False,
+)
 StudentsAxis = axis_of(Annotated[Whole, Field(ge=1)], {"type": "integer", "minimum": 1})
 DimensionAxis = axis_of(Annotated[Whole, Field(ge=2)], {"type": "integer", "minimum": 2})
 FlipAxis = axis_of(Annotated[Number, Field(ge=0, le=0.5)], {"type": "number", "minimum": 0, "maximum": 0.5})
@@ -86,6 +93,7 @@ class Scenario(BaseModel):
     rule: RuleAxis = Field(description="learning rule")  # type: ignore[valid-type]
     K: StudentsAxis = Field(1, description="number of students in the ensemble")  # type: ignore[valid-type]
     N: DimensionAxis = Field(10_000, description="input dimension")  # type: ignore[valid-type]
+    inputs: LawAxis = Field(Gaussian(), description="law of the inputs", validate_default=True)  # type: ignore[valid-type]
     flip: FlipAxis = Field(0.0, description="probability that the teacher's label is flipped")  # type: ignore[valid-type]
     t: Times = Field(description="times (steps / N) at which order parameters are recorded, increasing")
     seeds: Annotated[Whole, Field(ge=1)] = Field(10, description="independent runs of each grid point")
@@ -154,6 +162,12 @@ class Scenario(BaseModel):
                     f"N = {N} is too small for a teacher and K = {K} students: N must be at least K + 1",
                 )
                 return
+        for law, N in self.pairs("inputs", "N"):
+            try:
+                law.table(N)
+            except ScenarioError as failure:
+                yield failure.problems[0]
+                return
 
     def _start_problems(self) -> Iterator[Problem]:
         if isinstance(self.start, Start):
@@ -164,7 +178,14 @@ class Scenario(BaseModel):
 
     def axis_values(self) -> dict[str, Any]:
         """Every key that may be an axis, in the order of the sweep's dimensions."""
-        return {"rule": self.rule, "K": self.K, "N": self.N, **self.parameters, "flip": self.flip}
+        return {
+            "rule": self.rule,
+            "K": self.K,
+            "N": self.N,
+            "inputs": self.inputs,
+            **self.parameters,
+            "flip": self.flip,
+        }
 
     def pairs(self, one: str, other: str) -> list[tuple[Any, Any]]:
         """The values that two keys take together: side by side if zipped, else each with each."""
@@ -182,6 +203,11 @@ class Scenario(BaseModel):
                 group = next((group for group in self.zipped if name in group), (name,))
                 found.setdefault("_".join(group), {})[name] = value
         return found
+
+    @property
+    def isotropic(self) -> bool:
+        """Whether all inputs are isotropic, so that theory has equations for every cell."""
+        return all(law.isotropic for law in points(self.inputs))
 
     @property
     def shape(self) -> dict[str, int]:
@@ -207,6 +233,7 @@ class Scenario(BaseModel):
             rule=rule(**parameters),
             K=values["K"],
             N=values["N"],
+            inputs=values["inputs"],
             flip=values["flip"],
             start=self.start if isinstance(self.start, Start) else None,
             index=index,
@@ -228,6 +255,7 @@ class Cell:
     rule: Rule
     K: int
     N: int
+    inputs: Inputs
     flip: float
     start: Start | None  # None: drawn
     index: tuple[int, ...]
@@ -264,6 +292,8 @@ class Cell:
             "flip": self.flip,
             "start": self.start.model_dump() if self.start else "drawn",
         }
+        if not isinstance(self.inputs, Gaussian):
+            identity["inputs"] = written(self.inputs)
         digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).digest()
         return tuple(int.from_bytes(digest[i : i + 4], "big") for i in range(0, 32, 4))
 
@@ -291,7 +321,7 @@ def schema() -> dict[str, Any]:
     properties.pop("zipped")
     for name, field in known_parameters().items():
         properties[name] = {**parameter, "default": field.default, "description": field.metadata["doc"]}
-    axes = ["rule", "K", "N", "flip", *known_parameters()]
+    axes = ["rule", "K", "N", "inputs", "flip", *known_parameters()]
     group = {"type": "object", "properties": {name: {} for name in axes}, "additionalProperties": False}
     properties["zip"] = {
         "description": "axes that run side by side instead of each with each",
@@ -304,7 +334,7 @@ def _unzip(given: dict[str, Any]) -> tuple[tuple[str, ...], ...]:
     """Spread the `zip` groups over their keys in `given`; return the groups' names."""
     groups = given.pop("zip")
     groups = groups if isinstance(groups, list | tuple) else [groups]
-    names = ["rule", "K", "N", *known_parameters(), "flip"]
+    names = ["rule", "K", "N", "inputs", *known_parameters(), "flip"]
     for group in groups:
         if not isinstance(group, dict) or len(group) < 2:
             raise ScenarioError([(("zip",), "a zip group names two or more axes, each with its list")])

@@ -9,6 +9,7 @@ import numpy as np
 from statmech import order_parameters
 from statmech.compiled import use_cache
 from statmech.dataset import Progress, blank, describe, fill, gram_of, tracked
+from statmech.errors import ScenarioError
 from statmech.scenario import Cell, Scenario
 from theory.ensemble import majority_vote, vote_of, weight_mean
 from theory.online import Students, angle, pairs, solve_cells
@@ -30,6 +31,8 @@ def solve(scenario: Scenario, progress: Progress | None = None) -> xr.Dataset:
     array([0.491379, 0.923401])
     """
     use_cache()
+    if not scenario.isotropic:
+        raise ScenarioError([(("inputs",), "theory has equations for isotropic inputs only")])
     cells = list(scenario.cells())
     dataset = blank(scenario, seeds=None, title="statmech theory", source="order-parameter equations, N -> infinity")
     solved = solve_cells(cells, scenario.t)

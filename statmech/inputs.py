@@ -1,0 +1,183 @@
+r"""Laws of the inputs. All are centred; `isotropic` ones have covariance I/N, so that theory's limit is theirs, too.
+
+**To add a law** write one class with `draw` and add one line to `INPUTS`: config name, sweep axis and the direct engine
+follow. A law with parameters is given in a config as a mapping, `inputs: {anisotropic: {spectrum: [0.5, 1.5]}}`, one
+without by its name. Errors of students are angles between vectors where the law of a field depends on its vector's
+length alone (`exact`), and are measured on fresh inputs elsewhere.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from statmech.errors import ScenarioError, not_known
+from statmech.gaussian import Array
+
+
+@dataclass(frozen=True)
+class Inputs(ABC):
+    """A law of inputs x; subclasses state `isotropic`, `exact` and `draw`."""
+
+    isotropic: ClassVar[bool] = True  # covariance I/N: the equations of theory.online hold in the limit
+    exact: ClassVar[bool] = False  # eps_g is a function of angles at finite N, not only in the limit
+
+    @abstractmethod
+    def draw(self, key: Array, M: int, N: int, table: Array) -> Array:
+        """M inputs, shape (M, N) in float32, from a JAX key and what `table` returned."""
+
+    def table(self, N: int) -> np.ndarray:
+        """What `draw` needs beside its key: prepared once, outside the compiled program. Raises `ScenarioError`."""
+        return np.zeros(0, np.float32)
+
+
+@dataclass(frozen=True)
+class Gaussian(Inputs):
+    """Independent components from N(0, 1/N), as in the papers."""
+
+    exact = True
+
+    def draw(self, key: Array, M: int, N: int, table: Array) -> Array:
+        import jax
+
+        return jax.random.normal(key, (M, N), np.float32) / np.float32(N**0.5)
+
+
+@dataclass(frozen=True)
+class Rademacher(Inputs):
+    """Independent components +1/sqrt(N) or -1/sqrt(N)."""
+
+    def draw(self, key: Array, M: int, N: int, table: Array) -> Array:
+        import jax
+
+        bits = jax.random.bits(key, (M, N), np.uint8) & np.uint8(1)
+        return (2 * bits.astype(np.float32) - 1) / np.float32(N**0.5)
+
+
+@dataclass(frozen=True)
+class Sphere(Inputs):
+    """Uniform on the unit sphere."""
+
+    exact = True
+
+    def draw(self, key: Array, M: int, N: int, table: Array) -> Array:
+        import jax
+        import jax.numpy as jnp
+
+        x = jax.random.normal(key, (M, N), np.float32)
+        return x / jnp.linalg.norm(x, axis=1, keepdims=True)
+
+
+@dataclass(frozen=True)
+class Anisotropic(Inputs):
+    """Gaussian with the given eigenvalues of N Cov(x), each on an equal share of the axes."""
+
+    isotropic = False
+    spectrum: tuple[float, ...] = (1.0,)
+
+    def draw(self, key: Array, M: int, N: int, table: Array) -> Array:
+        return Gaussian().draw(key, M, N, table) * table
+
+    def table(self, N: int) -> np.ndarray:
+        try:
+            values = np.asarray(self.spectrum, float)
+        except (TypeError, ValueError):
+            values = np.asarray([np.nan])
+        if values.ndim != 1 or not values.size or not np.all(np.isfinite(values) & (values >= 0)) or not values.any():
+            raise ScenarioError([(("inputs",), "a spectrum lists finite eigenvalues, none negative, not all 0")])
+        shares = np.arange(N) * values.size // N
+        return np.sqrt(values[shares]).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Rows(Inputs):
+    """Rows of a table drawn with replacement: a .npy or .csv file of numbers, centred, with mean |x|^2 = 1."""
+
+    isotropic = False
+    path: str = ""
+
+    def draw(self, key: Array, M: int, N: int, table: Array) -> Array:
+        import jax
+
+        return table[jax.random.randint(key, (M,), 0, table.shape[0], np.int32)]
+
+    def table(self, N: int) -> np.ndarray:
+        rows = _read(self.path)
+        if rows.shape[1] != N:
+            raise ScenarioError([(("N",), f"{self.path} has {rows.shape[1]} columns, so N must be that, not {N}")])
+        return rows
+
+
+INPUTS: dict[str, type[Inputs]] = {
+    "gaussian": Gaussian,
+    "rademacher": Rademacher,
+    "sphere": Sphere,
+    "anisotropic": Anisotropic,
+    "rows": Rows,
+}
+
+
+def inputs_from(given: Any) -> Inputs:
+    """A law from its form in a config: a name, or a mapping of a name to its parameters.
+
+    >>> inputs_from("sphere")
+    Sphere()
+    >>> inputs_from({"anisotropic": {"spectrum": [0.5, 1.5]}})
+    Anisotropic(spectrum=(0.5, 1.5))
+    """
+    if isinstance(given, Inputs):
+        return given
+    name, parameters = next(iter(given.items())) if isinstance(given, dict) and len(given) == 1 else (given, {})
+    if not isinstance(name, str) or name not in INPUTS:
+        raise ValueError(not_known(name, "a law of inputs", INPUTS))
+    if not isinstance(parameters, dict):
+        raise ValueError(f"{name} takes its parameters by name, as in {{{name}: {{parameter: value}}}}")
+    known = {field.name: field.default for field in fields(INPUTS[name])}
+    made = {key: tuple(value) if isinstance(value, list) else value for key, value in parameters.items()}
+    for key, value in made.items():
+        if key not in known:
+            raise ValueError(not_known(key, f"a parameter of {name}", known))
+        if not isinstance(value, type(known[key])):
+            raise ValueError(f"{key} of {name} must be like {written_value(known[key])}, not {value!r}")
+    return INPUTS[name](**made)
+
+
+def written_value(value: Any) -> Any:
+    """A parameter's value as a config holds it."""
+    return list(value) if isinstance(value, tuple) else value
+
+
+def written(law: Inputs) -> Any:
+    """A law as a config holds it; `inputs_from(written(law)) == law`."""
+    name = next(name for name, kind in INPUTS.items() if type(law) is kind)
+    values = {f.name: getattr(law, f.name) for f in fields(law)}
+    return {name: {key: written_value(value) for key, value in values.items()}} if values else name
+
+
+def label_of(law: Inputs) -> str:
+    """A law's name on the axis of a dataset."""
+    form = written(law)
+    if isinstance(form, str):
+        return form
+    [(name, values)] = form.items()
+    return f"{name} {' '.join(str(value) for value in values.values())}"
+
+
+@cache
+def _read(path: str) -> np.ndarray:
+    try:
+        rows = np.load(path, allow_pickle=False) if Path(path).suffix == ".npy" else np.loadtxt(path, delimiter=",")
+        rows = np.atleast_2d(np.asarray(rows, float))
+    except (OSError, ValueError) as failure:
+        problem = f"{path or 'path'}: not a readable table of numbers: {str(failure).splitlines()[0]}"
+        raise ScenarioError([(("inputs",), problem)]) from None
+    rows = rows - rows.mean(axis=0)
+    scale = np.sqrt(np.mean(np.sum(rows**2, axis=1)))
+    if rows.ndim != 2 or not np.isfinite(scale) or scale == 0:
+        raise ScenarioError([(("inputs",), f"{path}: a table of finite numbers whose rows differ is needed")])
+    return (rows / scale).astype(np.float32)

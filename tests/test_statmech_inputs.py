@@ -1,0 +1,109 @@
+"""Input laws have the moments they say, isotropic ones meet the equations, and others are measured, not guessed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+import pytest
+from conftest import disagreements
+
+import simulate
+import theory
+from statmech import Scenario, ScenarioError
+from statmech.inputs import INPUTS, Anisotropic, Gaussian, Inputs, Rademacher, Rows, Sphere, inputs_from, written
+
+
+def drawn(law: Inputs, N: int, M: int = 20_000) -> np.ndarray:
+    return np.asarray(law.draw(jax.random.key(0), M, N, law.table(N)), float)
+
+
+@pytest.mark.parametrize("law", [Gaussian(), Rademacher(), Sphere(), Anisotropic((0.4, 1.6))])
+def test_a_law_is_centred_and_has_its_covariance(law):
+    N = 10
+    x = drawn(law, N)
+    expected = law.table(N) ** 2 if isinstance(law, Anisotropic) else np.ones(N)
+    noise = 5 * np.max(expected) / np.sqrt(len(x))
+    np.testing.assert_allclose(x.mean(axis=0) * np.sqrt(N), 0, atol=noise)
+    np.testing.assert_allclose(N * x.T @ x / len(x), np.diag(expected), atol=2 * noise)
+
+
+def test_norms_are_those_of_the_law():
+    np.testing.assert_allclose((drawn(Sphere(), 7) ** 2).sum(axis=1), 1, rtol=1e-5)
+    assert set(np.unique(drawn(Rademacher(), 4))) == {-0.5, 0.5}
+
+
+@pytest.mark.parametrize("inputs", ["rademacher", "sphere"])
+def test_isotropic_inputs_meet_the_equations(inputs):
+    scenario = Scenario(rule=["hebb", "adatron"], K=3, N=500, t=[0.5, 2], seeds=32, inputs=inputs, start={"R": 0.2})
+    simulation = simulate.run(scenario)
+    assert "weight vectors" in simulation.source  # the Gram engine is not exact here, and the result says so
+    assert disagreements(simulation, theory.solve(scenario)) == []
+
+
+def test_an_axis_of_laws_runs_each_on_its_engine():
+    scenario = Scenario(rule="hebb", N=20, t=[1], seeds=2, inputs=["gaussian", "sphere"])
+    simulation = simulate.run(scenario)
+    assert list(simulation.inputs.values) == ["gaussian", "sphere"]
+    assert "gram" in simulation.source
+    assert "vectors" in simulation.source
+    assert Scenario(**scenario.config()) == scenario
+
+
+def test_measured_errors_are_those_of_the_law_not_of_the_angle():
+    """One axis carries all: only it matters, so a student that agrees with the teacher there makes no errors."""
+    law = {"anisotropic": {"spectrum": [1.0, 0.0]}}
+    simulation = simulate.run(Scenario(rule="perceptron", N=2, t=[0, 30], seeds=16, inputs=law))
+    late = simulation.isel(t=1, student=0)
+    assert np.all(late.eps_g == 0)
+    assert np.all(np.arccos(late.R) > 0.01)
+
+
+def test_rows_of_a_table_are_learnt(tmp_path):
+    """All points of a plane's unit square corners, centred: the teacher is learnt on them without error."""
+    corners = np.array([[0, 0, 0], [0, 0, 1], [0, 1, 0], [1, 0, 0], [1, 1, 1]], float)
+    np.savetxt(tmp_path / "rows.csv", corners, delimiter=",")
+    law = {"rows": {"path": str(tmp_path / "rows.csv")}}
+    table = inputs_from(law).table(3)
+    np.testing.assert_allclose(table.mean(axis=0), 0, atol=1e-7)
+    assert np.mean(np.sum(table**2, axis=1)) == pytest.approx(1, rel=1e-6)
+    simulation = simulate.run(Scenario(rule="perceptron", N=3, K=2, t=[0, 200], seeds=8, inputs=law))
+    assert np.all(simulation.eps_g.isel(t=1) < 0.02)
+    with pytest.raises(ScenarioError, match="isotropic inputs only"):
+        theory.solve(Scenario(rule="hebb", N=3, t=[1], inputs=law))
+
+
+def test_a_user_s_law_is_one_class_and_one_line(monkeypatch):
+    @dataclass(frozen=True)
+    class Uniform(Inputs):
+        def draw(self, key, M, N, table):
+            return jax.random.uniform(key, (M, N), np.float32, -1, 1) * (3 / N) ** 0.5
+
+    monkeypatch.setitem(INPUTS, "uniform", Uniform)
+    scenario = Scenario(rule="hebb", K=2, N=300, t=[1], seeds=16, inputs="uniform", start={"R": 0.0})
+    assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []
+
+
+@pytest.mark.parametrize("law", [Gaussian(), Rademacher(), Anisotropic((1.0, 2.0)), Rows("a.csv")])
+def test_a_law_survives_being_written_down(law):
+    assert inputs_from(written(law)) == law
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ("gausian", 'Did you mean "gaussian"'),
+        (3, "is not a law of inputs"),
+        ({"rows": {"file": "x"}}, '"file" is not a parameter of rows'),
+        ({"rows": {"path": 3}}, "path of rows must be like"),
+        ({"rows": {"path": "no.csv"}}, "no.csv: not a readable table of numbers"),
+        ({"rows": "x.csv"}, "takes its parameters by name"),
+        ({"anisotropic": {"spectrum": [-1]}}, "a spectrum lists finite eigenvalues"),
+        ({"anisotropic": {"spectrum": ["a"]}}, "a spectrum lists finite eigenvalues"),
+        ({"anisotropic": {"spectrum": []}}, "a spectrum lists finite eigenvalues"),
+    ],
+)
+def test_impossible_inputs_are_refused(inputs, message):
+    with pytest.raises(ScenarioError, match=message):
+        Scenario(rule="hebb", t=[1], N=10, inputs=inputs)
