@@ -45,11 +45,18 @@ def modulations(rule: Rule, fields: Array, inner: Array, squared_length: Array, 
         h = fields[1:, m]
         for n, f in enumerate(done):
             h = h + f * inner[n, m]
-        label = jnp.where(fields[0, m] > 0, right[m], -right[m])
-        length = jnp.sqrt(squared_length)
-        # length 0 has no direction: its field counts as 0, which every rule but a wide margin's calls no error
-        u = h / jnp.where(length > 0, length, 1.0)
-        f = rule.eta * label * rule.g(label * u, length)
-        squared_length = jnp.maximum(squared_length + (2 * f * h + f * f * inner[m, m]) / N, 0.0)
+        f, squared_length = modulation(rule, fields[0, m], h, inner[m, m], squared_length, right[m], N)
         done.append(f)
     return jnp.stack(done)
+
+
+def modulation(
+    rule: Rule, teacher: Array, h: Array, norm: Array, squared_length: Array, right: Array, N: Array
+) -> tuple[Array, Array]:
+    """One step: the modulations f and the students' new squared lengths; `norm` is the input's squared norm."""
+    label = jnp.where(teacher > 0, right, -right)
+    length = jnp.sqrt(squared_length)
+    # length 0 has no direction: its field counts as 0, which every rule but a wide margin's calls no error
+    u = h / jnp.where(length > 0, length, 1.0)
+    f = rule.eta * label * rule.g(label * u, length)
+    return f, jnp.maximum(squared_length + (2 * f * h + f * f * norm) / N, 0.0)

@@ -1,54 +1,62 @@
 r"""The Gram engine: the exact law of the order parameters at finite N, at a cost that does not depend on N.
 
-For inputs :math:`\mathbf x\sim N(0, I/N)` seen once, only the span of :math:`\mathbf B, \mathbf J_1, \dots, \mathbf J_K` matters. Let
-:math:`e_0 = \mathbf B/|\mathbf B|, e_1, \dots` be an orthonormal basis of it and C the students' coordinates, so that
-:math:`\mathbf J_k/\sqrt N = \sum_i C_{ki}e_i`. The coordinates of :math:`\sqrt N\mathbf x` on the n basis vectors are independent
-normals, and the rest of it, orthogonal to all of them and of unknown but irrelevant direction, has the length of a
-:math:`\chi_{N-n}` variable. Taking that direction as a new basis vector, an input is n normals and one chi. A block of
-M steps adds M axes (the m-th input has n + m normals before its chi, which has N - n - m degrees of freedom: the
-Bartlett factor of the inputs' Wishart matrix); rotating axes 1, 2, ... among themselves, which changes neither the
+For inputs :math:`\mathbf x\sim N(0, I/N)` seen once, only the span of :math:`\mathbf B, \mathbf J_1, \dots,
+\mathbf J_K` matters. Let :math:`e_0 = \mathbf B/|\mathbf B|, e_1, \dots` be an orthonormal basis of it and C the
+students' coordinates,
+:math:`\mathbf J_k/\sqrt N = \sum_i C_{ki}e_i`. The coordinates of :math:`\sqrt N\mathbf x` on the n basis vectors are
+independent normals, and the rest of it, orthogonal to all of them and of unknown but irrelevant direction, has the
+length of a :math:`\chi_{N-n}` variable. Taking that direction as a new basis vector, an input is n normals and one chi.
+A block of M steps adds M axes (the m-th input has n + m normals before its chi, which has N - n - m degrees of freedom:
+the Bartlett factor of the inputs' Wishart matrix); rotating axes 1, 2, ... among themselves, which changes neither the
 teacher nor any inner product, an LQ decomposition brings the students back to K + 1 axes.
 
 Nothing is approximated: R, q, l have the law they have in `simulate.vectors`, fluctuations included, for any N that
-holds the K + 1 vectors (an axis beyond the N-th is zero). Coordinates, not the Gram matrix, are the state: its Cholesky
-factor would lose half the digits as q -> 1 and all of them for identical students, whose rows here stay identical.
+holds the K + 1 vectors (an axis beyond the N-th is zero). Coordinates, not the Gram matrix, are the state: its
+Cholesky factor would lose half the digits as q -> 1 and all of them for identical students, whose rows here stay
+identical.
 
-Arrays carry the seeds on their last axis, the lanes of one wide elementwise program.
+Few students are lanes: seeds on the last axis, one wide elementwise program (`_block_of_lanes`). Many are matrices:
+seeds on the first axis, matrix products and LAPACK's QR (`_block_of_matrices`). The law is the same.
 """
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Iterable
+from functools import partial, reduce
+from operator import add
 
 import jax
 import jax.numpy as jnp
 
-from simulate.block import Record, modulations
+from simulate.block import Record, modulation, modulations
 from statmech.gaussian import Array
 from statmech.inputs import Gaussian
 from statmech.order_parameters import coordinates
 from statmech.rules import Rule
 from statmech.scenario import Cell
 
-DRAWN_AT_ONCE = 32  # blocks whose random numbers are drawn together: drawn inside the block they are computed twice
-
+LANES = 32  # blocks whose random numbers are drawn together: drawn inside a block of lanes they are computed twice
+MATRICES = 4  # the same, where a block is longer
+MANY = 8  # students from which matrices beat lanes
 
 NAME = "order parameters in their exact law at finite N (simulate.gram)"
 
 
+def covers(cell: Cell) -> bool:
+    """Whether the engine is exact for a cell: its inputs' law is the same in every orthonormal basis."""
+    return isinstance(cell.inputs, Gaussian)
+
+
 def batch(K: int) -> int:
     """Seeds a unit of work, of a cell with K students: enough to fill the lanes, few enough to stay in cache."""
-    return 64 if K <= 10 else 16
+    return 64 if K <= 12 else 16
 
 
 def block_steps(K: int) -> int:
     """Steps a block: the LQ costs K^2 (K + M) a block, the growing basis M a step."""
-    return 2 if K <= 3 else max(4, K // 4)
-
-
-def covers(cell: Cell) -> bool:
-    """Whether the engine is exact for a cell: inputs whose law is the same in every orthonormal basis, with chi norms."""
-    return isinstance(cell.inputs, Gaussian)
+    if K < MANY:
+        return 2 if K <= 3 else 4
+    return min(max(16, K), 64)
 
 
 def play(cell: Cell, dtype: str, key: Array, steps: Array) -> Record:
@@ -79,36 +87,88 @@ def _run(
     else:
         students = jnp.broadcast_to(jnp.asarray(start, dtype)[..., None], (K, K + 1, lanes))
 
+    many = K >= MANY
+    block = partial(_block_of_matrices if many else _block_of_lanes, learner, N.astype(dtype))
+    together = MATRICES if many else LANES
+    if many:
+        students = jnp.moveaxis(students, -1, 0)
+
     def advance(carry: tuple[Array, Array], until: Array) -> tuple[tuple[Array, Array], Record]:
         students, done = carry
-        stride = M * DRAWN_AT_ONCE
+        stride = M * together
 
         def blocks(at: Array, students: Array) -> Array:
             first = done + at * stride
-            randoms = _randoms(jax.random.fold_in(step_key, first), K, M, N, flip, lanes, dtype)
-            active = (first + jnp.arange(stride) < until).reshape(DRAWN_AT_ONCE, M)
-            return jax.lax.scan(partial(_block, learner, N), students, (*randoms, active))[0]
+            randoms = _randoms(jax.random.fold_in(step_key, first), together, K, M, N, flip, lanes, dtype)
+            active = (first + jnp.arange(stride) < until).reshape(together, M)
+            return jax.lax.scan(block, students, (*randoms, active))[0]
 
         students = jax.lax.fori_loop(0, (until - done + stride - 1) // stride, blocks, students)
-        return (students, until), _record(students)
+        return (students, until), _record(students if many else jnp.moveaxis(students, -1, 0))
 
     _, record = jax.lax.scan(advance, (students, jnp.zeros_like(steps[0])), steps)
     return Record(*(jnp.swapaxes(part, 0, 1) for part in record[:2]))
 
 
-def _block(rule: Rule, N: Array, students: Array, xs: tuple[Array, ...]) -> tuple[Array, None]:
-    """M steps: students (K, n, lanes) before and after."""
+def _block_of_lanes(rule: Rule, N: Array, students: Array, xs: tuple[Array, ...]) -> tuple[Array, None]:
+    """M steps: students (K, n, lanes) before and after. Sums are unrolled: XLA reduces inner axes number by number."""
     normals, chi, right, active = xs
     K, n, lanes = students.shape
     M = chi.shape[0]
     z = _rows(normals, chi, n)  # (M, n + M, lanes)
-    seen = jnp.sum(students[:, None] * z[None, :, :n], axis=2)
+    seen = _sum(students[:, None, i] * z[None, :, i] for i in range(n))
     fields = jnp.concatenate([z[None, :, 0], seen])
-    inner = jnp.sum(z[:, None] * z[None, :], axis=2) / N
-    f = modulations(rule, fields, inner, jnp.sum(students**2, axis=1), jnp.where(active[:, None], right, 0.0), N)
+    inner = _sum(z[:, None, i] * z[None, :, i] for i in range(n + M)) / N
+    squared_length = _sum(students[:, i] ** 2 for i in range(n))
+    f = modulations(rule, fields, inner, squared_length, jnp.where(active[:, None], right, 0.0), N)
     wide = jnp.concatenate([students, jnp.zeros((K, M, lanes), students.dtype)], axis=1)
-    wide = wide + jnp.sum(f[:, :, None] * z[:, None], axis=0) / N
+    wide = wide + _sum(f[m, :, None] * z[m, None] for m in range(M)) / N
     return jnp.concatenate([wide[:, :1], _lower(wide[:, 1:])], axis=1), None
+
+
+def _sum(terms: Iterable[Array]) -> Array:
+    return reduce(add, terms)
+
+
+def _block_of_matrices(rule: Rule, N: Array, students: Array, xs: tuple[Array, ...]) -> tuple[Array, None]:
+    """M steps: students (seeds, K, n) before and after."""
+    normals, chi, right, active = xs
+    n, M = students.shape[2], chi.shape[0]
+    z = _matrices(normals, chi, n)
+    seen = z[:, :, :n] @ jnp.swapaxes(students, 1, 2)
+    inner = z @ jnp.swapaxes(z, 1, 2) / N
+    squared_length = jnp.sum(students**2, axis=2)
+    right = jnp.where(active[:, None], right, 0.0)
+    f = _scanned_modulations(rule, z[:, :, 0], seen, inner, squared_length, right, N)
+    wide = jnp.pad(students, ((0, 0), (0, 0), (0, M))) + f @ z / N
+    upper = jnp.linalg.qr(jnp.swapaxes(wide[:, :, 1:], 1, 2), mode="r")
+    return jnp.concatenate([wide[:, :, :1], jnp.swapaxes(upper, 1, 2)], axis=2), None
+
+
+def _matrices(normals: Array, chi: Array, n: int) -> Array:
+    """`_rows` for many steps, seeds first: (seeds, M, n + M)."""
+    M = chi.shape[0]
+    m, axis = jnp.arange(M)[:, None], jnp.arange(n + M)
+    packed = jnp.moveaxis(normals, -1, 0)[:, jnp.minimum(m * n + m * (m - 1) // 2 + axis, normals.shape[0] - 1)]
+    return jnp.where(axis < n + m, packed, jnp.where(axis == n + m, chi.T[:, :, None], 0.0))
+
+
+def _scanned_modulations(
+    rule: Rule, teacher: Array, seen: Array, inner: Array, squared_length: Array, right: Array, N: Array
+) -> Array:
+    """`modulations` for many steps, seeds first: (seeds, K, M). Unrolled, M^2 terms would take long to compile."""
+
+    def step(carry: tuple[Array, Array], xs: tuple[Array, ...]) -> tuple[tuple[Array, Array], None]:
+        f, squared_length = carry
+        m, teacher, h, inner, right = xs
+        h = h + jnp.einsum("skn,sn->sk", f, inner)  # f of the steps to come is zero
+        norm = inner[:, m, None]
+        new, squared_length = modulation(rule, teacher[:, None], h, norm, squared_length, right[:, None], N)
+        return (f.at[:, :, m].set(new), squared_length), None
+
+    seeds, M, K = seen.shape
+    xs = (jnp.arange(M), teacher.T, jnp.moveaxis(seen, 1, 0), jnp.moveaxis(inner, 1, 0), right)
+    return jax.lax.scan(step, (jnp.zeros((seeds, K, M), seen.dtype), squared_length), xs)[0][0]
 
 
 def _rows(normals: Array, chi: Array, n: int) -> Array:
@@ -138,16 +198,18 @@ def _lower(rows: Array) -> Array:
     return jnp.stack(columns, axis=1)
 
 
-def _randoms(key: Array, K: int, M: int, N: Array, flip: Array, lanes: int, dtype: str) -> tuple[Array, Array, Array]:
-    """Normals, chis and label signs of DRAWN_AT_ONCE blocks."""
+def _randoms(
+    key: Array, blocks: int, K: int, M: int, N: Array, flip: Array, lanes: int, dtype: str
+) -> tuple[Array, Array, Array]:
+    """Normals, chis and label signs of some blocks."""
     normal_key, chi_key, label_key = jax.random.split(key, 3)
     n = K + 1
     count = M * n + M * (M - 1) // 2
     axis = jnp.asarray([i for m in range(M) for i in range(n + m)])
-    normals = jax.random.normal(normal_key, (DRAWN_AT_ONCE, count, lanes), jnp.float32).astype(dtype)
+    normals = jax.random.normal(normal_key, (blocks, count, lanes), jnp.float32).astype(dtype)
     normals = jnp.where((axis < N)[:, None], normals, 0.0)
-    chi = chi_variable(chi_key, N - n - jnp.arange(M)[:, None], (DRAWN_AT_ONCE, M, lanes)).astype(dtype)
-    flipped = jax.random.uniform(label_key, (DRAWN_AT_ONCE, M, lanes), jnp.float32) < flip
+    chi = chi_variable(chi_key, N - n - jnp.arange(M)[:, None], (blocks, M, lanes)).astype(dtype)
+    flipped = jax.random.uniform(label_key, (blocks, M, lanes), jnp.float32) < flip
     return normals, chi, jnp.where(flipped, -1.0, 1.0).astype(dtype)
 
 
@@ -164,16 +226,25 @@ def chi_variable(key: Array, degrees: Array, shape: tuple[int, ...]) -> Array:
         key, normal_key, uniform_key = jax.random.split(key, 3)
         x = jax.random.normal(normal_key, shape, jnp.float32).astype(float)
         u = jax.random.uniform(uniform_key, shape, jnp.float32, minval=2.0**-25)
-        w = scale * x * (3 + scale * x * (3 + scale * x))  # (1 + scale x)^3 - 1
-        w = jnp.where(w > -1, w, -1.0)
-        accepted = (w > -1) & (jnp.log(u) < x * x / 2 + shift * (jnp.log1p(jnp.where(w > -1, w, 0.0)) - w))
+        s = scale * x
+        w = s * (3 + s * (3 + s))  # (1 + s)^3 - 1
+        # accepted are u < exp(A), A = 3 shift (log(1 + s) - s + s^2/2 - s^3/3) >= -3/2 shift s^4 if |s| < 1/2: at
+        # large N that lets all pass, and logarithms, which cost more than the rest together, are hardly ever taken
+        sure = (jnp.abs(s) < 0.5) & (u < 1 - 1.5 * shift * s**4)
+        accepted = jax.lax.cond(jnp.all(sure), lambda: sure, lambda: sure | _accepted(u, x, w, shift))
         accepted |= degrees == 1  # whose chi is a normal's modulus: nothing to reject
-        drawn = jnp.where(degrees == 1, jnp.abs(x), jnp.sqrt(2 * shift * (1 + w)))
+        drawn = jnp.where(degrees == 1, jnp.abs(x), jnp.sqrt(2 * shift * jnp.maximum(1 + w, 0.0)))
         value = jnp.where(waiting & accepted, drawn, value)
         return key, value, waiting & ~accepted
 
     state = (key, jnp.zeros(shape), jnp.broadcast_to(degrees > 0, shape))
     return jax.lax.while_loop(lambda state: jnp.any(state[2]), propose, state)[1]
+
+
+def _accepted(u: Array, x: Array, w: Array, shift: Array) -> Array:
+    """Marsaglia and Tsang's test itself."""
+    held = jnp.where(w > -1, w, 0.0)
+    return (w > -1) & (jnp.log(u) < x * x / 2 + shift * (jnp.log1p(held) - held))
 
 
 def _drawn(key: Array, K: int, N: Array, lanes: int, dtype: str) -> Array:
@@ -183,11 +254,10 @@ def _drawn(key: Array, K: int, N: Array, lanes: int, dtype: str) -> Array:
     lower = jnp.arange(K + 1)[None, :] < 1 + jnp.arange(K)[:, None]
     chi = chi_variable(chi_key, N - 1 - jnp.arange(K)[:, None], (K, lanes)).astype(dtype)
     rows = jnp.where(lower[..., None], normals, 0.0)
-    return rows.at[jnp.arange(K), 1 + jnp.arange(K)].set(chi) / jnp.sqrt(N)
+    return rows.at[jnp.arange(K), 1 + jnp.arange(K)].set(chi) / jnp.sqrt(N).astype(dtype)
 
 
 def _record(students: Array) -> Record:
-    """Seeds to the front: along (seeds, K) and across (seeds, K, K)."""
-    along = jnp.moveaxis(students[:, 0], -1, 0)
-    rest = jnp.moveaxis(students[:, 1:], -1, 0)
-    return Record(along, rest @ jnp.swapaxes(rest, -1, -2))
+    """Of students (seeds, K, n): along (seeds, K) and across (seeds, K, K)."""
+    rest = students[:, :, 1:]
+    return Record(students[:, :, 0], rest @ jnp.swapaxes(rest, -1, -2))

@@ -48,18 +48,18 @@ def step_by_step(rule, teacher, students, inputs, right):
     return students
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_the_engines_have_the_same_law(rule):
+@pytest.mark.parametrize(("rule", "K"), [*((rule, 2) for rule in RULES), ("perceptron", gram.MANY)])
+def test_the_engines_have_the_same_law(rule, K):
     """Two-sample Kolmogorov-Smirnov tests of R, q, l at small N, where the fluctuations are large."""
     p = []
-    for N in (5, 24):
-        scenario = Scenario(rule=rule, K=2, N=N, t=[1.0, 2.0], seeds=1500, flip=0.1, key=1)
+    for N in (K + 3, 24, 50):
+        scenario = Scenario(rule=rule, K=K, N=N, t=[1.0, 2.0], seeds=1500 if K == 2 else 500, flip=0.1, key=1)
         direct = simulate.run(Scenario(**{**scenario.config(), "engine": "vectors"}))
         exact = simulate.run(scenario)
         for name in ("R", "q", "length"):
             for at in ({"t": 0, "student": 0}, {"t": 1, "student": 1}):
                 p.append(ks_2samp(exact[name].isel(at), direct[name].isel(at)).pvalue)
-    assert min(p) > LEVEL / len(p) / len(RULES)
+    assert min(p) > LEVEL / len(p) / (len(RULES) + 1)
 
 
 @pytest.mark.parametrize("planted", ["degrees of freedom", "shared axis"])
@@ -93,11 +93,21 @@ def test_no_degree_of_freedom_is_no_length():
         np.testing.assert_array_equal(gram.chi_variable(jax.random.key(0), jnp.asarray([0, -3]), (2,)), 0.0)
 
 
+@pytest.mark.parametrize("K", [3, gram.MANY])
 @pytest.mark.parametrize("engine", ["gram", "vectors"])
-def test_the_smallest_system_holds_teacher_and_students_and_no_more(engine):
-    scenario = Scenario(rule="adatron", K=3, N=4, t=[0, 3], seeds=8, engine=engine)
+def test_the_smallest_system_holds_teacher_and_students_and_no_more(engine, K):
+    scenario = Scenario(rule="adatron", K=K, N=K + 1, t=[0, 3], seeds=8, engine=engine)
     sim = simulate.run(scenario)
     assert all(np.all(np.isfinite(sim[name])) for name in sim)
+
+
+def test_many_students_are_as_exact_as_few():
+    """The matrix form of the Gram engine against theory, and identical students, whose LQ is of rank one."""
+    scenario = Scenario(rule="perceptron", K=2 * gram.MANY, N=2000, t=[0.5, 2], seeds=64, flip=0.1)
+    assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []
+    same = simulate.run(Scenario(**{**scenario.config(), "start": {"q": 1.0}, "N": 40, "seeds": 2}))
+    np.testing.assert_allclose(same.q, 1.0, rtol=1e-12)
+    assert not np.any(np.isnan(same.eps_g))
 
 
 def test_a_size_beyond_memory_meets_the_equations():
@@ -123,6 +133,10 @@ def test_late_times_keep_their_digits():
 @pytest.mark.parametrize("engine", ["gram", "vectors"])
 def test_single_precision_agrees_with_theory(engine):
     scenario = Scenario(rule="perceptron", K=2, N=500, t=[2.0], seeds=32, dtype="float32", engine=engine)
+    [cell] = scenario.cells()
+    with jax.enable_x64(True):
+        module = {"gram": gram, "vectors": vectors}[engine]
+        assert module.play(cell, "float32", jax.random.key(0), jnp.asarray([10])).along.dtype == jnp.float32
     assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []
 
 
