@@ -141,7 +141,7 @@ def _block_of_matrices(rule: Rule, N: Array, students: Array, xs: tuple[Array, .
     right = jnp.where(active[:, None], right, 0.0)
     f = _scanned_modulations(rule, z[:, :, 0], seen, inner, squared_length, right, N)
     wide = jnp.pad(students, ((0, 0), (0, 0), (0, M))) + f @ z / N
-    # one matrix at a time: a batched QR waits for threads of the very pool it runs in, and two units at once wait forever
+    # one matrix at a time: a batched QR waits for threads of the pool it runs in, and two units at once wait for ever
     upper = jax.lax.map(partial(jnp.linalg.qr, mode="r"), jnp.swapaxes(wide[:, :, 1:], 1, 2))
     return jnp.concatenate([wide[:, :, :1], jnp.swapaxes(upper, 1, 2)], axis=2), None
 

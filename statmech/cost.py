@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from statmech.axes import points
 from statmech.dataset import variables
 from statmech.scenario import Scenario
 
-# seconds a student-ensemble step of one seed on one core, measured by benchmarks/engines.py (float64)
-GRAM_STEP = {1: 4.2e-8, 3: 7.5e-8, 10: 3.0e-7, 30: 5e-6, 100: 1e-4}
+# seconds a step of all K students of one seed takes on one core, in float64; `python benchmarks/engines.py` measures it
+GRAM_STEP = {1: 3.4e-8, 3: 6.7e-8, 10: 3.3e-7, 20: 6.6e-7, 50: 1.7e-6, 100: 5.0e-6}
+VECTORS_STEP = 1e-6  # and for each input dimension:
 VECTORS_STEP_A_DIMENSION = 6e-9
 CORES = 2
 
@@ -43,6 +46,7 @@ def estimate(scenario: Scenario) -> Cost:
 
 def _step(engine: str, K: int, N: int) -> float:
     if engine == "vectors":
-        return 1e-6 + VECTORS_STEP_A_DIMENSION * N
-    larger = next((k for k in GRAM_STEP if k >= K), max(GRAM_STEP))
-    return GRAM_STEP[larger] * (K / larger) ** 2 if larger > 10 else GRAM_STEP[larger]
+        return VECTORS_STEP + VECTORS_STEP_A_DIMENSION * N
+    largest = max(GRAM_STEP)
+    measured = np.interp(np.log(K), np.log(list(GRAM_STEP)), np.log(list(GRAM_STEP.values())))
+    return float(np.exp(measured)) * max(K / largest, 1.0) ** 2
