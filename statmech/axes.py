@@ -19,6 +19,9 @@ SPACES: dict[str, Callable[..., np.ndarray]] = {
 }
 
 
+MAX_AXIS = 1_000_000
+
+
 def expand(given: Any) -> Any:
     """A spaced axis written out; anything else as it came.
 
@@ -35,6 +38,8 @@ def expand(given: Any) -> Any:
     try:
         start, stop, number = arguments
         start, stop, number = float(start), float(stop), int(number)
+        if not 1 <= number <= MAX_AXIS:
+            raise ValueError(f"an axis has 1 to {MAX_AXIS} values")
         with np.errstate(all="raise"):
             values = SPACES[name](start, stop, number)
     except (TypeError, ValueError, ArithmeticError) as problem:

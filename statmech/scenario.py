@@ -28,14 +28,15 @@ from pydantic import (
     model_validator,
 )
 
-from statmech.axes import axis_of, expand, is_axis, points
+from statmech.axes import MAX_AXIS, axis_of, expand, is_axis, points
 from statmech.errors import Problem, ScenarioError, not_known
 from statmech.inputs import INPUTS, Gaussian, Inputs, inputs_from, written
 from statmech.problems import problems
 from statmech.rules import RULES, Rule, parameters_of
 from statmech.start import DRAWN, OrderParameters, Start
 
-MAX_AXIS = 1_000_000
+MAX_N, MAX_K, MAX_SEEDS = 10**15, 100_000, 10**9  # beyond lie typing errors, not sweeps
+MAX_STEPS = 2**62
 
 
 def _plain_number(given: Any) -> Any:
@@ -61,8 +62,8 @@ LawAxis = axis_of(
     {"anyOf": [{"enum": list(INPUTS)}, {"type": "object", "minProperties": 1, "maxProperties": 1}]},
     spaced=False,
 )
-StudentsAxis = axis_of(Annotated[Whole, Field(ge=1)], {"type": "integer", "minimum": 1})
-DimensionAxis = axis_of(Annotated[Whole, Field(ge=2)], {"type": "integer", "minimum": 2})
+StudentsAxis = axis_of(Annotated[Whole, Field(ge=1, le=MAX_K)], {"type": "integer", "minimum": 1, "maximum": MAX_K})
+DimensionAxis = axis_of(Annotated[Whole, Field(ge=2, le=MAX_N)], {"type": "integer", "minimum": 2, "maximum": MAX_N})
 FlipAxis = axis_of(Annotated[Number, Field(ge=0, le=0.5)], {"type": "number", "minimum": 0, "maximum": 0.5})
 ParameterAxis = axis_of(Number, {"type": "number"})
 StartOrDrawn = Annotated[
@@ -96,7 +97,7 @@ class Scenario(BaseModel):
     inputs: LawAxis = Field(Gaussian(), description="law of the inputs", validate_default=True)  # type: ignore[valid-type]
     flip: FlipAxis = Field(0.0, description="probability that the teacher's label is flipped")  # type: ignore[valid-type]
     t: Times = Field(description="times (steps / N) at which order parameters are recorded, increasing")
-    seeds: Annotated[Whole, Field(ge=1)] = Field(10, description="independent runs of each grid point")
+    seeds: Annotated[Whole, Field(ge=1, le=MAX_SEEDS)] = Field(10, description="independent runs of each grid point")
     start: StartOrDrawn = Field(
         "drawn", description="'drawn' (entries from N(0,1), as in the paper) or {length, R, q} at t = 0"
     )
@@ -162,6 +163,9 @@ class Scenario(BaseModel):
                     f"N = {N} is too small for a teacher and K = {K} students: N must be at least K + 1",
                 )
                 return
+        if self.t[-1] * max(points(self.N)) >= MAX_STEPS:
+            yield ("t",), f"{self.t[-1]:g} N steps are more than can be counted in 63 bits"
+            return
         for law, N in self.pairs("inputs", "N"):
             try:
                 law.table(N)

@@ -64,12 +64,15 @@ class Start(BaseModel):
             found += _matrix_problems(self.q, K)
         if found:
             return found
-        lowest = lowest_eigenvalue(self.of(K).R, self.of(K).q)
+        if self.alike:  # (1, .., 1) across the teacher, and differences of students
+            lowest = min((1 + (K - 1) * self.q) / K - self.R**2, 1 - self.q) if K > 1 else 0.0
+        else:
+            lowest = lowest_eigenvalue(self.of(K).R, self.of(K).q)
         if lowest < -1e-12:
             return [
                 f"no {K} students have R = {_short(self.R)} and q = {_short(self.q)}: their matrix of cosines with "
-                f"the teacher has the eigenvalue {lowest:.3g}, and none may be negative (for two or more equal "
-                f"students q is at least (K R^2 - 1)/(K - 1))"
+                f"the teacher would not be positive (for two or more equal students q is at least "
+                f"(K R^2 - 1)/(K - 1))"
             ]
         return []
 
