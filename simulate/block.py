@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 
 from statmech.gaussian import Array
@@ -40,14 +41,18 @@ def modulations(rule: Rule, fields: Array, inner: Array, squared_length: Array, 
     there is no step at all (the tail of the last block before a recorded time). Every array may have a trailing axis
     of lanes, one seed a lane.
     """
-    done: list[Array] = []
-    for m in range(fields.shape[1]):  # unrolled: M is small
-        h = fields[1:, m]
-        for n, f in enumerate(done):
-            h = h + f * inner[n, m]
-        f, squared_length = modulation(rule, fields[0, m], h, inner[m, m], squared_length, right[m], N)
-        done.append(f)
-    return jnp.stack(done)
+
+    def step(carry: tuple[Array, Array], xs: tuple[Array, ...]) -> tuple[tuple[Array, Array], None]:
+        f, squared_length = carry
+        m, teacher, h, inner, right = xs
+        h = h + jnp.sum(inner[:, None] * f, axis=0)  # f of the steps to come is zero
+        new, squared_length = modulation(rule, teacher, h, inner[m], squared_length, right, N)
+        return (f.at[m].set(new), squared_length), None
+
+    # a loop, not unrolled: XLA would fuse the fields into every step that uses them, and compute them again there
+    seen = jnp.swapaxes(fields[1:], 0, 1)
+    xs = (jnp.arange(len(inner)), fields[0], seen, inner, right)
+    return jax.lax.scan(step, (jnp.zeros_like(seen), squared_length), xs)[0][0]
 
 
 def modulation(
@@ -58,5 +63,5 @@ def modulation(
     length = jnp.sqrt(squared_length)
     # length 0 has no direction: its field counts as 0, which every rule but a wide margin's calls no error
     u = h / jnp.where(length > 0, length, 1.0)
-    f = rule.eta * label * rule.g(label * u, length)
+    f = (rule.eta * label * rule.g(label * u, length)).astype(h.dtype)
     return f, jnp.maximum(squared_length + (2 * f * h + f * f * norm) / N, 0.0)

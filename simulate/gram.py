@@ -37,7 +37,7 @@ from statmech.scenario import Cell
 
 LANES = 32  # blocks whose random numbers are drawn together: drawn inside a block of lanes they are computed twice
 MATRICES = 4  # the same, where a block is longer
-MANY = 8  # students from which matrices beat lanes
+MANY = 16  # students from which matrices beat lanes
 
 NAME = "order parameters in their exact law at finite N (simulate.gram)"
 
@@ -49,14 +49,14 @@ def covers(cell: Cell) -> bool:
 
 def batch(K: int) -> int:
     """Seeds a unit of work, of a cell with K students: enough to fill the lanes, few enough to stay in cache."""
-    return 64 if K <= 12 else 16
+    return 64 if K <= 10 else 16
 
 
 def block_steps(K: int) -> int:
     """Steps a block: the LQ costs K^2 (K + M) a block, the growing basis M a step."""
     if K < MANY:
-        return 2 if K <= 3 else 4
-    return min(max(16, K), 64)
+        return 2 if K <= 3 else max(4, K // 2)
+    return min(K, 64)
 
 
 def play(cell: Cell, dtype: str, key: Array, steps: Array) -> Record:

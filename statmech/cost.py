@@ -12,7 +12,7 @@ from statmech.dataset import variables
 from statmech.scenario import Scenario
 
 # seconds a step of all K students of one seed takes on one core, in float64; `python benchmarks/engines.py` measures it
-GRAM_STEP = {1: 3.4e-8, 3: 6.7e-8, 10: 3.3e-7, 20: 6.6e-7, 50: 1.7e-6, 100: 5.0e-6}
+GRAM_STEP = {1: 3.2e-8, 3: 5.1e-8, 10: 1.9e-7, 20: 6.3e-7, 50: 1.7e-6, 100: 4.9e-6}
 VECTORS_STEP = 1e-6  # and for each input dimension:
 VECTORS_STEP_A_DIMENSION = 6e-9
 CORES = 2
