@@ -64,7 +64,7 @@ def _threads() -> Iterator[ThreadPoolExecutor]:
     """A thread a core (JAX computes without the interpreter's lock); an interrupt drops what has not begun."""
     pool = ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0)))
     try:
-        # the cores are taken: BLAS threads under each of ours would only wait for each other (5 times slower at K = 100)
+        # cores are taken: BLAS threads under each of ours would only wait for each other (K = 100: 5 times slower)
         with threadpool_limits(1, user_api="blas"):
             yield pool
     finally:
