@@ -30,6 +30,7 @@ def panel(ax: Axes, simulation: xr.Dataset, theory: xr.Dataset) -> None:
         R, q = (theory[name].isel(K=-1, student=0).item() for name in ("R", "q"))
         limit = ensemble_error(R, q, np.inf) / one
         ax.axhline(limit, linestyle=":", color="0.5", linewidth=1, zorder=0)
+        ax.set_ylim(bottom=limit - 0.12 * (1 - limit))  # room for its label
         ax.annotate(
             r"$K=\infty$",
             (1, limit),

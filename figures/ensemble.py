@@ -26,7 +26,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         ax.set_title(f"({letter}) {label_of(rule)}, $t={simulation.t.values[-1]:g}$")
     lowest = min(ax.get_ylim()[0] for ax in axes[: len(rules)])
     for ax in axes[: len(rules)]:  # one scale, so that the rules can be told apart by eye
-        ax.set_ylim(lowest - 0.02, 1.03)  # room for the label of the limit
+        ax.set_ylim(lowest, 1.03)
     axes[0].legend(loc="lower left")
     largest = {"K": -1}
     variety.panel(axes[len(rules)], simulation.isel(largest), theory.isel(largest))
