@@ -20,7 +20,6 @@ import jax.numpy as jnp
 from simulate.block import Record, modulations
 from statmech.gaussian import Array
 from statmech.inputs import Inputs
-from statmech.order_parameters import coordinates
 from statmech.rules import Rule
 from statmech.scenario import Cell
 
@@ -40,10 +39,10 @@ def batch(K: int) -> int:
 
 def play(cell: Cell, dtype: str, key: Array, steps: Array) -> Record:
     """A batch of seeds of a cell; `steps` (T,) are the step counts at which to record."""
-    start = jnp.asarray(coordinates(*cell.order_parameters)) if cell.start else None
     keys, table = jax.random.split(key, batch(cell.K)), jnp.asarray(cell.inputs.table(cell.N))
     rule, parameters = type(cell.rule), cell.traced(dtype)
-    return _run(rule, cell.inputs, cell.K, cell.N, dtype, keys, parameters, jnp.float32(cell.flip), start, table, steps)
+    flip, start = jnp.float32(cell.flip), cell.coordinates
+    return _run(rule, cell.inputs, cell.K, cell.N, dtype, keys, parameters, flip, start, table, steps)
 
 
 @partial(jax.jit, static_argnames=("rule", "inputs", "K", "N", "dtype"))
@@ -114,7 +113,7 @@ def _block(rule: Rule, draw: Draw, key: Array, teacher: Array, students: Array, 
     fields = jnp.concatenate([teacher[None], students]) @ x.T
     squared_length = jnp.sum(students * students, axis=1) / N
     f = modulations(rule, fields, x @ x.T, squared_length, right, N)
-    return students + f.T.astype(dtype) @ x
+    return students + f.T @ x
 
 
 def _draw(inputs: Inputs, key: Array, M: int, N: int, dtype: str, table: Array) -> Array:

@@ -31,6 +31,7 @@ from pydantic import (
 from statmech.axes import MAX_AXIS, axis_of, expand, is_axis, points
 from statmech.errors import Problem, ScenarioError, not_known
 from statmech.inputs import INPUTS, Gaussian, Inputs, inputs_from, written
+from statmech.order_parameters import coordinates
 from statmech.problems import problems
 from statmech.rules import RULES, Rule, parameters_of
 from statmech.start import DRAWN, OrderParameters, Start
@@ -277,6 +278,11 @@ class Cell:
     def order_parameters(self) -> OrderParameters:
         """The start in the limit of large N."""
         return (self.start or DRAWN).of(self.K)
+
+    @property
+    def coordinates(self) -> np.ndarray | None:
+        """Where the students start in a basis that begins with the teacher, shape (K, K+1); None if they are drawn."""
+        return coordinates(*self.order_parameters) if self.start else None
 
     @property
     def alike(self) -> bool:
