@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from simulate import gram, vectors
 from statmech.compiled import use_cache
-from statmech.dataset import Progress, blank, describe, fill, gram_of, tracked
+from statmech.dataset import Progress, arrays_of, blank, describe, fill, gram_of, tracked
 from statmech.order_parameters import square_root
 from statmech.scenario import Cell, Scenario
 from statmech.votes import circles, vote_error
@@ -51,11 +51,11 @@ def run(scenario: Scenario, progress: Progress | None = None) -> xr.Dataset:
     use_cache()
     source = "; ".join(dict.fromkeys(engine_of(scenario, cell).NAME for cell in scenario.cells()))
     dataset = blank(scenario, seeds=scenario.seeds, title="statmech simulation", source=source)
-    work = list(units(scenario))
+    arrays, work = arrays_of(dataset), list(units(scenario))
     with _threads() as pool:
         results = pool.map(lambda unit: play(scenario, unit), work)
         for unit, values in tracked(zip(work, results, strict=True), len(work), progress):
-            fill(dataset, unit.cell, values, unit.seeds)
+            fill(arrays, unit.cell, values, unit.seeds)
     return dataset
 
 

@@ -175,6 +175,8 @@ def schema() -> None:
 
 def main() -> None:
     """Run the command; a problem a user can mend is one message and exit code 2."""
+    # diffrax's run-time checks call back into Python, and JAX keeps no such program in its cache; theory checks itself
+    os.environ.setdefault("EQX_ON_ERROR", "nan")
     try:
         app()
     except StatmechError as problem:

@@ -72,10 +72,10 @@ def bound(distance: xr.Dataset) -> float:
 
     Bonferroni's bound over all values compared, with Student's t for the number of seeds.
     """
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
     compared = sum(int(np.isfinite(values.values).sum()) for values in distance.data_vars.values())
-    return float(t.isf(LEVEL / 2 / max(compared, 1), df=distance.attrs["seeds"] - 1))
+    return float(-stdtrit(distance.attrs["seeds"] - 1, LEVEL / 2 / max(compared, 1)))
 
 
 def _largest(values: np.ndarray) -> float:

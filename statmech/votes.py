@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.special import ndtri
-from scipy.stats import qmc
 
 MAX_SOBOL = 21_201  # dimensions that SciPy tabulates
 
@@ -28,6 +27,8 @@ def circles(rng: np.random.Generator, points: int, n: int) -> np.ndarray:
     dimensions = 2 * (1 + n)
     if dimensions > MAX_SOBOL:
         return rng.standard_normal((2, points, 1 + n))
+    from scipy.stats import qmc  # here: it takes longer to import than the rest of this package
+
     net = qmc.Sobol(dimensions, rng=rng).random(points)
     return np.moveaxis(ndtri(np.clip(net, 1e-16, 1 - 1e-16)).reshape(points, 2, 1 + n), 1, 0)
 

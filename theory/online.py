@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from math import prod
 from typing import Any, NamedTuple
 
 import diffrax
@@ -39,7 +40,7 @@ from statmech.rules import Rule, parameters_of
 from statmech.scenario import Cell
 from theory.averages import Pair, averages, pair_average
 
-RTOL = 1e-10
+RTOL = 1e-9
 ATOL = 1e-12  # of log l and c
 ATOL_Y = 1e-60  # 1 - R is held to RTOL however small it gets
 LONGEST = 300.0  # a rule that scales with l has the same rates at any length, so log l beyond this may stand for it
@@ -113,22 +114,30 @@ def initial(cell: Cell) -> Students:
 
 def rates(rule: Rule, closed: bool, students: Students, flip: Array) -> Students:
     """Time derivative of the state of distinct students."""
-    first, second = pairs(students.y.shape[0])
     theta, length = angle(students), jnp.exp(jnp.clip(students.log_length, -LONGEST, LONGEST))
     fu, response, ff = averages(rule, closed, theta, length, flip)
-    pair = Pair((theta[first], theta[second]), students.c, (length[first], length[second]))
+    angles, lengths = _of_pairs(theta), _of_pairs(length)
+    pair = Pair(angles, students.c, lengths)
     sin = jnp.sqrt(students.y * (2 - students.y))
     diffusion = ff / length**2  # of the direction, per unit time
     across = _ratio(diffusion, sin**2)
-    common = pair_average(rule, closed, pair, flip) / (length[first] * length[second])
-    c_rate = _ratio(common, sin[first] * sin[second]) - students.c / 2 * (across[first] + across[second])
+    common = pair_average(rule, closed, pair, flip) / prod(lengths)
+    c_rate = _ratio(common, prod(_of_pairs(sin))) - students.c / 2 * sum(_of_pairs(across))
     # identical students stay so; but q = 1 may be unstable (perceptron), and one rounding would part them
-    parted = (students.c < 1) | (theta[first] != theta[second]) | (length[first] != length[second])
+    parted = (students.c < 1) | (angles[0] != angles[1]) | (lengths[0] != lengths[1])
     return Students(
         log_length=fu / length + diffusion / 2,
-        y=-(sin**2) * response / length + jnp.cos(theta) * diffusion / 2,
+        y=-(sin**2) * response / length + (1 - students.y) * diffusion / 2,
         c=jnp.where(parted, c_rate, 0.0),
     )
+
+
+def _of_pairs(x: Array) -> tuple[Array, Array]:
+    """Of an array over students (S,), the first and the second of each pair followed."""
+    if x.shape[0] == 1:  # no gather in the common case, where one student stands for all
+        return x, x
+    first, second = pairs(x.shape[0])
+    return x[first], x[second]
 
 
 def angle(students: Students) -> Array:
@@ -197,8 +206,9 @@ def _stacked(cells: list[Cell], rules: tuple[type[Rule], ...]) -> tuple[Array, d
     names = {name for rule in rules for name in parameters_of(rule)}
     parameters = {name: jnp.asarray([cell.parameters.get(name, 1.0) for cell in cells]) for name in sorted(names)}
     which = jnp.asarray([rules.index(type(cell.rule)) for cell in cells])
-    starts = [initial(cell) for cell in cells]
-    start = Students(*(jnp.asarray(np.stack(part)) for part in zip(*starts, strict=True)))
+    begun = {at: initial(cell) for at, cell in {(cell.start, cell.K): cell for cell in cells}.items()}
+    starts = zip(*(begun[cell.start, cell.K] for cell in cells), strict=True)
+    start = Students(*(jnp.asarray(np.stack(part)) for part in starts))
     return which, parameters, jnp.asarray([cell.flip for cell in cells]), start
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from statmech import order_parameters
 from statmech.compiled import use_cache
-from statmech.dataset import Progress, blank, describe, fill, gram_of, tracked
+from statmech.dataset import Progress, arrays_of, blank, describe, fill, gram_of, tracked
 from statmech.errors import ScenarioError
 from statmech.scenario import Cell, Scenario
 from theory.ensemble import majority_vote, vote_of, weight_mean
-from theory.online import Students, angle, pairs, solve_cells
+from theory.online import Students, angle, solve_cells
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -36,49 +37,54 @@ def solve(scenario: Scenario, progress: Progress | None = None) -> xr.Dataset:
     cells = list(scenario.cells())
     dataset = blank(scenario, seeds=None, title="statmech theory", source="order-parameter equations, N -> infinity")
     solved = solve_cells(cells, scenario.t)
-    unequal = not all(cell.alike for cell in cells)
-    if unequal:
+    if not all(cell.alike for cell in cells):
         attrs = {"long_name": "standard error of the vote's integration", "units": "1"}
         dataset["eps_g_majority_vote_error"] = (dataset.eps_g_majority_vote * np.nan).assign_attrs(attrs)
-    for cell, students in tracked(zip(cells, solved, strict=True), len(cells), progress):
-        values = _alike(cell, students) if cell.alike else _unlike(cell, students)
-        if not scenario.gram:
-            values.pop("gram")
-        fill(dataset, cell, values)
+    arrays = arrays_of(dataset)
+    views = tracked(_views(cells, solved, scenario.gram), len(cells), progress)
+    for cell, values in zip(cells, views, strict=True):
+        fill(arrays, cell, values)
     return dataset
 
 
-def _alike(cell: Cell, students: Students) -> dict[str, np.ndarray]:
-    """One student stands for all K."""
-    theta, length, c = angle(students)[:, 0], np.exp(students.log_length[:, 0]), students.c[:, 0]
-    one = {
-        "R": 1 - students.y[:, 0],
-        "q": np.cos(order_parameters.angle_between(theta, theta, c)) if cell.K > 1 else np.full(theta.shape, np.nan),
-        "length": length,
-        "eps_g": theta / np.pi,
-    }
-    K = np.full(theta.shape, float(cell.K))
-    everyone = np.full((theta.size, cell.K), 0)
-    along, across = _vectors(
-        theta[:, None] + everyone, length[:, None] + everyone, _full(c[:, None], cell.K, alike=True)
-    )
-    return {
-        **{name: np.repeat(value[:, None], cell.K, axis=1) for name, value in one.items()},
-        "eps_g_majority_vote": majority_vote(theta, c, K),
-        "eps_g_weight_mean": weight_mean(theta, c, K),
-        "gram": gram_of(along, across),
-    }
+def _views(cells: list[Cell], solved: list[Students], gram: bool) -> Iterator[dict[str, np.ndarray]]:
+    """Each cell's arrays; those of cells whose students are alike, from one call for each K."""
+    groups: dict[int, list[int]] = {}
+    for at, cell in enumerate(cells):
+        if cell.alike:
+            groups.setdefault(cell.K, []).append(at)
+    alike: dict[int, dict[str, np.ndarray]] = {}
+    for K, members in groups.items():
+        values = _alike(K, Students(*map(np.stack, zip(*(solved[at] for at in members), strict=True))), gram)
+        alike |= {at: {name: array[i] for name, array in values.items()} for i, at in enumerate(members)}
+    for at in range(len(cells)):
+        yield alike[at] if at in alike else _unlike(solved[at], gram)
 
 
-def _unlike(cell: Cell, students: Students) -> dict[str, np.ndarray]:
+def _alike(K: int, students: Students, gram: bool) -> dict[str, np.ndarray]:
+    """One student stands for all K; arrays may have any leading axes."""
+    theta, length, c = angle(students)[..., 0], np.exp(students.log_length[..., 0]), students.c[..., 0]
+    q = np.cos(order_parameters.angle_between(theta, theta, c)) if K > 1 else np.full(theta.shape, np.nan)
+    one = {"R": 1 - students.y[..., 0], "q": q, "length": length, "eps_g": theta / np.pi}
+    values = {name: np.repeat(value[..., None], K, axis=-1) for name, value in one.items()}
+    values["eps_g_majority_vote"] = majority_vote(theta, c, np.float64(K))
+    values["eps_g_weight_mean"] = weight_mean(theta, c, np.float64(K))
+    if gram:
+        everyone = np.zeros((*theta.shape, K))
+        cosines = _full(np.repeat(c[..., None], K * (K - 1) // 2, axis=-1), K)
+        values["gram"] = gram_of(*_vectors(theta[..., None] + everyone, length[..., None] + everyone, cosines))
+    return values
+
+
+def _unlike(students: Students, gram: bool) -> dict[str, np.ndarray]:
     theta, length = angle(students), np.exp(students.log_length)
-    along, across = _vectors(theta, length, _full(students.c, cell.K, alike=False))
+    along, across = _vectors(theta, length, _full(students.c, theta.shape[-1]))
     vote = vote_of(along, order_parameters.square_root(across))
     return {
         **describe(along, across),
         "eps_g_majority_vote": vote.value,
         "eps_g_majority_vote_error": vote.error,
-        "gram": gram_of(along, across),
+        **({"gram": gram_of(along, across)} if gram else {}),
     }
 
 
@@ -88,9 +94,9 @@ def _vectors(theta: np.ndarray, length: np.ndarray, c: np.ndarray) -> tuple[np.n
     return length * np.cos(theta), across[..., :, None] * c * across[..., None, :]
 
 
-def _full(c: np.ndarray, K: int, alike: bool) -> np.ndarray:
-    """The K x K matrices of transverse cosines from those of the pairs followed."""
-    matrix = np.ones((c.shape[0], K, K))
-    first, second = np.triu_indices(K, 1) if alike else pairs(K)
-    matrix[:, first, second] = matrix[:, second, first] = c
+def _full(c: np.ndarray, K: int) -> np.ndarray:
+    """The K x K matrices of transverse cosines from those of the pairs, row by row of the upper triangle."""
+    matrix = np.ones((*c.shape[:-1], K, K))
+    first, second = np.triu_indices(K, 1)
+    matrix[..., first, second] = matrix[..., second, first] = c
     return matrix
