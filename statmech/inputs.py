@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from statmech.draws import normals, signs
 from statmech.errors import ScenarioError, not_known
 from statmech.gaussian import Array
 
@@ -43,9 +44,7 @@ class Gaussian(Inputs):
     exact = True
 
     def draw(self, key: Array, M: int, N: int, table: Array) -> Array:
-        import jax
-
-        return jax.random.normal(key, (M, N), np.float32) / np.float32(N**0.5)
+        return normals(key, (M, N)) / np.float32(N**0.5)
 
 
 @dataclass(frozen=True)
@@ -53,10 +52,7 @@ class Rademacher(Inputs):
     """Independent components +1/sqrt(N) or -1/sqrt(N)."""
 
     def draw(self, key: Array, M: int, N: int, table: Array) -> Array:
-        import jax
-
-        bits = jax.random.bits(key, (M, N), np.uint8) & np.uint8(1)
-        return (2 * bits.astype(np.float32) - 1) / np.float32(N**0.5)
+        return signs(key, (M, N)) / np.float32(N**0.5)
 
 
 @dataclass(frozen=True)
@@ -66,10 +62,9 @@ class Sphere(Inputs):
     exact = True
 
     def draw(self, key: Array, M: int, N: int, table: Array) -> Array:
-        import jax
         import jax.numpy as jnp
 
-        x = jax.random.normal(key, (M, N), np.float32)
+        x = normals(key, (M, N))
         return x / jnp.linalg.norm(x, axis=1, keepdims=True)
 
 

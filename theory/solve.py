@@ -67,8 +67,8 @@ def _alike(K: int, students: Students, gram: bool) -> dict[str, np.ndarray]:
     q = np.cos(order_parameters.angle_between(theta, theta, c)) if K > 1 else np.full(theta.shape, np.nan)
     one = {"R": 1 - students.y[..., 0], "q": q, "length": length, "eps_g": theta / np.pi}
     values = {name: np.repeat(value[..., None], K, axis=-1) for name, value in one.items()}
-    values["eps_g_majority_vote"] = majority_vote(theta, c, np.float64(K))
-    values["eps_g_weight_mean"] = weight_mean(theta, c, np.float64(K))
+    values["eps_g_majority_vote"] = majority_vote(theta, c, np.asarray(float(K)))
+    values["eps_g_weight_mean"] = weight_mean(theta, c, np.asarray(float(K)))
     if gram:
         everyone = np.zeros((*theta.shape, K))
         cosines = _full(np.repeat(c[..., None], K * (K - 1) // 2, axis=-1), K)
