@@ -33,8 +33,10 @@ class Record(NamedTuple):
     measured: Array | None = None
 
 
-def modulations(rule: Rule, fields: Array, inner: Array, squared_length: Array, right: Array, N: Array) -> Array:
-    """The modulations f, shape (M, K), of a block of steps.
+def modulations(
+    rule: Rule, fields: Array, inner: Array, squared_length: Array, right: Array, N: Array
+) -> tuple[Array, Array]:
+    """The modulations f, shape (M, K), of a block of steps, and the squared lengths after it.
 
     `fields` (K+1, M) are those of teacher and students at the block's start, `inner` (M, M) the inputs' inner
     products, `squared_length` (K,) is l^2, and `right` (M,) is 1 for a true label, -1 for a flipped one, and 0 where
@@ -52,7 +54,7 @@ def modulations(rule: Rule, fields: Array, inner: Array, squared_length: Array, 
     # a loop, not unrolled: XLA would fuse the fields into every step that uses them, and compute them again there
     seen = jnp.swapaxes(fields[1:], 0, 1)
     xs = (jnp.arange(len(inner)), fields[0], seen, inner, right)
-    return jax.lax.scan(step, (jnp.zeros_like(seen), squared_length), xs)[0][0]
+    return jax.lax.scan(step, (jnp.zeros_like(seen), squared_length), xs)[0]
 
 
 def modulation(

@@ -24,9 +24,10 @@ from statmech.rules import Rule
 from statmech.scenario import Cell
 
 TEST_INPUTS, TEST_PARTS = 4096, 16  # on which errors are measured, drawn a part at a time
-BLOCK = 8  # steps a block; 8 to 16 is best on a CPU for K <= 10
+BLOCK = 16  # steps a block: fewer make thin matrix products, more make the inner products cost more than the inputs
 
 
+State = tuple[Array, Array]  # teacher and students (K + 1, N), the students' squared lengths (K,)
 Draw = Callable[[Array, int], Array]  # inputs of shape (M, N), from a key and M
 
 NAME = "weight vectors at finite N (simulate.vectors)"
@@ -77,51 +78,50 @@ def _trajectory(
 ) -> Record:
     """One run from its key. `start` (K, K+1) are the students' coordinates, or None to draw them."""
     start_key, step_key, test_key = jax.random.split(key, 3)
-    teacher, students = _begin(start_key, K, N, dtype, start)
+    vectors = _begin(start_key, K, N, dtype, start)
+    state = vectors, jnp.sum(vectors[1:] ** 2, axis=1) / N
 
-    def advance(carry: tuple[Array, Array], until: Array) -> tuple[tuple[Array, Array], Record]:
-        students, done = carry
+    def advance(carry: tuple[State, Array], until: Array) -> tuple[tuple[State, Array], Record]:
+        state, done = carry
 
-        def block(at: Array, students: Array) -> Array:
+        def block(at: Array, state: State) -> State:
             first = done + at * BLOCK
             active = first + jnp.arange(BLOCK) < until
-            return _block(rule, draw, jax.random.fold_in(step_key, first), teacher, students, flip, active)
+            return _block(rule, draw, jax.random.fold_in(step_key, first), state, flip, active)
 
-        blocks = (until - done + BLOCK - 1) // BLOCK
-        students = jax.lax.fori_loop(0, blocks, block, students)
-        return (students, until), _record(draw, jax.random.fold_in(test_key, until), teacher, students)
+        state = jax.lax.fori_loop(0, (until - done + BLOCK - 1) // BLOCK, block, state)
+        return (state, until), _record(draw, jax.random.fold_in(test_key, until), state[0])
 
-    return jax.lax.scan(advance, (students, jnp.zeros_like(steps[0])), steps)[1]
+    return jax.lax.scan(advance, (state, jnp.zeros_like(steps[0])), steps)[1]
 
 
-def _begin(key: Array, K: int, N: int, dtype: str, start: Array | None) -> tuple[Array, Array]:
-    """The teacher, |B|^2 = N, shape (N,), and the students, shape (K, N)."""
+def _begin(key: Array, K: int, N: int, dtype: str, start: Array | None) -> Array:
+    """The teacher, |B|^2 = N, and the students, shape (K + 1, N)."""
     drawn = jax.random.normal(key, (K + 1, N), dtype)
     if start is None:
-        teacher, *_ = drawn / jnp.linalg.norm(drawn, axis=1, keepdims=True)
-        return teacher * N**0.5, drawn[1:]
+        return drawn.at[0].multiply(N**0.5 / jnp.linalg.norm(drawn[0]))
     basis = jnp.linalg.qr(drawn.T)[0].T * N**0.5
-    return basis[0], jnp.asarray(start, dtype) @ basis
+    return jnp.concatenate([basis[:1], jnp.asarray(start, dtype) @ basis])
 
 
-def _block(rule: Rule, draw: Draw, key: Array, teacher: Array, students: Array, flip: Array, active: Array) -> Array:
-    N, dtype, M = teacher.size, students.dtype, active.size
+def _block(rule: Rule, draw: Draw, key: Array, state: State, flip: Array, active: Array) -> State:
+    """BLOCK steps. The squared lengths are carried along: to sum them anew costs more than both matrix products."""
+    vectors, squared_length = state
+    N, dtype, M = vectors.shape[1], vectors.dtype, active.size
     input_key, label_key = jax.random.split(key)
     x = draw(input_key, M)
     flipped = jax.random.uniform(label_key, (M,), jnp.float32) < flip
     right = jnp.where(active, jnp.where(flipped, -1.0, 1.0), 0.0).astype(dtype)
-    fields = jnp.concatenate([teacher[None], students]) @ x.T
-    squared_length = jnp.sum(students * students, axis=1) / N
-    f = modulations(rule, fields, x @ x.T, squared_length, right, N)
-    return students + f.T @ x
+    f, squared_length = modulations(rule, vectors @ x.T, x @ x.T, squared_length, right, N)
+    return vectors + jnp.pad(f.T, ((1, 0), (0, 0))) @ x, squared_length  # the teacher, row 0, stays
 
 
 def _draw(inputs: Inputs, key: Array, M: int, N: int, dtype: str, table: Array) -> Array:
     return inputs.draw(key, M, N, table).astype(dtype)
 
 
-def _record(draw: Draw, key: Array, teacher: Array, students: Array) -> Record:
-    N = teacher.size
+def _record(draw: Draw, key: Array, vectors: Array) -> Record:
+    teacher, students, N = vectors[0], vectors[1:], vectors.shape[1]
     along = students @ teacher / N
     across = students - along[:, None] * teacher
     if draw.args[0].exact:  # type: ignore[attr-defined]

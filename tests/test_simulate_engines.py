@@ -31,7 +31,7 @@ def test_a_block_of_steps_is_the_steps_one_by_one():
                 x = rng.standard_normal((M, N)) / np.sqrt(N)
                 right = rng.choice([-1.0, 1.0], M)
                 fields = np.vstack([teacher, blocked]) @ x.T
-                f = modulations(rule, *map(jnp.asarray, (fields, x @ x.T, (blocked**2).sum(1) / N, right)), N)
+                f, _ = modulations(rule, *map(jnp.asarray, (fields, x @ x.T, (blocked**2).sum(1) / N, right)), N)
                 blocked = blocked + np.asarray(f).T @ x
                 plain = step_by_step(rule, teacher, plain, x, right)
         np.testing.assert_allclose(blocked, plain, rtol=1e-10, atol=1e-12, err_msg=name)
