@@ -18,6 +18,7 @@ from threadpoolctl import threadpool_limits
 from simulate import gram, vectors
 from statmech.compiled import use_cache
 from statmech.dataset import Progress, arrays_of, blank, describe, fill, gram_of, tracked
+from statmech.errors import ScenarioError
 from statmech.order_parameters import square_root
 from statmech.scenario import Cell, Scenario
 from statmech.votes import circles, vote_error
@@ -49,6 +50,7 @@ def run(scenario: Scenario, progress: Progress | None = None) -> xr.Dataset:
     {'seed': 4, 't': 2, 'student': 2}
     """
     use_cache()
+    _check_memory(scenario)
     source = "; ".join(dict.fromkeys(engine_of(scenario, cell).NAME for cell in scenario.cells()))
     dataset = blank(scenario, seeds=scenario.seeds, title="statmech simulation", source=source)
     arrays, work = arrays_of(dataset), list(units(scenario))
@@ -62,13 +64,27 @@ def run(scenario: Scenario, progress: Progress | None = None) -> xr.Dataset:
 @contextmanager
 def _threads() -> Iterator[ThreadPoolExecutor]:
     """A thread a core (JAX computes without the interpreter's lock); an interrupt drops what has not begun."""
-    pool = ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0)))
+    pool = ThreadPoolExecutor(max_workers=_cores())
     try:
         # cores are taken: BLAS threads under each of ours would only wait for each other (K = 100: 5 times slower)
         with threadpool_limits(1, user_api="blas"):
             yield pool
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _check_memory(scenario: Scenario) -> None:
+    """Refuse weight vectors that this machine cannot hold, before anything runs."""
+    held = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / _cores()
+    for cell in scenario.cells():
+        if engine_of(scenario, cell) is vectors and vectors.memory(cell, scenario.dtype) > held:
+            told = f"N = {cell.N:g} with K = {cell.K} takes {vectors.memory(cell, scenario.dtype) / 2**30:.3g} GiB"
+            bound = f"a run of weight vectors, and {held / 2**30:.3g} GiB are here for each core"
+            raise ScenarioError([(("N",), f"{told} {bound}. Gaussian inputs need none of it on engine: gram.")])
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0))
 
 
 def engine_of(scenario: Scenario, cell: Cell) -> ModuleType:

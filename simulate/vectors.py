@@ -16,6 +16,7 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from simulate.block import Record, modulations
 from statmech.gaussian import Array
@@ -36,6 +37,11 @@ NAME = "weight vectors at finite N (simulate.vectors)"
 def batch(K: int) -> int:
     """Seeds a unit of work, of a cell with K students."""
     return 4
+
+
+def memory(cell: Cell, dtype: str) -> int:
+    """Bytes one unit of work holds: the vectors, before and after a block, and the block's inputs twice."""
+    return 2 * (cell.K + 1 + BLOCK) * cell.N * np.dtype(dtype).itemsize
 
 
 def play(cell: Cell, dtype: str, key: Array, steps: Array) -> Record:

@@ -38,12 +38,12 @@ def expand(given: Any) -> Any:
     try:
         start, stop, number = arguments
         start, stop, number = float(start), float(stop), int(number)
-        if not 1 <= number <= MAX_AXIS:
-            raise ValueError(f"an axis has 1 to {MAX_AXIS} values")
         with np.errstate(all="raise"):
-            values = SPACES[name](start, stop, number)
+            values = SPACES[name](start, stop, number) if 1 <= number <= MAX_AXIS else None
     except (TypeError, ValueError, ArithmeticError) as problem:
         raise ValueError(f"{name} takes [start, stop, number], not {arguments!r}") from problem
+    if values is None:
+        raise ValueError(f"an axis has 1 to {MAX_AXIS} values, not {number}")
     return values.tolist()
 
 

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from statmech.draws import normals, signs
-from statmech.errors import ScenarioError, not_known
+from statmech.errors import Problem, ScenarioError, not_known
 from statmech.gaussian import Array
 
 
@@ -32,8 +32,12 @@ class Inputs(ABC):
     def draw(self, key: Array, M: int, N: int, table: Array) -> Array:
         """M inputs, shape (M, N) in float32, from a JAX key and what `table` returned."""
 
+    def problem(self, N: int) -> Problem | None:
+        """Why there are no such inputs of N components."""
+        return None
+
     def table(self, N: int) -> np.ndarray:
-        """What `draw` needs beside its key: prepared once, outside the compiled program. Raises `ScenarioError`."""
+        """What `draw` needs beside its key: prepared once, outside the compiled program."""
         return np.zeros(0, np.float32)
 
 
@@ -78,15 +82,18 @@ class Anisotropic(Inputs):
     def draw(self, key: Array, M: int, N: int, table: Array) -> Array:
         return Gaussian().draw(key, M, N, table) * table
 
-    def table(self, N: int) -> np.ndarray:
+    def problem(self, N: int) -> Problem | None:
         try:
             values = np.asarray(self.spectrum, float)
         except (TypeError, ValueError):
             values = np.asarray([np.nan])
         if values.ndim != 1 or not values.size or not np.all(np.isfinite(values) & (values >= 0)) or not values.any():
-            raise ScenarioError([(("inputs",), "a spectrum lists finite eigenvalues, none negative, not all 0")])
-        shares = np.arange(N) * values.size // N
-        return np.sqrt(values[shares]).astype(np.float32)
+            return ("inputs",), "a spectrum lists finite eigenvalues, none negative, not all 0"
+        return None
+
+    def table(self, N: int) -> np.ndarray:
+        shares = np.arange(N) * len(self.spectrum) // N
+        return np.sqrt(np.asarray(self.spectrum)[shares]).astype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -101,11 +108,15 @@ class Rows(Inputs):
 
         return table[jax.random.randint(key, (M,), 0, table.shape[0], np.int32)]
 
+    def problem(self, N: int) -> Problem | None:
+        try:
+            columns = _read(self.path).shape[1]
+        except ScenarioError as failure:
+            return failure.problems[0]
+        return None if columns == N else (("N",), f"{self.path} has {columns} columns, so N must be that, not {N}")
+
     def table(self, N: int) -> np.ndarray:
-        rows = _read(self.path)
-        if rows.shape[1] != N:
-            raise ScenarioError([(("N",), f"{self.path} has {rows.shape[1]} columns, so N must be that, not {N}")])
-        return rows
+        return _read(self.path)
 
 
 INPUTS: dict[str, type[Inputs]] = {

@@ -168,10 +168,8 @@ class Scenario(BaseModel):
             yield ("t",), f"{self.t[-1]:g} N steps are more than can be counted in 63 bits"
             return
         for law, N in self.pairs("inputs", "N"):
-            try:
-                law.table(N)
-            except ScenarioError as failure:
-                yield failure.problems[0]
+            if problem := law.problem(N):
+                yield problem
                 return
 
     def _start_problems(self) -> Iterator[Problem]:

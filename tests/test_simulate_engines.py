@@ -13,7 +13,7 @@ import simulate
 import theory
 from simulate import gram, vectors
 from simulate.block import modulations
-from statmech import RULES, Scenario
+from statmech import RULES, Scenario, ScenarioError
 
 LEVEL = 1e-4  # family-wise, over all distributions compared
 
@@ -122,12 +122,43 @@ def test_a_size_beyond_memory_meets_the_equations():
         assert np.all(abs(moved.mean("seed") - expected.isel(t=1, student=0)) < 4.5 * error + 1e-15)
 
 
-def test_late_times_keep_their_digits():
-    """AdaTron at t = 3000, where 1 - R is 1e-6, and a Hebbian student of length 800."""
-    scenario = Scenario(rule=["adatron", "hebb"], K=2, N=100, t=[1000.0], seeds=64)
+def test_late_times_and_great_lengths_keep_their_digits():
+    """AdaTron at t = 3000, where 1 - R is 1e-6, and a Hebbian student of l sqrt(N) > 10^4."""
+    scenario = Scenario(rule=["adatron", "hebb"], K=2, N=100, t=[3000.0], seeds=64)
     simulation, solution = simulate.run(scenario), theory.solve(scenario)
+    assert simulation.length.sel(rule="hebb").min() * np.sqrt(scenario.N) > 1e4
+    assert simulation.R.sel(rule="adatron").min() < 1  # 1 - R is not rounded away
     ratio = simulation.eps_g.mean(("seed", "student")) / solution.eps_g.mean("student")
     assert np.all(abs(ratio - 1) < 0.05)  # O(1/N) bias, percent; lost digits would give factors
+    apart = np.sqrt((1 - simulation.q) / (1 - solution.q)).mean(("seed", "student"))
+    assert np.all(abs(apart - 1) < 0.05)
+
+
+def compilations(work):
+    """How many programs are compiled while `work` runs."""
+    told, listening = [], [True]
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda event, *_, **__: told.append(event) if listening and event.endswith("backend_compile_duration") else None
+    )
+    work()
+    listening.clear()  # JAX offers no way to take a listener away
+    return len(told)
+
+
+@pytest.mark.parametrize("play", [simulate.run, theory.solve])
+def test_a_sweep_compiles_once(play):
+    """Parameters, label noise, times and (simulated) N and start are data; rule, K and counts make a program."""
+    base = {"rule": "perceptron", "K": 2, "N": 50, "t": [0.5, 1, 2, 3, 4, 5, 6], "seeds": 2, "eta": [0.5, 2]}
+    other = {"eta": [0.1, 3], "flip": 0.1, "t": [0.7, 2, 3, 4, 5, 6, 7], "N": 60, "start": {"R": 0.5, "q": 0.4}}
+    assert compilations(lambda: play(Scenario(**base))) > 0
+    assert compilations(lambda: play(Scenario(**base | other))) == 0
+
+
+def test_weight_vectors_beyond_memory_are_refused_at_once():
+    with pytest.raises(ScenarioError, match="Gaussian inputs need none of it on engine: gram"):
+        simulate.run(Scenario(rule="hebb", N=10**12, t=[1], engine="vectors"))
+    with pytest.raises(ScenarioError, match="GiB"):
+        simulate.run(Scenario(rule="hebb", N=10**12, t=[1e-12], inputs={"anisotropic": {"spectrum": [1, 2]}}))
 
 
 @pytest.mark.parametrize("engine", ["gram", "vectors"])

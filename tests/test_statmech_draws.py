@@ -1,0 +1,65 @@
+"""The numbers drawn have the laws they should, and a generator with a coin missing has not."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+from scipy.stats import kstest
+
+from statmech import draws
+
+LEVEL = 1e-5  # of each test
+
+
+@pytest.fixture
+def pairs():
+    """Pairs of normals, shape (2, 200,000), the two halves of one draw; and uniforms."""
+    x, u = draws.normals_and_uniforms(jax.random.key(0), (2, 200_000), (100_000,))
+    return np.asarray(x, float), np.asarray(u, float)
+
+
+def test_normals_are_normal_and_uniforms_uniform(pairs):
+    x, u = pairs
+    assert kstest(x.ravel(), "norm").pvalue > LEVEL
+    assert kstest(u, "uniform").pvalue > LEVEL
+    assert 0 < u.min() < u.max() < 1
+
+
+def test_the_two_normals_of_a_pair_are_independent(pairs):
+    """Correlations of values, of squares and of signs, and the law of the pair's angle."""
+    x, _ = pairs
+    for values in (x, x**2, np.sign(x)):
+        assert abs(np.corrcoef(values)[0, 1]) < 4.5 / np.sqrt(x.shape[1])
+    assert kstest(np.arctan2(*x) / (2 * np.pi) + 0.5, "uniform").pvalue > LEVEL
+
+
+@pytest.mark.parametrize("missing", [1, 2])
+def test_without_one_of_its_coins_the_pair_has_another_law(missing):
+    """A planted error: the cosine's sign always negative, or sine and cosine never swapped."""
+    words = draws.bits(jax.random.key(1), 100_000)
+    radial, angular = words[:50_000], words[50_000:]
+    right = np.asarray(draws._box_muller(radial, angular), float)
+    wrong = np.asarray(draws._box_muller(radial, angular & np.uint32(~missing & 0xFFFFFFFF)), float)
+    assert kstest(right[0], "norm").pvalue > LEVEL > kstest(wrong[0], "norm").pvalue
+
+
+def test_tails_reach_as_far_as_they_should():
+    """Four standard deviations, where a truncated angle or radius would show: counts within Poisson's error."""
+    x = np.asarray(draws.normals(jax.random.key(2), (4_000_000,)))
+    for beyond in (3.0, 4.0):
+        expected = 4e6 * 2 * 0.5 * float(jax.scipy.special.erfc(beyond / np.sqrt(2)))
+        assert abs(np.sum(abs(x) > beyond) - expected) < 4.5 * np.sqrt(expected)
+
+
+def test_signs_are_fair_and_independent():
+    s = np.asarray(draws.signs(jax.random.key(3), (100, 1001)), float)
+    assert set(np.unique(s)) == {-1.0, 1.0}
+    assert abs(s.mean()) < 4.5 / np.sqrt(s.size)
+    assert abs(np.mean(s[:, 1:] * s[:, :-1])) < 4.5 / np.sqrt(s.size)
+
+
+def test_no_word_comes_twice():
+    """Both words of every call of the generator are used, each once."""
+    words = np.asarray(draws.bits(jax.random.key(4), 10_001))
+    assert len(np.unique(words)) > 10_001 - 5  # a birthday or two among 2^32
