@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 TEST_CIRCLES = 1024  # of inputs, on which a seed's vote is measured; unbiased, so the spread of seeds counts its error
+VOTE_CHUNK = 2**17  # fields integrated together: enough that threads compute more than they wait for the interpreter
 
 
 @dataclass(frozen=True)
@@ -128,10 +129,15 @@ def _votes(scenario: Scenario, unit: Unit, along: np.ndarray, across: np.ndarray
     """The error of the majority vote, shape (seeds, T), on test inputs of each seed's own."""
     if unit.cell.K <= 2:  # a tie is a fair coin: two students err as often as one of them picked by it
         return describe(along, across)["eps_g"].mean(axis=-1)
-    factor = square_root(across)
-    rngs = [np.random.default_rng([scenario.key, *unit.cell.words(), seed]) for seed in _numbers(unit.seeds)]
-    nets = [circles(rng, TEST_CIRCLES, unit.cell.K) for rng in rngs]
-    return np.stack([vote_error(a, f, net) for a, f, net in zip(along, factor, nets, strict=True)])
+    K, factor = unit.cell.K, square_root(across)
+    together = max(1, VOTE_CHUNK // (along[0].size * TEST_CIRCLES))
+    numbers, errors = _numbers(unit.seeds), []
+    for at in range(0, len(numbers), together):
+        part = slice(at, at + together)
+        rngs = [np.random.default_rng([scenario.key, *unit.cell.words(), seed]) for seed in numbers[part]]
+        inputs = np.stack([circles(rng, TEST_CIRCLES, K) for rng in rngs], axis=1)
+        errors.append(vote_error(along[part], factor[part], inputs[:, :, None]))
+    return np.concatenate(errors)
 
 
 def _numbers(seeds: slice) -> range:

@@ -38,7 +38,9 @@ def angle_between(theta_1: Array, theta_2: Array, c: Array) -> Array:
     1e-08
     """
     xp = namespace(c)
-    haversine = xp.sin((theta_1 - theta_2) / 2) ** 2 + xp.sin(theta_1) * xp.sin(theta_2) * (1 - c) / 2
+    haversine = xp.sin(theta_1) * xp.sin(theta_2) * (1 - c) / 2
+    if theta_1 is not theta_2:  # where one student stands for all there is nothing to add
+        haversine = haversine + xp.sin((theta_1 - theta_2) / 2) ** 2
     return 2 * xp.arctan2(xp.sqrt(haversine), xp.sqrt(xp.maximum(1 - haversine, 0.0)))
 
 

@@ -133,8 +133,9 @@ class Perceptron(Rule):
         return self.margin == 0
 
     def closed_form(self, angle: Array, length: Array, flip: Array) -> Averages:
-        # flip enters as a mixture of the angle and its supplement
-        fu = -((1 - flip) * one_minus_cos(angle) + flip * one_minus_cos(np.pi - angle)) / np.sqrt(2 * np.pi)
+        # flip enters as a mixture of the angle and its supplement, whose 1 - cos is 2 less this one's
+        versine = one_minus_cos(angle)
+        fu = -((1 - flip) * versine + flip * (2 - versine)) / np.sqrt(2 * np.pi)
         response = (1 - 2 * flip) / np.sqrt(2 * np.pi)
         return Averages(fu, response, ((1 - flip) * angle + flip * (np.pi - angle)) / np.pi)
 
@@ -161,7 +162,8 @@ class AdaTron(Rule):
 
     def closed_form(self, angle: Array, length: Array, flip: Array) -> Averages:
         xp = namespace(angle)
-        ff = ((1 - flip) * x_minus_sin(2 * angle) + flip * x_minus_sin(2 * (np.pi - angle))) / (2 * np.pi)
+        right = x_minus_sin(2 * angle)  # and of the supplement 2 pi less this
+        ff = ((1 - flip) * right + flip * (2 * np.pi - right)) / (2 * np.pi)
         return Averages(-ff, (1 - 2 * flip) * xp.sin(angle) / np.pi, ff)
 
     def closed_form_pair(

@@ -7,8 +7,8 @@ these angles the vote is constant, so the share is a sum of arcs. It is continuo
 students' angles to the teacher: near perfect learning the *relative* error stays what it is elsewhere.
 
 The weight mean is a single perceptron, whose eps_g is known exactly: what its share on the same circles misses
-corrects the vote's (a control variate of coefficient 1). Circles are drawn from a scrambled Sobol net, which keeps the
-average unbiased; independent scrambles tell its error.
+corrects the vote's (a control variate of coefficient 1). Circles are drawn at random or from a scrambled Sobol net;
+either way the average is unbiased, and independent draws tell its error.
 """
 
 from __future__ import annotations
@@ -20,13 +20,18 @@ MAX_SOBOL = 21_201  # dimensions that SciPy tabulates
 
 
 def circles(rng: np.random.Generator, points: int, n: int) -> np.ndarray:
-    """Pairs of inputs' coordinates along (1) and across (n) the teacher, shape (2, points, 1 + n).
+    """Pairs of inputs' coordinates along (1) and across (n) the teacher, shape (2, points, 1 + n), at random."""
+    return rng.standard_normal((2, points, 1 + n))
 
-    `points` is a power of 2, for the net's balance.
+
+def net_of_circles(rng: np.random.Generator, points: int, n: int) -> np.ndarray:
+    """The same, more evenly: from a scrambled Sobol net of `points` (a power of 2) while SciPy has one of so many axes.
+
+    It pays from some thousand points on: with 1,024 the vote's error spreads as much as at random.
     """
     dimensions = 2 * (1 + n)
     if dimensions > MAX_SOBOL:
-        return rng.standard_normal((2, points, 1 + n))
+        return circles(rng, points, n)
     from scipy.stats import qmc  # here: it takes longer to import than the rest of this package
 
     net = qmc.Sobol(dimensions, rng=rng).random(points)
@@ -36,15 +41,16 @@ def circles(rng: np.random.Generator, points: int, n: int) -> np.ndarray:
 def vote_error(along: np.ndarray, factor: np.ndarray, inputs: np.ndarray) -> np.ndarray:
     """eps_g of the majority vote of students along (..., K) and across (..., K, n) the teacher, on `circles`.
 
-    Even K: a tie is a fair coin.
+    `inputs` may have axes between its first two that broadcast against the students' own. Even K: a tie is a fair coin.
 
     >>> inputs = circles(np.random.default_rng(0), 1024, 1)
     >>> error = vote_error(np.array([1.0]), np.array([[1.0]]), inputs)     # one student at 45 degrees: 1/4
     >>> bool(abs(error - 0.25) < 1e-12)
     True
     """
-    teacher = inputs[..., :1]  # (2, points, 1)
-    fields = [along[..., None, :] * x[:, :1] + x[:, 1:] @ np.swapaxes(factor, -1, -2) for x in inputs]
+    teacher = inputs[..., :1]  # (2, ..., points, 1)
+    across = np.swapaxes(factor, -1, -2)
+    fields = [along[..., None, :] * x[..., :1] + x[..., 1:] @ across for x in inputs]
     mean = [field.sum(axis=-1, keepdims=True) for field in fields]
     excess = _wrong_share(teacher, fields) - _wrong_share(teacher, mean)
     sum_along, sum_across = along.sum(axis=-1), np.linalg.norm(factor.sum(axis=-2), axis=-1)
@@ -52,7 +58,7 @@ def vote_error(along: np.ndarray, factor: np.ndarray, inputs: np.ndarray) -> np.
 
 
 def _wrong_share(teacher: np.ndarray, fields: list[np.ndarray]) -> np.ndarray:
-    """The share of each circle on which the vote is wrong: teacher 2 x (points, 1), students 2 x (..., points, K)."""
+    """The share of each circle on which the vote is wrong: teacher (2, ..., points, 1), students 2 x (..., points, K)."""
     turns = _turn(*fields)
     order = np.argsort(turns, axis=-1)
     start = np.sign(fields[0])
@@ -63,7 +69,7 @@ def _wrong_share(teacher: np.ndarray, fields: list[np.ndarray]) -> np.ndarray:
     edges = np.concatenate([ends, np.take_along_axis(turns, order, axis=-1), ends + np.pi], axis=-1)
     arcs = np.diff(edges, axis=-1)
     before = np.clip(_turn(*teacher) - edges[..., :-1], 0.0, arcs)  # of each arc, what lies before the teacher's turn
-    agreement = np.sign(teacher[0, :, 0]) * np.sum(vote * (2 * before - arcs), axis=-1)
+    agreement = np.sign(teacher[0, ..., 0]) * np.sum(vote * (2 * before - arcs), axis=-1)
     return (1 - agreement / np.pi) / 2
 
 

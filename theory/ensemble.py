@@ -37,7 +37,7 @@ from scipy.special import betainc, dawsn, gammaln, log_ndtr, ndtr
 from statmech.errors import ScenarioError, not_known
 from statmech.gaussian import TAIL, density, legendre, panels
 from statmech.order_parameters import angle, coordinates, lowest_eigenvalue
-from statmech.votes import circles, vote_error
+from statmech.votes import net_of_circles, vote_error
 
 OUTPUTS = ("majority_vote", "weight_mean")
 SCRAMBLES, FEWEST, MOST = 16, 2**12, 2**16  # independent nets, and their points
@@ -139,7 +139,7 @@ def vote_of(along: np.ndarray, factor: np.ndarray, tolerance: float = 1e-4) -> C
     points = FEWEST
     while True:
         rng = np.random.default_rng(0)
-        nets = (circles(rng, points, factor.shape[-1]) for _ in range(SCRAMBLES))
+        nets = (net_of_circles(rng, points, factor.shape[-1]) for _ in range(SCRAMBLES))
         estimates = np.stack([vote_error(along, factor, net) for net in nets])
         error = estimates.std(axis=0, ddof=1) / np.sqrt(SCRAMBLES)
         if np.all(error <= tolerance) or points >= MOST:
