@@ -37,6 +37,7 @@ def main() -> None:
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     parser.add_argument("--tiny", action="store_true", help="toy size")
+    print(timing.machine())
     rows = [row(*case) for case in (TINY if parser.parse_args().tiny else CASES)]
     timing.table("float32 less float64, relative", ["rule", "N", "t", "l sqrt(N)", "eps_g", "1 - q"], rows)
 

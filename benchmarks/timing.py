@@ -49,7 +49,8 @@ def pin() -> None:
 
 def cores() -> list[int]:
     """The cores this script was started on, before `pin`."""
-    return [int(core) for core in os.environ[CORES].split(",")]
+    before = os.environ.get(CORES)
+    return [int(core) for core in before.split(",")] if before else sorted(os.sched_getaffinity(0))
 
 
 def clock() -> Callable[[], float]:

@@ -12,9 +12,10 @@ from statmech.dataset import variables
 from statmech.scenario import Scenario
 
 # seconds a step of all K students of one seed takes on one core, in float64; `python benchmarks/engines.py` measures it
-GRAM_STEP = {1: 3.2e-8, 3: 5.1e-8, 10: 1.9e-7, 20: 6.3e-7, 50: 1.7e-6, 100: 4.9e-6}
+GRAM_STEP = {1: 3.2e-8, 3: 5.4e-8, 10: 2.4e-7, 30: 1.3e-6, 100: 7.5e-6}
 VECTORS_STEP = 1e-6  # and for each input dimension:
-VECTORS_STEP_A_DIMENSION = 6e-9
+VECTORS_STEP_A_DIMENSION = 4.5e-9
+VOTE, VOTE_A_STUDENT = 3.5e-4, 5.3e-5  # seconds to integrate one seed's majority vote at one time, from K = 3 on
 CORES = 2
 
 
@@ -40,7 +41,8 @@ def estimate(scenario: Scenario) -> Cost:
     runs = cells * scenario.seeds
     pairs = scenario.pairs("K", "N")
     steps = scenario.t[-1] * scenario.seeds * cells / len(pairs)
-    seconds = sum(steps * N * _step(scenario.engine, K, N) for K, N in pairs) / CORES
+    votes = len(scenario.t) * runs / len(pairs)
+    seconds = sum(steps * N * _step(scenario.engine, K, N) + votes * _vote(K) for K, N in pairs) / CORES
     return Cost(cells, runs, 8 * values * runs, seconds)
 
 
@@ -50,3 +52,7 @@ def _step(engine: str, K: int, N: int) -> float:
     largest = max(GRAM_STEP)
     measured = np.interp(np.log(K), np.log(list(GRAM_STEP)), np.log(list(GRAM_STEP.values())))
     return float(np.exp(measured)) * max(K / largest, 1.0) ** 2
+
+
+def _vote(K: int) -> float:
+    return VOTE + VOTE_A_STUDENT * K if K > 2 else 0.0

@@ -58,7 +58,7 @@ def vote_error(along: np.ndarray, factor: np.ndarray, inputs: np.ndarray) -> np.
 
 
 def _wrong_share(teacher: np.ndarray, fields: list[np.ndarray]) -> np.ndarray:
-    """The share of each circle on which the vote is wrong: teacher (2, ..., points, 1), students 2 x (..., points, K)."""
+    """The share of each circle on which the vote is wrong: teacher (2, .., points, 1), students 2 x (.., points, K)."""
     turns = _turn(*fields)
     order = np.argsort(turns, axis=-1)
     start = np.sign(fields[0])

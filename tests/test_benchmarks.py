@@ -1,0 +1,19 @@
+"""The benchmark scripts run, at toy size, where no one may be looking at their numbers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parent.parent / "benchmarks"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", ["engines.py", "equations.py", "precision.py"])
+def test_a_benchmark_runs_and_prints_its_tables(script):
+    done = subprocess.run([sys.executable, FOLDER / script, "--tiny"], capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("| --- |") >= 1
