@@ -35,6 +35,10 @@ class StoreError(StatmechError, OSError):
     """A stored result that is missing, unreadable, or belongs to another config."""
 
 
+class SolverError(StatmechError, ArithmeticError):
+    """Equations that could not be solved; the message names where."""
+
+
 def not_known(given: object, noun: str, known: Iterable[str]) -> str:
     """The sentence for a name that is none of the known ones, with the likely one.
 

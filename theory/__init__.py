@@ -1,6 +1,10 @@
 """Solves a scenario: order-parameter equations, Gaussian integrals, and what an ensemble of students makes of them."""
 
+from statmech.errors import SolverError as SolverError
 from theory.ensemble import ensemble_error as ensemble_error
 from theory.ensemble import ensemble_error_unequal as ensemble_error_unequal
-from theory.online import SolverError as SolverError
+from theory.learning_curves import learning_curves as learning_curves
+from theory.learning_curves import separable_fraction as separable_fraction
+from theory.replica import capacity as capacity
+from theory.replica import noisy_capacity as noisy_capacity
 from theory.solve import solve as solve

@@ -34,7 +34,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from statmech.errors import StatmechError
+from statmech.errors import SolverError
 from statmech.gaussian import Array, namespace
 from statmech.rules import Rule, parameters_of
 from statmech.scenario import Cell
@@ -45,10 +45,6 @@ ATOL = 1e-12  # of log l and c
 ATOL_Y = 1e-60  # 1 - R is held to RTOL however small it gets
 LONGEST = 300.0  # a rule that scales with l has the same rates at any length, so log l beyond this may stand for it
 MAX_STEPS = 2_000_000
-
-
-class SolverError(StatmechError, ArithmeticError):
-    """The order-parameter equations of a cell could not be integrated to the last time."""
 
 
 class Students(NamedTuple):

@@ -1,0 +1,199 @@
+"""Learning curves from stored examples: published values, limits, identities, and a second form of every equation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.optimize import brentq, minimize_scalar
+from scipy.special import comb, log_ndtr, ndtr
+from scipy.stats import norm
+
+from statmech import ScenarioError
+from statmech.errors import SolverError
+from theory import capacity, learning_curves, noisy_capacity, replica, separable_fraction
+
+ALPHAS = np.array([0.05, 0.3, 0.9, 1.1, 2.0, 5.0, 20.0])
+
+
+def eps(alpha, learner, flip=0.0):
+    return float(learning_curves([alpha], flip).eps_g.sel(learner=learner).item())
+
+
+@pytest.mark.parametrize(
+    ("learner", "expected"),
+    [
+        ("hebb", 0.230823),
+        ("gibbs", 0.240312),
+        ("max_stability", 0.188479),
+        ("bayes", 0.174534),
+        ("pseudo_inverse", 0.205952),
+    ],
+)
+def test_values_at_alpha_2(learner, expected):
+    assert eps(2.0, learner) == pytest.approx(expected, abs=5e-7)
+
+
+@pytest.mark.parametrize(
+    ("learner", "power", "amplitude"),
+    [
+        ("gibbs", 1, 0.62466),
+        ("max_stability", 1, 0.50049),
+        ("bayes", 1, 0.44170),
+        ("hebb", 0.5, 0.39894),
+        ("pseudo_inverse", 0.5, 0.24049),
+    ],
+)
+def test_laws_at_large_alpha(learner, power, amplitude):
+    for alpha in (1e6, 1e9):
+        assert alpha**power * eps(alpha, learner) == pytest.approx(amplitude, abs=6e-6)
+
+
+def test_at_small_alpha_all_that_use_the_labels_fully_learn_like_hebb():
+    """R = sqrt(2 alpha/pi) for all but Gibbs, whose R is the square of it."""
+    R = learning_curves([1e-8]).R.isel(alpha=0)
+    for learner in ("hebb", "pseudo_inverse", "max_stability", "bayes"):
+        assert R.sel(learner=learner) == pytest.approx(np.sqrt(2e-8 / np.pi), rel=1e-6)
+    assert R.sel(learner="gibbs") == pytest.approx(2e-8 / np.pi, rel=1e-6)
+
+
+def test_nothing_beats_bayes_and_gibbs_errs_less_than_twice_as_often():
+    curves = learning_curves(np.geomspace(1e-3, 1e3, 200)).eps_g
+    assert np.all(curves.sel(learner="bayes") <= curves + 1e-15)
+    assert np.all(curves.sel(learner="gibbs") <= 2 * curves.sel(learner="bayes"))
+    assert np.all(curves.sel(learner=["hebb", "gibbs", "max_stability", "bayes"]).diff("alpha") < 0)
+
+
+def test_the_pseudo_inverse_is_no_better_than_chance_at_alpha_1():
+    assert eps(1.0, "pseudo_inverse") == 0.5
+    assert eps(0.99, "pseudo_inverse") < 0.47 > eps(1.01, "pseudo_inverse")
+
+
+@pytest.mark.parametrize("alpha", [0.3, 2.0, 8.0])
+def test_gibbs_learning_is_the_stationary_point_of_its_entropy(alpha):
+    """An independent form: the replica-symmetric entropy per weight, extremised numerically in q."""
+
+    def entropy(q):
+        gamma = np.sqrt(q / (1 - q))
+        energy = quad(lambda t: norm.pdf(t) * ndtr(-gamma * t) * log_ndtr(-gamma * t), -12, 12, epsabs=1e-13)[0]
+        return 0.5 * np.log1p(-q) + q / 2 + 2 * alpha * energy
+
+    q = brentq(lambda q, h=1e-5: entropy(q + h) - entropy(q - h), 1e-3, 1 - 1e-3, xtol=1e-10)
+    assert np.arccos(q) / np.pi == pytest.approx(eps(alpha, "gibbs"), abs=1e-6)
+
+
+def volume_edge(alpha, flip, R, kappa, wrong=1.0):
+    """(1 - R^2) - alpha <(kappa - h)_+^2>, by adaptive quadrature; `wrong` scales the density without noise."""
+    gamma = R / np.sqrt(1 - R * R)
+    density = lambda h: 2 * norm.pdf(h) * (flip + wrong * (1 - 2 * flip) * ndtr(gamma * h))  # noqa: E731
+    cost = quad(lambda h: density(h) * (kappa - h) ** 2, -12, kappa, epsabs=1e-13, points=[0.0], limit=200)[0]
+    return 1 - R * R - alpha * cost
+
+
+def largest_kappa(alpha, flip, wrong=1.0):
+    """The largest stability that some overlap allows: Gardner's volume seen from its other side."""
+
+    def kappa_at(R):
+        return brentq(lambda kappa: volume_edge(alpha, flip, R, kappa, wrong), -5, 20)
+
+    best = minimize_scalar(lambda R: -kappa_at(R), bounds=(0.0, 0.999), method="bounded", options={"xatol": 1e-7})
+    return -best.fun, best.x
+
+
+@pytest.mark.parametrize(("alpha", "flip"), [(0.5, 0.0), (2.0, 0.0), (0.5, 0.1), (2.0, 0.1)])
+def test_maximum_stability_is_the_largest_kappa_that_any_overlap_allows(alpha, flip):
+    """An independent form: maximise kappa over R directly. A wrong term in the density must miss it."""
+    curve = learning_curves([alpha], flip).sel(learner="max_stability").isel(alpha=0)
+    kappa, R = largest_kappa(alpha, flip)
+    assert float(curve.kappa) == pytest.approx(kappa, abs=1e-8)
+    assert float(curve.R) == pytest.approx(R, abs=1e-4)  # the maximum is flat in R
+    assert abs(largest_kappa(alpha, flip, wrong=0.99)[0] - float(curve.kappa)) > 1e-4
+
+
+@pytest.mark.parametrize("flip", [0.0, 0.2])
+@pytest.mark.parametrize("alpha", [0.5, 3.0])
+def test_hebb_and_pseudo_inverse_at_large_n(alpha, flip):
+    """Least squares and sums of examples themselves, at three sizes extrapolated in 1/N, within their errors."""
+    rng = np.random.default_rng(7)
+    sizes, means, errors = (50, 100, 200), {"hebb": [], "pseudo_inverse": []}, {"hebb": [], "pseudo_inverse": []}
+    for N in sizes:
+        angles = {"hebb": [], "pseudo_inverse": []}
+        for _ in range(16_000 // N):
+            xi = rng.standard_normal((round(alpha * N), N))
+            S = np.where(rng.random(len(xi)) < flip, -1, 1) * np.sign(xi[:, 0])
+            for name, w in (("hebb", S @ xi), ("pseudo_inverse", np.linalg.lstsq(xi, S, rcond=None)[0])):
+                angles[name].append(np.arccos(w[0] / np.linalg.norm(w)) / np.pi)
+        for name, values in angles.items():
+            means[name].append(np.mean(values))
+            errors[name].append(np.std(values, ddof=1) / np.sqrt(len(values)))
+    for name in means:
+        fit, covariance = np.polyfit(1 / np.array(sizes), means[name], 1, w=1 / np.array(errors[name]), cov="unscaled")
+        assert abs(fit[1] - eps(alpha, name, flip)) < 4 * np.sqrt(covariance[1, 1])
+
+
+def test_capacity_is_gardner_s():
+    np.testing.assert_allclose(capacity([0, 1]), [2, 0.519572], atol=5e-7)
+    expected = 1 / quad(lambda t: norm.pdf(t) * (t + 0.7) ** 2, -0.7, 12)[0]
+    assert capacity(0.7) == pytest.approx(expected, rel=1e-10)
+
+
+def test_noise_bounds_what_a_perceptron_can_be_right_on():
+    assert noisy_capacity(0.1) == pytest.approx(2.992286, abs=5e-7)
+    assert noisy_capacity(0) == np.inf
+    assert noisy_capacity(0.5) == 2 == pytest.approx(noisy_capacity(0.499999), abs=1e-9)
+    edge = noisy_capacity(0.2)
+    curves = learning_curves([0.999999 * edge, 1.000001 * edge], 0.2).sel(learner="max_stability")
+    assert 0 < curves.kappa[0] < 1e-5
+    assert curves.exists.values.tolist() == [True, False]
+    assert np.isnan(curves.eps_g[1])
+
+
+def test_labels_by_chance_teach_nothing():
+    curves = learning_curves([0.5, 1.5], 0.5)
+    learners = ["hebb", "pseudo_inverse", "max_stability"]
+    np.testing.assert_allclose(curves.eps_g.sel(learner=learners), 0.5, atol=1e-12)
+    np.testing.assert_allclose(capacity(curves.kappa.sel(learner="max_stability")), [0.5, 1.5], rtol=1e-9)
+    nearly = learning_curves([0.5, 1.5], 0.5 - 1e-7)
+    np.testing.assert_allclose(
+        nearly.kappa.sel(learner="max_stability"), curves.kappa.sel(learner="max_stability"), atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("flip", [0.0, 1e-6, 0.05, 0.3, 0.49])
+def test_every_solution_carries_its_residual(flip):
+    alphas = np.geomspace(1e-6, 1e8, 60)
+    curves = learning_curves(alphas, flip)
+    assert np.all(curves.residual.where(curves.exists, 0) < 1e-10)
+    assert bool(curves.exists.sel(learner="hebb").all())
+    assert curves.exists.sel(learner="max_stability").values.tolist() == (alphas < noisy_capacity(flip)).tolist()
+
+
+def test_cover_s_counting_function():
+    for P, N in ((5, 3), (12, 7), (30, 11), (3, 8)):
+        counted = 2.0 ** (1 - P) * sum(comb(P - 1, k, exact=True) for k in range(N))
+        assert separable_fraction(P, N) == pytest.approx(counted, rel=1e-12)
+    assert separable_fraction(2000, 1000) == pytest.approx(0.5, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: learning_curves([0.0]), "greater than 0"),
+        (lambda: learning_curves([[1.0]]), "greater than 0"),
+        (lambda: learning_curves([np.nan]), "greater than 0"),
+        (lambda: learning_curves([1.0], 0.6), "between 0 and 0.5"),
+        (lambda: noisy_capacity(-0.1), "between 0 and 0.5"),
+        (lambda: capacity(-1.0), "replica symmetry breaks below"),
+        (lambda: separable_fraction(0, 3), "P: must be a whole number"),
+        (lambda: separable_fraction(3, 2.5), "N: must be a whole number"),
+    ],
+)
+def test_impossible_parameters_are_refused(call, message):
+    with pytest.raises(ScenarioError, match=message):
+        call()
+
+
+def test_a_point_that_does_not_converge_is_named(monkeypatch):
+    monkeypatch.setattr(replica, "HIGHEST", -59.0)  # a bracket without a root
+    with pytest.raises(SolverError, match="gibbs are not solved at 2"):
+        learning_curves([2.0])

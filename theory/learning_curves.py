@@ -1,0 +1,106 @@
+"""Learning curves of all learners from stored examples, in one call and one dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import bdtr
+
+from statmech.errors import ScenarioError, SolverError
+from theory import replica
+from theory.replica import Curve
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Equations = Callable[[np.ndarray, float], Curve]
+
+
+def _without_noise(curve: Callable[[np.ndarray], Curve]) -> Equations:
+    """Of a learner whose version space is empty in the limit as soon as there is noise."""
+
+    def equations(alpha: np.ndarray, flip: float) -> Curve:
+        return curve(alpha) if flip == 0 else Curve(*(np.full(alpha.shape, np.nan) for _ in Curve._fields))
+
+    return equations
+
+
+LEARNERS: dict[str, Equations] = {
+    "hebb": replica.hebb,
+    "pseudo_inverse": replica.pseudo_inverse,
+    "gibbs": _without_noise(replica.gibbs),
+    "max_stability": replica.max_stability,
+    "bayes": _without_noise(replica.bayes),
+}
+
+
+def learning_curves(alphas: ArrayLike, flip: float = 0.0) -> xr.Dataset:
+    r"""Generalization of each learner from P = alpha N examples, labels flipped with probability `flip`; N -> infinity.
+
+    .. math:: \epsilon_g = \arccos(R)/\pi
+
+    Returns a Dataset on (learner, alpha) of `R`, `eps_g`, `kappa` (the least stability), `residual` (how far,
+    relatively, the saddle-point equations are from being met; 0 for closed forms) and `exists`. Where a learner does
+    not exist (Gibbs and Bayes with noise, maximum stability beyond `noisy_capacity(flip)`) `exists` is False and the
+    rest NaN; `kappa` is also NaN for Bayes, where we have no equation for it, and -inf where stabilities are Gaussian.
+    Raises `ScenarioError` for alpha <= 0 or flip outside [0, 0.5], `SolverError` naming a point that does not converge.
+    Sources and equations: `theory.replica`.
+
+    >>> curves = learning_curves([2.0])
+    >>> {str(name): round(float(e), 6) for name, e in zip(curves.learner.values, curves.eps_g.values[:, 0])}
+    {'hebb': 0.230823, 'pseudo_inverse': 0.205952, 'gibbs': 0.240312, 'max_stability': 0.188479, 'bayes': 0.174534}
+    """
+    import xarray as xr
+
+    alpha = np.atleast_1d(np.asarray(alphas, float))
+    _check(alpha, flip)
+    curves = [_solved(name, alpha, flip) for name in LEARNERS]
+    theta, kappa, residual = (np.stack(part) for part in zip(*curves, strict=True))
+    dims = ("learner", "alpha")
+    data: dict[str, Any] = {
+        "R": (dims, np.cos(theta), {"long_name": "teacher-student cosine", "units": "1"}),
+        "eps_g": (dims, theta / np.pi, {"long_name": "generalization error", "units": "1"}),
+        "kappa": (dims, kappa, {"long_name": "least stability w.xi S/|w|", "units": "1"}),
+        "residual": (dims, residual, {"long_name": "relative residual of the equations", "units": "1"}),
+        "exists": (dims, np.isfinite(theta), {"long_name": "whether there is such a learner"}),
+    }
+    coordinates = {
+        "learner": list(LEARNERS),
+        "alpha": ("alpha", alpha, {"long_name": "stored examples per input dimension P/N", "units": "1"}),
+        "flip": ((), float(flip), {"long_name": "probability that the teacher's label is flipped"}),
+    }
+    return xr.Dataset(data, coordinates, {"title": "statmech theory", "source": "replica-symmetric, N -> infinity"})
+
+
+def separable_fraction(P: ArrayLike, N: ArrayLike) -> np.ndarray:
+    r"""The share of the 2^P labellings of P points in general position that a perceptron in N dimensions can store.
+
+    .. math:: 2^{1-P}\sum_{k=0}^{N-1}\binom{P-1}{k}
+
+    (Cover 1965), the distribution function of a binomial; P and N broadcast. Raises `ScenarioError` for P or N below 1.
+
+    >>> separable_fraction([10, 20, 30], 10).round(6)     # all below P = N, one half at P = 2 N
+    array([1.      , 0.5     , 0.030714])
+    """
+    P, N = np.broadcast_arrays(np.asarray(P), np.asarray(N))
+    for name, value in (("P", P), ("N", N)):
+        if not np.all((value >= 1) & (np.round(value) == value)):
+            raise ScenarioError([((name,), "must be a whole number from 1 on")])
+    return np.where(P <= N, 1.0, bdtr(np.minimum(N, P) - 1.0, (P - 1).astype(int), 0.5))
+
+
+def _solved(name: str, alpha: np.ndarray, flip: float) -> Curve:
+    curve = LEARNERS[name](alpha, flip)
+    off = alpha[curve.residual > replica.TOLERANCE]
+    if off.size:
+        raise SolverError(f"the equations of {name} are not met at alpha = {off[0]:g}")
+    return curve
+
+
+def _check(alpha: np.ndarray, flip: float) -> None:
+    if alpha.ndim != 1 or not np.all((alpha > 0) & np.isfinite(alpha)):
+        raise ScenarioError([(("alphas",), "examples per dimension are finite numbers greater than 0")])
+    replica.check_flip(flip)

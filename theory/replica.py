@@ -1,0 +1,247 @@
+r"""Learning from P = alpha N stored examples in the limit N -> infinity: order parameters of each learner.
+
+Inputs :math:`\xi\sim N(0, I)`, labels :math:`S = \pm\mathrm{sgn}(\mathbf w^*\cdot\xi)`, flipped with probability
+:math:`\lambda`. Write :math:`a = (1-2\lambda)\sqrt{2/\pi}` for the correlation of label and teacher's field,
+:math:`\theta` for the angle between student and teacher, :math:`R = \cos\theta`, :math:`s = \sin\theta`.
+
+**Hebb**, :math:`\mathbf w = \sum_\mu S^\mu\xi^\mu`, is signal :math:`\alpha a` along the teacher and noise
+:math:`\sqrt\alpha` across it: :math:`\tan\theta = 1/(a\sqrt\alpha)`.
+
+**Pseudo-inverse** (Adaline). S is :math:`a v` and a rest of variance :math:`1-a^2`, uncorrelated with the teacher's
+field v. Below :math:`\alpha = 1` all labels are met exactly by the shortest w, above it w is the least-squares fit:
+
+.. math:: \tan^2\theta = \frac{1-\alpha a^2}{\alpha a^2(1-\alpha)} - 1 \ (\alpha < 1), \qquad
+          \tan^2\theta = \frac{1-a^2}{a^2(\alpha-1)} \ (\alpha > 1)
+
+(Opper, Kinzel, Kleinz & Nehl 1990 for :math:`\lambda = 0`): at :math:`\alpha = 1`, where the fit becomes exact, its
+length diverges and it generalises no better than chance.
+
+**Gibbs** learning draws a student from the version space (no noise). Nishimori's identity makes the overlap of two
+students equal to that with the teacher, q = R; with :math:`\gamma^2 = q/(1-q)` the saddle point of the entropy
+:math:`\frac12\ln(1-q) + \frac q2 + 2\alpha\int Dt\,H(\gamma t)\ln H(\gamma t)` is
+
+.. math:: q = \frac\alpha\pi\int Dt\,\frac{e^{-\gamma^2t^2}}{H(\gamma t)},
+
+which gives :math:`\alpha` as a function of :math:`\gamma` (Gyorgyi & Tishby 1990). **Bayes**, the majority vote of the
+version space, has the overlap :math:`\sqrt q` of its centre (Opper & Haussler 1991): :math:`\tan\theta = 1/\gamma`.
+
+**Maximum stability.** At the edge q -> 1 of Gardner's volume a pattern of cavity stability :math:`h < \kappa` is lifted
+to :math:`\kappa`, and :math:`1-R^2 = \alpha\langle(\kappa-h)_+^2\rangle` is stationary in R. The density of h is
+:math:`2\varphi(h)[\lambda + (1-2\lambda)\Phi(hR/s)]`; in units of s, :math:`k = \kappa/s`, both equations stay of order
+one for all :math:`\alpha`:
+
+.. math:: \frac1{\alpha s} &= I(s, k) = \int_{-\infty}^k 2\varphi(st)[\lambda+(1-2\lambda)\Phi(Rt)](k-t)^2\,dt, \\
+          \frac R{\alpha s} &= a\,[k\,\Phi(k) + \varphi(k)]
+
+(Opper, Kinzel, Kleinz & Nehl 1990 for :math:`\lambda = 0`). With noise the stability vanishes at
+:math:`\alpha_c(\lambda)`, beyond which no perceptron is right on all examples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize.elementwise import find_root
+from scipy.special import log_ndtr, ndtr
+
+from statmech.errors import ScenarioError, SolverError
+from statmech.gaussian import NODES, TAIL, density, legendre
+
+LOWEST, HIGHEST = -60.0, 60.0  # brackets of logarithms: of gamma and kappa
+WIDEST = (-90.0, 90.0)  # of tan(theta)
+TOLERANCE = 1e-9  # a residual beyond is no solution
+
+
+class Curve(NamedTuple):
+    """A learner's state at each alpha, arrays of one shape.
+
+    `theta` is the angle to the teacher, `kappa` the least stability, `residual` how far, relatively, the equations are
+    from being met (0 for a closed form).
+    """
+
+    theta: np.ndarray
+    kappa: np.ndarray
+    residual: np.ndarray
+
+
+def signal(flip: float) -> float:
+    """The correlation a of a label with the teacher's field."""
+    return (1 - 2 * flip) * float(np.sqrt(2 / np.pi))
+
+
+def hebb(alpha: np.ndarray, flip: float) -> Curve:
+    """The sum of all examples times their labels. Its stabilities are Gaussian: none is the least."""
+    theta = np.arctan2(1.0, signal(flip) * np.sqrt(alpha))
+    return Curve(theta, np.full_like(theta, -np.inf), np.zeros_like(theta))
+
+
+def pseudo_inverse(alpha: np.ndarray, flip: float) -> Curve:
+    """The shortest w of fields S below alpha = 1, the least-squares fit above; stabilities are equal below."""
+    a2 = signal(flip) ** 2
+    below = alpha < 1
+    inside = np.where(below, alpha, 0.5)
+    tan2_numerator = np.where(below, 1 - a2 * inside * (2 - inside), 1 - a2)
+    tan2_denominator = np.where(below, a2 * inside * (1 - inside), a2 * (alpha - 1))
+    theta = np.arctan2(np.sqrt(tan2_numerator), np.sqrt(tan2_denominator))
+    kappa = np.where(below, np.sqrt((1 - inside) / (inside * (1 - a2 * inside))), -np.inf)
+    return Curve(theta, kappa, np.zeros_like(theta))
+
+
+def gibbs(alpha: np.ndarray) -> Curve:
+    """A student drawn from the version space: cos(theta) = q = R. Its least stability is 0."""
+    q_angle, residual = _version_space(alpha)
+    # 1 - q = 1/(1 + gamma^2), and gamma = 1 / tan of the Bayes angle
+    theta = 2 * np.arcsin(np.sin(q_angle) / np.sqrt(2))
+    return Curve(theta, np.zeros_like(theta), residual)
+
+
+def bayes(alpha: np.ndarray) -> Curve:
+    """The version space's majority vote, and its centre, whose overlap with the teacher is sqrt(q)."""
+    theta, residual = _version_space(alpha)
+    return Curve(theta, np.full_like(theta, np.nan), residual)
+
+
+def max_stability(alpha: np.ndarray, flip: float) -> Curve:
+    """The perceptron of maximum stability; NaN from alpha_c(flip) on, where none is right on all examples."""
+    consistent = alpha < noisy_capacity(flip)
+    curve = Curve(*(np.full(alpha.shape, np.nan) for _ in Curve._fields))
+    if np.any(consistent):
+        solved = _by_chance(alpha[consistent]) if flip == 0.5 else _most_stable(alpha[consistent], flip)
+        for whole, part in zip(curve, solved, strict=True):
+            whole[consistent] = part
+    return curve
+
+
+def capacity(kappa: np.ndarray | float = 0.0) -> np.ndarray:
+    r"""Storage capacity of random labels at stability kappa >= 0: the largest alpha at which some perceptron has it.
+
+    .. math:: \frac1{\alpha_c} = \int_{-\kappa}^\infty Dt\,(t+\kappa)^2
+              = (1+\kappa^2)\,\Phi(\kappa) + \kappa\varphi(\kappa)
+
+    (Gardner 1988, eq 27). For kappa < 0 replica symmetry is broken and the formula is only a bound: refused.
+
+    >>> capacity([0, 1]).round(6)
+    array([2.      , 0.519572])
+    """
+    kappa = np.asarray(kappa, float)
+    if not np.all(kappa >= 0):
+        raise ScenarioError([(("kappa",), f"must be 0 or more (replica symmetry breaks below), not {kappa.min():g}")])
+    return 1 / ((1 + kappa**2) * ndtr(kappa) + kappa * density(kappa))
+
+
+def noisy_capacity(flip: float) -> float:
+    r"""The alpha beyond which no perceptron is right on all examples, if labels are flipped with probability `flip`.
+
+    The equations of maximum stability at kappa = 0: :math:`R\,I(s, 0) = a\varphi(0)` and :math:`\alpha_c = 1/(s\,I(s,
+    0))`. Infinite without noise, 2 for labels by chance (flip = 1/2).
+
+    >>> round(noisy_capacity(0.1), 6)
+    2.992286
+    """
+    check_flip(flip)
+    if flip == 0:
+        return np.inf
+    if flip == 0.5:
+        return 2.0
+    kappa = np.zeros(())
+    edge = _angle(kappa, flip)
+    return float(1 / (_sine(edge) * _lifted(edge, kappa, flip)))
+
+
+def check_flip(flip: float) -> None:
+    """Refuse what is no probability of noise."""
+    if not 0 <= flip <= 0.5:
+        raise ScenarioError([(("flip",), f"must lie between 0 and 0.5 (labels by chance), not {flip:g}")])
+
+
+def _version_space(alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The angle arccos sqrt(q), and the residual."""
+
+    def off(log_gamma: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+        gamma = np.exp(log_gamma)
+        return np.log(np.pi * _entropic(gamma) ** -1 / alpha) + 2 * log_gamma - np.log1p(gamma**2)
+
+    log_gamma = _root(off, LOWEST, HIGHEST, (alpha,), "gibbs")
+    return np.arctan(np.exp(-log_gamma)), np.abs(off(log_gamma, alpha))
+
+
+def _entropic(gamma: np.ndarray) -> np.ndarray:
+    r""":math:`\int Dt\,e^{-\gamma^2t^2}/H(\gamma t)`; the integrand is as wide as the narrower of 1 and 1/gamma."""
+    x, weight = legendre(2 * NODES)
+    reach = np.minimum(TAIL, 14 / gamma)[..., None]
+
+    def half(side: float) -> np.ndarray:
+        t = side * reach * x
+        scaled = gamma[..., None] * t
+        return np.sum(weight * reach * density(t) * np.exp(-(scaled**2) - log_ndtr(-scaled)), axis=-1)
+
+    return half(-1.0) + half(1.0)
+
+
+def _most_stable(alpha: np.ndarray, flip: float) -> Curve:
+    """Maximum stability where it is positive. It falls with alpha; the angle, with noise, need not."""
+
+    def off(log_kappa: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+        kappa = np.exp(log_kappa)
+        log_tan = _angle(kappa, flip)
+        return -np.log(alpha * _sine(log_tan) * _lifted(log_tan, kappa / _sine(log_tan), flip))
+
+    log_kappa = _root(off, LOWEST, HIGHEST, (alpha,), "max_stability")
+    kappa = np.exp(log_kappa)
+    log_tan = _angle(kappa, flip)
+    residual = np.maximum(np.abs(off(log_kappa, alpha)), np.abs(_balance(log_tan, kappa, flip)))
+    return Curve(np.arctan(np.exp(log_tan)), kappa, residual)
+
+
+def _by_chance(alpha: np.ndarray) -> Curve:
+    """Labels that tell nothing of the teacher: the largest stability that so many can have."""
+
+    def off(log_kappa: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+        return np.log(capacity(np.exp(log_kappa)) / alpha)
+
+    log_kappa = _root(off, LOWEST, HIGHEST, (alpha,), "max_stability")
+    return Curve(np.full_like(alpha, np.pi / 2), np.exp(log_kappa), np.abs(off(log_kappa, alpha)))
+
+
+def _angle(kappa: np.ndarray, flip: float) -> np.ndarray:
+    """log tan(theta) of the perceptron of maximum stability `kappa`."""
+    return _root(lambda x, kappa: _balance(x, kappa, flip), WIDEST[0], WIDEST[1], (kappa,), "max_stability")
+
+
+def _balance(log_tan: np.ndarray, kappa: np.ndarray, flip: float) -> np.ndarray:
+    """Logarithm of R I(s, k) over a (k Phi(k) + phi(k)), which falls with the angle."""
+    R, k = _cosine(log_tan), kappa / _sine(log_tan)
+    return np.log(R * _lifted(log_tan, k, flip) / (signal(flip) * (k * ndtr(k) + density(k))))
+
+
+def _lifted(log_tan: np.ndarray, k: np.ndarray, flip: float) -> np.ndarray:
+    """I(s, k), panels cut at both ends of the sigmoid and of the Gaussian."""
+    s, R = _sine(log_tan), _cosine(log_tan)
+    sigmoid = 9 / np.maximum(R, 1e-3)
+    edges = np.stack([-TAIL / s, -TAIL / s / 2, -sigmoid, -sigmoid / 2, 0 * s, sigmoid / 2, sigmoid, TAIL / s / 2, k])
+    edges = np.sort(np.clip(edges, -TAIL / s, np.minimum(k, TAIL / s)), axis=0)
+    x, weight = legendre(NODES)
+    width = np.diff(edges, axis=0)[..., None]
+    t = edges[:-1, ..., None] + width * x
+    right = flip + (1 - 2 * flip) * ndtr(R[..., None] * t)
+    terms = 2 * density(s[..., None] * t) * right * (k[..., None] - t) ** 2
+    return np.sum(width * weight * terms, axis=(0, -1))
+
+
+def _sine(log_tan: np.ndarray) -> np.ndarray:
+    return np.exp(-0.5 * np.logaddexp(0, -2 * log_tan))
+
+
+def _cosine(log_tan: np.ndarray) -> np.ndarray:
+    return _sine(-log_tan)
+
+
+def _root(off: Callable[..., np.ndarray], low: float, high: float, args: tuple[np.ndarray], learner: str) -> np.ndarray:
+    """Where an elementwise function crosses zero between `low` and `high`. Raises `SolverError` naming the failures."""
+    found = find_root(off, (low, high), args=args)
+    if not np.all(found.success):
+        where = ", ".join(f"{value:g}" for value in np.atleast_1d(args[0])[~np.atleast_1d(found.success)][:5])
+        raise SolverError(f"the equations of {learner} are not solved at {where}")
+    return np.asarray(found.x)
