@@ -158,10 +158,19 @@ def test_an_import_starts_nothing():
 
 def test_interrupted_work_leaves_no_store(in_scratch):
     command = [sys.executable, "-m", "statmech.cli", "simulate", "ensemble", "seeds=4096", "N=100000"]
-    running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    running = subprocess.Popen(
+        command,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # tests run in a shell's background ignore it
+    )
     time.sleep(8)
     os.killpg(running.pid, signal.SIGINT)
-    told = running.communicate(timeout=10)[1]  # at once, though the programs under way would run for minutes
+    try:
+        told = running.communicate(timeout=10)[1]  # at once, though the programs under way would run for minutes
+    finally:
+        running.kill()
     assert running.returncode == 130, told
     assert "Traceback" not in told
     assert not (in_scratch / "results" / "ensemble" / "simulation.zarr").exists()
