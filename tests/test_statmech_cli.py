@@ -157,14 +157,12 @@ def test_an_import_starts_nothing():
 
 
 def test_interrupted_work_leaves_no_store(in_scratch):
-    command = [sys.executable, "-m", "statmech.cli", "simulate", "ensemble", "seeds=4096", "N=100000"]
-    running = subprocess.Popen(
-        command,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # tests run in a shell's background ignore it
+    code = (  # tests run in a shell's background ignore the signal, and so would their children
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from statmech.cli import main; main()"
     )
+    command = [sys.executable, "-c", code, "simulate", "ensemble", "seeds=4096", "N=100000"]
+    running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     time.sleep(8)
     os.killpg(running.pid, signal.SIGINT)
     try:
