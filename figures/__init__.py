@@ -5,13 +5,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from statmech.dataset import scenario_of
 from statmech.errors import ConfigError, not_known
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-FIGURES = {
+ONLINE = {
     "ensemble": "Figures 1 to 4 of Miyoshi, Hara & Okada on one page",
     "hebb_ensemble": "Figure 1: effect of the ensemble in Hebbian learning",
     "perceptron_ensemble": "Figure 2: effect of the ensemble in perceptron learning",
@@ -20,19 +21,38 @@ FIGURES = {
     "learning_curves": "eps_g(t) of one student, vote and weight mean, for every rule",
     "overlay": "any scenario: every order parameter against t",
 }
+STORED = {
+    "minover": "MinOver assignment, experiments A and B: eps_g against alpha for several numbers of epochs",
+    "minover_noise": "MinOver assignment, experiment C: eps_g against alpha for several shares of flipped labels",
+    "minover_updates": "eps_g against the number of updates: what the assignment's tmax means",
+    "minover_stops": "what MinOver's stop rules do, against alpha",
+    "stored_curves": "learning curves of all learners of stored examples over all lines of theory",
+    "capacity": "Gardner's alpha_c(kappa) and Cover's counting function, with the share of separable sets",
+    "stored_overlay": "any scenario of stored examples: eps_g, R and kappa against alpha",
+}
+FIGURES = {"rule": ONLINE, "learner": STORED}  # by the key that tells scenarios apart
+OVERLAYS = {"rule": "overlay", "learner": "stored_overlay"}  # draw any scenario
 
 
-def named(figure: str | None, config: str) -> str:
-    """The figure that a config asks for, or that has its name, or the overlay; raises `ConfigError` if unknown."""
-    if figure is not None and figure not in FIGURES:
-        raise ConfigError(f"figure: {not_known(figure, 'a figure', FIGURES)}")
-    return figure or (config if config in FIGURES else "overlay")
+def named(figure: str | None, config: str, choice: str) -> str:
+    """The figure that a config asks for, or that has its name, or the overlay.
+
+    `choice` is the key that tells what learns in the config, "rule" or "learner". Raises `ConfigError` for a figure
+    that is unknown, or of the other kind.
+    """
+    fitting = FIGURES[choice]
+    if figure is not None and figure not in fitting:
+        known = any(figure in figures for figures in FIGURES.values())
+        raise ConfigError(
+            f"figure: {not_known(figure, f'a figure of a config with `{choice}`' if known else 'a figure', fitting)}"
+        )
+    return figure or (config if config in fitting else OVERLAYS[choice])
 
 
 def fitting(name: str, theory: xr.Dataset) -> str:
     """The figure of this name if the sweep has no axis that it cannot show, else the overlay, which shows any."""
-    shown = _axes(name)
-    return name if shown is None or set(theory.R.dims) <= {*shown, "t", "student"} else "overlay"
+    shown, scenario = _axes(name), scenario_of(theory)
+    return name if shown is None or set(scenario.shape) <= set(shown) else OVERLAYS[scenario.CHOICE]
 
 
 def draw(name: str, simulation: xr.Dataset, theory: xr.Dataset) -> Figure:

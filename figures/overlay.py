@@ -31,7 +31,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
             line, cloud = theory[name].isel(at), simulation[name].isel(at)
             if "student" in line.dims:
                 line, cloud = line.mean("student"), cloud.mean("student")
-            ax.plot(line.t, line, color=look_of(index)["color"], label=_label(theory.isel(at), sweep))
+            ax.plot(line.t, line, color=look_of(index)["color"], label=cell_label(theory.isel(at), sweep))
             points(ax, cloud.t, cloud, index)
         ax.set_title(VARIABLES[name].symbol)
     for ax in axes[1]:
@@ -43,7 +43,8 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     return figure
 
 
-def _label(cell: xr.Dataset, sweep: list[str]) -> str:
+def cell_label(cell: xr.Dataset, sweep: list[str]) -> str:
+    """What tells a cell of a sweep from the others."""
     varying = {name for dim in sweep for name in (dim, *dim.split("_"))}
     values = {name: c.item() for name, c in cell.coords.items() if c.ndim == 0 and name in varying}
     return ", ".join(v if isinstance(v, str) else f"{name} = {v:g}" for name, v in values.items())

@@ -11,6 +11,7 @@ import matplotlib as mpl
 import matplotlib.style
 from cycler import cycler
 
+from statmech.learners import LEARNERS
 from statmech.rules import RULES
 
 if TYPE_CHECKING:
@@ -54,9 +55,9 @@ def styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
     return drawn
 
 
-def label_of(rule: str) -> str:
-    """What a figure calls a rule."""
-    return RULES[rule].label
+def label_of(name: str) -> str:
+    """What a figure calls a rule or a learner."""
+    return (RULES[name] if name in RULES else LEARNERS[name]).label
 
 
 def look_of(index: int) -> dict[str, Any]:
@@ -72,8 +73,7 @@ def points(ax: Axes, x: Any, values: Any, index: int, **kwargs: Any) -> None:
 
 def spread(values: Any) -> Any:
     """The standard error of the mean over seeds; none for a single seed."""
-    seeds = values.sizes["seed"]
-    return values.std("seed", ddof=1) / seeds**0.5 if seeds > 1 else None
+    return values.std("seed", ddof=1) / values.count("seed") ** 0.5 if values.sizes["seed"] > 1 else None
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:

@@ -1,144 +1,37 @@
-"""Play out every cell of a scenario, seeds in batches, batches on all cores."""
+"""Play out a scenario of any kind."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass
-from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-from threadpoolctl import threadpool_limits
-
-from simulate import gram, vectors
+from simulate import online, stored
 from statmech.compiled import use_cache
-from statmech.dataset import Progress, arrays_of, blank, describe, fill, gram_of, tracked
-from statmech.errors import ScenarioError
-from statmech.order_parameters import square_root
-from statmech.scenario import Cell, Scenario
-from statmech.votes import circles, vote_error
+from statmech.dataset import Progress
+from statmech.stored import StoredExamples
 
 if TYPE_CHECKING:
     import xarray as xr
 
-TEST_CIRCLES = 1024  # of inputs, on which a seed's vote is measured; unbiased, so the spread of seeds counts its error
-VOTE_CHUNK = 2**17  # fields integrated together: enough that threads compute more than they wait for the interpreter
 
+def run(scenario: Any, progress: Progress | None = None) -> xr.Dataset:
+    """Simulate a scenario: a Dataset on (sweep axes, seed, recorded moments).
 
-@dataclass(frozen=True)
-class Unit:
-    """A cell and a batch of its seeds. The batch has its engine's size, however few of its seeds are asked for:
-    another size would move the last bits."""
-
-    cell: Cell
-    batch: int
-    seeds: slice
-
-
-def run(scenario: Scenario, progress: Progress | None = None) -> xr.Dataset:
-    """Simulate a scenario: a Dataset of R, q, length, eps_g, ... on (sweep axes, seed, t, student).
-
+    Of a `Scenario`: R, q, length, eps_g, ... on t and student; of `StoredExamples`: R, eps_g, kappa, ... on epochs.
     The same scenario gives the same bits, and more seeds or values on an axis change none of the old numbers.
+    Raises `ScenarioError` for what does not fit into this machine's memory.
 
-    >>> from statmech import Scenario
+    >>> from statmech import Scenario, StoredExamples
     >>> sim = run(Scenario(rule="hebb", K=2, N=100, t=[0, 1], seeds=4))
     >>> dict(sim.R.sizes)
     {'seed': 4, 't': 2, 'student': 2}
+    >>> sim = run(StoredExamples(learner=["minover", "max_stability"], N=20, alpha=2, seeds=4))
+    >>> bool((sim.kappa[0] <= sim.kappa[1]).all())
+    True
     """
     use_cache()
-    _check_memory(scenario)
-    source = "; ".join(dict.fromkeys(engine_of(scenario, cell).NAME for cell in scenario.cells()))
-    dataset = blank(scenario, seeds=scenario.seeds, title="statmech simulation", source=source)
-    arrays, work = arrays_of(dataset), list(units(scenario))
-    with _threads() as pool:
-        results = pool.map(lambda unit: play(scenario, unit), work)
-        for unit, values in tracked(zip(work, results, strict=True), len(work), progress):
-            fill(arrays, unit.cell, values, unit.seeds)
-    return dataset
+    return stored.run(scenario, progress) if isinstance(scenario, StoredExamples) else online.run(scenario, progress)
 
 
-@contextmanager
-def _threads() -> Iterator[ThreadPoolExecutor]:
-    """A thread a core (JAX computes without the interpreter's lock); an interrupt drops what has not begun."""
-    pool = ThreadPoolExecutor(max_workers=_cores())
-    try:
-        # cores are taken: BLAS threads under each of ours would only wait for each other (K = 100: 5 times slower)
-        with threadpool_limits(1, user_api="blas"):
-            yield pool
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _check_memory(scenario: Scenario) -> None:
-    """Refuse weight vectors that this machine cannot hold, before anything runs."""
-    held = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / _cores()
-    for cell in scenario.cells():
-        if engine_of(scenario, cell) is vectors and vectors.memory(cell, scenario.dtype) > held:
-            told = f"N = {cell.N:g} with K = {cell.K} takes {vectors.memory(cell, scenario.dtype) / 2**30:.3g} GiB"
-            bound = f"a run of weight vectors, and {held / 2**30:.3g} GiB are here for each core"
-            raise ScenarioError([(("N",), f"{told} {bound}. Gaussian inputs need none of it on engine: gram.")])
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0))
-
-
-def engine_of(scenario: Scenario, cell: Cell) -> ModuleType:
-    """The engine that plays a cell: the one asked for, or the direct one where the Gram engine is not exact."""
-    return vectors if scenario.engine == "vectors" or not gram.covers(cell) else gram
-
-
-def units(scenario: Scenario) -> Iterator[Unit]:
-    """The units of work: every cell, its seeds in batches."""
-    for cell in scenario.cells():
-        size = engine_of(scenario, cell).batch(cell.K)
-        for batch, first in enumerate(range(0, scenario.seeds, size)):
-            yield Unit(cell, batch, slice(first, min(first + size, scenario.seeds)))
-
-
-def play(scenario: Scenario, unit: Unit) -> dict[str, np.ndarray]:
-    """One unit's arrays, with a leading axis of its seeds."""
-    cell, asked = unit.cell, unit.seeds.stop - unit.seeds.start
-    with jax.enable_x64(True):
-        steps = jnp.asarray(np.rint(np.asarray(scenario.t) * cell.N), jnp.int64)
-        record = engine_of(scenario, cell).play(cell, scenario.dtype, unit_key(scenario, unit), steps)
-        along, across = (np.asarray(part, float)[:asked] for part in record[:2])
-    values = describe(along, across)
-    if record.measured is None:
-        values["eps_g_majority_vote"] = _votes(scenario, unit, along, across)
-    else:
-        *students, vote, mean = np.moveaxis(np.asarray(record.measured, float)[:asked], -1, 0)
-        values |= {"eps_g": np.stack(students, axis=-1), "eps_g_majority_vote": vote, "eps_g_weight_mean": mean}
-    return values | ({"gram": gram_of(along, across)} if scenario.gram else {})
-
-
-def unit_key(scenario: Scenario, unit: Unit) -> jax.Array:
-    """A batch's key: of the experiment's key, the cell's own parameters and the batch's number, not of any position."""
-    key = jax.random.key(scenario.key, impl="threefry2x32")
-    for word in (*unit.cell.words(), unit.batch):
-        key = jax.random.fold_in(key, np.uint32(word))
-    return key
-
-
-def _votes(scenario: Scenario, unit: Unit, along: np.ndarray, across: np.ndarray) -> np.ndarray:
-    """The error of the majority vote, shape (seeds, T), on test inputs of each seed's own."""
-    if unit.cell.K <= 2:  # a tie is a fair coin: two students err as often as one of them picked by it
-        return describe(along, across)["eps_g"].mean(axis=-1)
-    K, factor = unit.cell.K, square_root(across)
-    together = max(1, VOTE_CHUNK // (along[0].size * TEST_CIRCLES))
-    numbers, errors = _numbers(unit.seeds), []
-    for at in range(0, len(numbers), together):
-        part = slice(at, at + together)
-        rngs = [np.random.default_rng([scenario.key, *unit.cell.words(), seed]) for seed in numbers[part]]
-        inputs = np.stack([circles(rng, TEST_CIRCLES, K) for rng in rngs], axis=1)
-        errors.append(vote_error(along[part], factor[part], inputs[:, :, None]))
-    return np.concatenate(errors)
-
-
-def _numbers(seeds: slice) -> range:
-    return range(seeds.start, seeds.stop)
+def remarks(scenario: Any) -> list[str]:
+    """What a user should know of how a scenario will be played."""
+    return [] if isinstance(scenario, StoredExamples) else online.remarks(scenario)

@@ -9,10 +9,12 @@ if TYPE_CHECKING:
     from statmech.errors import ScenarioError as ScenarioError
     from statmech.errors import StatmechError as StatmechError
     from statmech.errors import StoreError as StoreError
+    from statmech.learners import LEARNERS as LEARNERS
     from statmech.rules import RULES as RULES
     from statmech.rules import Rule as Rule
     from statmech.scenario import Scenario as Scenario
     from statmech.start import Start as Start
+    from statmech.stored import StoredExamples as StoredExamples
 
 __version__ = "0.1.0"
 
@@ -23,10 +25,12 @@ _HOMES = {
     "ScenarioError": "statmech.errors",
     "StatmechError": "statmech.errors",
     "StoreError": "statmech.errors",
+    "LEARNERS": "statmech.learners",
     "RULES": "statmech.rules",
     "Rule": "statmech.rules",
     "Scenario": "statmech.scenario",
     "Start": "statmech.start",
+    "StoredExamples": "statmech.stored",
 }
 __all__ = [*_HOMES]
 

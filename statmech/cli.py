@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from statmech.scenario import Scenario
+    from statmech.stored import StoredExamples
 
 app = typer.Typer(
     help="Write a learning model once; play it out, solve it, and lay one over the other.",
@@ -47,7 +48,7 @@ class Job:
     """A config read, and where its results go."""
 
     name: str
-    scenario: Scenario
+    scenario: Scenario | StoredExamples
     figure: str
     folder: Path
     fresh: bool = False
@@ -133,8 +134,10 @@ def figure(
     from figures import FIGURES
 
     if show:
-        for name, told in FIGURES.items():
-            print(f"{name:<22}{told}")
+        for choice, figures_of in FIGURES.items():
+            print(f"of a config with `{choice}`:")
+            for name, told in figures_of.items():
+                print(f"  {name:<22}{told}")
     elif config is None:
         raise ConfigError("figure needs a CONFIG, or --list")
     else:
@@ -149,6 +152,7 @@ def info() -> None:
 
     from statmech import config as configs
     from statmech import store
+    from statmech.learners import LEARNERS
     from statmech.rules import RULES
 
     made = store.provenance()
@@ -158,6 +162,7 @@ def info() -> None:
         "machine": made["machine"],
         "devices": ", ".join(str(device) for device in jax.devices()),
         "rules": ", ".join(RULES),
+        "learners": ", ".join(LEARNERS),
         "configs": f"{configs.SHIPPED}: {', '.join(configs.shipped())}",
         "results": str(Path("results").absolute()),
     }
@@ -168,7 +173,7 @@ def info() -> None:
 @app.command()
 def schema() -> None:
     """Print the JSON Schema of a config, for editors: statmech schema > statmech.schema.json."""
-    from statmech.scenario import schema as config_schema
+    from statmech.kinds import schema as config_schema
 
     print(json.dumps(config_schema(), indent=2))
 
@@ -196,7 +201,9 @@ def _job(given: str, overrides: list[str] | None, out: Path | None, fresh: bool 
 
     name = configs.find(given).stem
     scenario = configs.load(given, overrides or [])
-    return Job(name, scenario, figures.named(scenario.figure, name), out or Path("results") / name, fresh)
+    return Job(
+        name, scenario, figures.named(scenario.figure, name, scenario.CHOICE), out or Path("results") / name, fresh
+    )
 
 
 def _stored(job: Job, part: str) -> xr.Dataset | None:
@@ -219,12 +226,10 @@ def _both(job: Job) -> tuple[xr.Dataset, xr.Dataset]:
 
 def _simulate(job: Job) -> xr.Dataset:
     from simulate import run
-    from simulate.run import engine_of
+    from simulate.run import remarks
 
-    if any(
-        engine_of(job.scenario, cell).__name__ != f"simulate.{job.scenario.engine}" for cell in job.scenario.cells()
-    ):
-        print("inputs other than gaussian run on the direct engine (engine: vectors)", file=sys.stderr)
+    for remark in remarks(job.scenario):
+        print(remark, file=sys.stderr)
     return _made(job, "simulation", lambda progress: run(job.scenario, progress))
 
 
@@ -278,20 +283,46 @@ def _compare(simulation: xr.Dataset, theory: xr.Dataset) -> None:
         return
     distance = compare.distances(simulation, theory)
     rows, bound = list(compare.rows(distance)), compare.bound(distance)
-    table = Table(title="simulation - theory, in standard errors (the largest over t)", title_justify="left")
+    table = Table(title="simulation - theory, in standard errors (the largest over all moments)", title_justify="left")
     for name in rows[0].cell:
         table.add_column(name)
     for variable in map(str, distance.data_vars):
         table.add_column(_HEADINGS.get(variable, variable), justify="right")
-    for row in rows:
-        cell = [value if isinstance(value, str) else f"{value:g}" for value in row.cell.values()]
-        table.add_row(*cell, *(_mark(z, bound) for z in row.largest.values()))
+    converged = compare.converged(simulation)
+    if converged is not None:
+        table.add_column("converged", justify="right")
+    for at in _shown(rows):
+        cell = [value if isinstance(value, str) else f"{value:g}" for value in rows[at].cell.values()]
+        share = [] if converged is None else [_share(*converged[at])]
+        table.add_row(*cell, *(_mark(z, bound) for z in rows[at].largest.values()), *share)
     out.print(table)
+    if len(rows) > MOST_ROWS:
+        print(f"the {MOST_ROWS} furthest apart of {len(rows)} cells")
     beyond = sum(abs(z) > bound for row in rows for z in row.largest.values())
     told = f"Where theory is right, all lie within {bound:.1f} in 99 of 100 sweeps. Here {beyond or 'none'} lie beyond."
     print(told)
     if beyond:
         print("The theory is that of N -> infinity; at finite N the means differ by O(1/N).")
+    if converged is not None and any(some < of for some, of in converged):
+        print(
+            "Where not all runs converged, theory is that of learners that have; runs without a student are left out."
+        )
+
+
+MOST_ROWS = 40  # of a table
+
+
+def _shown(rows: list[Any]) -> list[int]:
+    """Which rows of a table: all, or those furthest apart."""
+
+    def distance(at: int) -> float:
+        return max((abs(z) for z in rows[at].largest.values() if z == z), default=0.0)
+
+    return sorted(sorted(range(len(rows)), key=distance, reverse=True)[:MOST_ROWS])
+
+
+def _share(some: int, of: int) -> str:
+    return f"{some}/{of}" if some == of else f"[bold red]{some}/{of}[/]"
 
 
 _HEADINGS = {"eps_g_majority_vote": "eps_g vote", "eps_g_weight_mean": "eps_g mean"}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from statmech.dataset import VARIABLES, scenario_of
+from statmech.dataset import scenario_of, variables
 from statmech.errors import ScenarioError
 
 if TYPE_CHECKING:
@@ -23,27 +23,29 @@ def distances(simulation: xr.Dataset, theory: xr.Dataset) -> xr.Dataset:
     """(mean over seeds - theory) / standard error of that mean, for every variable both datasets hold.
 
     The students of an ensemble that start alike are exchangeable, and their mean is compared; students that start
-    differently are compared one by one. NaN where a value has no spread. Raises `ScenarioError` for a single seed.
+    differently are compared one by one. NaN where a value has no spread, or no theory. Seeds in which a learner does
+    not exist are left out; `converged` of the simulation tells how many. Raises `ScenarioError` for a single seed.
     """
     if simulation.sizes["seed"] < 2:
         raise ScenarioError([(("seeds",), "a standard error needs at least 2 seeds")])
-    alike = all(cell.alike for cell in scenario_of(simulation).cells())
-    names = [name for name in VARIABLES if name in simulation and name in theory]
-    apart = simulation[names].map(lambda values: _distance(values, theory[values.name], alike))
-    return apart.assign_attrs(seeds=simulation.sizes["seed"])
+    scenario = scenario_of(simulation)
+    names = [name for name in variables(scenario) if name in simulation and name in theory]
+    apart = simulation[names].map(lambda values: _distance(values, theory[values.name], scenario.exchangeable))
+    return apart.assign_attrs(seeds=simulation.sizes["seed"], recorded=list(scenario.recorded))
 
 
-def _distance(values: Any, expected: Any, alike: bool) -> Any:
-    if alike and "student" in values.dims:
+def _distance(values: Any, expected: Any, exchangeable: bool) -> Any:
+    if exchangeable and "student" in values.dims:
         values, expected = values.mean("student"), expected.mean("student")
     difference = values.mean("seed") - expected
-    error = values.std("seed", ddof=1) / np.sqrt(values.sizes["seed"])
-    return (difference / error).where((error > 0) & (abs(difference) > ROUNDING), other=np.nan)
+    error = values.std("seed", ddof=1) / np.sqrt(values.count("seed"))
+    known = (error > 0) & (abs(difference) > ROUNDING) & np.isfinite(difference)
+    return (difference / error).where(known, other=np.nan)
 
 
 @dataclass(frozen=True)
 class Row:
-    """One cell of a sweep: its coordinates, and each variable's largest distance over t (and students), signed."""
+    """One cell of a sweep: its coordinates, and each variable's largest distance over all moments, signed."""
 
     cell: dict[str, Any]
     largest: dict[str, float]
@@ -58,7 +60,7 @@ def rows(distance: xr.Dataset) -> Iterator[Row]:
     >>> [row.cell["rule"] for row in rows(distances(simulate.run(scenario), theory.solve(scenario)))]
     ['hebb', 'adatron']
     """
-    axes = [dim for dim in next(iter(distance.data_vars.values())).dims if dim not in ("t", "student")]
+    axes = [dim for dim in next(iter(distance.data_vars.values())).dims if dim not in distance.attrs["recorded"]]
     for index in itertools.product(*(range(distance.sizes[axis]) for axis in axes)):
         cell = distance.isel(dict(zip(axes, index, strict=True)))
         yield Row(
@@ -86,3 +88,13 @@ def _largest(values: np.ndarray) -> float:
 def _varying(distance: xr.Dataset, axes: list[Any]) -> list[str]:
     """The coordinates that tell cells apart, in the order of the sweep's axes."""
     return [str(name) for axis in axes for name, c in distance.coords.items() if c.dims == (axis,)]
+
+
+def converged(simulation: xr.Dataset) -> list[tuple[int, int]] | None:
+    """How many runs converged, of how many, cell by cell as in `rows`, at the last moment; None where all always do."""
+    if "converged" not in simulation:
+        return None
+    moment, _ = scenario_of(simulation).moments
+    last = simulation.converged.isel({moment: -1})
+    counts = last.sum("seed").values.ravel()
+    return [(int(count), simulation.sizes["seed"]) for count in counts]

@@ -1,4 +1,4 @@
-"""Config files: YAML 1.2 in, a `Scenario` out, every problem with its file and line."""
+"""Config files: YAML 1.2 in, a scenario out, every problem with its file and line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from statmech.errors import ConfigError, ScenarioError, not_known
-from statmech.scenario import Scenario
+from statmech.kinds import scenario_from
 
 _PACKAGE = Path(__file__).parent
 SHIPPED = next(
@@ -39,7 +39,7 @@ def find(config: str | Path) -> Path:
     raise ConfigError(f"{config}: no such file, and {not_known(path.stem, 'a shipped config', shipped())}")
 
 
-def load(config: str | Path, overrides: Iterable[str] = ()) -> Scenario:
+def load(config: str | Path, overrides: Iterable[str] = ()) -> Any:
     """Read a config, by path or by a shipped name, with `key=v1,v2` overrides.
 
     Raises `ConfigError`; its message names file, line, what was given and what is possible.
@@ -56,7 +56,7 @@ def load(config: str | Path, overrides: Iterable[str] = ()) -> Scenario:
         _set(given, name.split("."), value)
         places[name.split(".")[0]] = override
     try:
-        return Scenario(**given)
+        return scenario_from(given)
     except ScenarioError as failure:
         raise ConfigError("\n".join(_located(failure, path, document, places))) from None
 

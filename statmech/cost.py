@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from statmech.axes import points
 from statmech.dataset import variables
 from statmech.scenario import Scenario
+from statmech.stored import StoredCell, StoredExamples
 
 # seconds a step of all K students of one seed takes on one core, in float64; `python benchmarks/engines.py` measures it
 GRAM_STEP = {1: 3.2e-8, 3: 5.4e-8, 10: 2.4e-7, 30: 1.3e-6, 100: 7.5e-6}
@@ -17,6 +18,21 @@ VECTORS_STEP = 1e-6  # and for each input dimension:
 VECTORS_STEP_A_DIMENSION = 4.5e-9
 VOTE, VOTE_A_STUDENT = 3.5e-4, 5.3e-5  # seconds to integrate one seed's majority vote at one time, from K = 3 on
 CORES = 2
+
+
+def _chain(cell: StoredCell) -> float:
+    return getattr(cell.learner, "sweeps", 0) * cell.N * cell.P * 1.5e-9
+
+
+# seconds a data set takes each learner on one core, as measured at N = 20 .. 400 and P = 10 .. 2,000
+LEARNER: dict[str, Callable[[StoredCell], float]] = {
+    "hebb": lambda cell: 0.0,
+    "pseudo_inverse": lambda cell: 2e-9 * cell.P * cell.N * min(cell.P, cell.N),
+    "max_stability": lambda cell: 1e-4 + 2.5e-10 * cell.N * cell.P**2,
+    "minover": lambda cell: cell.until[-1] * (3e-8 + 6e-10 * cell.P),
+    "gibbs": _chain,
+    "bayes": _chain,
+}
 
 
 class Cost(NamedTuple):
@@ -28,22 +44,37 @@ class Cost(NamedTuple):
     seconds: float
 
 
-def estimate(scenario: Scenario) -> Cost:
+def estimate(scenario: Any) -> Cost:
     """The cost of simulating a scenario.
 
     >>> estimate(Scenario(rule=["hebb", "adatron"], K=2, N=1000, t=[1.0], seeds=10)).runs
     20
     """
     cells = math.prod(scenario.shape.values())
-    students = max(points(scenario.K))
-    sizes = {"t": len(scenario.t), "student": students, "row": students + 1, "column": students + 1}
+    sizes = {name: len(values) for name, values in scenario.recorded.items()}
     values = sum(math.prod(sizes[dim] for dim in variable.dims) for variable in variables(scenario).values())
     runs = cells * scenario.seeds
+    seconds = _stored(scenario) if isinstance(scenario, StoredExamples) else _online(scenario, cells)
+    return Cost(cells, runs, 8 * values * runs, seconds * scenario.seeds / CORES)
+
+
+def _online(scenario: Scenario, cells: int) -> float:
+    """Seconds a seed takes in all cells."""
     pairs = scenario.pairs("K", "N")
-    steps = scenario.t[-1] * scenario.seeds * cells / len(pairs)
-    votes = len(scenario.t) * runs / len(pairs)
-    seconds = sum(steps * N * _step(scenario.engine, K, N) + votes * _vote(K) for K, N in pairs) / CORES
-    return Cost(cells, runs, 8 * values * runs, seconds)
+    steps, votes = scenario.t[-1] * cells / len(pairs), len(scenario.t) * cells / len(pairs)
+    return sum(steps * N * _step(scenario.engine, K, N) + votes * _vote(K) for K, N in pairs)
+
+
+def _stored(scenario: StoredExamples) -> float:
+    """Seconds a data set takes in all cells: to draw, to learn (at most, where a rule may stop it), to measure."""
+    moments = len(scenario.moments[1])
+
+    def seconds(cell: StoredCell) -> float:
+        shared = 1e-4 + cell.P * cell.N * (1.5e-8 + 1e-9 * moments) + 5e-11 * cell.N * cell.P**2
+        in_turn = cell.until[-1] * (5e-8 + 2e-9 * cell.P)
+        return shared + (LEARNER[cell.name](cell) if cell.name in LEARNER else in_turn)
+
+    return sum(map(seconds, scenario.cells()))
 
 
 def _step(engine: str, K: int, N: int) -> float:

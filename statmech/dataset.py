@@ -1,21 +1,25 @@
 """The one form of every result: an xarray Dataset with the words of the field, for simulation and theory alike.
 
-`simulate.run` and `theory.solve` return the same variables on the same sweep axes and times; the simulation has a
-`seed` axis more. Students that a smaller ensemble of a sweep over K does not have are NaN.
+`simulate.run` and `theory.solve` return the same variables on the same sweep axes and moments; the simulation has a
+`seed` axis more, and variables that only a run has. Students that a smaller ensemble of a sweep over K does not have
+are NaN, and so are learners that do not exist.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from statmech.axes import is_axis, points
+from statmech.axes import is_axis
 from statmech.inputs import label_of
-from statmech.scenario import Cell, Scenario
+from statmech.kinds import scenario_from
+from statmech.learners import STOPPED_BY
+from statmech.scenario import Cell
+from statmech.stored import StoredCell, StoredExamples
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -23,13 +27,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Variable:
-    """A variable's axes after the sweep's own and `seed`, its long name, and its short name for tables and plots."""
+    """A variable's axes after the sweep's own and `seed`, its long name, its short name for tables and plots, what
+    stands where there is none, and whether theory has it, too."""
 
     dims: tuple[str, ...]
     long_name: str
     symbol: str
+    missing: Any = np.nan
+    in_theory: bool = True
 
 
+MOMENT = "moment"  # stands for the recorded dimension of stored examples, `epochs` or `updates`
 VARIABLES = {
     "R": Variable(("t", "student"), "teacher-student cosine", "$R$"),
     "q": Variable(("t", "student"), "student-student cosine, mean over the other students", "$q$"),
@@ -39,11 +47,30 @@ VARIABLES = {
     "eps_g_weight_mean": Variable(("t",), "generalization error of the weight mean", r"$\epsilon_g$ (mean)"),
 }
 GRAM = Variable(("t", "row", "column"), "Gram matrix of (B, J_1 .. J_K) / N", "$G$")
+STORED = {
+    "R": Variable((MOMENT,), "teacher-student cosine", "$R$"),
+    "eps_g": Variable((MOMENT,), "generalization error", r"$\epsilon_g$"),
+    "kappa": Variable((MOMENT,), "least stability w.xi S/|w| of the stored examples", r"$\kappa$"),
+    "eps_t": Variable((MOMENT,), "training error", r"$\epsilon_t$", in_theory=False),
+    "gap": Variable((MOMENT,), "certified relative distance from the largest stability", "gap", in_theory=False),
+    "updates_made": Variable((MOMENT,), "updates made (examples visited, if in turn)", "updates", 0, False),
+    "stopped_by": Variable((MOMENT,), "what ended the run", "stopped by", 0, False),
+    "converged": Variable((MOMENT,), "whether the learner says that it converged", "converged", False, False),
+}
+STRENGTHS = Variable((MOMENT, "example"), "embedding strengths x: w = sum of x xi S / N", "$x$", in_theory=False)
+FLAGS = {"stopped_by": {"flag_values": list(range(len(STOPPED_BY))), "flag_meanings": " ".join(STOPPED_BY)}}
 COORDINATES = {
     "t": "time, examples per input dimension (steps / N)",
     "seed": "independent run",
     "student": "student of the ensemble",
     "rule": "learning rule",
+    "learner": "how a student is made of the examples",
+    "alpha": "stored examples per input dimension P/N",
+    "P": "stored examples",
+    "epochs": "epochs (of P updates)",
+    "updates": "updates",
+    "stop": "MinOver's stop rule",
+    "example": "stored example",
     "K": "number of students",
     "N": "input dimension",
     "inputs": "law of the inputs",
@@ -53,26 +80,30 @@ COORDINATES = {
 }
 
 
-def variables(scenario: Scenario) -> dict[str, Variable]:
+def variables(scenario: Any) -> dict[str, Variable]:
     """The variables a scenario's datasets hold."""
-    return VARIABLES | ({"gram": GRAM} if scenario.gram else {})
+    if not isinstance(scenario, StoredExamples):
+        return VARIABLES | ({"gram": GRAM} if scenario.gram else {})
+    moment, _ = scenario.moments
+    found = STORED | ({"strengths": STRENGTHS} if scenario.strengths else {})
+    return {name: replace(variable, dims=(moment, *variable.dims[1:])) for name, variable in found.items()}
 
 
-def blank(scenario: Scenario, seeds: int | None, **attrs: Any) -> xr.Dataset:
-    """A dataset of NaN for every cell of the scenario, with `seed` axis if `seeds` is given."""
+def blank(scenario: Any, seeds: int | None, **attrs: Any) -> xr.Dataset:
+    """A dataset of missing values for every cell: a simulation's with its `seeds`, or (None) theory's."""
     import xarray as xr
 
-    students = max(points(scenario.K))
-    sizes = {"t": len(scenario.t), "student": students, "row": students + 1, "column": students + 1}
+    sizes = {name: len(values) for name, values in scenario.recorded.items()}
     if seeds is not None:
         sizes["seed"] = seeds
     outer = [*scenario.shape, *(["seed"] if seeds is not None else [])]
     sizes |= scenario.shape
     data = {}
     for name, variable in variables(scenario).items():
-        dims = (*outer, *variable.dims)
-        values = np.full([sizes[d] for d in dims], np.nan)
-        data[name] = (dims, values, {"long_name": variable.long_name, "units": "1"})
+        if seeds is not None or variable.in_theory:
+            dims = (*outer, *variable.dims)
+            values = np.full([sizes[d] for d in dims], variable.missing)
+            data[name] = (dims, values, {"long_name": variable.long_name, "units": "1", **FLAGS.get(name, {})})
     return xr.Dataset(data, _coordinates(scenario, sizes), {"config": json.dumps(scenario.config()), **attrs})
 
 
@@ -81,7 +112,9 @@ def arrays_of(dataset: xr.Dataset) -> dict[str, np.ndarray]:
     return {str(name): variable.values for name, variable in dataset.data_vars.items()}
 
 
-def fill(arrays: dict[str, np.ndarray], cell: Cell, values: dict[str, np.ndarray], seeds: slice | None = None) -> None:
+def fill(
+    arrays: dict[str, np.ndarray], cell: Cell | StoredCell, values: dict[str, np.ndarray], seeds: slice | None = None
+) -> None:
     """Write one cell's arrays, in the axes of `VARIABLES` after an axis of seeds if `seeds` names a part of it."""
     for name, array in values.items():
         where = cell.index + ((seeds,) if seeds is not None else ())
@@ -89,9 +122,9 @@ def fill(arrays: dict[str, np.ndarray], cell: Cell, values: dict[str, np.ndarray
         arrays[name][where + inner] = array
 
 
-def scenario_of(dataset: xr.Dataset) -> Scenario:
+def scenario_of(dataset: xr.Dataset) -> Any:
     """The scenario that a dataset was made from."""
-    return Scenario(**json.loads(dataset.attrs["config"]))
+    return scenario_from(json.loads(dataset.attrs["config"]))
 
 
 def describe(along: np.ndarray, across: np.ndarray) -> dict[str, np.ndarray]:
@@ -137,15 +170,18 @@ def tracked(items: Iterable[Any], total: int, progress: Progress | None) -> Iter
             progress(done, total)
 
 
-def _coordinates(scenario: Scenario, sizes: dict[str, int]) -> dict[str, Any]:
-    found: dict[str, Any] = {"t": ("t", np.asarray(scenario.t), {"long_name": COORDINATES["t"], "units": "1"})}
-    for name, start in (("seed", 0), ("student", 1), *((("row", 0), ("column", 0)) if scenario.gram else ())):
-        if name in sizes:
-            found[name] = (name, np.arange(start, start + sizes[name]), {"long_name": COORDINATES[name]})
+def _coordinates(scenario: Any, sizes: dict[str, int]) -> dict[str, Any]:
+    recorded = scenario.recorded | ({"seed": np.arange(sizes["seed"])} if "seed" in sizes else {})
+    found: dict[str, Any] = {
+        name: (name, values, {"long_name": COORDINATES[name]} | ({"units": "1"} if name == "t" else {}))
+        for name, values in recorded.items()
+    }
     along = {name: dim for dim, group in scenario.dimensions.items() for name in group}
     for name, value in scenario.axis_values().items():
         if name == "inputs":
             value = tuple(map(label_of, value)) if is_axis(value) else label_of(value)
-        attrs = {"long_name": COORDINATES.get(name, f"{name} of the rule")}
+        attrs = {"long_name": COORDINATES.get(name, f"{name} of the {scenario.CHOICE}")}
         found[name] = (along[name], list(value), attrs) if name in along else ((), value, attrs)
+    if isinstance(scenario, StoredExamples):
+        found["P"] = (*scenario.examples(), {"long_name": COORDINATES["P"]})
     return found

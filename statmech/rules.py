@@ -17,7 +17,8 @@ and figure labels and the conformance tests follow by themselves:
 ...         return step(-kappa) / (1 + length)
 
 Use operators and `namespace(kappa)` for functions (`namespace(kappa).tanh(kappa)`): the same line then runs
-in NumPy and, traced and batched, in JAX. A parameter of a rule is a dataclass field made by `parameter`.
+in NumPy and, traced and batched, in JAX. A parameter of a rule is a dataclass field made by
+`statmech.parameters.parameter`.
 
 **Closed forms.** A rule may add `closed_form` and `closed_form_pair`; theory then uses them in place of the
 quadrature, and the conformance suite holds one against the other. They are written in angles, because near
@@ -28,12 +29,13 @@ between student and teacher, :math:`\theta_{12} = \arccos q` between two student
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from statmech.gaussian import Array, namespace, one_minus_cos, step, x_minus_sin
+from statmech.parameters import parameter
 
 
 class Averages(NamedTuple):
@@ -47,11 +49,6 @@ class Averages(NamedTuple):
     fu: Array
     response: Array
     ff: Array
-
-
-def parameter(default: float, doc: str, *, above: float = -np.inf) -> Any:
-    """A rule's parameter: its default, what it means, and the open lower bound of its values."""
-    return field(default=default, metadata={"doc": doc, "above": above})
 
 
 @dataclass(frozen=True)
@@ -80,15 +77,6 @@ class Rule(ABC):
     ) -> Array:
         r""":math:`\langle f_1 f_2\rangle` of two students at `angles` to the teacher and `between` each other."""
         raise NotImplementedError
-
-
-def parameters_of(rule: type[Rule] | Rule) -> dict[str, Any]:
-    """The dataclass fields of a rule's parameters, by name.
-
-    >>> list(parameters_of(Perceptron))
-    ['eta', 'margin']
-    """
-    return {f.name: f for f in fields(rule)}
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from statmech.errors import StoreError
-from statmech.scenario import Scenario
+from statmech.sweep import Sweep
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -49,7 +49,7 @@ def load(path: Path) -> xr.Dataset:
         raise StoreError(f"{path}: not a readable store ({type(failure).__name__}: {failure})") from None
 
 
-def kept(path: Path, scenario: Scenario, fresh: bool) -> xr.Dataset | None:
+def kept(path: Path, scenario: Sweep, fresh: bool) -> xr.Dataset | None:
     """The stored result of this very scenario, or None if there is none (or `fresh` asks to make it anew).
 
     Raises `StoreError`, with a line a difference, rather than let a result of another config be overwritten.

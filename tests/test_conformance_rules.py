@@ -15,7 +15,8 @@ from simulate import gram, vectors
 from statmech import RULES, Scenario
 from statmech.gaussian import step
 from statmech.order_parameters import angle_between
-from statmech.rules import AdaTron, Rule, parameter, parameters_of
+from statmech.parameters import parameter, parameters_of
+from statmech.rules import AdaTron, Rule
 from theory import averages, online
 from theory.averages import Pair, quadrature, quadrature_pair
 

@@ -11,24 +11,34 @@ import pytest
 import figures
 import simulate
 import theory
-from figures import FIGURES, style
-from statmech import Scenario, load
+from figures import FIGURES, OVERLAYS, style
+from statmech import ConfigError, Scenario, load
 from statmech.config import shipped
 
+NAMES = [name for figures_of in FIGURES.values() for name in figures_of]
 TINY = ["N=40", "seeds=4", "t=0.5,2"]
 
 
-def test_every_figure_but_the_overlay_has_its_config():
-    assert set(shipped()) == set(FIGURES) - {"overlay"}
-    for name in FIGURES:
+def tiny(name):
+    """A small scenario that a figure can draw."""
+    if name in FIGURES["rule"]:
+        config = name if name in shipped() else "variety"
+        return load(config, [*TINY, *([] if config in ("variety", "learning_curves") else ["K=1,3"])])
+    config = {"minover_noise": "minover_c", "stored_overlay": "capacity"}.get(name, name)
+    small = ["N=10", "seeds=4", "alpha=1,2", "updates=5,30" if name == "minover_updates" else "epochs=5,30"]
+    return load(config, [*small, *(["sweeps=20", "votes=5"] if name == "stored_curves" else [])])
+
+
+def test_every_figure_but_the_overlays_has_a_config_and_every_config_a_figure():
+    drawn = {figures.named(load(name).figure, name, load(name).CHOICE) for name in shipped()}
+    assert drawn == set(NAMES) - set(OVERLAYS.values())
+    for name in NAMES:
         assert import_module(f"figures.{name}").__doc__
 
 
-@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_figure_draws_from_a_tiny_config(name, tmp_path):
-    config = name if name in shipped() else "variety"
-    small = [] if config in ("variety", "learning_curves") else ["K=1,3"]
-    scenario = load(config, [*TINY, *small])
+    scenario = tiny(name)
     simulation, solution = simulate.run(scenario), theory.solve(scenario)
     before = dict(mpl.rcParams)
     figure = figures.draw(figures.fitting(name, solution), simulation, solution)
@@ -45,8 +55,17 @@ def test_a_figure_draws_from_a_tiny_config(name, tmp_path):
 def test_a_sweep_that_a_figure_cannot_show_is_drawn_as_an_overlay():
     scenario = load("variety", ["eta=0.5,1", "N=20", "seeds=2", "t=1"])
     assert figures.fitting("variety", theory.solve(scenario)) == "overlay"
-    assert figures.named(None, "something") == "overlay"
-    assert figures.named(None, "variety") == "variety"
+    assert figures.named(None, "something", "rule") == "overlay"
+    assert figures.named(None, "variety", "rule") == "variety"
+    stored = load("minover_c", ["N=10", "seeds=2", "alpha=1", "omega=1", "learner=adatron,minover"])
+    assert figures.fitting("minover_noise", theory.solve(stored)) == "stored_overlay"
+
+
+def test_a_figure_of_the_other_kind_is_refused():
+    with pytest.raises(ConfigError, match='"ensemble" is not a figure of a config with `learner`'):
+        figures.named("ensemble", "minover", "learner")
+    with pytest.raises(ConfigError, match='"ensembl" is not a figure'):
+        figures.named("ensembl", "something", "rule")
 
 
 def test_one_seed_draws_without_error_bars():

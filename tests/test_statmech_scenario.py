@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from statmech import RULES, Scenario, ScenarioError
-from statmech.scenario import known_keys, schema
+from statmech import LEARNERS, RULES, Scenario, ScenarioError, StoredExamples
+from statmech.kinds import scenario_from, schema
 
 GOOD = {"rule": "perceptron", "t": [1.0, 2.0]}
 
@@ -31,6 +31,7 @@ GOOD = {"rule": "perceptron", "t": [1.0, 2.0]}
         ({"flip": -0.1}, "flip: must be at least 0, not -0.1"),
         ({"eta": 0}, "eta: must be greater than 0, not 0"),
         ({"eta": float("nan")}, "eta: input should be a finite number"),
+        ({"rule": ["hebb", "perceptron"], "margin": [0, 0.5]}, 'the rule "hebb" has no margin'),
         ({"rule": "hebb", "margin": 0.5}, 'the rule "hebb" has no margin. Rules that have: perceptron.'),
         ({"t": []}, "t: a list needs at least one value"),
         ({"t": [2, 1]}, "t: times must increase"),
@@ -98,10 +99,31 @@ def test_a_cell_is_named_by_its_parameters_not_its_place():
     assert with_time.words() == alone.words()
 
 
-def test_the_schema_knows_every_key_and_rule():
-    made = schema()
-    assert set(known_keys()) == set(made["properties"])
-    assert made["properties"]["rule"]["anyOf"][0]["enum"] == list(RULES)
+def test_a_parameter_given_once_concerns_those_that_have_it():
+    cells = list(Scenario(rule=["hebb", "perceptron"], t=[1], margin=0.5).cells())
+    assert cells[0].parameters == {"eta": 1.0}
+    assert cells[1].parameters == {"eta": 1.0, "margin": 0.5}
+
+
+def test_the_schema_knows_every_key_rule_and_learner():
+    online, stored = schema()["anyOf"]
+    assert set(Scenario.known_keys()) == set(online["properties"])
+    assert set(StoredExamples.known_keys()) == set(stored["properties"])
+    assert online["properties"]["rule"]["anyOf"][0]["enum"] == list(RULES)
+    assert stored["properties"]["learner"]["anyOf"][0]["enum"] == list(LEARNERS)
+
+
+def test_the_key_that_names_what_learns_tells_the_kind_of_a_config():
+    assert isinstance(scenario_from({"rule": "hebb", "t": 1}), Scenario)
+    assert isinstance(scenario_from({"zip": {"learner": ["hebb", "minover"], "alpha": [1, 2]}}), StoredExamples)
+    for given, message in (
+        ({"rule": "hebb", "learner": "hebb", "t": 1}, "not both"),
+        ({"alpha": 2}, "learner: is missing"),
+        ({"K": 2, "t": 1}, "rule: is missing"),
+        ({}, "rule: is missing"),
+    ):
+        with pytest.raises(ScenarioError, match=message):
+            scenario_from(given)
 
 
 def test_a_large_grid_is_only_described():

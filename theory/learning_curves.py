@@ -57,7 +57,7 @@ def learning_curves(alphas: ArrayLike, flip: float = 0.0) -> xr.Dataset:
 
     alpha = np.atleast_1d(np.asarray(alphas, float))
     _check(alpha, flip)
-    curves = [_solved(name, alpha, flip) for name in LEARNERS]
+    curves = [curve_of(name, alpha, flip) for name in LEARNERS]
     theta, kappa, residual = (np.stack(part) for part in zip(*curves, strict=True))
     dims = ("learner", "alpha")
     data: dict[str, Any] = {
@@ -75,6 +75,15 @@ def learning_curves(alphas: ArrayLike, flip: float = 0.0) -> xr.Dataset:
     return xr.Dataset(data, coordinates, {"title": "statmech theory", "source": "replica-symmetric, N -> infinity"})
 
 
+def curve_of(name: str, alpha: np.ndarray, flip: float) -> Curve:
+    """One learner's state at each alpha; raises `SolverError` naming an alpha where its equations are not met."""
+    curve = LEARNERS[name](alpha, flip)
+    off = alpha[curve.residual > replica.TOLERANCE]
+    if off.size:
+        raise SolverError(f"the equations of {name} are not met at alpha = {off[0]:g}")
+    return curve
+
+
 def separable_fraction(P: ArrayLike, N: ArrayLike) -> np.ndarray:
     r"""The share of the 2^P labellings of P points in general position that a perceptron in N dimensions can store.
 
@@ -90,14 +99,6 @@ def separable_fraction(P: ArrayLike, N: ArrayLike) -> np.ndarray:
         if not np.all((value >= 1) & (np.round(value) == value)):
             raise ScenarioError([((name,), "must be a whole number from 1 on")])
     return np.where(P <= N, 1.0, bdtr(np.minimum(N, P) - 1.0, (P - 1).astype(int), 0.5))
-
-
-def _solved(name: str, alpha: np.ndarray, flip: float) -> Curve:
-    curve = LEARNERS[name](alpha, flip)
-    off = alpha[curve.residual > replica.TOLERANCE]
-    if off.size:
-        raise SolverError(f"the equations of {name} are not met at alpha = {off[0]:g}")
-    return curve
 
 
 def _check(alpha: np.ndarray, flip: float) -> None:

@@ -36,7 +36,8 @@ import numpy as np
 
 from statmech.errors import SolverError
 from statmech.gaussian import Array, namespace
-from statmech.rules import Rule, parameters_of
+from statmech.parameters import parameters_of
+from statmech.rules import Rule
 from statmech.scenario import Cell
 from theory.averages import Pair, averages, pair_average
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,7 +11,9 @@ from statmech import order_parameters
 from statmech.compiled import use_cache
 from statmech.dataset import Progress, arrays_of, blank, describe, fill, gram_of, tracked
 from statmech.errors import ScenarioError
-from statmech.scenario import Cell, Scenario
+from statmech.scenario import Cell
+from statmech.stored import StoredExamples
+from theory import stored
 from theory.ensemble import majority_vote, vote_of, weight_mean
 from theory.online import Students, angle, solve_cells
 
@@ -19,18 +21,24 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-def solve(scenario: Scenario, progress: Progress | None = None) -> xr.Dataset:
-    """The theory of a scenario in the limit N -> infinity, as a Dataset on (sweep axes, t, student).
+def solve(scenario: Any, progress: Progress | None = None) -> xr.Dataset:
+    """The theory of a scenario in the limit N -> infinity, as a Dataset on (sweep axes, recorded moments).
 
-    R, q, length and eps_g follow eqs (3.5) and (3.6) of Miyoshi, Hara & Okada, the ensemble's errors their eq (3.2);
-    see `theory.online` and `theory.ensemble`. For unequal students `eps_g_majority_vote_error` is the standard error
-    of the vote's integration. Raises `theory.SolverError` naming a cell whose equations cannot be integrated.
+    Of a `Scenario`: R, q, length and eps_g follow eqs (3.5) and (3.6) of Miyoshi, Hara & Okada, the ensemble's errors
+    their eq (3.2); see `theory.online` and `theory.ensemble`. For unequal students `eps_g_majority_vote_error` is the
+    standard error of the vote's integration. Of `StoredExamples`: R, eps_g and kappa of each learner's limit
+    (`theory.replica`), NaN where it does not exist; the same at all moments, for it is that of infinitely many updates.
+    Raises `ScenarioError` for inputs without equations, `SolverError` naming a cell that cannot be solved.
 
-    >>> from statmech import Scenario
+    >>> from statmech import Scenario, StoredExamples
     >>> sol = solve(Scenario(rule="hebb", K=2, t=[1, 10]))
     >>> sol.R.isel(student=0).values.round(6)
     array([0.491379, 0.923401])
+    >>> float(solve(StoredExamples(learner="minover", alpha=2)).kappa.item())      # doctest: +ELLIPSIS
+    0.454578...
     """
+    if isinstance(scenario, StoredExamples):
+        return stored.solve(scenario, progress)
     use_cache()
     if not scenario.isotropic:
         raise ScenarioError([(("inputs",), "theory has equations for isotropic inputs only")])

@@ -1,0 +1,18 @@
+"""Learners of stored examples, one file each, named as in `statmech.learners.LEARNERS`.
+
+Each file has `learn(batch, task) -> Learnt`. Students live in the space of embedding strengths x, in which a step costs
+O(P) (see `simulate.examples`); those of the version space are weight vectors.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from simulate.examples import Batch
+from simulate.learnt import Learnt, Task
+
+
+def learn(batch: Batch, task: Task) -> Learnt:
+    """All data sets of a batch, learnt by one learner."""
+    learnt: Learnt = import_module(f"simulate.learners.{task.name}").learn(batch, task)
+    return learnt

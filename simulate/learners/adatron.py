@@ -1,0 +1,41 @@
+r"""Batch AdaTron (Anlauf & Biehl 1989): coordinate ascent on the dual of maximum stability.
+
+.. math:: x_\mu \leftarrow x_\mu + \max\{-x_\mu,\ \omega(1-e_\mu)/G_{\mu\mu}\}, \qquad e = Gx
+
+in turn, from x = 0: a strength goes to where its own field is 1 (times omega, 0 < omega < 2), and never below 0. Its
+fixed point has :math:`e_\mu \ge 1`, and = 1 where :math:`x_\mu > 0`: the perceptron of maximum stability. It stops when
+the gap (see `simulate.learners.minover`) certifies it.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import jax
+import jax.numpy as jnp
+
+from simulate.examples import Batch
+from simulate.learners.cyclic import Done, State, learn_in_turn
+from simulate.learners.minover import gap
+from simulate.learnt import Learnt, Task
+from statmech.learners import AdaTron
+
+
+def move(field: jax.Array, strength: jax.Array, own: jax.Array, omega: jax.Array) -> jax.Array:
+    """The step of one strength."""
+    return jnp.maximum(-strength, omega * (1 - field) / jnp.where(own > 0, own, 1.0))
+
+
+@lru_cache(maxsize=8)
+def done_at(tolerance: float) -> Done:
+    """One function a tolerance, so that JAX compiles it once."""
+
+    def done(state: State, real: jax.Array) -> jax.Array:
+        return gap(jnp.where(real, state.fields, jnp.inf), state.strengths) <= tolerance
+
+    return done
+
+
+def learn(batch: Batch, task: Task) -> Learnt:
+    assert isinstance(task.learner, AdaTron)
+    return learn_in_turn(batch, task, task.learner.omega, move, done_at(task.learner.tolerance), "gap")

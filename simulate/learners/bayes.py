@@ -1,0 +1,19 @@
+"""The Bayes vote: students drawn evenly from the version space decide by majority.
+
+A vote of n independent students errs more often than that of all, by a share of about 1/n (`theory.ensemble_error` at
+R = q tells it); so does one of a chain with as many autocorrelation times.
+"""
+
+from __future__ import annotations
+
+from simulate.examples import Batch
+from simulate.learners.version_space import students
+from simulate.learnt import Learnt, Task
+from statmech.learners import Bayes
+
+ENOUGH = 100.0  # autocorrelation times, so that the vote is nearly that of the whole version space
+
+
+def learn(batch: Batch, task: Task) -> Learnt:
+    assert isinstance(task.learner, Bayes)
+    return students(batch, task, int(task.learner.votes), int(task.learner.sweeps), ENOUGH)

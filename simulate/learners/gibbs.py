@@ -1,0 +1,15 @@
+"""Gibbs learning: one student drawn evenly from the version space."""
+
+from __future__ import annotations
+
+from simulate.examples import Batch
+from simulate.learners.version_space import students
+from simulate.learnt import Learnt, Task
+from statmech.learners import Gibbs
+
+ENOUGH = 20.0  # autocorrelation times, so that the student is far from where its chain began
+
+
+def learn(batch: Batch, task: Task) -> Learnt:
+    assert isinstance(task.learner, Gibbs)
+    return students(batch, task, 1, int(task.learner.sweeps), ENOUGH)

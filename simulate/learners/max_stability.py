@@ -1,0 +1,35 @@
+r"""The perceptron of maximum stability, exactly.
+
+Its direction is the point of least length in the convex hull of the :math:`\mathbf z^\mu`, whose length is the
+stability :math:`\kappa`. Over x >= 0, :math:`|\sum_\mu x_\mu\mathbf z^\mu|^2 + (1-\sum_\mu x_\mu)^2` is least at a
+multiple of that point's weights: nonnegative least squares, solved by SciPy's active set method to rounding.
+The hull holds the origin, and the least length is 0, exactly if no perceptron is right on all examples.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import nnls
+
+from simulate.examples import Batch
+from simulate.learnt import Learnt, Task, at_once, own
+
+VANISHING = 1e-8  # a hull nearer than this to the origin, in units of sqrt(N), holds it
+
+
+def strengths(z: np.ndarray) -> np.ndarray | None:
+    """x (P,), scaled so that the least field is 1; None if no perceptron is right on all examples z (P, N)."""
+    P, N = z.shape
+    x, _ = nnls(np.vstack([z.T, np.ones(P)]), np.append(np.zeros(N), 1.0), maxiter=100 * P)
+    nearest = x @ z / x.sum()
+    length2 = nearest @ nearest
+    return x / x.sum() * N / length2 if length2 > VANISHING**2 * N else None
+
+
+def learn(batch: Batch, task: Task) -> Learnt:
+    found = [strengths(own(batch, lane)) for lane in range(len(batch.z))]
+    x = np.zeros(batch.z.shape[:2])
+    for lane, one in enumerate(found):
+        if one is not None:
+            x[lane, : len(one)] = one
+    return at_once(x, np.array([one is not None for one in found]), task.until)

@@ -1,0 +1,104 @@
+r"""MinOver: the example of least stability is added with strength 1, again and again (Krauth & Mezard 1987).
+
+.. math:: \mu = \mathrm{argmin}_\nu\,\kappa^\nu, \quad \kappa^\nu = \mathbf w\cdot\xi^\nu S^\nu/|\mathbf w|; \qquad
+          \mathbf w \leftarrow \mathbf w + \xi^\mu S^\mu/N
+
+from w = 0; of equal stabilities the first. With the fields :math:`e = Gx` an update is a minimum over e and a row of G.
+
+**When it ends.** For any strengths :math:`x\ge 0` the largest stability is at most
+:math:`|\sum_\mu x_\mu\mathbf z^\mu|/\sum_\mu x_\mu` (the least is below the mean that x weighs), so that
+
+.. math:: gap = 1 - \min_\mu e_\mu\,\sum_\mu x_\mu\Big/\sum_\mu x_\mu e_\mu
+
+bounds how far below the optimum, relatively, a student is. "Converged" is a certified gap. The patient stop rules watch
+what they can see: `stability-patience` the least stability before each update; `field-patience`, the code of
+the assignment's appendix, the least field :math:`\min_\mu e_\mu`, which is 0 at w = 0, negative until all examples are
+right and then grows with \|w\| for ever: it stops at update P + 1, or never.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simulate.examples import Batch
+from simulate.extremes import first_least
+from simulate.learnt import Learnt, Task
+from statmech.learners import STOPPED_BY, MinOver
+
+UPDATES = 64  # between two looks at whether any data set of a batch still learns
+
+
+class State(NamedTuple):
+    """One student: fields and strengths (P,), the squared length N|w|^2, and what the stop rule remembers."""
+
+    fields: jax.Array
+    strengths: jax.Array
+    length2: jax.Array
+    updates: jax.Array
+    best: jax.Array
+    waited: jax.Array
+    stopped: jax.Array
+
+
+def update(state: State, gram: jax.Array, size: jax.Array, until: jax.Array, stop: str) -> State:
+    """One update, unless the run has ended or reached `until`."""
+    goes = ~state.stopped & (state.updates < until)
+    least, at = first_least(state.fields)
+    best, waited = state.best, state.waited
+    if stop != "epochs":
+        if stop == "stability-patience":
+            watched = jnp.where(state.length2 > 0, least * jax.lax.rsqrt(state.length2), -jnp.inf)
+            grown = watched > best
+        else:
+            watched, grown = least, least >= best
+        best = jnp.where(goes & grown, watched, best)
+        waited = jnp.where(goes, jnp.where(grown, 0, waited + 1), waited)
+    return State(
+        fields=state.fields + jnp.where(goes, gram[at], 0.0),
+        strengths=state.strengths.at[at].add(jnp.where(goes, 1.0, 0.0)),
+        length2=state.length2 + jnp.where(goes, 2 * least + gram[at, at], 0.0),
+        updates=state.updates + goes,
+        best=best,
+        waited=waited,
+        stopped=state.stopped | (waited >= size),
+    )
+
+
+def gap(fields: jax.Array, strengths: jax.Array) -> jax.Array:
+    """1 - kappa / (an upper bound of the largest kappa); infinite for w = 0."""
+    along = jnp.sum(jnp.where(strengths > 0, strengths * fields, 0.0))
+    return jnp.where(along > 0, 1 - jnp.min(fields) * jnp.sum(strengths) / along, jnp.inf)
+
+
+@partial(jax.jit, static_argnames="stop")
+def run(gram: jax.Array, sizes: jax.Array, until: jax.Array, stop: str) -> tuple[jax.Array, ...]:
+    """All data sets of a batch: strengths (T, B, P), gap, updates and whether a stop rule has ended it (T, B)."""
+    B, P, _ = gram.shape
+    fields = jnp.where(jnp.arange(P) < sizes[:, None], 0.0, jnp.inf).astype(gram.dtype)  # the filling is never least
+    zeros, none = jnp.zeros(B, gram.dtype), jnp.zeros(B, jnp.int64)
+    start = State(fields, jnp.zeros_like(fields), zeros, none, zeros - jnp.inf, none, none > 0)
+    step = jax.vmap(partial(update, stop=stop))
+
+    def record(state: State, limit: jax.Array) -> tuple[State, tuple[jax.Array, ...]]:
+        state = jax.lax.while_loop(
+            lambda now: jnp.any(~now.stopped & (now.updates < limit)),
+            lambda now: jax.lax.fori_loop(0, UPDATES, lambda _, one: step(one, gram, sizes, limit), now),
+            state,
+        )
+        return state, (state.strengths, jax.vmap(gap)(state.fields, state.strengths), state.updates, state.stopped)
+
+    _, recorded = jax.lax.scan(record, start, until.T)
+    return recorded
+
+
+def learn(batch: Batch, task: Task) -> Learnt:
+    assert isinstance(task.learner, MinOver)
+    recorded = run(batch.gram, batch.sizes, task.until, stop=task.stop)
+    strengths, gaps, updates, stopped = (np.moveaxis(np.asarray(part), 0, 1) for part in recorded)
+    by = np.where(stopped, STOPPED_BY.index(task.stop), STOPPED_BY.index("epochs"))
+    return Learnt(strengths, None, updates, by, gaps <= task.learner.gap)

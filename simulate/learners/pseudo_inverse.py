@@ -1,0 +1,27 @@
+r"""Pseudo-inverse: the fixed point of Adaline.
+
+The shortest w that minimises :math:`\sum_\mu(\mathbf w\cdot\mathbf z^\mu - 1)^2`: its strengths solve
+:math:`Gx = 1` in the sense of least squares, and are themselves the shortest such.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from simulate.examples import Batch
+from simulate.learnt import Learnt, Task, at_once, own
+
+
+def strengths(z: np.ndarray) -> np.ndarray:
+    """x (P,) of the examples z (P, N) by the singular values of z, which keep the digits that G = z z^T / N loses."""
+    P, N = z.shape
+    left, values, _ = np.linalg.svd(z, full_matrices=False)
+    kept = values > values[0] * max(P, N) * np.finfo(float).eps
+    return N * (left[:, kept] / values[kept] ** 2) @ left[:, kept].sum(axis=0)
+
+
+def learn(batch: Batch, task: Task) -> Learnt:
+    x = np.zeros(batch.z.shape[:2])
+    for lane, size in enumerate(batch.sizes):
+        x[lane, :size] = strengths(own(batch, lane))
+    return at_once(x, np.ones(len(x), bool), task.until)

@@ -1,0 +1,160 @@
+"""Play out every cell of a scenario of stored examples: data sets of many seeds and many alphas side by side.
+
+Data sets of about the same size, whatever cell they are of, are filled up to one size and learnt in one vectorised
+call; calls go to all cores. A data set's result depends on nothing that happens to lie beside it.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from simulate.examples import DataSet, batch, draw
+from simulate.learners import learn
+from simulate.learnt import Learnt, Task
+from simulate.threads import memory_a_core, threads
+from statmech.dataset import Progress, arrays_of, blank, tracked
+from statmech.errors import ScenarioError
+from statmech.stored import StoredCell, StoredExamples
+from statmech.sweep import words_of
+from statmech.votes import circles, vote_error
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+SIZES = [8, *(n << k for k in range(2, 40) for n in (4, 6))]  # what P is filled up to: steps of 4/3 and 3/2
+WIDEST, ELEMENTS = 64, 2**21  # data sets in a call: the most, and the elements of all their Gram matrices
+TEST_CIRCLES = 1024  # of inputs, on which a vote is measured; unbiased, so the spread of seeds counts its error
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Data sets (a cell and a seed's number each) to be filled up to `size` examples, `width` of them in a call."""
+
+    lanes: tuple[tuple[StoredCell, int], ...]
+    size: int
+    width: int
+
+
+def run(scenario: StoredExamples, progress: Progress | None = None) -> xr.Dataset:
+    """Simulate a scenario: see `simulate.run`."""
+    _check_memory(scenario)
+    dataset = blank(scenario, seeds=scenario.seeds, title="statmech simulation", source="learners of stored examples")
+    arrays, work = arrays_of(dataset), list(units(scenario))
+    with threads() as pool:
+        results = pool.map(lambda unit: play(scenario, unit), work)
+        for unit, found in tracked(zip(work, results, strict=True), len(work), progress):
+            for (cell, seed), values in zip(unit.lanes, found, strict=True):
+                for name, value in values.items():
+                    arrays[name][(*cell.index, seed)][..., : value.shape[-1]] = value
+    return dataset
+
+
+def units(scenario: StoredExamples) -> Iterator[Unit]:
+    """The units of work: data sets that one compiled program serves, those of about as many updates together."""
+    groups: dict[tuple[Any, ...], list[tuple[StoredCell, int]]] = {}
+    for cell in scenario.cells():
+        program = (filled(cell.P), cell.name, cell.learner, cell.stop, cell.N)
+        groups.setdefault(program, []).extend((cell, seed) for seed in range(scenario.seeds))
+    for (size, *_), lanes in groups.items():
+        width = max(1, min(WIDEST, ELEMENTS // size**2))
+        lanes.sort(key=lambda lane: lane[0].P)
+        for first in range(0, len(lanes), width):
+            yield Unit(tuple(lanes[first : first + width]), size, width)
+
+
+def filled(P: int) -> int:
+    """The size that P examples are filled up to: few sizes, few programs to compile."""
+    return SIZES[bisect.bisect_left(SIZES, P)]
+
+
+def play(scenario: StoredExamples, unit: Unit) -> list[dict[str, np.ndarray]]:
+    """The variables (T,) of each data set of a unit."""
+    cell = unit.lanes[0][0]
+    data = [draw(scenario.key, seed, cell.N, of.P, of.flip) for of, seed in unit.lanes]
+    idle = unit.width - len(data)  # a last batch is filled up, too, by data sets of one example
+    every = [*data, *[DataSet(data[0].teacher, data[0].z[:1])] * idle]
+    until = np.array([of.until for of, _ in unit.lanes] + [(0,) * len(cell.until)] * idle)
+    words = np.array([_words(scenario, *lane) for lane in (*unit.lanes, *[unit.lanes[0]] * idle)], np.uint32)
+    task = Task(cell.name, cell.learner, cell.stop, until, words)
+    with jax.enable_x64(True):
+        learnt = learn(batch(every, unit.size), task)
+    found = []
+    for lane, one in enumerate(data):
+        values = measure(one, learnt, lane, words[lane])
+        if scenario.strengths and learnt.strengths is not None:
+            values["strengths"] = learnt.strengths[lane, :, : len(one.z)]
+        found.append(values)
+    return found
+
+
+def measure(data: DataSet, learnt: Learnt, lane: int, words: np.ndarray) -> dict[str, np.ndarray]:
+    """What a run reports of its students at each moment."""
+    values = {
+        "updates_made": learnt.updates[lane],
+        "stopped_by": learnt.stopped_by[lane],
+        "converged": learnt.converged[lane],
+    }
+    if learnt.strengths is not None:
+        x = learnt.strengths[lane, :, : len(data.z)]
+        return values | describe(data, x @ data.z / data.z.shape[1]) | {"gap": _gap(data, x)}
+    assert learnt.students is not None
+    students = learnt.students[lane, 0]  # the same at every moment
+    students = students / np.linalg.norm(students, axis=-1, keepdims=True)
+    values |= describe(data, students.mean(axis=0, keepdims=True))
+    if len(students) > 1:
+        values["eps_g"] = np.atleast_1d(_vote(data, students, words))
+    return {name: np.broadcast_to(value, learnt.updates[lane].shape) for name, value in values.items()}
+
+
+def describe(data: DataSet, w: np.ndarray) -> dict[str, np.ndarray]:
+    """R, eps_g, kappa and eps_t of students w (T, N). A student w = 0 answers by a fair coin."""
+    teacher = data.teacher / np.linalg.norm(data.teacher)
+    along, length = w @ teacher, np.linalg.norm(w, axis=-1)
+    across = np.linalg.norm(w - along[:, None] * teacher, axis=-1)
+    fields, blank = w @ data.z.T, length == 0
+    with np.errstate(invalid="ignore"):
+        return {
+            "R": np.where(blank, 0.0, along / length),
+            "eps_g": np.where(blank, 0.5, np.arctan2(across, along) / np.pi),
+            "kappa": fields.min(axis=-1) / length,
+            "eps_t": np.where(np.isnan(length), np.nan, np.mean((1 - np.sign(fields)) / 2, axis=-1)),
+        }
+
+
+def _gap(data: DataSet, x: np.ndarray) -> np.ndarray:
+    """The certified gap (see `simulate.learners.minover`) of strengths x (T, P); none where one is negative."""
+    fields = x @ data.z @ data.z.T
+    with np.errstate(invalid="ignore", divide="ignore"):
+        gap = 1 - fields.min(axis=-1) * x.sum(axis=-1) / np.sum(x * fields, axis=-1)
+    return np.where((x >= 0).all(axis=-1), gap, np.nan)
+
+
+def _vote(data: DataSet, students: np.ndarray, words: np.ndarray) -> float:
+    """eps_g of the majority vote of students (K, N)."""
+    teacher = data.teacher / np.linalg.norm(data.teacher)
+    along = students @ teacher
+    inputs = circles(np.random.default_rng(words), TEST_CIRCLES, students.shape[1])
+    return float(vote_error(along, students - along[:, None] * teacher, inputs))
+
+
+def _words(scenario: StoredExamples, cell: StoredCell, seed: int) -> tuple[int, ...]:
+    """The words of a run's own random numbers."""
+    own = {"learner": cell.name, "N": cell.N, "P": cell.P, "flip": cell.flip, **vars(cell.learner)}
+    return words_of({**own, "key": scenario.key, "seed": seed})
+
+
+def _check_memory(scenario: StoredExamples) -> None:
+    """Refuse examples that this machine cannot hold, before anything runs."""
+    held = memory_a_core()
+    for cell in scenario.cells():
+        size = filled(cell.P)
+        needed = 8 * size * (2 * size + 3 * cell.N)
+        if needed > held:
+            told = f"{cell.P:,} examples in {cell.N:,} dimensions take {needed / 2**30:.3g} GiB"
+            raise ScenarioError([(("alpha",), f"{told}, and {held / 2**30:.3g} GiB are here for each core")])

@@ -1,0 +1,110 @@
+"""Learners of stored examples: what they are called, their parameters, and which theoretical curve they tend to.
+
+**To add a learner** write one class here and one line in `LEARNERS`, and one file of its name in `simulate/learners/`
+with `learn`. Config key, datasets, tables and figures follow; so does the overlay, if it tends to a curve of
+`theory.learning_curves`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from statmech.parameters import parameter
+
+
+@dataclass(frozen=True)
+class Learner:
+    """A way to a student vector from P examples; subclasses state `label` and `limit`."""
+
+    label: ClassVar[str]  # what tables and legends call it
+    limit: ClassVar[str | None]  # the curve of `theory.learning_curves` that it tends to; None: we know of none
+    separable: ClassVar[bool] = False  # whether it exists only for examples that some perceptron gets all right
+
+
+@dataclass(frozen=True)
+class Hebb(Learner):
+    r"""The sum of all examples, :math:`\mathbf w = \frac1N\sum_\mu S^\mu\xi^\mu`."""
+
+    label, limit = "Hebb", "hebb"
+
+
+@dataclass(frozen=True)
+class Perceptron(Learner):
+    """Rosenblatt's perceptron: the examples in turn; what is wrong is added, until an epoch passes without error."""
+
+    label, limit = "perceptron", None
+
+
+@dataclass(frozen=True)
+class MinOver(Learner):
+    """The example of least stability is added, again and again (Krauth & Mezard 1987); `stop` says until when."""
+
+    label, limit = "MinOver", "max_stability"
+    gap: float = parameter(
+        0.01,
+        "MinOver counts as converged when its stability is certified to be this near the largest",
+        above=0,
+        below=1,
+    )
+
+
+@dataclass(frozen=True)
+class AdaTron(Learner):
+    """Batch AdaTron (Anlauf & Biehl 1989): embedding strengths in turn, each to where its field is 1, none below 0."""
+
+    label, limit = "AdaTron", "max_stability"
+    omega: float = parameter(1.0, "AdaTron's step, in units of the one that sets the field to 1", above=0, below=2)
+    tolerance: float = parameter(
+        1e-6, "AdaTron stops when certified to be this near the largest stability", above=0, below=1
+    )
+
+
+@dataclass(frozen=True)
+class PseudoInverse(Learner):
+    """Adaline's fixed point: all fields 1 while that is possible, the least squares fit beyond."""
+
+    label, limit = "pseudo-inverse", "pseudo_inverse"
+
+
+@dataclass(frozen=True)
+class MaxStability(Learner):
+    """The perceptron of maximum stability, exactly."""
+
+    label, limit, separable = "max. stability", "max_stability", True
+
+
+@dataclass(frozen=True)
+class Gibbs(Learner):
+    """A student drawn evenly from the version space by a Markov chain."""
+
+    label, limit, separable = "Gibbs", "gibbs", True
+    sweeps: float = parameter(2000, "sweeps of the chain through the version space", above=9, whole=True)
+
+
+@dataclass(frozen=True)
+class Bayes(Gibbs):
+    """The majority vote of students drawn from the version space; R is that of their centre."""
+
+    label, limit, separable = "Bayes", "bayes", True
+    sweeps: float = parameter(20_000, "sweeps of the chain through the version space", above=9, whole=True)
+    votes: float = parameter(201, "students of the version space that vote", above=0, whole=True)
+
+
+LEARNERS: dict[str, type[Learner]] = {
+    "hebb": Hebb,
+    "perceptron": Perceptron,
+    "minover": MinOver,
+    "adatron": AdaTron,
+    "pseudo_inverse": PseudoInverse,
+    "max_stability": MaxStability,
+    "gibbs": Gibbs,
+    "bayes": Bayes,
+}
+
+STOPS = {
+    "epochs": "all epochs are done",
+    "stability-patience": "the least stability has not grown for P updates",
+    "field-patience": "the least field w.xi S has been below its highest for P updates",
+}
+STOPPED_BY = ("epochs", "stability-patience", "field-patience", "gap", "no-errors", "exact", "sampled", "no-solution")
