@@ -1,4 +1,4 @@
-"""What a user would write without this library: the on-line perceptron, one example at a time.
+"""What a user would write without this library: the on-line perceptron and MinOver, a step at a time.
 
 `numpy_loop` is a plain NumPy loop over examples and students; `sklearn_loop` gives the same examples, one
 by one, to scikit-learn's Perceptron. Both play the model of `simulate`: inputs of N(0, 1/N) entries, a
@@ -60,6 +60,24 @@ def sklearn_loop(
         done = round(t * N)
         recorded.append(order_parameters(teacher, model.coef_)[0][0])
     return np.array(recorded)
+
+
+def minover(z: np.ndarray, updates: int) -> np.ndarray:
+    """MinOver as the assignment's appendix goes about it: a loop over the examples z (P, N) and a sort an update."""
+    P, N = z.shape
+    w = np.zeros(N)
+    for _ in range(updates):
+        fields = sorted(((np.dot(z[mu], w), mu) for mu in range(P)), key=lambda pair: pair[0])
+        w = w + z[fields[0][1]] / N
+    return w
+
+
+def minover_matvec(z: np.ndarray, updates: int) -> np.ndarray:
+    """The same with one matrix-vector product and an argmin an update."""
+    w = np.zeros(z.shape[1])
+    for _ in range(updates):
+        w = w + z[np.argmin(z @ w)] / w.size
+    return w
 
 
 def order_parameters(teacher: np.ndarray, students: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -79,7 +79,7 @@ class Gibbs(Learner):
     """A student drawn evenly from the version space by a Markov chain."""
 
     label, limit, separable = "Gibbs", "gibbs", True
-    sweeps: float = parameter(2000, "sweeps of the chain through the version space", above=9, whole=True)
+    sweeps: float = parameter(4000, "sweeps of the chain through the version space", above=9, whole=True)
 
 
 @dataclass(frozen=True)

@@ -32,27 +32,44 @@ def extrapolated(sizes, means, errors):
     return fit[1], np.sqrt(covariance[1, 1])
 
 
-def at_large_n(learner, alpha, **given):
+def at_large_n(learner, alpha, sizes=SIZES, **given):
     """Mean and standard error of eps_g at each size; fewer data sets where they are larger and vary less."""
     means, errors = [], []
-    for N in SIZES:
-        eps = only(play(learner=learner, N=N, alpha=alpha, seeds=max(20_000 // N, 24), **given)).eps_g
+    for N in sizes:
+        eps = only(play(learner=learner, N=N, alpha=alpha, seeds=max(12_000 // N, 24), **given)).eps_g
         means.append(float(eps.mean()))
-        errors.append(float(eps.std(ddof=1)) / np.sqrt(eps.size))
-    return extrapolated(SIZES, means, errors)
+        errors.append(float(eps.std(ddof=1)) / np.sqrt(eps.count()))
+    return extrapolated(sizes, means, errors)
 
 
-EXACT = [("hebb", {}), ("pseudo_inverse", {}), ("max_stability", {})]
+LIMITS = [
+    ("hebb", {}),
+    ("pseudo_inverse", {}),
+    ("max_stability", {}),
+    ("adatron", {"epochs": 2000, "tolerance": 1e-3, "omega": 1.5, "sizes": (25, 50, 100)}),
+    ("minover", {"epochs": 500, "sizes": (25, 50, 100)}),
+]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("learner", "given"), EXACT)
-@pytest.mark.parametrize("alpha", [0.5, 1.5, 3.0])
+@pytest.mark.parametrize(("learner", "given"), LIMITS)
+@pytest.mark.parametrize("alpha", [0.5, 1.5, 2.5])
 def test_a_learner_tends_to_its_theory(learner, given, alpha):
     limit, error = at_large_n(learner, alpha, **given)
     expected = theory.learning_curves([alpha]).eps_g.sel(learner=LEARNERS[learner].limit).item()
     assert abs(limit - expected) < 4 * error
     assert error < 0.02 * expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("learner", ["hebb", "pseudo_inverse", "max_stability"])
+@pytest.mark.parametrize("alpha", [0.5, 1.6])
+def test_a_learner_tends_to_its_theory_with_noise(learner, alpha):
+    limit, error = at_large_n(learner, alpha, flip=0.1)
+    expected = theory.learning_curves([alpha], 0.1).eps_g.sel(learner=learner).item()
+    assert abs(limit - expected) < 4 * error
+    without = theory.learning_curves([alpha]).eps_g.sel(learner=learner).item()
+    assert abs(limit - without) > 4 * error
 
 
 def test_a_wrong_replica_term_is_noticed(monkeypatch):
@@ -289,16 +306,8 @@ def test_an_autocorrelation_time_is_that_of_its_process():
 
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_every_learner_reports_what_it_did(learner):
-    sim = only(
-        play(
-            learner=learner,
-            N=10,
-            alpha=[0.1, 1, 3],
-            epochs=[1, 20],
-            seeds=3,
-            sweeps=30 if learner in ("gibbs", "bayes") else 2000,
-        )
-    )
+    given = {"sweeps": 30} if learner in ("gibbs", "bayes") else {}
+    sim = only(play(learner=learner, N=10, alpha=[0.1, 1, 3], epochs=[1, 20], seeds=3, **given))
     assert np.all(np.isfinite(sim.eps_g))
     assert np.all(abs(sim.R) <= 1)
     assert np.all((sim.eps_t >= 0) & (sim.eps_t <= 1))

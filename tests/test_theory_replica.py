@@ -110,27 +110,6 @@ def test_maximum_stability_is_the_largest_kappa_that_any_overlap_allows(alpha, f
     assert abs(largest_kappa(alpha, flip, wrong=0.99)[0] - float(curve.kappa)) > 1e-4
 
 
-@pytest.mark.parametrize("flip", [0.0, 0.2])
-@pytest.mark.parametrize("alpha", [0.5, 3.0])
-def test_hebb_and_pseudo_inverse_at_large_n(alpha, flip):
-    """Least squares and sums of examples themselves, at three sizes extrapolated in 1/N, within their errors."""
-    rng = np.random.default_rng(7)
-    sizes, means, errors = (50, 100, 200), {"hebb": [], "pseudo_inverse": []}, {"hebb": [], "pseudo_inverse": []}
-    for N in sizes:
-        angles = {"hebb": [], "pseudo_inverse": []}
-        for _ in range(16_000 // N):
-            xi = rng.standard_normal((round(alpha * N), N))
-            S = np.where(rng.random(len(xi)) < flip, -1, 1) * np.sign(xi[:, 0])
-            for name, w in (("hebb", S @ xi), ("pseudo_inverse", np.linalg.lstsq(xi, S, rcond=None)[0])):
-                angles[name].append(np.arccos(w[0] / np.linalg.norm(w)) / np.pi)
-        for name, values in angles.items():
-            means[name].append(np.mean(values))
-            errors[name].append(np.std(values, ddof=1) / np.sqrt(len(values)))
-    for name in means:
-        fit, covariance = np.polyfit(1 / np.array(sizes), means[name], 1, w=1 / np.array(errors[name]), cov="unscaled")
-        assert abs(fit[1] - eps(alpha, name, flip)) < 4 * np.sqrt(covariance[1, 1])
-
-
 def test_capacity_is_gardner_s():
     np.testing.assert_allclose(capacity([0, 1]), [2, 0.519572], atol=5e-7)
     expected = 1 / quad(lambda t: norm.pdf(t) * (t + 0.7) ** 2, -0.7, 12)[0]
