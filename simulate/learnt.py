@@ -35,16 +35,30 @@ class Learnt(NamedTuple):
     converged: np.ndarray
 
 
-def at_once(strengths: np.ndarray, exists: np.ndarray, until: np.ndarray) -> Learnt:
-    """The same strengths (B, P) at every moment, of learners that take no steps; no student where none `exists`."""
-    strengths = np.where(exists[:, None], strengths, np.nan)
-    moments = until.shape[1]
-    by = np.where(exists, STOPPED_BY.index("exact"), STOPPED_BY.index("no-solution"))
+def at_once(
+    until: np.ndarray,
+    exists: np.ndarray,
+    *,
+    strengths: np.ndarray | None = None,
+    students: np.ndarray | None = None,
+    by: str = "exact",
+    converged: np.ndarray | bool = True,
+) -> Learnt:
+    """The same strengths (B, P) or students (B, K, N) at every moment, of learners whose steps are not recorded.
+
+    There is no student where none `exists` (B,).
+    """
+    code = np.where(exists, STOPPED_BY.index(by), STOPPED_BY.index("no-solution"))
 
     def repeated(one: np.ndarray) -> np.ndarray:
-        return np.repeat(one[:, None], moments, axis=1)
+        return np.repeat(one[:, None], until.shape[1], axis=1)
 
-    return Learnt(repeated(strengths), None, np.zeros_like(until), repeated(by), repeated(exists))
+    def existing(one: np.ndarray | None) -> np.ndarray | None:
+        return None if one is None else repeated(np.where(exists.reshape(-1, *[1] * (one.ndim - 1)), one, np.nan))
+
+    return Learnt(
+        existing(strengths), existing(students), np.zeros_like(until), repeated(code), repeated(exists & converged)
+    )
 
 
 def own(batch: Batch, lane: int) -> np.ndarray:

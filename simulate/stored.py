@@ -62,7 +62,8 @@ def units(scenario: StoredExamples) -> Iterator[Unit]:
         program = (filled(cell.P), cell.name, cell.learner, cell.stop, cell.N)
         groups.setdefault(program, []).extend((cell, seed) for seed in range(scenario.seeds))
     for (size, *_), lanes in groups.items():
-        width = max(1, min(WIDEST, ELEMENTS // size**2))
+        calls = -(-len(lanes) // max(1, min(WIDEST, ELEMENTS // size**2)))
+        width = -(-len(lanes) // calls)  # calls of equal width: few lanes run idle
         lanes.sort(key=lambda lane: lane[0].P)
         for first in range(0, len(lanes), width):
             yield Unit(tuple(lanes[first : first + width]), size, width)

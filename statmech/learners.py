@@ -31,7 +31,7 @@ class Hebb(Learner):
 
 @dataclass(frozen=True)
 class Perceptron(Learner):
-    """Rosenblatt's perceptron: the examples in turn; what is wrong is added, until an epoch passes without error."""
+    """Rosenblatt's perceptron: the examples in turn; what is wrong is added, until all are right."""
 
     label, limit = "perceptron", None
 

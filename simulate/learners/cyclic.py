@@ -19,12 +19,11 @@ Done = Callable[["State", jax.Array], jax.Array]
 
 
 class State(NamedTuple):
-    """One student: fields and strengths (P,), examples visited, whether this epoch changed it, whether it has ended."""
+    """One student: fields and strengths (P,), examples visited, whether it has ended."""
 
     fields: jax.Array
     strengths: jax.Array
     visits: jax.Array
-    changed: jax.Array
     ended: jax.Array
 
 
@@ -41,14 +40,12 @@ def epoch(
             fields=now.fields + change * gram[at],
             strengths=now.strengths.at[at].add(change),
             visits=now.visits + goes,
-            changed=now.changed | (change != 0),
             ended=now.ended,
         )
 
     state = jax.lax.fori_loop(0, gram.shape[0], visit, state)
     whole = (state.visits > 0) & (state.visits % size == 0)
-    ended = state.ended | (whole & done(state, jnp.arange(gram.shape[0]) < size))
-    return state._replace(ended=ended, changed=state.changed & ~whole)
+    return state._replace(ended=state.ended | (whole & done(state, jnp.arange(gram.shape[0]) < size)))
 
 
 @partial(jax.jit, static_argnames=("move", "done"))
@@ -58,7 +55,7 @@ def run(
     """All data sets of a batch: strengths (T, B, P), visits and whether it has ended (T, B)."""
     strengths = jnp.zeros(gram.shape[:2], gram.dtype)
     none = jnp.zeros(len(gram), jnp.int64)
-    start = State(strengths, strengths, none, none > 0, none > 0)
+    start = State(strengths, strengths, none, none > 0)
     one = jax.vmap(partial(epoch, move=move, done=done), in_axes=(0, 0, 0, 0, None))
 
     def record(state: State, limit: jax.Array) -> tuple[State, tuple[jax.Array, ...]]:

@@ -32,4 +32,4 @@ def learn(batch: Batch, task: Task) -> Learnt:
     for lane, one in enumerate(found):
         if one is not None:
             x[lane, : len(one)] = one
-    return at_once(x, np.array([one is not None for one in found]), task.until)
+    return at_once(task.until, np.array([one is not None for one in found]), strengths=x)

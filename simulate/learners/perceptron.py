@@ -2,7 +2,7 @@ r"""Rosenblatt's perceptron on stored examples: in turn, what is wrong or undeci
 
 .. math:: \mathbf w \leftarrow \mathbf w + \Theta(-\mathbf w\cdot\xi^\mu S^\mu)\,\xi^\mu S^\mu/N
 
-from w = 0, until an epoch passes without a change. `updates` counts examples visited.
+from w = 0, until all are right at the end of an epoch. Updates are counted as examples visited.
 """
 
 from __future__ import annotations

@@ -24,4 +24,4 @@ def learn(batch: Batch, task: Task) -> Learnt:
     x = np.zeros(batch.z.shape[:2])
     for lane, size in enumerate(batch.sizes):
         x[lane, :size] = strengths(own(batch, lane))
-    return at_once(x, np.ones(len(x), bool), task.until)
+    return at_once(task.until, np.ones(len(x), bool), strengths=x)

@@ -4,9 +4,9 @@ The version space is a cone, :math:`\mathbf w\cdot\mathbf z^\mu > 0` for all :ma
 the unit ball have even directions, so the chain samples those, one coordinate after the other: given all others,
 :math:`w_j` is even on the interval that the examples and the ball leave it. It is drawn there at one step in ten; at
 the others it is reflected in the interval's middle, which keeps it even and lets the chain go on in one direction
-(overrelaxation: half the autocorrelation time at N = 200). With the fields at hand that costs one
-column of z, O(P), so a sweep over all N coordinates costs as much as a single step along a direction of chance.
-It starts at the perceptron of maximum stability; a tenth of its sweeps, which forget that, are not used.
+(overrelaxation: half the autocorrelation time at N = 200). With the fields at hand that costs one column of z, O(P), so
+a sweep over all N coordinates costs as much as a single step along a direction of chance. The chain starts at the
+perceptron of maximum stability; a tenth of its sweeps, which forget that, are not used.
 """
 
 from __future__ import annotations
@@ -21,12 +21,10 @@ import numpy as np
 from simulate.examples import Batch
 from simulate.extremes import greatest, least
 from simulate.learners import max_stability
-from simulate.learnt import Learnt, Task, own
-from statmech.learners import STOPPED_BY
+from simulate.learnt import Learnt, Task, at_once, own
 
 FORGOTTEN = 0.1  # share of the sweeps before the first student is taken
 REFLECTED = 0.9  # share of the steps that reflect a coordinate
-
 
 Walk = tuple[jax.Array, jax.Array, jax.Array]  # a student w (N,), its fields (P,), |w|^2
 
@@ -94,7 +92,8 @@ def autocorrelation_time(series: np.ndarray) -> float:
 def students(batch: Batch, task: Task, number: int, sweeps: int, enough: float) -> Learnt:
     """`number` students of each data set, of one chain of `sweeps`; none where the version space is empty.
 
-    A chain has converged if it is as long as `enough` autocorrelation times (of the cosine with its start).
+    A chain has converged if it is as long as `enough` autocorrelation times (of the cosine with its start) and rounding
+    has not driven it out.
     """
     found = [max_stability.strengths(own(batch, lane)) for lane in range(len(batch.z))]
     exists = np.array([one is not None for one in found])
@@ -109,10 +108,5 @@ def students(batch: Batch, task: Task, number: int, sweeps: int, enough: float) 
     each = ceil((sweeps - forget) / number)
     w, cosines = map(np.asarray, chains(task.words[:, :2], columns, start, forget=forget, blocks=number, each=each))
     mixed = np.array([len(c) >= enough * autocorrelation_time(c) for c in cosines])
-    by = np.where(exists, STOPPED_BY.index("sampled"), STOPPED_BY.index("no-solution"))
-    w = np.where(exists[:, None, None], w, np.nan)
-
-    def repeated(one: np.ndarray) -> np.ndarray:
-        return np.repeat(one[:, None], task.until.shape[1], axis=1)
-
-    return Learnt(None, repeated(w), np.zeros_like(task.until), repeated(by), repeated(exists & mixed))
+    inside = np.array([np.all(own(batch, lane) @ w[lane].T > 0) for lane in range(B)])
+    return at_once(task.until, exists, students=w, by="sampled", converged=mixed & inside)
