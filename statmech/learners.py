@@ -2,7 +2,7 @@
 
 **To add a learner** write one class here and one line in `LEARNERS`, and one file of its name in `simulate/learners/`
 with `learn`. Config key, datasets, tables and figures follow; so does the overlay, if it tends to a curve of
-`theory.learning_curves`.
+`theory.learning_curves`. A learner of your own, outside this package, has `learn(batch, task)` as a method instead.
 """
 
 from __future__ import annotations

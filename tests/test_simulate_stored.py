@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import jax
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -9,10 +12,12 @@ from scipy.stats import binom
 
 import simulate
 import theory
-from simulate.examples import draw
+from simulate.examples import batch, draw
 from simulate.learners import max_stability, version_space
+from simulate.learnt import Task, at_once
 from statmech import LEARNERS, ScenarioError, StoredExamples
-from statmech.learners import STOPPED_BY
+from statmech.kinds import scenario_from
+from statmech.learners import STOPPED_BY, Learner
 from theory import ensemble_error, replica, separable_fraction
 
 SIZES = (50, 100, 200, 400)
@@ -102,12 +107,9 @@ def test_gibbs_and_bayes_tend_to_their_theory(alpha):
 def test_students_of_the_version_space_overlap_with_each_other_as_with_the_teacher():
     """Nishimori's identity at any N: the mean of q is that of R. A chain that halves its steps' range breaks it."""
     data = [draw(3, seed, 20, 40, 0.0) for seed in range(400)]
-    from simulate.examples import batch
-    from simulate.learnt import Task
 
     words = np.arange(1600, dtype=np.uint32).reshape(400, 4)
     task = Task("bayes", LEARNERS["bayes"](), "epochs", np.zeros((400, 1), int), words)
-    import jax
 
     with jax.enable_x64(True):
         w = version_space.students(batch(data, 40), task, 2, 900, 1.0).students[:, 0]
@@ -315,6 +317,23 @@ def test_every_learner_reports_what_it_did(learner):
     assert LEARNERS[learner].limit in {None, *theory.learning_curves([1.0]).learner.values}
 
 
+def test_a_learner_of_one_s_own_is_one_class_and_one_line(monkeypatch):
+    @dataclass(frozen=True)
+    class First(Learner):
+        """Only the first example is learnt."""
+
+        label, limit = "first", "hebb"
+
+        def learn(self, batch, task):
+            return at_once(task.until, batch.sizes > 0, strengths=1.0 * (np.arange(batch.z.shape[1]) == 0) * batch.real)
+
+    monkeypatch.setitem(LEARNERS, "first", First)
+    scenario = StoredExamples(learner="first", N=10, alpha=[0.1, 2], seeds=3)
+    sim, sol = simulate.run(scenario), theory.solve(scenario)
+    np.testing.assert_allclose(sim.R[0], sim.R[1])
+    assert sol.R.values.ravel().tolist() == theory.learning_curves([0.1, 2]).R.sel(learner="hebb").values.tolist()
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -349,7 +368,6 @@ def test_more_examples_than_memory_are_refused_before_anything_runs():
 
 
 def test_a_scenario_survives_being_written_down():
-    from statmech.kinds import scenario_from
 
     scenario = StoredExamples(
         learner=["minover", "hebb"], zip={"alpha": [1, 2], "N": [20, 40]}, updates={"geomspace": [1, 100, 5]}

@@ -13,6 +13,7 @@ from simulate.learnt import Learnt, Task
 
 
 def learn(batch: Batch, task: Task) -> Learnt:
-    """All data sets of a batch, learnt by one learner."""
-    learnt: Learnt = import_module(f"simulate.learners.{task.name}").learn(batch, task)
+    """All data sets of a batch, learnt by one learner: by the file of its name, or by its class's own `learn`."""
+    learner = getattr(task.learner, "learn", None) or import_module(f"simulate.learners.{task.name}").learn
+    learnt: Learnt = learner(batch, task)
     return learnt
