@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from figures.stored import HOLLOW, logarithmic_error, moment_of, runs
-from figures.style import PAGE, points, styled
+from figures.stored import HOLLOW, logarithmic_error, means, moment_of, runs
+from figures.style import PAGE, styled
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -42,8 +42,8 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     figure = Figure(figsize=(PAGE, 2.7))
     error, stability, bias = figure.subplots(1, 3)
     line = theory.isel({moment: -1, "N": 0})
-    error.plot(line.alpha, line.eps_g, color="0.3", label=r"theory, $N=\infty$")
-    stability.plot(line.alpha, line.kappa, color="0.3")
+    error.plot(line.alpha, line.eps_g, color="0.2", zorder=5, label=r"theory, $N=\infty$")
+    stability.plot(line.alpha, line.kappa, color="0.2", zorder=5)
     bias.axhline(0, color="0.3")
     series = [(N, at) for N in range(simulation.sizes["N"]) for at in range(simulation.sizes[moment])]
     for index, (N, at) in enumerate(series):
@@ -51,8 +51,8 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         told = f"$N={cell.N.item()}$, {cell[moment].item():g} {moment}"
         runs(error, cell.alpha, cell, "eps_g", index, label=told)
         runs(stability, cell.alpha, cell, "kappa", index)
-        aside = 0.012 * (index - (len(series) - 1) / 2) * float(line.alpha.max())  # or their bars would hide each other
-        points(bias, cell.alpha + aside, _relative(cell, line), index)
+        aside = 0.01 * (index - (len(series) - 1) / 2) * float(line.alpha.max())  # or their bars would hide each other
+        means(bias, cell.alpha + aside, _relative(cell, line), index)
     for ax, title in zip(
         (error, stability, bias), (r"$\epsilon_g$", r"$\kappa$", r"$\epsilon_g$ over theory $-\,1$"), strict=True
     ):

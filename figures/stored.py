@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
 
-from figures.style import look_of, points
+from figures.style import look_of, points, spread
 from statmech.dataset import scenario_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+MANY = 30  # more points than these would hide each other
 HOLLOW = "hollow points: not all runs converged"
 
 
@@ -22,20 +23,32 @@ def moment_of(dataset: Any) -> str:
     return moment
 
 
-def runs(ax: Axes, x: Any, dataset: Any, name: str, index: int, **kwargs: Any) -> None:
-    """Runs of stored examples: filled where all of a cell's runs converged, hollow where some have not."""
-    values, look = dataset[name], look_of(index)
-    everywhere = dataset.converged.all("seed").values
-    label = kwargs.pop("label", None)
-    points(ax, x, values, index, label=label, zorder=3, **kwargs)
-    ax.plot(
-        np.asarray(x)[everywhere],
-        values.mean("seed").values[everywhere],
-        linestyle="none",
-        marker=look["marker"],
-        color=look["color"],
-        zorder=4,
-    )
+def means(ax: Axes, x: Any, values: Any, index: int) -> None:
+    """Means over data sets with their standard errors: points with bars, or, of many, a line in a band."""
+    if len(x) <= MANY:
+        points(ax, x, values, index)
+    else:
+        ax.plot(x, values.mean("seed"), color=look_of(index)["color"], linewidth=0.8)
+        _band(ax, x, values, index)
+
+
+def runs(ax: Axes, x: Any, dataset: Any, name: str, index: int, label: str | None = None) -> None:
+    """The same of a variable, as points: filled where all of a cell's runs converged, hollow where some have not."""
+    values, everywhere = dataset[name], dataset.converged.all("seed").values
+    look = {**look_of(index), "linestyle": "none"}
+    if len(x) <= MANY:
+        points(ax, x, values, index, label=label, zorder=3)
+    else:
+        look |= {"markersize": 2.2, "markeredgewidth": 0.5}
+        ax.plot(x, values.mean("seed"), **look, markerfacecolor="white", label=label, zorder=3)
+        _band(ax, x, values, index)
+    ax.plot(np.asarray(x)[everywhere], values.mean("seed").values[everywhere], **look, zorder=4)
+
+
+def _band(ax: Axes, x: Any, values: Any, index: int) -> None:
+    mean, error = values.mean("seed"), spread(values)
+    if error is not None:
+        ax.fill_between(x, mean - error, mean + error, color=look_of(index)["color"], alpha=0.2, linewidth=0)
 
 
 def logarithmic_alpha(ax: Axes) -> None:

@@ -1,0 +1,123 @@
+"""Early stopping: which boundary keeps its promise, by reflection, by carried densities and by walks themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from statmech import ScenarioError
+from theory import stopping
+from theory.stopping import BOUNDARIES, decision, error, mean_share, threshold
+
+MEANS = np.array([-0.5, 0.0, 0.3, 1.0, 3.0])
+OVERSHOOT = 0.5826  # -zeta(1/2)/sqrt(2 pi): what a Gaussian walk gains on a level, in steps' deviations (Siegmund 1985)
+
+
+def kept(boundary, delta, mean, variance, theta):
+    """The error that a boundary makes, of Brownian motion."""
+    tau = threshold(boundary, delta, mean, variance, theta)
+    return error(tau, 0.0, variance, theta - mean) if boundary == "centred" else error(tau, mean, variance, theta)
+
+
+@pytest.mark.parametrize("delta", [1e-6, 0.01, 0.2])
+@pytest.mark.parametrize("theta", [-0.5, 0.0, 0.7])
+def test_constant_and_centred_boundaries_keep_their_promise(delta, theta):
+    for variance in (0.25, 4.0):
+        for boundary in ("constant", "centred"):
+            found = kept(boundary, delta, MEANS, variance, theta)
+            tau = threshold(boundary, delta, MEANS, variance, theta)
+            exact = tau > (np.maximum(theta, 0) if boundary == "constant" else np.maximum(theta - MEANS, 0)) + 1e-12
+            np.testing.assert_allclose(found[exact], delta, rtol=1e-9)
+            assert np.all(found[tau == 0] <= delta * (1 + 1e-9) if boundary == "constant" else True)
+
+
+def test_a_bridge_is_careful_and_eq_4_on_raw_sums_is_not():
+    assert np.all(kept("brownian-bridge", 0.01, MEANS, 1.0, 0.0) <= 0.01)
+    assert kept("as-printed", 0.01, 1.0, 1.0, 0.0) == pytest.approx(0.038, abs=5e-4)
+    assert kept("as-printed", 0.01, 0.0, 1.0, 0.0) == pytest.approx(0.01, rel=1e-9)
+    without_drift = threshold("constant", 0.01, 0.0, 1.0)
+    assert error(without_drift, 1.0, 1.0) == pytest.approx(0.0045, abs=5e-5)
+
+
+@pytest.mark.parametrize(
+    ("mean", "theta", "tau"), [(1.0, 0.0, 0.8), (0.0, 0.0, 1.2), (-0.5, 0.3, 0.9), (0.4, 0.5, 0.2)]
+)
+def test_discrete_steps_are_brownian_motion_with_its_level_raised_by_the_overshoot(mean, theta, tau):
+    """An independent form: densities carried from look to look, against reflection at Siegmund's corrected level."""
+    for n in (100, 400):
+        found = decision(tau, np.arange(1, n + 1), mean, 1.0, theta)
+        raised = tau + OVERSHOOT / np.sqrt(n)
+        assert found.error == pytest.approx(float(error(raised, mean, 1.0, theta)), rel=0.6 / np.sqrt(n))
+        assert found.error < float(error(tau, mean, 1.0, theta))
+
+
+@pytest.mark.parametrize("looks", [np.arange(1, 61), np.arange(5, 61, 5), np.array([3, 20, 45, 60]), np.array([60])])
+def test_walks_themselves_err_and_stop_as_often(looks):
+    """By the walks' own standard errors; a walk whose drift is left out must be noticed."""
+    rng, walks, n = np.random.default_rng(1), 100_000, 60
+    sums = np.cumsum(rng.standard_normal((walks, n)) / np.sqrt(n) + 0.7 / n, axis=1)
+    seen = sums[:, looks - 1]
+    crossed = seen >= 0.75
+    crossed[:, -1] = True
+    first = crossed.argmax(axis=1)
+    wrong = (first < len(looks) - 1) & (sums[:, -1] < 0)
+    found = decision(0.75, looks, 0.7, 1.0)
+    features = looks[first]
+    assert abs(wrong.mean() - found.error) <= 4 * wrong.std() / np.sqrt(walks)
+    assert abs(features.mean() - found.features) <= 4 * features.std() / np.sqrt(walks) + 1e-9
+    if len(looks) > 1:
+        assert abs(features.mean() - decision(0.75, looks, 0.0, 1.0).features) > 4 * features.std() / np.sqrt(walks)
+
+
+def test_centred_looks_are_a_walk_without_drift():
+    found = decision(0.8, np.arange(1, 101), 1.0, 1.0, theta=0.0, slope=1.0)
+    same = decision(0.8, np.arange(1, 101), 0.0, 1.0, theta=-1.0)
+    assert found == pytest.approx(same, rel=1e-12)
+
+
+@pytest.mark.parametrize(("tau", "mean"), [(0.3, 0.0), (0.8, 1.0), (0.5, -2.0), (2.0, 5.0)])
+def test_the_mean_share_obeys_wald_s_identity(tau, mean):
+    """m E[T] = E[W_T]: tau for the walks that cross, the end for those that do not."""
+
+    def survivors(w):
+        return norm.pdf(w, mean) * -np.expm1(-2 * tau * (tau - w))
+
+    end = quad(lambda w: w * survivors(w), mean - 12, tau)[0]
+    crossing = 1 - quad(survivors, mean - 12, tau)[0]
+    if mean:
+        assert mean * mean_share(tau, mean, 1.0) == pytest.approx(tau * crossing + end, rel=1e-8)
+    else:
+        second = quad(lambda w: w**2 * survivors(w), mean - 12, tau)[0]  # and without drift E[T] = E[W_T^2]
+        assert mean_share(tau, mean, 1.0) == pytest.approx(tau**2 * crossing + second, rel=1e-8)
+
+
+def test_uninformative_examples_cost_the_square_root_of_n_behind_a_bridge():
+    """Of n features that each add to the margin: tau grows as sqrt(n), and so does the way to it."""
+    n = np.array([1e3, 1e4, 1e5, 1e6])
+    features = n * mean_share(threshold("brownian-bridge", 0.05, 0.3 * n, n), 0.3 * n, n)
+    slopes = np.diff(np.log(features)) / np.diff(np.log(n))
+    np.testing.assert_allclose(slopes, 0.5, atol=0.03)
+    # where margins are as large as their deviation, as in the teacher-student world, a share of n is left
+    share = mean_share(threshold("brownian-bridge", 0.05, np.sqrt(n), n), np.sqrt(n), n)
+    np.testing.assert_allclose(share, share[0], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: threshold("konstant", 0.1, 0.0, 1.0), 'not a boundary. Did you mean "constant"'),
+        (lambda: threshold("constant", 0.6, 0.0, 1.0), "delta: lies between 0 and 0.5, not 0.6"),
+        (lambda: threshold("constant", 0.0, 0.0, 1.0), "delta: lies between"),
+        (lambda: threshold("constant", 0.1, 0.0, 0.0), "variance: must be greater than 0"),
+        (lambda: decision(1.0, [3, 2], 0.0, 1.0), "looks: are the numbers of features seen so far, increasing"),
+    ],
+)
+def test_impossible_parameters_are_refused(call, message):
+    with pytest.raises(ScenarioError, match=message):
+        call()
+
+
+def test_every_boundary_is_told_of():
+    assert all(f"`{name}`" in stopping.__doc__ for name in BOUNDARIES)
