@@ -7,6 +7,7 @@ O(P) (see `simulate.examples`); those of the version space are weight vectors.
 from __future__ import annotations
 
 from importlib import import_module
+from typing import Any
 
 from simulate.examples import Batch
 from simulate.learnt import Learnt, Task
@@ -17,3 +18,10 @@ def learn(batch: Batch, task: Task) -> Learnt:
     learner = getattr(task.learner, "learn", None) or import_module(f"simulate.learners.{task.name}").learn
     learnt: Learnt = learner(batch, task)
     return learnt
+
+
+def __getattr__(name: str) -> Any:
+    """Learners as scikit-learn estimators, which take more than a second to import."""
+    if name == "SparsePerceptron":
+        return import_module("simulate.estimators.sparse").SparsePerceptron
+    raise AttributeError(f"module 'simulate.learners' has no attribute {name!r}")

@@ -1,0 +1,66 @@
+"""Nominal attributes as 0-1 indicators, the inputs of sparse perceptrons.
+
+A column of words has an indicator for each of its values; a missing value ("?") has none. A column of numbers has one
+for each of a few intervals: of its values, if it has few, else of about equally many examples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """A column: its name, and its values in words, or the upper bounds of its intervals (the last is unbounded)."""
+
+    name: str
+    words: tuple[str, ...] | None
+    bounds: np.ndarray | None
+
+    def indicators(self, column: np.ndarray, missing: str) -> np.ndarray:
+        """One column (m, indicators) of 0 and 1 a value or interval; raises `ValueError` for a word not seen before."""
+        if self.words is None:
+            assert self.bounds is not None
+            return np.eye(len(self.bounds) + 1)[np.searchsorted(self.bounds, np.asarray(column, float))]
+        given = [str(value) for value in column]
+        if unknown := sorted({*given} - {*self.words, missing}):
+            raise ValueError(f"Found unknown categories {unknown} in {self.name}. Known: {', '.join(self.words)}")
+        return (np.array(given)[:, None] == np.array(self.words)).astype(float)
+
+    def names(self) -> list[str]:
+        """What each indicator says.
+
+        >>> Attribute("age", None, np.array([30.0, 60.0])).names()
+        ['age <= 30', '30 < age <= 60', 'age > 60']
+        """
+        if self.words is not None:
+            return [f"{self.name} = {word}" for word in self.words]
+        assert self.bounds is not None
+        if not self.bounds.size:
+            return [f"any {self.name}"]
+        low, high = self.bounds[0], self.bounds[-1]
+        between = [f"{a:.4g} < {self.name} <= {b:.4g}" for a, b in zip(self.bounds[:-1], self.bounds[1:], strict=True)]
+        return [f"{self.name} <= {low:.4g}", *between, f"{self.name} > {high:.4g}"]
+
+
+def attribute_of(name: str, column: np.ndarray, bins: int, missing: str) -> Attribute:
+    """What a column's values make of it."""
+    if not all(isinstance(value, Real) for value in column):
+        words = sorted({str(value) for value in column} - {missing})
+        return Attribute(name, tuple(words), None)
+    values = np.asarray(column, float)
+    levels = np.unique(values)
+    if levels.size > bins:
+        levels = np.unique(np.quantile(values, np.linspace(0, 1, bins + 1)[1:-1], method="inverted_cdf"))
+        return Attribute(name, None, levels[levels < values.max()])
+    return Attribute(name, None, (levels[1:] + levels[:-1]) / 2)
+
+
+def encode(attributes: list[Attribute], X: Any, missing: str) -> tuple[np.ndarray, np.ndarray]:
+    """Indicators (m, n) of all columns of X, and the number of each one's attribute (n,)."""
+    parts = [attribute.indicators(X[:, i], missing) for i, attribute in enumerate(attributes)]
+    return np.hstack(parts), np.repeat(np.arange(len(parts)), [part.shape[1] for part in parts])

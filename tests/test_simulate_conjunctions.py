@@ -1,0 +1,152 @@
+"""Boosting over conjunctions does what Figure 1 says, as a slow search by hand does, within the bounds of theory."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from simulate.conjunctions import Conjunction, best, boost, output
+from theory import boosting
+
+
+def examples(seed, m=40, n=7):
+    rng = np.random.default_rng(seed)
+    return (rng.random((m, n)) < 0.5).astype(float), rng.choice([-1, 1], m)
+
+
+def slow_best(X, signed, attributes, k, discount):
+    """Every conjunction in both senses, one after the other."""
+    scores = {}
+    for order in range(k + 1):
+        for indicators in itertools.combinations(range(X.shape[1]), order):
+            if len({attributes[i] for i in indicators}) == order:
+                true = X[:, list(indicators)].all(axis=1)
+                for sense in (1, -1):
+                    h = np.where(true, sense, -sense)
+                    scores[indicators, sense] = (discount if order > 1 else 1.0) * float(signed @ h)
+    largest = max(scores.values())
+    return next(key for key, score in scores.items() if score >= largest - 1e-12)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize("discount", [1.0, 0.5])
+def test_the_search_finds_what_a_loop_over_all_conjunctions_finds(k, discount):
+    for seed in range(8):
+        X, y = examples(seed)
+        attributes = np.array([0, 0, 1, 1, 2, 3, 3])
+        weights = np.random.default_rng(seed).random(len(y))
+        signed = weights / weights.sum() * y
+        assert best(X, signed, attributes, k, discount) == slow_best(X, signed, attributes, k, discount)
+
+
+def test_a_tiny_case_by_hand():
+    """Four examples of f = +, +, +, - whose single indicator is wrong on the second: D, eps and beta by hand."""
+    X, y = np.array([[1.0], [0.0], [1.0], [0.0]]), np.array([1, 1, 1, -1])
+    stages = list(boost(X, y, np.array([0]), k=1, stages=3))
+    # stage 1: always true and the indicator are both wrong once (1/4); the simpler is taken, beta = 1/3
+    assert stages[0].hypothesis == Conjunction((), 1)
+    assert stages[0].error == pytest.approx(1 / 4)
+    assert stages[0].weight == pytest.approx(np.log(3))
+    # stage 2: weights 1, 1, 1 (times 1/3) and 1: D = 1/6, 1/6, 1/6, 1/2; the indicator is wrong on the second, 1/6
+    assert stages[1].hypothesis == Conjunction((0,), 1)
+    assert stages[1].error == pytest.approx(1 / 6)
+    assert stages[1].weight == pytest.approx(np.log(5))
+    # stage 3: D = 1/10, 1/2, 1/10, 3/10; true is wrong on 3/10, the indicator on 1/2
+    assert stages[2].hypothesis == Conjunction((), 1)
+    assert stages[2].error == pytest.approx(3 / 10)
+    expected = np.log(3) + np.log(7 / 3) + np.log(5) * np.array([1, -1, 1, -1])
+    np.testing.assert_allclose(output(stages, X), expected)
+
+
+def test_a_hypothesis_that_is_always_right_stands_alone():
+    X, _ = examples(0)
+    y = np.where(X[:, 2] * X[:, 5] > 0, -1, 1)
+    stages = list(boost(X, y, np.arange(7), k=2, stages=50, discount=1.0))
+    assert [stage.error for stage in stages] == [0.0]
+    assert np.array_equal(np.sign(output(stages, X)), y)
+
+
+def test_a_discount_prefers_simple_features_and_changes_nothing_else():
+    X, _ = examples(1, m=200)
+    y = np.where(X[:, 0] + X[:, 1] + X[:, 2] > 1.5, 1, -1)
+    orders = {
+        discount: [len(s.hypothesis.indicators) for s in boost(X, y, np.arange(7), 2, 6, discount)]
+        for discount in (1.0, 0.5, 0.0)
+    }
+    assert max(orders[0.0]) == 1
+    assert sum(orders[0.5]) <= sum(orders[1.0])
+    alone = list(boost(X, y, np.arange(7), 1, 6, 1.0))
+    assert alone == list(boost(X, y, np.arange(7), 2, 6, 0.0))
+
+
+def test_the_order_of_examples_and_indicators_does_not_matter():
+    X, y = examples(3, m=60)
+    attributes = np.array([0, 0, 1, 1, 2, 3, 3])
+    rng = np.random.default_rng(0)
+    rows, columns = rng.permutation(60), rng.permutation(7)
+    stages = list(boost(X, y, attributes, 2, 8))
+    shuffled = list(boost(X[rows][:, columns], y[rows], attributes[columns], 2, 8))
+    values = [np.sort(np.round(output(some, data), 9)) for some, data in ((stages, X), (shuffled, X[rows][:, columns]))]
+    np.testing.assert_allclose(values[0], values[1])
+
+
+def teacher(rng, X, s):
+    """A vote of s conjunctions of up to 2 inputs that is nowhere undecided."""
+    while True:
+        votes = np.zeros(len(X))
+        for _ in range(s):
+            indicators = rng.choice(X.shape[1], rng.integers(1, 3), replace=False)
+            votes += Conjunction(tuple(indicators), int(rng.choice([-1, 1])))(X)
+        if np.all(votes != 0) and len(set(np.sign(votes))) == 2:
+            return np.sign(votes).astype(int)
+
+
+@pytest.mark.parametrize("s", [3, 5])
+def test_boosting_is_right_within_the_stages_of_theory_and_better_than_chance_by_its_advantage(s):
+    rng = np.random.default_rng(s)
+    for _ in range(4):
+        X = (rng.random((150, 8)) < 0.5).astype(float)
+        y = teacher(rng, X, s)
+        stages = list(boost(X, y, np.arange(8), 2, boosting.stages(s, len(y)), discount=1.0))
+        assert all(stage.error <= 0.5 - 1 / (2 * s) + 1e-12 for stage in stages)
+        assert np.array_equal(np.sign(output(stages, X)), y)
+
+
+def test_the_training_error_stays_below_its_bound():
+    X, y = examples(5, m=120)
+    stages = list(boost(X, y, np.arange(7), 2, 40))
+    bound = boosting.training_error([stage.error for stage in stages])
+    for T in range(1, len(stages) + 1):
+        assert np.mean(np.sign(output(stages[:T], X)) != y) <= bound[T - 1] + 1e-12
+    assert bound[-1] < 1
+
+
+def test_nothing_better_than_chance_ends_the_stages():
+    X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]] * 2)
+    parity = np.where(X.sum(axis=1) % 2 == 1, 1, -1)
+    assert list(boost(X, parity, np.arange(2), k=1, stages=10)) == []
+    assert np.all(output([], X) == 0)
+
+
+def test_counts_are_those_of_the_listed_conjunctions():
+    sizes = [2, 3, 1, 4]
+    attributes = np.repeat(np.arange(4), sizes)
+    for k in (1, 2, 3):
+        listed = [
+            c
+            for j in range(1, k + 1)
+            for c in itertools.combinations(range(10), j)
+            if len({attributes[i] for i in c}) == j
+        ]
+        assert boosting.conjunctions(sizes, k) == len(listed)
+    assert boosting.conjunctions(10, 3) == 10 + 45 + 120
+
+
+def test_the_sample_size_is_a_fixed_point():
+    m = boosting.enough_examples(30, 2, s=2, eps=0.1, delta=0.05)
+    size = boosting.log_perceptrons(boosting.conjunctions(30, 2) + 1, boosting.stages(2, m))
+    assert boosting.sample_size(0.1, 0.05, size) <= m
+    smaller = boosting.log_perceptrons(boosting.conjunctions(30, 2) + 1, boosting.stages(2, m // 2))
+    assert boosting.sample_size(0.1, 0.05, smaller) > m // 2

@@ -1,0 +1,118 @@
+r"""What boosting sparse perceptrons promises (Jackson & Craven, Learning Sparse Perceptrons, section 3.2).
+
+A k-perceptron is :math:`f(x) = \mathrm{sign}\sum_{i=1}^s h_i(x)`, a vote of s conjunctions of at most k inputs, each in
+one of two senses. Under any distribution some conjunction is right with probability :math:`\frac12+\frac1{2s}` or more
+(Lemma 1), so AdaBoost with an exhaustive search has an advantage :math:`\gamma\ge\frac1{2s}` at every stage, its
+training error is at most :math:`(1-4\gamma^2)^{T/2} \le e^{-2\gamma^2T}` after T stages, and below 1/m, which is 0,
+from :math:`T = 2s^2\ln m` on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil, comb, log
+
+import numpy as np
+from scipy.special import gammaln
+
+from statmech.errors import ScenarioError
+
+
+def conjunctions(inputs: int | Sequence[int], k: int) -> int:
+    r"""How many conjunctions of 1 to k inputs there are, :math:`\sum_{j=1}^k\binom nj`.
+
+    Of nominal attributes give the number of indicators of each: a conjunction joins indicators of different attributes,
+    and the count is the sum of their elementary symmetric polynomials. The empty conjunction and the two senses are
+    not counted. Raises `ScenarioError` for k below 1.
+
+    >>> conjunctions(30, 2), conjunctions([2] * 15, 2), conjunctions([4] * 57, 2), conjunctions([4] * 15, 2)
+    (465, 450, 25764, 1740)
+    """
+    if k < 1:
+        raise ScenarioError([(("k",), f"must be 1 or more, not {k}")])
+    if isinstance(inputs, int):
+        return sum(comb(inputs, j) for j in range(1, k + 1))
+    polynomial = [1] + [0] * k  # coefficient j: conjunctions of j indicators
+    for size in inputs:
+        for j in range(k, 0, -1):
+            polynomial[j] += size * polynomial[j - 1]
+    return sum(polynomial[1:])
+
+
+def stages(s: int, m: int) -> int:
+    r"""Stages after which AdaBoost is right on all m examples of a vote of s conjunctions: above :math:`2s^2\ln m`.
+
+    (Lemma 1; Freund & Schapire 1995).
+
+    >>> stages(3, 1000)
+    125
+    """
+    _check(s=s, m=m)
+    return int(2 * s**2 * log(m)) + 1
+
+
+def training_error(errors: Sequence[float] | np.ndarray) -> np.ndarray:
+    r"""The bound :math:`\prod_{i\le T} 2\sqrt{\epsilon_i(1-\epsilon_i)}` on the training error after each stage.
+
+    >>> training_error([0.2, 0.3]).round(4)
+    array([0.8   , 0.7332])
+    """
+    errors = np.asarray(errors, float)
+    return np.cumprod(2 * np.sqrt(errors * (1 - errors)))
+
+
+def sample_size(eps: float, delta: float, log_size: float) -> int:
+    r"""Examples after which all consistent functions of a class err by at most eps, with probability :math:`1-\delta`.
+
+    .. math:: m \ge \frac1\epsilon\left(\ln\frac1\delta + \ln|F|\right)
+
+    (Lemma 2), of a class of :math:`\ln|F|` = `log_size`. Raises `ScenarioError` for eps or delta outside (0, 1).
+
+    >>> sample_size(0.1, 0.05, log(1000))
+    100
+    """
+    for name, value in (("eps", eps), ("delta", delta)):
+        if not 0 < value < 1:
+            raise ScenarioError([((name,), f"lies between 0 and 1, not {value:g}")])
+    return ceil((log(1 / delta) + log_size) / eps)
+
+
+def log_perceptrons(features: int, r: int) -> float:
+    r"""A bound on the logarithm of the number of perceptrons with at most r weights over `features` conjunctions.
+
+    .. math:: \ln|P^r| \le \ln\binom{|C_k|}{r} + r^2\ln 2,
+
+    a choice of r features, and fewer than :math:`2^{r^2}` threshold functions of them (Muroga 1971): the paper's
+    :math:`O(r^2+kr\log n)` (after Bruck 1990) with its constants.
+
+    >>> round(log_perceptrons(450, 12), 1)
+    153.0
+    """
+    _check(features=features, r=r)
+    r = min(r, features)
+    chosen = gammaln(features + 1) - gammaln(r + 1) - gammaln(features - r + 1)
+    return float(chosen + r**2 * log(2))
+
+
+def enough_examples(inputs: int | Sequence[int], k: int, s: int, eps: float, delta: float) -> int:
+    r"""Examples after which boosting an s-sparse k-perceptron errs by at most eps, with probability :math:`1-\delta`.
+
+    The smallest m of Lemma 2 for the perceptrons of :math:`r = 2s^2\ln m` weights that boosting makes of m examples:
+    :math:`O(s^4/\epsilon)` up to logarithms.
+
+    >>> enough_examples(30, 2, s=2, eps=0.1, delta=0.05) > 10 * enough_examples(30, 2, s=1, eps=0.1, delta=0.05)
+    True
+    """
+    features = conjunctions(inputs, k) + 1
+    m = 2
+    while True:  # the right side grows as ln(m)^2: its iteration from below rises to the smallest solution
+        needed = sample_size(eps, delta, log_perceptrons(features, stages(s, m)))
+        if needed <= m:
+            return m
+        m = needed
+
+
+def _check(**counts: int) -> None:
+    for name, value in counts.items():
+        if value < 1 or value != round(value):
+            raise ScenarioError([((name,), f"must be a whole number from 1 on, not {value}")])
