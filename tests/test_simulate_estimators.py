@@ -5,22 +5,160 @@ from __future__ import annotations
 import csv
 import os
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from simulate.learners import SparsePerceptron
+from simulate.estimators.linear import margin
+from simulate.learners import AdaTron, MinOver, Perceptron, SparsePerceptron, max_stability
 
 DATA = Path(os.environ.get("STATMECH_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 
-@parametrize_with_checks([SparsePerceptron()])
+ESTIMATORS = [
+    Perceptron(),
+    Perceptron(output="averaged", order="once"),
+    Perceptron(output="voted", order="constant"),
+    MinOver(max_epochs=100),
+    AdaTron(max_epochs=100),
+    SparsePerceptron(),
+]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@parametrize_with_checks(ESTIMATORS)
 def test_scikit_learn_s_own_checks(estimator, check):
     check(estimator)
+
+
+@pytest.mark.slow
+def test_no_check_is_skipped_where_scipy_may_see_other_arrays():
+    """One check needs an environment variable that SciPy reads when it is imported."""
+    code = (
+        "from sklearn.utils.estimator_checks import check_estimator\n"
+        "from simulate.learners import AdaTron, MinOver, Perceptron, SparsePerceptron\n"
+        "for model in (Perceptron(), MinOver(max_epochs=20), AdaTron(max_epochs=20), SparsePerceptron()):\n"
+        "    assert {one['status'] for one in check_estimator(model, on_skip=None)} == {'passed'}"
+    )
+    environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def separable(seed=0, m=60, features=5):
+    """Examples of a teacher with a bias, and its labels."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((m, features))
+    return X, np.where(X @ rng.standard_normal(features) + 0.3 > 0, "up", "down")
+
+
+def slow_perceptron(X, signs, orders):
+    """Algorithm 5, a line at a time: w, b, mistakes of each pass, and every w and b on the way, once a visit."""
+    w, b, made, visited = np.zeros(X.shape[1]), 0.0, [], []
+    for order in orders:
+        made.append(0)
+        for i in order:
+            if signs[i] * (w @ X[i] + b) <= 0:
+                w, b, made[-1] = w + signs[i] * X[i], b + signs[i], made[-1] + 1
+            visited.append(np.append(w, b))
+        if not made[-1]:
+            break
+    return w, b, made, np.array(visited)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_perceptron_train_is_algorithm_5(sparse):
+    X, y = separable()
+    signs = np.where(y == "up", 1, -1)
+    given = sp.csr_array(X) if sparse else X
+    w, b, made, visited = slow_perceptron(X, signs, [range(60)] * 200)
+    model = Perceptron(max_iter=200, order="constant").fit(given, y)
+    np.testing.assert_allclose(model.coef_[0], w, atol=1e-12)
+    assert model.intercept_[0] == pytest.approx(b)
+    assert model.mistakes_ == made
+    assert made[-1] == 0
+    averaged = Perceptron(max_iter=200, order="constant", output="averaged").fit(given, y)
+    np.testing.assert_allclose([*averaged.coef_[0], averaged.intercept_[0]], visited.mean(axis=0), atol=1e-12)
+    voted = Perceptron(max_iter=200, order="constant", output="voted").fit(given, y)
+    votes = np.sign(np.column_stack([X, np.ones(60)]) @ visited.T).mean(axis=1)
+    np.testing.assert_allclose(voted.decision_function(given), votes, atol=1e-12)
+
+
+def test_an_undecided_example_is_learnt_or_nothing_would_be():
+    """ya <= 0 and not ya < 0: the first example meets w = 0."""
+    model = Perceptron(max_iter=1, order="constant", fit_intercept=False).fit([[1.0], [-2.0]], [1, 0])
+    assert model.coef_.tolist() == [[1.0]]
+    assert model.mistakes_ == [1]
+
+
+@pytest.mark.parametrize("order", ["once", "every"])
+def test_a_permuted_order_is_the_random_state_s(order):
+    X, y = separable()
+    signs = np.where(y == "up", 1, -1)
+    random = np.random.RandomState(3)
+    once = random.permutation(60)
+    orders = [once] * 99 if order == "once" else [once, *(random.permutation(60) for _ in range(98))]
+    w, _, made, _ = slow_perceptron(X, signs, orders)
+    model = Perceptron(order=order, random_state=3).fit(X, y)
+    np.testing.assert_allclose(model.coef_[0], w, atol=1e-12)
+    assert model.mistakes_ == made
+
+
+def test_passes_one_by_one_are_partial_fits():
+    X, y = separable()
+    model = Perceptron(max_iter=3, order="constant").fit(X, y)
+    steps = Perceptron(order="constant")
+    for _ in range(3):
+        steps.partial_fit(X, y, classes=["down", "up"])
+    np.testing.assert_array_equal(steps.coef_, model.coef_)
+    assert steps.mistakes_ == model.mistakes_
+    with pytest.raises(ValueError, match="classes must be passed on the first call"):
+        Perceptron().partial_fit(X, y)
+    with pytest.raises(ValueError, match=r"y has classes \['sideways'\]"):
+        steps.partial_fit(X[:1], ["sideways"])
+
+
+def test_mistakes_stay_below_novikoff_s_bound():
+    """(radius / margin)^2, the constant feature of the bias included."""
+    for seed in range(5):
+        X, y = separable(seed)
+        best = AdaTron(max_epochs=20_000, tolerance=1e-3).fit(X, y)
+        z = np.column_stack([X, np.ones(60)])
+        w = np.append(best.coef_[0], best.intercept_[0])
+        gamma = np.min(np.where(y == "up", 1, -1) * (z @ w)) / np.linalg.norm(w)
+        radius = np.linalg.norm(z, axis=1).max()
+        for order in ("constant", "every"):
+            assert sum(Perceptron(max_iter=10_000, order=order).fit(X, y).mistakes_) <= (radius / gamma) ** 2
+
+
+def test_minover_and_adatron_tend_to_the_largest_margin():
+    X, y = separable()
+    z = np.where(y == "up", 1.0, -1.0)[:, None] * np.column_stack([X, np.ones(60)])
+    x = max_stability.strengths(z)
+    largest = np.linalg.norm(x @ z) / x.sum()
+    for model, gap in ((AdaTron(max_epochs=20_000, tolerance=1e-6), 1e-6), (MinOver(max_epochs=2000, gap=0.02), 0.02)):
+        model.fit(X, y)
+        w = np.append(model.coef_[0], model.intercept_[0])
+        assert largest * (1 - gap) <= np.min(z @ w) / np.linalg.norm(w) <= largest * (1 + 1e-12)
+        assert margin(model, X, y) > 0
+        np.testing.assert_allclose(model.strengths_[0] @ z / 6, w)
+
+
+def test_what_cannot_be_separated_is_told_and_the_best_student_kept():
+    X, y = separable(m=80)
+    y[:8] = y[8:16]
+    for model in (MinOver(max_epochs=200), AdaTron(max_epochs=200)):
+        with pytest.warns(ConvergenceWarning, match="did not converge in 200 epochs"):
+            model.fit(X, y)
+        assert model.score(X, y) > 0.7
 
 
 def nominal(seed=0, m=120):
@@ -89,10 +227,26 @@ def test_numbers_are_cut_where_their_values_are():
         ({"bins": 1}, "bins must be a whole number from 2 on"),
     ],
 )
-def test_impossible_parameters_are_refused(given, message):
+def test_impossible_parameters_of_a_sparse_perceptron_are_refused(given, message):
     X, y = nominal(m=20)
     with pytest.raises(ValueError, match=message):
         SparsePerceptron(**given).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (Perceptron(order="random"), "order must be one of constant, once, every, not 'random'"),
+        (Perceptron(output="mean"), "output must be one of last, averaged, voted"),
+        (Perceptron(max_iter=0), "max_iter must be a whole number from 1 on, not 0"),
+        (MinOver(stop="never"), '"never" is not a stop rule'),
+        (MinOver(gap=0), "gap: must be greater than 0"),
+        (AdaTron(omega=2), "omega: must be less than 2"),
+    ],
+)
+def test_impossible_parameters_are_refused(model, message):
+    with pytest.raises(ValueError, match=message):
+        model.fit(*separable(m=20))
 
 
 @pytest.mark.skipif(not (DATA / "votes").is_dir(), reason="set STATMECH_DATA to the folder of the real data")

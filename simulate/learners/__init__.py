@@ -20,8 +20,16 @@ def learn(batch: Batch, task: Task) -> Learnt:
     return learnt
 
 
+ESTIMATORS = {
+    "Perceptron": "simulate.estimators.perceptron",
+    "MinOver": "simulate.estimators.stability",
+    "AdaTron": "simulate.estimators.stability",
+    "SparsePerceptron": "simulate.estimators.sparse",
+}
+
+
 def __getattr__(name: str) -> Any:
-    """Learners as scikit-learn estimators, which take more than a second to import."""
-    if name == "SparsePerceptron":
-        return import_module("simulate.estimators.sparse").SparsePerceptron
-    raise AttributeError(f"module 'simulate.learners' has no attribute {name!r}")
+    """Learners as scikit-learn estimators, imported when asked for: scikit-learn alone takes a second."""
+    if name not in ESTIMATORS:
+        raise AttributeError(f"module 'simulate.learners' has no attribute {name!r}")
+    return getattr(import_module(ESTIMATORS[name]), name)

@@ -7,17 +7,28 @@ from w = 0, until all are right at the end of an epoch. Updates are counted as e
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from simulate.examples import Batch
 from simulate.learners.cyclic import State, learn_in_turn
 from simulate.learnt import Learnt, Task
 
+DENSE = 2**22  # numbers of sparse rows that are written out at a time
+
+
+def wrong(field: Any) -> Any:
+    """Whether an example is not right: undecided counts as wrong, or w = 0 would never learn. Of NumPy or JAX."""
+    return field <= 0
+
 
 def move(field: jax.Array, strength: jax.Array, own: jax.Array, parameter: jax.Array) -> jax.Array:
     """Strength 1 more if the example is not right."""
-    return jnp.where(field <= 0, 1.0, 0.0)
+    return jnp.where(wrong(field), 1.0, 0.0)
 
 
 def done(state: State, real: jax.Array) -> jax.Array:
@@ -27,3 +38,30 @@ def done(state: State, real: jax.Array) -> jax.Array:
 
 def learn(batch: Batch, task: Task) -> Learnt:
     return learn_in_turn(batch, task, 0.0, move, done, "no-errors")
+
+
+def mistakes(w: np.ndarray, z: Any, block: int = 64) -> Iterator[tuple[int, np.ndarray]]:
+    """One pass over the examples times their labels z (P, N), dense or sparse rows: each mistake and the w after it.
+
+    The same learner in weights, for many examples of few features: blocks of examples are looked at together up to
+    their first mistake. `w` is the student before the pass, and is not changed.
+
+    >>> [int(at) for at, _ in mistakes(np.zeros(1), np.array([[1.0], [2.0], [-1.0], [0.5]]))]
+    [0, 2, 3]
+    """
+    if not isinstance(z, np.ndarray):
+        chunk = max(1, DENSE // z.shape[1])
+        for start in range(0, z.shape[0], chunk):
+            for at, w in mistakes(w, z[start : start + chunk].toarray(), block):  # noqa: B020
+                yield start + at, w
+        return
+    at = 0
+    while at < len(z):
+        errors = np.flatnonzero(wrong(z[at : at + block] @ w))
+        if not errors.size:
+            at, block = at + block, min(2 * block, 8192)
+            continue
+        at += int(errors[0])
+        w = w + z[at]
+        yield at, w
+        at, block = at + 1, max(block // 2, 16)

@@ -1,0 +1,93 @@
+"""What the linear estimators share: two classes by one student, more by one against the rest each."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+
+class Student(NamedTuple):
+    """A student's weights on features and, last, on the constant 1, and the passes (or epochs) it took."""
+
+    w: np.ndarray
+    n_iter: int
+
+
+class LinearClassifier(ClassifierMixin, BaseEstimator, ABC):
+    """A student of examples times their labels; subclasses say how it learns, and whether rows may be sparse."""
+
+    sparse_rows = False
+    fit_intercept: bool
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from examples X (m, features) with labels y (m,)."""
+        self._check_parameters()
+        X, y = validate_data(self, X, y, dtype=float, accept_sparse="csr" if self.sparse_rows else False)
+        check_classification_targets(y)
+        self.classes_ = np.unique(y)
+        if len(self.classes_) < 2:
+            raise ValueError(f"needs examples of two classes or more, not of 1 class: {self.classes_[0]!r}")
+        self._take([self._learn(labelled(X, signs, self.fit_intercept)) for signs in self._signs(y)])
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """The activations w.x + b: (m,) for the second of two classes, else (m, classes)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=float, accept_sparse="csr" if self.sparse_rows else False, reset=False)
+        activation = X @ self.coef_.T + self.intercept_
+        return activation[:, 0] if len(self.classes_) == 2 else activation
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of each example; of two classes the second only where the activation is positive."""
+        activation = self.decision_function(X)
+        return self.classes_[(activation > 0).astype(int) if activation.ndim == 1 else activation.argmax(axis=1)]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.sparse_rows
+        return tags
+
+    @abstractmethod
+    def _learn(self, z: Any) -> Student:
+        """A student of the rows z (m, features + 1), examples times their labels, their last column the constant."""
+
+    def _check_parameters(self) -> None:
+        """Refuse impossible parameters."""
+
+    def _signs(self, y: np.ndarray) -> list[np.ndarray]:
+        ones = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
+        return [np.where(y == one, 1.0, -1.0) for one in ones]
+
+    def _take(self, students: list[Student]) -> None:
+        weights = np.array([student.w for student in students])
+        self.coef_ = weights[:, :-1].copy()
+        self.intercept_ = weights[:, -1] if self.fit_intercept else np.zeros(len(weights))
+        self.n_iter_ = max(student.n_iter for student in students)
+
+
+def labelled(X: Any, signs: np.ndarray, intercept: bool) -> Any:
+    """Examples times their labels, with a last column of the constant 1 (0 without an intercept) times the label."""
+    constant = (signs if intercept else 0 * signs)[:, None]
+    if sp.issparse(X):
+        return sp.hstack([sp.diags_array(signs) @ X, sp.csr_array(constant)], format="csr")
+    return np.hstack([signs[:, None] * X, constant])
+
+
+def margin(model: LinearClassifier, X: Any, y: Any) -> float:
+    r"""The margin of weights on a data set of two classes, :math:`\min_m y(\mathbf w\cdot\mathbf x+b)/|\mathbf w|`.
+
+    Negative if an example is wrong (Daume, section 3.5 has :math:`-\infty` then).
+
+    >>> from simulate.learners import Perceptron
+    >>> X, y = [[2.0], [-1.0]], [1, 0]
+    >>> margin(Perceptron(fit_intercept=False).fit(X, y), X, y)
+    1.0
+    """
+    signs = np.where(np.asarray(y) == model.classes_[1], 1.0, -1.0)
+    return float(np.min(signs * model.decision_function(X)) / np.linalg.norm(model.coef_))

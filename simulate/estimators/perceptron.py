@@ -1,0 +1,150 @@
+"""Daume's perceptron for scikit-learn (A Course in Machine Learning, chapter 3), and its averaged and voted forms."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from simulate.estimators.linear import LinearClassifier, Student, labelled
+from simulate.learners.perceptron import mistakes
+
+ORDERS = ("constant", "once", "every")
+OUTPUTS = ("last", "averaged", "voted")
+
+
+class Progress:
+    """A student under way: its weights, visits so far, and what averaged and voted outputs need."""
+
+    def __init__(self, features: int, voted: bool):
+        self.w = np.zeros(features)
+        self.visits, self.mistakes, self.since = 0, 0, 0
+        self.weighted = np.zeros(features)  # sum of updates times the visits before them
+        self.voters: list[tuple[np.ndarray, int]] | None = [] if voted else None
+
+    def walk(self, z: Any) -> int:
+        """One pass over the rows z; returns its mistakes."""
+        made = 0
+        for at, w in mistakes(self.w, z):
+            self._retire(self.visits + at)
+            self.weighted += (self.visits + at) * (w - self.w)
+            self.w, made = w, made + 1
+        self.visits += z.shape[0]
+        self.mistakes += made
+        return made
+
+    def averaged(self) -> np.ndarray:
+        """The mean of w over all visits."""
+        return self.w - self.weighted / max(self.visits, 1)
+
+    def electorate(self) -> tuple[np.ndarray, np.ndarray]:
+        """All students on the way (n, features), and how many visits each survived."""
+        assert self.voters is not None
+        voters = [*self.voters, (self.w, self.visits - self.since)]
+        return np.array([w for w, _ in voters]), np.array([count for _, count in voters], float)
+
+    def _retire(self, visit: int) -> None:
+        if self.voters is not None and visit > self.since:
+            self.voters.append((self.w, visit - self.since))
+        self.since = visit
+
+
+class Perceptron(LinearClassifier):
+    r"""PerceptronTrain and PerceptronTest of Daume's chapter 3 (algorithms 5 and 6).
+
+    .. math:: a = \mathbf w\cdot\mathbf x + b; \qquad
+              \text{where } ya\le 0:\quad \mathbf w \leftarrow \mathbf w + y\mathbf x, \quad b\leftarrow b+y
+
+    from w = 0, b = 0, for `max_iter` passes or until one is without a mistake. `order` of the examples: "constant",
+    permuted "once", or before "every" pass, by `random_state`. `output`: the "last" weights, their mean over all visits
+    ("averaged"), or the vote of all weights, each for the visits it survived ("voted"). More than two classes: one
+    against the rest. Rows may be sparse; `partial_fit` makes one pass in the order given.
+
+    Fitted: `classes_`, `coef_`, `intercept_` (of the last or averaged weights), `n_iter_`, `mistakes_` of each pass.
+
+    >>> model = Perceptron(order="constant").fit([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [1, 0, 1])
+    >>> model.coef_.tolist(), model.intercept_.tolist(), model.mistakes_
+    ([[2.0, -1.0]], [0.0], [3, 1, 0])
+    """
+
+    sparse_rows = True
+
+    def __init__(
+        self,
+        max_iter: int = 100,
+        order: str = "every",
+        output: str = "last",
+        fit_intercept: bool = True,
+        random_state: Any = 0,
+    ):
+        self.max_iter = max_iter
+        self.order = order
+        self.output = output
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from examples X (m, features) with labels y (m,)."""
+        self._progress: list[Progress] = []
+        self.mistakes_: list[int] = []
+        super().fit(X, y)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """One pass over more examples, in the order given; the first call names all `classes`."""
+        self._check_parameters()
+        first = not hasattr(self, "classes_")
+        X, y = validate_data(self, X, y, dtype=float, accept_sparse="csr", reset=first)
+        if first:
+            if classes is None:
+                raise ValueError("classes must be passed on the first call to partial_fit.")
+            self.classes_, self.mistakes_ = np.unique(classes), []
+            if len(self.classes_) < 2:
+                raise ValueError(f"needs two classes or more, not {self.classes_}")
+            students = 1 if len(self.classes_) == 2 else len(self.classes_)
+            self._progress = [Progress(X.shape[1] + 1, self.output == "voted") for _ in range(students)]
+        if unknown := sorted(set(np.unique(y).tolist()) - set(self.classes_.tolist())):
+            raise ValueError(f"y has classes {unknown} that are not among {self.classes_.tolist()}")
+        rows = [labelled(X, signs, self.fit_intercept) for signs in self._signs(y)]
+        self.mistakes_.append(sum(one.walk(z) for one, z in zip(self._progress, rows, strict=True)))
+        self._take([Student(self._final(one), len(self.mistakes_)) for one in self._progress])
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """The activations, (m,) or (m, classes); voted: the share of the vote, from -1 to 1."""
+        if self.output != "voted":
+            return super().decision_function(X)
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=float, accept_sparse="csr", reset=False)
+        votes = []
+        for one in self._progress:
+            w, counts = one.electorate()
+            votes.append(np.sign(X @ w[:, :-1].T + w[:, -1]) @ counts / counts.sum())
+        return votes[0] if len(self.classes_) == 2 else np.column_stack(votes)
+
+    def _learn(self, z: Any) -> Student:
+        one = Progress(z.shape[1], self.output == "voted")
+        made: list[int] = []
+        random = check_random_state(self.random_state)
+        order = np.arange(z.shape[0])
+        while len(made) < self.max_iter and (not made or made[-1]):
+            if self.order == "every" or (self.order == "once" and not made):
+                order = random.permutation(z.shape[0])
+            made.append(one.walk(z[order]))
+        self._progress.append(one)
+        longest = max(len(made), len(self.mistakes_))
+        self.mistakes_ = [sum(part[i] for part in (made, self.mistakes_) if i < len(part)) for i in range(longest)]
+        return Student(self._final(one), len(made))
+
+    def _final(self, one: Progress) -> np.ndarray:
+        return one.averaged() if self.output == "averaged" else one.w
+
+    def _check_parameters(self) -> None:
+        if not isinstance(self.max_iter, Integral) or self.max_iter < 1:
+            raise ValueError(f"max_iter must be a whole number from 1 on, not {self.max_iter!r}")
+        for name, known in (("order", ORDERS), ("output", OUTPUTS)):
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name} must be one of {', '.join(known)}, not {getattr(self, name)!r}")
