@@ -17,8 +17,10 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_sco
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from simulate.attention import walks
 from simulate.estimators.linear import margin
-from simulate.learners import AdaTron, MinOver, Perceptron, SparsePerceptron, max_stability
+from simulate.learners import AdaTron, AttentivePerceptron, MinOver, Perceptron, SparsePerceptron, max_stability
+from statmech.boundaries import threshold
 
 DATA = Path(os.environ.get("STATMECH_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -29,6 +31,8 @@ ESTIMATORS = [
     Perceptron(output="voted", order="constant"),
     MinOver(max_epochs=100),
     AdaTron(max_epochs=100),
+    AttentivePerceptron(),
+    AttentivePerceptron(chunk=1, delta=0.01, boundary="centred", order="weight"),
     SparsePerceptron(),
 ]
 
@@ -44,8 +48,9 @@ def test_no_check_is_skipped_where_scipy_may_see_other_arrays():
     """One check needs an environment variable that SciPy reads when it is imported."""
     code = (
         "from sklearn.utils.estimator_checks import check_estimator\n"
-        "from simulate.learners import AdaTron, MinOver, Perceptron, SparsePerceptron\n"
-        "for model in (Perceptron(), MinOver(max_epochs=20), AdaTron(max_epochs=20), SparsePerceptron()):\n"
+        "from simulate.learners import AdaTron, AttentivePerceptron, MinOver, Perceptron, SparsePerceptron\n"
+        "short = {'max_epochs': 20}\n"
+        "for model in Perceptron(), AttentivePerceptron(), MinOver(**short), AdaTron(**short), SparsePerceptron():\n"
         "    assert {one['status'] for one in check_estimator(model, on_skip=None)} == {'passed'}"
     )
     environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
@@ -161,6 +166,87 @@ def test_what_cannot_be_separated_is_told_and_the_best_student_kept():
         assert model.score(X, y) > 0.7
 
 
+@pytest.mark.parametrize("order", ["fixed", "random", "weight"])
+def test_an_attentive_perceptron_that_looks_at_everything_is_a_perceptron(order):
+    X, y = separable(m=80, features=12)
+    signs = np.where(y == "up", 1, -1)
+    model = AttentivePerceptron(probes=1.0, order=order, chunk=3, random_state=5).fit(X, y)
+    random, orders = np.random.RandomState(5), []
+    for _ in range(len(model.mistakes_)):  # what it draws: an order of features, of rows, and the probes
+        if order == "random":
+            random.permutation(12)
+        orders.append(random.permutation(80))
+        random.random_sample(80)
+    w, b, made, _ = slow_perceptron(X, signs, orders)
+    np.testing.assert_allclose(model.coef_[0], w, atol=1e-12)
+    assert model.intercept_[0] == b
+    assert model.mistakes_ == made
+    assert model.features_ == [12.0] * len(made)
+
+
+@pytest.mark.parametrize("boundary", ["constant", "brownian-bridge", "centred"])
+def test_decision_errors_stay_below_what_is_promised(boundary):
+    """Of a fixed student and exchangeable features; as-printed does not keep its promise on the same walks."""
+    rng, n, m = np.random.default_rng(2), 256, 20_000
+    w = rng.standard_normal(n)
+    z = rng.standard_normal((m, n)) + 0.9 * w / np.linalg.norm(w) ** 2 * np.linalg.norm(w)
+    full = z @ w
+    level, slope = (
+        float(threshold(boundary, 0.02, full.mean(), full.var())),
+        full.mean() if boundary == "centred" else 0.0,
+    )
+    looks = np.arange(16, n + 1, 16)
+
+    def errs(tau, slope):
+        found = walks(z, w, looks, tau, slope=slope)
+        return (found.features < n) & (full < 0), found.features
+
+    wrong, features = errs(level, slope)
+    error = np.sqrt(0.02 * 0.98 / m)
+    assert wrong.mean() < 0.02 + 4 * error
+    assert features.mean() < 0.95 * n
+    printed, _ = errs(float(threshold("as-printed", 0.02, full.mean(), full.var())), 0.0)
+    assert printed.mean() > 0.02 + 4 * error
+
+
+def test_walks_are_the_partial_sums_until_they_reach_the_level():
+    rng = np.random.default_rng(0)
+    z, w, looks = rng.standard_normal((50, 20)), rng.standard_normal(20), np.array([3, 4, 11, 20])
+    found = walks(z, w, looks, tau=1.5, start=0.25, slope=0.5)
+    for row, total, features in zip(z, found.sums, found.features, strict=True):
+        sums = [0.25 + row[:look] @ w[:look] for look in looks]
+        stop = next((i for i, s in enumerate(sums) if s >= 1.5 + 0.5 * looks[i] / 20), 3)
+        assert features == looks[stop]
+        assert total == pytest.approx(sums[stop])
+    assert np.all(walks(z, w, looks, tau=np.inf).features == 20)
+
+
+def test_attention_saves_features_and_costs_little():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 200))
+    y = X @ rng.standard_normal(200) > 0
+    inside, outside = slice(2000), slice(2000, 3000)
+    plain = Perceptron(max_iter=20).fit(X[inside], y[inside]).score(X[outside], y[outside])
+    features, scores = [], []
+    for delta in (0.001, 0.05, 0.3):
+        model = AttentivePerceptron(delta=delta, order="weight", max_iter=20).fit(X[inside], y[inside])
+        scores.append(model.score(X[outside], y[outside]))
+        features.append(model.evaluate(X[outside])[0].features.mean())
+    assert sorted(features, reverse=True) == features
+    assert features[1] < 0.6 * 200
+    assert scores[0] > plain - 4 * np.sqrt(plain * (1 - plain) / 1000)
+    assert scores[2] < scores[0]
+
+
+def test_a_hard_budget_knows_only_its_features():
+    X, y = separable(m=100, features=10)
+    for order in ("fixed", "random"):
+        model = AttentivePerceptron(budget=4, order=order, max_iter=5, chunk=4).fit(X, y)
+        assert np.count_nonzero(model.coef_) <= 4
+        assert model.features_[0] == 4
+        assert np.all(model.evaluate(X)[0].features == 4)
+
+
 def nominal(seed=0, m=120):
     """Words of three attributes, and the class of (colour = red and size = big) or shape = round."""
     rng = np.random.default_rng(seed)
@@ -242,6 +328,12 @@ def test_impossible_parameters_of_a_sparse_perceptron_are_refused(given, message
         (MinOver(stop="never"), '"never" is not a stop rule'),
         (MinOver(gap=0), "gap: must be greater than 0"),
         (AdaTron(omega=2), "omega: must be less than 2"),
+        (AttentivePerceptron(delta=0.5), "delta must lie between 0 and 0.5, not 0.5"),
+        (AttentivePerceptron(boundary="brownian"), '"brownian" is not a boundary. Did you mean "brownian-bridge"'),
+        (AttentivePerceptron(order="weights"), '"weights" is not an order. Did you mean "weight"'),
+        (AttentivePerceptron(order="weight", budget=3), "a budget is of features known before"),
+        (AttentivePerceptron(probes=0), "probes must lie between 0 and 1, not 0"),
+        (AttentivePerceptron(chunk=0), "chunk must be a whole number from 1 on, not 0"),
     ],
 )
 def test_impossible_parameters_are_refused(model, message):

@@ -7,8 +7,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from statmech import ScenarioError
-from theory import stopping
+from statmech import ScenarioError, boundaries
 from theory.stopping import BOUNDARIES, decision, error, mean_share, threshold
 
 MEANS = np.array([-0.5, 0.0, 0.3, 1.0, 3.0])
@@ -120,4 +119,4 @@ def test_impossible_parameters_are_refused(call, message):
 
 
 def test_every_boundary_is_told_of():
-    assert all(f"`{name}`" in stopping.__doc__ for name in BOUNDARIES)
+    assert all(f"`{name}`" in boundaries.__doc__ for name in BOUNDARIES)

@@ -24,6 +24,7 @@ ESTIMATORS = {
     "Perceptron": "simulate.estimators.perceptron",
     "MinOver": "simulate.estimators.stability",
     "AdaTron": "simulate.estimators.stability",
+    "AttentivePerceptron": "simulate.estimators.attentive",
     "SparsePerceptron": "simulate.estimators.sparse",
 }
 

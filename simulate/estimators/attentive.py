@@ -1,0 +1,190 @@
+"""The Attentive Perceptron for scikit-learn (Pelossof & Ying)."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from simulate.attention import Level, Walks, lessons, walks
+from simulate.estimators.linear import LinearClassifier, Student
+from statmech.boundaries import BOUNDARIES, threshold
+from statmech.errors import not_known
+
+ORDERS = ("fixed", "random", "weight")
+ENOUGH = 10  # probes before anything is stopped
+MEMORY = 200  # probes that the running mean and variance look back on: margins grow with w
+
+
+class Attentive:
+    """A student under way, and the mean and variance of its margins, as its probes tell."""
+
+    def __init__(self, n: int, boundary: str, delta: float):
+        self.w, self.b = np.zeros(n), 0.0
+        self.boundary, self.delta = boundary, delta
+        self.probes, self.mean, self.variance = 0, 0.0, 0.0
+        self.level = Level(np.inf, 0.0)
+
+    def take(self, margins: np.ndarray) -> None:
+        """Exponentially forgetting mean and variance, and the level that follows."""
+        for margin in margins:
+            self.probes += 1
+            share = max(1 / self.probes, 1 / MEMORY)
+            apart = margin - self.mean
+            self.mean += share * apart
+            self.variance = (1 - share) * (self.variance + share * apart**2)
+        if self.probes >= ENOUGH and self.variance > 0:
+            tau = float(threshold(self.boundary, self.delta, self.mean, self.variance))
+            self.level = Level(tau, max(self.mean, 0.0) if self.boundary == "centred" else 0.0)
+
+    def blind(self) -> float:
+        """The level for examples whose label is not known: of a walk that drifts to neither side."""
+        if not np.isfinite(self.level.tau):
+            return np.inf
+        return float(threshold(self.boundary, self.delta, 0.0, self.variance))
+
+
+class AttentivePerceptron(LinearClassifier):
+    r"""A perceptron that looks no longer at an example than it must.
+
+    The margin :math:`y(\mathbf w\cdot\mathbf x+b)` is summed in chunks of `chunk` features, in the `order` "weight",
+    largest first (anew each pass), "random" (anew each pass) or "fixed". An example whose partial sum reaches the level
+    of its `boundary` ("brownian-bridge", "constant", "centred" or "as-printed", see `statmech.boundaries`), which
+    promises at most a share `delta` of decision errors if features are exchangeable, is taken for right; all others
+    are evaluated fully and learnt as in `Perceptron`. A share `probes` of the examples is evaluated fully in any case:
+    their margins tell mean and variance, fairly.
+
+    `budget`: the hard-budget perceptron instead, which knows only so many features, the first of the order.
+    Prediction, which knows no label, stops where a sum is as far from 0, on either side, as the boundary of a walk
+    without drift; `evaluate` tells the features that took.
+
+    Fitted: `classes_`, `coef_`, `intercept_`, `n_iter_`, `mistakes_` and `features_` (evaluated, a mean over examples)
+    of each pass, `levels_` and `orders_` for prediction.
+
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((2000, 300))
+    >>> y = X @ rng.standard_normal(300) > 0
+    >>> model = AttentivePerceptron(delta=0.1, max_iter=20).fit(X, y)
+    >>> bool(model.features_[-1] < 220 and model.score(X, y) > 0.88)
+    True
+    """
+
+    def __init__(
+        self,
+        delta: float = 0.1,
+        boundary: str = "brownian-bridge",
+        chunk: int = 16,
+        order: str = "random",
+        budget: int | None = None,
+        probes: float = 0.05,
+        max_iter: int = 100,
+        fit_intercept: bool = True,
+        random_state: Any = 0,
+    ):
+        self.delta = delta
+        self.boundary = boundary
+        self.chunk = chunk
+        self.order = order
+        self.budget = budget
+        self.probes = probes
+        self.max_iter = max_iter
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from examples X (m, features) with labels y (m,)."""
+        self.levels_: list[float] = []
+        self.orders_: list[np.ndarray] = []
+        self.mistakes_: list[int] = []
+        self.features_: list[float] = []
+        super().fit(X, y)
+        self.features_ = [count / len(self.levels_) for count in self.features_]
+        return self
+
+    def evaluate(self, X: Any) -> list[Walks]:
+        """For each student (one for two classes) where its sums ended on the rows of X, and the features that took."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=float, reset=False)
+        found = []
+        for w, b, order, level in zip(self.coef_, self.intercept_, self.orders_, self.levels_, strict=True):
+            columns = X if np.array_equal(order, np.arange(X.shape[1])) else X[:, order]
+            found.append(walks(columns, w[order], self._looks(order.size), level, b, two_sided=True))
+        return found
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """The sums where evaluation ended: (m,) for the second of two classes, else (m, classes)."""
+        sums = [one.sums for one in self.evaluate(X)]
+        return sums[0] if len(self.classes_) == 2 else np.column_stack(sums)
+
+    def _learn(self, z: Any) -> Student:
+        z, start = z[:, :-1], z[:, -1]
+        random, n = check_random_state(self.random_state), z.shape[1]
+        known = self._known(n, random)
+        one = Attentive(known.size, self.boundary, self.delta)
+        made: list[int] = []
+        while len(made) < self.max_iter and (not made or made[-1]):
+            order, rows = self._order(one.w, random), random.permutation(len(z))
+            one.w = one.w[order]
+            wrong, features = self._walk(one, z[np.ix_(rows, known[order])], start[rows], random)
+            one.w = one.w[np.argsort(order)]
+            made.append(wrong)
+            self._count(len(made) - 1, wrong, features / len(z))
+        self.levels_.append(one.blind())
+        self.orders_.append(known[order])
+        weights = np.zeros(n + 1)
+        weights[known], weights[-1] = one.w, one.b
+        return Student(weights, len(made))
+
+    def _walk(self, one: Attentive, z: np.ndarray, start: np.ndarray, random: np.random.RandomState) -> tuple[int, int]:
+        """One pass over rows z; its mistakes, and the features evaluated."""
+        wrong = features = 0
+        probes = random.random_sample(len(z)) < self.probes
+        for lesson in lessons(one, z, start, probes, self._looks(z.shape[1])):
+            features += lesson.features
+            if lesson.mistaken:
+                one.w = one.w + z[lesson.last]
+                one.b += start[lesson.last]
+                wrong += 1
+            if self.budget is None:
+                one.take(lesson.margins)
+        return wrong, features
+
+    def _known(self, n: int, random: np.random.RandomState) -> np.ndarray:
+        """The features that are ever evaluated."""
+        every = random.permutation(n) if self.budget is not None and self.order == "random" else np.arange(n)
+        return every[: self.budget]
+
+    def _order(self, w: np.ndarray, random: np.random.RandomState) -> np.ndarray:
+        if self.order == "random" and self.budget is None:
+            return random.permutation(w.size)
+        return np.argsort(-np.abs(w), kind="stable") if self.order == "weight" else np.arange(w.size)
+
+    def _looks(self, n: int) -> np.ndarray:
+        return np.append(np.arange(self.chunk, n, self.chunk), n)
+
+    def _count(self, index: int, wrong: int, features: float) -> None:
+        """Mistakes and features of a pass, summed over students."""
+        if index == len(self.mistakes_):
+            self.mistakes_.append(0)
+            self.features_.append(0.0)
+        self.mistakes_[index] += wrong
+        self.features_[index] += features
+
+    def _check_parameters(self) -> None:
+        if not 0 < self.delta < 0.5:
+            raise ValueError(f"delta must lie between 0 and 0.5, not {self.delta!r}")
+        if self.boundary not in BOUNDARIES:
+            raise ValueError(f"boundary: {not_known(self.boundary, 'a boundary', BOUNDARIES)}")
+        if self.order not in ORDERS:
+            raise ValueError(f"order: {not_known(self.order, 'an order', ORDERS)}")
+        if self.order == "weight" and self.budget is not None:
+            raise ValueError("a budget is of features known before weights are: order must be fixed or random")
+        if not 0 < self.probes <= 1:
+            raise ValueError(f"probes must lie between 0 and 1, not {self.probes!r}")
+        for name in ("chunk", "max_iter", *(["budget"] if self.budget is not None else [])):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or value < 1:
+                raise ValueError(f"{name} must be a whole number from 1 on, not {value!r}")

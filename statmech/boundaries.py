@@ -1,0 +1,96 @@
+r"""Levels at which the evaluation of a margin may stop (Pelossof & Ying, The Attentive Perceptron).
+
+A margin is a sum :math:`S_n = X_1+\dots+X_n` of n features' contributions, of mean m and variance :math:`\sigma^2`.
+Who only wants to know whether :math:`S_n<\theta` may stop at the first partial sum :math:`S_i\ge\tau` and say no. That
+is a *decision error* if yet :math:`S_n<\theta`. For independent steps and large n the partial sums are Brownian motion
+with drift, and by reflection, for :math:`\tau\ge\max(\theta, 0)`,
+
+.. math:: P(\max_i S_i\ge\tau,\ S_n<\theta) = e^{2m\tau/\sigma^2}\,\Phi\!\left(\frac{\theta-2\tau-m}\sigma\right).
+
+Boundaries by name, each with the level delta that it promises:
+
+- `constant` solves this for :math:`\tau`: the error is delta.
+- `brownian-bridge`, :math:`\tau = (\theta+\sqrt{\theta^2+2\sigma^2\ln(1/\delta)})/2`: a walk that ends at theta crosses
+  with probability delta, whatever its drift. Of those that end below fewer cross: it is careful.
+- `as-printed` is the paper's eq (4), :math:`\tau = (\theta-m+\sigma\,\Phi^{-1}(1-\delta))/2`, on the sums themselves.
+  It does not keep its promise where m > 0: the derivation standardises :math:`S_n` but not :math:`S_i`.
+- `centred` is the same number held against the centred sums :math:`S_i - i\,m/n`, a walk without drift that must end
+  below :math:`\theta-m`: the error is delta again, for :math:`\tau\ge\max(\theta-m,0)`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize.elementwise import find_root
+from scipy.special import log_ndtr, ndtr, ndtri
+
+from statmech.errors import ScenarioError, SolverError, not_known
+
+BOUNDARIES = ("constant", "brownian-bridge", "as-printed", "centred")
+REACH = 9.0  # standard deviations beyond which a Gaussian is nothing
+
+
+def threshold(
+    boundary: str, delta: ArrayLike, mean: ArrayLike, variance: ArrayLike, theta: ArrayLike = 0.0
+) -> np.ndarray:
+    r"""The level :math:`\tau` of a boundary, of the sums' mean and variance at their end; arguments broadcast.
+
+    Never below 0, where a walk begins. Raises `ScenarioError` for an unknown name, delta outside (0, 1/2) or a variance
+    that is not positive.
+
+    >>> [float(threshold(name, 0.01, 1.0, 1.0).round(4)) for name in BOUNDARIES]
+    [0.9994, 1.5174, 0.6632, 0.6632]
+    """
+    if boundary not in BOUNDARIES:
+        raise ScenarioError([(("boundary",), not_known(boundary, "a boundary", BOUNDARIES))])
+    delta, mean, variance, theta = _checked(delta, mean, variance, theta)
+    deviation = np.sqrt(variance)
+    if boundary == "constant":
+        return _constant(delta, mean, deviation, theta)
+    if boundary == "brownian-bridge":
+        return np.maximum((theta + np.sqrt(theta**2 + 2 * variance * np.log(1 / delta))) / 2, 0.0)
+    return np.maximum((theta - mean + deviation * ndtri(1 - delta)) / 2, 0.0)
+
+
+def error(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike, theta: ArrayLike = 0.0) -> np.ndarray:
+    r"""The probability to cross :math:`\tau\ge 0` and yet end below :math:`\theta`, of Brownian motion with drift.
+
+    For :math:`\tau<\theta` a walk may also cross and end between the two: :math:`P(S_n<\theta) - P(\max_i S_i<\tau)`.
+    For `centred` sums give mean 0 and theta less the mean.
+
+    >>> float(error(threshold("as-printed", 0.01, 1.0, 1.0), 1.0, 1.0).round(3))      # promised: 0.01
+    0.038
+    """
+    tau, mean, variance, theta = np.broadcast_arrays(*(np.asarray(v, float) for v in (tau, mean, variance, theta)))
+    deviation = np.sqrt(variance)
+    below = np.minimum(tau, theta)
+    reflected = np.exp(2 * mean * tau / variance + log_ndtr((below - 2 * tau - mean) / deviation))
+    between = ndtr((theta - mean) / deviation) - ndtr((below - mean) / deviation)
+    return reflected + between
+
+
+def _constant(delta: np.ndarray, mean: np.ndarray, deviation: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    """Where `error` is delta; 0 where it is smaller from the start."""
+    start = error(0.0, mean, deviation**2, theta) <= delta
+    high = np.maximum(theta, 0) + np.abs(mean) + 2 * REACH * deviation
+
+    def off(
+        tau: np.ndarray, delta: np.ndarray, mean: np.ndarray, deviation: np.ndarray, theta: np.ndarray
+    ) -> np.ndarray:
+        return np.log(np.maximum(error(tau, mean, deviation**2, theta), 1e-300) / delta)
+
+    low = np.zeros_like(high)
+    found = find_root(off, (low, np.where(start, 0.0, high)), args=(delta, mean, deviation, theta))
+    if not np.all(found.success | start):
+        raise SolverError("a constant boundary is not found: is delta below 1e-50?")
+    return np.where(start, 0.0, found.x)
+
+
+def _checked(*given: ArrayLike) -> list[np.ndarray]:
+    delta, mean, variance, theta = (np.asarray(value, float) for value in given)
+    if not np.all((delta > 0) & (delta < 0.5)):
+        raise ScenarioError([(("delta",), f"lies between 0 and 0.5, not {np.ravel(delta)[0]:g}")])
+    if not np.all(variance > 0):
+        raise ScenarioError([(("variance",), "must be greater than 0")])
+    return list(np.broadcast_arrays(delta, mean, variance, theta))
