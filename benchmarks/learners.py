@@ -1,6 +1,6 @@
 """Learners of stored examples against what one would otherwise run: MinOver's loop, an SVM; the version space's chain.
 
-    python benchmarks/learners.py           # pins itself to one core; two minutes
+    python benchmarks/learners.py           # pins itself to one core; 20 seconds
     python benchmarks/learners.py --tiny    # the same at toy size: that it runs, not how fast
 
 MinOver: `naive.minover`, the loop and sort of the assignment's appendix, and the same with one matrix-vector product

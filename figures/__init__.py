@@ -5,7 +5,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from statmech.dataset import scenario_of
 from statmech.errors import ConfigError, not_known
 
 if TYPE_CHECKING:
@@ -51,6 +50,8 @@ def named(figure: str | None, config: str, choice: str) -> str:
 
 def fitting(name: str, theory: xr.Dataset) -> str:
     """The figure of this name if the sweep has no axis that it cannot show, else the overlay, which shows any."""
+    from statmech.dataset import scenario_of  # here: names and lists of figures need not wait for it
+
     shown, scenario = _axes(name), scenario_of(theory)
     return name if shown is None or set(scenario.shape) <= set(shown) else OVERLAYS[scenario.CHOICE]
 

@@ -86,11 +86,14 @@ def best(X: np.ndarray, signed: np.ndarray, attributes: np.ndarray, k: int, disc
     return found
 
 
+def counted(stages: list[Stage]) -> list[Stage]:
+    """The stages that vote: all, or the last alone if that is always right."""
+    return stages[-1:] if stages and stages[-1].error == 0.0 else stages
+
+
 def output(stages: list[Stage], X: np.ndarray) -> np.ndarray:
-    """The weighted vote (m,), whose sign is the prediction: of all stages, or of the last if that is always right."""
-    if stages and stages[-1].error == 0.0:
-        stages = stages[-1:]
-    return sum((stage.weight * stage.hypothesis(X) for stage in stages), np.zeros(len(X)))
+    """The weighted vote (m,) of the stages, whose sign is the prediction."""
+    return sum((stage.weight * stage.hypothesis(X) for stage in counted(stages)), np.zeros(len(X)))
 
 
 def _candidates(

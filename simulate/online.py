@@ -17,12 +17,11 @@ from statmech.dataset import Progress, arrays_of, blank, describe, fill, gram_of
 from statmech.errors import ScenarioError
 from statmech.order_parameters import square_root
 from statmech.scenario import Cell, Scenario
-from statmech.votes import circles, vote_error
+from statmech.votes import TEST_CIRCLES, circles, vote_error
 
 if TYPE_CHECKING:
     import xarray as xr
 
-TEST_CIRCLES = 1024  # of inputs, on which a seed's vote is measured; unbiased, so the spread of seeds counts its error
 VOTE_CHUNK = 2**17  # fields integrated together: enough that threads compute more than they wait for the interpreter
 
 

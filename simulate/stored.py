@@ -22,14 +22,13 @@ from statmech.dataset import Progress, arrays_of, blank, tracked
 from statmech.errors import ScenarioError
 from statmech.stored import StoredCell, StoredExamples
 from statmech.sweep import words_of
-from statmech.votes import circles, vote_error
+from statmech.votes import TEST_CIRCLES, circles, vote_error
 
 if TYPE_CHECKING:
     import xarray as xr
 
 SIZES = [8, 16, 24, *(n << k for k in range(3, 40) for n in (4, 5, 6, 7))]  # what P is filled up to, multiples of 8
 WIDEST, ELEMENTS = 64, 2**21  # data sets in a call: the most, and the elements of all their Gram matrices
-TEST_CIRCLES = 1024  # of inputs, on which a vote is measured; unbiased, so the spread of seeds counts its error
 
 
 @dataclass(frozen=True)

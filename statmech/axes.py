@@ -47,6 +47,11 @@ def expand(given: Any) -> Any:
     return values.tolist()
 
 
+def listed(given: Any) -> Any:
+    """Moments at which to record, written out: a list, a spaced axis, or one value."""
+    return (given,) if np.isscalar(given) else expand(given)
+
+
 def is_axis(value: Any) -> bool:
     """Whether a validated value is an axis of the sweep.
 

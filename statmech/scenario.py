@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, PlainSerializer, Tag
 
-from statmech.axes import axis_of, expand, points
+from statmech.axes import axis_of, listed, points
 from statmech.errors import Problem
 from statmech.inputs import INPUTS, Gaussian, Inputs, inputs_from, written
 from statmech.order_parameters import coordinates
@@ -40,7 +40,7 @@ StartOrDrawn = Annotated[
 ]
 Times = Annotated[
     tuple[Annotated[Number, Field(ge=0)], ...],
-    BeforeValidator(lambda given: (given,) if np.isscalar(given) else expand(given)),
+    BeforeValidator(listed),
     Field(min_length=1),
 ]
 

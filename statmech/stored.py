@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from statmech.axes import axis_of, expand, is_axis
+from statmech.axes import axis_of, is_axis, listed
 from statmech.errors import Problem
 from statmech.learners import LEARNERS, STOPS, Learner
 from statmech.sweep import PARAMETERS, DimensionAxis, FlipAxis, Number, Sweep, Whole, name_among
@@ -28,17 +28,13 @@ StopAxis = axis_of(
 AlphaAxis = axis_of(Annotated[Number, Field(gt=0)], {"type": "number", "exclusiveMinimum": 0})
 
 
-def _listed(given: Any) -> Any:
-    return (given,) if np.isscalar(given) else expand(given)
-
-
-Epochs = Annotated[tuple[Annotated[Number, Field(ge=0)], ...], BeforeValidator(_listed), Field(min_length=1)]
+Epochs = Annotated[tuple[Annotated[Number, Field(ge=0)], ...], BeforeValidator(listed), Field(min_length=1)]
 
 
 def _counted(given: Any) -> Any:
     """A spaced axis of numbers of updates is rounded to whole ones."""
-    listed = _listed(given)
-    return sorted({round(value) for value in listed}) if isinstance(given, dict) else listed
+    moments = listed(given)
+    return sorted({round(value) for value in moments}) if isinstance(given, dict) else moments
 
 
 Updates = Annotated[tuple[Annotated[Whole, Field(ge=0)], ...], BeforeValidator(_counted), Field(min_length=1)]

@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtri
 
+TEST_CIRCLES = 1024  # on which a run's vote is measured; unbiased, so the spread of seeds counts its error
 MAX_SOBOL = 21_201  # dimensions that SciPy tabulates
 
 

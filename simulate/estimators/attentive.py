@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -10,6 +9,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from simulate.attention import Level, Walks, lessons, walks
+from simulate.estimators.classes import check_whole, summed
 from simulate.estimators.linear import LinearClassifier, Student
 from statmech.boundaries import BOUNDARIES, threshold
 from statmech.errors import not_known
@@ -98,10 +98,11 @@ class AttentivePerceptron(LinearClassifier):
         """Learn from examples X (m, features) with labels y (m,)."""
         self.levels_: list[float] = []
         self.orders_: list[np.ndarray] = []
-        self.mistakes_: list[int] = []
-        self.features_: list[float] = []
+        self._made: list[list[int]] = []
+        self._seen: list[list[float]] = []
         super().fit(X, y)
-        self.features_ = [count / len(self.levels_) for count in self.features_]
+        self.mistakes_ = summed(self._made)
+        self.features_ = [count / len(self._seen) for count in summed(self._seen)]
         return self
 
     def evaluate(self, X: Any) -> list[Walks]:
@@ -116,8 +117,7 @@ class AttentivePerceptron(LinearClassifier):
 
     def decision_function(self, X: Any) -> np.ndarray:
         """The sums where evaluation ended: (m,) for the second of two classes, else (m, classes)."""
-        sums = [one.sums for one in self.evaluate(X)]
-        return sums[0] if len(self.classes_) == 2 else np.column_stack(sums)
+        return self._decision([one.sums for one in self.evaluate(X)])
 
     def _learn(self, z: Any) -> Student:
         z, start = z[:, :-1], z[:, -1]
@@ -125,13 +125,16 @@ class AttentivePerceptron(LinearClassifier):
         known = self._known(n, random)
         one = Attentive(known.size, self.boundary, self.delta)
         made: list[int] = []
+        seen: list[float] = []
         while len(made) < self.max_iter and (not made or made[-1]):
             order, rows = self._order(one.w, random), random.permutation(len(z))
             one.w = one.w[order]
             wrong, features = self._walk(one, z[np.ix_(rows, known[order])], start[rows], random)
             one.w = one.w[np.argsort(order)]
             made.append(wrong)
-            self._count(len(made) - 1, wrong, features / len(z))
+            seen.append(features / len(z))
+        self._made.append(made)
+        self._seen.append(seen)
         self.levels_.append(one.blind())
         self.orders_.append(known[order])
         weights = np.zeros(n + 1)
@@ -165,14 +168,6 @@ class AttentivePerceptron(LinearClassifier):
     def _looks(self, n: int) -> np.ndarray:
         return np.append(np.arange(self.chunk, n, self.chunk), n)
 
-    def _count(self, index: int, wrong: int, features: float) -> None:
-        """Mistakes and features of a pass, summed over students."""
-        if index == len(self.mistakes_):
-            self.mistakes_.append(0)
-            self.features_.append(0.0)
-        self.mistakes_[index] += wrong
-        self.features_[index] += features
-
     def _check_parameters(self) -> None:
         if not 0 < self.delta < 0.5:
             raise ValueError(f"delta must lie between 0 and 0.5, not {self.delta!r}")
@@ -184,7 +179,6 @@ class AttentivePerceptron(LinearClassifier):
             raise ValueError("a budget is of features known before weights are: order must be fixed or random")
         if not 0 < self.probes <= 1:
             raise ValueError(f"probes must lie between 0 and 1, not {self.probes!r}")
-        for name in ("chunk", "max_iter", *(["budget"] if self.budget is not None else [])):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or value < 1:
-                raise ValueError(f"{name} must be a whole number from 1 on, not {value!r}")
+        check_whole(chunk=self.chunk, max_iter=self.max_iter)
+        if self.budget is not None:
+            check_whole(budget=self.budget)

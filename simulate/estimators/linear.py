@@ -1,4 +1,4 @@
-"""What the linear estimators share: two classes by one student, more by one against the rest each."""
+"""What the linear estimators share: students of examples times their labels."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
+
+from simulate.estimators.classes import OneAgainstRest
 
 
 class Student(NamedTuple):
@@ -19,7 +19,7 @@ class Student(NamedTuple):
     n_iter: int
 
 
-class LinearClassifier(ClassifierMixin, BaseEstimator, ABC):
+class LinearClassifier(OneAgainstRest, ABC):
     """A student of examples times their labels; subclasses say how it learns, and whether rows may be sparse."""
 
     sparse_rows = False
@@ -29,10 +29,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator, ABC):
         """Learn from examples X (m, features) with labels y (m,)."""
         self._check_parameters()
         X, y = validate_data(self, X, y, dtype=float, accept_sparse="csr" if self.sparse_rows else False)
-        check_classification_targets(y)
-        self.classes_ = np.unique(y)
-        if len(self.classes_) < 2:
-            raise ValueError(f"needs examples of two classes or more, not of 1 class: {self.classes_[0]!r}")
+        self._name_classes(y)
         self._take([self._learn(labelled(X, signs, self.fit_intercept)) for signs in self._signs(y)])
         return self
 
@@ -40,13 +37,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator, ABC):
         """The activations w.x + b: (m,) for the second of two classes, else (m, classes)."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=float, accept_sparse="csr" if self.sparse_rows else False, reset=False)
-        activation = X @ self.coef_.T + self.intercept_
-        return activation[:, 0] if len(self.classes_) == 2 else activation
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The class of each example; of two classes the second only where the activation is positive."""
-        activation = self.decision_function(X)
-        return self.classes_[(activation > 0).astype(int) if activation.ndim == 1 else activation.argmax(axis=1)]
+        return self._decision(list((X @ self.coef_.T + self.intercept_).T))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -60,10 +51,6 @@ class LinearClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _check_parameters(self) -> None:
         """Refuse impossible parameters."""
 
-    def _signs(self, y: np.ndarray) -> list[np.ndarray]:
-        ones = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
-        return [np.where(y == one, 1.0, -1.0) for one in ones]
-
     def _take(self, students: list[Student]) -> None:
         weights = np.array([student.w for student in students])
         self.coef_ = weights[:, :-1].copy()
@@ -73,6 +60,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator, ABC):
 
 def labelled(X: Any, signs: np.ndarray, intercept: bool) -> Any:
     """Examples times their labels, with a last column of the constant 1 (0 without an intercept) times the label."""
+    signs = signs.astype(float)
     constant = (signs if intercept else 0 * signs)[:, None]
     if sp.issparse(X):
         return sp.hstack([sp.diags_array(signs) @ X, sp.csr_array(constant)], format="csr")

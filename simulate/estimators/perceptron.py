@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from simulate.estimators.classes import check_whole, summed
 from simulate.estimators.linear import LinearClassifier, Student, labelled
 from simulate.learners.perceptron import mistakes
 
@@ -21,7 +21,7 @@ class Progress:
 
     def __init__(self, features: int, voted: bool):
         self.w = np.zeros(features)
-        self.visits, self.mistakes, self.since = 0, 0, 0
+        self.visits, self.since = 0, 0
         self.weighted = np.zeros(features)  # sum of updates times the visits before them
         self.voters: list[tuple[np.ndarray, int]] | None = [] if voted else None
 
@@ -33,7 +33,6 @@ class Progress:
             self.weighted += (self.visits + at) * (w - self.w)
             self.w, made = w, made + 1
         self.visits += z.shape[0]
-        self.mistakes += made
         return made
 
     def averaged(self) -> np.ndarray:
@@ -89,8 +88,9 @@ class Perceptron(LinearClassifier):
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from examples X (m, features) with labels y (m,)."""
         self._progress: list[Progress] = []
-        self.mistakes_: list[int] = []
+        self._made: list[list[int]] = []
         super().fit(X, y)
+        self.mistakes_ = summed(self._made)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
@@ -123,7 +123,7 @@ class Perceptron(LinearClassifier):
         for one in self._progress:
             w, counts = one.electorate()
             votes.append(np.sign(X @ w[:, :-1].T + w[:, -1]) @ counts / counts.sum())
-        return votes[0] if len(self.classes_) == 2 else np.column_stack(votes)
+        return self._decision(votes)
 
     def _learn(self, z: Any) -> Student:
         one = Progress(z.shape[1], self.output == "voted")
@@ -135,16 +135,14 @@ class Perceptron(LinearClassifier):
                 order = random.permutation(z.shape[0])
             made.append(one.walk(z[order]))
         self._progress.append(one)
-        longest = max(len(made), len(self.mistakes_))
-        self.mistakes_ = [sum(part[i] for part in (made, self.mistakes_) if i < len(part)) for i in range(longest)]
+        self._made.append(made)
         return Student(self._final(one), len(made))
 
     def _final(self, one: Progress) -> np.ndarray:
         return one.averaged() if self.output == "averaged" else one.w
 
     def _check_parameters(self) -> None:
-        if not isinstance(self.max_iter, Integral) or self.max_iter < 1:
-            raise ValueError(f"max_iter must be a whole number from 1 on, not {self.max_iter!r}")
+        check_whole(max_iter=self.max_iter)
         for name, known in (("order", ORDERS), ("output", OUTPUTS)):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} must be one of {', '.join(known)}, not {getattr(self, name)!r}")

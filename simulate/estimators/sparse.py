@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import StratifiedKFold
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from simulate.conjunctions import Conjunction, Stage, boost, output
+from simulate.conjunctions import Conjunction, Stage, boost, counted, output
+from simulate.estimators.classes import OneAgainstRest, check_whole
 from simulate.estimators.indicators import attribute_of, encode
 
 
-class SparsePerceptron(ClassifierMixin, BaseEstimator):
+class SparsePerceptron(OneAgainstRest):
     r"""A vote of few conjunctions of at most k attributes' values, found by boosting an exhaustive search.
 
     .. math:: f(x) = \mathrm{sign}\sum_i -\ln(\beta_i)\,h_i(x)
@@ -61,17 +61,11 @@ class SparsePerceptron(ClassifierMixin, BaseEstimator):
         """Learn from examples X (m, columns) with labels y (m,)."""
         self._check_parameters()
         X, y = validate_data(self, X, y, dtype=None, ensure_min_samples=2)
-        check_classification_targets(y)
-        self.classes_, labels = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"SparsePerceptron needs examples of two classes or more, not of 1 class: {self.classes_[0]!r}"
-            )
+        self._name_classes(y)
         names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])])
         self.attributes_ = [attribute_of(str(name), X[:, i], self.bins, self.missing) for i, name in enumerate(names)]
         indicators, attributes = encode(self.attributes_, X, self.missing)
-        targets = [1] if len(self.classes_) == 2 else range(len(self.classes_))
-        self.stages_ = [self._learn(indicators, attributes, np.where(labels == one, 1, -1)) for one in targets]
+        self.stages_ = [self._learn(indicators, attributes, signs) for signs in self._signs(y)]
         self.n_stages_ = [len(stages) for stages in self.stages_]
         self.n_weights_ = sum(len(_merged(stages)) for stages in self.stages_)
         return self
@@ -81,19 +75,13 @@ class SparsePerceptron(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         X = validate_data(self, X, dtype=None, reset=False)
         indicators, _ = encode(self.attributes_, X, self.missing)
-        votes = [output(stages, indicators) for stages in self.stages_]
-        return votes[0] if len(votes) == 1 else np.column_stack(votes)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The class of each example; a vote that is undecided goes to the first class."""
-        votes = self.decision_function(X)
-        return self.classes_[(votes > 0).astype(int) if votes.ndim == 1 else votes.argmax(axis=1)]
+        return self._decision([output(stages, indicators) for stages in self.stages_])
 
     @property
     def concept_(self) -> str:
         """The learnt concept, a line a conjunction: the class it speaks for, its weight, and when."""
         check_is_fitted(self)
-        return "\n".join(line for _, _, line in self._lines())
+        return "\n".join(self._lines())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -120,37 +108,32 @@ class SparsePerceptron(ClassifierMixin, BaseEstimator):
             wrong[done:] += np.sum(np.sign(votes) != y[outside])  # it ended early: more stages change nothing
         return int(np.argmin(wrong)) + 1
 
-    def _lines(self) -> list[tuple[float, Conjunction, str]]:
+    def _lines(self) -> Iterator[str]:
         names = [name for attribute in self.attributes_ for name in attribute.names()]
-        found = []
-        for index, stages in enumerate(self.stages_):
-            positive = self.classes_[1] if len(self.stages_) == 1 else self.classes_[index]
-            negative = self.classes_[0] if len(self.stages_) == 1 else f"not {positive}"
+        two = len(self.classes_) == 2
+        for positive, stages in zip(self.classes_[1:] if two else self.classes_, self.stages_, strict=True):
+            negative = self.classes_[0] if two else f"not {positive}"
             for conjunction, weight in _merged(stages).items():
                 text = " and ".join(names[i] for i in conjunction.indicators)
-                when = f"if  {text}" if conjunction.sense > 0 else f"unless  {text}"
-                found.append((weight, conjunction, f"{positive}:  {weight:.3f}  {when if text else 'always'}"))
-                if not text and conjunction.sense < 0:
-                    found[-1] = (weight, conjunction, f"{negative}:  {weight:.3f}  always")
-        return found
+                for_it = conjunction.sense > 0
+                if text:
+                    yield f"{positive}:  {weight:.3f}  {'if' if for_it else 'unless'}  {text}"
+                else:
+                    yield f"{positive if for_it else negative}:  {weight:.3f}  always"
 
     def _check_parameters(self) -> None:
-        if not isinstance(self.k, Integral) or self.k < 1:
-            raise ValueError(f"k must be a whole number from 1 on, not {self.k!r}")
+        check_whole(k=self.k)
+        check_whole(2, bins=self.bins)
         if self.stages != "cv" and (not isinstance(self.stages, Integral) or self.stages < 1):
             raise ValueError(f'stages must be "cv" or a whole number from 1 on, not {self.stages!r}')
         if not 0 <= self.discount <= 1:
             raise ValueError(f"discount must lie between 0 and 1, not {self.discount!r}")
-        if not isinstance(self.bins, Integral) or self.bins < 2:
-            raise ValueError(f"bins must be a whole number from 2 on, not {self.bins!r}")
 
 
 def _merged(stages: list[Stage]) -> dict[Conjunction, float]:
     """Conjunctions with the sum of their weights, both senses of one as one; the heaviest first."""
-    if stages and stages[-1].error == 0.0:
-        stages = stages[-1:]
     total: dict[tuple[int, ...], float] = {}
-    for stage in stages:
+    for stage in counted(stages):
         indicators = stage.hypothesis.indicators
         total[indicators] = total.get(indicators, 0.0) + stage.hypothesis.sense * stage.weight
     heaviest = sorted(total.items(), key=lambda item: -abs(item[1]))

@@ -1,0 +1,55 @@
+"""What all our classifiers share: two classes by one student, more by one against the rest each."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+
+
+class OneAgainstRest(ClassifierMixin, BaseEstimator):
+    """A classifier whose `decision_function` is made of a column for each student."""
+
+    classes_: np.ndarray
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of each example; of two classes the second only where the decision is positive."""
+        decision = self.decision_function(X)
+        return self.classes_[(decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)]
+
+    def _name_classes(self, y: np.ndarray) -> None:
+        check_classification_targets(y)
+        self.classes_ = np.unique(y)
+        if len(self.classes_) < 2:
+            told = f"needs examples of two classes or more, not of 1 class: {self.classes_[0]!r}"
+            raise ValueError(f"{type(self).__name__} {told}")
+
+    def _signs(self, y: np.ndarray) -> list[np.ndarray]:
+        """Labels +-1 for each student."""
+        ones = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
+        return [np.where(y == one, 1, -1) for one in ones]
+
+    @staticmethod
+    def _decision(columns: list[np.ndarray]) -> np.ndarray:
+        """One column (m,) of two classes, else (m, classes)."""
+        return columns[0] if len(columns) == 1 else np.column_stack(columns)
+
+
+def check_whole(least: int = 1, **values: Any) -> None:
+    """Refuse parameters that are no whole numbers from `least` on."""
+    for name, value in values.items():
+        if not isinstance(value, Integral) or value < least:
+            raise ValueError(f"{name} must be a whole number from {least} on, not {value!r}")
+
+
+def summed(passes: list[list[Any]]) -> list[Any]:
+    """What several students count in each pass, together; some end before others.
+
+    >>> summed([[3, 1, 0], [2, 0]])
+    [5, 1, 0]
+    """
+    return [sum(one) for one in zip_longest(*passes, fillvalue=0)]
