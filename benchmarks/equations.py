@@ -7,12 +7,13 @@ The scenarios are ensembles of the perceptron rule, learning rates from 0.5 to 2
 LSODA integrates (l, R, q) at rtol = atol = 1e-8 with the closed-form averages; theory integrates to rtol
 1e-10, in variables that keep their digits near R = 1. Both must give the same l, R and q to 1e-6. LSODA is
 timed on a few of the scenarios and scaled to all. `theory.solve` also gives the ensemble's errors, in a
-labelled dataset.
+labelled dataset. A second table times the learning curves of stored examples.
 """
 
 from __future__ import annotations
 
 import argparse
+from functools import partial
 
 import numpy as np
 import timing
@@ -90,6 +91,12 @@ def main() -> None:
     difference = largest_difference(cells, picked)
     print(timing.machine())
     timing.table(f"{count:,} scenarios, t = 0 .. 50 at 201 times", header, rows)
+    points = 10 if tiny else 200
+    alphas = np.geomspace(0.05, 50, points)
+    curves = {f"flip = {flip:g}": partial(theory.learning_curves, alphas, flip) for flip in (0.0, 0.1)}
+    took = timing.measure(curves, repeats, timing.clock())
+    rows = [[name, 1e3 * one.seconds, 1e3 * one.first] for name, one in took.items()]
+    timing.table(f"theory.learning_curves, all five at {points} alphas", ["", "ms", "the first call, ms"], rows)
     print(f"\nLargest difference of l, R or q: {difference:.1e} (must be below {AGREE:g})")
     print(f"Peak memory of this process: {timing.peak_memory():.0f} MiB")
     if difference > AGREE:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.figure import Figure
 
-from figures.stored import moment_of
+from figures.stored import at_end
 from figures.style import PAGE, look_of, points, styled
 from theory import capacity, separable_fraction
 
@@ -25,8 +25,7 @@ AXES = ("N", "alpha")  # of the sweep, that this figure shows
 @styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Points: the learner of maximum stability on random labels, a colour for each N."""
-    moment = moment_of(simulation)
-    last = simulation.isel({moment: -1})
+    last = at_end(simulation)
     figure = Figure(figsize=(PAGE, 2.8))
     stability, share = figure.subplots(1, 2)
     kappa = np.linspace(0, 3, 301)

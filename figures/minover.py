@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from figures.stored import HOLLOW, logarithmic_error, means, moment_of, runs
+from figures.stored import HOLLOW, at_end, logarithmic_error, means, moment_of, runs
 from figures.style import PAGE, styled
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     moment = moment_of(simulation)
     figure = Figure(figsize=(PAGE, 2.7))
     error, stability, bias = figure.subplots(1, 3)
-    line = theory.isel({moment: -1, "N": 0})
+    line = at_end(theory).isel(N=0)
     error.plot(line.alpha, line.eps_g, color="0.2", zorder=5, label=r"theory, $N=\infty$")
     stability.plot(line.alpha, line.kappa, color="0.2", zorder=5)
     bias.axhline(0, color="0.3")

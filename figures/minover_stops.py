@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
-from figures.stored import moment_of
+from figures.stored import at_end
 from figures.style import PAGE, look_of, points, styled
 from statmech.learners import STOPPED_BY
 
@@ -27,8 +27,7 @@ AXES = ("stop", "alpha")  # of the sweep, that this figure shows
 @styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """How runs of field-patience end; epochs until a run ends; eps_g over theory."""
-    moment = moment_of(simulation)
-    last, line = simulation.isel({moment: -1}), theory.isel({moment: -1, "stop": 0})
+    last, line = at_end(simulation), at_end(theory).isel(stop=0)
     figure = Figure(figsize=(PAGE, 2.7))
     ends, lasts, errs = figure.subplots(1, 3)
     rules = [str(rule) for rule in last.stop.values]

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
-from figures.stored import logarithmic_error, moment_of
-from figures.style import COLUMN, look_of, spread, styled
+from figures.stored import band, logarithmic_error, moment_of
+from figures.style import COLUMN, look_of, styled
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -30,15 +30,13 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     error, distance = figure.subplots(2, 1, sharex=True)
     for index, alpha in enumerate(simulation.alpha.values):
         cell, colour = simulation.sel(alpha=alpha), look_of(index)["color"]
-        mean, bar = cell.eps_g.mean("seed"), spread(cell.eps_g)
+        mean, gap = cell.eps_g.mean("seed"), cell.gap.mean("seed")
         error.plot(cell[moment], mean, color=colour, label=rf"$\alpha={alpha:g}$")
-        if bar is not None:
-            error.fill_between(cell[moment], mean - bar, mean + bar, color=colour, alpha=0.25, linewidth=0)
+        band(error, cell[moment], cell.eps_g, index)
         error.axhline(
             theory.eps_g.sel(alpha=alpha).isel({moment: 0}).item(), color=colour, linestyle="--", linewidth=0.8
         )
-        known = cell.gap.mean("seed") < 1  # all data sets have a positive stability
-        distance.plot(cell[moment].where(known), cell.gap.mean("seed"), color=colour)
+        distance.plot(cell[moment].where(gap < 1), gap, color=colour)  # there all data sets have a positive stability
         if moment == "updates":
             error.plot(20 * int(cell.P), mean.interp(updates=20 * int(cell.P)), "|", color=colour, markersize=9)
     if moment == "updates":

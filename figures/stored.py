@@ -23,13 +23,18 @@ def moment_of(dataset: Any) -> str:
     return moment
 
 
+def at_end(dataset: Any) -> Any:
+    """Students as last recorded."""
+    return dataset.isel({moment_of(dataset): -1})
+
+
 def means(ax: Axes, x: Any, values: Any, index: int) -> None:
     """Means over data sets with their standard errors: points with bars, or, of many, a line in a band."""
     if len(x) <= MANY:
         points(ax, x, values, index)
     else:
         ax.plot(x, values.mean("seed"), color=look_of(index)["color"], linewidth=0.8)
-        _band(ax, x, values, index)
+        band(ax, x, values, index)
 
 
 def runs(ax: Axes, x: Any, dataset: Any, name: str, index: int, label: str | None = None) -> None:
@@ -41,11 +46,12 @@ def runs(ax: Axes, x: Any, dataset: Any, name: str, index: int, label: str | Non
     else:
         look |= {"markersize": 2.2, "markeredgewidth": 0.5}
         ax.plot(x, values.mean("seed"), **look, markerfacecolor="white", label=label, zorder=3)
-        _band(ax, x, values, index)
+        band(ax, x, values, index)
     ax.plot(np.asarray(x)[everywhere], values.mean("seed").values[everywhere], **look, zorder=4)
 
 
-def _band(ax: Axes, x: Any, values: Any, index: int) -> None:
+def band(ax: Axes, x: Any, values: Any, index: int) -> None:
+    """Standard errors about the means over data sets."""
     mean, error = values.mean("seed"), spread(values)
     if error is not None:
         ax.fill_between(x, mean - error, mean + error, color=look_of(index)["color"], alpha=0.2, linewidth=0)

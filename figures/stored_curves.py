@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.figure import Figure
 
-from figures.stored import HOLLOW, logarithmic_alpha, logarithmic_error, moment_of, runs
+from figures.stored import HOLLOW, at_end, logarithmic_alpha, logarithmic_error, runs
 from figures.style import PAGE, label_of, look_of, styled
 from statmech.learners import LEARNERS
 from theory import learning_curves
@@ -21,8 +21,7 @@ AXES = ("learner", "alpha")  # of the sweep, that this figure shows
 @styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Both axes logarithmic; eps_g on the left, its distance from theory on the right."""
-    moment = moment_of(simulation)
-    last, expected = simulation.isel({moment: -1}), theory.isel({moment: -1})
+    last, expected = at_end(simulation), at_end(theory)
     dense = np.geomspace(float(last.alpha.min()), float(last.alpha.max()), 300)
     curves = learning_curves(dense, float(last.flip)).eps_g
     figure = Figure(figsize=(PAGE, 3.4))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from simulate.examples import Batch
+from statmech.gaussian import Array, namespace
 from statmech.learners import STOPPED_BY, Learner
 
 
@@ -64,3 +66,24 @@ def at_once(
 def own(batch: Batch, lane: int) -> np.ndarray:
     """A data set's own examples z (P, N), without the filling."""
     return batch.z[lane, : batch.sizes[lane]]
+
+
+def one_by_one(batch: Batch, strengths: Callable[[np.ndarray], np.ndarray | None]) -> tuple[np.ndarray, np.ndarray]:
+    """Each data set's strengths, filled up with zeros (B, P), and whether it has any (B,)."""
+    x, exists = np.zeros(batch.z.shape[:2]), np.zeros(len(batch.z), bool)
+    for lane, size in enumerate(batch.sizes):
+        found = strengths(own(batch, lane))
+        if found is not None:
+            x[lane, :size], exists[lane] = found, True
+    return x, exists
+
+
+def gap(fields: Array, strengths: Array) -> Array:
+    """1 - kappa / (an upper bound of the largest kappa), see `simulate.learners.minover`; infinite for w = 0.
+
+    Of fields and strengths (..., P), in NumPy or JAX, the fields in any unit.
+    """
+    xp = namespace(fields)
+    along = xp.sum(xp.where(strengths > 0, strengths * fields, 0.0), axis=-1)
+    least, total = xp.min(fields, axis=-1), xp.sum(strengths, axis=-1)
+    return xp.where(along > 0, 1 - least * total / xp.where(along > 0, along, 1.0), np.inf)

@@ -16,7 +16,7 @@ import numpy as np
 
 from simulate.examples import DataSet, batch, draw
 from simulate.learners import learn
-from simulate.learnt import Learnt, Task
+from simulate.learnt import Learnt, Task, gap
 from simulate.threads import memory_a_core, threads
 from statmech.dataset import Progress, arrays_of, blank, tracked
 from statmech.errors import ScenarioError
@@ -102,45 +102,40 @@ def measure(data: DataSet, learnt: Learnt, lane: int, words: np.ndarray) -> dict
     }
     if learnt.strengths is not None:
         x = learnt.strengths[lane, :, : len(data.z)]
-        return values | describe(data, x @ data.z / data.z.shape[1]) | {"gap": _gap(data, x)}
+        w = x @ data.z / data.z.shape[1]
+        fields = w @ data.z.T
+        certified = (x >= 0).all(axis=-1) & (x > 0).any(axis=-1)
+        return values | describe(data, w, fields) | {"gap": np.where(certified, gap(fields, x), np.nan)}
     assert learnt.students is not None
     students = learnt.students[lane, 0]  # the same at every moment
     students = students / np.linalg.norm(students, axis=-1, keepdims=True)
-    values |= describe(data, students.mean(axis=0, keepdims=True))
+    centre = students.mean(axis=0, keepdims=True)
+    values |= describe(data, centre, centre @ data.z.T)
     if len(students) > 1:
-        values["eps_g"] = np.atleast_1d(_vote(data, students, words))
+        inputs = circles(np.random.default_rng(words), TEST_CIRCLES, students.shape[1])
+        values["eps_g"] = np.atleast_1d(vote_error(*_split(data, students), inputs))
     return {name: np.broadcast_to(value, learnt.updates[lane].shape) for name, value in values.items()}
 
 
-def describe(data: DataSet, w: np.ndarray) -> dict[str, np.ndarray]:
-    """R, eps_g, kappa and eps_t of students w (T, N). A student w = 0 answers by a fair coin."""
-    teacher = data.teacher / np.linalg.norm(data.teacher)
-    along, length = w @ teacher, np.linalg.norm(w, axis=-1)
-    across = np.linalg.norm(w - along[:, None] * teacher, axis=-1)
-    fields, blank = w @ data.z.T, length == 0
+def describe(data: DataSet, w: np.ndarray, fields: np.ndarray) -> dict[str, np.ndarray]:
+    """R, eps_g, kappa and eps_t of students w (T, N) of these fields (T, P). A student w = 0 answers by a fair coin."""
+    along, across = _split(data, w)
+    length = np.linalg.norm(w, axis=-1)
+    blank = length == 0
     with np.errstate(invalid="ignore"):
         return {
             "R": np.where(blank, 0.0, along / length),
-            "eps_g": np.where(blank, 0.5, np.arctan2(across, along) / np.pi),
+            "eps_g": np.where(blank, 0.5, np.arctan2(np.linalg.norm(across, axis=-1), along) / np.pi),
             "kappa": fields.min(axis=-1) / length,
             "eps_t": np.where(np.isnan(length), np.nan, np.mean((1 - np.sign(fields)) / 2, axis=-1)),
         }
 
 
-def _gap(data: DataSet, x: np.ndarray) -> np.ndarray:
-    """The certified gap (see `simulate.learners.minover`) of strengths x (T, P); none where one is negative."""
-    fields = x @ data.z @ data.z.T
-    with np.errstate(invalid="ignore", divide="ignore"):
-        gap = 1 - fields.min(axis=-1) * x.sum(axis=-1) / np.sum(x * fields, axis=-1)
-    return np.where((x >= 0).all(axis=-1), gap, np.nan)
-
-
-def _vote(data: DataSet, students: np.ndarray, words: np.ndarray) -> float:
-    """eps_g of the majority vote of students (K, N)."""
+def _split(data: DataSet, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Students (n, N) along the teacher (n,) and across it (n, N)."""
     teacher = data.teacher / np.linalg.norm(data.teacher)
-    along = students @ teacher
-    inputs = circles(np.random.default_rng(words), TEST_CIRCLES, students.shape[1])
-    return float(vote_error(along, students - along[:, None] * teacher, inputs))
+    along = w @ teacher
+    return along, w - along[:, None] * teacher
 
 
 def _words(scenario: StoredExamples, cell: StoredCell, seed: int) -> tuple[int, ...]:

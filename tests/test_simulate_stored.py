@@ -279,6 +279,18 @@ def test_field_patience_stops_at_update_p_plus_1_or_hardly_ever():
             assert int(only(sim).updates_made[alpha, seed]) == updates
 
 
+def test_twenty_updates_are_not_twenty_epochs():
+    """The assignment's figure 3 is that of updates; with noise more examples make it worse, though not a guess."""
+    updates = play(learner="minover", N=20, alpha=[5, 10], updates=[20], seeds=60).eps_g.mean("seed")
+    epochs = play(learner="minover", N=20, alpha=[5, 10], epochs=[20], seeds=60).eps_g.mean("seed")
+    assert np.all((updates > 0.17) & (updates < 0.21))
+    assert np.all(epochs < 0.1)
+    noisy = only(play(learner="minover", N=20, alpha=[3, 10], flip=0.1, seeds=60)).eps_g
+    error = np.sqrt((noisy.var("seed", ddof=1) / 60).sum())
+    assert noisy.mean("seed")[1] - noisy.mean("seed")[0] > 4 * error
+    assert np.all(noisy.mean("seed") < 0.45)
+
+
 def test_stability_patience_stops_when_kappa_has_not_grown_for_p_updates():
     sim = only(play(learner="minover", N=20, alpha=2, epochs=100, stop="stability-patience", seeds=10))
     assert np.all(sim.stopped_by == STOPPED_BY.index("stability-patience"))

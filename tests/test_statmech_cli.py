@@ -150,6 +150,17 @@ def test_help_needs_no_numerics():
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
 
 
+def test_the_table_counts_who_converged_and_fits_the_screen(in_scratch):
+    done = statmech("run", "capacity", "N=10", "alpha=0.5,6", "seeds=4")
+    assert done.returncode == 0, done.stderr
+    assert "4/4" in done.stdout
+    assert "0/4" in done.stdout
+    assert "runs without a student are left out" in done.stdout
+    many = statmech("run", "capacity", "N=10", "alpha={linspace: [0.5, 3, 50]}", "seeds=2", "--out", "many")
+    assert "the 40 furthest apart of 50 cells" in many.stdout
+    assert len(many.stdout.splitlines()) < 55
+
+
 def test_an_import_starts_nothing():
     code = (
         "import statmech, simulate, theory, figures, jax, logging\n"

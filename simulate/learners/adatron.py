@@ -16,8 +16,7 @@ import jax.numpy as jnp
 
 from simulate.examples import Batch
 from simulate.learners.cyclic import Done, State, learn_in_turn
-from simulate.learners.minover import gap
-from simulate.learnt import Learnt, Task
+from simulate.learnt import Learnt, Task, gap
 from statmech.learners import AdaTron
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from simulate.examples import Batch
-from simulate.learnt import Learnt, Task, at_once, own
+from simulate.learnt import Learnt, Task, at_once, one_by_one
 
 VANISHING = 1e-8  # a hull nearer than this to the origin, in units of sqrt(N), holds it
 
@@ -27,9 +27,5 @@ def strengths(z: np.ndarray) -> np.ndarray | None:
 
 
 def learn(batch: Batch, task: Task) -> Learnt:
-    found = [strengths(own(batch, lane)) for lane in range(len(batch.z))]
-    x = np.zeros(batch.z.shape[:2])
-    for lane, one in enumerate(found):
-        if one is not None:
-            x[lane, : len(one)] = one
-    return at_once(task.until, np.array([one is not None for one in found]), strengths=x)
+    x, exists = one_by_one(batch, strengths)
+    return at_once(task.until, exists, strengths=x)

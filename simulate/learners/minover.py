@@ -27,7 +27,7 @@ import numpy as np
 
 from simulate.examples import Batch
 from simulate.extremes import first_least
-from simulate.learnt import Learnt, Task
+from simulate.learnt import Learnt, Task, gap
 from statmech.learners import STOPPED_BY, MinOver
 
 UPDATES = 64  # between two looks at whether any data set of a batch still learns
@@ -67,12 +67,6 @@ def update(state: State, gram: jax.Array, size: jax.Array, until: jax.Array, sto
         waited=waited,
         stopped=state.stopped | (waited >= size),
     )
-
-
-def gap(fields: jax.Array, strengths: jax.Array) -> jax.Array:
-    """1 - kappa / (an upper bound of the largest kappa); infinite for w = 0."""
-    along = jnp.sum(jnp.where(strengths > 0, strengths * fields, 0.0))
-    return jnp.where(along > 0, 1 - jnp.min(fields) * jnp.sum(strengths) / along, jnp.inf)
 
 
 @partial(jax.jit, static_argnames="stop")

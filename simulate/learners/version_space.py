@@ -21,7 +21,7 @@ import numpy as np
 from simulate.examples import Batch
 from simulate.extremes import greatest, least
 from simulate.learners import max_stability
-from simulate.learnt import Learnt, Task, at_once, own
+from simulate.learnt import Learnt, Task, at_once, one_by_one, own
 
 FORGOTTEN = 0.1  # share of the sweeps before the first student is taken
 REFLECTED = 0.9  # share of the steps that reflect a coordinate
@@ -95,14 +95,12 @@ def students(batch: Batch, task: Task, number: int, sweeps: int, enough: float) 
     A chain has converged if it is as long as `enough` autocorrelation times (of the cosine with its start) and rounding
     has not driven it out.
     """
-    found = [max_stability.strengths(own(batch, lane)) for lane in range(len(batch.z))]
-    exists = np.array([one is not None for one in found])
+    strengths, exists = one_by_one(batch, max_stability.strengths)
     B, P, N = batch.z.shape
     start, columns = np.zeros((B, N)), np.zeros((B, N, P))
-    for lane, strengths in enumerate(found):
-        if strengths is not None:
-            w = strengths @ own(batch, lane)
-            start[lane], columns[lane] = w / np.linalg.norm(w), batch.z[lane].T
+    for lane in map(int, np.flatnonzero(exists)):
+        w = strengths[lane, : batch.sizes[lane]] @ own(batch, lane)
+        start[lane], columns[lane] = w / np.linalg.norm(w), batch.z[lane].T
     start[~exists, 0] = 1.0  # any: without examples the chain walks through the ball, and is not used
     forget = ceil(FORGOTTEN * sweeps)
     each = ceil((sweeps - forget) / number)
