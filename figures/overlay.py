@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from matplotlib.figure import Figure
 
 from figures.style import PAGE, look_of, points, styled
-from statmech.dataset import VARIABLES
+from statmech.scenario import VARIABLES
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from figures.overlay import MOST, cell_label
 from figures.stored import HOLLOW, moment_of, runs
 from figures.style import PAGE, look_of, styled
-from statmech.dataset import STORED
+from statmech.stored import STORED
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
 
-from simulate import online, stored
 from statmech.compiled import use_cache
 from statmech.dataset import Progress
-from statmech.stored import StoredExamples
+from statmech.sweep import Sweep
 
 if TYPE_CHECKING:
     import xarray as xr
 
+PLAYERS = {"rule": "online", "learner": "stored"}  # modules, by the key that tells scenarios apart
 
-def run(scenario: Any, progress: Progress | None = None) -> xr.Dataset:
+
+def run(scenario: Sweep, progress: Progress | None = None) -> xr.Dataset:
     """Simulate a scenario: a Dataset on (sweep axes, seed, recorded moments).
 
     Of a `Scenario`: R, q, length, eps_g, ... on t and student; of `StoredExamples`: R, eps_g, kappa, ... on epochs.
@@ -29,9 +32,15 @@ def run(scenario: Any, progress: Progress | None = None) -> xr.Dataset:
     True
     """
     use_cache()
-    return stored.run(scenario, progress) if isinstance(scenario, StoredExamples) else online.run(scenario, progress)
+    made: xr.Dataset = _player(scenario).run(scenario, progress)
+    return made
 
 
-def remarks(scenario: Any) -> list[str]:
+def remarks(scenario: Sweep) -> list[str]:
     """What a user should know of how a scenario will be played."""
-    return [] if isinstance(scenario, StoredExamples) else online.remarks(scenario)
+    told: list[str] = getattr(_player(scenario), "remarks", lambda scenario: [])(scenario)
+    return told
+
+
+def _player(scenario: Sweep) -> ModuleType:
+    return import_module(f"simulate.{PLAYERS[scenario.CHOICE]}")

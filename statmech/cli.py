@@ -19,8 +19,7 @@ from statmech.errors import ConfigError, StatmechError
 if TYPE_CHECKING:
     import xarray as xr
 
-    from statmech.scenario import Scenario
-    from statmech.stored import StoredExamples
+    from statmech.sweep import Sweep
 
 app = typer.Typer(
     help="Write a learning model once; play it out, solve it, and lay one over the other.",
@@ -48,7 +47,7 @@ class Job:
     """A config read, and where its results go."""
 
     name: str
-    scenario: Scenario | StoredExamples
+    scenario: Sweep
     figure: str
     folder: Path
     fresh: bool = False
@@ -75,8 +74,8 @@ def run(
     # refuse before anything is computed
     simulation, theory = (_stored(job, part) for part in ("simulation", "theory"))
     simulation = simulation or _simulate(job)
-    if not job.scenario.isotropic:
-        print("theory has equations for isotropic inputs only: simulated, but not solved and drawn", file=sys.stderr)
+    if job.scenario.unsolved:
+        print(f"{job.scenario.unsolved}: simulated, but not solved and drawn", file=sys.stderr)
         return
     theory = theory or _solve(job)
     _compare(simulation, theory)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from statmech.dataset import scenario_of, variables
+from statmech.dataset import scenario_of
 from statmech.errors import ScenarioError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def distances(simulation: xr.Dataset, theory: xr.Dataset) -> xr.Dataset:
     if simulation.sizes["seed"] < 2:
         raise ScenarioError([(("seeds",), "a standard error needs at least 2 seeds")])
     scenario = scenario_of(simulation)
-    names = [name for name in variables(scenario) if name in simulation and name in theory]
+    names = [name for name in scenario.variables if name in simulation and name in theory]
     apart = simulation[names].map(lambda values: _distance(values, theory[values.name], scenario.exchangeable))
     return apart.assign_attrs(seeds=simulation.sizes["seed"], recorded=list(scenario.recorded))
 

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from statmech.dataset import variables
 from statmech.scenario import Scenario
 from statmech.stored import StoredCell, StoredExamples
 
@@ -52,14 +51,14 @@ def estimate(scenario: Any) -> Cost:
     """
     cells = math.prod(scenario.shape.values())
     sizes = {name: len(values) for name, values in scenario.recorded.items()}
-    values = sum(math.prod(sizes[dim] for dim in variable.dims) for variable in variables(scenario).values())
+    values = sum(math.prod(sizes[dim] for dim in variable.dims) for variable in scenario.variables.values())
     runs = cells * scenario.seeds
-    seconds = _stored(scenario) if isinstance(scenario, StoredExamples) else _online(scenario, cells)
-    return Cost(cells, runs, 8 * values * runs, seconds * scenario.seeds / CORES)
+    return Cost(cells, runs, 8 * values * runs, SECONDS[scenario.CHOICE](scenario) * scenario.seeds / CORES)
 
 
-def _online(scenario: Scenario, cells: int) -> float:
+def _online(scenario: Scenario) -> float:
     """Seconds a seed takes in all cells."""
+    cells = math.prod(scenario.shape.values())
     pairs = scenario.pairs("K", "N")
     steps, votes = scenario.t[-1] * cells / len(pairs), len(scenario.t) * cells / len(pairs)
     return sum(steps * N * _step(scenario.engine, K, N) + votes * _vote(K) for K, N in pairs)
@@ -87,3 +86,6 @@ def _step(engine: str, K: int, N: int) -> float:
 
 def _vote(K: int) -> float:
     return VOTE + VOTE_A_STUDENT * K if K > 2 else 0.0
+
+
+SECONDS: dict[str, Callable[[Any], float]] = {"rule": _online, "learner": _stored}  # of one seed, all cells

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,48 +16,13 @@ import numpy as np
 from statmech.axes import is_axis
 from statmech.inputs import label_of
 from statmech.kinds import scenario_from
-from statmech.learners import STOPPED_BY
 from statmech.scenario import Cell
-from statmech.stored import StoredCell, StoredExamples
+from statmech.stored import StoredCell
 
 if TYPE_CHECKING:
     import xarray as xr
 
 
-@dataclass(frozen=True)
-class Variable:
-    """A variable's axes after the sweep's own and `seed`, its long name, its short name for tables and plots, what
-    stands where there is none, and whether theory has it, too."""
-
-    dims: tuple[str, ...]
-    long_name: str
-    symbol: str
-    missing: Any = np.nan
-    in_theory: bool = True
-
-
-MOMENT = "moment"  # stands for the recorded dimension of stored examples, `epochs` or `updates`
-VARIABLES = {
-    "R": Variable(("t", "student"), "teacher-student cosine", "$R$"),
-    "q": Variable(("t", "student"), "student-student cosine, mean over the other students", "$q$"),
-    "length": Variable(("t", "student"), "length |J|/sqrt(N)", "$l$"),
-    "eps_g": Variable(("t", "student"), "generalization error of one student", r"$\epsilon_g$"),
-    "eps_g_majority_vote": Variable(("t",), "generalization error of the majority vote", r"$\epsilon_g$ (vote)"),
-    "eps_g_weight_mean": Variable(("t",), "generalization error of the weight mean", r"$\epsilon_g$ (mean)"),
-}
-GRAM = Variable(("t", "row", "column"), "Gram matrix of (B, J_1 .. J_K) / N", "$G$")
-STORED = {
-    "R": Variable((MOMENT,), "teacher-student cosine", "$R$"),
-    "eps_g": Variable((MOMENT,), "generalization error", r"$\epsilon_g$"),
-    "kappa": Variable((MOMENT,), "least stability w.xi S/|w| of the stored examples", r"$\kappa$"),
-    "eps_t": Variable((MOMENT,), "training error", r"$\epsilon_t$", in_theory=False),
-    "gap": Variable((MOMENT,), "certified relative distance from the largest stability", "gap", in_theory=False),
-    "updates_made": Variable((MOMENT,), "updates made (examples visited, if in turn)", "updates", 0, False),
-    "stopped_by": Variable((MOMENT,), "what ended the run", "stopped by", 0, False),
-    "converged": Variable((MOMENT,), "whether the learner says that it converged", "converged", False, False),
-}
-STRENGTHS = Variable((MOMENT, "example"), "embedding strengths x: w = sum of x xi S / N", "$x$", in_theory=False)
-FLAGS = {"stopped_by": {"flag_values": list(range(len(STOPPED_BY))), "flag_meanings": " ".join(STOPPED_BY)}}
 COORDINATES = {
     "t": "time, examples per input dimension (steps / N)",
     "seed": "independent run",
@@ -80,15 +44,6 @@ COORDINATES = {
 }
 
 
-def variables(scenario: Any) -> dict[str, Variable]:
-    """The variables a scenario's datasets hold."""
-    if not isinstance(scenario, StoredExamples):
-        return VARIABLES | ({"gram": GRAM} if scenario.gram else {})
-    moment, _ = scenario.moments
-    found = STORED | ({"strengths": STRENGTHS} if scenario.strengths else {})
-    return {name: replace(variable, dims=(moment, *variable.dims[1:])) for name, variable in found.items()}
-
-
 def blank(scenario: Any, seeds: int | None, **attrs: Any) -> xr.Dataset:
     """A dataset of missing values for every cell: a simulation's with its `seeds`, or (None) theory's."""
     import xarray as xr
@@ -99,11 +54,11 @@ def blank(scenario: Any, seeds: int | None, **attrs: Any) -> xr.Dataset:
     outer = [*scenario.shape, *(["seed"] if seeds is not None else [])]
     sizes |= scenario.shape
     data = {}
-    for name, variable in variables(scenario).items():
+    for name, variable in scenario.variables.items():
         if seeds is not None or variable.in_theory:
             dims = (*outer, *variable.dims)
             values = np.full([sizes[d] for d in dims], variable.missing)
-            data[name] = (dims, values, {"long_name": variable.long_name, "units": "1", **FLAGS.get(name, {})})
+            data[name] = (dims, values, {"long_name": variable.long_name, "units": "1", **variable.attrs})
     return xr.Dataset(data, _coordinates(scenario, sizes), {"config": json.dumps(scenario.config()), **attrs})
 
 
@@ -182,6 +137,6 @@ def _coordinates(scenario: Any, sizes: dict[str, int]) -> dict[str, Any]:
             value = tuple(map(label_of, value)) if is_axis(value) else label_of(value)
         attrs = {"long_name": COORDINATES.get(name, f"{name} of the {scenario.CHOICE}")}
         found[name] = (along[name], list(value), attrs) if name in along else ((), value, attrs)
-    if isinstance(scenario, StoredExamples):
-        found["P"] = (*scenario.examples(), {"long_name": COORDINATES["P"]})
+    for name, (dims, values) in scenario.derived.items():
+        found[name] = (dims, values, {"long_name": COORDINATES[name]})
     return found

@@ -21,10 +21,10 @@ def scenario_from(given: dict[str, Any]) -> Any:
     keys = {*given, *_zipped(given)}
     named = [choice for choice in KINDS if choice in keys]
     if len(named) > 1:
-        told = "a config has `rule` (students that learn on line) or `learner` (of stored examples), not both"
+        told = f"a config has one of {', '.join(f'`{choice}`' for choice in KINDS)}, not {' and '.join(named)}"
         raise ScenarioError([((named[-1],), told)])
     kind = KINDS[named[0]] if named else max(KINDS.values(), key=lambda kind: len(keys & set(kind.known_keys())))
-    return kind(**given)  # with neither: of the kind that knows most of these keys, for its message
+    return kind(**given)  # with none: of the kind that knows most of these keys, for its message
 
 
 def _zipped(given: dict[str, Any]) -> list[str]:
@@ -34,7 +34,7 @@ def _zipped(given: dict[str, Any]) -> list[str]:
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of a config file: one kind of scenario or the other."""
+    """The JSON Schema of a config file: any kind of scenario."""
     kinds = {kind.__name__: kind.schema_of() for kind in KINDS.values()}
     definitions = {name: part for made in kinds.values() for name, part in made.pop("$defs", {}).items()}
     return {

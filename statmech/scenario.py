@@ -22,6 +22,7 @@ from statmech.parameters import parameters_of
 from statmech.rules import RULES, Rule
 from statmech.start import DRAWN, OrderParameters, Start
 from statmech.sweep import PARAMETERS, DimensionAxis, FlipAxis, Number, Sweep, Whole, name_among, words_of
+from statmech.variables import Variable
 
 MAX_K = 100_000  # beyond lie typing errors, not ensembles
 MAX_STEPS = 2**62
@@ -43,6 +44,16 @@ Times = Annotated[
     BeforeValidator(listed),
     Field(min_length=1),
 ]
+
+VARIABLES = {
+    "R": Variable(("t", "student"), "teacher-student cosine", "$R$"),
+    "q": Variable(("t", "student"), "student-student cosine, mean over the other students", "$q$"),
+    "length": Variable(("t", "student"), "length |J|/sqrt(N)", "$l$"),
+    "eps_g": Variable(("t", "student"), "generalization error of one student", r"$\epsilon_g$"),
+    "eps_g_majority_vote": Variable(("t",), "generalization error of the majority vote", r"$\epsilon_g$ (vote)"),
+    "eps_g_weight_mean": Variable(("t",), "generalization error of the weight mean", r"$\epsilon_g$ (mean)"),
+}
+GRAM = Variable(("t", "row", "column"), "Gram matrix of (B, J_1 .. J_K) / N", "$G$")
 
 
 class Scenario(Sweep):
@@ -109,9 +120,13 @@ class Scenario(Sweep):
                     return
 
     @property
-    def isotropic(self) -> bool:
-        """Whether all inputs are isotropic, so that theory has equations for every cell."""
-        return all(law.isotropic for law in points(self.inputs))
+    def unsolved(self) -> str:
+        isotropic = all(law.isotropic for law in points(self.inputs))
+        return "" if isotropic else "theory has equations for isotropic inputs only"
+
+    @property
+    def variables(self) -> dict[str, Variable]:
+        return VARIABLES | ({"gram": GRAM} if self.gram else {})
 
     @property
     def exchangeable(self) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -15,8 +15,9 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from statmech.axes import axis_of, is_axis, listed
 from statmech.errors import Problem
-from statmech.learners import LEARNERS, STOPS, Learner
+from statmech.learners import LEARNERS, STOPPED_BY, STOPS, Learner
 from statmech.sweep import PARAMETERS, DimensionAxis, FlipAxis, Number, Sweep, Whole, name_among
+from statmech.variables import Variable
 
 MAX_UPDATES = 2**53  # counted in float64, too
 
@@ -38,6 +39,20 @@ def _counted(given: Any) -> Any:
 
 
 Updates = Annotated[tuple[Annotated[Whole, Field(ge=0)], ...], BeforeValidator(_counted), Field(min_length=1)]
+
+MOMENT = "moment"  # stands for the recorded dimension, `epochs` or `updates`
+FLAGS = {"flag_values": list(range(len(STOPPED_BY))), "flag_meanings": " ".join(STOPPED_BY)}
+STORED = {
+    "R": Variable((MOMENT,), "teacher-student cosine", "$R$"),
+    "eps_g": Variable((MOMENT,), "generalization error", r"$\epsilon_g$"),
+    "kappa": Variable((MOMENT,), "least stability w.xi S/|w| of the stored examples", r"$\kappa$"),
+    "eps_t": Variable((MOMENT,), "training error", r"$\epsilon_t$", in_theory=False),
+    "gap": Variable((MOMENT,), "certified relative distance from the largest stability", "gap", in_theory=False),
+    "updates_made": Variable((MOMENT,), "updates made (examples visited, if in turn)", "updates", 0, False),
+    "stopped_by": Variable((MOMENT,), "what ended the run", "stopped by", 0, False, FLAGS),
+    "converged": Variable((MOMENT,), "whether the learner says that it converged", "converged", False, False),
+}
+STRENGTHS = Variable((MOMENT, "example"), "embedding strengths x: w = sum of x xi S / N", "$x$", in_theory=False)
 
 
 class StoredExamples(Sweep):
@@ -64,8 +79,6 @@ class StoredExamples(Sweep):
     )
     updates: Updates | None = Field(None, description="the same, told in updates")
     strengths: bool = Field(False, description="record the embedding strengths, too")
-
-    isotropic: ClassVar[bool] = True
 
     def _problems(self) -> Iterator[Problem]:
         if self.epochs is not None and self.updates is not None:
@@ -95,9 +108,14 @@ class StoredExamples(Sweep):
         return ("updates", self.updates) if self.updates is not None else ("epochs", self.epochs or (100.0,))
 
     @property
-    def exchangeable(self) -> bool:
-        """There is one student, or students that stand for one."""
-        return True
+    def variables(self) -> dict[str, Variable]:
+        moment, _ = self.moments
+        found = STORED | ({"strengths": STRENGTHS} if self.strengths else {})
+        return {name: replace(variable, dims=(moment, *variable.dims[1:])) for name, variable in found.items()}
+
+    @property
+    def derived(self) -> dict[str, Any]:
+        return {"P": self.examples()}
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:

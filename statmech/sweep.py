@@ -19,6 +19,7 @@ from statmech.axes import MAX_AXIS, axis_of, expand, is_axis, points
 from statmech.errors import Problem, ScenarioError, not_known
 from statmech.parameters import known_parameters, parameter_problem, parameters_of
 from statmech.problems import problems
+from statmech.variables import Variable
 
 MAX_N, MAX_SEEDS = 10**15, 10**9  # beyond lie typing errors, not sweeps
 PARAMETERS = "parameters"  # where, among a scenario's axes, those of the parameters stand
@@ -96,6 +97,31 @@ class Sweep(BaseModel):
     def _problems(self) -> Iterator[Problem]:
         """Whatever else a kind of scenario cannot be."""
         return iter(())
+
+    @property
+    def variables(self) -> dict[str, Variable]:
+        """The variables of this scenario's datasets."""
+        raise NotImplementedError
+
+    @property
+    def recorded(self) -> dict[str, np.ndarray]:
+        """The coordinates of the dataset's dimensions that are no axes of the sweep."""
+        return {}
+
+    @property
+    def derived(self) -> dict[str, tuple[tuple[str, ...], Any]]:
+        """Coordinates that follow from others: the sweep's dimensions that they vary along, and their values."""
+        return {}
+
+    @property
+    def unsolved(self) -> str:
+        """Why theory has no equations for this scenario; empty if it has."""
+        return ""
+
+    @property
+    def exchangeable(self) -> bool:
+        """Whether the students of every ensemble start alike."""
+        return True
 
     @classmethod
     def axis_names(cls) -> list[str]:

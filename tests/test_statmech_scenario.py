@@ -117,7 +117,7 @@ def test_the_key_that_names_what_learns_tells_the_kind_of_a_config():
     assert isinstance(scenario_from({"rule": "hebb", "t": 1}), Scenario)
     assert isinstance(scenario_from({"zip": {"learner": ["hebb", "minover"], "alpha": [1, 2]}}), StoredExamples)
     for given, message in (
-        ({"rule": "hebb", "learner": "hebb", "t": 1}, "not both"),
+        ({"rule": "hebb", "learner": "hebb", "t": 1}, "not rule and learner"),
         ({"alpha": 2}, "learner: is missing"),
         ({"K": 2, "t": 1}, "rule: is missing"),
         ({}, "rule: is missing"),
