@@ -26,11 +26,20 @@ STORED = {
     "minover_updates": "eps_g against the number of updates: what the assignment's tmax means",
     "minover_stops": "what MinOver's stop rules do, against alpha",
     "stored_curves": "learning curves of all learners of stored examples over all lines of theory",
+    "mistakes": "mistakes of the perceptron under the bound (R / gamma)^2, against alpha",
     "capacity": "Gardner's alpha_c(kappa) and Cover's counting function, with the share of separable sets",
     "stored_overlay": "any scenario of stored examples: eps_g, R and kappa against alpha",
 }
-FIGURES = {"rule": ONLINE, "learner": STORED}  # by the key that tells scenarios apart
-OVERLAYS = {"rule": "overlay", "learner": "stored_overlay"}  # draw any scenario
+STUDIES = {
+    "votes": "Tables 1 and 2 of Jackson & Craven: accuracy and number of weights of six classifiers",
+    "discount": "what discounting conjunctions of two does to a sparse perceptron",
+    "passes": "Daume's Figure 3.3: training and test error over passes, and the order of the examples",
+    "boundaries": "decision boundaries of perceptron, tree and nearest neighbours in the plane",
+    "digits": "the Attentive Perceptron on digits: error against features evaluated",
+    "study_overlay": "any study of classifiers on data: accuracy and weights, or features",
+}
+FIGURES = {"rule": ONLINE, "learner": STORED, "classifier": STUDIES}  # by the key that tells scenarios apart
+OVERLAYS = {"rule": "overlay", "learner": "stored_overlay", "classifier": "study_overlay"}  # draw any scenario
 
 
 def named(figure: str | None, config: str, choice: str) -> str:
@@ -48,19 +57,19 @@ def named(figure: str | None, config: str, choice: str) -> str:
     return figure or (config if config in fitting else OVERLAYS[choice])
 
 
-def fitting(name: str, theory: xr.Dataset) -> str:
+def fitting(name: str, simulation: xr.Dataset) -> str:
     """The figure of this name if the sweep has no axis that it cannot show, else the overlay, which shows any."""
     from statmech.dataset import scenario_of  # here: names and lists of figures need not wait for it
 
-    shown, scenario = _axes(name), scenario_of(theory)
+    shown, scenario = _axes(name), scenario_of(simulation)
     return name if shown is None or set(scenario.shape) <= set(shown) else OVERLAYS[scenario.CHOICE]
 
 
-def draw(name: str, simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
+def draw(name: str, simulation: xr.Dataset, theory: xr.Dataset | None) -> Figure:
     """Draw a figure by name; axes it shows that the sweep does not have become axes of one value."""
-    missing = [axis for axis in _axes(name) or () if axis not in theory.dims]
-    simulation, theory = (part.expand_dims(missing) for part in (simulation, theory))
-    figure: Figure = import_module(f"figures.{name}").draw(simulation, theory)
+    missing = [axis for axis in _axes(name) or () if axis not in simulation.dims]
+    shown = [None if part is None else part.expand_dims(missing) for part in (simulation, theory)]
+    figure: Figure = import_module(f"figures.{name}").draw(*shown)
     return figure
 
 

@@ -37,6 +37,12 @@ Overrides = Annotated[
     list[str] | None,
     typer.Argument(metavar="[KEY=VALUE]...", help="Override keys: K=5 or, an axis, K=1,3,5."),
 ]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="The same as an override; may be repeated.")
+]
+DataDir = Annotated[
+    Path | None, typer.Option("--data-dir", help="Folder of real data. [default: STATMECH_DATA, else OpenML]")
+]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for results. [default: results/NAME]")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Compute anew, replacing what is stored.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say how many cells, bytes and seconds, and stop.")]
@@ -63,14 +69,21 @@ def run(
     out: Out = None,
     fresh: Fresh = False,
     dry_run: DryRun = False,
+    settings: Settings = None,
+    data_dir: DataDir = None,
 ) -> None:
     """Simulate, solve, compare and draw, all from one config.
 
     Examples: `statmech run ensemble`, `statmech run my.yaml K=1,3,5 seeds=100 --out results/mine`.
     """
-    job = _job(config, overrides, out, fresh)
+    _use_data(data_dir)
+    job = _job(config, overrides, out, fresh, settings)
     if dry_run:
         return _estimate(job)
+    if job.scenario.on_data:
+        study = _stored(job, "simulation") or _simulate(job)
+        _judge(study)
+        return _draw(job, study, None)
     # refuse before anything is computed
     simulation, theory = (_stored(job, part) for part in ("simulation", "theory"))
     simulation = simulation or _simulate(job)
@@ -89,34 +102,42 @@ def simulate(
     out: Out = None,
     fresh: Fresh = False,
     dry_run: DryRun = False,
+    settings: Settings = None,
+    data_dir: DataDir = None,
 ) -> None:
     """Play a scenario out at finite N, and store it as OUT/simulation.zarr.
 
     Example: `statmech simulate ensemble N=1000 seeds=64`.
     """
-    job = _job(config, overrides, out, fresh)
+    _use_data(data_dir)
+    job = _job(config, overrides, out, fresh, settings)
     if dry_run:
         return _estimate(job)
     _stored(job, "simulation") or _simulate(job)
 
 
 @app.command()
-def theory(config: Config, overrides: Overrides = None, out: Out = None, fresh: Fresh = False) -> None:
+def theory(
+    config: Config, overrides: Overrides = None, out: Out = None, fresh: Fresh = False, settings: Settings = None
+) -> None:
     """Solve a scenario in the limit of large N, and store it as OUT/theory.zarr.
 
     Example: `statmech theory ensemble t=1e6`.
     """
-    job = _job(config, overrides, out, fresh)
+    job = _job(config, overrides, out, fresh, settings)
     _stored(job, "theory") or _solve(job)
 
 
 @app.command()
-def compare(config: Config, overrides: Overrides = None, out: Out = None) -> None:
+def compare(config: Config, overrides: Overrides = None, out: Out = None, settings: Settings = None) -> None:
     """Tell how far the stored simulation and theory of a config are apart, in standard errors.
 
     Example: `statmech compare ensemble` after `statmech run ensemble`.
     """
-    _compare(*_both(_job(config, overrides, out)))
+    job = _job(config, overrides, out, settings=settings)
+    if job.scenario.unsolved:
+        raise ConfigError(f"{job.name}: {job.scenario.unsolved}: there is nothing to compare")
+    _compare(*_both(job))
 
 
 @app.command()
@@ -124,6 +145,7 @@ def figure(
     config: Annotated[str | None, typer.Argument(metavar="CONFIG", help="As for run.")] = None,
     overrides: Overrides = None,
     out: Out = None,
+    settings: Settings = None,
     show: Annotated[bool, typer.Option("--list", help="List the published figures and stop.")] = False,
 ) -> None:
     """Draw the stored simulation and theory of a config again, as PNG, SVG and PDF.
@@ -140,7 +162,7 @@ def figure(
     elif config is None:
         raise ConfigError("figure needs a CONFIG, or --list")
     else:
-        job = _job(config, overrides, out)
+        job = _job(config, overrides, out, settings=settings)
         _draw(job, *_both(job))
 
 
@@ -194,12 +216,18 @@ def main() -> None:
         os._exit(INTERRUPTED)  # at once: an ordinary exit would wait for the programs still running in threads
 
 
-def _job(given: str, overrides: list[str] | None, out: Path | None, fresh: bool = False) -> Job:
+def _job(
+    given: str,
+    overrides: list[str] | None,
+    out: Path | None,
+    fresh: bool = False,
+    settings: list[str] | None = None,
+) -> Job:
     import figures
     from statmech import config as configs
 
     name = configs.find(given).stem
-    scenario = configs.load(given, overrides or [])
+    scenario = configs.load(given, [*(overrides or []), *(settings or [])])
     return Job(
         name, scenario, figures.named(scenario.figure, name, scenario.CHOICE), out or Path("results") / name, fresh
     )
@@ -214,11 +242,11 @@ def _stored(job: Job, part: str) -> xr.Dataset | None:
     return dataset
 
 
-def _both(job: Job) -> tuple[xr.Dataset, xr.Dataset]:
+def _both(job: Job) -> tuple[xr.Dataset, Any]:
     from statmech import store
 
     simulation, theory = (store.kept(job.path(part), job.scenario, False) for part in ("simulation", "theory"))
-    if simulation is None or theory is None:
+    if simulation is None or (theory is None and not job.scenario.on_data):
         raise ConfigError(f"{job.folder}: has no simulation and theory yet. `statmech run {job.name}` makes them")
     return simulation, theory
 
@@ -270,6 +298,25 @@ def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
     with Progress(*columns, console=err, disable=not err.is_terminal) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _use_data(folder: Path | None) -> None:
+    from statmech.data import FOLDER
+
+    if folder is not None:
+        if not folder.is_dir():
+            raise ConfigError(f"--data-dir {folder}: no such folder")
+        os.environ[FOLDER] = str(folder)
+
+
+def _judge(study: xr.Dataset) -> None:
+    """The tables of a study on data: one a data set, each cell a line."""
+    from figures.tables import study_tables
+
+    for table, notes in study_tables(study):
+        out.print(table)
+        for note in notes:
+            out.print(note, highlight=False, markup=False)
 
 
 def _compare(simulation: xr.Dataset, theory: xr.Dataset) -> None:
@@ -333,11 +380,11 @@ def _mark(z: float, bound: float) -> str:
     return f"[bold red]{z:+.1f}[/]" if abs(z) > bound else f"{z:+.1f}"
 
 
-def _draw(job: Job, simulation: xr.Dataset, theory: xr.Dataset) -> None:
+def _draw(job: Job, simulation: xr.Dataset, theory: xr.Dataset | None) -> None:
     import figures
     from figures import style
 
-    name = figures.fitting(job.figure, theory)
+    name = figures.fitting(job.figure, simulation)
     if name != job.figure:
         print(f"the figure {job.figure} has no place for all of these axes; drawing {name}", file=sys.stderr)
     for file in style.save(figures.draw(name, simulation, theory), job.folder / name):

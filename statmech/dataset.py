@@ -39,6 +39,12 @@ COORDINATES = {
     "N": "input dimension",
     "inputs": "law of the inputs",
     "flip": "probability that the teacher's label is flipped",
+    "classifier": "what classifies",
+    "data": "data set",
+    "fold": "held-out fold",
+    "order": "in which examples are visited",
+    "boundary": "where evaluation stops",
+    "chosen": "in which order features are evaluated",
     "row": "0 the teacher, k the k-th student",
     "column": "0 the teacher, k the k-th student",
 }

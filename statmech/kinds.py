@@ -7,9 +7,10 @@ from typing import Any
 from statmech.errors import ScenarioError
 from statmech.scenario import Scenario
 from statmech.stored import StoredExamples
+from statmech.study import Study
 from statmech.sweep import Sweep
 
-KINDS: dict[str, type[Sweep]] = {kind.CHOICE: kind for kind in (Scenario, StoredExamples)}
+KINDS: dict[str, type[Sweep]] = {kind.CHOICE: kind for kind in (Scenario, StoredExamples, Study)}
 
 
 def scenario_from(given: dict[str, Any]) -> Any:

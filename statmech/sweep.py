@@ -46,6 +46,7 @@ class Sweep(BaseModel):
 
     CHOICE: ClassVar[str]  # the key that names what learns, and the noun of messages
     KINDS: ClassVar[dict[str, type]]  # all it may name
+    on_data: ClassVar[bool] = False  # on given data, which no theory describes
     AXES: ClassVar[tuple[str, ...]]  # keys that may be axes, in the order of the dataset's dimensions
 
     seeds: Annotated[Whole, Field(ge=1, le=MAX_SEEDS)] = Field(10, description="independent runs of each grid point")
@@ -81,8 +82,11 @@ class Sweep(BaseModel):
         for name, value in self.axis_values().items():
             if is_axis(value) and len(value) > MAX_AXIS:
                 yield (name,), f"an axis of {len(value)} values is more than {MAX_AXIS}"
-            if is_axis(value) and len(set(value)) < len(value):
-                yield (name,), "an axis names a value twice"
+
+        for along in self.dimensions.values():
+            places = list(zip(*along.values(), strict=True))
+            if len(set(places)) < len(places):
+                yield (next(iter(along)),), "an axis names a value twice"
 
     def _parameter_problems(self) -> Iterator[Problem]:
         """A value given once concerns those that have the parameter, if any has; an axis concerns all."""

@@ -47,8 +47,10 @@ class Attribute:
         return [f"{self.name} <= {low:.4g}", *between, f"{self.name} > {high:.4g}"]
 
 
-def attribute_of(name: str, column: np.ndarray, bins: int, missing: str) -> Attribute:
-    """What a column's values make of it."""
+def attribute_of(name: str, column: np.ndarray, bins: int, missing: str, words: Any = None) -> Attribute:
+    """What a column's values make of it, or, of a nominal attribute, the `words` that it may be."""
+    if words is not None:
+        return Attribute(name, tuple(map(str, words)), None)
     if not all(isinstance(value, Real) for value in column):
         words = sorted({str(value) for value in column} - {missing})
         return Attribute(name, tuple(words), None)

@@ -26,7 +26,8 @@ class SparsePerceptron(OneAgainstRest):
     Parameters: `k`, the most attributes in a conjunction; `stages`, a number, or "cv" for that of the least error in
     cross-validation, at most the number of an ordinary perceptron's weights; `discount` of the correlations of
     conjunctions of two and more (the paper's factor is unreadable; 1/2 is our reading); `bins`; `cv` folds, shuffled by
-    `random_state`; the word for `missing` values. Fitted: `classes_`, `attributes_`, `stages_` (weak hypotheses, a list
+    `random_state`; the word for `missing` values; `categories`, a list of the words of each column, or "auto" for those
+    that the examples have. Fitted: `classes_`, `attributes_`, `stages_` (weak hypotheses, a list
     for each class, one for two classes), `n_stages_`, `n_weights_` (different conjunctions), `concept_` in words.
 
     Raises `ValueError` as scikit-learn's estimators do, also for a word that was not seen in `fit`.
@@ -47,6 +48,7 @@ class SparsePerceptron(OneAgainstRest):
         bins: int = 4,
         cv: int = 10,
         missing: str = "?",
+        categories: Any = "auto",
         random_state: Any = 0,
     ):
         self.k = k
@@ -55,6 +57,7 @@ class SparsePerceptron(OneAgainstRest):
         self.bins = bins
         self.cv = cv
         self.missing = missing
+        self.categories = categories
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -63,7 +66,10 @@ class SparsePerceptron(OneAgainstRest):
         X, y = validate_data(self, X, y, dtype=None, ensure_min_samples=2)
         self._name_classes(y)
         names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])])
-        self.attributes_ = [attribute_of(str(name), X[:, i], self.bins, self.missing) for i, name in enumerate(names)]
+        self.attributes_ = [
+            attribute_of(str(name), X[:, i], self.bins, self.missing, words)
+            for i, (name, words) in enumerate(zip(names, self._words(X.shape[1]), strict=True))
+        ]
         indicators, attributes = encode(self.attributes_, X, self.missing)
         self.stages_ = [self._learn(indicators, attributes, signs) for signs in self._signs(y)]
         self.n_stages_ = [len(stages) for stages in self.stages_]
@@ -121,7 +127,16 @@ class SparsePerceptron(OneAgainstRest):
                 else:
                     yield f"{positive if for_it else negative}:  {weight:.3f}  always"
 
+    def _words(self, columns: int) -> list[Any]:
+        if isinstance(self.categories, str):
+            return [None] * columns
+        if len(self.categories) != columns:
+            raise ValueError(f"categories lists {len(self.categories)} columns, and X has {columns}")
+        return list(self.categories)
+
     def _check_parameters(self) -> None:
+        if isinstance(self.categories, str) and self.categories != "auto":
+            raise ValueError(f'categories must be "auto" or a list of words for each column, not {self.categories!r}')
         check_whole(k=self.k)
         check_whole(2, bins=self.bins)
         if self.stages != "cv" and (not isinstance(self.stages, Integral) or self.stages < 1):

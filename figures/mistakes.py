@@ -1,0 +1,47 @@
+r"""Mistakes of the perceptron until all examples are right, under the bound :math:`(R/\gamma)^2` (Block, Novikoff).
+
+Strengths count mistakes: w is the sum of the examples that were wrong, each as often. With :math:`|\xi|^2=N` the bound
+is :math:`N/\kappa^2`, of the largest stability :math:`\kappa` that any student has: in theory that of the replica
+solution, in a simulation that of the learner `max_stability` on the same examples.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from figures.stored import at_end, logarithmic_alpha
+from figures.style import COLUMN, points, styled
+from statmech.errors import ConfigError
+from theory import learning_curves
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+AXES = ("learner", "alpha")  # of the sweep, that this figure shows
+
+
+@styled
+def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
+    """Mistakes over N against alpha: measured, bounded by each data set's own stability, and by theory's."""
+    names = [str(name) for name in simulation.learner.values]
+    if "strengths" not in simulation or "perceptron" not in names:
+        raise ConfigError("the figure mistakes needs `strengths: true` and the learner perceptron")
+    last, dimension = at_end(simulation), float(simulation.N)
+    cell = last.sel(learner="perceptron")
+    made = cell.strengths.sum("example").where(cell.converged)
+    figure = Figure(figsize=(COLUMN, 2.9))
+    ax = figure.subplots()
+    dense = np.geomspace(float(last.alpha.min()), float(last.alpha.max()), 200)
+    limit = learning_curves(dense, float(last.flip)).kappa.sel(learner="max_stability")
+    ax.plot(dense, 1 / limit**2, color="0.3", label=r"bound $1/\kappa^2$, theory")
+    points(ax, cell.alpha, made / dimension, 0, label="mistakes / N")
+    if "max_stability" in names:
+        own = last.sel(learner="max_stability").kappa
+        points(ax, cell.alpha, 1 / own**2, 1, label=r"bound $1/\kappa^2$, of each data set")
+    logarithmic_alpha(ax)
+    ax.set(yscale="log", ylabel=f"per input dimension, $N={dimension:g}$")
+    ax.legend(loc="upper left")
+    return figure
