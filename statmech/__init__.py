@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from statmech.scenario import Scenario as Scenario
     from statmech.start import Start as Start
     from statmech.stored import StoredExamples as StoredExamples
+    from statmech.study import Study as Study
 
 __version__ = "0.1.0"
 
@@ -31,6 +32,7 @@ _HOMES = {
     "Scenario": "statmech.scenario",
     "Start": "statmech.start",
     "StoredExamples": "statmech.stored",
+    "Study": "statmech.study",
 }
 __all__ = [*_HOMES]
 

@@ -81,7 +81,8 @@ def _constant(delta: np.ndarray, mean: np.ndarray, deviation: np.ndarray, theta:
         return np.log(np.maximum(error(tau, mean, deviation**2, theta), 1e-300) / delta)
 
     low = np.zeros_like(high)
-    found = find_root(off, (low, np.where(start, 0.0, high)), args=(delta, mean, deviation, theta))
+    with np.errstate(invalid="ignore"):  # find_root's own test of elements that have already converged
+        found = find_root(off, (low, np.where(start, 0.0, high)), args=(delta, mean, deviation, theta))
     if not np.all(found.success | start):
         raise SolverError("a constant boundary is not found: is delta below 1e-50?")
     return np.where(start, 0.0, found.x)

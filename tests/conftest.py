@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
+import os
+from pathlib import Path
+
+import numpy as np
 import pytest
 import xarray as xr
 
@@ -18,6 +23,55 @@ def disagreements(simulation: xr.Dataset, theory: xr.Dataset) -> list[str]:
         for name, z in row.largest.items()
         if abs(z) > bound
     ]
+
+
+def write_data(folder):
+    """A folder of data sets of the real ones' forms, made on the spot: small, and with a rule to learn."""
+    rng = np.random.default_rng(0)
+    votes = np.where(rng.random((160, 16)) < 0.5, "y", "n").astype(object)
+    party = np.where(votes[:, 0] == "y", "democrat", "republican")
+    votes[rng.random(votes.shape) < 0.05] = "?"
+    write(folder / "votes/house-votes-84.data", [[one, *row] for one, row in zip(party, votes, strict=True)])
+    bases = rng.choice(list("acgt"), (60, 57))
+    signs = np.where(bases[:, 10] == "a", "+", "-")
+    write(folder / "promoters/promoters.data", [[s, "x", "".join(b)] for s, b in zip(signs, bases, strict=True)])
+    windows = rng.choice(list("ACGT"), (120, 15))
+    labels = np.where((windows[:, 3] == "A") | (windows[:, 4] == "C"), "coding", "noncoding")
+    rows = [[i % 4, "g", 0, "".join(w), one] for i, (w, one) in enumerate(zip(windows, labels, strict=True))]
+    write(folder / "coding/ecoli_coding15.csv", [["fold", "gene", "frame", "seq", "label"], *rows])
+    digits = rng.integers(0, 256, (60, 784))
+    digits[:, :200] += 200 * (np.arange(60) % 2)[:, None]
+    rows = [[*row, "38"[i % 2] if i < 30 else "49"[i % 2]] for i, row in enumerate(digits)]
+    write(folder / "digits/mnist_5k.csv.gz", rows, gzip.open)
+    return folder
+
+
+def write(path, rows, how=open):
+    """A file of comma-separated rows."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with how(path, "wt") as lines:
+        lines.writelines(",".join(map(str, row)) + "\n" for row in rows)
+
+
+@pytest.fixture(scope="session")
+def made_data(tmp_path_factory):
+    return write_data(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture
+def data_folder(made_data, monkeypatch):
+    """The made data, where studies look for theirs."""
+    monkeypatch.setenv("STATMECH_DATA", str(made_data))
+    return made_data
+
+
+@pytest.fixture
+def real_data():
+    """The real data, where they are."""
+    folder = os.environ.get("STATMECH_DATA", "")
+    if not (Path(folder) / "votes").is_dir() or not folder:
+        pytest.skip("needs real data: STATMECH_DATA names no folder of them")
+    return Path(folder)
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ import xarray as xr
 
 from figures import FIGURES
 from statmech import store
+from statmech.kinds import KINDS
 
 TINY = ["N=30", "t=0,1", "seeds=4", "K=1,2"]
 
@@ -138,9 +139,8 @@ def test_a_dry_run_counts_and_writes_nothing(in_scratch):
 
 def test_info_and_schema_and_figures_answer():
     assert "ensemble" in statmech("info").stdout
-    online, stored = json.loads(statmech("schema").stdout)["anyOf"]
-    assert online["properties"]["rule"]
-    assert stored["properties"]["learner"]
+    for kind in json.loads(statmech("schema").stdout)["anyOf"]:
+        assert set(kind["properties"]) & set(KINDS)
     listed = statmech("figure", "--list").stdout
     assert all(name in listed for figures_of in FIGURES.values() for name in figures_of)
 
@@ -195,3 +195,37 @@ def test_a_store_that_cannot_be_written_or_read_is_told(in_scratch, capsys, monk
     (broken / "zarr.json").write_text("{")
     with pytest.raises(store.StoreError, match="not a readable store"):
         store.load(broken)
+
+
+def test_a_study_prints_its_tables_and_the_concept(in_scratch, made_data):
+    given = ["--set", "classifier=boosting,tree", "--set", "folds=3", "seeds=2", "--data-dir", str(made_data)]
+    done = statmech("run", "votes", *given)
+    assert done.returncode == 0, done.stderr
+    assert "C4.5-like tree" in done.stdout
+    assert "91.5" in done.stdout
+    assert "handicapped-infants = " in done.stdout
+    made = {path.name for path in (in_scratch / "results" / "votes").iterdir()}
+    assert made == {"simulation.zarr", "votes.png", "votes.svg", "votes.pdf"}
+    again = statmech("figure", "votes", *given[:-2])
+    assert again.returncode == 0, again.stderr
+    compared = statmech("compare", "votes", *given[:-2])
+    assert compared.returncode == 2
+    assert "nothing to compare" in compared.stderr
+    assert "Traceback" not in compared.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--set", "data=vots"], 'Did you mean "votes"'),
+        (["--data-dir", "nowhere"], "--data-dir nowhere: no such folder"),
+        (["--data-dir", "."], "house-votes-84.data: cannot be read"),
+        (["--set", "data=digits-3-3"], "is not a data set"),
+    ],
+)
+def test_a_study_of_data_that_are_not_there_writes_nothing(in_scratch, arguments, told):
+    done = statmech("run", "votes", *arguments)
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(in_scratch.iterdir())

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from statmech import LEARNERS, RULES, Scenario, ScenarioError, StoredExamples
-from statmech.kinds import scenario_from, schema
+from statmech import Scenario, ScenarioError, StoredExamples
+from statmech.kinds import KINDS, scenario_from, schema
 
 GOOD = {"rule": "perceptron", "t": [1.0, 2.0]}
 
@@ -106,11 +106,9 @@ def test_a_parameter_given_once_concerns_those_that_have_it():
 
 
 def test_the_schema_knows_every_key_rule_and_learner():
-    online, stored = schema()["anyOf"]
-    assert set(Scenario.known_keys()) == set(online["properties"])
-    assert set(StoredExamples.known_keys()) == set(stored["properties"])
-    assert online["properties"]["rule"]["anyOf"][0]["enum"] == list(RULES)
-    assert stored["properties"]["learner"]["anyOf"][0]["enum"] == list(LEARNERS)
+    for made, (choice, kind) in zip(schema()["anyOf"], KINDS.items(), strict=True):
+        assert set(kind.known_keys()) == set(made["properties"])
+        assert made["properties"][choice]["anyOf"][0]["enum"] == list(kind.KINDS)
 
 
 def test_the_key_that_names_what_learns_tells_the_kind_of_a_config():

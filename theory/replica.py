@@ -240,7 +240,8 @@ def _cosine(log_tan: np.ndarray) -> np.ndarray:
 
 def _root(off: Callable[..., np.ndarray], low: float, high: float, args: tuple[np.ndarray], learner: str) -> np.ndarray:
     """Where an elementwise function crosses zero between `low` and `high`. Raises `SolverError` naming the failures."""
-    found = find_root(off, (low, high), args=args)
+    with np.errstate(invalid="ignore"):  # find_root's own test of elements that have already converged
+        found = find_root(off, (low, high), args=args)
     if not np.all(found.success):
         where = ", ".join(f"{value:g}" for value in np.atleast_1d(args[0])[~np.atleast_1d(found.success)][:5])
         raise SolverError(f"the equations of {learner} are not solved at {where}")

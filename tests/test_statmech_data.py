@@ -1,0 +1,120 @@
+"""Real data are read whole or refused with a clear message; what they are is checked where they lie."""
+
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import write
+from sklearn.utils import Bunch
+
+from statmech import ConfigError, ScenarioError
+from statmech.data import load, source, words
+
+REAL = {
+    "votes": (435, 15, 30, {"democrat": 267, "republican": 168}),
+    "promoters": (106, 57, 228, {"+": 53, "-": 53}),
+    "coding": (20000, 15, 60, {"coding": 10000, "noncoding": 10000}),
+    "splice": (3190, 60, 287, {"EI": 767, "IE": 768, "N": 1655}),
+    "kr-vs-kp": (3196, 36, 73, {"nowin": 1527, "won": 1669}),
+    "tic-tac-toe": (958, 9, 27, {"negative": 332, "positive": 626}),
+    "mushroom": (8124, 22, 116, {"e": 4208, "p": 3916}),
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_the_real_data_have_the_examples_attributes_and_indicators_that_they_should(name, real_data):
+    m, columns, indicators, classes = REAL[name]
+    data = load(name)
+    assert data.X.shape == (m, columns)
+    assert len(data.names) == columns
+    assert sum(map(len, words(data.X))) == indicators
+    assert dict(zip(*np.unique(data.y, return_counts=True), strict=True)) == classes
+
+
+def test_the_real_digits_come_in_pairs(real_data):
+    data = load("digits-3-8")
+    assert data.X.shape == (1000, 784)
+    assert set(data.y) == {"3", "8"}
+    assert data.X.max() == 255
+
+
+def test_coding_has_four_folds_by_gene(real_data):
+    assert np.unique(load("coding").folds).size == 4
+
+
+def test_physician_fee_freeze_is_left_out(data_folder):
+    data = load("votes")
+    assert data.X.shape == (160, 15)
+    assert "physician-fee-freeze" not in data.names
+    assert set(np.unique(data.X)) == {"?", "n", "y"}
+
+
+def test_a_class_follows_its_attributes(data_folder):
+    data = load("coding")
+    expected = (data.X[:, 3] == "a") | (data.X[:, 4] == "c")
+    np.testing.assert_array_equal(data.y == "coding", expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "told"),
+    [
+        ("votes", [["democrat", *["y"] * 15]], "votes-84.data:1: has 16 columns, and should have 17"),
+        ("votes", [], "has no examples"),
+        ("promoters", [["+", "x", "acgt"]], "example 1 has 4 letters, and should have 57"),
+        ("coding", [["fold", "gene", "frame", "seq"], [0, "g", 0, "A" * 15]], "has no column label"),
+        ("digits", [["nan", *[0] * 783, "3"]], "holds a number that is none"),
+        ("digits", [["x", *[0] * 783, "3"]], "is not a table of numbers"),
+    ],
+)
+def test_a_file_that_is_not_what_it_should_be_is_refused(name, rows, told, tmp_path, monkeypatch):
+    path = tmp_path / source(name).file
+    write(path, rows, gzip.open if path.suffix == ".gz" else open)
+    monkeypatch.setenv("STATMECH_DATA", str(tmp_path))
+    with pytest.raises(ScenarioError, match=told):
+        load(name)
+
+
+def test_a_folder_without_the_file_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("STATMECH_DATA", str(tmp_path))
+    with pytest.raises(ConfigError, match=r"house-votes-84\.data: cannot be read: No such file"):
+        load("votes")
+
+
+def test_an_unknown_name_is_told_the_likely_one():
+    with pytest.raises(ValueError, match=r'"vote" is not a data set\. Did you mean "votes"'):
+        source("vote")
+    with pytest.raises(ValueError, match="not a data set"):
+        source("digits-3-3")
+
+
+@pytest.fixture
+def openml(monkeypatch, made_data):
+    """OpenML as scikit-learn gives it, of the made votes, whose missing words are None there."""
+    monkeypatch.setenv("STATMECH_DATA", str(made_data))
+    votes = load("votes")
+    monkeypatch.setenv("STATMECH_DATA", "")
+    frame = pd.DataFrame(votes.X, columns=list(votes.names), dtype=object).replace({"?": None})
+    frame.insert(3, "physician-fee-freeze", "y")
+    asked = []
+
+    def fetch_openml(data_id, **given):
+        asked.append(data_id)
+        if asked[1:]:
+            raise OSError("no network")
+        return Bunch(data=frame, target=pd.Series(votes.y))
+
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch_openml)
+    return votes
+
+
+def test_without_a_folder_the_same_data_come_from_openml(openml):
+    found = load("votes")
+    assert found.X.tolist() == openml.X.tolist()
+    assert found.y.tolist() == openml.y.tolist()
+    with pytest.raises(ConfigError, match=r"not to be had from OpenML \(no network\)"):
+        load("promoters")
+    with pytest.raises(ConfigError, match="coding lies in no public place"):
+        load("coding")
