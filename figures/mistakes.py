@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from figures.stored import at_end, logarithmic_alpha
 from figures.style import COLUMN, points, styled
 from statmech.errors import ConfigError
-from theory import learning_curves
+from theory import learning_curves, mistake_bound
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -36,11 +36,11 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     ax = figure.subplots()
     dense = np.geomspace(float(last.alpha.min()), float(last.alpha.max()), 200)
     limit = learning_curves(dense, float(last.flip)).kappa.sel(learner="max_stability")
-    ax.plot(dense, 1 / limit**2, color="0.3", label=r"bound $1/\kappa^2$, theory")
+    ax.plot(dense, mistake_bound(1, limit), color="0.3", label=r"bound $1/\kappa^2$, theory")
     points(ax, cell.alpha, made / dimension, 0, label="mistakes / N")
     if "max_stability" in names:
         own = last.sel(learner="max_stability").kappa
-        points(ax, cell.alpha, 1 / own**2, 1, label=r"bound $1/\kappa^2$, of each data set")
+        points(ax, cell.alpha, own.copy(data=mistake_bound(1, own)), 1, label=r"bound $1/\kappa^2$, of each data set")
     logarithmic_alpha(ax)
     ax.set(yscale="log", ylabel=f"per input dimension, $N={dimension:g}$")
     ax.legend(loc="upper left")
