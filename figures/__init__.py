@@ -29,15 +29,19 @@ STORED = {
     "capacity": "Gardner's alpha_c(kappa) and Cover's counting function, with the share of separable sets",
     "stored_overlay": "any scenario of stored examples: eps_g, R and kappa against alpha",
 }
-FIGURES = {"rule": ONLINE, "learner": STORED}  # by the key that tells scenarios apart
-OVERLAYS = {"rule": "overlay", "learner": "stored_overlay"}  # draw any scenario
+BOOSTED = {
+    "boosting": "boosting sparse perceptrons: stages, eps_g and advantage, with the paper's bounds",
+    "boosting_overlay": "any scenario of boosting: stages, eps_g, advantage and weights against P",
+}
+FIGURES = {"rule": ONLINE, "learner": STORED, "booster": BOOSTED}  # by the key that tells scenarios apart
+OVERLAYS = {"rule": "overlay", "learner": "stored_overlay", "booster": "boosting_overlay"}  # draw any scenario
 
 
 def named(figure: str | None, config: str, choice: str) -> str:
     """The figure that a config asks for, or that has its name, or the overlay.
 
-    `choice` is the key that tells what learns in the config, "rule" or "learner". Raises `ConfigError` for a figure
-    that is unknown, or of the other kind.
+    `choice` is the key that tells what learns in the config, such as "rule". Raises `ConfigError` for a figure that is
+    unknown, or of another kind.
     """
     fitting = FIGURES[choice]
     if figure is not None and figure not in fitting:

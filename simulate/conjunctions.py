@@ -12,8 +12,8 @@ and reweighs what it gets right by :math:`\beta_i`:
 :math:`E_D[f h] = \pm(2\sum_x d_xc(x) - \sum_x d_x)`. For all pairs at once the sums are
 :math:`S = X^\mathsf{T}\mathrm{diag}(d)X`; for triples the same over the rows where a first indicator holds.
 
-**A stage costs what it got wrong.** The next distribution is that of the last times :math:`\beta` where h was right, over
-its sum :math:`2\epsilon`, so that of all sums only those over the wrong rows are new:
+**A stage costs what it got wrong.** The next distribution is the last, times :math:`\beta` where h was right, over its
+sum :math:`2\epsilon`, so that only the sums over the wrong rows are new:
 
 .. math:: S \leftarrow \frac{S}{2(1-\epsilon)} + \frac{1-2\epsilon}{2\epsilon(1-\epsilon)}\,S_\text{wrong}.
 
@@ -95,13 +95,13 @@ class Search:
     """The sums of `signed` (m,) over the rows where each conjunction is true, kept from stage to stage.
 
     A block holds those of all that join some first indicators (none for pairs) with two later ones. Raises `ValueError`
-    for more conjunctions than `MOST`, whose sums would fill some gigabytes.
+    for more of k indicators than `MOST`, whose sums would fill some gigabytes.
     """
 
     def __init__(self, X: np.ndarray, signed: np.ndarray, attributes: np.ndarray, k: int, discount: float):
         n, attributes = X.shape[1], np.asarray(attributes)
         k = min(k, len(np.unique(attributes)))
-        if sum(comb(n, j) for j in range(k + 1)) > MOST:
+        if comb(n, k) > MOST:
             raise ValueError(f"conjunctions of {k} of {n} indicators are too many to search: more than {MOST:,}")
         self.X, self.attributes, self.discount = X, attributes, discount
         self.total, self.singles = signed.sum(), signed @ X
@@ -167,6 +167,16 @@ def counted(stages: list[Stage]) -> list[Stage]:
 def output(stages: list[Stage], X: np.ndarray) -> np.ndarray:
     """The weighted vote (m,) of the stages, whose sign is the prediction."""
     return sum((stage.weight * stage.hypothesis(X) for stage in counted(stages)), np.zeros(len(X)))
+
+
+def merged(stages: list[Stage]) -> dict[Conjunction, float]:
+    """Conjunctions with the sum of their weights, both senses of one as one; the heaviest first."""
+    total: dict[tuple[int, ...], float] = {}
+    for stage in counted(stages):
+        indicators = stage.hypothesis.indicators
+        total[indicators] = total.get(indicators, 0.0) + stage.hypothesis.sense * stage.weight
+    heaviest = sorted(total.items(), key=lambda item: -abs(item[1]))
+    return {Conjunction(indicators, 1 if weight >= 0 else -1): abs(weight) for indicators, weight in heaviest}
 
 
 def _leading(n: int, attributes: np.ndarray, size: int) -> Iterator[list[int]]:

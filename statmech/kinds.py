@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from statmech.boosting import Boosting
 from statmech.errors import ScenarioError
 from statmech.scenario import Scenario
 from statmech.stored import StoredExamples
 from statmech.sweep import Sweep
 
-KINDS: dict[str, type[Sweep]] = {kind.CHOICE: kind for kind in (Scenario, StoredExamples)}
+KINDS: dict[str, type[Sweep]] = {kind.CHOICE: kind for kind in (Scenario, StoredExamples, Boosting)}
 
 
 def scenario_from(given: dict[str, Any]) -> Any:

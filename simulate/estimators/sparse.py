@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from simulate.conjunctions import Conjunction, Stage, boost, counted, output
+from simulate.conjunctions import Stage, boost, merged, output
 from simulate.estimators.classes import OneAgainstRest, check_whole
 from simulate.estimators.indicators import attribute_of, encode
 
@@ -67,7 +67,7 @@ class SparsePerceptron(OneAgainstRest):
         indicators, attributes = encode(self.attributes_, X, self.missing)
         self.stages_ = [self._learn(indicators, attributes, signs) for signs in self._signs(y)]
         self.n_stages_ = [len(stages) for stages in self.stages_]
-        self.n_weights_ = sum(len(_merged(stages)) for stages in self.stages_)
+        self.n_weights_ = sum(len(merged(stages)) for stages in self.stages_)
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -113,7 +113,7 @@ class SparsePerceptron(OneAgainstRest):
         two = len(self.classes_) == 2
         for positive, stages in zip(self.classes_[1:] if two else self.classes_, self.stages_, strict=True):
             negative = self.classes_[0] if two else f"not {positive}"
-            for conjunction, weight in _merged(stages).items():
+            for conjunction, weight in merged(stages).items():
                 text = " and ".join(names[i] for i in conjunction.indicators)
                 for_it = conjunction.sense > 0
                 if text:
@@ -128,13 +128,3 @@ class SparsePerceptron(OneAgainstRest):
             raise ValueError(f'stages must be "cv" or a whole number from 1 on, not {self.stages!r}')
         if not 0 <= self.discount <= 1:
             raise ValueError(f"discount must lie between 0 and 1, not {self.discount!r}")
-
-
-def _merged(stages: list[Stage]) -> dict[Conjunction, float]:
-    """Conjunctions with the sum of their weights, both senses of one as one; the heaviest first."""
-    total: dict[tuple[int, ...], float] = {}
-    for stage in counted(stages):
-        indicators = stage.hypothesis.indicators
-        total[indicators] = total.get(indicators, 0.0) + stage.hypothesis.sense * stage.weight
-    heaviest = sorted(total.items(), key=lambda item: -abs(item[1]))
-    return {Conjunction(indicators, 1 if weight >= 0 else -1): abs(weight) for indicators, weight in heaviest}
