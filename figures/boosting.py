@@ -19,6 +19,7 @@ from figures.style import PAGE, look_of, points, styled
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 AXES = ("s", "P")  # of the sweep, that this figure shows
 MOST = 4  # curves of one P each
@@ -43,9 +44,13 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     for ax, title in ((stages_s, "stages until all are right"), (stages_P, "stages until all are right")):
         ax.set(yscale="log", title=title)
     stages_s.set(xscale="log", xlabel="$s$, conjunctions of the teacher")
-    _ticks(stages_s, simulation.s.values.tolist())
+    _ticks(stages_s.xaxis, simulation.s.values.tolist())
     stages_P.set(xscale="log", xlabel="$P$, examples")
-    advantage.set(xlabel="$1/(2s)$", title=r"least advantage $\min_i\frac{1}{2}-\epsilon_i$", xlim=0, ylim=0)
+    advantage.set(
+        xscale="log", yscale="log", xlabel="$1/(2s)$", title=r"least advantage $\min_i\frac{1}{2}-\epsilon_i$"
+    )
+    for axis in (advantage.xaxis, advantage.yaxis):
+        _ticks(axis, [0.02, 0.05, 0.1, 0.2, 0.5])
     error.set(xscale="log", yscale="log", xlabel="$P$, examples", title=r"$\epsilon_g$")
     error.set_ylim(0.5 * _least(simulation.eps_g), 1.5)
     look: dict[str, Any] = {"ncols": 3, "title": "dashed: bounds of theory"}
@@ -66,7 +71,7 @@ def _least(values: Any) -> float:
     return float(means[means > 0].min(initial=0.5))
 
 
-def _ticks(ax: Axes, values: list[float]) -> None:
-    ax.xaxis.set_major_locator(FixedLocator(values))
-    ax.xaxis.set_major_formatter("{x:g}")
-    ax.xaxis.set_minor_locator(NullLocator())
+def _ticks(axis: Axis, values: list[float]) -> None:
+    axis.set_major_locator(FixedLocator(values))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_locator(NullLocator())

@@ -33,7 +33,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
             at = dict(zip(others, cell, strict=True))
             line = theory.isel(at)
             if name in line:
-                ax.plot(line.P, line[name], "--", color=look_of(index)["color"])
+                ax.plot(line.P, line[name], "--", marker="_", color=look_of(index)["color"])
             points(ax, line.P, simulation[name].isel(at), index, label=cell_label(line, others) or None)
         ax.set(title=BOOSTED[name].symbol, xlabel="$P$, examples", xscale="log")
     axes[0, 0].set_yscale("log")

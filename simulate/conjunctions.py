@@ -174,7 +174,7 @@ def merged(stages: list[Stage]) -> dict[Conjunction, float]:
     total: dict[tuple[int, ...], float] = {}
     for stage in counted(stages):
         indicators = stage.hypothesis.indicators
-        total[indicators] = total.get(indicators, 0.0) + stage.hypothesis.sense * stage.weight
+        total[indicators] = total.get(indicators, 0) + stage.hypothesis.sense * stage.weight
     heaviest = sorted(total.items(), key=lambda item: -abs(item[1]))
     return {Conjunction(indicators, 1 if weight >= 0 else -1): abs(weight) for indicators, weight in heaviest}
 
