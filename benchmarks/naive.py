@@ -1,4 +1,4 @@
-"""What a user would write without this library: the on-line perceptron and MinOver, a step at a time.
+"""What a user would write without this library: the on-line perceptron and MinOver, a step at a time; pairs in loops.
 
 `numpy_loop` is a plain NumPy loop over examples and students; `sklearn_loop` gives the same examples, one
 by one, to scikit-learn's Perceptron. Both play the model of `simulate`: inputs of N(0, 1/N) entries, a
