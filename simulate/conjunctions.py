@@ -29,6 +29,7 @@ from typing import NamedTuple
 import numpy as np
 
 MOST = 10**8  # conjunctions whose sums are kept
+ROWS = 256  # multiplied at a time: they stay in the cache
 
 
 class Conjunction(NamedTuple):
@@ -104,11 +105,13 @@ class Search:
         if comb(n, k) > MOST:
             raise ValueError(f"conjunctions of {k} of {n} indicators are too many to search: more than {MOST:,}")
         self.X, self.attributes, self.discount = X, attributes, discount
-        self.total, self.singles = signed.sum(), signed @ X
         self.apart = np.triu(attributes[:, None] != attributes, 1).astype(float)
-        self.room = np.empty(n * n)  # where blocks are worked on: large arrays cost more to make than to fill
+        # where blocks are worked on: large arrays cost more to make than to fill
+        self.room, self.rows = np.empty(n * n), np.empty((2, ROWS, n))
         leading = [first for order in range(2, k + 1) for first in _leading(n, attributes, order - 2)]
-        self.blocks = [(first, _sums(X, signed, first)) for first in leading]
+        self.blocks = [(first, np.zeros((n - _after(first),) * 2)) for first in leading]
+        self.total, self.singles = 0.0, np.zeros(n)
+        self._add(0.0, np.arange(len(X)), signed)
 
     def best(self) -> Conjunction:
         """See `best`."""
@@ -120,21 +123,37 @@ class Search:
             peak = half.max(initial=0.0)
             if 2 * discount * peak > largest * (1 + 1e-12) + 1e-15:
                 at = np.unravel_index(np.argmax(half >= peak * (1 - 1e-12)), sums.shape)
-                start = first[-1] + 1 if first else 0
                 largest = 2 * discount * peak
-                indicators = (*first, *(int(i) + start for i in at))
+                indicators = (*first, *(int(i) + _after(first) for i in at))
                 found = Conjunction(indicators, 1 if sums[at] >= self.total / 2 else -1)
         return found
 
     def reweigh(self, signed: np.ndarray, wrong: np.ndarray, error: float) -> None:
         """To the next stage's distribution, from that times the labels, what a hypothesis got wrong, and its error."""
         fade, grow = 0.5 / (1 - error), (0.5 - error) / (error * (1 - error))
-        X, signed = self.X[wrong], grow * signed[wrong]
+        self._add(fade, np.flatnonzero(wrong), grow * signed[wrong])
+
+    def _add(self, fade: float, rows: np.ndarray, signed: np.ndarray) -> None:
+        """All sums times `fade`, and the sums of `signed` (r,) over these rows (r,) more."""
         self.total = fade * self.total + signed.sum()
-        self.singles = fade * self.singles + signed @ X
         for first, sums in self.blocks:
             sums *= fade
-            sums += _sums(X, signed, first, self._room(sums))
+            true = self.X[rows[:, None], first].all(axis=1) if first else slice(None)
+            self._add_products(sums, rows[true], signed[true], _after(first))
+        if self.blocks:
+            self.singles = self.blocks[0][1].diagonal().copy()  # an indicator and itself
+        else:
+            self.singles = fade * self.singles + signed @ self.X[rows]
+
+    def _add_products(self, sums: np.ndarray, rows: np.ndarray, signed: np.ndarray, start: int) -> None:
+        """The same for the pairs of indicators from `start` on, by matrix products of a few rows at a time."""
+        room = self._room(sums)
+        for at in range(0, len(rows), ROWS):
+            some = rows[at : at + ROWS]
+            taken, weighted = self.rows[:, : len(some)]
+            self.X.take(some, axis=0, out=taken, mode="clip")  # or it would be copied once more
+            np.multiply(taken, signed[at : at + ROWS, None], out=weighted)
+            sums += np.matmul(weighted[:, start:].T, taken[:, start:], out=room)
 
     def _room(self, sums: np.ndarray) -> np.ndarray:
         return self.room[: sums.size].reshape(sums.shape)
@@ -143,7 +162,7 @@ class Search:
         """All conjunctions but the empty one, by size: first indicators, sums, which of them to look at, discount."""
         yield [], self.singles, 1.0, 1.0
         for first, sums in self.blocks:
-            start = first[-1] + 1 if first else 0
+            start = _after(first)
             allowed = self.apart[start:, start:]
             if first:
                 other = np.all(self.attributes[start:, None] != self.attributes[first], axis=1)
@@ -151,12 +170,9 @@ class Search:
             yield first, sums, allowed, self.discount
 
 
-def _sums(X: np.ndarray, signed: np.ndarray, first: list[int], out: np.ndarray | None = None) -> np.ndarray:
-    """The sums (c, c) of `signed` over the rows where `first` and two later indicators are 1."""
-    if first:
-        rows = X[:, first].all(axis=1)
-        X, signed = X[rows, first[-1] + 1 :], signed[rows]
-    return np.matmul((X * signed[:, None]).T, X, out=out)
+def _after(first: list[int]) -> int:
+    """The first indicator that may join these: each conjunction is looked at once, its indicators in order."""
+    return first[-1] + 1 if first else 0
 
 
 def counted(stages: list[Stage]) -> list[Stage]:
