@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from statmech import LEARNERS, RULES, Scenario, ScenarioError, StoredExamples
+from statmech import LEARNERS, RULES, Boosting, Scenario, ScenarioError, StoredExamples
 from statmech.kinds import scenario_from, schema
 
 GOOD = {"rule": "perceptron", "t": [1.0, 2.0]}
@@ -106,7 +106,9 @@ def test_a_parameter_given_once_concerns_those_that_have_it():
 
 
 def test_the_schema_knows_every_key_rule_and_learner():
-    online, stored = schema()["anyOf"]
+    online, stored, boosting = schema()["anyOf"]
+    assert set(Boosting.known_keys()) == set(boosting["properties"])
+    assert boosting["properties"]["booster"]["anyOf"][0]["enum"] == ["adaboost"]
     assert set(Scenario.known_keys()) == set(online["properties"])
     assert set(StoredExamples.known_keys()) == set(stored["properties"])
     assert online["properties"]["rule"]["anyOf"][0]["enum"] == list(RULES)
@@ -116,6 +118,7 @@ def test_the_schema_knows_every_key_rule_and_learner():
 def test_the_key_that_names_what_learns_tells_the_kind_of_a_config():
     assert isinstance(scenario_from({"rule": "hebb", "t": 1}), Scenario)
     assert isinstance(scenario_from({"zip": {"learner": ["hebb", "minover"], "alpha": [1, 2]}}), StoredExamples)
+    assert isinstance(scenario_from({"booster": "adaboost", "s": 3, "P": 10}), Boosting)
     for given, message in (
         ({"rule": "hebb", "learner": "hebb", "t": 1}, "not rule and learner"),
         ({"alpha": 2}, "learner: is missing"),

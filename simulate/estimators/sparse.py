@@ -185,5 +185,7 @@ class SparsePerceptron(OneAgainstRest):
         check_whole(2, bins=self.bins)
         if self.stages != "cv" and (not isinstance(self.stages, Integral) or self.stages < 1):
             raise ValueError(f'stages must be "cv" or a whole number from 1 on, not {self.stages!r}')
+        if not isinstance(self.negated, bool | np.bool_):
+            raise ValueError(f"negated must be True or False, not {self.negated!r}")
         if not 0 <= self.discount <= 1:
             raise ValueError(f"discount must lie between 0 and 1, not {self.discount!r}")
