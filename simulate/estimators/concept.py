@@ -19,7 +19,7 @@ LATEX = {
     ">": "$>$",
     **{character: f"\\{character}" for character in "&%$#_"},
 }
-RELATIONS = {"<=": r"$\le$", "!=": r"$\ne$"}
+RELATIONS = {"<=": r"$\le$", ">=": r"$\ge$", "!=": r"$\ne$"}
 
 
 class Term(NamedTuple):

@@ -101,7 +101,7 @@ class SparsePerceptron(OneAgainstRest):
         check_whole(limit=limit)
         indicators = self._indicators(X)
         found = [merged(stages) for stages in self.stages_]
-        values = [np.array([h(indicators) for h in voters]).reshape(len(voters), -1) for voters in found]
+        values = [np.array([h(indicators) for h in voters]).reshape(len(voters), len(indicators)) for voters in found]
         weights = [np.array(list(voters.values())) for voters in found]
         largest = max((w.max() for w in weights if w.size), default=1.0)
         wanted = self._decided([w @ h for w, h in zip(weights, values, strict=True)])
