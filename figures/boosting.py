@@ -2,8 +2,8 @@ r"""Boosting sparse perceptrons against the bounds of Jackson & Craven: stages, 
 
 Points are means over teachers; dashed lines of the same colour are what the paper's Lemmas 1 and 2 promise: after
 :math:`2s^2\ln P` stages all P examples are right, no stage has an advantage below 1/(2s), and eps_g stays below a
-bound that is 1, no promise at all, until P is some :math:`s^4\ln^2 P`. A mean of no errors has no place on a
-logarithmic axis.
+bound that is 1, no promise at all, until P is some :math:`s^4\ln^2 P` (or the square of the number of conjunctions, if
+that is less). A mean of no errors has no place on a logarithmic axis.
 """
 
 from __future__ import annotations

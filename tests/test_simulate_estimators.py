@@ -52,8 +52,8 @@ def test_no_check_is_skipped_where_scipy_may_see_other_arrays():
     code = (
         "from sklearn.utils.estimator_checks import check_estimator\n"
         "from simulate.learners import AdaTron, AttentivePerceptron, MinOver, Perceptron, SparsePerceptron\n"
-        "short = {'max_epochs': 20}\n"
-        "for model in Perceptron(), AttentivePerceptron(), MinOver(**short), AdaTron(**short), SparsePerceptron():\n"
+        "short, sparse = {'max_epochs': 20}, [SparsePerceptron(), SparsePerceptron(negated=True, stages=8)]\n"
+        "for model in Perceptron(), AttentivePerceptron(), MinOver(**short), AdaTron(**short), *sparse:\n"
         "    assert {one['status'] for one in check_estimator(model, on_skip=None)} == {'passed'}"
     )
     environment = {**os.environ, "SCIPY_ARRAY_API": "1"}

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
 
 from simulate.conjunctions import Conjunction, Stage, boost, merged, output
 from simulate.estimators.classes import OneAgainstRest, check_whole
@@ -72,7 +73,8 @@ class SparsePerceptron(OneAgainstRest):
         names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])])
         self.attributes_ = [attribute_of(str(name), X[:, i], self.bins, self.missing) for i, name in enumerate(names)]
         indicators, attributes = encode(self.attributes_, X, self.missing, self.negated)
-        self.stages_ = [self._learn(indicators, attributes, signs) for signs in self._signs(y)]
+        with threadpool_limits(1, user_api="blas"):  # its products are small: threads would only wait for each other
+            self.stages_ = [self._learn(indicators, attributes, signs) for signs in self._signs(y)]
         self.n_stages_ = [len(stages) for stages in self.stages_]
         self.n_weights_ = sum(len(merged(stages)) for stages in self.stages_)
         return self
