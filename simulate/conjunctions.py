@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-MOST = 10**8  # conjunctions whose sums are kept
+MOST = 5 * 10**7  # conjunctions whose sums are kept: some gigabytes
 ROWS = 256  # multiplied at a time: they stay in the cache
 
 
@@ -96,7 +96,7 @@ class Search:
     """The sums of `signed` (m,) over the rows where each conjunction is true, kept from stage to stage.
 
     A block holds those of all that join some first indicators (none for pairs) with two later ones. Raises `ValueError`
-    for more of k indicators than `MOST`, whose sums would fill some gigabytes.
+    for more of k indicators than `MOST`.
     """
 
     def __init__(self, X: np.ndarray, signed: np.ndarray, attributes: np.ndarray, k: int, discount: float):

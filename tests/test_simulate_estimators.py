@@ -322,6 +322,8 @@ def test_negated_values_say_in_one_conjunction_what_others_cannot():
     assert model.n_stages_ == [1]
     assert SparsePerceptron(discount=1.0, stages=1).fit(X, y).score(X, y) < 1
     assert model.predict([["?", "mid", "a"], ["red", "mid", "a"]]).tolist() == ["yes", "no"]  # missing: not red
+    with pytest.raises(ValueError, match=r"unknown categories \['green'\] in x0"):
+        model.predict([["green", "mid", "a"]])
 
 
 def test_of_single_values_negation_says_nothing_new():

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 DELTA = 0.05  # the chance that a run of a scenario may exceed its bound on eps_g
-SOURCE = f"Bounds of Jackson & Craven, Lemmas 1 and 2; that on eps_g holds in {1 - DELTA:.0%} of runs"
+SOURCE = f"Bounds of Jackson & Craven, Lemmas 1 and 2; that on eps_g holds in at least {1 - DELTA:.0%} of runs"
 
 
 def solve(scenario: Boosting, progress: Progress | None = None) -> xr.Dataset:
