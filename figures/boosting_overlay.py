@@ -34,9 +34,12 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
             line = theory.isel(at)
             if name in line:
                 ax.plot(line.P, line[name], "--", marker="_", color=look_of(index)["color"])
-            points(ax, line.P, simulation[name].isel(at), index, label=cell_label(line, others) or None)
+            runs = simulation[name].isel(at)
+            shown = runs.where(runs.mean("seed") > 0) if name == "eps_g" else runs  # none on a logarithmic axis
+            points(ax, line.P, shown, index, label=cell_label(line, others) or None)
         ax.set(title=BOOSTED[name].symbol, xlabel="$P$, examples", xscale="log")
-    axes[0, 0].set_yscale("log")
+    for ax in axes[0]:
+        ax.set_yscale("log")
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, title="dashed: bounds of theory")
     if len(cells) > MOST:
