@@ -1,4 +1,4 @@
-"""What a user would write without this library: the on-line perceptron and MinOver, a step at a time.
+"""What a user would write without this library: the on-line perceptron and MinOver, a step at a time; pairs in loops.
 
 `numpy_loop` is a plain NumPy loop over examples and students; `sklearn_loop` gives the same examples, one
 by one, to scikit-learn's Perceptron. Both play the model of `simulate`: inputs of N(0, 1/N) entries, a
@@ -85,3 +85,40 @@ def order_parameters(teacher: np.ndarray, students: np.ndarray) -> tuple[np.ndar
     norms = np.linalg.norm(students, axis=1)
     R = students @ teacher / (norms * np.linalg.norm(teacher))
     return R, students @ students.T / np.outer(norms, norms), norms / np.sqrt(teacher.size)
+
+
+def best_pair_python(X: np.ndarray, signed: np.ndarray, attributes: np.ndarray) -> tuple[int, int]:
+    """The pair of indicators of two attributes whose conjunction correlates most: a loop in a loop in a loop."""
+    true = [set(np.flatnonzero(column)) for column in X.T.tolist()]
+    weights, of = signed.tolist(), attributes.tolist()
+    total, best, found = sum(weights), -1.0, (0, 0)
+    for i in range(len(of)):
+        for j in range(i + 1, len(of)):
+            if of[i] != of[j]:
+                value = abs(2 * sum(weights[x] for x in true[i] if x in true[j]) - total)
+                if value > best * (1 + 1e-12):
+                    best, found = value, (i, j)
+    return found
+
+
+def best_pair_numpy(X: np.ndarray, signed: np.ndarray, attributes: np.ndarray) -> tuple[int, int]:
+    """The same with one vectorised sum a pair."""
+    columns, total, best, found = np.ascontiguousarray(X.T), signed.sum(), -1.0, (0, 0)
+    for i in range(len(attributes)):
+        weighted = columns[i] * signed
+        for j in range(i + 1, len(attributes)):
+            if attributes[i] != attributes[j]:
+                value = abs(2 * (weighted @ columns[j]) - total)
+                if value > best * (1 + 1e-12):
+                    best, found = value, (i, j)
+    return found
+
+
+def best_pair_product(X: np.ndarray, signed: np.ndarray, attributes: np.ndarray) -> tuple[int, int]:
+    """The same with one matrix product over all rows, of which the pairs are gathered."""
+    one, other = np.triu_indices(len(attributes), 1)
+    apart = attributes[one] != attributes[other]
+    one, other = one[apart], other[apart]
+    values = np.abs(2 * ((X * signed[:, None]).T @ X)[one, other] - signed.sum())
+    at = int(np.argmax(values >= values.max() * (1 - 1e-12)))
+    return int(one[at]), int(other[at])

@@ -32,21 +32,31 @@ STORED = {
 }
 STUDIES = {
     "votes": "Tables 1 and 2 of Jackson & Craven: accuracy and number of weights of six classifiers",
+    "votes_concept": "the concept that boosting makes of all examples of a data set, a bar a conjunction",
     "discount": "what discounting conjunctions of two does to a sparse perceptron",
     "passes": "Daume's Figure 3.3: training and test error over passes, and the order of the examples",
     "boundaries": "decision boundaries of perceptron, tree and nearest neighbours in the plane",
     "digits": "the Attentive Perceptron on digits: error against features evaluated",
     "study_overlay": "any study of classifiers on data: accuracy and weights, or features",
 }
-FIGURES = {"rule": ONLINE, "learner": STORED, "classifier": STUDIES}  # by the key that tells scenarios apart
-OVERLAYS = {"rule": "overlay", "learner": "stored_overlay", "classifier": "study_overlay"}  # draw any scenario
+BOOSTED = {
+    "boosting": "boosting sparse perceptrons: stages, eps_g and advantage, with the paper's bounds",
+    "boosting_overlay": "any scenario of boosting: stages, eps_g, advantage and weights against P",
+}
+FIGURES = {"rule": ONLINE, "learner": STORED, "booster": BOOSTED, "classifier": STUDIES}  # by the key that tells kinds
+OVERLAYS = {  # draw any scenario
+    "rule": "overlay",
+    "learner": "stored_overlay",
+    "booster": "boosting_overlay",
+    "classifier": "study_overlay",
+}
 
 
 def named(figure: str | None, config: str, choice: str) -> str:
     """The figure that a config asks for, or that has its name, or the overlay.
 
-    `choice` is the key that tells what learns in the config, "rule" or "learner". Raises `ConfigError` for a figure
-    that is unknown, or of the other kind.
+    `choice` is the key that tells what learns in the config, such as "rule". Raises `ConfigError` for a figure that is
+    unknown, or of another kind.
     """
     fitting = FIGURES[choice]
     if figure is not None and figure not in fitting:

@@ -119,4 +119,4 @@ def _explained(study: xr.Dataset, data: str, mine: list[Verdict]) -> list[str]:
         who = cell_label(verdict) or "boosting"
         told.append(f"{share:.0%} of the pairs that {who} chose lie within one codon (of all pairs: 1/7).")
     concept = json.loads(study.attrs["concepts"]).get(data)
-    return told + ([f"\nboosting, learnt from all of {data}:\n{concept}"] if concept else [])
+    return told + ([f"\nboosting, learnt from all of {data}:\n{concept['text']}"] if concept else [])

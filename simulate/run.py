@@ -17,13 +17,15 @@ PLAYERS = {
     "rule": "online",
     "learner": "stored",
     "classifier": "study",
+    "booster": "boosting",
 }  # modules, by the key that tells scenarios apart
 
 
 def run(scenario: Sweep, progress: Progress | None = None) -> xr.Dataset:
     """Simulate a scenario: a Dataset on (sweep axes, seed, recorded moments).
 
-    Of a `Scenario`: R, q, length, eps_g, ... on t and student; of `StoredExamples`: R, eps_g, kappa, ... on epochs.
+    Of a `Scenario`: R, q, length, eps_g, ... on t and student; of `StoredExamples`: R, eps_g, kappa, ... on epochs;
+    of `Boosting`: stages, eps_g, advantage, weights.
     The same scenario gives the same bits, and more seeds or values on an axis change none of the old numbers.
     Raises `ScenarioError` for what does not fit into this machine's memory.
 

@@ -135,9 +135,9 @@ def plane_of(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return low - (high - low) / 10, high + (high - low) / 10
 
 
-def _concepts(study: Study, prepared: dict[str, Prepared]) -> dict[str, str]:
-    """What boosting makes of all examples of each data set, in words: that of the first cell."""
-    found: dict[str, str] = {}
+def _concepts(study: Study, prepared: dict[str, Prepared]) -> dict[str, Any]:
+    """What boosting makes of all examples of each data set: that of the first cell."""
+    found: dict[str, Any] = {}
     for cell in study.cells():
         if cell.name == "boosting" and cell.data not in found:
             one = prepared[cell.data]
@@ -145,5 +145,6 @@ def _concepts(study: Study, prepared: dict[str, Prepared]) -> dict[str, str]:
             model = made(task).fit(one.data.X, one.data.y)
             named = zip(model.attributes_, one.data.names, strict=True)
             model.attributes_ = [replace(attribute, name=name) for attribute, name in named]
-            found[cell.data] = model.concept_
+            terms = [term._asdict() for term in model.terms_]
+            found[cell.data] = {"text": model.concept_, "classes": model.classes_.tolist(), "terms": terms}
     return found

@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from statmech.boosting import Boosting as Boosting
     from statmech.config import load as load
     from statmech.errors import ConfigError as ConfigError
     from statmech.errors import ScenarioError as ScenarioError
@@ -21,6 +22,7 @@ __version__ = "0.1.0"
 
 # imported when first asked for, so that `statmech --help` need not wait for numpy and pydantic
 _HOMES = {
+    "Boosting": "statmech.boosting",
     "load": "statmech.config",
     "ConfigError": "statmech.errors",
     "ScenarioError": "statmech.errors",

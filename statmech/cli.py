@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +18,7 @@ from statmech.errors import ConfigError, StatmechError
 
 if TYPE_CHECKING:
     import xarray as xr
+    from rich.table import Table
 
     from statmech.sweep import Sweep
 
@@ -320,8 +321,52 @@ def _judge(study: xr.Dataset) -> None:
 
 
 def _compare(simulation: xr.Dataset, theory: xr.Dataset) -> None:
+    from statmech import compare
+
+    bounds = compare.bounded(simulation, theory)
+    if bounds:
+        _compare_bounds(simulation, theory)
+    if set(theory.data_vars) - set(bounds):
+        _compare_values(simulation, theory)
+
+
+def _compare_bounds(simulation: xr.Dataset, theory: xr.Dataset) -> None:
+    """Runs that keep the bounds, of how many, and in brackets the ratio nearest to the bound or furthest beyond."""
+    from statmech import compare
+
+    found, converged = compare.kept(simulation, theory), compare.converged(simulation)
+    table = _table("runs that keep theory's bounds (simulation / bound of the nearest)", found[0][0], found[0][1])
+    if converged is not None:
+        table.add_column("converged", justify="right")
+    for at, (cell, bounds) in list(enumerate(found))[:MOST_ROWS]:
+        share = [] if converged is None else [_share(*converged[at])]
+        told = [f"{_share(kept.runs, kept.of)} ({kept.ratio:.2g})" if kept.of else "-" for kept in bounds.values()]
+        table.add_row(*_told(cell), *told, *share)
+    out.print(table)
+    if len(found) > MOST_ROWS:
+        print(f"the first {MOST_ROWS} of {len(found)} cells")
+    broken = {name: sum(bounds[name].of - bounds[name].runs for _, bounds in found) for name in found[0][1]}
+    runs = ", ".join(f"{name} {some}" for name, some in broken.items() if some)
+    print(f"{theory.attrs['source']}. Broken: {runs or 'none'}.")
+
+
+def _table(title: str, cell: dict[str, Any], variables: Iterable[str]) -> Table:
+    """An empty table: a column for each coordinate of a cell and each variable."""
     from rich.table import Table
 
+    table = Table(title=title, title_justify="left")
+    for name in cell:
+        table.add_column(name)
+    for variable in variables:
+        table.add_column(_HEADINGS.get(variable, variable), justify="right")
+    return table
+
+
+def _told(cell: dict[str, Any]) -> list[str]:
+    return [value if isinstance(value, str) else f"{value:g}" for value in cell.values()]
+
+
+def _compare_values(simulation: xr.Dataset, theory: xr.Dataset) -> None:
     from statmech import compare
 
     if simulation.sizes["seed"] < 2:
@@ -329,18 +374,14 @@ def _compare(simulation: xr.Dataset, theory: xr.Dataset) -> None:
         return
     distance = compare.distances(simulation, theory)
     rows, bound = list(compare.rows(distance)), compare.bound(distance)
-    table = Table(title="simulation - theory, in standard errors (the largest over all moments)", title_justify="left")
-    for name in rows[0].cell:
-        table.add_column(name)
-    for variable in map(str, distance.data_vars):
-        table.add_column(_HEADINGS.get(variable, variable), justify="right")
+    title = "simulation - theory, in standard errors (the largest over all moments)"
+    table = _table(title, rows[0].cell, map(str, distance.data_vars))
     converged = compare.converged(simulation)
     if converged is not None:
         table.add_column("converged", justify="right")
     for at in _shown(rows):
-        cell = [value if isinstance(value, str) else f"{value:g}" for value in rows[at].cell.values()]
         share = [] if converged is None else [_share(*converged[at])]
-        table.add_row(*cell, *(_mark(z, bound) for z in rows[at].largest.values()), *share)
+        table.add_row(*_told(rows[at].cell), *(_mark(z, bound) for z in rows[at].largest.values()), *share)
     out.print(table)
     if len(rows) > MOST_ROWS:
         print(f"the {MOST_ROWS} furthest apart of {len(rows)} cells")

@@ -1,4 +1,8 @@
-"""How far simulation and theory are apart, in standard errors of the simulation's own spread over seeds."""
+"""How far simulation and theory are apart, in standard errors of the simulation's own spread over seeds.
+
+Where theory has a bound instead of a value (`Variable.bound`) a distance would tell nothing: what is told is how many
+runs keep the bound, and how near the nearest comes to it.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +28,13 @@ def distances(simulation: xr.Dataset, theory: xr.Dataset) -> xr.Dataset:
 
     The students of an ensemble that start alike are exchangeable, and their mean is compared; students that start
     differently are compared one by one. NaN where a value has no spread, or no theory. Seeds in which a learner does
-    not exist are left out; `converged` of the simulation tells how many. Raises `ScenarioError` for a single seed.
+    not exist are left out; `converged` of the simulation tells how many. What theory only bounds is left out, too
+    (`kept`). Raises `ScenarioError` for a single seed.
     """
     if simulation.sizes["seed"] < 2:
         raise ScenarioError([(("seeds",), "a standard error needs at least 2 seeds")])
     scenario = scenario_of(simulation)
-    names = [name for name in scenario.variables if name in simulation and name in theory]
+    names = [name for name in _shared(simulation, theory) if not scenario.variables[name].bound]
     apart = simulation[names].map(lambda values: _distance(values, theory[values.name], scenario.exchangeable))
     return apart.assign_attrs(seeds=simulation.sizes["seed"], recorded=list(scenario.recorded))
 
@@ -90,11 +95,63 @@ def _varying(distance: xr.Dataset, axes: list[Any]) -> list[str]:
     return [str(name) for axis in axes for name, c in distance.coords.items() if c.dims == (axis,)]
 
 
+@dataclass(frozen=True)
+class Kept:
+    """How many runs of how many keep a bound, and the ratio run / bound that comes nearest to 1 or lies beyond."""
+
+    runs: int
+    of: int
+    ratio: float
+
+
+def bounded(simulation: xr.Dataset, theory: xr.Dataset) -> list[str]:
+    """The variables of both datasets that theory bounds."""
+    variables = scenario_of(simulation).variables
+    return [name for name in _shared(simulation, theory) if variables[name].bound]
+
+
+def kept(simulation: xr.Dataset, theory: xr.Dataset) -> list[tuple[dict[str, Any], dict[str, Kept]]]:
+    """Cell by cell of the sweep, its coordinates and how each bound is kept.
+
+    A run without a value where theory has a bound does not keep it. Where theory promises nothing (NaN), no run counts.
+
+    >>> import simulate, theory
+    >>> from statmech import Boosting
+    >>> scenario = Boosting(booster="adaboost", s=1, P=[10, 100], seeds=3)
+    >>> [(cell, kept["stages"]) for cell, kept in kept(simulate.run(scenario), theory.solve(scenario))]
+    [({'P': 10}, Kept(runs=3, of=3, ratio=0.2)), ({'P': 100}, Kept(runs=3, of=3, ratio=0.1))]
+    """
+    scenario, names = scenario_of(simulation), bounded(simulation, theory)
+    axes, found = list(scenario.shape), []
+    for index in itertools.product(*(range(scenario.shape[axis]) for axis in axes)):
+        at = dict(zip(axes, index, strict=True))
+        runs, limits = simulation[names].isel(at), theory[names].isel(at)
+        cell = {name: runs[name].item() for name in _varying(simulation, axes)}
+        found.append((cell, {name: _kept(runs[name], limits[name], scenario.variables[name].bound) for name in names}))
+    return found
+
+
+def _kept(runs: Any, limit: Any, side: str) -> Kept:
+    limits = limit.broadcast_like(runs).transpose(*runs.dims).values.ravel()
+    values = runs.values.ravel()
+    promised = np.isfinite(limits)
+    values, limits = values[promised], limits[promised]
+    sign = 1 if side == "above" else -1
+    good = sign * (limits - values) >= -ROUNDING * np.abs(limits)
+    ratios = (values / np.where(limits == 0, np.nan, limits))[np.isfinite(values)]
+    known = ratios[np.isfinite(ratios)]
+    return Kept(int(good.sum()), values.size, float(sign * np.max(sign * known)) if known.size else np.nan)
+
+
+def _shared(simulation: xr.Dataset, theory: xr.Dataset) -> list[str]:
+    return [name for name in scenario_of(simulation).variables if name in simulation and name in theory]
+
+
 def converged(simulation: xr.Dataset) -> list[tuple[int, int]] | None:
     """How many runs converged, of how many, cell by cell as in `rows`, at the last moment; None where all always do."""
     if "converged" not in simulation:
         return None
-    moment, _ = scenario_of(simulation).moments
-    last = simulation.converged.isel({moment: -1})
+    recorded = scenario_of(simulation).recorded
+    last = simulation.converged.isel({dim: -1 for dim in simulation.converged.dims if dim in recorded})
     counts = last.sum("seed").values.ravel()
     return [(int(count), simulation.sizes["seed"]) for count in counts]

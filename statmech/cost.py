@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from statmech.boosting import Boosting, BoostingCell
 from statmech.scenario import Scenario
 from statmech.stored import StoredCell, StoredExamples
 from statmech.study import Study
@@ -86,6 +87,17 @@ def _study(scenario: Study) -> float:
     return sum(CLASSIFIER.get(cell.name, 0.02) * scenario.folds for cell in scenario.cells())
 
 
+def _boosting(scenario: Boosting) -> float:
+    """Seconds a run takes in all cells: of the about 0.4 s^2 stages that it needs where there are examples enough."""
+
+    def seconds(cell: BoostingCell) -> float:
+        stages, blocks = min(1 + 0.4 * cell.s**2, cell.P, scenario.cap), cell.N**cell.k
+        stage = 1e-4 + 3e-9 * blocks + cell.P * (2e-8 + 2e-9 * cell.N + 5e-11 * blocks) + 1e-8 * scenario.tests
+        return 5e-3 + stages * stage + 1.5e-8 * cell.s * (cell.P + scenario.tests)
+
+    return sum(map(seconds, scenario.cells()))
+
+
 def _step(engine: str, K: int, N: int) -> float:
     if engine == "vectors":
         return VECTORS_STEP + VECTORS_STEP_A_DIMENSION * N
@@ -102,4 +114,5 @@ SECONDS: dict[str, Callable[[Any], float]] = {
     "rule": _online,
     "learner": _stored,
     "classifier": _study,
+    "booster": _boosting,
 }  # of one seed, all cells

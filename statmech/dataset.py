@@ -18,6 +18,7 @@ from statmech.inputs import label_of
 from statmech.kinds import scenario_from
 from statmech.scenario import Cell
 from statmech.stored import StoredCell
+from statmech.variables import Variable
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -29,6 +30,8 @@ COORDINATES = {
     "student": "student of the ensemble",
     "rule": "learning rule",
     "learner": "how a student is made of the examples",
+    "booster": "how conjunctions are made to vote",
+    "s": "conjunctions of the teacher",
     "alpha": "stored examples per input dimension P/N",
     "P": "stored examples",
     "epochs": "epochs (of P updates)",
@@ -64,8 +67,15 @@ def blank(scenario: Any, seeds: int | None, **attrs: Any) -> xr.Dataset:
         if seeds is not None or variable.in_theory:
             dims = (*outer, *variable.dims)
             values = np.full([sizes[d] for d in dims], variable.missing)
-            data[name] = (dims, values, {"long_name": variable.long_name, "units": "1", **variable.attrs})
+            told = {"long_name": _long_name(variable, theory=seeds is None), "units": "1"}
+            data[name] = (dims, values, {**told, **variable.attrs})
     return xr.Dataset(data, _coordinates(scenario, sizes), {"config": json.dumps(scenario.config()), **attrs})
+
+
+def _long_name(variable: Variable, theory: bool) -> str:
+    """What stands in a theory's dataset may be a bound."""
+    side = {"above": "upper bound: ", "below": "lower bound: "}.get(variable.bound if theory else "", "")
+    return side + variable.long_name
 
 
 def arrays_of(dataset: xr.Dataset) -> dict[str, np.ndarray]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -11,7 +11,8 @@ import numpy as np
 @dataclass(frozen=True)
 class Variable:
     """A variable's axes after the sweep's own and `seed`, its long name, its short name for tables and plots, what
-    stands where there is none, whether theory has it, too, and attributes of its own."""
+    stands where there is none, whether theory has it, too, attributes of its own, and, where theory has a bound and not
+    a value, whether that lies "above" or "below" every run."""
 
     dims: tuple[str, ...]
     long_name: str
@@ -19,3 +20,4 @@ class Variable:
     missing: Any = np.nan
     in_theory: bool = True
     attrs: dict[str, Any] = field(default_factory=dict)
+    bound: Literal["", "above", "below"] = ""

@@ -11,7 +11,7 @@ import pytest
 import figures
 import simulate
 import theory
-from figures import FIGURES, OVERLAYS, style
+from figures import FIGURES, OVERLAYS, concept, style
 from statmech import ConfigError, Scenario, load
 from statmech.config import shipped
 
@@ -21,6 +21,7 @@ TINY = ["N=40", "seeds=4", "t=0.5,2"]
 
 STUDIES = {
     "votes": ["folds=2", "data=votes,promoters"],
+    "votes_concept": ["folds=2"],
     "discount": ["folds=2", "stages=3", "discount=0,1", "seeds=1"],
     "passes": ["folds=2", "seeds=1", "passes=1,3"],
     "boundaries": ["folds=2"],
@@ -36,6 +37,8 @@ def tiny(name):
     if name in FIGURES["rule"]:
         config = name if name in shipped() else "variety"
         return load(config, [*TINY, *([] if config in ("variety", "learning_curves") else ["K=1,3"])])
+    if name in FIGURES["booster"]:
+        return load("boosting", ["N=6", "seeds=3", "s=1,3,5", "P=20,80", "tests=500"])
     config = {"minover_noise": "minover_c", "stored_overlay": "capacity"}.get(name, name)
     small = ["N=10", "seeds=4", "alpha=1,2", "updates=5,30" if name == "minover_updates" else "epochs=5,30"]
     return load(config, [*small, *(["sweeps=20", "votes=5"] if name == "stored_curves" else [])])
@@ -72,6 +75,42 @@ def test_a_sweep_that_a_figure_cannot_show_is_drawn_as_an_overlay():
     assert figures.named(None, "variety", "rule") == "variety"
     stored = load("minover_c", ["N=10", "seeds=2", "alpha=1", "omega=1", "learner=adatron,minover"])
     assert figures.fitting("minover_noise", theory.solve(stored)) == "stored_overlay"
+
+
+def test_boosting_along_one_value_of_s_and_P_and_along_others_still_draws():
+    one = load("boosting", ["N=6", "seeds=1", "s=3", "P=50", "tests=500"])
+    figures.draw("boosting", simulate.run(one), theory.solve(one))
+    other = load("boosting", ["N=6", "seeds=2", "s=3", "P=50", "tests=500", "discount=0,0.5,1"])
+    assert figures.fitting("boosting", theory.solve(other)) == "boosting_overlay"
+    figures.draw("boosting_overlay", simulate.run(other), theory.solve(other))
+
+
+def overlapping(figure):
+    """Pairs of texts of a picture that lie over each other."""
+    figure.canvas.draw()
+    [ax] = figure.axes
+    texts = [*ax.get_yticklabels(), *ax.texts]
+    boxes = [text.get_window_extent() for text in texts if text.get_text()]
+    return [(i, j) for i in range(len(boxes)) for j in range(i) if boxes[i].overlaps(boxes[j])]
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_concept_is_drawn_a_bar_a_conjunction_without_overlaps(classes, tmp_path):
+    from simulate.learners import SparsePerceptron
+
+    rng = np.random.default_rng(classes)
+    X = rng.choice(["$much_", "a long word for little"], (200, 12)).astype(object)
+    y = rng.integers(0, classes, 200)
+    model = SparsePerceptron(stages=25, discount=1.0).fit(X, y)
+    figure = concept.draw(model, most=25)
+    widths = [bar.get_width() for bar in figure.axes[0].patches]
+    assert len(widths) == min(25, model.n_weights_)
+    assert max(map(abs, widths)) == pytest.approx(max(term.weight for term in model.terms_))
+    assert len({bar.get_facecolor() for bar in figure.axes[0].patches}) == classes
+    assert overlapping(figure) == []
+    assert all(file.stat().st_size > 5000 for file in style.save(figure, tmp_path / "concept"))
+    with pytest.raises(ValueError, match="no bars to draw"):
+        concept.draw([])
 
 
 def test_a_figure_of_the_other_kind_is_refused():

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from simulate.conjunctions import Conjunction, best, boost, output
+from simulate.conjunctions import Conjunction, Search, best, boost, output
 from theory import boosting
 
 
@@ -39,6 +39,53 @@ def test_the_search_finds_what_a_loop_over_all_conjunctions_finds(k, discount):
         weights = np.random.default_rng(seed).random(len(y))
         signed = weights / weights.sum() * y
         assert best(X, signed, attributes, k, discount) == slow_best(X, signed, attributes, k, discount)
+
+
+def slow_boost(X, y, attributes, k, stages, discount):
+    """Figure 1 with that search, all sums anew at each stage."""
+    w = np.ones(len(y))
+    for _ in range(stages):
+        D = w / w.sum()
+        indicators, sense = slow_best(X, D * y, attributes, k, discount)
+        right = np.where(X[:, list(indicators)].all(axis=1), sense, -sense) == y
+        eps = D[~right].sum()
+        yield indicators, sense, eps
+        w = np.where(right, w * eps / (1 - eps), w)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize("discount", [1.0, 0.5])
+def test_stage_for_stage_boosting_is_what_a_loop_over_all_conjunctions_makes(k, discount):
+    for seed in range(3):
+        X, y = examples(seed, m=50)
+        attributes = np.array([0, 1, 0, 1, 2, 3, 3])  # of one attribute, but not side by side
+        made = list(boost(X, y, attributes, k, 25, discount))
+        slow = list(slow_boost(X, y, attributes, k, 25, discount))
+        assert [(s.hypothesis.indicators, s.hypothesis.sense) for s in made] == [one[:2] for one in slow]
+        np.testing.assert_allclose([s.error for s in made], [one[2] for one in slow], rtol=1e-10)
+
+
+def test_sums_kept_over_hundreds_of_stages_are_those_made_anew():
+    X, y = examples(1, m=600, n=12)
+    attributes = np.arange(12)
+    D = np.full(600, 1 / 600)
+    kept = Search(X, D * y, attributes, 3, 1.0)
+    for _ in range(400):
+        wrong = kept.best()(X) != y
+        eps = D[wrong].sum()
+        kept.reweigh(D * y, wrong, eps)
+        D = np.where(wrong, D, D * eps / (1 - eps))
+        D /= D.sum()
+    anew = Search(X, D * y, attributes, 3, 1.0)
+    assert abs(kept.total - anew.total) < 1e-14
+    for (_, one), (_, other) in zip(kept.blocks, anew.blocks, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-14)
+
+
+def test_too_many_conjunctions_are_refused():
+    with pytest.raises(ValueError, match="conjunctions of 4 of 300 indicators are too many to search"):
+        next(boost(np.zeros((2, 300)), np.array([1, -1]), np.arange(300), 4, 1))
+    next(boost(np.eye(2, 300), np.array([1, -1]), np.repeat([0, 1], 150), 4, 1))  # of two attributes: pairs at most
 
 
 def test_a_tiny_case_by_hand():
@@ -90,6 +137,21 @@ def test_the_order_of_examples_and_indicators_does_not_matter():
     shuffled = list(boost(X[rows][:, columns], y[rows], attributes[columns], 2, 8))
     values = [np.sort(np.round(output(some, data), 9)) for some, data in ((stages, X), (shuffled, X[rows][:, columns]))]
     np.testing.assert_allclose(values[0], values[1])
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_the_same_conjunctions_are_found_whatever_the_order_of_examples_and_indicators(k):
+    """Of uneven examples, which leave no ties: stage for stage, index for index."""
+    X, y = examples(4, m=61)
+    repeated = np.repeat(np.arange(61), 1 + np.arange(61) % 7)
+    X, y, attributes = X[repeated], y[repeated], np.array([0, 0, 1, 1, 2, 3, 3])
+    rng = np.random.default_rng(k)
+    rows, columns = rng.permutation(len(y)), rng.permutation(7)
+    stages = list(boost(X, y, attributes, k, 12))
+    shuffled = list(boost(X[rows][:, columns], y[rows], attributes[columns], k, 12))
+    back = [{int(columns[i]) for i in stage.hypothesis.indicators} for stage in shuffled]
+    assert back == [set(stage.hypothesis.indicators) for stage in stages]
+    np.testing.assert_allclose([s.weight for s in shuffled], [s.weight for s in stages], rtol=1e-9)
 
 
 def teacher(rng, X, s):

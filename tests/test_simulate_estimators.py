@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from simulate.attention import walks
+from simulate.estimators.concept import LATEX, RELATIONS
 from simulate.estimators.linear import margin
 from simulate.learners import AdaTron, AttentivePerceptron, MinOver, Perceptron, SparsePerceptron, max_stability
 from statmech.boundaries import threshold
@@ -35,6 +37,7 @@ ESTIMATORS = [
     AttentivePerceptron(),
     AttentivePerceptron(chunk=1, delta=0.01, boundary="centred", order="weight"),
     SparsePerceptron(),
+    SparsePerceptron(negated=True, stages=8, k=3),
 ]
 
 
@@ -50,8 +53,8 @@ def test_no_check_is_skipped_where_scipy_may_see_other_arrays():
     code = (
         "from sklearn.utils.estimator_checks import check_estimator\n"
         "from simulate.learners import AdaTron, AttentivePerceptron, MinOver, Perceptron, SparsePerceptron\n"
-        "short = {'max_epochs': 20}\n"
-        "for model in Perceptron(), AttentivePerceptron(), MinOver(**short), AdaTron(**short), SparsePerceptron():\n"
+        "short, sparse = {'max_epochs': 20}, [SparsePerceptron(), SparsePerceptron(negated=True, stages=8)]\n"
+        "for model in Perceptron(), AttentivePerceptron(), MinOver(**short), AdaTron(**short), *sparse:\n"
         "    assert {one['status'] for one in check_estimator(model, on_skip=None)} == {'passed'}"
     )
     environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
@@ -306,9 +309,125 @@ def test_numbers_are_cut_where_their_values_are():
     assert model.predict([[0.9], [4.0], [-3.0]]).tolist() == [1, 0, 0]
 
 
+def thing(seed=0, m=300):
+    """Words of three attributes, some missing, and the class of size != big and colour != red."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack(
+        [rng.choice(["red", "blue", "pink", "?"], m), rng.choice(["big", "mid", "small"], m), rng.choice(["a", "b"], m)]
+    ).astype(object)
+    return X, np.where((X[:, 0] != "red") & (X[:, 1] != "big"), "yes", "no")
+
+
+def test_negated_values_say_in_one_conjunction_what_others_cannot():
+    X, y = thing()
+    model = SparsePerceptron(negated=True, discount=1.0, stages=20).fit(X, y)
+    assert model.concept_ == "yes:  1.000  if  x0 != red and x1 != big"
+    assert model.n_stages_ == [1]
+    assert SparsePerceptron(discount=1.0, stages=1).fit(X, y).score(X, y) < 1
+    assert model.predict([["?", "mid", "a"], ["red", "mid", "a"]]).tolist() == ["yes", "no"]  # missing: not red
+    with pytest.raises(ValueError, match=r"unknown categories \['green'\] in x0"):
+        model.predict([["green", "mid", "a"]])
+
+
+def test_of_single_values_negation_says_nothing_new():
+    X, y = nominal(m=80)
+    y = np.where(np.random.default_rng(0).random(80) < 0.2, y[::-1], y)
+    plain, negated = (SparsePerceptron(k=1, stages=12, negated=some).fit(X, y) for some in (False, True))
+    assert plain.stages_ == negated.stages_
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_no_conjunction_joins_two_indicators_of_one_attribute_negated_or_not(k):
+    X, y = thing()
+    y = np.where(np.random.default_rng(1).random(300) < 0.3, y[::-1], y)
+    model = SparsePerceptron(k=k, stages=40, discount=1.0, negated=True).fit(X, y)
+    columns = [[name.split()[0] for name in term.names] for term in model.terms_]
+    assert max(map(len, columns)) == k
+    assert all(len(set(some)) == len(some) for some in columns)
+
+
+def test_intervals_are_negated_as_what_they_leave():
+    X = np.arange(60.0)[:, None]
+    model = SparsePerceptron(stages=3, k=1, bins=3, negated=True).fit(X, X[:, 0] > 40)
+    assert model.attributes_[0].negations() == ["x0 > 19", "not 19 < x0 <= 39", "x0 <= 39"]
+    y = np.column_stack([X, X])[:, 0] % 20 < 10
+    both = SparsePerceptron(stages=3, bins=3, negated=True).fit(np.column_stack([X, X % 20]), y)
+    assert both.score(np.column_stack([X, X % 20]), y) > 0.8
+
+
+def test_cross_validation_s_most_stages_do_not_count_negations():
+    X, y = thing(m=60)
+    noisy = np.where(np.random.default_rng(0).random(60) < 0.4, y[::-1], y)
+    for negated in (False, True):
+        asked = []
+        model = SparsePerceptron(k=1, negated=negated)
+        model._by_cross_validation = lambda *given, asked=asked: asked.append(given[-1]) or 1
+        model.fit(X, noisy)
+        assert asked == [8]
+
+
+def test_more_stages_than_weights_may_be_asked_for_and_boosting_may_need_fewer():
+    X, y = nominal(m=60)
+    noisy = np.where(np.random.default_rng(0).random(60) < 0.3, y[::-1], y)
+    model = SparsePerceptron(stages=40).fit(X, noisy)
+    assert model.n_stages_ == [40]
+    assert model.n_weights_ < 40
+    constant = SparsePerceptron(k=1, stages=40).fit([["a"], ["b"]] * 4, ["u", "u", "v", "v"] * 2)
+    assert constant.n_stages_ == [0]
+    assert constant.concept_ == ""
+    once = SparsePerceptron(stages=10**6).fit([["a"], ["b"]] * 4, ["u", "v"] * 4)
+    assert once.n_stages_ == [1]
+
+
+def test_whole_weights_decide_every_training_example_as_the_real_ones_do():
+    X, y = nominal(m=200)
+    y = np.where(np.random.default_rng(2).random(200) < 0.2, y[::-1], y)
+    model = SparsePerceptron(stages=12).fit(X, y)
+    whole = model.integer_weights(X)
+    assert np.array_equal(np.sign(whole.decision_function(X)), np.sign(model.decision_function(X)))
+    weights = [term.weight for term in whole.terms_]
+    assert all(isinstance(weight, int) and weight > 0 for weight in weights)
+    assert max(weights) == whole.integer_scale_ > 1
+    assert whole.n_weights_ == len(weights)
+    assert "." not in "".join(line.split()[1] for line in whole.concept_.splitlines())
+    with pytest.raises(ValueError, match=f"no whole weights up to {whole.integer_scale_ - 1} decide all of these"):
+        model.integer_weights(X, limit=whole.integer_scale_ - 1)
+    assert isinstance(model.terms_[0].weight, float)  # the model itself is as it was
+    assert np.array_equal(pickle.loads(pickle.dumps(whole)).predict(X), model.predict(X))
+
+
+def test_whole_weights_of_several_classes_share_one_scale():
+    X, y = nominal(m=150)
+    y = np.where(X[:, 2] == "long", "maybe", y)
+    model = SparsePerceptron(stages=6).fit(X, y)
+    whole = model.integer_weights(X)
+    assert np.array_equal(whole.predict(X), model.predict(X))
+    assert max(term.weight for term in whole.terms_) == whole.integer_scale_
+    assert SparsePerceptron(k=1, stages=4).fit([["a"], ["b"]] * 4, ["u", "u", "v", "v"] * 2).integer_weights([["a"]])
+
+
+def test_a_latex_table_holds_no_command_that_is_not_ours():
+    import pandas as pd
+
+    X, y = nominal(m=60)
+    names = ["50%_of $x^2$ & {more} #1~", "[a]\\b", "<c> | *"]
+    model = SparsePerceptron(stages=8, negated=True).fit(pd.DataFrame(X, columns=names), np.where(y == "yes", "*", "["))
+    lines = model.concept_latex_.splitlines()
+    assert lines[0] == r"\begin{tabular}{lrll}"
+    assert lines[-1] == r"\end{tabular}"
+    bare = model.concept_latex_
+    for ours in (*LATEX.values(), *RELATIONS.values(), r"\begin{tabular}{lrll}", r"\hline", r"\end{tabular}", r"\\"):
+        bare = bare.replace(ours, " ")
+    assert not set(bare) & set("%$#_{}~^\\")
+    assert all(len(re.findall(r"(?<!\\)&", line)) == 3 for line in (lines[1], *lines[3:-1]))
+    assert all(line.endswith(r" \\") for line in (lines[1], *lines[3:-1]))
+    assert all(line.startswith(("{[}", "{*}")) for line in lines[3:-1])  # or they were options of the row before
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
+        ({"negated": "yes"}, "negated must be True or False, not 'yes'"),
         ({"k": 0}, "k must be a whole number from 1 on, not 0"),
         ({"stages": "many"}, 'stages must be "cv" or a whole number'),
         ({"stages": 0}, "stages must be"),

@@ -143,7 +143,9 @@ def test_a_clear_loser_is_marked(data_folder):
 
 def test_the_concept_of_all_examples_is_kept(data_folder):
     concept = json.loads(study(classifier="boosting").attrs["concepts"])["votes"]
-    assert "handicapped-infants = " in concept
+    assert "handicapped-infants = " in concept["text"]
+    assert concept["classes"] == ["democrat", "republican"]
+    assert len(concept["terms"]) == concept["text"].count("\n") + 1
 
 
 def test_pruning_leaves_what_matters():

@@ -161,6 +161,26 @@ def test_the_table_counts_who_converged_and_fits_the_screen(in_scratch):
     assert len(many.stdout.splitlines()) < 55
 
 
+def test_of_bounds_the_table_counts_who_keeps_them(in_scratch, capsys, monkeypatch):
+    def told(*arguments: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["statmech", *arguments, "N=8", "tests=500"])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        assert stopped.value.code == 0
+        return capsys.readouterr().out
+
+    from statmech.cli import main
+
+    table = told("run", "boosting", "s=1,3", "P=60", "seeds=5")
+    assert "runs that keep theory's bounds" in table
+    assert "standard errors" not in table
+    assert table.count("5/5") == 2 * 4
+    assert "Broken: none" in table
+    table = told("run", "boosting", "s=5", "P=200", "seeds=1", "cap=1", "--out", "capped")
+    assert "Broken: stages 1." in table
+    assert "0/1" in table
+
+
 def test_an_import_starts_nothing():
     code = (
         "import statmech, simulate, theory, figures, jax, logging\n"

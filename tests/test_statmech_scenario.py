@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from statmech import Scenario, ScenarioError, StoredExamples
+from statmech import Boosting, Scenario, ScenarioError, StoredExamples
 from statmech.kinds import KINDS, scenario_from, schema
 
 GOOD = {"rule": "perceptron", "t": [1.0, 2.0]}
@@ -114,6 +114,7 @@ def test_the_schema_knows_every_key_rule_and_learner():
 def test_the_key_that_names_what_learns_tells_the_kind_of_a_config():
     assert isinstance(scenario_from({"rule": "hebb", "t": 1}), Scenario)
     assert isinstance(scenario_from({"zip": {"learner": ["hebb", "minover"], "alpha": [1, 2]}}), StoredExamples)
+    assert isinstance(scenario_from({"booster": "adaboost", "s": 3, "P": 10}), Boosting)
     for given, message in (
         ({"rule": "hebb", "learner": "hebb", "t": 1}, "not rule and learner"),
         ({"alpha": 2}, "learner: is missing"),

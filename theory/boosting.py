@@ -11,11 +11,54 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil, comb, log
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import gammaln
 
+from statmech.boosting import Boosting, BoostingCell
+from statmech.dataset import Progress, arrays_of, blank, tracked
 from statmech.errors import ScenarioError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+DELTA = 0.05  # the chance that a run of a scenario may exceed its bound on eps_g
+SOURCE = f"Bounds of Jackson & Craven, Lemmas 1 and 2; that on eps_g holds in at least {1 - DELTA:.0%} of runs"
+
+
+def solve(scenario: Boosting, progress: Progress | None = None) -> xr.Dataset:
+    """The bounds of a scenario: see `theory.solve`."""
+    dataset = blank(scenario, seeds=None, title="statmech theory", source=SOURCE)
+    arrays, cells = arrays_of(dataset), list(scenario.cells())
+    for cell in tracked(cells, len(cells), progress):
+        for name, value in bounds(cell).items():
+            arrays[name][cell.index] = value
+    return dataset
+
+
+def bounds(cell: BoostingCell) -> dict[str, float]:
+    """What is promised of a run: the most stages and eps_g, and the least advantage; NaN where nothing is."""
+    gamma = advantage(cell.s, cell.booster.discount if cell.k > 1 else 1.0)
+    if gamma == 0:
+        return {"stages": np.nan, "eps_g": np.nan, "advantage": gamma}
+    most = stages(1 / (2 * gamma), cell.P)
+    size = log_perceptrons(conjunctions(cell.N, cell.k) + 1, most)
+    eps = generalization_error(cell.P, DELTA, size)
+    return {"stages": most, "eps_g": eps, "advantage": gamma}
+
+
+def advantage(s: int, discount: float = 1.0) -> float:
+    r"""The least advantage :math:`\gamma = \frac1{2s}` over chance of the best conjunction, of a vote of s (Lemma 1).
+
+    A search that discounts some correlations takes one of at least the best discounted, so that its advantage is at
+    least :math:`\gamma` times the discount.
+
+    >>> advantage(5), advantage(5, discount=0.5)
+    (0.1, 0.05)
+    """
+    _check(s=s)
+    return discount / (2 * s)
 
 
 def conjunctions(inputs: int | Sequence[int], k: int) -> int:
@@ -39,15 +82,18 @@ def conjunctions(inputs: int | Sequence[int], k: int) -> int:
     return sum(polynomial[1:])
 
 
-def stages(s: int, m: int) -> int:
+def stages(s: float, m: int) -> int:
     r"""Stages after which AdaBoost is right on all m examples of a vote of s conjunctions: above :math:`2s^2\ln m`.
 
-    (Lemma 1; Freund & Schapire 1995).
+    (Lemma 1; Freund & Schapire 1995). It follows from the advantage alone: for another :math:`\gamma` give
+    :math:`s = 1/2\gamma`.
 
     >>> stages(3, 1000)
     125
     """
-    _check(s=s, m=m)
+    _check(m=m)
+    if not s >= 1:
+        raise ScenarioError([(("s",), f"must be 1 or more, not {s:g}")])
     return int(2 * s**2 * log(m)) + 1
 
 
@@ -71,10 +117,23 @@ def sample_size(eps: float, delta: float, log_size: float) -> int:
     >>> sample_size(0.1, 0.05, log(1000))
     100
     """
-    for name, value in (("eps", eps), ("delta", delta)):
-        if not 0 < value < 1:
-            raise ScenarioError([((name,), f"lies between 0 and 1, not {value:g}")])
+    _check_chance(eps=eps, delta=delta)
     return ceil((log(1 / delta) + log_size) / eps)
+
+
+def generalization_error(m: int, delta: float, log_size: float) -> float:
+    r"""The error that all functions of a class that are right on m examples keep, with probability :math:`1-\delta`.
+
+    .. math:: \epsilon = \min\Bigl(1, \frac1m\Bigl(\ln\frac1\delta + \ln|F|\Bigr)\Bigr),
+
+    Lemma 2 solved for eps; where it is 1 nothing is promised. Raises `ScenarioError` for delta outside (0, 1).
+
+    >>> round(generalization_error(100, 0.05, log(1000)), 4)
+    0.099
+    """
+    _check(m=m)
+    _check_chance(delta=delta)
+    return min(1.0, (log(1 / delta) + log_size) / m)
 
 
 def log_perceptrons(features: int, r: int) -> float:
@@ -116,3 +175,9 @@ def _check(**counts: int) -> None:
     for name, value in counts.items():
         if value < 1 or value != round(value):
             raise ScenarioError([((name,), f"must be a whole number from 1 on, not {value}")])
+
+
+def _check_chance(**chances: float) -> None:
+    for name, value in chances.items():
+        if not 0 < value < 1:
+            raise ScenarioError([((name,), f"lies between 0 and 1, not {value:g}")])

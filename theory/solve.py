@@ -12,7 +12,11 @@ from statmech.sweep import Sweep
 if TYPE_CHECKING:
     import xarray as xr
 
-SOLVERS = {"rule": "students", "learner": "stored"}  # modules, by the key that tells scenarios apart
+SOLVERS = {
+    "rule": "students",
+    "learner": "stored",
+    "booster": "boosting",
+}  # modules, by the key that tells scenarios apart
 
 
 def solve(scenario: Sweep, progress: Progress | None = None) -> xr.Dataset:
@@ -22,6 +26,7 @@ def solve(scenario: Sweep, progress: Progress | None = None) -> xr.Dataset:
     their eq (3.2); see `theory.online` and `theory.ensemble`. For unequal students `eps_g_majority_vote_error` is the
     standard error of the vote's integration. Of `StoredExamples`: R, eps_g and kappa of each learner's limit
     (`theory.replica`), NaN where it does not exist; the same at all moments, for it is that of infinitely many updates.
+    Of `Boosting`: bounds on stages, eps_g and advantage at this N and P (`theory.boosting`).
     Raises `ScenarioError` for inputs without equations, `SolverError` naming a cell that cannot be solved.
 
     >>> from statmech import Scenario, StoredExamples

@@ -2,6 +2,9 @@
 
 A column of words has an indicator for each of its values; a missing value ("?") has none. A column of numbers has one
 for each of a few intervals: of its values, if it has few, else of about equally many examples.
+
+Negated, each has a further one, true wherever it is not: also where the value is missing, of which "= v" is not true.
+That is how a vote counts an indicator that is false, too: "unless x = v" and "if x != v" are the same.
 """
 
 from __future__ import annotations
@@ -46,6 +49,20 @@ class Attribute:
         between = [f"{a:.4g} < {self.name} <= {b:.4g}" for a, b in zip(self.bounds[:-1], self.bounds[1:], strict=True)]
         return [f"{self.name} <= {low:.4g}", *between, f"{self.name} > {high:.4g}"]
 
+    def negations(self) -> list[str]:
+        """What each indicator's negation says.
+
+        >>> Attribute("age", None, np.array([30.0, 60.0])).negations()
+        ['age > 30', 'not 30 < age <= 60', 'age <= 60']
+        """
+        if self.words is not None:
+            return [f"{self.name} != {word}" for word in self.words]
+        names = [f"not {name}" for name in self.names()]
+        assert self.bounds is not None
+        if self.bounds.size:
+            names[0], names[-1] = f"{self.name} > {self.bounds[0]:.4g}", f"{self.name} <= {self.bounds[-1]:.4g}"
+        return names
+
 
 def attribute_of(name: str, column: np.ndarray, bins: int, missing: str, words: Any = None) -> Attribute:
     """What a column's values make of it, or, of a nominal attribute, the `words` that it may be."""
@@ -62,7 +79,8 @@ def attribute_of(name: str, column: np.ndarray, bins: int, missing: str, words: 
     return Attribute(name, None, (levels[1:] + levels[:-1]) / 2)
 
 
-def encode(attributes: list[Attribute], X: Any, missing: str) -> tuple[np.ndarray, np.ndarray]:
-    """Indicators (m, n) of all columns of X, and the number of each one's attribute (n,)."""
+def encode(attributes: list[Attribute], X: Any, missing: str, negated: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Indicators (m, n) of all columns of X, then, if asked for, their negations, and each one's attribute (n,)."""
     parts = [attribute.indicators(X[:, i], missing) for i, attribute in enumerate(attributes)]
-    return np.hstack(parts), np.repeat(np.arange(len(parts)), [part.shape[1] for part in parts])
+    found, of = np.hstack(parts), np.repeat(np.arange(len(parts)), [part.shape[1] for part in parts])
+    return (np.hstack([found, 1 - found]), np.tile(of, 2)) if negated else (found, of)

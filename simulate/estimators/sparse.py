@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import copy
 from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
 
-from simulate.conjunctions import Conjunction, Stage, boost, counted, output
+from simulate.conjunctions import Conjunction, Stage, boost, merged, output
 from simulate.estimators.classes import OneAgainstRest, check_whole
+from simulate.estimators.concept import Term, latex, text
 from simulate.estimators.indicators import attribute_of, encode
 
 
@@ -23,12 +25,16 @@ class SparsePerceptron(OneAgainstRest):
     (Figure 1 and section 3.3 of the paper; `simulate.conjunctions`). Columns of words are nominal attributes, columns
     of numbers are cut into at most `bins` intervals. More than two classes: one against the rest.
 
-    Parameters: `k`, the most attributes in a conjunction; `stages`, a number, or "cv" for that of the least error in
-    cross-validation, at most the number of an ordinary perceptron's weights; `discount` of the correlations of
-    conjunctions of two and more (the paper's factor is unreadable; 1/2 is our reading); `bins`; `cv` folds, shuffled by
-    `random_state`; the word for `missing` values; `categories`, a list of the words of each column, or "auto" for those
-    that the examples have. Fitted: `classes_`, `attributes_`, `stages_` (weak hypotheses, a list
-    for each class, one for two classes), `n_stages_`, `n_weights_` (different conjunctions), `concept_` in words.
+    Parameters: `k`, the most attributes in a conjunction; `stages`, a number, which boosting may not need (`n_stages_`
+    tells), or "cv" for that of the least error in cross-validation, at most the number of an ordinary perceptron's
+    weights; `discount` of the correlations of conjunctions of two and more (the paper's factor is unreadable; 1/2 is
+    our reading); `bins`; `cv` folds, shuffled by `random_state`; the word for `missing` values; `categories`, a list
+    of the words of each column, or "auto" for those that the examples have; `negated`, whether conjunctions may also
+    hold "attribute != value", which is true where the value is missing.
+
+    Fitted: `classes_`, `attributes_`, `stages_` (weak hypotheses, a list for each class, one for two classes),
+    `n_stages_`, `n_weights_` (different conjunctions), `terms_` (they and their weights, the heaviest first),
+    `concept_` in words, `concept_latex_` as a table. `integer_weights` makes a copy of whole weights.
 
     Raises `ValueError` as scikit-learn's estimators do, also for a word that was not seen in `fit`.
 
@@ -50,6 +56,7 @@ class SparsePerceptron(OneAgainstRest):
         missing: str = "?",
         categories: Any = "auto",
         random_state: Any = 0,
+        negated: bool = False,
     ):
         self.k = k
         self.stages = stages
@@ -59,6 +66,7 @@ class SparsePerceptron(OneAgainstRest):
         self.missing = missing
         self.categories = categories
         self.random_state = random_state
+        self.negated = negated
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from examples X (m, columns) with labels y (m,)."""
@@ -70,24 +78,90 @@ class SparsePerceptron(OneAgainstRest):
             attribute_of(str(name), X[:, i], self.bins, self.missing, words)
             for i, (name, words) in enumerate(zip(names, self._words(X.shape[1]), strict=True))
         ]
-        indicators, attributes = encode(self.attributes_, X, self.missing)
-        self.stages_ = [self._learn(indicators, attributes, signs) for signs in self._signs(y)]
+        indicators, attributes = encode(self.attributes_, X, self.missing, self.negated)
+        with threadpool_limits(1, user_api="blas"):  # its products are small: threads would only wait for each other
+            self.stages_ = [self._learn(indicators, attributes, signs) for signs in self._signs(y)]
         self.n_stages_ = [len(stages) for stages in self.stages_]
-        self.n_weights_ = sum(len(_merged(stages)) for stages in self.stages_)
+        self.n_weights_ = sum(len(merged(stages)) for stages in self.stages_)
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
         """The weighted votes: (m,) for the second of two classes, else (m, classes)."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=None, reset=False)
-        indicators, _ = encode(self.attributes_, X, self.missing)
+        indicators = self._indicators(X)
         return self._decision([output(stages, indicators) for stages in self.stages_])
+
+    def integer_weights(self, X: Any, limit: int = 1000) -> Self:
+        r"""A copy whose weights are whole numbers and which decides all examples X, those of `fit`, as this one does.
+
+        The weights are :math:`c\,w/\max|w|`, rounded, with the smallest whole c that does; it is the copy's
+        `integer_scale_`, its largest weight. A conjunction whose weight rounds to 0 is dropped. A tie is a decision of
+        its own. Raises `ValueError` if no c up to `limit` does.
+
+        >>> X = [[a, b, c] for a in "yn" for b in "yn" for c in "yn"]
+        >>> model = SparsePerceptron(stages=20).fit(X, [row.count("y") > 1 for row in X]).integer_weights(X)
+        >>> print(model.concept_)
+        True:  1  unless  x1 = n
+        True:  1  unless  x0 = n
+        True:  1  unless  x2 = n
+        """
+        check_is_fitted(self)
+        check_whole(limit=limit)
+        indicators = self._indicators(X)
+        found = [merged(stages) for stages in self.stages_]
+        values = [np.array([h(indicators) for h in voters]).reshape(len(voters), len(indicators)) for voters in found]
+        weights = [np.array(list(voters.values())) for voters in found]
+        largest = max((w.max() for w in weights if w.size), default=1.0)
+        wanted = self._decided([w @ h for w, h in zip(weights, values, strict=True)])
+        for scale in range(1, limit + 1):
+            whole = [np.rint(scale * w / largest).astype(int) for w in weights]
+            if np.array_equal(self._decided([w @ h for w, h in zip(whole, values, strict=True)]), wanted):
+                return self._with(found, whole, scale)
+        raise ValueError(f"no whole weights up to {limit} decide all of these examples as the real ones do")
+
+    def _with(self, found: list[dict[Conjunction, float]], whole: list[np.ndarray], scale: int) -> Self:
+        """A copy of these conjunctions and whole weights."""
+        made = copy.copy(self)
+        made.stages_ = [
+            [Stage(h, np.nan, int(weight)) for h, weight in zip(voters, weights, strict=True) if weight]
+            for voters, weights in zip(found, whole, strict=True)
+        ]
+        made.n_weights_ = sum(map(len, made.stages_))
+        made.integer_scale_ = scale
+        return made
+
+    def _decided(self, columns: list[np.ndarray]) -> np.ndarray:
+        """What the votes (m,) of each student say: the sign of one, the class of several."""
+        return np.sign(columns[0]) if len(columns) == 1 else np.argmax(columns, axis=0)
+
+    def _indicators(self, X: Any) -> np.ndarray:
+        X = validate_data(self, X, dtype=None, reset=False)
+        return encode(self.attributes_, X, self.missing, self.negated)[0]
+
+    @property
+    def terms_(self) -> list[Term]:
+        """The conjunctions with their weights, class by class, the heaviest first."""
+        check_is_fitted(self)
+        names = [name for attribute in self.attributes_ for name in attribute.names()]
+        if self.negated:
+            names += [name for attribute in self.attributes_ for name in attribute.negations()]
+        first, *rest = map(str, self.classes_)
+        pairs = [(rest[0], first)] if len(rest) == 1 else [(one, f"not {one}") for one in (first, *rest)]
+        return [
+            Term(*pair, weight, conjunction.sense, tuple(names[i] for i in conjunction.indicators))
+            for pair, stages in zip(pairs, self.stages_, strict=True)
+            for conjunction, weight in merged(stages).items()
+        ]
 
     @property
     def concept_(self) -> str:
         """The learnt concept, a line a conjunction: the class it speaks for, its weight, and when."""
-        check_is_fitted(self)
-        return "\n".join(self._lines())
+        return text(self.terms_)
+
+    @property
+    def concept_latex_(self) -> str:
+        """The same as a LaTeX table."""
+        return latex(self.terms_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -95,7 +169,7 @@ class SparsePerceptron(OneAgainstRest):
         return tags
 
     def _learn(self, indicators: np.ndarray, attributes: np.ndarray, y: np.ndarray) -> list[Stage]:
-        most = indicators.shape[1]
+        most = indicators.shape[1] // (2 if self.negated else 1)  # an ordinary perceptron has no negated inputs
         wanted = self._by_cross_validation(indicators, attributes, y, most) if self.stages == "cv" else self.stages
         return list(boost(indicators, y, attributes, self.k, int(wanted), self.discount))
 
@@ -114,19 +188,6 @@ class SparsePerceptron(OneAgainstRest):
             wrong[done:] += np.sum(np.sign(votes) != y[outside])  # it ended early: more stages change nothing
         return int(np.argmin(wrong)) + 1
 
-    def _lines(self) -> Iterator[str]:
-        names = [name for attribute in self.attributes_ for name in attribute.names()]
-        two = len(self.classes_) == 2
-        for positive, stages in zip(self.classes_[1:] if two else self.classes_, self.stages_, strict=True):
-            negative = self.classes_[0] if two else f"not {positive}"
-            for conjunction, weight in _merged(stages).items():
-                text = " and ".join(names[i] for i in conjunction.indicators)
-                for_it = conjunction.sense > 0
-                if text:
-                    yield f"{positive}:  {weight:.3f}  {'if' if for_it else 'unless'}  {text}"
-                else:
-                    yield f"{positive if for_it else negative}:  {weight:.3f}  always"
-
     def _words(self, columns: int) -> list[Any]:
         if isinstance(self.categories, str):
             return [None] * columns
@@ -141,15 +202,7 @@ class SparsePerceptron(OneAgainstRest):
         check_whole(2, bins=self.bins)
         if self.stages != "cv" and (not isinstance(self.stages, Integral) or self.stages < 1):
             raise ValueError(f'stages must be "cv" or a whole number from 1 on, not {self.stages!r}')
+        if not isinstance(self.negated, bool | np.bool_):
+            raise ValueError(f"negated must be True or False, not {self.negated!r}")
         if not 0 <= self.discount <= 1:
             raise ValueError(f"discount must lie between 0 and 1, not {self.discount!r}")
-
-
-def _merged(stages: list[Stage]) -> dict[Conjunction, float]:
-    """Conjunctions with the sum of their weights, both senses of one as one; the heaviest first."""
-    total: dict[tuple[int, ...], float] = {}
-    for stage in counted(stages):
-        indicators = stage.hypothesis.indicators
-        total[indicators] = total.get(indicators, 0.0) + stage.hypothesis.sense * stage.weight
-    heaviest = sorted(total.items(), key=lambda item: -abs(item[1]))
-    return {Conjunction(indicators, 1 if weight >= 0 else -1): abs(weight) for indicators, weight in heaviest}

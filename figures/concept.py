@@ -1,0 +1,117 @@
+"""What a sparse perceptron has learnt, as a picture: a bar a conjunction, as long as its weight.
+
+A conjunction that is true votes for one class, one that is false for the other: colour and side tell for which it votes
+where it is true. Of more than two classes each has its own perceptron, against the rest, and its own colour.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from figures.style import COLOURS, PAGE, styled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MOST, WIDTH = 25, 44  # bars drawn, and letters in a line beside them
+LINE = 0.155  # inches of height
+
+
+class Bar(NamedTuple):
+    """Text beside it, signed weight, and its colour and what that stands for."""
+
+    condition: str
+    weight: float
+    colour: str
+    label: str
+
+
+@styled
+def draw(concept: Any, most: int = MOST) -> Figure:
+    """The weighted conjunctions of a fitted `SparsePerceptron`, or of a list of pairs (text, signed weight).
+
+    Heaviest on top, of each class by itself; the `most` heaviest if there are more.
+
+    >>> ax = draw([("fever = high", 2.0), ("age > 60 and x_1 = $5", -1.5)]).axes[0]
+    >>> [float(bar.get_width()) for bar in ax.patches]
+    [2.0, -1.5]
+    """
+    bars, title = _bars(concept)
+    if not bars:
+        raise ValueError("a concept without a conjunction has no bars to draw")
+    shown = sorted(sorted(range(len(bars)), key=lambda at: -abs(bars[at].weight))[:most])
+    lines = [_wrapped(bars[at].condition) for at in shown]
+    figure = Figure(figsize=(PAGE, 1.0 + LINE * sum(len(some) + 0.5 for some in lines)))
+    ax = figure.subplots()
+    _draw(ax, [bars[at] for at in shown], lines)
+    if len(shown) < len(bars):
+        ax.set_title(f"the heaviest {len(shown)} of {len(bars)} conjunctions")
+    kinds = {bars[at].label: bars[at].colour for at in shown}
+    patches = [Patch(color=colour, label=told) for told, colour in kinds.items()]
+    legend = figure.legend(handles=patches, loc="outside lower center", ncols=min(len(patches), 4), title=title)
+    for told in legend.get_texts():
+        told.set_parse_math(False)
+    return figure
+
+
+def _draw(ax: Axes, bars: list[Bar], lines: list[list[str]]) -> None:
+    """Bars from top to bottom, each as high as its text, with their weights at their ends."""
+    place, places = 0.0, []
+    for bar, some in zip(bars, lines, strict=True):
+        height = len(some) + 0.5
+        places.append(place + height / 2)
+        place += height
+        ax.barh(places[-1], bar.weight, height=1.0, color=bar.colour)
+        told = f"{bar.weight:.3g}".replace("-", "\N{MINUS SIGN}")
+        side: dict[str, Any] = (
+            {"ha": "left", "xytext": (2, 0)} if bar.weight >= 0 else {"ha": "right", "xytext": (-2, 0)}
+        )
+        ax.annotate(told, (bar.weight, places[-1]), textcoords="offset points", va="center", fontsize=6.5, **side)
+    ax.set_yticks(places, ["\n".join(some) for some in lines])
+    for tick in ax.get_yticklabels():
+        tick.set_parse_math(False)
+    ax.set(ylim=(place, 0), xlabel="weight")
+    ax.tick_params(axis="y", length=0)
+    ax.margins(x=0.12)
+    ax.axvline(0, color="0.3", linewidth=0.8)
+
+
+def _wrapped(condition: str) -> list[str]:
+    """Lines of at most `WIDTH` letters, broken before an `and` where one stands.
+
+    >>> _wrapped("religious-groups-in-schools = n and export-act-south-africa = y and crime = n")
+    ['religious-groups-in-schools = n', 'and export-act-south-africa = y', 'and crime = n']
+    """
+    lines = [""]
+    for part in condition.replace(" and ", "\0and ").split("\0"):
+        longer = f"{lines[-1]} {part}".strip()
+        lines[-1:] = [longer] if len(longer) <= WIDTH or not lines[-1] else [lines[-1], part]
+    return [some for line in lines for some in textwrap.wrap(line, WIDTH, break_on_hyphens=False) or [""]]
+
+
+def _bars(concept: Any) -> tuple[list[Bar], str]:
+    """The bars, and what the legend is about."""
+    terms = getattr(concept, "terms_", None)
+    if terms is None:
+        return _of_pairs(concept), ""
+    classes = list(map(str, concept.classes_))
+    two = len(classes) == 2
+    found = []
+    for term in sorted(terms, key=lambda term: classes.index(term.positive)):
+        who = term.positive if term.sense > 0 or not two else term.negative
+        found.append(Bar(term.condition, term.sense * term.weight, COLOURS[classes.index(who) % len(COLOURS)], who))
+    return (
+        found,
+        "where true, it votes for" if two else "where true, it votes for (right) or against (left)",
+    )
+
+
+def _of_pairs(pairs: Sequence[tuple[str, float]]) -> list[Bar]:
+    looks = {True: (COLOURS[1], "votes for it where true"), False: (COLOURS[0], "votes against it where true")}
+    heaviest = sorted(pairs, key=lambda pair: -abs(pair[1]))
+    return [Bar(text, weight, *looks[weight >= 0]) for text, weight in heaviest]

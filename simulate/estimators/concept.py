@@ -1,0 +1,85 @@
+"""What a sparse perceptron has learnt, for people: its weighted conjunctions in words and as a LaTeX table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+LATEX = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "|": r"\textbar{}",
+    '"': "''",
+    "[": "{[}",  # an option of the row's end before it
+    "*": "{*}",  # its star
+    "<": "$<$",
+    ">": "$>$",
+    **{character: f"\\{character}" for character in "&%$#_"},
+}
+RELATIONS = {"<=": r"$\le$", ">=": r"$\ge$", "!=": r"$\ne$"}
+
+
+class Term(NamedTuple):
+    """A weighted conjunction: true, it votes for one class (sense 1) or for the other (-1); false, the other way round.
+
+    `names` say what its indicators say; without any it is always true. A weight is a float, or an int of whole ones.
+    """
+
+    positive: str
+    negative: str
+    weight: float
+    sense: int
+    names: tuple[str, ...]
+
+    @property
+    def condition(self) -> str:
+        """The conjunction in words."""
+        return " and ".join(self.names) or "always"
+
+    @property
+    def parts(self) -> tuple[str, str, str, str]:
+        """The class it speaks for, its weight, if or unless, and of what."""
+        weight = str(self.weight) if isinstance(self.weight, int) else f"{self.weight:.3f}"
+        if not self.names:
+            return self.positive if self.sense > 0 else self.negative, weight, "", "always"
+        return self.positive, weight, "if" if self.sense > 0 else "unless", self.condition
+
+
+def text(terms: Sequence[Term]) -> str:
+    """A line a term.
+
+    >>> print(text([Term("sick", "well", 3, 1, ("fever = high", "age > 60")), Term("sick", "well", 1, -1, ())]))
+    sick:  3  if  fever = high and age > 60
+    well:  1  always
+    """
+    return "\n".join(f"{'  '.join(filter(None, (f'{who}:', *rest)))}" for who, *rest in (term.parts for term in terms))
+
+
+def latex(terms: Sequence[Term]) -> str:
+    r"""A `tabular` of four columns, which needs no package.
+
+    >>> print(latex([Term("a_b", "c", 1.25, -1, ("cost < 5%",))]))
+    \begin{tabular}{lrll}
+    class & weight & & conjunction \\
+    \hline
+    a\_b & 1.250 & unless & cost $<$ 5\% \\
+    \end{tabular}
+    """
+    rows = [" & ".join(map(escaped, term.parts)) + r" \\" for term in terms]
+    head = [r"\begin{tabular}{lrll}", r"class & weight & & conjunction \\", r"\hline"]
+    return "\n".join([*head, *rows, r"\end{tabular}"])
+
+
+def escaped(told: str) -> str:
+    r"""Text in which LaTeX reads no commands; relations as their signs, any white space as one blank.
+
+    >>> print(escaped("R&D != 50_000$"))
+    R\&D $\ne$ 50\_000\$
+    """
+    words = " ".join(told.split()).split(" ")
+    return " ".join(
+        RELATIONS.get(word) or "".join(LATEX.get(character, character) for character in word) for word in words
+    )

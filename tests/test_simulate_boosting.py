@@ -1,0 +1,213 @@
+"""Boosting random sparse perceptrons keeps the bounds of Jackson & Craven, and what breaks them is noticed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import figures
+import simulate
+import theory
+from simulate import boosting as player
+from simulate import conjunctions
+from simulate.conjunctions import best
+from statmech import Boosting, ScenarioError, compare
+from statmech.boosting import AdaBoost, BoostingCell
+from statmech.kinds import scenario_from
+from theory import boosting as bounds
+
+
+def scenario(**given):
+    return Boosting(**{"booster": "adaboost", "N": 8, "s": 3, "P": 200, "seeds": 6, "tests": 2000, **given})
+
+
+def broken(of):
+    """Which bounds some runs of a scenario break, of those that hold for certain."""
+    found = compare.kept(simulate.run(of), theory.solve(of))
+    return {name for _, kept in found for name, one in kept.items() if one.runs < one.of and name != "eps_g"}
+
+
+def skip_half_of_the_pairs(monkeypatch):
+    def skipping(*args):
+        search = whole(*args)
+        odd = np.add.outer(np.arange(len(search.apart)), np.arange(len(search.apart))) % 2
+        search.apart *= odd
+        return search
+
+    whole = conjunctions.Search
+    monkeypatch.setattr(conjunctions, "Search", skipping)
+
+
+SWEEP = {"s": [1, 2, 3, 5, 8], "P": [20, 200], "k": [1, 2, 3], "discount": [1.0, 0.5]}
+
+
+def test_stages_and_advantages_keep_their_bounds():
+    assert broken(scenario(**SWEEP)) == set()
+
+
+def test_a_search_that_skips_half_of_the_pairs_breaks_them(monkeypatch):
+    skip_half_of_the_pairs(monkeypatch)
+    assert broken(scenario(s=[1, 3], k=2)) == {"advantage"}
+
+
+def test_a_teacher_of_more_conjunctions_than_told_breaks_them(monkeypatch):
+    draw = player.draw
+    monkeypatch.setattr(player, "draw", lambda rng, cell: draw(rng, BoostingCell(cell.booster, cell.N, 15, 0, ())))
+    assert "advantage" in broken(scenario(s=3, N=12, P=1000))
+
+
+def cells(k):
+    return [BoostingCell(AdaBoost(k=k), 7, s, 80, ()) for s in range(1, 8)]
+
+
+def lacking(k):
+    """By how much the best conjunction falls short of Lemma 1 at most, of many teachers and distributions."""
+    rng, short = np.random.default_rng(k), []
+    for cell in cells(k):
+        for unevenness in (0.0, 0.5, 1.0, 2.0, 4.0, 8.0):
+            X, y = player.examples(rng, player.draw(rng, cell), cell.N, cell.P)
+            D = rng.random(cell.P) ** unevenness
+            D /= D.sum()
+            right = D[best(X, D * y, np.arange(cell.N), k, 1.0)(X) == y].sum()
+            short.append(0.5 + 1 / (2 * cell.s) - right)
+    return max(short)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_lemma_1_holds_under_any_distribution(k):
+    assert lacking(k) <= 1e-12
+
+
+def test_a_search_that_skips_half_of_the_pairs_breaks_lemma_1(monkeypatch):
+    skip_half_of_the_pairs(monkeypatch)
+    assert lacking(2) > 1e-3
+
+
+def test_few_runs_exceed_the_bound_on_eps_g_and_a_wrong_one_is_exceeded_by_most(monkeypatch):
+    one = scenario(s=[1, 3], P=[30, 100, 3000], seeds=20)
+    sim, sol = simulate.run(one), theory.solve(one)
+    assert float((sim.eps_g > sol.eps_g).mean()) <= bounds.DELTA
+    assert sol.eps_g.min() < 0.1
+    few = scenario(s=9, P=30, N=20, seeds=20)
+    monkeypatch.setattr(bounds, "log_perceptrons", lambda features, r: 0.0)  # as of a single function
+    assert float((simulate.run(few).eps_g > theory.solve(few).eps_g).mean()) > 0.5
+
+
+def test_more_values_and_seeds_change_no_old_number():
+    few = simulate.run(scenario(s=3, P=100, seeds=2))
+    many = simulate.run(scenario(s=[2, 3], P=[50, 100, 150], discount=[0.7, 1.0], seeds=3))
+    for name in few.data_vars:
+        np.testing.assert_array_equal(few[name], many[name].sel(s=3, P=100, discount=1.0, seed=[0, 1]))
+    other = simulate.run(scenario(s=3, P=100, seeds=2, key=1))
+    assert not np.array_equal(few.eps_g, other.eps_g) or not np.array_equal(few.advantage, other.advantage)
+
+
+def test_labels_are_the_signs_of_decided_sums_and_examples_come_one_after_the_other():
+    for seed, cell in enumerate(cells(3)):
+        teacher = player.draw(np.random.default_rng(seed), cell)
+        X, y = player.examples(np.random.default_rng(1), teacher, cell.N, 5000)
+        assert np.array_equal(np.sign(teacher(X)), y)
+        assert np.all(y != 0)
+        fewer, _ = player.examples(np.random.default_rng(1), teacher, cell.N, 70)
+        assert np.array_equal(X[:70], fewer)
+
+
+def test_a_teacher_s_conjunctions_have_evenly_one_to_k_inputs_and_a_fair_sense():
+    rng = np.random.default_rng(0)
+    teachers = [player.draw(rng, BoostingCell(AdaBoost(k=3), 6, 5, 1, ())) for _ in range(200)]
+    all_of_them = [h for teacher in teachers for h in teacher.conjunctions]
+    for j in (1, 2, 3):
+        share = np.mean([len(h.indicators) == j for h in all_of_them])
+        assert abs(share - 1 / 3) < 4 * np.sqrt(2 / 9 / 1000)
+    assert abs(np.mean([h.sense for h in all_of_them])) < 4 / np.sqrt(1000)
+    assert all(len(set(h.indicators)) == len(h.indicators) for h in all_of_them)
+
+
+def test_a_run_that_is_given_up_has_no_stages_and_is_counted():
+    one = scenario(s=9, P=300, N=12, cap=3)
+    sim = simulate.run(one)
+    assert not sim.converged.any()
+    assert np.isnan(sim.stages).all()
+    assert compare.converged(sim) == [(0, 6)]
+    [(_, kept)] = compare.kept(sim, theory.solve(one))
+    assert (kept["stages"].runs, kept["stages"].of) == (0, 6)
+    assert np.isnan(kept["stages"].ratio)
+
+
+def test_without_pairs_nothing_is_promised_of_a_teacher_of_pairs():
+    one = scenario(s=3, discount=0.0, cap=200)
+    sol = theory.solve(one)
+    assert np.isnan(sol.stages)
+    assert sol.advantage == 0
+    sim = simulate.run(one)
+    assert not sim.converged.all()
+    assert np.all(sim.advantage >= 0)
+    [(_, kept)] = compare.kept(sim, sol)
+    assert kept["stages"].of == 0
+    assert theory.solve(scenario(s=3, discount=0.0, k=1)).stages == bounds.stages(3, 200)
+
+
+def test_what_keeps_a_bound_is_counted_on_the_right_side():
+    one = scenario(s=[3, 5], seeds=3)
+    sim, sol = simulate.run(one), theory.solve(one)
+    sim.stages[:] = [[1, 2, 3], [1, np.nan, 500]]
+    sim.advantage[:] = [[0.2, 0.3, 0.4], [0.2, 0.05, 0.1]]
+    sol.stages[:] = [2, 100]
+    (_, first), (cell, second) = compare.kept(sim, sol)
+    assert cell == {"s": 5}
+    assert first["stages"] == compare.Kept(2, 3, 1.5)
+    assert second["stages"] == compare.Kept(1, 3, 5.0)
+    assert first["advantage"] == compare.Kept(3, 3, pytest.approx(1.2))
+    assert second["advantage"] == compare.Kept(2, 3, pytest.approx(0.5))
+    assert compare.bounded(sim, sol) == ["stages", "eps_g", "advantage"]
+    assert list(compare.distances(sim, sol).data_vars) == []
+
+
+def test_bounds_are_those_of_the_lemmas():
+    sol = theory.solve(scenario(s=[3, 9], P=[1000], discount=[1.0, 0.5], N=20))
+    assert sol.stages.sel(discount=1.0).values.ravel().tolist() == [125, int(162 * np.log(1000)) + 1]
+    assert sol.stages.sel(discount=0.5, s=3).item() == int(72 * np.log(1000)) + 1
+    np.testing.assert_allclose(sol.advantage.values[..., 0], [[1 / 6, 1 / 18], [1 / 12, 1 / 36]])
+    eps = bounds.generalization_error(10**6, 0.05, bounds.log_perceptrons(211, 250))
+    assert bounds.sample_size(eps, 0.05, bounds.log_perceptrons(211, 250)) in (10**6, 10**6 + 1)
+    assert bounds.generalization_error(10, 0.05, 100.0) == 1.0
+    assert "upper bound" in sol.stages.attrs["long_name"]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"booster": "adabost"}, '"adabost" is not a booster. Did you mean "adaboost"?'),
+        ({"s": 0}, "s: must be at least 1, not 0"),
+        ({"P": [100, 0]}, "P[1]: must be at least 1, not 0"),
+        ({"k": 0}, "k: must be greater than 0, not 0"),
+        ({"k": 1.5}, "k: must be a whole number, not 1.5"),
+        ({"discount": 1.5}, "discount: must lie between 0 and 1, not 1.5"),
+        ({"discount": [0.5, -1]}, "discount: must lie between 0 and 1, not -1"),
+        ({"cap": 0}, "cap: must be at least 1, not 0"),
+        ({"alpha": 2}, '"alpha" is not a key of a config'),
+    ],
+)
+def test_a_bad_scenario_of_boosting_is_refused(given, message):
+    with pytest.raises(ScenarioError) as refused:
+        scenario(**given)
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"N": 2000, "k": 4}, "k: conjunctions of 4 of 2000 inputs are too many to search"),
+        ({"P": 10**11}, "P: 100,000,000,000 examples of 8 inputs take"),
+    ],
+)
+def test_what_this_machine_cannot_play_is_refused_before_it_begins(given, message):
+    with pytest.raises(ScenarioError, match=message):
+        simulate.run(scenario(**given))
+
+
+def test_a_scenario_of_boosting_survives_being_written_down():
+    one = Boosting(booster="adaboost", s=[1, 3], zip={"N": [5, 6], "P": [10, 20]}, k=2, seeds=6)
+    assert scenario_from(one.config()) == one
+    assert dict(simulate.run(one).stages.sizes) == {"N_P": 2, "s": 2, "seed": 6}
+    assert figures.fitting("boosting", theory.solve(one)) == "boosting_overlay"
