@@ -20,6 +20,8 @@ Boundaries by name, each with the level delta that it promises:
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize.elementwise import find_root
@@ -28,7 +30,34 @@ from scipy.special import log_ndtr, ndtr, ndtri
 from statmech.errors import ScenarioError, SolverError, not_known
 
 BOUNDARIES = ("constant", "brownian-bridge", "as-printed", "centred")
+OVERSHOOT = 0.5825971579390106  # -zeta(1/2)/sqrt(2 pi) steps' deviations a Gaussian walk gains on a level (Siegmund 1985)
 REACH = 9.0  # standard deviations beyond which a Gaussian is nothing
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """A kind of boundary among scenarios: it is told by its name, and has no parameters of its own."""
+
+
+KINDS: dict[str, type] = dict.fromkeys(BOUNDARIES, Boundary)
+
+
+def rise(boundary: str, mean: ArrayLike) -> np.ndarray:
+    """What the level has risen by at the end, of sums of this mean: the mean for `centred`, never downwards.
+
+    >>> float(rise("centred", 0.5)), float(rise("constant", 0.5))
+    (0.5, 0.0)
+    """
+    return np.maximum(mean, 0.0) * (boundary == "centred")
+
+
+def looks(n: int, chunk: int) -> np.ndarray:
+    """The numbers of features after which sums of n are looked at.
+
+    >>> looks(10, 4)
+    array([ 4,  8, 10])
+    """
+    return np.append(np.arange(chunk, n, chunk), n)
 
 
 def threshold(
@@ -50,7 +79,7 @@ def threshold(
         return _constant(delta, mean, deviation, theta)
     if boundary == "brownian-bridge":
         return np.maximum((theta + np.sqrt(theta**2 + 2 * variance * np.log(1 / delta))) / 2, 0.0)
-    return np.maximum((theta - mean + deviation * ndtri(1 - delta)) / 2, 0.0)
+    return np.maximum((theta - mean - deviation * ndtri(delta)) / 2, 0.0)
 
 
 def error(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike, theta: ArrayLike = 0.0) -> np.ndarray:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from statmech.attention import Attention
 from statmech.errors import ScenarioError
 from statmech.scenario import Scenario
+from statmech.stopping import Stopping
 from statmech.stored import StoredExamples
 from statmech.sweep import Sweep
 
-KINDS: dict[str, type[Sweep]] = {kind.CHOICE: kind for kind in (Scenario, StoredExamples)}
+KINDS: dict[str, type[Sweep]] = {kind.CHOICE: kind for kind in (Scenario, StoredExamples, Stopping, Attention)}
 
 
 def scenario_from(given: dict[str, Any]) -> Any:
