@@ -19,6 +19,7 @@ from statmech.boundaries import rise, threshold
 
 ENOUGH = 10  # margins before anything is stopped
 MEMORY = 200  # margins that the running mean and variance look back on: they grow with w
+FEWEST = 8  # examples looked at together
 FEW, MANY = 2**12, 2**16  # products: fewer than the first cost less than a look does, and then at most so many are made
 
 
@@ -47,21 +48,21 @@ def walks(
     Walks(sums=array([ 2. , -0.5]), features=array([1, 2]))
     """
     m, n = z.shape
-    sums, features = np.array(np.broadcast_to(start, m), float), np.zeros(m, int)
-    tau, active, at, first = np.broadcast_to(tau, m), np.arange(m), 0, 0
+    sums, tau, features = np.zeros(m) + start, np.zeros(m) + tau, np.zeros(m, int)
+    active, at, first = np.arange(m), 0, 0
     while active.size and at < len(looks):
         upto = _together(looks, at, first, active.size)
         here, last = np.asarray(looks[at:upto]), int(looks[upto - 1])
         most = 2 * active.size > m  # to leave few rows out costs more than to take them along
         rows = z[:, first:last] if most else z[active, first:last]
         partial = _partial_sums(rows, w[first:last], here - first)
-        partial = sums[active, None] + (partial[active] if most else partial)
-        reached = (np.abs(partial) if two_sided else partial) >= tau[active, None] + slope * here / n
-        ends = np.where(reached.any(axis=1), reached.argmax(axis=1), here.size - 1)
-        sums[active] = np.take_along_axis(partial, ends[:, None], axis=1)[:, 0]
-        features[active] = here[ends]
-        active = active[~reached.any(axis=1)]
-        at, first = upto, last
+        partial = (partial if not most or active.size == m else partial[active]) + sums[active, None]
+        reached = (np.abs(partial) if two_sided else partial) >= tau[active, None] + slope / n * here
+        ends, every = reached.argmax(axis=1), np.arange(active.size)  # 0 where none is reached
+        stops = reached[every, ends]
+        ends[~stops] = here.size - 1
+        sums[active], features[active] = partial[every, ends], here[ends]
+        active, at, first = active[~stops], upto, last
     return Walks(sums, features)
 
 
@@ -165,4 +166,4 @@ def lessons(
         features = found.features[:count]
         yield Lesson(at + count - 1, int(features.sum()), features < z.shape[1], margins, mistaken)
         at += count
-        block = max(block // 2, 16) if mistaken else min(2 * block, 8192)
+        block = max(block // 2, FEWEST) if mistaken else min(2 * block, 8192)

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
-from simulate.attention import Attentive, lessons
-from simulate.threads import threads
+from simulate.attention import FEWEST, Attentive, lessons
 from statmech.attention import Attention, AttentionCell
 from statmech.dataset import Progress, arrays_of, blank, fill, tracked
 from statmech.sweep import words_of
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
 BLOCK = 64  # examples drawn together, in one order of their features
-FIRST = 16  # examples looked at together after a mistake
 
 
 @dataclass(frozen=True)
@@ -80,10 +79,10 @@ def run(scenario: Attention, progress: Progress | None = None) -> xr.Dataset:
     """Simulate a scenario: see `simulate.run`."""
     dataset = blank(scenario, seeds=scenario.seeds, title="statmech simulation", source="attentive perceptrons on line")
     arrays, work = arrays_of(dataset), list(units(scenario))
-    with threads() as pool:
-        results = pool.map(lambda unit: play(scenario, unit), work)
-        for unit, found in tracked(zip(work, results, strict=True), len(work), progress):
-            for cell, values in zip(unit.cells, found, strict=True):
+    # one unit after the other: the interpreter, not NumPy, is busy from look to look, and a second thread costs time
+    with threadpool_limits(1, user_api="blas"):
+        for unit in tracked(work, len(work), progress):
+            for cell, values in zip(unit.cells, play(scenario, unit), strict=True):
                 fill(arrays, cell, {name: value[None] for name, value in values.items()}, slice(unit.seed, unit.seed + 1))
     return dataset
 
@@ -132,7 +131,8 @@ def begin(cell: AttentionCell, w: np.ndarray) -> Attentive:
 def attend(cell: AttentionCell, student: Attentive, counts: Counts, examples: Examples) -> Counts:
     """Let a student learn from examples; what it has evaluated, and lost, by then."""
     features, errors = counts
-    for lesson in lessons(student, *examples[:1], np.zeros(len(examples.z)), examples.probes, cell.looks, FIRST):
+    looks = cell.looks
+    for lesson in lessons(student, *examples[:1], np.zeros(len(examples.z)), examples.probes, looks, FEWEST):
         features += lesson.features
         rows = examples.z[lesson.last + 1 - lesson.stopped.size : lesson.last + 1]
         errors += int(np.count_nonzero(rows[lesson.stopped] @ student.w <= 0))  # the full margins: no work of its own

@@ -27,10 +27,11 @@ from numpy.typing import ArrayLike
 from scipy.optimize.elementwise import find_root
 from scipy.special import log_ndtr, ndtr, ndtri
 
-from statmech.errors import ScenarioError, SolverError, not_known
+from statmech.errors import ScenarioError, not_known
 
 BOUNDARIES = ("constant", "brownian-bridge", "as-printed", "centred")
 OVERSHOOT = 0.5825971579390106  # -zeta(1/2)/sqrt(2 pi) steps' deviations a Gaussian walk gains on a level (Siegmund 1985)
+NEWTON = 50  # steps at most; eight are usual
 REACH = 9.0  # standard deviations beyond which a Gaussian is nothing
 
 
@@ -101,18 +102,32 @@ def error(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike, theta: ArrayLike
 
 def _constant(delta: np.ndarray, mean: np.ndarray, deviation: np.ndarray, theta: np.ndarray) -> np.ndarray:
     """Where `error` is delta; 0 where it is smaller from the start."""
+    variance, lowest = deviation**2, np.maximum(theta, 0.0)
+    tau = np.zeros_like(mean) + (theta + np.sqrt(theta**2 - 2 * variance * np.log(delta))) / 2  # the bridge's: not below
+    for _ in range(NEWTON):
+        z = (theta - 2 * tau - mean) / deviation
+        log_error = 2 * mean * tau / variance + log_ndtr(z)
+        hazard = np.exp(-(z**2) / 2 - log_ndtr(z)) / np.sqrt(2 * np.pi)
+        step = (np.log(delta) - log_error) / (2 * mean / variance - 2 * hazard / deviation)
+        # log error is concave: every step ends on the root's upper side, unless there is none above the lowest
+        tau = np.maximum(tau + step, lowest)
+        if np.all((np.abs(step) <= 1e-14 * deviation) | (tau == lowest)):
+            break
+    low = tau <= lowest
+    return np.where(low, _low_constant(delta, mean, deviation, theta), tau) if np.any(low) else tau
+
+
+def _low_constant(delta: np.ndarray, mean: np.ndarray, deviation: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    """The same where it is not above theta; 0 if delta is not reached from the start."""
+    lowest = np.maximum(theta, 0.0)
     start = error(0.0, mean, deviation**2, theta) <= delta
-    high = np.maximum(theta, 0) + np.abs(mean) + 2 * REACH * deviation
 
     def off(
         tau: np.ndarray, delta: np.ndarray, mean: np.ndarray, deviation: np.ndarray, theta: np.ndarray
     ) -> np.ndarray:
         return np.log(np.maximum(error(tau, mean, deviation**2, theta), 1e-300) / delta)
 
-    low = np.zeros_like(high)
-    found = find_root(off, (low, np.where(start, 0.0, high)), args=(delta, mean, deviation, theta))
-    if not np.all(found.success | start):
-        raise SolverError("a constant boundary is not found: is delta below 1e-50?")
+    found = find_root(off, (np.zeros_like(lowest), np.where(start, 0.0, lowest)), args=(delta, mean, deviation, theta))
     return np.where(start, 0.0, found.x)
 
 
