@@ -29,14 +29,28 @@ STORED = {
     "capacity": "Gardner's alpha_c(kappa) and Cover's counting function, with the share of separable sets",
     "stored_overlay": "any scenario of stored examples: eps_g, R and kappa against alpha",
 }
-FIGURES = {"rule": ONLINE, "learner": STORED}  # by the key that tells scenarios apart
-OVERLAYS = {"rule": "overlay", "learner": "stored_overlay"}  # draw any scenario
+STOPPING = {
+    "stopping": "what boundaries of the Attentive Perceptron promise, keep and save",
+    "stopping_law": "features evaluated against their number: the square root of N, or a share of N",
+    "stopping_overlay": "any scenario of walks that may stop: decision errors and features",
+}
+ATTENTION = {
+    "attention": "the Attentive Perceptron on line: eps_g, features, work and kept promises",
+    "overlay": "any scenario: every order parameter against t",
+}
+FIGURES = {
+    "rule": ONLINE,
+    "learner": STORED,
+    "boundary": STOPPING,
+    "attention": ATTENTION,
+}  # by the key that tells scenarios apart
+OVERLAYS = {"rule": "overlay", "learner": "stored_overlay", "boundary": "stopping_overlay", "attention": "overlay"}  # draw any scenario
 
 
 def named(figure: str | None, config: str, choice: str) -> str:
     """The figure that a config asks for, or that has its name, or the overlay.
 
-    `choice` is the key that tells what learns in the config, "rule" or "learner". Raises `ConfigError` for a figure
+    `choice` is the key that tells what learns in the config, such as "rule" or "learner". Raises `ConfigError` for a figure
     that is unknown, or of the other kind.
     """
     fitting = FIGURES[choice]
