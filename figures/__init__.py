@@ -44,14 +44,19 @@ FIGURES = {
     "boundary": STOPPING,
     "attention": ATTENTION,
 }  # by the key that tells scenarios apart
-OVERLAYS = {"rule": "overlay", "learner": "stored_overlay", "boundary": "stopping_overlay", "attention": "overlay"}  # draw any scenario
+OVERLAYS = {
+    "rule": "overlay",
+    "learner": "stored_overlay",
+    "boundary": "stopping_overlay",
+    "attention": "overlay",
+}  # draw any scenario
 
 
 def named(figure: str | None, config: str, choice: str) -> str:
     """The figure that a config asks for, or that has its name, or the overlay.
 
-    `choice` is the key that tells what learns in the config, such as "rule" or "learner". Raises `ConfigError` for a figure
-    that is unknown, or of the other kind.
+    `choice` is the key that tells what learns in the config, such as "rule" or "learner". Raises `ConfigError` for a
+    figure that is unknown, or of another kind.
     """
     fitting = FIGURES[choice]
     if figure is not None and figure not in fitting:

@@ -13,8 +13,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import theory as solver
+from figures.stored import logarithmic_error
 from figures.style import PAGE, look_of, points, styled
-from statmech.scenario import Scenario
+from statmech.kinds import scenario_from
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -42,6 +43,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     above[0].set(xscale="log", yscale="log", xlabel="$t$", title=rf"$\epsilon_g$, {boundary}")
     above[1].set(xscale="log", xlabel="$t$", title="share of features", ylim=(0, 1))
     above[2].set(xscale="log", xlabel="features evaluated $/\\,N^2$", title=r"$\epsilon_g$ over plain, equal work")
+    logarithmic_error(above[0])
     above[0].legend(fontsize=6.5)
     _against_delta(below, simulation.isel(t=-1), theory.isel(t=-1), plain)
     return figure
@@ -52,7 +54,8 @@ class Plain:
 
     def __init__(self, last: float):
         self.t = np.append(0.0, np.geomspace(1e-3, max(last, 1.0), 200))
-        self.log_eps = np.log(solver.solve(Scenario(rule="perceptron", t=self.t)).eps_g.isel(student=0).values)
+        scenario = scenario_from({"rule": "perceptron", "t": self.t})
+        self.log_eps = np.log(solver.solve(scenario).eps_g.isel(student=0).values)
 
     def __call__(self, t: Any) -> Any:
         """At times t, of any shape: a straight line between logarithms, right to 1e-4."""

@@ -1,13 +1,13 @@
 """What boundaries promise, keep and save: decision errors and features of Gaussian walks.
 
-The paper's eq (4), `as-printed`, standardises the last sum but not the partial ones: held against the sums themselves it
-breaks its promise as soon as they drift upwards, at E S = one standard deviation by 3.8 for delta = 0.01. On centred
+The paper's eq (4), `as-printed`, standardises the last sum but not the partial ones: held against the sums themselves
+it breaks its promise as soon as they drift upwards, at E S = one standard deviation by 3.8 for delta = 0.01. On centred
 sums the same number keeps it. To leave the drift out of the level (grey) is too careful.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -28,12 +28,14 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Errors against delta and against the mean, features against delta; lines: theory at these looks, and of many."""
     figure = Figure(figsize=(PAGE, 2.75))
     kept, drifting, saved = figure.subplots(1, 3)
-    at_mean, at_delta = ({name: _nearest(theory, name, value)} for name, value in (("mean", AT_MEAN), ("delta", AT_DELTA)))
+    at_mean, at_delta = (
+        {name: _nearest(theory, name, value)} for name, value in (("mean", AT_MEAN), ("delta", AT_DELTA))
+    )
     for index, boundary in enumerate(map(str, theory.boundary.values)):
-        parts = [part.sel(boundary=boundary) for part in (simulation, theory)]
-        _draw(kept, *(part.sel(at_mean) for part in parts), "decision_error", "delta", index, boundary)
-        _draw(drifting, *(part.sel(at_delta) for part in parts), "decision_error", "mean", index)
-        _draw(saved, *(part.sel(at_mean) for part in parts), "features", "delta", index)
+        one = Parts(simulation.sel(boundary=boundary), theory.sel(boundary=boundary))
+        _draw(kept, one.sel(at_mean), "decision_error", "delta", index, boundary)
+        _draw(drifting, one.sel(at_delta), "decision_error", "mean", index)
+        _draw(saved, one.sel(at_mean), "features", "delta", index)
     delta, mean = theory["delta"].values, theory["mean"].values  # .mean is a method
     kept.plot(delta, delta, color="0.3", linewidth=0.7, label="promised")
     drifting.axhline(at_delta["delta"], color="0.3", linewidth=0.7)
@@ -51,9 +53,18 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     return figure
 
 
-def _draw(
-    ax: Axes, cloud: xr.Dataset, line: xr.Dataset, name: str, along: str, index: int, label: str | None = None
-) -> None:
+class Parts(NamedTuple):
+    """Simulation and theory of the same cells."""
+
+    cloud: xr.Dataset
+    line: xr.Dataset
+
+    def sel(self, at: dict[str, float]) -> Parts:
+        return Parts(self.cloud.sel(at), self.line.sel(at))
+
+
+def _draw(ax: Axes, one: Parts, name: str, along: str, index: int, label: str | None = None) -> None:
+    cloud, line = one
     colour = look_of(index)["color"]
     ax.plot(line[along], line[name], color=colour, label=label)
     ax.plot(line[along], line[f"{name}_brownian"], color=colour, linestyle=":", linewidth=0.9)

@@ -47,13 +47,13 @@ def _law(cell: xr.Dataset) -> str:
 def _slopes(cloud: xr.Dataset, line: xr.Dataset) -> str:
     """Of log features against log N, seed by seed, and in theory."""
     upper = line.N.values >= np.median(line.N)
+    if upper.sum() < 2 or cloud.sizes["seed"] < 2:
+        return ""
     log_N = np.log(line.N.values[upper])
 
     def slope(share: Any) -> Any:
         return 1 + np.polyfit(log_N, np.log(share).T, 1)[0]
 
     found = slope(cloud.features.transpose("seed", "N").values[:, upper])
-    if upper.sum() < 2 or found.size < 2:
-        return ""
     error = found.std(ddof=1) / np.sqrt(found.size)
     return rf"slope {found.mean():.3f} $\pm$ {error:.3f}; theory {slope(line.features.values[upper]):.3f}"

@@ -9,7 +9,6 @@ between looks many looks are taken at once: what is *counted* is what the looks 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -124,7 +123,7 @@ class Attentive:
 
     def know(self, mean: float, variance: float) -> None:
         """Mean and variance that need not be learnt from probes."""
-        self.probes, self.mean, self.variance = self.memory, mean, variance
+        self.probes, self.mean, self.variance = max(self.memory, ENOUGH), mean, variance
         self._watch()
 
     def blind(self) -> float:

@@ -83,7 +83,9 @@ def run(scenario: Attention, progress: Progress | None = None) -> xr.Dataset:
     with threadpool_limits(1, user_api="blas"):
         for unit in tracked(work, len(work), progress):
             for cell, values in zip(unit.cells, play(scenario, unit), strict=True):
-                fill(arrays, cell, {name: value[None] for name, value in values.items()}, slice(unit.seed, unit.seed + 1))
+                fill(
+                    arrays, cell, {name: value[None] for name, value in values.items()}, slice(unit.seed, unit.seed + 1)
+                )
     return dataset
 
 
@@ -102,7 +104,8 @@ def play(scenario: Attention, unit: Unit) -> list[dict[str, np.ndarray]]:
     N = unit.cells[0].N
     world = World(scenario.key, unit.seed, N, scenario.probes)
     students = [begin(cell, world.student) for cell in unit.cells]
-    counts, found = [Counts() for _ in students], [[] for _ in students]
+    counts = [Counts() for _ in students]
+    found: list[list[tuple[float, ...]]] = [[] for _ in students]
     done, left = 0, Examples(np.zeros((0, N)), np.zeros(0, bool))
     steps = np.rint(np.asarray(scenario.t) * N).astype(int)
     for step in steps:

@@ -13,7 +13,12 @@ from statmech.sweep import Sweep
 if TYPE_CHECKING:
     import xarray as xr
 
-PLAYERS = {"rule": "online", "learner": "stored", "boundary": "walks", "attention": "attentive"}  # modules, by the key that tells scenarios apart
+PLAYERS = {
+    "rule": "online",
+    "learner": "stored",
+    "boundary": "walks",
+    "attention": "attentive",
+}  # modules, by the key that tells scenarios apart
 
 
 def run(scenario: Sweep, progress: Progress | None = None) -> xr.Dataset:

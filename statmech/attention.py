@@ -53,11 +53,11 @@ class Attention(Sweep):
     KINDS: ClassVar = KINDS
     AXES: ClassVar = ("attention", "N", "chunk", "delta")
 
-    attention: BoundaryAxis = Field(description="where the evaluation of a margin stops")  # type: ignore[valid-type]
+    attention: BoundaryAxis = Field(description="where the evaluation of a margin stops")
     delta: DeltaAxis = Field(description="share of decision errors that is promised")  # type: ignore[valid-type]
     t: Times = Field(description="times (steps / N) at which order parameters are recorded, increasing")
     N: DimensionAxis = Field(1000, description="input dimension, the number of features")
-    chunk: ChunkAxis = Field(1, description="features between looks")  # type: ignore[valid-type]
+    chunk: ChunkAxis = Field(1, description="features between looks")
     probes: Annotated[Number, Field(gt=0, le=1)] = Field(0.05, description="share of examples evaluated fully anyhow")
     memory: Annotated[Whole, Field(ge=2, le=MAX_MEMORY)] = Field(
         200, description="probes that the running mean and variance of margins look back on"

@@ -30,7 +30,9 @@ from scipy.special import log_ndtr, ndtr, ndtri
 from statmech.errors import ScenarioError, not_known
 
 BOUNDARIES = ("constant", "brownian-bridge", "as-printed", "centred")
-OVERSHOOT = 0.5825971579390106  # -zeta(1/2)/sqrt(2 pi) steps' deviations a Gaussian walk gains on a level (Siegmund 1985)
+OVERSHOOT = (
+    0.5825971579390106  # -zeta(1/2)/sqrt(2 pi) steps' deviations a Gaussian walk gains on a level (Siegmund 1985)
+)
 NEWTON = 50  # steps at most; eight are usual
 REACH = 9.0  # standard deviations beyond which a Gaussian is nothing
 
@@ -103,7 +105,9 @@ def error(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike, theta: ArrayLike
 def _constant(delta: np.ndarray, mean: np.ndarray, deviation: np.ndarray, theta: np.ndarray) -> np.ndarray:
     """Where `error` is delta; 0 where it is smaller from the start."""
     variance, lowest = deviation**2, np.maximum(theta, 0.0)
-    tau = np.zeros_like(mean) + (theta + np.sqrt(theta**2 - 2 * variance * np.log(delta))) / 2  # the bridge's: not below
+    tau = (
+        np.zeros_like(mean) + (theta + np.sqrt(theta**2 - 2 * variance * np.log(delta))) / 2
+    )  # the bridge's: not below
     for _ in range(NEWTON):
         z = (theta - 2 * tau - mean) / deviation
         log_error = 2 * mean * tau / variance + log_ndtr(z)

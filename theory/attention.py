@@ -1,12 +1,13 @@
-r"""The Attentive Perceptron on line, exactly, for N -> infinity: stopping early is a learning rule that forgets at random.
+r"""The Attentive Perceptron on line, exactly, for N -> infinity: to stop early is a learning rule of random modulation.
 
-Let u and v be the normalised fields of student and teacher, R their correlation, :math:`\sigma=\operatorname{sgn} v` and
-:math:`\kappa=\sigma u`. Of features in random order, evaluated up to a share s of them, the partial fields (u(s), v(s))
-are Brownian motions of correlation R. The bridge :math:`u(s) - s\,u(1)` is independent of u(1), and of v(1) too:
-:math:`\mathrm{cov} = sR - sR`. Given :math:`\kappa` the partial sums :math:`W(s) = \sigma u(s)` are therefore a Brownian
-bridge from 0 to :math:`\kappa`, whatever the teacher. By reflection it crosses a level that rises from :math:`\tau` to
-:math:`\tau + c` (c = 0 but for `centred`) with probability :math:`e^{-2\tau(\tau+c-\kappa)}`. A share :math:`\rho` of the
-examples are probes, which do not stop. An example is thus learnt with probability
+Let u and v be the normalised fields of student and teacher, R their correlation,
+:math:`\sigma=\operatorname{sgn} v` and :math:`\kappa=\sigma u`. Of features in random order, evaluated up to a share s
+of them, the partial fields (u(s), v(s)) are Brownian motions of correlation R. The bridge :math:`u(s) - s\,u(1)` is
+independent of u(1), and of v(1) too: :math:`\mathrm{cov} = sR - sR`. Given :math:`\kappa` the partial sums
+:math:`W(s) = \sigma u(s)` are therefore a Brownian bridge from 0 to :math:`\kappa`, whatever the teacher. By reflection
+it crosses a level that rises from :math:`\tau` to :math:`\tau + c` (c = 0 but for `centred`) with probability
+:math:`e^{-2\tau(\tau+c-\kappa)}`. A share :math:`\rho` of the examples are probes, which do not stop. An example is
+thus learnt with probability
 
 .. math:: p(\kappa) = \Theta(-\kappa)\left[1 - A\,e^{2\tau\kappa}\right], \qquad A = (1-\rho)\,e^{-2\tau(\tau+c)},
 
@@ -19,20 +20,19 @@ angle :math:`\theta=\arccos R`, :math:`\kappa = -r\sin\psi` with :math:`0<\psi<\
           \langle\Theta(-\kappa)\kappa e^{a\kappa}\rangle
             = -\frac1\pi\int_0^\theta\sin\psi\left[(1+b^2)M(b)-b\right]d\psi,
 
-which keep their digits as R -> 1. The response is :math:`\sqrt{2/\pi}\int\varphi(z)\,p(z\sin\theta)\,dz`. A delta -> 0 is
-the plain perceptron.
+which keep their digits as R -> 1. The response is :math:`\sqrt{2/\pi}\int\varphi(z)\,p(z\sin\theta)\,dz`. As
+delta -> 0 this is the plain perceptron.
 
-**Features.** Given u up to s, v(1) has mean R u(s) and variance :math:`1-R^2s`. So W reaches the level at time s, for the
-first time, with the density of Brownian motion without drift times :math:`2\,P(v(1)>0)`,
+**Features.** Given u up to s, v(1) has mean R u(s) and variance :math:`1-R^2s`. So W reaches the level at time s, for
+the first time, with the density of Brownian motion without drift times :math:`2\,P(v(1)>0)`,
 
 .. math:: \frac{\tau}{\sqrt{2\pi s^3}}\,e^{-(\tau+cs)^2/2s}\;2\,\Phi\!\left(\frac{R\,(\tau+cs)}{\sqrt{1-R^2s}}\right).
 
-**What the student knows.** :math:`\tau` and c follow from the running mean and variance of the probes' margins, which look
-back on `memory` probes, a time :math:`T = \mathrm{memory}/(\rho N)` in t:
+**What the student knows.** :math:`\tau` and c follow from the running mean and variance of the probes' margins, which
+look back on `memory` probes, a time :math:`T = \mathrm{memory}/(\rho N)` in t:
 :math:`T\dot{\hat m} = lm - \hat m` and :math:`T\dot{\hat V} = l^2(1-m^2) + (lm-\hat m)^2 - \hat V` with
-:math:`m = R\sqrt{2/\pi}`. This is exact for memory and N large at a given T; T -> 0 if N alone is. Looks a share h of the
-features apart raise the level by :math:`\rho_S\sqrt h` (`theory.stopping.many_looks`), the last correction here that
-vanishes with 1/N.
+:math:`m = R\sqrt{2/\pi}`. This is exact for memory and N large at a given T; T -> 0 if N alone is. Looks a share h of
+the features apart raise the level by 0.583 :math:`\sqrt h` (`theory.stopping.many_looks`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from scipy.special import erfcx, ndtr
 from statmech.attention import AttentionCell
 from statmech.boundaries import OVERSHOOT, rise, threshold
 from statmech.errors import SolverError
-from statmech.gaussian import density, legendre, one_minus_cos, panels
+from statmech.gaussian import Array, density, legendre, one_minus_cos, panels
 from statmech.rules import Averages
 from theory.online import ATOL, ATOL_Y, one_student
 
@@ -66,15 +66,15 @@ class Watch(NamedTuple):
 class State(NamedTuple):
     """log l, y = 1 - R, the running mean and variance of margins, and over N since t = 0: features / N, errors."""
 
-    log_length: np.ndarray
-    y: np.ndarray
-    mean: np.ndarray
-    variance: np.ndarray
-    work: np.ndarray
-    errors: np.ndarray
+    log_length: Array
+    y: Array
+    mean: Array
+    variance: Array
+    work: Array
+    errors: Array
 
 
-START = State(*map(np.asarray, (0.0, 1.0, 0.0, 1.0, 0.0, 0.0)))
+START = State(0.0, 1.0, 0.0, 1.0, 0.0, 0.0)
 
 
 def learnt(watch: Watch, theta: float) -> tuple[Averages, float]:

@@ -12,7 +12,12 @@ from statmech.sweep import Sweep
 if TYPE_CHECKING:
     import xarray as xr
 
-SOLVERS = {"rule": "students", "learner": "stored", "boundary": "walks", "attention": "attentive"}  # modules, by the key that tells scenarios apart
+SOLVERS = {
+    "rule": "students",
+    "learner": "stored",
+    "boundary": "walks",
+    "attention": "attentive",
+}  # modules, by the key that tells scenarios apart
 
 
 def solve(scenario: Sweep, progress: Progress | None = None) -> xr.Dataset:

@@ -68,7 +68,12 @@ def crossing(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> np.ndarray
 
 
 def many_looks(
-    tau: ArrayLike, apart: ArrayLike, mean: ArrayLike, variance: ArrayLike, theta: ArrayLike = 0.0, slope: ArrayLike = 0.0
+    tau: ArrayLike,
+    apart: ArrayLike,
+    mean: ArrayLike,
+    variance: ArrayLike,
+    theta: ArrayLike = 0.0,
+    slope: ArrayLike = 0.0,
 ) -> tuple[np.ndarray, np.ndarray]:
     r"""Decision error, and share of the features, of Gaussian steps with looks a share `apart` of the features apart.
 
