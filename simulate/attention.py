@@ -20,6 +20,7 @@ ENOUGH = 10  # margins before anything is stopped
 MEMORY = 200  # margins that the running mean and variance look back on: they grow with w
 FEWEST = 8  # examples looked at together
 FEW, MANY = 2**12, 2**16  # products: fewer than the first cost less than a look does, and then at most so many are made
+LONG = 2**13  # features from which on a row by itself costs less than a copy of it does
 
 
 class Walks(NamedTuple):
@@ -52,10 +53,7 @@ def walks(
     while active.size and at < len(looks):
         upto = _together(looks, at, first, active.size)
         here, last = np.asarray(looks[at:upto]), int(looks[upto - 1])
-        most = 2 * active.size > m  # to leave few rows out costs more than to take them along
-        rows = z[:, first:last] if most else z[active, first:last]
-        partial = _partial_sums(rows, w[first:last], here - first)
-        partial = (partial if not most or active.size == m else partial[active]) + sums[active, None]
+        partial = _partial_sums(z[:, first:last], w[first:last], here - first, active) + sums[active, None]
         reached = (np.abs(partial) if two_sided else partial) >= tau[active, None] + slope / n * here
         ends, every = reached.argmax(axis=1), np.arange(active.size)  # 0 where none is reached
         stops = reached[every, ends]
@@ -72,8 +70,14 @@ def _together(looks: np.ndarray, at: int, first: int, rows: int) -> int:
     return max(at + 1, int(np.searchsorted(looks, first + MANY // rows, side="right")))
 
 
-def _partial_sums(rows: np.ndarray, w: np.ndarray, looks: np.ndarray) -> np.ndarray:
-    """Of rows (r, n) after each of `looks`, the last of them n: (r, looks)."""
+def _partial_sums(z: np.ndarray, w: np.ndarray, looks: np.ndarray, active: np.ndarray) -> np.ndarray:
+    """Of the active rows of z (m, n) after each of `looks`, the last of them n: (active, looks)."""
+    m = len(z)
+    if looks.size == 1 and w.size >= LONG and active.size < m:
+        return np.array([[z[row] @ w] for row in active])
+    if 2 * active.size > m > active.size:
+        return _partial_sums(z, w, looks, np.arange(m))[active]
+    rows = z if active.size == m else z[active]
     if looks.size == 1:
         return (rows @ w)[:, None]
     products = rows * w

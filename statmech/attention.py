@@ -54,7 +54,7 @@ class Attention(Sweep):
     AXES: ClassVar = ("attention", "N", "chunk", "delta")
 
     attention: BoundaryAxis = Field(description="where the evaluation of a margin stops")
-    delta: DeltaAxis = Field(description="share of decision errors that is promised")  # type: ignore[valid-type]
+    delta: DeltaAxis = Field(description="share of decision errors that is promised")
     t: Times = Field(description="times (steps / N) at which order parameters are recorded, increasing")
     N: DimensionAxis = Field(1000, description="input dimension, the number of features")
     chunk: ChunkAxis = Field(1, description="features between looks")

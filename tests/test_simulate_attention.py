@@ -10,7 +10,7 @@ import simulate
 import theory
 from simulate import attention, attentive
 from statmech import Attention, Scenario, ScenarioError, Stopping
-from statmech.boundaries import BOUNDARIES, error, looks, rise, threshold
+from statmech.boundaries import BOUNDARIES, OVERSHOOT, error, looks, rise, threshold
 from statmech.kinds import scenario_from
 from theory.attention import Watch, learnt, share
 from theory.stopping import decision, many_looks
@@ -187,6 +187,16 @@ def test_attentive_students_learn_as_theory_says(lively):
     for wrong in ({"memory": 2}, {"delta": 0.3}, {"chunk": 100}):
         other = theory.solve(Attention(**{**LIVELY, **wrong}))
         assert disagreements(lively, other.assign_coords(delta=0.1))
+
+
+@pytest.mark.slow
+def test_products_of_normals_overshoot_more_than_normals(monkeypatch):
+    """J and x are both drawn: a feature adds their product; Siegmund's number for Gaussian steps is seen to err."""
+    scenario = Attention(attention="brownian-bridge", delta=0.3, N=100, t=[1, 2], seeds=400, memory=2000)
+    played = simulate.run(scenario)
+    assert not disagreements(played, theory.solve(scenario))
+    monkeypatch.setattr("theory.attention.overshoot", lambda chunk: OVERSHOOT)
+    assert any("features" in told for told in disagreements(played, theory.solve(scenario)))
 
 
 @pytest.mark.slow

@@ -79,11 +79,11 @@ def many_looks(
 
     Reflection at the raised level. A walk that stops has seen the overshoot, and on average h/4 of the features more
     than Brownian motion: with drift :math:`\mu` the mean overshoot is :math:`\rho\sqrt{\sigma^2h}+\mu h/4`. With 30
-    looks the error is right to 0.3 %, with 300 to 0.01 %, the share to 1e-3 and 1e-5, where :math:`\tau` is 2 steps'
+    looks the error is right to 0.3 %, with 300 to 0.01 %, the share to 1e-3 and 3e-5, where :math:`\tau` is 2 steps'
     deviations or more. Arguments broadcast.
 
     >>> [float(value.round(4)) for value in many_looks(0.9994, 1 / 784, 1.0, 1.0)]     # `decision`: 0.0091, 528 of 784
-    [0.0091, 0.6734]
+    [0.0091, 0.6732]
     """
     tau, apart, mean, variance = (np.asarray(v, float) for v in (tau, apart, mean, variance))
     raised, drift = tau + OVERSHOOT * np.sqrt(variance * apart), mean - slope
