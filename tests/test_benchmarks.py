@@ -12,7 +12,7 @@ FOLDER = Path(__file__).parent.parent / "benchmarks"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("script", ["engines.py", "equations.py", "learners.py", "precision.py"])
+@pytest.mark.parametrize("script", ["attention.py", "engines.py", "equations.py", "learners.py", "precision.py"])
 def test_a_benchmark_runs_and_prints_its_tables(script):
     done = subprocess.run([sys.executable, FOLDER / script, "--tiny"], capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr

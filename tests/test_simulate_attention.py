@@ -155,7 +155,7 @@ def test_a_margin_given_its_end_is_a_bridge_whatever_the_teacher():
 @pytest.mark.parametrize("given", [{"delta": 1e-200}, {"delta": 0.3, "probes": 1}])
 @pytest.mark.parametrize("boundary", ["brownian-bridge", "centred"])
 def test_without_attention_the_theory_is_the_plain_perceptron_s(boundary, given):
-    t = [0.5, 2, 10, 1000]
+    t = [0.5, 2, 10, 100]
     found = theory.solve(Attention(attention=boundary, t=t, **given))
     plain = theory.solve(Scenario(rule="perceptron", t=t)).isel(student=0)
     for name in ("R", "length", "eps_g"):

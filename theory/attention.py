@@ -34,8 +34,9 @@ look back on `memory` probes, a time :math:`T = \mathrm{memory}/(\rho N)` in t:
 :math:`m = R\sqrt{2/\pi}`. This is exact for memory and N large at a given T; T -> 0 if N alone is.
 
 **Looks.** Looks a share h of the features apart raise the level by :math:`\rho_c\sqrt h`, as in
-`theory.stopping.many_looks`, but the steps are no Gaussians: a feature adds :math:`J_jx_j`, a product of two, and a chunk of c of them has the
-characteristic function :math:`\phi_c(\lambda) = (1+\lambda^2/c)^{-c/2}`. By Spitzer's formula for symmetric steps
+`theory.stopping.many_looks`, but the steps are no Gaussians: a feature adds :math:`J_jx_j`, a product of two, and a
+chunk of c of them has the characteristic function :math:`\phi_c(\lambda) = (1+\lambda^2/c)^{-c/2}`. By Spitzer's
+formula for symmetric steps
 
 .. math:: \rho_c = -\frac1\pi\int_0^\infty\lambda^{-2}\,\ln\frac{2\,[1-\phi_c(\lambda)]}{\lambda^2}\,d\lambda,
 
