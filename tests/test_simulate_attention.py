@@ -9,7 +9,7 @@ from conftest import disagreements
 import simulate
 import theory
 from simulate import attention, attentive
-from statmech import Attention, Scenario, ScenarioError, Stopping
+from statmech import Attention, Scenario, ScenarioError, Stopping, compare
 from statmech.boundaries import BOUNDARIES, OVERSHOOT, error, looks, rise, threshold
 from statmech.kinds import scenario_from
 from theory.attention import Watch, learnt, share
@@ -260,3 +260,11 @@ def test_scenarios_survive_being_written_down():
         Attention(attention="centred", delta=[0.1, 0.2], t={"geomspace": [1, 4, 3]}, memory=50),
     ):
         assert scenario_from(scenario.config()) == scenario
+
+
+def test_seeds_that_are_equal_have_no_spread():
+    """Counts of few events may agree in all seeds; a difference over the rounding of their mean is no distance."""
+    scenario = Stopping(boundary="constant", delta=0.1, N=20, walks=10, seeds=3)
+    played, solution = simulate.run(scenario), theory.solve(scenario)
+    played["decision_error"][:] = 0.1
+    assert np.isnan(compare.distances(played, solution).decision_error)
