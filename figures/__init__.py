@@ -43,10 +43,28 @@ BOOSTED = {
     "boosting": "boosting sparse perceptrons: stages, eps_g and advantage, with the paper's bounds",
     "boosting_overlay": "any scenario of boosting: stages, eps_g, advantage and weights against P",
 }
-FIGURES = {"rule": ONLINE, "learner": STORED, "booster": BOOSTED, "classifier": STUDIES}  # by the key that tells kinds
+STOPPING = {
+    "stopping": "what boundaries of the Attentive Perceptron promise, keep and save",
+    "stopping_law": "features evaluated against their number: the square root of N, or a share of N",
+    "stopping_overlay": "any scenario of walks that may stop: decision errors and features",
+}
+ATTENTION = {
+    "attention": "the Attentive Perceptron on line: eps_g, features, work and kept promises",
+    "overlay": "any scenario: every order parameter against t",
+}
+FIGURES = {  # by the key that tells scenarios apart
+    "rule": ONLINE,
+    "learner": STORED,
+    "boundary": STOPPING,
+    "attention": ATTENTION,
+    "booster": BOOSTED,
+    "classifier": STUDIES,
+}
 OVERLAYS = {  # draw any scenario
     "rule": "overlay",
     "learner": "stored_overlay",
+    "boundary": "stopping_overlay",
+    "attention": "overlay",
     "booster": "boosting_overlay",
     "classifier": "study_overlay",
 }

@@ -1,4 +1,4 @@
-"""Any scenario: eps_g, R, q and length against t, a colour for each cell of the sweep."""
+"""Any scenario of on-line learning: its six variables against t, a colour for each cell of the sweep."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from matplotlib.figure import Figure
 
 from figures.style import PAGE, look_of, points, styled
-from statmech.scenario import VARIABLES
+from statmech.dataset import scenario_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -23,9 +23,10 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Points: simulation (students' mean, standard error over seeds); lines: theory. The first cells of a sweep."""
     sweep = [dim for dim in theory.R.dims if dim not in ("t", "student")]
     cells = list(itertools.product(*(range(theory.sizes[dim]) for dim in sweep)))
+    variables = {name: it for name, it in scenario_of(theory).variables.items() if set(it.dims) <= {"t", "student"}}
     figure = Figure(figsize=(PAGE, 4.4))
     axes = figure.subplots(2, 3, sharex=True)
-    for ax, name in zip(axes.flat, VARIABLES, strict=True):
+    for ax, name in zip(axes.flat, variables, strict=True):
         for index, cell in enumerate(cells[:MOST]):
             at = dict(zip(sweep, cell, strict=True))
             line, cloud = theory[name].isel(at), simulation[name].isel(at)
@@ -33,7 +34,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
                 line, cloud = line.mean("student"), cloud.mean("student")
             ax.plot(line.t, line, color=look_of(index)["color"], label=cell_label(theory.isel(at), sweep))
             points(ax, cloud.t, cloud, index)
-        ax.set_title(VARIABLES[name].symbol)
+        ax.set_title(variables[name].symbol)
     for ax in axes[1]:
         ax.set_xlabel("$t$")
     if sweep:

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 PLAYERS = {
     "rule": "online",
     "learner": "stored",
-    "classifier": "study",
+    "boundary": "walks",
+    "attention": "attentive",
     "booster": "boosting",
+    "classifier": "study",
 }  # modules, by the key that tells scenarios apart
 
 

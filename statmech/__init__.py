@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from statmech.attention import Attention as Attention
     from statmech.boosting import Boosting as Boosting
     from statmech.config import load as load
     from statmech.errors import ConfigError as ConfigError
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from statmech.rules import Rule as Rule
     from statmech.scenario import Scenario as Scenario
     from statmech.start import Start as Start
+    from statmech.stopping import Stopping as Stopping
     from statmech.stored import StoredExamples as StoredExamples
     from statmech.study import Study as Study
 
@@ -22,6 +24,7 @@ __version__ = "0.1.0"
 
 # imported when first asked for, so that `statmech --help` need not wait for numpy and pydantic
 _HOMES = {
+    "Attention": "statmech.attention",
     "Boosting": "statmech.boosting",
     "load": "statmech.config",
     "ConfigError": "statmech.errors",
@@ -33,6 +36,7 @@ _HOMES = {
     "Rule": "statmech.rules",
     "Scenario": "statmech.scenario",
     "Start": "statmech.start",
+    "Stopping": "statmech.stopping",
     "StoredExamples": "statmech.stored",
     "Study": "statmech.study",
 }

@@ -20,15 +20,47 @@ Boundaries by name, each with the level delta that it promises:
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize.elementwise import find_root
 from scipy.special import log_ndtr, ndtr, ndtri
 
-from statmech.errors import ScenarioError, SolverError, not_known
+from statmech.errors import ScenarioError, not_known
 
 BOUNDARIES = ("constant", "brownian-bridge", "as-printed", "centred")
+OVERSHOOT = (
+    0.5825971579390106  # -zeta(1/2)/sqrt(2 pi) steps' deviations a Gaussian walk gains on a level (Siegmund 1985)
+)
+NEWTON = 50  # steps at most; eight are usual
 REACH = 9.0  # standard deviations beyond which a Gaussian is nothing
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """A kind of boundary among scenarios: it is told by its name, and has no parameters of its own."""
+
+
+KINDS: dict[str, type] = dict.fromkeys(BOUNDARIES, Boundary)
+
+
+def rise(boundary: str, mean: ArrayLike) -> np.ndarray:
+    """What the level has risen by at the end, of sums of this mean: the mean for `centred`, never downwards.
+
+    >>> float(rise("centred", 0.5)), float(rise("constant", 0.5))
+    (0.5, 0.0)
+    """
+    return np.maximum(mean, 0.0) * (boundary == "centred")
+
+
+def looks(n: int, chunk: int) -> np.ndarray:
+    """The numbers of features after which sums of n are looked at.
+
+    >>> looks(10, 4)
+    array([ 4,  8, 10])
+    """
+    return np.append(np.arange(chunk, n, chunk), n)
 
 
 def threshold(
@@ -50,7 +82,7 @@ def threshold(
         return _constant(delta, mean, deviation, theta)
     if boundary == "brownian-bridge":
         return np.maximum((theta + np.sqrt(theta**2 + 2 * variance * np.log(1 / delta))) / 2, 0.0)
-    return np.maximum((theta - mean + deviation * ndtri(1 - delta)) / 2, 0.0)
+    return np.maximum((theta - mean - deviation * ndtri(delta)) / 2, 0.0)
 
 
 def error(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike, theta: ArrayLike = 0.0) -> np.ndarray:
@@ -72,17 +104,37 @@ def error(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike, theta: ArrayLike
 
 def _constant(delta: np.ndarray, mean: np.ndarray, deviation: np.ndarray, theta: np.ndarray) -> np.ndarray:
     """Where `error` is delta; 0 where it is smaller from the start."""
+    variance, lowest = deviation**2, np.maximum(theta, 0.0)
+    tau = (
+        np.zeros_like(mean) + (theta + np.sqrt(theta**2 - 2 * variance * np.log(delta))) / 2
+    )  # the bridge's: not below
+    for _ in range(NEWTON):
+        z = (theta - 2 * tau - mean) / deviation
+        log_error = 2 * mean * tau / variance + log_ndtr(z)
+        hazard = np.exp(-(z**2) / 2 - log_ndtr(z)) / np.sqrt(2 * np.pi)
+        step = (np.log(delta) - log_error) / (2 * mean / variance - 2 * hazard / deviation)
+        # log error is concave: every step ends on the root's upper side, unless there is none above the lowest
+        tau = np.maximum(tau + step, lowest)
+        if np.all((np.abs(step) <= 1e-14 * deviation) | (tau == lowest)):
+            break
+    low = tau <= lowest
+    return np.where(low, _low_constant(delta, mean, deviation, theta), tau) if np.any(low) else tau
+
+
+def _low_constant(delta: np.ndarray, mean: np.ndarray, deviation: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    """The same where it is not above theta; 0 if delta is not reached from the start."""
+    lowest = np.maximum(theta, 0.0)
     start = error(0.0, mean, deviation**2, theta) <= delta
-    high = np.maximum(theta, 0) + np.abs(mean) + 2 * REACH * deviation
 
     def off(
         tau: np.ndarray, delta: np.ndarray, mean: np.ndarray, deviation: np.ndarray, theta: np.ndarray
     ) -> np.ndarray:
         return np.log(np.maximum(error(tau, mean, deviation**2, theta), 1e-300) / delta)
 
-    low = np.zeros_like(high)
     with np.errstate(invalid="ignore"):  # find_root's own test of elements that have already converged
-        found = find_root(off, (low, np.where(start, 0.0, high)), args=(delta, mean, deviation, theta))
+        found = find_root(
+            off, (np.zeros_like(lowest), np.where(start, 0.0, lowest)), args=(delta, mean, deviation, theta)
+        )
     if not np.all(found.success | start):
         raise SolverError("a constant boundary is not found: is delta below 1e-50?")
     return np.where(start, 0.0, found.x)

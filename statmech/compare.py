@@ -44,7 +44,8 @@ def _distance(values: Any, expected: Any, exchangeable: bool) -> Any:
         values, expected = values.mean("student"), expected.mean("student")
     difference = values.mean("seed") - expected
     error = values.std("seed", ddof=1) / np.sqrt(values.count("seed"))
-    known = (error > 0) & (abs(difference) > ROUNDING) & np.isfinite(difference)
+    spread = error > ROUNDING * abs(values.mean("seed"))  # seeds that are equal differ by rounding
+    known = spread & (abs(difference) > ROUNDING) & np.isfinite(difference)
     return (difference / error).where(known, other=np.nan)
 
 

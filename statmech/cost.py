@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from statmech.attention import Attention
 from statmech.boosting import Boosting, BoostingCell
 from statmech.scenario import Scenario
+from statmech.stopping import Stopping
 from statmech.stored import StoredCell, StoredExamples
 from statmech.study import Study
 
@@ -18,6 +20,8 @@ GRAM_STEP = {1: 3.2e-8, 3: 5.4e-8, 10: 2.4e-7, 30: 1.3e-6, 100: 7.5e-6}
 VECTORS_STEP = 1e-6  # and for each input dimension:
 VECTORS_STEP_A_DIMENSION = 4.5e-9
 VOTE, VOTE_A_STUDENT = 3.5e-4, 5.3e-5  # seconds to integrate one seed's majority vote at one time, from K = 3 on
+ATTEND, ATTEND_A_FEATURE = 2e-5, 8e-9  # seconds an attentive student takes to look at an example, and a feature of it
+WALK_A_FEATURE = 2.5e-8  # seconds that a feature of a walk takes
 CORES = 2
 
 
@@ -98,6 +102,17 @@ def _boosting(scenario: Boosting) -> float:
     return sum(map(seconds, scenario.cells()))
 
 
+def _stopping(scenario: Stopping) -> float:
+    """Seconds a seed's walks take in all cells."""
+    return sum(scenario.walks * cell.N * WALK_A_FEATURE for cell in scenario.cells())
+
+
+def _attention(scenario: Attention) -> float:
+    """Seconds a seed's students take in all cells, on one core, whatever their number."""
+    steps = (scenario.t[-1] * cell.N * (ATTEND + ATTEND_A_FEATURE * cell.N) for cell in scenario.cells())
+    return CORES * sum(steps)
+
+
 def _step(engine: str, K: int, N: int) -> float:
     if engine == "vectors":
         return VECTORS_STEP + VECTORS_STEP_A_DIMENSION * N
@@ -110,9 +125,11 @@ def _vote(K: int) -> float:
     return VOTE + VOTE_A_STUDENT * K if K > 2 else 0.0
 
 
-SECONDS: dict[str, Callable[[Any], float]] = {
+SECONDS: dict[str, Callable[[Any], float]] = {  # of one seed, all cells
     "rule": _online,
     "learner": _stored,
-    "classifier": _study,
+    "boundary": _stopping,
+    "attention": _attention,
     "booster": _boosting,
-}  # of one seed, all cells
+    "classifier": _study,
+}

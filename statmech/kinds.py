@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from statmech.attention import Attention
 from statmech.boosting import Boosting
 from statmech.errors import ScenarioError
 from statmech.scenario import Scenario
+from statmech.stopping import Stopping
 from statmech.stored import StoredExamples
 from statmech.study import Study
 from statmech.sweep import Sweep
 
-KINDS: dict[str, type[Sweep]] = {kind.CHOICE: kind for kind in (Scenario, StoredExamples, Boosting, Study)}
+KINDS: dict[str, type[Sweep]] = {
+    kind.CHOICE: kind for kind in (Scenario, StoredExamples, Stopping, Attention, Boosting, Study)
+}
 
 
 def scenario_from(given: dict[str, Any]) -> Any:

@@ -11,8 +11,11 @@ import pytest
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 
 
+SCRIPTS = ("attention.py", "boosting.py", "engines.py", "equations.py", "learners.py", "precision.py")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("script", ["boosting.py", "engines.py", "equations.py", "learners.py", "precision.py"])
+@pytest.mark.parametrize("script", SCRIPTS)
 def test_a_benchmark_runs_and_prints_its_tables(script):
     done = subprocess.run([sys.executable, FOLDER / script, "--tiny"], capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr

@@ -39,9 +39,13 @@ def tiny(name):
         return load(config, [*TINY, *([] if config in ("variety", "learning_curves") else ["K=1,3"])])
     if name in FIGURES["booster"]:
         return load("boosting", ["N=6", "seeds=3", "s=1,3,5", "P=20,80", "tests=500"])
+    small = {"boundary": ["N=30", "seeds=3", "walks=40"], "attention": ["N=30", "seeds=3", "t=0.5,2", "delta=0.05,0.3"]}
+    for choice in small:
+        if name in FIGURES[choice]:
+            return load({"stopping_overlay": "stopping_law"}.get(name, name), small[choice])
     config = {"minover_noise": "minover_c", "stored_overlay": "capacity"}.get(name, name)
-    small = ["N=10", "seeds=4", "alpha=1,2", "updates=5,30" if name == "minover_updates" else "epochs=5,30"]
-    return load(config, [*small, *(["sweeps=20", "votes=5"] if name == "stored_curves" else [])])
+    stored = ["N=10", "seeds=4", "alpha=1,2", "updates=5,30" if name == "minover_updates" else "epochs=5,30"]
+    return load(config, [*stored, *(["sweeps=20", "votes=5"] if name == "stored_curves" else [])])
 
 
 def test_every_figure_but_the_overlays_has_a_config_and_every_config_a_figure():

@@ -37,7 +37,7 @@ import numpy as np
 from statmech.errors import SolverError
 from statmech.gaussian import Array, namespace
 from statmech.parameters import parameters_of
-from statmech.rules import Rule
+from statmech.rules import Averages, Rule
 from statmech.scenario import Cell
 from theory.averages import Pair, averages, pair_average
 
@@ -112,20 +112,30 @@ def initial(cell: Cell) -> Students:
 def rates(rule: Rule, closed: bool, students: Students, flip: Array) -> Students:
     """Time derivative of the state of distinct students."""
     theta, length = angle(students), jnp.exp(jnp.clip(students.log_length, -LONGEST, LONGEST))
-    fu, response, ff = averages(rule, closed, theta, length, flip)
+    own = averages(rule, closed, theta, length, flip)
     angles, lengths = _of_pairs(theta), _of_pairs(length)
     pair = Pair(angles, students.c, lengths)
     sin = jnp.sqrt(students.y * (2 - students.y))
-    diffusion = ff / length**2  # of the direction, per unit time
+    log_rate, y_rate = one_student(own, students.y, length)
+    diffusion = own.ff / length**2  # of the direction, per unit time
     across = _ratio(diffusion, sin**2)
     common = pair_average(rule, closed, pair, flip) / prod(lengths)
     c_rate = _ratio(common, prod(_of_pairs(sin))) - students.c / 2 * sum(_of_pairs(across))
     # identical students stay so; but q = 1 may be unstable (perceptron), and one rounding would part them
     parted = (students.c < 1) | (angles[0] != angles[1]) | (lengths[0] != lengths[1])
     return Students(
-        log_length=fu / length + diffusion / 2,
-        y=-(sin**2) * response / length + (1 - students.y) * diffusion / 2,
+        log_length=log_rate,
+        y=y_rate,
         c=jnp.where(parted, c_rate, 0.0),
+    )
+
+
+def one_student(averages: Averages, y: Array, length: Array) -> tuple[Array, Array]:
+    """Time derivative of log l and y = 1 - R, whatever the rule."""
+    diffusion = averages.ff / length**2
+    return (
+        averages.fu / length + diffusion / 2,
+        -y * (2 - y) * averages.response / length + (1 - y) * diffusion / 2,
     )
 
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 SOLVERS = {
     "rule": "students",
     "learner": "stored",
+    "boundary": "walks",
+    "attention": "attentive",
     "booster": "boosting",
 }  # modules, by the key that tells scenarios apart
 

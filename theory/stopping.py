@@ -2,7 +2,9 @@ r"""What stopping the evaluation of a margin early saves and costs (Pelossof & Y
 
 The levels and their errors for Brownian motion, n large, stand in `statmech.boundaries`. Steps are discrete: a walk
 overshoots its boundary between two looks at it, so all errors are a little smaller than these. `decision` counts looks
-exactly, for Gaussian steps.
+exactly, for Gaussian steps; `many_looks` is Brownian motion under a level that is raised by the mean overshoot,
+:math:`\rho\sqrt{\sigma^2 h}` with :math:`\rho = -\zeta(1/2)/\sqrt{2\pi}` and looks h apart (Siegmund, Sequential
+Analysis, 1985).
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from scipy.special import log_ndtr, ndtr
 from scipy.stats import norm
 
 from statmech.boundaries import BOUNDARIES as BOUNDARIES
-from statmech.boundaries import REACH
+from statmech.boundaries import OVERSHOOT, REACH
 from statmech.boundaries import error as error
 from statmech.boundaries import threshold as threshold
 from statmech.errors import ScenarioError
@@ -54,6 +56,41 @@ def mean_share(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> np.ndarr
     return np.where(drifts, by_wald, _integrated_share(tau, np.where(drifts, 0.0, mean), variance))
 
 
+def crossing(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> np.ndarray:
+    r"""The probability that Brownian motion reaches :math:`\tau\ge0` before its end.
+
+    >>> float(crossing(1.0, 0.0, 1.0).round(4))
+    0.3173
+    """
+    tau, mean, variance = (np.asarray(v, float) for v in (tau, mean, variance))
+    deviation = np.sqrt(variance)
+    return ndtr((mean - tau) / deviation) + np.exp(2 * mean * tau / variance + log_ndtr((-tau - mean) / deviation))
+
+
+def many_looks(
+    tau: ArrayLike,
+    apart: ArrayLike,
+    mean: ArrayLike,
+    variance: ArrayLike,
+    theta: ArrayLike = 0.0,
+    slope: ArrayLike = 0.0,
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""Decision error, and share of the features, of Gaussian steps with looks a share `apart` of the features apart.
+
+    Reflection at the raised level. A walk that stops has seen the overshoot, and on average h/4 of the features more
+    than Brownian motion: with drift :math:`\mu` the mean overshoot is :math:`\rho\sqrt{\sigma^2h}+\mu h/4`. With 30
+    looks the error is right to 0.3 %, with 300 to 0.01 %, the share to 1e-3 and 3e-5, where :math:`\tau` is 2 steps'
+    deviations or more. Arguments broadcast.
+
+    >>> [float(value.round(4)) for value in many_looks(0.9994, 1 / 784, 1.0, 1.0)]     # `decision`: 0.0091, 528 of 784
+    [0.0091, 0.6732]
+    """
+    tau, apart, mean, variance = (np.asarray(v, float) for v in (tau, apart, mean, variance))
+    raised, drift = tau + OVERSHOOT * np.sqrt(variance * apart), mean - slope
+    share = mean_share(raised, drift, variance) + apart / 4 * crossing(raised, drift, variance)
+    return error(raised, drift, variance, np.subtract(theta, slope)), share
+
+
 def _integrated_share(tau: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
     """The integral over root = sqrt(s), on panels that halve towards 0, where a near boundary is crossed."""
     edges = np.append(0.0, 2.0 ** np.arange(-20, 1))
@@ -61,7 +98,7 @@ def _integrated_share(tau: np.ndarray, mean: np.ndarray, variance: np.ndarray) -
     spans = np.diff(edges)[:, None]
     root = (edges[:-1, None] + spans * x).reshape(-1, *[1] * tau.ndim)
     at, width = mean * root**2, np.sqrt(variance) * root
-    crossed = ndtr((at - tau) / width) + np.exp(2 * mean * tau / variance + log_ndtr((-tau - at) / width))
+    crossed = crossing(tau, at, width**2)
     return np.tensordot((spans * weight).ravel(), 2 * root * (1 - crossed), axes=(0, 0))
 
 

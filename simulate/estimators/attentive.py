@@ -8,43 +8,13 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from simulate.attention import Level, Walks, lessons, walks
+from simulate.attention import Attentive, Walks, lessons, walks
 from simulate.estimators.classes import check_whole, summed
 from simulate.estimators.linear import LinearClassifier, Student
-from statmech.boundaries import BOUNDARIES, threshold
+from statmech.boundaries import BOUNDARIES, looks
 from statmech.errors import not_known
 
 ORDERS = ("fixed", "random", "weight")
-ENOUGH = 10  # probes before anything is stopped
-MEMORY = 200  # probes that the running mean and variance look back on: margins grow with w
-
-
-class Attentive:
-    """A student under way, and the mean and variance of its margins, as its probes tell."""
-
-    def __init__(self, n: int, boundary: str, delta: float):
-        self.w, self.b = np.zeros(n), 0.0
-        self.boundary, self.delta = boundary, delta
-        self.probes, self.mean, self.variance = 0, 0.0, 0.0
-        self.level = Level(np.inf, 0.0)
-
-    def take(self, margins: np.ndarray) -> None:
-        """Exponentially forgetting mean and variance, and the level that follows."""
-        for margin in margins:
-            self.probes += 1
-            share = max(1 / self.probes, 1 / MEMORY)
-            apart = margin - self.mean
-            self.mean += share * apart
-            self.variance = (1 - share) * (self.variance + share * apart**2)
-        if self.probes >= ENOUGH and self.variance > 0:
-            tau = float(threshold(self.boundary, self.delta, self.mean, self.variance))
-            self.level = Level(tau, max(self.mean, 0.0) if self.boundary == "centred" else 0.0)
-
-    def blind(self) -> float:
-        """The level for examples whose label is not known: of a walk that drifts to neither side."""
-        if not np.isfinite(self.level.tau):
-            return np.inf
-        return float(threshold(self.boundary, self.delta, 0.0, self.variance))
 
 
 class AttentivePerceptron(LinearClassifier):
@@ -112,7 +82,7 @@ class AttentivePerceptron(LinearClassifier):
         found = []
         for w, b, order, level in zip(self.coef_, self.intercept_, self.orders_, self.levels_, strict=True):
             columns = X if np.array_equal(order, np.arange(X.shape[1])) else X[:, order]
-            found.append(walks(columns, w[order], self._looks(order.size), level, b, two_sided=True))
+            found.append(walks(columns, w[order], looks(order.size, self.chunk), level, b, two_sided=True))
         return found
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -123,7 +93,7 @@ class AttentivePerceptron(LinearClassifier):
         z, start = z[:, :-1], z[:, -1]
         random, n = check_random_state(self.random_state), z.shape[1]
         known = self._known(n, random)
-        one = Attentive(known.size, self.boundary, self.delta)
+        one = Attentive(np.zeros(known.size), self.boundary, self.delta)
         made: list[int] = []
         seen: list[float] = []
         while len(made) < self.max_iter and (not made or made[-1]):
@@ -145,7 +115,7 @@ class AttentivePerceptron(LinearClassifier):
         """One pass over rows z; its mistakes, and the features evaluated."""
         wrong = features = 0
         probes = random.random_sample(len(z)) < self.probes
-        for lesson in lessons(one, z, start, probes, self._looks(z.shape[1])):
+        for lesson in lessons(one, z, start, probes, looks(z.shape[1], self.chunk)):
             features += lesson.features
             if lesson.mistaken:
                 one.w = one.w + z[lesson.last]
@@ -164,9 +134,6 @@ class AttentivePerceptron(LinearClassifier):
         if self.order == "random" and self.budget is None:
             return random.permutation(w.size)
         return np.argsort(-np.abs(w), kind="stable") if self.order == "weight" else np.arange(w.size)
-
-    def _looks(self, n: int) -> np.ndarray:
-        return np.append(np.arange(self.chunk, n, self.chunk), n)
 
     def _check_parameters(self) -> None:
         if not 0 < self.delta < 0.5:

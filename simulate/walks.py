@@ -1,0 +1,75 @@
+"""Play out a scenario of walks that may stop: Gaussian features, evaluated by the kernel of `simulate.attention`.
+
+A seed's walks belong to the experiment's key, N and the seed's number alone: every boundary, mean and delta sees the
+same walks without their drift, so that boundaries can be compared walk by walk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from simulate.attention import walks
+from simulate.threads import threads
+from statmech.dataset import Progress, arrays_of, blank, tracked
+from statmech.stopping import Stopping, StoppingCell
+from statmech.sweep import words_of
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+NUMBERS = 2**19  # drawn together
+
+
+@dataclass(frozen=True)
+class Unit:
+    """All cells of as many features, and one seed."""
+
+    cells: tuple[StoppingCell, ...]
+    seed: int
+
+
+def run(scenario: Stopping, progress: Progress | None = None) -> xr.Dataset:
+    """Simulate a scenario: see `simulate.run`."""
+    dataset = blank(scenario, seeds=scenario.seeds, title="statmech simulation", source="walks of Gaussian features")
+    arrays, work = arrays_of(dataset), list(units(scenario))
+    with threads() as pool:
+        results = pool.map(lambda unit: play(scenario, unit), work)
+        for unit, found in tracked(zip(work, results, strict=True), len(work), progress):
+            for cell, (errors, features) in zip(unit.cells, found, strict=True):
+                arrays["decision_error"][(*cell.index, unit.seed)] = errors / scenario.walks
+                arrays["features"][(*cell.index, unit.seed)] = features / scenario.walks / cell.N
+    return dataset
+
+
+def units(scenario: Stopping) -> Iterator[Unit]:
+    """The units of work, those of most features first."""
+    groups: dict[int, list[StoppingCell]] = {}
+    for cell in scenario.cells():
+        groups.setdefault(cell.N, []).append(cell)
+    for N in sorted(groups, reverse=True):
+        for seed in range(scenario.seeds):
+            yield Unit(tuple(groups[N]), seed)
+
+
+def play(scenario: Stopping, unit: Unit) -> np.ndarray:
+    """Decision errors and features evaluated (cells, 2) of a seed's walks."""
+    N = unit.cells[0].N
+    random = np.random.default_rng([scenario.key, unit.seed, *words_of({"data": "Gaussian walks", "N": N})])
+    found, rows = np.zeros((len(unit.cells), 2), int), max(1, NUMBERS // N)
+    for first in range(0, scenario.walks, rows):
+        steps = random.standard_normal((min(rows, scenario.walks - first), N))
+        ends = steps.sum(axis=1) / np.sqrt(N)
+        found += [count(cell, steps, ends) for cell in unit.cells]
+    return found
+
+
+def count(cell: StoppingCell, steps: np.ndarray, ends: np.ndarray) -> tuple[int, int]:
+    """Decision errors and features of walks (m, N) of standard normal steps, whose sums end at `ends` without drift."""
+    # the drift is left to the level, which falls by it
+    found = walks(steps, np.full(cell.N, cell.N**-0.5), cell.looks, cell.tau, slope=cell.slope - cell.mean)
+    wrong = (found.features < cell.N) & (ends + cell.mean < cell.theta)
+    return int(wrong.sum()), int(found.features.sum())

@@ -1,0 +1,270 @@
+"""Attention: walks that stop and perceptrons that learn by them, each against its exact theory, and against loops."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from conftest import disagreements
+
+import simulate
+import theory
+from simulate import attention, attentive
+from statmech import Attention, Scenario, ScenarioError, Stopping, compare
+from statmech.boundaries import BOUNDARIES, OVERSHOOT, error, looks, rise, threshold
+from statmech.kinds import scenario_from
+from theory.attention import Watch, learnt, share
+from theory.stopping import decision, many_looks
+
+
+def walk(z, w, at, tau, slope):
+    """Algorithm: one example, one feature after the other."""
+    total = 0.0
+    for i, product in enumerate(z * w, 1):
+        total += product
+        if i in at and total >= tau + slope * i / len(w):
+            return total, i
+    return total, len(w)
+
+
+@pytest.mark.parametrize(("few", "many"), [(1, 1), (10**9, 1), (10**9, 40), (2**12, 2**16)])
+@pytest.mark.parametrize("at", [[3, 4, 11, 20], list(range(1, 21)), [20], list(looks(20, 6))])
+def test_walks_are_the_same_however_many_looks_are_taken_at_once(few, many, at, monkeypatch):
+    monkeypatch.setattr(attention, "FEW", few)
+    monkeypatch.setattr(attention, "MANY", many)
+    rng = np.random.default_rng(0)
+    z, w, tau = rng.standard_normal((30, 20)), rng.standard_normal(20), rng.random(30) * 4
+    found = attention.walks(z, w, np.array(at), tau, slope=0.5)
+    slow = [walk(row, w, at, level, 0.5) for row, level in zip(z, tau, strict=True)]
+    np.testing.assert_allclose(found.sums, [total for total, _ in slow], atol=1e-12)
+    assert found.features.tolist() == [features for _, features in slow]
+
+
+def test_walks_that_stop_agree_with_exact_densities():
+    """Every boundary; the control: theory of more looks, and of another level."""
+    given = {"boundary": list(BOUNDARIES), "mean": [0, 1], "delta": [0.02, 0.2], "N": 64, "walks": 2000, "seeds": 8}
+    played = simulate.run(Stopping(**given, chunk=4))
+    assert not disagreements(played, theory.solve(Stopping(**given, chunk=4)))
+    assert disagreements(played, theory.solve(Stopping(**given, chunk=1)))
+    printed, kept = (played.decision_error.sel(boundary=name, mean=1, delta=0.02) for name in ("as-printed", "centred"))
+    assert (
+        printed.mean() - 4 * printed.std(ddof=1) / np.sqrt(8) > 0.02 > kept.mean() - 4 * kept.std(ddof=1) / np.sqrt(8)
+    )
+
+
+@pytest.mark.parametrize("theta", [-0.4, 0.3])
+def test_theta_is_the_same_in_simulation_and_theory(theta):
+    scenario = Stopping(boundary=list(BOUNDARIES), delta=0.05, theta=theta, N=32, walks=2000, seeds=8, mean=0.5)
+    assert not disagreements(simulate.run(scenario), theory.solve(scenario))
+
+
+@pytest.mark.parametrize(
+    ("tau", "mean", "theta", "slope"), [(0.8, 0.0, 0.0, 0.0), (1.2, 1.0, 0.0, 0.0), (0.6, 0.7, 0.2, 0.7)]
+)
+def test_many_looks_are_a_raised_level(tau, mean, theta, slope):
+    for count, close, near in ((30, 4e-3, 1.5e-3), (300, 2e-4, 3e-5)):
+        exact = decision(tau, np.arange(1, count + 1), mean, 1.0, theta, slope)
+        wrong, features = many_looks(tau, 1 / count, mean, 1.0, theta, slope)
+        assert wrong == pytest.approx(exact.error, rel=close)
+        assert features == pytest.approx(exact.features / count, abs=near)
+
+
+def test_levels_that_are_told_not_exactly_are_not_told():
+    sol = theory.solve(Stopping(boundary="constant", delta=0.3, mean=2, N=[300, 1000]))
+    assert np.isfinite(sol.features.values).tolist() == [True, False]
+    assert np.all(np.isfinite(sol.features_brownian))
+
+
+def test_a_constant_level_is_the_root_wherever_there_is_one():
+    mean, delta, theta = np.meshgrid(np.linspace(-3, 3, 7), [1e-40, 1e-3, 0.3, 0.49], [-1, 0, 0.5, 2], indexing="ij")
+    tau = threshold("constant", delta, mean, 1.0, theta)
+    there = tau > 0
+    np.testing.assert_allclose(error(tau, mean, 1.0, theta)[there], delta[there], rtol=1e-10)
+    assert np.all(error(0.0, mean, 1.0, theta)[~there] <= delta[~there])
+
+
+def test_the_law_of_features_is_that_of_the_drift():
+    """A share of N where the mean is of so many standard deviations, the root of N where each feature adds to it."""
+    N = [1000, 10_000, 100_000, 1_000_000]
+    sol = theory.solve(Stopping(boundary="brownian-bridge", delta=0.05, N=N, zip={"mean": [1, 0], "drift": [0, 0.1]}))
+    slopes = 1 + np.diff(np.log(sol.features)) / np.log(10)
+    assert np.all(abs(slopes[0] - 1) < 0.01)
+    assert np.all(np.diff(abs(slopes[1] - 0.5)) < 0)
+    assert abs(slopes[1, -1] - 0.5) < 0.001
+
+
+def by_hand(cell, world, steps):
+    """R, features and decision errors of one student, an example and a feature at a time."""
+    w, N, features, errors = world.student.copy(), cell.N, 0, 0
+    mean, variance = 0.0, w @ w / N
+    for step in range(steps):
+        if step % attentive.BLOCK == 0:
+            w = w[world.turn()]
+            z, probes = world.examples(attentive.BLOCK)
+        at = step % attentive.BLOCK
+        tau = np.inf if probes[at] else threshold(cell.boundary, cell.delta, mean, variance)
+        total, seen = walk(z[at], w, cell.looks, tau, rise(cell.boundary, mean))
+        features += seen
+        errors += seen < N and z[at] @ w <= 0
+        if probes[at]:
+            apart = total - mean
+            mean += apart / cell.memory
+            variance = (1 - 1 / cell.memory) * (variance + apart**2 / cell.memory)
+        if seen == N and total <= 0:
+            w = w + z[at]
+    return w @ world.teacher / np.linalg.norm(w) / np.sqrt(N), features, errors
+
+
+@pytest.mark.parametrize("boundary", BOUNDARIES)
+def test_an_attentive_student_is_the_one_of_a_plain_loop(boundary, monkeypatch):
+    """Example by example: in a block the level waits for the end of the lesson."""
+    monkeypatch.setattr(attentive, "BLOCK", 1)
+    scenario = Attention(attention=boundary, delta=0.2, N=24, chunk=5, t=[3, 20], seeds=1, probes=0.3, memory=8)
+    [cell], sim = scenario.cells(), simulate.run(scenario).isel(seed=0)
+    R, features, errors = by_hand(cell, attentive.World(0, 0, 24, 0.3), 20 * 24)
+    assert sim.R[-1] == pytest.approx(R, rel=1e-9)
+    assert sim.work[-1] * 24**2 == pytest.approx(features)
+    spans = np.diff(sim.t, prepend=0) * 24
+    assert spans @ sim.features.values * 24 == pytest.approx(features)
+    assert spans @ sim.decision_error.values == pytest.approx(errors)
+
+
+def test_a_margin_given_its_end_is_a_bridge_whatever_the_teacher():
+    """Crossings given kappa <= 0 and shares of features, of fields with a teacher, against the closed forms."""
+    rng, n, m = np.random.default_rng(0), 128, 40_000
+    for tau, slope, R in ((0.8, 0.0, 0.3), (0.5, 0.5, 0.9)):
+        path = np.cumsum(rng.standard_normal((m, n)), axis=1) / np.sqrt(n)
+        label = np.sign(R * path[:, -1] + np.sqrt(1 - R**2) * rng.standard_normal(m))
+        path *= label[:, None]
+        reached = path >= tau + slope * np.arange(1, n + 1) / n
+        reached[:, -1] = True
+        seen = (reached.argmax(axis=1) + 1) / n
+        lost = (seen < 1) & (path[:, -1] <= 0)
+        raised = tau + 0.5826 / np.sqrt(n)
+        averages, errors = learnt(Watch(raised, slope, 0.0), np.arccos(R))
+        kept = (path[:, -1] <= 0) & ~lost
+        for values, expected in (
+            (lost, errors),
+            (kept, averages.ff),
+            (kept * path[:, -1], averages.fu),
+            (seen, share(Watch(raised, slope, 0.0), 1 - R, 1 / n)),
+        ):
+            assert abs(values.mean() - expected) < 4 * values.std() / np.sqrt(m)
+        assert abs(lost.mean() - learnt(Watch(tau, slope, 0.0), np.arccos(R))[1]) > 4 * lost.std() / np.sqrt(m)
+
+
+@pytest.mark.parametrize("given", [{"delta": 1e-200}, {"delta": 0.3, "probes": 1}])
+@pytest.mark.parametrize("boundary", ["brownian-bridge", "centred"])
+def test_without_attention_the_theory_is_the_plain_perceptron_s(boundary, given):
+    t = [0.5, 2, 10, 100]
+    found = theory.solve(Attention(attention=boundary, t=t, **given))
+    plain = theory.solve(Scenario(rule="perceptron", t=t)).isel(student=0)
+    for name in ("R", "length", "eps_g"):
+        np.testing.assert_allclose(found[name], plain[name], rtol=2e-8)
+    np.testing.assert_allclose(found.work, t, rtol=1e-9)
+    np.testing.assert_allclose(found.features, 1, rtol=1e-9)
+
+
+def test_theory_keeps_its_digits_and_its_balance():
+    """Mistakes are learnt or lost, at any angle; and the equations go on to t = 1e4."""
+    for theta in (1e-7, 0.3, np.pi / 2):
+        averages, errors = learnt(Watch(0.7, 0.1, 0.05), theta)
+        assert averages.ff + errors == pytest.approx(theta / np.pi, rel=1e-13)
+    first, second = theory.solve(Attention(attention="centred", delta=[1e-6, 1e-3], t=[1e4])).eps_g.values[:, 0]
+    assert 0.010 < first < second < 0.015
+
+
+LIVELY = {"attention": ["constant", "centred"], "delta": 0.1, "N": 300, "chunk": 3, "t": [0.5, 1, 2, 4], "seeds": 8}
+
+
+@pytest.fixture(scope="module")
+def lively():
+    return simulate.run(Attention(**LIVELY))
+
+
+def test_attentive_students_learn_as_theory_says(lively):
+    """Order parameters, features and decision errors; the controls: another memory, delta, and many looks."""
+    assert not disagreements(lively, theory.solve(Attention(**LIVELY)))
+    for wrong in ({"memory": 2}, {"delta": 0.3}, {"chunk": 100}):
+        other = theory.solve(Attention(**{**LIVELY, **wrong}))
+        assert disagreements(lively, other.assign_coords(delta=0.1))
+
+
+@pytest.mark.slow
+def test_products_of_normals_overshoot_more_than_normals(monkeypatch):
+    """J and x are both drawn: a feature adds their product; Siegmund's number for Gaussian steps is seen to err."""
+    scenario = Attention(attention="brownian-bridge", delta=0.3, N=100, t=[1, 2], seeds=400, memory=2000)
+    played = simulate.run(scenario)
+    assert not disagreements(played, theory.solve(scenario))
+    monkeypatch.setattr("theory.attention.overshoot", lambda chunk: OVERSHOOT)
+    assert any("features" in told for told in disagreements(played, theory.solve(scenario)))
+
+
+@pytest.mark.slow
+def test_one_order_of_features_for_ever_is_another_learner(monkeypatch):
+    scenario = Attention(attention="constant", delta=0.05, N=300, chunk=3, t=[2, 20], seeds=12)
+    solution = theory.solve(scenario)
+    assert not disagreements(simulate.run(scenario), solution)
+    monkeypatch.setattr(attentive.World, "turn", lambda self: np.arange(self.teacher.size))
+    told = " ".join(disagreements(simulate.run(scenario), solution))
+    assert "features" in told
+    assert "eps_g" in told
+
+
+def test_a_longer_sweep_changes_no_old_number(lively):
+    alone = simulate.run(Attention(**{**LIVELY, "attention": "centred", "seeds": 1, "delta": [0.1, 0.2], "t": [1, 2]}))
+    for name in lively:
+        old = lively[name].sel(attention="centred", t=2, seed=0)
+        if name in ("R", "length", "eps_g", "work"):
+            assert float(alone[name].sel(delta=0.1, t=2, seed=0)) == pytest.approx(float(old), rel=1e-12)
+    few = Stopping(boundary="constant", delta=0.1, N=30, walks=50, seeds=2)
+    many = Stopping(boundary=["centred", "constant"], delta=[0.2, 0.1], N=[50, 30], walks=50, seeds=3)
+    part = simulate.run(many).sel(boundary="constant", delta=0.1, N=30, seed=[0, 1])
+    np.testing.assert_array_equal(simulate.run(few).features, part.features)
+
+
+@pytest.mark.parametrize("delta", [0, 0.5, 0.7, -1, float("nan")])
+@pytest.mark.parametrize(
+    ("kind", "given"), [(Stopping, {"boundary": "constant"}), (Attention, {"attention": "constant", "t": 1})]
+)
+def test_a_share_of_errors_that_cannot_be_is_refused_in_one_sentence(kind, given, delta):
+    with pytest.raises(ScenarioError) as refused:
+        kind(**given, delta=delta)
+    assert len(refused.value.problems) == 1
+    assert str(refused.value).startswith("delta: ")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"boundary": "brownian"}, '"brownian" is not a boundary. Did you mean "brownian-bridge"?'),
+        ({"chunk": 0}, "chunk: must be at least 1, not 0"),
+        ({"chunk": 100}, "a chunk of 100 features is more than N = 50"),
+        ({"walks": 0}, "walks: must be at least 1, not 0"),
+        ({"attention": "constant", "boundary": "constant"}, "a config has one of"),
+        ({"attention": "constant", "t": [2, 1]}, "t: times must increase"),
+        ({"attention": "constant", "t": 1, "probes": 0}, "probes: must be greater than 0, not 0"),
+        ({"attention": "constant", "t": 1, "memory": 1}, "memory: must be at least 2, not 1"),
+        ({"attention": ["constant", "centered"], "t": 1}, 'attention[1]: "centered" is not a boundary'),
+    ],
+)
+def test_bad_input_is_refused_with_what_is_possible(given, message):
+    whole = {**({} if "attention" in given else {"boundary": "constant"}), "delta": 0.1, "N": 50, **given}
+    with pytest.raises(ScenarioError) as refused:
+        scenario_from(whole)
+    assert message in str(refused.value)
+
+
+def test_scenarios_survive_being_written_down():
+    for scenario in (
+        Stopping(boundary=["constant", "centred"], delta=0.1, zip={"mean": [1, 0], "drift": [0, 0.1]}, N=[10, 20]),
+        Attention(attention="centred", delta=[0.1, 0.2], t={"geomspace": [1, 4, 3]}, memory=50),
+    ):
+        assert scenario_from(scenario.config()) == scenario
+
+
+def test_seeds_that_are_equal_have_no_spread():
+    """Counts of few events may agree in all seeds; a difference over the rounding of their mean is no distance."""
+    scenario = Stopping(boundary="constant", delta=0.1, N=20, walks=10, seeds=3)
+    played, solution = simulate.run(scenario), theory.solve(scenario)
+    played["decision_error"][:] = 0.1
+    assert np.isnan(compare.distances(played, solution).decision_error)

@@ -1,0 +1,193 @@
+r"""The Attentive Perceptron on line, exactly, for N -> infinity: to stop early is a learning rule of random modulation.
+
+Let u and v be the normalised fields of student and teacher, R their correlation,
+:math:`\sigma=\operatorname{sgn} v` and :math:`\kappa=\sigma u`. Of features in random order, evaluated up to a share s
+of them, the partial fields (u(s), v(s)) are Brownian motions of correlation R. The bridge :math:`u(s) - s\,u(1)` is
+independent of u(1), and of v(1) too: :math:`\mathrm{cov} = sR - sR`. Given :math:`\kappa` the partial sums
+:math:`W(s) = \sigma u(s)` are therefore a Brownian bridge from 0 to :math:`\kappa`, whatever the teacher. By reflection
+it crosses a level that rises from :math:`\tau` to :math:`\tau + c` (c = 0 but for `centred`) with probability
+:math:`e^{-2\tau(\tau+c-\kappa)}`. A share :math:`\rho` of the examples are probes, which do not stop. An example is
+thus learnt with probability
+
+.. math:: p(\kappa) = \Theta(-\kappa)\left[1 - A\,e^{2\tau\kappa}\right], \qquad A = (1-\rho)\,e^{-2\tau(\tau+c)},
+
+and :math:`f = \sigma g` with g = 1 or 0 has :math:`\langle f^2\rangle = \langle p\rangle`,
+:math:`\langle fu\rangle = \langle p\kappa\rangle`. In polar coordinates of the two fields the errors are a wedge of
+angle :math:`\theta=\arccos R`, :math:`\kappa = -r\sin\psi` with :math:`0<\psi<\theta`, so that with Mills' ratio
+:math:`M(b) = \int_0^\infty e^{-r^2/2-br}dr` and :math:`b = a\sin\psi`
+
+.. math:: \langle\Theta(-\kappa)e^{a\kappa}\rangle = \frac1\pi\int_0^\theta\left[1-bM(b)\right]d\psi, \qquad
+          \langle\Theta(-\kappa)\kappa e^{a\kappa}\rangle
+            = -\frac1\pi\int_0^\theta\sin\psi\left[(1+b^2)M(b)-b\right]d\psi,
+
+which keep their digits as R -> 1. The response is :math:`\sqrt{2/\pi}\int\varphi(z)\,p(z\sin\theta)\,dz`. As
+delta -> 0 this is the plain perceptron.
+
+**Features.** Given u up to s, v(1) has mean R u(s) and variance :math:`1-R^2s`. So W reaches the level at time s, for
+the first time, with the density of Brownian motion without drift times :math:`2\,P(v(1)>0)`,
+
+.. math:: \frac{\tau}{\sqrt{2\pi s^3}}\,e^{-(\tau+cs)^2/2s}\;2\,\Phi\!\left(\frac{R\,(\tau+cs)}{\sqrt{1-R^2s}}\right).
+
+**What the student knows.** :math:`\tau` and c follow from the running mean and variance of the probes' margins, which
+look back on `memory` probes, a time :math:`T = \mathrm{memory}/(\rho N)` in t:
+:math:`T\dot{\hat m} = lm - \hat m` and :math:`T\dot{\hat V} = l^2(1-m^2) + (lm-\hat m)^2 - \hat V` with
+:math:`m = R\sqrt{2/\pi}`. This is exact for memory and N large at a given T; T -> 0 if N alone is.
+
+**Looks.** Looks a share h of the features apart raise the level by :math:`\rho_c\sqrt h`, as in
+`theory.stopping.many_looks`, but the steps are no Gaussians: a feature adds :math:`J_jx_j`, a product of two, and a
+chunk of c of them has the characteristic function :math:`\phi_c(\lambda) = (1+\lambda^2/c)^{-c/2}`. By Spitzer's
+formula for symmetric steps
+
+.. math:: \rho_c = -\frac1\pi\int_0^\infty\lambda^{-2}\,\ln\frac{2\,[1-\phi_c(\lambda)]}{\lambda^2}\,d\lambda,
+
+0.818 for c = 1, 0.599 for 16 and 0.583, Siegmund's number, for many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from scipy.integrate import solve_ivp
+from scipy.special import erfcx, ndtr
+
+from statmech.attention import AttentionCell
+from statmech.boundaries import rise, threshold
+from statmech.errors import SolverError
+from statmech.gaussian import Array, density, legendre, one_minus_cos, panels
+from statmech.rules import Averages
+from theory.online import ATOL, ATOL_Y, one_student
+
+RTOL = 1e-9
+NODES = 32
+NEAR, FAR = 1e-2, 1e8  # where the integrand of `overshoot` is flat, and where nothing is left of it
+
+
+class Watch(NamedTuple):
+    """A level in units of the student's length: where it begins, what it rises by, and the share of probes."""
+
+    tau: float
+    slope: float
+    probes: float
+
+
+class State(NamedTuple):
+    """log l, y = 1 - R, the running mean and variance of margins, and over N since t = 0: features / N, errors."""
+
+    log_length: Array
+    y: Array
+    mean: Array
+    variance: Array
+    work: Array
+    errors: Array
+
+
+START = State(0.0, 1.0, 0.0, 1.0, 0.0, 0.0)
+
+
+def learnt(watch: Watch, theta: float) -> tuple[Averages, float]:
+    r"""The averages of an attentive perceptron at an angle to the teacher, and the share of decision errors.
+
+    >>> averages, errors = learnt(Watch(tau=1.0, slope=0.0, probes=0.05), np.pi / 2)
+    >>> round(float(averages.ff + errors), 12)           # all mistakes: learnt, or stopped
+    0.5
+    """
+    x, weight = legendre(NODES)
+    a, psi = 2 * watch.tau, theta * x
+    lost = (1 - watch.probes) * np.exp(-a * (watch.tau + watch.slope))
+    sin = np.sin(psi)
+    b = a * sin
+    mills = np.sqrt(np.pi / 2) * erfcx(b / np.sqrt(2))
+    errors = lost * theta / np.pi * (weight @ (1 - b * mills))
+    lost_fu = -lost * theta / np.pi * (weight @ (sin * ((1 + b**2) * mills - b)))
+    averages = Averages(
+        fu=-one_minus_cos(theta) / np.sqrt(2 * np.pi) - lost_fu,
+        response=(1 - lost * erfcx(a * np.sin(theta) / np.sqrt(2))) / np.sqrt(2 * np.pi),
+        ff=theta / np.pi - errors,
+    )
+    return averages, float(errors)
+
+
+def share(watch: Watch, y: float, apart: float = 0.0) -> float:
+    r"""The mean share of the features evaluated at :math:`y = 1 - R`, probes and the delay of looks included.
+
+    With :math:`s = \tau^2/x^2` the first passage is a piece of a Gaussian,
+    :math:`1 - \int_\tau 2\varphi(x)\,(1-s)\,e^{-c\tau-c^2s/2}\,2\Phi(\cdot)\,dx`.
+
+    >>> share(Watch(tau=1.0, slope=0.0, probes=0.05), y=1.0), share(Watch(0.5, 0.0, 1.0), y=0.3)
+    (0.85..., 1.0)
+    """
+    tau, c, R = watch.tau, watch.slope, 1 - y
+    x, weight = panels(np.append(tau + np.append(0.0, 2.0 ** np.arange(-6, 1)), np.inf), NODES)
+    s = np.minimum((tau / np.maximum(x, tau)) ** 2, 1.0) if tau else 0.0 * x
+    right = ndtr(R * (tau + c * s) / np.sqrt(np.maximum(1 - s + s * y * (2 - y), 1e-300)))
+    stops = weight * 4 * density(x) * np.exp(-c * tau - c**2 * s / 2) * right
+    return float(1 - (1 - watch.probes) * (stops @ (1 - s - apart / 4)))
+
+
+@cache
+def overshoot(chunk: int) -> float:
+    r"""What sums of products of normals, `chunk` of them a step, gain on a level, in steps' deviations.
+
+    >>> round(overshoot(1), 4), round(overshoot(16), 4), round(overshoot(10**6), 4)
+    (0.8183, 0.5988, 0.5826)
+    """
+    edges = np.linspace(np.log(NEAR), np.log(FAR), 25)
+    x, weight = legendre(NODES)
+    spans = np.diff(edges)[:, None]
+    frequency = np.exp(edges[:-1, None] + spans * x)
+    rest = -np.expm1(-chunk / 2 * np.log1p(frequency**2 / chunk))
+    total = np.sum(spans * weight * np.log(2 * rest / frequency**2) / frequency)
+    return float(-(total - NEAR * (3 + 6 / chunk) / 12) / np.pi)
+
+
+def watch(cell: AttentionCell, state: State) -> Watch:
+    """The level that a student of this state watches, raised by the overshoot."""
+    length = np.exp(state.log_length)
+    mean, variance = state.mean / length, state.variance / length**2
+    tau = float(threshold(cell.boundary, cell.delta, mean, variance))
+    return Watch(
+        tau + overshoot(cell.chunk) * np.sqrt(cell.chunk / cell.N), float(rise(cell.boundary, mean)), cell.probes
+    )
+
+
+def rates(cell: AttentionCell, state: State) -> State:
+    """Time derivative of the state."""
+    seen, length, R = watch(cell, state), np.exp(state.log_length), 1 - state.y
+    averages, errors = learnt(seen, 2 * np.arctan2(np.sqrt(state.y), np.sqrt(2 - state.y)))
+    log_length, y = one_student(averages, state.y, length)
+    mean = length * R * np.sqrt(2 / np.pi)
+    second = length**2 * (1 - R**2 * 2 / np.pi) + (mean - state.mean) ** 2
+    forget = cell.probes * cell.N / cell.memory
+    return State(
+        log_length,
+        y,
+        forget * (mean - state.mean),
+        forget * (second - state.variance),
+        work=share(seen, state.y, cell.chunk / cell.N),
+        errors=errors,
+    )
+
+
+def solve_cell(cell: AttentionCell, times: Sequence[float]) -> State:
+    """A student's state at each time, arrays (T,), from a start drawn from N(0, 1). Raises `SolverError`.
+
+    >>> from statmech import Attention
+    >>> [cell] = Attention(attention="brownian-bridge", delta=0.05, t=[5]).cells()
+    >>> solve_cell(cell, [5.0]).y.round(3)
+    array([0.1...])
+    """
+
+    def field(_: float, y: np.ndarray) -> np.ndarray:
+        state = State(*y)
+        return np.array(rates(cell, state._replace(y=np.clip(state.y, 0.0, 2.0))))
+
+    atol = [ATOL, ATOL_Y, ATOL, ATOL, ATOL, ATOL]
+    span = (0.0, max(times[-1], 1e-12))
+    solution = solve_ivp(field, span, np.array(START), "LSODA", times, rtol=RTOL, atol=atol)
+    if not solution.success:
+        told = f"{cell.boundary} (delta = {cell.delta:g}) stop before t = {times[-1]:g}"
+        raise SolverError(f"the order-parameter equations of {told}: {solution.message}")
+    return State(*solution.y)
