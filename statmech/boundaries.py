@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize.elementwise import find_root
 from scipy.special import log_ndtr, ndtr, ndtri
 
-from statmech.errors import ScenarioError, not_known
+from statmech.errors import ScenarioError, SolverError, not_known
 
 BOUNDARIES = ("constant", "brownian-bridge", "as-printed", "centred")
 OVERSHOOT = (
@@ -105,9 +105,8 @@ def error(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike, theta: ArrayLike
 def _constant(delta: np.ndarray, mean: np.ndarray, deviation: np.ndarray, theta: np.ndarray) -> np.ndarray:
     """Where `error` is delta; 0 where it is smaller from the start."""
     variance, lowest = deviation**2, np.maximum(theta, 0.0)
-    tau = (
-        np.zeros_like(mean) + (theta + np.sqrt(theta**2 - 2 * variance * np.log(delta))) / 2
-    )  # the bridge's: not below
+    bridge = (theta + np.sqrt(theta**2 - 2 * variance * np.log(delta))) / 2  # not below the root
+    tau = np.zeros_like(mean) + bridge
     for _ in range(NEWTON):
         z = (theta - 2 * tau - mean) / deviation
         log_error = 2 * mean * tau / variance + log_ndtr(z)
@@ -132,9 +131,8 @@ def _low_constant(delta: np.ndarray, mean: np.ndarray, deviation: np.ndarray, th
         return np.log(np.maximum(error(tau, mean, deviation**2, theta), 1e-300) / delta)
 
     with np.errstate(invalid="ignore"):  # find_root's own test of elements that have already converged
-        found = find_root(
-            off, (np.zeros_like(lowest), np.where(start, 0.0, lowest)), args=(delta, mean, deviation, theta)
-        )
+        ends = np.zeros_like(lowest), np.where(start, 0.0, lowest)
+        found = find_root(off, ends, args=(delta, mean, deviation, theta))
     if not np.all(found.success | start):
         raise SolverError("a constant boundary is not found: is delta below 1e-50?")
     return np.where(start, 0.0, found.x)

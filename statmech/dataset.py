@@ -53,7 +53,6 @@ COORDINATES = {
     "data": "data set",
     "fold": "held-out fold",
     "order": "in which examples are visited",
-    "boundary": "where evaluation stops",
     "chosen": "in which order features are evaluated",
     "row": "0 the teacher, k the k-th student",
     "column": "0 the teacher, k the k-th student",
