@@ -99,7 +99,7 @@ def _attentive(task: Task, of: Any) -> Any:
     if of.budget:
         return AttentivePerceptron(budget=int(of.budget), max_iter=passes, random_state=task.random)
     return AttentivePerceptron(
-        of.delta, cell.boundary, int(of.chunk), cell.chosen, max_iter=passes, random_state=task.random
+        of.delta, cell.level, int(of.chunk), cell.chosen, max_iter=passes, random_state=task.random
     )
 
 

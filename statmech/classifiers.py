@@ -16,7 +16,7 @@ from statmech.parameters import parameter
 class Classifier:
     """A way to a class from attributes; subclasses state their `label`, and which keys besides parameters concern them.
 
-    `keys`: "order" (of examples), "boundary" and "chosen" (order of features).
+    `keys`: "order" (of examples), "level" (a boundary) and "chosen" (order of features).
     """
 
     label: ClassVar[str]
@@ -97,7 +97,7 @@ class Voted(Perceptron):
 class Attentive(Classifier):
     """The Attentive Perceptron: features are evaluated until a boundary is reached (Pelossof & Ying)."""
 
-    label, keys = "attentive", ("boundary", "chosen")
+    label, keys = "attentive", ("level", "chosen")
     delta: float = parameter(0.1, "decision errors that a boundary admits", above=0, below=0.5)
     chunk: float = parameter(16, "features evaluated between two looks at the sum", above=0, whole=True)
     passes: float = parameter(100, "most passes over the examples", above=0, whole=True)

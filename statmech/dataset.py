@@ -52,6 +52,7 @@ COORDINATES = {
     "classifier": "what classifies",
     "data": "data set",
     "fold": "held-out fold",
+    "level": "boundary where evaluation stops",
     "order": "in which examples are visited",
     "chosen": "in which order features are evaluated",
     "row": "0 the teacher, k the k-th student",

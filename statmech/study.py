@@ -32,7 +32,7 @@ CHOSEN = {
     "weight": "by |w|, the largest first",
     "fixed": "as they stand in the data",
 }
-KEYS = {"order": "every", "boundary": "brownian-bridge", "chosen": "random"}  # of some classifiers, and the defaults
+KEYS = {"order": "every", "level": "brownian-bridge", "chosen": "random"}  # of some classifiers, and the defaults
 MOST_FOLDS = 1000
 PLANE = 160  # points along each side of a plane of decisions
 
@@ -78,7 +78,7 @@ class Study(Sweep):
     CHOICE: ClassVar = "classifier"
     on_data: ClassVar = True
     KINDS: ClassVar = CLASSIFIERS
-    AXES: ClassVar = ("data", "classifier", "order", "boundary", "chosen", PARAMETERS)
+    AXES: ClassVar = ("data", "classifier", "order", "level", "chosen", PARAMETERS)
 
     classifier: ClassifierAxis = Field(description="what classifies")  # type: ignore[valid-type]
     data: DataAxis = Field(description="data set, from --data-dir or OpenML")  # type: ignore[valid-type]
@@ -91,8 +91,8 @@ class Study(Sweep):
     order: _one_of(ORDERS, "an order of examples") = Field(  # type: ignore[valid-type]
         KEYS["order"], description="in which perceptrons visit the examples"
     )
-    boundary: _one_of(BOUNDARIES, "a boundary") = Field(  # type: ignore[valid-type]
-        KEYS["boundary"], description="where the Attentive Perceptron stops"
+    level: _one_of(BOUNDARIES, "a boundary") = Field(  # type: ignore[valid-type]
+        KEYS["level"], description="the boundary where the Attentive Perceptron stops"
     )
     chosen: _one_of(CHOSEN, "an order of features") = Field(  # type: ignore[valid-type]
         KEYS["chosen"], description="in which the Attentive Perceptron evaluates features"
@@ -144,7 +144,7 @@ class StudyCell:
     classifier: Classifier
     data: str
     order: str
-    boundary: str
+    level: str
     chosen: str
     index: tuple[int, ...]
 

@@ -180,7 +180,9 @@ class Sweep(BaseModel):
     def kind_at(self, values: dict[str, Any]) -> Any:
         """What learns at a grid point, with its parameters."""
         kind = self.KINDS[values[self.CHOICE]]
-        return kind(**{name: float(values[name]) for name in parameters_of(kind) if name in values})
+        # as defaults are written: random numbers are named by parameters, and 2.0 must not be another than 2
+        written = {name: int if field.metadata["whole"] else float for name, field in parameters_of(kind).items()}
+        return kind(**{name: form(values[name]) for name, form in written.items() if name in values})
 
     def config(self) -> dict[str, Any]:
         """This scenario as a config file would hold it, from which the same scenario can be made again."""

@@ -46,6 +46,12 @@ def test_no_classifier_changes_what_another_finds_and_more_shuffles_change_none(
     np.testing.assert_array_equal(alone.weights, there.weights)
 
 
+def test_a_default_that_is_given_changes_nothing(data_folder):
+    left, given = study(classifier="boosting"), study(classifier="boosting", k=2, discount=0.5, stages=0)
+    np.testing.assert_array_equal(left.accuracy, given.accuracy)
+    np.testing.assert_array_equal(left.weights, given.weights)
+
+
 def test_folds_hold_each_example_out_once(data_folder):
     from simulate.study import _units
     from statmech.data import load
@@ -172,7 +178,7 @@ def test_a_plane_holds_the_decisions_of_its_corners():
         ({"classifier": "tree", "order": ["once", "every"]}, 'the classifier "tree" has no order'),
         ({"classifier": "tree", "delta": [0.1, 0.2]}, 'the classifier "tree" has no delta'),
         ({"classifier": "attentive", "delta": 0.5}, "must be less than 0.5"),
-        ({"classifier": "attentive", "boundary": "constnt"}, 'Did you mean "constant"'),
+        ({"classifier": "attentive", "level": "constnt"}, 'Did you mean "constant"'),
         ({"folds": 1}, "at least 2"),
         ({"plane": True}, "votes has 15 attributes, and a plane has 2"),
         ({"k": 0}, "must be greater than 0"),
