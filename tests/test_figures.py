@@ -15,13 +15,13 @@ from figures import FIGURES, OVERLAYS, concept, style
 from statmech import ConfigError, Scenario, load
 from statmech.config import shipped
 
-NAMES = [name for figures_of in FIGURES.values() for name in figures_of]
+NAMES = list(dict.fromkeys(name for figures_of in FIGURES.values() for name in figures_of))
 TINY = ["N=40", "seeds=4", "t=0.5,2"]
 
 
 STUDIES = {
-    "votes": ["folds=2", "data=votes,promoters"],
-    "votes_concept": ["folds=2"],
+    "votes": ["folds=2", "seeds=2", "data=votes,promoters", "classifier=tree,ordinary,boosting", "stages=3"],
+    "votes_concept": ["folds=2", "stages=5"],
     "discount": ["folds=2", "stages=3", "discount=0,1", "seeds=1"],
     "passes": ["folds=2", "seeds=1", "passes=1,3"],
     "boundaries": ["folds=2"],
@@ -38,8 +38,11 @@ def tiny(name):
         config = name if name in shipped() else "variety"
         return load(config, [*TINY, *([] if config in ("variety", "learning_curves") else ["K=1,3"])])
     if name in FIGURES["booster"]:
-        return load("boosting", ["N=6", "seeds=3", "s=1,3,5", "P=20,80", "tests=500"])
-    small = {"boundary": ["N=30", "seeds=3", "walks=40"], "attention": ["N=30", "seeds=3", "t=0.5,2", "delta=0.05,0.3"]}
+        return load("boosting", ["N=5", "seeds=2", "s=1,3", "P=20,40", "tests=200"])
+    small = {
+        "boundary": ["N=30", "seeds=2", "walks=20"],
+        "attention": ["N=30", "seeds=2", "t=0.2,0.5", "delta=0.05,0.3"],
+    }
     for choice in small:
         if name in FIGURES[choice]:
             return load({"stopping_overlay": "stopping_law"}.get(name, name), small[choice])

@@ -218,7 +218,16 @@ def test_a_store_that_cannot_be_written_or_read_is_told(in_scratch, capsys, monk
 
 
 def test_a_study_prints_its_tables_and_the_concept(in_scratch, made_data):
-    given = ["--set", "classifier=boosting,tree", "--set", "folds=3", "seeds=2", "--data-dir", str(made_data)]
+    given = [
+        "--set",
+        "classifier=boosting,tree",
+        "--set",
+        "folds=3",
+        "seeds=2",
+        "stages=4",
+        "--data-dir",
+        str(made_data),
+    ]
     done = statmech("run", "votes", *given)
     assert done.returncode == 0, done.stderr
     assert "C4.5-like tree" in done.stdout
