@@ -11,20 +11,16 @@ that stop are not learnt, so those that are learnt lean on late features, and th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from simulate.attention import FEWEST, Attentive, lessons
+from simulate.work import Found
 from statmech.attention import Attention, AttentionCell
-from statmech.dataset import Progress, arrays_of, blank, fill, tracked
 from statmech.sweep import words_of
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 BLOCK = 64  # examples drawn together, in one order of their features
 
@@ -75,32 +71,31 @@ class World:
         return Examples(x, self._probes.random(m) < self._share)
 
 
-def run(scenario: Attention, progress: Progress | None = None) -> xr.Dataset:
-    """Simulate a scenario: see `simulate.run`."""
-    dataset = blank(scenario, seeds=scenario.seeds, title="statmech simulation", source="attentive perceptrons on line")
-    arrays, work = arrays_of(dataset), list(units(scenario))
-    # one unit after the other: the interpreter, not NumPy, is busy from look to look, and a second thread costs time
-    with threadpool_limits(1, user_api="blas"):
-        for unit in tracked(work, len(work), progress):
-            for cell, values in zip(unit.cells, play(scenario, unit), strict=True):
-                fill(
-                    arrays, cell, {name: value[None] for name, value in values.items()}, slice(unit.seed, unit.seed + 1)
-                )
-    return dataset
+SOURCE = "attentive perceptrons on line"
+WORKERS = 1  # the interpreter, not NumPy, is busy from look to look, and a second thread costs time
 
 
-def units(scenario: Attention) -> Iterator[Unit]:
+def units(scenario: Attention, cells: Sequence[AttentionCell], seeds: range) -> Iterator[Unit]:
     """The units of work, the largest dimensions first."""
     groups: dict[int, list[AttentionCell]] = {}
-    for cell in scenario.cells():
+    for cell in cells:
         groups.setdefault(cell.N, []).append(cell)
     for N in sorted(groups, reverse=True):
-        for seed in range(scenario.seeds):
+        for seed in seeds:
             yield Unit(tuple(groups[N]), seed)
 
 
-def play(scenario: Attention, unit: Unit) -> list[dict[str, np.ndarray]]:
-    """The variables (T,) of each cell."""
+def play(scenario: Attention, unit: Unit) -> list[Found]:
+    """The variables (1, T) of each cell."""
+    seeds = slice(unit.seed, unit.seed + 1)
+    return [
+        Found(cell.index, seeds, {name: value[None] for name, value in values.items()})
+        for cell, values in zip(unit.cells, _learn(scenario, unit), strict=True)
+    ]
+
+
+def _learn(scenario: Attention, unit: Unit) -> list[dict[str, np.ndarray]]:
+    """The variables (T,) of each cell's student."""
     N = unit.cells[0].N
     world = World(scenario.key, unit.seed, N, scenario.probes)
     students = [begin(cell, world.student) for cell in unit.cells]

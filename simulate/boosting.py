@@ -6,20 +6,19 @@ P of a sweep sees the same (the first P), so runs can be compared example by exa
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator, Sequence
 from math import comb
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from simulate.conjunctions import MOST, Conjunction, Stage, boost, merged, output
-from simulate.threads import memory_a_core, threads
+from simulate.threads import memory_a_core
+from simulate.work import Found
 from statmech.boosting import Boosting, BoostingCell
-from statmech.dataset import Progress, arrays_of, blank, tracked
 from statmech.errors import ScenarioError
 from statmech.sweep import words_of
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 CHUNK = 4096  # inputs drawn at a time, whatever P
 DECIDED = 0.1  # of inputs: a teacher that decides fewer is drawn anew
@@ -35,20 +34,22 @@ class Teacher(NamedTuple):
         return np.sum([h(X) for h in self.conjunctions], axis=0)
 
 
-def run(scenario: Boosting, progress: Progress | None = None) -> xr.Dataset:
-    """Simulate a scenario: see `simulate.run`."""
-    _check(scenario)
-    dataset = blank(scenario, seeds=scenario.seeds, title="statmech simulation", source="boosting over conjunctions")
-    arrays, work = arrays_of(dataset), [(cell, seed) for cell in scenario.cells() for seed in range(scenario.seeds)]
-    with threads() as pool:
-        results = pool.map(lambda unit: play(scenario, *unit), work)
-        for (cell, seed), values in tracked(zip(work, results, strict=True), len(work), progress):
-            for name, value in values.items():
-                arrays[name][(*cell.index, seed)] = value
-    return dataset
+SOURCE = "boosting over conjunctions"
 
 
-def play(scenario: Boosting, cell: BoostingCell, seed: int) -> dict[str, float]:
+def units(scenario: Boosting, cells: Sequence[BoostingCell], seeds: range) -> Iterator[tuple[BoostingCell, int]]:
+    """The units of work: every cell and seed."""
+    yield from itertools.product(cells, seeds)
+
+
+def play(scenario: Boosting, unit: tuple[BoostingCell, int]) -> list[Found]:
+    """The variables (1,) of a run."""
+    cell, seed = unit
+    values = {name: np.array([value]) for name, value in _boosted(scenario, cell, seed).items()}
+    return [Found(cell.index, slice(seed, seed + 1), values)]
+
+
+def _boosted(scenario: Boosting, cell: BoostingCell, seed: int) -> dict[str, float]:
     """The variables of one run."""
     own = {"N": cell.N, "k": cell.k, "s": cell.s, "key": scenario.key, "seed": seed}
     of_teacher, of_examples, of_tests = (np.random.default_rng([*words_of(own), part]) for part in range(3))
@@ -111,7 +112,7 @@ def _inputs(rng: np.random.Generator, N: int) -> np.ndarray:
     return rng.integers(0, 2, size=(CHUNK, N)).astype(float)
 
 
-def _check(scenario: Boosting) -> None:
+def check(scenario: Boosting) -> None:
     """Refuse what cannot be searched, or examples that this machine cannot hold, before anything runs."""
     held = memory_a_core()
     for cell in scenario.cells():

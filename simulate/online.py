@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -12,15 +12,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from simulate import gram, vectors
-from simulate.threads import memory_a_core, threads
-from statmech.dataset import Progress, arrays_of, blank, describe, fill, gram_of, tracked
+from simulate.threads import memory_a_core
+from simulate.work import Found
+from statmech.dataset import describe, gram_of
 from statmech.errors import ScenarioError
 from statmech.order_parameters import square_root
 from statmech.scenario import Cell, Scenario
 from statmech.votes import TEST_CIRCLES, circles, vote_error
 
 if TYPE_CHECKING:
-    import xarray as xr
+    pass
 
 VOTE_CHUNK = 2**17  # fields integrated together: enough that threads compute more than they wait for the interpreter
 
@@ -35,17 +36,12 @@ class Unit:
     seeds: slice
 
 
-def run(scenario: Scenario, progress: Progress | None = None) -> xr.Dataset:
-    """Simulate a scenario: see `simulate.run`."""
-    _check_memory(scenario)
-    source = "; ".join(dict.fromkeys(engine_of(scenario, cell).NAME for cell in scenario.cells()))
-    dataset = blank(scenario, seeds=scenario.seeds, title="statmech simulation", source=source)
-    arrays, work = arrays_of(dataset), list(units(scenario))
-    with threads() as pool:
-        results = pool.map(lambda unit: play(scenario, unit), work)
-        for unit, values in tracked(zip(work, results, strict=True), len(work), progress):
-            fill(arrays, unit.cell, values, unit.seeds)
-    return dataset
+SOURCE = "weight vectors or order parameters on line"
+
+
+def attrs(scenario: Scenario) -> dict[str, str]:
+    """The engines that play."""
+    return {"source": "; ".join(dict.fromkeys(engine_of(scenario, cell).NAME for cell in scenario.cells()))}
 
 
 def remarks(scenario: Scenario) -> list[str]:
@@ -55,7 +51,7 @@ def remarks(scenario: Scenario) -> list[str]:
     return ["inputs other than gaussian run on the direct engine (engine: vectors)"]
 
 
-def _check_memory(scenario: Scenario) -> None:
+def check(scenario: Scenario) -> None:
     """Refuse weight vectors that this machine cannot hold, before anything runs."""
     held = memory_a_core()
     for cell in scenario.cells():
@@ -70,16 +66,21 @@ def engine_of(scenario: Scenario, cell: Cell) -> ModuleType:
     return vectors if scenario.engine == "vectors" or not gram.covers(cell) else gram
 
 
-def units(scenario: Scenario) -> Iterator[Unit]:
+def units(scenario: Scenario, cells: Sequence[Cell], seeds: range) -> Iterator[Unit]:
     """The units of work: every cell, its seeds in batches."""
-    for cell in scenario.cells():
+    for cell in cells:
         size = engine_of(scenario, cell).batch(cell.K)
-        for batch, first in enumerate(range(0, scenario.seeds, size)):
-            yield Unit(cell, batch, slice(first, min(first + size, scenario.seeds)))
+        for first in range(seeds.start, seeds.stop, size):
+            yield Unit(cell, first // size, slice(first, min(first + size, seeds.stop)))
 
 
-def play(scenario: Scenario, unit: Unit) -> dict[str, np.ndarray]:
-    """One unit's arrays, with a leading axis of its seeds."""
+def play(scenario: Scenario, unit: Unit) -> list[Found]:
+    """One unit's arrays."""
+    return [Found(unit.cell.index, unit.seeds, _values(scenario, unit))]
+
+
+def _values(scenario: Scenario, unit: Unit) -> dict[str, np.ndarray]:
+    """The variables of a unit's seeds, with a leading axis of them."""
     cell, asked = unit.cell, unit.seeds.stop - unit.seeds.start
     with jax.enable_x64(True):
         steps = jnp.asarray(np.rint(np.asarray(scenario.t) * cell.N), jnp.int64)

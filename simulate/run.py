@@ -6,8 +6,9 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from simulate.work import attrs, check, played
 from statmech.compiled import use_cache
-from statmech.dataset import Progress
+from statmech.dataset import Progress, arrays_of, blank, fill, tracked
 from statmech.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -40,15 +41,24 @@ def run(scenario: Sweep, progress: Progress | None = None) -> xr.Dataset:
     True
     """
     use_cache()
-    made: xr.Dataset = _player(scenario).run(scenario, progress)
-    return made
+    player, cells = player_of(scenario), list(scenario.cells())
+    check(player, scenario)
+    dataset = blank(scenario, seeds=scenario.seeds, title="statmech simulation", **attrs(player, scenario))
+    arrays, units = arrays_of(dataset), list(player.units(scenario, cells, range(scenario.seeds)))
+    for _, found in tracked(played(player, scenario, units), len(units), progress):
+        if isinstance(found, Exception):
+            raise found
+        for one in found:
+            fill(arrays, one.where, one.values, one.seeds)
+    return dataset
 
 
 def remarks(scenario: Sweep) -> list[str]:
     """What a user should know of how a scenario will be played."""
-    told: list[str] = getattr(_player(scenario), "remarks", lambda scenario: [])(scenario)
+    told: list[str] = getattr(player_of(scenario), "remarks", lambda scenario: [])(scenario)
     return told
 
 
-def _player(scenario: Sweep) -> ModuleType:
+def player_of(scenario: Sweep) -> ModuleType:
+    """The module that plays a scenario's kind."""
     return import_module(f"simulate.{PLAYERS[scenario.CHOICE]}")

@@ -7,9 +7,9 @@ call; calls go to all cores. A data set's result depends on nothing that happens
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import numpy as np
@@ -17,15 +17,12 @@ import numpy as np
 from simulate.examples import DataSet, batch, draw
 from simulate.learners import learn
 from simulate.learnt import Learnt, Task, gap
-from simulate.threads import memory_a_core, threads
-from statmech.dataset import Progress, arrays_of, blank, tracked
+from simulate.threads import memory_a_core
+from simulate.work import Found
 from statmech.errors import ScenarioError
 from statmech.stored import StoredCell, StoredExamples
 from statmech.sweep import words_of
 from statmech.votes import TEST_CIRCLES, circles, vote_error
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 SIZES = [8, 16, 24, *(n << k for k in range(3, 40) for n in (4, 5, 6, 7))]  # what P is filled up to, multiples of 8
 WIDEST, ELEMENTS = 64, 2**21  # data sets in a call: the most, and the elements of all their Gram matrices
@@ -40,26 +37,15 @@ class Unit:
     width: int
 
 
-def run(scenario: StoredExamples, progress: Progress | None = None) -> xr.Dataset:
-    """Simulate a scenario: see `simulate.run`."""
-    _check_memory(scenario)
-    dataset = blank(scenario, seeds=scenario.seeds, title="statmech simulation", source="learners of stored examples")
-    arrays, work = arrays_of(dataset), list(units(scenario))
-    with threads() as pool:
-        results = pool.map(lambda unit: play(scenario, unit), work)
-        for unit, found in tracked(zip(work, results, strict=True), len(work), progress):
-            for (cell, seed), values in zip(unit.lanes, found, strict=True):
-                for name, value in values.items():
-                    arrays[name][(*cell.index, seed)][..., : value.shape[-1]] = value
-    return dataset
+SOURCE = "learners of stored examples"
 
 
-def units(scenario: StoredExamples) -> Iterator[Unit]:
+def units(scenario: StoredExamples, cells: Sequence[StoredCell], seeds: range) -> Iterator[Unit]:
     """The units of work: data sets that one compiled program serves, those of about as many updates together."""
     groups: dict[tuple[Any, ...], list[tuple[StoredCell, int]]] = {}
-    for cell in scenario.cells():
+    for cell in cells:
         program = (filled(cell.P), cell.name, cell.learner, cell.stop, cell.N)
-        groups.setdefault(program, []).extend((cell, seed) for seed in range(scenario.seeds))
+        groups.setdefault(program, []).extend((cell, seed) for seed in seeds)
     for (size, *_), lanes in groups.items():
         calls = -(-len(lanes) // max(1, min(WIDEST, ELEMENTS // size**2)))
         width = -(-len(lanes) // calls)  # calls of equal width: few lanes run idle
@@ -73,8 +59,8 @@ def filled(P: int) -> int:
     return SIZES[bisect.bisect_left(SIZES, P)]
 
 
-def play(scenario: StoredExamples, unit: Unit) -> list[dict[str, np.ndarray]]:
-    """The variables (T,) of each data set of a unit."""
+def play(scenario: StoredExamples, unit: Unit) -> list[Found]:
+    """The variables (1, T) of each data set of a unit."""
     cell = unit.lanes[0][0]
     data = [draw(scenario.key, seed, cell.N, of.P, of.flip) for of, seed in unit.lanes]
     idle = unit.width - len(data)  # a last batch is filled up, too, by data sets of one example
@@ -89,7 +75,8 @@ def play(scenario: StoredExamples, unit: Unit) -> list[dict[str, np.ndarray]]:
         values = measure(one, learnt, lane, words[lane])
         if scenario.strengths and learnt.strengths is not None:
             values["strengths"] = learnt.strengths[lane, :, : len(one.z)]
-        found.append(values)
+        (cell, seed) = unit.lanes[lane]
+        found.append(Found(cell.index, slice(seed, seed + 1), {name: value[None] for name, value in values.items()}))
     return found
 
 
@@ -144,7 +131,7 @@ def _words(scenario: StoredExamples, cell: StoredCell, seed: int) -> tuple[int, 
     return words_of({**own, "key": scenario.key, "seed": seed})
 
 
-def _check_memory(scenario: StoredExamples) -> None:
+def check(scenario: StoredExamples) -> None:
     """Refuse examples that this machine cannot hold, before anything runs."""
     held = memory_a_core()
     for cell in scenario.cells():

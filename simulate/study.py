@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
 import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold
 
 from simulate.classifiers import Task, domain, features, made, numbers, pairs, weights
-from simulate.threads import threads
+from simulate.work import Found
 from statmech import data as sources
 from statmech.axes import points
 from statmech.data import Data
-from statmech.dataset import Progress, arrays_of, blank, tracked
 from statmech.errors import ScenarioError
 from statmech.study import PLANE, Study, StudyCell
 from statmech.sweep import words_of
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 
 class Prepared(NamedTuple):
@@ -37,67 +38,90 @@ class Prepared(NamedTuple):
         return self.data.X if name == "boosting" else self.numbers
 
 
-class Unit(NamedTuple):
-    """A cell, a shuffle, one of its folds, and the examples inside and outside of it."""
+class Fold(NamedTuple):
+    """A cell, a shuffle, and the examples inside and outside of one of its folds."""
 
     cell: StudyCell
     seed: int
-    fold: int
     inside: np.ndarray
     outside: np.ndarray
 
 
-def run(study: Study, progress: Progress | None = None) -> xr.Dataset:
-    """Judge a study's classifiers: see `simulate.run`. Raises `ConfigError` for data that are not to be had."""
-    prepared = {name: _prepared(sources.load(name)) for name in dict.fromkeys(points(study.data))}
-    work = [unit for cell in study.cells() for unit in _units(study, cell, prepared[cell.data].data)]
-    dataset = blank(study, seeds=study.seeds, title="statmech study", source="cross-validation on data")
-    arrays = arrays_of(dataset)
-    with warnings.catch_warnings(), threads() as pool:
-        warnings.simplefilter("ignore", ConvergenceWarning)  # a perceptron of data that no perceptron is right on
-        results = pool.map(lambda unit: judge(study, unit, prepared[unit.cell.data]), work)
-        for unit, found in tracked(zip(work, results, strict=True), len(work), progress):
-            for name, value in found.items():
-                arrays[name][(*unit.cell.index, unit.seed, unit.fold)] = value
-        if study.plane:
-            for cell in study.cells():
-                for seed in range(study.seeds):
-                    arrays["decision"][(*cell.index, seed)] = _plane(study, cell, seed, prepared[cell.data])
-    notes = {name: sources.source(name).note for name in prepared}
-    return dataset.assign_attrs(concepts=json.dumps(_concepts(study, prepared)), notes=json.dumps(notes))
+SOURCE = "cross-validation on data"
 
 
-def judge(study: Study, unit: Unit, prepared: Prepared) -> dict[str, float]:
+@contextmanager
+def context() -> Iterator[None]:
+    """Without a warning for perceptrons of data that no perceptron is right on."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
+def check(study: Study) -> None:
+    """Refuse data that are not to be had (`ConfigError`), or too few for the folds."""
+    for name in points(study.data):
+        _parts(study, name, prepared(name).data, 0)
+
+
+def attrs(study: Study) -> dict[str, str]:
+    """What must be known of the data, and what boosting makes of all of them, as JSON."""
+    notes = {name: sources.source(name).note for name in points(study.data)}
+    with context():
+        return {"concepts": json.dumps(_concepts(study)), "notes": json.dumps(notes)}
+
+
+def units(study: Study, cells: Sequence[StudyCell], seeds: range) -> Iterator[tuple[StudyCell, int]]:
+    """The units of work: every cell and shuffle."""
+    yield from itertools.product(cells, seeds)
+
+
+def play(study: Study, unit: tuple[StudyCell, int]) -> list[Found]:
+    """The variables (1, folds) of a cell and shuffle, and the plane of decisions if asked for."""
+    cell, seed = unit
+    judged = [judge(study, fold) for fold in folds(study, cell, seed)]
+    values = {name: np.array([[one[name] for one in judged]]) for name in judged[0]}
+    if study.plane:
+        values["decision"] = _plane(study, cell, seed)[None]
+    return [Found(cell.index, slice(seed, seed + 1), values)]
+
+
+def folds(study: Study, cell: StudyCell, seed: int) -> list[Fold]:
+    """Every fold of a shuffle; the same for all classifiers."""
+    random = words_of({"folds": study.folds, "data": cell.data, "key": study.key, "seed": seed})[0]
+    parts = _parts(study, cell.data, prepared(cell.data).data, random)
+    return [Fold(cell, seed, inside, outside) for inside, outside in parts]
+
+
+def judge(study: Study, fold: Fold) -> dict[str, float]:
     """What a fold's classifier comes to."""
-    X, y = prepared.inputs(unit.cell.name), prepared.data.y
-    inside = _visited(unit, y)
-    random = unit.cell.random(study.key, unit.seed)
-    model = made(Task(unit.cell, prepared.domain, inside.size, random)).fit(X[inside], y[inside])
+    have = prepared(fold.cell.data)
+    X, y = have.inputs(fold.cell.name), have.data.y
+    inside, outside = _visited(fold, y), fold.outside
+    random = fold.cell.random(study.key, fold.seed)
+    model = made(Task(fold.cell, have.domain, inside.size, random)).fit(X[inside], y[inside])
     found = {
-        "accuracy": np.mean(model.predict(X[unit.outside]) == y[unit.outside]),
+        "accuracy": np.mean(model.predict(X[outside]) == y[outside]),
         "accuracy_training": np.mean(model.predict(X[inside]) == y[inside]),
         "weights": weights(model),
-        "passes_made": np.max(model.n_iter_) if "passes" in vars(unit.cell.classifier) else np.nan,
+        "passes_made": np.max(model.n_iter_) if "passes" in vars(fold.cell.classifier) else np.nan,
     }
-    codons = sources.source(unit.cell.data).codons
-    return {**found, **features(model, X[unit.outside]), **pairs(model, codons)}
+    codons = sources.source(fold.cell.data).codons
+    return {**found, **features(model, X[outside]), **pairs(model, codons)}
 
 
-def _prepared(data: Data) -> Prepared:
+@cache
+def _kept(name: str, folder: str) -> Prepared:
+    data = sources.load(name)
     return Prepared(data, numbers(data), domain(data))
 
 
-def _units(study: Study, cell: StudyCell, data: Data) -> list[Unit]:
-    """Every fold of every shuffle; the same for all classifiers."""
-    found = []
-    for seed in range(study.seeds):
-        random = words_of({"folds": study.folds, "data": cell.data, "key": study.key, "seed": seed})[0]
-        for fold, (inside, outside) in enumerate(_folds(study, cell.data, data, random)):
-            found.append(Unit(cell, seed, fold, inside, outside))
-    return found
+def prepared(name: str) -> Prepared:
+    """A data set, loaded once."""
+    return _kept(name, os.environ.get(sources.FOLDER, ""))
 
 
-def _folds(study: Study, name: str, data: Data, random: int) -> list[tuple[np.ndarray, np.ndarray]]:
+def _parts(study: Study, name: str, data: Data, random: int) -> list[tuple[np.ndarray, np.ndarray]]:
     every = np.random.default_rng(random).permutation(data.y.size)[: study.examples]
     every.sort()
     if data.folds is not None:
@@ -111,20 +135,21 @@ def _folds(study: Study, name: str, data: Data, random: int) -> list[tuple[np.nd
     return [(every[inside], every[outside]) for inside, outside in cut]
 
 
-def _visited(unit: Unit, y: np.ndarray) -> np.ndarray:
+def _visited(fold: Fold, y: np.ndarray) -> np.ndarray:
     """The examples to learn from, in the order in which they stand."""
-    by_class = unit.cell.order == "by-class"
-    return unit.inside[np.argsort(y[unit.inside], kind="stable")] if by_class else unit.inside
+    by_class = fold.cell.order == "by-class"
+    return fold.inside[np.argsort(y[fold.inside], kind="stable")] if by_class else fold.inside
 
 
-def _plane(study: Study, cell: StudyCell, seed: int, prepared: Prepared) -> np.ndarray:
+def _plane(study: Study, cell: StudyCell, seed: int) -> np.ndarray:
     """Whether the second class is chosen at each point of the plane (rows of the second attribute), of all examples."""
-    X, y = prepared.data.X, prepared.data.y
+    have = prepared(cell.data)
+    X, y = have.data.X, have.data.y
     low, high = plane_of(X)
     one, other = (np.linspace(low[i], high[i], PLANE) for i in range(2))
     grid = np.stack(np.meshgrid(one, other), axis=-1).reshape(-1, 2)
     scale = np.abs(X).max()
-    model = made(Task(cell, prepared.domain, len(y), cell.random(study.key, seed))).fit(X / scale, y)
+    model = made(Task(cell, have.domain, len(y), cell.random(study.key, seed))).fit(X / scale, y)
     chosen = model.predict(grid / scale) == np.unique(y)[-1]
     return chosen.reshape(PLANE, PLANE).astype(float)
 
@@ -135,12 +160,12 @@ def plane_of(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return low - (high - low) / 10, high + (high - low) / 10
 
 
-def _concepts(study: Study, prepared: dict[str, Prepared]) -> dict[str, Any]:
+def _concepts(study: Study) -> dict[str, Any]:
     """What boosting makes of all examples of each data set: that of the first cell."""
     found: dict[str, Any] = {}
     for cell in study.cells():
         if cell.name == "boosting" and cell.data not in found:
-            one = prepared[cell.data]
+            one = prepared(cell.data)
             task = Task(cell, one.domain, len(one.data.y), cell.random(study.key, 0))
             model = made(task).fit(one.data.X, one.data.y)
             named = zip(model.attributes_, one.data.names, strict=True)

@@ -11,9 +11,9 @@ from threadpoolctl import threadpool_limits
 
 
 @contextmanager
-def threads() -> Iterator[ThreadPoolExecutor]:
+def threads(workers: int | None = None) -> Iterator[ThreadPoolExecutor]:
     """A thread a core (JAX computes without the interpreter's lock); an interrupt drops what has not begun."""
-    pool = ThreadPoolExecutor(max_workers=cores())
+    pool = ThreadPoolExecutor(max_workers=workers or cores())
     try:
         # cores are taken: BLAS threads under each of ours would only wait for each other (K = 100: 5 times slower)
         with threadpool_limits(1, user_api="blas"):

@@ -6,20 +6,15 @@ same walks without their drift, so that boundaries can be compared walk by walk.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from simulate.attention import walks
-from simulate.threads import threads
-from statmech.dataset import Progress, arrays_of, blank, tracked
+from simulate.work import Found
 from statmech.stopping import Stopping, StoppingCell
 from statmech.sweep import words_of
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 NUMBERS = 2**19  # drawn together
 
@@ -32,30 +27,29 @@ class Unit:
     seed: int
 
 
-def run(scenario: Stopping, progress: Progress | None = None) -> xr.Dataset:
-    """Simulate a scenario: see `simulate.run`."""
-    dataset = blank(scenario, seeds=scenario.seeds, title="statmech simulation", source="walks of Gaussian features")
-    arrays, work = arrays_of(dataset), list(units(scenario))
-    with threads() as pool:
-        results = pool.map(lambda unit: play(scenario, unit), work)
-        for unit, found in tracked(zip(work, results, strict=True), len(work), progress):
-            for cell, (errors, features) in zip(unit.cells, found, strict=True):
-                arrays["decision_error"][(*cell.index, unit.seed)] = errors / scenario.walks
-                arrays["features"][(*cell.index, unit.seed)] = features / scenario.walks / cell.N
-    return dataset
+SOURCE = "walks of Gaussian features"
 
 
-def units(scenario: Stopping) -> Iterator[Unit]:
+def units(scenario: Stopping, cells: Sequence[StoppingCell], seeds: range) -> Iterator[Unit]:
     """The units of work, those of most features first."""
     groups: dict[int, list[StoppingCell]] = {}
-    for cell in scenario.cells():
+    for cell in cells:
         groups.setdefault(cell.N, []).append(cell)
     for N in sorted(groups, reverse=True):
-        for seed in range(scenario.seeds):
+        for seed in seeds:
             yield Unit(tuple(groups[N]), seed)
 
 
-def play(scenario: Stopping, unit: Unit) -> np.ndarray:
+def play(scenario: Stopping, unit: Unit) -> list[Found]:
+    """The share of decision errors, and of features evaluated, of each cell's walks."""
+    seeds, counts = slice(unit.seed, unit.seed + 1), _counts(scenario, unit) / scenario.walks
+    return [
+        Found(cell.index, seeds, {"decision_error": errors[None], "features": features[None] / cell.N})
+        for cell, (errors, features) in zip(unit.cells, counts, strict=True)
+    ]
+
+
+def _counts(scenario: Stopping, unit: Unit) -> np.ndarray:
     """Decision errors and features evaluated (cells, 2) of a seed's walks."""
     N = unit.cells[0].N
     random = np.random.default_rng([scenario.key, unit.seed, *words_of({"data": "Gaussian walks", "N": N})])

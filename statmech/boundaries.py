@@ -117,11 +117,14 @@ def _constant(delta: np.ndarray, mean: np.ndarray, deviation: np.ndarray, theta:
         if np.all((np.abs(step) <= 1e-14 * deviation) | (tau == lowest)):
             break
     low = tau <= lowest
-    return np.where(low, _low_constant(delta, mean, deviation, theta), tau) if np.any(low) else tau
+    if np.any(low):
+        tau = np.asarray(tau)
+        tau[low] = _low_constant(*(np.asarray(values)[low] for values in (delta, mean, deviation, theta)))
+    return tau
 
 
 def _low_constant(delta: np.ndarray, mean: np.ndarray, deviation: np.ndarray, theta: np.ndarray) -> np.ndarray:
-    """The same where it is not above theta; 0 if delta is not reached from the start."""
+    """The same (n,) where it is not above theta; 0 if delta is not reached from the start."""
     lowest = np.maximum(theta, 0.0)
     start = error(0.0, mean, deviation**2, theta) <= delta
 

@@ -16,8 +16,6 @@ import numpy as np
 from statmech.axes import is_axis
 from statmech.inputs import label_of
 from statmech.kinds import scenario_from
-from statmech.scenario import Cell
-from statmech.stored import StoredCell
 from statmech.variables import Variable
 
 if TYPE_CHECKING:
@@ -91,11 +89,14 @@ def arrays_of(dataset: xr.Dataset) -> dict[str, np.ndarray]:
 
 
 def fill(
-    arrays: dict[str, np.ndarray], cell: Cell | StoredCell, values: dict[str, np.ndarray], seeds: slice | None = None
+    arrays: dict[str, np.ndarray],
+    index: tuple[int, ...],
+    values: dict[str, np.ndarray],
+    seeds: slice | None = None,
 ) -> None:
     """Write one cell's arrays, in the axes of `VARIABLES` after an axis of seeds if `seeds` names a part of it."""
     for name, array in values.items():
-        where = cell.index + ((seeds,) if seeds is not None else ())
+        where = index + ((seeds,) if seeds is not None else ())
         inner = tuple(slice(n) for n in array.shape[1 if seeds is not None else 0 :])
         arrays[name][where + inner] = array
 

@@ -166,6 +166,10 @@ class Sweep(BaseModel):
         """Length of each dimension of the sweep."""
         return {name: len(next(iter(along.values()))) for name, along in self.dimensions.items()}
 
+    def cells(self) -> Iterator[Any]:
+        """Every point of the grid, the last dimension fastest."""
+        raise NotImplementedError
+
     def grid(self) -> Iterator[tuple[dict[str, Any], tuple[int, ...]]]:
         """Every point of the grid, the last dimension fastest: its values by key, and its indices."""
         dimensions, fixed = self.dimensions, {k: v for k, v in self.axis_values().items() if not is_axis(v)}

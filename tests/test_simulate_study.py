@@ -53,15 +53,13 @@ def test_a_default_that_is_given_changes_nothing(data_folder):
 
 
 def test_folds_hold_each_example_out_once(data_folder):
-    from simulate.study import _units
-    from statmech.data import load
+    from simulate.study import folds
 
     made = Study(classifier="tree", data="votes", folds=5, seeds=2)
-    units = _units(made, next(made.cells()), load("votes"))
     for seed in range(2):
-        out = np.concatenate([unit.outside for unit in units if unit.seed == seed])
-        assert sorted(out) == list(range(160))
-    assert all(not set(unit.inside) & set(unit.outside) for unit in units)
+        parts = folds(made, next(made.cells()), seed)
+        assert sorted(np.concatenate([part.outside for part in parts])) == list(range(160))
+        assert all(not set(part.inside) & set(part.outside) for part in parts)
 
 
 def test_a_set_keeps_its_own_folds(data_folder):

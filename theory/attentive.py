@@ -20,7 +20,7 @@ def solve(scenario: Attention, progress: Progress | None = None) -> xr.Dataset:
     dataset = blank(scenario, seeds=None, title="statmech theory", source=source)
     arrays, cells = arrays_of(dataset), list(scenario.cells())
     for cell in tracked(cells, len(cells), progress):
-        fill(arrays, cell, views(solve_cell(cell, scenario.t), np.asarray(scenario.t)))
+        fill(arrays, cell.index, views(solve_cell(cell, scenario.t), np.asarray(scenario.t)))
     return dataset
 
 

@@ -30,7 +30,7 @@ def solve(scenario: Scenario, progress: Progress | None = None) -> xr.Dataset:
     arrays = arrays_of(dataset)
     views = tracked(_views(cells, solved, scenario.gram), len(cells), progress)
     for cell, values in zip(cells, views, strict=True):
-        fill(arrays, cell, values)
+        fill(arrays, cell.index, values)
     return dataset
 
 

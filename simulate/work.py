@@ -1,0 +1,76 @@
+"""Units of work: what a scenario's cells and seeds are cut into, played on all cores.
+
+A player is a module of `simulate` with `units` and `play` (see `Player`) and, if need be, `check`, `context`, `attrs`,
+`remarks` and `WORKERS`. What a unit finds depends on its cells and seeds alone, never on what else is played.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from simulate.threads import cores, threads
+
+AHEAD = 2  # units for each core that are begun before the first is taken
+
+
+class Found(NamedTuple):
+    """What a unit found of one cell: its index in the grid, which seeds, and their values (seeds, ...)."""
+
+    where: tuple[int, ...]
+    seeds: slice
+    values: dict[str, np.ndarray]
+
+
+class Player(Protocol):
+    """How scenarios of one kind are played."""
+
+    SOURCE: str  # of the numbers, for a dataset's attributes
+
+    def units(self, scenario: Any, cells: Sequence[Any], seeds: range) -> Iterable[Any]:
+        """The units that play these seeds of these cells; the first seed is a multiple of `SEEDS`."""
+
+    def play(self, scenario: Any, unit: Any) -> list[Found]:
+        """What a unit finds."""
+
+
+SEEDS = 64  # a multiple of every batch of seeds that is played together
+
+
+def check(player: Any, scenario: Any) -> None:
+    """Refuse what this machine cannot play, before anything runs."""
+    getattr(player, "check", lambda scenario: None)(scenario)
+
+
+def attrs(player: Any, scenario: Any) -> dict[str, Any]:
+    """Attributes of a scenario's dataset: its source, and what its player has to say."""
+    return {"source": player.SOURCE, **getattr(player, "attrs", lambda scenario: {})(scenario)}
+
+
+def played(
+    player: Any, scenario: Any, units: Iterable[Any], workers: int | None = None
+) -> Iterator[tuple[Any, list[Found] | Exception]]:
+    """Each unit in turn with what it found, or the exception that it raised; few are begun ahead, to spare memory."""
+    workers = workers or getattr(player, "WORKERS", None) or cores()
+    context: AbstractContextManager[Any] = getattr(player, "context", nullcontext)()
+    with context, threads(workers) as pool:
+        begun: deque[tuple[Any, Any]] = deque()
+        for unit in units:
+            begun.append((unit, pool.submit(player.play, scenario, unit)))
+            if len(begun) > AHEAD * workers:
+                yield _ended(*begun.popleft())
+        while begun:
+            yield _ended(*begun.popleft())
+
+
+def _ended(unit: Any, future: Any) -> tuple[Any, list[Found] | Exception]:
+    problem = future.exception()
+    if problem is None:
+        return unit, future.result()
+    if not isinstance(problem, Exception):  # an interrupt ends everything
+        raise problem
+    return unit, problem
