@@ -86,6 +86,8 @@ def _values(scenario: Scenario, unit: Unit) -> dict[str, np.ndarray]:
         steps = jnp.asarray(np.rint(np.asarray(scenario.t) * cell.N), jnp.int64)
         record = engine_of(scenario, cell).play(cell, scenario.dtype, unit_key(scenario, unit), steps)
         along, across = (np.asarray(part, float)[:asked] for part in record[:2])
+    if not np.all(np.isfinite(along)):
+        raise ArithmeticError(f"{cell.name} has diverged: a student is not a number any more")
     values = describe(along, across)
     if record.measured is None:
         values["eps_g_majority_vote"] = _votes(scenario, unit, along, across)

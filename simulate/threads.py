@@ -9,6 +9,8 @@ from contextlib import contextmanager
 
 from threadpoolctl import threadpool_limits
 
+from statmech.cost import machine_memory
+
 
 @contextmanager
 def threads(workers: int | None = None) -> Iterator[ThreadPoolExecutor]:
@@ -29,4 +31,4 @@ def cores() -> int:
 
 def memory_a_core() -> float:
     """The machine's memory, in bytes, over these cores."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / cores()
+    return machine_memory() / cores()

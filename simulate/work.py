@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from simulate.threads import cores, threads
+from statmech.errors import ScenarioError
 
 AHEAD = 2  # units for each core that are begun before the first is taken
 
@@ -38,12 +39,24 @@ class Player(Protocol):
         """What a unit finds."""
 
 
+RESULTS = 2**26  # bytes that the results of a block take, at most about
 SEEDS = 64  # a multiple of every batch of seeds that is played together
 
 
 def check(player: Any, scenario: Any) -> None:
     """Refuse what this machine cannot play, before anything runs."""
     getattr(player, "check", lambda scenario: None)(scenario)
+
+
+def affordable(player: Any, scenario: Any, workers: int | None, memory: float | None) -> int | None:
+    """How many units may be under way in so many bytes; raises `ScenarioError` if not even one."""
+    if memory is None:
+        return workers
+    unit = getattr(player, "memory", lambda scenario: 0.0)(scenario) + RESULTS
+    if unit > memory:
+        told = f"one unit of work takes {unit / 2**30:.3g} GiB, more than the {memory / 2**30:.3g} GiB given"
+        raise ScenarioError([(("memory",), told)])
+    return max(1, min(workers or cores(), int(memory / unit)))
 
 
 def attrs(player: Any, scenario: Any) -> dict[str, Any]:

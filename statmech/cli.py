@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,8 +19,8 @@ from statmech.errors import ConfigError, StatmechError
 
 if TYPE_CHECKING:
     import xarray as xr
-    from rich.table import Table
 
+    from simulate.into import Outcome
     from statmech.sweep import Sweep
 
 app = typer.Typer(
@@ -30,8 +31,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-INTERRUPTED = 130
-out, err = Console(), Console(stderr=True)
+INTERRUPTED, TERMINATED = 130, 143
+err = Console(stderr=True)
 
 Config = Annotated[str, typer.Argument(metavar="CONFIG", help="A YAML file, or the name of a shipped config.")]
 Overrides = Annotated[
@@ -46,6 +47,13 @@ DataDir = Annotated[
 ]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for results. [default: results/NAME]")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Compute anew, replacing what is stored.")]
+Again = Annotated[bool, typer.Option("--rerun-failed", help="Try the runs that have failed once more.")]
+Shard = Annotated[
+    str | None,
+    typer.Option("--shard", metavar="K/N", help="Play every N-th block, from the K-th; `slurm`: as a job array tells."),
+]
+Memory = Annotated[str | None, typer.Option("--memory", metavar="SIZE", help="Stay below so much memory, as 4GiB.")]
+Json = Annotated[bool, typer.Option("--json", help="Print what happens as lines of JSON, for programs; no tables.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say how many cells, bytes and seconds, and stop.")]
 
 
@@ -58,6 +66,10 @@ class Job:
     figure: str
     folder: Path
     fresh: bool = False
+    again: bool = False
+    shard: tuple[int, int] = (1, 1)
+    memory: float | None = None
+    as_json: bool = False
 
     def path(self, part: str) -> Path:
         return self.folder / f"{part}.zarr"
@@ -72,6 +84,10 @@ def run(
     dry_run: DryRun = False,
     settings: Settings = None,
     data_dir: DataDir = None,
+    again: Again = False,
+    shard: Shard = None,
+    memory: Memory = None,
+    as_json: Json = False,
 ) -> None:
     """Simulate, solve, compare and draw, all from one config.
 
@@ -79,21 +95,14 @@ def run(
     """
     _use_data(data_dir)
     job = _job(config, overrides, out, fresh, settings)
+    job = replace(job, again=again, shard=_shard(shard, fresh), memory=_bytes(memory), as_json=as_json)
     if dry_run:
         return _estimate(job)
-    if job.scenario.on_data:
-        study = _stored(job, "simulation") or _simulate(job)
-        _judge(study)
-        return _draw(job, study, None)
-    # refuse before anything is computed
-    simulation, theory = (_stored(job, part) for part in ("simulation", "theory"))
-    simulation = simulation or _simulate(job)
-    if job.scenario.unsolved:
-        print(f"{job.scenario.unsolved}: simulated, but not solved and drawn", file=sys.stderr)
-        return
-    theory = theory or _solve(job)
-    _compare(simulation, theory)
-    _draw(job, simulation, theory)
+    theory = None if job.scenario.unsolved else _stored(job, "theory")  # refused before anything is computed
+    outcome = _simulate(job)
+    if _can_show(job, outcome):
+        _show(job, theory)
+    _end(outcome)
 
 
 @app.command()
@@ -105,6 +114,10 @@ def simulate(
     dry_run: DryRun = False,
     settings: Settings = None,
     data_dir: DataDir = None,
+    again: Again = False,
+    shard: Shard = None,
+    memory: Memory = None,
+    as_json: Json = False,
 ) -> None:
     """Play a scenario out at finite N, and store it as OUT/simulation.zarr.
 
@@ -112,9 +125,25 @@ def simulate(
     """
     _use_data(data_dir)
     job = _job(config, overrides, out, fresh, settings)
+    job = replace(job, again=again, shard=_shard(shard, fresh), memory=_bytes(memory), as_json=as_json)
     if dry_run:
         return _estimate(job)
-    _stored(job, "simulation") or _simulate(job)
+    _end(_simulate(job))
+
+
+@app.command()
+def status(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of results, or a store in it.")],
+    as_json: Json = False,
+) -> None:
+    """Tell what a sweep has done, what runs, what is missing or has failed, how fast it goes and how long it will take.
+
+    Example: `statmech status results/ensemble`.
+    """
+    from statmech.status import lines, read
+
+    told = read(folder)
+    print(json.dumps(told) if as_json else "\n".join(lines(told)))
 
 
 @app.command()
@@ -138,7 +167,9 @@ def compare(config: Config, overrides: Overrides = None, out: Out = None, settin
     job = _job(config, overrides, out, settings=settings)
     if job.scenario.unsolved:
         raise ConfigError(f"{job.name}: {job.scenario.unsolved}: there is nothing to compare")
-    _compare(*_both(job))
+    from statmech import printed
+
+    printed.comparison(*_both(job))
 
 
 @app.command()
@@ -204,17 +235,22 @@ def main() -> None:
     """Run the command; a problem a user can mend is one message and exit code 2."""
     # diffrax's run-time checks call back into Python, and JAX keeps no such program in its cache; theory checks itself
     os.environ.setdefault("EQX_ON_ERROR", "nan")
+    signal.signal(signal.SIGTERM, _terminated)
     try:
         app()
     except StatmechError as problem:
         print(problem, file=sys.stderr)
         sys.exit(2)
     except SystemExit as done:
-        if done.code != INTERRUPTED:  # which is how typer ends after Ctrl-C
+        if done.code not in (INTERRUPTED, TERMINATED):  # the first is how typer ends after Ctrl-C
             raise
-        print("interrupted; nothing half-written is kept", file=sys.stderr)
+        print("interrupted; what is finished is kept, and the same command goes on from there", file=sys.stderr)
         sys.stderr.flush()
-        os._exit(INTERRUPTED)  # at once: an ordinary exit would wait for the programs still running in threads
+        os._exit(done.code)  # at once: an ordinary exit would wait for the programs still running in threads
+
+
+def _terminated(*_: Any) -> None:
+    raise SystemExit(TERMINATED)
 
 
 def _job(
@@ -234,12 +270,50 @@ def _job(
     )
 
 
-def _stored(job: Job, part: str) -> xr.Dataset | None:
-    from statmech import store
+def _shard(given: str | None, fresh: bool) -> tuple[int, int]:
+    """The shard to play, (1, 1) for all."""
+    if given is None:
+        return 1, 1
+    if fresh:
+        raise ConfigError("--shard goes on with a store, and --fresh replaces it: shards would undo each other")
+    if given == "slurm":
+        first, last, k = (os.environ.get(f"SLURM_ARRAY_TASK_{part}") for part in ("MIN", "MAX", "ID"))
+        if first is None or last is None or k is None:
+            raise ConfigError("--shard slurm: this is no job of an array (SLURM_ARRAY_TASK_ID is not set)")
+        return int(k) - int(first) + 1, int(last) - int(first) + 1
+    k, _, n = given.partition("/")
+    if not (k.isdecimal() and n.isdecimal() and 1 <= int(k) <= int(n)):
+        raise ConfigError(f"--shard {given}: must be K/N with whole 1 <= K <= N, or slurm")
+    return int(k), int(n)
 
-    dataset = store.kept(job.path(part), job.scenario, job.fresh)
+
+UNITS = {"": 1, "B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
+UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+
+
+def _bytes(given: str | None) -> float | None:
+    if given is None:
+        return None
+    number = given.rstrip("BbIiKkMmGgTt ")
+    try:
+        size = float(number) * UNITS[given[len(number) :].strip().upper()]
+    except (KeyError, ValueError):
+        size = 0.0
+    if not 2**20 <= size < float("inf"):
+        raise ConfigError(f"--memory {given}: must be a size of 1 MiB or more, as 500MB or 4GiB")
+    return size
+
+
+def _stored(job: Job, part: str) -> xr.Dataset | None:
+    """A stored result of this very config. One of a config that has since grown is made anew, any other refused."""
+    from statmech import growing, store
+
+    path = job.path(part)
+    if not job.fresh and path.exists() and growing.extends(job.scenario, store.config_of(path)):
+        return None
+    dataset = store.kept(path, job.scenario, job.fresh)
     if dataset is not None:
-        print(f"{job.path(part)} is of this config and is kept (--fresh computes it anew)", file=sys.stderr)
+        print(f"{path} is of this config and is kept (--fresh computes it anew)", file=sys.stderr)
     return dataset
 
 
@@ -252,13 +326,83 @@ def _both(job: Job) -> tuple[xr.Dataset, Any]:
     return simulation, theory
 
 
-def _simulate(job: Job) -> xr.Dataset:
-    from simulate import run
+def _simulate(job: Job) -> Outcome:
+    """Play what the store lacks; tell whether anything was lacking, and what failed."""
+    from simulate.into import run_into
     from simulate.run import remarks
 
     for remark in remarks(job.scenario):
         print(remark, file=sys.stderr)
-    return _made(job, "simulation", lambda progress: run(job.scenario, progress))
+    path, events = job.path("simulation"), []
+
+    def tell(event: dict[str, Any]) -> None:
+        events.append(event)
+        if job.as_json:
+            print(json.dumps(event), flush=True)
+        elif event["event"] in ("failed", "damaged", "grown"):
+            print(_told(event), file=sys.stderr)
+
+    with _progress("simulation") as progress:
+        outcome = run_into(
+            path,
+            job.scenario,
+            fresh=job.fresh,
+            again=job.again,
+            shard=job.shard,
+            memory=job.memory,
+            progress=progress,
+            tell=tell,
+        )
+    begun = next(event for event in events if event["event"] == "begun")
+    kept = f"{path} is of this config and is kept (--fresh computes it anew)"
+    print(f"wrote {path}" if begun["blocks"] else kept, file=sys.stderr)
+    return outcome
+
+
+def _told(event: dict[str, Any]) -> str:
+    if event["event"] == "failed":
+        return f"cell {event['cell']}, seeds {event['seeds']}: attempt {event['attempt']} failed: {event['error']}"
+    if event["event"] == "damaged":
+        return f"block {event['block']} is damaged, and is played again"
+    return "\n".join(["the sweep has grown, and what is there is kept:", *event["differences"]])
+
+
+def _can_show(job: Job, outcome: Outcome) -> bool:
+    """Whether the sweep is there to be shown: all of it, or all but what failed, and no more than memory holds."""
+    from statmech.cost import estimate, machine_memory
+
+    if outcome.missing:
+        print(f"{outcome.missing} runs are still missing: other shards play them", file=sys.stderr)
+        return False
+    size, room = estimate(job.scenario).bytes_, job.memory or machine_memory() / 2
+    if 2 * size > room:
+        told = f"{size / 2**30:.3g} GiB of results are too large to compare and draw here"
+        print(f"{told}; they lie in {job.path('simulation')}", file=sys.stderr)
+        return False
+    return not job.as_json
+
+
+def _show(job: Job, theory: xr.Dataset | None) -> None:
+    from statmech import printed, store
+
+    simulation = store.kept(job.path("simulation"), job.scenario, False)
+    assert simulation is not None
+    if job.scenario.on_data:
+        printed.study(simulation)
+        _draw(job, simulation, None)
+    elif job.scenario.unsolved:
+        print(f"{job.scenario.unsolved}: simulated, but not solved and drawn", file=sys.stderr)
+    else:
+        theory = theory if theory is not None else _solve(job)
+        printed.comparison(simulation, theory)
+        _draw(job, simulation, theory)
+
+
+def _end(outcome: Outcome) -> None:
+    """Exit with 1 if some of the work has failed."""
+    if outcome.failed:
+        print(f"{outcome.failed} runs have failed three times; --rerun-failed tries them again", file=sys.stderr)
+        raise typer.Exit(1)
 
 
 def _solve(job: Job) -> xr.Dataset:
@@ -308,117 +452,6 @@ def _use_data(folder: Path | None) -> None:
         if not folder.is_dir():
             raise ConfigError(f"--data-dir {folder}: no such folder")
         os.environ[FOLDER] = str(folder)
-
-
-def _judge(study: xr.Dataset) -> None:
-    """The tables of a study on data: one a data set, each cell a line."""
-    from figures.tables import study_tables
-
-    for table, notes in study_tables(study):
-        out.print(table)
-        for note in notes:
-            out.print(note, highlight=False, markup=False)
-
-
-def _compare(simulation: xr.Dataset, theory: xr.Dataset) -> None:
-    from statmech import compare
-
-    bounds = compare.bounded(simulation, theory)
-    if bounds:
-        _compare_bounds(simulation, theory)
-    if set(theory.data_vars) - set(bounds):
-        _compare_values(simulation, theory)
-
-
-def _compare_bounds(simulation: xr.Dataset, theory: xr.Dataset) -> None:
-    """Runs that keep the bounds, of how many, and in brackets the ratio nearest to the bound or furthest beyond."""
-    from statmech import compare
-
-    found, converged = compare.kept(simulation, theory), compare.converged(simulation)
-    table = _table("runs that keep theory's bounds (simulation / bound of the nearest)", found[0][0], found[0][1])
-    if converged is not None:
-        table.add_column("converged", justify="right")
-    for at, (cell, bounds) in list(enumerate(found))[:MOST_ROWS]:
-        share = [] if converged is None else [_share(*converged[at])]
-        told = [f"{_share(kept.runs, kept.of)} ({kept.ratio:.2g})" if kept.of else "-" for kept in bounds.values()]
-        table.add_row(*_told(cell), *told, *share)
-    out.print(table)
-    if len(found) > MOST_ROWS:
-        print(f"the first {MOST_ROWS} of {len(found)} cells")
-    broken = {name: sum(bounds[name].of - bounds[name].runs for _, bounds in found) for name in found[0][1]}
-    runs = ", ".join(f"{name} {some}" for name, some in broken.items() if some)
-    print(f"{theory.attrs['source']}. Broken: {runs or 'none'}.")
-
-
-def _table(title: str, cell: dict[str, Any], variables: Iterable[str]) -> Table:
-    """An empty table: a column for each coordinate of a cell and each variable."""
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left")
-    for name in cell:
-        table.add_column(name)
-    for variable in variables:
-        table.add_column(_HEADINGS.get(variable, variable), justify="right")
-    return table
-
-
-def _told(cell: dict[str, Any]) -> list[str]:
-    return [value if isinstance(value, str) else f"{value:g}" for value in cell.values()]
-
-
-def _compare_values(simulation: xr.Dataset, theory: xr.Dataset) -> None:
-    from statmech import compare
-
-    if simulation.sizes["seed"] < 2:
-        print("one seed has no standard error: nothing to compare", file=sys.stderr)
-        return
-    distance = compare.distances(simulation, theory)
-    rows, bound = list(compare.rows(distance)), compare.bound(distance)
-    title = "simulation - theory, in standard errors (the largest over all moments)"
-    table = _table(title, rows[0].cell, map(str, distance.data_vars))
-    converged = compare.converged(simulation)
-    if converged is not None:
-        table.add_column("converged", justify="right")
-    for at in _shown(rows):
-        share = [] if converged is None else [_share(*converged[at])]
-        table.add_row(*_told(rows[at].cell), *(_mark(z, bound) for z in rows[at].largest.values()), *share)
-    out.print(table)
-    if len(rows) > MOST_ROWS:
-        print(f"the {MOST_ROWS} furthest apart of {len(rows)} cells")
-    beyond = sum(abs(z) > bound for row in rows for z in row.largest.values())
-    told = f"Where theory is right, all lie within {bound:.1f} in 99 of 100 sweeps. Here {beyond or 'none'} lie beyond."
-    print(told)
-    if beyond:
-        print("The theory is that of N -> infinity; at finite N the means differ by O(1/N).")
-    if converged is not None and any(some < of for some, of in converged):
-        print(
-            "Where not all runs converged, theory is that of learners that have; runs without a student are left out."
-        )
-
-
-MOST_ROWS = 40  # of a table
-
-
-def _shown(rows: list[Any]) -> list[int]:
-    """Which rows of a table: all, or those furthest apart."""
-
-    def distance(at: int) -> float:
-        return max((abs(z) for z in rows[at].largest.values() if z == z), default=0.0)
-
-    return sorted(sorted(range(len(rows)), key=distance, reverse=True)[:MOST_ROWS])
-
-
-def _share(some: int, of: int) -> str:
-    return f"{some}/{of}" if some == of else f"[bold red]{some}/{of}[/]"
-
-
-_HEADINGS = {"eps_g_majority_vote": "eps_g vote", "eps_g_weight_mean": "eps_g mean"}
-
-
-def _mark(z: float, bound: float) -> str:
-    if z != z:
-        return "-"
-    return f"[bold red]{z:+.1f}[/]" if abs(z) > bound else f"{z:+.1f}"
 
 
 def _draw(job: Job, simulation: xr.Dataset, theory: xr.Dataset | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -38,6 +39,11 @@ LEARNER: dict[str, Callable[[StoredCell], float]] = {
     "gibbs": _chain,
     "bayes": _chain,
 }
+
+
+def machine_memory() -> float:
+    """This machine's memory in bytes."""
+    return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
 
 
 class Cost(NamedTuple):

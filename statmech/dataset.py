@@ -74,7 +74,7 @@ def blank(scenario: Any, seeds: int | None, **attrs: Any) -> xr.Dataset:
             values = np.full([sizes[d] for d in dims], variable.missing)
             told = {"long_name": _long_name(variable, theory=seeds is None), "units": "1"}
             data[name] = (dims, values, {**told, **variable.attrs})
-    return xr.Dataset(data, _coordinates(scenario, sizes), {"config": json.dumps(scenario.config()), **attrs})
+    return xr.Dataset(data, coordinates(scenario, sizes), {"config": json.dumps(scenario.config()), **attrs})
 
 
 def _long_name(variable: Variable, theory: bool) -> str:
@@ -149,7 +149,7 @@ def tracked(items: Iterable[Any], total: int, progress: Progress | None) -> Iter
             progress(done, total)
 
 
-def _coordinates(scenario: Any, sizes: dict[str, int]) -> dict[str, Any]:
+def coordinates(scenario: Any, sizes: dict[str, int]) -> dict[str, Any]:
     recorded = scenario.recorded | ({"seed": np.arange(sizes["seed"])} if "seed" in sizes else {})
     found: dict[str, Any] = {
         name: (name, values, {"long_name": COORDINATES[name]} | ({"units": "1"} if name == "t" else {}))

@@ -20,6 +20,7 @@ from statmech.sweep import Sweep
 if TYPE_CHECKING:
     import xarray as xr
 
+STATE = "state"  # of each run, in a store that grows (`statmech.growing`)
 RECORDED = ("statmech", "numpy", "scipy", "jax", "diffrax", "xarray", "zarr")
 
 
@@ -44,9 +45,15 @@ def load(path: Path) -> xr.Dataset:
         raise StoreError(f"{path}: no such result. `statmech run CONFIG` makes one")
     try:
         with _quiet(), xr.open_zarr(path, consolidated=False) as dataset:
-            return dataset.load()
+            return dataset.drop_vars(STATE, errors="ignore").load()
     except Exception as failure:  # whatever zarr and its codecs raise on a damaged store
         raise StoreError(f"{path}: not a readable store ({type(failure).__name__}: {failure})") from None
+
+
+def config_of(path: Path) -> dict[str, Any]:
+    """The config of a stored result."""
+    config: dict[str, Any] = json.loads(load(path).attrs.get("config", "{}"))
+    return config
 
 
 def kept(path: Path, scenario: Sweep, fresh: bool) -> xr.Dataset | None:
@@ -57,13 +64,23 @@ def kept(path: Path, scenario: Sweep, fresh: bool) -> xr.Dataset | None:
     if fresh or not path.exists():
         return None
     dataset = load(path)
-    mine, theirs = _identity(scenario.config()), _identity(json.loads(dataset.attrs.get("config", "{}")))
-    changed = [name for name in mine | theirs if mine.get(name) != theirs.get(name)]
+    changed = differences(scenario.config(), json.loads(dataset.attrs.get("config", "{}")))
     if changed:
-        lines = [f"  {name}: stored {_shown(theirs, name)}, asked for {_shown(mine, name)}" for name in changed]
-        told = "\n".join([f"{path}: holds the result of another config. Differences:", *lines])
-        raise StoreError(f"{told}\nUse --fresh to replace it, or --out DIR to keep both.")
+        raise StoreError(another_config(path, changed))
     return dataset
+
+
+def differences(mine: dict[str, Any], theirs: dict[str, Any]) -> list[str]:
+    """A line for each key in which two configs differ, the figure apart."""
+    mine, theirs = _identity(mine), _identity(theirs)
+    changed = [name for name in mine | theirs if mine.get(name) != theirs.get(name)]
+    return [f"  {name}: stored {_shown(theirs, name)}, asked for {_shown(mine, name)}" for name in changed]
+
+
+def another_config(path: Path, changed: list[str]) -> str:
+    """The message for a store that holds the result of another config."""
+    lines = [f"{path}: holds the result of another config. Differences:", *changed]
+    return "\n".join([*lines, "Use --fresh to replace it, or --out DIR to keep both."])
 
 
 def provenance() -> dict[str, Any]:

@@ -21,3 +21,8 @@ class Variable:
     in_theory: bool = True
     attrs: dict[str, Any] = field(default_factory=dict)
     bound: Literal["", "above", "below"] = ""
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """Its attributes in a dataset."""
+        return {"long_name": self.long_name, "units": "1", **self.attrs}

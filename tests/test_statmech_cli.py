@@ -15,6 +15,7 @@ import xarray as xr
 from figures import FIGURES
 from statmech import store
 from statmech.kinds import KINDS
+from statmech.status import read
 
 TINY = ["N=30", "t=0,1", "seeds=4", "K=1,2"]
 
@@ -31,7 +32,12 @@ def test_one_command_simulates_solves_compares_and_draws(in_scratch):
     assert done.stdout.count("adatron") == 2
     folder = in_scratch / "results" / "ensemble"
     made = {path.name for path in folder.iterdir()}
-    assert made == {"simulation.zarr", "theory.zarr", "ensemble.png", "ensemble.svg", "ensemble.pdf"}
+    assert made == {
+        "simulation.zarr",
+        "simulation.log",
+        "theory.zarr",
+        *(f"ensemble.{s}" for s in ("png", "svg", "pdf")),
+    }
     simulation = xr.open_zarr(folder / "simulation.zarr", consolidated=False)
     theory = xr.open_zarr(folder / "theory.zarr", consolidated=False)
     assert simulation.R.dims == ("rule", "K", "seed", "t", "student")
@@ -189,21 +195,64 @@ def test_an_import_starts_nothing():
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False False {}"
 
 
-def test_interrupted_work_leaves_no_store(in_scratch):
-    code = (  # tests run in a shell's background ignore the signal, and so would their children
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interrupted_work_ends_at_once_and_keeps_what_is_finished(in_scratch, sent, code):
+    start = (  # tests run in a shell's background ignore the signal, and so would their children
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\nfrom statmech.cli import main; main()"
     )
-    command = [sys.executable, "-c", code, "simulate", "ensemble", "seeds=4096", "N=100000"]
+    command = [sys.executable, "-c", start, "simulate", "ensemble", "seeds=4096", "N=100000"]
     running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    time.sleep(8)
-    os.killpg(running.pid, signal.SIGINT)
+    log = in_scratch / "results" / "ensemble" / "simulation.log"
+    for _ in range(200):
+        if log.exists() and "playing" in log.read_text():
+            break
+        time.sleep(0.1)
+    os.killpg(running.pid, sent)
     try:
         told = running.communicate(timeout=10)[1]  # at once, though the programs under way would run for minutes
     finally:
         running.kill()
-    assert running.returncode == 130, told
+    assert running.returncode == code, told
+    assert "the same command goes on from there" in told
     assert "Traceback" not in told
-    assert not (in_scratch / "results" / "ensemble" / "simulation.zarr").exists()
+    counted = read(log.parent)
+    assert counted["writer"] == ""
+    assert counted["missing"] > 0
+
+
+def test_a_sweep_goes_on_where_its_shards_have_stopped(in_scratch, capsys, monkeypatch):
+    small = ["rule=hebb,adatron", "N=20", "t=1", "seeds=130", "K=1"]
+    assert called(monkeypatch, capsys, "run", "variety", *small, "--shard", "1/2")[0] == 0
+    assert read(in_scratch / "results" / "variety")["missing"] > 0
+    code, told = called(monkeypatch, capsys, "run", "variety", *small, "--shard", "2/2")
+    assert code == 0
+    assert "variety.png" in told
+    assert called(monkeypatch, capsys, "status", "results/variety")[0] == 0
+    assert (
+        "wrote results/variety/simulation.zarr" in called(monkeypatch, capsys, "run", "variety", *small, "seeds=140")[1]
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--shard", "3/2"), "--shard 3/2: must be K/N"),
+        (("--shard", "slurm"), "this is no job of an array"),
+        (("--shard", "1/2", "--fresh"), "shards would undo each other"),
+        (("--memory", "lots"), "--memory lots: must be a size"),
+        (("--memory", "2MB"), "one unit of work takes"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(in_scratch, capsys, monkeypatch, arguments, message):
+    assert message in refused(monkeypatch, capsys, "run", "variety", "t=1", *arguments)
+    assert list(in_scratch.iterdir()) == []
+
+
+def test_events_come_as_lines_of_json_for_programs(in_scratch):
+    done = statmech("simulate", "variety", "N=20", "t=1", "seeds=2", "--json")
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [events[0]["event"], events[-1]["event"]] == ["begun", "ended"]
+    assert json.loads(statmech("status", "results/variety", "--json").stdout)["missing"] == 0
 
 
 def test_a_store_that_cannot_be_written_or_read_is_told(in_scratch, capsys, monkeypatch):
@@ -234,7 +283,7 @@ def test_a_study_prints_its_tables_and_the_concept(in_scratch, made_data):
     assert "91.5" in done.stdout
     assert "handicapped-infants = " in done.stdout
     made = {path.name for path in (in_scratch / "results" / "votes").iterdir()}
-    assert made == {"simulation.zarr", "votes.png", "votes.svg", "votes.pdf"}
+    assert made == {"simulation.zarr", "simulation.log", "votes.png", "votes.svg", "votes.pdf"}
     again = statmech("figure", "votes", *given[:-2])
     assert again.returncode == 0, again.stderr
     compared = statmech("compare", "votes", *given[:-2])

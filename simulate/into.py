@@ -1,0 +1,226 @@
+"""Play a scenario into a store, block by block, and go on where an earlier run has stopped.
+
+What a block holds depends on its cells and seeds alone, so a run that was killed and went on, or was cut into shards,
+ends with the bits of one that was not. A unit that raises does not stop the others: its cells are tried again one by
+one, three times in all, and those that still fail are kept as failed, with the message in the log.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from simulate.run import player_of
+from simulate.work import Found, affordable, attrs, check, played
+from statmech.blocks import Block
+from statmech.compiled import use_cache
+from statmech.dataset import Progress
+from statmech.errors import StatmechError, StoreError
+from statmech.growing import DONE, FAILED, MISSING, Growing, create, extends, recover
+from statmech.held import held, making
+from statmech.store import another_config, differences
+from statmech.sweep import Sweep
+
+ATTEMPTS = 3
+
+
+class Outcome(NamedTuple):
+    """Runs (cells times seeds) of a store that are done, failed and still missing."""
+
+    done: int
+    failed: int
+    missing: int
+
+
+Tell = Callable[[dict[str, Any]], None]
+
+
+def run_into(
+    path: Path,
+    scenario: Sweep,
+    *,
+    fresh: bool = False,
+    again: bool = False,
+    shard: tuple[int, int] = (1, 1),
+    workers: int | None = None,
+    memory: float | None = None,
+    progress: Progress | None = None,
+    tell: Tell | None = None,
+) -> Outcome:
+    """Play what a store lacks of a scenario, and write it; the store's `state` tells which runs are done or failed.
+
+    A store of the same config, or of one with fewer values on its axes or fewer seeds, is gone on with; of another one
+    only if `fresh` says to replace it. `again` tries what has failed once more. `shard` (k, n) takes every n-th block.
+    Raises `StoreError` for a store of another config, one that another run holds, or a disk that is full.
+    """
+    use_cache()
+    player = player_of(scenario)
+    check(player, scenario)
+    workers = affordable(player, scenario, workers, memory)
+    log = Log(path, tell)
+    with held(path, shard):
+        with making(path):
+            store = opened(path, scenario, fresh, log)
+        mine = [block for block in store.blocks() if block.number % shard[1] == shard[0] - 1]
+        for block in filter(store.damaged, mine):
+            log(event="damaged", block=block.number)
+            store.forget(block)
+        retried = (MISSING, FAILED) if again else (MISSING,)
+        todo = [block for block in mine if np.isin(store.states(block), retried).any()]
+        total = sum(store.states(block).size for block in mine)
+        done = total - sum(store.states(block).size for block in todo)
+        log(event="begun", runs=total, done=done, blocks=len(todo))
+        if progress:
+            progress(done, total)
+        for block, values, states in _blocks(player, scenario, store, todo, retried, workers, log):
+            store.write(block, values, states)
+            done += states.size
+            log(event="written", block=block.number, done=done, runs=total)
+            if progress:
+                progress(done, total)
+        counts = store.counts()
+        outcome = Outcome(counts[DONE], counts[FAILED], counts[MISSING])
+        log(event="ended", **outcome._asdict())
+        return outcome
+
+
+def opened(path: Path, scenario: Sweep, fresh: bool, log: Log) -> Growing:
+    """The store at `path`, made if there is none, and grown if the scenario has."""
+    recover(path)
+    new = {"title": "statmech simulation"}
+    player = player_of(scenario)
+    if fresh or not path.exists():
+        return create(path, scenario, new | attrs(player, scenario))
+    try:
+        store = Growing(path)
+        config = store.config
+    except Exception as failure:  # whatever zarr raises
+        told = f"{type(failure).__name__}: {failure}"
+        raise StoreError(f"{path}: not a readable store ({told}). Use --fresh to replace it.") from None
+    if not differences(scenario.config(), config):
+        return store
+    if extends(scenario, config):
+        log(event="grown", differences=differences(scenario.config(), config))
+        return create(path, scenario, new | attrs(player, scenario), old=store)
+    raise StoreError(another_config(path, differences(scenario.config(), config)))
+
+
+class Log:
+    """Lines of JSON beside a store, and for whoever listens."""
+
+    def __init__(self, path: Path, tell: Tell | None):
+        self.path, self.tell = path.with_suffix(".log"), tell
+
+    def __call__(self, **event: Any) -> None:
+        event = {"time": time.strftime("%FT%T"), **event}
+        with self.path.open("a") as file:
+            file.write(json.dumps(event) + "\n")
+        if self.tell:
+            self.tell(event)
+
+
+def _blocks(
+    player: Any,
+    scenario: Any,
+    store: Growing,
+    todo: list[Block],
+    retried: tuple[int, ...],
+    workers: int | None,
+    log: Log,
+) -> Iterator[tuple[Block, dict[str, np.ndarray], np.ndarray]]:
+    """Blocks as they are finished, in their order: their variables, and the state of each run."""
+    cells, wanted = list(scenario.cells()), {}
+
+    def units() -> Iterable[tuple[Block, Any]]:
+        for block in todo:
+            open_ = np.isin(store.states(block), retried)
+            log(event="playing", block=block.number)
+            wanted[block.number] = [cell for cell in cells if cell in block and open_[_place(block, cell)].any()]
+            for unit in player.units(scenario, wanted[block.number], block.seeds):
+                yield block, unit
+
+    wrapped = _Wrapped(player)
+    current: _Filling | None = None
+    for (block, _), found in played(wrapped, scenario, units(), workers):
+        if current is None or current.block.number != block.number:
+            if current is not None:
+                yield current.finished(player, scenario, log)
+            current = _Filling(store, block, wanted.pop(block.number), retried)
+        current.take(found)
+    if current is not None:
+        yield current.finished(player, scenario, log)
+
+
+class _Wrapped:
+    """A player whose units know their block."""
+
+    def __init__(self, player: Any):
+        self._player = player
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._player, name)
+
+    def play(self, scenario: Any, unit: tuple[Block, Any]) -> list[Found]:
+        found: list[Found] = self._player.play(scenario, unit[1])
+        return found
+
+
+class _Filling:
+    """A block under way."""
+
+    def __init__(self, store: Growing, block: Block, cells: list[Any], retried: tuple[int, ...]):
+        self.block, self.cells = block, cells
+        self.values, self.states = store.blank(block), store.states(block)
+        self.open = np.isin(self.states, retried)  # what was done before keeps its bits
+
+    def take(self, found: list[Found] | Exception) -> None:
+        """What a unit found; of one that raised nothing, its cells are tried again in the end."""
+        for one in found if isinstance(found, list) else ():
+            place = _place(self.block, one)
+            first = self.block.seeds.start
+            seeds = slice(one.seeds.start - first, one.seeds.stop - first)
+            new = self.open[place][seeds]
+            for name, value in one.values.items():
+                inner = tuple(slice(n) for n in value.shape[1:])
+                self.values[name][place][seeds][(new, *inner)] = value[new]
+            self.states[place][seeds][new] = DONE
+
+    def finished(self, player: Any, scenario: Any, log: Log) -> tuple[Block, dict[str, np.ndarray], np.ndarray]:
+        """The block, after what has failed was tried again, cell by cell."""
+        for cell in self.cells:
+            place = _place(self.block, cell)
+            failed = self.open[place] & (self.states[place] != DONE)
+            for attempt in range(2, ATTEMPTS + 1):
+                if not failed.any():
+                    break
+                told = self._again(player, scenario, cell)
+                failed = self.open[place] & (self.states[place] != DONE)
+                if failed.any():
+                    log(event="failed", cell=list(cell.index), seeds=self._seeds(failed), attempt=attempt, error=told)
+            self.states[place][failed] = FAILED
+        return self.block, self.values, self.states
+
+    def _again(self, player: Any, scenario: Any, cell: Any) -> str:
+        told = ""
+        for unit in player.units(scenario, [cell], self.block.seeds):
+            try:
+                self.take(player.play(scenario, unit))
+            except Exception as problem:  # a user's own rule may raise anything
+                line = traceback.extract_tb(problem.__traceback__)[-1]
+                at = "" if isinstance(problem, StatmechError) else f" ({Path(line.filename).name}:{line.lineno})"
+                told = f"{type(problem).__name__}: {problem}{at}"
+        return told
+
+    def _seeds(self, failed: np.ndarray) -> list[int]:
+        return [self.block.seeds.start + int(at) for at in np.flatnonzero(failed)]
+
+
+def _place(block: Block, cell: Any) -> tuple[int, ...]:
+    index = cell.where if isinstance(cell, Found) else cell.index
+    return tuple(i - part.start for i, part in zip(index, block.box[:-1], strict=True))

@@ -1,0 +1,59 @@
+"""How a sweep is cut into blocks: what is played, written and read back together.
+
+A block is a box of the grid (the sweep's axes, then seeds). It is one chunk of every variable of a store, so that
+writers of different blocks never touch the same file. Blocks are cut for a few seconds of work each: little is lost
+with one, and writing them costs little beside playing them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from statmech.cost import CORES, estimate
+
+SEEDS = 64  # seeds of a block, a multiple of every batch of seeds that is played together
+SECONDS, BYTES = 2.0, 2**26  # of a block, about
+
+
+class Block(NamedTuple):
+    """A box of the grid: its number, and its slice of each axis of the sweep and of the seeds."""
+
+    number: int
+    box: tuple[slice, ...]
+
+    def __contains__(self, cell: object) -> bool:
+        index: tuple[int, ...] = cell.index  # type: ignore[attr-defined]
+        return all(part.start <= at < part.stop for at, part in zip(index, self.box[:-1], strict=True))
+
+    @property
+    def seeds(self) -> range:
+        """The seeds of the block."""
+        return range(self.box[-1].start, self.box[-1].stop)
+
+
+def chunks_of(scenario: Any) -> tuple[int, ...]:
+    """The lengths of a block along each axis of a sweep, and seeds; a function of the scenario alone."""
+    cost = estimate(scenario)
+    seeds = min(SEEDS, scenario.seeds)
+    seconds, bytes_ = CORES * cost.seconds / cost.runs * seeds, cost.bytes_ / cost.runs * seeds
+    cells = max(1, min(int(SECONDS / max(seconds, 1e-9)), int(BYTES / bytes_)))
+    found = [seeds]
+    for length in reversed(scenario.shape.values()):  # the last axis first, as a grid is walked
+        found.append(min(length, cells))
+        cells = max(1, cells // length)
+    return tuple(reversed(found))
+
+
+def blocks(shape: tuple[int, ...], chunks: tuple[int, ...]) -> Iterator[Block]:
+    """All blocks of a grid, the last axis fastest.
+
+    >>> [block.box for block in blocks((3, 2), (2, 2))]
+    [(slice(0, 2, None), slice(0, 2, None)), (slice(2, 3, None), slice(0, 2, None))]
+    """
+    counts = [math.ceil(n / chunk) for n, chunk in zip(shape, chunks, strict=True)]
+    for number, at in enumerate(itertools.product(*map(range, counts))):
+        box = tuple(slice(i * c, min((i + 1) * c, n)) for i, c, n in zip(at, chunks, shape, strict=True))
+        yield Block(number, box)

@@ -1,0 +1,236 @@
+"""Stores that grow block by block, and that a kill at any moment leaves readable and right.
+
+A block's variables are written first and its `state` last, each chunk to a temporary file that is renamed: a reader who
+looks at `state` sees whole blocks only. Chunks carry checksums. A store of a sweep that has grown is made beside the
+old one, its blocks are copied, and then the two change names; a kill between leaves one of them to be found again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from statmech.blocks import Block, blocks, chunks_of
+from statmech.dataset import coordinates
+from statmech.errors import StoreError
+from statmech.store import STATE, differences, provenance
+
+MISSING, DONE, FAILED = 0, 1, 2
+
+
+class Growing:
+    """A store of a scenario's simulation at `path`, with the blocks that it has."""
+
+    def __init__(self, path: Path):
+        import zarr
+
+        self.path = path
+        with _quiet():
+            self.group: Any = zarr.open_group(path, mode="r+", use_consolidated=False)
+            self.names = [name for name in self.group.array_keys() if self._has_seeds(name) and name != STATE]
+        self.state: Any = self.group[STATE]
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The config that the store is of."""
+        config: dict[str, Any] = json.loads(self.group.attrs["config"])
+        return config
+
+    def blocks(self) -> list[Block]:
+        """All blocks, done or not."""
+        return list(blocks(self.state.shape, self.state.chunks))
+
+    def states(self, block: Block) -> np.ndarray:
+        """The state of each cell and seed of a block; missing where it cannot be read."""
+        try:
+            return np.asarray(self.state[block.box])
+        except Exception:  # whatever zarr and its codecs raise on a damaged chunk
+            return np.full([part.stop - part.start for part in block.box], MISSING, "int8")
+
+    def blank(self, block: Block) -> dict[str, np.ndarray]:
+        """The variables of a block, to be filled in: what the store has, missing values elsewhere."""
+        known = self.states(block) == DONE
+        found = {}
+        for name in self.names:
+            array = self.group[name]
+            values = np.full((*known.shape, *array.shape[known.ndim :]), array.fill_value)
+            if known.any():
+                values[known] = np.asarray(array[block.box])[known]
+            found[name] = values
+        return found
+
+    def write(self, block: Block, values: dict[str, np.ndarray], states: np.ndarray) -> None:
+        """Write a block: its variables, then its state. Raises `StoreError` if the disk does not take it."""
+        import zarr
+
+        try:
+            with zarr.config.set({"array.write_empty_chunks": True}):
+                for name in self.names:
+                    self.group[name][block.box] = values[name]
+                self.state[block.box] = states
+        except OSError as failure:
+            told = f"{self.path}: cannot be written: {failure.strerror or failure}"
+            raise StoreError(f"{told}. What was written before is whole; the same command goes on from there") from None
+
+    def damaged(self, block: Block) -> bool:
+        """Whether a block is said to be done and its variables are not there, or fail their checksums."""
+        return bool((self.states(block) != MISSING).any()) and not self._readable(block)
+
+    def forget(self, block: Block) -> None:
+        """Take a block for missing."""
+        self.state[block.box] = np.full([part.stop - part.start for part in block.box], MISSING, "int8")
+
+    def counts(self) -> dict[int, int]:
+        """How many runs are in each state."""
+        states, counts = np.unique(np.concatenate([self.states(b).ravel() for b in self.blocks()]), return_counts=True)
+        return dict.fromkeys((MISSING, DONE, FAILED), 0) | dict(zip(states.tolist(), counts.tolist(), strict=True))
+
+    def _has_seeds(self, name: str) -> bool:
+        return "seed" in (self.group[name].metadata.dimension_names or ()) and name != "seed"
+
+    def _readable(self, block: Block) -> bool:
+        """Whether every variable's chunk is there and right: a chunk that is gone reads as missing values."""
+        place = [part.start // chunk for part, chunk in zip(block.box, self.state.chunks, strict=True)]
+        try:
+            for name in self.names:
+                array = self.group[name]
+                inner = [0] * (array.ndim - len(place))
+                if not (self.path / name / "c" / "/".join(map(str, place + inner))).is_file():
+                    return False
+                array[block.box]
+        except Exception:  # whatever zarr and its codecs raise
+            return False
+        return True
+
+
+def create(path: Path, scenario: Any, attrs: dict[str, Any], old: Growing | None = None) -> Growing:
+    """A new store in place of whatever stands at `path`; it keeps what an `old` store has of the same cells and seeds.
+
+    Raises `StoreError` if the disk does not take it.
+    """
+    fresh = path.with_name(f".{path.name}.new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(fresh, ignore_errors=True)
+        _template(fresh, scenario, attrs)
+        if old is not None:
+            _copy(old, Growing(fresh), scenario)
+        _exchange(fresh, path)
+    except OSError as failure:
+        raise StoreError(f"{path}: cannot be written: {failure.strerror or failure}") from None
+    return Growing(path)
+
+
+def recover(path: Path) -> None:
+    """Finish, or undo, a change of names that a kill has cut short."""
+    aside = _aside(path)
+    if aside.exists():
+        if path.exists():
+            shutil.rmtree(aside, ignore_errors=True)
+        else:
+            aside.rename(path)
+    shutil.rmtree(path.with_name(f".{path.name}.new"), ignore_errors=True)
+
+
+def extends(new: Any, old: dict[str, Any]) -> bool:
+    """Whether a scenario is that of an `old` config with more values on its axes, or more seeds, and nothing less."""
+    from statmech.kinds import scenario_from
+
+    if not differences(new.config(), old):
+        return False
+    before = scenario_from(old)
+    if type(before) is not type(new) or before.seeds > new.seeds:
+        return False
+    axes = {*new.axis_names(), "seeds", "figure", "zip"}
+    same = {name: value for name, value in new.config().items() if name not in axes}
+    if same != {name: value for name, value in before.config().items() if name not in axes}:
+        return False
+    here = [_key(values) for values, _ in new.grid()]
+    return {_key(values) for values, _ in before.grid()} <= set(here)
+
+
+def _key(values: dict[str, Any]) -> str:
+    return json.dumps(values, sort_keys=True, default=str)
+
+
+def _copy(old: Growing, new: Growing, scenario: Any) -> None:
+    """What the old store has, cell by cell of the new grid, block by block of the new store."""
+    from statmech.kinds import scenario_from
+
+    before = {_key(values): index for values, index in scenario_from(old.config).grid()}
+    now = {index: before.get(_key(values)) for values, index in scenario.grid()}
+    seeds = old.state.shape[-1]
+    for block in new.blocks():
+        values, states = new.blank(block), new.states(block)
+        some = slice(block.box[-1].start, min(block.box[-1].stop, seeds))
+        for index, source in now.items():
+            inside = all(part.start <= i < part.stop for i, part in zip(index, block.box[:-1], strict=True))
+            if source is None or not inside or some.start >= some.stop:
+                continue
+            place = tuple(i - part.start for i, part in zip(index, block.box[:-1], strict=True))
+            for name in new.names:
+                kept = np.asarray(old.group[name][(*source, some)])  # of smaller ensembles, or fewer examples
+                values[name][place][tuple(slice(n) for n in kept.shape)] = kept
+            states[place][: some.stop - some.start] = old.state[(*source, some)]
+        if states.any():
+            new.write(block, values, states)
+
+
+def _template(path: Path, scenario: Any, attrs: dict[str, Any]) -> None:
+    """An empty store: coordinates, and variables without chunks."""
+    import xarray as xr
+    import zarr
+    from zarr.codecs import ZstdCodec
+
+    recorded = {name: len(values) for name, values in scenario.recorded.items()}
+    sizes = recorded | {"seed": scenario.seeds} | scenario.shape
+    made = xr.Dataset(coords=coordinates(scenario, sizes), attrs={"config": json.dumps(scenario.config()), **attrs})
+    with _quiet():
+        made.assign_attrs(provenance()).to_zarr(path, consolidated=False, mode="w")
+    outer, chunks = (*scenario.shape, "seed"), chunks_of(scenario)
+    group = zarr.open_group(path, mode="r+", use_consolidated=False)
+
+    def add(name: str, inner: tuple[str, ...], missing: Any, attrs: dict[str, Any]) -> None:
+        dims = (*outer, *inner)
+        group.create_array(
+            name,
+            shape=tuple(sizes[dim] for dim in dims),
+            chunks=(*chunks, *(max(1, sizes[dim]) for dim in inner)),
+            dtype=np.asarray(missing).dtype,
+            fill_value=missing,
+            dimension_names=dims,
+            attributes=attrs,
+            compressors=ZstdCodec(level=1, checksum=True),
+        )
+
+    for name, variable in scenario.variables.items():
+        add(name, variable.dims, variable.missing, variable.described)
+    add(STATE, (), np.int8(MISSING), {"flag_values": [MISSING, DONE, FAILED], "flag_meanings": "missing done failed"})
+
+
+def _exchange(fresh: Path, path: Path) -> None:
+    aside = _aside(path)
+    shutil.rmtree(aside, ignore_errors=True)
+    if path.exists():
+        path.rename(aside)
+    fresh.rename(path)
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def _aside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.old")
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without zarr's remark that strings are not yet in the text of its format's third version."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*does not have a Zarr V3 specification.*")
+        yield

@@ -1,0 +1,278 @@
+"""A sweep that is killed, grown, cut into shards, damaged or held by another ends with the bits of one that was not."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+import pytest
+import xarray as xr
+
+import simulate
+from simulate.into import run_into
+from statmech import RULES, Boosting, Rule, Scenario, StoredExamples, StoreError, load, store
+from statmech.blocks import blocks, chunks_of
+from statmech.growing import DONE, FAILED, Growing, create
+from statmech.held import held
+from statmech.status import read
+
+SWEEP = {"rule": ["hebb", "perceptron"], "K": [1, 3], "N": 50, "t": [0, 1], "seeds": 6}
+KINDS = [
+    Scenario(**SWEEP, gram=True),
+    StoredExamples(learner=["minover", "perceptron"], N=10, alpha=[1, 2], epochs=[1, 5], seeds=3, strengths=True),
+    Boosting(booster="adaboost", N=6, s=[1, 3], P=[20, 40], tests=100, seeds=2),
+    load("stopping", ["N=20", "seeds=2", "walks=20", "delta=0.1"]),
+    load("attention", ["N=20", "seeds=2", "t=0.5", "delta=0.1"]),
+    load("boundaries", ["folds=2"]),
+]
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    """Blocks of few cells, so that a small sweep has several."""
+    monkeypatch.setattr("statmech.blocks.SECONDS", 1e-3)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "simulation.zarr"
+
+
+def same(path, scenario):
+    """That a store holds the very bits of a run in memory."""
+    found, expected = store.load(path), simulate.run(scenario)
+    assert set(found.variables) == set(expected.variables)
+    for name in expected.variables:
+        np.testing.assert_array_equal(found[name].values, expected[name].values, err_msg=str(name))
+        assert found[name].attrs == expected[name].attrs
+    assert found.attrs["config"] == expected.attrs["config"]
+
+
+@pytest.mark.parametrize("scenario", KINDS, ids=lambda scenario: scenario.CHOICE)
+def test_a_sweep_played_in_blocks_has_the_bits_of_one_played_in_memory(scenario, path):
+    outcome = run_into(path, scenario)
+    assert outcome.missing == outcome.failed == 0
+    same(path, scenario)
+
+
+def test_blocks_cover_the_grid_once():
+    scenario = Scenario(**{**SWEEP, "seeds": 150})
+    shape = (*scenario.shape.values(), 150)
+    covered = np.zeros(shape, int)
+    for block in blocks(shape, chunks_of(scenario)):
+        covered[block.box] += 1
+        assert block.seeds.start % 64 == 0
+    assert np.all(covered == 1)
+
+
+def test_a_sweep_that_grows_keeps_its_numbers_and_plays_only_what_is_new(path):
+    small, large = Scenario(**SWEEP), Scenario(**{**SWEEP, "rule": ["adatron", "hebb", "perceptron"], "seeds": 9})
+    run_into(path, small)
+    before, events = store.load(path), []
+    run_into(path, large, tell=events.append)
+    assert [event["event"] for event in events][:2] == ["grown", "begun"]
+    after = store.load(path).sel(rule=["hebb", "perceptron"]).isel(seed=slice(6))
+    np.testing.assert_array_equal(after.R, before.R)
+    same(path, large)
+
+
+def test_a_single_value_may_become_an_axis(path):
+    run_into(path, Scenario(rule="hebb", K=2, N=50, t=[1], seeds=3))
+    grown = Scenario(rule=["adatron", "hebb"], K=[2, 3], N=50, t=[1], seeds=3)
+    run_into(path, grown)
+    same(path, grown)
+
+
+@pytest.mark.parametrize("change", [{"t": [0, 2]}, {"seeds": 3}, {"key": 1}, {"rule": "hebb"}, {"N": 51}])
+def test_what_would_lose_or_change_a_number_is_refused_with_a_line_a_difference(path, change):
+    run_into(path, Scenario(**SWEEP))
+    with pytest.raises(StoreError, match=f"{next(iter(change))}: stored"):
+        run_into(path, Scenario(**{**SWEEP, **change}))
+    same(path, Scenario(**SWEEP))
+
+
+def test_shards_together_play_everything_and_nothing_twice(path):
+    scenario = Scenario(**SWEEP)
+    for k in (3, 1, 2):
+        outcome = run_into(path, scenario, shard=(k, 3))
+    assert outcome == (24, 0, 0)
+    same(path, scenario)
+
+
+@pytest.mark.parametrize("harm", ["flip", "truncate", "delete"])
+def test_every_damaged_chunk_is_found_and_played_again(path, harm):
+    scenario = Scenario(**SWEEP)
+    run_into(path, scenario)
+    names = [*Growing(path).names, store.STATE]
+    chunks = [file for name in names for file in (path / name / "c").rglob("*") if file.is_file()]
+    for file in random.Random(0).sample(sorted(chunks), min(20, len(chunks))):
+        _harm(file, harm)
+        events = []
+        run_into(path, scenario, tell=events.append)
+        assert any(event["event"] == "written" for event in events), file
+        same(path, scenario)
+
+
+def _harm(file, harm):
+    content = bytearray(file.read_bytes())
+    if harm == "delete":
+        file.unlink()
+    elif harm == "truncate":
+        file.write_bytes(content[: len(content) // 2])
+    else:
+        content[len(content) // 2] ^= 0x10
+        file.write_bytes(content)
+
+
+def test_a_state_that_cannot_be_trusted_shows_nothing(path):
+    """The control: without its chunk of `state` a block counts as missing, whatever its variables hold."""
+    run_into(path, Scenario(**SWEEP))
+    made = Growing(path)
+    block = made.blocks()[0]
+    made.forget(block)
+    assert made.counts()[DONE] == 24 - made.states(block).size
+
+
+def test_a_second_run_on_a_store_is_told_who_holds_it(path):
+    with held(path), pytest.raises(StoreError, match=f"is being written by process {os.getpid()} on "):
+        run_into(path, Scenario(**SWEEP))
+    run_into(path, Scenario(**SWEEP))
+    with held(path, (1, 2)), pytest.raises(StoreError, match="is being written by"):
+        run_into(path, Scenario(**SWEEP), shard=(1, 2))
+    with held(path, (1, 2)):
+        run_into(path, Scenario(**SWEEP), shard=(2, 2))
+
+
+@dataclass(frozen=True)
+class Brittle(Rule):
+    """Raises for every trace, as a user's own rule may."""
+
+    label = "brittle"
+
+    @property
+    def kinks(self):
+        return ()
+
+    def g(self, kappa, length):
+        raise RuntimeError("no such modulation")
+
+
+def test_a_rule_that_raises_is_recorded_and_stops_nobody(path, monkeypatch):
+    monkeypatch.setitem(RULES, "brittle", Brittle)
+    scenario, events = Scenario(rule=["hebb", "brittle", "adatron"], N=50, t=[1], seeds=3), []
+    outcome = run_into(path, scenario, tell=events.append)
+    assert outcome == (6, 3, 0)
+    [*_, last] = [event for event in events if event["event"] == "failed"]
+    assert last["attempt"] == 3
+    assert "RuntimeError: no such modulation" in last["error"]
+    found = store.load(path)
+    assert np.isfinite(found.R.sel(rule=["hebb", "adatron"])).all()
+    assert np.isnan(found.R.sel(rule="brittle")).all()
+    assert read(path)["failed"] == 3
+    assert run_into(path, scenario) == (6, 3, 0)  # not tried again unless asked for
+    monkeypatch.setattr(Brittle, "g", lambda self, kappa, length: 1.0 + 0 * kappa)
+    assert run_into(path, scenario, again=True) == (9, 0, 0)
+
+
+@dataclass(frozen=True)
+class Explosive(Brittle):
+    """Grows beyond all floats."""
+
+    label = "explosive"
+
+    def g(self, kappa, length):
+        return 1e200 * length * kappa
+
+
+def test_numbers_that_diverge_are_a_failure(path, monkeypatch):
+    monkeypatch.setitem(RULES, "explosive", Explosive)
+    with jax.debug_nans(False):
+        assert run_into(path, Scenario(rule="explosive", N=50, t=[1], seeds=2)) == (0, 2, 0)
+    assert "diverged" in read(path)["failures"][-1]["error"]
+
+
+def test_a_full_disk_is_told_and_what_was_written_before_is_whole(path, monkeypatch):
+    scenario, written = Scenario(**SWEEP), []
+    plain = Growing.write
+
+    def full(self, block, values, states):
+        if len(written) == 2:
+            monkeypatch.setattr("zarr.Array.__setitem__", no_space)
+        written.append(block)
+        plain(self, block, values, states)
+
+    def no_space(self, *_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context():
+        monkeypatch.setattr(Growing, "write", full)
+        with pytest.raises(StoreError, match="cannot be written: No space left on device"):
+            run_into(path, scenario)
+    monkeypatch.undo()
+    assert read(path)["done"] > 0
+    run_into(path, scenario)
+    same(path, scenario)
+
+
+@pytest.mark.parametrize("moment", ["new", "old"])
+def test_a_kill_while_a_store_grows_loses_nothing(path, moment):
+    """Between two renames the old store stands aside, or the new one is not yet there."""
+    scenario = Scenario(**SWEEP)
+    run_into(path, scenario)
+    if moment == "old":
+        path.rename(path.with_name(".simulation.zarr.old"))
+    create(path.with_name("other.zarr"), scenario, {}).path.rename(path.with_name(".simulation.zarr.new"))
+    events = []
+    run_into(path, scenario, tell=events.append)
+    assert not any(event["event"] == "written" for event in events)
+    same(path, scenario)
+    assert not [file for file in path.parent.iterdir() if file.name.endswith((".old", ".new"))]
+
+
+CODE = """
+import statmech.blocks, sys
+statmech.blocks.SECONDS = 1e-3
+from pathlib import Path
+from simulate.into import run_into
+from statmech import StoredExamples
+given = {"learner": ["hebb", "perceptron", "adatron"], "alpha": [0.5, 1, 1.5, 2, 3, 4], "epochs": [20]}
+scenario = StoredExamples(N=12, seeds=4, **given)
+run_into(Path(sys.argv[1]), scenario)
+"""
+
+
+@pytest.mark.slow
+def test_a_sweep_killed_again_and_again_ends_with_the_same_bits(path):
+    rng = random.Random(1)
+    for _ in range(8):
+        running = subprocess.Popen([sys.executable, "-c", CODE, str(path)], stderr=subprocess.DEVNULL)
+        try:
+            running.wait(timeout=1.5 + 1.5 * rng.random())
+        except subprocess.TimeoutExpired:
+            running.send_signal(signal.SIGKILL)
+        running.wait(timeout=30)
+    done = subprocess.run([sys.executable, "-c", CODE, str(path)], timeout=120, check=False)
+    assert done.returncode == 0
+    given = {"learner": ["hebb", "perceptron", "adatron"], "alpha": [0.5, 1, 1.5, 2, 3, 4], "epochs": [20]}
+    scenario = StoredExamples(N=12, seeds=4, **given)
+    same(path, scenario)
+
+
+def test_the_status_of_a_store_counts_and_times(path):
+    run_into(path, Scenario(**SWEEP), shard=(1, 2))
+    told = read(path.parent)
+    assert told["done"] + told["missing"] == told["runs"] == 24
+    assert told["writer"] == ""
+    with held(path):
+        assert str(os.getpid()) in read(path)["writer"]
+    with pytest.raises(StoreError, match="no such result"):
+        read(path.parent / "nothing")
+    assert time.time() > 0
+    assert xr.open_zarr(path, consolidated=False).state.isin([0, DONE, FAILED]).all()
