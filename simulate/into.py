@@ -24,6 +24,7 @@ from statmech.dataset import Progress
 from statmech.errors import StatmechError, StoreError
 from statmech.growing import DONE, FAILED, MISSING, Growing, create, extends, recover
 from statmech.held import held, making
+from statmech.kinds import scenario_from
 from statmech.store import another_config, differences
 from statmech.sweep import Sweep
 
@@ -71,14 +72,14 @@ def run_into(
         for block in filter(store.damaged, mine):
             log(event="damaged", block=block.number)
             store.forget(block)
-        retried = (MISSING, FAILED) if again else (MISSING,)
-        todo = [block for block in mine if np.isin(store.states(block), retried).any()]
+        lacked = (MISSING, FAILED) if again else (MISSING,)
+        todo = [block for block in mine if np.isin(store.states(block), lacked).any()]
         total = sum(store.states(block).size for block in mine)
         done = total - sum(store.states(block).size for block in todo)
         log(event="begun", runs=total, done=done, blocks=len(todo))
         if progress:
             progress(done, total)
-        for block, values, states in _blocks(player, scenario, store, todo, retried, workers, log):
+        for block, values, states in played_blocks(scenario, store, todo, lacked, workers, log):
             store.write(block, values, states)
             done += states.size
             log(event="written", block=block.number, done=done, runs=total)
@@ -125,33 +126,42 @@ class Log:
             self.tell(event)
 
 
-def _blocks(
-    player: Any,
-    scenario: Any,
-    store: Growing,
-    todo: list[Block],
-    retried: tuple[int, ...],
-    workers: int | None,
-    log: Log,
+def play_block(path: Path, number: int, again: bool = False, tell: Tell | None = None) -> dict[str, int]:
+    """Play what one block of the store at `path` lacks, and write it: what a worker of a cluster does.
+
+    Blocks are independent, and their writers share no file. Returns how many runs of it are done and failed.
+    """
+    use_cache()
+    store = Growing(path)
+    scenario, block = scenario_from(store.config), store.blocks()[number]
+    lacked = (MISSING, FAILED) if again else (MISSING,)
+    for _, values, states in played_blocks(scenario, store, [block], lacked, None, Log(path, tell)):
+        store.write(block, values, states)
+    states = store.states(block)
+    return {"done": int((states == DONE).sum()), "failed": int((states == FAILED).sum())}
+
+
+def played_blocks(
+    scenario: Any, store: Growing, todo: list[Block], lacked: tuple[int, ...], workers: int | None, log: Log
 ) -> Iterator[tuple[Block, dict[str, np.ndarray], np.ndarray]]:
     """Blocks as they are finished, in their order: their variables, and the state of each run."""
-    cells, wanted = list(scenario.cells()), {}
+    player, cells = player_of(scenario), list(scenario.cells())
+    wanted: dict[int, list[Any]] = {}
 
     def units() -> Iterable[tuple[Block, Any]]:
         for block in todo:
-            open_ = np.isin(store.states(block), retried)
             log(event="playing", block=block.number)
-            wanted[block.number] = [cell for cell in cells if cell in block and open_[_place(block, cell)].any()]
+            lacking = np.isin(store.states(block), lacked)
+            wanted[block.number] = [cell for cell in cells if cell in block and lacking[_place(block, cell)].any()]
             for unit in player.units(scenario, wanted[block.number], block.seeds):
                 yield block, unit
 
-    wrapped = _Wrapped(player)
     current: _Filling | None = None
-    for (block, _), found in played(wrapped, scenario, units(), workers):
+    for (block, _), found in played(_Wrapped(player), scenario, units(), workers):
         if current is None or current.block.number != block.number:
             if current is not None:
                 yield current.finished(player, scenario, log)
-            current = _Filling(store, block, wanted.pop(block.number), retried)
+            current = _Filling(store, block, wanted.pop(block.number), lacked)
         current.take(found)
     if current is not None:
         yield current.finished(player, scenario, log)
@@ -174,10 +184,10 @@ class _Wrapped:
 class _Filling:
     """A block under way."""
 
-    def __init__(self, store: Growing, block: Block, cells: list[Any], retried: tuple[int, ...]):
+    def __init__(self, store: Growing, block: Block, cells: list[Any], lacked: tuple[int, ...]):
         self.block, self.cells = block, cells
         self.values, self.states = store.blank(block), store.states(block)
-        self.open = np.isin(self.states, retried)  # what was done before keeps its bits
+        self.open = np.isin(self.states, lacked)  # what was done before keeps its bits
 
     def take(self, found: list[Found] | Exception) -> None:
         """What a unit found; of one that raised nothing, its cells are tried again in the end."""
