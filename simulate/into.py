@@ -7,15 +7,14 @@ one, three times in all, and those that still fail are kept as failed, with the 
 
 from __future__ import annotations
 
-import json
-import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from simulate.apart import played_apart
 from simulate.run import player_of
 from simulate.work import Found, affordable, attrs, check, played
 from statmech.blocks import Block
@@ -25,6 +24,7 @@ from statmech.errors import StatmechError, StoreError
 from statmech.growing import DONE, FAILED, MISSING, Growing, create, extends, recover
 from statmech.held import held, making
 from statmech.kinds import scenario_from
+from statmech.log import Log, Tell
 from statmech.store import another_config, differences
 from statmech.sweep import Sweep
 
@@ -37,9 +37,6 @@ class Outcome(NamedTuple):
     done: int
     failed: int
     missing: int
-
-
-Tell = Callable[[dict[str, Any]], None]
 
 
 def run_into(
@@ -64,10 +61,11 @@ def run_into(
     player = player_of(scenario)
     check(player, scenario)
     workers = affordable(player, scenario, workers, memory)
-    log = Log(path, tell)
+    log = Log(path, tell, shard)
     with held(path, shard):
         with making(path):
             store = opened(path, scenario, fresh, log)
+        suspects = log.suspects()
         mine = [block for block in store.blocks() if block.number % shard[1] == shard[0] - 1]
         for block in filter(store.damaged, mine):
             log(event="damaged", block=block.number)
@@ -79,6 +77,10 @@ def run_into(
         log(event="begun", runs=total, done=done, blocks=len(todo))
         if progress:
             progress(done, total)
+        for block in played_apart(path, store, [block for block in todo if block.number in suspects], again, log):
+            todo.remove(block)
+            done += store.states(block).size
+            log(event="written", block=block.number, done=done, runs=total)
         for block, values, states in played_blocks(scenario, store, todo, lacked, workers, log):
             store.write(block, values, states)
             done += states.size
@@ -112,40 +114,36 @@ def opened(path: Path, scenario: Sweep, fresh: bool, log: Log) -> Growing:
     raise StoreError(another_config(path, differences(scenario.config(), config)))
 
 
-class Log:
-    """Lines of JSON beside a store, and for whoever listens."""
-
-    def __init__(self, path: Path, tell: Tell | None):
-        self.path, self.tell = path.with_suffix(".log"), tell
-
-    def __call__(self, **event: Any) -> None:
-        event = {"time": time.strftime("%FT%T"), **event}
-        with self.path.open("a") as file:
-            file.write(json.dumps(event) + "\n")
-        if self.tell:
-            self.tell(event)
-
-
-def play_block(path: Path, number: int, again: bool = False, tell: Tell | None = None) -> dict[str, int]:
+def play_block(
+    path: Path, number: int, again: bool = False, tell: Tell | None = None, only: tuple[int, ...] | None = None
+) -> dict[str, int]:
     """Play what one block of the store at `path` lacks, and write it: what a worker of a cluster does.
 
-    Blocks are independent, and their writers share no file. Returns how many runs of it are done and failed.
+    Blocks are independent, and their writers share no file. `only` plays the cell of this index alone. Returns how many
+    runs of the block are done and failed.
     """
     use_cache()
     store = Growing(path)
     scenario, block = scenario_from(store.config), store.blocks()[number]
     lacked = (MISSING, FAILED) if again else (MISSING,)
-    for _, values, states in played_blocks(scenario, store, [block], lacked, None, Log(path, tell)):
+    cells = [cell for cell in scenario.cells() if only is None or cell.index == only]
+    for _, values, states in played_blocks(scenario, store, [block], lacked, None, Log(path, tell), cells):
         store.write(block, values, states)
     states = store.states(block)
     return {"done": int((states == DONE).sum()), "failed": int((states == FAILED).sum())}
 
 
 def played_blocks(
-    scenario: Any, store: Growing, todo: list[Block], lacked: tuple[int, ...], workers: int | None, log: Log
+    scenario: Any,
+    store: Growing,
+    todo: list[Block],
+    lacked: tuple[int, ...],
+    workers: int | None,
+    log: Log,
+    cells: list[Any] | None = None,
 ) -> Iterator[tuple[Block, dict[str, np.ndarray], np.ndarray]]:
-    """Blocks as they are finished, in their order: their variables, and the state of each run."""
-    player, cells = player_of(scenario), list(scenario.cells())
+    """Blocks as they are finished, in their order: their variables, and the state of each run; of `cells`, or all."""
+    player, cells = player_of(scenario), list(scenario.cells()) if cells is None else cells
     wanted: dict[int, list[Any]] = {}
 
     def units() -> Iterable[tuple[Block, Any]]:

@@ -131,6 +131,16 @@ def _words(scenario: StoredExamples, cell: StoredCell, seed: int) -> tuple[int, 
     return words_of({**own, "key": scenario.key, "seed": seed})
 
 
+def memory(scenario: StoredExamples) -> float:
+    """Bytes that the largest unit of work holds."""
+
+    def held(cell: StoredCell) -> float:
+        size = filled(cell.P)
+        return 8.0 * max(1, min(WIDEST, ELEMENTS // size**2)) * size * (2 * size + 3 * cell.N)
+
+    return max(map(held, scenario.cells()))
+
+
 def check(scenario: StoredExamples) -> None:
     """Refuse examples that this machine cannot hold, before anything runs."""
     held = memory_a_core()

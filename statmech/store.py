@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import shutil
+import subprocess
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -84,8 +85,9 @@ def another_config(path: Path, changed: list[str]) -> str:
 
 
 def provenance() -> dict[str, Any]:
-    """What made a result: versions, machine."""
+    """What made a result: versions, commit of a checkout, machine."""
     return {
+        "commit": _commit(),
         "versions": {name: _version(name) for name in RECORDED},
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
@@ -118,6 +120,16 @@ def _identity(config: dict[str, Any]) -> dict[str, Any]:
 def _shown(config: dict[str, Any], name: str) -> str:
     text = json.dumps(config[name]) if name in config else "nothing"
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _commit() -> str:
+    """The commit of the checkout that this package runs from, `-dirty` if it was changed; empty if it is installed."""
+    asked = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--exclude=*"]
+    try:
+        done = subprocess.run(asked, capture_output=True, text=True, timeout=5, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip()
 
 
 def _version(name: str) -> str:
