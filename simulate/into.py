@@ -7,25 +7,24 @@ one, three times in all, and those that still fail are kept as failed, with the 
 
 from __future__ import annotations
 
-import json
-import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
-from operator import sub
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from simulate.apart import played_apart
 from simulate.run import player_of
 from simulate.work import Found, affordable, attrs, check, played
 from statmech.blocks import Block
 from statmech.compiled import use_cache
 from statmech.dataset import Progress
 from statmech.errors import StatmechError, StoreError
-from statmech.growing import DONE, FAILED, MISSING, Growing, create, extends, recover
+from statmech.growing import DONE, FAILED, MISSING, Growing, create, extends, recover, restore
 from statmech.held import held, making
 from statmech.kinds import scenario_from
+from statmech.log import Log, Tell
 from statmech.store import another_config, differences
 from statmech.sweep import Sweep
 
@@ -38,9 +37,6 @@ class Outcome(NamedTuple):
     done: int
     failed: int
     missing: int
-
-
-Tell = Callable[[dict[str, Any]], None]
 
 
 def run_into(
@@ -65,10 +61,11 @@ def run_into(
     player = player_of(scenario)
     check(player, scenario)
     workers = affordable(player, scenario, workers, memory)
-    log = Log(path, tell)
+    log = Log(path, tell, shard)
     with held(path, shard):
         with making(path):
             store = opened(path, scenario, fresh, log)
+        suspects = log.suspects()
         mine = [block for block in store.blocks() if block.number % shard[1] == shard[0] - 1]
         lacked = (MISSING, FAILED) if again else (MISSING,)
         todo = [block for block in mine if np.isin(_sound(store, block, log), lacked).any()]
@@ -77,6 +74,10 @@ def run_into(
         log(event="begun", runs=total, done=done, blocks=len(todo))
         if progress:
             progress(done, total)
+        for block in played_apart(path, store, [block for block in todo if block.number in suspects], again, log):
+            todo.remove(block)
+            done += store.states(block).size
+            log(event="written", block=block.number, done=done, runs=total)
         for block, values, states in played_blocks(scenario, store, todo, lacked, workers, log):
             store.write(block, values, states)
             done += states.size
@@ -107,11 +108,12 @@ def opened(path: Path, scenario: Sweep, fresh: bool, log: Log) -> Growing:
     if fresh or not path.exists():
         return create(path, scenario, new | attrs(player, scenario))
     try:
+        for name in restore(path):
+            log(event="restored", file=name)
         store = Growing(path)
         config = store.config
-    except Exception as failure:  # whatever zarr raises
-        told = f"{type(failure).__name__}: {failure}"
-        raise StoreError(f"{path}: not a readable store ({told}). Use --fresh to replace it.") from None
+    except StatmechError as failure:
+        raise StoreError(f"{failure}. Use --fresh to replace it.") from None
     if not differences(scenario.config(), config):
         return store
     if extends(scenario, config):
@@ -120,50 +122,46 @@ def opened(path: Path, scenario: Sweep, fresh: bool, log: Log) -> Growing:
     raise StoreError(another_config(path, differences(scenario.config(), config)))
 
 
-class Log:
-    """Lines of JSON beside a store, and for whoever listens."""
-
-    def __init__(self, path: Path, tell: Tell | None):
-        self.path, self.tell = path.with_suffix(".log"), tell
-
-    def __call__(self, **event: Any) -> None:
-        event = {"time": time.strftime("%FT%T"), **event}
-        with self.path.open("a") as file:
-            file.write(json.dumps(event) + "\n")
-        if self.tell:
-            self.tell(event)
-
-
-def play_block(path: Path, number: int, again: bool = False, tell: Tell | None = None) -> dict[str, int]:
+def play_block(
+    path: Path, number: int, again: bool = False, tell: Tell | None = None, only: tuple[int, ...] | None = None
+) -> dict[str, int]:
     """Play what one block of the store at `path` lacks, and write it: what a worker of a cluster does.
 
-    Blocks are independent, and their writers share no file. Returns how many runs of it are done and failed.
+    Blocks are independent, and their writers share no file. `only` plays the cell of this index alone. Returns how many
+    runs of the block are done and failed.
     """
     use_cache()
     store = Growing(path)
     scenario, block = scenario_from(store.config), store.blocks()[number]
     lacked = (MISSING, FAILED) if again else (MISSING,)
-    for _, values, states in played_blocks(scenario, store, [block], lacked, None, Log(path, tell)):
+    cells = [cell for cell in scenario.cells() if only is None or cell.index == only]
+    for _, values, states in played_blocks(scenario, store, [block], lacked, None, Log(path, tell), cells):
         store.write(block, values, states)
     states = store.states(block)
     return {"done": int((states == DONE).sum()), "failed": int((states == FAILED).sum())}
 
 
 def played_blocks(
-    scenario: Any, store: Growing, todo: list[Block], lacked: tuple[int, ...], workers: int | None, log: Log
+    scenario: Any,
+    store: Growing,
+    todo: list[Block],
+    lacked: tuple[int, ...],
+    workers: int | None,
+    log: Log,
+    cells: list[Any] | None = None,
 ) -> Iterator[tuple[Block, dict[str, np.ndarray], np.ndarray]]:
-    """Blocks as they are finished, in their order: their variables, and the state of each run."""
+    """Blocks as they are finished, in their order: their variables, and the state of each run; of `cells`, or all."""
     player = player_of(scenario)
-    cells: dict[tuple[int, ...], list[Any]] = {store.place(block.corner): [] for block in todo}
-    for cell in scenario.cells():
-        if (here := cells.get(store.place(cell.index))) is not None:
+    at: dict[tuple[int, ...], list[Any]] = {store.place(block.corner): [] for block in todo}
+    for cell in scenario.cells() if cells is None else cells:
+        if (here := at.get(store.place(cell.index))) is not None:
             here.append(cell)
     begun: dict[int, _Filling] = {}
 
     def units() -> Iterable[tuple[Block, Any]]:
         for block in todo:
             log(event="playing", block=block.number)
-            begun[block.number] = filling = _Filling(store, block, cells[store.place(block.corner)], lacked)
+            begun[block.number] = filling = _Filling(store, block, at[store.place(block.corner)], lacked)
             for unit in player.units(scenario, filling.cells, block.seeds):
                 yield block, unit
 
@@ -205,7 +203,7 @@ class _Filling:
         """What a unit found; of one that raised nothing, its cells are tried again in the end."""
         first = self.block.seeds.start
         for one in found if isinstance(found, list) else ():
-            at = (*_place(self.block, one), slice(one.seeds.start - first, one.seeds.stop - first))
+            at: tuple[Any, ...] = (*_place(self.block, one), slice(one.seeds.start - first, one.seeds.stop - first))
             new = self.open[at]
             every = new.all()  # a plain slice takes a tenth of the time that an index of truths takes
             for name, value in one.values.items():
@@ -248,4 +246,4 @@ class _Filling:
 
 def _place(block: Block, cell: Any) -> tuple[int, ...]:
     index = cell.where if isinstance(cell, Found) else cell.index
-    return tuple(map(sub, index, block.corner))
+    return tuple(i - start for i, start in zip(index, block.corner, strict=True))

@@ -51,6 +51,12 @@ def remarks(scenario: Scenario) -> list[str]:
     return ["inputs other than gaussian run on the direct engine (engine: vectors)"]
 
 
+def memory(scenario: Scenario) -> float:
+    """Bytes that the largest unit of work holds."""
+    direct = [cell for cell in scenario.cells() if engine_of(scenario, cell) is vectors]
+    return max((float(vectors.memory(cell, scenario.dtype)) for cell in direct), default=0.0)
+
+
 def check(scenario: Scenario) -> None:
     """Refuse weight vectors that this machine cannot hold, before anything runs."""
     held = memory_a_core()

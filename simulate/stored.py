@@ -25,7 +25,7 @@ from statmech.sweep import words_of
 from statmech.votes import TEST_CIRCLES, circles, vote_error
 
 SIZES = [8, 16, 24, *(n << k for k in range(3, 40) for n in (4, 5, 6, 7))]  # what P is filled up to, multiples of 8
-WIDEST, ELEMENTS = 64, 2**21  # data sets in a call: the most, and the elements of all their Gram matrices
+WIDEST, ELEMENTS = 64, 2**21  # data sets in a call: the most, and the elements of all their matrices
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,16 @@ def units(scenario: StoredExamples, cells: Sequence[StoredCell], seeds: range) -
         program = (filled(cell.P), cell.name, cell.learner, cell.stop, cell.N)
         groups.setdefault(program, []).extend((cell, seed) for seed in seeds)
     for (size, *_), lanes in groups.items():
-        calls = -(-len(lanes) // max(1, min(WIDEST, ELEMENTS // size**2)))
+        calls = -(-len(lanes) // widest(size, len(lanes[0][0].until)))
         width = -(-len(lanes) // calls)  # calls of equal width: few lanes run idle
         lanes.sort(key=lambda lane: lane[0].P)
         for first in range(0, len(lanes), width):
             yield Unit(tuple(lanes[first : first + width]), size, width)
+
+
+def widest(size: int, moments: int) -> int:
+    """Data sets in a call: as many as keep their Gram matrices, and their strengths at each moment, small."""
+    return max(1, min(WIDEST, ELEMENTS // (size * max(size, moments))))
 
 
 def filled(P: int) -> int:
@@ -129,6 +134,17 @@ def _words(scenario: StoredExamples, cell: StoredCell, seed: int) -> tuple[int, 
     """The words of a run's own random numbers."""
     own = {"learner": cell.name, "N": cell.N, "P": cell.P, "flip": cell.flip, **vars(cell.learner)}
     return words_of({**own, "key": scenario.key, "seed": seed})
+
+
+def memory(scenario: StoredExamples) -> float:
+    """Bytes that the largest unit of work holds."""
+
+    def held(cell: StoredCell) -> float:
+        size = filled(cell.P)
+        moments = len(cell.until)
+        return 8.0 * widest(size, moments) * size * (2 * size + 3 * cell.N + 3 * moments)
+
+    return max(map(held, scenario.cells()))
 
 
 def check(scenario: StoredExamples) -> None:

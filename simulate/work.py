@@ -6,6 +6,7 @@ A player is a module of `simulate` with `units` and `play` (see `Player`) and, i
 
 from __future__ import annotations
 
+import resource
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -33,14 +34,13 @@ class Player(Protocol):
     SOURCE: str  # of the numbers, for a dataset's attributes
 
     def units(self, scenario: Any, cells: Sequence[Any], seeds: range) -> Iterable[Any]:
-        """The units that play these seeds of these cells; the first seed is a multiple of `SEEDS`."""
+        """The units that play these seeds of these cells; the first seed is a multiple of the kind's `together`."""
 
     def play(self, scenario: Any, unit: Any) -> list[Found]:
         """What a unit finds."""
 
 
-RESULTS = 2**26  # bytes that the results of a block take, at most about
-SEEDS = 64  # a multiple of every batch of seeds that is played together
+RESULTS = 2**28  # bytes that the results of blocks and compiled programs take, at most about
 
 
 def check(player: Any, scenario: Any) -> None:
@@ -52,11 +52,12 @@ def affordable(player: Any, scenario: Any, workers: int | None, memory: float | 
     """How many units may be under way in so many bytes; raises `ScenarioError` if not even one."""
     if memory is None:
         return workers
-    unit = getattr(player, "memory", lambda scenario: 0.0)(scenario) + RESULTS
-    if unit > memory:
-        told = f"one unit of work takes {unit / 2**30:.3g} GiB, more than the {memory / 2**30:.3g} GiB given"
-        raise ScenarioError([(("memory",), told)])
-    return max(1, min(workers or cores(), int(memory / unit)))
+    unit = (1 + AHEAD) * getattr(player, "memory", lambda scenario: 0.0)(scenario)
+    left = memory - resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - RESULTS
+    if left < unit:
+        told = f"{memory / 2**30:.3g} GiB are too little: libraries and results take {(memory - left) / 2**30:.2g} GiB"
+        raise ScenarioError([(("memory",), f"{told}, and one unit of work {unit / 2**30:.2g} GiB")])
+    return max(1, min(workers or cores(), int(left / max(unit, 1.0))))
 
 
 def attrs(player: Any, scenario: Any) -> dict[str, Any]:

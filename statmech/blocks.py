@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from statmech.cost import CORES, estimate
 
-SEEDS = 64  # seeds of a block, a multiple of every batch of seeds that is played together
+SEEDS = 64  # seeds of a block at most, a multiple of what any kind of scenario plays together
 SECONDS, BYTES = 2.0, 2**26  # of a block, about
 CELLS = 1024  # of a block, at most: so many take a second, however small they are
 
@@ -44,7 +44,8 @@ class Block(NamedTuple):
 def chunks_of(scenario: Any) -> tuple[int, ...]:
     """The lengths of a block along each axis of a sweep, and seeds; a function of the scenario alone."""
     cost = estimate(scenario)
-    seeds = min(SEEDS, scenario.seeds)
+    fitting = int(BYTES / (cost.bytes_ / cost.runs)) // scenario.together * scenario.together
+    seeds = min(SEEDS, scenario.seeds, max(fitting, scenario.together))
     seconds, bytes_ = CORES * cost.seconds / cost.runs * seeds, cost.bytes_ / cost.runs * seeds
     cells = max(1, min(int(SECONDS / max(seconds, 1e-9)), int(BYTES / bytes_), CELLS))
     found = [seeds]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from statmech.errors import ConfigError, StatmechError
+from statmech.errors import ConfigError, DamagedError, StatmechError
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -241,6 +240,9 @@ def main() -> None:
     except StatmechError as problem:
         print(problem, file=sys.stderr)
         sys.exit(2)
+    except OSError as failure:  # a figure on a full disk, a log of another's
+        print(f"{failure.filename or 'files'}: {failure.strerror or failure}", file=sys.stderr)
+        sys.exit(2)
     except SystemExit as done:
         if done.code not in (INTERRUPTED, TERMINATED):  # the first is how typer ends after Ctrl-C
             raise
@@ -309,9 +311,13 @@ def _stored(job: Job, part: str) -> xr.Dataset | None:
     from statmech import growing, store
 
     path = job.path(part)
-    if not job.fresh and path.exists() and growing.extends(job.scenario, store.config_of(path)):
+    try:
+        if not job.fresh and path.exists() and growing.extends(job.scenario, store.config_of(path)):
+            return None
+        dataset = store.kept(path, job.scenario, job.fresh)
+    except DamagedError as failure:
+        print(f"{failure}; it is made anew", file=sys.stderr)
         return None
-    dataset = store.kept(path, job.scenario, job.fresh)
     if dataset is not None:
         print(f"{path} is of this config and is kept (--fresh computes it anew)", file=sys.stderr)
     return dataset
@@ -319,10 +325,15 @@ def _stored(job: Job, part: str) -> xr.Dataset | None:
 
 def _both(job: Job) -> tuple[xr.Dataset, Any]:
     from statmech import store
+    from statmech.status import read as status_of
 
     simulation, theory = (store.kept(job.path(part), job.scenario, False) for part in ("simulation", "theory"))
     if simulation is None or (theory is None and not job.scenario.on_data):
         raise ConfigError(f"{job.folder}: has no simulation and theory yet. `statmech run {job.name}` makes them")
+    told = status_of(job.path("simulation"))
+    if told["missing"] or told["failed"]:
+        runs = f"{told['missing']} runs are missing and {told['failed']} have failed"
+        print(f"{job.path('simulation')}: {runs}; they are left out", file=sys.stderr)
     return simulation, theory
 
 
@@ -330,6 +341,7 @@ def _simulate(job: Job) -> Outcome:
     """Play what the store lacks; tell whether anything was lacking, and what failed."""
     from simulate.into import run_into
     from simulate.run import remarks
+    from statmech import bar
 
     for remark in remarks(job.scenario):
         print(remark, file=sys.stderr)
@@ -337,12 +349,14 @@ def _simulate(job: Job) -> Outcome:
 
     def tell(event: dict[str, Any]) -> None:
         events.append(event)
+        if event["event"] == "playing":
+            told.running(f"block {event['block']}")
         if job.as_json:
             print(json.dumps(event), flush=True)
-        elif event["event"] in ("failed", "damaged", "grown"):
+        elif event["event"] in ("failed", "damaged", "restored", "grown"):
             print(_told(event), file=sys.stderr)
 
-    with _progress("simulation") as progress:
+    with bar.shown("simulation") as told:
         outcome = run_into(
             path,
             job.scenario,
@@ -350,7 +364,7 @@ def _simulate(job: Job) -> Outcome:
             again=job.again,
             shard=job.shard,
             memory=job.memory,
-            progress=progress,
+            progress=told.progress,
             tell=tell,
         )
     begun = next(event for event in events if event["event"] == "begun")
@@ -364,6 +378,8 @@ def _told(event: dict[str, Any]) -> str:
         return f"cell {event['cell']}, seeds {event['seeds']}: attempt {event['attempt']} failed: {event['error']}"
     if event["event"] == "damaged":
         return f"block {event['block']} is damaged, and is played again"
+    if event["event"] == "restored":
+        return f"{event['file']} is damaged, and is made anew"
     return "\n".join(["the sweep has grown, and what is there is kept:", *event["differences"]])
 
 
@@ -412,37 +428,13 @@ def _solve(job: Job) -> xr.Dataset:
 
 
 def _made(job: Job, part: str, make: Callable[[Any], xr.Dataset]) -> xr.Dataset:
-    from statmech import store
+    from statmech import bar, store
 
-    with _progress(part) as progress:
-        dataset = make(progress)
+    with bar.shown(part) as told:
+        dataset = make(told.progress)
     store.save(dataset, job.path(part))
     print(f"wrote {job.path(part)}", file=sys.stderr)
     return dataset
-
-
-@contextlib.contextmanager
-def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar on a terminal; silence elsewhere."""
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description:<10}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=err, disable=not err.is_terminal) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _use_data(folder: Path | None) -> None:

@@ -10,6 +10,7 @@ import csv
 import gzip
 import os
 import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -263,7 +264,9 @@ def _of_openml(name: str, one: Source) -> tuple[np.ndarray, np.ndarray, np.ndarr
     from sklearn.datasets import fetch_openml
 
     try:
-        found = fetch_openml(data_id=one.openml, as_frame=True, parser="liac-arff")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of each of its tries; the message below is enough
+            found = fetch_openml(data_id=one.openml, as_frame=True, parser="liac-arff")
     except Exception as failure:  # whatever a network does
         told = " ".join(str(failure).split()) or type(failure).__name__
         raise ConfigError(

@@ -35,6 +35,14 @@ class StoreError(StatmechError, OSError):
     """A stored result that is missing, unreadable, or belongs to another config."""
 
 
+class DamagedError(StoreError):
+    """A store some of whose files are gone, or do not hold what they held."""
+
+    def __init__(self, path: object, names: list[str]):
+        told = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+        super().__init__(f"{path}: not a readable store (damaged or missing: {told})")
+
+
 class SolverError(StatmechError, ArithmeticError):
     """Equations that could not be solved; the message names where."""
 

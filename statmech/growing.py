@@ -20,8 +20,9 @@ import numpy as np
 
 from statmech.blocks import Block, blocks, chunks_of
 from statmech.dataset import coordinates
-from statmech.errors import StoreError
-from statmech.store import STATE, differences, provenance
+from statmech.errors import DamagedError, StoreError
+from statmech.sealed import ROOT, broken, mend, seal
+from statmech.store import STATE, chunk_file, differences, provenance
 
 MISSING, DONE, FAILED = 0, 1, 2
 
@@ -33,6 +34,8 @@ class Growing:
         import zarr
 
         self.path = path
+        if names := broken(path):
+            raise DamagedError(path, names)
         with _quiet(), zarr.config.set({"array.write_empty_chunks": True}):  # else a chunk of NaN looks like a lost one
             self.group: Any = zarr.open_group(path, mode="r+", use_consolidated=False)
             arrays = dict(self.group.arrays())
@@ -82,7 +85,7 @@ class Growing:
             raise StoreError(f"{told}. What was written before is whole; the same command goes on from there") from None
 
     def damaged(self, block: Block, states: np.ndarray) -> bool:
-        """Whether a block of these states is said to be done and its variables are not there, or fail their checksums."""
+        """Whether a block of these states is said to be done, and its variables are gone or fail their checksums."""
         return bool((states != MISSING).any()) and not self._readable(block)
 
     def forget(self, block: Block) -> None:
@@ -99,8 +102,7 @@ class Growing:
         place = (*self.place(block.corner), block.seeds.start // self.state.chunks[-1])
         try:
             for name, array in self.arrays.items():
-                inner = [0] * (array.ndim - len(place))
-                if not (self.path / name / "c" / "/".join(map(str, (*place, *inner)))).is_file():
+                if not chunk_file(self.path, name, place, array.ndim).is_file():
                     return False
                 array[block.box]
         except Exception:  # whatever zarr and its codecs raise
@@ -135,6 +137,27 @@ def recover(path: Path) -> None:
         else:
             aside.rename(path)
     shutil.rmtree(path.with_name(f".{path.name}.new"), ignore_errors=True)
+
+
+def restore(path: Path) -> list[str]:
+    """Make anew whatever is damaged of a store's metadata and coordinates, which follow from its config; tell what was.
+
+    Raises `DamagedError` where that cannot be: the config itself is damaged, or other versions have made the store.
+    """
+    from statmech.kinds import scenario_from
+
+    names = broken(path)
+    if names and names != [ROOT]:
+        twin = path.with_name(f".{path.name}.new")
+        config = json.loads((path / ROOT).read_bytes())["attributes"]["config"]
+        _template(twin, scenario_from(json.loads(config)), {})
+        left = mend(path, names, twin)
+        shutil.rmtree(twin, ignore_errors=True)
+    else:
+        left = names
+    if left:
+        raise DamagedError(path, left)
+    return names
 
 
 def extends(new: Any, old: dict[str, Any]) -> bool:
@@ -223,6 +246,7 @@ def _template(path: Path, scenario: Any, attrs: dict[str, Any]) -> None:
     for name, variable in scenario.variables.items():
         add(name, variable.dims, variable.missing, variable.described)
     add(STATE, (), np.int8(MISSING), {"flag_values": [MISSING, DONE, FAILED], "flag_meanings": "missing done failed"})
+    seal(path)
 
 
 def _exchange(fresh: Path, path: Path) -> None:

@@ -69,6 +69,7 @@ class Scenario(Sweep):
     """
 
     CHOICE: ClassVar = "rule"
+    together: ClassVar = 64  # a multiple of every engine's batch
     KINDS: ClassVar = RULES
     AXES: ClassVar = ("rule", "K", "N", "inputs", PARAMETERS, "flip")
 

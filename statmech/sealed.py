@@ -1,8 +1,8 @@
 """Stores that know what their own files held: a digest of each, in the attributes of the store's group.
 
-zarr reads a file of zeros, or none at all, as missing values, and a changed `zarr.json` as another array. So whatever is
-written once (metadata, coordinates, all of a theory) is sealed: its SHA-256 stands in the attribute `sealed` of the
-group's `zarr.json`, and that file's own beside them. Blocks, which come later, have checksums of their own.
+zarr reads a chunk that is gone as missing values, and a changed `zarr.json` as another array. So whatever is written once
+(metadata, coordinates, all of a theory) is sealed: its SHA-256 stands in the attribute `sealed` of the group's
+`zarr.json`, with that file's own. Blocks, which come later, have checksums of their own.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from statmech.errors import StoreError
 from statmech.growing import DONE, FAILED, MISSING, Growing
 from statmech.held import holder
+from statmech.log import Event, logs, runs, unfinished
 
 
 def read(folder: Path) -> dict[str, Any]:
@@ -23,10 +23,13 @@ def read(folder: Path) -> dict[str, Any]:
     try:
         store = Growing(path)
         counts = store.counts()
+    except StoreError:
+        raise
     except Exception as failure:  # whatever zarr raises
         raise StoreError(f"{path}: not a readable store ({type(failure).__name__}: {failure})") from None
-    events, who = _last_run(path.with_suffix(".log")), holder(path)
-    rate = _rate(events)
+    last = [every[-1] for every in map(runs, logs(path)) if every]
+    who, rate = holder(path), sum(map(_rate, last))
+    failures = [event for log in logs(path) for run in runs(log) for event in run if event["event"] == "failed"]
     left = counts[MISSING] / rate if rate and who else None
     return {
         "store": str(path),
@@ -35,10 +38,10 @@ def read(folder: Path) -> dict[str, Any]:
         "failed": counts[FAILED],
         "missing": counts[MISSING],
         "writer": who,
-        "running": sorted(_running(events)) if who else [],
+        "running": sorted(set().union(*map(unfinished, last))) if who else [],
         "rate": rate,
         "seconds_left": left,
-        "failures": [event for event in events if event["event"] == "failed"],
+        "failures": failures if counts[FAILED] else [],
     }
 
 
@@ -58,26 +61,10 @@ def lines(told: dict[str, Any]) -> list[str]:
     return found
 
 
-def _last_run(log: Path) -> list[dict[str, Any]]:
-    """The events of the last run, or of the last of each shard's; lines cut short by a kill are left out."""
-    events: list[dict[str, Any]] = []
-    for line in log.read_text().splitlines() if log.exists() else []:
-        try:
-            event = json.loads(line)
-        except ValueError:
-            continue
-        events = [event] if event.get("event") == "begun" else [*events, event]
-    return events
-
-
-def _running(events: list[dict[str, Any]]) -> set[int]:
-    begun = {event["block"] for event in events if event["event"] == "playing"}
-    return begun - {event["block"] for event in events if event["event"] == "written"}
-
-
-def _rate(events: list[dict[str, Any]]) -> float | None:
+def _rate(events: list[Event]) -> float:
+    """Runs a second of one run, as its log tells."""
     written = [event for event in events if event["event"] == "written"]
-    if not written or events[0]["event"] != "begun":
-        return None
+    if not written:
+        return 0.0
     first, last = (time.mktime(time.strptime(event["time"], "%Y-%m-%dT%H:%M:%S")) for event in (events[0], written[-1]))
-    return (written[-1]["done"] - events[0]["done"]) / max(last - first, 1.0)
+    return float(written[-1]["done"] - events[0]["done"]) / max(last - first, 1.0)

@@ -46,6 +46,7 @@ class Sweep(BaseModel):
 
     CHOICE: ClassVar[str]  # the key that names what learns, and the noun of messages
     KINDS: ClassVar[dict[str, type]]  # all it may name
+    together: ClassVar[int] = 1  # seeds that are played together, so that another number would move the last bits
     on_data: ClassVar[bool] = False  # on given data, which no theory describes
     AXES: ClassVar[tuple[str, ...]]  # keys that may be axes, in the order of the dataset's dimensions
 

@@ -135,6 +135,26 @@ def test_passes_one_by_one_are_partial_fits():
         steps.partial_fit(X[:1], ["sideways"])
 
 
+def test_an_attentive_perceptron_learns_on_line_too():
+    """Of examples that are all probes it is the perceptron; of others it evaluates less, and learns."""
+    X, y = separable()
+    steps, plain = AttentivePerceptron(probes=1.0, order="fixed"), Perceptron()
+    for part in (slice(0, 20), slice(20, 60), slice(0, 60)):
+        steps.partial_fit(X[part], y[part], classes=["down", "up"])
+        plain.partial_fit(X[part], y[part], classes=["down", "up"])
+    np.testing.assert_allclose(steps.coef_, plain.coef_)
+    assert steps.mistakes_ == plain.mistakes_
+    rng = np.random.default_rng(0)
+    w, model = rng.standard_normal(200), AttentivePerceptron(delta=0.2)
+    for _ in range(30):
+        Z = rng.standard_normal((200, 200))
+        model.partial_fit(Z, Z @ w > 0, classes=[False, True])
+    assert model.features_[-1] < 0.9 * 200
+    assert model.score(Z, Z @ w > 0) > 0.8
+    with pytest.raises(ValueError, match="classes must be passed on the first call"):
+        AttentivePerceptron().partial_fit(X, y)
+
+
 def test_mistakes_stay_below_novikoff_s_bound():
     """(radius / margin)^2, the constant feature of the bias included."""
     for seed in range(5):

@@ -240,7 +240,7 @@ def test_a_sweep_goes_on_where_its_shards_have_stopped(in_scratch, capsys, monke
         (("--shard", "slurm"), "this is no job of an array"),
         (("--shard", "1/2", "--fresh"), "shards would undo each other"),
         (("--memory", "lots"), "--memory lots: must be a size"),
-        (("--memory", "2MB"), "one unit of work takes"),
+        (("--memory", "2MB"), "GiB are too little"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(in_scratch, capsys, monkeypatch, arguments, message):

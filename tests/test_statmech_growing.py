@@ -16,11 +16,12 @@ import pytest
 import xarray as xr
 
 import simulate
-from simulate.into import run_into
+from simulate.into import play_block, run_into
 from statmech import RULES, Boosting, Rule, Scenario, StoredExamples, StoreError, load, store
 from statmech.blocks import blocks, chunks_of
 from statmech.growing import DONE, FAILED, Growing, create
 from statmech.held import held
+from statmech.log import Log
 from statmech.status import read
 
 SWEEP = {"rule": ["hebb", "perceptron"], "K": [1, 3], "N": 50, "t": [0, 1], "seeds": 6}
@@ -234,6 +235,47 @@ def test_a_kill_while_a_store_grows_loses_nothing(path, moment):
     assert not any(event["event"] == "written" for event in events)
     same(path, scenario)
     assert not [file for file in path.parent.iterdir() if file.name.endswith((".old", ".new"))]
+
+
+def test_a_block_that_kills_its_process_is_played_apart_and_its_cell_recorded(path, monkeypatch):
+    """Two runs have died while block 1 was played; the third plays it in a child, and its deadly cell in another."""
+    scenario = Scenario(**SWEEP)
+    store_ = create(path, scenario, {"title": "statmech simulation", "source": "the Gram engine"})
+    log = Log(path)
+    for _ in range(2):
+        log(event="begun", runs=24, done=0, blocks=4)
+        log(event="playing", block=1)
+    assert log.suspects() == {1}
+    deadly = store_.blocks()[1]
+    told = []
+
+    def played(path, block, again, index=()):
+        told.append((block.number, index))
+        if not index or index == tuple(part.start for part in deadly.box[:-1]):
+            return "the process died of SIGSEGV"
+        play_block(path, block.number, only=index)
+        return ""
+
+    monkeypatch.setattr("simulate.apart._played", played)
+    outcome = run_into(path, scenario)
+    assert outcome.missing == 0
+    assert outcome.failed == 6
+    assert told[0] == (1, ())
+    assert "SIGSEGV" in read(path)["failures"][-1]["error"]
+    assert log.suspects() == set()
+
+
+def test_a_child_plays_a_block_and_tells_how_it_died(path, monkeypatch):
+    from simulate import apart
+
+    store_ = create(path, Scenario(**SWEEP), {"title": "statmech simulation"})
+    block = store_.blocks()[0]
+    assert apart._played(path, block, False) == ""
+    assert (store_.states(block) == DONE).all()
+    monkeypatch.setattr(apart, "CHILD", "import os; os.kill(os.getpid(), 11)")
+    assert apart._played(path, block, False) == "the process died of SIGSEGV"
+    monkeypatch.setattr(apart, "CHILD", "raise ValueError")
+    assert apart._played(path, block, False) is None
 
 
 CODE = """

@@ -10,11 +10,21 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from simulate.attention import Attentive, Walks, lessons, walks
 from simulate.estimators.classes import check_whole, summed
-from simulate.estimators.linear import LinearClassifier, Student
+from simulate.estimators.linear import LinearClassifier, Student, labelled
 from statmech.boundaries import BOUNDARIES, looks
 from statmech.errors import not_known
 
 ORDERS = ("fixed", "random", "weight")
+
+
+class Course:
+    """A student under way: of how many features, which of them it knows and in what order, and what each pass made."""
+
+    def __init__(self, student: Attentive, features: int, known: np.ndarray, random: np.random.RandomState):
+        self.student, self.features, self.known, self.random = student, features, known, random
+        self.order = np.arange(known.size)
+        self.made: list[int] = []  # mistakes of each pass
+        self.seen: list[float] = []  # features evaluated an example
 
 
 class AttentivePerceptron(LinearClassifier):
@@ -29,7 +39,7 @@ class AttentivePerceptron(LinearClassifier):
 
     `budget`: the hard-budget perceptron instead, which knows only so many features, the first of the order.
     Prediction, which knows no label, stops where a sum is as far from 0, on either side, as the boundary of a walk
-    without drift; `evaluate` tells the features that took.
+    without drift; `evaluate` tells the features that took. `partial_fit` makes one pass in the order given.
 
     Fitted: `classes_`, `coef_`, `intercept_`, `n_iter_`, `mistakes_` and `features_` (evaluated, a mean over examples)
     of each pass, `levels_` and `orders_` for prediction.
@@ -66,13 +76,23 @@ class AttentivePerceptron(LinearClassifier):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from examples X (m, features) with labels y (m,)."""
-        self.levels_: list[float] = []
-        self.orders_: list[np.ndarray] = []
-        self._made: list[list[int]] = []
-        self._seen: list[list[float]] = []
+        self._courses: list[Course] = []
         super().fit(X, y)
-        self.mistakes_ = summed(self._made)
-        self.features_ = [count / len(self._seen) for count in summed(self._seen)]
+        self._tell()
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """One pass over more examples, in the order given; the first call names all `classes`."""
+        X, y, first = self._more(X, y, classes)
+        signs = self._signs(y)
+        if first:
+            self._courses = [self._begin(X.shape[1]) for _ in signs]
+        students = []
+        for course, one in zip(self._courses, signs, strict=True):
+            self._pass(course, labelled(X, one, self.fit_intercept), np.arange(len(y)))
+            students.append(self._student(course))
+        self._take(students)
+        self._tell()
         return self
 
     def evaluate(self, X: Any) -> list[Walks]:
@@ -90,26 +110,38 @@ class AttentivePerceptron(LinearClassifier):
         return self._decision([one.sums for one in self.evaluate(X)])
 
     def _learn(self, z: Any) -> Student:
-        z, start = z[:, :-1], z[:, -1]
-        random, n = check_random_state(self.random_state), z.shape[1]
+        course = self._begin(z.shape[1] - 1)
+        while len(course.made) < self.max_iter and (not course.made or course.made[-1]):
+            self._pass(course, z, None)
+        self._courses.append(course)
+        return self._student(course)
+
+    def _begin(self, n: int) -> Course:
+        random = check_random_state(self.random_state)
         known = self._known(n, random)
-        one = Attentive(np.zeros(known.size), self.boundary, self.delta)
-        made: list[int] = []
-        seen: list[float] = []
-        while len(made) < self.max_iter and (not made or made[-1]):
-            order, rows = self._order(one.w, random), random.permutation(len(z))
-            one.w = one.w[order]
-            wrong, features = self._walk(one, z[np.ix_(rows, known[order])], start[rows], random)
-            one.w = one.w[np.argsort(order)]
-            made.append(wrong)
-            seen.append(features / len(z))
-        self._made.append(made)
-        self._seen.append(seen)
-        self.levels_.append(one.blind())
-        self.orders_.append(known[order])
-        weights = np.zeros(n + 1)
-        weights[known], weights[-1] = one.w, one.b
-        return Student(weights, len(made))
+        return Course(Attentive(np.zeros(known.size), self.boundary, self.delta), n, known, random)
+
+    def _pass(self, course: Course, z: np.ndarray, rows: np.ndarray | None) -> None:
+        """One pass over these rows, or all in random order, of examples times labels, the constant's last."""
+        one, known = course.student, course.known
+        course.order = self._order(one.w, course.random)
+        rows = course.random.permutation(len(z)) if rows is None else rows
+        one.w = one.w[course.order]
+        wrong, features = self._walk(one, z[np.ix_(rows, known[course.order])], z[rows, -1], course.random)
+        one.w = one.w[np.argsort(course.order)]
+        course.made.append(wrong)
+        course.seen.append(features / len(z))
+
+    def _student(self, course: Course) -> Student:
+        weights = np.zeros(course.features + 1)
+        weights[course.known], weights[-1] = course.student.w, course.student.b
+        return Student(weights, len(course.made))
+
+    def _tell(self) -> None:
+        self.mistakes_ = summed([course.made for course in self._courses])
+        self.features_ = [count / len(self._courses) for count in summed([course.seen for course in self._courses])]
+        self.levels_ = [course.student.blind() for course in self._courses]
+        self.orders_ = [course.known[course.order] for course in self._courses]
 
     def _walk(self, one: Attentive, z: np.ndarray, start: np.ndarray, random: np.random.RandomState) -> tuple[int, int]:
         """One pass over rows z; its mistakes, and the features evaluated."""

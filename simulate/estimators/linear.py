@@ -33,6 +33,21 @@ class LinearClassifier(OneAgainstRest, ABC):
         self._take([self._learn(labelled(X, signs, self.fit_intercept)) for signs in self._signs(y)])
         return self
 
+    def _more(self, X: Any, y: Any, classes: Any) -> tuple[Any, np.ndarray, bool]:
+        """The examples of a `partial_fit`, and whether it is the first, which must name all classes."""
+        self._check_parameters()
+        first = not hasattr(self, "classes_")
+        X, y = validate_data(self, X, y, dtype=float, accept_sparse="csr" if self.sparse_rows else False, reset=first)
+        if first and classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        known = np.unique(classes) if first else self.classes_
+        if len(known) < 2:
+            raise ValueError(f"needs two classes or more, not {known}")
+        if unknown := sorted(set(np.unique(y).tolist()) - set(known.tolist())):
+            raise ValueError(f"y has classes {unknown} that are not among {known.tolist()}")
+        self.classes_ = known
+        return X, y, first
+
     def decision_function(self, X: Any) -> np.ndarray:
         """The activations w.x + b: (m,) for the second of two classes, else (m, classes)."""
         check_is_fitted(self)

@@ -95,19 +95,10 @@ class Perceptron(LinearClassifier):
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """One pass over more examples, in the order given; the first call names all `classes`."""
-        self._check_parameters()
-        first = not hasattr(self, "classes_")
-        X, y = validate_data(self, X, y, dtype=float, accept_sparse="csr", reset=first)
+        X, y, first = self._more(X, y, classes)
         if first:
-            if classes is None:
-                raise ValueError("classes must be passed on the first call to partial_fit.")
-            self.classes_, self.mistakes_ = np.unique(classes), []
-            if len(self.classes_) < 2:
-                raise ValueError(f"needs two classes or more, not {self.classes_}")
-            students = 1 if len(self.classes_) == 2 else len(self.classes_)
-            self._progress = [Progress(X.shape[1] + 1, self.output == "voted") for _ in range(students)]
-        if unknown := sorted(set(np.unique(y).tolist()) - set(self.classes_.tolist())):
-            raise ValueError(f"y has classes {unknown} that are not among {self.classes_.tolist()}")
+            self.mistakes_ = []
+            self._progress = [Progress(X.shape[1] + 1, self.output == "voted") for _ in self._signs(y)]
         rows = [labelled(X, signs, self.fit_intercept) for signs in self._signs(y)]
         self.mistakes_.append(sum(one.walk(z) for one, z in zip(self._progress, rows, strict=True)))
         self._take([Student(self._final(one), len(self.mistakes_)) for one in self._progress])
