@@ -57,7 +57,9 @@ def not_known(given: object, noun: str, known: Iterable[str]) -> str:
     folded = {name.casefold(): name for name in names}
     close = get_close_matches(str(given).casefold(), folded, n=1)
     likely = f' Did you mean "{folded[close[0]]}"?' if close else ""
-    return f'"{given}" is not {noun}.{likely} Known: {", ".join(names)}.'
+    shown = " ".join(str(given).encode(errors="backslashreplace").decode().split())
+    shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
+    return f'"{shown}" is not {noun}.{likely} Known: {", ".join(names)}.'
 
 
 def _dotted(location: tuple[str | int, ...]) -> str:

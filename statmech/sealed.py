@@ -1,7 +1,7 @@
 """Stores that know what their own files held: a digest of each, in the attributes of the store's group.
 
-zarr reads a chunk that is gone as missing values, and a changed `zarr.json` as another array. So whatever is written once
-(metadata, coordinates, all of a theory) is sealed: its SHA-256 stands in the attribute `sealed` of the group's
+zarr reads a chunk that is gone as missing values, and a changed `zarr.json` as another array. So whatever is written
+once (metadata, coordinates, all of a theory) is sealed: its SHA-256 stands in the attribute `sealed` of the group's
 `zarr.json`, with that file's own. Blocks, which come later, have checksums of their own.
 """
 
