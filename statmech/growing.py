@@ -190,7 +190,8 @@ def _copy(old: Growing, new: Growing, scenario: Any) -> None:
     from statmech.kinds import scenario_from
 
     for block in old.blocks():
-        if old.damaged(block, old.states(block)):
+        states = old.states(block)
+        if not states.any() or old.damaged(block, states):  # or its states cannot be read
             old.forget(block)
     before = {_key(values): index for values, index in scenario_from(old.config).grid()}
     sources: dict[tuple[int, ...], dict[tuple[int, ...], tuple[int, ...]]] = defaultdict(dict)
@@ -208,10 +209,12 @@ def _copy_block(old: Growing, new: Growing, block: Block, sources: dict[tuple[in
     some = slice(block.seeds.start, min(block.seeds.stop, old.state.shape[-1]))
     for index, source in sources.items() if some.start < some.stop else ():
         place = tuple(i - start for i, start in zip(index, block.corner, strict=True))
-        for name, array in old.arrays.items():
-            kept = np.asarray(array[(*source, some)])  # of smaller ensembles, or fewer examples
-            values[name][place][tuple(slice(n) for n in kept.shape)] = kept
-        states[place][: some.stop - some.start] = old.state[(*source, some)]
+        had = np.asarray(old.state[(*source, some)])
+        states[place][: had.size] = had
+        known = np.flatnonzero(had)
+        for name, array in old.arrays.items() if known.size else ():
+            kept = np.asarray(array.oindex[(*source, some.start + known)])  # of smaller ensembles, or fewer examples
+            values[name][place][(known, *(slice(n) for n in kept.shape[1:]))] = kept
     if states.any():
         new.write(block, values, states)
 
