@@ -42,7 +42,7 @@ ROWS: list[list[object]] = []
 
 
 class Size(NamedTuple):
-    kills: int  # of each of four kinds of runs
+    kills: int  # of each of three kinds of runs, and of a fourth a third as many
     commands: int  # kills of the command itself
     harms: int
     writers: int
@@ -51,7 +51,7 @@ class Size(NamedTuple):
     repeats: int
 
 
-FULL = Size(34, 8, 20, 5, 12.0, 10_000, 3)
+FULL = Size(30, 5, 20, 5, 8.0, 10_000, 3)
 TINY = Size(1, 1, 1, 1, 1.0, 40, 1)
 
 
@@ -133,7 +133,7 @@ def kills(size: Size, scratch: Path, rng: random.Random) -> None:
         with Count("kill -9 while a sweep grows") as count:
             killed(count, zygote, scratch, rng, size.kills, GROWN, TINY_BLOCKS, large, before)
         with Count("kill -9 of one of two shards") as count:
-            sharded(count, zygote, scratch, rng, size.kills, small)
+            sharded(count, zygote, scratch, rng, -(-size.kills // 3), small)
 
 
 def killed(

@@ -215,14 +215,15 @@ main()
 """
 
 
-@pytest.mark.parametrize("limit", [0, 1000, 8000])
+@pytest.mark.parametrize("limit", [*(pytest.param(n, marks=pytest.mark.slow) for n in (0, 1000)), 8000])
 def test_files_that_may_not_grow_are_told_in_a_line_and_the_sweep_goes_on_later(limit, tmp_path):
     given = [
         "simulate",
         "capacity",
         "learner=hebb",
-        "alpha={linspace: [0.5, 4, 60]}",
-        "seeds=128",
+        "N=10",
+        "alpha={linspace: [0.5, 4, 24]}",
+        "seeds=64",
         "--out",
         str(tmp_path / "out"),
     ]
