@@ -2,7 +2,6 @@
 
     python benchmarks/faults.py                # two to four minutes on two cores
     python benchmarks/faults.py throughput     # 10,000 small cells into a store, over the same in memory; two minutes
-    python benchmarks/faults.py bits           # one digest whatever devices, processes, order and blocks; a minute
     python benchmarks/faults.py --tiny         # all at toy size
 
 "Lost" are runs (cells times seeds) that were told to be written and are not done after the fault; "wrong" are runs
@@ -38,6 +37,8 @@ RULES = ["hebb", "max_stability"]
 SWEEP: dict[str, Any] = {"learner": RULES, "N": 12, "flip": [0.0, 0.2], "alpha": [0.5, 1.0, 2.0, 3.0], "seeds": 3}
 GROWN = {**SWEEP, "alpha": [0.5, 1.0, 1.5, 2.0, 3.0, 4.0], "seeds": 5}
 SLOW = {**SWEEP, "N": 60, "alpha": [3.0, 4.0], "seeds": 40}
+WIDE = {**SWEEP, "learner": ["hebb"], "alpha": {"linspace": [0.5, 3, 24]}, "seeds": 64}
+WIDE_BLOCKS = 0.2
 ROWS: list[list[object]] = []
 
 
@@ -122,7 +123,7 @@ def kills(size: Size, scratch: Path, rng: random.Random) -> None:
     small, large = reference(SWEEP), reference(GROWN)
     with Zygote() as zygote:
         for told, config, seconds, right in (
-            ("kill -9, blocks of one cell", SWEEP, TINY_BLOCKS, small),
+            ("kill -9, all of it writing", SWEEP, TINY_BLOCKS, small),
             ("kill -9, a few blocks", SLOW, LARGE_BLOCKS, reference(SLOW)),
         ):
             with Count(told) as count:
@@ -252,19 +253,22 @@ def command_kills(size: Size, scratch: Path, rng: random.Random) -> None:
 
 def disks(size: Size, scratch: Path) -> None:
     """Files that may not grow, a small disk that is full, and a folder that may not be written."""
-    right = reference(SLOW)
+    right = reference(WIDE)
     with Zygote() as zygote, Count("a limit of the size of files") as count:
-        for limit in (0, 100, 1000, 3000, 6000)[: None if size is FULL else 2]:
+        for limit in (0, 100, 1000, 3000, 9000)[: None if size is FULL else 2]:
             store = scratch / f"limit{limit}" / "simulation.zarr"
             store.parent.mkdir()
-            code = zygote.wait(zygote.begin(store, SLOW, seconds=LARGE_BLOCKS, limit=limit))
+            if limit >= 3000:  # half of it is there
+                zygote.wait(zygote.begin(store, WIDE, seconds=WIDE_BLOCKS, shard=[1, 2]))
+            code = zygote.wait(zygote.begin(store, WIDE, seconds=WIDE_BLOCKS, limit=limit))
             until(lambda store=store: bool(events(store)) and "told" in events(store)[-1])
             last = events(store)[-1]["told"]
             clear = code == 2 and "cannot be written" in last and "\n" not in last
             reported = sum(event["new"] for event in written(store))
+            assert (reported > 0) == (limit >= 3000)
             readable = not store.exists() or wrong(opened(store), right) == 0
             lost = max(0, reported - done(store))
-            again = zygote.wait(zygote.begin(store, SLOW, seconds=LARGE_BLOCKS))
+            again = zygote.wait(zygote.begin(store, WIDE, seconds=WIDE_BLOCKS))
             count.tried(clear and readable and again == 0 and finished(store, right), lost=lost)
     with Count("a full disk (tmpfs, in a name space of its own)") as count:
         if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode:
@@ -441,9 +445,8 @@ THROUGHPUT = {
         "seeds": 1,
     },
     "walks": {"boundary": "constant", "N": 32, "walks": 20, "mean": [0, 1], "delta": 2, "seeds": 1},
-    "on line": {"rule": ["hebb", "perceptron"], "N": 100, "t": [0.5, 1, 2], "eta": 2, "seeds": 1},
 }
-SPANS = {"alpha": [0.5, 2.5], "delta": [0.001, 0.4], "eta": [0.1, 2]}
+SPANS = {"alpha": [0.5, 2.5], "delta": [0.001, 0.4]}
 
 
 def throughput(size: Size, scratch: Path) -> list[list[object]]:
