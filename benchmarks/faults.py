@@ -464,8 +464,7 @@ def throughput(size: Size, scratch: Path) -> list[list[object]]:
         simulate.run(scenario_from({**config, axis: SPANS[axis]}))
 
         def into(scenario: Any = scenario) -> None:
-            with tempfile.TemporaryDirectory(dir=scratch) as folder:
-                run_into(Path(folder) / "simulation.zarr", scenario)
+            run_into(Path(tempfile.mkdtemp(dir=scratch)) / "simulation.zarr", scenario)
 
         calls = {"memory": lambda scenario=scenario: simulate.run(scenario), "store": into}
         took = timing.measure(calls, size.repeats, time.process_time)
