@@ -52,7 +52,7 @@ class Size(NamedTuple):
     repeats: int
 
 
-FULL = Size(30, 5, 20, 5, 8.0, 10_000, 3)
+FULL = Size(30, 5, 20, 3, 12.0, 10_000, 5)
 TINY = Size(1, 1, 1, 1, 1.0, 40, 1)
 
 
@@ -274,7 +274,7 @@ def disks(size: Size, scratch: Path) -> None:
         if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode:
             count.fault += ": left out, may not be mounted"
             return
-        for kilobytes in (40, 140, 190)[: None if size is FULL else 1]:
+        for kilobytes in (40, 160)[: None if size is FULL else 1]:
             count.tried(full(scratch / f"disk{kilobytes}", kilobytes))
 
 
@@ -401,13 +401,13 @@ def until(true: Callable[[], bool]) -> None:
 
 def readers(size: Size, scratch: Path) -> None:
     """A reader who opens a store over and over while it is written."""
-    right = reference(GROWN)
+    right = reference(SWEEP)
     with Zygote() as zygote, Count("opened by a reader meanwhile") as count:
         end = time.perf_counter() + size.reads
         while time.perf_counter() < end:
             store = scratch / f"read{count.tries}" / "simulation.zarr"
             store.parent.mkdir()
-            process = zygote.begin(store, GROWN, seconds=TINY_BLOCKS)
+            process = zygote.begin(store, SWEEP, seconds=TINY_BLOCKS)
             until(store.exists)
             while not any(event["event"] == "ended" for event in events(store)) and time.perf_counter() < end:
                 count.tried(True, wrong=wrong(opened(store), right))
@@ -444,7 +444,7 @@ THROUGHPUT = {
         "epochs": 20,
         "seeds": 1,
     },
-    "walks": {"boundary": "constant", "N": 32, "walks": 20, "mean": [0, 1], "delta": 2, "seeds": 1},
+    "walks": {"boundary": "constant", "N": 32, "walks": 10, "mean": [0, 1], "delta": 2, "seeds": 2},
 }
 SPANS = {"alpha": [0.5, 2.5], "delta": [0.001, 0.4]}
 

@@ -119,7 +119,7 @@ def create(path: Path, scenario: Any, attrs: dict[str, Any], old: Growing | None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(fresh, ignore_errors=True)
-        _template(fresh, scenario, attrs)
+        _template(fresh, scenario, attrs, chunks_of(scenario))
         if old is not None:
             _copy(old, Growing(fresh), scenario)
         _exchange(fresh, path)
@@ -149,8 +149,8 @@ def restore(path: Path) -> list[str]:
     names = broken(path)
     if names and names != [ROOT]:
         twin = path.with_name(f".{path.name}.new")
-        config = json.loads((path / ROOT).read_bytes())["attributes"]["config"]
-        _template(twin, scenario_from(json.loads(config)), {})
+        known = json.loads((path / ROOT).read_bytes())["attributes"]
+        _template(twin, scenario_from(json.loads(known["config"])), {}, tuple(known["chunks"]))
         left = mend(path, names, twin)
         shutil.rmtree(twin, ignore_errors=True)
     else:
@@ -219,7 +219,7 @@ def _copy_block(old: Growing, new: Growing, block: Block, sources: dict[tuple[in
         new.write(block, values, states)
 
 
-def _template(path: Path, scenario: Any, attrs: dict[str, Any]) -> None:
+def _template(path: Path, scenario: Any, attrs: dict[str, Any], chunks: tuple[int, ...]) -> None:
     """An empty store: coordinates, and variables without chunks."""
     import xarray as xr
     import zarr
@@ -227,10 +227,12 @@ def _template(path: Path, scenario: Any, attrs: dict[str, Any]) -> None:
 
     recorded = {name: len(values) for name, values in scenario.recorded.items()}
     sizes = recorded | {"seed": scenario.seeds} | scenario.shape
-    made = xr.Dataset(coords=coordinates(scenario, sizes), attrs={"config": json.dumps(scenario.config()), **attrs})
+    made = xr.Dataset(
+        coords=coordinates(scenario, sizes), attrs={"config": json.dumps(scenario.config()), **attrs, "chunks": chunks}
+    )
     with _quiet():
         made.assign_attrs(provenance()).to_zarr(path, consolidated=False, mode="w")
-    outer, chunks = (*scenario.shape, "seed"), chunks_of(scenario)
+    outer = (*scenario.shape, "seed")
     group = zarr.open_group(path, mode="r+", use_consolidated=False)
 
     def add(name: str, inner: tuple[str, ...], missing: Any, attrs: dict[str, Any]) -> None:
