@@ -401,13 +401,13 @@ def until(true: Callable[[], bool]) -> None:
 
 def readers(size: Size, scratch: Path) -> None:
     """A reader who opens a store over and over while it is written."""
-    right = reference(SWEEP)
+    right = reference(SLOW)
     with Zygote() as zygote, Count("opened by a reader meanwhile") as count:
         end = time.perf_counter() + size.reads
         while time.perf_counter() < end:
             store = scratch / f"read{count.tries}" / "simulation.zarr"
             store.parent.mkdir()
-            process = zygote.begin(store, SWEEP, seconds=TINY_BLOCKS)
+            process = zygote.begin(store, SLOW, seconds=LARGE_BLOCKS)
             until(store.exists)
             while not any(event["event"] == "ended" for event in events(store)) and time.perf_counter() < end:
                 count.tried(True, wrong=wrong(opened(store), right))

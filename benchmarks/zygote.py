@@ -13,9 +13,18 @@ import signal
 import subprocess
 import sys
 import threading
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+IMPORTED = (
+    "simulate.into",
+    "simulate.stored",
+    "simulate.learners.hebb",
+    "simulate.learners.max_stability",
+    "xarray",
+    "zarr",
+)
 PATIENCE = 60.0  # seconds after which a run, or an answer, is given up
 
 
@@ -67,9 +76,8 @@ def events(store: Path) -> list[dict[str, Any]]:
 
 
 def serve() -> None:
-    import simulate.into
-    import simulate.stored  # noqa: F401  all before the forks
-
+    for name in IMPORTED:
+        import_module(name)
     for line in sys.stdin:
         request = json.loads(line)
         if "wait" in request:
