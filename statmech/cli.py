@@ -198,6 +198,18 @@ def figure(
 
 
 @app.command()
+def cite(config: Config, overrides: Overrides = None) -> None:
+    """Print the BibTeX of what a config uses: its rules or learners, and the theory laid over them.
+
+    Example: `statmech cite ensemble > references.bib`.
+    """
+    from statmech import config as configs
+    from statmech.references import bibtex, cited
+
+    print(bibtex(cited(configs.load(config, overrides or []))))
+
+
+@app.command()
 def info() -> None:
     """Show versions, devices, rules and folders."""
     import jax
