@@ -18,7 +18,7 @@ import os
 import queue
 import shutil
 import socket
-import sys
+import subprocess
 import threading
 import time
 import uuid
@@ -40,7 +40,8 @@ from statmech.growing import FAILED, MISSING, Growing
 from statmech.sweep import Sweep
 
 PATIENCE, QUEUE = 300.0, 86400.0  # seconds without a worker at work: of workers that are there, and of a queue
-ANSWER, LOOK = 10.0, 2.0  # seconds that a scheduler has to answer, and between looks at it
+ANSWER, LOOK = 8.0, 2.0  # seconds that a scheduler has to answer, and between looks at it
+QUERY = 60.0  # seconds that SLURM has to answer
 AHEAD = 4  # blocks handed out for each thread of the workers
 SEEN = 60.0  # seconds within which a shared file system shows a new store to every worker
 KNOWN = "local, local:WORKERS, tcp://HOST:PORT, slurm:FILE"
@@ -294,8 +295,22 @@ def _slurm(file: Path) -> tuple[Any, Callable[[], None]]:
         cluster = SLURMCluster(**given)
     except (YAMLError, TypeError, ValueError, OSError) as failure:
         raise ConfigError(f"{file}: is no description of a SLURM cluster: {failure}") from None
+    _submittable(file, cluster)
     cluster.scale(jobs=jobs)
     return cluster, lambda: cluster.scale(jobs=jobs)
+
+
+def _submittable(file: Path, cluster: Any) -> None:
+    """Ask SLURM whether it would take such a job: what it says to Dask itself nobody hears."""
+    try:
+        told = subprocess.run(
+            ["sbatch", "--test-only"], input=cluster.job_script(), capture_output=True, text=True, timeout=QUERY
+        )
+    except (OSError, subprocess.TimeoutExpired) as failure:
+        raise ConfigError(f"{file}: sbatch does not answer ({failure})") from None
+    if told.returncode:
+        _bounded(cluster.close)
+        raise ConfigError(f"{file}: SLURM takes no such job: {' '.join(told.stderr.split())}")
 
 
 def _bounded(close: Callable[..., Any]) -> None:
@@ -307,11 +322,12 @@ def _bounded(close: Callable[..., Any]) -> None:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Without Dask's own lines on workers that come and go."""
-    logger = logging.getLogger("distributed")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL)
+    loggers = [logging.getLogger(name) for name in ("distributed", "tornado.application")]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
     try:
         yield
     finally:
-        logger.setLevel(before)
-        sys.stderr.flush()
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
