@@ -247,7 +247,7 @@ def _client(where: str, closing: ExitStack) -> tuple[Any, Callable[[], None]]:
     from distributed import Client
 
     closing.enter_context(_quiet())
-    closing.enter_context(dask.config.set({"distributed.scheduler.worker-saturation": 1.0, "logging": _SILENT}))
+    closing.enter_context(dask.config.set({"distributed.scheduler.worker-saturation": 1.0, "logging": SILENT}))
     scheme, _, rest = where.partition(":")
     if scheme == "tcp":
         at, mend = where, lambda: None
@@ -263,7 +263,7 @@ def _client(where: str, closing: ExitStack) -> tuple[Any, Callable[[], None]]:
     return client, mend
 
 
-_SILENT = {"distributed": "critical", "distributed.worker": "critical", "distributed.nanny": "critical"}
+SILENT = {"distributed": "critical", "distributed.worker": "critical", "distributed.nanny": "critical"}
 
 
 def _local(count: str) -> tuple[Any, Callable[[], None]]:
