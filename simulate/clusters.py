@@ -41,7 +41,7 @@ from statmech.sweep import Sweep
 
 PATIENCE, QUEUE = 300.0, 86400.0  # seconds without a worker at work: of workers that are there, and of a queue
 ANSWER, LOOK = 8.0, 2.0  # seconds that a scheduler has to answer, and between looks at it
-QUERY = 60.0  # seconds that SLURM has to answer
+QUERY = 60.0  # seconds for a cluster to begin, and for SLURM to answer
 AHEAD = 4  # blocks handed out for each thread of the workers
 SEEN = 60.0  # seconds within which a shared file system shows a new store to every worker
 KNOWN = "local, local:WORKERS, tcp://HOST:PORT, slurm:FILE"
@@ -252,12 +252,12 @@ def _client(where: str, closing: ExitStack) -> tuple[Any, Callable[[], None]]:
     if scheme == "tcp":
         at, mend = where, lambda: None
     else:
-        cluster, mend = _local(rest) if scheme == "local" else _slurm(Path(rest))
+        cluster, mend = _within(QUERY, partial(_local, rest) if scheme == "local" else partial(_slurm, Path(rest)))
         closing.callback(_bounded, cluster.close)
         at = cluster.scheduler_address
     try:
-        client = Client(at, timeout=ANSWER, set_as_default=False)
-    except (OSError, ValueError) as failure:
+        client = _within(2 * ANSWER, partial(Client, at, timeout=ANSWER, set_as_default=False))
+    except (OSError, ValueError) as failure:  # a timeout is an OSError
         raise ConfigError(f"--dask {where}: the scheduler does not answer ({failure})") from None
     closing.callback(_bounded, client.close)
     return client, mend
@@ -311,6 +311,26 @@ def _submittable(file: Path, cluster: Any) -> None:
     if told.returncode:
         _bounded(cluster.close)
         raise ConfigError(f"{file}: SLURM takes no such job: {' '.join(told.stderr.split())}")
+
+
+def _within(seconds: float, make: Callable[[], Any]) -> Any:
+    """What `make` returns or raises, or `TimeoutError`: Dask's own clients wait for ever for who listens and is mute."""
+    ended: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
+
+    def run() -> None:
+        try:
+            ended.put((make(), None))
+        except BaseException as problem:
+            ended.put((None, problem))
+
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        made, problem = ended.get(timeout=seconds)
+    except queue.Empty:
+        raise TimeoutError(f"no answer in {seconds:.0f} seconds") from None
+    if problem is not None:
+        raise problem
+    return made
 
 
 def _bounded(close: Callable[..., Any]) -> None:
