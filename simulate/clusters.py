@@ -314,7 +314,7 @@ def _submittable(file: Path, cluster: Any) -> None:
 
 
 def _within(seconds: float, make: Callable[[], Any]) -> Any:
-    """What `make` returns or raises, or `TimeoutError`: Dask's own clients wait for ever for who listens and is mute."""
+    """What `make` returns or raises, or `TimeoutError`: Dask's clients wait for ever for who listens and is mute."""
     ended: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
 
     def run() -> None:

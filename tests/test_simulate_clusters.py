@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import random
@@ -131,23 +132,28 @@ def test_a_rule_that_raises_on_a_worker_is_recorded_and_stops_nobody(path, sched
 
 
 def worker_processes():
-    return [one for one in psutil.Process().children(recursive=True) if "spawn_main" in " ".join(one.cmdline())]
+    """The workers under this process; one that ends while it is looked at is none."""
+    found = []
+    for one in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            found += [one] if "spawn_main" in " ".join(one.cmdline()) else []
+    return found
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_workers_that_are_killed_again_and_again_cost_no_bit(path):
-    scenario = Scenario(rule=["hebb", "perceptron", "adatron"], K=[1, 2, 3], N=50, t=[0, 200], seeds=128)
+    scenario = Scenario(rule=["hebb", "perceptron", "adatron"], K=[1, 2, 3], N=50, t=[0, 100], seeds=128)
     before, kills, rng = {one.pid for one in worker_processes()}, [], random.Random(0)
 
     def kill(event):
         mine = [one for one in worker_processes() if one.pid not in before]
-        if event["event"] == "written" and len(kills) < 6 and mine:
+        if event["event"] == "written" and len(kills) < 5 and mine:
             kills.append(rng.choice(mine))
             kills[-1].kill()
 
     outcome = run_on("local:2", path, scenario, tell=kill)
-    assert len(kills) == 6
+    assert len(kills) == 5
     assert outcome == (9 * 128, 0, 0)
     same(path, scenario)
     assert not [one for one in worker_processes() if one.pid not in before]
@@ -155,7 +161,10 @@ def test_workers_that_are_killed_again_and_again_cost_no_bit(path):
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
-def test_what_kills_its_worker_again_and_again_has_failed_and_takes_nobody_along(path, rules_of_their_own, known_here):
+def test_a_block_that_kills_its_workers_has_failed_and_takes_no_other_along(
+    path, rules_of_their_own, known_here, monkeypatch
+):
+    monkeypatch.setattr("statmech.blocks.SECONDS", 1e-6)
     scenario = Scenario(rule=["hebb", "deadly", "adatron"], N=50, t=[1], seeds=3)
     preload = {"distributed.worker.preload": [str(rules_of_their_own)], "distributed.scheduler.allowed-failures": 1}
     with dask.config.set(preload):
@@ -263,8 +272,10 @@ def test_a_worker_never_writes_into_a_store_that_has_come_into_the_place_of_its_
 DEVICES = """
 import hashlib, jax, numpy as np, simulate
 from statmech import Scenario
-sweep = {"rule": ["hebb", "adatron"], "N": 30, "t": [0, 1]}
-scenarios = Scenario(K=[1, 17], seeds=70, **sweep), Scenario(K=2, seeds=9, engine="vectors", **sweep)
+scenarios = [
+    Scenario(rule="adatron", eta=[0.5, 1, 2, 3], K=2, N=30, t=[0, 1], seeds=70),
+    Scenario(rule="adatron", K=2, N=30, t=[0, 1], seeds=30, engine="vectors"),
+]
 found = [simulate.run(scenario) for scenario in scenarios]
 bits = b"".join(np.ascontiguousarray(one[name].values).tobytes() for one in found for name in sorted(one.data_vars))
 print(len(jax.devices()), hashlib.sha256(bits).hexdigest())
@@ -281,6 +292,6 @@ def bits_on(devices):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(240)
 def test_one_two_four_and_eight_devices_give_the_same_bits():
     assert len({bits_on(devices) for devices in (1, 2, 4, 8)}) == 1
