@@ -18,9 +18,9 @@ _TURNS = itertools.count()
 
 @contextmanager
 def next_device() -> Iterator[None]:
-    """Within, JAX computes on the next of this host's devices; where there is one, nothing changes."""
+    """Within, JAX computes on the next of this host's devices; where there is one, or the user chose one, nothing changes."""
     devices = jax.local_devices()
-    if len(devices) == 1 or jax.config.jax_default_device is not None:  # a user's own choice is kept
+    if len(devices) == 1 or getattr(jax.config, "jax_default_device", None) is not None:
         yield
     else:
         with jax.default_device(devices[next(_TURNS) % len(devices)]):

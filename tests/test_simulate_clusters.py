@@ -174,6 +174,8 @@ def test_a_block_that_kills_its_workers_has_failed_and_takes_no_other_along(
     np.testing.assert_array_equal(store.load(path).R.sel(rule=["hebb", "adatron"]), simulate.run(same_of).R)
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(120)
 def test_a_scheduler_that_dies_costs_nothing_that_was_written(path):
     scenario, cluster, written = Scenario(**SWEEP), started(1), []
 
