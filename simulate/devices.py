@@ -18,7 +18,7 @@ _TURNS = itertools.count()
 
 @contextmanager
 def next_device() -> Iterator[None]:
-    """Within, JAX computes on the next of this host's devices; where there is one, or the user chose one, nothing changes."""
+    """Within, JAX computes on the next of this host's devices; one device, or one that the user chose, stays."""
     devices = jax.local_devices()
     if len(devices) == 1 or getattr(jax.config, "jax_default_device", None) is not None:
         yield
