@@ -9,7 +9,9 @@ Problem = tuple[tuple[str | int, ...], str]  # where (keys and list positions) a
 
 
 class StatmechError(Exception):
-    """Base of every error a user can mend; the command line shows it and exits with 2."""
+    """Base of every error a user can mend; the command line shows it and exits with `status`."""
+
+    status = 2
 
 
 class ScenarioError(StatmechError, ValueError):
@@ -33,6 +35,12 @@ class ConfigError(StatmechError, ValueError):
 
 class StoreError(StatmechError, OSError):
     """A stored result that is missing, unreadable, or belongs to another config."""
+
+
+class ClusterError(StatmechError, RuntimeError):
+    """Workers, or their scheduler, that have gone while a sweep was played; part of the work is missing."""
+
+    status = 1
 
 
 class SolverError(StatmechError, ArithmeticError):
