@@ -143,18 +143,18 @@ def worker_processes():
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_workers_that_are_killed_again_and_again_cost_no_bit(path):
-    scenario = Scenario(rule=["hebb", "perceptron", "adatron"], K=[1, 2, 3], N=50, t=[0, 100], seeds=128)
+    scenario = Scenario(rule=["hebb", "perceptron", "adatron"], K=[1, 2], N=50, t=[0, 100], seeds=128)
     before, kills, rng = {one.pid for one in worker_processes()}, [], random.Random(0)
 
     def kill(event):
         mine = [one for one in worker_processes() if one.pid not in before]
-        if event["event"] == "written" and len(kills) < 5 and mine:
+        if event["event"] == "written" and len(kills) < 4 and mine:
             kills.append(rng.choice(mine))
             kills[-1].kill()
 
     outcome = run_on("local:2", path, scenario, tell=kill)
-    assert len(kills) == 5
-    assert outcome == (9 * 128, 0, 0)
+    assert len(kills) == 4
+    assert outcome == (6 * 128, 0, 0)
     same(path, scenario)
     assert not [one for one in worker_processes() if one.pid not in before]
 
@@ -176,7 +176,8 @@ def test_a_block_that_kills_its_workers_has_failed_and_takes_no_other_along(
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
-def test_a_scheduler_that_dies_costs_nothing_that_was_written(path):
+def test_a_scheduler_that_dies_costs_nothing_that_was_written(path, monkeypatch):
+    monkeypatch.setattr(clusters, "ANSWER", 3.0)
     scenario, cluster, written = Scenario(**SWEEP), started(1), []
 
     def end(event):
