@@ -63,6 +63,7 @@ def _cell_by_cell(path: Path, store: Growing, block: Block, again: bool, log: Lo
         died = _played(path, block, again, index)
         if died:
             states = store.states(block)
+            values = store.blank(block, states)
             states[place][states[place] != DONE] = FAILED
-            store.write(block, store.blank(block), states)
+            store.write(block, values, states)
             log(event="failed", cell=list(index), seeds=list(block.seeds), attempt=3, error=died)

@@ -187,7 +187,7 @@ def _settled(store: Growing, block: Block, again: bool, problem: Exception | Non
             cell = [int(i) + part.start for i, part in zip(place, block.box[:-1], strict=True)]
             seeds = [block.seeds.start + int(at) for at in np.flatnonzero(lacking[place])]
             log(event="failed", cell=cell, seeds=seeds, attempt=1, error=told)
-        store.write(block, store.blank(block), np.where(lacking, FAILED, states).astype(states.dtype))
+        store.write(block, store.blank(block, states), np.where(lacking, FAILED, states).astype(states.dtype))
     return block
 
 

@@ -16,6 +16,7 @@ from statmech.cost import CORES, estimate
 
 SEEDS = 64  # seeds of a block at most, a multiple of what any kind of scenario plays together
 SECONDS, BYTES = 2.0, 2**26  # of a block, about
+CELLS = 1024  # of a block, at most: so many take a second, however small they are
 
 
 class Block(NamedTuple):
@@ -24,9 +25,15 @@ class Block(NamedTuple):
     number: int
     box: tuple[slice, ...]
 
-    def __contains__(self, cell: object) -> bool:
-        index: tuple[int, ...] = cell.index  # type: ignore[attr-defined]
-        return all(part.start <= at < part.stop for at, part in zip(index, self.box[:-1], strict=True))
+    @property
+    def corner(self) -> tuple[int, ...]:
+        """The index of its first cell."""
+        return tuple(part.start for part in self.box[:-1])
+
+    @property
+    def runs(self) -> int:
+        """How many cells and seeds it has."""
+        return math.prod(part.stop - part.start for part in self.box)
 
     @property
     def seeds(self) -> range:
@@ -40,7 +47,7 @@ def chunks_of(scenario: Any) -> tuple[int, ...]:
     fitting = int(BYTES / (cost.bytes_ / cost.runs)) // scenario.together * scenario.together
     seeds = min(SEEDS, scenario.seeds, max(fitting, scenario.together))
     seconds, bytes_ = CORES * cost.seconds / cost.runs * seeds, cost.bytes_ / cost.runs * seeds
-    cells = max(1, min(int(SECONDS / max(seconds, 1e-9)), int(BYTES / bytes_)))
+    cells = max(1, min(int(SECONDS / max(seconds, 1e-9)), int(BYTES / bytes_), CELLS))
     found = [seeds]
     for length in reversed(scenario.shape.values()):  # the last axis first, as a grid is walked
         found.append(min(length, cells))

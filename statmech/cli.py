@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from statmech.errors import ConfigError, StatmechError
+from statmech.errors import ConfigError, DamagedError, StatmechError
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -269,6 +269,9 @@ def main() -> None:
     except StatmechError as problem:
         print(problem, file=sys.stderr)
         sys.exit(problem.status)
+    except OSError as failure:  # a figure on a full disk, a log of another's
+        print(f"{failure.filename or 'files'}: {failure.strerror or failure}", file=sys.stderr)
+        sys.exit(2)
     except SystemExit as done:
         if done.code not in (INTERRUPTED, TERMINATED):  # the first is how typer ends after Ctrl-C
             raise
@@ -349,9 +352,13 @@ def _stored(job: Job, part: str) -> xr.Dataset | None:
     from statmech import growing, store
 
     path = job.path(part)
-    if not job.fresh and path.exists() and growing.extends(job.scenario, store.config_of(path)):
+    try:
+        if not job.fresh and path.exists() and growing.extends(job.scenario, store.config_of(path)):
+            return None
+        dataset = store.kept(path, job.scenario, job.fresh)
+    except DamagedError as failure:
+        print(f"{failure}; it is made anew", file=sys.stderr)
         return None
-    dataset = store.kept(path, job.scenario, job.fresh)
     if dataset is not None:
         print(f"{path} is of this config and is kept (--fresh computes it anew)", file=sys.stderr)
     return dataset
@@ -386,7 +393,7 @@ def _simulate(job: Job) -> Outcome:
             told.running(f"block {event['block']}")
         if job.as_json:
             print(json.dumps(event), flush=True)
-        elif event["event"] in ("failed", "damaged", "grown"):
+        elif event["event"] in ("failed", "damaged", "restored", "grown"):
             print(_told(event), file=sys.stderr)
 
     with bar.shown("simulation") as told:
@@ -413,6 +420,8 @@ def _told(event: dict[str, Any]) -> str:
         return f"cell {event['cell']}, seeds {event['seeds']}: attempt {event['attempt']} failed: {event['error']}"
     if event["event"] == "damaged":
         return f"block {event['block']} is damaged, and is played again"
+    if event["event"] == "restored":
+        return f"{event['file']} is damaged, and is made anew"
     return "\n".join(["the sweep has grown, and what is there is kept:", *event["differences"]])
 
 

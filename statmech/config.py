@@ -68,8 +68,9 @@ def _parse(path: Path) -> Any:
         mark = failure.problem_mark or failure.context_mark
         line = f":{mark.line + 1}" if mark else ""
         raise ConfigError(f"{path}{line}: {' '.join(str(failure.problem or failure.context).split())}") from None
-    except (YAMLError, UnicodeDecodeError, OSError, ValueError) as failure:
-        raise ConfigError(f"{path}: not readable as YAML: {str(failure).splitlines()[0]}") from None
+    except Exception as failure:  # whatever ruamel raises: KeyError of an unknown YAML version, RecursionError, ...
+        told = (str(failure).splitlines() or [""])[0]
+        raise ConfigError(f"{path}: not readable as YAML: {type(failure).__name__}: {told}") from None
     if not isinstance(document, dict) or not all(isinstance(key, str) for key in document):
         raise ConfigError(f"{path}: a config is a mapping of keys to values, such as `rule: hebb`")
     return document

@@ -37,6 +37,14 @@ class StoreError(StatmechError, OSError):
     """A stored result that is missing, unreadable, or belongs to another config."""
 
 
+class DamagedError(StoreError):
+    """A store some of whose files are gone, or do not hold what they held."""
+
+    def __init__(self, path: object, names: list[str]):
+        told = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+        super().__init__(f"{path}: not a readable store (damaged or missing: {told})")
+
+
 class ClusterError(StatmechError, RuntimeError):
     """Workers, or their scheduler, that have gone while a sweep was played; part of the work is missing."""
 
@@ -57,7 +65,9 @@ def not_known(given: object, noun: str, known: Iterable[str]) -> str:
     folded = {name.casefold(): name for name in names}
     close = get_close_matches(str(given).casefold(), folded, n=1)
     likely = f' Did you mean "{folded[close[0]]}"?' if close else ""
-    return f'"{given}" is not {noun}.{likely} Known: {", ".join(names)}.'
+    shown = " ".join(str(given).encode(errors="backslashreplace").decode().split())
+    shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
+    return f'"{shown}" is not {noun}.{likely} Known: {", ".join(names)}.'
 
 
 def _dotted(location: tuple[str | int, ...]) -> str:

@@ -11,6 +11,7 @@ import contextlib
 import json
 import shutil
 import warnings
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,9 @@ import numpy as np
 
 from statmech.blocks import Block, blocks, chunks_of
 from statmech.dataset import coordinates
-from statmech.errors import StoreError
-from statmech.store import STATE, differences, provenance
+from statmech.errors import DamagedError, StoreError
+from statmech.sealed import ROOT, broken, mend, seal
+from statmech.store import STATE, chunk_file, differences, provenance
 
 MISSING, DONE, FAILED = 0, 1, 2
 
@@ -32,10 +34,13 @@ class Growing:
         import zarr
 
         self.path = path
-        with _quiet():
+        if names := broken(path):
+            raise DamagedError(path, names)
+        with _quiet(), zarr.config.set({"array.write_empty_chunks": True}):  # else a chunk of NaN looks like a lost one
             self.group: Any = zarr.open_group(path, mode="r+", use_consolidated=False)
-            self.names = [name for name in self.group.array_keys() if self._has_seeds(name) and name != STATE]
-        self.state: Any = self.group[STATE]
+            arrays = dict(self.group.arrays())
+        self.state: Any = arrays[STATE]
+        self.arrays: dict[str, Any] = {name: one for name, one in arrays.items() if _has_seeds(name, one)}
 
     @property
     def config(self) -> dict[str, Any]:
@@ -47,6 +52,10 @@ class Growing:
         """All blocks, done or not."""
         return list(blocks(self.state.shape, self.state.chunks))
 
+    def place(self, index: tuple[int, ...]) -> tuple[int, ...]:
+        """Where, along the axes of the sweep, the blocks of a cell stand."""
+        return tuple(at // length for at, length in zip(index, self.state.chunks, strict=False))
+
     def states(self, block: Block) -> np.ndarray:
         """The state of each cell and seed of a block; missing where it cannot be read."""
         try:
@@ -54,12 +63,11 @@ class Growing:
         except Exception:  # whatever zarr and its codecs raise on a damaged chunk
             return np.full([part.stop - part.start for part in block.box], MISSING, "int8")
 
-    def blank(self, block: Block) -> dict[str, np.ndarray]:
-        """The variables of a block, to be filled in: what the store has, missing values elsewhere."""
-        known = self.states(block) == DONE
+    def blank(self, block: Block, states: np.ndarray) -> dict[str, np.ndarray]:
+        """The variables of a block, to be filled in: what the store has of these states, missing values elsewhere."""
+        known = states == DONE
         found = {}
-        for name in self.names:
-            array = self.group[name]
+        for name, array in self.arrays.items():
             values = np.full((*known.shape, *array.shape[known.ndim :]), array.fill_value)
             if known.any():
                 values[known] = np.asarray(array[block.box])[known]
@@ -68,20 +76,17 @@ class Growing:
 
     def write(self, block: Block, values: dict[str, np.ndarray], states: np.ndarray) -> None:
         """Write a block: its variables, then its state. Raises `StoreError` if the disk does not take it."""
-        import zarr
-
         try:
-            with zarr.config.set({"array.write_empty_chunks": True}):
-                for name in self.names:
-                    self.group[name][block.box] = values[name]
-                self.state[block.box] = states
+            for name, array in self.arrays.items():
+                array[block.box] = values[name]
+            self.state[block.box] = states
         except OSError as failure:
             told = f"{self.path}: cannot be written: {failure.strerror or failure}"
             raise StoreError(f"{told}. What was written before is whole; the same command goes on from there") from None
 
-    def damaged(self, block: Block) -> bool:
-        """Whether a block is said to be done and its variables are not there, or fail their checksums."""
-        return bool((self.states(block) != MISSING).any()) and not self._readable(block)
+    def damaged(self, block: Block, states: np.ndarray) -> bool:
+        """Whether a block of these states is said to be done, and its variables are gone or fail their checksums."""
+        return bool((states != MISSING).any()) and not self._readable(block)
 
     def forget(self, block: Block) -> None:
         """Take a block for missing."""
@@ -92,17 +97,12 @@ class Growing:
         states, counts = np.unique(np.concatenate([self.states(b).ravel() for b in self.blocks()]), return_counts=True)
         return dict.fromkeys((MISSING, DONE, FAILED), 0) | dict(zip(states.tolist(), counts.tolist(), strict=True))
 
-    def _has_seeds(self, name: str) -> bool:
-        return "seed" in (self.group[name].metadata.dimension_names or ()) and name != "seed"
-
     def _readable(self, block: Block) -> bool:
         """Whether every variable's chunk is there and right: a chunk that is gone reads as missing values."""
-        place = [part.start // chunk for part, chunk in zip(block.box, self.state.chunks, strict=True)]
+        place = (*self.place(block.corner), block.seeds.start // self.state.chunks[-1])
         try:
-            for name in self.names:
-                array = self.group[name]
-                inner = [0] * (array.ndim - len(place))
-                if not (self.path / name / "c" / "/".join(map(str, place + inner))).is_file():
+            for name, array in self.arrays.items():
+                if not chunk_file(self.path, name, place, array.ndim).is_file():
                     return False
                 array[block.box]
         except Exception:  # whatever zarr and its codecs raise
@@ -139,6 +139,27 @@ def recover(path: Path) -> None:
     shutil.rmtree(path.with_name(f".{path.name}.new"), ignore_errors=True)
 
 
+def restore(path: Path) -> list[str]:
+    """Make anew whatever is damaged of a store's metadata and coordinates, which follow from its config; tell what was.
+
+    Raises `DamagedError` where that cannot be: the config itself is damaged, or other versions have made the store.
+    """
+    from statmech.kinds import scenario_from
+
+    names = broken(path)
+    if names and names != [ROOT]:
+        twin = path.with_name(f".{path.name}.new")
+        config = json.loads((path / ROOT).read_bytes())["attributes"]["config"]
+        _template(twin, scenario_from(json.loads(config)), {})
+        left = mend(path, names, twin)
+        shutil.rmtree(twin, ignore_errors=True)
+    else:
+        left = names
+    if left:
+        raise DamagedError(path, left)
+    return names
+
+
 def extends(new: Any, old: dict[str, Any]) -> bool:
     """Whether a scenario is that of an `old` config with more values on its axes, or more seeds, and nothing less."""
     from statmech.kinds import scenario_from
@@ -156,6 +177,10 @@ def extends(new: Any, old: dict[str, Any]) -> bool:
     return {_key(values) for values, _ in before.grid()} <= set(here)
 
 
+def _has_seeds(name: str, array: Any) -> bool:
+    return "seed" in (array.metadata.dimension_names or ()) and name not in ("seed", STATE)
+
+
 def _key(values: dict[str, Any]) -> str:
     return json.dumps(values, sort_keys=True, default=str)
 
@@ -164,23 +189,34 @@ def _copy(old: Growing, new: Growing, scenario: Any) -> None:
     """What the old store has, cell by cell of the new grid, block by block of the new store."""
     from statmech.kinds import scenario_from
 
+    for block in old.blocks():
+        states = old.states(block)
+        if not states.any() or old.damaged(block, states):  # or its states cannot be read
+            old.forget(block)
     before = {_key(values): index for values, index in scenario_from(old.config).grid()}
-    now = {index: before.get(_key(values)) for values, index in scenario.grid()}
-    seeds = old.state.shape[-1]
+    sources: dict[tuple[int, ...], dict[tuple[int, ...], tuple[int, ...]]] = defaultdict(dict)
+    for values, index in scenario.grid():
+        if (source := before.get(_key(values))) is not None:
+            sources[new.place(index)][index] = source
     for block in new.blocks():
-        values, states = new.blank(block), new.states(block)
-        some = slice(block.box[-1].start, min(block.box[-1].stop, seeds))
-        for index, source in now.items():
-            inside = all(part.start <= i < part.stop for i, part in zip(index, block.box[:-1], strict=True))
-            if source is None or not inside or some.start >= some.stop:
-                continue
-            place = tuple(i - part.start for i, part in zip(index, block.box[:-1], strict=True))
-            for name in new.names:
-                kept = np.asarray(old.group[name][(*source, some)])  # of smaller ensembles, or fewer examples
-                values[name][place][tuple(slice(n) for n in kept.shape)] = kept
-            states[place][: some.stop - some.start] = old.state[(*source, some)]
-        if states.any():
-            new.write(block, values, states)
+        if here := sources.get(new.place(block.corner)):
+            _copy_block(old, new, block, here)
+
+
+def _copy_block(old: Growing, new: Growing, block: Block, sources: dict[tuple[int, ...], tuple[int, ...]]) -> None:
+    states = new.states(block)
+    values = new.blank(block, states)
+    some = slice(block.seeds.start, min(block.seeds.stop, old.state.shape[-1]))
+    for index, source in sources.items() if some.start < some.stop else ():
+        place = tuple(i - start for i, start in zip(index, block.corner, strict=True))
+        had = np.asarray(old.state[(*source, some)])
+        states[place][: had.size] = had
+        known = np.flatnonzero(had)
+        for name, array in old.arrays.items() if known.size else ():
+            kept = np.asarray(array.oindex[(*source, some.start + known)])  # of smaller ensembles, or fewer examples
+            values[name][place][(known, *(slice(n) for n in kept.shape[1:]))] = kept
+    if states.any():
+        new.write(block, values, states)
 
 
 def _template(path: Path, scenario: Any, attrs: dict[str, Any]) -> None:
@@ -213,6 +249,7 @@ def _template(path: Path, scenario: Any, attrs: dict[str, Any]) -> None:
     for name, variable in scenario.variables.items():
         add(name, variable.dims, variable.missing, variable.described)
     add(STATE, (), np.int8(MISSING), {"flag_values": [MISSING, DONE, FAILED], "flag_meanings": "missing done failed"})
+    seal(path)
 
 
 def _exchange(fresh: Path, path: Path) -> None:

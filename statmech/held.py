@@ -21,7 +21,10 @@ def held(path: Path, shard: tuple[int, int] = (1, 1)) -> Iterator[None]:
 
     Waits for nothing: raises `StoreError` that names the process and host of the holder.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as failure:
+        raise _unwritable(path, failure) from None
     alone = shard[1] == 1
     with contextlib.ExitStack() as stack:
         stack.enter_context(_locked(path.with_name(f".{path.name}.lock"), path, alone))
@@ -49,7 +52,11 @@ def holder(path: Path) -> str:
 def making(path: Path) -> Iterator[None]:
     """Make or grow the store at `path` one shard after the other; that is a matter of moments, and is waited for."""
     lock = path.with_name(f".{path.name}.making")
-    with lock.open("a+") as file:
+    try:
+        file = lock.open("a+")
+    except OSError as failure:
+        raise _unwritable(path, failure) from None
+    with file:
         fcntl.flock(file, fcntl.LOCK_EX)
         try:
             yield
@@ -62,10 +69,10 @@ def making(path: Path) -> Iterator[None]:
 def _locked(lock: Path, path: Path, alone: bool) -> Iterator[None]:
     file = _opened(lock, path, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
     try:
-        file.seek(0)
-        file.truncate()
-        json.dump({"process": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%F %T")}, file)
-        file.flush()
+        told = {"process": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%F %T")}
+        with contextlib.suppress(OSError):  # a full disk: held is held, if not by name
+            os.ftruncate(file.fileno(), 0)
+            os.write(file.fileno(), json.dumps(told).encode())
         yield
     finally:
         with contextlib.suppress(OSError):  # shards share a lock: the last one's name is gone already
@@ -80,7 +87,7 @@ def _opened(lock: Path, path: Path, how: int) -> IO[str]:
         try:
             file = lock.open("a+")
         except OSError as failure:
-            raise StoreError(f"{path}: cannot be written: {failure.strerror or failure}") from None
+            raise _unwritable(path, failure) from None
         try:
             fcntl.flock(file, how | fcntl.LOCK_NB)
         except OSError:
@@ -89,6 +96,10 @@ def _opened(lock: Path, path: Path, how: int) -> IO[str]:
         if lock.exists() and os.path.samestat(os.fstat(file.fileno()), lock.stat()):
             return file
         file.close()
+
+
+def _unwritable(path: Path, failure: OSError) -> StoreError:
+    return StoreError(f"{path}: cannot be written: {failure.strerror or failure}")
 
 
 def _holder(file: IO[str]) -> str:

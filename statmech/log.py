@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Callable
@@ -21,7 +22,7 @@ class Log:
 
     def __call__(self, **event: Any) -> None:
         event = {"time": time.strftime("%FT%T"), **event}
-        with self.path.open("a") as file:
+        with contextlib.suppress(OSError), self.path.open("a") as file:  # a full disk is told by whoever needs it
             file.write(json.dumps(event) + "\n")
         if self.tell:
             self.tell(event)

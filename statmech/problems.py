@@ -54,5 +54,8 @@ def _sentence(error: Any, location: tuple[str | int, ...], keys: list[str]) -> s
 
 
 def _shown(given: Any) -> str:
-    text = json.dumps(given, default=str)
+    try:
+        text = json.dumps(given, default=str)
+    except (TypeError, ValueError, RecursionError):  # keys that are lists, lists that hold themselves
+        text = " ".join(repr(given).split())
     return text if len(text) <= 60 else f"{text[:57]}..."

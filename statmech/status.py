@@ -23,6 +23,8 @@ def read(folder: Path) -> dict[str, Any]:
     try:
         store = Growing(path)
         counts = store.counts()
+    except StoreError:
+        raise
     except Exception as failure:  # whatever zarr raises
         raise StoreError(f"{path}: not a readable store ({type(failure).__name__}: {failure})") from None
     last = [every[-1] for every in map(runs, logs(path)) if every]

@@ -15,7 +15,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from statmech.errors import StoreError
+from statmech.errors import DamagedError, StoreError
+from statmech.sealed import SEALED, broken, seal
 from statmech.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def save(dataset: xr.Dataset, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with _scratch(path) as scratch, _quiet():
             dataset.assign_attrs(provenance()).to_zarr(scratch / "store", consolidated=False, mode="w")
+            seal(scratch / "store")
             if path.exists():
                 path.rename(scratch / "old")
             (scratch / "store").rename(path)
@@ -39,16 +41,47 @@ def save(dataset: xr.Dataset, path: Path) -> None:
 
 
 def load(path: Path) -> xr.Dataset:
-    """Read a store into memory; raises `StoreError` if there is none or it cannot be read."""
+    """Read a store into memory.
+
+    Raises `StoreError` if there is none, and `DamagedError` rather than to return a number that was not written.
+    """
     import xarray as xr
 
     if not path.is_dir():
         raise StoreError(f"{path}: no such result. `statmech run CONFIG` makes one")
+    folder = path.stat().st_ino
+    if names := broken(path):
+        raise DamagedError(path, names)
     try:
         with _quiet(), xr.open_zarr(path, consolidated=False) as dataset:
-            return dataset.drop_vars(STATE, errors="ignore").load()
+            found = dataset.load()
+            names = list(_lost(path, found)) if STATE in found else []
     except Exception as failure:  # whatever zarr and its codecs raise on a damaged store
-        raise StoreError(f"{path}: not a readable store ({type(failure).__name__}: {failure})") from None
+        raise DamagedError(path, [f"{type(failure).__name__}: {failure}"]) from None
+    if path.stat().st_ino != folder:  # the sweep has grown meanwhile, and another store stands here
+        return load(path)
+    if names:
+        raise DamagedError(path, names)
+    found.attrs.pop(SEALED)
+    return found.drop_vars(STATE, errors="ignore")
+
+
+def chunk_file(path: Path, name: str, place: tuple[int, ...], ndim: int) -> Path:
+    """The file of a variable's chunk at a place of the grid of blocks, of a store that grows."""
+    return path / name / "c" / "/".join(map(str, (*place, *[0] * (ndim - len(place)))))
+
+
+def _lost(path: Path, dataset: xr.Dataset) -> Iterator[str]:
+    """The chunks that hold a run that is done, and are gone: zarr reads them as missing values."""
+    import numpy as np
+
+    state, chunks = dataset[STATE], dataset[STATE].encoding["chunks"]
+    begun = np.argwhere(state.values)
+    for place in np.unique(begun // np.asarray(chunks, int), axis=0):
+        for name, array in dataset.data_vars.items():
+            file = chunk_file(path, str(name), tuple(place), array.ndim)
+            if not file.is_file():
+                yield str(file.relative_to(path))
 
 
 def config_of(path: Path) -> dict[str, Any]:

@@ -61,12 +61,16 @@ class Sweep(BaseModel):
             super().__init__(**given)
         except ValidationError as failure:
             raise ScenarioError(problems(failure, self.known_keys())) from None
+        except UnicodeEncodeError as failure:
+            raise ScenarioError([((), f"{failure.object!r} holds what is no Unicode text")]) from None
 
     @model_validator(mode="before")
     @classmethod
     def _gather(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Flat keys to fields: zip groups spread out, parameters gathered."""
         given = dict(given)
+        if inner := {"zipped", PARAMETERS} & given.keys():  # our own names of what is gathered here
+            raise ScenarioError([((name,), not_known(name, "a key of a config", cls.known_keys())) for name in inner])
         if "zip" in given:
             given["zipped"] = _unzip(given, cls.axis_names())
         given[PARAMETERS] = {name: given.pop(name) for name in known_parameters(cls.KINDS) if name in given}

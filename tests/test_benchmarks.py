@@ -11,7 +11,7 @@ import pytest
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 
 
-SCRIPTS = ("attention.py", "boosting.py", "engines.py", "equations.py", "learners.py", "precision.py")
+SCRIPTS = ("attention.py", "boosting.py", "engines.py", "equations.py", "faults.py", "learners.py", "precision.py")
 
 
 @pytest.mark.slow

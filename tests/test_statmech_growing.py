@@ -111,7 +111,7 @@ def test_shards_together_play_everything_and_nothing_twice(path):
 def test_every_damaged_chunk_is_found_and_played_again(path, harm):
     scenario = Scenario(**SWEEP)
     run_into(path, scenario)
-    names = [*Growing(path).names, store.STATE]
+    names = [*Growing(path).arrays, store.STATE]
     chunks = [file for name in names for file in (path / name / "c").rglob("*") if file.is_file()]
     for file in random.Random(0).sample(sorted(chunks), min(20, len(chunks))):
         _harm(file, harm)

@@ -1,0 +1,514 @@
+"""Faults of sweeps, again and again: runs killed, disks full, files damaged, two writers, readers, interrupts.
+
+    python benchmarks/faults.py                # two to four minutes on two cores
+    python benchmarks/faults.py throughput     # 10,000 small cells into a store, over the same in memory; two minutes
+    python benchmarks/faults.py --tiny         # all at toy size
+
+"Lost" are runs (cells times seeds) that were told to be written and are not done after the fault; "wrong" are runs
+that are done and whose values are not, bit for bit, those of a sweep that nothing happened to, and results that
+anything but a clear message or those values came of. Everything happens in a scratch folder of this machine, and
+every wait has a limit. Kills are SIGKILL, at random moments between a run's begin and the time one takes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import timing
+import xarray as xr
+from zygote import PATIENCE, Zygote, events
+
+ROOT = Path(__file__).parent.parent
+TINY_BLOCKS, LARGE_BLOCKS = 1e-6, 2e-2  # seconds of a block: all writing, or a few of them
+RULES = ["hebb", "max_stability"]
+SWEEP: dict[str, Any] = {"learner": RULES, "N": 12, "flip": [0.0, 0.2], "alpha": [0.5, 1.0, 2.0, 3.0], "seeds": 3}
+GROWN = {**SWEEP, "alpha": [0.5, 1.0, 1.5, 2.0, 3.0, 4.0], "seeds": 5}
+SLOW = {**SWEEP, "N": 60, "alpha": [3.0, 4.0], "seeds": 40}
+WIDE = {**SWEEP, "learner": ["hebb"], "alpha": {"linspace": [0.5, 3, 24]}, "seeds": 64}
+WIDE_BLOCKS = 0.2
+ROWS: list[list[object]] = []
+
+
+class Size(NamedTuple):
+    kills: int  # of each of three kinds of runs, and of a fourth a third as many
+    commands: int  # kills of the command itself
+    harms: int
+    writers: int
+    reads: float  # seconds
+    cells: int  # of the throughput
+    repeats: int
+
+
+FULL = Size(30, 5, 20, 5, 8.0, 10_000, 3)
+TINY = Size(1, 1, 1, 1, 1.0, 40, 1)
+
+
+class Count:
+    """Tries of a fault, and what they cost."""
+
+    def __init__(self, fault: str):
+        self.fault, self.tries, self.lost, self.wrong, self._start = fault, 0, 0, 0, time.perf_counter()
+
+    def __enter__(self) -> Count:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            ROWS.append([self.fault, self.tries, self.lost, self.wrong, time.perf_counter() - self._start])
+
+    def tried(self, right: bool, lost: int = 0, wrong: int = 0) -> None:
+        self.tries += 1
+        self.lost += lost
+        self.wrong += wrong + (not right)
+
+
+def reference(config: dict[str, Any]) -> xr.Dataset:
+    """What a sweep that nothing happens to holds."""
+    import simulate
+    from statmech.kinds import scenario_from
+
+    return simulate.run(scenario_from(config))
+
+
+def done(store: Path) -> int:
+    """How many runs are done of the store that the same command would go on with."""
+    from statmech.growing import DONE, Growing, recover
+
+    recover(store)
+    return Growing(store).counts()[DONE] if store.exists() else 0
+
+
+def wrong(found: xr.Dataset, right: xr.Dataset) -> int:
+    """How many runs that are done have values other than the right ones, which may be of a larger sweep."""
+    state = found["state"].values == 1
+    right = right.sel(flip=found.flip, alpha=found.alpha, learner=found.learner).isel(seed=slice(found.seed.size))
+    bad = np.zeros(state.shape, bool)
+    for name in right.data_vars:
+        one, other = found[name].values, right[name].values
+        same = (one == other) | ((one != one) & (other != other))
+        bad |= ~same.all(axis=tuple(range(state.ndim, same.ndim)))
+    return int(np.count_nonzero(bad & state))
+
+
+def opened(store: Path) -> xr.Dataset:
+    """A store as a reader sees it who knows nothing of statmech: the states first."""
+    with xr.open_zarr(store, consolidated=False) as dataset:
+        state = dataset["state"].load()
+        return dataset.load().assign(state=state)
+
+
+def finished(store: Path, right: xr.Dataset) -> bool:
+    """Whether a store is complete, and has every bit of the right one."""
+    from statmech import store as stores
+
+    found = stores.load(store)
+    same = set(found.variables) == set(right.variables)
+    return same and all(np.array_equal(found[v], right[v], equal_nan=right[v].dtype.kind == "f") for v in right)
+
+
+def kills(size: Size, scratch: Path, rng: random.Random) -> None:
+    small, large = reference(SWEEP), reference(GROWN)
+    with Zygote() as zygote:
+        for told, config, seconds, right in (
+            ("kill -9, all of it writing", SWEEP, TINY_BLOCKS, small),
+            ("kill -9, a few blocks", SLOW, LARGE_BLOCKS, reference(SLOW)),
+        ):
+            with Count(told) as count:
+                killed(count, zygote, scratch, rng, size.kills, config, seconds, right, None)
+        before = scratch / "before" / "simulation.zarr"
+        before.parent.mkdir()
+        zygote.wait(zygote.begin(before, SWEEP, seconds=TINY_BLOCKS))
+        with Count("kill -9 while a sweep grows") as count:
+            killed(count, zygote, scratch, rng, size.kills, GROWN, TINY_BLOCKS, large, before)
+        with Count("kill -9 of one of two shards") as count:
+            sharded(count, zygote, scratch, rng, -(-size.kills // 3), small)
+
+
+def killed(
+    count: Count,
+    zygote: Zygote,
+    scratch: Path,
+    rng: random.Random,
+    kills: int,
+    config: dict[str, Any],
+    seconds: float,
+    right: xr.Dataset,
+    before: Path | None,
+) -> None:
+    """Kill runs of one command, over and over until one ends; then a new store, until there were enough kills."""
+    store = scratch / "killed" / "simulation.zarr"
+    takes = 0.0
+    while count.tries < kills or not takes:
+        shutil.rmtree(store.parent, ignore_errors=True)
+        store.parent.mkdir()
+        if before is not None:
+            shutil.copytree(before, store)
+        least = done(store)
+        while True:
+            start = time.perf_counter()
+            process = zygote.begin(store, config, seconds=seconds)
+            if takes and count.tries < kills:
+                time.sleep(takes * rng.random() ** 2)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+            code = zygote.wait(process)
+            if code == 0:
+                takes = takes or time.perf_counter() - start
+                count.wrong += not finished(store, right)
+                break
+            assert code == -signal.SIGKILL, events(store)[-1]
+            reported = sum(event["new"] for event in written(store))
+            now = done(store)
+            bad = wrong(opened(store), right) if store.exists() else 0
+            count.tried(True, lost=max(0, max(least, reported) - now), wrong=bad)
+
+
+def written(store: Path) -> list[dict[str, Any]]:
+    """The blocks reported as written, each with the runs that it added."""
+    found, last = [], 0
+    for event in events(store):
+        if event["event"] == "begun":
+            last = event["done"]
+        elif event["event"] == "written":
+            found.append({**event, "new": event["done"] - last})
+            last = event["done"]
+    return found
+
+
+def sharded(count: Count, zygote: Zygote, scratch: Path, rng: random.Random, kills: int, right: xr.Dataset) -> None:
+    """Two shards at once, one of them killed and begun again while the other goes on."""
+    while count.tries < kills:
+        store = scratch / f"shards{count.tries}" / "simulation.zarr"
+        store.parent.mkdir()
+        one, other = (zygote.begin(store, SWEEP, seconds=TINY_BLOCKS, shard=[k, 2]) for k in (1, 2))
+        time.sleep(0.5 * rng.random())
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(one, signal.SIGKILL)
+        codes = zygote.wait(one), zygote.wait(other)
+        again = zygote.wait(zygote.begin(store, SWEEP, seconds=TINY_BLOCKS, shard=[1, 2]))
+        count.tried(codes[1] == again == 0 and finished(store, right))
+
+
+COMMAND = ["learner=hebb,max_stability", "N=40", "alpha=1,2,3,4", "seeds=100"]
+
+
+START = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from statmech.cli import main
+main()
+"""
+
+
+def command(*given: str, folder: Path, **how: Any) -> subprocess.Popen[str]:
+    """The command line itself, in a process group of its own."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
+    made = ["-c", how.pop("before", "") + START, *given, "--out", str(folder)]
+    return subprocess.Popen(
+        [*how.pop("prefix", []), sys.executable, *made], stderr=subprocess.PIPE, text=True, env=environment, **how
+    )
+
+
+def ended(running: subprocess.Popen[str]) -> tuple[int, str]:
+    """The exit code of a command and what it says, within `PATIENCE`."""
+    try:
+        told = running.communicate(timeout=PATIENCE)[1]
+    finally:
+        running.kill()
+    return running.returncode, told
+
+
+def command_kills(size: Size, scratch: Path, rng: random.Random) -> None:
+    """`statmech simulate`, killed on its way and begun again until it ends."""
+    folder = scratch / "command"
+    with Count("kill -9 of `statmech simulate`") as count:
+        for _ in range(size.commands):
+            running = command("simulate", "capacity", *COMMAND, folder=folder)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                running.wait(1.5 + 2 * rng.random())
+            before = done(folder / "simulation.zarr")
+            running.kill()
+            ended(running)
+            count.tried(True, lost=max(0, before - done(folder / "simulation.zarr")))
+        code, _ = ended(command("simulate", "capacity", *COMMAND, folder=folder))
+        clean = ended(command("simulate", "capacity", *COMMAND, folder=scratch / "clean"))[0]
+        from statmech import store as stores
+
+        assert code == clean == 0
+        count.wrong += not finished(folder / "simulation.zarr", stores.load(scratch / "clean" / "simulation.zarr"))
+
+
+def disks(size: Size, scratch: Path) -> None:
+    """Files that may not grow, a small disk that is full, and a folder that may not be written."""
+    right = reference(WIDE)
+    with Zygote() as zygote, Count("a limit of the size of files") as count:
+        for limit in (0, 100, 1000, 3000, 9000)[: None if size is FULL else 2]:
+            store = scratch / f"limit{limit}" / "simulation.zarr"
+            store.parent.mkdir()
+            if limit >= 3000:  # half of it is there
+                zygote.wait(zygote.begin(store, WIDE, seconds=WIDE_BLOCKS, shard=[1, 2]))
+            code = zygote.wait(zygote.begin(store, WIDE, seconds=WIDE_BLOCKS, limit=limit))
+            until(lambda store=store: bool(events(store)) and "told" in events(store)[-1])
+            last = events(store)[-1]["told"]
+            clear = code == 2 and "cannot be written" in last and "\n" not in last
+            reported = sum(event["new"] for event in written(store))
+            assert (reported > 0) == (limit >= 3000)
+            readable = not store.exists() or wrong(opened(store), right) == 0
+            lost = max(0, reported - done(store))
+            again = zygote.wait(zygote.begin(store, WIDE, seconds=WIDE_BLOCKS))
+            count.tried(clear and readable and again == 0 and finished(store, right), lost=lost)
+    with Count("a full disk (tmpfs, in a name space of its own)") as count:
+        if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode:
+            count.fault += ": left out, may not be mounted"
+            return
+        for kilobytes in (40, 150, 300)[: None if size is FULL else 1]:
+            count.tried(full(scratch / f"disk{kilobytes}", kilobytes))
+
+
+def full(folder: Path, kilobytes: int) -> bool:
+    """Whether a disk of so many kilobytes is told, and what it held is gone on with elsewhere."""
+    disk, kept = folder / "disk", folder / "kept"
+    disk.mkdir(parents=True)
+    script = f'mount -t tmpfs -o size={kilobytes}k none {disk}; "$@"; code=$?; cp -r {disk} {kept}; exit $code'
+    given = [*COMMAND, "alpha={linspace: [0.5, 4, 60]}", "seeds=128"]
+    running = command("simulate", "capacity", *given, folder=disk, prefix=["unshare", "-m", "sh", "-c", script, "sh"])
+    code, told = ended(running)
+    clear = code == 2 and "No space left on device" in told and "Traceback" not in told
+    before = done(kept / "simulation.zarr")
+    again, _ = ended(command("simulate", "capacity", *given, folder=kept))
+    clean, _ = ended(command("simulate", "capacity", *given, folder=folder / "clean"))
+    from statmech import store as stores
+
+    right = stores.load(folder / "clean" / "simulation.zarr")
+    return clear and before < right.R.size and again == clean == 0 and finished(kept / "simulation.zarr", right)
+
+
+def read_only(size: Size, scratch: Path) -> None:
+    """A folder that may not be written is told before anything is computed."""
+    with Count("a folder that may not be written") as count:
+        folder = scratch / "locked"
+        folder.mkdir(mode=0o555)
+        for given in (folder, folder / "inner"):
+            start = time.perf_counter()
+            code, told = ended(command("run", "ensemble", folder=given, before=AS_OTHERS))
+            clear = code == 2 and told.count("cannot be written") == 1 and len(told.splitlines()) == 1
+            count.tried(clear and time.perf_counter() - start < 20 and not list(folder.iterdir()))
+
+
+# gives up root's right to write where nobody may, in the process itself: root has it again after an exec
+AS_OTHERS = """
+import ctypes
+class Header(ctypes.Structure):
+    _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
+ctypes.CDLL(None).capset(ctypes.byref(Header(0x20080522, 0)), (ctypes.c_uint32 * 6)())
+"""
+
+
+def damage(size: Size, scratch: Path, rng: random.Random) -> None:
+    """Chunks flipped, truncated and deleted, each found by the next run; metadata, found by every reader."""
+    right = reference(SWEEP)
+    store = scratch / "damaged" / "simulation.zarr"
+    store.parent.mkdir()
+    with Zygote() as zygote:
+        zygote.wait(zygote.begin(store, SWEEP, seconds=TINY_BLOCKS))
+    for harm in HARMS:
+        with Count(f"chunks {harm}") as count:
+            chunks = sorted(file for file in store.rglob("*") if file.is_file() and "/c/" in str(file))
+            for file in rng.sample(chunks, size.harms):
+                count.tried(mended(store, file, harm, right, rng))
+    metadata = sorted(store.rglob("zarr.json"))
+    for harm in HARMS:
+        with Count(f"zarr.json {harm}") as count:
+            for file in metadata[: None if size is FULL else 2]:
+                content = (store / "zarr.json").read_bytes()
+                count.tried(mended(store, file, harm, right, rng))
+                (store / "zarr.json").write_bytes(content)  # which nothing can restore: a run refuses the store
+
+
+HARMS = ("flipped", "truncated", "deleted")
+
+
+def mended(store: Path, file: Path, harm: str, right: xr.Dataset, rng: random.Random) -> bool:
+    """Whether a file's damage is told to a reader, and the next run finds it and has every bit again, or refuses."""
+    from simulate.into import run_into
+    from statmech import StoreError
+    from statmech import store as stores
+    from statmech.kinds import scenario_from
+
+    harmed(file, harm, rng)
+    told: list[dict[str, Any]] = []
+    with contextlib.suppress(StoreError):
+        stores.load(store)
+        if file.parts[-2] != "state" and "/state/" not in str(file):
+            return False
+    try:
+        run_into(store, scenario_from(SWEEP), tell=told.append)
+    except StoreError as refused:
+        return file == store / "zarr.json" and "--fresh" in str(refused) and "\n" not in str(refused)
+    found = {event["event"] for event in told} & {"damaged", "restored", "written"}
+    return bool(found) and finished(store, right)
+
+
+def harmed(file: Path, harm: str, rng: random.Random) -> None:
+    content = bytearray(file.read_bytes())
+    if harm == "deleted":
+        file.unlink()
+    elif harm == "truncated":
+        file.write_bytes(content[: rng.randrange(len(content))])
+    else:
+        content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
+        file.write_bytes(content)
+
+
+def writers(size: Size, scratch: Path) -> None:
+    """A second run is told who holds the store, and waits for nothing; a holder that was killed is forgotten."""
+    right = reference(SLOW)
+    with Zygote() as zygote, Count("two writers, and one that is dead") as count:
+        for attempt in range(size.writers):
+            store = scratch / f"writers{attempt}" / "simulation.zarr"
+            store.parent.mkdir()
+            first = zygote.begin(store, SLOW, seconds=TINY_BLOCKS)
+            until(lambda store=store: any(event["event"] == "playing" for event in events(store)))
+            start = time.perf_counter()
+            refused = zygote.wait(zygote.begin(store, SLOW))
+            waited = time.perf_counter() - start
+            last = [event for event in events(store) if event["event"] == "refused"]
+            told = bool(last) and f"process {first} on " in last[-1]["told"]
+            os.kill(first, signal.SIGKILL)
+            zygote.wait(first)
+            went_on = zygote.wait(zygote.begin(store, SLOW))
+            count.tried(refused == 2 and told and waited < 2 and went_on == 0 and finished(store, right))
+
+
+def until(true: Callable[[], bool]) -> None:
+    end = time.perf_counter() + PATIENCE
+    while not true() and time.perf_counter() < end:
+        time.sleep(0.005)
+
+
+def readers(size: Size, scratch: Path) -> None:
+    """A reader who opens a store over and over while it is written."""
+    right = reference(GROWN)
+    with Zygote() as zygote, Count("opened by a reader meanwhile") as count:
+        end = time.perf_counter() + size.reads
+        while time.perf_counter() < end:
+            store = scratch / f"read{count.tries}" / "simulation.zarr"
+            store.parent.mkdir()
+            process = zygote.begin(store, GROWN, seconds=TINY_BLOCKS)
+            until(store.exists)
+            while not any(event["event"] == "ended" for event in events(store)) and time.perf_counter() < end:
+                count.tried(True, wrong=wrong(opened(store), right))
+            assert zygote.wait(process) == 0
+
+
+def interrupts(size: Size, scratch: Path) -> None:
+    """Ctrl-C and SIGTERM end the command at once, and the store goes on."""
+    longest = 0.0
+    with Count("SIGINT and SIGTERM") as count:
+        for sent, expected in ((signal.SIGINT, 130), (signal.SIGTERM, 143)) * (2 if size is FULL else 1):
+            folder = scratch / f"stopped{count.tries}"
+            given = ["rule=hebb", "K=3", "N=100_000", "t=50", "seeds=4096"]
+            running = command("simulate", "ensemble", *given, folder=folder, start_new_session=True)
+            log = folder / "simulation.log"
+            until(lambda log=log: log.exists() and "playing" in log.read_text())
+            start = time.perf_counter()
+            os.killpg(running.pid, sent)
+            code, told = ended(running)
+            longest = max(longest, time.perf_counter() - start)
+            valid = done(folder / "simulation.zarr") >= 0
+            count.tried(code == expected and "goes on from there" in told and "Traceback" not in told and valid)
+        count.wrong += longest > 5
+        count.fault += f" (the slowest ended after {longest:.2g} s)"
+
+
+THROUGHPUT = {
+    "stored, hebb": {"learner": "hebb", "N": 20, "flip": [0, 0.1, 0.2, 0.3], "alpha": 4, "seeds": 1},
+    "stored, minover": {
+        "learner": "minover",
+        "N": 20,
+        "flip": [0, 0.1, 0.2, 0.3],
+        "alpha": 4,
+        "epochs": 20,
+        "seeds": 1,
+    },
+    "walks": {"boundary": "constant", "N": 32, "walks": 20, "mean": [0, 1], "delta": 2, "seeds": 1},
+}
+SPANS = {"alpha": [0.5, 2.5], "delta": [0.001, 0.4]}
+
+
+def throughput(size: Size, scratch: Path) -> list[list[object]]:
+    """Small cells into a store, over the same in memory, in turns; CPU time, for the machine is shared."""
+    import simulate
+    from simulate.into import run_into
+    from statmech.blocks import blocks, chunks_of
+    from statmech.kinds import scenario_from
+
+    rows: list[list[object]] = []
+    for name, given in THROUGHPUT.items():
+        axis = next(iter(SPANS.keys() & given.keys()))
+        config = {**given, axis: {"linspace": [*SPANS[axis], size.cells // int(given[axis])]}}
+        scenario = scenario_from(config)
+        simulate.run(scenario_from({**config, axis: SPANS[axis]}))
+
+        def into(scenario: Any = scenario) -> None:
+            with tempfile.TemporaryDirectory(dir=scratch) as folder:
+                run_into(Path(folder) / "simulation.zarr", scenario)
+
+        calls = {"memory": lambda scenario=scenario: simulate.run(scenario), "store": into}
+        took = timing.measure(calls, size.repeats, time.process_time)
+        shape = tuple(scenario.shape.values())
+        count = len(list(blocks((*shape, scenario.seeds), chunks_of(scenario))))
+        plain, stored = took["memory"].seconds, took["store"].seconds
+        rows.append([name, size.cells, count, 1e3 * plain / size.cells, plain, stored, f"{stored / plain - 1:+.1%}"])
+    return rows
+
+
+@contextlib.contextmanager
+def scratch_folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="statmech-faults-") as folder:
+        yield Path(folder)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tables", nargs="*", choices=["faults", "throughput"], help="faults by default")
+    parser.add_argument("--tiny", action="store_true")
+    given = parser.parse_args()
+    size, tables = (
+        (TINY if given.tiny else FULL),
+        given.tables or (["faults", "throughput"] if given.tiny else ["faults"]),
+    )
+    print(timing.machine())
+    rng = random.Random(1)
+    with scratch_folder() as scratch:
+        if "faults" in tables:
+            kills(size, scratch, rng)
+            command_kills(size, scratch, rng)
+            disks(size, scratch)
+            read_only(size, scratch)
+            damage(size, scratch, rng)
+            writers(size, scratch)
+            readers(size, scratch)
+            interrupts(size, scratch)
+            timing.table("Faults", ["fault", "tries", "runs lost", "wrong", "seconds"], ROWS)
+        if "throughput" in tables:
+            header = ["cells of", "cells", "blocks", "ms a cell", "in memory, s", "into a store, s", "overhead"]
+            timing.table("Small cells into a store (CPU time)", header, throughput(size, scratch))
+    sys.exit(any(row[2] or row[3] for row in ROWS))
+
+
+if __name__ == "__main__":
+    main()

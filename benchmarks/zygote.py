@@ -1,0 +1,120 @@
+"""Runs to be killed, begun at once: a process that has imported everything and computed nothing forks one a request.
+
+A request is a line of JSON: {"store", "config", "seconds" (of a block), "shard", "limit" (of a file's bytes)} begins a
+run, answered by its process; {"wait": process} is answered by how it ended. What a run tells goes to STORE.events.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+PATIENCE = 60.0  # seconds after which a run, or an answer, is given up
+
+
+class Zygote:
+    """The process, as its parent sees it."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, __file__]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def __enter__(self) -> Zygote:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait(PATIENCE)
+
+    def begin(self, store: Path, config: dict[str, Any], **request: Any) -> int:
+        """The process of a run that has begun."""
+        return self._asked({"store": str(store), "config": config, **request})
+
+    def wait(self, process: int, seconds: float = PATIENCE) -> int:
+        """How a run has ended: its exit code, or less the signal. Killed, if it has not by then."""
+        timer = threading.Timer(seconds, os.kill, (process, signal.SIGKILL))
+        timer.start()
+        try:
+            return self._asked({"wait": process})
+        finally:
+            timer.cancel()
+
+    def _asked(self, request: dict[str, Any]) -> int:
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        print(json.dumps(request), file=stdin, flush=True)
+        return int(stdout.readline())
+
+
+def events(store: Path) -> list[dict[str, Any]]:
+    """What runs into a store have told; a line cut short by a kill is left out."""
+    found = []
+    file = store.with_suffix(".events")
+    for line in file.read_text().splitlines() if file.exists() else []:
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            continue
+    return found
+
+
+def serve() -> None:
+    import simulate.into
+    import simulate.stored  # noqa: F401  all before the forks
+
+    for line in sys.stdin:
+        request = json.loads(line)
+        if "wait" in request:
+            code = os.waitstatus_to_exitcode(os.waitpid(request["wait"], 0)[1])
+            print(code, flush=True)
+        elif process := os.fork():
+            print(process, flush=True)
+        else:
+            os._exit(run(request))
+
+
+def run(request: dict[str, Any]) -> int:
+    import statmech.blocks
+    from simulate.into import run_into
+    from statmech.errors import StatmechError
+    from statmech.kinds import scenario_from
+
+    store = Path(request["store"])
+    statmech.blocks.SECONDS = request.get("seconds", statmech.blocks.SECONDS)
+    out = os.open(store.with_suffix(".events"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    if "limit" in request:  # which holds for this process's files, not for its pipes
+        out = limited(request["limit"], out)
+
+    def tell(event: dict[str, Any]) -> None:
+        os.write(out, (json.dumps(event) + "\n").encode())
+
+    try:
+        run_into(store, scenario_from(request["config"]), shard=tuple(request.get("shard", (1, 1))), tell=tell)
+    except StatmechError as problem:
+        tell({"event": "refused", "told": str(problem)})
+        return 2
+    except BaseException as problem:
+        tell({"event": "traceback", "told": repr(problem)})
+        return 1
+    return 0
+
+
+def limited(size: int, out: int) -> int:
+    """Let no file of this process grow beyond a size; return a pipe to a process that writes `out` for it."""
+    pipe = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=out).stdin
+    assert pipe is not None
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+    return pipe.fileno()
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,0 +1,266 @@
+"""Whatever stands in a config file: a scenario that survives being written down, or messages with file and line."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from ruamel.yaml import YAML
+
+from statmech.config import SHIPPED, load, shipped
+from statmech.cost import estimate
+from statmech.errors import ConfigError
+from statmech.kinds import KINDS, scenario_from
+
+EXAMPLES = 400  # configs of each kind
+ODD = [
+    *(
+        "1e-3",
+        "1e400",
+        "-1e-400",
+        ".nan",
+        ".inf",
+        "-.inf",
+        "no",
+        "yes",
+        "~",
+        "12:30",
+        "0x10",
+        "0o17",
+        "1_000",
+        "+1",
+        "1.",
+    ),
+    *(
+        "2026-01-01",
+        "2001-12-14t21:59:43Z",
+        "''",
+        '" "',
+        "'3'",
+        "-0.0",
+        "9" * 30,
+        "1" + "0" * 400,
+        "-1",
+        "0",
+        "0.5",
+        "2",
+    ),
+    *(
+        "[]",
+        "{}",
+        "[[]]",
+        "[[1, 2], [3]]",
+        "[1, 1]",
+        "[1, 1.0]",
+        "[0.1, 0.2]",
+        "[1, [2]]",
+        "[null]",
+        "[~, 1]",
+        "[.nan, .nan]",
+    ),
+    *("{a: 1}", "{linspace: [0, 1, 3]}", "{linspace: [1, 2]}", "{geomspace: [0, 1, 5]}", "{logspace: [1, 400, 3]}"),
+    *(
+        "{linspace: [0, 1, 1e9]}",
+        "{linspace: [.nan, 1, 3]}",
+        "{linspace: x}",
+        "{linspace: [1, 9, 3], geomspace: [1, 2, 3]}",
+    ),
+    *(
+        "&a [1, *a]",
+        "&a {b: *a}",
+        "*nowhere",
+        "!!python/object:os.system x",
+        "!!set {a}",
+        "!!binary aGk=",
+        "!!str 3",
+        "!x 3",
+    ),
+    *(
+        "|\n  text",
+        ">-\n  text",
+        "@x",
+        "`",
+        "%",
+        "[1, 2",
+        "{a",
+        "'",
+        '"',
+        "\t1",
+        "a: b",
+        "- 1",
+        "? x",
+        "é",
+        "\x07",
+        "<<",
+    ),
+    *(
+        "hebb",
+        "[hebb, adatron]",
+        "drawn",
+        "gaussian",
+        "{rows: {path: nowhere.csv}}",
+        "{anisotropic: {spectrum: [1, x]}}",
+    ),
+    *(
+        "{R: 0.5, q: 0.5}",
+        "{R: [0.1, 2]}",
+        "true",
+        "[true, 1]",
+        "constant",
+        "votes",
+        "[clouds, clouds]",
+        "{1: 2}",
+        "{[1]: 2}",
+    ),
+]
+FAIR = {
+    "N": ["20", "[20, 30]", "{linspace: [20, 40, 3]}", "1_000"],
+    "seeds": ["3", "0x10"],
+    "key": ["7"],
+    "figure": ["overlay"],
+    "flip": ["0.1", "[0, 0.5]", "{linspace: [0, 0.3, 4]}"],
+    "alpha": ["1", "{geomspace: [0.5, 2, 3]}", "1e0"],
+    "eta": ["0.5", "[1e-3, 2]"],
+    "delta": ["1e-2", "[0.1, 0.2]"],
+    "t": ["[0, 1]", "2.5", "{logspace: [-1, 1, 3]}"],
+    "epochs": ["5", "[1, 2.5]"],
+    "K": ["2", "[1, 3]"],
+    "inputs": ["sphere", "[gaussian, {anisotropic: {spectrum: [0.5, 1.5]}}]"],
+    "start": ["{R: 0.1}", "drawn"],
+    "mean": ["0", "[-1, 1]"],
+    "theta": ["0.1"],
+    "chunk": ["2", "[1, 4]"],
+    "s": ["3", "[1, 5]"],
+    "P": ["50", "{linspace: [20, 60, 3]}"],
+    "folds": ["3"],
+    "stages": ["4"],
+    "examples": ["40"],
+}
+LINES = [
+    "rule: hebb\nrule: hebb\n",
+    "<<: {seeds: 3}\n",
+    "zip: {alpha: [1, 2], flip: [0.1]}\n",
+    "zip: {N: [20, 30], delta: [0.1, 0.2]}\n",
+    "zip: [{N: [20, 30], flip: [0, 0.1]}, 3]\n",
+    "zip: {seeds: [1, 2], N: [20, 30]}\n",
+    "zip: {N: 3}\n",
+    "zip: []\n",
+    "zip:\n",
+    "---\nrule: hebb\n",
+    "3: 4\n",
+    "[1]: 4\n",
+    "\ttabbed: 1\n",
+    "seeds 3\n",
+    "%YAML 9.9\n",
+    "...\n",
+    "parameters: {eta: 1}\n",
+    "zipped: [[N, flip]]\n",
+    "\ufeff\n",
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("rule: hebb\nt: 1\nparameters: {eta: 2}\n", ':3: parameters: "parameters" is not a key of a config'),
+        ("rule: hebb\nt: 1\nzipped: [[N, flip]]\n", ':3: zipped: "zipped" is not a key of a config'),
+        ("rule: hebb\n%YAML 9.9\nt: 1\n", ": not readable as YAML: KeyError: (9, 9)"),
+        ('rule: "\\uda9f"\nt: 1\n', r':1: rule: "\uda9f" is not a learning rule'),
+        ("rule: |\n  adatron\n  x\nt: 1\n", ':1: rule: "adatron x" is not a learning rule. Did you mean "adatron"?'),
+        ("rule: hebb\nt: 1\nseeds: {[1]: 2}\n", ":3: seeds: input should be a valid integer, not {"),
+    ],
+)
+def test_what_made_configs_have_found_is_a_message(tmp_path, text, message):
+    path = tmp_path / "bad.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError) as refused:
+        load(path)
+    assert str(refused.value).startswith(f"{path}{message}")
+    assert "\n" not in str(refused.value)
+
+
+def test_a_grid_of_a_billion_cells_is_estimated_at_once(tmp_path):
+    path = tmp_path / "large.yaml"
+    path.write_text("learner: hebb\nalpha: {linspace: [1, 2, 100_000]}\nflip: {linspace: [0, 0.5, 10_000]}\n")
+    cost = estimate(load(path))
+    assert cost.cells == 10**9
+    assert 0 < cost.seconds < math.inf
+
+
+def configs_of(kind):
+    """The shipped configs of a kind, as mappings of keys to YAML text."""
+    for name in shipped():
+        document = YAML(typ="safe", pure=True).load(SHIPPED / f"{name}.yaml")
+        if kind in document:
+            yield {key: json.dumps(value) for key, value in document.items()}
+
+
+BASES = {kind: list(configs_of(kind)) for kind in KINDS}
+SMALL = st.integers(1, 40).map(str) | st.floats(0.001, 2).map(str) | st.lists(st.floats(0, 5), max_size=4).map(str)
+WILD = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=8,
+).map(lambda value: re.sub(r"\b(NaN|-?Infinity)\b", ".nan", json.dumps(value)))
+
+
+@st.composite
+def texts(draw, kind):
+    """A shipped config of a kind, with some keys changed, taken away or made up."""
+    config = dict(draw(st.sampled_from(BASES[kind])))
+    keys = KINDS[kind].known_keys()
+    for _ in range(draw(st.integers(0, 3))):
+        name = draw(st.sampled_from(keys) | st.sampled_from([*config, "Kk", "ruel", "é", "''", "start", "rule"]))
+        if draw(st.integers(0, 9)) == 0:
+            config.pop(name, None)
+        elif draw(st.booleans()):
+            name = draw(st.sampled_from([name for name in FAIR if name in keys]))
+            config[name] = draw(st.sampled_from(FAIR[name]))
+        else:
+            config[name] = draw(st.sampled_from(ODD) | SMALL | WILD)
+    lines = [f"{name}: {value}\n" for name, value in config.items()]
+    if draw(st.integers(0, 5)) == 0:
+        lines.insert(draw(st.integers(0, len(lines))), draw(st.sampled_from(LINES)))
+    return "".join(lines)
+
+
+def outcome(path):
+    """Whether a config is valid, after the checks that belong to either case."""
+    try:
+        scenario = load(path)
+    except ConfigError as refused:
+        for line in str(refused).splitlines():
+            assert line.startswith(str(path)), line
+            assert len(line) < 1000
+        return "named line" if re.match(rf"{re.escape(str(path))}:\d+: .", str(refused)) else "named file"
+    again = scenario_from(json.loads(json.dumps(scenario.config())))
+    assert again == scenario
+    assert again.config() == scenario.config()
+    cost = estimate(scenario)
+    assert all(math.isfinite(number) and number >= 0 for number in cost)
+    assert cost.runs == scenario.seeds * math.prod(scenario.shape.values())
+    return "valid"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_config_is_a_scenario_or_a_message_and_nothing_is_written(kind, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path, seen = tmp_path / "any.yaml", Counter()
+
+    @settings(
+        max_examples=EXAMPLES, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+    )
+    @given(texts(kind))
+    def check(text):
+        path.write_text(text, encoding="utf-8", errors="surrogatepass")
+        seen[outcome(path)] += 1
+
+    check()
+    assert [file.name for file in tmp_path.iterdir()] == ["any.yaml"]
+    assert seen["valid"] > EXAMPLES / 10
+    assert seen["named line"] > EXAMPLES / 10

@@ -1,0 +1,249 @@
+"""The same bits whatever plays a sweep, damage that is told or mended, disks that are full."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import simulate
+from simulate.into import run_into
+from statmech import Boosting, Scenario, StoredExamples, StoreError, load, store
+from statmech.errors import DamagedError
+from statmech.growing import DONE, Growing
+from statmech.kinds import scenario_from
+from statmech.sealed import broken
+
+SWEEP = {"learner": ["hebb", "minover"], "N": 10, "alpha": [1.0, 0.5, 2.0], "seeds": 3, "epochs": [1, 4]}
+KINDS = [
+    Scenario(rule=["hebb", "perceptron"], K=[1, 3], N=50, eta=[0.5, 1.0], t=[0, 1], seeds=6),
+    StoredExamples(**SWEEP, flip=[0, 0.2]),
+    Boosting(booster="adaboost", N=6, s=[1, 3], P=[20, 40], tests=100, seeds=2),
+    load("stopping", ["N=16,20", "seeds=2", "walks=20", "delta=0.1,0.2"]),
+    load("attention", ["N=16,20", "seeds=2", "t=0.5", "delta=0.1,0.2"]),
+    load("boundaries", ["folds=2"]),
+]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "simulation.zarr"
+
+
+def digest(dataset):
+    """The SHA-256 of a dataset's values, its axes in the order of their values."""
+    made = hashlib.sha256()
+    for name in dataset.dims:
+        if name in dataset.coords and name not in ("t", "epochs", "fold"):
+            dataset = dataset.sortby(name)
+    for name in sorted(dataset.data_vars):
+        made.update(f"{name} {dataset[name].dims}".encode() + np.ascontiguousarray(dataset[name].values).tobytes())
+    return made.hexdigest()
+
+
+def backwards(scenario):
+    """The same cells, in another order."""
+    axes = {name: value[::-1] for along in scenario.dimensions.values() for name, value in along.items()}
+    config = scenario.config()
+    for group in config.get("zip", []):
+        group.update({name: list(axes[name]) for name in group})
+    return scenario_from(config | {name: list(value) for name, value in axes.items() if name in config})
+
+
+@pytest.mark.parametrize("scenario", KINDS, ids=lambda scenario: scenario.CHOICE)
+def test_cells_in_another_order_blocks_of_other_sizes_and_other_workers_give_the_same_bits(
+    scenario, tmp_path, monkeypatch
+):
+    expected = digest(simulate.run(scenario))
+    assert digest(simulate.run(backwards(scenario))) == expected
+    for number, (seconds, workers) in enumerate([(1e-9, 1), (1e-3, 3)]):
+        monkeypatch.setattr("statmech.blocks.SECONDS", seconds)
+        path = tmp_path / f"{number}.zarr"
+        run_into(path, backwards(scenario) if number == 1 else scenario, workers=workers)
+        assert digest(store.load(path)) == expected
+
+
+def test_a_changed_number_changes_the_digest():
+    """The control of the tests above and below."""
+    dataset = simulate.run(StoredExamples(**SWEEP))
+    before = digest(dataset)
+    dataset.R.values[0, 0, 0, 0] = np.nextafter(dataset.R.values[0, 0, 0, 0], 2)
+    assert digest(dataset) != before
+
+
+CODE = """
+import json, sys
+from pathlib import Path
+import jax
+from simulate.into import run_into
+from statmech.kinds import scenario_from
+assert len(jax.devices()) == int(sys.argv[4])
+run_into(Path(sys.argv[1]), scenario_from(json.loads(sys.argv[2])), shard=json.loads(sys.argv[3]))
+"""
+
+
+def begun(path, scenario, shard=(1, 1), devices=1):
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
+    environment["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={devices}"
+    given = [str(path), json.dumps(scenario.config()), json.dumps(shard), str(devices)]
+    return subprocess.Popen([sys.executable, "-c", CODE, *given], env=environment)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("devices", [1, 2, 4, 8])
+def test_any_number_of_devices_gives_the_same_bits(devices, tmp_path):
+    for number, scenario in enumerate(KINDS[:2]):
+        path = tmp_path / f"{number}.zarr"
+        assert begun(path, scenario, devices=devices).wait(120) == 0
+        assert digest(store.load(path)) == digest(simulate.run(scenario))
+
+
+@pytest.mark.slow
+def test_two_processes_at_once_give_the_same_bits(tmp_path):
+    for number, scenario in enumerate(KINDS[:2]):
+        path = tmp_path / f"{number}.zarr"
+        shards = [begun(path, scenario, (k, 2)) for k in (1, 2)]
+        assert [shard.wait(120) for shard in shards] == [0, 0]
+        assert digest(store.load(path)) == digest(simulate.run(scenario))
+
+
+@pytest.fixture
+def made(path, monkeypatch):
+    """A finished store of several blocks, and the digest of its values."""
+    monkeypatch.setattr("statmech.blocks.SECONDS", 1e-9)
+    run_into(path, StoredExamples(**SWEEP))
+    return path, digest(store.load(path))
+
+
+HARMS = {
+    "flip": lambda content: (
+        content[: len(content) // 2] + bytes([content[len(content) // 2] ^ 4]) + content[len(content) // 2 + 1 :]
+    ),
+    "truncate": lambda content: content[: len(content) // 3],
+    "empty": lambda content: b"",
+    "delete": None,
+}
+
+
+def harmed(file, harm):
+    change = HARMS[harm]
+    file.unlink() if change is None else file.write_bytes(change(file.read_bytes()))
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_damaged_metadata_and_coordinates_are_told_to_readers_and_made_anew_by_the_next_run(made, harm):
+    path, expected = made
+    once = [
+        file
+        for file in sorted(path.rglob("*"))
+        if file.is_file()
+        and file != path / "zarr.json"
+        and (file.name == "zarr.json" or file.parts[-3] in ("alpha", "seed"))
+    ]
+    for file in once[list(HARMS).index(harm) :: len(HARMS)]:
+        harmed(file, harm)
+        with pytest.raises(DamagedError, match=str(file.relative_to(path))):
+            store.load(path)
+        events = []
+        run_into(path, StoredExamples(**SWEEP), tell=events.append)
+        assert events[0]["event"] == "restored"
+        assert digest(store.load(path)) == expected
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_a_store_that_does_not_know_its_config_is_refused(made, harm):
+    path, _ = made
+    harmed(path / "zarr.json", harm)
+    with pytest.raises(StoreError, match=r"not a readable store \(damaged or missing: zarr.json\). Use --fresh"):
+        run_into(path, StoredExamples(**SWEEP))
+    with pytest.raises(DamagedError):
+        Growing(path)
+
+
+def test_a_digit_changed_in_the_metadata_is_found_though_they_can_be_read(made):
+    path, _ = made
+    file = path / "zarr.json"
+    assert broken(path) == []
+    file.write_text(file.read_text().replace('\\"epochs\\": [1.0', '\\"epochs\\": [2.0'))
+    assert broken(path) == ["zarr.json"]
+
+
+def test_a_chunk_that_is_gone_is_told_and_not_read_as_missing_values(made):
+    path, _ = made
+    file = next(file for file in (path / "updates_made" / "c").rglob("*") if file.is_file())
+    file.unlink()
+    with pytest.raises(DamagedError, match="updates_made/c/"):
+        store.load(path)
+
+
+def test_a_damaged_store_that_grows_keeps_what_is_whole_and_plays_the_rest(made):
+    path, _ = made
+    for file in sorted(file for file in (path / "R" / "c").rglob("*") if file.is_file())[:2]:
+        harmed(file, "flip")
+    grown = StoredExamples(**{**SWEEP, "seeds": 4})
+    run_into(path, grown)
+    assert digest(store.load(path)) == digest(simulate.run(grown))
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_a_damaged_theory_is_told(path, harm):
+    import theory
+
+    store.save(theory.solve(StoredExamples(learner="hebb", alpha=[1, 2])), path)
+    assert store.load(path).R.size == 2
+    for file in [file for file in path.rglob("*") if file.is_file()]:
+        content = file.read_bytes()
+        harmed(file, harm)
+        with pytest.raises(DamagedError):
+            store.load(path)
+        file.write_bytes(content)
+
+
+LIMITED = """
+import resource, signal, sys
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
+from statmech.cli import main
+sys.argv = ["statmech", *sys.argv[2:]]
+main()
+"""
+
+
+@pytest.mark.parametrize("limit", [*(pytest.param(n, marks=pytest.mark.slow) for n in (0, 1000)), 8000])
+def test_files_that_may_not_grow_are_told_in_a_line_and_the_sweep_goes_on_later(limit, tmp_path):
+    given = [
+        "simulate",
+        "capacity",
+        "learner=hebb",
+        "N=10",
+        "alpha={linspace: [0.5, 4, 24]}",
+        "seeds=64",
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    environment = {**os.environ, "STATMECH_CACHE": "off"}
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(limit), *given], capture_output=True, text=True, timeout=60, env=environment
+    )
+    assert done.returncode == 2
+    assert "cannot be written: File too large" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    path = Path(tmp_path / "out" / "simulation.zarr")
+    if path.exists():
+        assert Growing(path).counts()[DONE] < 24 * 64
+    scenario = load("capacity", given[2:6])
+    run_into(path, scenario)
+    assert digest(store.load(path)) == digest(simulate.run(scenario))
+
+
+def test_a_folder_that_cannot_be_made_is_told_before_anything_is_computed(tmp_path, monkeypatch):
+    (tmp_path / "taken").write_text("a file")
+    monkeypatch.setattr("simulate.into.played_blocks", None)
+    with pytest.raises(StoreError, match="cannot be written"):
+        run_into(tmp_path / "taken" / "simulation.zarr", StoredExamples(**SWEEP))
