@@ -274,7 +274,7 @@ def disks(size: Size, scratch: Path) -> None:
         if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode:
             count.fault += ": left out, may not be mounted"
             return
-        for kilobytes in (40, 150, 300)[: None if size is FULL else 1]:
+        for kilobytes in (40, 140, 190)[: None if size is FULL else 1]:
             count.tried(full(scratch / f"disk{kilobytes}", kilobytes))
 
 
@@ -283,7 +283,7 @@ def full(folder: Path, kilobytes: int) -> bool:
     disk, kept = folder / "disk", folder / "kept"
     disk.mkdir(parents=True)
     script = f'mount -t tmpfs -o size={kilobytes}k none {disk}; "$@"; code=$?; cp -r {disk} {kept}; exit $code'
-    given = [*COMMAND, "alpha={linspace: [0.5, 4, 60]}", "seeds=128"]
+    given = ["learner=hebb", "N=10", "alpha={linspace: [0.5, 4, 24]}", "seeds=128"]
     running = command("simulate", "capacity", *given, folder=disk, prefix=["unshare", "-m", "sh", "-c", script, "sh"])
     code, told = ended(running)
     clear = code == 2 and "No space left on device" in told and "Traceback" not in told
@@ -464,8 +464,7 @@ def throughput(size: Size, scratch: Path) -> list[list[object]]:
         simulate.run(scenario_from({**config, axis: SPANS[axis]}))
 
         def into(scenario: Any = scenario) -> None:
-            with tempfile.TemporaryDirectory(dir=scratch) as folder:
-                run_into(Path(folder) / "simulation.zarr", scenario)
+            run_into(Path(tempfile.mkdtemp(dir=scratch)) / "simulation.zarr", scenario)
 
         calls = {"memory": lambda scenario=scenario: simulate.run(scenario), "store": into}
         took = timing.measure(calls, size.repeats, time.process_time)

@@ -16,7 +16,7 @@ from statmech.cost import CORES, estimate
 
 SEEDS = 64  # seeds of a block at most, a multiple of what any kind of scenario plays together
 SECONDS, BYTES = 2.0, 2**26  # of a block, about
-CELLS = 1024  # of a block, at most: so many take a second, however small they are
+CELLS = 4096  # of a block, at most: so many take a second, however small they are
 
 
 class Block(NamedTuple):

@@ -20,11 +20,12 @@ from statmech.study import Study
 GRAM_STEP = {1: 3.2e-8, 3: 5.4e-8, 10: 2.4e-7, 30: 1.3e-6, 100: 7.5e-6}
 VECTORS_STEP = 1e-6  # and for each input dimension:
 VECTORS_STEP_A_DIMENSION = 4.5e-9
+CALL = 3e-3  # seconds to begin and to read a batch of seeds, however few its steps
 VOTE, VOTE_A_STUDENT = 3.5e-4, 5.3e-5  # seconds to integrate one seed's majority vote at one time, from K = 3 on
 ATTEND, ATTEND_A_FEATURE = 2e-5, 8e-9  # seconds an attentive student takes to look at an example, and a feature of it
 WALK_A_FEATURE = 2.5e-8  # seconds that a feature of a walk takes
 CORES = 2
-LOOKED_AT = 10_000  # cells whose cost is told apart
+LOOKED_AT = 1000  # cells whose cost is told apart
 
 
 def _chain(cell: StoredCell) -> float:
@@ -76,7 +77,7 @@ def thinned(scenario: Any) -> Any:
 
     >>> some = thinned(Scenario(rule="hebb", t=1, eta={"linspace": [0.1, 1, 1000]}, flip={"linspace": [0, 0.5, 1000]}))
     >>> some.shape
-    {'eta': 100, 'flip': 100}
+    {'eta': 31, 'flip': 32}
     """
     axes, shape = scenario.dimensions, scenario.shape
     stride = {name: 1 for name in shape}
@@ -93,7 +94,8 @@ def _online(scenario: Scenario) -> float:
     cells = math.prod(scenario.shape.values())
     pairs = scenario.pairs("K", "N")
     steps, votes = scenario.t[-1] * cells / len(pairs), len(scenario.t) * cells / len(pairs)
-    return sum(steps * N * _step(scenario.engine, K, N) + votes * _vote(K) for K, N in pairs)
+    calls = CALL * cells / min(scenario.seeds, scenario.together)
+    return calls + sum(steps * N * _step(scenario.engine, K, N) + votes * _vote(K) for K, N in pairs)
 
 
 def _stored(scenario: StoredExamples) -> float:
