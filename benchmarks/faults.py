@@ -483,13 +483,11 @@ def scratch_folder() -> Iterator[Path]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tables", nargs="*", choices=["faults", "throughput"], help="faults by default")
+    parser.add_argument("tables", nargs="?", choices=["faults", "throughput"], help="faults by default")
     parser.add_argument("--tiny", action="store_true")
     given = parser.parse_args()
-    size, tables = (
-        (TINY if given.tiny else FULL),
-        given.tables or (["faults", "throughput"] if given.tiny else ["faults"]),
-    )
+    size, tables = TINY if given.tiny else FULL, [given.tables or "faults"]
+    tables += ["throughput"] if given.tiny and not given.tables else []
     print(timing.machine())
     rng = random.Random(1)
     with scratch_folder() as scratch:

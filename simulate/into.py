@@ -7,8 +7,9 @@ one, three times in all, and those that still fail are kept as failed, with the 
 
 from __future__ import annotations
 
+import math
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,6 +40,10 @@ class Outcome(NamedTuple):
     missing: int
 
 
+Filled = tuple[Block, dict[str, np.ndarray], np.ndarray]  # a block, its variables, the state of each run
+Elsewhere = Callable[[Growing, list[Block], bool, Log], Iterator[Block]]  # yields blocks as they have been written
+
+
 def run_into(
     path: Path,
     scenario: Sweep,
@@ -50,11 +55,13 @@ def run_into(
     memory: float | None = None,
     progress: Progress | None = None,
     tell: Tell | None = None,
+    elsewhere: Elsewhere | None = None,
 ) -> Outcome:
     """Play what a store lacks of a scenario, and write it; the store's `state` tells which runs are done or failed.
 
     A store of the same config, or of one with fewer values on its axes or fewer seeds, is gone on with; of another one
     only if `fresh` says to replace it. `again` tries what has failed once more. `shard` (k, n) takes every n-th block.
+    `elsewhere` plays and writes blocks in place of this process.
     Raises `StoreError` for a store of another config, one that another run holds, or a disk that is full.
     """
     use_cache()
@@ -78,9 +85,12 @@ def run_into(
             todo.remove(block)
             done += store.states(block).size
             log(event="written", block=block.number, done=done, runs=total)
-        for block, values, states in played_blocks(scenario, store, todo, lacked, workers, log):
-            store.write(block, values, states)
-            done += states.size
+        if elsewhere:
+            written = elsewhere(store, todo, again, log)
+        else:
+            written = _written(store, played_blocks(scenario, store, todo, lacked, workers, log))
+        for block in written:
+            done += math.prod(part.stop - part.start for part in block.box)
             log(event="written", block=block.number, done=done, runs=total)
             if progress:
                 progress(done, total)
@@ -88,6 +98,12 @@ def run_into(
         outcome = Outcome(counts[DONE], counts[FAILED], counts[MISSING])
         log(event="ended", **outcome._asdict())
         return outcome
+
+
+def _written(store: Growing, played: Iterator[Filled]) -> Iterator[Block]:
+    for block, values, states in played:
+        store.write(block, values, states)
+        yield block
 
 
 def _sound(store: Growing, block: Block, log: Log) -> np.ndarray:
@@ -123,19 +139,29 @@ def opened(path: Path, scenario: Sweep, fresh: bool, log: Log) -> Growing:
 
 
 def play_block(
-    path: Path, number: int, again: bool = False, tell: Tell | None = None, only: tuple[int, ...] | None = None
+    path: Path,
+    number: int,
+    again: bool = False,
+    tell: Tell | None = None,
+    *,
+    only: tuple[int, ...] | None = None,
+    workers: int | None = None,
+    log: Log | None = None,
 ) -> dict[str, int]:
     """Play what one block of the store at `path` lacks, and write it: what a worker of a cluster does.
 
     Blocks are independent, and their writers share no file. `only` plays the cell of this index alone. Returns how many
-    runs of the block are done and failed.
+    runs of the block are done and failed. Raises `StoreError` if another store has come into its place meanwhile.
     """
     use_cache()
     store = Growing(path)
     scenario, block = scenario_from(store.config), store.blocks()[number]
     lacked = (MISSING, FAILED) if again else (MISSING,)
     cells = [cell for cell in scenario.cells() if only is None or cell.index == only]
-    for _, values, states in played_blocks(scenario, store, [block], lacked, None, Log(path, tell), cells):
+    log = log or Log(path, tell)
+    for _, values, states in played_blocks(scenario, store, [block], lacked, workers, log, cells):
+        if Growing(path).config != store.config:  # of a run that this worker's client has not lived to see
+            raise StoreError(f"{path}: was replaced while block {number} was played")
         store.write(block, values, states)
     states = store.states(block)
     return {"done": int((states == DONE).sum()), "failed": int((states == FAILED).sum())}

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simulate import gram, vectors
+from simulate.devices import next_device
 from simulate.threads import memory_a_core
 from simulate.work import Found
 from statmech.dataset import describe, gram_of
@@ -88,7 +89,7 @@ def play(scenario: Scenario, unit: Unit) -> list[Found]:
 def _values(scenario: Scenario, unit: Unit) -> dict[str, np.ndarray]:
     """The variables of a unit's seeds, with a leading axis of them."""
     cell, asked = unit.cell, unit.seeds.stop - unit.seeds.start
-    with jax.enable_x64(True):
+    with jax.enable_x64(True), next_device():
         steps = jnp.asarray(np.rint(np.asarray(scenario.t) * cell.N), jnp.int64)
         record = engine_of(scenario, cell).play(cell, scenario.dtype, unit_key(scenario, unit), steps)
         along, across = (np.asarray(part, float)[:asked] for part in record[:2])

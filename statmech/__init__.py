@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from statmech.attention import Attention as Attention
     from statmech.boosting import Boosting as Boosting
     from statmech.config import load as load
+    from statmech.errors import ClusterError as ClusterError
     from statmech.errors import ConfigError as ConfigError
     from statmech.errors import ScenarioError as ScenarioError
     from statmech.errors import StatmechError as StatmechError
@@ -27,6 +28,7 @@ _HOMES = {
     "Attention": "statmech.attention",
     "Boosting": "statmech.boosting",
     "load": "statmech.config",
+    "ClusterError": "statmech.errors",
     "ConfigError": "statmech.errors",
     "ScenarioError": "statmech.errors",
     "StatmechError": "statmech.errors",

@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -52,6 +53,14 @@ Shard = Annotated[
     typer.Option("--shard", metavar="K/N", help="Play every N-th block, from the K-th; `slurm`: as a job array tells."),
 ]
 Memory = Annotated[str | None, typer.Option("--memory", metavar="SIZE", help="Stay below so much memory, as 4GiB.")]
+Dask = Annotated[
+    str | None,
+    typer.Option("--dask", metavar="WHERE", help="Play on workers: local, tcp://HOST:PORT or slurm:FILE."),
+]
+Patience = Annotated[
+    float | None,
+    typer.Option(min=1.0, metavar="SECONDS", help="Give up when for so long no worker has been at work."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print what happens as lines of JSON, for programs; no tables.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say how many cells, bytes and seconds, and stop.")]
 
@@ -68,6 +77,8 @@ class Job:
     again: bool = False
     shard: tuple[int, int] = (1, 1)
     memory: float | None = None
+    dask: str | None = None
+    patience: float | None = None
     as_json: bool = False
 
     def path(self, part: str) -> Path:
@@ -86,6 +97,8 @@ def run(
     again: Again = False,
     shard: Shard = None,
     memory: Memory = None,
+    dask: Dask = None,
+    patience: Patience = None,
     as_json: Json = False,
 ) -> None:
     """Simulate, solve, compare and draw, all from one config.
@@ -95,6 +108,7 @@ def run(
     _use_data(data_dir)
     job = _job(config, overrides, out, fresh, settings)
     job = replace(job, again=again, shard=_shard(shard, fresh), memory=_bytes(memory), as_json=as_json)
+    job = replace(job, dask=_cluster(dask, job), patience=patience)
     if dry_run:
         return _estimate(job)
     theory = None if job.scenario.unsolved else _stored(job, "theory")  # refused before anything is computed
@@ -116,6 +130,8 @@ def simulate(
     again: Again = False,
     shard: Shard = None,
     memory: Memory = None,
+    dask: Dask = None,
+    patience: Patience = None,
     as_json: Json = False,
 ) -> None:
     """Play a scenario out at finite N, and store it as OUT/simulation.zarr.
@@ -125,6 +141,7 @@ def simulate(
     _use_data(data_dir)
     job = _job(config, overrides, out, fresh, settings)
     job = replace(job, again=again, shard=_shard(shard, fresh), memory=_bytes(memory), as_json=as_json)
+    job = replace(job, dask=_cluster(dask, job), patience=patience)
     if dry_run:
         return _estimate(job)
     _end(_simulate(job))
@@ -198,6 +215,18 @@ def figure(
 
 
 @app.command()
+def cite(config: Config, overrides: Overrides = None) -> None:
+    """Print the BibTeX of what a config uses: its rules or learners, and the theory laid over them.
+
+    Example: `statmech cite ensemble > references.bib`.
+    """
+    from statmech import config as configs
+    from statmech.references import bibtex, cited
+
+    print(bibtex(cited(configs.load(config, overrides or []))))
+
+
+@app.command()
 def info() -> None:
     """Show versions, devices, rules and folders."""
     import jax
@@ -239,7 +268,7 @@ def main() -> None:
         app()
     except StatmechError as problem:
         print(problem, file=sys.stderr)
-        sys.exit(2)
+        sys.exit(problem.status)
     except OSError as failure:  # a figure on a full disk, a log of another's
         print(f"{failure.filename or 'files'}: {failure.strerror or failure}", file=sys.stderr)
         sys.exit(2)
@@ -287,6 +316,18 @@ def _shard(given: str | None, fresh: bool) -> tuple[int, int]:
     if not (k.isdecimal() and n.isdecimal() and 1 <= int(k) <= int(n)):
         raise ConfigError(f"--shard {given}: must be K/N with whole 1 <= K <= N, or slurm")
     return int(k), int(n)
+
+
+def _cluster(given: str | None, job: Job) -> str | None:
+    """The cluster to play on, if any."""
+    if given is None:
+        return None
+    if job.shard != (1, 1) or job.memory is not None:
+        raise ConfigError("--dask shares out the blocks, and workers know their memory: no --shard or --memory with it")
+    from simulate.clusters import check
+
+    check(given)
+    return given
 
 
 UNITS = {"": 1, "B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
@@ -339,7 +380,6 @@ def _both(job: Job) -> tuple[xr.Dataset, Any]:
 
 def _simulate(job: Job) -> Outcome:
     """Play what the store lacks; tell whether anything was lacking, and what failed."""
-    from simulate.into import run_into
     from simulate.run import remarks
     from statmech import bar
 
@@ -357,20 +397,22 @@ def _simulate(job: Job) -> Outcome:
             print(_told(event), file=sys.stderr)
 
     with bar.shown("simulation") as told:
-        outcome = run_into(
-            path,
-            job.scenario,
-            fresh=job.fresh,
-            again=job.again,
-            shard=job.shard,
-            memory=job.memory,
-            progress=told.progress,
-            tell=tell,
-        )
+        outcome = _player(job)(path, job.scenario, fresh=job.fresh, again=job.again, progress=told.progress, tell=tell)
     begun = next(event for event in events if event["event"] == "begun")
     kept = f"{path} is of this config and is kept (--fresh computes it anew)"
     print(f"wrote {path}" if begun["blocks"] else kept, file=sys.stderr)
     return outcome
+
+
+def _player(job: Job) -> Callable[..., Outcome]:
+    """What plays a scenario into a store: this process, or workers."""
+    if job.dask is not None:
+        from simulate.clusters import run_on
+
+        return partial(run_on, job.dask, patience=job.patience)
+    from simulate.into import run_into
+
+    return partial(run_into, shard=job.shard, memory=job.memory)
 
 
 def _told(event: dict[str, Any]) -> str:

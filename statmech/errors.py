@@ -9,7 +9,9 @@ Problem = tuple[tuple[str | int, ...], str]  # where (keys and list positions) a
 
 
 class StatmechError(Exception):
-    """Base of every error a user can mend; the command line shows it and exits with 2."""
+    """Base of every error a user can mend; the command line shows it and exits with `status`."""
+
+    status = 2
 
 
 class ScenarioError(StatmechError, ValueError):
@@ -41,6 +43,12 @@ class DamagedError(StoreError):
     def __init__(self, path: object, names: list[str]):
         told = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
         super().__init__(f"{path}: not a readable store (damaged or missing: {told})")
+
+
+class ClusterError(StatmechError, RuntimeError):
+    """Workers, or their scheduler, that have gone while a sweep was played; part of the work is missing."""
+
+    status = 1
 
 
 class SolverError(StatmechError, ArithmeticError):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from statmech import Boosting, Scenario, ScenarioError, StoredExamples
+from statmech import Boosting, Scenario, ScenarioError, StoredExamples, references
+from statmech.config import load, shipped
 from statmech.kinds import KINDS, scenario_from, schema
 
 GOOD = {"rule": "perceptron", "t": [1.0, 2.0]}
@@ -109,6 +110,20 @@ def test_the_schema_knows_every_key_rule_and_learner():
     for made, (choice, kind) in zip(schema()["anyOf"], KINDS.items(), strict=True):
         assert set(kind.known_keys()) == set(made["properties"])
         assert made["properties"][choice]["anyOf"][0]["enum"] == list(kind.KINDS)
+
+
+def test_every_kind_says_what_to_cite():
+    for choice, kind in KINDS.items():
+        assert set(references.USED.get(choice, {})) <= set(kind.KINDS)
+        for keys in (references.OVER[choice], *references.USED.get(choice, {}).values()):
+            assert set(keys) <= set(references.PAPERS)
+    named = {key for kinds in references.USED.values() for keys in kinds.values() for key in keys}
+    named |= {key for keys in references.OVER.values() for key in keys}
+    assert named == set(references.PAPERS)
+    for name in shipped():
+        entries = references.bibtex(references.cited(load(name)))
+        assert entries.count("@") >= 1
+        assert entries.count("{") == entries.count("}")
 
 
 def test_the_key_that_names_what_learns_tells_the_kind_of_a_config():

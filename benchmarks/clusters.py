@@ -1,0 +1,97 @@
+"""What docs/scaling.md reckons with: the costs of a run, a block, a look, a config, a task and a line of the log.
+
+python benchmarks/clusters.py      (about a minute)
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import simulate
+from simulate.clusters import _client
+from simulate.into import Log, run_into
+from simulate.threads import cores
+from statmech import Scenario
+from statmech.growing import DONE, Growing, create
+from statmech.kinds import scenario_from
+
+MODEL: dict[str, Any] = {"rule": "hebb", "K": 3, "N": 1000, "t": [0, 1, 2, 5, 10]}
+
+
+def seconds(call: Callable[[], object]) -> float:
+    """Of one call."""
+    begun = time.perf_counter()
+    call()
+    return time.perf_counter() - begun
+
+
+def of_a_run() -> None:
+    scenario = Scenario(**{**MODEL, "rule": ["hebb", "adatron"]}, seeds=256)
+    simulate.run(scenario)
+    took = min(seconds(lambda: simulate.run(scenario)) for _ in range(3))
+    print(f"run (K = 3, N = 1000, t = 10)   {1e3 * took * cores() / 512:.2f} ms of a core")
+
+
+def of_a_block(folder: Path) -> None:
+    scenario = Scenario(**MODEL, eta=np.linspace(0.1, 2, 100).tolist(), seeds=640)
+    store = create(folder / "block.zarr", scenario, {})
+    blocks = store.blocks()[:40]
+    shape = [part.stop - part.start for part in blocks[0].box]
+    values = {name: np.random.default_rng(0).random(v.shape) for name, v in store.blank(blocks[0]).items()}
+    states = np.full(shape, DONE, "int8")
+    wrote = np.median([seconds(lambda block=block: store.write(block, values, states)) for block in blocks])
+    read = np.median([seconds(lambda block=block: store.damaged(block)) for block in blocks])
+    files = [
+        file for name in [*store.names, "state"] for file in (store.path / name / "c").rglob("*") if file.is_file()
+    ]
+    size = sum(file.stat().st_size for file in files) / len(blocks)
+    print(f"block of {shape[0]} x {shape[1]} runs           {len(files) / len(blocks):.0f} files, {size:,.0f} bytes")
+    print(f"  written, read                 {1e3 * wrote:.1f} ms, {1e3 * read:.1f} ms")
+    print(f"  its state read                {1e3 * seconds(lambda: [store.states(b) for b in blocks]) / 40:.2f} ms")
+    print(f"store opened                    {1e3 * seconds(lambda: Growing(store.path)):.1f} ms")
+
+
+def of_a_config() -> None:
+    for count in (1_000, 10_000, 100_000):
+        config = Scenario(**MODEL, eta=np.linspace(0.1, 2, count).tolist(), seeds=2).config()
+        took = seconds(lambda config=config: list(scenario_from(config).cells()))
+        print(f"config of {count:>7,} cells read   {took:.3f} s")
+
+
+def of_a_task() -> None:
+    with ExitStack() as closing:
+        client, _ = _client("local:2", closing)
+        client.gather(client.map(abs, range(50)))
+        took = seconds(lambda: client.gather([client.submit(abs, -i, pure=False) for i in range(2000)]))
+    print(f"task of Dask                    {took / 2:.2f} ms")
+
+
+def of_a_line(folder: Path) -> None:
+    log = Log(folder / "lines.zarr", None)
+    took = seconds(lambda: [log(event="playing", block=i) for i in range(1000)])
+    print(f"line of the log                 {took:.3f} ms")
+
+
+def of_looking_again(folder: Path) -> None:
+    scenario = Scenario(rule="hebb", eta=np.linspace(0.1, 2, 40).tolist(), K=1, N=50, t=[0, 1], seeds=640)
+    run_into(folder / "again.zarr", scenario)
+    count = len(Growing(folder / "again.zarr").blocks())
+    took = seconds(lambda: run_into(folder / "again.zarr", scenario))
+    print(f"look at a done block            {1e3 * took / count:.1f} ms")
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as scratch:
+        of_a_run()
+        of_a_block(Path(scratch))
+        of_a_config()
+        of_a_task()
+        of_a_line(Path(scratch))
+        of_looking_again(Path(scratch))

@@ -1,0 +1,300 @@
+"""Blocks played on workers have the bits of a run in memory, whatever dies; and every wait ends."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import random
+import socket
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import simulate
+from simulate import clusters
+from simulate.clusters import check, run_on
+from simulate.into import play_block, run_into
+from statmech import RULES, Boosting, ClusterError, ConfigError, Scenario, StoredExamples, StoreError, store
+from statmech.cli import main
+from statmech.growing import Growing, create
+from statmech.status import read
+
+dask = pytest.importorskip("dask", reason="needs pip install 'statmech[cluster]'")
+distributed = pytest.importorskip("distributed", reason="needs pip install 'statmech[cluster]'")
+psutil = pytest.importorskip("psutil", reason="comes with Dask")
+
+SWEEP = {"rule": ["hebb", "perceptron"], "K": [1, 3], "N": 50, "t": [0, 1], "seeds": 6}
+OF_THEIR_OWN = """
+import os
+from dataclasses import dataclass
+from statmech import RULES, Rule
+
+@dataclass(frozen=True)
+class Brittle(Rule):
+    label = "brittle"
+    kinks = ()
+    def g(self, kappa, length):
+        raise RuntimeError("no such modulation")
+
+@dataclass(frozen=True)
+class Deadly(Brittle):
+    label = "deadly"
+    def g(self, kappa, length):
+        os._exit(1)
+
+RULES |= {"brittle": Brittle, "deadly": Deadly}
+"""
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    """Blocks of few cells, so that a small sweep has several."""
+    monkeypatch.setattr("statmech.blocks.SECONDS", 1e-3)
+
+
+@pytest.fixture(scope="module")
+def rules_of_their_own(tmp_path_factory):
+    """A file of rules, that workers load before they begin."""
+    file = tmp_path_factory.mktemp("rules") / "rules_of_their_own.py"
+    file.write_text(OF_THEIR_OWN)
+    return file
+
+
+@pytest.fixture
+def known_here(rules_of_their_own):
+    before = dict(RULES)
+    spec = importlib.util.spec_from_file_location("rules_of_their_own", rules_of_their_own)
+    spec.loader.exec_module(importlib.util.module_from_spec(spec))
+    yield
+    RULES.clear()
+    RULES.update(before)
+
+
+def started(workers, **config):
+    """A scheduler on loopback with its workers."""
+    with dask.config.set({"logging": clusters.SILENT, **config}):
+        return distributed.LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": False},
+            silence_logs=50,
+        )
+
+
+@pytest.fixture(scope="module")
+def scheduler(rules_of_their_own):
+    """The address of a scheduler with two workers."""
+    cluster = started(2, **{"distributed.worker.preload": [str(rules_of_their_own)]})
+    yield cluster.scheduler_address
+    cluster.close(timeout=20)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "simulation.zarr"
+
+
+def same(path, scenario):
+    """That a store holds the very bits of a run in memory."""
+    found, expected = store.load(path), simulate.run(scenario)
+    for name in expected.variables:
+        np.testing.assert_array_equal(found[name].values, expected[name].values, err_msg=str(name))
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        Scenario(**SWEEP),
+        Boosting(booster="adaboost", N=6, s=[1, 3], P=[20, 40], tests=100, seeds=2),
+        StoredExamples(learner=["minover", "perceptron"], N=10, alpha=[1, 2], epochs=[1, 5], seeds=3),
+    ],
+    ids=lambda scenario: scenario.CHOICE,
+)
+def test_a_sweep_on_workers_has_the_bits_of_one_in_memory(scenario, path, scheduler):
+    outcome = run_on(scheduler, path, scenario)
+    assert outcome.missing == outcome.failed == 0
+    same(path, scenario)
+
+
+def test_a_rule_that_raises_on_a_worker_is_recorded_and_stops_nobody(path, scheduler, known_here):
+    scenario = Scenario(rule=["hebb", "brittle", "adatron"], N=50, t=[1], seeds=3)
+    assert run_on(scheduler, path, scenario) == (6, 3, 0)
+    failures = read(path)["failures"]
+    assert [event["attempt"] for event in failures] == [2, 3]
+    assert "RuntimeError: no such modulation" in failures[-1]["error"]
+    assert np.isfinite(store.load(path).R.sel(rule=["hebb", "adatron"])).all()
+
+
+def worker_processes():
+    """The workers under this process; one that ends while it is looked at is none."""
+    found = []
+    for one in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            found += [one] if "spawn_main" in " ".join(one.cmdline()) else []
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_workers_that_are_killed_again_and_again_cost_no_bit(path):
+    scenario = Scenario(rule=["hebb", "perceptron", "adatron"], K=[1, 2], N=50, t=[0, 100], seeds=128)
+    before, kills, rng = {one.pid for one in worker_processes()}, [], random.Random(0)
+
+    def kill(event):
+        mine = [one for one in worker_processes() if one.pid not in before]
+        if event["event"] == "written" and len(kills) < 4 and mine:
+            kills.append(rng.choice(mine))
+            kills[-1].kill()
+
+    outcome = run_on("local:2", path, scenario, tell=kill)
+    assert len(kills) == 4
+    assert outcome == (6 * 128, 0, 0)
+    same(path, scenario)
+    assert not [one for one in worker_processes() if one.pid not in before]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_a_block_that_kills_its_workers_has_failed_and_takes_no_other_along(
+    path, rules_of_their_own, known_here, monkeypatch
+):
+    monkeypatch.setattr("statmech.blocks.SECONDS", 1e-6)
+    scenario = Scenario(rule=["hebb", "deadly", "adatron"], N=50, t=[1], seeds=3)
+    preload = {"distributed.worker.preload": [str(rules_of_their_own)], "distributed.scheduler.allowed-failures": 1}
+    with dask.config.set(preload):
+        assert run_on("local:2", path, scenario) == (6, 3, 0)
+    assert "died again and again" in read(path)["failures"][-1]["error"]
+    same_of = Scenario(rule=["hebb", "adatron"], N=50, t=[1], seeds=3)
+    np.testing.assert_array_equal(store.load(path).R.sel(rule=["hebb", "adatron"]), simulate.run(same_of).R)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_a_scheduler_that_dies_costs_nothing_that_was_written(path, monkeypatch):
+    monkeypatch.setattr(clusters, "ANSWER", 3.0)
+    scenario, cluster, written = Scenario(**SWEEP), started(1), []
+
+    def end(event):
+        if event["event"] == "written" and not written:
+            written.append(event["block"])
+            cluster.close(timeout=20)
+
+    begun = time.monotonic()
+    with pytest.raises(ClusterError, match="the same command goes on from there"):
+        run_on(cluster.scheduler_address, path, scenario, tell=end)
+    assert time.monotonic() - begun < 60
+    assert read(path)["done"] > 0
+    run_into(path, scenario)
+    same(path, scenario)
+
+
+def test_without_workers_a_run_gives_up_in_time_and_its_store_is_whole(path):
+    scenario, cluster = Scenario(**SWEEP), started(0)
+    with pytest.raises(ClusterError, match="no worker has been at work for 3 seconds") as told:
+        run_on(cluster.scheduler_address, path, scenario, patience=3)
+    cluster.close(timeout=20)
+    assert told.value.status == 1
+    assert read(path)["missing"] == 24
+    run_into(path, scenario)
+    same(path, scenario)
+
+
+def test_a_scheduler_that_does_not_answer_is_one_message_within_seconds(in_scratch, monkeypatch, capsys):
+    monkeypatch.setattr(clusters, "ANSWER", 2.0)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        where = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        monkeypatch.setattr(sys, "argv", ["statmech", "simulate", "ensemble", "--dask", where])
+        begun = time.monotonic()
+        with pytest.raises(SystemExit, match="2"):
+            main()
+    assert time.monotonic() - begun < 20
+    assert capsys.readouterr().err.startswith(f"--dask {where}: the scheduler does not answer")
+    assert not list(in_scratch.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("where", "told"),
+    [
+        ("ssh://host", "names no cluster. Known: local, "),
+        ("local:0", "names no cluster"),
+        ("local:two", "names no cluster"),
+        ("tcp:", "names no cluster"),
+        ("tcp://", "names no cluster"),
+        ("slurm:nowhere.yaml", "no such file"),
+    ],
+)
+def test_what_names_no_cluster_is_refused(where, told):
+    with pytest.raises(ConfigError, match=told):
+        check(where)
+
+
+def test_without_dask_the_message_says_how_to_get_it(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"pip install 'statmech\[cluster\]'"):
+        check("local")
+
+
+@pytest.mark.parametrize("options", [["--shard", "1/2"], ["--memory", "1GiB"]])
+def test_dask_and_what_it_takes_over_do_not_go_together(options, in_scratch, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["statmech", "simulate", "ensemble", "--dask", "local", *options])
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    assert "no --shard or --memory with it" in capsys.readouterr().err
+    assert not list(in_scratch.iterdir())
+
+
+def test_a_worker_that_does_not_see_the_store_says_so(path, monkeypatch):
+    monkeypatch.setattr(clusters, "SEEN", 0.0)
+    with pytest.raises(StoreError, match="does not see this store; a store must lie where all workers see it"):
+        clusters._await_sight(path, "a store")
+
+
+def test_a_worker_never_writes_into_a_store_that_has_come_into_the_place_of_its_own(path, monkeypatch):
+    """A worker may outlive its client, and the next run may grow the store."""
+    scenario, other = Scenario(**SWEEP), Scenario(**{**SWEEP, "N": 60})
+    create(path, scenario, {})
+    filled = "simulate.into._Filling.finished"
+    plain = importlib.import_module("simulate.into")._Filling.finished
+
+    def meanwhile(self, *rest):
+        create(path, other, {})
+        return plain(self, *rest)
+
+    monkeypatch.setattr(filled, meanwhile)
+    with pytest.raises(StoreError, match="was replaced while block 0 was played"):
+        play_block(path, 0)
+    assert Growing(path).counts()[0] == 24
+
+
+DEVICES = """
+import hashlib, jax, numpy as np, simulate
+from statmech import Scenario
+scenarios = [
+    Scenario(rule="adatron", eta=[0.5, 1, 2, 3], K=2, N=30, t=[0, 1], seeds=70),
+    Scenario(rule="adatron", K=2, N=30, t=[0, 1], seeds=30, engine="vectors"),
+]
+found = [simulate.run(scenario) for scenario in scenarios]
+bits = b"".join(np.ascontiguousarray(one[name].values).tobytes() for one in found for name in sorted(one.data_vars))
+print(len(jax.devices()), hashlib.sha256(bits).hexdigest())
+"""
+
+
+def bits_on(devices):
+    flags = {"XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}", "JAX_PLATFORMS": "cpu"}
+    run = [sys.executable, "-c", DEVICES]
+    told = subprocess.run(run, env=os.environ | flags, capture_output=True, text=True, timeout=200, check=True)
+    count, bits = told.stdout.split()
+    assert int(count) == devices
+    return bits
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_one_two_four_and_eight_devices_give_the_same_bits():
+    assert len({bits_on(devices) for devices in (1, 2, 4, 8)}) == 1

@@ -1,0 +1,150 @@
+"""A real SLURM of one machine, on loopback: a worker's job is cancelled in the middle, and no bit changes.
+
+It needs slurmctld and slurmd, installed, or unpacked into the folder that STATMECH_SLURM names.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import simulate
+from statmech import ConfigError, Scenario, store
+from statmech.status import read
+
+pytest.importorskip("dask_jobqueue", reason="needs pip install 'statmech[cluster]'")
+pytest.importorskip("distributed", reason="needs pip install 'statmech[cluster]'")
+ROOT = Path(os.environ.get("STATMECH_SLURM", "/"))
+PLACES = [ROOT / place for place in ("usr/bin", "usr/sbin", "usr/lib/x86_64-linux-gnu/slurm-wlm")]
+CONF = """
+ClusterName=test
+SlurmctldHost={host}(127.0.0.1)
+SlurmUser={user}
+SlurmdUser={user}
+AuthType=auth/none
+CredType=cred/none
+MpiDefault=none
+ProctrackType=proctrack/pgid
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+JobCompType=jobcomp/none
+PluginDir={plugins}
+StateSaveLocation={state}
+SlurmdSpoolDir={state}/spool
+SlurmctldPidFile={state}/ctld.pid
+SlurmdPidFile={state}/d.pid
+SlurmctldLogFile={state}/ctld.log
+SlurmdLogFile={state}/d.log
+SlurmctldPort={port}
+SlurmdPort={other}
+CommunicationParameters=NoCtldInAddrAny,NoInAddrAny
+SlurmdParameters=config_overrides
+ReturnToService=2
+MinJobAge=10
+NodeName={host} NodeAddr=127.0.0.1 CPUs=2 State=UNKNOWN
+PartitionName=cpu Nodes={host} Default=YES MaxTime=01:00:00 State=UP
+"""
+JOBS = """
+jobs: 2
+cores: 1
+processes: 1
+memory: 1GB
+walltime: "00:10:00"
+queue: {queue}
+interface: lo
+job_extra_directives: ["--mem=0"]
+log_directory: {logs}
+"""
+
+
+def program(name):
+    """Where a program of SLURM lies: Debian gives its daemons names of their own."""
+    found = (shutil.which(one, path=":".join(map(str, PLACES))) for one in (name, f"{name}-wlm"))
+    return next((one for one in found if one), None)
+
+
+@pytest.fixture
+def slurm(tmp_path, monkeypatch):
+    """A SLURM with two cores."""
+    if not (program("slurmctld") and program("slurmd")):
+        pytest.skip("needs slurmctld and slurmd (Debian: slurmctld, slurmd, slurm-client), or STATMECH_SLURM")
+    ports = [_free_port() for _ in range(2)]
+    host, state = socket.gethostname(), tmp_path / "slurm"
+    (state / "spool").mkdir(parents=True)
+    conf = tmp_path / "slurm.conf"
+    names = {"host": host, "user": os.environ.get("USER", "root"), "state": state, "plugins": PLACES[2]}
+    conf.write_text(CONF.format(port=ports[0], other=ports[1], **names))
+    monkeypatch.setenv("SLURM_CONF", str(conf))
+    monkeypatch.setenv("PATH", f"{PLACES[0]}:{os.environ['PATH']}")
+    if Path("/") != ROOT:
+        monkeypatch.setenv("LD_LIBRARY_PATH", f"{PLACES[2].parent}:{PLACES[2]}")
+    with ExitStack() as ending:
+        for name, more in (("slurmctld", []), ("slurmd", ["-d", program("slurmstepd")])):
+            daemon = subprocess.Popen([program(name), "-D", "-f", str(conf), *more], stderr=subprocess.DEVNULL)
+            ending.callback(daemon.wait, timeout=20)
+            ending.callback(daemon.terminate)
+        _await(lambda: "idle" in _told("sinfo"), 30)
+        yield
+
+
+def _free_port():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return taken.getsockname()[1]
+
+
+def _told(*command):
+    return subprocess.run(command, capture_output=True, text=True, timeout=20, check=False).stdout
+
+
+def _await(ready, seconds):
+    until = time.monotonic() + seconds
+    while not ready():
+        assert time.monotonic() < until, "waited for too long"
+        time.sleep(0.5)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(200)
+def test_a_job_that_is_cancelled_costs_its_blocks_time_and_no_bit(slurm, tmp_path, monkeypatch):
+    from simulate.clusters import run_on
+
+    monkeypatch.setattr("statmech.blocks.SECONDS", 1e-3)
+    scenario = Scenario(rule=["hebb", "perceptron", "adatron"], K=[1, 2, 3], N=50, t=[0, 100], seeds=128)
+    (tmp_path / "jobs.yaml").write_text(JOBS.format(queue="cpu", logs=tmp_path / "logs"))
+    cancelled = []
+
+    def cancel(event):
+        if event["event"] == "written" and not cancelled:
+            cancelled.append(_told("squeue", "-h", "-t", "R", "-o", "%i").split()[0])
+            _told("scancel", cancelled[0])
+
+    path = tmp_path / "simulation.zarr"
+    assert run_on(f"slurm:{tmp_path / 'jobs.yaml'}", path, scenario, tell=cancel, patience=90) == (9 * 128, 0, 0)
+    assert cancelled
+    assert read(path)["missing"] == 0
+    found, expected = store.load(path), simulate.run(scenario)
+    for name in expected.variables:
+        np.testing.assert_array_equal(found[name].values, expected[name].values)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(100)
+def test_a_job_that_slurm_does_not_take_is_one_message(slurm, tmp_path):
+    from simulate.clusters import run_on
+
+    (tmp_path / "jobs.yaml").write_text(JOBS.format(queue="nowhere", logs=tmp_path / "logs"))
+    scenario = Scenario(rule="hebb", N=50, t=[1], seeds=2)
+    with pytest.raises(ConfigError, match=r"SLURM takes no such job: .*nowhere"):
+        run_on(f"slurm:{tmp_path / 'jobs.yaml'}", tmp_path / "simulation.zarr", scenario)
+    assert not (tmp_path / "simulation.zarr").exists()
