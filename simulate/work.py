@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from simulate.threads import cores, threads
+from statmech.cost import estimate
 from statmech.errors import ScenarioError
 
 AHEAD = 2  # units for each core that are begun before the first is taken
@@ -40,7 +41,7 @@ class Player(Protocol):
         """What a unit finds."""
 
 
-RESULTS = 2**28  # bytes that the results of blocks and compiled programs take, at most about
+PROGRAMS, RESULTS = 2**26, 2**29  # bytes that compiled programs take, and blocks while they are played and written
 
 
 def check(player: Any, scenario: Any) -> None:
@@ -53,7 +54,8 @@ def affordable(player: Any, scenario: Any, workers: int | None, memory: float | 
     if memory is None:
         return workers
     unit = (1 + AHEAD) * getattr(player, "memory", lambda scenario: 0.0)(scenario)
-    left = memory - resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - RESULTS
+    results = PROGRAMS + min(RESULTS, 8.0 * estimate(scenario).bytes_)
+    left = memory - resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - results
     if left < unit:
         told = f"{memory / 2**30:.3g} GiB are too little: libraries and results take {(memory - left) / 2**30:.2g} GiB"
         raise ScenarioError([(("memory",), f"{told}, and one unit of work {unit / 2**30:.2g} GiB")])
