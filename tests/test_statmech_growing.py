@@ -128,7 +128,7 @@ def _harm(file, harm):
     elif harm == "truncate":
         file.write_bytes(content[: len(content) // 2])
     else:
-        content[len(content) // 2] ^= 0x10
+        content[random.Random(len(content)).randrange(len(content))] ^= 0x10
         file.write_bytes(content)
 
 
