@@ -43,7 +43,7 @@ def of_a_block(folder: Path) -> None:
     scenario = Scenario(**MODEL, eta=np.linspace(0.1, 2, 100).tolist(), seeds=640)
     store = create(folder / "block.zarr", scenario, {})
     blocks = store.blocks()[:40]
-    shape = [part.stop - part.start for part in blocks[0].box]
+    shape = blocks[0].shape
     values = {name: np.random.default_rng(0).random(v.shape) for name, v in store.blank(blocks[0]).items()}
     states = np.full(shape, DONE, "int8")
     wrote = np.median([seconds(lambda block=block: store.write(block, values, states)) for block in blocks])

@@ -55,11 +55,10 @@ def _played(path: Path, block: Block, again: bool, index: tuple[int, ...] = ()) 
 
 
 def _cell_by_cell(path: Path, store: Growing, block: Block, again: bool, log: Log) -> None:
-    origin = [part.start for part in block.box[:-1]]
     for place in np.ndindex(store.states(block).shape[:-1]):
         if (store.states(block)[place] == DONE).all():
             continue
-        index = tuple(int(at + first) for at, first in zip(place, origin, strict=True))
+        index = tuple(int(at + first) for at, first in zip(place, block.corner, strict=True))
         died = _played(path, block, again, index)
         if died:
             states = store.states(block)

@@ -7,7 +7,6 @@ one, three times in all, and those that still fail are kept as failed, with the 
 
 from __future__ import annotations
 
-import math
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -83,14 +82,14 @@ def run_into(
             progress(done, total)
         for block in played_apart(path, store, [block for block in todo if block.number in suspects], again, log):
             todo.remove(block)
-            done += store.states(block).size
+            done += block.runs
             log(event="written", block=block.number, done=done, runs=total)
         if elsewhere:
             written = elsewhere(store, todo, again, log)
         else:
             written = _written(store, played_blocks(scenario, store, todo, lacked, workers, log))
         for block in written:
-            done += math.prod(part.stop - part.start for part in block.box)
+            done += block.runs
             log(event="written", block=block.number, done=done, runs=total)
             if progress:
                 progress(done, total)
@@ -175,7 +174,7 @@ def played_blocks(
     workers: int | None,
     log: Log,
     cells: list[Any] | None = None,
-) -> Iterator[tuple[Block, dict[str, np.ndarray], np.ndarray]]:
+) -> Iterator[Filled]:
     """Blocks as they are finished, in their order: their variables, and the state of each run; of `cells`, or all."""
     player = player_of(scenario)
     at: dict[tuple[int, ...], list[Any]] = {store.place(block.corner): [] for block in todo}
@@ -240,7 +239,7 @@ class _Filling:
                     self.values[name][at][(new, *inner)] = value[new]
             self.states[at][new] = DONE
 
-    def finished(self, player: Any, scenario: Any, log: Log) -> tuple[Block, dict[str, np.ndarray], np.ndarray]:
+    def finished(self, player: Any, scenario: Any, log: Log) -> Filled:
         """The block, after what has failed was tried again, cell by cell."""
         for cell in self.cells if (self.open & (self.states != DONE)).any() else ():
             place = _place(self.block, cell)

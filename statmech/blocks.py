@@ -31,9 +31,14 @@ class Block(NamedTuple):
         return tuple(part.start for part in self.box[:-1])
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        """Its lengths along the axes, and seeds."""
+        return tuple(part.stop - part.start for part in self.box)
+
+    @property
     def runs(self) -> int:
         """How many cells and seeds it has."""
-        return math.prod(part.stop - part.start for part in self.box)
+        return math.prod(self.shape)
 
     @property
     def seeds(self) -> range:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from statmech.errors import ConfigError, DamagedError, StatmechError
 
@@ -32,7 +31,6 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 INTERRUPTED, TERMINATED = 130, 143
-err = Console(stderr=True)
 
 Config = Annotated[str, typer.Argument(metavar="CONFIG", help="A YAML file, or the name of a shipped config.")]
 Overrides = Annotated[
@@ -107,11 +105,10 @@ def run(
     """
     _use_data(data_dir)
     job = _job(config, overrides, out, fresh, settings)
-    job = replace(job, again=again, shard=_shard(shard, fresh), memory=_bytes(memory), as_json=as_json)
-    job = replace(job, dask=_cluster(dask, job), patience=patience)
+    job = _played(job, again, shard, memory, dask, patience, as_json)
     if dry_run:
         return _estimate(job)
-    theory = None if job.scenario.unsolved else _stored(job, "theory")  # refused before anything is computed
+    theory = None if job.scenario.unsolved else _solved(job)  # refused before anything is computed
     outcome = _simulate(job)
     if _can_show(job, outcome):
         _show(job, theory)
@@ -140,8 +137,7 @@ def simulate(
     """
     _use_data(data_dir)
     job = _job(config, overrides, out, fresh, settings)
-    job = replace(job, again=again, shard=_shard(shard, fresh), memory=_bytes(memory), as_json=as_json)
-    job = replace(job, dask=_cluster(dask, job), patience=patience)
+    job = _played(job, again, shard, memory, dask, patience, as_json)
     if dry_run:
         return _estimate(job)
     _end(_simulate(job))
@@ -171,7 +167,7 @@ def theory(
     Example: `statmech theory ensemble t=1e6`.
     """
     job = _job(config, overrides, out, fresh, settings)
-    _stored(job, "theory") or _solve(job)
+    _solved(job) or _solve(job)
 
 
 @app.command()
@@ -301,6 +297,20 @@ def _job(
     )
 
 
+def _played(
+    job: Job,
+    again: bool,
+    shard: str | None,
+    memory: str | None,
+    dask: str | None,
+    patience: float | None,
+    as_json: bool,
+) -> Job:
+    """A job, and how it is played."""
+    job = replace(job, again=again, shard=_shard(shard, job.fresh), memory=_bytes(memory), as_json=as_json)
+    return replace(job, dask=_cluster(dask, job), patience=patience)
+
+
 def _shard(given: str | None, fresh: bool) -> tuple[int, int]:
     """The shard to play, (1, 1) for all."""
     if given is None:
@@ -347,15 +357,13 @@ def _bytes(given: str | None) -> float | None:
     return size
 
 
-def _stored(job: Job, part: str) -> xr.Dataset | None:
-    """A stored result of this very config. One of a config that has since grown is made anew, any other refused."""
+def _solved(job: Job) -> xr.Dataset | None:
+    """The stored theory of this very config. One of a config that has since grown is made anew, any other refused."""
     from statmech import growing, store
 
-    path = job.path(part)
+    path = job.path("theory")
     try:
-        if not job.fresh and path.exists() and growing.extends(job.scenario, store.config_of(path)):
-            return None
-        dataset = store.kept(path, job.scenario, job.fresh)
+        dataset = store.kept(path, job.scenario, job.fresh, outgrown=growing.extends)
     except DamagedError as failure:
         print(f"{failure}; it is made anew", file=sys.stderr)
         return None
@@ -464,18 +472,13 @@ def _end(outcome: Outcome) -> None:
 
 
 def _solve(job: Job) -> xr.Dataset:
+    from statmech import bar, store
     from theory import solve
 
-    return _made(job, "theory", lambda progress: solve(job.scenario, progress))
-
-
-def _made(job: Job, part: str, make: Callable[[Any], xr.Dataset]) -> xr.Dataset:
-    from statmech import bar, store
-
-    with bar.shown(part) as told:
-        dataset = make(told.progress)
-    store.save(dataset, job.path(part))
-    print(f"wrote {job.path(part)}", file=sys.stderr)
+    with bar.shown("theory") as told:
+        dataset = solve(job.scenario, told.progress)
+    store.save(dataset, job.path("theory"))
+    print(f"wrote {job.path('theory')}", file=sys.stderr)
     return dataset
 
 

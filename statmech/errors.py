@@ -37,6 +37,11 @@ class StoreError(StatmechError, OSError):
     """A stored result that is missing, unreadable, or belongs to another config."""
 
 
+def unwritable(path: object, failure: OSError) -> StoreError:
+    """What a disk that does not take a file comes to."""
+    return StoreError(f"{path}: cannot be written: {failure.strerror or failure}")
+
+
 class DamagedError(StoreError):
     """A store some of whose files are gone, or do not hold what they held."""
 

@@ -7,12 +7,9 @@ old one, its blocks are copied, and then the two change names; a kill between le
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shutil
-import warnings
 from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +17,9 @@ import numpy as np
 
 from statmech.blocks import Block, blocks, chunks_of
 from statmech.dataset import coordinates
-from statmech.errors import DamagedError, StoreError
+from statmech.errors import DamagedError, StoreError, unwritable
 from statmech.sealed import ROOT, broken, mend, seal
-from statmech.store import STATE, chunk_file, differences, provenance
+from statmech.store import STATE, chunk_file, differences, provenance, quiet
 
 MISSING, DONE, FAILED = 0, 1, 2
 
@@ -36,7 +33,7 @@ class Growing:
         self.path = path
         if names := broken(path):
             raise DamagedError(path, names)
-        with _quiet(), zarr.config.set({"array.write_empty_chunks": True}):  # else a chunk of NaN looks like a lost one
+        with quiet(), zarr.config.set({"array.write_empty_chunks": True}):  # else a chunk of NaN looks like a lost one
             self.group: Any = zarr.open_group(path, mode="r+", use_consolidated=False)
             arrays = dict(self.group.arrays())
         self.state: Any = arrays[STATE]
@@ -61,7 +58,7 @@ class Growing:
         try:
             return np.asarray(self.state[block.box])
         except Exception:  # whatever zarr and its codecs raise on a damaged chunk
-            return np.full([part.stop - part.start for part in block.box], MISSING, "int8")
+            return np.full(block.shape, MISSING, "int8")
 
     def blank(self, block: Block, states: np.ndarray) -> dict[str, np.ndarray]:
         """The variables of a block, to be filled in: what the store has of these states, missing values elsewhere."""
@@ -81,7 +78,7 @@ class Growing:
                 array[block.box] = values[name]
             self.state[block.box] = states
         except OSError as failure:
-            told = f"{self.path}: cannot be written: {failure.strerror or failure}"
+            told = unwritable(self.path, failure)
             raise StoreError(f"{told}. What was written before is whole; the same command goes on from there") from None
 
     def damaged(self, block: Block, states: np.ndarray) -> bool:
@@ -90,7 +87,7 @@ class Growing:
 
     def forget(self, block: Block) -> None:
         """Take a block for missing."""
-        self.state[block.box] = np.full([part.stop - part.start for part in block.box], MISSING, "int8")
+        self.state[block.box] = np.full(block.shape, MISSING, "int8")
 
     def counts(self) -> dict[int, int]:
         """How many runs are in each state."""
@@ -124,7 +121,7 @@ def create(path: Path, scenario: Any, attrs: dict[str, Any], old: Growing | None
             _copy(old, Growing(fresh), scenario)
         _exchange(fresh, path)
     except OSError as failure:
-        raise StoreError(f"{path}: cannot be written: {failure.strerror or failure}") from None
+        raise unwritable(path, failure) from None
     return Growing(path)
 
 
@@ -230,7 +227,7 @@ def _template(path: Path, scenario: Any, attrs: dict[str, Any], chunks: tuple[in
     made = xr.Dataset(
         coords=coordinates(scenario, sizes), attrs={"config": json.dumps(scenario.config()), **attrs, "chunks": chunks}
     )
-    with _quiet():
+    with quiet():
         made.assign_attrs(provenance()).to_zarr(path, consolidated=False, mode="w")
     outer = (*scenario.shape, "seed")
     group = zarr.open_group(path, mode="r+", use_consolidated=False)
@@ -265,11 +262,3 @@ def _exchange(fresh: Path, path: Path) -> None:
 
 def _aside(path: Path) -> Path:
     return path.with_name(f".{path.name}.old")
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Without zarr's remark that strings are not yet in the text of its format's third version."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*does not have a Zarr V3 specification.*")
-        yield

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from statmech.errors import StoreError
+from statmech.errors import StoreError, unwritable
 
 
 @contextlib.contextmanager
@@ -24,7 +24,7 @@ def held(path: Path, shard: tuple[int, int] = (1, 1)) -> Iterator[None]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as failure:
-        raise _unwritable(path, failure) from None
+        raise unwritable(path, failure) from None
     alone = shard[1] == 1
     with contextlib.ExitStack() as stack:
         stack.enter_context(_locked(path.with_name(f".{path.name}.lock"), path, alone))
@@ -55,7 +55,7 @@ def making(path: Path) -> Iterator[None]:
     try:
         file = lock.open("a+")
     except OSError as failure:
-        raise _unwritable(path, failure) from None
+        raise unwritable(path, failure) from None
     with file:
         fcntl.flock(file, fcntl.LOCK_EX)
         try:
@@ -87,7 +87,7 @@ def _opened(lock: Path, path: Path, how: int) -> IO[str]:
         try:
             file = lock.open("a+")
         except OSError as failure:
-            raise _unwritable(path, failure) from None
+            raise unwritable(path, failure) from None
         try:
             fcntl.flock(file, how | fcntl.LOCK_NB)
         except OSError:
@@ -96,10 +96,6 @@ def _opened(lock: Path, path: Path, how: int) -> IO[str]:
         if lock.exists() and os.path.samestat(os.fstat(file.fileno()), lock.stat()):
             return file
         file.close()
-
-
-def _unwritable(path: Path, failure: OSError) -> StoreError:
-    return StoreError(f"{path}: cannot be written: {failure.strerror or failure}")
 
 
 def _holder(file: IO[str]) -> str:

@@ -10,12 +10,12 @@ import shutil
 import subprocess
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from statmech.errors import DamagedError, StoreError
+from statmech.errors import DamagedError, StoreError, unwritable
 from statmech.sealed import SEALED, broken, seal
 from statmech.sweep import Sweep
 
@@ -30,14 +30,14 @@ def save(dataset: xr.Dataset, path: Path) -> None:
     """Write a dataset as a Zarr store: under a temporary name first, so that a store of this name is always whole."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _scratch(path) as scratch, _quiet():
+        with _scratch(path) as scratch, quiet():
             dataset.assign_attrs(provenance()).to_zarr(scratch / "store", consolidated=False, mode="w")
             seal(scratch / "store")
             if path.exists():
                 path.rename(scratch / "old")
             (scratch / "store").rename(path)
     except OSError as failure:
-        raise StoreError(f"{path}: cannot be written: {failure.strerror or failure}") from None
+        raise unwritable(path, failure) from None
 
 
 def load(path: Path) -> xr.Dataset:
@@ -53,7 +53,7 @@ def load(path: Path) -> xr.Dataset:
     if names := broken(path):
         raise DamagedError(path, names)
     try:
-        with _quiet(), xr.open_zarr(path, consolidated=False) as dataset:
+        with quiet(), xr.open_zarr(path, consolidated=False) as dataset:
             found = dataset.load()
             names = list(_lost(path, found)) if STATE in found else []
     except Exception as failure:  # whatever zarr and its codecs raise on a damaged store
@@ -84,22 +84,21 @@ def _lost(path: Path, dataset: xr.Dataset) -> Iterator[str]:
                 yield str(file.relative_to(path))
 
 
-def config_of(path: Path) -> dict[str, Any]:
-    """The config of a stored result."""
-    config: dict[str, Any] = json.loads(load(path).attrs.get("config", "{}"))
-    return config
-
-
-def kept(path: Path, scenario: Sweep, fresh: bool) -> xr.Dataset | None:
+def kept(
+    path: Path, scenario: Sweep, fresh: bool, outgrown: Callable[[Sweep, dict[str, Any]], bool] | None = None
+) -> xr.Dataset | None:
     """The stored result of this very scenario, or None if there is none (or `fresh` asks to make it anew).
 
-    Raises `StoreError`, with a line a difference, rather than let a result of another config be overwritten.
+    None, too, for the result of a config that the scenario has `outgrown`, if that may be made anew. Raises
+    `StoreError`, with a line a difference, rather than let a result of another config be overwritten.
     """
     if fresh or not path.exists():
         return None
     dataset = load(path)
-    changed = differences(scenario.config(), json.loads(dataset.attrs.get("config", "{}")))
-    if changed:
+    config = json.loads(dataset.attrs.get("config", "{}"))
+    if changed := differences(scenario.config(), config):
+        if outgrown and outgrown(scenario, config):
+            return None
         raise StoreError(another_config(path, changed))
     return dataset
 
@@ -139,7 +138,7 @@ def _scratch(path: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Without zarr's remark that strings are not yet in the text of its format's third version."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*does not have a Zarr V3 specification.*")
