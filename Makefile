@@ -1,12 +1,13 @@
 # make demo   set up and run the main job: simulate, solve, compare and draw the ensemble paper
 # make test   set up and run lint, types, layers and all tests
+# make docs   build the site into docs/_build/html: every page and notebook is executed, a warning is an error
 # make constraints   resolve the dependencies anew
 
 VENV := .venv
 BIN := $(VENV)/bin
 UV := $(shell command -v uv)
 
-.PHONY: demo test test-fast check format constraints clean
+.PHONY: demo test test-fast check docs format constraints clean
 
 demo: $(VENV)/demo
 	$(BIN)/statmech run configs/ensemble.yaml
@@ -22,6 +23,9 @@ check: $(VENV)/dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: $(VENV)/dev
+	$(BIN)/python -m sphinx -W --keep-going -j 2 -b html docs docs/_build/html
 
 format: $(VENV)/dev
 	$(BIN)/ruff format .
