@@ -68,7 +68,7 @@ class Chart:
         self.figure.segment("x", "low", "x", "high", source=points, line_width=1.2, **look)
         marker = SHAPES[MARKERS[at % len(MARKERS)]]
         marks = self.figure.scatter(
-            "x", "y", source=points, marker=marker, size=7, fill_color="white", line_color=colour, line_alpha=alpha
+            "x", "y", source=points, marker=marker, size=6, fill_color="white", line_color=colour, line_alpha=alpha
         )
         return {"line": line, "points": points, "renderers": [drawn, marks]}
 

@@ -211,6 +211,43 @@ def figure(
 
 
 @app.command()
+def explore(
+    what: Annotated[
+        str | None, typer.Argument(metavar="[RESULT|CONFIG]", help="A folder of results, or a config as for run.")
+    ] = None,
+    overrides: Overrides = None,
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="Port to listen on. [default: 5006, or any free one]")
+    ] = None,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
+    settings: Settings = None,
+) -> None:
+    """Open a page in the browser: drag a setting, see theory move and simulation land on it. Needs statmech[explore].
+
+    Examples: `statmech explore`, `statmech explore ensemble`, `statmech explore results/ensemble`.
+    """
+    from statmech import config as configs
+
+    result = what is not None and Path(what).is_dir()
+    if result and (overrides or settings):
+        raise ConfigError(f"{what}: stored results have no keys to override")
+    scenario = None if what is None or result else configs.load(what, [*(overrides or []), *(settings or [])])
+    if scenario is not None and scenario.on_data:
+        raise ConfigError(f"{what}: a study on data has no settings to drag. Run it, and explore its results")
+    page = _explorer()
+    page.serve(page.of_result(Path(str(what))) if result else page.of_config(scenario), port, browser)
+
+
+def _explorer() -> Any:
+    """The module that makes pages, if its libraries are there."""
+    try:
+        from statmech.explore import page
+    except ModuleNotFoundError as missing:
+        raise ConfigError(f"explore needs {missing.name}: pip install 'statmech[explore]'") from None
+    return page
+
+
+@app.command()
 def cite(config: Config, overrides: Overrides = None) -> None:
     """Print the BibTeX of what a config uses: its rules or learners, and the theory laid over them.
 

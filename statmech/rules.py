@@ -58,6 +58,7 @@ class Rule(ABC):
     eta: float = parameter(1.0, "learning rate", above=0.0)
 
     label: ClassVar[str]  # what tables and legends call it
+    equation: ClassVar[str] = ""  # g in LaTeX, for pages that show it
     kinks: ClassVar[Any] = ()  # the stabilities where g jumps or bends (a tuple, or a property of it)
 
     @abstractmethod
@@ -84,6 +85,7 @@ class Hebb(Rule):
     r"""Hebbian learning, g = 1: every example is learnt alike (Miyoshi, Hara & Okada, section 4)."""
 
     label = "Hebbian"
+    equation = r"g(\kappa, l) = 1"
 
     def g(self, kappa: Array, length: Array) -> Array:
         return 0.0 * kappa + 1.0
@@ -107,6 +109,7 @@ class Perceptron(Rule):
     """
 
     label = "perceptron"
+    equation = r"g(\kappa, l) = \Theta(c - \kappa)"
     margin: float = parameter(0.0, "stability below which an example is learnt; 0 learns errors only")
 
     @property
@@ -143,6 +146,7 @@ class AdaTron(Rule):
     """
 
     label = "AdaTron"
+    equation = r"g(\kappa, l) = -\kappa\,\Theta(-\kappa)"
     kinks = (0.0,)
 
     def g(self, kappa: Array, length: Array) -> Array:
@@ -167,6 +171,7 @@ class AdaTronTextbook(AdaTron):
     r"""The textbook AdaTron, :math:`g = -l\kappa\,\Theta(-\kappa)`, where R does not depend on l (Biehl & Riegler)."""
 
     label = "AdaTron (textbook)"
+    equation = r"g(\kappa, l) = -l\,\kappa\,\Theta(-\kappa)"
 
     def g(self, kappa: Array, length: Array) -> Array:
         return length * super().g(kappa, length)

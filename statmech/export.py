@@ -1,0 +1,71 @@
+"""Results for other programs: a table of means for spreadsheets, a NetCDF file for everything else."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from statmech.dataset import scenario_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+
+def table(simulation: xr.Dataset | None, theory: xr.Dataset | None) -> pd.DataFrame:
+    """A row for each place of the sweep and variable: mean over seeds, its standard error, seeds counted, theory.
+
+    >>> import simulate, theory
+    >>> from statmech import Scenario
+    >>> scenario = Scenario(rule="hebb", N=100, t=[1, 2], seeds=4)
+    >>> made = table(simulate.run(scenario), theory.solve(scenario))
+    >>> list(made.columns)
+    ['t', 'student', 'variable', 'mean', 'standard_error', 'seeds', 'theory']
+    >>> made[made.variable == "R"].theory.round(6).tolist()
+    [0.491379, 0.677581]
+    """
+    import pandas as pd
+
+    either = simulation if simulation is not None else theory
+    assert either is not None
+    choice = scenario_of(either).CHOICE
+    parts = [_rows(str(name), choice, simulation, theory) for name in either.data_vars]
+    whole = pd.concat([part for part in parts if not part.empty], ignore_index=True)
+    last = ["variable", "mean", "standard_error", "seeds", "theory"]
+    return whole[[name for name in whole if name not in last] + [name for name in last if name in whole]]
+
+
+def _rows(name: str, choice: str, simulation: xr.Dataset | None, theory: xr.Dataset | None) -> pd.DataFrame:
+    import xarray as xr
+
+    columns = {}
+    if simulation is not None and name in simulation:
+        runs = simulation[name].astype(float)
+        columns["mean"], columns["seeds"] = runs.mean("seed"), runs.count("seed")
+        few = runs.sizes["seed"] < 2
+        columns["standard_error"] = (
+            runs.mean("seed") * np.nan if few else runs.std("seed", ddof=1) / runs.count("seed") ** 0.5
+        )
+    if theory is not None and name in theory:
+        columns["theory"] = theory[name]
+    made = xr.Dataset({column: array.drop_attrs() for column, array in columns.items()})
+    swept = {str(dim) for dim in made.dims}
+    made = made.drop_vars([coordinate for coordinate, it in made.coords.items() if not set(it.dims) & swept])
+    if not swept:
+        made = made.expand_dims(choice)
+    frame = made.to_dataframe().reset_index()
+    return frame.assign(variable=name)
+
+
+def netcdf(simulation: xr.Dataset | None, theory: xr.Dataset | None) -> bytes:
+    """Both datasets as one NetCDF file: the simulation's variables, and theory's with `_theory` behind their names."""
+    import xarray as xr
+
+    parts = [] if simulation is None else [simulation]
+    if theory is not None:
+        parts.append(theory.rename({name: f"{name}_theory" for name in theory.data_vars}))
+    made = xr.merge(parts, combine_attrs="override", compat="override")
+    attrs = {name: it if isinstance(it, str | int | float) else json.dumps(it) for name, it in made.attrs.items()}
+    return bytes(made.assign_attrs(attrs).to_netcdf(engine="scipy"))
