@@ -21,7 +21,8 @@ in NumPy and, traced and batched, in JAX. A parameter of a rule is a dataclass f
 `statmech.parameters.parameter`.
 
 **Closed forms.** A rule may add `closed_form` and `closed_form_pair`; theory then uses them in place of the
-quadrature, and the conformance suite holds one against the other. They are written in angles, because near
+quadrature, and the conformance suite holds one against the other; `line_form` and `line_form_pair` are the same for
+what can be brought down to integrals over a line. Closed forms are written in angles, because near
 perfect learning R and q are rounded to 1 while the angles keep all their digits: :math:`\theta = \arccos R`
 between student and teacher, :math:`\theta_{12} = \arccos q` between two students.
 """
@@ -34,6 +35,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from statmech import margin
 from statmech.gaussian import Array, namespace, one_minus_cos, step, x_minus_sin
 from statmech.parameters import parameter
 
@@ -69,6 +71,10 @@ class Rule(ABC):
     def has_closed_form(self) -> bool:
         return type(self).closed_form is not Rule.closed_form
 
+    @property
+    def has_line_form(self) -> bool:
+        return type(self).line_form is not Rule.line_form
+
     def closed_form(self, angle: Array, length: Array, flip: Array) -> Averages:
         """One student's averages at an angle to the teacher, for learning rate 1."""
         raise NotImplementedError
@@ -77,6 +83,16 @@ class Rule(ABC):
         self, angles: tuple[Array, Array], between: Array, lengths: tuple[Array, Array], flip: Array
     ) -> Array:
         r""":math:`\langle f_1 f_2\rangle` of two students at `angles` to the teacher and `between` each other."""
+        raise NotImplementedError
+
+    def line_form(self, angle: Array, length: Array, flip: Array) -> Averages:
+        """The same of scalars, by integrals over a line where there is no closed form."""
+        raise NotImplementedError
+
+    def line_form_pair(
+        self, angles: tuple[Array, Array], between: Array, lengths: tuple[Array, Array], flip: Array
+    ) -> Array:
+        """The pair's average of scalars, by integrals over a line instead of a plane."""
         raise NotImplementedError
 
 
@@ -105,7 +121,7 @@ class Perceptron(Rule):
     r"""Rosenblatt's perceptron, :math:`g = \Theta(c-\kappa)`: learns what it gets wrong, or right by less than c.
 
     Closed forms hold at margin c = 0, where :math:`\langle f_1f_2\rangle` is the probability that both err:
-    the excess :math:`(\theta_1+\theta_2-\theta_{12})/2\pi` of a spherical triangle.
+    the excess :math:`(\theta_1+\theta_2-\theta_{12})/2\pi` of a spherical triangle; `statmech.margin` has the others.
     """
 
     label = "perceptron"
@@ -135,6 +151,14 @@ class Perceptron(Rule):
     ) -> Array:
         total = angles[0] + angles[1]
         return ((1 - flip) * (total - between) + flip * (2 * np.pi - total - between)) / (2 * np.pi)
+
+    def line_form(self, angle: Array, length: Array, flip: Array) -> Averages:
+        return Averages(*margin.single(self.margin, angle, flip))
+
+    def line_form_pair(
+        self, angles: tuple[Array, Array], between: Array, lengths: tuple[Array, Array], flip: Array
+    ) -> Array:
+        return margin.pair(self.margin, *angles, between, flip)
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,9 @@ class Page:
     def _shown(self) -> None:
         """Show what the source has now."""
         source, scenario = self.source, self.source.scenario
-        self.charts.show(source.simulation, source.theory, self._layout())
+        layout = self._layout()
+        last = {} if isinstance(source, Stored) else dict.fromkeys(layout.rest, -1)  # moments: the last
+        self.charts.show(curves.pick(source.simulation, last), curves.pick(source.theory, last), layout)
         self.text.object = f"<pre style='white-space:pre-wrap'>{html.escape(config.written(scenario))}</pre>"
         stated = {name: scenario.equation_of(name) for name in points(getattr(scenario, scenario.CHOICE))}
         told = [*scenario.equations, *(rf"\text{{{name}:}}\;\; {it}" for name, it in stated.items() if it)]
