@@ -96,7 +96,7 @@ def test_large_times_follow_the_known_laws():
 
 
 def test_the_printed_adatron_reaches_half_its_rate_only_with_label_noise():
-    """Errors draw its length to eta/2; they die out as 1/t, and what moves it as 1/t^3, so that it remembers its start."""
+    """Errors draw its length to eta/2; they die out as 1/t, what moves it as 1/t^3: it remembers its start."""
     kept, eta = last(Scenario(rule="adatron", t=[1e6]), "length"), 0.8
     assert abs(kept - 0.62016) < 1e-5
     rate = 1 / kept  # at small angles d theta/dt = -(rate - rate^2/3) theta^2/pi

@@ -45,7 +45,8 @@ def learning_curves(alphas: ArrayLike, flip: float = 0.0) -> xr.Dataset:
     Returns a Dataset on (learner, alpha) of `R`, `eps_g`, `kappa` (the least stability), `residual` (how far,
     relatively, the saddle-point equations are from being met; 0 for closed forms) and `exists`. Where a learner does
     not exist (maximum stability beyond `noisy_capacity(flip)`), or we have no equations for it (Gibbs and Bayes with
-    noise) `exists` is False and the rest NaN; `kappa` is also NaN for Bayes, where we have no equation for it, and -inf where stabilities are Gaussian.
+    noise), `exists` is False and the rest NaN; `kappa` is also NaN for Bayes, where we have no equation for it, and
+    -inf where stabilities are Gaussian.
     Raises `ScenarioError` for alpha <= 0 or flip outside [0, 0.5], `SolverError` naming a point that does not converge.
     Sources and equations: `theory.replica`.
 
