@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 MOST_CHARTS, MOST_POINTS = 36, 400  # of a page, and of a curve
-SPAN_X, SPAN_Y = 30, 100  # the largest value over the least, if their axis is to be logarithmic
-ROUNDING = 1e-12  # over the largest value; what is less is 0
+SPAN, ROUNDING = 100, 1e-12  # the largest value over the least, if their axis is to be logarithmic; what is less is 0
 
 
 @dataclass(frozen=True)
@@ -91,9 +90,9 @@ class Drawing:
         either = simulation if simulation is not None else theory
         x = values(either, where.x)
         self.places = [] if x.dtype.kind in "if" and x.size > 1 else labels(either, where.x)
-        self.log_x = not self.places and _logarithmic(x[x > 0], SPAN_X) and _evenly_spaced(x[x > 0])
-        self.log_y = {name: self._wants_log(name) for name in names}
+        self.log_x = not self.places and _logarithmic(x[x > 0]) and _evenly_spaced(x[x > 0])
         self.variables = _told_apart({name: scenario_of(either).variables[name] for name in names})
+        self.log_y = {name: self._wants_log(name) for name in names}
         self.xlabel = along(either, where.x)[0]
 
     def at(self, place: dict[str, int]) -> list[Any]:
@@ -126,9 +125,14 @@ class Drawing:
         return chart.figure
 
     def _wants_log(self, name: str) -> bool:
-        told = self.theory if self.theory is not None and name in self.theory else self.simulation.mean("seed")
-        found = told[name].values
-        return _logarithmic(found[np.isfinite(found)], SPAN_Y)
+        """By theory's values or, without them, the runs' means; of runs that keep far from a bound, by both."""
+        solved = self.theory is not None and name in self.theory
+        found = [self.theory[name].values.ravel()] if solved else []
+        if self.simulation is not None and (not solved or self.variables[name].bound):
+            means = self.simulation[name].mean("seed").values.ravel()
+            found.append(means[means > 0] if solved else means)
+        every = np.concatenate(found)
+        return _logarithmic(every[np.isfinite(every)])
 
 
 def _told(curve: Curve) -> bool:
@@ -136,9 +140,9 @@ def _told(curve: Curve) -> bool:
     return any(part is not None and bool(np.isfinite(part).any()) for part in (curve.theory, curve.mean))
 
 
-def _logarithmic(found: np.ndarray, span: float) -> bool:
-    """Whether values are all above 0 and span as much."""
-    return found.size > 1 and found.min() > ROUNDING * found.max() and found.max() / found.min() >= span
+def _logarithmic(found: np.ndarray) -> bool:
+    """Whether values are all above 0 and span decades."""
+    return found.size > 1 and found.min() > ROUNDING * found.max() and found.max() / found.min() >= SPAN
 
 
 def _evenly_spaced(x: np.ndarray) -> bool:

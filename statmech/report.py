@@ -138,14 +138,17 @@ def _told(results: Results) -> dict[str, Any]:
 
 
 def _summary(results: Results) -> str:
-    scenario = results.scenario
+    """One sentence: what was done, in how many cells."""
+    scenario, seeds = results.scenario, results.scenario.seeds
     kind = (type(scenario).__doc__ or "").partition(";")[0]
     shape = " x ".join(f"{length} {name}" for name, length in scenario.shape.items())
-    cells = math.prod(scenario.shape.values())
-    sweep = f"{cells} cells ({shape})" if shape else "one cell"
-    what = "simulation against theory" if results.theory is not None else "simulation"
-    what = "theory" if results.simulation is None else f"{what}, {scenario.seeds} seeds"
-    return f"{kind}: {what}, {sweep}."
+    parts = [f"{math.prod(scenario.shape.values())} cells ({shape})" if shape else "one cell"]
+    if results.simulation is not None:
+        parts.append(f"{seeds} seeds each" if seeds > 1 else "one seed each")
+    if not scenario.on_data:
+        both = {"simulation": results.simulation, "theory": results.theory}
+        parts.append(" against ".join(name for name, part in both.items() if part is not None))
+    return f"{kind}: {', '.join(parts)}."
 
 
 def _lacking(results: Results) -> str:
@@ -171,10 +174,11 @@ def _picture(results: Results) -> dict[str, Any] | None:
         return None
     try:
         name = figures.fitting(_figure(results), results.simulation)
-        drawn = Markup(element(figures.draw(name, results.simulation, results.theory)))
+        drawn = figures.draw(name, results.simulation, results.theory)
     except ConfigError as failure:
-        return {"name": "", "shows": f"No figure: {failure}.", "svg": ""}
-    return {"name": name, "shows": figures.FIGURES[results.scenario.CHOICE][name], "svg": drawn}
+        return {"name": "", "shows": f"No figure: {failure}", "svg": ""}
+    shows = figures.FIGURES[results.scenario.CHOICE][name]
+    return {"name": name, "shows": shows, "svg": Markup(element(drawn)), "inches": drawn.get_figwidth()}
 
 
 def _figure(results: Results) -> str:
