@@ -181,7 +181,7 @@ def compare(config: Config, overrides: Overrides = None, out: Out = None, settin
         raise ConfigError(f"{job.name}: {job.scenario.unsolved}: there is nothing to compare")
     from statmech import printed
 
-    printed.comparison(*_both(job))
+    printed.results(*_both(job))
 
 
 @app.command()
@@ -245,6 +245,20 @@ def _explorer() -> Any:
     except ModuleNotFoundError as missing:
         raise ConfigError(f"explore needs {missing.name}: pip install 'statmech[explore]'") from None
     return page
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="RESULT", help="A folder of results, or a store in it.")],
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="[default: RESULT/report.html]")] = None,
+) -> None:
+    """Write results as one HTML file that loads nothing: figure, charts, table, config, provenance, references.
+
+    Example: `statmech report results/ensemble` after `statmech run ensemble`.
+    """
+    from statmech.report import report as write
+
+    print(f"wrote {write(folder, out)}", file=sys.stderr)
 
 
 @app.command()
@@ -491,13 +505,13 @@ def _show(job: Job, theory: xr.Dataset | None) -> None:
     simulation = store.kept(job.path("simulation"), job.scenario, False)
     assert simulation is not None
     if job.scenario.on_data:
-        printed.study(simulation)
+        printed.results(simulation, None)
         _draw(job, simulation, None)
     elif job.scenario.unsolved:
         print(f"{job.scenario.unsolved}: simulated, but not solved and drawn", file=sys.stderr)
     else:
         theory = theory if theory is not None else _solve(job)
-        printed.comparison(simulation, theory)
+        printed.results(simulation, theory)
         _draw(job, simulation, theory)
 
 
