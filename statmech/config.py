@@ -12,7 +12,6 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from statmech.errors import ConfigError, ScenarioError, not_known
 from statmech.kinds import scenario_from
-from statmech.parameters import known_parameters
 
 _PACKAGE = Path(__file__).parent
 SHIPPED = next(
@@ -84,8 +83,7 @@ def written(scenario: Any) -> str:
     every, zipped = scenario.config(), {name for group in scenario.zipped for name in group}
     required = [name for name, it in type(scenario).model_fields.items() if it.is_required() and name not in zipped]
     needed = {name: every[name] for name in (*required, *(["zip"] if zipped else []))}
-    parameters = {name: field.default for name, field in known_parameters(scenario.KINDS).items()}
-    plain = parameters | type(scenario)(**needed).config()
+    plain = type(scenario)(**needed).config()
     told = {name: value for name, value in every.items() if plain.get(name) != value}
     return "\n".join(f"{name}: {json.dumps(value)}" for name, value in {**needed, **told}.items())  # JSON is YAML
 

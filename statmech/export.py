@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 def table(simulation: xr.Dataset | None, theory: xr.Dataset | None) -> pd.DataFrame:
-    """A row for each place of the sweep and variable: mean over seeds, its standard error, seeds counted, theory.
+    """A row for each place of the sweep and variable: mean over seeds (simulation), its standard error, seeds, theory.
 
     >>> import simulate, theory
     >>> from statmech import Scenario
     >>> scenario = Scenario(rule="hebb", N=100, t=[1, 2], seeds=4)
     >>> made = table(simulate.run(scenario), theory.solve(scenario))
     >>> list(made.columns)
-    ['t', 'student', 'variable', 'mean', 'standard_error', 'seeds', 'theory']
+    ['t', 'student', 'variable', 'simulation', 'standard_error', 'seeds', 'theory']
     >>> made[made.variable == "R"].theory.round(6).tolist()
     [0.491379, 0.677581]
     """
@@ -33,7 +33,7 @@ def table(simulation: xr.Dataset | None, theory: xr.Dataset | None) -> pd.DataFr
     choice = scenario_of(either).CHOICE
     parts = [_rows(str(name), choice, simulation, theory) for name in either.data_vars]
     whole = pd.concat([part for part in parts if not part.empty], ignore_index=True)
-    last = ["variable", "mean", "standard_error", "seeds", "theory"]
+    last = ["variable", "simulation", "standard_error", "seeds", "theory"]
     return whole[[name for name in whole if name not in last] + [name for name in last if name in whole]]
 
 
@@ -43,7 +43,7 @@ def _rows(name: str, choice: str, simulation: xr.Dataset | None, theory: xr.Data
     columns = {}
     if simulation is not None and name in simulation:
         runs = simulation[name].astype(float)
-        columns["mean"], columns["seeds"] = runs.mean("seed"), runs.count("seed")
+        columns["simulation"], columns["seeds"] = runs.mean("seed"), runs.count("seed")
         few = runs.sizes["seed"] < 2
         columns["standard_error"] = (
             runs.mean("seed") * np.nan if few else runs.std("seed", ddof=1) / runs.count("seed") ** 0.5

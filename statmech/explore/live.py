@@ -20,6 +20,9 @@ from statmech.kinds import KINDS, scenario_from
 if TYPE_CHECKING:
     import xarray as xr
 
+SOON = (
+    1  # milliseconds; Panel waits 50 for more of a drag, and a drag that comes while theory is solved is put together
+)
 LONGEST = {"10 seconds": 10.0, "a minute": 60.0, "10 minutes": 600.0, "never": 0.0}
 
 
@@ -42,6 +45,7 @@ class Live:
         self.more = pmui.TextInput(label="other keys", placeholder="key=value key=value", sizing_mode="stretch_width")
         self.longest = pmui.Select(label="simulate what takes up to", options=LONGEST, value=10.0)
         for widget in (self.chosen, *self.sliders.values(), self.seeds, self.more, self.longest):
+            widget._debounce = SOON
             widget.param.watch(lambda event: self.update(), "value")
         self.view = pmui.Column(
             self.chosen, *self.sliders.values(), self.seeds, self.longest, self.more, sizing_mode="stretch_width"

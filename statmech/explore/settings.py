@@ -93,9 +93,10 @@ def spread(choice: str, end: float) -> list[float]:
 
 def config_of(choice: str, given: dict[str, Any]) -> dict[str, Any]:
     """The keys of a config from what a page holds, where one number may stand for all places along x."""
-    along = ALONG[choice]
+    along, known = ALONG[choice], known_parameters(KINDS[choice].KINDS)
     places = given[along]
-    made = {name: value for name, value in given.items() if has(choice, given[choice], name)}
+    plain = {name for name, field in known.items() if given.get(name) == field.default}
+    made = {name: value for name, value in given.items() if name not in plain and has(choice, given[choice], name)}
     return made if isinstance(places, list) else {**made, along: spread(choice, float(places))}
 
 

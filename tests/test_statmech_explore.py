@@ -1,0 +1,155 @@
+"""The explorer: what is dragged is a scenario, what is shown is theory and simulation, what is copied is its config."""
+
+import json
+import threading
+
+import numpy as np
+import pytest
+
+pytest.importorskip("panel", reason="the extra [explore] is not installed")
+
+import simulate
+import theory
+from figures import curves
+from statmech import Scenario, Stopping, StoredExamples, config, export
+from statmech.compare import distances
+from statmech.explore import settings
+from statmech.explore.background import Background
+from statmech.explore.live import _solved
+from statmech.kinds import KINDS, scenario_from
+from statmech.parameters import parameter
+from statmech.rules import RULES, Hebb
+
+SMALL = {"N": 50, "seeds": 3}
+
+
+@pytest.mark.parametrize("choice", settings.BEGIN)
+def test_a_page_begins_with_a_scenario_that_theory_solves(choice):
+    scenario = scenario_from(settings.config_of(choice, settings.BEGIN[choice]))
+    assert choice == scenario.CHOICE
+    assert not scenario.unsolved
+
+
+def test_every_kind_that_theory_knows_can_be_dragged():
+    assert set(settings.BEGIN) == {choice for choice, kind in KINDS.items() if not kind.on_data}
+
+
+@pytest.mark.parametrize("choice", settings.BEGIN)
+def test_every_number_that_may_be_an_axis_has_a_slider(choice):
+    dragged = settings.draggable(choice)
+    texts = {choice, "inputs", "stop"}
+    assert set(KINDS[choice].axis_names()) - texts <= set(dragged)
+    for name in dragged:
+        if name not in settings.STOPS:
+            low, high, step = settings.range_of(choice, name)
+            assert low < high
+            assert 0 < step < high - low
+
+
+def test_a_rule_of_ones_own_brings_its_slider(monkeypatch):
+    from dataclasses import dataclass
+
+    @dataclass(frozen=True)
+    class Cautious(Hebb):
+        caution: float = parameter(0.5, "how cautious", above=0.0, below=1.0)
+
+    monkeypatch.setitem(RULES, "cautious", Cautious)
+    assert "caution" in settings.draggable("rule")
+    assert settings.range_of("rule", "caution") == pytest.approx((0.01, 0.99, 0.01))
+    assert settings.has("rule", ["cautious"], "caution")
+    assert not settings.has("rule", ["hebb"], "caution")
+
+
+@pytest.mark.parametrize("name", config.shipped())
+def test_a_config_written_is_the_same_config(name, tmp_path):
+    scenario = config.load(name)
+    (tmp_path / "again.yaml").write_text(config.written(scenario))
+    assert config.load(tmp_path / "again.yaml") == scenario
+
+
+@pytest.mark.parametrize("name", [name for name in config.shipped() if not config.load(name).on_data])
+def test_every_shipped_config_that_theory_knows_opens(name):
+    given, _ = settings.held_of(config.load(name))
+    choice = config.load(name).CHOICE
+    assert choice == scenario_from(settings.config_of(choice, given)).CHOICE
+
+
+def test_theory_one_by_one_is_theory_of_all():
+    scenario = Scenario(rule=["hebb", "perceptron"], margin=0.2, K=3, flip=0.1, t=[0.5, 2.0])
+    joined, whole = _solved(scenario), theory.solve(scenario)
+    for name in whole.data_vars:
+        np.testing.assert_allclose(joined[name], whole[name], rtol=1e-7)
+    assert json.loads(joined.attrs["config"]) == scenario.config()
+
+
+def test_points_are_means_with_the_standard_errors_that_compare_uses():
+    scenario = StoredExamples(learner=["minover", "hebb"], alpha=[1, 2, 3], epochs=10, **SMALL)
+    sim, sol = simulate.run(scenario), theory.solve(scenario)
+    where = curves.layout(sim)
+    assert (where.x, where.colour, where.rest) == ("alpha", "learner", ("epochs",))
+    made = curves.curves("eps_g", curves.pick(sim, {"epochs": 0}), curves.pick(sol, {"epochs": 0}), where)
+    expected = distances(sim, sol).eps_g.isel(epochs=0).values
+    for curve, distance in zip(made, expected, strict=True):
+        np.testing.assert_allclose((curve.mean - curve.theory) / curve.error, distance, rtol=1e-9)
+
+
+def test_over_theory_all_theory_is_one():
+    scenario = Scenario(rule="hebb", K=3, t=[1.0, 2.0], **SMALL)
+    sim, sol = simulate.run(scenario), theory.solve(scenario)
+    [curve] = curves.curves("eps_g", sim, sol, curves.layout(sim), "theory")
+    np.testing.assert_allclose(curve.theory, 1.0)
+    [vote] = curves.curves("eps_g_majority_vote", sim, sol, curves.layout(sim), "one student")
+    np.testing.assert_allclose(vote.theory, sol.eps_g_majority_vote / sol.eps_g.isel(student=0))
+
+
+def test_a_newer_scenario_ends_an_older_one():
+    landed, done = [], threading.Event()
+
+    def tell(made, message):
+        if made is not None:
+            landed.append(made.attrs["config"])
+        if len(landed) == 2:
+            done.set()
+
+    player = Background(tell)
+    scenarios = [Scenario(rule="hebb", t=[1.0], eta=eta, N=100, seeds=8) for eta in (0.5, 1.0, 2.0)]
+    for scenario in scenarios:
+        player.play(scenario)
+    assert done.wait(120)
+    assert [(json.loads(it)["eta"], json.loads(it)["seeds"]) for it in landed] == [(2.0, 4), (2.0, 8)]
+
+
+def test_what_cannot_be_played_is_told_and_not_raised():
+    told, done = [], threading.Event()
+
+    def tell(made, message):
+        told.append(message)
+        if "memory" in message or "bytes" in message or "GiB" in message:
+            done.set()
+
+    Background(tell).play(Scenario(rule="hebb", engine="vectors", N=10**12, t=[1e-12], seeds=4))
+    assert done.wait(60), told
+
+
+def test_a_netcdf_file_holds_both_datasets():
+    import io
+
+    import xarray as xr
+
+    scenario = Stopping(boundary=["constant", "brownian-bridge"], delta=[0.1, 0.2], walks=50, **SMALL)
+    sim, sol = simulate.run(scenario), theory.solve(scenario)
+    with xr.open_dataset(io.BytesIO(export.netcdf(sim, sol)), engine="scipy") as found:
+        np.testing.assert_array_equal(found.features, sim.features)
+        np.testing.assert_array_equal(found.features_theory, sol.features)
+        assert json.loads(found.attrs["config"]) == scenario.config()
+
+
+def test_a_table_has_a_row_a_place_and_variable():
+    scenario = Stopping(boundary=["constant", "brownian-bridge"], delta=[0.1, 0.2], walks=50, **SMALL)
+    sim, sol = simulate.run(scenario), theory.solve(scenario)
+    made = export.table(sim, sol).set_index(["boundary", "delta", "variable"])
+    row = made.loc[("constant", 0.2, "features")]
+    here = sim.features.sel(boundary="constant", delta=0.2)
+    assert row["simulation"] == pytest.approx(here.mean().item())
+    assert row["standard_error"] == pytest.approx(here.std(ddof=1).item() / 3**0.5)
+    assert row["theory"] == pytest.approx(sol.features.sel(boundary="constant", delta=0.2).item())
