@@ -181,7 +181,7 @@ def compare(config: Config, overrides: Overrides = None, out: Out = None, settin
         raise ConfigError(f"{job.name}: {job.scenario.unsolved}: there is nothing to compare")
     from statmech import printed
 
-    printed.comparison(*_both(job))
+    printed.results(*_both(job))
 
 
 @app.command()
@@ -454,13 +454,13 @@ def _show(job: Job, theory: xr.Dataset | None) -> None:
     simulation = store.kept(job.path("simulation"), job.scenario, False)
     assert simulation is not None
     if job.scenario.on_data:
-        printed.study(simulation)
+        printed.results(simulation, None)
         _draw(job, simulation, None)
     elif job.scenario.unsolved:
         print(f"{job.scenario.unsolved}: simulated, but not solved and drawn", file=sys.stderr)
     else:
         theory = theory if theory is not None else _solve(job)
-        printed.comparison(simulation, theory)
+        printed.results(simulation, theory)
         _draw(job, simulation, theory)
 
 
