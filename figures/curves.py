@@ -69,15 +69,21 @@ def axes(dataset: xr.Dataset) -> list[str]:
 
 def values(dataset: xr.Dataset, axis: str) -> np.ndarray:
     """The values along an axis; of a zipped one, those of its first coordinate."""
-    along = [axis] if axis in dataset.coords else [name for name, c in dataset.coords.items() if c.dims == (axis,)]
-    found: np.ndarray = dataset[along[0]].values if along else np.arange(dataset.sizes[axis])
+    first = along(dataset, axis)[0]
+    found: np.ndarray = dataset[first].values if first in dataset.coords else np.arange(dataset.sizes[axis])
     return found
+
+
+def along(dataset: xr.Dataset, axis: str) -> list[str]:
+    """The coordinates that tell the places on an axis: its namesake or, of a zipped one, all that run along it."""
+    found = [str(name) for name, c in dataset.coords.items() if c.dims == (axis,)]
+    return [axis] if axis in found or not found else sorted(found, key=axis.find)
 
 
 def layout(dataset: xr.Dataset, x: str | None = None, colour: str | None = None) -> Layout:
     """Where axes go: along x that of most numbers, in colours what learns, unless told otherwise."""
     every = axes(dataset)
-    numbers = [axis for axis in every if values(dataset, axis).dtype.kind in "if"]
+    numbers = [axis for axis in every if values(dataset, axis).dtype.kind in "if" and dataset.sizes[axis] > 1]
     x = x or max(numbers or every, key=lambda axis: dataset.sizes[axis])
     others = [axis for axis in every if axis != x and dataset.sizes[axis] > 1]
     choice = scenario_of(dataset).CHOICE
@@ -108,14 +114,20 @@ def _coloured(simulation: Any, theory: Any, layout: Layout) -> Iterator[tuple[st
     if layout.colour is None:
         yield "", simulation, theory
         return
-    for at, value in enumerate(values(told, layout.colour)[:MOST]):
+    for at, name in enumerate(labels(told, layout.colour)[:MOST]):
         here = {layout.colour: at}
-        yield label(layout.colour, value), pick(simulation, here), pick(theory, here)
+        yield name, pick(simulation, here), pick(theory, here)
 
 
 def label(axis: str, value: Any) -> str:
     """What tells a place on an axis from others."""
     return str(value) if isinstance(value, str) else f"{axis} = {value:g}"
+
+
+def labels(dataset: xr.Dataset, axis: str) -> list[str]:
+    """What tells the places on an axis apart."""
+    columns = [[label(name, value) for value in values(dataset, name).tolist()] for name in along(dataset, axis)]
+    return [", ".join(told) for told in zip(*columns, strict=True)]
 
 
 def _curve(name: str, told: str, simulation: Any, theory: Any, x: str, unit: str) -> Curve:

@@ -26,7 +26,10 @@ HELD = "#8a8a8a"
 
 
 class Chart:
-    """One variable against x; `show` gives it other curves without making it anew."""
+    """One variable against x; `show` gives it other curves without making it anew.
+
+    It has room for `most` curves and, if `holding`, as many held for comparison. Over names theory is a dash, no line.
+    """
 
     def __init__(
         self,
@@ -36,8 +39,10 @@ class Chart:
         log_x: bool = False,
         log_y: bool = False,
         height: int = 300,
+        most: int = MOST,
+        holding: bool = True,
     ):
-        self.log_x, self.log_y = log_x and not names, log_y
+        self.named, self.log_x, self.log_y = bool(names), log_x and not names, log_y
         factors: dict[str, Any] = {"x_range": list(names)} if names else {}
         self.figure: Any = bokeh_figure(
             title=plain(variable.symbol),
@@ -54,9 +59,10 @@ class Chart:
         )
         self.figure.toolbar.autohide = True
         self.figure.toolbar.logo = None
+        self.figure.xaxis.major_label_orientation = 0.7 if names else "horizontal"
         dashed = "dashed" if variable.bound else "solid"
-        self.held = [self._pair(HELD, at, dashed, alpha=0.7) for at in range(MOST)]
-        self.curves = [self._pair(COLOURS[at], at, dashed) for at in range(MOST)]
+        self.held = [self._pair(HELD, at, dashed, alpha=0.7) for at in range(most if holding else 0)]
+        self.curves = [self._pair(COLOURS[at], at, dashed) for at in range(most)]
         pointed = [renderer for pair in self.curves for renderer in pair["renderers"]]
         shown = [("", "@label"), (xlabel, "@x"), (plain(variable.symbol), "@y @told")]
         self.figure.add_tools(HoverTool(renderers=pointed, tooltips=shown))
@@ -64,7 +70,10 @@ class Chart:
     def _pair(self, colour: str, at: int, dashed: str, alpha: float = 1.0) -> dict[str, Any]:
         line, points = (ColumnDataSource(_empty(part)) for part in ("line", "points"))
         look = {"color": colour, "alpha": alpha}
-        drawn = self.figure.line("x", "y", source=line, line_width=2, line_dash=dashed, **look)
+        if self.named:
+            drawn = self.figure.scatter("x", "y", source=line, marker="dash", size=24, line_width=2, **look)
+        else:
+            drawn = self.figure.line("x", "y", source=line, line_width=2, line_dash=dashed, **look)
         self.figure.segment("x", "low", "x", "high", source=points, line_width=1.2, **look)
         marker = SHAPES[MARKERS[at % len(MARKERS)]]
         marks = self.figure.scatter(

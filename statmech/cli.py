@@ -211,6 +211,20 @@ def figure(
 
 
 @app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="RESULT", help="A folder of results, or a store in it.")],
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="[default: RESULT/report.html]")] = None,
+) -> None:
+    """Write results as one HTML file that loads nothing: figure, charts, table, config, provenance, references.
+
+    Example: `statmech report results/ensemble` after `statmech run ensemble`.
+    """
+    from statmech.report import report as write
+
+    print(f"wrote {write(folder, out)}", file=sys.stderr)
+
+
+@app.command()
 def cite(config: Config, overrides: Overrides = None) -> None:
     """Print the BibTeX of what a config uses: its rules or learners, and the theory laid over them.
 

@@ -94,7 +94,7 @@ def _largest(values: np.ndarray) -> float:
 def _varying(distance: xr.Dataset, axes: list[Any]) -> list[str]:
     """The coordinates that tell cells apart, in the order of the sweep's axes; along each, its namesake first."""
     along = ((axis, str(name)) for axis in axes for name, c in distance.coords.items() if c.dims == (axis,))
-    return [name for _, name in sorted(along, key=lambda it: (axes.index(it[0]), it[0] != it[1], it[1]))]
+    return [name for _, name in sorted(along, key=lambda it: (axes.index(it[0]), it[0] != it[1], it[0].find(it[1])))]
 
 
 @dataclass(frozen=True)
