@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 MOST_CHARTS, MOST_POINTS = 36, 400  # of a page, and of a curve
+HEIGHT = 260  # of a chart, in pixels
 SPAN, ROUNDING = 100, 1e-12  # the largest value over the least, if their axis is to be logarithmic; what is less is 0
 
 
@@ -107,19 +108,19 @@ class Drawing:
         """What has no place on logarithmic axes."""
         either = self.simulation if self.simulation is not None else self.theory
         if self.log_x and (values(either, self.where.x) <= 0).any():
-            yield f"{self.xlabel} = 0: it has no place on a logarithmic axis"
+            yield f"{self.xlabel} = 0, which has no place on a logarithmic axis"
         for name in (name for name, log in self.log_y.items() if log):
             if self.simulation is not None and (self.simulation[name].mean("seed") <= 0).any():
-                yield f"means of {plain(self.variables[name].symbol)} that are 0: they have no place on a logarithmic axis"
+                symbol = plain(self.variables[name].symbol)
+                yield f"means of {symbol} that are 0, which has no place on a logarithmic axis"
 
     def _curves(self, name: str, place: dict[str, int]) -> list[Curve]:
         found = curves(name, pick(self.simulation, place), pick(self.theory, place), self.where)
         return [replace(curve, x=np.asarray(self.places)) if self.places else curve for curve in found]
 
     def _chart(self, name: str, found: list[Curve]) -> Any:
-        scales = {"log_x": self.log_x, "log_y": self.log_y[name]}
-        room = {"most": len(found), "holding": False}
-        chart = Chart(self.variables[name], self.xlabel, self.places, **scales, height=260, **room)
+        looks = self.variables[name], self.xlabel, self.places, self.log_x, self.log_y[name], HEIGHT
+        chart = Chart(*looks, most=len(found), holding=False)
         chart.show(found)
         chart.figure.toolbar.active_drag = None  # a finger on a chart scrolls the page
         return chart.figure
@@ -177,7 +178,8 @@ def _along_x(simulation: Any, theory: Any, x: str) -> tuple[Any, Any, list[str]]
     order = np.argsort(found, kind="stable") if found.dtype.kind in "if" else np.arange(found.size)
     kept = order[_spread(order.size, MOST_POINTS)]
     told = [f"{order.size - kept.size} of {order.size} places along {x}"] if kept.size < order.size else []
-    return (*(part if part is None else part.isel({x: kept}) for part in (simulation, theory)), told)
+    simulation, theory = (part if part is None else part.isel({x: kept}) for part in (simulation, theory))
+    return simulation, theory, told
 
 
 def _few(sizes: dict[str, int], most: int) -> dict[str, list[int]]:
@@ -208,7 +210,8 @@ def _cut(every: dict[str, list[str]], shown: dict[str, list[int]]) -> Iterator[s
     for axis, told in every.items():
         if len(shown[axis]) < len(told):
             missing = [name for at, name in enumerate(told) if at not in shown[axis]]
-            yield f"{len(missing)} of {len(told)} places of {axis} ({', '.join(missing[:8])}{', ...' * (len(missing) > 8)})"
+            named = ", ".join([*missing[:8], *["..."] * (len(missing) > 8)])
+            yield f"{len(missing)} of {len(told)} places of {axis} ({named})"
 
 
 def _legend(either: Any, where: Layout) -> list[tuple[str, str, str]]:

@@ -94,6 +94,8 @@ def _shown(name: str, value: Any) -> str:
 
 
 def _accuracy(verdict: Verdict, shuffles: int) -> str:
+    if verdict.means["accuracy"] != verdict.means["accuracy"]:  # its runs are missing or have failed
+        return "-"
     star = ""
     for mark, count in (("*", verdict.worse), ("+", verdict.better)):
         if count:
