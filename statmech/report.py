@@ -101,7 +101,7 @@ def page(results: Results) -> str:
         "charts": drawn,
         "places": [(place.at, [next(waiting) for _ in place.charts]) for place in drawn.places],
         "picture": _picture(results),
-        "library": Markup(Resources(mode="inline", components=["bokeh"]).render_js()),
+        "library": Markup(Resources(mode="inline", components=["bokeh"], log_level="warn").render_js()),
         "script": Markup(script),
     }
     here = Environment(
