@@ -87,7 +87,6 @@ def read(result: Path) -> Results:
 
 def page(results: Results) -> str:
     """The report as HTML."""
-    from bokeh.embed import components
     from bokeh.resources import Resources
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
@@ -95,7 +94,7 @@ def page(results: Results) -> str:
     from figures.charts import charts
 
     drawn = charts(results.simulation, results.theory)
-    script, elements = components([chart for place in drawn.places for chart in place.charts])
+    script, elements = _embedded([chart for place in drawn.places for chart in place.charts])
     waiting = iter(map(Markup, elements))
     parts = {
         "charts": drawn,
@@ -112,6 +111,19 @@ def page(results: Results) -> str:
         lstrip_blocks=True,
     )
     return here.get_template(PAGE).render(**_told(results), **parts)
+
+
+def _embedded(charts: list[Any]) -> tuple[str, list[str]]:
+    """The script that draws charts, and the element of each."""
+    from bokeh.document import Document
+    from bokeh.embed import components
+
+    document = Document()
+    with document.models.freeze():  # components would gather all models anew for each chart
+        for chart in charts:
+            document.add_root(chart)
+    script, elements = components(charts)
+    return script, list(elements)
 
 
 def _told(results: Results) -> dict[str, Any]:

@@ -131,7 +131,7 @@ def test_unknown_commands_and_options_exit_with_2():
 
 
 def test_help_of_every_command_has_an_example():
-    for command in ("run", "simulate", "theory", "compare", "figure"):
+    for command in ("run", "simulate", "theory", "compare", "figure", "report"):
         done = statmech(command, "--help")
         assert done.returncode == 0
         assert "Example" in done.stdout

@@ -15,6 +15,7 @@ import simulate
 import theory
 from figures import charts
 from figures.tables import tables
+from simulate.into import run_into
 from statmech import RULES, Scenario, load, store
 from statmech.kinds import KINDS
 from statmech.references import cited
@@ -166,6 +167,20 @@ def test_runs_that_are_missing_or_have_failed_are_told_and_left_out(tmp_path, mo
     assert "Of 140 runs 128 are done, 12 are missing and 0 have failed" in words
     assert "Broken: none." in words  # a run that is missing breaks no bound
     assert "64/64" in words
+
+
+def test_what_failed_is_told_with_its_message(tmp_path, monkeypatch):
+    def raising(self, kappa, length):
+        raise ValueError("<b>no</b> such g")
+
+    scenario = Scenario(rule=["hebb", "adatron"], N=20, t=[1, 2], seeds=2)
+    store.save(theory.solve(scenario), tmp_path / "theory.zarr")
+    monkeypatch.setitem(RULES, "adatron", type("Raising", (RULES["hebb"],), {"g": raising}))
+    assert run_into(tmp_path / "simulation.zarr", scenario).failed == 2
+    page = paged(tmp_path)
+    assert "2 have failed" in page.words
+    assert "ValueError: <b>no</b> such g" in page.words
+    assert any(row[0] == "adatron" and set(row[1:]) == {"-"} for row in page.rows)
 
 
 def test_a_scenario_without_theory_and_one_not_yet_solved_or_played_have_reports(tmp_path):
