@@ -1,0 +1,256 @@
+"""The explorer in a browser: a drag moves the curve, simulation lands on it, what is copied makes the same figure."""
+
+import csv
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import theory
+from statmech import config, store
+
+pytest.importorskip("panel", reason="the extra [explore] is not installed")
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium to open the page in"),
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--disable-quic",
+]
+SECONDS = 90_000  # milliseconds: a machine may be busy
+
+SHOWN = """(title) => {
+  for (const model of Bokeh.documents[0]._all_models.values()) {
+    if (model.type === "Figure" && model.title.text === title) {
+      const groups = model.renderers.filter(it => it.glyph && ["MultiLine", "Scatter"].includes(it.glyph.type))
+      const data = groups.map(it => it.data_source.data)
+      const list = it => Array.from(it)
+      return {
+        held: list(data[0].y).length, x: list(data[2].x).map(list), theory: list(data[2].y).map(list),
+        labels: list(data[2].label), points: list(data[3].y), low: list(data[3].low),
+      }
+    }
+  }
+  return null
+}"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as started:
+        opened = started.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def address():
+    yield from served()
+
+
+def served(*arguments):
+    """The address of an explorer in a process of its own."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "statmech.cli", "explore", *arguments, "--no-browser", "--port", str(port)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        assert f"http://127.0.0.1:{port}" in process.stdout.readline()
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def page(browser, address):
+    yield from opened(browser, address)
+
+
+def opened(browser, address, **context):
+    """A page that has drawn its charts; in the end nothing was asked of other machines, and nothing complained."""
+    context = browser.new_context(**{"viewport": {"width": 1300, "height": 900}, **context})
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    page.set_default_timeout(SECONDS)
+    requests, complaints = [], []
+    page.on("request", lambda request: requests.append(request.url))
+    page.on("console", lambda told: complaints.append(told.text) if told.type in ("error", "warning") else None)
+    page.on("pageerror", lambda problem: complaints.append(str(problem)))
+    for _ in range(50):  # the server listens a moment after it has told where
+        try:
+            page.goto(address)
+            break
+        except playwright.Error:
+            time.sleep(0.2)
+    page.wait_for_selector("canvas")
+    yield page
+    context.close()
+    assert not [url for url in requests if not url.startswith((address, "data:", "blob:"))]
+    assert not complaints
+
+
+def shown(page, title, until):
+    """What a chart shows, once that is so."""
+    for _ in range(450):
+        found = page.evaluate(SHOWN, title)
+        if found is not None and until(found):
+            return found
+        time.sleep(0.2)
+    raise AssertionError(f"{title} never came to that: {found}")
+
+
+def choose(page, label, option):
+    page.get_by_label(label, exact=True).click()
+    page.get_by_role("menuitem", name=option).click()
+
+
+def press(page, key):
+    """Move the first slider by a key, as soon as the page listens."""
+    slider = page.locator("input[type=range]").first
+    before = slider.get_attribute("aria-valuenow")
+    for _ in range(30):
+        slider.focus()
+        page.keyboard.press(key)
+        page.wait_for_timeout(300)
+        if slider.get_attribute("aria-valuenow") != before:
+            return
+    raise AssertionError(f"the slider stays at {before}")
+
+
+def copied(page):
+    page.get_by_role("button", name="Copy config").click()
+    return page.evaluate("() => navigator.clipboard.readText()")
+
+
+def test_the_page_opens_with_theory_and_simulation_lands_on_it(page):
+    found = shown(page, "ε_g", lambda it: it["points"])
+    theory_there = np.concatenate(found["theory"])
+    error = np.subtract(found["points"], found["low"])
+    assert found["labels"] == ["hebb", "perceptron", "adatron"]
+    assert (error > 0).all()
+    assert np.abs(np.subtract(found["points"], theory_there)).max() < 0.05  # N = 1000, and 4 seeds at first
+
+
+def test_a_drag_by_keyboard_moves_the_curve_and_copies_what_is_shown(page, tmp_path):
+    before = shown(page, "ε_g (vote)", lambda it: it["theory"])
+    press(page, "ArrowRight")  # K = 3, then 4
+    after = shown(page, "ε_g (vote)", lambda it: it["theory"] != before["theory"] and it["points"])
+    (tmp_path / "copied.yaml").write_text(copied(page))
+    scenario = config.load(tmp_path / "copied.yaml")
+    assert scenario.K == 4
+    solved = theory.solve(scenario)
+    np.testing.assert_allclose(after["theory"], solved.eps_g_majority_vote, rtol=1e-7)
+    np.testing.assert_allclose(after["x"][0], solved.t)
+
+    command = [sys.executable, "-m", "statmech.cli", "run", "copied.yaml", "seeds=4", "--out", "made"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    assert store.load(tmp_path / "made" / "simulation.zarr").sizes["seed"] == 4
+    assert list((tmp_path / "made").glob("*.png"))
+
+
+def test_a_bad_value_shows_a_message_and_leaves_the_curve(page):
+    before = shown(page, "ε_g", lambda it: it["theory"])
+    page.get_by_label("other keys").fill("flip=0.7")
+    page.keyboard.press("Enter")
+    page.get_by_role("alert").get_by_text("flip").wait_for()
+    assert page.evaluate(SHOWN, "ε_g")["theory"] == before["theory"]
+    page.get_by_label("other keys").fill("nonsense=1")
+    page.keyboard.press("Enter")
+    page.get_by_role("alert").get_by_text("nonsense").wait_for()
+
+
+def test_the_equations_follow_what_is_chosen(page):
+    page.get_by_text("hebb:").wait_for()
+    choose(page, "scenario", "stopping")
+    page.get_by_text("brownian-bridge:").wait_for()
+    assert not page.get_by_text("hebb:").count()
+
+
+@pytest.mark.parametrize(
+    ("scenario", "title"),
+    [("stored examples", "ε_g"), ("stopping", "decision error"), ("attentive perceptron", "ε_g"), ("boosting", "ε_g")],
+)
+def test_every_scenario_is_solved_and_played(page, scenario, title):
+    shown(page, "ε_g", lambda it: it["theory"])
+    choose(page, "scenario", scenario)
+    shown(page, title, lambda it: it["theory"] and it["points"] and it["labels"] != ["hebb", "perceptron", "adatron"])
+
+
+def test_what_is_held_stays_in_grey_and_logarithmic_axes_show_the_same(page):
+    before = shown(page, "ε_g", lambda it: it["theory"])
+    page.get_by_role("button", name="Hold to compare").click()
+    assert shown(page, "ε_g", lambda it: it["held"])["held"] == 3
+    page.get_by_label("log y").click()
+    page.wait_for_timeout(1000)
+    after = shown(page, "ε_g", lambda it: it["theory"])
+    assert after["theory"] == before["theory"]
+    page.get_by_role("button", name="Release").click()
+    shown(page, "ε_g", lambda it: not it["held"])
+
+
+def test_what_is_shown_can_be_downloaded(page, tmp_path):
+    import xarray as xr
+
+    shown(page, "ε_g", lambda it: it["points"])
+    page.get_by_text("simulated 16 seeds").wait_for()
+    for suffix, begins in (
+        ("png", b"\x89PNG"),
+        ("svg", b"<?xml"),
+        ("csv", b"rule,"),
+        ("nc", b"CDF"),
+        ("yaml", b"rule:"),
+    ):
+        with page.expect_download() as awaited:
+            page.get_by_role("link", name=f"Download {suffix}").or_(
+                page.get_by_role("button", name=f"Download {suffix}")
+            ).first.click()
+        awaited.value.save_as(tmp_path / f"made.{suffix}")
+        assert (tmp_path / f"made.{suffix}").read_bytes().startswith(begins), suffix
+    rows = list(csv.DictReader((tmp_path / "made.csv").open()))
+    assert {row["variable"] for row in rows} >= {"R", "eps_g"}
+    with xr.open_dataset(tmp_path / "made.nc", engine="scipy") as found:
+        assert found.sizes["seed"] == 16
+
+
+def test_nothing_lies_beyond_a_phones_width_and_the_theme_turns_dark(browser, address):
+    opening = opened(browser, address, viewport={"width": 390, "height": 800})
+    page = next(opening)
+    shown(page, "ε_g", lambda it: it["theory"])
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 390
+    light = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
+    page.get_by_role("button", name="Close drawer").first.or_(page.locator(".MuiBackdrop-root")).first.click(force=True)
+    page.get_by_role("button", name="Toggle theme").click(force=True)
+    page.wait_for_timeout(1000)
+    assert page.evaluate("() => getComputedStyle(document.body).backgroundColor") != light
+    next(opening, None)
+
+
+def test_a_stored_result_opens_with_its_axes_as_sliders(browser, tmp_path):
+    made = [sys.executable, "-m", "statmech.cli", "run", "learning_curves"]
+    small = ["rule=hebb,adatron", "K=1,3,5", "N=100", "t=1,2,5", "seeds=4", "--out", str(tmp_path / "result")]
+    subprocess.run([*made, *small], check=True, capture_output=True, env={**os.environ})
+    for address in served(str(tmp_path / "result")):
+        for page in opened(browser, address):
+            found = shown(page, "ε_g (vote)", lambda it: it["theory"] and it["points"])
+            stored = store.load(tmp_path / "result" / "theory.zarr")
+            np.testing.assert_allclose(found["theory"], stored.eps_g_majority_vote.sel(K=5))
+            press(page, "ArrowLeft")
+            other = shown(page, "ε_g (vote)", lambda it, was=found["theory"]: it["theory"] != was)
+            np.testing.assert_allclose(other["theory"], stored.eps_g_majority_vote.sel(K=3))
