@@ -83,6 +83,22 @@ class Job:
         return self.folder / f"{part}.zarr"
 
 
+@app.callback()
+def before(
+    files: Annotated[
+        list[Path] | None,
+        typer.Option("--load", metavar="FILE.py", help="Run a file with rules of your own first; STATMECH_LOAD, too."),
+    ] = None,
+) -> None:
+    """What holds for every command."""
+    if files or "STATMECH_LOAD" in os.environ:
+        from statmech import own
+
+        own.load_named()
+        for file in files or []:
+            own.load(file)
+
+
 @app.command()
 def run(
     config: Config,
