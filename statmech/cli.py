@@ -32,7 +32,9 @@ app = typer.Typer(
 )
 INTERRUPTED, TERMINATED = 130, 143
 
-Config = Annotated[str, typer.Argument(metavar="CONFIG", help="A YAML file, or the name of a shipped config.")]
+Config = Annotated[
+    str, typer.Argument(metavar="CONFIG", help="A YAML file, the name of a shipped config, or a folder of results.")
+]
 Overrides = Annotated[
     list[str] | None,
     typer.Argument(metavar="[KEY=VALUE]...", help="Override keys: K=5 or, an axis, K=1,3,5."),
@@ -190,7 +192,7 @@ def theory(
 def compare(config: Config, overrides: Overrides = None, out: Out = None, settings: Settings = None) -> None:
     """Tell how far the stored simulation and theory of a config are apart, in standard errors.
 
-    Example: `statmech compare ensemble` after `statmech run ensemble`.
+    Example: `statmech compare results/ensemble` after `statmech run ensemble`.
     """
     job = _job(config, overrides, out, settings=settings)
     if job.scenario.unsolved:
@@ -210,7 +212,7 @@ def figure(
 ) -> None:
     """Draw the stored simulation and theory of a config again, as PNG, SVG and PDF.
 
-    Examples: `statmech figure --list`, `statmech figure ensemble`, `statmech figure ensemble figure=overlay`.
+    Examples: `statmech figure --list`, `statmech figure results/ensemble figure=overlay`.
     """
     from figures import FIGURES
 
@@ -224,6 +226,24 @@ def figure(
     else:
         job = _job(config, overrides, out, settings=settings)
         _draw(job, *_both(job))
+
+
+@app.command()
+def export(
+    config: Config,
+    to: Annotated[Path, typer.Option("--to", metavar="FILE", help="A .csv: means, errors, theory; a .nc: all runs.")],
+    overrides: Overrides = None,
+    out: Out = None,
+    settings: Settings = None,
+) -> None:
+    """Write the stored simulation and theory of a config for other programs.
+
+    Example: `statmech export results/ensemble --to ensemble.csv` after `statmech run ensemble`.
+    """
+    from statmech import export as exports
+
+    exports.write(*_both(_job(config, overrides, out, settings=settings)), to)
+    print(f"wrote {to}", file=sys.stderr)
 
 
 @app.command()
@@ -306,11 +326,11 @@ def _job(
     import figures
     from statmech import config as configs
 
-    name = configs.find(given).stem
+    found = configs.find(given)
     scenario = configs.load(given, [*(overrides or []), *(settings or [])])
-    return Job(
-        name, scenario, figures.named(scenario.figure, name, scenario.CHOICE), out or Path("results") / name, fresh
-    )
+    figure = figures.named(scenario.figure, found.stem, scenario.CHOICE)
+    scenario = scenario.model_copy(update={"figure": figure})  # results remember what they are drawn as
+    return Job(found.stem, scenario, figure, out or (found if found.is_dir() else Path("results") / found.stem), fresh)
 
 
 def _played(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from statmech.errors import ConfigError, ScenarioError, not_known
 from statmech.kinds import scenario_from
 
 _PACKAGE = Path(__file__).parent
+STORE = "simulation.zarr"  # in a folder of results
 SHIPPED = next(
     (folder for folder in (_PACKAGE / "configs", _PACKAGE.parent / "configs") if folder.is_dir()),
     _PACKAGE / "configs",
@@ -29,13 +31,18 @@ def shipped() -> list[str]:
 
 
 def find(config: str | Path) -> Path:
-    """The file of a config given by path or by a shipped name; raises `ConfigError` if there is none."""
+    """The file of a config given by path or by a shipped name, or a folder of results, which know theirs.
+
+    Raises `ConfigError` if there is none.
+    """
     path = Path(config)
-    if path.is_file():
+    if path.is_file() or (path / STORE).is_dir():
         return path
     named = SHIPPED / f"{config}.yaml"
     if path.suffix == "" and path.name == str(config) and named.is_file():
         return named
+    if path.is_dir():
+        raise ConfigError(f"{config}: a folder without results: there is no {STORE} in it")
     raise ConfigError(f"{config}: no such file, and {not_known(path.stem, 'a shipped config', shipped())}")
 
 
@@ -62,6 +69,8 @@ def load(config: str | Path, overrides: Iterable[str] = ()) -> Any:
 
 
 def _parse(path: Path) -> Any:
+    if path.is_dir():
+        return _stored(path / STORE)
     try:
         document = YAML(typ="rt").load(path)
     except MarkedYAMLError as failure:
@@ -74,6 +83,13 @@ def _parse(path: Path) -> Any:
     if not isinstance(document, dict) or not all(isinstance(key, str) for key in document):
         raise ConfigError(f"{path}: a config is a mapping of keys to values, such as `rule: hebb`")
     return document
+
+
+def _stored(store: Path) -> Any:
+    try:
+        return json.loads(json.loads((store / "zarr.json").read_text())["attributes"]["config"])
+    except (OSError, ValueError, LookupError, TypeError) as failure:
+        raise ConfigError(f"{store}: not a readable store ({type(failure).__name__}: {failure})") from None
 
 
 def _override(text: str) -> tuple[str, Any]:

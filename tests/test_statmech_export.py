@@ -1,0 +1,79 @@
+"""Results leave for other programs with their numbers, and a folder of results stands for its config."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from test_statmech_cli import called
+
+import simulate
+import theory
+from statmech import ConfigError, Scenario, StoredExamples, export, load, store
+
+SMALL = ["K=1,3", "N=30", "seeds=4", "t=2"]
+
+
+def test_a_table_has_means_errors_and_theory_of_each_cell():
+    scenario = Scenario(rule="adatron", K=[1, 3], eta=[0.5, 1], N=30, t=[1, 2], seeds=4)
+    sim, sol = simulate.run(scenario), theory.solve(scenario)
+    found = export.table(sim, sol).set_index(["K", "eta", "t"]).loc[(3, 0.5, 2.0)]
+    runs = sim.eps_g.sel(K=3, eta=0.5, t=2).mean("student")
+    assert found.eps_g == pytest.approx(runs.mean().item())
+    assert found.eps_g_stderr == pytest.approx(runs.std(ddof=1).item() / 2)
+    assert found.eps_g_theory == pytest.approx(sol.eps_g.sel(K=3, eta=0.5, t=2, student=1).item())
+    assert len(export.table(sim)) == 8
+
+
+def test_students_that_start_differently_have_a_row_each():
+    scenario = Scenario(rule="hebb", K=2, N=30, t=[1], seeds=3, start={"R": [0.5, 0.1]})
+    assert export.table(simulate.run(scenario)).student.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "nc"])
+def test_files_hold_the_numbers(suffix, tmp_path):
+    scenario = StoredExamples(learner="minover", N=10, alpha=[1, 2], epochs=[5, 30], seeds=4, strengths=True)
+    sim, sol, file = simulate.run(scenario), theory.solve(scenario), tmp_path / "new" / f"results.{suffix}"
+    store.save(sim, tmp_path / "sim.zarr")
+    export.write(store.load(str(tmp_path / "sim.zarr")), sol, file)
+    if suffix == "csv":
+        expected = export.table(sim, sol).eps_g_theory
+        assert pd.read_csv(file).eps_g_theory.to_numpy() == pytest.approx(expected.to_numpy())
+    else:
+        with xr.open_dataset(file, engine="scipy") as found:
+            np.testing.assert_array_equal(found.eps_g.values, sim.eps_g.values)
+            assert json.loads(found.attrs["versions"])["jax"]
+
+
+def test_other_kinds_of_files_are_refused(tmp_path):
+    sim = simulate.run(Scenario(rule="hebb", N=10, t=[1], seeds=2))
+    with pytest.raises(ConfigError, match=r"must end with .csv or .nc"):
+        export.write(sim, None, tmp_path / "results.txt")
+
+
+def test_a_folder_of_results_stands_for_its_config(in_scratch, capsys, monkeypatch):
+    def call(*arguments):
+        return called(monkeypatch, capsys, *arguments)
+
+    assert call("run", "adatron_ensemble", *SMALL, "--out", "mine")[0] == 0
+    assert load("mine").K == (1, 3)
+    (in_scratch / "mine" / "adatron_ensemble.png").unlink()
+    assert call("figure", "mine")[0] == 0  # as what it was drawn first
+    assert (in_scratch / "mine" / "adatron_ensemble.png").exists()
+    assert call("export", "mine", "--to", "mine.csv")[0] == 0
+    assert len(pd.read_csv("mine.csv")) == 2
+    assert call("compare", "mine")[0] == 0
+    assert call("run", "mine", "seeds=6")[0] == 0  # grows where it lies
+    assert load("mine").seeds == 6
+
+
+def test_a_folder_that_holds_no_results_is_told(in_scratch):
+    (in_scratch / "empty").mkdir()
+    with pytest.raises(ConfigError, match=r"empty: a folder without results"):
+        load("empty")
+    (in_scratch / "empty" / "simulation.zarr").mkdir()
+    with pytest.raises(ConfigError, match="not a readable store"):
+        load("empty")
