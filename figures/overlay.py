@@ -60,7 +60,8 @@ def abscissa(theory: xr.Dataset) -> str:
     """
     if theory.sizes["t"] > 1:
         return "t"
-    numbers = [dim for dim in reversed(scenario_of(theory).shape) if theory[_first(theory, dim)].dtype.kind in "fiu"]
+    swept = [dim for dim in reversed(scenario_of(theory).shape) if dim in theory.dims]
+    numbers = [dim for dim in swept if theory[_first(theory, dim)].dtype.kind in "fiu"]
     return max(numbers, key=lambda dim: theory.sizes[dim], default="t")
 
 
