@@ -74,7 +74,9 @@ def check(where: str) -> None:
         raise ConfigError(f"--dask {where}: no such file")
     for module in ("distributed", "dask_jobqueue") if scheme == "slurm" else ("distributed",):
         if importlib.util.find_spec(module) is None:
-            raise ConfigError(f"--dask needs {module}: pip install 'statmech[cluster]'")
+            raise ConfigError(
+                f"--dask needs {module}, of the extra `cluster`: pip install -e '.[cluster]' where statmech lies"
+            )
     if scheme == "slurm" and shutil.which("sbatch") is None:
         raise ConfigError(f"--dask {where}: there is no sbatch here; start this where jobs are submitted")
 

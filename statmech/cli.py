@@ -297,6 +297,8 @@ def main() -> None:
     os.environ.setdefault("EQX_ON_ERROR", "nan")
     signal.signal(signal.SIGTERM, _terminated)
     try:
+        if "--load" in sys.argv[2:] and not sys.argv[1].startswith("-"):
+            raise ConfigError(f"--load stands before the command: statmech --load FILE.py {sys.argv[1]} ...")
         app()
     except StatmechError as problem:
         print(problem, file=sys.stderr)
@@ -545,7 +547,8 @@ def _estimate(job: Job) -> None:
     print(f"cells    {cost.cells} ({' x '.join(f'{n} {name}' for name, n in job.scenario.shape.items()) or 'one'})")
     print(f"runs     {cost.runs}")
     print(f"bytes    {cost.bytes_:,}")
-    print(f"seconds  about {cost.seconds:.2g} on 2 cores like those of benchmarks/README.md, compilation apart")
+    seconds = float(f"{cost.seconds:.2g}")
+    print(f"seconds  about {seconds:g} on 2 cores like those of benchmarks/README.md, compilation apart")
 
 
 if __name__ == "__main__":

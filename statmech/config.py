@@ -36,14 +36,24 @@ def find(config: str | Path) -> Path:
     Raises `ConfigError` if there is none.
     """
     path = Path(config)
+    path = path.parent if path.name == STORE else path
     if path.is_file() or (path / STORE).is_dir():
         return path
     named = SHIPPED / f"{config}.yaml"
     if path.suffix == "" and path.name == str(config) and named.is_file():
         return named
+    raise ConfigError(f"{config}: {_missing(path)}")
+
+
+def _missing(path: Path) -> str:
     if path.is_dir():
-        raise ConfigError(f"{config}: a folder without results: there is no {STORE} in it")
-    raise ConfigError(f"{config}: no such file, and {not_known(path.stem, 'a shipped config', shipped())}")
+        inside = [str(found.parent) for found in sorted(path.glob(f"*/{STORE}"))]
+        return f"a folder without results: no {STORE}" + (f"; there are {', '.join(inside)}" if inside else "")
+    if path.stem in shipped():
+        return f'no such file. Did you mean the shipped config "{path.stem}"?'
+    if path.parent != Path("."):
+        return "no such file, nor a folder of results"
+    return f"no such file, and {not_known(path.stem, 'a shipped config', shipped())}"
 
 
 def load(config: str | Path, overrides: Iterable[str] = ()) -> Any:
@@ -54,7 +64,7 @@ def load(config: str | Path, overrides: Iterable[str] = ()) -> Any:
     >>> load("ensemble", ["K=3", "eta=0.5,1"]).shape
     {'rule': 3, 'eta': 2}
     """
-    path = find(config)
+    path, overrides = find(config), [overrides] if isinstance(overrides, str) else overrides
     document = _parse(path)
     given: dict[str, Any] = dict(document)
     places = {}
@@ -95,7 +105,7 @@ def _stored(store: Path) -> Any:
 def _override(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise ConfigError(f"{text}: an override has the form key=value or key=v1,v2")
+        raise ConfigError(f"{text}: an override has the form key=value or key=v1,v2, without blanks")
     listed = "," in value and not value.lstrip().startswith(("[", "{"))
     try:
         return name, YAML(typ="safe", pure=True).load(f"[{value}]" if listed else value)

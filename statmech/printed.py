@@ -91,7 +91,8 @@ def _compare_values(simulation: xr.Dataset, theory: xr.Dataset) -> None:
     if len(rows) > MOST_ROWS:
         print(f"the {MOST_ROWS} furthest apart of {len(rows)} cells")
     beyond = sum(abs(z) > bound for row in rows for z in row.largest.values())
-    told = f"Where theory is right, all lie within {bound:.1f} in 99 of 100 sweeps. Here {beyond or 'none'} lie beyond."
+    lie = "1 lies" if beyond == 1 else f"{beyond or 'none'} lie"
+    told = f"Where theory is right, all lie within {bound:.1f} in 99 of 100 sweeps. Here {lie} beyond."
     print(told)
     if beyond:
         print("The theory is that of N -> infinity; at finite N the means differ by O(1/N).")

@@ -50,6 +50,8 @@ def load(path: str | Path) -> xr.Dataset:
     path = Path(path)
     if not path.is_dir():
         raise StoreError(f"{path}: no such result. `statmech run CONFIG` makes one")
+    if stores := [found.name for found in sorted(path.glob("*.zarr"))]:
+        raise StoreError(f"{path}: a folder of results; load one of {', '.join(stores)} in it")
     folder = path.stat().st_ino
     if names := broken(path):
         raise DamagedError(path, names)

@@ -140,6 +140,16 @@ def test_a_figure_of_the_other_kind_is_refused():
         figures.named("ensembl", "something", "rule")
 
 
+def test_a_figure_that_cannot_be_drawn_is_refused_by_name():
+    swept = Scenario(rule="hebb", eta=[0.5, 1], N=20, seeds=2, t=1)
+    simulation, solution = simulate.run(swept), theory.solve(swept)
+    with pytest.raises(ConfigError, match='Did you mean "adatron_ensemble"'):
+        figures.draw("adatron", simulation, solution)
+    with pytest.raises(ConfigError, match='has no place for eta; "overlay" has'):
+        figures.draw("hebb_ensemble", simulation, solution)
+    figures.draw("hebb_ensemble", simulation.sel(eta=1), solution.sel(eta=1))
+
+
 def test_one_seed_draws_without_error_bars():
     scenario = load("learning_curves", ["N=20", "seeds=1", "t=1,2", "rule=hebb"])
     figures.draw("learning_curves", simulate.run(scenario), theory.solve(scenario))

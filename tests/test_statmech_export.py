@@ -12,7 +12,7 @@ from test_statmech_cli import called
 
 import simulate
 import theory
-from statmech import ConfigError, Scenario, StoredExamples, export, load, store
+from statmech import ConfigError, Scenario, StoredExamples, StoreError, export, load, store
 
 SMALL = ["K=1,3", "N=30", "seeds=4", "t=2"]
 
@@ -72,8 +72,36 @@ def test_a_folder_of_results_stands_for_its_config(in_scratch, capsys, monkeypat
 
 def test_a_folder_that_holds_no_results_is_told(in_scratch):
     (in_scratch / "empty").mkdir()
-    with pytest.raises(ConfigError, match=r"empty: a folder without results"):
+    with pytest.raises(ConfigError, match=r"empty: a folder without results: no simulation.zarr$"):
         load("empty")
     (in_scratch / "empty" / "simulation.zarr").mkdir()
     with pytest.raises(ConfigError, match="not a readable store"):
         load("empty")
+
+
+def test_what_is_not_there_is_told_with_what_is(in_scratch):
+    store.save(simulate.run(Scenario(rule="hebb", N=10, t=[1], seeds=2)), in_scratch / "results/one/simulation.zarr")
+    with pytest.raises(ConfigError, match=r"there are results/one"):
+        load("results")
+    with pytest.raises(ConfigError, match=r'Did you mean the shipped config "ensemble"'):
+        load("configs/ensemble.yaml")
+    with pytest.raises(ConfigError, match=r"no such file, nor a folder of results$"):
+        load("results/two")
+    with pytest.raises(StoreError, match=r"load one of simulation.zarr"):
+        store.load("results/one")
+    assert load("results/one/simulation.zarr").rule == "hebb"
+
+
+def test_one_override_may_stand_alone():
+    assert load("ensemble", "K=3").K == 3
+
+
+@pytest.mark.parametrize("solved", [simulate.run, theory.solve])
+def test_a_name_is_no_scenario(solved):
+    with pytest.raises(TypeError, match=r"such as statmech.load\('ensemble'\)"):
+        solved("ensemble")
+
+
+def test_load_stands_before_the_command(in_scratch, capsys, monkeypatch):
+    code, told = called(monkeypatch, capsys, "run", "ensemble", "--load", "mine.py")
+    assert (code, told) == (2, "--load stands before the command: statmech --load FILE.py run ...\n")
