@@ -38,7 +38,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
             runs(ax, line.alpha, simulation.isel(at), name, index, label=cell_label(line, [*others, moment]) or None)
         ax.set(title=STORED[name].symbol, xlabel=r"$\alpha=P/N$")
     figure.legend(
-        *axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, title=HOLLOW, title_fontsize=7.5
+        *axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, title=HOLLOW, title_fontsize=7.5
     )
     if len(cells) > MOST:
         figure.suptitle(f"the first {MOST} of {len(cells)} cells", fontsize=8)

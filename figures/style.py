@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -86,3 +87,12 @@ def save(figure: Figure, stem: Path) -> list[Path]:
         with mpl.rc_context(STYLE):
             figure.savefig(file, metadata=metadata)
     return files
+
+
+def element(figure: Figure) -> str:
+    """A figure as an SVG element of a page, its words as outlines: a reader need not have our fonts."""
+    file = io.StringIO()
+    with mpl.rc_context({**STYLE, "svg.fonttype": "path"}):
+        figure.savefig(file, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
+    text = file.getvalue()
+    return text[text.index("<svg") :]

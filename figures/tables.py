@@ -9,15 +9,20 @@ from typing import TYPE_CHECKING, Any
 from figures.reference import sparse_perceptrons as paper
 from statmech.classifiers import CLASSIFIERS
 from statmech.study import KEYS
+from statmech.tables import Cell, Column, Table, comparison
 from statmech.verdict import Verdict, verdicts
 
 if TYPE_CHECKING:
     import xarray as xr
-    from rich.table import Table
 
 
-def study_tables(study: xr.Dataset) -> Iterator[tuple[Table, list[str]]]:
-    """A table for each data set, and the notes below it."""
+def tables(simulation: xr.Dataset, theory: xr.Dataset | None) -> Iterator[Table]:
+    """The tables of any results: simulation against theory or, of a study on data, what it found."""
+    return study_tables(simulation) if theory is None else comparison(simulation, theory)
+
+
+def study_tables(study: xr.Dataset) -> Iterator[Table]:
+    """A table for each data set."""
     from statmech.data import source
 
     every, notes = list(verdicts(study)), json.loads(study.attrs["notes"])
@@ -25,7 +30,7 @@ def study_tables(study: xr.Dataset) -> Iterator[tuple[Table, list[str]]]:
         mine = [verdict for verdict in every if _data(study, verdict) == name]
         below = [f"{name}: {notes[name]}"] if notes[name] else []
         below += _explained(study, name, mine)
-        yield _table(study, name, f"{source(name).title}: accuracy on held-out folds", mine), below
+        yield _table(study, name, f"{source(name).title}: accuracy on held-out folds", mine, below)
 
 
 def cell_label(verdict: Verdict) -> str:
@@ -52,21 +57,17 @@ def _classifier(study: xr.Dataset, verdict: Verdict) -> str:
     return str(verdict.cell.get("classifier", study.classifier.item() if study.classifier.ndim == 0 else ""))
 
 
-def _table(study: xr.Dataset, data: str, title: str, mine: list[Verdict]) -> Table:
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left")
+def _table(study: xr.Dataset, data: str, title: str, mine: list[Verdict], notes: list[str]) -> Table:
     coordinates = [name for name in mine[0].cell if name != "data"] or ["classifier"]
-    for name in coordinates:
-        table.add_column(name, no_wrap=True, justify="left" if name in ("classifier", *KEYS) else "right")
     columns = _columns(study, data, mine)
-    for heading in columns:
-        table.add_column(heading.strip(), justify="right", no_wrap=True)
+    headings = [Column(name, name not in ("classifier", *KEYS)) for name in coordinates]
+    headings += [Column(name.strip()) for name in columns]
+    rows = []
     for verdict in mine:
         here = {"classifier": _classifier(study, verdict), **verdict.cell}
-        cells = [_shown(name, here[name]) for name in coordinates]
-        table.add_row(*cells, *(told(verdict) for told in columns.values()))
-    return table
+        told = [*(_shown(name, here[name]) for name in coordinates), *(tell(verdict) for tell in columns.values())]
+        rows.append(tuple(map(Cell, told)))
+    return Table(title, tuple(headings), tuple(rows), tuple(notes), whole=True)
 
 
 def _columns(study: xr.Dataset, data: str, mine: list[Verdict]) -> dict[str, Callable[[Verdict], str]]:
@@ -93,6 +94,8 @@ def _shown(name: str, value: Any) -> str:
 
 
 def _accuracy(verdict: Verdict, shuffles: int) -> str:
+    if verdict.means["accuracy"] != verdict.means["accuracy"]:  # its runs are missing or have failed
+        return "-"
     star = ""
     for mark, count in (("*", verdict.worse), ("+", verdict.better)):
         if count:

@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import Field
 
 from statmech.axes import points
-from statmech.boundaries import KINDS, looks
+from statmech.boundaries import EQUATIONS, KINDS, looks
 from statmech.errors import Problem
 from statmech.scenario import MAX_STEPS, Times
 from statmech.stopping import BoundaryAxis, ChunkAxis, DeltaAxis, chunk_problems
@@ -52,6 +52,11 @@ class Attention(Sweep):
     CHOICE: ClassVar = "attention"
     KINDS: ClassVar = KINDS
     AXES: ClassVar = ("attention", "N", "chunk", "delta")
+    equations: ClassVar = (
+        r"S_i = \sigma\sum_{j\le i} J_jx_j, \quad \text{stop at the first } S_i \ge \tau",
+        r"\mathbf J \leftarrow \mathbf J + \sigma\,\mathbf x \;\text{ where } S_N \le 0 \text{ and no } S_i \ge \tau",
+        r"\epsilon_g = \tfrac1\pi\arccos R",
+    )
 
     attention: BoundaryAxis = Field(description="where the evaluation of a margin stops")
     delta: DeltaAxis = Field(description="share of decision errors that is promised")
@@ -69,6 +74,10 @@ class Attention(Sweep):
             yield ("t",), "times must increase"
         if self.t[-1] * max(points(self.N)) >= MAX_STEPS:
             yield ("t",), f"{self.t[-1]:g} N steps are more than can be counted in 63 bits"
+
+    @classmethod
+    def equation_of(cls, name: str) -> str:
+        return EQUATIONS[name]
 
     @property
     def variables(self) -> dict[str, Variable]:

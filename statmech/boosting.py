@@ -69,6 +69,10 @@ class Boosting(Sweep):
     CHOICE: ClassVar = "booster"
     KINDS: ClassVar = BOOSTERS
     AXES: ClassVar = ("booster", "N", PARAMETERS, "s", "P")
+    equations: ClassVar = (
+        r"f(x) = \mathrm{sign}\sum_{i=1}^s h_i(x), \quad h_i \text{ conjunctions of at most } k \text{ inputs}",
+        r"\text{stages} \le 2s^2\ln P, \quad \gamma_i \ge \tfrac1{2s}",
+    )
 
     booster: BoosterAxis = Field(description="how conjunctions are made to vote")  # type: ignore[valid-type]
     s: SizeAxis = Field(description="conjunctions of the teacher")  # type: ignore[valid-type]

@@ -30,6 +30,12 @@ from scipy.special import log_ndtr, ndtr, ndtri
 from statmech.errors import ScenarioError, SolverError, not_known
 
 BOUNDARIES = ("constant", "brownian-bridge", "as-printed", "centred")
+EQUATIONS = {  # in LaTeX, for pages that show them
+    "constant": r"e^{2m\tau/\sigma^2}\,\Phi\!\left(\frac{\theta-2\tau-m}{\sigma}\right) = \delta",
+    "brownian-bridge": r"\tau = \tfrac12\left(\theta+\sqrt{\theta^2+2\sigma^2\ln(1/\delta)}\right)",
+    "as-printed": r"\tau = \tfrac12\left(\theta-m+\sigma\,\Phi^{-1}(1-\delta)\right)",
+    "centred": r"S_i - \frac{i\,m}{n} \ge \tfrac12\left(\theta-m+\sigma\,\Phi^{-1}(1-\delta)\right)",
+}
 OVERSHOOT = (
     0.5825971579390106  # -zeta(1/2)/sqrt(2 pi) steps' deviations a Gaussian walk gains on a level (Siegmund 1985)
 )

@@ -199,7 +199,7 @@ def compare(config: Config, overrides: Overrides = None, out: Out = None, settin
         raise ConfigError(f"{job.name}: {job.scenario.unsolved}: there is nothing to compare")
     from statmech import printed
 
-    printed.comparison(*_both(job))
+    printed.results(*_both(job))
 
 
 @app.command()
@@ -244,6 +244,57 @@ def export(
 
     exports.write(*_both(_job(config, overrides, out, settings=settings)), to)
     print(f"wrote {to}", file=sys.stderr)
+
+
+@app.command()
+def explore(
+    what: Annotated[
+        str | None, typer.Argument(metavar="[RESULT|CONFIG]", help="A folder of results, or a config as for run.")
+    ] = None,
+    overrides: Overrides = None,
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="Port to listen on. [default: 5006, or any free one]")
+    ] = None,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
+    settings: Settings = None,
+) -> None:
+    """Open a page in the browser: drag a setting, see theory move and simulation land on it. Needs statmech[explore].
+
+    Examples: `statmech explore`, `statmech explore ensemble`, `statmech explore results/ensemble`.
+    """
+    from statmech import config as configs
+
+    result = what is not None and Path(what).is_dir()
+    if result and (overrides or settings):
+        raise ConfigError(f"{what}: stored results have no keys to override")
+    scenario = None if what is None or result else configs.load(what, [*(overrides or []), *(settings or [])])
+    if scenario is not None and scenario.on_data:
+        raise ConfigError(f"{what}: a study on data has no settings to drag. Run it, and explore its results")
+    page = _explorer()
+    page.serve(page.of_result(Path(str(what))) if result else page.of_config(scenario), port, browser)
+
+
+def _explorer() -> Any:
+    """The module that makes pages, if its libraries are there."""
+    try:
+        from statmech.explore import page
+    except ModuleNotFoundError as missing:
+        raise ConfigError(f"explore needs {missing.name}: pip install -e '.[explore]' where statmech lies") from None
+    return page
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="RESULT", help="A folder of results, or a store in it.")],
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="[default: RESULT/report.html]")] = None,
+) -> None:
+    """Write results as one HTML file that loads nothing: figure, charts, table, config, provenance, references.
+
+    Example: `statmech report results/ensemble` after `statmech run ensemble`.
+    """
+    from statmech.report import report as write
+
+    print(f"wrote {write(folder, out)}", file=sys.stderr)
 
 
 @app.command()
@@ -492,13 +543,13 @@ def _show(job: Job, theory: xr.Dataset | None) -> None:
     simulation = store.kept(job.path("simulation"), job.scenario, False)
     assert simulation is not None
     if job.scenario.on_data:
-        printed.study(simulation)
+        printed.results(simulation, None)
         _draw(job, simulation, None)
     elif job.scenario.unsolved:
         print(f"{job.scenario.unsolved}: simulated, but not solved and drawn", file=sys.stderr)
     else:
         theory = theory if theory is not None else _solve(job)
-        printed.comparison(simulation, theory)
+        printed.results(simulation, theory)
         _draw(job, simulation, theory)
 
 

@@ -36,7 +36,7 @@ def distances(simulation: xr.Dataset, theory: xr.Dataset) -> xr.Dataset:
     scenario = scenario_of(simulation)
     names = [name for name in _shared(simulation, theory) if not scenario.variables[name].bound]
     apart = simulation[names].map(lambda values: _distance(values, theory[values.name], scenario.exchangeable))
-    return apart.assign_attrs(seeds=simulation.sizes["seed"], recorded=list(scenario.recorded))
+    return apart.assign_attrs(seeds=_seeds(simulation), recorded=list(scenario.recorded))
 
 
 def _distance(values: Any, expected: Any, exchangeable: bool) -> Any:
@@ -92,8 +92,9 @@ def _largest(values: np.ndarray) -> float:
 
 
 def _varying(distance: xr.Dataset, axes: list[Any]) -> list[str]:
-    """The coordinates that tell cells apart, in the order of the sweep's axes."""
-    return [str(name) for axis in axes for name, c in distance.coords.items() if c.dims == (axis,)]
+    """The coordinates that tell cells apart, in the order of the sweep's axes; along each, its namesake first."""
+    along = ((axis, str(name)) for axis in axes for name, c in distance.coords.items() if c.dims == (axis,))
+    return [name for _, name in sorted(along, key=lambda it: (axes.index(it[0]), it[0] != it[1], it[0].find(it[1])))]
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,8 @@ def bounded(simulation: xr.Dataset, theory: xr.Dataset) -> list[str]:
 def kept(simulation: xr.Dataset, theory: xr.Dataset) -> list[tuple[dict[str, Any], dict[str, Kept]]]:
     """Cell by cell of the sweep, its coordinates and how each bound is kept.
 
-    A run without a value where theory has a bound does not keep it. Where theory promises nothing (NaN), no run counts.
+    A run without a value where theory has a bound does not keep it. Where theory promises nothing (NaN), no run counts;
+    nor do runs that are missing or have failed.
 
     >>> import simulate, theory
     >>> from statmech import Boosting
@@ -135,13 +137,24 @@ def kept(simulation: xr.Dataset, theory: xr.Dataset) -> list[tuple[dict[str, Any
 def _kept(runs: Any, limit: Any, side: str) -> Kept:
     limits = limit.broadcast_like(runs).transpose(*runs.dims).values.ravel()
     values = runs.values.ravel()
-    promised = np.isfinite(limits)
+    promised = np.isfinite(limits) & _done(runs).broadcast_like(runs).transpose(*runs.dims).values.ravel()
     values, limits = values[promised], limits[promised]
     sign = 1 if side == "above" else -1
     good = sign * (limits - values) >= -ROUNDING * np.abs(limits)
     ratios = (values / np.where(limits == 0, np.nan, limits))[np.isfinite(values)]
     known = ratios[np.isfinite(ratios)]
     return Kept(int(good.sum()), values.size, float(sign * np.max(sign * known)) if known.size else np.nan)
+
+
+def _done(runs: Any) -> Any:
+    """Which runs there are: all, unless their store has told otherwise (`statmech.store.load`)."""
+    return runs.coords.get("done", runs.seed == runs.seed)
+
+
+def _seeds(simulation: xr.Dataset) -> int:
+    """How many seeds stand behind a standard error, at least."""
+    several = [count for count in _done(simulation).sum("seed").values.ravel().tolist() if count > 1]
+    return min(several, default=2)
 
 
 def _shared(simulation: xr.Dataset, theory: xr.Dataset) -> list[str]:
@@ -154,5 +167,5 @@ def converged(simulation: xr.Dataset) -> list[tuple[int, int]] | None:
         return None
     recorded = scenario_of(simulation).recorded
     last = simulation.converged.isel({dim: -1 for dim in simulation.converged.dims if dim in recorded})
-    counts = last.sum("seed").values.ravel()
-    return [(int(count), simulation.sizes["seed"]) for count in counts]
+    runs = _done(last).broadcast_like(last).sum("seed")
+    return list(zip(last.sum("seed").values.ravel().tolist(), runs.values.ravel().tolist(), strict=True))

@@ -12,6 +12,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from statmech.errors import ConfigError, ScenarioError, not_known
 from statmech.kinds import scenario_from
+from statmech.parameters import known_parameters
 
 _PACKAGE = Path(__file__).parent
 STORE = "simulation.zarr"  # in a folder of results
@@ -66,16 +67,43 @@ def load(config: str | Path, overrides: Iterable[str] = ()) -> Any:
     """
     path, overrides = find(config), [overrides] if isinstance(overrides, str) else overrides
     document = _parse(path)
-    given: dict[str, Any] = dict(document)
-    places = {}
-    for override in overrides:
-        name, value = _override(override)
-        _set(given, name.split("."), value)
-        places[name.split(".")[0]] = override
+    given, places = overridden(document, overrides)
     try:
         return scenario_from(given)
     except ScenarioError as failure:
         raise ConfigError("\n".join(_located(failure, path, document, places))) from None
+
+
+def overridden(given: dict[str, Any], overrides: Iterable[str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The keys of a config with `key=v1,v2` overrides, and which override each of those keys came from.
+
+    >>> overridden({"rule": "hebb", "t": [1]}, ["start.R=0.5"])
+    ({'rule': 'hebb', 't': [1], 'start': {'R': 0.5}}, {'start': 'start.R=0.5'})
+    """
+    made, places = dict(given), {}
+    for override in overrides:
+        name, value = _override(override)
+        _set(made, name.split("."), value)
+        places[name.split(".")[0]] = override
+    return made, places
+
+
+def written(scenario: Any) -> str:
+    """A scenario as the text of a config file, without the keys that have their default.
+
+    >>> from statmech import Scenario
+    >>> print(written(Scenario(rule=["hebb", "adatron"], eta=0.5, t=[1, 2])))
+    rule: ["hebb", "adatron"]
+    t: [1.0, 2.0]
+    eta: 0.5
+    """
+    every, zipped = scenario.config(), {name for group in scenario.zipped for name in group}
+    required = [name for name, it in type(scenario).model_fields.items() if it.is_required() and name not in zipped]
+    needed = {name: every[name] for name in (*required, *(["zip"] if zipped else []))}
+    parameters = {name: field.default for name, field in known_parameters(scenario.KINDS).items()}
+    plain = parameters | type(scenario)(**needed).config()
+    told = {name: value for name, value in every.items() if plain.get(name) != value}
+    return "\n".join(f"{name}: {json.dumps(value)}" for name, value in {**needed, **told}.items())  # JSON is YAML
 
 
 def _parse(path: Path) -> Any:

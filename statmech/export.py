@@ -1,10 +1,12 @@
-"""Results for other programs: a table of means, standard errors and theory as CSV, or all of it as NetCDF."""
+"""Results for other programs: a table of means for spreadsheets, a NetCDF file for everything else."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from statmech.dataset import scenario_of
 from statmech.errors import ConfigError, unwritable
@@ -13,11 +15,11 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
+
 FORMATS = (".csv", ".nc")
-WITHIN = {"row", "column", "example"}  # dimensions of one run's matrices and vectors, which have no place in a table
 
 
-def write(simulation: xr.Dataset, theory: xr.Dataset | None, path: Path) -> None:
+def write(simulation: xr.Dataset | None, theory: xr.Dataset | None, path: Path) -> None:
     """Write a file of the kind that its name ends with. Raises `ConfigError` for another kind."""
     if path.suffix not in FORMATS:
         raise ConfigError(f"{path}: the file's name must end with {' or '.join(FORMATS)}")
@@ -26,50 +28,63 @@ def write(simulation: xr.Dataset, theory: xr.Dataset | None, path: Path) -> None
         if path.suffix == ".csv":
             table(simulation, theory).to_csv(path, index=False)
         else:
-            merged(simulation, theory).to_netcdf(path, engine="scipy")
+            path.write_bytes(netcdf(simulation, theory))
     except OSError as failure:
         raise unwritable(path, failure) from None
 
 
-def table(simulation: xr.Dataset, theory: xr.Dataset | None = None) -> pd.DataFrame:
-    """A row for each cell of the sweep and each moment: means over seeds, `_stderr` their standard errors, `_theory`.
-
-    Students that start alike are averaged. Where theory has a bound, `_theory` is that bound.
+def table(simulation: xr.Dataset | None, theory: xr.Dataset | None) -> pd.DataFrame:
+    """A row for each place of the sweep and variable: mean over seeds, its standard error, seeds counted, theory.
 
     >>> import simulate, theory
     >>> from statmech import Scenario
-    >>> scenario = Scenario(rule="hebb", K=3, eta=[0.5, 1], N=100, t=[1, 2], seeds=4)
-    >>> found = table(simulate.run(scenario), theory.solve(scenario))
-    >>> found[["eta", "t", "eps_g_theory"]].round(4).values.tolist()
-    [[0.5, 1.0, 0.3909], [0.5, 2.0, 0.3162], [1.0, 1.0, 0.3365], [1.0, 2.0, 0.263]]
+    >>> scenario = Scenario(rule="hebb", N=100, t=[1, 2], seeds=4)
+    >>> made = table(simulate.run(scenario), theory.solve(scenario))
+    >>> list(made.columns)
+    ['t', 'student', 'variable', 'mean', 'standard_error', 'seeds', 'theory']
+    >>> made[made.variable == "R"].theory.round(6).tolist()
+    [0.491379, 0.677581]
     """
-    scenario = scenario_of(simulation)
-    over = ["student"] if scenario.exchangeable else []
-    found: dict[str, Any] = {}
-    for name in filter(simulation.__contains__, scenario.variables):
-        if simulation[name].dtype.kind in "fiub" and not WITHIN & set(simulation[name].dims):
-            found |= _columns(name, simulation, theory, over)
-    dropped = [dim for dim in ("seed", *over, *WITHIN) if dim in simulation.dims]
-    made = simulation.drop_dims(dropped).assign(found)
-    order = [dim for dim in (*scenario.shape, *scenario.recorded) if dim in made.dims]
-    return made.to_dataframe(dim_order=order).reset_index()
+    import pandas as pd
+
+    either = simulation if simulation is not None else theory
+    assert either is not None
+    choice = scenario_of(either).CHOICE
+    parts = [_rows(str(name), choice, simulation, theory) for name in either.data_vars]
+    whole = pd.concat([part for part in parts if not part.empty], ignore_index=True)
+    last = ["variable", "mean", "standard_error", "seeds", "theory"]
+    return whole[[name for name in whole if name not in last] + [name for name in last if name in whole]]
 
 
-def _columns(name: str, simulation: xr.Dataset, theory: xr.Dataset | None, over: list[str]) -> dict[str, Any]:
-    values = _mean(simulation[name].astype(float), over)
-    found = {name: values.mean("seed"), f"{name}_stderr": values.std("seed", ddof=1) / values.count("seed") ** 0.5}
+def _rows(name: str, choice: str, simulation: xr.Dataset | None, theory: xr.Dataset | None) -> pd.DataFrame:
+    import xarray as xr
+
+    columns = {}
+    if simulation is not None and name in simulation:
+        runs = simulation[name].astype(float)
+        columns["mean"], columns["seeds"] = runs.mean("seed"), runs.count("seed")
+        few = runs.sizes["seed"] < 2
+        columns["standard_error"] = (
+            runs.mean("seed") * np.nan if few else runs.std("seed", ddof=1) / runs.count("seed") ** 0.5
+        )
     if theory is not None and name in theory:
-        found[f"{name}_theory"] = _mean(theory[name], over)
-    return found
+        columns["theory"] = theory[name]
+    made = xr.Dataset({column: array.drop_attrs() for column, array in columns.items()})
+    swept = {str(dim) for dim in made.dims}
+    made = made.drop_vars([coordinate for coordinate, it in made.coords.items() if not set(it.dims) & swept])
+    if not swept:
+        made = made.expand_dims(choice)
+    frame = made.to_dataframe().reset_index()
+    return frame.assign(variable=name)
 
 
-def merged(simulation: xr.Dataset, theory: xr.Dataset | None = None) -> xr.Dataset:
-    """All runs, and what theory has of each variable as `_theory`; attributes that are no text are written as JSON."""
+def netcdf(simulation: xr.Dataset | None, theory: xr.Dataset | None) -> bytes:
+    """Both datasets as one NetCDF file: the simulation's variables, and theory's with `_theory` behind their names."""
+    import xarray as xr
+
+    parts = [] if simulation is None else [simulation]
     if theory is not None:
-        simulation = simulation.assign({f"{name}_theory": values for name, values in theory.data_vars.items()})
-    text = {name: value if isinstance(value, str) else json.dumps(value) for name, value in simulation.attrs.items()}
-    return simulation.drop_attrs(deep=False).assign_attrs(text)
-
-
-def _mean(values: xr.DataArray, over: list[str]) -> xr.DataArray:
-    return values.mean([dim for dim in over if dim in values.dims])
+        parts.append(theory.rename({name: f"{name}_theory" for name in theory.data_vars}))
+    made = xr.merge(parts, combine_attrs="override", compat="override")
+    attrs = {name: it if isinstance(it, str | int | float) else json.dumps(it) for name, it in made.attrs.items()}
+    return bytes(made.assign_attrs(attrs).to_netcdf(engine="scipy"))

@@ -63,6 +63,19 @@ def density(x: Array) -> Array:
     return namespace(x).exp(-0.5 * x * x) / np.sqrt(2 * np.pi)
 
 
+def cumulative(x: Array) -> Array:
+    r"""The standard normal distribution function :math:`\Phi(x)`.
+
+    >>> float(cumulative(1.0).round(6))
+    0.841345
+    """
+    if namespace(x) is np:
+        from scipy.special import ndtr
+    else:
+        from jax.scipy.special import ndtr
+    return ndtr(1.0 * x)
+
+
 def step(x: Array) -> Array:
     r"""The step function :math:`\Theta(x)`, 1 where x > 0 and 0 elsewhere.
 

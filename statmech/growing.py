@@ -19,9 +19,9 @@ from statmech.blocks import Block, blocks, chunks_of
 from statmech.dataset import coordinates
 from statmech.errors import DamagedError, StoreError, unwritable
 from statmech.sealed import ROOT, broken, mend, seal
-from statmech.store import STATE, chunk_file, differences, provenance, quiet
+from statmech.store import DONE, STATE, chunk_file, differences, provenance, quiet
 
-MISSING, DONE, FAILED = 0, 1, 2
+MISSING, FAILED = 0, 2
 
 
 class Growing:

@@ -18,6 +18,7 @@ class Learner:
     """A way to a student vector from P examples; subclasses state `label` and `limit`."""
 
     label: ClassVar[str]  # what tables and legends call it
+    equation: ClassVar[str] = ""  # in LaTeX, for pages that show it
     limit: ClassVar[str | None]  # the curve of `theory.learning_curves` that it tends to; None: we know of none
     separable: ClassVar[bool] = False  # whether it exists only for examples that some perceptron gets all right
 
@@ -27,6 +28,7 @@ class Hebb(Learner):
     r"""The sum of all examples, :math:`\mathbf w = \frac1N\sum_\mu S^\mu\xi^\mu`."""
 
     label, limit = "Hebb", "hebb"
+    equation = r"\mathbf w = \frac1N\sum_\mu S^\mu\xi^\mu"
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,9 @@ class Perceptron(Learner):
     """Rosenblatt's perceptron: the examples in turn; what is wrong is added, until all are right."""
 
     label, limit = "perceptron", None
+    equation = (
+        r"\mathbf w \leftarrow \mathbf w + \tfrac1N S^\mu\xi^\mu \;\text{ where }\; S^\mu\,\mathbf w\cdot\xi^\mu \le 0"
+    )
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,9 @@ class MinOver(Learner):
     """The example of least stability is added, again and again (Krauth & Mezard 1987); `stop` says until when."""
 
     label, limit = "MinOver", "max_stability"
+    equation = (
+        r"\mathbf w \leftarrow \mathbf w + \tfrac1N S^\mu\xi^\mu, \quad \mu = \arg\min_\nu S^\nu\,\mathbf w\cdot\xi^\nu"
+    )
     gap: float = parameter(
         0.01,
         "MinOver counts as converged when its stability is certified to be this near the largest",
@@ -54,6 +62,9 @@ class AdaTron(Learner):
     """Batch AdaTron (Anlauf & Biehl 1989): embedding strengths in turn, each to where its field is 1, none below 0."""
 
     label, limit = "AdaTron", "max_stability"
+    equation = (
+        r"x^\mu \leftarrow \max\!\big(0,\; x^\mu + \omega\,(1 - S^\mu\,\mathbf w\cdot\xi^\mu)\,N/|\xi^\mu|^2\big)"
+    )
     omega: float = parameter(1.0, "AdaTron's step, in units of the one that sets the field to 1", above=0, below=2)
     tolerance: float = parameter(
         1e-6, "AdaTron stops when certified to be this near the largest stability", above=0, below=1
@@ -65,6 +76,7 @@ class PseudoInverse(Learner):
     """Adaline's fixed point: all fields 1 while that is possible, the least squares fit beyond."""
 
     label, limit = "pseudo-inverse", "pseudo_inverse"
+    equation = r"\mathbf w = \arg\min \sum_\mu (1 - S^\mu\,\mathbf w\cdot\xi^\mu)^2"
 
 
 @dataclass(frozen=True)
@@ -72,6 +84,7 @@ class MaxStability(Learner):
     """The perceptron of maximum stability, exactly."""
 
     label, limit, separable = "max. stability", "max_stability", True
+    equation = r"\mathbf w = \arg\max\,\min_\mu S^\mu\,\mathbf w\cdot\xi^\mu/|\mathbf w|"
 
 
 @dataclass(frozen=True)
@@ -79,6 +92,7 @@ class Gibbs(Learner):
     """A student drawn evenly from the version space by a Markov chain."""
 
     label, limit, separable = "Gibbs", "gibbs", True
+    equation = r"\mathbf w \sim \text{evenly on } \{\mathbf w: S^\mu\,\mathbf w\cdot\xi^\mu > 0 \;\forall\mu\}"
     sweeps: float = parameter(4000, "sweeps of the chain through the version space", above=9, whole=True)
 
 
@@ -87,6 +101,7 @@ class Bayes(Gibbs):
     """The majority vote of students drawn from the version space; R is that of their centre."""
 
     label, limit, separable = "Bayes", "bayes", True
+    equation = r"\mathrm{sign}\,\langle \mathrm{sign}(\mathbf w\cdot\xi)\rangle, \quad \mathbf w \sim \text{Gibbs}"
     sweeps: float = parameter(20_000, "sweeps of the chain through the version space", above=9, whole=True)
     votes: float = parameter(201, "students of the version space that vote", above=0, whole=True)
 

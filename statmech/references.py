@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Iterable
 from typing import Any
 
@@ -201,6 +203,29 @@ def bibtex(keys: Iterable[str]) -> str:
     }
     """
     return "\n\n".join(_entry(key, PAPERS[key]) for key in keys)
+
+
+ACCENTS = {"'": "\u0301", "`": "\u0300", "^": "\u0302", '"': "\u0308", "~": "\u0303"}  # of LaTeX, of Unicode
+
+
+def readable(key: str) -> str:
+    """An entry for people.
+
+    >>> readable("krauth1987")
+    'Werner Krauth and Marc Mézard (1987). Learning algorithms with optimal stability in neural networks.
+    Journal of Physics A 20, L745–L752.'
+    """
+    paper = PAPERS[key]
+    where = paper.get("journal") or paper.get("booktitle") or paper.get("publisher") or paper.get("howpublished", "")
+    place = ", ".join(part for part in (f"{where} {paper.get('volume', '')}".strip(), paper.get("pages")) if part)
+    told = f"{_names(paper['author'])} ({paper['year']}). {paper['title']}. {place or paper.get('note', '')}."
+    accented = re.sub(r"\{\\(\W)(\w)\}", lambda it: it[2] + ACCENTS.get(it[1], ""), told)
+    return unicodedata.normalize("NFC", accented).replace("--", "–")
+
+
+def _names(authors: str) -> str:
+    every = [" ".join(reversed(name.split(", "))) for name in authors.split(" and ")]
+    return " and ".join([", ".join(every[:-1]), every[-1]] if len(every) > 1 else every)
 
 
 def _entry(key: str, paper: dict[str, str]) -> str:

@@ -21,7 +21,8 @@ in NumPy and, traced and batched, in JAX. A parameter of a rule is a dataclass f
 `statmech.parameters.parameter`.
 
 **Closed forms.** A rule may add `closed_form` and `closed_form_pair`; theory then uses them in place of the
-quadrature, and the conformance suite holds one against the other. They are written in angles, because near
+quadrature, and the conformance suite holds one against the other; `line_form` and `line_form_pair` are the same for
+what can be brought down to integrals over a line. Closed forms are written in angles, because near
 perfect learning R and q are rounded to 1 while the angles keep all their digits: :math:`\theta = \arccos R`
 between student and teacher, :math:`\theta_{12} = \arccos q` between two students.
 """
@@ -34,6 +35,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from statmech import margin
 from statmech.gaussian import Array, namespace, one_minus_cos, step, x_minus_sin
 from statmech.parameters import parameter
 
@@ -58,6 +60,7 @@ class Rule(ABC):
     eta: float = parameter(1.0, "learning rate", above=0.0)
 
     label: ClassVar[str]  # what tables and legends call it
+    equation: ClassVar[str] = ""  # g in LaTeX, for pages that show it
     kinks: ClassVar[Any] = ()  # the stabilities where g jumps or bends (a tuple, or a property of it)
 
     @abstractmethod
@@ -67,6 +70,10 @@ class Rule(ABC):
     @property
     def has_closed_form(self) -> bool:
         return type(self).closed_form is not Rule.closed_form
+
+    @property
+    def has_line_form(self) -> bool:
+        return type(self).line_form is not Rule.line_form
 
     def closed_form(self, angle: Array, length: Array, flip: Array) -> Averages:
         """One student's averages at an angle to the teacher, for learning rate 1."""
@@ -78,12 +85,23 @@ class Rule(ABC):
         r""":math:`\langle f_1 f_2\rangle` of two students at `angles` to the teacher and `between` each other."""
         raise NotImplementedError
 
+    def line_form(self, angle: Array, length: Array, flip: Array) -> Averages:
+        """The same of scalars, by integrals over a line where there is no closed form."""
+        raise NotImplementedError
+
+    def line_form_pair(
+        self, angles: tuple[Array, Array], between: Array, lengths: tuple[Array, Array], flip: Array
+    ) -> Array:
+        """The pair's average of scalars, by integrals over a line instead of a plane."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True)
 class Hebb(Rule):
     r"""Hebbian learning, g = 1: every example is learnt alike (Miyoshi, Hara & Okada, section 4)."""
 
     label = "Hebbian"
+    equation = r"g(\kappa, l) = 1"
 
     def g(self, kappa: Array, length: Array) -> Array:
         return 0.0 * kappa + 1.0
@@ -103,10 +121,11 @@ class Perceptron(Rule):
     r"""Rosenblatt's perceptron, :math:`g = \Theta(c-\kappa)`: learns what it gets wrong, or right by less than c.
 
     Closed forms hold at margin c = 0, where :math:`\langle f_1f_2\rangle` is the probability that both err:
-    the excess :math:`(\theta_1+\theta_2-\theta_{12})/2\pi` of a spherical triangle.
+    the excess :math:`(\theta_1+\theta_2-\theta_{12})/2\pi` of a spherical triangle; `statmech.margin` has the others.
     """
 
     label = "perceptron"
+    equation = r"g(\kappa, l) = \Theta(c - \kappa)"
     margin: float = parameter(0.0, "stability below which an example is learnt; 0 learns errors only")
 
     @property
@@ -133,16 +152,26 @@ class Perceptron(Rule):
         total = angles[0] + angles[1]
         return ((1 - flip) * (total - between) + flip * (2 * np.pi - total - between)) / (2 * np.pi)
 
+    def line_form(self, angle: Array, length: Array, flip: Array) -> Averages:
+        return Averages(*margin.single(self.margin, angle, flip))
+
+    def line_form_pair(
+        self, angles: tuple[Array, Array], between: Array, lengths: tuple[Array, Array], flip: Array
+    ) -> Array:
+        return margin.pair(self.margin, *angles, between, flip)
+
 
 @dataclass(frozen=True)
 class AdaTron(Rule):
     r"""AdaTron as the ensemble paper prints it, :math:`g = -\kappa\,\Theta(-\kappa)`, with the *normalised* field.
 
-    The correction does not grow with the student, so the length matters: it settles at 1/2 for eta = 1.
+    The correction does not grow with the student, so the length matters: errors draw it to eta/2. With label noise it
+    settles there; without, errors die out before: it stays at 0.6202 for eta = 1 from R = 0 and length 1.
     Not the textbook rule, `AdaTronTextbook`: at t = 50 their eps_g differ by 13 %.
     """
 
     label = "AdaTron"
+    equation = r"g(\kappa, l) = -\kappa\,\Theta(-\kappa)"
     kinks = (0.0,)
 
     def g(self, kappa: Array, length: Array) -> Array:
@@ -167,6 +196,7 @@ class AdaTronTextbook(AdaTron):
     r"""The textbook AdaTron, :math:`g = -l\kappa\,\Theta(-\kappa)`, where R does not depend on l (Biehl & Riegler)."""
 
     label = "AdaTron (textbook)"
+    equation = r"g(\kappa, l) = -l\,\kappa\,\Theta(-\kappa)"
 
     def g(self, kappa: Array, length: Array) -> Array:
         return length * super().g(kappa, length)

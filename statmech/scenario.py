@@ -72,6 +72,12 @@ class Scenario(Sweep):
     together: ClassVar = 64  # a multiple of every engine's batch
     KINDS: ClassVar = RULES
     AXES: ClassVar = ("rule", "K", "N", "inputs", PARAMETERS, "flip")
+    equations: ClassVar = (
+        r"\mathbf J_k \leftarrow \mathbf J_k + \eta\,\sigma\,g(\kappa_k, l_k)\,\mathbf x",
+        r"\kappa_k = \sigma\,\mathbf J_k\cdot\mathbf x/l_k",
+        r"\dot G_{ij} = \langle f_ih_j\rangle + \langle f_jh_i\rangle + \langle f_if_j\rangle",
+        r"\epsilon_g = \tfrac1\pi\arccos R",
+    )
 
     rule: RuleAxis = Field(description="learning rule")  # type: ignore[valid-type]
     K: StudentsAxis = Field(1, description="number of students in the ensemble")  # type: ignore[valid-type]

@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import AfterValidator, Field
 
 from statmech.axes import axis_of
-from statmech.boundaries import KINDS, looks, rise, threshold
+from statmech.boundaries import EQUATIONS, KINDS, looks, rise, threshold
 from statmech.errors import Problem
 from statmech.sweep import DimensionAxis, Number, Sweep, Whole, name_among
 from statmech.variables import Variable
@@ -51,6 +51,7 @@ class Stopping(Sweep):
     CHOICE: ClassVar = "boundary"
     KINDS: ClassVar = KINDS
     AXES: ClassVar = ("boundary", "mean", "drift", "theta", "N", "chunk", "delta")
+    equations: ClassVar = (r"S_i = X_1 + \dots + X_i, \quad \text{stop at the first } S_i \ge \tau",)
 
     boundary: BoundaryAxis = Field(description="where walks stop")  # type: ignore[valid-type]
     delta: DeltaAxis = Field(description="share of decision errors that is promised")  # type: ignore[valid-type]
@@ -63,6 +64,10 @@ class Stopping(Sweep):
 
     def _problems(self) -> Iterator[Problem]:
         yield from chunk_problems(self)
+
+    @classmethod
+    def equation_of(cls, name: str) -> str:
+        return EQUATIONS[name]
 
     @property
     def variables(self) -> dict[str, Variable]:

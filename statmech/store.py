@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 STATE = "state"  # of each run, in a store that grows (`statmech.growing`)
+DONE = 1  # the state of a run that is there
 RECORDED = ("statmech", "numpy", "scipy", "jax", "diffrax", "xarray", "zarr")
 
 
@@ -41,7 +42,7 @@ def save(dataset: xr.Dataset, path: Path) -> None:
 
 
 def load(path: str | Path) -> xr.Dataset:
-    """Read a store into memory.
+    """Read a store into memory; where not all runs are done, the coordinate `done` tells which are.
 
     Raises `StoreError` if there is none, and `DamagedError` rather than to return a number that was not written.
     """
@@ -66,7 +67,12 @@ def load(path: str | Path) -> xr.Dataset:
     if names:
         raise DamagedError(path, names)
     found.attrs.pop(SEALED)
-    return found.drop_vars(STATE, errors="ignore")
+    return _told_done(found) if STATE in found else found
+
+
+def _told_done(dataset: xr.Dataset) -> xr.Dataset:
+    done, dataset = dataset[STATE] == DONE, dataset.drop_vars(STATE)
+    return dataset if done.all() else dataset.assign_coords(done=done)
 
 
 def chunk_file(path: Path, name: str, place: tuple[int, ...], ndim: int) -> Path:

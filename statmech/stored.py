@@ -68,6 +68,11 @@ class StoredExamples(Sweep):
     CHOICE: ClassVar = "learner"
     KINDS: ClassVar = LEARNERS
     AXES: ClassVar = ("learner", "stop", "N", PARAMETERS, "flip", "alpha")
+    equations: ClassVar = (
+        r"\alpha = P/N, \quad S^\mu = \mathrm{sign}(\mathbf B\cdot\xi^\mu)",
+        r"\kappa = \min_\mu S^\mu\,\mathbf w\cdot\xi^\mu/|\mathbf w|",
+        r"\epsilon_g = \tfrac1\pi\arccos R",
+    )
 
     learner: LearnerAxis = Field(description="how a student is made of the examples")  # type: ignore[valid-type]
     alpha: AlphaAxis = Field(description="stored examples per input dimension, P / N")  # type: ignore[valid-type]

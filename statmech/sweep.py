@@ -48,6 +48,7 @@ class Sweep(BaseModel):
     KINDS: ClassVar[dict[str, type]]  # all it may name
     together: ClassVar[int] = 1  # seeds that are played together, so that another number would move the last bits
     on_data: ClassVar[bool] = False  # on given data, which no theory describes
+    equations: ClassVar[tuple[str, ...]] = ()  # that all of this kind obey, in LaTeX, for pages that show them
     AXES: ClassVar[tuple[str, ...]]  # keys that may be axes, in the order of the dataset's dimensions
 
     seeds: Annotated[Whole, Field(ge=1, le=MAX_SEEDS)] = Field(10, description="independent runs of each grid point")
@@ -131,6 +132,12 @@ class Sweep(BaseModel):
     def exchangeable(self) -> bool:
         """Whether the students of every ensemble start alike."""
         return True
+
+    @classmethod
+    def equation_of(cls, name: str) -> str:
+        """The equation of one of the kinds that learn, in LaTeX; empty if it states none."""
+        told: str = getattr(cls.KINDS[name], "equation", "")
+        return told
 
     @classmethod
     def axis_names(cls) -> list[str]:

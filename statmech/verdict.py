@@ -43,7 +43,7 @@ def _verdict(study: xr.Dataset, place: dict[str, int]) -> Verdict:
     return Verdict(
         {str(name): cell[name].item() for axis in place for name, c in study.coords.items() if c.dims == (axis,)},
         {str(name): _mean(cell[name].values) for name in study.data_vars if cell[name].dims == ("seed", "fold")},
-        float(np.mean(np.nanstd(accuracy, axis=1, ddof=1) / np.sqrt(np.isfinite(accuracy).sum(axis=1)))),
+        _mean(np.array([_error(folds[np.isfinite(folds)]) for folds in accuracy])),
         None if tested is None else sum(worse for worse, _ in tested),
         None if tested is None else sum(better for _, better in tested),
     )
@@ -68,6 +68,10 @@ def _tested(mine: np.ndarray, its: np.ndarray) -> tuple[bool, bool]:
         return False, False
     sure = bool(ttest_rel(mine[both], its[both]).pvalue <= LEVEL)
     return sure and apart.mean() < 0, sure and apart.mean() > 0
+
+
+def _error(folds: np.ndarray) -> float:
+    return float(np.std(folds, ddof=1) / np.sqrt(folds.size)) if folds.size > 1 else np.nan
 
 
 def _mean(values: np.ndarray) -> float:

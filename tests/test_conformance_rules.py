@@ -16,7 +16,7 @@ from statmech import RULES, Scenario
 from statmech.gaussian import step
 from statmech.order_parameters import angle_between
 from statmech.parameters import parameter, parameters_of
-from statmech.rules import AdaTron, Rule
+from statmech.rules import AdaTron, Perceptron, Rule
 from theory import averages, online
 from theory.averages import Pair, quadrature, quadrature_pair
 
@@ -62,6 +62,23 @@ def test_closed_forms_equal_the_quadrature(rule):
                     between = angle_between(theta, other, np.float64(c))
                     closed = kind.closed_form_pair((theta, other), between, (1.3, 0.7), flip)
                     np.testing.assert_allclose(double(theta, other, c, flip), closed, rtol=1e-11)
+
+
+@pytest.mark.parametrize("margin", [1e-6, 0.05, 1.0, -0.4])
+def test_the_line_forms_of_a_margin_equal_the_quadrature(margin):
+    kind = Perceptron(margin=margin)
+    with jax.enable_x64(True):
+        single = jax.jit(lambda theta, flip: quadrature(kind, theta, 1.3, flip))
+        double = jax.jit(lambda a, b, c, flip: quadrature_pair(kind, Pair((a, b), c, (1.3, 0.7)), flip))
+        for theta in (1e-6, 0.1, 1.2, 2.6):
+            for flip in (0.0, 0.2):
+                np.testing.assert_allclose(
+                    single(theta, flip), kind.line_form(theta, 1.3, flip), rtol=1e-12, atol=1e-14
+                )
+                for other, c in [(theta, c) for c in (-1.0, 0.3, 1.0)] + [(0.6 * theta, 0.5), (1.2 * theta, -0.999)]:
+                    between = angle_between(theta, other, np.float64(c))
+                    line = kind.line_form_pair((theta, other), between, (1.3, 0.7), flip)
+                    np.testing.assert_allclose(double(theta, other, c, flip), line, rtol=1e-11, atol=1e-13)
 
 
 def test_more_quadrature_nodes_move_nothing(rule):

@@ -17,22 +17,6 @@ from statmech import ConfigError, Scenario, StoredExamples, StoreError, export, 
 SMALL = ["K=1,3", "N=30", "seeds=4", "t=2"]
 
 
-def test_a_table_has_means_errors_and_theory_of_each_cell():
-    scenario = Scenario(rule="adatron", K=[1, 3], eta=[0.5, 1], N=30, t=[1, 2], seeds=4)
-    sim, sol = simulate.run(scenario), theory.solve(scenario)
-    found = export.table(sim, sol).set_index(["K", "eta", "t"]).loc[(3, 0.5, 2.0)]
-    runs = sim.eps_g.sel(K=3, eta=0.5, t=2).mean("student")
-    assert found.eps_g == pytest.approx(runs.mean().item())
-    assert found.eps_g_stderr == pytest.approx(runs.std(ddof=1).item() / 2)
-    assert found.eps_g_theory == pytest.approx(sol.eps_g.sel(K=3, eta=0.5, t=2, student=1).item())
-    assert len(export.table(sim)) == 8
-
-
-def test_students_that_start_differently_have_a_row_each():
-    scenario = Scenario(rule="hebb", K=2, N=30, t=[1], seeds=3, start={"R": [0.5, 0.1]})
-    assert export.table(simulate.run(scenario)).student.tolist() == [1, 2]
-
-
 @pytest.mark.parametrize("suffix", ["csv", "nc"])
 def test_files_hold_the_numbers(suffix, tmp_path):
     scenario = StoredExamples(learner="minover", N=10, alpha=[1, 2], epochs=[5, 30], seeds=4, strengths=True)
@@ -40,8 +24,8 @@ def test_files_hold_the_numbers(suffix, tmp_path):
     store.save(sim, tmp_path / "sim.zarr")
     export.write(store.load(str(tmp_path / "sim.zarr")), sol, file)
     if suffix == "csv":
-        expected = export.table(sim, sol).eps_g_theory
-        assert pd.read_csv(file).eps_g_theory.to_numpy() == pytest.approx(expected.to_numpy())
+        expected = export.table(sim, sol)
+        assert pd.read_csv(file)["mean"].to_numpy() == pytest.approx(expected["mean"].to_numpy(), nan_ok=True)
     else:
         with xr.open_dataset(file, engine="scipy") as found:
             np.testing.assert_array_equal(found.eps_g.values, sim.eps_g.values)
@@ -64,7 +48,7 @@ def test_a_folder_of_results_stands_for_its_config(in_scratch, capsys, monkeypat
     assert call("figure", "mine")[0] == 0  # as what it was drawn first
     assert (in_scratch / "mine" / "adatron_ensemble.png").exists()
     assert call("export", "mine", "--to", "mine.csv")[0] == 0
-    assert len(pd.read_csv("mine.csv")) == 2
+    assert set(pd.read_csv("mine.csv").variable) >= {"R", "eps_g_majority_vote"}
     assert call("compare", "mine")[0] == 0
     assert call("run", "mine", "seeds=6")[0] == 0  # grows where it lies
     assert load("mine").seeds == 6

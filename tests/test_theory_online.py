@@ -95,6 +95,26 @@ def test_large_times_follow_the_known_laws():
     assert abs(last(Scenario(rule="adatron_textbook", t=[1e6]), "eps_g") * 1e6 - 1.5) < 1e-5
 
 
+def test_the_printed_adatron_reaches_half_its_rate_only_with_label_noise():
+    """Errors draw its length to eta/2; they die out as 1/t, what moves it as 1/t^3: it remembers its start."""
+    kept, eta = last(Scenario(rule="adatron", t=[1e6]), "length"), 0.8
+    assert abs(kept - 0.62016) < 1e-5
+    rate = 1 / kept  # at small angles d theta/dt = -(rate - rate^2/3) theta^2/pi
+    assert abs(last(Scenario(rule="adatron", t=[1e6]), "eps_g") * 1e6 * (rate - rate**2 / 3) - 1) < 1e-4
+    assert abs(last(Scenario(rule="adatron", eta=eta, flip=0.1, t=[1e4]), "length") - eta / 2) < 1e-6
+
+
+def test_students_end_up_at_60_degrees_around_the_teacher():
+    """The transverse cosine of perceptrons and AdaTrons tends to 1/2; the AdaTron's as t^(-rate/(6 - 2 rate))."""
+    for rule, late, distance in [("perceptron", 1e4, 3e-4), ("adatron", 1e6, 2e-4)]:
+        solution = theory.solve(Scenario(rule=rule, K=2, t=[late])).isel(student=0)
+        c = 1 - (1 - solution.q.item()) / np.sin(np.pi * solution.eps_g.item()) ** 2
+        assert abs(c - 0.5) < distance, rule
+    solution = theory.solve(Scenario(rule="adatron_textbook", K=2, t=[1e4, 1e6])).isel(student=0)
+    away = 0.5 - (1 - (1 - solution.q.values) / np.sin(np.pi * solution.eps_g.values) ** 2)
+    assert abs(np.log(away[0] / away[1]) / np.log(100) - 0.25) < 0.01
+
+
 def test_digits_survive_at_t_1e6():
     """Textbook AdaTron at small angle is d theta/dt = -(1/pi - 1/(3 pi)) theta^2 = -2 theta^2/(3 pi) to relative
     theta^2, so that between t and 2t the inverse error grows by exactly 2t/3; errors of 1e-6 would show."""

@@ -26,6 +26,7 @@ both free of cancellation as q -> 1, where the density is a thin ridge in :math:
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -50,23 +51,30 @@ class Pair(NamedTuple):
 
 
 def averages(rule: Rule, closed: bool, theta: Array, length: Array, flip: Array) -> Averages:
-    """One student's averages (arrays broadcast), by closed form or quadrature, learning rate included."""
+    """One student's averages (arrays broadcast), by closed form, line form or quadrature, learning rate included."""
     if closed:
         fu, response, ff = rule.closed_form(theta, length, flip)
     else:
-        fu, response, ff = jnp.vectorize(lambda *at: quadrature(rule, *at))(theta, length, flip)
+        one = rule.line_form if rule.has_line_form else partial(quadrature, rule)
+        fu, response, ff = jnp.vectorize(lambda *at: tuple(one(*at)))(theta, length, flip)
     return Averages(rule.eta * fu, rule.eta * response, rule.eta**2 * ff)
 
 
 def pair_average(rule: Rule, closed: bool, pair: Pair, flip: Array) -> Array:
-    r""":math:`\\langle f_1 f_2\\rangle` (arrays broadcast), by closed form or quadrature, learning rates included."""
+    r""":math:`\\langle f_1 f_2\\rangle` (arrays broadcast), by closed form, line form or quadrature, with eta."""
     if closed:
         between = angle_between(*pair.angles, pair.c)
         ff = rule.closed_form_pair(pair.angles, between, pair.lengths, flip)
     else:
+        one = _line_pair if rule.has_line_form else quadrature_pair
         flat = (*pair.angles, pair.c, *pair.lengths, flip)
-        ff = jnp.vectorize(lambda a, b, c, k, l, e: quadrature_pair(rule, Pair((a, b), c, (k, l)), e))(*flat)
+        ff = jnp.vectorize(lambda a, b, c, k, l, e: one(rule, Pair((a, b), c, (k, l)), e))(*flat)
     return rule.eta**2 * ff
+
+
+def _line_pair(rule: Rule, pair: Pair, flip: Array) -> Array:
+    between = angle_between(*pair.angles, pair.c)
+    return rule.line_form_pair(pair.angles, between, pair.lengths, flip)
 
 
 def quadrature(rule: Rule, theta: Array, length: Array, flip: Array, nodes: int = NODES) -> Averages:

@@ -20,7 +20,7 @@ Equations = Callable[[np.ndarray, float], Curve]
 
 
 def _without_noise(curve: Callable[[np.ndarray], Curve]) -> Equations:
-    """Of a learner whose version space is empty in the limit as soon as there is noise."""
+    """Of a learner whose equations need the teacher in the version space, where with noise it is not."""
 
     def equations(alpha: np.ndarray, flip: float) -> Curve:
         return curve(alpha) if flip == 0 else Curve(*(np.full(alpha.shape, np.nan) for _ in Curve._fields))
@@ -44,8 +44,9 @@ def learning_curves(alphas: ArrayLike, flip: float = 0.0) -> xr.Dataset:
 
     Returns a Dataset on (learner, alpha) of `R`, `eps_g`, `kappa` (the least stability), `residual` (how far,
     relatively, the saddle-point equations are from being met; 0 for closed forms) and `exists`. Where a learner does
-    not exist (Gibbs and Bayes with noise, maximum stability beyond `noisy_capacity(flip)`) `exists` is False and the
-    rest NaN; `kappa` is also NaN for Bayes, where we have no equation for it, and -inf where stabilities are Gaussian.
+    not exist (maximum stability beyond `noisy_capacity(flip)`), or we have no equations for it (Gibbs and Bayes with
+    noise), `exists` is False and the rest NaN; `kappa` is also NaN for Bayes, where we have no equation for it, and
+    -inf where stabilities are Gaussian.
     Raises `ScenarioError` for alpha <= 0 or flip outside [0, 0.5], `SolverError` naming a point that does not converge.
     Sources and equations: `theory.replica`.
 

@@ -13,15 +13,15 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 from scipy.special import log_ndtr, ndtr
-from scipy.stats import norm
 
 from statmech.boundaries import BOUNDARIES as BOUNDARIES
 from statmech.boundaries import OVERSHOOT, REACH
 from statmech.boundaries import error as error
 from statmech.boundaries import threshold as threshold
 from statmech.errors import ScenarioError
-from statmech.gaussian import legendre
+from statmech.gaussian import density, legendre
 
 PANEL_NODES, PANEL = 8, 2.0  # Gauss-Legendre nodes to a panel, and a panel's width in steps' standard deviations
 
@@ -123,22 +123,30 @@ def decision(
     steps = np.diff(shares, prepend=0)
     surviving, features = 1.0, 0.0
     nodes, weights = _panels(min(0.0, drift) - REACH * np.sqrt(variance), tau, PANEL * np.sqrt(variance * steps.min()))
-    density, kernels = None, {}
+    alive, kernels = None, {}
     for share, before in zip(steps[:-1], np.diff(looks, prepend=0)[:-1], strict=True):
         features += surviving * before
-        if density is None:
-            density = norm.pdf(nodes, drift * share, np.sqrt(variance * share))
+        if alive is None:
+            width = np.sqrt(variance * share)
+            alive = density((nodes - drift * share) / width) / width
         else:
             key = round(share, 12)
             if key not in kernels:
-                kernels[key] = norm.pdf(nodes[:, None] - nodes, drift * share, np.sqrt(variance * share)) * weights
-            density = kernels[key] @ density
-        surviving = float(weights @ density)
+                kernels[key] = _kernel(nodes, weights, drift * share, np.sqrt(variance * share))
+            alive = kernels[key] @ alive
+        surviving = float(weights @ alive)
     features += surviving * (looks[-1] - (looks[-2] if looks.size > 1 else 0))
-    low = (theta - slope - drift * steps[-1] - (nodes if density is not None else 0.0)) / np.sqrt(variance * steps[-1])
+    low = (theta - slope - drift * steps[-1] - (nodes if alive is not None else 0.0)) / np.sqrt(variance * steps[-1])
     right = ndtr((theta - mean) / np.sqrt(variance))
-    kept = float(weights @ (density * ndtr(low))) if density is not None else right
+    kept = float(weights @ (alive * ndtr(low))) if alive is not None else right
     return Decision(float(right - kept), float(features))
+
+
+def _kernel(nodes: np.ndarray, weights: np.ndarray, mean: float, deviation: float) -> sparse.csr_array:
+    """What a step makes of a density on the nodes: nothing further away than a Gaussian reaches."""
+    rows, columns = np.nonzero(np.abs(nodes[:, None] - nodes - mean) <= REACH * deviation)
+    values = density((nodes[rows] - nodes[columns] - mean) / deviation) / deviation
+    return sparse.csr_array((values * weights[columns], (rows, columns)), shape=(nodes.size, nodes.size))
 
 
 def _panels(low: float, high: float, width: float) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,68 @@
+"""One simulation at a time, in a thread: a newer scenario ends an older one, first results come from few seeds."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from statmech.errors import StatmechError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+FIRST = 4  # seeds that are shown before all are done
+REST = 0.25  # seconds without a newer scenario before one is played
+
+
+class Superseded(Exception):
+    """A newer scenario is to be played."""
+
+
+class Background:
+    """Plays scenarios in a thread; `tell(dataset, seeds, message)` is called there, as results come."""
+
+    def __init__(self, tell: Callable[[xr.Dataset | None, str], None]):
+        self.tell = tell
+        self.token = 0
+        self.newer = threading.Condition()
+
+    def play(self, scenario: Any) -> None:
+        """Play this scenario as soon as no newer one has come for a moment."""
+        token = self.stop()
+        threading.Thread(target=self._play, args=(scenario, token), daemon=True).start()
+
+    def stop(self) -> int:
+        """End what is played; the number of what may come next."""
+        with self.newer:
+            self.token += 1
+            self.newer.notify_all()
+            return self.token
+
+    def _play(self, scenario: Any, token: int) -> None:
+        with self.newer:
+            if self.newer.wait_for(lambda: self.token != token, timeout=REST):
+                return
+        try:
+            for seeds in sorted({min(FIRST, scenario.seeds), scenario.seeds}):
+                self._played(scenario.model_copy(update={"seeds": seeds}), token)
+        except Superseded:
+            return
+        except (StatmechError, MemoryError) as problem:
+            if self.token == token:
+                self.tell(None, str(problem))
+
+    def _played(self, scenario: Any, token: int) -> None:
+        from simulate import run
+
+        def progress(done: int, total: int) -> None:
+            self._told(token, None, f"simulating {scenario.seeds} seeds: {done / total:.0%}")
+
+        self._told(token, None, f"simulating {scenario.seeds} seeds")
+        made = run(scenario, progress)
+        self._told(token, made, f"simulated {scenario.seeds} seeds")
+
+    def _told(self, token: int, made: xr.Dataset | None, message: str) -> None:
+        if self.token != token:
+            raise Superseded
+        self.tell(made, message)

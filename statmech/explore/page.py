@@ -1,0 +1,192 @@
+"""The page: what is dragged at the side, charts in the middle, equations, config and downloads beside them."""
+
+from __future__ import annotations
+
+import html
+import io
+import socket
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+
+import figures
+from figures import curves
+from figures.curves import Layout
+from figures.style import STYLE
+from statmech import config, export
+from statmech.axes import points
+from statmech.errors import ConfigError
+from statmech.explore import settings
+from statmech.explore.charts import Charts
+from statmech.explore.live import Live
+from statmech.explore.stored import Stored, read
+
+HERE, USUAL = "127.0.0.1", 5006
+COPY = "navigator.clipboard.writeText(text.object.replace(/<[^>]*>/g, ''))"
+
+
+class Page:
+    """One visitor's page: of a scenario to drag, or of a stored result."""
+
+    def __init__(self, scenario: Any = None, stored: tuple[Any, Any] | None = None):
+        self.charts = Charts()
+        self.message = pmui.Alert("", severity="info", visible=False, sizing_mode="stretch_width")
+        self.progress = pn.pane.HTML("", sizing_mode="stretch_width", styles={"opacity": "0.75"})
+        self.equations = pmui.Column(sizing_mode="stretch_width")
+        self.text = pn.pane.HTML("", sizing_mode="stretch_width")
+        self.side = pmui.Column(sizing_mode="stretch_width")
+        self.source: Any = None
+        if stored is not None:
+            self._use(Stored(*stored, self._shown))
+        else:
+            self._live(scenario)
+
+    def view(self) -> Any:
+        """The page as Panel serves it."""
+        beside = pn.Column(
+            self._card("Equations", self.equations),
+            self._card("Config", self._copy(), self.text),
+            self._card("Download", pmui.FlexBox(*self._downloads(), gap="4px")),
+            styles={"flex": "1 1 300px", "min-width": "300px"},
+        )
+        middle = pn.Column(
+            self.message, self.charts.view, self.progress, styles={"flex": "3 1 480px", "min-width": "310px"}
+        )
+        main = pn.FlexBox(middle, beside, sizing_mode="stretch_width", gap="16px")
+        return pmui.Page(title="statmech", sidebar=[self.side], main=[main], sidebar_width=320)
+
+    @staticmethod
+    def _card(title: str, *parts: Any) -> Any:
+        return pmui.Card(*parts, title=title, collapsible=True, sizing_mode="stretch_width", margin=(0, 8, 12, 0))
+
+    def _live(self, scenario: Any) -> None:
+        choices = {title: choice for choice, title in settings.TITLES.items()}
+        given, cut = settings.held_of(scenario) if scenario is not None else (None, [])
+        begin = scenario.CHOICE if scenario is not None else next(iter(settings.BEGIN))
+        select = pmui.Select(label="scenario", options=choices, value=begin, sizing_mode="stretch_width")
+        below = pmui.Column(sizing_mode="stretch_width")
+
+        def use(choice: str, given: dict[str, Any]) -> None:
+            live = Live(given, choice, self._shown, self._told)
+            below.objects = [live.view]
+            self._use(live)
+            pn.state.onload(live.update)
+
+        select.param.watch(lambda event: use(event.new, dict(settings.BEGIN[event.new])), "value")
+        self.side.objects = [select, below]
+        use(begin, given or dict(settings.BEGIN[begin]))
+        if cut:
+            self._told("info", f"of {', '.join(cut)}, the first value: results of a sweep open with all of them")
+
+    def _use(self, source: Live | Stored) -> None:
+        if self.source is not None:
+            self.source.close()
+        self.source = source
+        if isinstance(source, Stored):
+            self.side.objects = [source.view]
+            source.update()
+
+    def _shown(self) -> None:
+        """Show what the source has now."""
+        source, scenario = self.source, self.source.scenario
+        layout = self._layout()
+        last = {} if isinstance(source, Stored) else dict.fromkeys(layout.rest, -1)  # moments: the last
+        self.charts.show(curves.pick(source.simulation, last), curves.pick(source.theory, last), layout)
+        self.text.object = f"<pre style='white-space:pre-wrap'>{html.escape(config.written(scenario))}</pre>"
+        stated = {name: scenario.equation_of(name) for name in points(getattr(scenario, scenario.CHOICE))}
+        told = [*scenario.equations, *(rf"\text{{{name}:}}\;\; {it}" for name, it in stated.items() if it)]
+        if told != [pane.name for pane in self.equations]:
+            look = {"overflow-x": "auto", "max-width": "100%"}
+            self.equations.objects = [pn.pane.LaTeX(f"$${it}$$", name=it, styles=look, margin=(2, 4)) for it in told]
+
+    def _layout(self) -> Layout:
+        source = self.source
+        if isinstance(source, Stored):
+            return source.layout
+        choice = source.scenario.CHOICE
+        either = source.theory if source.theory is not None else source.simulation
+        return curves.layout(either, x=settings.ALONG[choice], colour=choice)
+
+    def _told(self, severity: str, message: str) -> None:
+        if severity == "progress":
+            self.progress.object = html.escape(message)
+            return
+        self.message.param.update(object=html.escape(message), severity=severity or "info", visible=bool(message))
+
+    def _copy(self) -> Any:
+        button = pmui.Button(label="Copy config", variant="outlined")
+        button.js_on_click(args={"text": self.text}, code=COPY)
+        return button
+
+    def _downloads(self) -> list[Any]:
+        files: dict[str, Callable[[], Any]] = {
+            "png": partial(self._picture, "png"),
+            "svg": partial(self._picture, "svg"),
+            "csv": lambda: io.StringIO(export.table(self.source.simulation, self.source.theory).to_csv(index=False)),
+            "nc": lambda: io.BytesIO(export.netcdf(self.source.simulation, self.source.theory)),
+            "yaml": lambda: io.StringIO(config.written(self.source.scenario)),
+        }
+        return [
+            pmui.FileDownload(
+                callback=make, filename=f"statmech.{suffix}", label=f"Download {suffix}", variant="outlined"
+            )
+            for suffix, make in files.items()
+        ]
+
+    def _picture(self, suffix: str) -> io.BytesIO:
+        """The paper figure of what is shown, as `statmech figure` draws it."""
+        import matplotlib as mpl
+
+        scenario = self.source.scenario
+        name = figures.fitting(figures.named(scenario.figure, "", scenario.CHOICE), self.source.simulation)
+        made = io.BytesIO()
+        with mpl.rc_context(STYLE):
+            figures.draw(name, self.source.simulation, self.source.theory).savefig(made, format=suffix)
+        made.seek(0)
+        return made
+
+
+def serve(make: Callable[[], Page], port: int | None, show: bool) -> None:
+    """Serve a page for each visitor on this machine alone, until it is interrupted; raises `ConfigError`."""
+    pn.extension("katex")
+    port = _free(port)
+    print(f"statmech explore: http://{HERE}:{port} (Ctrl-C ends it)", flush=True)
+    origins = [f"{HERE}:{port}", f"localhost:{port}"]
+    pn.serve(
+        lambda: make().view(),
+        port=port,
+        address=HERE,
+        websocket_origin=origins,  # no page from elsewhere may talk to this one
+        show=show,
+        title="statmech",
+        verbose=False,
+    )
+
+
+def _free(port: int | None) -> int:
+    """The port asked for, or else the usual one, or else any."""
+    for asked in [USUAL, 0] if port is None else [port]:
+        with socket.socket() as trial:
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                trial.bind((HERE, asked))
+            except OSError:
+                continue
+            found: int = trial.getsockname()[1]
+            return found
+    raise ConfigError(f"--port {port}: something else listens there. Leave it out, and a free one is taken")
+
+
+def of_config(scenario: Any) -> Callable[[], Page]:
+    """Pages of a scenario to drag."""
+    return lambda: Page(scenario)
+
+
+def of_result(folder: Path) -> Callable[[], Page]:
+    """Pages of a stored result; it is read now, so that one that cannot be read is told before anything is served."""
+    stored = read(folder)
+    return lambda: Page(stored=stored)

@@ -1,0 +1,84 @@
+"""A stored result: its sweep's axes as sliders, over what was simulated and solved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import panel_material_ui as pmui
+
+from figures import curves
+from figures.curves import Layout
+from statmech import store
+from statmech.dataset import scenario_of
+from statmech.errors import StoreError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+NONE = "(none)"
+
+
+def read(folder: Path) -> tuple[xr.Dataset | None, xr.Dataset | None]:
+    """The simulation and the theory of a folder of results, or of a store in it; raises `StoreError`."""
+    folder = folder.parent if folder.suffix == ".zarr" else folder
+    parts = [folder / f"{name}.zarr" for name in ("simulation", "theory")]
+    if not any(part.is_dir() for part in parts):
+        raise StoreError(f"{folder}: has no results. `statmech run CONFIG` makes some")
+    simulation, theory = (store.load(part) if part.is_dir() else None for part in parts)
+    return simulation, theory
+
+
+class Stored:
+    """What is seen of a stored result: which axis lies along x, which in colours, and where on all others."""
+
+    def __init__(self, simulation: xr.Dataset | None, theory: xr.Dataset | None, shown: Callable[[], None]):
+        self.whole = tuple(None if part is None else curves.with_axis(part) for part in (simulation, theory))
+        self.shown = shown
+        either = next(part for part in self.whole if part is not None)
+        self.scenario = scenario_of(either)
+        self.either, begun = either, curves.layout(either)
+        every = curves.axes(either)
+        self.x = pmui.Select(label="along x", options=every, value=begun.x, sizing_mode="stretch_width")
+        self.colour = pmui.Select(
+            label="in colours", options=[NONE, *every], value=begun.colour or NONE, sizing_mode="stretch_width"
+        )
+        self.sliders = {axis: self._slider(axis) for axis in every}
+        for widget in (self.x, self.colour, *self.sliders.values()):
+            widget.param.watch(lambda event: self.update(), "value")
+        self.view = pmui.Column(self.x, self.colour, *self.sliders.values(), sizing_mode="stretch_width")
+
+    @property
+    def layout(self) -> Layout:
+        colour = None if self.colour.value in (NONE, self.x.value) else self.colour.value
+        shown = {self.x.value, colour}
+        return Layout(self.x.value, colour, tuple(axis for axis in self.sliders if axis not in shown))
+
+    def update(self) -> None:
+        """Show the slice that the sliders tell."""
+        for axis, slider in self.sliders.items():
+            slider.visible = axis in self.layout.rest and self.either.sizes[axis] > 1
+        self.shown()
+
+    def close(self) -> None:
+        """Nothing goes on in the background."""
+
+    @property
+    def simulation(self) -> xr.Dataset | None:
+        return curves.pick(self.whole[0], self._places())
+
+    @property
+    def theory(self) -> xr.Dataset | None:
+        return curves.pick(self.whole[1], self._places())
+
+    def _places(self) -> dict[str, int]:
+        return {axis: self.sliders[axis].value for axis in self.layout.rest}
+
+    def _slider(self, axis: str) -> Any:
+        values = curves.values(self.either, axis)
+        told = {str(value) if isinstance(value, str) else f"{value:g}": at for at, value in enumerate(values)}
+        number = np.issubdtype(values.dtype, np.number)
+        kind = pmui.DiscreteSlider if number and len(told) > 1 else pmui.Select
+        return kind(label=axis, options=told, value=len(values) - 1 if number else 0, sizing_mode="stretch_width")

@@ -1,0 +1,113 @@
+r"""Averages of a step at a margin c, :math:`g = \Theta(c-\kappa)`, as integrals over a line.
+
+With :math:`\theta` the angle between teacher and student, :math:`\lambda` the label noise and
+:math:`p(\kappa) = 2\varphi(\kappa)[\lambda + (1-2\lambda)\Phi(\kappa\cot\theta)]` the density of the stability, parts
+of :math:`\int_{-\infty}^c` give
+
+.. math::
+    \langle fu\rangle &= -2\lambda\varphi(c) + 2(1-2\lambda)\left[\frac{\cos\theta}{\sqrt{2\pi}}\,\Phi\!\left(\frac
+        c{\sin\theta}\right) - \varphi(c)\,\Phi(c\cot\theta)\right], \\
+    \langle\partial f/\partial v\rangle &= (1-2\lambda)\sqrt{2/\pi}\;\Phi(c/\sin\theta), \\
+    \langle f^2\rangle &= 2\lambda\Phi(c) + (1-2\lambda)\left[\max(0, 2\Phi(c)-1) + I(\theta)\right], \quad
+        I(\theta) = \frac1\pi\int_0^\theta e^{-c^2/2\sin^2s}\,ds .
+
+The last is Owen's T function, written as a sum of terms of one sign; :math:`I(\theta)+I(\pi-\theta) = 2\Phi(-|c|)`.
+
+Two students at angle :math:`\beta` are both below c with probability
+:math:`P_2 = \Phi(c) - \Phi(-|c|) + I(\frac{\pi-\beta}2)`, and both so while v > 0 with :math:`P_3`, so that
+:math:`\langle f_1f_2\rangle = 2\lambda P_2 + 2(1-2\lambda)P_3`. Let :math:`\omega` be the angle of their parts across
+the teacher. At :math:`\omega=\pi/2` they are independent given v; from there Plackett's identity carries P_3 on:
+
+.. math::
+    P_3 = \int_0^\infty\!\varphi(v)\prod_{k=1,2}\Phi\!\left(\frac{c-v\cos\theta_k}{\sin\theta_k}\right)dv
+        - \int_{\pi/2}^\omega \frac{s}{2\pi\sin\beta}\,e^{-c^2/2\cos^2(\beta/2)}\,
+          \Phi\!\left(\frac{c\,(\cos\theta_1+\cos\theta_2)\tan(\beta/2)}s\right)d\omega,
+    \qquad s = \sin\theta_1\sin\theta_2\sin\omega .
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from statmech.gaussian import NODES, TAIL, Array, cumulative, density, legendre, namespace, panels
+
+REACH = 9.0  # exp(-REACH^2 / 2) is nothing
+TINY = 1e-200
+
+
+def single(c: Array, theta: Array, flip: Array) -> tuple[Array, Array, Array]:
+    r""":math:`\langle fu\rangle`, the response, and :math:`\langle f^2\rangle` at an angle; scalars in and out.
+
+    >>> [float(value.round(6)) for value in single(0.5, 1.0, 0.1)]
+    [-0.173365, 0.462013, 0.565163]
+    """
+    xp = namespace(theta)
+    sin, cos = xp.sin(theta), xp.cos(theta)
+    within = cumulative(c / sin)
+    right = cos * within / np.sqrt(2 * np.pi) - density(c) * cumulative(c * cos / sin)
+    fu = -2 * flip * density(c) + 2 * (1 - 2 * flip) * right
+    both = xp.maximum(0.0, 2 * cumulative(c) - 1) + wedge(c, theta)
+    return fu, (1 - 2 * flip) * np.sqrt(2 / np.pi) * within, 2 * flip * cumulative(c) + (1 - 2 * flip) * both
+
+
+def pair(c: Array, theta_1: Array, theta_2: Array, between: Array, flip: Array) -> Array:
+    r""":math:`\langle f_1f_2\rangle` of two students at these angles to the teacher and each other; scalars.
+
+    >>> float(pair(0.5, 1.0, 1.0, 0.8, 0.1).round(6))
+    0.42961
+    """
+    together = cumulative(c) - cumulative(-abs(c)) + wedge(c, (np.pi - between) / 2)
+    return 2 * flip * together + 2 * (1 - 2 * flip) * _before_the_teacher(c, theta_1, theta_2, between)
+
+
+def wedge(c: Array, theta: Array) -> Array:
+    r""":math:`I(\theta) = \frac1\pi\int_0^\theta e^{-c^2/2\sin^2s}\,ds` for :math:`\theta` in [0, pi]; scalars."""
+    xp = namespace(theta)
+    acute = xp.minimum(theta, np.pi - theta)
+    top = xp.log(xp.maximum(acute, TINY))
+    low = xp.minimum(xp.log(abs(c) / REACH + TINY), top)
+    # in log s the integrand rises over a range of about 1, wherever that is; what is cut off is 1e-16 of the whole
+    x, weight = _between(xp.maximum(low, top - 37.0), np.zeros(0), top)
+    s = xp.exp(x)
+    part = xp.sum(weight * s * xp.exp(-0.5 * (c / xp.sin(s)) ** 2)) / np.pi
+    return xp.where(theta <= np.pi / 2, part, 2 * cumulative(-abs(c)) - part)
+
+
+def _before_the_teacher(c: Array, theta_1: Array, theta_2: Array, between: Array) -> Array:
+    """P_3, the probability that both are below c while v > 0."""
+    xp = namespace(between)
+    sin, cos = (xp.sin(theta_1), xp.sin(theta_2)), (xp.cos(theta_1), xp.cos(theta_2))
+    apart = theta_1 - theta_2
+    haversine = xp.sin((between + apart) / 2) * xp.sin((between - apart) / 2) / (sin[0] * sin[1])
+    omega = 2 * xp.arcsin(xp.sqrt(xp.clip(haversine, 0.0, 1.0)))
+    # the last factor turns where pi - omega is about c / sin(theta): pieces that grow fourfold from there
+    turns = abs(c) / xp.sqrt(sin[0] * sin[1]) * 4.0 ** np.arange(-1, 4)
+    at, weight = _between(xp.pi / 2, xp.pi - turns, omega)
+    sines = sin[0] * sin[1] * xp.sin(at)
+    half = xp.arcsin(xp.sqrt(xp.clip(xp.sin(apart / 2) ** 2 + sin[0] * sin[1] * xp.sin(at / 2) ** 2, 0.0, 1.0)))
+    turned = cumulative(c * (cos[0] + cos[1]) * xp.tan(half) / xp.maximum(sines, TINY))
+    rate = sines / xp.maximum(xp.sin(2 * half), TINY) * xp.exp(-0.5 * (c / xp.cos(half)) ** 2) * turned
+    return _independent(c, sin, cos) - xp.sum(weight * rate) / (2 * np.pi)
+
+
+def _independent(c: Array, sin: tuple[Array, Array], cos: tuple[Array, Array]) -> Array:
+    """The same for students that are independent given the teacher's field."""
+    xp = namespace(sin[0])
+    edges = [0.0 * sin[0], TAIL + 0.0 * sin[0]]
+    for s, r in zip(sin, cos, strict=True):
+        r = xp.where(abs(r) < TINY, TINY, r)
+        edges += [c / r + width * abs(s / r) for width in (-REACH, -REACH / 3, 0.0, REACH / 3, REACH)]
+    v, weight = panels(xp.maximum(xp.stack(edges), 0.0))
+    below = (cumulative((c - r * v) / s) for s, r in zip(sin, cos, strict=True))
+    return xp.sum(weight * density(v) * next(below) * next(below))
+
+
+def _between(low: Array, cuts: Array, high: Array) -> tuple[Array, Array]:
+    """Nodes and weights of Gauss-Legendre rules from low to high, in halves, and cut; weights < 0 if high is lower."""
+    xp = namespace(high)
+    middle = (low + high) / 2
+    inside = xp.clip(cuts, xp.minimum(middle, high), xp.maximum(middle, high))
+    edges = xp.concatenate([xp.stack([low + 0.0 * high, middle]), xp.sort(inside), xp.stack([high])])
+    x, w = legendre(NODES)
+    left, width = edges[:-1, None], xp.diff(edges)[:, None]
+    return (left + width * x).ravel(), (width * w).ravel()

@@ -1,0 +1,297 @@
+"""A report is one file that loads nothing, holds what was computed, escapes what it is told, and is written whole."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import simulate
+import theory
+from figures import charts
+from figures.tables import tables
+from statmech import RULES, Scenario, load, store
+from statmech.kinds import KINDS
+from statmech.references import cited
+from statmech.report import read, report
+
+pytest.importorskip("bokeh")
+
+TINY = {
+    "rule": ("ensemble", ["N=30", "t=0,1,2", "seeds=4", "K=1,2"]),
+    "learner": ("minover", ["N=10", "seeds=4", "alpha=1,2", "epochs=5,30"]),
+    "boundary": ("stopping", ["N=30", "seeds=2", "walks=20", "delta=0.01,0.1"]),
+    "attention": ("attention", ["N=30", "seeds=2", "t=0.2,0.5", "delta=0.05,0.3"]),
+    "booster": ("boosting", ["N=5", "seeds=2", "s=1,3", "P=20,40", "tests=200"]),
+    "classifier": ("votes", ["folds=2", "seeds=2", "classifier=tree,boosting", "stages=3"]),
+}
+LOADING = {"src", "href", "xlink:href", "srcset", "data", "action", "poster", "background"}
+
+
+class Page(HTMLParser):
+    """Elements, what they load, and the words of tables and of preformatted text."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.rows: list[list[str]] = []
+        self.pres: list[str] = []
+        self.open: list[str] = []
+        self.words = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        self.open.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+        if tag == "pre":
+            self.pres.append("")
+
+    def handle_endtag(self, tag):
+        if tag in self.open:
+            del self.open[len(self.open) - 1 - self.open[::-1].index(tag) :]
+
+    def handle_data(self, data):
+        if "script" in self.open or "style" in self.open:
+            return
+        self.words += data
+        if {"td", "th"} & {*self.open}:
+            self.rows[-1][-1] += data
+        if "pre" in self.open:
+            self.pres[-1] += data
+
+    def loaded(self) -> list[str]:
+        found = [value for _, attrs in self.elements for name, value in attrs.items() if name in LOADING]
+        return [value for value in found if value and not value.startswith(("#", "data:"))]
+
+
+def saved(folder: Path, simulation, solution) -> Path:
+    store.save(simulation, folder / "simulation.zarr")
+    if solution is not None:
+        store.save(solution, folder / "theory.zarr")
+    return folder
+
+
+def played(folder: Path, scenario) -> Path:
+    return saved(folder, simulate.run(scenario), None if scenario.unsolved else theory.solve(scenario))
+
+
+def paged(folder: Path) -> Page:
+    return Page(report(folder).read_text())
+
+
+def cells(table) -> list[list[str]]:
+    return [[cell.text for cell in row] for row in table.rows]
+
+
+@pytest.mark.parametrize("choice", KINDS)
+def test_each_kind_makes_one_file_that_holds_its_results_and_loads_nothing(choice, tmp_path, data_folder):
+    name, overrides = TINY[choice]
+    scenario = load(name, overrides)
+    folder = played(tmp_path / name, scenario)
+    page = paged(folder)
+    assert {path.name for path in folder.iterdir()} == {"report.html", "simulation.zarr"} | (
+        set() if scenario.on_data else {"theory.zarr"}
+    )
+    assert page.loaded() == []
+    assert not [tag for tag, _ in page.elements if tag in ("link", "iframe", "object", "embed", "base", "img")]
+    results = read(folder)
+    for table in tables(results.simulation, results.theory):
+        assert table.rows
+        assert all(row in page.rows for row in cells(table))
+        assert all(note.strip() in page.words for note in table.notes)
+    assert load_text(page.pres, tmp_path).config() == scenario.config()
+    assert set(re.findall(r"^@\w+\{(\w+),", page.words, re.MULTILINE)) == set(cited(scenario))
+    assert results.simulation.attrs["versions"]["numpy"] in page.words
+    assert [attrs["aria-label"] for _, attrs in page.elements if attrs.get("role") == "img"]
+
+
+def load_text(texts: list[str], folder: Path):
+    """The scenario of the config that stands among preformatted texts."""
+    [text] = [text for text in texts if "\nkey: " in text]
+    (folder / "again.yaml").write_text(text)
+    return load(folder / "again.yaml")
+
+
+def test_a_simulation_that_is_wrong_is_marked_in_the_table(tmp_path):
+    scenario = Scenario(rule=["hebb", "adatron"], N=400, t=[1, 2], seeds=12)
+    simulation, solution = simulate.run(scenario), theory.solve(scenario)
+    assert "<mark>" not in report(saved(tmp_path / "right", simulation, solution)).read_text()
+    eps = simulation.eps_g.sel(rule="adatron", t=2)
+    simulation.eps_g.loc[{"rule": "adatron", "t": 2}] += 10 * eps.std("seed", ddof=1) / np.sqrt(12)
+    text = report(saved(tmp_path / "wrong", simulation, solution)).read_text()
+    [marked] = re.findall(r"<mark>(.*?)</mark>", text)
+    assert abs(float(marked)) > 7
+    [row] = [row for row in Page(text).rows if marked in row]
+    assert row[0] == "adatron"
+    assert "Here 1 lie beyond." in Page(text).words
+
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>{{ 7 * 7 }}"
+
+
+def test_words_of_others_are_escaped(tmp_path, monkeypatch):
+    monkeypatch.setitem(RULES, HOSTILE, RULES["hebb"])
+    scenario = Scenario(rule=[HOSTILE, "adatron"], N=20, t=[1, 2], seeds=2, figure=HOSTILE)
+    solution = theory.solve(scenario).assign_attrs(source=HOSTILE, machine=HOSTILE)
+    folder = saved(tmp_path / "<img src=x onerror=alert(3)>", simulate.run(scenario), solution)
+    page = paged(folder)
+    assert [tag for tag, _ in page.elements].count("script") == 3  # the library, how much it says, and its call
+    assert not [tag for tag, attrs in page.elements if tag == "img" or "onerror" in attrs]
+    assert page.words.count(HOSTILE) >= 4  # legend, table, config, provenance
+
+
+def test_the_charts_of_many_places_are_few_and_those_left_out_are_told():
+    scenario = Scenario(rule="hebb", N=50, t=[1, 2, 3, 4], K=[1, 2, 3], eta={"linspace": [0.5, 1.5, 12]}, flip=[0, 0.1])
+    drawn = charts.charts(None, theory.solve(scenario))
+    assert sum(len(place.charts) for place in drawn.places) <= charts.MOST_CHARTS
+    assert len(drawn.places) == np.prod([len(labels) for labels in drawn.axes.values()])
+    assert any("of flip (" in told or "of t (" in told for told in drawn.left_out)
+
+
+def test_runs_that_are_missing_or_have_failed_are_told_and_left_out(tmp_path, monkeypatch, capsys):
+    small = ["boosting", "N=5", "tests=200", "s=1,3", "P=20", "seeds=70"]
+    out = tmp_path / "part"
+    assert called(monkeypatch, "simulate", *small, "--shard", "1/2", "--out", str(out)) == 0
+    assert called(monkeypatch, "theory", *small, "--out", str(out)) == 0
+    words = paged(out).words
+    assert "Of 140 runs 128 are done, 12 are missing and 0 have failed" in words
+    assert "Broken: none." in words  # a run that is missing breaks no bound
+    assert "64/64" in words
+
+
+def test_a_scenario_without_theory_and_one_not_yet_solved_or_played_have_reports(tmp_path):
+    law = {"anisotropic": {"spectrum": [0.5, 1.5]}}
+    unsolved = played(tmp_path / "unsolved", Scenario(rule="hebb", N=20, t=[1, 2], seeds=2, inputs=law))
+    assert "there is nothing to compare with" in paged(unsolved).words
+    scenario = Scenario(rule="hebb", N=20, t=1, seeds=2)
+    assert "There is no theory" in paged(saved(tmp_path / "played", simulate.run(scenario), None)).words
+    store.save(theory.solve(scenario), tmp_path / "solved" / "theory.zarr")
+    assert "There is no simulation" in paged(tmp_path / "solved").words
+    one = played(tmp_path / "one", Scenario(rule="hebb", N=20, t=1, seeds=1))
+    assert "one seed has no standard error" in paged(one).words
+
+
+def called(monkeypatch, *arguments: str) -> int:
+    from statmech.cli import main
+
+    monkeypatch.setattr(sys, "argv", ["statmech", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    return stopped.value.code
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Results of two axes beside x and colour."""
+    scenario = Scenario(rule=["hebb", "adatron"], N=20, t=[0, 1, 2], K=[1, 2], flip=[0, 0.1], seeds=2)
+    return played(tmp_path_factory.mktemp("results") / "whole", scenario)
+
+
+def test_the_command_writes_where_it_is_told(whole, tmp_path, monkeypatch, capsys):
+    file = tmp_path / "sub" / "mine.html"
+    assert called(monkeypatch, "report", str(whole / "theory.zarr"), "--out", str(file)) == 0
+    assert f"wrote {file}" in capsys.readouterr().err
+    assert [path.name for path in file.parent.iterdir()] == ["mine.html"]
+    assert "<h1>whole</h1>" in file.read_text()
+
+
+def nothing(folder: Path) -> list[str]:
+    folder.mkdir()
+    return [str(folder)]
+
+
+def damaged(folder: Path) -> list[str]:
+    (folder / "simulation.zarr").mkdir(parents=True)
+    (folder / "simulation.zarr" / "zarr.json").write_text("{")
+    return [str(folder)]
+
+
+def mixed(folder: Path) -> list[str]:
+    scenario = Scenario(rule="hebb", N=20, t=1, seeds=2)
+    other = Scenario(rule="hebb", N=20, t=2, seeds=2)
+    return [str(saved(folder, simulate.run(scenario), theory.solve(other)))]
+
+
+def taken(folder: Path) -> list[str]:
+    (folder / "file.html").mkdir(parents=True)
+    played(folder / "results", Scenario(rule="hebb", N=20, t=1, seeds=2))
+    return [str(folder / "results"), "--out", str(folder / "file.html")]
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (nothing, "has no results. `statmech run CONFIG --out"),
+        (damaged, "not a readable store"),
+        (mixed, "holds the result of another config"),
+        (taken, "file.html: cannot be written: Is a directory"),
+    ],
+)
+def test_what_cannot_be_reported_is_told_and_nothing_is_written(made, message, tmp_path, monkeypatch, capsys):
+    arguments = made(tmp_path / "here")
+    before = sorted(tmp_path.rglob("*"))
+    assert called(monkeypatch, "report", *arguments) == 2
+    told = capsys.readouterr().err
+    assert message in told
+    assert "Traceback" not in told
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_without_bokeh_one_line_tells_what_to_install(whole, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "bokeh", None)
+    assert called(monkeypatch, "report", str(whole)) == 2
+    assert capsys.readouterr().err == "a report needs bokeh: pip install 'statmech[explore]'\n"
+
+
+def test_a_browser_draws_the_charts_and_asks_for_nothing(whole, tmp_path):
+    playwright = pytest.importorskip("playwright.sync_api")
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("there is no chromium here")
+    file, asked, told = report(whole, tmp_path / "report.html"), [], []
+    flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=flags)
+        page = browser.new_context(offline=True, viewport={"width": 390, "height": 800}).new_page()
+        page.on("request", lambda request: asked.append(request.url))
+        page.on("console", lambda message: told.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda failure: told.append(str(failure)))
+        page.goto(file.as_uri())
+        page.wait_for_function("Bokeh.index.roots.every(view => view.has_finished())")
+        assert shown(page) == [0]
+        assert drawn(page, 0) > 0
+        page.locator("fieldset").first.locator("input").first.focus()
+        page.keyboard.press("ArrowRight")
+        [now] = shown(page)
+        assert now != 0
+        page.wait_for_function(f"({CANVASES})({now}) > 0")
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+        browser.close()
+    assert asked == [file.as_uri()]
+    assert told == []
+
+
+CANVASES = """at => [...document.querySelectorAll(".place")[at].querySelectorAll("[data-root-id]")].filter(
+  it => [...it.children].some(child => child.shadowRoot?.querySelector(".bk-Canvas")?.shadowRoot
+    ?.querySelector("canvas")?.width > 100)).length"""
+
+
+def drawn(page, at: int) -> int:
+    """How many charts of a place have a canvas."""
+    return page.evaluate(f"({CANVASES})({at})")
+
+
+def shown(page) -> list[int]:
+    """Which sets of charts can be seen."""
+    return page.evaluate(
+        "[...document.querySelectorAll('.place')].flatMap((it, at) => it.checkVisibility() ? [at] : [])"
+    )
