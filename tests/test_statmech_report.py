@@ -249,7 +249,7 @@ def test_what_cannot_be_reported_is_told_and_nothing_is_written(made, message, t
 def test_without_bokeh_one_line_tells_what_to_install(whole, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "bokeh", None)
     assert called(monkeypatch, "report", str(whole)) == 2
-    assert capsys.readouterr().err == "a report needs bokeh: pip install 'statmech[explore]'\n"
+    assert capsys.readouterr().err == "a report needs bokeh: pip install -e '.[explore]' where statmech lies\n"
 
 
 def test_a_browser_draws_the_charts_and_asks_for_nothing(whole, tmp_path):
