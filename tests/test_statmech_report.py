@@ -132,7 +132,7 @@ def test_a_simulation_that_is_wrong_is_marked_in_the_table(tmp_path):
     assert abs(float(marked)) > 7
     [row] = [row for row in Page(text).rows if marked in row]
     assert row[0] == "adatron"
-    assert "Here 1 lie beyond." in Page(text).words
+    assert "Here 1 lies beyond." in Page(text).words
 
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>{{ 7 * 7 }}"
