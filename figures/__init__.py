@@ -94,8 +94,20 @@ def fitting(name: str, simulation: xr.Dataset) -> str:
 
 
 def draw(name: str, simulation: xr.Dataset, theory: xr.Dataset | None) -> Figure:
-    """Draw a figure by name; axes it shows that the sweep does not have become axes of one value."""
-    missing = [axis for axis in _axes(name) or () if axis not in simulation.dims]
+    """Draw a figure by name; axes it shows that the sweep does not have become axes of one value.
+
+    Raises `ConfigError` for a figure that is unknown, of another kind of scenario, or has no place for an axis.
+    """
+    from statmech.dataset import scenario_of
+
+    scenario = scenario_of(simulation)
+    named(name, name, scenario.CHOICE)
+    axes = _axes(name)
+    beyond = [] if axes is None else [dim for dim in scenario.shape if dim in simulation.dims and dim not in axes]
+    if beyond:
+        told = f'"{name}" has no place for {", ".join(beyond)}; "{OVERLAYS[scenario.CHOICE]}" has'
+        raise ConfigError(f"figure: {told}, or select one value")
+    missing = [axis for axis in axes or () if axis not in simulation.dims]
     shown = [None if part is None else part.expand_dims(missing) for part in (simulation, theory)]
     figure: Figure = import_module(f"figures.{name}").draw(*shown)
     return figure

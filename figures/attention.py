@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 import theory as solver
 from figures.stored import logarithmic_error
@@ -44,6 +45,8 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     above[1].set(xscale="log", xlabel="$t$", title="share of features", ylim=(0, 1))
     above[2].set(xscale="log", xlabel="features evaluated $/\\,N^2$", title=r"$\epsilon_g$ over plain, equal work")
     logarithmic_error(above[0])
+    for ax in above:
+        ax.xaxis.set_minor_formatter(NullFormatter())
     above[0].legend(fontsize=6.5)
     _against_delta(below, simulation.isel(t=-1), theory.isel(t=-1), plain)
     return figure

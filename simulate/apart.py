@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from statmech import own
 from statmech.blocks import Block
 from statmech.growing import DONE, FAILED, Growing
 from statmech.log import Log
@@ -40,6 +41,7 @@ def child() -> None:
     """What the child does: play a block, or one cell of it."""
     from simulate.into import play_block
 
+    own.load_named()
     ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGKILL)
     path, number, again, *index = sys.argv[1:]
     play_block(Path(path), int(number), again == "True", only=tuple(map(int, index)) if index else None)
@@ -48,7 +50,8 @@ def child() -> None:
 def _played(path: Path, block: Block, again: bool, index: tuple[int, ...] = ()) -> str | None:
     """Empty if a child has played it, how it died if it did, None if it could not play it."""
     given = [str(path), str(block.number), str(again), *map(str, index)]
-    done = subprocess.run([sys.executable, "-c", CHILD, *given], capture_output=True, check=False)
+    command = [sys.executable, "-c", CHILD, *given]
+    done = subprocess.run(command, capture_output=True, check=False, env=own.for_children())
     if done.returncode < 0:
         return f"the process died of {signal.Signals(-done.returncode).name}"
     return "" if done.returncode == 0 else None

@@ -33,6 +33,7 @@ import numpy as np
 
 from simulate.into import Outcome, play_block, run_into
 from simulate.threads import cores
+from statmech import own
 from statmech.blocks import Block
 from statmech.data import FOLDER
 from statmech.errors import ClusterError, ConfigError, StoreError
@@ -73,7 +74,9 @@ def check(where: str) -> None:
         raise ConfigError(f"--dask {where}: no such file")
     for module in ("distributed", "dask_jobqueue") if scheme == "slurm" else ("distributed",):
         if importlib.util.find_spec(module) is None:
-            raise ConfigError(f"--dask needs {module}: pip install 'statmech[cluster]'")
+            raise ConfigError(
+                f"--dask needs {module}, of the extra `cluster`: pip install -e '.[cluster]' where statmech lies"
+            )
     if scheme == "slurm" and shutil.which("sbatch") is None:
         raise ConfigError(f"--dask {where}: there is no sbatch here; start this where jobs are submitted")
 
@@ -87,7 +90,7 @@ class Workers:
 
     def play(self, store: Growing, todo: list[Block], again: bool, log: Log) -> Iterator[Block]:
         """Blocks, as workers have written them or have failed to."""
-        run = partial(self._handed_out, partial(_play, str(store.path.resolve()), _name(store), again, _data()), log)
+        run = partial(self._handed_out, partial(_play, str(store.path.resolve()), _name(store), again, _needed()), log)
         suspects = []
         for block, problem in run(todo, self._room):
             if _is_fatal(problem):
@@ -194,13 +197,16 @@ def _settled(store: Growing, block: Block, again: bool, problem: Exception | Non
 _ALONE = threading.Lock()  # a worker plays one block at a time, with all of its threads
 
 
-def _play(path: str, name: str, again: bool, data: str, number: int) -> list[dict[str, Any]]:
+def _play(path: str, name: str, again: bool, needed: tuple[str, list[str]], number: int) -> list[dict[str, Any]]:
     """A task: play a block and write it; returns the events."""
     from distributed import get_worker
 
     notes = Notes()
+    data, files = needed
     if data:
         os.environ[FOLDER] = data
+    for file in files:
+        own.load(file)
     with _ALONE:
         _await_sight(Path(path), name)
         play_block(Path(path), number, again, workers=get_worker().state.nthreads, log=notes)
@@ -236,10 +242,10 @@ def _name(store: Growing) -> str:
     return hashlib.sha256(str(store.group.attrs["config"]).encode()).hexdigest()
 
 
-def _data() -> str:
-    """The folder of data, for workers."""
+def _needed() -> tuple[str, list[str]]:
+    """What workers need from this host's file system: the folder of data, and files of the user's own."""
     given = os.environ.get(FOLDER, "")
-    return str(Path(given).resolve()) if given else ""
+    return (str(Path(given).resolve()) if given else ""), own.loaded()
 
 
 def _client(where: str, closing: ExitStack) -> tuple[Any, Callable[[], None]]:

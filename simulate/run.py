@@ -61,4 +61,6 @@ def remarks(scenario: Sweep) -> list[str]:
 
 def player_of(scenario: Sweep) -> ModuleType:
     """The module that plays a scenario's kind."""
+    if not isinstance(scenario, Sweep):
+        raise TypeError(f"a scenario is played, such as statmech.load({scenario!r}), not {type(scenario).__name__}")
     return import_module(f"simulate.{PLAYERS[scenario.CHOICE]}")

@@ -32,7 +32,9 @@ app = typer.Typer(
 )
 INTERRUPTED, TERMINATED = 130, 143
 
-Config = Annotated[str, typer.Argument(metavar="CONFIG", help="A YAML file, or the name of a shipped config.")]
+Config = Annotated[
+    str, typer.Argument(metavar="CONFIG", help="A YAML file, the name of a shipped config, or a folder of results.")
+]
 Overrides = Annotated[
     list[str] | None,
     typer.Argument(metavar="[KEY=VALUE]...", help="Override keys: K=5 or, an axis, K=1,3,5."),
@@ -81,6 +83,22 @@ class Job:
 
     def path(self, part: str) -> Path:
         return self.folder / f"{part}.zarr"
+
+
+@app.callback()
+def before(
+    files: Annotated[
+        list[Path] | None,
+        typer.Option("--load", metavar="FILE.py", help="Run a file with rules of your own first; STATMECH_LOAD, too."),
+    ] = None,
+) -> None:
+    """What holds for every command."""
+    if files or "STATMECH_LOAD" in os.environ:
+        from statmech import own
+
+        own.load_named()
+        for file in files or []:
+            own.load(file)
 
 
 @app.command()
@@ -174,7 +192,7 @@ def theory(
 def compare(config: Config, overrides: Overrides = None, out: Out = None, settings: Settings = None) -> None:
     """Tell how far the stored simulation and theory of a config are apart, in standard errors.
 
-    Example: `statmech compare ensemble` after `statmech run ensemble`.
+    Example: `statmech compare results/ensemble` after `statmech run ensemble`.
     """
     job = _job(config, overrides, out, settings=settings)
     if job.scenario.unsolved:
@@ -194,7 +212,7 @@ def figure(
 ) -> None:
     """Draw the stored simulation and theory of a config again, as PNG, SVG and PDF.
 
-    Examples: `statmech figure --list`, `statmech figure ensemble`, `statmech figure ensemble figure=overlay`.
+    Examples: `statmech figure --list`, `statmech figure results/ensemble figure=overlay`.
     """
     from figures import FIGURES
 
@@ -208,6 +226,24 @@ def figure(
     else:
         job = _job(config, overrides, out, settings=settings)
         _draw(job, *_both(job))
+
+
+@app.command()
+def export(
+    config: Config,
+    to: Annotated[Path, typer.Option("--to", metavar="FILE", help="A .csv: means, errors, theory; a .nc: all runs.")],
+    overrides: Overrides = None,
+    out: Out = None,
+    settings: Settings = None,
+) -> None:
+    """Write the stored simulation and theory of a config for other programs.
+
+    Example: `statmech export results/ensemble --to ensemble.csv` after `statmech run ensemble`.
+    """
+    from statmech import export as exports
+
+    exports.write(*_both(_job(config, overrides, out, settings=settings)), to)
+    print(f"wrote {to}", file=sys.stderr)
 
 
 @app.command()
@@ -243,7 +279,7 @@ def _explorer() -> Any:
     try:
         from statmech.explore import page
     except ModuleNotFoundError as missing:
-        raise ConfigError(f"explore needs {missing.name}: pip install 'statmech[explore]'") from None
+        raise ConfigError(f"explore needs {missing.name}: pip install -e '.[explore]' where statmech lies") from None
     return page
 
 
@@ -312,6 +348,8 @@ def main() -> None:
     os.environ.setdefault("EQX_ON_ERROR", "nan")
     signal.signal(signal.SIGTERM, _terminated)
     try:
+        if "--load" in sys.argv[2:] and not sys.argv[1].startswith("-"):
+            raise ConfigError(f"--load stands before the command: statmech --load FILE.py {sys.argv[1]} ...")
         app()
     except StatmechError as problem:
         print(problem, file=sys.stderr)
@@ -341,11 +379,11 @@ def _job(
     import figures
     from statmech import config as configs
 
-    name = configs.find(given).stem
+    found = configs.find(given)
     scenario = configs.load(given, [*(overrides or []), *(settings or [])])
-    return Job(
-        name, scenario, figures.named(scenario.figure, name, scenario.CHOICE), out or Path("results") / name, fresh
-    )
+    figure = figures.named(scenario.figure, found.stem, scenario.CHOICE)
+    scenario = scenario.model_copy(update={"figure": figure})  # results remember what they are drawn as
+    return Job(found.stem, scenario, figure, out or (found if found.is_dir() else Path("results") / found.stem), fresh)
 
 
 def _played(
@@ -560,7 +598,8 @@ def _estimate(job: Job) -> None:
     print(f"cells    {cost.cells} ({' x '.join(f'{n} {name}' for name, n in job.scenario.shape.items()) or 'one'})")
     print(f"runs     {cost.runs}")
     print(f"bytes    {cost.bytes_:,}")
-    print(f"seconds  about {cost.seconds:.2g} on 2 cores like those of benchmarks/README.md, compilation apart")
+    seconds = float(f"{cost.seconds:.2g}")
+    print(f"seconds  about {seconds:g} on 2 cores like those of benchmarks/README.md, compilation apart")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from statmech.errors import ConfigError, ScenarioError, not_known
 from statmech.kinds import scenario_from
 
 _PACKAGE = Path(__file__).parent
+STORE = "simulation.zarr"  # in a folder of results
 SHIPPED = next(
     (folder for folder in (_PACKAGE / "configs", _PACKAGE.parent / "configs") if folder.is_dir()),
     _PACKAGE / "configs",
@@ -30,14 +31,29 @@ def shipped() -> list[str]:
 
 
 def find(config: str | Path) -> Path:
-    """The file of a config given by path or by a shipped name; raises `ConfigError` if there is none."""
+    """The file of a config given by path or by a shipped name, or a folder of results, which know theirs.
+
+    Raises `ConfigError` if there is none.
+    """
     path = Path(config)
-    if path.is_file():
+    path = path.parent if path.name == STORE else path
+    if path.is_file() or (path / STORE).is_dir():
         return path
     named = SHIPPED / f"{config}.yaml"
     if path.suffix == "" and path.name == str(config) and named.is_file():
         return named
-    raise ConfigError(f"{config}: no such file, and {not_known(path.stem, 'a shipped config', shipped())}")
+    raise ConfigError(f"{config}: {_missing(path)}")
+
+
+def _missing(path: Path) -> str:
+    if path.is_dir():
+        inside = [str(found.parent) for found in sorted(path.glob(f"*/{STORE}"))]
+        return f"a folder without results: no {STORE}" + (f"; there are {', '.join(inside)}" if inside else "")
+    if path.stem in shipped():
+        return f'no such file. Did you mean the shipped config "{path.stem}"?'
+    if path.parent != Path("."):
+        return "no such file, nor a folder of results"
+    return f"no such file, and {not_known(path.stem, 'a shipped config', shipped())}"
 
 
 def load(config: str | Path, overrides: Iterable[str] = ()) -> Any:
@@ -48,7 +64,7 @@ def load(config: str | Path, overrides: Iterable[str] = ()) -> Any:
     >>> load("ensemble", ["K=3", "eta=0.5,1"]).shape
     {'rule': 3, 'eta': 2}
     """
-    path = find(config)
+    path, overrides = find(config), [overrides] if isinstance(overrides, str) else overrides
     document = _parse(path)
     given, places = overridden(document, overrides)
     try:
@@ -89,6 +105,8 @@ def written(scenario: Any) -> str:
 
 
 def _parse(path: Path) -> Any:
+    if path.is_dir():
+        return _stored(path / STORE)
     try:
         document = YAML(typ="rt").load(path)
     except MarkedYAMLError as failure:
@@ -103,10 +121,17 @@ def _parse(path: Path) -> Any:
     return document
 
 
+def _stored(store: Path) -> Any:
+    try:
+        return json.loads(json.loads((store / "zarr.json").read_text())["attributes"]["config"])
+    except (OSError, ValueError, LookupError, TypeError) as failure:
+        raise ConfigError(f"{store}: not a readable store ({type(failure).__name__}: {failure})") from None
+
+
 def _override(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise ConfigError(f"{text}: an override has the form key=value or key=v1,v2")
+        raise ConfigError(f"{text}: an override has the form key=value or key=v1,v2, without blanks")
     listed = "," in value and not value.lstrip().startswith(("[", "{"))
     try:
         return name, YAML(typ="safe", pure=True).load(f"[{value}]" if listed else value)

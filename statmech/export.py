@@ -3,15 +3,34 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from statmech.dataset import scenario_of
+from statmech.errors import ConfigError, unwritable
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
+
+
+FORMATS = (".csv", ".nc")
+
+
+def write(simulation: xr.Dataset | None, theory: xr.Dataset | None, path: Path) -> None:
+    """Write a file of the kind that its name ends with. Raises `ConfigError` for another kind."""
+    if path.suffix not in FORMATS:
+        raise ConfigError(f"{path}: the file's name must end with {' or '.join(FORMATS)}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix == ".csv":
+            table(simulation, theory).to_csv(path, index=False)
+        else:
+            path.write_bytes(netcdf(simulation, theory))
+    except OSError as failure:
+        raise unwritable(path, failure) from None
 
 
 def table(simulation: xr.Dataset | None, theory: xr.Dataset | None) -> pd.DataFrame:

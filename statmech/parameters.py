@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import field, fields
+from dataclasses import Field, field, fields
 from typing import Any
 
 import numpy as np
+
+from statmech.errors import ScenarioError
 
 
 def parameter(default: float, doc: str, *, above: float = -np.inf, below: float = np.inf, whole: bool = False) -> Any:
@@ -20,6 +22,11 @@ def parameters_of(kind: Any) -> dict[str, Any]:
     >>> list(parameters_of(Perceptron))
     ['eta', 'margin']
     """
+    cls = kind if isinstance(kind, type) else type(kind)
+    if any(isinstance(value, Field) for value in vars(cls).values()):
+        raise ScenarioError(
+            [((), f"the class {cls.__name__} has parameters: it needs @dataclass(frozen=True) above it")]
+        )
     return {f.name: f for f in fields(kind)}
 
 

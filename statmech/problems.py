@@ -47,6 +47,8 @@ def _sentence(error: Any, location: tuple[str | int, ...], keys: list[str]) -> s
         return "a list needs at least one value"
     if kind == "value_error":
         return str(context["error"])
+    if kind in ("int_from_float", "int_type"):
+        return f"must be a whole number, not {_shown(error['input'])}"
     if kind in BOUNDS:
         bound, words = BOUNDS[kind]
         return f"must be {words} {context[bound]:g}, not {_shown(error['input'])}"

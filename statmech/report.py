@@ -63,7 +63,7 @@ def report(result: Path, out: Path | None = None) -> Path:
     where bokeh is missing; nothing is written then.
     """
     if importlib.util.find_spec("bokeh") is None:
-        raise ConfigError("a report needs bokeh: pip install 'statmech[explore]'")
+        raise ConfigError("a report needs bokeh: pip install -e '.[explore]' where statmech lies")
     results = read(result)
     file = out or results.folder / "report.html"
     text = page(results)

@@ -41,15 +41,18 @@ def save(dataset: xr.Dataset, path: Path) -> None:
         raise unwritable(path, failure) from None
 
 
-def load(path: Path) -> xr.Dataset:
+def load(path: str | Path) -> xr.Dataset:
     """Read a store into memory; where not all runs are done, the coordinate `done` tells which are.
 
     Raises `StoreError` if there is none, and `DamagedError` rather than to return a number that was not written.
     """
     import xarray as xr
 
+    path = Path(path)
     if not path.is_dir():
         raise StoreError(f"{path}: no such result. `statmech run CONFIG` makes one")
+    if stores := [found.name for found in sorted(path.glob("*.zarr"))]:
+        raise StoreError(f"{path}: a folder of results; load one of {', '.join(stores)} in it")
     folder = path.stat().st_ino
     if names := broken(path):
         raise DamagedError(path, names)
@@ -119,7 +122,9 @@ def differences(mine: dict[str, Any], theirs: dict[str, Any]) -> list[str]:
 def another_config(path: Path, changed: list[str]) -> str:
     """The message for a store that holds the result of another config."""
     lines = [f"{path}: holds the result of another config. Differences:", *changed]
-    return "\n".join([*lines, "Use --fresh to replace it, or --out DIR to keep both."])
+    return "\n".join(
+        [*lines, "Use --fresh to replace it, or --out DIR to keep both. `statmech figure DIR` draws what is stored."]
+    )
 
 
 def provenance() -> dict[str, Any]:

@@ -96,7 +96,8 @@ def _explained(found: list[compare.Row], bound: float, converged: list[tuple[int
     if len(found) > MOST_ROWS:
         yield f"the {MOST_ROWS} furthest apart of {len(found)} cells"
     beyond = sum(abs(z) > bound for row in found for z in row.largest.values())
-    yield f"Where theory is right, all lie within {bound:.1f} in 99 of 100 sweeps. Here {beyond or 'none'} lie beyond."
+    lie = "1 lies" if beyond == 1 else f"{beyond or 'none'} lie"
+    yield f"Where theory is right, all lie within {bound:.1f} in 99 of 100 sweeps. Here {lie} beyond."
     if beyond:
         yield "The theory is that of N -> infinity; at finite N the means differ by O(1/N)."
     if converged is not None and any(some < of for some, of in converged):

@@ -84,6 +84,19 @@ def test_a_sweep_that_a_figure_cannot_show_is_drawn_as_an_overlay():
     assert figures.fitting("minover_noise", theory.solve(stored)) == "stored_overlay"
 
 
+def test_a_single_moment_is_drawn_against_the_longest_axis_of_numbers():
+    swept = load("adatron_ensemble", ["K=1,3", "eta=0.5,1,2", "N=20", "seeds=2", "t=1"])
+    simulation, solution = simulate.run(swept), theory.solve(swept)
+    ax = figures.draw("overlay", simulation, solution).axes[3]
+    assert ax.get_xlabel() == r"$\eta$"
+    np.testing.assert_allclose(ax.lines[0].get_xydata()[:, 0], [0.5, 1, 2])
+    np.testing.assert_allclose(ax.lines[0].get_ydata(), solution.eps_g.isel(t=0, K=0, student=0))
+    side = Scenario(rule="hebb", N=20, t=1, seeds=2, zip={"eta": [1, 2], "flip": [0, 0.1]})
+    figures.draw("overlay", simulate.run(side), theory.solve(side))
+    rules = Scenario(rule=["hebb", "adatron"], N=20, t=1, seeds=2)
+    assert figures.draw("overlay", simulate.run(rules), theory.solve(rules)).axes[3].get_xlabel() == "$t$"
+
+
 def test_boosting_along_one_value_of_s_and_P_and_along_others_still_draws():
     one = load("boosting", ["N=6", "seeds=1", "s=3", "P=50", "tests=500"])
     figures.draw("boosting", simulate.run(one), theory.solve(one))
@@ -125,6 +138,16 @@ def test_a_figure_of_the_other_kind_is_refused():
         figures.named("ensemble", "minover", "learner")
     with pytest.raises(ConfigError, match='"ensembl" is not a figure'):
         figures.named("ensembl", "something", "rule")
+
+
+def test_a_figure_that_cannot_be_drawn_is_refused_by_name():
+    swept = Scenario(rule="hebb", eta=[0.5, 1], N=20, seeds=2, t=1)
+    simulation, solution = simulate.run(swept), theory.solve(swept)
+    with pytest.raises(ConfigError, match='Did you mean "adatron_ensemble"'):
+        figures.draw("adatron", simulation, solution)
+    with pytest.raises(ConfigError, match='has no place for eta; "overlay" has'):
+        figures.draw("hebb_ensemble", simulation, solution)
+    figures.draw("hebb_ensemble", simulation.sel(eta=1), solution.sel(eta=1))
 
 
 def test_one_seed_draws_without_error_bars():

@@ -133,7 +133,7 @@ def test_a_simulation_that_is_wrong_is_marked_in_the_table(tmp_path):
     assert abs(float(marked)) > 7
     [row] = [row for row in Page(text).rows if marked in row]
     assert row[0] == "adatron"
-    assert "Here 1 lie beyond." in Page(text).words
+    assert "Here 1 lies beyond." in Page(text).words
 
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>{{ 7 * 7 }}"
@@ -264,7 +264,7 @@ def test_what_cannot_be_reported_is_told_and_nothing_is_written(made, message, t
 def test_without_bokeh_one_line_tells_what_to_install(whole, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "bokeh", None)
     assert called(monkeypatch, "report", str(whole)) == 2
-    assert capsys.readouterr().err == "a report needs bokeh: pip install 'statmech[explore]'\n"
+    assert capsys.readouterr().err == "a report needs bokeh: pip install -e '.[explore]' where statmech lies\n"
 
 
 def test_a_browser_draws_the_charts_and_asks_for_nothing(whole, tmp_path):

@@ -38,6 +38,8 @@ def solve(scenario: Sweep, progress: Progress | None = None) -> xr.Dataset:
     >>> round(solve(StoredExamples(learner="minover", alpha=2)).kappa.item(), 6)
     0.454578
     """
+    if not isinstance(scenario, Sweep):
+        raise TypeError(f"a scenario is solved, such as statmech.load({scenario!r}), not {type(scenario).__name__}")
     if scenario.unsolved:
         raise ScenarioError([((), scenario.unsolved)])
     made: xr.Dataset = import_module(f"theory.{SOLVERS[scenario.CHOICE]}").solve(scenario, progress)

@@ -1,0 +1,55 @@
+"""The notebooks cover every scenario with theory, are valid, and hold no outputs, so that their diffs can be read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parent.parent / "docs" / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+KINDS = {
+    "online_ensemble": "statmech.Scenario(",
+    "stored_examples": "statmech.StoredExamples(",
+    "attentive_stopping": "statmech.Stopping(",
+    "sparse_boosting": "statmech.Boosting(",
+}
+
+
+def cells(path):
+    return json.loads(path.read_text())["cells"]
+
+
+def code(path):
+    return ["".join(cell["source"]) for cell in cells(path) if cell["cell_type"] == "code"]
+
+
+def test_there_is_one_for_each_kind_of_scenario_and_the_index_lists_it():
+    assert {path.stem for path in NOTEBOOKS} == set(KINDS)
+    for path in NOTEBOOKS:
+        assert KINDS[path.stem] in "\n".join(code(path))
+        assert f"({path.name})" in (FOLDER / "index.md").read_text()
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_holds_no_outputs(path):
+    for cell in cells(path):
+        if cell["cell_type"] == "code":
+            assert cell["outputs"] == []
+            assert cell["execution_count"] is None
+        assert cell["metadata"] == {}
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_is_valid_with_ids_that_differ(path):
+    nbformat = pytest.importorskip("nbformat")
+    nbformat.validate(nbformat.read(path, as_version=4))
+    ids = [cell["id"] for cell in cells(path)]
+    assert len(set(ids)) == len(ids)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_every_cell_of_code_compiles(path):
+    for source in code(path):
+        compile("\n".join(line for line in source.splitlines() if not line.startswith("%")), path.name, "exec")

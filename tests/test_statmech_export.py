@@ -1,0 +1,91 @@
+"""Results leave for other programs with their numbers, and a folder of results stands for its config."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from test_statmech_cli import called
+
+import simulate
+import theory
+from statmech import ConfigError, Scenario, StoredExamples, StoreError, export, load, store
+
+SMALL = ["K=1,3", "N=30", "seeds=4", "t=2"]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "nc"])
+def test_files_hold_the_numbers(suffix, tmp_path):
+    scenario = StoredExamples(learner="minover", N=10, alpha=[1, 2], epochs=[5, 30], seeds=4, strengths=True)
+    sim, sol, file = simulate.run(scenario), theory.solve(scenario), tmp_path / "new" / f"results.{suffix}"
+    store.save(sim, tmp_path / "sim.zarr")
+    export.write(store.load(str(tmp_path / "sim.zarr")), sol, file)
+    if suffix == "csv":
+        found = pd.read_csv(file).query("variable == 'eps_g'")["mean"]
+        assert sorted(found) == pytest.approx(sorted(sim.eps_g.mean("seed").values.ravel()))
+    else:
+        with xr.open_dataset(file, engine="scipy") as found:
+            np.testing.assert_array_equal(found.eps_g.values, sim.eps_g.values)
+            assert json.loads(found.attrs["versions"])["jax"]
+
+
+def test_other_kinds_of_files_are_refused(tmp_path):
+    sim = simulate.run(Scenario(rule="hebb", N=10, t=[1], seeds=2))
+    with pytest.raises(ConfigError, match=r"must end with .csv or .nc"):
+        export.write(sim, None, tmp_path / "results.txt")
+
+
+def test_a_folder_of_results_stands_for_its_config(in_scratch, capsys, monkeypatch):
+    def call(*arguments):
+        return called(monkeypatch, capsys, *arguments)
+
+    assert call("run", "adatron_ensemble", *SMALL, "--out", "mine")[0] == 0
+    assert load("mine").K == (1, 3)
+    (in_scratch / "mine" / "adatron_ensemble.png").unlink()
+    assert call("figure", "mine")[0] == 0  # as what it was drawn first
+    assert (in_scratch / "mine" / "adatron_ensemble.png").exists()
+    assert call("export", "mine", "--to", "mine.csv")[0] == 0
+    assert set(pd.read_csv("mine.csv").variable) >= {"R", "eps_g_majority_vote"}
+    assert call("compare", "mine")[0] == 0
+    assert call("run", "mine", "seeds=6")[0] == 0  # grows where it lies
+    assert load("mine").seeds == 6
+
+
+def test_a_folder_that_holds_no_results_is_told(in_scratch):
+    (in_scratch / "empty").mkdir()
+    with pytest.raises(ConfigError, match=r"empty: a folder without results: no simulation.zarr$"):
+        load("empty")
+    (in_scratch / "empty" / "simulation.zarr").mkdir()
+    with pytest.raises(ConfigError, match="not a readable store"):
+        load("empty")
+
+
+def test_what_is_not_there_is_told_with_what_is(in_scratch):
+    store.save(simulate.run(Scenario(rule="hebb", N=10, t=[1], seeds=2)), in_scratch / "results/one/simulation.zarr")
+    with pytest.raises(ConfigError, match=r"there are results/one"):
+        load("results")
+    with pytest.raises(ConfigError, match=r'Did you mean the shipped config "ensemble"'):
+        load("configs/ensemble.yaml")
+    with pytest.raises(ConfigError, match=r"no such file, nor a folder of results$"):
+        load("results/two")
+    with pytest.raises(StoreError, match=r"load one of simulation.zarr"):
+        store.load("results/one")
+    assert load("results/one/simulation.zarr").rule == "hebb"
+
+
+def test_one_override_may_stand_alone():
+    assert load("ensemble", "K=3").K == 3
+
+
+@pytest.mark.parametrize("solved", [simulate.run, theory.solve])
+def test_a_name_is_no_scenario(solved):
+    with pytest.raises(TypeError, match=r"such as statmech.load\('ensemble'\)"):
+        solved("ensemble")
+
+
+def test_load_stands_before_the_command(in_scratch, capsys, monkeypatch):
+    code, told = called(monkeypatch, capsys, "run", "ensemble", "--load", "mine.py")
+    assert (code, told) == (2, "--load stands before the command: statmech --load FILE.py run ...\n")
