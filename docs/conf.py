@@ -1,5 +1,10 @@
 """The docs site: `make docs`. Pages are MyST Markdown and notebooks, executed as it is built; a warning is an error."""
 
+import re
+from pathlib import Path
+
+import bokeh
+
 import statmech
 
 project = "statmech"
@@ -8,11 +13,45 @@ release = version = statmech.__version__
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx_design", "sphinx_copybutton"]
 exclude_patterns = ["_build"]
+suppress_warnings = ["toc.empty_glob"]
+
 html_theme = "furo"
 html_title = "statmech"
+html_show_copyright = False
+html_static_path = ["_static", str(Path(bokeh.__file__).parent / "server/static/js/bokeh-mathjax.min.js")]
+html_css_files = ["style.css"]
+mathjax_path = "math.js"
 
-myst_enable_extensions = ["dollarmath", "colon_fence", "deflist", "fieldlist"]
+default_role = "py:obj"
+autodoc_member_order = "bysource"
+autodoc_type_aliases = {"ArrayLike": "ArrayLike", "Array": "Array"}
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 88
+
+myst_enable_extensions = ["amsmath", "attrs_block", "colon_fence", "deflist", "dollarmath", "fieldlist"]
 myst_heading_anchors = 3
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300
+nb_merge_streams = True
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+PAGES = {  # files of the repository that are pages of the site, too
+    "CONTRIBUTING.md": "/contributing.md",
+    "CHANGELOG.md": "/changelog.md",
+    "README.md": "/index.md",
+    "benchmarks/README.md": "/benchmarks.md",
+}
+OUTSIDE = re.compile(rf"\]\((?:\.\./)+({'|'.join(map(re.escape, PAGES))})")
+
+
+def _to_pages(*event):
+    """Links to these files, which the forge follows, to their pages."""
+    text = event[-1]
+    text[0] = OUTSIDE.sub(lambda link: f"]({PAGES[link[1]]}", text[0])
+
+
+def setup(app):
+    app.connect("source-read", _to_pages)
+    app.connect("include-read", _to_pages)
