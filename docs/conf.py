@@ -4,8 +4,10 @@ import re
 from pathlib import Path
 
 import bokeh
+from pydantic import BaseModel
 
 import statmech
+from statmech.sweep import Sweep
 
 project = "statmech"
 author = copyright = "The statmech developers"
@@ -34,6 +36,7 @@ nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300
 nb_merge_streams = True
+nb_render_markdown_format = "myst"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
@@ -52,6 +55,23 @@ def _to_pages(*event):
     text[0] = OUTSIDE.sub(lambda link: f"]({PAGES[link[1]]}", text[0])
 
 
+def _short_signature(app, what, name, thing, options, signature, returns):
+    """Of a scenario the keys and their defaults, without the types of their checks."""
+    if what == "class" and issubclass(thing, BaseModel):
+        return _keys(thing), returns
+    return (signature or "").replace("TypeAliasForwardRef('ArrayLike')", "ArrayLike") or None, returns
+
+
+def _keys(kind):
+    if kind is Sweep:
+        return "(**keys)"
+    schema = kind.schema_of() if issubclass(kind, Sweep) else kind.model_json_schema()
+    needed = schema.get("required", [])
+    others = {name: part.get("default") for name, part in schema["properties"].items() if name not in needed}
+    return f"({', '.join([*needed, *(f'{name}={value!r}' for name, value in others.items())])})"
+
+
 def setup(app):
     app.connect("source-read", _to_pages)
     app.connect("include-read", _to_pages)
+    app.connect("autodoc-process-signature", _short_signature)

@@ -94,7 +94,11 @@ def fitting(name: str, simulation: xr.Dataset) -> str:
 
 
 def draw(name: str, simulation: xr.Dataset, theory: xr.Dataset | None) -> Figure:
-    """Draw a figure by name; axes it shows that the sweep does not have become axes of one value."""
+    """Draw a figure by name; axes it shows that the sweep does not have become axes of one value.
+
+    `simulation` is what `simulate.run` returns and `theory` what `theory.solve` does, None for a study on data. Raises
+    `ConfigError` where the simulation lacks what the figure shows.
+    """
     missing = [axis for axis in _axes(name) or () if axis not in simulation.dims]
     shown = [None if part is None else part.expand_dims(missing) for part in (simulation, theory)]
     figure: Figure = import_module(f"figures.{name}").draw(*shown)
