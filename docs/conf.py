@@ -1,6 +1,8 @@
 """The docs site: `make docs`. Pages are MyST Markdown and notebooks, executed as it is built; a warning is an error."""
 
+import os
 import re
+import tempfile
 from pathlib import Path
 
 import bokeh
@@ -39,6 +41,12 @@ nb_merge_streams = True
 nb_render_markdown_format = "myst"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
+
+# kernels that know no start-up files of the reader's own, leave no history, and do not warn, each, that they use TCP
+IPYTHON = tempfile.TemporaryDirectory()
+os.environ["IPYTHONDIR"] = IPYTHON.name
+Path(IPYTHON.name, "profile_default").mkdir()
+Path(IPYTHON.name, "profile_default/ipython_kernel_config.py").write_text("c.IPKernelApp.log_level = 40")
 
 PAGES = {  # files of the repository that are pages of the site, too
     "CONTRIBUTING.md": "/contributing.md",

@@ -1,7 +1,7 @@
 """Small pictures of all figures for the gallery's index: `python docs/thumbnails.py [FOLDER]`.
 
-Each is made of the full run's picture in docs/images where there is one, else of the last picture that the figure's page
-has drawn: FOLDER holds the executed pages, docs/_build/jupyter_execute/gallery after `make docs`. Written to
+Each is made of the full run's picture in docs/images where there is one, else of the last picture that the figure's
+page has drawn: FOLDER holds the executed pages, docs/_build/jupyter_execute/gallery after `make docs`. Written to
 docs/images/thumbnails, some 10 kB each.
 """
 

@@ -1,4 +1,4 @@
-"""Tables of the reference, made of the registries and the schema as the site is built: nothing of them is typed by hand."""
+"""Tables of the reference, made of the registries and the schema as the site is built: none is typed by hand."""
 
 from __future__ import annotations
 
