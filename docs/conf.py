@@ -42,6 +42,8 @@ nb_render_markdown_format = "myst"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
+os.environ.setdefault("EQX_ON_ERROR", "nan")  # as the command does: what theory compiles is kept from page to page
+
 # kernels that know no start-up files of the reader's own, leave no history, and do not warn, each, that they use TCP
 IPYTHON = tempfile.TemporaryDirectory()
 os.environ["IPYTHONDIR"] = IPYTHON.name
