@@ -1,6 +1,15 @@
 """The docs site: `make docs`. Pages are MyST Markdown and notebooks, executed as it is built; a warning is an error."""
 
+import os
+import re
+import tempfile
+from pathlib import Path
+
+import bokeh
+from pydantic import BaseModel
+
 import statmech
+from statmech.sweep import Sweep
 
 project = "statmech"
 author = copyright = "The statmech developers"
@@ -8,11 +17,71 @@ release = version = statmech.__version__
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx_design", "sphinx_copybutton"]
 exclude_patterns = ["_build"]
+suppress_warnings = ["toc.empty_glob"]
+
 html_theme = "furo"
 html_title = "statmech"
+html_show_copyright = False
+html_static_path = ["_static", str(Path(bokeh.__file__).parent / "server/static/js/bokeh-mathjax.min.js")]
+html_css_files = ["style.css"]
+mathjax_path = "math.js"
 
-myst_enable_extensions = ["dollarmath", "colon_fence", "deflist", "fieldlist"]
+default_role = "py:obj"
+autodoc_member_order = "bysource"
+autodoc_type_aliases = {"ArrayLike": "ArrayLike", "Array": "Array"}
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 88
+
+myst_enable_extensions = ["amsmath", "attrs_block", "colon_fence", "deflist", "dollarmath", "fieldlist"]
 myst_heading_anchors = 3
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300
+nb_merge_streams = True
+nb_render_markdown_format = "myst"
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+os.environ.setdefault("EQX_ON_ERROR", "nan")  # as the command does: what theory compiles is kept from page to page
+
+# kernels that know no start-up files of the reader's own, leave no history, and do not warn, each, that they use TCP
+IPYTHON = tempfile.TemporaryDirectory()
+os.environ["IPYTHONDIR"] = IPYTHON.name
+Path(IPYTHON.name, "profile_default").mkdir()
+Path(IPYTHON.name, "profile_default/ipython_kernel_config.py").write_text("c.IPKernelApp.log_level = 40")
+
+PAGES = {  # files of the repository that are pages of the site, too
+    "CONTRIBUTING.md": "/contributing.md",
+    "CHANGELOG.md": "/changelog.md",
+    "README.md": "/index.md",
+    "benchmarks/README.md": "/benchmarks.md",
+}
+OUTSIDE = re.compile(rf"\]\((?:\.\./)+({'|'.join(map(re.escape, PAGES))})")
+
+
+def _to_pages(*event):
+    """Links to these files, which the forge follows, to their pages."""
+    text = event[-1]
+    text[0] = OUTSIDE.sub(lambda link: f"]({PAGES[link[1]]}", text[0])
+
+
+def _short_signature(app, what, name, thing, options, signature, returns):
+    """Of a scenario the keys and their defaults, without the types of their checks."""
+    if what == "class" and issubclass(thing, BaseModel):
+        return _keys(thing), returns
+    return (signature or "").replace("TypeAliasForwardRef('ArrayLike')", "ArrayLike") or None, returns
+
+
+def _keys(kind):
+    if kind is Sweep:
+        return "(**keys)"
+    schema = kind.schema_of() if issubclass(kind, Sweep) else kind.model_json_schema()
+    needed = schema.get("required", [])
+    others = {name: part.get("default") for name, part in schema["properties"].items() if name not in needed}
+    return f"({', '.join([*needed, *(f'{name}={value!r}' for name, value in others.items())])})"
+
+
+def setup(app):
+    app.connect("source-read", _to_pages)
+    app.connect("include-read", _to_pages)
+    app.connect("autodoc-process-signature", _short_signature)

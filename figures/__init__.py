@@ -96,7 +96,8 @@ def fitting(name: str, simulation: xr.Dataset) -> str:
 def draw(name: str, simulation: xr.Dataset, theory: xr.Dataset | None) -> Figure:
     """Draw a figure by name; axes it shows that the sweep does not have become axes of one value.
 
-    Raises `ConfigError` for a figure that is unknown, of another kind of scenario, or has no place for an axis.
+    `simulation` is what `simulate.run` returns and `theory` what `theory.solve` does, None for a study on data. Raises
+    `ConfigError` for a figure that is unknown, of another kind of scenario, or has no place for an axis.
     """
     from statmech.dataset import scenario_of
 

@@ -78,7 +78,7 @@ def spread(values: Any) -> Any:
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:
-    """Write a figure as PNG, SVG and PDF beside each other; returns the files."""
+    """Write a figure as PNG (300 dots an inch), SVG and PDF beside each other; returns the files. Raises `OSError`."""
     stem.parent.mkdir(parents=True, exist_ok=True)
     files = [stem.with_name(f"{stem.name}.{suffix}") for suffix in FORMATS]
     for file in files:

@@ -61,6 +61,7 @@ def run_into(
     A store of the same config, or of one with fewer values on its axes or fewer seeds, is gone on with; of another one
     only if `fresh` says to replace it. `again` tries what has failed once more. `shard` (k, n) takes every n-th block.
     `elsewhere` plays and writes blocks in place of this process.
+    `memory`, in bytes, bounds what is played together; `workers` threads play blocks side by side.
     Raises `StoreError` for a store of another config, one that another run holds, or a disk that is full.
     """
     use_cache()

@@ -82,7 +82,9 @@ class Scenario(Sweep):
     rule: RuleAxis = Field(description="learning rule")  # type: ignore[valid-type]
     K: StudentsAxis = Field(1, description="number of students in the ensemble")  # type: ignore[valid-type]
     N: DimensionAxis = Field(10_000, description="input dimension")
-    inputs: LawAxis = Field(Gaussian(), description="law of the inputs", validate_default=True)  # type: ignore[valid-type]
+    inputs: LawAxis = Field(  # type: ignore[valid-type]
+        Gaussian(), description="law of the inputs", validate_default=True, json_schema_extra={"default": "gaussian"}
+    )
     flip: FlipAxis = Field(0.0, description="probability that the teacher's label is flipped")
     t: Times = Field(description="times (steps / N) at which order parameters are recorded, increasing")
     start: StartOrDrawn = Field(

@@ -29,7 +29,10 @@ class OrderParameters(NamedTuple):
 
 
 class Start(BaseModel):
-    """Students' order parameters at t = 0: one value for all, or one a student (q: a K x K matrix).
+    r"""Students' order parameters at t = 0: one value for all, or one a student, (K,); q: one value, or (K, K).
+
+    `length` is :math:`|\mathbf J|/\sqrt N`, R and q are cosines. K students that no vectors can be are refused by the
+    scenario, with a `ScenarioError`.
 
     >>> Start(R=[0.5, 0.1]).of(2).R
     array([0.5, 0.1])

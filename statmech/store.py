@@ -28,7 +28,10 @@ RECORDED = ("statmech", "numpy", "scipy", "jax", "diffrax", "xarray", "zarr")
 
 
 def save(dataset: xr.Dataset, path: Path) -> None:
-    """Write a dataset as a Zarr store: under a temporary name first, so that a store of this name is always whole."""
+    """Write a dataset as a Zarr store: under a temporary name first, so that a store of this name is always whole.
+
+    Raises `StoreError` where the disk takes no file.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with _scratch(path) as scratch, quiet():

@@ -108,7 +108,8 @@ def ensemble_error_unequal(
     Nets grow until the standard error is below `tolerance`, or to 2^16 points; the error returned is the one reached.
 
     `R` (K,), `q` (K, K) and `length` (K,; equal by default, and needed by the weight mean alone) are the students'
-    order parameters. The weight mean is in closed form (error 0).
+    order parameters. The weight mean is in closed form (error 0). The integral is that of eq (3.2) of Miyoshi, Hara &
+    Okada. Raises `ScenarioError` for cosines that no students have.
 
     >>> q = np.array([[1, 0.7, 0.5], [0.7, 1, 0.6], [0.5, 0.6, 1]])
     >>> value, error = ensemble_error_unequal([0.8, 0.7, 0.6], q)

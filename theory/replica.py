@@ -120,7 +120,8 @@ def capacity(kappa: np.ndarray | float = 0.0) -> np.ndarray:
     .. math:: \frac1{\alpha_c} = \int_{-\kappa}^\infty Dt\,(t+\kappa)^2
               = (1+\kappa^2)\,\Phi(\kappa) + \kappa\varphi(\kappa)
 
-    (Gardner 1988, eq 27). For kappa < 0 replica symmetry is broken and the formula is only a bound: refused.
+    (Gardner 1988, eq 27); an array of the shape of kappa. For kappa < 0 replica symmetry is broken and the formula is
+    only a bound: `ScenarioError`.
 
     >>> capacity([0, 1]).round(6)
     array([2.      , 0.519572])
@@ -135,7 +136,7 @@ def noisy_capacity(flip: float) -> float:
     r"""The alpha beyond which no perceptron is right on all examples, if labels are flipped with probability `flip`.
 
     The equations of maximum stability at kappa = 0: :math:`R\,I(s, 0) = a\varphi(0)` and :math:`\alpha_c = 1/(s\,I(s,
-    0))`. Infinite without noise, 2 for labels by chance (flip = 1/2).
+    0))`. Infinite without noise, 2 for labels by chance (flip = 1/2). Raises `ScenarioError` for flip outside [0, 0.5].
 
     >>> round(noisy_capacity(0.1), 6)
     2.992286

@@ -1,0 +1,160 @@
+"""Tables of the reference, made of the registries and the schema as the site is built: none is typed by hand."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from IPython.display import Markdown
+
+from statmech.parameters import known_parameters, parameters_of
+
+BOUNDS = {"minimum": "≥ {}", "ge": "≥ {}", "exclusiveMinimum": "> {}", "gt": "> {}"}
+BOUNDS |= {"maximum": "≤ {}", "le": "≤ {}", "exclusiveMaximum": "< {}", "lt": "< {}"}
+NOUNS = {"integer": "whole number", "number": "number", "boolean": "true or false", "string": "text"}
+
+
+def table(headings: str, rows: Iterable[Iterable[Any]]) -> Markdown:
+    names = headings.split(", ")
+    lines = [names, ["---"] * len(names), *rows]
+    return Markdown("\n".join("| " + " | ".join(str(cell).replace("|", r"\|") for cell in row) + " |" for row in lines))
+
+
+def keys(kind: Any) -> Markdown:
+    """Every key of a config of this kind of scenario."""
+    schema, known = kind.schema_of(), known_parameters(kind.KINDS)
+    rows = []
+    for name in (name for name in schema["properties"] if name != "zip"):
+        part, needed = schema["properties"][name], name in schema["required"]
+        told = _of_a_parameter(kind, name, known[name]) if name in known else _of_a_key(part, needed)
+        rows.append((f"`{name}`", *told, "yes" if name in kind.axis_names() else ""))
+    return table("key, values, default, meaning, axis", rows)
+
+
+def _of_a_key(part: dict[str, Any], needed: bool) -> tuple[str, str, str]:
+    given = part.get("default")
+    shown = "" if given is None else f"`{str(given).lower() if isinstance(given, bool) else given}`"
+    return _values(part), "*needed*" if needed else shown, part["description"]
+
+
+def _of_a_parameter(kind: Any, name: str, field: Any) -> tuple[str, str, str]:
+    having = [other for other, it in kind.KINDS.items() if name in parameters_of(it)]
+    defaults = {other: f"{parameters_of(kind.KINDS[other])[name].default:g}" for other in having}
+    common = max(defaults.values(), key=list(defaults.values()).count)
+    others = [f"{value} ({other})" for other, value in defaults.items() if value != common]
+    of = "" if len(having) == len(kind.KINDS) else f"; of {', '.join(f'`{other}`' for other in having)}"
+    return _range(field.metadata), ", ".join([common, *others]), field.metadata["doc"] + of
+
+
+def _range(metadata: dict[str, Any]) -> str:
+    bounds = [f"> {metadata['above']:g}"] if np.isfinite(metadata["above"]) else []
+    bounds += [f"< {metadata['below']:g}"] if np.isfinite(metadata["below"]) else []
+    return " ".join([NOUNS["integer" if metadata["whole"] else "number"], ", ".join(bounds)]).strip()
+
+
+def _values(part: dict[str, Any]) -> str:
+    """What one value of a key may be."""
+    if "enum" in part or "const" in part:
+        return ", ".join(f"`{value}`" for value in part.get("enum", [part.get("const")]))
+    if forms := part.get("anyOf") or part.get("oneOf"):
+        return _values(forms[0]) + (" or a mapping" if _mapping(forms) else "")
+    if part["type"] == "array":
+        return f"list of: {_values(part['items'])}"
+    bounds = [told.format(_number(part[word])) for word, told in BOUNDS.items() if word in part]
+    return " ".join([NOUNS[part["type"]], ", ".join(bounds)]).strip()
+
+
+def _number(value: float) -> str:
+    """Large limits as powers, which they are."""
+    for base in (10, 2):
+        power = round(np.log(value) / np.log(base)) if value > 10**5 else 0
+        if power and base**power == value:
+            return f"{base}^{power}"
+    return f"{value:g}"
+
+
+def _mapping(forms: list[dict[str, Any]]) -> bool:
+    """Whether a key may also be a section or a law with parameters; a spaced axis is not one."""
+    others = [
+        form for form in forms[1:] if form.get("type") == "object" and "linspace" not in form.get("properties", {})
+    ]
+    return bool(others) or any("$ref" in form for form in forms[1:])
+
+
+def kinds(registry: dict[str, type]) -> Markdown:
+    """The members of a registry: name, what pictures call it, parameters with defaults, what it is."""
+    rows = [(f"`{name}`", it.label, _parameters(it), _sentence(it)) for name, it in registry.items()]
+    return table("name, in pictures, parameters, what it is", rows)
+
+
+def _parameters(kind: type) -> str:
+    return ", ".join(f"`{name}` = {field.default:g}" for name, field in parameters_of(kind).items())
+
+
+def _sentence(thing: Any) -> str:
+    """The first sentence of a docstring, its formulas in Markdown."""
+    text = " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
+    while ":math:`" in text:
+        before, _, rest = text.partition(":math:`")
+        formula, _, after = rest.partition("`")
+        text = f"{before}${formula}${after}"
+    return text
+
+
+def named(meanings: dict[str, str]) -> Markdown:
+    return table("name, meaning", ((f"`{name}`", told) for name, told in meanings.items()))
+
+
+def variables(kind: Any, **keys: Any) -> Markdown:
+    """What the datasets of a scenario of this kind hold."""
+    scenario = kind(**keys)
+    rows = [
+        (f"`{name}`", ", ".join(it.dims) or "one a run", it.long_name, "" if kind.on_data else _theory(it))
+        for name, it in scenario.variables.items()
+    ]
+    return table("variable, recorded along, meaning (units: 1), theory", rows)
+
+
+def _theory(variable: Any) -> str:
+    return {"above": "upper bound", "below": "lower bound"}.get(variable.bound, "yes" if variable.in_theory else "")
+
+
+def figures() -> Markdown:
+    from figures import FIGURES
+
+    rows = [(f"`{choice}`", f"`{name}`", told) for choice, of in FIGURES.items() for name, told in of.items()]
+    return table("config with, figure, what it shows", rows)
+
+
+def commands() -> Iterator[Markdown]:
+    """Every command of `statmech`: what it does, its arguments and options."""
+    import typer
+
+    from statmech.cli import app
+
+    for name, command in typer.main.get_command(app).commands.items():
+        yield Markdown(f"**`statmech {name}`**\n\n" + inspect.cleandoc(command.help or ""))
+        rows = [_option(one) for one in command.params if one.name != "help"]
+        if rows:
+            yield table("given as, meaning", rows)
+
+
+def _option(one: Any) -> tuple[str, str]:
+    form = one.metavar or one.name if one.param_type_name == "argument" else " ".join([one.opts[0], one.metavar or ""])
+    return f"`{form.strip()}`", (one.help or "").replace("[", r"\[")
+
+
+def keys_of_start() -> Markdown:
+    from statmech import Start
+
+    fields = Start.model_fields.items()
+    return table("key, default, meaning", ((f"`{name}`", f"{it.default:g}", it.description) for name, it in fields))
+
+
+def laws(registry: dict[str, type]) -> Markdown:
+    from dataclasses import fields
+
+    rows = [(f"`{name}`", ", ".join(f"`{f.name}`" for f in fields(it)), _sentence(it)) for name, it in registry.items()]
+    return table("name, parameters, what it is", rows)
