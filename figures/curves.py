@@ -84,7 +84,7 @@ def layout(dataset: xr.Dataset, x: str | None = None, colour: str | None = None)
     """Where axes go: along x that of most numbers, in colours what learns, unless told otherwise."""
     every = axes(dataset)
     numbers = [axis for axis in every if values(dataset, axis).dtype.kind in "if" and dataset.sizes[axis] > 1]
-    x = x or max(numbers or every, key=lambda axis: dataset.sizes[axis])
+    x = x or max(numbers or every, key=lambda axis: (dataset.sizes[axis], every.index(axis)))
     others = [axis for axis in every if axis != x and dataset.sizes[axis] > 1]
     choice = scenario_of(dataset).CHOICE
     few = [axis for axis in others if dataset.sizes[axis] <= MOST]
@@ -106,7 +106,11 @@ def curves(
     `unit` is one of `NORMALISED`: "theory" divides all by theory, "one student" errors of an ensemble by theory's of
     one student.
     """
-    return [_curve(name, label, sim, sol, layout.x, unit) for label, sim, sol in _coloured(simulation, theory, layout)]
+    asked = {name, "eps_g"} if unit == "one student" else {name}  # slices of whole datasets would take most of the time
+    some = (
+        None if part is None else part[[it for it in part.data_vars if it in asked]] for part in (simulation, theory)
+    )
+    return [_curve(name, label, sim, sol, layout.x, unit) for label, sim, sol in _coloured(*some, layout)]
 
 
 def _coloured(simulation: Any, theory: Any, layout: Layout) -> Iterator[tuple[str, Any, Any]]:

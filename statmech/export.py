@@ -52,8 +52,12 @@ def table(simulation: xr.Dataset | None, theory: xr.Dataset | None) -> pd.DataFr
     choice = scenario_of(either).CHOICE
     parts = [_rows(str(name), choice, simulation, theory) for name in either.data_vars]
     whole = pd.concat([part for part in parts if not part.empty], ignore_index=True)
-    last = ["variable", "simulation", "standard_error", "seeds", "theory"]
-    return whole[[name for name in whole if name not in last] + [name for name in last if name in whole]]
+    last = [name for name in ("variable", "simulation", "standard_error", "seeds", "theory") if name in whole]
+    order = list(either.sizes)
+    places = sorted(
+        set(whole) - set(last), key=lambda name: (order.index(either[name].dims[0]) if either[name].dims else -1, name)
+    )
+    return whole[[*places, *last]]
 
 
 def _rows(name: str, choice: str, simulation: xr.Dataset | None, theory: xr.Dataset | None) -> pd.DataFrame:

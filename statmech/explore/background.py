@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
 FIRST = 4  # seeds that are shown before all are done
-REST = 0.25  # seconds without a newer scenario before one is played
 
 
 class Superseded(Exception):
@@ -25,24 +24,20 @@ class Background:
     def __init__(self, tell: Callable[[xr.Dataset | None, str], None]):
         self.tell = tell
         self.token = 0
-        self.newer = threading.Condition()
+        self.lock = threading.Lock()
 
     def play(self, scenario: Any) -> None:
-        """Play this scenario as soon as no newer one has come for a moment."""
+        """Play this scenario, and no older one any more."""
         token = self.stop()
         threading.Thread(target=self._play, args=(scenario, token), daemon=True).start()
 
     def stop(self) -> int:
         """End what is played; the number of what may come next."""
-        with self.newer:
+        with self.lock:
             self.token += 1
-            self.newer.notify_all()
             return self.token
 
     def _play(self, scenario: Any, token: int) -> None:
-        with self.newer:
-            if self.newer.wait_for(lambda: self.token != token, timeout=REST):
-                return
         try:
             for seeds in sorted({min(FIRST, scenario.seeds), scenario.seeds}):
                 self._played(scenario.model_copy(update={"seeds": seeds}), token)

@@ -18,8 +18,8 @@ from statmech.dataset import scenario_of
 if TYPE_CHECKING:
     import xarray as xr
 
-OPEN = 4  # charts that a page begins with
-HEIGHT = 260
+OPEN = 2  # charts that a page begins with
+HEIGHT = 320
 PANE: dict[str, Any] = {"sizing_mode": "stretch_width", "styles": {"flex": "1 1 280px"}, "min_width": 280}
 XLABELS = {"t": "t = steps / N", "alpha": "α = P / N"}
 

@@ -23,14 +23,22 @@ if TYPE_CHECKING:
 SOON = (
     1  # milliseconds; Panel waits 50 for more of a drag, and a drag that comes while theory is solved is put together
 )
+REST = 250  # milliseconds without a step, after which a drag has ended
 LONGEST = {"10 seconds": 10.0, "a minute": 60.0, "10 minutes": 600.0, "never": 0.0}
 
 
 class Live:
-    """The sliders of one kind of scenario; `shown()` is called when what is to be seen has changed."""
+    """The sliders of one kind of scenario; `shown()` is called at every step of a drag, `settled()` at its end."""
 
-    def __init__(self, given: dict[str, Any], choice: str, shown: Callable[[], None], told: Callable[[str, str], None]):
-        self.choice, self.given, self.shown, self.told = choice, given, shown, told
+    def __init__(
+        self,
+        given: dict[str, Any],
+        choice: str,
+        shown: Callable[[], None],
+        settled: Callable[[], None],
+        told: Callable[[str, str], None],
+    ):
+        self.choice, self.given, self.shown, self.settled, self.told = choice, given, shown, settled, told
         self.scenario: Any = None
         self.theory: xr.Dataset | None = None
         self.simulation: xr.Dataset | None = None
@@ -63,12 +71,24 @@ class Live:
             self.told("error", str(problem))
             return
         self.scenario, self.theory, self.simulation = scenario, theory, None
-        self.told("", "")
+        self.background.stop()
         self.shown()
-        self._play()
+        self._rest()
 
     def close(self) -> None:
         self.background.stop()
+
+    def _rest(self) -> None:
+        """When the drag has come to rest: whatever is not a curve would hold up the next one."""
+        token = self.background.token
+
+        def settle() -> None:
+            if token == self.background.token:
+                self.told("", "")
+                self.settled()
+                self._play()
+
+        self.document.add_timeout_callback(settle, REST)
 
     def _read(self) -> Any:
         if not self.chosen.value:
@@ -87,7 +107,7 @@ class Live:
         seconds = estimate(self.scenario).seconds
         if seconds > self.longest.value:
             self.background.stop()
-            self.told("info", f"a simulation of this would take about {_long(seconds)}, and is not begun")
+            self.told("progress", f"a simulation of this would take about {_long(seconds)}, and is not begun")
         else:
             self.background.play(self.scenario)
 

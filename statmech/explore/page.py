@@ -57,7 +57,8 @@ class Page:
             self.message, self.charts.view, self.progress, styles={"flex": "3 1 480px", "min-width": "310px"}
         )
         main = pn.FlexBox(middle, beside, sizing_mode="stretch_width", gap="16px")
-        return pmui.Page(title="statmech", sidebar=[self.side], main=[main], sidebar_width=320)
+        # no busy indicator: it would draw the whole page anew at the begin and the end of every step of a drag
+        return pmui.Page(title="statmech", sidebar=[self.side], main=[main], sidebar_width=320, busy_indicator=None)
 
     @staticmethod
     def _card(title: str, *parts: Any) -> Any:
@@ -71,7 +72,7 @@ class Page:
         below = pmui.Column(sizing_mode="stretch_width")
 
         def use(choice: str, given: dict[str, Any]) -> None:
-            live = Live(given, choice, self._shown, self._told)
+            live = Live(given, choice, self._shown, self._settled, self._told)
             below.objects = [live.view]
             self._use(live)
             pn.state.onload(live.update)
@@ -89,13 +90,17 @@ class Page:
         if isinstance(source, Stored):
             self.side.objects = [source.view]
             source.update()
+            self._settled()
 
     def _shown(self) -> None:
         """Show what the source has now."""
-        source, scenario = self.source, self.source.scenario
-        layout = self._layout()
+        source, layout = self.source, self._layout()
         last = {} if isinstance(source, Stored) else dict.fromkeys(layout.rest, -1)  # moments: the last
         self.charts.show(curves.pick(source.simulation, last), curves.pick(source.theory, last), layout)
+
+    def _settled(self) -> None:
+        """Tell the config and the equations of what is shown."""
+        scenario = self.source.scenario
         self.text.object = f"<pre style='white-space:pre-wrap'>{html.escape(config.written(scenario))}</pre>"
         stated = {name: scenario.equation_of(name) for name in points(getattr(scenario, scenario.CHOICE))}
         told = [*scenario.equations, *(rf"\text{{{name}:}}\;\; {it}" for name, it in stated.items() if it)]

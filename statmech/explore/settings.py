@@ -22,7 +22,7 @@ ALONG = {"rule": "t", "learner": "alpha", "boundary": "delta", "attention": "t",
 BEGIN: dict[str, dict[str, Any]] = {
     "rule": {"rule": ["hebb", "perceptron", "adatron"], "K": 3, "N": 1000, "t": 20, "seeds": 16},
     "learner": {"learner": ["minover", "hebb"], "alpha": 5, "N": 50, "epochs": 100, "seeds": 16},
-    "boundary": {"boundary": ["constant", "brownian-bridge"], "delta": 0.4, "mean": 1, "N": 400, "seeds": 16},
+    "boundary": {"boundary": ["constant", "brownian-bridge"], "delta": 0.4, "mean": 1, "N": 784, "seeds": 16},
     "attention": {"attention": ["brownian-bridge"], "delta": 0.1, "t": 5, "N": 200, "seeds": 4},
     "booster": {"booster": ["adaboost"], "s": 3, "P": 1000, "seeds": 8},
 }
