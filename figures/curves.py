@@ -107,10 +107,11 @@ def curves(
     one student.
     """
     asked = {name, "eps_g"} if unit == "one student" else {name}  # slices of whole datasets would take most of the time
-    some = (
+    simulation, theory = (
         None if part is None else part[[it for it in part.data_vars if it in asked]] for part in (simulation, theory)
     )
-    return [_curve(name, label, sim, sol, layout.x, unit) for label, sim, sol in _coloured(*some, layout)]
+    coloured = _coloured(simulation, theory, layout)
+    return [_curve(name, label, sim, sol, layout.x, unit) for label, sim, sol in coloured]
 
 
 def _coloured(simulation: Any, theory: Any, layout: Layout) -> Iterator[tuple[str, Any, Any]]:

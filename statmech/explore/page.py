@@ -26,7 +26,7 @@ from statmech.explore.live import Live
 from statmech.explore.stored import Stored, read
 
 HERE, USUAL = "127.0.0.1", 5006
-COPY = "navigator.clipboard.writeText(text.object.replace(/<[^>]*>/g, ''))"
+COPY = "navigator.clipboard.writeText(yaml.value)"
 
 
 class Page:
@@ -38,6 +38,7 @@ class Page:
         self.progress = pn.pane.HTML("", sizing_mode="stretch_width", styles={"opacity": "0.75"})
         self.equations = pmui.Column(sizing_mode="stretch_width")
         self.text = pn.pane.HTML("", sizing_mode="stretch_width")
+        self.yaml = pn.widgets.TextAreaInput(visible=False)  # what is copied, as it is
         self.side = pmui.Column(sizing_mode="stretch_width")
         self.source: Any = None
         if stored is not None:
@@ -49,7 +50,7 @@ class Page:
         """The page as Panel serves it."""
         beside = pn.Column(
             self._card("Equations", self.equations),
-            self._card("Config", self._copy(), self.text),
+            self._card("Config", self._copy(), self.text, self.yaml),
             self._card("Download", pmui.FlexBox(*self._downloads(), gap="4px")),
             styles={"flex": "1 1 300px", "min-width": "300px"},
         )
@@ -101,7 +102,8 @@ class Page:
     def _settled(self) -> None:
         """Tell the config and the equations of what is shown."""
         scenario = self.source.scenario
-        self.text.object = f"<pre style='white-space:pre-wrap'>{html.escape(config.written(scenario))}</pre>"
+        self.yaml.value = config.written(scenario)
+        self.text.object = f"<pre style='white-space:pre-wrap'>{html.escape(self.yaml.value)}</pre>"
         stated = {name: scenario.equation_of(name) for name in points(getattr(scenario, scenario.CHOICE))}
         told = [*scenario.equations, *(rf"\text{{{name}:}}\;\; {it}" for name, it in stated.items() if it)]
         if told != [pane.name for pane in self.equations]:
@@ -124,7 +126,7 @@ class Page:
 
     def _copy(self) -> Any:
         button = pmui.Button(label="Copy config", variant="outlined")
-        button.js_on_click(args={"text": self.text}, code=COPY)
+        button.js_on_click(args={"yaml": self.yaml}, code=COPY)
         return button
 
     def _downloads(self) -> list[Any]:
