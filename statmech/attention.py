@@ -53,8 +53,9 @@ class Attention(Sweep):
     KINDS: ClassVar = KINDS
     AXES: ClassVar = ("attention", "N", "chunk", "delta")
     equations: ClassVar = (
-        r"S_i = \sigma\sum_{j\le i} J_jx_j, \quad \text{stop at the first } S_i \ge \tau",
-        r"\mathbf J \leftarrow \mathbf J + \sigma\,\mathbf x \;\text{ where } S_N \le 0 \text{ and no } S_i \ge \tau",
+        r"S_i = \sigma\sum_{j\le i} J_jx_j",
+        r"\text{stop at the first } S_i \ge \tau",
+        r"\mathbf J \leftarrow \mathbf J + \sigma\,\mathbf x \;\text{ if none, and } S_N \le 0",
         r"\epsilon_g = \tfrac1\pi\arccos R",
     )
 

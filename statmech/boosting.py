@@ -70,7 +70,8 @@ class Boosting(Sweep):
     KINDS: ClassVar = BOOSTERS
     AXES: ClassVar = ("booster", "N", PARAMETERS, "s", "P")
     equations: ClassVar = (
-        r"f(x) = \mathrm{sign}\sum_{i=1}^s h_i(x), \quad h_i \text{ conjunctions of at most } k \text{ inputs}",
+        r"f(x) = \mathrm{sign}\sum_{i=1}^s h_i(x)",
+        r"h_i \text{ conjunctions of at most } k \text{ inputs}",
         r"\text{stages} \le 2s^2\ln P, \quad \gamma_i \ge \tfrac1{2s}",
     )
 

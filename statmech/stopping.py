@@ -51,7 +51,7 @@ class Stopping(Sweep):
     CHOICE: ClassVar = "boundary"
     KINDS: ClassVar = KINDS
     AXES: ClassVar = ("boundary", "mean", "drift", "theta", "N", "chunk", "delta")
-    equations: ClassVar = (r"S_i = X_1 + \dots + X_i, \quad \text{stop at the first } S_i \ge \tau",)
+    equations: ClassVar = (r"S_i = X_1 + \dots + X_i", r"\text{stop at the first } S_i \ge \tau")
 
     boundary: BoundaryAxis = Field(description="where walks stop")  # type: ignore[valid-type]
     delta: DeltaAxis = Field(description="share of decision errors that is promised")  # type: ignore[valid-type]

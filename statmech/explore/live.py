@@ -75,6 +75,11 @@ class Live:
         self.shown()
         self._rest()
 
+    @property
+    def both(self) -> tuple[xr.Dataset | None, xr.Dataset | None]:
+        """What is to be downloaded."""
+        return self.simulation, self.theory
+
     def close(self) -> None:
         self.background.stop()
 

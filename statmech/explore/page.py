@@ -23,9 +23,13 @@ from statmech.errors import ConfigError
 from statmech.explore import settings
 from statmech.explore.charts import Charts
 from statmech.explore.live import Live
-from statmech.explore.stored import Stored, read
+from statmech.explore.stored import Stored
+from statmech.report import read
 
 HERE, USUAL = "127.0.0.1", 5006
+NAMED = r"\begin{array}{l}\text{%s:}\\ %s\end{array}"
+LOOK = {"overflow-x": "auto", "max-width": "100%", "font-size": "90%"}
+EQUATION: dict[str, Any] = {"renderer": "mathjax", "styles": LOOK, "margin": (2, 4)}
 COPY = "navigator.clipboard.writeText(yaml.value)"
 
 
@@ -40,6 +44,7 @@ class Page:
         self.text = pn.pane.HTML("", sizing_mode="stretch_width")
         self.yaml = pn.widgets.TextAreaInput(visible=False)  # what is copied, as it is
         self.side = pmui.Column(sizing_mode="stretch_width")
+        self.downloads = self._downloads()
         self.source: Any = None
         if stored is not None:
             self._use(Stored(*stored, self._shown))
@@ -51,7 +56,7 @@ class Page:
         beside = pn.Column(
             self._card("Equations", self.equations),
             self._card("Config", self._copy(), self.text, self.yaml),
-            self._card("Download", pmui.FlexBox(*self._downloads(), gap="4px")),
+            self._card("Download", pmui.FlexBox(*self.downloads, gap="4px")),
             styles={"flex": "1 1 300px", "min-width": "300px"},
         )
         middle = pn.Column(
@@ -98,6 +103,10 @@ class Page:
         source, layout = self.source, self._layout()
         last = {} if isinstance(source, Stored) else dict.fromkeys(layout.rest, -1)  # moments: the last
         self.charts.show(curves.pick(source.simulation, last), curves.pick(source.theory, last), layout)
+        simulation, theory = source.both
+        whole = simulation is not None and (theory is not None or source.scenario.on_data)
+        for button in self.downloads[:2]:  # a picture has both
+            button.disabled = not whole
 
     def _settled(self) -> None:
         """Tell the config and the equations of what is shown."""
@@ -105,10 +114,9 @@ class Page:
         self.yaml.value = config.written(scenario)
         self.text.object = f"<pre style='white-space:pre-wrap'>{html.escape(self.yaml.value)}</pre>"
         stated = {name: scenario.equation_of(name) for name in points(getattr(scenario, scenario.CHOICE))}
-        told = [*scenario.equations, *(rf"\text{{{name}:}}\;\; {it}" for name, it in stated.items() if it)]
+        told = [*scenario.equations, *(NAMED % (name, it) for name, it in stated.items() if it)]
         if told != [pane.name for pane in self.equations]:
-            look = {"overflow-x": "auto", "max-width": "100%"}
-            self.equations.objects = [pn.pane.LaTeX(f"$${it}$$", name=it, styles=look, margin=(2, 4)) for it in told]
+            self.equations.objects = [pn.pane.LaTeX(f"$${it}$$", name=it, **EQUATION) for it in told]
 
     def _layout(self) -> Layout:
         source = self.source
@@ -133,8 +141,8 @@ class Page:
         files: dict[str, Callable[[], Any]] = {
             "png": partial(self._picture, "png"),
             "svg": partial(self._picture, "svg"),
-            "csv": lambda: io.StringIO(export.table(self.source.simulation, self.source.theory).to_csv(index=False)),
-            "nc": lambda: io.BytesIO(export.netcdf(self.source.simulation, self.source.theory)),
+            "csv": lambda: io.StringIO(export.table(*self.source.both).to_csv(index=False)),
+            "nc": lambda: io.BytesIO(export.netcdf(*self.source.both)),
             "yaml": lambda: io.StringIO(config.written(self.source.scenario)),
         }
         return [
@@ -148,18 +156,18 @@ class Page:
         """The paper figure of what is shown, as `statmech figure` draws it."""
         import matplotlib as mpl
 
-        scenario = self.source.scenario
-        name = figures.fitting(figures.named(scenario.figure, "", scenario.CHOICE), self.source.simulation)
+        (simulation, theory), scenario = self.source.both, self.source.scenario
+        name = figures.fitting(figures.named(scenario.figure, "", scenario.CHOICE), simulation)
         made = io.BytesIO()
         with mpl.rc_context(STYLE):
-            figures.draw(name, self.source.simulation, self.source.theory).savefig(made, format=suffix)
+            figures.draw(name, simulation, theory).savefig(made, format=suffix)
         made.seek(0)
         return made
 
 
 def serve(make: Callable[[], Page], port: int | None, show: bool) -> None:
     """Serve a page for each visitor on this machine alone, until it is interrupted; raises `ConfigError`."""
-    pn.extension("katex")
+    pn.extension("mathjax")  # Bokeh brings it; KaTeX comes without its fonts, and drops the roots' signs
     port = _free(port)
     print(f"statmech explore: http://{HERE}:{port} (Ctrl-C ends it)", flush=True)
     origins = [f"{HERE}:{port}", f"localhost:{port}"]
@@ -195,5 +203,5 @@ def of_config(scenario: Any) -> Callable[[], Page]:
 
 def of_result(folder: Path) -> Callable[[], Page]:
     """Pages of a stored result; it is read now, so that one that cannot be read is told before anything is served."""
-    stored = read(folder)
-    return lambda: Page(stored=stored)
+    results = read(folder)
+    return lambda: Page(stored=(results.simulation, results.theory))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,9 +10,7 @@ import panel_material_ui as pmui
 
 from figures import curves
 from figures.curves import Layout
-from statmech import store
 from statmech.dataset import scenario_of
-from statmech.errors import StoreError
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -21,20 +18,11 @@ if TYPE_CHECKING:
 NONE = "(none)"
 
 
-def read(folder: Path) -> tuple[xr.Dataset | None, xr.Dataset | None]:
-    """The simulation and the theory of a folder of results, or of a store in it; raises `StoreError`."""
-    folder = folder.parent if folder.suffix == ".zarr" else folder
-    parts = [folder / f"{name}.zarr" for name in ("simulation", "theory")]
-    if not any(part.is_dir() for part in parts):
-        raise StoreError(f"{folder}: has no results. `statmech run CONFIG` makes some")
-    simulation, theory = (store.load(part) if part.is_dir() else None for part in parts)
-    return simulation, theory
-
-
 class Stored:
     """What is seen of a stored result: which axis lies along x, which in colours, and where on all others."""
 
     def __init__(self, simulation: xr.Dataset | None, theory: xr.Dataset | None, shown: Callable[[], None]):
+        self.both = simulation, theory
         self.whole = tuple(None if part is None else curves.with_axis(part) for part in (simulation, theory))
         self.shown = shown
         either = next(part for part in self.whole if part is not None)
