@@ -13,7 +13,7 @@ demo: $(VENV)/demo
 	$(BIN)/statmech run configs/ensemble.yaml
 
 test: check
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-fast: $(VENV)/dev
 	$(BIN)/python -m pytest -n 2 -m "not slow"

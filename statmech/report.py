@@ -100,7 +100,7 @@ def page(results: Results) -> str:
         "charts": drawn,
         "places": [(place.at, [next(waiting) for _ in place.charts]) for place in drawn.places],
         "picture": _picture(results),
-        "library": Markup(Resources(mode="inline", components=["bokeh"], log_level="warn").render_js()),
+        "library": Markup(_library(Resources(mode="inline", components=["bokeh"], log_level="warn"))),
         "script": Markup(script),
     }
     here = Environment(
@@ -111,6 +111,11 @@ def page(results: Results) -> str:
         lstrip_blocks=True,
     )
     return here.get_template(PAGE).render(**_told(results), **parts)
+
+
+def _library(resources: Any) -> str:
+    """Bokeh as script elements; `render_js` would add files of whatever extension a process has imported."""
+    return "".join(f"<script>{script}</script>" for script in resources.js_raw)
 
 
 def _embedded(charts: list[Any]) -> tuple[str, list[str]]:

@@ -75,13 +75,12 @@ def served(*arguments):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "statmech.cli", "explore", *arguments, "--no-browser", "--port", str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # a pipe would fill up
     try:
-        assert f"http://127.0.0.1:{port}" in process.stdout.readline()
         yield f"http://127.0.0.1:{port}"
     finally:
         process.kill()
-        process.communicate()
+        process.wait()
 
 
 @pytest.fixture
@@ -99,7 +98,7 @@ def opened(browser, address, **context):
     page.on("request", lambda request: requests.append(request.url))
     page.on("console", lambda told: complaints.append(told.text) if told.type in ("error", "warning") else None)
     page.on("pageerror", lambda problem: complaints.append(str(problem)))
-    for _ in range(50):  # the server listens a moment after it has told where
+    for _ in range(300):  # until the server listens
         try:
             page.goto(address)
             break

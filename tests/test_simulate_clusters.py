@@ -236,7 +236,7 @@ def test_what_names_no_cluster_is_refused(where, told):
 
 def test_without_dask_the_message_says_how_to_get_it(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"pip install 'statmech\[cluster\]'"):
+    with pytest.raises(ConfigError, match=r"pip install -e '\.\[cluster\]'"):
         check("local")
 
 

@@ -172,7 +172,7 @@ LINES = [
         ("rule: hebb\n%YAML 9.9\nt: 1\n", ": not readable as YAML: KeyError: (9, 9)"),
         ('rule: "\\uda9f"\nt: 1\n', r':1: rule: "\uda9f" is not a learning rule'),
         ("rule: |\n  adatron\n  x\nt: 1\n", ':1: rule: "adatron x" is not a learning rule. Did you mean "adatron"?'),
-        ("rule: hebb\nt: 1\nseeds: {[1]: 2}\n", ":3: seeds: input should be a valid integer, not {"),
+        ("rule: hebb\nt: 1\nseeds: {[1]: 2}\n", ":3: seeds: must be a whole number, not {"),
     ],
 )
 def test_what_made_configs_have_found_is_a_message(tmp_path, text, message):

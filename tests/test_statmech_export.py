@@ -24,7 +24,7 @@ def test_files_hold_the_numbers(suffix, tmp_path):
     store.save(sim, tmp_path / "sim.zarr")
     export.write(store.load(str(tmp_path / "sim.zarr")), sol, file)
     if suffix == "csv":
-        found = pd.read_csv(file).query("variable == 'eps_g'")["mean"]
+        found = pd.read_csv(file).query("variable == 'eps_g'")["simulation"]
         assert sorted(found) == pytest.approx(sorted(sim.eps_g.mean("seed").values.ravel()))
     else:
         with xr.open_dataset(file, engine="scipy") as found:

@@ -21,7 +21,7 @@ from statmech.kinds import KINDS
 from statmech.references import cited
 from statmech.report import read, report
 
-pytest.importorskip("bokeh")
+pytest.importorskip("panel")  # as a notebook may have: nothing of it is to come into a report
 
 TINY = {
     "rule": ("ensemble", ["N=30", "t=0,1,2", "seeds=4", "K=1,2"]),

@@ -21,7 +21,7 @@ GOOD = {"rule": "perceptron", "t": [1.0, 2.0]}
         ({"Kk": 3}, '"Kk" is not a key of a config. Did you mean "K"?'),
         ({"K": 0}, "K: must be at least 1, not 0"),
         ({"K": [1, 0]}, "K[1]: must be at least 1, not 0"),
-        ({"K": 2.5}, "K: input should be a valid integer"),
+        ({"K": 2.5}, "K: must be a whole number, not 2.5"),
         ({"K": True}, "K: must be a number, not true"),
         ({"K": []}, "K: a list needs at least one value"),
         ({"K": [3, 3]}, "K: an axis names a value twice"),
