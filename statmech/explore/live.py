@@ -20,9 +20,7 @@ from statmech.kinds import KINDS, scenario_from
 if TYPE_CHECKING:
     import xarray as xr
 
-SOON = (
-    1  # milliseconds; Panel waits 50 for more of a drag, and a drag that comes while theory is solved is put together
-)
+SOON = 1  # milliseconds that a step waits for another; Panel's own 50 would be seen
 REST = 250  # milliseconds without a step, after which a drag has ended
 LONGEST = {"10 seconds": 10.0, "a minute": 60.0, "10 minutes": 600.0, "never": 0.0}
 
@@ -100,8 +98,8 @@ class Live:
             raise ConfigError(f"choose at least one {self.choice}")
         given = {**self.given, self.choice: list(self.chosen.value), "seeds": self.seeds.value}
         for name, slider in self.sliders.items():
-            if slider.visible and not isinstance(given.get(name), list):
-                given[name] = slider.value
+            if slider.visible:
+                given[name] = settings.moved(given.get(name), slider.value)
         try:
             given, _ = overridden(settings.config_of(self.choice, given), shlex.split(self.more.value or ""))
         except ValueError as problem:

@@ -130,7 +130,10 @@ class Page:
         if severity == "progress":
             self.progress.object = html.escape(message)
             return
-        self.message.param.update(object=html.escape(message), severity=severity or "info", visible=bool(message))
+        if message:
+            self.message.param.update(object=html.escape(message), severity=severity, visible=True)
+        elif self.message.severity == "error":  # mended; what is only to be known stays
+            self.message.visible = False
 
     def _copy(self) -> Any:
         button = pmui.Button(label="Copy config", variant="outlined")

@@ -91,6 +91,15 @@ def spread(choice: str, end: float) -> list[float]:
     return [float(f"{place:.4g}") for place in places]
 
 
+def moved(held: Any, value: Any) -> Any:
+    """What a slider says of a key: its value, or the list it began with while it stands at its end.
+
+    >>> moved([1, 2, 5], 5), moved([1, 2, 5], 10), moved(3, 4)
+    ([1, 2, 5], 10, 4)
+    """
+    return held if isinstance(held, list) and value == held[-1] else value
+
+
 def config_of(choice: str, given: dict[str, Any]) -> dict[str, Any]:
     """The keys of a config from what a page holds, where one number may stand for all places along x."""
     along, known = ALONG[choice], known_parameters(KINDS[choice].KINDS)
