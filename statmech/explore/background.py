@@ -19,7 +19,7 @@ class Superseded(Exception):
 
 
 class Background:
-    """Plays scenarios in a thread; `tell(dataset, seeds, message)` is called there, as results come."""
+    """Plays scenarios in a thread; `tell(dataset or None, message)` is called there, as results come."""
 
     def __init__(self, tell: Callable[[xr.Dataset | None, str], None]):
         self.tell = tell

@@ -13,7 +13,7 @@ from figures import curves
 from figures.curves import Curve, Layout
 from figures.interactive import HELD, Chart
 from figures.style import COLOURS
-from statmech.dataset import scenario_of
+from statmech.variables import Variable
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -27,15 +27,16 @@ XLABELS = {"t": "t = steps / N", "alpha": "α = P / N"}
 class Charts:
     """Charts of one simulation and its theory, and of another pair that is held for comparison."""
 
-    def __init__(self, log_x: bool = True):
+    def __init__(self) -> None:
         self.simulation: xr.Dataset | None = None
         self.theory: xr.Dataset | None = None
         self.layout: Layout | None = None
+        self.drawn: dict[str, Variable] = {}
         self.held: dict[str, list[Curve]] = {}
         self.made: tuple[Any, ...] = ()
         self.charts: dict[str, Chart] = {}
         self.variables = pmui.MultiChoice(label="charts", options=[], sizing_mode="stretch_width")
-        self.log_x = pmui.Switch(label="log x", value=log_x)
+        self.log_x = pmui.Switch(label="log x", value=True)
         self.log_y = pmui.Switch(label="log y", value=False)
         self.unit = pmui.Select(label="normalise", options={v: k for k, v in curves.NORMALISED.items()}, width=230)
         self.hold = pmui.Button(label="Hold to compare", variant="outlined")
@@ -50,10 +51,11 @@ class Charts:
         bar = pmui.FlexBox(self.log_x, self.log_y, self.unit, self.hold, self.release, align_items="center", gap="12px")
         self.view = pn.Column(self.variables, bar, self.legend, self.area, sizing_mode="stretch_width")
 
-    def show(self, simulation: xr.Dataset | None, theory: xr.Dataset | None, layout: Layout) -> None:
-        """Show these datasets, of no more axes than the layout has."""
+    def show(self, simulation: xr.Dataset | None, theory: xr.Dataset | None, layout: Layout, scenario: Any) -> None:
+        """Show these datasets of a scenario, of no more axes than the layout has."""
         self.simulation, self.theory, self.layout = simulation, theory, layout
-        names = list(curves.drawn(scenario_of(self._either())))
+        self.drawn = curves.drawn(scenario)
+        names = list(self.drawn)
         if list(self.variables.options) != names:
             opened = curves.shown_first(names, theory)
             first = [name for name in opened if name.startswith("eps")] + [n for n in opened if not n.startswith("eps")]
@@ -81,9 +83,8 @@ class Charts:
         self.legend.object = self._legend(shown if self.charts else ())
 
     def _charts(self, names: Sequence[str], log_x: bool, log_y: bool, x: str, named: Sequence[str]) -> dict[str, Chart]:
-        variables = curves.drawn(scenario_of(self._either()))
-        known = [name for name in names if name in variables]
-        return {name: Chart(variables[name], XLABELS.get(x, x), named, log_x, log_y, HEIGHT) for name in known}
+        known = [name for name in names if name in self.drawn]
+        return {name: Chart(self.drawn[name], XLABELS.get(x, x), named, log_x, log_y, HEIGHT) for name in known}
 
     def _either(self) -> Any:
         return self.simulation if self.simulation is not None else self.theory

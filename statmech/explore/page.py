@@ -102,7 +102,8 @@ class Page:
         """Show what the source has now."""
         source, layout = self.source, self._layout()
         last = {} if isinstance(source, Stored) else dict.fromkeys(layout.rest, -1)  # moments: the last
-        self.charts.show(curves.pick(source.simulation, last), curves.pick(source.theory, last), layout)
+        shown = curves.pick(source.simulation, last), curves.pick(source.theory, last)
+        self.charts.show(*shown, layout, source.scenario)
         simulation, theory = source.both
         whole = simulation is not None and (theory is not None or source.scenario.on_data)
         for button in self.downloads[:2]:  # a picture has both
@@ -124,7 +125,8 @@ class Page:
             return source.layout
         choice = source.scenario.CHOICE
         either = source.theory if source.theory is not None else source.simulation
-        return curves.layout(either, x=settings.ALONG[choice], colour=choice)
+        told = settings.ALONG[choice], choice
+        return Layout(*told, tuple(axis for axis in curves.axes(either) if axis not in told))
 
     def _told(self, severity: str, message: str) -> None:
         if severity == "progress":
