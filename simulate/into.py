@@ -22,10 +22,11 @@ from statmech.compiled import use_cache
 from statmech.dataset import Progress
 from statmech.errors import StatmechError, StoreError
 from statmech.growing import DONE, FAILED, MISSING, Growing, create, extends, recover, restore
-from statmech.held import held, making
 from statmech.kinds import scenario_from
+from statmech.locks import claimed
 from statmech.log import Log, Tell
-from statmech.store import another_config, differences
+from statmech.sealed import broken
+from statmech.store import another_config, differences, other_data
 from statmech.sweep import Sweep
 
 ATTEMPTS = 3
@@ -62,16 +63,20 @@ def run_into(
     only if `fresh` says to replace it. `again` tries what has failed once more. `shard` (k, n) takes every n-th block.
     `elsewhere` plays and writes blocks in place of this process.
     `memory`, in bytes, bounds what is played together; `workers` threads play blocks side by side.
-    Raises `StoreError` for a store of another config, one that another run holds, or a disk that is full.
+    Raises `StoreError` for a store of another config or other data, for one that another run holds, or that would have
+    to grow while shards write it, and for a disk that is full.
     """
     use_cache()
     player = player_of(scenario)
     check(player, scenario)
     workers = affordable(player, scenario, workers, memory)
-    log = Log(path, tell, shard)
-    with held(path, shard):
-        with making(path):
-            store = opened(path, scenario, fresh, log)
+    with claimed(path, shard) as claim:
+        log = Log(path, tell, shard)
+        store = claim.open(
+            ready=lambda: None if fresh else present(path, scenario),
+            make=lambda: opened(path, scenario, fresh, log),
+            wait=lambda owner: log(event="waiting", owner=owner),
+        )
         suspects = log.suspects()
         mine = [block for block in store.blocks() if block.number % shard[1] == shard[0] - 1]
         lacked = (MISSING, FAILED) if again else (MISSING,)
@@ -109,11 +114,21 @@ def _written(store: Growing, played: Iterator[Filled]) -> Iterator[Block]:
 def _sound(store: Growing, block: Block, log: Log) -> np.ndarray:
     """The states of a block, missing if it is damaged."""
     states = store.states(block)
-    if not store.damaged(block, states):
+    faults = store.faults(block, states)
+    if not faults:
         return states
-    log(event="damaged", block=block.number)
+    log(event="damaged", block=block.number, faults=faults)
     store.forget(block)
     return np.full_like(states, MISSING)
+
+
+def present(path: Path, scenario: Sweep) -> Growing | None:
+    """The store at `path` if it is there, whole, and of this very scenario and its data."""
+    if not path.exists() or broken(path):
+        return None
+    store = Growing(path)
+    same = not differences(scenario.config(), store.config) and not other_data(path, scenario, store.data)
+    return store if same else None
 
 
 def opened(path: Path, scenario: Sweep, fresh: bool, log: Log) -> Growing:
@@ -130,12 +145,15 @@ def opened(path: Path, scenario: Sweep, fresh: bool, log: Log) -> Growing:
         config = store.config
     except StatmechError as failure:
         raise StoreError(f"{failure}. Use --fresh to replace it.") from None
-    if not differences(scenario.config(), config):
+    changed = differences(scenario.config(), config)
+    if changed and not extends(scenario, config):
+        raise StoreError(another_config(path, changed))
+    if other := other_data(path, scenario, store.data):
+        raise StoreError(other)
+    if not changed:
         return store
-    if extends(scenario, config):
-        log(event="grown", differences=differences(scenario.config(), config))
-        return create(path, scenario, new | attrs(player, scenario), old=store)
-    raise StoreError(another_config(path, differences(scenario.config(), config)))
+    log(event="grown", differences=changed)
+    return create(path, scenario, new | attrs(player, scenario), old=store)
 
 
 def play_block(
@@ -156,12 +174,12 @@ def play_block(
     use_cache()
     store = Growing(path)
     scenario, block = scenario_from(store.config), store.blocks()[number]
+    if other := other_data(path, scenario, store.data):  # this host may have another file of the same name
+        raise StoreError(other)
     lacked = (MISSING, FAILED) if again else (MISSING,)
     cells = [cell for cell in scenario.cells() if only is None or cell.index == only]
     log = log or Log(path, tell)
     for _, values, states in played_blocks(scenario, store, [block], lacked, workers, log, cells):
-        if Growing(path).config != store.config:  # of a run that this worker's client has not lived to see
-            raise StoreError(f"{path}: was replaced while block {number} was played")
         store.write(block, values, states)
     states = store.states(block)
     return {"done": int((states == DONE).sum()), "failed": int((states == FAILED).sum())}

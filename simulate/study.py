@@ -112,7 +112,7 @@ def judge(study: Study, fold: Fold) -> dict[str, float]:
 
 @cache
 def _kept(name: str, folder: str) -> Prepared:
-    data = sources.load(name)
+    data = sources.kept(name)
     return Prepared(data, numbers(data), domain(data))
 
 

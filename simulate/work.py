@@ -45,7 +45,9 @@ PROGRAMS, RESULTS = 2**26, 2**29  # bytes that compiled programs take, and block
 
 
 def check(player: Any, scenario: Any) -> None:
-    """Refuse what this machine cannot play, before anything runs."""
+    """Refuse what this machine cannot play, before anything runs; raises `ScenarioError`."""
+    if problems := list(scenario.data_problems()):
+        raise ScenarioError(problems)
     getattr(player, "check", lambda scenario: None)(scenario)
 
 
@@ -63,8 +65,10 @@ def affordable(player: Any, scenario: Any, workers: int | None, memory: float | 
 
 
 def attrs(player: Any, scenario: Any) -> dict[str, Any]:
-    """Attributes of a scenario's dataset: its source, and what its player has to say."""
-    return {"source": player.SOURCE, **getattr(player, "attrs", lambda scenario: {})(scenario)}
+    """Attributes of a scenario's dataset: its source, the digests of its data, and what its player has to say."""
+    digests = scenario.data_digests()
+    data = {"data": digests} if digests else {}
+    return {"source": player.SOURCE, **data, **getattr(player, "attrs", lambda scenario: {})(scenario)}
 
 
 def played(

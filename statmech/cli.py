@@ -122,7 +122,7 @@ def run(
     Examples: `statmech run ensemble`, `statmech run my.yaml K=1,3,5 seeds=100 --out results/mine`.
     """
     _use_data(data_dir)
-    job = _job(config, overrides, out, fresh, settings)
+    job = _job(config, overrides, out, fresh, settings, data=True)
     job = _played(job, again, shard, memory, dask, patience, as_json)
     if dry_run:
         return _estimate(job)
@@ -154,7 +154,7 @@ def simulate(
     Example: `statmech simulate ensemble N=1000 seeds=64`.
     """
     _use_data(data_dir)
-    job = _job(config, overrides, out, fresh, settings)
+    job = _job(config, overrides, out, fresh, settings, data=True)
     job = _played(job, again, shard, memory, dask, patience, as_json)
     if dry_run:
         return _estimate(job)
@@ -174,6 +174,25 @@ def status(
 
     told = read(folder)
     print(json.dumps(told) if as_json else "\n".join(lines(told)))
+
+
+@app.command()
+def verify(
+    folder: Annotated[Path, typer.Argument(metavar="RESULT", help="A folder of results, or a store in it.")],
+    as_json: Json = False,
+) -> None:
+    """Read every stored number and check that it is the one that was computed for its place.
+
+    Prints a line per fault and exits with 1 if there is any, or if a store is too old to be verified.
+
+    Example: `statmech verify results/ensemble`.
+    """
+    from statmech.verify import verify as check
+
+    found = check(folder)
+    print(json.dumps(found._asdict()) if as_json else "\n".join(found.lines()))
+    if not found.sound:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -375,12 +394,13 @@ def _job(
     out: Path | None,
     fresh: bool = False,
     settings: list[str] | None = None,
+    data: bool = False,
 ) -> Job:
     import figures
     from statmech import config as configs
 
     found = configs.find(given)
-    scenario = configs.load(given, [*(overrides or []), *(settings or [])])
+    scenario = configs.load(given, [*(overrides or []), *(settings or [])], data=data)
     figure = figures.named(scenario.figure, found.stem, scenario.CHOICE)
     scenario = scenario.model_copy(update={"figure": figure})  # results remember what they are drawn as
     return Job(found.stem, scenario, figure, out or (found if found.is_dir() else Path("results") / found.stem), fresh)
@@ -490,7 +510,7 @@ def _simulate(job: Job) -> Outcome:
             told.running(f"block {event['block']}")
         if job.as_json:
             print(json.dumps(event), flush=True)
-        elif event["event"] in ("failed", "damaged", "restored", "grown"):
+        elif event["event"] in ("failed", "damaged", "restored", "grown", "waiting"):
             print(_told(event), file=sys.stderr)
 
     with bar.shown("simulation") as told:
@@ -516,7 +536,9 @@ def _told(event: dict[str, Any]) -> str:
     if event["event"] == "failed":
         return f"cell {event['cell']}, seeds {event['seeds']}: attempt {event['attempt']} failed: {event['error']}"
     if event["event"] == "damaged":
-        return f"block {event['block']} is damaged, and is played again"
+        return f"block {event['block']} is corrupted, and is computed again ({'; '.join(event['faults'][:3])})"
+    if event["event"] == "waiting":
+        return f"waiting: {event['owner']} makes the store"
     if event["event"] == "restored":
         return f"{event['file']} is damaged, and is made anew"
     return "\n".join(["the sweep has grown, and what is there is kept:", *event["differences"]])

@@ -12,6 +12,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from statmech.errors import ConfigError, ScenarioError, not_known
 from statmech.kinds import scenario_from
+from statmech.sealed import ROOT, broken
 
 _PACKAGE = Path(__file__).parent
 STORE = "simulation.zarr"  # in a folder of results
@@ -56,9 +57,10 @@ def _missing(path: Path) -> str:
     return f"no such file, and {not_known(path.stem, 'a shipped config', shipped())}"
 
 
-def load(config: str | Path, overrides: Iterable[str] = ()) -> Any:
+def load(config: str | Path, overrides: Iterable[str] = (), *, data: bool = False) -> Any:
     """Read a config, by path or by a shipped name, with `key=v1,v2` overrides.
 
+    With `data`, the files that it names must be there, too, as for a simulation; results are read without them.
     Raises `ConfigError`; its message names file, line, what was given and what is possible.
 
     >>> load("ensemble", ["K=3", "eta=0.5,1"]).shape
@@ -68,7 +70,10 @@ def load(config: str | Path, overrides: Iterable[str] = ()) -> Any:
     document = _parse(path)
     given, places = overridden(document, overrides)
     try:
-        return scenario_from(given)
+        scenario = scenario_from(given)
+        if data and (problems := list(scenario.data_problems())):
+            raise ScenarioError(problems)
+        return scenario
     except ScenarioError as failure:
         raise ConfigError("\n".join(_located(failure, path, document, places))) from None
 
@@ -122,10 +127,11 @@ def _parse(path: Path) -> Any:
 
 
 def _stored(store: Path) -> Any:
-    try:
-        return json.loads(json.loads((store / "zarr.json").read_text())["attributes"]["config"])
-    except (OSError, ValueError, LookupError, TypeError) as failure:
-        raise ConfigError(f"{store}: not a readable store ({type(failure).__name__}: {failure})") from None
+    """The config of a store, which must be what it was when the store was made: it is computed again from it."""
+    if ROOT in broken(store):
+        hint = "Give the config file instead, and the folder with --out"
+        raise ConfigError(f"{store}: its config is damaged or missing ({ROOT}). {hint}")
+    return json.loads(json.loads((store / ROOT).read_bytes())["attributes"]["config"])
 
 
 def _override(text: str) -> tuple[str, Any]:

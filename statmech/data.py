@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import csv
 import gzip
+import hashlib
 import os
 import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -203,6 +205,27 @@ def load(name: str) -> Data:
     if one.openml is None:
         raise ConfigError(f"data: {name} lies in no public place: give its folder, --data-dir DIR or {FOLDER}")
     return _cut(one, *_of_openml(name, one))
+
+
+def kept(name: str) -> Data:
+    """A data set, read once from each folder."""
+    return _kept(name, os.environ.get(FOLDER, ""))
+
+
+@cache
+def _kept(name: str, folder: str) -> Data:
+    return load(name)
+
+
+def digest(name: str) -> str:
+    """The SHA-256 of what a data set holds: names, attributes, classes and folds, however they are written down."""
+    one = kept(name)
+    made = hashlib.sha256(repr((one.names, one.X.shape, one.folds is None)).encode())
+    for part in (one.X, one.y, one.folds):
+        if part is not None:
+            words = part.dtype.kind in "OU"
+            made.update("\x1f".join(map(str, part.ravel())).encode() if words else part.tobytes())
+    return made.hexdigest()
 
 
 def _made(name: str, one: Source, size: int = 200) -> Data:

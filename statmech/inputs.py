@@ -8,6 +8,7 @@ length alone (`exact`), and are measured on fresh inputs elsewhere.
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from functools import cache
@@ -39,6 +40,14 @@ class Inputs(ABC):
     def table(self, N: int) -> np.ndarray:
         """What `draw` needs beside its key: prepared once, outside the compiled program."""
         return np.zeros(0, np.float32)
+
+    def lacking(self, N: int) -> Problem | None:
+        """Why the files that the law names cannot give such inputs here; stored results are read without them."""
+        return None
+
+    def digests(self) -> dict[str, str]:
+        """The SHA-256 of what each file that the law names holds, by its path."""
+        return {}
 
 
 @dataclass(frozen=True)
@@ -108,7 +117,7 @@ class Rows(Inputs):
 
         return table[jax.random.randint(key, (M,), 0, table.shape[0], np.int32)]
 
-    def problem(self, N: int) -> Problem | None:
+    def lacking(self, N: int) -> Problem | None:
         try:
             columns = _read(self.path).shape[1]
         except ScenarioError as failure:
@@ -117,6 +126,10 @@ class Rows(Inputs):
 
     def table(self, N: int) -> np.ndarray:
         return _read(self.path)
+
+    def digests(self) -> dict[str, str]:
+        table = _read(self.path)
+        return {self.path: hashlib.sha256(f"{table.shape}".encode() + table.tobytes()).hexdigest()}
 
 
 INPUTS: dict[str, type[Inputs]] = {

@@ -121,6 +121,17 @@ class Scenario(Sweep):
                 yield problem
                 return
 
+    def data_problems(self) -> Iterator[Problem]:
+        """Why the files of the inputs cannot be read, or have another number of columns than N."""
+        for law, N in self.pairs("inputs", "N"):
+            if problem := law.lacking(N):
+                yield problem
+                return
+
+    def data_digests(self) -> dict[str, str]:
+        """The SHA-256 of each table of inputs, by its path."""
+        return {path: digest for law in points(self.inputs) for path, digest in law.digests().items()}
+
     def _start_problems(self) -> Iterator[Problem]:
         if isinstance(self.start, Start):
             for K in points(self.K):

@@ -8,8 +8,8 @@ from typing import Any
 
 from statmech.errors import StoreError
 from statmech.growing import DONE, FAILED, MISSING, Growing
-from statmech.held import holder
-from statmech.log import Event, logs, runs, unfinished
+from statmech.locks import owner
+from statmech.log import TIME, Event, logs, runs, unfinished
 
 
 def read(folder: Path) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def read(folder: Path) -> dict[str, Any]:
     except Exception as failure:  # whatever zarr raises
         raise StoreError(f"{path}: not a readable store ({type(failure).__name__}: {failure})") from None
     last = [every[-1] for every in map(runs, logs(path)) if every]
-    who, rate = holder(path), sum(map(_rate, last))
+    who, rate = owner(path), sum(map(_rate, last))
     failures = [event for log in logs(path) for run in runs(log) for event in run if event["event"] == "failed"]
     left = counts[MISSING] / rate if rate and who else None
     return {
@@ -37,6 +37,7 @@ def read(folder: Path) -> dict[str, Any]:
         "done": counts[DONE],
         "failed": counts[FAILED],
         "missing": counts[MISSING],
+        "verifiable": store.fingerprint is not None,
         "writer": who,
         "running": sorted(set().union(*map(unfinished, last))) if who else [],
         "rate": rate,
@@ -51,6 +52,7 @@ def lines(told: dict[str, Any]) -> list[str]:
         told["store"],
         f"runs     {told['done']} of {told['runs']} done, {told['failed']} failed, {told['missing']} missing",
         f"writer   {told['writer'] or 'none'}",
+        f"checked  which runs are done, not their numbers: {_checks(told)}",
     ]
     if told["running"]:
         found.append(f"running  blocks {', '.join(map(str, told['running'][:20]))}")
@@ -61,10 +63,16 @@ def lines(told: dict[str, Any]) -> list[str]:
     return found
 
 
+def _checks(told: dict[str, Any]) -> str:
+    if told["verifiable"]:
+        return "`statmech verify` reads every one"
+    return "this store was made before runs had fingerprints, and `statmech verify` knows its checksums only"
+
+
 def _rate(events: list[Event]) -> float:
     """Runs a second of one run, as its log tells."""
     written = [event for event in events if event["event"] == "written"]
     if not written:
         return 0.0
-    first, last = (time.mktime(time.strptime(event["time"], "%Y-%m-%dT%H:%M:%S")) for event in (events[0], written[-1]))
+    first, last = (time.mktime(time.strptime(event["time"], TIME)) for event in (events[0], written[-1]))
     return float(written[-1]["done"] - events[0]["done"]) / max(last - first, 1.0)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from statmech.errors import DamagedError, StoreError, unwritable
+from statmech.fingerprints import FINGERPRINT, fingerprints, salt_of
 from statmech.sealed import SEALED, broken, seal
 from statmech.sweep import Sweep
 
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     import xarray as xr
 
 STATE = "state"  # of each run, in a store that grows (`statmech.growing`)
+NAMED = "store"  # the attribute that tells a store from any other of the same config
 DONE = 1  # the state of a run that is there
+REPLACE = "Use --fresh to replace it, or --out DIR to keep both"
 RECORDED = ("statmech", "numpy", "scipy", "jax", "diffrax", "xarray", "zarr")
 
 
@@ -61,20 +64,23 @@ def load(path: str | Path) -> xr.Dataset:
         raise DamagedError(path, names)
     try:
         with quiet(), xr.open_zarr(path, consolidated=False) as dataset:
-            found = dataset.load()
-            names = list(_lost(path, found)) if STATE in found else []
+            # the reverse of a writer's order: runs that were done when their states were read are whole
+            first = {name: dataset[name].load() for name in (STATE, FINGERPRINT) if name in dataset}
+            found = dataset.load().assign(first)
+            names = [*_lost(path, found), *_misplaced(found)] if STATE in found else []
     except Exception as failure:  # whatever zarr and its codecs raise on a damaged store
         raise DamagedError(path, [f"{type(failure).__name__}: {failure}"]) from None
     if path.stat().st_ino != folder:  # the sweep has grown meanwhile, and another store stands here
         return load(path)
     if names:
         raise DamagedError(path, names)
-    found.attrs.pop(SEALED)
-    return _told_done(found) if STATE in found else found
+    for name in (SEALED, NAMED):
+        found.attrs.pop(name, None)
+    return _with_done(found) if STATE in found else found
 
 
-def _told_done(dataset: xr.Dataset) -> xr.Dataset:
-    done, dataset = dataset[STATE] == DONE, dataset.drop_vars(STATE)
+def _with_done(dataset: xr.Dataset) -> xr.Dataset:
+    done, dataset = dataset[STATE] == DONE, dataset.drop_vars([STATE, FINGERPRINT], errors="ignore")
     return dataset if done.all() else dataset.assign_coords(done=done)
 
 
@@ -94,6 +100,24 @@ def _lost(path: Path, dataset: xr.Dataset) -> Iterator[str]:
             file = chunk_file(path, str(name), tuple(place), array.ndim)
             if not file.is_file():
                 yield str(file.relative_to(path))
+
+
+def _misplaced(dataset: xr.Dataset) -> Iterator[str]:
+    """How many runs are said to be done and hold other numbers than were computed for their place, if any."""
+    import numpy as np
+
+    if FINGERPRINT not in dataset:
+        return
+    runs = np.arange(dataset[STATE].size).reshape(dataset[STATE].shape)
+    values = {str(name): it.values for name, it in dataset.data_vars.items() if "seed" in it.dims}
+    made = fingerprints(
+        {name: it for name, it in values.items() if name not in (STATE, FINGERPRINT)},
+        runs,
+        salt_of(json.loads(dataset.attrs["config"]), dataset.attrs.get("data", {})),
+    )
+    wrong = int(((made != dataset[FINGERPRINT].values) & (dataset[STATE].values == DONE)).sum())
+    if wrong:
+        yield f"{wrong} runs whose numbers were not computed for their place; `statmech verify` lists them"
 
 
 def kept(
@@ -122,12 +146,25 @@ def differences(mine: dict[str, Any], theirs: dict[str, Any]) -> list[str]:
     return [f"  {name}: stored {_shown(theirs, name)}, asked for {_shown(mine, name)}" for name in changed]
 
 
+def other_data(path: Path, scenario: Sweep, noted: dict[str, str]) -> str:
+    """The message for a store made from other data than those that a scenario names now; empty if they are the same."""
+    here = scenario.data_digests()
+    changed = [name for name, digest in here.items() if noted.get(name) != digest]
+    if not changed:
+        return ""
+    unknown = [name for name in changed if name not in noted]
+    since = "before digests of data were kept" if unknown else "from other data than"
+    names = "" if unknown else f" {', '.join(changed)} holds now"
+    return (
+        f"{path}: was computed {since}{names}, so its runs cannot be mixed with new ones. {REPLACE}. "
+        "`statmech figure DIR` and `export DIR` read what is stored"
+    )
+
+
 def another_config(path: Path, changed: list[str]) -> str:
     """The message for a store that holds the result of another config."""
     lines = [f"{path}: holds the result of another config. Differences:", *changed]
-    return "\n".join(
-        [*lines, "Use --fresh to replace it, or --out DIR to keep both. `statmech figure DIR` draws what is stored."]
-    )
+    return "\n".join([*lines, f"{REPLACE}. `statmech figure DIR` draws what is stored."])
 
 
 def provenance() -> dict[str, Any]:

@@ -100,6 +100,10 @@ class Study(Sweep):
     plane: bool = Field(False, description="record the decisions on a plane, too, for data of two attributes")
     seeds: Annotated[Whole, Field(ge=1, le=10**6)] = Field(1, description="independent shuffles into folds")
 
+    def data_digests(self) -> dict[str, str]:
+        """The SHA-256 of each data set as it is learnt from: attributes, classes, names and folds."""
+        return {name: data.digest(name) for name in points(self.data)}
+
     @property
     def variables(self) -> dict[str, Variable]:
         return STUDY | ({"decision": DECISION} if self.plane else {})

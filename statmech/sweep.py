@@ -108,6 +108,14 @@ class Sweep(BaseModel):
         """Whatever else a kind of scenario cannot be."""
         return iter(())
 
+    def data_problems(self) -> Iterator[Problem]:
+        """Why the data that the scenario names cannot be simulated with here; results are read without them."""
+        return iter(())
+
+    def data_digests(self) -> dict[str, str]:
+        """The SHA-256 of each data set or file that the scenario names, as it is now."""
+        return {}
+
     @property
     def variables(self) -> dict[str, Variable]:
         """The variables of this scenario's datasets."""

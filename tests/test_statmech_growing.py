@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import jax
@@ -20,7 +21,7 @@ from simulate.into import play_block, run_into
 from statmech import RULES, Boosting, Rule, Scenario, StoredExamples, StoreError, load, store
 from statmech.blocks import blocks, chunks_of
 from statmech.growing import DONE, FAILED, Growing, create
-from statmech.held import held
+from statmech.locks import claimed
 from statmech.log import Log
 from statmech.status import read
 
@@ -33,6 +34,14 @@ KINDS = [
     load("attention", ["N=20", "seeds=2", "t=0.5", "delta=0.1"]),
     load("boundaries", ["folds=2"]),
 ]
+
+
+@contextmanager
+def held(path, shard=(1, 1)):
+    """The store's lock, as a run holds it."""
+    with claimed(path, shard) as claim:
+        claim.open(ready=lambda: True, make=lambda: True, wait=print)
+        yield
 
 
 @pytest.fixture(autouse=True)
