@@ -1,7 +1,7 @@
 """Stores that grow block by block, and that a kill at any moment leaves readable and right.
 
-A block's variables are written first, then the fingerprints of its runs (`statmech.fingerprints`), and its `state` last,
-each chunk to a temporary file that is renamed: a reader who looks at `state` sees whole blocks only. Chunks carry
+A block's variables are written first, then the fingerprints of its runs (`statmech.fingerprints`), and its `state`
+last, each chunk to a temporary file that is renamed: a reader who looks at `state` sees whole blocks only. Chunks carry
 checksums. A block is written only to the store that its writer has opened, which no other process can exchange
 meanwhile (`statmech.locks`). A store of a sweep that has grown is made beside the old one, its blocks are copied, and
 then the two change names; a kill between leaves one of them to be found again.
@@ -146,7 +146,7 @@ class Growing:
             raise StoreError(f"{self.path}: was replaced, or removed, since it was opened; the block is not written")
 
     def _read(self, block: Block) -> tuple[dict[str, np.ndarray], list[str]]:
-        """A block's values, and a phrase for each chunk that is missing (zarr reads missing values then) or corrupted."""
+        """A block's values, and a phrase for each chunk that is corrupted or missing (zarr reads missing values)."""
         values, found = {}, []
         for name, array in self.arrays.items():
             chunk = self._chunk(name, array, block)
@@ -181,7 +181,7 @@ def create(path: Path, scenario: Any, attrs: dict[str, Any], old: Growing | None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(fresh, ignore_errors=True)
-        _template(fresh, scenario, {"store": uuid.uuid4().hex, **attrs}, chunks_of(scenario), bound)
+        _template(fresh, scenario, {"store": uuid.uuid4().hex, **attrs}, chunks_of(scenario), bound=bound)
         if old is not None:
             _copy(old, Growing(fresh), scenario)
         _exchange(fresh, path)
@@ -275,7 +275,8 @@ def _copy_block(
     some = slice(block.seeds.start, min(block.seeds.stop, old.state.shape[-1]))
     for index, source in sources.items() if some.start < some.stop else ():
         place = tuple(i - start for i, start in zip(index, block.corner, strict=True))
-        had = known[(*source, some)]
+        at: tuple[Any, ...] = (*source, some)
+        had = known[at]
         states[place][: had.size] = had
         runs = np.flatnonzero(had)
         for name, array in old.arrays.items() if runs.size else ():

@@ -115,6 +115,7 @@ def claimed(path: Path, shard: tuple[int, int] = (1, 1)) -> Iterator[Claim]:
             _taken(own, fcntl.LOCK_EX, f"{path}: shard {k} of {n} is being written by")
         lock = Lock(_lock_of(path))
         closing.callback(lock.release)
+        closing.callback(lambda: Lock(_writing_of(path)).release())  # which blocks leave behind
         yield Claim(path, lock, n == 1)
 
 
@@ -132,7 +133,7 @@ def writing(path: Path, alone: bool = False, wait: Callable[[str], None] | None 
 
     Waits as long as it takes; after two seconds `wait` is called with the name of the process that holds the store.
     """
-    lock, since = Lock(path.with_name(f".{path.name}.writing")), time.monotonic()
+    lock, since = Lock(_writing_of(path)), time.monotonic()
     try:
         while not lock.take(fcntl.LOCK_EX if alone else fcntl.LOCK_SH):
             if wait and time.monotonic() - since > QUIET:
@@ -172,6 +173,10 @@ def _taken(lock: Lock, how: int, sentence: str, hint: str = "") -> None:
 
 def _lock_of(path: Path) -> Path:
     return path.with_name(f".{path.name}.lock")
+
+
+def _writing_of(path: Path) -> Path:
+    return path.with_name(f".{path.name}.writing")
 
 
 def _flock(file: IO[str], how: int) -> bool:

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 from statmech.blocks import Block
 from statmech.errors import DamagedError, StoreError
 from statmech.growing import DONE, STATE, Growing
-from statmech.sealed import ROOT, broken
+from statmech.sealed import broken
 
 
 class Verdict(NamedTuple):
-    """What was read of a folder's stores: blocks, runs that are done, a line per fault, and stores too old to verify."""
+    """What was read of a folder's stores: blocks, runs that are done, a line per fault, stores too old to verify."""
 
     stores: list[str]
     blocks: int

@@ -267,7 +267,7 @@ def test_a_worker_never_writes_into_a_store_that_has_come_into_the_place_of_its_
         return plain(self, *rest)
 
     monkeypatch.setattr(filled, meanwhile)
-    with pytest.raises(StoreError, match="was replaced while block 0 was played"):
+    with pytest.raises(StoreError, match="was replaced, or removed, since it was opened"):
         play_block(path, 0)
     assert Growing(path).counts()[0] == 24
 

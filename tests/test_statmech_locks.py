@@ -1,0 +1,228 @@
+"""No process writes into a store that is not the one it opened, and none grows a store that others write."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import simulate
+from simulate.into import play_block, run_into
+from statmech import StoredExamples, StoreError, store
+from statmech.growing import DONE, MISSING, Growing, create
+from statmech.locks import claimed, owner, writing
+from statmech.log import Log
+
+OLD = {"learner": ["hebb", "max_stability"], "N": 60, "alpha": [2.0, 2.4, 2.8, 3.2], "seeds": 16}
+GROWN = {**OLD, "alpha": [1.0, *OLD["alpha"]]}
+WRITER = """
+import json, sys
+import statmech.blocks
+statmech.blocks.SECONDS = 1e-3
+from pathlib import Path
+from simulate.into import run_into
+from statmech import StatmechError, StoredExamples
+for line in sys.stdin:
+    path, config, shard = json.loads(line)
+    try:
+        run_into(Path(path), StoredExamples(**config), shard=shard)
+        print("done", flush=True)
+    except StatmechError as problem:
+        print(" ".join(str(problem).split()), flush=True)
+"""
+
+
+class Writer:
+    """A process that computes shards when it is asked to."""
+
+    def __init__(self):
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", WRITER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "JAX_PLATFORMS": "cpu"},
+        )
+
+    def begin(self, path, config, shard):
+        print(json.dumps([str(path), config, shard]), file=self.process.stdin, flush=True)
+
+    def ended(self):
+        return self.process.stdout.readline().strip()
+
+
+@pytest.fixture(scope="module")
+def writers():
+    both = Writer(), Writer()
+    yield both
+    for one in both:
+        one.process.kill()
+        one.process.communicate(timeout=30)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "simulation.zarr"
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr("statmech.blocks.SECONDS", 1e-3)
+
+
+def same(path, config):
+    """Whether a store holds the very bits of a run in memory."""
+    found, expected = store.load(path), simulate.run(StoredExamples(**config))
+    return "done" not in found.coords and all(
+        np.array_equal(found[name], expected[name], equal_nan=expected[name].dtype.kind == "f")
+        for name in expected.data_vars
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", [OLD, GROWN], ids=["old first", "grown first"])
+def test_a_shard_of_a_sweep_and_one_of_its_larger_self_never_write_into_each_other(first, writers, tmp_path):
+    """Twenty times, with processes of their own; whatever comes of it, the numbers are those of the larger sweep."""
+    one, other = writers
+    second, answers, rng = (GROWN if first is OLD else OLD), [], random.Random(1)
+    for turn in range(20):
+        path = tmp_path / f"{turn}" / "simulation.zarr"
+        one.begin(path, first, [1, 2])
+        time.sleep(0.15 * rng.random())
+        other.begin(path, second, [2, 2])
+        answers += [one.ended(), other.ended()]
+        run_into(path, StoredExamples(**GROWN))
+        assert same(path, GROWN)
+    refused = [answer for answer in answers if answer != "done"]
+    assert all("is being written by process" in answer or "holds the result of another" in answer for answer in refused)
+    assert len(refused) >= 5  # they did meet
+
+
+def test_two_shards_of_a_grown_sweep_that_begin_at_once_both_compute(writers, path):
+    """One grows the store, the other waits for that and finds it grown."""
+    run_into(path, StoredExamples(**OLD))
+    for shard, writer in enumerate(writers, 1):
+        writer.begin(path, GROWN, [shard, 2])
+    assert [writer.ended() for writer in writers] == ["done", "done"]
+    assert same(path, GROWN)
+
+
+def test_a_store_that_shards_write_is_neither_grown_nor_replaced_and_the_message_says_by_whom(writers, path):
+    scenario = StoredExamples(**OLD)
+    with claimed(path, (1, 2)) as claim:
+        claim.open(ready=lambda: None, make=lambda: create(path, scenario, {}), wait=print)
+        for given, how in ((GROWN, {"shard": (2, 2)}), (GROWN, {}), (OLD, {"fresh": True})):
+            with pytest.raises(StoreError, match=f"is being written by process {os.getpid()} on "):
+                run_into(path, StoredExamples(**given), **how)
+        run_into(path, scenario, shard=(2, 2))  # beside it, another shard of the same sweep may compute
+    run_into(path, StoredExamples(**GROWN))
+    assert same(path, GROWN)
+
+
+def test_a_block_computed_for_a_store_that_was_replaced_is_not_written(path, monkeypatch):
+    """A worker may outlive its run: even a store of the same config is another one."""
+    scenario = StoredExamples(**OLD)
+    create(path, scenario, {})
+    plain = Growing.write
+
+    def late(self, *rest):
+        create(path, scenario, {})
+        plain(self, *rest)
+
+    monkeypatch.setattr(Growing, "write", late)
+    with pytest.raises(StoreError, match="was replaced, or removed, since it was opened"):
+        play_block(path, 0)
+    assert Growing(path).counts()[DONE] == 0
+
+
+def test_a_store_is_not_exchanged_between_the_check_and_the_write_of_a_block(path):
+    """The lock holds over both: who wants to replace the store waits until the block is there."""
+    scenario = StoredExamples(**OLD)
+    made, order = create(path, scenario, {}), []
+    block = made.blocks()[0]
+    values = made.blank(block, made.states(block))
+    plain = made._check
+
+    def slow():
+        plain()
+        replacing.start()
+        time.sleep(0.3)
+        order.append("written")
+
+    def replace():
+        with writing(path, alone=True):
+            order.append("replaced")
+
+    replacing = threading.Thread(target=replace)
+    made._check = slow
+    made.write(block, values, np.full(block.shape, MISSING, "int8"))
+    replacing.join(10)
+    assert order == ["written", "replaced"]
+
+
+def test_whoever_waits_for_a_store_that_another_process_makes_says_for_whom(path, monkeypatch):
+    monkeypatch.setattr("statmech.locks.QUIET", 0.05)
+    path.parent.mkdir(exist_ok=True)
+    named, going = [], threading.Event()
+
+    def make():
+        with claimed(path) as claim:
+            claim.open(ready=lambda: None, make=lambda: going.wait(10), wait=print)
+
+    maker = threading.Thread(target=make)
+    maker.start()
+    until(lambda: owner(path))
+    with pytest.raises(StoreError, match="is being written by"), claimed(path, (1, 2)) as claim:
+        threading.Timer(0.5, going.set).start()
+        with writing(path, alone=True, wait=named.append):
+            pass
+        with claimed(path):  # nobody's now
+            maker.join(10)
+        with claimed(path) as held:
+            held.open(ready=lambda: None, make=lambda: True, wait=print)
+            claim.open(ready=lambda: None, make=lambda: True, wait=print)
+    assert named == [named[0]]
+    assert f"process {os.getpid()} on " in named[0]
+
+
+def until(condition):
+    for _ in range(200):
+        if condition():
+            return
+        time.sleep(0.02)
+    raise AssertionError("did not happen in four seconds")
+
+
+def test_locks_leave_no_file_behind(path):
+    run_into(path, StoredExamples(**OLD))
+    run_into(path, StoredExamples(**OLD), shard=(1, 2))
+    assert {file.name for file in path.parent.iterdir()} == {path.name, "simulation.log", "simulation-1-of-2.log"}
+
+
+@pytest.mark.parametrize("name", [".simulation.zarr.lock", ".simulation.zarr.writing", "simulation.log"])
+def test_a_planted_link_in_place_of_a_lock_or_a_log_is_refused_and_its_target_kept(name, path):
+    precious = path.parent / "precious.txt"
+    precious.write_text("years of work")
+    (path.parent / name).symlink_to(precious)
+    with pytest.raises(StoreError, match="is a symbolic link, and whatever it points to would be overwritten"):
+        run_into(path, StoredExamples(**OLD))
+    assert precious.read_text() == "years of work"
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("name", [".simulation.zarr.lock", "simulation.log"])
+def test_a_pipe_in_place_of_a_lock_or_a_log_hangs_nobody(name, path):
+    os.mkfifo(path.parent / name)
+    if name == "simulation.log":
+        Log(path)(event="begun", done=0)
+    else:
+        with pytest.raises(StoreError, match="is not an ordinary file"):
+            run_into(path, StoredExamples(**OLD))
+    assert owner(path) == ""

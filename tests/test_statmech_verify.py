@@ -1,0 +1,254 @@
+"""A number that is read back is the one that was computed for its place, or there is an error."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+from functools import partial
+
+import numpy as np
+import pytest
+
+import simulate
+import theory
+from simulate.into import run_into
+from statmech import Boosting, Scenario, StoredExamples, StoreError, growing, load, status, store
+from statmech.cli import main
+from statmech.errors import DamagedError
+from statmech.fingerprints import fingerprints, salt_of
+from statmech.growing import DONE, Growing
+from statmech.verify import verify
+
+SWEEP = {"learner": ["hebb", "minover"], "N": 10, "alpha": [1.0, 0.5, 2.0], "seeds": 3, "epochs": [1, 4]}
+KINDS = [
+    Scenario(rule=["hebb", "perceptron"], K=[1, 3], N=50, eta=[0.5, 1.0], t=[0, 1], seeds=6, gram=True),
+    StoredExamples(**SWEEP, strengths=True),
+    Boosting(booster="adaboost", N=6, s=[1, 3], P=[20, 40], tests=100, seeds=2),
+    load("stopping", ["N=16,20", "seeds=2", "walks=20", "delta=0.1,0.2"]),
+    load("attention", ["N=16,20", "seeds=2", "t=0.5", "delta=0.1,0.2"]),
+    load("boundaries", ["folds=2"]),
+]
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr("statmech.blocks.SECONDS", 1e-9)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "simulation.zarr"
+
+
+def chunks(path, name):
+    return sorted(file for file in (path / name / "c").rglob("*") if file.is_file())
+
+
+def exchanged(one, other):
+    kept = one.read_bytes()
+    one.write_bytes(other.read_bytes())
+    other.write_bytes(kept)
+
+
+def two_chunks(path):
+    """Two chunks of a variable, in each other's place."""
+    exchanged(*chunks(path, "R")[:2])
+
+
+def two_variables(path):
+    """A chunk of one variable as another's."""
+    exchanged(chunks(path, "R")[0], chunks(path, "eps_g")[0])
+
+
+def two_blocks(path):
+    """Every chunk of two blocks, with their fingerprints and states."""
+    for name in [*Growing(path).arrays, "fingerprint", "state"]:
+        exchanged(*chunks(path, name)[:2])
+
+
+def another_key(path):
+    """All chunks of a variable of the same sweep with another key."""
+    other = path.with_name("other.zarr")
+    run_into(other, StoredExamples(**SWEEP, key=1))
+    shutil.rmtree(path / "R" / "c")
+    shutil.copytree(other / "R" / "c", path / "R" / "c")
+
+
+def another_store(path):
+    """All of a block of the same sweep with another key, its fingerprints and states, too."""
+    other = path.with_name("other.zarr")
+    run_into(other, StoredExamples(**SWEEP, key=1))
+    for name in [*Growing(path).arrays, "fingerprint", "state"]:
+        chunks(path, name)[0].write_bytes(chunks(other, name)[0].read_bytes())
+
+
+def its_fingerprints(path):
+    """The fingerprints of two blocks."""
+    exchanged(*chunks(path, "fingerprint")[:2])
+
+
+HARMS = [two_chunks, two_variables, two_blocks, another_key, another_store, its_fingerprints]
+
+
+@pytest.mark.parametrize("harm", HARMS, ids=lambda harm: harm.__name__)
+def test_chunks_in_a_wrong_place_are_found_by_whoever_reads_and_computed_again(harm, path, capsys):
+    scenario = StoredExamples(**SWEEP)
+    run_into(path, scenario)
+    assert verify(path).sound
+    harm(path)
+    with pytest.raises(DamagedError, match=r"runs whose numbers were not computed for their place"):
+        store.load(path)
+    assert cli("verify", path.parent) == 1
+    assert "not the numbers that were computed for this place" in capsys.readouterr().out
+    events = []
+    run_into(path, scenario, tell=events.append)
+    assert any(event["event"] == "damaged" for event in events)
+    np.testing.assert_array_equal(store.load(path).R, simulate.run(scenario).R)
+    assert verify(path).sound
+
+
+def cli(*given):
+    """The exit code of the command."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", ["statmech", *map(str, given)])
+        try:
+            main()
+        except SystemExit as ended:
+            return ended.code or 0
+    return 0
+
+
+@pytest.mark.parametrize("scenario", KINDS, ids=lambda scenario: scenario.CHOICE)
+def test_a_last_bit_of_any_number_of_any_kind_of_scenario_breaks_its_runs_fingerprint(scenario, path):
+    run_into(path, scenario)
+    found = Growing(path)
+    assert verify(path).sound
+    for name, array in found.arrays.items():
+        block = found.blocks()[-1]
+        values = np.asarray(array[block.box])
+        altered = values.copy()
+        octets = altered.view(np.uint8).reshape(-1)
+        octets[octets.size // 2] ^= 1
+        array[block.box] = altered  # with a checksum of its own
+        assert found.faults(block, found.states(block)), name
+        array[block.box] = values
+    assert verify(path).sound
+
+
+def test_each_fault_has_a_line_that_says_where_and_what(path, capsys):
+    run_into(path, StoredExamples(**SWEEP))
+    chunks(path, "R")[0].unlink()
+    file = chunks(path, "kappa")[1]
+    file.write_bytes(file.read_bytes()[:-1])
+    file = chunks(path, "state")[2]
+    file.write_bytes(b"\0" * 8)
+    store.save(theory.solve(StoredExamples(**SWEEP)), path.with_name("theory.zarr"))
+    (path.with_name("theory.zarr") / "R" / "zarr.json").write_text("{}")
+    assert cli("verify", path.parent) == 1
+    *faults, last = capsys.readouterr().out.splitlines()
+    assert [line.split("zarr: ")[1] for line in faults] == [
+        "block 0 (learner hebb, alpha 1.0, seed 0 to 2): R/c/0/0/0/0: missing",
+        "block 1 (learner hebb, alpha 0.5, seed 0 to 2): kappa/c/0/1/0/0: corrupted",
+        "block 2 (learner hebb, alpha 2.0, seed 0 to 2): which of its runs are done cannot be read (state is corrupted)",
+        "R/zarr.json: corrupted or missing",
+    ]
+    assert "6 blocks and 15 runs read, 4 faults" in last
+
+
+def test_every_chunk_of_results_is_read(path):
+    """The control of the command: whatever chunk is truncated, it says so."""
+    run_into(path, StoredExamples(**SWEEP))
+    for file in sorted(file for file in path.rglob("*") if file.is_file() and "c" in file.relative_to(path).parts):
+        content = file.read_bytes()
+        file.write_bytes(content[: len(content) // 2])
+        assert not verify(path).sound, file
+        file.write_bytes(content)
+    assert verify(path).sound
+
+
+def test_status_says_that_it_has_not_looked_at_the_numbers(path, capsys):
+    run_into(path, StoredExamples(**SWEEP))
+    assert cli("status", path.parent) == 0
+    assert (
+        "checked  which runs are done, not their numbers: `statmech verify` reads every one" in capsys.readouterr().out
+    )
+
+
+def made_before(path, scenario):
+    """A store as versions without fingerprints made it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(growing, "_template", partial(growing._template, bound=False))
+        growing.create(path, scenario, {"title": "statmech simulation"})
+    run_into(path, scenario)
+
+
+def test_a_store_made_before_there_were_fingerprints_is_read_and_says_that_it_cannot_be_verified(path, capsys):
+    made_before(path, StoredExamples(**SWEEP))
+    assert not (path / "fingerprint").exists()
+    np.testing.assert_array_equal(store.load(path).R, simulate.run(StoredExamples(**SWEEP)).R)
+    assert "checksums only" in "\n".join(status.lines(status.read(path)))
+    assert cli("verify", path) == 1
+    assert "was made before runs had fingerprints" in capsys.readouterr().out
+
+
+def test_a_store_that_cannot_be_verified_does_not_become_so_by_growing(path):
+    made_before(path, StoredExamples(**SWEEP))
+    run_into(path, StoredExamples(**{**SWEEP, "seeds": 5}))
+    assert verify(path).unverified == [str(path)]
+    np.testing.assert_array_equal(store.load(path).R, simulate.run(StoredExamples(**{**SWEEP, "seeds": 5})).R)
+
+
+def test_stores_of_shards_that_were_put_together_by_hand_are_sound(path):
+    """As rsync from two machines would: the fingerprints know the config, not the disk."""
+    other = path.with_name("other.zarr")
+    for at, shard in ((path, (1, 2)), (other, (2, 2))):
+        run_into(at, StoredExamples(**SWEEP), shard=shard)
+    for file in other.rglob("c/**/*"):
+        if file.is_file():
+            (path / file.relative_to(other)).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, path / file.relative_to(other))
+    assert verify(path).sound
+    assert Growing(path).counts()[DONE] == 18
+    np.testing.assert_array_equal(store.load(path).R, simulate.run(StoredExamples(**SWEEP)).R)
+
+
+def test_two_runs_variables_or_configs_that_are_exchanged_change_the_fingerprint():
+    rng, runs = np.random.default_rng(0), np.arange(6).reshape(2, 3)
+    values = {"a": rng.normal(size=(2, 3, 4)), "b": rng.normal(size=(2, 3, 4)), "done": rng.random((2, 3)) < 0.5}
+    salt = salt_of({"key": 0}, {})
+    made = fingerprints(values, runs, salt)
+    assert len(np.unique(made)) == 6
+    assert (fingerprints({**values, "a": values["b"], "b": values["a"]}, runs, salt) != made).all()
+    assert (fingerprints(values, runs, salt_of({"key": 1}, {})) != made).all()
+    assert (fingerprints(values, runs, salt_of({"key": 0}, {"x.csv": "00"})) != made).all()
+    assert (fingerprints(values, runs + 1, salt) != made).all()
+    assert (fingerprints({**values, "a": values["a"][..., ::-1]}, runs, salt) != made).all()
+
+
+def test_fingerprints_of_simple_numbers_differ_as_those_of_random_ones():
+    """Zeros, ones and powers of two have nearly all of their bits equal."""
+    simple = np.array(list(itertools.product([0.0, 1.0, 0.5, -1.0, 2.0, np.nan], repeat=5)))
+    made = fingerprints({"a": simple}, np.zeros(len(simple), int), salt_of({}, {}))
+    assert len(np.unique(made)) == len(simple)
+
+
+def test_a_fingerprint_does_not_depend_on_how_many_runs_are_read_together(monkeypatch):
+    values = {"a": np.random.default_rng(0).normal(size=(50, 7))}
+    made = fingerprints(values, np.arange(50), salt_of({}, {}))
+    monkeypatch.setattr("statmech.fingerprints.ROWS", 10)
+    np.testing.assert_array_equal(fingerprints(values, np.arange(50), salt_of({}, {})), made)
+    part = fingerprints({"a": values["a"][10:20]}, np.arange(10, 20), salt_of({}, {}))
+    np.testing.assert_array_equal(part, made[10:20])
+
+
+def test_a_folder_without_results_is_no_result(tmp_path):
+    with pytest.raises(StoreError, match="no such result"):
+        verify(tmp_path)
+
+
+def test_the_answer_for_programs_has_the_same_parts(path, capsys):
+    run_into(path, StoredExamples(**SWEEP))
+    assert cli("verify", path, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found == {"stores": [str(path)], "blocks": 6, "done": 18, "faults": [], "unverified": []}
