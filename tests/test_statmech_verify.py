@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import shutil
-from functools import partial
 
 import numpy as np
 import pytest
@@ -150,7 +149,8 @@ def test_each_fault_has_a_line_that_says_where_and_what(path, capsys):
     assert [line.split("zarr: ")[1] for line in faults] == [
         "block 0 (learner hebb, alpha 1.0, seed 0 to 2): R/c/0/0/0/0: missing",
         "block 1 (learner hebb, alpha 0.5, seed 0 to 2): kappa/c/0/1/0/0: corrupted",
-        "block 2 (learner hebb, alpha 2.0, seed 0 to 2): which of its runs are done cannot be read (state is corrupted)",
+        "block 2 (learner hebb, alpha 2.0, seed 0 to 2): "
+        "which of its runs are done cannot be read (state is corrupted)",
         "R/zarr.json: corrupted or missing",
     ]
     assert "6 blocks and 15 runs read, 4 faults" in last
@@ -177,8 +177,9 @@ def test_status_says_that_it_has_not_looked_at_the_numbers(path, capsys):
 
 def made_before(path, scenario):
     """A store as versions without fingerprints made it."""
+    plain = growing._template
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(growing, "_template", partial(growing._template, bound=False))
+        patch.setattr(growing, "_template", lambda *given, bound: plain(*given, bound=False))
         growing.create(path, scenario, {"title": "statmech simulation"})
     run_into(path, scenario)
 
