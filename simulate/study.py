@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -111,14 +110,14 @@ def judge(study: Study, fold: Fold) -> dict[str, float]:
 
 
 @cache
-def _kept(name: str, folder: str) -> Prepared:
+def _kept(name: str, version: tuple[object, ...]) -> Prepared:
     data = sources.kept(name)
     return Prepared(data, numbers(data), domain(data))
 
 
 def prepared(name: str) -> Prepared:
     """A data set, loaded once."""
-    return _kept(name, os.environ.get(sources.FOLDER, ""))
+    return _kept(name, sources.version(name))
 
 
 def _parts(study: Study, name: str, data: Data, random: int) -> list[tuple[np.ndarray, np.ndarray]]:

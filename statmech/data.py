@@ -208,13 +208,23 @@ def load(name: str) -> Data:
 
 
 def kept(name: str) -> Data:
-    """A data set, read once from each folder."""
-    return _kept(name, os.environ.get(FOLDER, ""))
+    """A data set, read once, and again when its file is another or has changed."""
+    return _kept(name, version(name))
 
 
 @cache
-def _kept(name: str, folder: str) -> Data:
+def _kept(name: str, version: tuple[object, ...]) -> Data:
     return load(name)
+
+
+def version(name: str) -> tuple[object, ...]:
+    """Where a data set lies, and what tells its file from another of that place."""
+    folder = os.environ.get(FOLDER, "")
+    try:
+        known = os.stat(Path(folder) / source(name).file)
+    except OSError:
+        return (folder,)
+    return folder, known.st_dev, known.st_ino, known.st_size, known.st_mtime_ns
 
 
 def digest(name: str) -> str:

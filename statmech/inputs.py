@@ -9,9 +9,10 @@ length alone (`exact`), and are measured on fresh inputs elsewhere.
 from __future__ import annotations
 
 import hashlib
+import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -187,8 +188,17 @@ def label_of(law: Inputs) -> str:
     return f"{name} {' '.join(str(value) for value in values.values())}"
 
 
-@cache
 def _read(path: str) -> np.ndarray:
+    """A file's rows, centred and scaled; read once, and again when the file has changed."""
+    try:
+        known = os.stat(path)
+    except OSError:
+        return _rows(path, ())
+    return _rows(path, (known.st_dev, known.st_ino, known.st_size, known.st_mtime_ns))
+
+
+@lru_cache(maxsize=4)
+def _rows(path: str, version: tuple[int, ...]) -> np.ndarray:
     try:
         rows = np.load(path, allow_pickle=False) if Path(path).suffix == ".npy" else np.loadtxt(path, delimiter=",")
         rows = np.atleast_2d(np.asarray(rows, float))

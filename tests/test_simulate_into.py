@@ -1,0 +1,141 @@
+"""A store is of its config and of the data that the config names; its results are read where the data are not."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import simulate
+from simulate.into import play_block, run_into
+from statmech import Scenario, ScenarioError, StoreError, load, store
+from statmech.cli import main
+from statmech.growing import Growing, create
+from statmech.verify import verify
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "out" / "simulation.zarr"
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table(tmp_path / "x.csv", 0)
+    return tmp_path
+
+
+def table(file, seed):
+    np.savetxt(file, np.random.default_rng(seed).normal(size=(20, 5)), delimiter=",")
+
+
+def scenario(seeds=8):
+    return Scenario(rule="hebb", N=5, t=[1, 4], seeds=seeds, inputs={"rows": {"path": "x.csv"}})
+
+
+def statmech(*given):
+    """The exit code of the command."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", ["statmech", *map(str, given)])
+        try:
+            main()
+        except SystemExit as ended:
+            return ended.code or 0
+    return 0
+
+
+@pytest.mark.parametrize("seeds", [8, 128], ids=["again", "more seeds"])
+def test_runs_of_another_content_of_a_file_are_not_mixed_with_those_stored(seeds, here, path):
+    run_into(path, scenario())
+    before = store.load(path)
+    table(here / "x.csv", 1)
+    with pytest.raises(StoreError, match=r"from other data than x\.csv holds now, so its runs cannot be mixed"):
+        run_into(path, scenario(seeds))
+    assert store.load(path).identical(before)
+    run_into(path, scenario(seeds), fresh=True)
+    assert not np.array_equal(store.load(path).R[:8], before.R)
+
+
+def test_the_same_numbers_written_in_another_way_are_the_same_data(here, path):
+    run_into(path, scenario())
+    np.save(here / "x.npy", np.loadtxt(here / "x.csv", delimiter=","))
+    np.savetxt(here / "x.csv", np.load(here / "x.npy"), delimiter=" , ", fmt="%.25e")
+    assert run_into(path, scenario(16)) == (16, 0, 0)
+    np.testing.assert_array_equal(store.load(path).R, simulate.run(scenario(16)).R)
+
+
+def test_a_file_that_changes_while_python_runs_is_read_again(here):
+    before = simulate.run(scenario())
+    table(here / "x.csv", 1)
+    after = simulate.run(scenario())
+    assert before.attrs["data"] != after.attrs["data"]
+    assert not np.array_equal(before.R, after.R)
+
+
+def test_results_are_read_exported_and_verified_where_the_file_is_not(here, path, capsys):
+    (here / "rows.yaml").write_text("rule: hebb\nN: 5\nt: [1, 4]\nseeds: 8\ninputs: {rows: {path: x.csv}}\n")
+    assert statmech("run", "rows.yaml", "--out", path.parent) == 0
+    expected = store.load(path)
+    (here / "x.csv").unlink()
+    assert store.load(path).identical(expected)
+    assert verify(path).sound
+    assert statmech("status", path.parent) == 0
+    assert statmech("report", path.parent) == 0
+    capsys.readouterr()
+    assert statmech("simulate", "rows.yaml", "seeds=16", "--out", path.parent) == 2
+    assert "rows.yaml:5: inputs: x.csv" in capsys.readouterr().err
+    assert statmech("simulate", path.parent) == 2
+    assert "inputs: x.csv" in capsys.readouterr().err
+
+
+def test_a_file_that_is_missing_is_told_before_anything_is_written(tmp_path, path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ScenarioError, match=r"inputs: x\.csv: not a readable table"):
+        run_into(path, scenario())
+    with pytest.raises(ScenarioError, match=r"inputs: x\.csv: not a readable table"):
+        simulate.run(scenario())
+    assert not path.exists()
+
+
+def test_a_worker_whose_host_has_another_file_of_that_name_computes_nothing(here, path):
+    create(path, scenario(), {"data": scenario().data_digests()})
+    table(here / "x.csv", 1)
+    with pytest.raises(StoreError, match=r"from other data than x\.csv holds now"):
+        play_block(path, 0)
+    assert Growing(path).counts()[0] == 8
+
+
+def test_a_store_that_does_not_know_its_data_is_read_but_not_added_to(here, path):
+    made = create(path, scenario(), {"title": "statmech simulation"})
+    for block in made.blocks():
+        states = made.states(block)
+        made.write(block, made.blank(block, states), states)
+    with pytest.raises(StoreError, match="was computed before digests of data were kept"):
+        run_into(path, scenario())
+    assert isinstance(store.load(path), xr.Dataset)
+
+
+def test_a_study_of_another_data_set_of_the_same_name_is_refused(made_data, tmp_path, path, monkeypatch):
+    study = load("votes", ["classifier=perceptron", "folds=2", "seeds=1"])
+    folder = tmp_path / "data"
+    shutil.copytree(made_data, folder)
+    monkeypatch.setenv("STATMECH_DATA", str(made_data))
+    run_into(path, study)
+    monkeypatch.setenv("STATMECH_DATA", str(folder))
+    assert run_into(path, study) == (1, 0, 0)  # the same examples from another folder
+    file = next((folder / "votes").iterdir())
+    file.write_text(file.read_text().replace("democrat", "republican", 1))
+    simulate_again = load("votes", ["classifier=perceptron", "folds=2", "seeds=2"])
+    with pytest.raises(StoreError, match="from other data than votes holds now"):
+        run_into(path, simulate_again)
+
+
+def test_the_shape_of_data_is_part_of_their_digest(here):
+    from statmech.inputs import Rows
+
+    made = Rows("x.csv").digests()
+    np.savetxt(here / "x.csv", np.loadtxt(here / "x.csv", delimiter=",").T, delimiter=",")
+    assert Rows("x.csv").digests() != made

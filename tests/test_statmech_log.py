@@ -1,0 +1,90 @@
+"""Whatever stands in a log, runs go on and are counted; whatever stands in a config, only a whole one is computed."""
+
+from __future__ import annotations
+
+import pytest
+
+from simulate.into import run_into
+from statmech import ConfigError, StoredExamples, config
+from statmech.cli import main
+from statmech.growing import DONE, Growing
+from statmech.log import Log, runs
+from statmech.report import _when
+from statmech.status import lines, read
+
+SWEEP = {"learner": "hebb", "N": 10, "alpha": [1.0, 2.0], "seeds": 16}
+FOREIGN = [
+    b"\xff\n",
+    b"[1]\n",
+    b"3\n",
+    b"null\n",
+    b'"word"\n',
+    b'{"a": 1}\n',
+    b'{"time": "2026-01-01T00:00:00"}\n',
+    b'{"event": "begun"}\n',
+    b'{"event": "begun", "time": "yesterday", "done": 0}\n',
+    b'{"event": "begun", "time": "2026-01-01T00:00:00", "done": null}\n',
+    b'{"event": "written", "time": "2026-01-01T00:00:00"}\n',
+    b'{"event": "written", "time": "2026-01-01T00:00:00", "block": [], "done": 1}\n',
+    b'{"event": "failed", "time": "2026-01-01T00:00:00"}\n',
+    b'{"event": [], "time": "2026-01-01T00:00:00"}\n',
+    b'{"event": "written", "time": 5, "block": 0, "done": 1}\n',
+    b"[" * 5000 + b"\n",
+    b"\0" * 100 + b"\n",
+    b'{"event": "play',
+]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "simulation.zarr"
+
+
+@pytest.mark.parametrize("line", FOREIGN, ids=range(len(FOREIGN)))
+def test_a_line_that_is_no_event_is_left_out_wherever_it_stands(line, path):
+    scenario = StoredExamples(**SWEEP)
+    run_into(path, scenario)
+    log, known = path.with_suffix(".log"), runs(path.with_suffix(".log"))
+    whole = log.read_bytes().splitlines(keepends=True)
+    for at in range(len(whole) + 1):
+        log.write_bytes(b"".join([*whole[:at], line if line.endswith(b"\n") else line + b"\n", *whole[at:]]))
+        assert runs(log) == known
+    log.write_bytes(b"".join(whole) + line)
+    assert "32 of 32 done" in "\n".join(lines(read(path)))
+    assert _when(path).endswith("by its log")
+    assert run_into(path, scenario) == (32, 0, 0)
+    assert len(runs(log)) == 2 or not line.endswith(b"\n")
+
+
+def test_a_log_that_is_a_folder_or_may_not_be_read_is_done_without(path):
+    path.with_suffix(".log").mkdir()
+    assert run_into(path, StoredExamples(**SWEEP)) == (32, 0, 0)
+    assert Log(path).suspects() == set()
+    assert read(path)["rate"] == 0
+
+
+@pytest.fixture
+def damaged(path):
+    """Results whose stored config says 17 seeds, of which there are 16."""
+    run_into(path, StoredExamples(**SWEEP))
+    root = path / "zarr.json"
+    root.write_text(root.read_text().replace('\\"seeds\\": 16', '\\"seeds\\": 17'))
+    return path
+
+
+@pytest.mark.parametrize("how", [["--fresh"], []])
+def test_a_damaged_config_is_never_computed_from(how, damaged, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["statmech", "simulate", str(damaged.parent), *how])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    message = capsys.readouterr().err
+    assert "its config is damaged or missing (zarr.json). Give the config file instead" in message
+    assert Growing(damaged, sealed=False).counts()[DONE] == 32  # nothing was replaced
+
+
+def test_a_whole_stored_config_is_computed_from(path):
+    run_into(path, StoredExamples(**SWEEP))
+    assert config.load(path.parent).seeds == 16
+    with pytest.raises(ConfigError, match="a folder without results"):
+        config.load(path.parent.parent)
