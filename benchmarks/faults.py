@@ -429,7 +429,7 @@ def interrupts(size: Size, scratch: Path) -> None:
             code, told = ended(running)
             longest = max(longest, time.perf_counter() - start)
             valid = done(folder / "simulation.zarr") >= 0
-            count.tried(code == expected and "goes on from there" in told and "Traceback" not in told and valid)
+            count.tried(code == expected and "the same command resumes it" in told and "Traceback" not in told and valid)
         count.wrong += longest > 5
         count.fault += f" (the slowest ended after {longest:.2g} s)"
 

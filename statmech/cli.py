@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from statmech import interrupts
 from statmech.errors import ConfigError, DamagedError, StatmechError
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-INTERRUPTED, TERMINATED = 130, 143
 
 Config = Annotated[
     str, typer.Argument(metavar="CONFIG", help="A YAML file, the name of a shipped config, or a folder of results.")
@@ -365,7 +364,7 @@ def main() -> None:
     """Run the command; a problem a user can mend is one message and exit code 2."""
     # diffrax's run-time checks call back into Python, and JAX keeps no such program in its cache; theory checks itself
     os.environ.setdefault("EQX_ON_ERROR", "nan")
-    signal.signal(signal.SIGTERM, _terminated)
+    interrupts.watch()
     try:
         if "--load" in sys.argv[2:] and not sys.argv[1].startswith("-"):
             raise ConfigError(f"--load stands before the command: statmech --load FILE.py {sys.argv[1]} ...")
@@ -377,15 +376,9 @@ def main() -> None:
         print(f"{failure.filename or 'files'}: {failure.strerror or failure}", file=sys.stderr)
         sys.exit(2)
     except SystemExit as done:
-        if done.code not in (INTERRUPTED, TERMINATED):  # the first is how typer ends after Ctrl-C
+        if done.code not in (interrupts.INTERRUPTED, interrupts.TERMINATED):  # the first is how typer ends after Ctrl-C
             raise
-        print("interrupted; what is finished is kept, and the same command goes on from there", file=sys.stderr)
-        sys.stderr.flush()
-        os._exit(done.code)  # at once: an ordinary exit would wait for the programs still running in threads
-
-
-def _terminated(*_: Any) -> None:
-    raise SystemExit(TERMINATED)
+        interrupts.end(done.code)
 
 
 def _job(

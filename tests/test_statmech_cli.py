@@ -213,7 +213,7 @@ def test_interrupted_work_ends_at_once_and_keeps_what_is_finished(in_scratch, se
     finally:
         running.kill()
     assert running.returncode == code, told
-    assert "the same command goes on from there" in told
+    assert "the same command resumes it" in told
     assert "Traceback" not in told
     counted = read(log.parent)
     assert counted["writer"] == ""
