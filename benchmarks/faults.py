@@ -202,6 +202,30 @@ def sharded(count: Count, zygote: Zygote, scratch: Path, rng: random.Random, kil
         count.tried(codes[1] == again == 0 and finished(store, right))
 
 
+def raced(size: Size, scratch: Path, rng: random.Random) -> None:
+    """A shard of a sweep and one of its larger self at once, each first in turn; one in five times one is killed."""
+    right, refused = reference(GROWN), 0
+    with Zygote() as zygote, Count("shards of a sweep and of its larger self at once") as count:
+        while count.tries < size.kills:
+            store = scratch / f"raced{count.tries}" / "simulation.zarr"
+            store.parent.mkdir()
+            first, second = (SWEEP, GROWN) if count.tries % 2 else (GROWN, SWEEP)
+            one = zygote.begin(store, first, seconds=TINY_BLOCKS, shard=[1, 2])
+            time.sleep(0.3 * rng.random())
+            other = zygote.begin(store, second, seconds=TINY_BLOCKS, shard=[2, 2])
+            if count.tries % 5 == 0:
+                time.sleep(0.2 * rng.random())
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(one, signal.SIGKILL)
+            codes = zygote.wait(one), zygote.wait(other)
+            refused += codes.count(2)
+            bad = 0 if not store.exists() else wrong(opened(store), right)
+            last = zygote.wait(zygote.begin(store, GROWN, seconds=TINY_BLOCKS))
+            clear = {*codes} <= {0, 2, -signal.SIGKILL}
+            count.tried(clear and last == 0 and finished(store, right), wrong=bad)
+        count.fault += f" ({refused} times one was refused)"
+
+
 COMMAND = ["learner=hebb,max_stability", "N=40", "alpha=1,2,3,4", "seeds=100"]
 
 
@@ -329,6 +353,18 @@ def damage(size: Size, scratch: Path, rng: random.Random) -> None:
             chunks = sorted(file for file in store.rglob("*") if file.is_file() and "/c/" in str(file))
             for file in rng.sample(chunks, size.harms):
                 count.tried(mended(store, file, harm, right, rng))
+    with Count("chunks exchanged, or taken from the same sweep with another key") as count:
+        other = scratch / "other" / "simulation.zarr"
+        other.parent.mkdir()
+        with Zygote() as zygote:
+            zygote.wait(zygote.begin(other, {**SWEEP, "key": 1}, seconds=TINY_BLOCKS))
+        while count.tries < size.harms:
+            chunks = sorted(file for file in store.rglob("*") if file.is_file() and "/c/" in str(file))
+            file, source = rng.choice(chunks), rng.choice(chunks)
+            if rng.random() < 0.5:
+                source = other / file.relative_to(store)
+            if file.read_bytes() != source.read_bytes():  # those of `state` are all alike
+                count.tried(mended(store, file, source, right, rng))
     metadata = sorted(store.rglob("zarr.json"))
     for harm in HARMS:
         with Count(f"zarr.json {harm}") as count:
@@ -341,7 +377,7 @@ def damage(size: Size, scratch: Path, rng: random.Random) -> None:
 HARMS = ("flipped", "truncated", "deleted")
 
 
-def mended(store: Path, file: Path, harm: str, right: xr.Dataset, rng: random.Random) -> bool:
+def mended(store: Path, file: Path, harm: str | Path, right: xr.Dataset, rng: random.Random) -> bool:
     """Whether a file's damage is told to a reader, and the next run finds it and has every bit again, or refuses."""
     from simulate.into import run_into
     from statmech import StoreError
@@ -362,9 +398,12 @@ def mended(store: Path, file: Path, harm: str, right: xr.Dataset, rng: random.Ra
     return bool(found) and finished(store, right)
 
 
-def harmed(file: Path, harm: str, rng: random.Random) -> None:
+def harmed(file: Path, harm: str | Path, rng: random.Random) -> None:
+    """Harm a chunk, or (a file) put another in its place."""
     content = bytearray(file.read_bytes())
-    if harm == "deleted":
+    if isinstance(harm, Path):
+        file.write_bytes(harm.read_bytes())
+    elif harm == "deleted":
         file.unlink()
     elif harm == "truncated":
         file.write_bytes(content[: rng.randrange(len(content))])
@@ -429,9 +468,42 @@ def interrupts(size: Size, scratch: Path) -> None:
             code, told = ended(running)
             longest = max(longest, time.perf_counter() - start)
             valid = done(folder / "simulation.zarr") >= 0
-            count.tried(code == expected and "the same command resumes it" in told and "Traceback" not in told and valid)
+            count.tried(
+                code == expected and "the same command resumes it" in told and "Traceback" not in told and valid
+            )
         count.wrong += longest > 5
         count.fault += f" (the slowest ended after {longest:.2g} s)"
+
+
+def signals(size: Size, scratch: Path, rng: random.Random) -> None:
+    """Signals at any moment of `statmech run`: importing, simulating, solving, drawing."""
+    given = ["learner=hebb,max_stability", "N=20", "seeds=16"]
+    start = time.perf_counter()
+    clean = scratch / "signals"
+    quiet = {"stdout": subprocess.DEVNULL}
+    assert ended(command("run", "capacity", *given, folder=clean, **quiet))[0] == 0
+    takes = time.perf_counter() - start
+    from statmech import store as stores
+
+    right = stores.load(clean / "simulation.zarr")
+    expected = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: -signal.SIGHUP}
+    with Count("SIGINT, SIGTERM, SIGHUP at any moment of `statmech run`") as count:
+        folder, slowest = scratch / "signalled", 0.0
+        while count.tries < size.kills:
+            sent = list(expected)[count.tries % 3]
+            running = command("run", "capacity", *given, folder=folder, start_new_session=True, **quiet)
+            time.sleep(0.4 + takes * rng.random())  # before that Python itself would answer
+            running.send_signal(sent)
+            start = time.perf_counter()
+            code, told = ended(running)
+            slowest = max(slowest, time.perf_counter() - start if code else 0.0)
+            count.tried(code in (0, expected[sent], -sent) and "Traceback" not in told)
+            if count.tries % 5 == 0:
+                again, _ = ended(command("run", "capacity", *given, folder=folder, **quiet))
+                count.wrong += again != 0 or not finished(folder / "simulation.zarr", right)
+                shutil.rmtree(folder)
+        count.wrong += slowest > 5
+        count.fault += f" (the slowest ended after {slowest:.2g} s)"
 
 
 THROUGHPUT = {
@@ -493,6 +565,7 @@ def main() -> None:
     with scratch_folder() as scratch:
         if "faults" in tables:
             kills(size, scratch, rng)
+            raced(size, scratch, rng)
             command_kills(size, scratch, rng)
             disks(size, scratch)
             read_only(size, scratch)
@@ -500,6 +573,7 @@ def main() -> None:
             writers(size, scratch)
             readers(size, scratch)
             interrupts(size, scratch)
+            signals(size, scratch, rng)
             timing.table("Faults", ["fault", "tries", "runs lost", "wrong", "seconds"], ROWS)
         if "throughput" in tables:
             header = ["cells of", "cells", "blocks", "ms a cell", "in memory, s", "into a store, s", "overhead"]
