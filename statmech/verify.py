@@ -12,7 +12,7 @@ from statmech.growing import DONE, STATE, Growing
 from statmech.sealed import broken
 
 
-class Verdict(NamedTuple):
+class Verification(NamedTuple):
     """What was read of a folder's stores: blocks, runs that are done, a line per fault, stores too old to verify."""
 
     stores: list[str]
@@ -27,14 +27,14 @@ class Verdict(NamedTuple):
         return not (self.faults or self.unverified)
 
     def lines(self) -> list[str]:
-        """The verdict for people: faults first, then what was read."""
+        """The same for people: faults first, then what was read."""
         old = "was made before runs had fingerprints: checksums hold, but chunks in a wrong place would not be found"
         verified = "all sound" if self.sound else f"{len(self.faults)} faults"
         read = f"{', '.join(self.stores)}: {self.blocks} blocks and {self.done} runs read, {verified}"
         return [*self.faults, *(f"{store}: {old}" for store in self.unverified), read]
 
 
-def verify(result: Path) -> Verdict:
+def verify(result: Path) -> Verification:
     """Read every chunk of a folder of results, or of one store.
 
     Raises `StoreError` where there is none. Runs that are missing or have failed hold no numbers, and are no faults.
@@ -53,7 +53,7 @@ def verify(result: Path) -> Verdict:
         done += store.counts()[DONE]
         faults += [f"{path}: {fault}" for fault in _faults(store)]
         unverified += [str(path)] if store.fingerprint is None else []
-    return Verdict([str(path) for path in paths], blocks, done, faults, unverified)
+    return Verification([str(path) for path in paths], blocks, done, faults, unverified)
 
 
 def _growing(path: Path) -> Growing | None:
