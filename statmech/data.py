@@ -229,7 +229,12 @@ def version(name: str) -> tuple[object, ...]:
 
 def digest(name: str) -> str:
     """The SHA-256 of what a data set holds: names, attributes, classes and folds, however they are written down."""
-    one = kept(name)
+    return _digest(name, version(name))
+
+
+@cache
+def _digest(name: str, version: tuple[object, ...]) -> str:
+    one = _kept(name, version)
     made = hashlib.sha256(repr((one.names, one.X.shape, one.folds is None)).encode())
     for part in (one.X, one.y, one.folds):
         if part is not None:
