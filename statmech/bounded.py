@@ -9,7 +9,9 @@ from ruamel.yaml.error import MarkedYAMLError
 from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent, NodeEvent
 from ruamel.yaml.parser import RoundTripParser
 
-MOST_VALUES, DEEPEST = 30_000, 20  # keys count as values, and what an alias stands for each time
+MOST_VALUES, DEEPEST = 25_000, 20  # keys count as values, and what an alias stands for each time it is used
+
+MOST_LINES = 100_000  # empty ones and comments, too
 
 
 class TooMuch(MarkedYAMLError):
@@ -22,6 +24,8 @@ def document_of(text: bytes | str) -> Any:
     >>> document_of("a: [1, 2]")["a"][1]
     2
     """
+    if text.count(b"\n" if isinstance(text, bytes) else "\n") > MOST_LINES:  # type: ignore[arg-type]
+        raise TooMuch(problem=f"has more than {MOST_LINES:,} lines")
     reader = YAML(typ="rt")
     reader.Parser = Bounded
     return reader.load(text)

@@ -16,7 +16,7 @@ from statmech.kinds import scenario_from
 
 _PACKAGE = Path(__file__).parent
 STORE = "simulation.zarr"  # in a folder of results
-MOST_BYTES = 1_000_000  # of a config file
+MOST_BYTES = 500_000  # of a config file
 SHIPPED = next(
     (folder for folder in (_PACKAGE / "configs", _PACKAGE.parent / "configs") if folder.is_dir()),
     _PACKAGE / "configs",
