@@ -6,15 +6,17 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from statmech.errors import ConfigError, DamagedError, StatmechError
+from statmech.errors import ConfigError, DamagedError, StatmechError, escaped
 from statmech.terminal import print
 
 if TYPE_CHECKING:
@@ -22,6 +24,29 @@ if TYPE_CHECKING:
 
     from simulate.into import Outcome
     from statmech.sweep import Sweep
+
+REFUSED: Any = typer.BadParameter.__bases__[0].__bases__[0]  # ClickException, click's or typer's own
+
+
+class Commands(TyperGroup):
+    """The commands; what is said of a line that cannot be parsed is escaped like all that is printed."""
+
+    def make_context(self, *given: Any, **extra: Any) -> Any:
+        with _escaped():
+            return super().make_context(*given, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _escaped():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _escaped() -> Iterator[None]:
+    try:
+        yield
+    except REFUSED as refused:
+        refused.message = escaped(refused.message)
+        raise
 
 
 def _path(given: str) -> Path:
@@ -32,6 +57,7 @@ def _path(given: str) -> Path:
 
 
 app = typer.Typer(
+    cls=Commands,
     help="Write a learning model once; play it out, solve it, and lay one over the other.",
     epilog="Start with: statmech run ensemble. Add --help to any command for its examples.",
     no_args_is_help=True,

@@ -68,6 +68,14 @@ def test_a_command_line_cannot_set_the_terminal_s_title(arguments, in_scratch, m
     assert "owned" in told
 
 
+@pytest.mark.parametrize("arguments", [["run", "--\u202eowned"], ["info", "\u202eowned"], ["\u202eowned"]])
+def test_a_line_that_cannot_be_parsed_is_shown_in_its_own_direction(arguments, in_scratch, monkeypatch, capsys):
+    code, told = called(monkeypatch, capsys, *arguments)
+    assert code == 2
+    assert "\u202e" not in told
+    assert "u202eowned" in told
+
+
 def test_names_in_a_config_file_are_shown_escaped(in_scratch, monkeypatch, capsys):
     (in_scratch / "bad.yaml").write_text('rule: hebb\nt: 1\n"\\e]0;owned\\a": 3\n')
     code, told = called(monkeypatch, capsys, "run", "bad.yaml")
