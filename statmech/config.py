@@ -132,7 +132,7 @@ def _parse(path: Path) -> Any:
 def _stored(store: Path) -> Any:
     try:
         return json.loads(json.loads((store / "zarr.json").read_text())["attributes"]["config"])
-    except (OSError, ValueError, LookupError, TypeError) as failure:
+    except (OSError, ValueError, LookupError, TypeError, RecursionError) as failure:
         raise ConfigError(f"{store}: not a readable store ({type(failure).__name__}: {failure})") from None
 
 

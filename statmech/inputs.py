@@ -181,7 +181,7 @@ def label_of(law: Inputs) -> str:
 @cache
 def _read(path: str) -> np.ndarray:
     try:
-        rows = np.atleast_2d(np.asarray(_table(Path(path)), float))
+        rows = np.atleast_2d(_real(_table(Path(path))))
     except (OSError, ValueError, TypeError, EOFError, MemoryError) as failure:
         told = getattr(failure, "strerror", None) or (str(failure).splitlines() or [type(failure).__name__])[0]
         problem = f"{path or 'path'}: not a readable table of numbers: {told}"
@@ -199,3 +199,10 @@ def _table(path: Path) -> np.ndarray:
         if path.suffix == ".npy":
             return np.lib.format.read_array(file, allow_pickle=False)
         return np.loadtxt(io.TextIOWrapper(file, "utf-8"), delimiter=",")
+
+
+def _real(rows: np.ndarray) -> np.ndarray:
+    """Numbers as floats; of complex ones half would be lost."""
+    if rows.dtype.kind not in "buif" or not rows.size:
+        raise ValueError(f"real numbers are needed, not {rows.dtype}" if rows.size else "it is empty")
+    return rows.astype(float)
