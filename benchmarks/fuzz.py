@@ -1,15 +1,15 @@
 """Command lines and configs that nobody would write: each is answered or refused, quickly, and leaves nothing behind.
 
-    python benchmarks/fuzz.py                  # 1,000 command lines and 1,000 configs; four to seven minutes on two cores
+    python benchmarks/fuzz.py                  # 1,000 command lines and 1,000 configs; four to seven minutes
     python benchmarks/fuzz.py --lines 200 --configs 0 --seed 7 --show
     python benchmarks/fuzz.py --tiny           # 40 and 20
 
 Lines that work are changed at random places: arguments left out, doubled, swapped, cut, replaced by hostile ones, with
 options and keys of all commands put in between; configs that are shipped are changed likewise, by character, line and
 value. Each runs in a fork of one process that has imported everything and computed nothing, in a folder of its own,
-for at most 10 seconds of CPU time and with 2 GB beyond what the imports take. Counted as findings: a traceback; an exit code other
-than 0, 1 and 2; a file written or changed although the code is 2, or outside the folder; control characters in what is
-printed; no end within the time. The same seed gives the same lines.
+for at most 10 seconds of CPU time and with 2 GB beyond what the imports take. Counted as findings: a traceback; an exit
+code other than 0, 1 and 2; a file written or changed although the code is 2, or outside the folder; control characters
+in what is printed; no end within the time. The same seed gives the same lines.
 """
 
 from __future__ import annotations
