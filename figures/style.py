@@ -12,6 +12,7 @@ import matplotlib as mpl
 import matplotlib.style
 from cycler import cycler
 
+from statmech import files
 from statmech.learners import LEARNERS
 from statmech.rules import RULES
 
@@ -78,15 +79,23 @@ def spread(values: Any) -> Any:
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:
-    """Write a figure as PNG (300 dots an inch), SVG and PDF beside each other; returns the files. Raises `OSError`."""
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    files = [stem.with_name(f"{stem.name}.{suffix}") for suffix in FORMATS]
-    for file in files:
-        # a date in a file makes two equal figures differ
-        metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(file.suffix[1:])
-        with mpl.rc_context(STYLE):
-            figure.savefig(file, metadata=metadata)
-    return files
+    """Write a figure as PNG (300 dots an inch), SVG and PDF beside each other, each file whole or not at all.
+
+    Returns the files. Raises `StoreError` if one cannot be written.
+    """
+    drawn = {stem.with_name(f"{stem.name}.{suffix}"): _content(figure, suffix) for suffix in FORMATS}
+    for file, content in drawn.items():
+        files.write(file, content)
+    return list(drawn)
+
+
+def _content(figure: Figure, suffix: str) -> bytes:
+    # a date in a file makes two equal figures differ
+    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix)
+    file = io.BytesIO()
+    with mpl.rc_context(STYLE):
+        figure.savefig(file, format=suffix, metadata=metadata)
+    return file.getvalue()
 
 
 def element(figure: Figure) -> str:

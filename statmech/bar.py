@@ -37,6 +37,12 @@ class Bar:
 @contextlib.contextmanager
 def shown(what: str) -> Iterator[Bar]:
     """A bar while something lasts."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        Rate(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=err, disable=not err.is_terminal) as bar:
         yield Bar(bar, what)

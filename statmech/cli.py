@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from statmech import interrupts
-from statmech.errors import ConfigError, DamagedError, StatmechError
+from statmech.errors import ConfigError, DamagedError, StatmechError, escaped
+from statmech.terminal import print
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -22,7 +25,39 @@ if TYPE_CHECKING:
     from simulate.into import Outcome
     from statmech.sweep import Sweep
 
+REFUSED: Any = typer.BadParameter.__bases__[0].__bases__[0]  # ClickException, click's or typer's own
+
+
+class Commands(TyperGroup):
+    """The commands; what is said of a line that cannot be parsed is escaped like all that is printed."""
+
+    def make_context(self, *given: Any, **extra: Any) -> Any:
+        with _escaped():
+            return super().make_context(*given, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _escaped():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _escaped() -> Iterator[None]:
+    try:
+        yield
+    except REFUSED as refused:
+        refused.message = escaped(refused.message)
+        raise
+
+
+def _path(given: str) -> Path:
+    """A path of the command line; an empty one comes of an unset variable, and does not mean the current folder."""
+    if not given:
+        raise typer.BadParameter("the name is empty")
+    return Path(given)
+
+
 app = typer.Typer(
+    cls=Commands,
     help="Write a learning model once; play it out, solve it, and lay one over the other.",
     epilog="Start with: statmech run ensemble. Add --help to any command for its examples.",
     no_args_is_help=True,
@@ -42,9 +77,14 @@ Settings = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="The same as an override; may be repeated.")
 ]
 DataDir = Annotated[
-    Path | None, typer.Option("--data-dir", help="Folder of real data. [default: STATMECH_DATA, else OpenML]")
+    Path | None,
+    typer.Option(
+        "--data-dir", parser=_path, metavar="DIR", help="Folder of real data. [default: STATMECH_DATA, else OpenML]"
+    ),
 ]
-Out = Annotated[Path | None, typer.Option("--out", help="Folder for results. [default: results/NAME]")]
+Out = Annotated[
+    Path | None, typer.Option("--out", parser=_path, metavar="DIR", help="Folder for results. [default: results/NAME]")
+]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Compute anew, replacing what is stored.")]
 Again = Annotated[bool, typer.Option("--rerun-failed", help="Try the runs that have failed once more.")]
 Shard = Annotated[
@@ -88,7 +128,12 @@ class Job:
 def before(
     files: Annotated[
         list[Path] | None,
-        typer.Option("--load", metavar="FILE.py", help="Run a file with rules of your own first; STATMECH_LOAD, too."),
+        typer.Option(
+            "--load",
+            parser=_path,
+            metavar="FILE.py",
+            help="Run a file with rules of your own first; STATMECH_LOAD, too.",
+        ),
     ] = None,
 ) -> None:
     """What holds for every command."""
@@ -162,7 +207,7 @@ def simulate(
 
 @app.command()
 def status(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of results, or a store in it.")],
+    folder: Annotated[Path, typer.Argument(parser=_path, metavar="DIR", help="A folder of results, or a store in it.")],
     as_json: Json = False,
 ) -> None:
     """Tell what a sweep has done, what runs, what is missing or has failed, how fast it goes and how long it will take.
@@ -249,7 +294,9 @@ def figure(
 @app.command()
 def export(
     config: Config,
-    to: Annotated[Path, typer.Option("--to", metavar="FILE", help="A .csv: means, errors, theory; a .nc: all runs.")],
+    to: Annotated[
+        Path, typer.Option("--to", parser=_path, metavar="FILE", help="A .csv: means, errors, theory; a .nc: all runs.")
+    ],
     overrides: Overrides = None,
     out: Out = None,
     settings: Settings = None,
@@ -303,8 +350,12 @@ def _explorer() -> Any:
 
 @app.command()
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="RESULT", help="A folder of results, or a store in it.")],
-    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="[default: RESULT/report.html]")] = None,
+    folder: Annotated[
+        Path, typer.Argument(parser=_path, metavar="RESULT", help="A folder of results, or a store in it.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option("--out", parser=_path, metavar="FILE", help="[default: RESULT/report.html]")
+    ] = None,
 ) -> None:
     """Write results as one HTML file that loads nothing: figure, charts, table, config, provenance, references.
 
@@ -374,6 +425,9 @@ def main() -> None:
         sys.exit(problem.status)
     except OSError as failure:  # a figure on a full disk, a log of another's
         print(f"{failure.filename or 'files'}: {failure.strerror or failure}", file=sys.stderr)
+        sys.exit(2)
+    except MemoryError as failure:
+        print(f"not enough memory: {failure or 'give --memory, or a smaller scenario'}", file=sys.stderr)
         sys.exit(2)
     except SystemExit as done:
         if done.code not in (interrupts.INTERRUPTED, interrupts.TERMINATED):  # the first is how typer ends after Ctrl-C

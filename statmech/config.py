@@ -7,15 +7,17 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.error import MarkedYAMLError
 
+from statmech import files
+from statmech.bounded import TooMuch, document_of
 from statmech.errors import ConfigError, ScenarioError, not_known
 from statmech.kinds import scenario_from
 from statmech.sealed import ROOT, broken
 
 _PACKAGE = Path(__file__).parent
 STORE = "simulation.zarr"  # in a folder of results
+MOST_BYTES = 500_000  # of a config file
 SHIPPED = next(
     (folder for folder in (_PACKAGE / "configs", _PACKAGE.parent / "configs") if folder.is_dir()),
     _PACKAGE / "configs",
@@ -36,6 +38,8 @@ def find(config: str | Path) -> Path:
 
     Raises `ConfigError` if there is none.
     """
+    if not str(config):
+        raise ConfigError("the name of the config is empty")
     path = Path(config)
     path = path.parent if path.name == STORE else path
     if path.is_file() or (path / STORE).is_dir():
@@ -50,6 +54,8 @@ def _missing(path: Path) -> str:
     if path.is_dir():
         inside = [str(found.parent) for found in sorted(path.glob(f"*/{STORE}"))]
         return f"a folder without results: no {STORE}" + (f"; there are {', '.join(inside)}" if inside else "")
+    if path.exists():
+        return "a pipe or a device, and a config is an ordinary file"
     if path.stem in shipped():
         return f'no such file. Did you mean the shipped config "{path.stem}"?'
     if path.parent != Path("."):
@@ -113,12 +119,14 @@ def _parse(path: Path) -> Any:
     if path.is_dir():
         return _stored(path / STORE)
     try:
-        document = YAML(typ="rt").load(path)
+        document = document_of(files.read(path, MOST_BYTES))
+    except OSError as failure:
+        raise ConfigError(f"{path}: cannot be read: {failure.strerror or failure}") from None
     except MarkedYAMLError as failure:
         mark = failure.problem_mark or failure.context_mark
         line = f":{mark.line + 1}" if mark else ""
         raise ConfigError(f"{path}{line}: {' '.join(str(failure.problem or failure.context).split())}") from None
-    except Exception as failure:  # whatever ruamel raises: KeyError of an unknown YAML version, RecursionError, ...
+    except Exception as failure:  # whatever ruamel raises: KeyError of an unknown YAML version, ...
         told = (str(failure).splitlines() or [""])[0]
         raise ConfigError(f"{path}: not readable as YAML: {type(failure).__name__}: {told}") from None
     if not isinstance(document, dict) or not all(isinstance(key, str) for key in document):
@@ -131,7 +139,10 @@ def _stored(store: Path) -> Any:
     if ROOT in broken(store):
         hint = "Give the config file instead, and the folder with --out"
         raise ConfigError(f"{store}: its config is damaged or missing ({ROOT}). {hint}")
-    return json.loads(json.loads((store / ROOT).read_bytes())["attributes"]["config"])
+    try:
+        return json.loads(json.loads((store / ROOT).read_bytes())["attributes"]["config"])
+    except (ValueError, LookupError, TypeError) as failure:
+        raise ConfigError(f"{store}: not a readable store ({type(failure).__name__}: {failure})") from None
 
 
 def _override(text: str) -> tuple[str, Any]:
@@ -140,8 +151,10 @@ def _override(text: str) -> tuple[str, Any]:
         raise ConfigError(f"{text}: an override has the form key=value or key=v1,v2, without blanks")
     listed = "," in value and not value.lstrip().startswith(("[", "{"))
     try:
-        return name, YAML(typ="safe", pure=True).load(f"[{value}]" if listed else value)
-    except YAMLError:
+        return name, document_of(f"[{value}]" if listed else value)
+    except TooMuch as failure:
+        raise ConfigError(f"{text}: {failure.problem}") from None
+    except Exception:  # whatever ruamel raises
         raise ConfigError(f"{text}: {value!r} is not a value, nor a list of values v1,v2") from None
 
 

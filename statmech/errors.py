@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 Problem = tuple[tuple[str | int, ...], str]  # where (keys and list positions) and what, one sentence
+
+HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}  # Unicode's categories of what is not seen, or commands
+LAYOUT = "\n\t\u200c\u200d"  # and what of these words and messages are made with
 
 
 class StatmechError(Exception):
@@ -73,6 +77,24 @@ def not_known(given: object, noun: str, known: Iterable[str]) -> str:
     shown = " ".join(str(given).encode(errors="backslashreplace").decode().split())
     shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
     return f'"{shown}" is not {noun}.{likely} Known: {", ".join(names)}.'
+
+
+def escaped(text: str) -> str:
+    """A text as a terminal may show it: names are anybody's, and may hold commands to it.
+
+    Control characters but line breaks and tabs, marks of direction and other invisible ones, and what is no Unicode
+    are written as escapes.
+
+    >>> print(escaped("\\x1b]0;title\\a é η"))
+    \\u001b]0;title\\u0007 é η
+    """
+    return text if text.isascii() and text.isprintable() else "".join(map(_escaped, text))
+
+
+def _escaped(character: str) -> str:
+    hidden = unicodedata.category(character) in HIDDEN and character not in LAYOUT
+    code = ord(character)
+    return f"\\u{code:04x}" if hidden and code < 2**16 else f"\\U{code:08x}" if hidden else character
 
 
 def _dotted(location: tuple[str | int, ...]) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from statmech import files
 from statmech.dataset import scenario_of
-from statmech.errors import ConfigError, unwritable
+from statmech.errors import ConfigError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,20 +18,27 @@ if TYPE_CHECKING:
 
 
 FORMATS = (".csv", ".nc")
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what begins one in a spreadsheet
 
 
 def write(simulation: xr.Dataset | None, theory: xr.Dataset | None, path: Path) -> None:
-    """Write a file of the kind that its name ends with. Raises `ConfigError` for another kind."""
+    """Write a file of the kind that its name ends with, whole or not at all.
+
+    Raises `ConfigError` for another kind, `StoreError` if the file cannot be written.
+    """
     if path.suffix not in FORMATS:
         raise ConfigError(f"{path}: the file's name must end with {' or '.join(FORMATS)}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.suffix == ".csv":
-            table(simulation, theory).to_csv(path, index=False)
-        else:
-            path.write_bytes(netcdf(simulation, theory))
-    except OSError as failure:
-        raise unwritable(path, failure) from None
+    files.write(path, csv(simulation, theory) if path.suffix == ".csv" else netcdf(simulation, theory))
+
+
+def csv(simulation: xr.Dataset | None, theory: xr.Dataset | None) -> bytes:
+    """The `table` as a file for spreadsheets; a text that one would take for a formula has an apostrophe before it."""
+    made = table(simulation, theory)
+    return bytes(made.map(_no_formula).to_csv(index=False).encode())
+
+
+def _no_formula(cell: Any) -> Any:
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell
 
 
 def table(simulation: xr.Dataset | None, theory: xr.Dataset | None) -> pd.DataFrame:

@@ -9,6 +9,7 @@ length alone (`exact`), and are measured on fresh inputs elsewhere.
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
@@ -20,7 +21,10 @@ import numpy as np
 
 from statmech.draws import normals, signs
 from statmech.errors import Problem, ScenarioError, not_known
+from statmech.files import opened
 from statmech.gaussian import Array
+
+MOST_BYTES = 2**30  # of a table of inputs; as numbers of 8 bytes, and again centred, it takes several times its size
 
 
 @dataclass(frozen=True)
@@ -210,13 +214,28 @@ def _digest(path: str, version: tuple[int, ...]) -> str:
 @lru_cache(maxsize=4)
 def _rows(path: str, version: tuple[int, ...]) -> np.ndarray:
     try:
-        rows = np.load(path, allow_pickle=False) if Path(path).suffix == ".npy" else np.loadtxt(path, delimiter=",")
-        rows = np.atleast_2d(np.asarray(rows, float))
-    except (OSError, ValueError) as failure:
-        problem = f"{path or 'path'}: not a readable table of numbers: {str(failure).splitlines()[0]}"
+        rows = np.atleast_2d(_real(_table(Path(path))))
+    except (OSError, ValueError, TypeError, EOFError, MemoryError) as failure:
+        told = getattr(failure, "strerror", None) or (str(failure).splitlines() or [type(failure).__name__])[0]
+        problem = f"{path or 'path'}: not a readable table of numbers: {told}"
         raise ScenarioError([(("inputs",), problem)]) from None
     rows = rows - rows.mean(axis=0)
     scale = np.sqrt(np.mean(np.sum(rows**2, axis=1)))
     if rows.ndim != 2 or not np.isfinite(scale) or scale == 0:
         raise ScenarioError([(("inputs",), f"{path}: a table of finite numbers whose rows differ is needed")])
     return (rows / scale).astype(np.float32)
+
+
+def _table(path: Path) -> np.ndarray:
+    """The numbers of an ordinary file of bounded size: a device would be read without end, a pipe waited for."""
+    with opened(path, MOST_BYTES) as descriptor, open(descriptor, "rb", closefd=False) as file:
+        if path.suffix == ".npy":
+            return np.lib.format.read_array(file, allow_pickle=False)
+        return np.loadtxt(io.TextIOWrapper(file, "utf-8"), delimiter=",")
+
+
+def _real(rows: np.ndarray) -> np.ndarray:
+    """Numbers as floats; of complex ones half would be lost."""
+    if rows.dtype.kind not in "buif" or not rows.size:
+        raise ValueError(f"real numbers are needed, not {rows.dtype}" if rows.size else "it is empty")
+    return rows.astype(float)

@@ -60,10 +60,28 @@ def gram(length: np.ndarray, R: np.ndarray, q: np.ndarray) -> np.ndarray:
 def lowest_eigenvalue(R: np.ndarray, q: np.ndarray) -> float:
     """The lowest eigenvalue of the matrix of cosines; negative beyond rounding if no such vectors exist.
 
+    R (K,) and q (K, K), or one q for all pairs.
+
     >>> lowest_eigenvalue(np.array([0.9, 0.9]), np.array([[1, -0.5], [-0.5, 1]])) < 0
     True
+    >>> lowest_eigenvalue(np.array([0.9, 0.9]), np.array(-0.5)) < 0
+    True
     """
+    if np.ndim(q) == 0:
+        return _lowest_of_one_q(R, float(q))
     return float(np.linalg.eigvalsh(gram(np.ones_like(R), R, q))[0])
+
+
+def _lowest_of_one_q(R: np.ndarray, q: float) -> float:
+    """On the span of the teacher, the students' sum and that weighted by R; across it all eigenvalues are 1 - q."""
+    K = R.size
+    spanning = np.zeros((K + 1, 3))
+    spanning[0, 0], spanning[1:, 1], spanning[1:, 2] = 1.0, 1.0, R
+    basis = np.linalg.qr(spanning)[0]
+    teacher, students = basis[:1], basis[1:]
+    moved = np.concatenate([teacher + R @ students, R[:, None] * teacher + (1 - q) * students + q * students.sum(0)])
+    lowest = float(np.linalg.eigvalsh(basis.T @ moved)[0])
+    return min(lowest, 1 - q) if K > 2 else lowest
 
 
 def coordinates(length: np.ndarray, R: np.ndarray, q: np.ndarray) -> np.ndarray:

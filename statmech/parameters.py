@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import Field, field, fields
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -22,12 +23,16 @@ def parameters_of(kind: Any) -> dict[str, Any]:
     >>> list(parameters_of(Perceptron))
     ['eta', 'margin']
     """
-    cls = kind if isinstance(kind, type) else type(kind)
+    return dict(_parameters_of(kind if isinstance(kind, type) else type(kind)))
+
+
+@cache  # a sweep of a million values asks for each
+def _parameters_of(cls: type) -> dict[str, Any]:
     if any(isinstance(value, Field) for value in vars(cls).values()):
         raise ScenarioError(
             [((), f"the class {cls.__name__} has parameters: it needs @dataclass(frozen=True) above it")]
         )
-    return {f.name: f for f in fields(kind)}
+    return {f.name: f for f in fields(cls)}
 
 
 def known_parameters(kinds: dict[str, type]) -> dict[str, Any]:

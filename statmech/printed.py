@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
+from statmech.errors import escaped
+from statmech.terminal import print
+
 if TYPE_CHECKING:
     import xarray as xr
     from rich.table import Table as Printed
@@ -31,13 +34,13 @@ def results(simulation: xr.Dataset, theory: xr.Dataset | None) -> None:
 def _printed(table: Table) -> Printed:
     from rich.table import Table as Printed
 
-    made = Printed(title=table.title, title_justify="left")
+    made = Printed(title=Text(escaped(table.title)), title_justify="left")
     for column in table.columns:
-        made.add_column(column.heading, justify="right" if column.number else "left", no_wrap=table.whole)
+        made.add_column(Text(column.heading), justify="right" if column.number else "left", no_wrap=table.whole)
     for row in table.rows:
         made.add_row(*map(_text, row))
     return made
 
 
 def _text(cell: Cell) -> Text:
-    return Text(cell.text, style="bold red" if cell.marked else "")
+    return Text(escaped(cell.text), style="bold red" if cell.marked else "")

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from statmech.errors import Problem, ScenarioError, not_known
 
 TAGS = {"value", "axis", "drawn", "given"}  # which form a key was read in: of no interest to the reader
+MOST = 20  # that are told at once
 BOUNDS = {
     "greater_than_equal": ("ge", "at least"),
     "greater_than": ("gt", "greater than"),
@@ -21,7 +22,8 @@ BOUNDS = {
 def problems(failure: ValidationError, keys: list[str]) -> list[Problem]:
     """Locations and sentences; `keys` are those a config may have."""
     found: list[Problem] = []
-    for error in failure.errors():
+    every = failure.errors()
+    for error in every[:MOST]:
         cause = error.get("ctx", {}).get("error")
         if isinstance(cause, ScenarioError):
             found += cause.problems
@@ -29,7 +31,8 @@ def problems(failure: ValidationError, keys: list[str]) -> list[Problem]:
         location = tuple(part for part in error["loc"] if part not in TAGS)
         location = location[1:] if location[:1] == ("parameters",) else location
         found.append((location, _sentence(error, location, keys)))
-    return found
+    left = len(every) - MOST
+    return [*found, ((), f"and {left:,} more of what cannot be")] if left > 0 else found
 
 
 def _sentence(error: Any, location: tuple[str | int, ...], keys: list[str]) -> str:

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from statmech import __version__, store
+from statmech import __version__, files, store
 from statmech.dataset import scenario_of
-from statmech.errors import ConfigError, StoreError, unwritable
+from statmech.errors import ConfigError, StoreError
 from statmech.log import logs, runs
 from statmech.references import bibtex, cited, readable
 from statmech.status import read as status_of
@@ -67,7 +67,7 @@ def report(result: Path, out: Path | None = None) -> Path:
     results = read(result)
     file = out or results.folder / "report.html"
     text = page(results)
-    _write(text, file)
+    files.write(file, text.encode())
     return file
 
 
@@ -230,17 +230,3 @@ def _when(path: Path) -> str:
     if events:
         return f"{min(events)} to {max(events)}, by its log"
     return f"{time.strftime('%F %T', time.localtime((path / 'zarr.json').stat().st_mtime))}, by its file's date"
-
-
-def _write(text: str, file: Path) -> None:
-    """Write a file whole or not at all. Raises `StoreError` if the disk does not take it."""
-    scratch = file.with_name(f".{file.name}.partial")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            scratch.write_text(text, encoding="utf-8")
-            scratch.replace(file)
-        finally:
-            scratch.unlink(missing_ok=True)
-    except OSError as failure:
-        raise unwritable(file, failure) from None

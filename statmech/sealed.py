@@ -40,7 +40,7 @@ def broken(store: Path) -> list[str]:
         sealed: dict[str, str] = group["attributes"][SEALED]
         if _own(group) != sealed.pop(ROOT):
             return [ROOT]
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return [ROOT]
     return [name for name, digest in sealed.items() if not _holds(store / name, digest)]
 

@@ -70,7 +70,7 @@ class Start(BaseModel):
         if self.alike:  # (1, .., 1) across the teacher, and differences of students
             lowest = min((1 + (K - 1) * self.q) / K - self.R**2, 1 - self.q) if K > 1 else 0.0
         else:
-            lowest = lowest_eigenvalue(self.of(K).R, self.of(K).q)
+            lowest = lowest_eigenvalue(np.broadcast_to(np.asarray(self.R, float), K), np.asarray(self.q, float))
         if lowest < -1e-12:
             return [
                 f"no {K} students have R = {_short(self.R)} and q = {_short(self.q)}: their matrix of cosines with "
@@ -93,4 +93,5 @@ def _matrix_problems(q: tuple[tuple[float, ...], ...], K: int) -> list[str]:
 
 
 def _short(value: Any) -> str:
-    return str(value if not isinstance(value, tuple) else [*value])
+    text = str(value if not isinstance(value, tuple) else [*value])
+    return text if len(text) <= 200 else f"{text[:197]}..."

@@ -20,3 +20,10 @@ def test_a_benchmark_runs_and_prints_its_tables(script):
     done = subprocess.run([sys.executable, FOLDER / script, "--tiny"], capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("| --- |") >= 1
+
+
+def test_changed_command_lines_and_configs_are_answered_or_refused():
+    command = [sys.executable, FOLDER / "fuzz.py", "--tiny"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "| command lines | 40 |" in done.stdout

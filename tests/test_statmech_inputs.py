@@ -106,3 +106,18 @@ def test_a_law_survives_being_written_down(law):
 def test_impossible_inputs_are_refused(inputs, message):
     with pytest.raises(ScenarioError, match=message):
         Scenario(rule="hebb", t=[1], N=10, inputs=inputs)
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        (np.array([[1j, 2], [3, 4]]), "real numbers are needed, not complex128"),
+        (np.zeros((0, 3)), "it is empty"),
+        (np.array([["a", "b"]]), "real numbers are needed, not <U1"),
+        (np.zeros(2, [("a", "f4"), ("b", "i4")]), "real numbers are needed"),
+    ],
+)
+def test_a_table_of_other_than_real_numbers_is_refused(rows, told, tmp_path):
+    np.save(tmp_path / "x.npy", rows)
+    with pytest.raises(ScenarioError, match=f"not a readable table of numbers: {told}"):
+        Scenario(rule="hebb", t=1, N=2, inputs={"rows": {"path": str(tmp_path / "x.npy")}})

@@ -150,6 +150,22 @@ def test_words_of_others_are_escaped(tmp_path, monkeypatch):
     assert page.words.count(HOSTILE) >= 4  # legend, table, config, provenance
 
 
+def test_labels_and_paths_of_others_are_escaped(tmp_path, monkeypatch):
+    label = f"--><!--{HOSTILE.replace('{{ 7 * 7 }}', '')}]]>"
+    monkeypatch.setitem(RULES, "mine", type("Mine", (RULES["hebb"],), {"label": label}))
+    folder = tmp_path / "labels"
+    page = paged(played(folder, Scenario(rule=["mine", "adatron"], N=20, t=[1, 2], seeds=2, figure="overlay")))
+    assert [tag for tag, _ in page.elements].count("script") == 3
+    assert not [tag for tag, attrs in page.elements if tag == "img" or "onerror" in attrs]
+    monkeypatch.chdir(tmp_path)
+    path = "<img src=x onerror=alert(1)>.csv"
+    (tmp_path / path).write_text("1,2,3\n4,5,7\n0,1,0\n")
+    laws = ["gaussian", {"rows": {"path": path}}]
+    page = paged(played(tmp_path / "paths", Scenario(rule="hebb", inputs=laws, N=3, t=[1, 2], seeds=2)))
+    assert not [tag for tag, attrs in page.elements if tag == "img" or "onerror" in attrs]
+    assert page.words.count(path) >= 2  # legend and config
+
+
 def test_the_charts_of_many_places_are_few_and_those_left_out_are_told():
     scenario = Scenario(rule="hebb", N=50, t=[1, 2, 3, 4], K=[1, 2, 3], eta={"linspace": [0.5, 1.5, 12]}, flip=[0, 0.1])
     drawn = charts.charts(None, theory.solve(scenario))

@@ -1,0 +1,98 @@
+"""Files for people and other programs: written whole or not at all, read only where they are ordinary files."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from statmech.errors import unwritable
+
+
+def write(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all, with the folders above it: a file that is there is replaced at the end.
+
+    The target of a symbolic link is replaced, not the link; permissions stay, or are those that new files have. What
+    is no ordinary file (a terminal, a pipe) is written in place. Raises `StoreError` if it cannot be written.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write(Path(folder) / "new/a.txt", b"whole")
+    ...     (Path(folder) / "new/a.txt").read_text()
+    'whole'
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        target = Path(os.path.realpath(path))
+        if path.exists() and not (path.is_file() and target.exists() and path.samefile(target)):
+            _write_in_place(path, content)
+        else:
+            _replace(target, content)
+    except OSError as failure:
+        raise unwritable(path, failure) from None
+
+
+def read(path: Path, most: int) -> bytes:
+    """The content of an ordinary file. Raises `OSError` for a pipe or a device, and for more than `most` bytes."""
+    with opened(path, most) as descriptor, open(descriptor, "rb", closefd=False) as file:
+        content = file.read(most + 1)
+    if len(content) > most:  # it has grown since it was opened, or says that it is empty, as files of /proc do
+        raise _too_large(path, most)
+    return content
+
+
+@contextmanager
+def opened(path: Path, most: int) -> Iterator[int]:
+    """The descriptor of an ordinary file; what `read` raises."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would wait for a writer
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            kind = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe or a device"
+            raise OSError(errno.EINVAL, f"is {kind}, not an ordinary file", str(path))
+        if status.st_size > most:
+            raise _too_large(path, most)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _too_large(path: Path, most: int) -> OSError:
+    return OSError(errno.EFBIG, f"is larger than {most:,} bytes", str(path))
+
+
+def _replace(target: Path, content: bytes) -> None:
+    mode = _mode_of(target)
+    scratch = target.with_name(f".{os.getpid()}-{secrets.token_hex(6)}.partial")
+    # exclusive, so that no link that lies there is followed
+    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    try:
+        with open(descriptor, "wb") as file:
+            if mode is not None:
+                os.fchmod(descriptor, mode)
+            file.write(content)
+        os.replace(scratch, target)
+    except BaseException:
+        with suppress(OSError):
+            scratch.unlink()
+        raise
+
+
+def _mode_of(target: Path) -> int | None:
+    """The permissions of the file that is replaced, if there is one; one that is read-only is not replaced."""
+    if not target.exists():
+        return None
+    if not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target))
+    return stat.S_IMODE(target.stat().st_mode)
+
+
+def _write_in_place(path: Path, content: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe without a reader is an error
+    os.set_blocking(descriptor, True)
+    with open(descriptor, "wb") as file:
+        file.write(content)

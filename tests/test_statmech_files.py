@@ -1,0 +1,212 @@
+"""Files for people and other programs are written whole or not at all, and what is no ordinary file is not read."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+
+import pytest
+from test_statmech_cli import called
+
+import simulate
+import theory
+from statmech import Scenario, files, store
+from statmech.errors import StoreError
+
+WRITERS = {  # a command that writes a file over an old one; the second of two in a folder of results named "mine"
+    "mine/overlay.png": ["figure", "mine", "figure=overlay"],
+    "mine/overlay.svg": ["figure", "mine", "figure=overlay"],
+    "mine/overlay.pdf": ["figure", "mine", "figure=overlay"],
+    "a.csv": ["export", "mine", "--to", "a.csv"],
+    "a.nc": ["export", "mine", "--to", "a.nc"],
+    "a.html": ["report", "mine", "--out", "a.html"],
+}
+OLD = b"old and whole\n"
+KILLED = """
+import os, signal, sys
+from statmech import cli, files
+
+class Dying:
+    "A file that takes half of what it is given, and then the process dies."
+    def __init__(self, file): self.file = file
+    def __enter__(self): return self
+    def __exit__(self, *_): self.file.close()
+    def write(self, content):
+        self.file.write(content[: len(content) // 2])
+        self.file.flush()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+at, wanted, replace = sys.argv.pop(1), sys.argv.pop(1), os.replace
+true = files._replace
+def replaced(target, content):
+    if target.name == wanted and at == "write":
+        files.open = lambda *given, **how: Dying(open(*given, **how))
+    if target.name == wanted and at == "rename":
+        os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+    true(target, content)
+files._replace = replaced
+cli.main()
+"""
+FULL = """
+import resource, signal, sys
+import statmech.files as files
+from statmech import cli
+wanted, true = sys.argv.pop(1), files._replace
+def replaced(target, content):
+    if target.name == wanted:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+    true(target, content)
+files._replace = replaced
+cli.main()
+"""
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("results")
+    scenario = Scenario(rule="hebb", N=20, t=[1, 2], seeds=2, figure="overlay")
+    from simulate.into import run_into
+
+    run_into(folder / "mine/simulation.zarr", scenario)
+    store.save(theory.solve(scenario), folder / "mine/theory.zarr")
+    return folder
+
+
+def ended(script, *given, folder):
+    command = [sys.executable, "-c", script, *given]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.parametrize(("name", "at"), [*((name, "write") for name in WRITERS), ("a.csv", "rename")])
+def test_a_kill_while_a_file_is_written_leaves_the_old_one_whole(name, at, results):
+    file = results / name
+    file.write_bytes(OLD)
+    done = ended(KILLED, at, file.name, *WRITERS[name], folder=results)
+    assert done.returncode == -9, done.stderr
+    assert file.read_bytes() == OLD
+    left = [other for other in file.parent.iterdir() if other.name.endswith(".partial")]
+    assert [other.name.startswith(".") for other in left] == [True]
+    left[0].unlink()
+
+
+@pytest.mark.parametrize("name", ["mine/overlay.svg", "a.csv", "a.html"])
+def test_a_full_disk_names_the_file_and_leaves_the_old_one_whole(name, results):
+    file = results / name
+    file.write_bytes(OLD)
+    done = ended(FULL, file.name, *WRITERS[name], folder=results)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == f"{name}: cannot be written: File too large"
+    assert "Traceback" not in done.stderr
+    assert file.read_bytes() == OLD
+    assert not list(file.parent.glob(".*.partial"))
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_an_old_file_is_replaced_by_a_whole_new_one(name, results, monkeypatch, capsys):
+    monkeypatch.chdir(results)
+    (results / name).write_bytes(OLD)
+    code, told = called(monkeypatch, capsys, *WRITERS[name])
+    assert code == 0, told
+    assert len((results / name).read_bytes()) > 400
+    assert not list((results / name).parent.glob(".*.partial"))
+
+
+def test_a_link_that_was_planted_beside_the_file_is_not_followed(tmp_path, monkeypatch):
+    precious = tmp_path / "precious"
+    precious.write_bytes(OLD)
+    monkeypatch.setattr(files.secrets, "token_hex", lambda _: "known")
+    (tmp_path / f".{os.getpid()}-known.partial").symlink_to(precious)
+    with pytest.raises(StoreError, match=r"a\.csv: cannot be written: File exists"):
+        files.write(tmp_path / "a.csv", b"new")
+    assert precious.read_bytes() == OLD
+
+
+def test_a_link_to_a_file_stays_a_link_to_a_new_file(tmp_path):
+    (tmp_path / "far").mkdir()
+    target, link = tmp_path / "far/a.csv", tmp_path / "a.csv"
+    link.symlink_to(target)
+    for content in (b"first", b"second"):  # of which the first makes the target
+        files.write(link, content)
+        assert link.is_symlink()
+        assert target.read_bytes() == content
+
+
+def test_permissions_are_those_of_the_old_file_or_of_any_new_one(tmp_path):
+    file, plain = tmp_path / "a.csv", tmp_path / "plain"
+    plain.touch()
+    files.write(file, b"first")
+    assert stat.S_IMODE(file.stat().st_mode) == stat.S_IMODE(plain.stat().st_mode)
+    file.chmod(0o640)
+    files.write(file, b"second")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+
+
+def test_a_pipe_is_written_in_place_and_one_without_a_reader_is_refused(tmp_path):
+    pipe = tmp_path / "a.csv"
+    os.mkfifo(pipe)
+    with pytest.raises(StoreError, match=r"a\.csv: cannot be written: "):
+        files.write(pipe, b"new")
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    files.write(pipe, b"new")
+    assert os.read(reader, 10) == b"new"
+    os.close(reader)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_standard_output_is_written_in_place(tmp_path):
+    script = "from pathlib import Path; from statmech import files; files.write(Path('/dev/stdout'), b'new')"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "new", "")
+    with (tmp_path / "out").open("wb") as out:
+        subprocess.run([sys.executable, "-c", script], stdout=out, timeout=60, check=True)
+    assert (tmp_path / "out").read_text() == "new"
+    assert os.path.islink("/dev/stdout")
+
+
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        (lambda path: path.mkdir(), "is a folder, not an ordinary file"),
+        (os.mkfifo, "is a pipe or a device, not an ordinary file"),
+        (lambda path: path.symlink_to("/dev/zero"), "is a pipe or a device, not an ordinary file"),
+        (lambda path: path.write_bytes(b"12345"), "is larger than 4 bytes"),
+    ],
+)
+def test_what_is_no_ordinary_file_or_too_large_is_not_read(made, told, tmp_path):
+    made(tmp_path / "it")
+    with pytest.raises(OSError, match=told):
+        files.read(tmp_path / "it", most=4)
+
+
+@pytest.mark.parametrize("folder", ["--out", "--to"])
+def test_an_empty_name_is_refused_and_nothing_is_written(folder, results, in_scratch, monkeypatch, capsys):
+    for given in (
+        ["run", "ensemble", "--dry-run"],
+        ["report", str(results / "mine")],
+        ["export", str(results / "mine")],
+    ):
+        if (folder == "--to") == (given[0] == "export"):
+            code, told = called(monkeypatch, capsys, *given, folder, "")
+            assert code == 2
+            assert "the name is empty" in told
+    assert list(in_scratch.iterdir()) == []
+
+
+def test_a_formula_in_a_name_is_text_in_a_spreadsheet(monkeypatch, tmp_path):
+    import pandas as pd
+
+    from statmech import export
+    from statmech.rules import RULES
+
+    bad = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1"]
+    for name in bad:
+        monkeypatch.setitem(RULES, name, RULES["hebb"])
+    scenario = Scenario(rule=["hebb", *bad], N=20, t=[0.01], seeds=2, start={"R": -0.9})
+    export.write(simulate.run(scenario), theory.solve(scenario), tmp_path / "a.csv")
+    found = pd.read_csv(tmp_path / "a.csv")
+    assert set(found.rule) == {"hebb", *(f"'{name}" for name in bad)}
+    assert found.theory.min() < 0  # numbers are numbers
+    assert export.table(simulate.run(scenario), None).rule.tolist().count("=1+1") > 0  # and in Python names are names

@@ -1,0 +1,103 @@
+"""No name can command the terminal that it is shown on."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from rich.console import Console
+from test_statmech_cli import called
+
+from statmech import printed, terminal
+from statmech.errors import escaped
+from statmech.tables import Cell, Column, Table
+
+TITLE = "\x1b]0;owned\x07"
+SHOWN = r"\u001b]0;owned\u0007"
+HOSTILE = [
+    TITLE,
+    "\x9b31m",
+    "\x7f",
+    "\r",
+    "\b",
+    "\u202e",
+    "\u2066",
+    "\u200b",
+    "\ufeff",
+    "\u2028",
+    "\udcff",
+    "\U000e0041",
+]
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_what_is_not_seen_or_a_command_is_escaped(hostile):
+    shown = escaped(f"a{hostile}b")
+    assert shown.isascii()
+    assert shown.isprintable()
+    assert shown.startswith("a\\")
+
+
+def test_words_and_layout_are_kept():
+    words = "η = 0,5 für Müller: ε_g ≤ 1/π, 学习 \U0001f600\nنص‌ها\tb"
+    assert escaped(words) == words
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "hebb_ensemble", f"{TITLE}=1"],
+        ["run", "hebb_ensemble", f"rule={TITLE}x"],
+        ["run", "hebb_ensemble", 'rule="\\u001b]0;owned\\u0007"'],
+        ["run", "hebb_ensemble", f'figure="{TITLE}"'],
+        ["run", f"{TITLE}.yaml"],
+        ["run", "ensemble", "--shard", TITLE],
+        ["status", TITLE],
+        ["report", f"x{TITLE}"],
+        ["--load", TITLE, "info"],
+        ["run", "ensemble", f"--{TITLE}"],
+        [TITLE],
+    ],
+)
+def test_a_command_line_cannot_set_the_terminal_s_title(arguments, in_scratch, monkeypatch, capsys):
+    code, told = called(monkeypatch, capsys, *arguments)
+    assert code == 2
+    assert "\x1b]" not in told
+    assert "\x07" not in told
+    assert "owned" in told
+
+
+@pytest.mark.parametrize("arguments", [["run", "--\u202eowned"], ["info", "\u202eowned"], ["\u202eowned"]])
+def test_a_line_that_cannot_be_parsed_is_shown_in_its_own_direction(arguments, in_scratch, monkeypatch, capsys):
+    code, told = called(monkeypatch, capsys, *arguments)
+    assert code == 2
+    assert "\u202e" not in told
+    assert "u202eowned" in told
+
+
+def test_names_in_a_config_file_are_shown_escaped(in_scratch, monkeypatch, capsys):
+    (in_scratch / "bad.yaml").write_text('rule: hebb\nt: 1\n"\\e]0;owned\\a": 3\n')
+    code, told = called(monkeypatch, capsys, "run", "bad.yaml")
+    assert code == 2
+    assert told.startswith(f"bad.yaml:3: {SHOWN}: ")
+
+
+def test_what_a_failed_run_says_is_shown_escaped_and_stays_json_for_programs(capsys):
+    event = {"error": f"ValueError: {TITLE}\x7f"}
+    terminal.print(f"failed {event['error']}")
+    terminal.print(json.dumps(event))
+    line, parsed = capsys.readouterr().out.splitlines()
+    assert line == rf"failed ValueError: {SHOWN}\u007f"
+    assert json.loads(parsed) == event
+
+
+def test_a_table_shows_names_as_they_are(monkeypatch):
+    shown = Console(file=io.StringIO(), force_terminal=True, width=200, color_system=None)
+    monkeypatch.setattr(printed, "out", shown)
+    name = f"[red]x[/red]{TITLE}"
+    printed.out.print(printed._printed(Table(f"of {name}", (Column("[b]rule"),), ((Cell(name),),))))
+    text = shown.file.getvalue()
+    assert text.count(f"[red]x[/red]{SHOWN}") == 2
+    assert "[b]rule" in text
+    assert "\x1b]" not in text
