@@ -8,6 +8,7 @@ length alone (`exact`), and are measured on fresh inputs elsewhere.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from functools import cache
@@ -180,10 +181,25 @@ def _read(path: str) -> np.ndarray:
         rows = np.load(path, allow_pickle=False) if Path(path).suffix == ".npy" else np.loadtxt(path, delimiter=",")
         rows = np.atleast_2d(np.asarray(rows, float))
     except (OSError, ValueError) as failure:
-        problem = f"{path or 'path'}: not a readable table of numbers: {str(failure).splitlines()[0]}"
+        problem = f"{path or 'path'}: not a readable table of numbers: {_why(failure)}"
         raise ScenarioError([(("inputs",), problem)]) from None
     rows = rows - rows.mean(axis=0)
     scale = np.sqrt(np.mean(np.sum(rows**2, axis=1)))
     if rows.ndim != 2 or not np.isfinite(scale) or scale == 0:
         raise ScenarioError([(("inputs",), f"{path}: a table of finite numbers whose rows differ is needed")])
     return (rows / scale).astype(np.float32)
+
+
+def _why(failure: Exception) -> str:
+    """Why a file is no table, in words that quote nothing of it: the message may be shown to others than its owner.
+
+    >>> _why(ValueError("could not convert string 'secret' to float64 at row 0, column 2."))
+    'row 1, column 2 is not a number'
+    """
+    if isinstance(failure, OSError):
+        return failure.strerror or "no such file"  # NumPy's own of a file that is missing has no strerror
+    if place := re.search(r" at row (\d+), column (\d+)\.$", str(failure)):  # NumPy counts rows from 0, columns from 1
+        return f"row {int(place[1]) + 1}, column {place[2]} is not a number"
+    if place := re.search(r"^the number of columns changed from \d+ to \d+ at row \d+", str(failure)):
+        return place[0]
+    return "it holds something else"
