@@ -73,7 +73,9 @@ def address():
 
 def served(*arguments):
     """The address, with its token, of an explorer in a process of its own."""
-    yield from printed([sys.executable, "-m", "statmech.cli", "explore", *arguments, "--no-browser", "--port", str(free_port())])
+    yield from printed(
+        [sys.executable, "-m", "statmech.cli", "explore", *arguments, "--no-browser", "--port", str(free_port())]
+    )
 
 
 def free_port():

@@ -1,7 +1,9 @@
 """The explorer answers this machine's own browser with the token of its address, and nobody else."""
 
 import base64
+import asyncio
 import contextlib
+import gc
 import os
 import re
 import signal
@@ -9,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+import weakref
 
 import pytest
 
@@ -259,6 +262,34 @@ def test_only_so_many_pages_are_open_and_a_closed_one_makes_room(alone):
     code, printed, errors = alone.stop()
     assert (code, errors) == (0, "")  # a page that closes leaves no traceback
     assert "closed" in printed  # and is told so, to end what it simulates
+
+
+def test_nothing_of_a_closed_page_is_kept():
+    from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
+    from tornado.ioloop import IOLoop
+
+    from statmech.explore.page import Page
+
+    line, headers = RequestStartLine("GET", "/", "HTTP/1.1"), HTTPHeaders({"Host": f"{HERE}:5006"})
+    request = HTTPServerRequest(start_line=line, headers=headers, connection=Nothing())
+    made = []
+
+    def make():
+        page = Page()
+        made.append(weakref.ref(page))
+        return server._view(page)
+
+    async def visit():
+        application = server.Explorer(make, Guard(5006))
+        application.initialize(IOLoop.current())
+        context = application.applications["/"]
+        (await context.create_session_if_needed("one", request)).request_expiration()
+        await context._cleanup_sessions(1000)
+        await asyncio.sleep(0.2)
+
+    asyncio.run(visit())
+    gc.collect()
+    assert [page() for page in made] == [None]
 
 
 def test_pages_asked_for_at_once_are_not_more_than_may_be_open(alone):

@@ -22,7 +22,7 @@ Refused = tuple[HTTPStatus, str]
 class Guard:
     """The token of one server, and the requests that are refused.
 
-    A page from elsewhere can make its own name resolve to 127.0.0.1 (DNS rebinding). The browser then sends that name as
+    A page from elsewhere can have its own name resolve to 127.0.0.1 (DNS rebinding). Browsers then send that name as
     Host and as Origin, so that comparing the two with each other shows nothing: Host is compared with the server's own.
     """
 

@@ -45,7 +45,11 @@ class Live:
         self.background = Background(self._arrived)
         kinds = KINDS[choice].KINDS
         self.chosen = pmui.MultiChoice(
-            label=choice, options=settings.labelled(kinds), value=given[choice], max_items=7, sizing_mode="stretch_width"
+            label=choice,
+            options=settings.labelled(kinds),
+            value=given[choice],
+            max_items=7,
+            sizing_mode="stretch_width",
         )
         self.sliders = {name: self._slider(name) for name in settings.draggable(choice)}
         self.seeds = self._stops("seeds")

@@ -43,6 +43,7 @@ class Page:
         self.side = pmui.Column(sizing_mode="stretch_width")
         self.downloads = self._downloads()
         self.source: Any = None
+        self.whole: Any = None
         if stored is not None:
             self._use(Stored(*stored, self._shown))
         else:
@@ -61,11 +62,22 @@ class Page:
         )
         main = pn.FlexBox(middle, beside, sizing_mode="stretch_width", gap="16px")
         # no busy indicator: it would draw the whole page anew at the begin and the end of every step of a drag
-        return pmui.Page(title="statmech", sidebar=[self.side], main=[main], sidebar_width=320, busy_indicator=None)
+        self.whole = pmui.Page(
+            title="statmech", sidebar=[self.side], main=[main], sidebar_width=320, busy_indicator=None
+        )
+        return self.whole
 
     def close(self) -> None:
-        """End what is simulated for this page."""
+        """End what is simulated for this page, and let go of all it showed.
+
+        Panel's state keeps the frame of every page (it watches whether the server is busy), and parts within parts keep
+        their models, and with them the whole document: 2.4 MB per page.
+        """
         self.source.close()
+        if self.whole is not None:
+            for part in self.whole.select():
+                part._models, part._documents = {}, {}
+            self.whole.param.update(main=[], sidebar=[])
 
     @staticmethod
     def _card(title: str, *parts: Any) -> Any:

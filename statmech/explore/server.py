@@ -74,7 +74,7 @@ class Explorer(BokehTornado):
             build_applications(make, title="statmech"),
             extra_websocket_origins=sorted(guard.hosts),
             extra_patterns=get_static_routes({}),
-            ico_path=DIST_DIR / "images" / "favicon.ico",
+            ico_path=str(DIST_DIR / "images" / "favicon.ico"),
             transforms=[partial(Sealed, guard)],
             secret_key=secrets.token_bytes(32),
             sign_sessions=True,
@@ -104,7 +104,7 @@ class Explorer(BokehTornado):
 
     def _crowded(self, request: Any) -> Refused | None:
         """Reserve the place of a page that is to be made; a websocket joins a page that is there, and makes none."""
-        known = [session.id for session in self.applications["/"].sessions]
+        known = [str(session.id) for session in self.applications["/"].sessions]
         if request.path == SOCKET and not self._joins(request, known):
             return HTTPStatus.FORBIDDEN, "This page is no longer there. Reload it."
         if request.path == "/":
@@ -153,7 +153,8 @@ def serve(make: Callable[[], Any], port: int | None, show: bool) -> None:
 
 
 def _view(page: Any) -> Any:
-    pn.state.on_session_destroyed(lambda session_context: page.close())
+    later = IOLoop.current().add_callback  # when Panel has let go of the page's parts
+    pn.state.on_session_destroyed(lambda session_context: later(page.close))
     return page.view()
 
 

@@ -74,4 +74,6 @@ class Stored:
         told = {html.escape(value) if isinstance(value, str) else f"{value:g}": at for at, value in enumerate(values)}
         number = np.issubdtype(values.dtype, np.number)
         kind = pmui.DiscreteSlider if number and len(told) > 1 else pmui.Select
-        return kind(label=html.escape(axis), options=told, value=len(values) - 1 if number else 0, sizing_mode="stretch_width")
+        return kind(
+            label=html.escape(axis), options=told, value=len(values) - 1 if number else 0, sizing_mode="stretch_width"
+        )
