@@ -1,7 +1,7 @@
 """The explorer answers this machine's own browser with the token of its address, and nobody else."""
 
-import base64
 import asyncio
+import base64
 import contextlib
 import gc
 import os
@@ -264,6 +264,7 @@ def test_only_so_many_pages_are_open_and_a_closed_one_makes_room(alone):
     assert "closed" in printed  # and is told so, to end what it simulates
 
 
+@pytest.mark.filterwarnings("ignore:Both 'variant':PendingDeprecationWarning")  # Panel's own, of its downloads
 def test_nothing_of_a_closed_page_is_kept():
     from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
     from tornado.ioloop import IOLoop
