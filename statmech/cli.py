@@ -335,17 +335,17 @@ def explore(
     scenario = None if what is None or result else configs.load(what, [*(overrides or []), *(settings or [])])
     if scenario is not None and scenario.on_data:
         raise ConfigError(f"{what}: a study on data has no settings to drag. Run it, and explore its results")
-    page = _explorer()
-    page.serve(page.of_result(Path(str(what))) if result else page.of_config(scenario), port, browser)
+    page, server = _explorer()
+    server.serve(page.of_result(Path(str(what))) if result else page.of_config(scenario), port, browser)
 
 
-def _explorer() -> Any:
-    """The module that makes pages, if its libraries are there."""
+def _explorer() -> tuple[Any, Any]:
+    """The modules that make pages and serve them, if their libraries are there."""
     try:
-        from statmech.explore import page
+        from statmech.explore import page, server
     except ModuleNotFoundError as missing:
         raise ConfigError(f"explore needs {missing.name}: pip install -e '.[explore]' where statmech lies") from None
-    return page
+    return page, server
 
 
 @app.command()

@@ -259,7 +259,7 @@ def _of_file(one: Source, path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarra
         with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
             rows = [row for row in csv.reader(lines) if row]
     except (OSError, UnicodeDecodeError, csv.Error) as failure:
-        told = getattr(failure, "strerror", None) or failure
+        told = getattr(failure, "strerror", None) or "it is not text in columns"
         raise ConfigError(f"{path}: cannot be read: {told}. {FOLDER} or --data-dir names the folder of data") from None
     if one.header:
         names, rows = tuple(rows[0]), rows[1:]
@@ -326,13 +326,25 @@ def _cut(one: Source, X: np.ndarray, y: np.ndarray, folds: np.ndarray | None) ->
     if one.numeric:
         try:
             X = X.astype(float)
-        except ValueError as failure:
-            raise ScenarioError([(("data",), f"{one.file}: is not a table of numbers: {failure}")]) from None
+        except ValueError:
+            raise ScenarioError([(("data",), f"{one.file}: is not a table of numbers: {_where(one, X)}")]) from None
         if not np.isfinite(X).all():
             raise ScenarioError([(("data",), f"{one.file}: holds a number that is none, nan or inf")])
     else:
         X = X.astype(str).astype(object)
     return Data(X, y.astype(str), one.attributes, folds)
+
+
+def _where(one: Source, X: np.ndarray) -> str:
+    """The first entry that is not a number: its place alone, for messages quote nothing of a file."""
+    for number, row in enumerate(X, 1):
+        for name, entry in zip(one.attributes, row, strict=True):
+            try:
+                float(entry)
+            except (TypeError, ValueError):
+                among = f" of the classes {', '.join(one.classes)}" if one.classes else ""
+                return f"example {number}{among}, column {name}"
+    return "an entry cannot be read"
 
 
 def words(columns: np.ndarray) -> list[Sequence[str]]:

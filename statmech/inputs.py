@@ -8,23 +8,16 @@ length alone (`exact`), and are measured on fresh inputs elsewhere.
 
 from __future__ import annotations
 
-import hashlib
-import io
-import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
-from functools import lru_cache
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
+from statmech import input_table
 from statmech.draws import normals, signs
 from statmech.errors import Problem, ScenarioError, not_known
-from statmech.files import opened
 from statmech.gaussian import Array
-
-MOST_BYTES = 2**30  # of a table of inputs; as numbers of 8 bytes, and again centred, it takes several times its size
 
 
 @dataclass(frozen=True)
@@ -124,16 +117,16 @@ class Rows(Inputs):
 
     def lacking(self, N: int) -> Problem | None:
         try:
-            columns = _read(self.path).shape[1]
+            columns = input_table.table(self.path).shape[1]
         except ScenarioError as failure:
             return failure.problems[0]
         return None if columns == N else (("N",), f"{self.path} has {columns} columns, so N must be that, not {N}")
 
     def table(self, N: int) -> np.ndarray:
-        return _read(self.path)
+        return input_table.table(self.path)
 
     def digests(self) -> dict[str, str]:
-        return {self.path: _digest(self.path, _version(self.path))}
+        return {self.path: input_table.digest(self.path)}
 
 
 INPUTS: dict[str, type[Inputs]] = {
@@ -189,53 +182,3 @@ def label_of(law: Inputs) -> str:
         return form
     [(name, values)] = form.items()
     return f"{name} {' '.join(str(value) for value in values.values())}"
-
-
-def _read(path: str) -> np.ndarray:
-    """A file's rows, centred and scaled; read once, and again when the file has changed."""
-    return _rows(path, _version(path))
-
-
-def _version(path: str) -> tuple[int, ...]:
-    """What tells a file from another of its name."""
-    try:
-        known = os.stat(path)
-    except OSError:
-        return ()
-    return known.st_dev, known.st_ino, known.st_size, known.st_mtime_ns
-
-
-@lru_cache(maxsize=4)
-def _digest(path: str, version: tuple[int, ...]) -> str:
-    table = _rows(path, version)
-    return hashlib.sha256(f"{table.shape}".encode() + table.tobytes()).hexdigest()
-
-
-@lru_cache(maxsize=4)
-def _rows(path: str, version: tuple[int, ...]) -> np.ndarray:
-    try:
-        rows = np.atleast_2d(_real(_table(Path(path))))
-    except (OSError, ValueError, TypeError, EOFError, MemoryError) as failure:
-        told = getattr(failure, "strerror", None) or (str(failure).splitlines() or [type(failure).__name__])[0]
-        problem = f"{path or 'path'}: not a readable table of numbers: {told}"
-        raise ScenarioError([(("inputs",), problem)]) from None
-    rows = rows - rows.mean(axis=0)
-    scale = np.sqrt(np.mean(np.sum(rows**2, axis=1)))
-    if rows.ndim != 2 or not np.isfinite(scale) or scale == 0:
-        raise ScenarioError([(("inputs",), f"{path}: a table of finite numbers whose rows differ is needed")])
-    return (rows / scale).astype(np.float32)
-
-
-def _table(path: Path) -> np.ndarray:
-    """The numbers of an ordinary file of bounded size: a device would be read without end, a pipe waited for."""
-    with opened(path, MOST_BYTES) as descriptor, open(descriptor, "rb", closefd=False) as file:
-        if path.suffix == ".npy":
-            return np.lib.format.read_array(file, allow_pickle=False)
-        return np.loadtxt(io.TextIOWrapper(file, "utf-8"), delimiter=",")
-
-
-def _real(rows: np.ndarray) -> np.ndarray:
-    """Numbers as floats; of complex ones half would be lost."""
-    if rows.dtype.kind not in "buif" or not rows.size:
-        raise ValueError(f"real numbers are needed, not {rows.dtype}" if rows.size else "it is empty")
-    return rows.astype(float)

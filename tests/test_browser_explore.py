@@ -2,10 +2,12 @@
 
 import csv
 import os
+import re
 import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 import numpy as np
@@ -70,17 +72,36 @@ def address():
 
 
 def served(*arguments):
-    """The address of an explorer in a process of its own."""
+    """The address, with its token, of an explorer in a process of its own."""
+    yield from printed(
+        [sys.executable, "-m", "statmech.cli", "explore", *arguments, "--no-browser", "--port", str(free_port())]
+    )
+
+
+def free_port():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "statmech.cli", "explore", *arguments, "--no-browser", "--port", str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # a pipe would fill up
-    try:
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.kill()
-        process.wait()
+        return free.getsockname()[1]
+
+
+def printed(command):
+    """The address that a command prints; its output goes to a file, for a pipe would fill up."""
+    with tempfile.TemporaryFile("w+") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.DEVNULL)
+        try:
+            yield until_printed(output)
+        finally:
+            process.kill()
+            process.wait()
+
+
+def until_printed(output):
+    for _ in range(450):
+        output.seek(0)
+        if found := re.search(r"http://\S+", output.read()):
+            return found[0]
+        time.sleep(0.2)
+    raise AssertionError("no address is printed")
 
 
 @pytest.fixture
@@ -98,16 +119,12 @@ def opened(browser, address, **context):
     page.on("request", lambda request: requests.append(request.url))
     page.on("console", lambda told: complaints.append(told.text) if told.type in ("error", "warning") else None)
     page.on("pageerror", lambda problem: complaints.append(str(problem)))
-    for _ in range(300):  # until the server listens
-        try:
-            page.goto(address)
-            break
-        except playwright.Error:
-            time.sleep(0.2)
+    page.goto(address)
     page.wait_for_selector("canvas")
     yield page
     context.close()
-    assert not [url for url in requests if not url.startswith((address, "data:", "blob:"))]
+    here = address.partition("?")[0]
+    assert not [url for url in requests if not url.startswith((here, "data:", "blob:"))]
     assert not complaints
 
 
@@ -279,3 +296,72 @@ def test_a_stored_result_opens_with_its_axes_as_sliders(browser, tmp_path):
             press(page, "ArrowLeft")
             other = shown(page, "ε_g (vote)", lambda it, was=found["theory"]: it["theory"] != was)
             np.testing.assert_allclose(other["theory"], stored.eps_g_majority_vote.sel(K=3))
+
+
+def test_the_page_is_reloaded_and_opened_by_its_token_alone(browser, address):
+    context = browser.new_context()
+    page = context.new_page()
+    page.set_default_timeout(SECONDS)
+    bare = address.partition("?")[0]
+    assert page.goto(bare).status == 403
+    assert "printed" in page.inner_text("body")
+    for _ in range(2):
+        page.goto(address)
+        page.wait_for_selector("canvas")
+    page.reload()
+    page.wait_for_selector("canvas")
+    page.goto(bare)  # the browser remembers
+    page.wait_for_selector("canvas")
+    assert page.evaluate("document.cookie") == ""  # but tells no script
+    context.close()
+
+
+EVIL = """</textarea></pre><img src=x onerror="window.owned=1"><script>window.owned=1</script>'$$<b>"""
+HOSTILE = f"""
+import sys
+from dataclasses import dataclass
+from statmech import Scenario
+from statmech.parameters import parameter
+from statmech.rules import RULES, Hebb
+
+EVIL = {EVIL!r}
+
+@dataclass(frozen=True)
+class Hostile(Hebb):
+    label = EVIL
+    caution: float = parameter(0.5, EVIL, above=0.0, below=1.0)
+    equation = r"\\frac{{" + EVIL
+
+RULES[EVIL] = Hostile
+scenario = Scenario(rule=["hebb", EVIL], N=50, t=[0.5, 1.0, 2.0], seeds=4)
+if __name__ == "__main__":
+    import simulate
+    import theory
+    from statmech.explore import page, server
+
+    both = simulate.run(scenario), theory.solve(scenario)
+    make = {{"live": lambda: page.Page(scenario), "stored": lambda: page.Page(stored=both)}}[sys.argv[1]]
+    server.serve(make, None, False)
+"""
+
+
+@pytest.mark.parametrize("kind", ["live", "stored"])
+def test_names_that_hold_html_are_shown_and_not_executed(browser, kind, tmp_path):
+    (tmp_path / "hostile.py").write_text(HOSTILE)
+    for address in printed([sys.executable, str(tmp_path / "hostile.py"), kind]):
+        for page in opened(browser, address):
+            shown(page, "ε_g", lambda it: it["theory"] and it["points"] and EVIL in it["labels"])
+            for box in page.locator("canvas").all()[:2]:
+                for part in range(1, 20):  # past the curves, with the pointer
+                    place = box.bounding_box()
+                    page.mouse.move(place["x"] + place["width"] / 2, place["y"] + place["height"] * part / 20)
+            if kind == "live":
+                page.get_by_label("other keys").fill("'![x](//evil)<img/src=x onerror=window.owned=1>'")
+                page.keyboard.press("Enter")
+                page.get_by_role("alert").get_by_text('"![x](//evil)<img/src"').wait_for()
+            else:
+                page.get_by_label("rule", exact=True).or_(page.get_by_label("along x", exact=True)).first.click()
+            page.wait_for_timeout(1000)
+            assert page.get_by_text(EVIL, exact=False).count()
+            assert page.evaluate("window.owned") is None
+            assert not page.locator("img[src=x]").count()

@@ -66,15 +66,16 @@ def test_a_class_follows_its_attributes(data_folder):
         ("promoters", [["+", "x", "acgt"]], "example 1 has 4 letters, and should have 57"),
         ("coding", [["fold", "gene", "frame", "seq"], [0, "g", 0, "A" * 15]], "has no column label"),
         ("digits", [["nan", *[0] * 783, "3"]], "holds a number that is none"),
-        ("digits", [["x", *[0] * 783, "3"]], "is not a table of numbers"),
+        ("digits", [[0, "secret", *[0] * 782, "3"]], "is not a table of numbers: example 1, column pixel2"),
     ],
 )
 def test_a_file_that_is_not_what_it_should_be_is_refused(name, rows, told, tmp_path, monkeypatch):
     path = tmp_path / source(name).file
     write(path, rows, gzip.open if path.suffix == ".gz" else open)
     monkeypatch.setenv("STATMECH_DATA", str(tmp_path))
-    with pytest.raises(ScenarioError, match=told):
+    with pytest.raises(ScenarioError, match=told) as refused:
         load(name)
+    assert "secret" not in str(refused.value)
 
 
 def test_a_folder_without_the_file_is_named(tmp_path, monkeypatch):

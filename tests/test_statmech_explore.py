@@ -15,7 +15,7 @@ from statmech import Scenario, Stopping, StoredExamples, config, export
 from statmech.compare import distances
 from statmech.explore import settings
 from statmech.explore.background import Background
-from statmech.explore.live import _solved
+from statmech.explore.live import FILES, _solved
 from statmech.kinds import KINDS, scenario_from
 from statmech.parameters import parameter
 from statmech.rules import RULES, Hebb
@@ -129,6 +129,113 @@ def test_what_cannot_be_played_is_told_and_not_raised():
 
     Background(tell).play(Scenario(rule="hebb", engine="vectors", N=10**12, t=[1e-12], seeds=4))
     assert done.wait(60), told
+
+
+@pytest.mark.parametrize("problem", [ZeroDivisionError("by zero"), ArithmeticError("hebb has diverged"), SystemExit(3)])
+def test_whatever_ends_a_simulation_reaches_the_page(problem, monkeypatch):
+    told, done = [], threading.Event()
+
+    def run(scenario, progress):
+        progress(1, 2)
+        raise problem
+
+    def tell(made, message):
+        told.append(message)
+        if not message.startswith("simulating"):
+            done.set()
+
+    monkeypatch.setattr(simulate, "run", run)
+    Background(tell).play(Scenario(rule="hebb", t=[1.0], **SMALL))
+    assert done.wait(60), told
+    assert told[-1] == f"{type(problem).__name__}: {problem}"
+
+
+def test_a_rule_that_diverges_is_said_on_the_page():
+    told, done = [], threading.Event()
+
+    def tell(made, message):
+        told.append(message)
+        if "diverged" in message:
+            done.set()
+
+    Background(tell).play(Scenario(rule="perceptron", eta=1e308, t=[1.0, 10.0], **SMALL))
+    assert done.wait(60), told
+
+
+@pytest.fixture
+def live():
+    """Sliders of a rule, with what they have told."""
+    from bokeh.document import Document
+    from panel.io.state import set_curdoc
+
+    from statmech.explore.live import Live
+
+    told = []
+    with set_curdoc(Document()):
+        made = Live(
+            dict(settings.BEGIN["rule"]), "rule", lambda: None, lambda: None, lambda *message: told.append(message)
+        )
+        yield made, told
+        made.close()
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "'inputs={rows: {path: FILE}}' K=1",
+        "inputs.rows.path=FILE",
+        "inputs=rows",
+        "'inputs=[sphere, {rows: {path: FILE}}]'",
+        "'zip={inputs: [{rows: {path: FILE}}, sphere], K: [1, 3]}'",
+    ],
+)
+def test_no_file_is_named_on_a_page(typed, live, tmp_path, monkeypatch):
+    from statmech import inputs
+
+    monkeypatch.setattr(inputs, "_read", lambda path: pytest.fail(f"{path} is read"))
+    made, told = live
+    made.more.value = typed.replace("FILE", str(tmp_path / "private"))
+    assert told == [("error", FILES), ("progress", "")]
+
+
+def test_a_file_that_the_config_names_is_kept_as_it_is(tmp_path):
+    from bokeh.document import Document
+    from panel.io.state import set_curdoc
+
+    from statmech.explore.live import Live
+
+    np.savetxt(tmp_path / "rows.csv", np.random.default_rng(0).normal(size=(20, 5)), delimiter=",")
+    rows = {"rows": {"path": str(tmp_path / "rows.csv")}}
+    given, _ = settings.held_of(Scenario(rule="hebb", N=5, t=[1.0], seeds=2, inputs=rows))
+    told = []
+    with set_curdoc(Document()):
+        made = Live(given, "rule", lambda: None, lambda: None, lambda *message: told.append(message))
+        made.more.value = "flip=0.1"
+        assert made.scenario.flip == 0.1
+        assert made.scenario.config()["inputs"] == rows
+        made.more.value = "'inputs={rows: {path: /etc/passwd}}'"
+        made.close()
+    assert told == [("error", FILES), ("progress", "")]
+
+
+def test_whatever_theory_raises_is_said_on_the_page(live, monkeypatch):
+    def solve(scenario):
+        raise ZeroDivisionError("of a user's own rule")
+
+    monkeypatch.setattr(theory, "solve", solve)
+    made, told = live
+    made.more.value = "flip=0.1"
+    assert told == [("error", "ZeroDivisionError: of a user's own rule"), ("progress", "")]
+
+
+def test_names_are_drawn_as_they_are_written_whatever_html_they_hold():
+    from statmech.explore import page
+
+    evil = "</textarea>$$<img src=x onerror=alert(1)>\\{"
+    assert "<" not in page._literal(evil)
+    assert "<" not in "".join(settings.labelled([evil]))
+    assert not set("<$\\{") & set(page._named(evil))
+    assert not {"<", "$$"} & {page._safe(evil)[at : at + size] for size in (1, 2) for at in range(len(evil))}
 
 
 def test_a_netcdf_file_holds_both_datasets():

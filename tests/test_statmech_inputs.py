@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -113,11 +114,31 @@ def test_impossible_inputs_are_refused(inputs, message):
     [
         (np.array([[1j, 2], [3, 4]]), "real numbers are needed, not complex128"),
         (np.zeros((0, 3)), "it is empty"),
-        (np.array([["a", "b"]]), "real numbers are needed, not <U1"),
+        (np.array([["a", "b"]]), "real numbers are needed, not str32"),
         (np.zeros(2, [("a", "f4"), ("b", "i4")]), "real numbers are needed"),
     ],
 )
 def test_a_table_of_other_than_real_numbers_is_refused(rows, told, tmp_path):
     np.save(tmp_path / "x.npy", rows)
     with pytest.raises(ScenarioError, match=f"not a readable table of numbers: {told}"):
-        Scenario(rule="hebb", t=1, N=2, inputs={"rows": {"path": str(tmp_path / "x.npy")}})
+        simulate.run(Scenario(rule="hebb", t=1, N=2, inputs={"rows": {"path": str(tmp_path / "x.npy")}}))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("a.csv", b"root:x:0:0\n", "row 1, column 1 is not a number"),
+        ("a.csv", b"1,2\n3,secret\n", "row 2, column 2 is not a number"),
+        ("a.csv", b"1,2\n3\n", "the number of columns changed from 2 to 1 at row 2"),
+        ("a.csv", b"\xff\xfesecret\n", "it holds something else"),
+        ("a.npy", b"\x93NUMPY\x01\x00\x10\x00root:x: secret 1", "it holds something else"),
+    ],
+)
+def test_a_message_about_a_table_quotes_nothing_of_the_file(name, content, told, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_bytes(content)
+    with pytest.raises(ScenarioError) as refused:
+        simulate.run(Scenario(rule="hebb", t=[1], N=2, inputs={"rows": {"path": name}}))
+    message = str(refused.value)
+    assert told in message
+    assert not [word for word in ("root", "secret", "0xff") if word in message]

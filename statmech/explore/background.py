@@ -18,6 +18,17 @@ class Superseded(Exception):
     """A newer scenario is to be played."""
 
 
+def sentence(problem: BaseException) -> str:
+    """What a page shows of an exception: its message, and its type where the message was not written for users.
+
+    >>> sentence(StatmechError("rule: too fast")), sentence(ZeroDivisionError("division by zero"))
+    ('rule: too fast', 'ZeroDivisionError: division by zero')
+    """
+    if isinstance(problem, StatmechError | MemoryError) and str(problem):
+        return str(problem)
+    return f"{type(problem).__name__}: {problem}" if str(problem) else type(problem).__name__
+
+
 class Background:
     """Plays scenarios in a thread; `tell(dataset or None, message)` is called there, as results come."""
 
@@ -43,9 +54,9 @@ class Background:
                 self._played(scenario.model_copy(update={"seeds": seeds}), token)
         except Superseded:
             return
-        except (StatmechError, MemoryError) as problem:
+        except BaseException as problem:  # a user's own rule may raise anything, and nobody else hears of it here
             if self.token == token:
-                self.tell(None, str(problem))
+                self.tell(None, sentence(problem))
 
     def _played(self, scenario: Any, token: int) -> None:
         from simulate import run

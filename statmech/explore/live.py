@@ -12,9 +12,9 @@ import panel_material_ui as pmui
 
 from statmech.config import overridden
 from statmech.cost import estimate
-from statmech.errors import ConfigError, StatmechError
+from statmech.errors import ConfigError
 from statmech.explore import settings
-from statmech.explore.background import Background
+from statmech.explore.background import Background, sentence
 from statmech.kinds import KINDS, scenario_from
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 SOON = 1  # milliseconds that a step waits for another; Panel's own 50 would be seen
 REST = 250  # milliseconds without a step, after which a drag has ended
+FILES = "other keys: a page names no files (inputs: rows). Put them in a config: statmech explore CONFIG.yaml"
 LONGEST = {"10 seconds": 10.0, "a minute": 60.0, "10 minutes": 600.0, "never": 0.0}
 
 
@@ -44,7 +45,11 @@ class Live:
         self.background = Background(self._arrived)
         kinds = KINDS[choice].KINDS
         self.chosen = pmui.MultiChoice(
-            label=choice, options=list(kinds), value=given[choice], max_items=7, sizing_mode="stretch_width"
+            label=choice,
+            options=settings.labelled(kinds),
+            value=given[choice],
+            max_items=7,
+            sizing_mode="stretch_width",
         )
         self.sliders = {name: self._slider(name) for name in settings.draggable(choice)}
         self.seeds = self._stops("seeds")
@@ -64,9 +69,8 @@ class Live:
         try:
             scenario = self._read()
             theory = _solved(scenario)
-        except StatmechError as problem:
-            self.background.stop()
-            self.told("error", str(problem))
+        except Exception as problem:  # a user's own rule may raise anything
+            self._failed(problem)
             return
         self.scenario, self.theory, self.simulation = scenario, theory, None
         self.background.stop()
@@ -88,10 +92,22 @@ class Live:
         def settle() -> None:
             if token == self.background.token:
                 self.told("", "")
-                self.settled()
-                self._play()
+                self._settle()
 
         self.document.add_timeout_callback(settle, REST)
+
+    def _settle(self) -> None:
+        try:
+            self.settled()
+            self._play()
+        except Exception as problem:  # as above: equations, too, are of the user's own rule
+            self._failed(problem)
+
+    def _failed(self, problem: Exception) -> None:
+        """Show why there is nothing new to show; what was being simulated has ended."""
+        self.background.stop()
+        self.told("error", sentence(problem))
+        self.told("progress", "")
 
     def _read(self) -> Any:
         if not self.chosen.value:
@@ -104,6 +120,8 @@ class Live:
             given, _ = overridden(settings.config_of(self.choice, given), shlex.split(self.more.value or ""))
         except ValueError as problem:
             raise ConfigError(f"other keys: {problem}") from None
+        if any(named not in settings.files(self.given) for named in settings.files(given)):
+            raise ConfigError(FILES)
         return scenario_from(given)
 
     def _play(self) -> None:

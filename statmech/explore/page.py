@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import io
-import socket
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -19,14 +18,12 @@ from figures.curves import Layout
 from figures.style import STYLE
 from statmech import config, export
 from statmech.axes import points
-from statmech.errors import ConfigError
 from statmech.explore import settings
 from statmech.explore.charts import Charts
 from statmech.explore.live import Live
 from statmech.explore.stored import Stored
 from statmech.report import read
 
-HERE, USUAL = "127.0.0.1", 5006
 NAMED = r"\begin{array}{l}\text{%s:}\\ %s\end{array}"
 LOOK = {"overflow-x": "auto", "max-width": "100%", "font-size": "90%"}
 EQUATION: dict[str, Any] = {"renderer": "mathjax", "styles": LOOK, "margin": (2, 4)}
@@ -46,6 +43,7 @@ class Page:
         self.side = pmui.Column(sizing_mode="stretch_width")
         self.downloads = self._downloads()
         self.source: Any = None
+        self.whole: Any = None
         if stored is not None:
             self._use(Stored(*stored, self._shown))
         else:
@@ -64,7 +62,22 @@ class Page:
         )
         main = pn.FlexBox(middle, beside, sizing_mode="stretch_width", gap="16px")
         # no busy indicator: it would draw the whole page anew at the begin and the end of every step of a drag
-        return pmui.Page(title="statmech", sidebar=[self.side], main=[main], sidebar_width=320, busy_indicator=None)
+        self.whole = pmui.Page(
+            title="statmech", sidebar=[self.side], main=[main], sidebar_width=320, busy_indicator=None
+        )
+        return self.whole
+
+    def close(self) -> None:
+        """End what is simulated for this page, and let go of all it showed.
+
+        Panel's state keeps the frame of every page (it watches whether the server is busy), and parts within parts keep
+        their models, and with them the whole document: 2.4 MB per page.
+        """
+        self.source.close()
+        if self.whole is not None:
+            for part in self.whole.select():
+                part._models, part._documents = {}, {}
+            self.whole.param.update(main=[], sidebar=[])
 
     @staticmethod
     def _card(title: str, *parts: Any) -> Any:
@@ -115,7 +128,8 @@ class Page:
         self.yaml.value = config.written(scenario)
         self.text.object = f"<pre style='white-space:pre-wrap'>{html.escape(self.yaml.value)}</pre>"
         stated = {name: scenario.equation_of(name) for name in points(getattr(scenario, scenario.CHOICE))}
-        told = [*scenario.equations, *(NAMED % (name, it) for name, it in stated.items() if it)]
+        named = (NAMED % (_named(name), it) for name, it in stated.items() if it)
+        told = [_safe(it) for it in (*scenario.equations, *named)]
         if told != [pane.name for pane in self.equations]:
             self.equations.objects = [pn.pane.LaTeX(f"$${it}$$", name=it, **EQUATION) for it in told]
 
@@ -133,7 +147,7 @@ class Page:
             self.progress.object = html.escape(message)
             return
         if message:
-            self.message.param.update(object=html.escape(message), severity=severity, visible=True)
+            self.message.param.update(object=_literal(message), severity=severity, visible=True)
         elif self.message.severity == "error":  # mended; what is only to be known stays
             self.message.visible = False
 
@@ -170,35 +184,23 @@ class Page:
         return made
 
 
-def serve(make: Callable[[], Page], port: int | None, show: bool) -> None:
-    """Serve a page for each visitor on this machine alone, until it is interrupted; raises `ConfigError`."""
-    pn.extension("mathjax")  # Bokeh brings it; KaTeX comes without its fonts, and drops the roots' signs
-    port = _free(port)
-    print(f"statmech explore: http://{HERE}:{port} (Ctrl-C ends it)", flush=True)
-    origins = [f"{HERE}:{port}", f"localhost:{port}"]
-    pn.serve(
-        lambda: make().view(),
-        port=port,
-        address=HERE,
-        websocket_origin=origins,  # no page from elsewhere may talk to this one
-        show=show,
-        title="statmech",
-        verbose=False,
-    )
+def _literal(text: str) -> str:
+    """Text in which Markdown and HTML find nothing to draw.
+
+    >>> _literal("eta: <b>")
+    'eta&#58; &#60;b&#62;'
+    """
+    return "".join(it if it.isalnum() or it.isspace() else f"&#{ord(it)};" for it in text)
 
 
-def _free(port: int | None) -> int:
-    """The port asked for, or else the usual one, or else any."""
-    for asked in [USUAL, 0] if port is None else [port]:
-        with socket.socket() as trial:
-            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                trial.bind((HERE, asked))
-            except OSError:
-                continue
-            found: int = trial.getsockname()[1]
-            return found
-    raise ConfigError(f"--port {port}: something else listens there. Leave it out, and a free one is taken")
+def _named(name: str) -> str:
+    """A name within LaTeX's text, where letters that mean something to LaTeX or to HTML would not be text."""
+    return "".join(it if it.isalnum() or it in " _-.,:+" else "?" for it in name)
+
+
+def _safe(equation: str) -> str:
+    """An equation that stays one: what is no LaTeX would be taken for HTML."""
+    return equation.replace("$$", "").replace("<", r"\lt ").replace(">", r"\gt ")
 
 
 def of_config(scenario: Any) -> Callable[[], Page]:

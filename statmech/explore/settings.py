@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import html
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -98,6 +99,28 @@ def moved(held: Any, value: Any) -> Any:
     ([1, 2, 5], 10, 4)
     """
     return held if isinstance(held, list) and value == held[-1] else value
+
+
+def labelled(names: Iterable[str]) -> dict[str, str]:
+    """The options of a menu by what it shows; Material UI's menus take that for HTML.
+
+    >>> labelled(["hebb", "<b>"])
+    {'hebb': 'hebb', '&lt;b&gt;': '<b>'}
+    """
+    return {html.escape(name): name for name in names}
+
+
+def files(value: Any) -> list[Any]:
+    """What a config says of files to be read: all that stands under `rows`, wherever it stands.
+
+    >>> files({"inputs": ["sphere", {"rows": {"path": "x.csv"}}]})
+    [{'path': 'x.csv'}]
+    """
+    if isinstance(value, dict):
+        return [found for key, part in value.items() for found in ([part] if key == "rows" else files(part))]
+    if isinstance(value, list | tuple):
+        return [found for part in value for found in files(part)]
+    return [value] if value == "rows" else []
 
 
 def config_of(choice: str, given: dict[str, Any]) -> dict[str, Any]:

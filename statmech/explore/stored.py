@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import panel_material_ui as pmui
 from figures import curves
 from figures.curves import Layout
 from statmech.dataset import scenario_of
+from statmech.explore.settings import labelled
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -29,9 +31,12 @@ class Stored:
         self.scenario = scenario_of(either)
         self.either, begun = either, curves.layout(either)
         every = curves.axes(either)
-        self.x = pmui.Select(label="along x", options=every, value=begun.x, sizing_mode="stretch_width")
+        self.x = pmui.Select(label="along x", options=labelled(every), value=begun.x, sizing_mode="stretch_width")
         self.colour = pmui.Select(
-            label="in colours", options=[NONE, *every], value=begun.colour or NONE, sizing_mode="stretch_width"
+            label="in colours",
+            options=labelled([NONE, *every]),
+            value=begun.colour or NONE,
+            sizing_mode="stretch_width",
         )
         self.sliders = {axis: self._slider(axis) for axis in every}
         for widget in (self.x, self.colour, *self.sliders.values()):
@@ -66,7 +71,9 @@ class Stored:
 
     def _slider(self, axis: str) -> Any:
         values = curves.values(self.either, axis)
-        told = {str(value) if isinstance(value, str) else f"{value:g}": at for at, value in enumerate(values)}
+        told = {html.escape(value) if isinstance(value, str) else f"{value:g}": at for at, value in enumerate(values)}
         number = np.issubdtype(values.dtype, np.number)
         kind = pmui.DiscreteSlider if number and len(told) > 1 else pmui.Select
-        return kind(label=axis, options=told, value=len(values) - 1 if number else 0, sizing_mode="stretch_width")
+        return kind(
+            label=html.escape(axis), options=told, value=len(values) - 1 if number else 0, sizing_mode="stretch_width"
+        )

@@ -1,0 +1,63 @@
+"""Who may talk to the explorer: this machine's own browser, with the token of the printed address."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from http import HTTPStatus
+from typing import Any
+
+HERE = "127.0.0.1"
+SOCKET = "/ws"
+SERVED = ("/static/", "/components/", "/favicon.ico")  # beside the page and its websocket
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",  # no page from elsewhere may show this one in a frame and have it clicked
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",  # the address holds the token
+}
+Refused = tuple[HTTPStatus, str]
+
+
+class Guard:
+    """The token of one server, and the requests that are refused.
+
+    A page from elsewhere can have its own name resolve to 127.0.0.1 (DNS rebinding). Browsers then send that name as
+    Host and as Origin, so that comparing the two with each other shows nothing: Host is compared with the server's own.
+    """
+
+    def __init__(self, port: int):
+        self.token = secrets.token_urlsafe(32)
+        self.cookie = f"statmech-{port}"  # browsers do not keep the cookies of two ports apart
+        self.hosts = {f"{name}:{port}" for name in (HERE, "localhost")}
+        if port == 80:  # the port that browsers leave out
+            self.hosts |= {HERE, "localhost"}
+        self.address = f"http://{HERE}:{port}/?token={self.token}"
+
+    def refusal(self, request: Any) -> Refused | None:
+        """The status and the sentence with which a request is refused; None if it may pass."""
+        if request.host.lower() not in self.hosts:
+            return HTTPStatus.FORBIDDEN, f"This page is served as {' and '.join(sorted(self.hosts))} only."
+        origin = request.headers.get("Origin")
+        if origin != f"http://{request.host}" and (origin is not None or request.path == SOCKET):
+            return HTTPStatus.FORBIDDEN, "This page answers no requests of other pages."
+        if not (self.shown(request) or self._remembered(request)):
+            return HTTPStatus.FORBIDDEN, "Open the address that `statmech explore` printed, with its token."
+        if request.method not in ("GET", "HEAD"):
+            return HTTPStatus.METHOD_NOT_ALLOWED, "This page is only read."
+        if request.headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in request.headers:
+            return HTTPStatus.BAD_REQUEST, "A request to this page has no body."
+        if request.path not in ("/", SOCKET) and not request.path.startswith(SERVED):
+            return HTTPStatus.NOT_FOUND, "There is no such page."
+        return None
+
+    def shown(self, request: Any) -> bool:
+        """Whether the address of a request holds the token."""
+        return any(self._is_token(value) for value in request.query_arguments.get("token", []))
+
+    def _remembered(self, request: Any) -> bool:
+        cookie = request.cookies.get(self.cookie)
+        return cookie is not None and self._is_token(cookie.value.encode())
+
+    def _is_token(self, given: bytes) -> bool:
+        return hmac.compare_digest(given, self.token.encode())

@@ -1,0 +1,95 @@
+"""Tables of inputs: rows of numbers in a file, read once, and again when the file has changed."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from statmech.errors import ScenarioError
+from statmech.files import opened
+
+MOST_BYTES = 2**30  # of a file; as numbers of 8 bytes, and again centred, it takes several times its size
+
+
+def table(path: str) -> np.ndarray:
+    """The rows (rows, columns) of a .npy or .csv file, centred, with mean |x|^2 = 1, in float32.
+
+    Raises `ScenarioError` for what is no table of finite real numbers whose rows differ.
+    """
+    return _table(path, _version(path))
+
+
+def digest(path: str) -> str:
+    """The SHA-256 of a table, whichever way its numbers are written."""
+    return _digest(path, _version(path))
+
+
+def _version(path: str) -> tuple[int, ...]:
+    """What tells a file from another of its name."""
+    try:
+        known = os.stat(path)
+    except OSError:
+        return ()
+    return known.st_dev, known.st_ino, known.st_size, known.st_mtime_ns
+
+
+@lru_cache(maxsize=4)
+def _digest(path: str, version: tuple[int, ...]) -> str:
+    rows = _table(path, version)
+    return hashlib.sha256(f"{rows.shape}".encode() + rows.tobytes()).hexdigest()
+
+
+@lru_cache(maxsize=4)
+def _table(path: str, version: tuple[int, ...]) -> np.ndarray:
+    try:
+        rows = np.atleast_2d(_real(_numbers(Path(path))))
+    except (OSError, ValueError, TypeError, EOFError, MemoryError) as failure:
+        problem = f"{path or 'path'}: not a readable table of numbers: {_why(failure)}"
+        raise ScenarioError([(("inputs",), problem)]) from None
+    rows = rows - rows.mean(axis=0)
+    scale = np.sqrt(np.mean(np.sum(rows**2, axis=1)))
+    if rows.ndim != 2 or not np.isfinite(scale) or scale == 0:
+        raise ScenarioError([(("inputs",), f"{path}: a table of finite numbers whose rows differ is needed")])
+    return (rows / scale).astype(np.float32)
+
+
+def _numbers(path: Path) -> np.ndarray:
+    """The numbers of an ordinary file of bounded size: a device would be read without end, a pipe waited for."""
+    with opened(path, MOST_BYTES) as descriptor, open(descriptor, "rb", closefd=False) as file:
+        if path.suffix == ".npy":
+            return np.lib.format.read_array(file, allow_pickle=False)
+        return np.loadtxt(io.TextIOWrapper(file, "utf-8"), delimiter=",")
+
+
+class _Unreal(ValueError):
+    """A table of other than real numbers; its message holds nothing of the file but their type."""
+
+
+def _real(rows: np.ndarray) -> np.ndarray:
+    """Numbers as floats; of complex ones half would be lost."""
+    if rows.dtype.kind not in "buif" or not rows.size:
+        raise _Unreal(f"real numbers are needed, not {rows.dtype.name}" if rows.size else "it is empty")
+    return rows.astype(float)
+
+
+def _why(failure: Exception) -> str:
+    """Why a file is no table, in words that quote nothing of it: the message may be shown to others than its owner.
+
+    >>> _why(ValueError("could not convert string 'secret' to float64 at row 0, column 2."))
+    'row 1, column 2 is not a number'
+    """
+    if isinstance(failure, _Unreal):
+        return str(failure)
+    if isinstance(failure, OSError):
+        return failure.strerror or "no such file"  # NumPy's own of a file that is missing has no strerror
+    if place := re.search(r" at row (\d+), column (\d+)\.$", str(failure)):  # NumPy counts rows from 0, columns from 1
+        return f"row {int(place[1]) + 1}, column {place[2]} is not a number"
+    if place := re.search(r"^the number of columns changed from \d+ to \d+ at row \d+", str(failure)):
+        return place[0]
+    return "it holds something else"

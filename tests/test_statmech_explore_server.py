@@ -1,0 +1,328 @@
+"""The explorer answers this machine's own browser with the token of its address, and nobody else."""
+
+import asyncio
+import base64
+import contextlib
+import gc
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import weakref
+
+import pytest
+
+pytest.importorskip("panel", reason="the extra [explore] is not installed")
+
+from statmech.explore import server
+from statmech.explore.guard import HERE, Guard
+
+PAGES, GONE = 3, 1
+SERVED = f"""
+import panel as pn
+from statmech.explore import server
+
+class Small:
+    def view(self):
+        return pn.Column(pn.pane.HTML("a page"))
+
+    def close(self):
+        print("closed", flush=True)
+
+server.PAGES, server.GONE = {PAGES}, {GONE}
+server.serve(Small, None, False)
+"""
+SECONDS = 60
+STATIC = "/static/js/bokeh.min.js"
+EVIL = "evil.example"
+
+
+class Explorer:
+    """A server in a process of its own, spoken to by sockets: libraries would not forge what they send."""
+
+    def __init__(self, folder):
+        self.errors = folder / "stderr"
+        with self.errors.open("w") as errors:
+            command = [sys.executable, "-c", SERVED]
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+        self.address = re.search(r"http\S+", self.process.stdout.readline())[0]
+        self.port, self.token = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/\?token=(\S+)", self.address).groups()
+        self.host = f"{HERE}:{self.port}"
+        self.shown = f"/?token={self.token}"
+        self.cookie = f"statmech-{self.port}={self.token}"
+
+    def get(self, path, **headers):
+        """Status, head and body of the answer; headers are given with _ for -, `Host` by default the right one."""
+        with self.asked(path, **headers) as asked:
+            answer = b""
+            while part := asked.recv(2**16):
+                answer += part
+        return parted(answer)
+
+    @contextlib.contextmanager
+    def asked(self, path, method="GET", body="", **headers):
+        lines = {"Host": self.host, "Connection": "close", **headers}
+        head = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in lines.items() if value is not None)
+        with socket.create_connection((HERE, int(self.port)), timeout=SECONDS) as opened:
+            opened.sendall(f"{method} {path} HTTP/1.1\r\n{head}\r\n{body}".encode())
+            yield opened
+
+    @contextlib.contextmanager
+    def joined(self, session, **headers):
+        """A websocket, and the head of what it is answered."""
+        upgrade = {
+            "Connection": "Upgrade",
+            "Upgrade": "websocket",
+            "Sec_WebSocket_Version": 13,
+            "Sec_WebSocket_Key": base64.b64encode(os.urandom(16)).decode(),
+            "Sec_WebSocket_Protocol": f"bokeh, {session}",
+            "Origin": f"http://{self.host}",
+            "Cookie": self.cookie,
+        }
+        with self.asked("/ws", **{**upgrade, **headers}) as asked:
+            answer = b""
+            while b"\r\n\r\n" not in answer:
+                answer += asked.recv(1)
+            if b" 101 " in answer:
+                asked.recv(1)  # what bokeh says as soon as the page is joined
+            yield int(answer.split()[1])
+
+    def session(self, **headers):
+        """Bokeh's token of a page that is opened."""
+        status, _, body = self.get(self.shown, **headers)
+        assert status == 200
+        return re.search(r'"token":"([^"]+)"', body)[1]
+
+    def until(self, true):
+        for _ in range(SECONDS * 5):
+            if found := true():
+                return found
+            time.sleep(0.2)
+        raise AssertionError("it never came to that")
+
+    def stop(self, how=signal.SIGINT):
+        self.process.send_signal(how)
+        code = self.process.wait(SECONDS)
+        return code, self.process.stdout.read(), self.errors.read_text()
+
+
+def parted(answer):
+    head, _, body = answer.partition(b"\r\n\r\n")
+    first, *lines = head.decode().split("\r\n")
+    headers = [line.split(": ", 1) for line in lines]
+    return int(first.split()[1]), {name.lower(): value for name, value in headers}, body.decode("utf8", "replace")
+
+
+@pytest.fixture
+def alone(tmp_path):
+    """An explorer that nobody else uses."""
+    started = Explorer(tmp_path)
+    yield started
+    started.process.kill()
+    started.process.wait()
+    started.process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def explorer(tmp_path_factory):
+    started = Explorer(tmp_path_factory.mktemp("explorer"))
+    yield started
+    code, _, errors = started.stop()
+    started.process.stdout.close()
+    assert (code, errors) == (0, "")  # whatever the tests asked, no traceback
+
+
+@pytest.fixture(scope="module")
+def session(explorer):
+    """Bokeh's token of a page that stays open."""
+    token = explorer.session()
+    with explorer.joined(token) as status:
+        assert status == 101
+        yield token
+
+
+@pytest.mark.parametrize("host", [f"{EVIL}:PORT", EVIL, "127.0.0.1", "localhost", "127.0.0.1:1", "[::1]:PORT", ""])
+def test_another_host_is_refused_on_every_route(explorer, session, host):
+    forged = {"Host": host.replace("PORT", explorer.port), "Cookie": explorer.cookie}
+    for path in (explorer.shown, STATIC, "/favicon.ico", "/autoload.js?bokeh-autoload-element=1", "/metadata", "/x"):
+        status, _, body = explorer.get(path, **forged)
+        assert status == 403
+        assert EVIL not in body
+    with explorer.joined(session, **forged) as status:
+        assert status == 403
+
+
+def test_a_rebound_name_that_is_host_and_origin_reaches_no_websocket(explorer, session):
+    evil = f"{EVIL}:{explorer.port}"
+    with explorer.joined(session, Host=evil, Origin=f"http://{evil}") as status:
+        assert status == 403
+
+
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "http://evil.example:PORT", "https://127.0.0.1:PORT", "null", "", None]
+)
+def test_a_websocket_of_another_origin_or_of_none_is_refused(explorer, session, origin):
+    with explorer.joined(session, Origin=origin and origin.replace("PORT", explorer.port)) as status:
+        assert status == 403
+
+
+def test_a_page_is_not_given_to_scripts_of_another_origin(explorer):
+    assert explorer.get(explorer.shown, Origin="http://evil.example")[0] == 403
+
+
+@pytest.mark.parametrize("path", ["/", "/?token=", "/?token=wrong", "/?token=%ff", STATIC, "/favicon.ico"])
+@pytest.mark.parametrize("cookie", [None, "statmech-1=TOKEN", "statmech-PORT=wrong", "statmech-PORT="])
+def test_without_the_token_all_is_refused_and_no_page_is_made(explorer, path, cookie):
+    if cookie:
+        cookie = cookie.replace("TOKEN", explorer.token).replace("PORT", explorer.port)
+    for _ in range(PAGES + 1):
+        status, headers, _ = explorer.get(path, Cookie=cookie)
+        assert status == 403
+        assert "set-cookie" not in headers
+    assert explorer.get(explorer.shown, Cookie=explorer.cookie)[0] in (200, 503)
+
+
+@pytest.mark.parametrize("cookie", [None, "statmech-PORT=wrong", "statmech-1=TOKEN"])
+def test_a_websocket_without_the_token_is_refused(explorer, session, cookie):
+    cookie = cookie and cookie.replace("TOKEN", explorer.token).replace("PORT", explorer.port)
+    with explorer.joined(session, Cookie=cookie) as status:
+        assert status == 403
+
+
+@pytest.mark.parametrize("made", ["", "x", "e30.e30", "YWJj.YWJj"])
+def test_a_websocket_joins_only_a_page_that_was_made_here(explorer, made):
+    with explorer.joined(made) as status:
+        assert status == 403
+
+
+def test_a_websocket_joins_no_page_by_a_token_signed_elsewhere(explorer, session):
+    from bokeh.util.token import generate_jwt_token, get_session_id
+
+    forged = generate_jwt_token(get_session_id(session), secret_key=b"another", signed=True, expiration=300)
+    with explorer.joined(forged) as status:
+        assert status == 403
+
+
+def test_the_token_opens_the_page_and_its_cookie_all_the_rest(alone):
+    status, headers, body = alone.get(alone.shown)
+    assert (status, headers["cache-control"]) == (200, "no-store")
+    assert headers["set-cookie"] == f"{alone.cookie}; HttpOnly; SameSite=Strict; Path=/"
+    assert "access-control-allow-origin" not in headers
+    assert headers["x-frame-options"] == "DENY"
+    remembered = {"Cookie": headers["set-cookie"].partition(";")[0], "Host": f"localhost:{alone.port}"}
+    assert alone.get(STATIC, **remembered)[0] == 200
+    assert alone.get("/", **remembered)[0] == 200  # reloaded
+    assert alone.get(alone.shown)[0] == 200  # the same link again
+    joining = re.search(r'"token":"([^"]+)"', body)[1]
+    with alone.joined(joining) as status:
+        assert status == 101
+    code, _, errors = alone.stop()
+    assert (code, errors) == (0, "")
+
+
+def test_nothing_but_the_page_is_served(explorer, session):
+    for path in ("/autoload.js?bokeh-autoload-element=1", "/metadata", "/index.html", "/..//etc/passwd"):
+        status, headers, _ = explorer.get(path, Cookie=explorer.cookie)
+        assert status == 404
+        assert "access-control-allow-origin" not in headers
+    for method in ("POST", "PUT", "OPTIONS", "DELETE"):
+        assert explorer.get("/", method=method, Cookie=explorer.cookie)[0] == 405
+    assert explorer.get("/", Cookie=explorer.cookie, Content_Length=1, body="x")[0] == 400
+
+
+def test_every_handler_stands_behind_the_guard():
+    from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
+
+    guard = Guard(5006)
+    application = server.Explorer(lambda: None, guard)
+    application.add_handlers(r".*", [(r"/static/later", server.RequestHandler)])
+    for path in ("/", "/ws", "/static/later", "/static/js/bokeh.min.js", "/components/a", "/autoload.js", "/later"):
+        line, headers = RequestStartLine("GET", path, "HTTP/1.1"), HTTPHeaders({"Host": EVIL})
+        request = HTTPServerRequest(start_line=line, headers=headers, connection=Nothing())
+        assert application.find_handler(request).handler_class is server.Refusal
+
+
+class Nothing:
+    """A connection without a context."""
+
+    context = None
+
+
+def test_only_so_many_pages_are_open_and_a_closed_one_makes_room(alone):
+    with contextlib.ExitStack() as opened:
+        for _ in range(PAGES):
+            assert opened.enter_context(alone.joined(alone.session())) == 101
+        status, _, body = alone.get(alone.shown)
+        assert status == 503
+        assert body == f"{PAGES} pages are open already. Close one, and reload this page after {GONE + 2} seconds.\n"
+    alone.until(lambda: alone.get(alone.shown)[0] == 200)
+    code, printed, errors = alone.stop()
+    assert (code, errors) == (0, "")  # a page that closes leaves no traceback
+    assert "closed" in printed  # and is told so, to end what it simulates
+
+
+@pytest.mark.filterwarnings("ignore:Both 'variant':PendingDeprecationWarning")  # Panel's own, of its downloads
+def test_nothing_of_a_closed_page_is_kept():
+    from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
+    from tornado.ioloop import IOLoop
+
+    from statmech.explore.page import Page
+
+    line, headers = RequestStartLine("GET", "/", "HTTP/1.1"), HTTPHeaders({"Host": f"{HERE}:5006"})
+    request = HTTPServerRequest(start_line=line, headers=headers, connection=Nothing())
+    made = []
+
+    def make():
+        page = Page()
+        made.append(weakref.ref(page))
+        return server._view(page)
+
+    async def visit():
+        application = server.Explorer(make, Guard(5006))
+        application.initialize(IOLoop.current())
+        context = application.applications["/"]
+        (await context.create_session_if_needed("one", request)).request_expiration()
+        await context._cleanup_sessions(1000)
+        await asyncio.sleep(0.2)
+
+    asyncio.run(visit())
+    gc.collect()
+    assert [page() for page in made] == [None]
+
+
+def test_pages_asked_for_at_once_are_not_more_than_may_be_open(alone):
+    with contextlib.ExitStack() as asked:
+        all_at_once = [asked.enter_context(alone.asked(alone.shown)) for _ in range(4 * PAGES)]
+        statuses = [int(one.recv(64).split()[1]) for one in all_at_once]
+    assert sorted(statuses) == [200] * PAGES + [503] * 3 * PAGES
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_ends_it_at_once_while_a_page_is_open(alone, how):
+    with alone.joined(alone.session()) as status:
+        assert status == 101
+        code, _, errors = alone.stop(how)
+    assert (code, errors) == (0, "")
+
+
+def test_it_listens_on_this_machine_alone(explorer):
+    with server._bound(None) as bound:
+        assert bound.getsockname()[0] == HERE
+    for other in ("127.0.0.2", "::1"):
+        with pytest.raises(OSError):  # noqa: PT011 - which one depends on the system
+            socket.create_connection((other, int(explorer.port)), timeout=5).close()
+
+
+def test_a_port_that_is_taken_is_refused(explorer):
+    with pytest.raises(server.ConfigError, match="something else listens there"):
+        server._bound(int(explorer.port))
+
+
+def test_two_servers_have_two_tokens_and_two_cookies():
+    one, other = Guard(5006), Guard(5007)
+    assert one.token != other.token
+    assert one.cookie != other.cookie
+    assert len(one.token) >= 43  # 256 bits
