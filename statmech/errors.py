@@ -60,6 +60,10 @@ class SolverError(StatmechError, ArithmeticError):
     """Equations that could not be solved; the message names where."""
 
 
+class DivergedError(StatmechError, ArithmeticError):
+    """A simulated student whose length left the range in which its numbers are right; the message names it."""
+
+
 def not_known(given: object, noun: str, known: Iterable[str]) -> str:
     """The sentence for a name that is none of the known ones, with the likely one.
 

@@ -18,6 +18,8 @@ import numpy as np
 
 from statmech.gaussian import Array, namespace
 
+ALIKE = 2.0**20  # ratio of squares up to which rounding to the size of the largest costs the smallest little
+
 
 def angle(across: Array, along: Array) -> Array:
     r"""The angle :math:`\theta = \arccos R` between student and teacher, from its two components.
@@ -90,7 +92,19 @@ def square_root(matrix: np.ndarray) -> np.ndarray:
     array([[1., 1.],
            [1., 1.]])
     """
-    values, vectors = np.linalg.eigh(matrix)
+    scale = _sizes(np.diagonal(matrix, axis1=-2, axis2=-1))
+    values, vectors = np.linalg.eigh(matrix / (scale[..., :, None] * scale[..., None, :]))
     # an eigenvalue of rounding size is 0: its root would be of size 1e-8
     values = np.where(values > 1e-14 * values[..., -1:], values, 0.0)
-    return vectors * np.sqrt(values)[..., None, :]
+    return scale[..., None] * (vectors * np.sqrt(values)[..., None, :])
+
+
+def _sizes(squares: np.ndarray) -> np.ndarray:
+    """Powers of two near the roots of squares (..., K) of very different size, else ones, which change no bit.
+
+    The eigenvalues of a matrix are right to the size of the largest: a vector 1e7 times shorter would be lost.
+    """
+    most = squares.max(axis=-1, keepdims=True)
+    positive = squares > 0
+    differ = most > ALIKE * np.where(positive, squares, most).min(axis=-1, keepdims=True)
+    return np.where(positive & differ, np.exp2(np.rint(np.log2(np.where(positive, squares, 1.0)) / 2)), 1.0)

@@ -175,7 +175,7 @@ def test_minover_and_adatron_tend_to_the_largest_margin():
     z = np.where(y == "up", 1.0, -1.0)[:, None] * np.column_stack([X, np.ones(60)])
     x = max_stability.strengths(z)
     largest = np.linalg.norm(x @ z) / x.sum()
-    for model, gap in ((AdaTron(max_epochs=20_000, tolerance=1e-6), 1e-6), (MinOver(max_epochs=2000, gap=0.02), 0.02)):
+    for model, gap in ((AdaTron(max_epochs=20_000, tolerance=1e-6), 1e-6), (MinOver(max_epochs=2000, within=0.02), 0.02)):
         model.fit(X, y)
         w = np.append(model.coef_[0], model.intercept_[0])
         assert largest * (1 - gap) <= np.min(z @ w) / np.linalg.norm(w) <= largest * (1 + 1e-12)
@@ -468,9 +468,9 @@ def test_impossible_parameters_of_a_sparse_perceptron_are_refused(given, message
         (Perceptron(output="mean"), "output must be one of last, averaged, voted"),
         (Perceptron(max_iter=0), "max_iter must be a whole number from 1 on, not 0"),
         (MinOver(stop="never"), '"never" is not a stop rule'),
-        (MinOver(gap=0), "gap: must be greater than 0"),
+        (MinOver(within=0), "within: must be greater than 0"),
         (AdaTron(omega=2), "omega: must be less than 2"),
-        (AttentivePerceptron(delta=0.5), "delta must lie between 0 and 0.5, not 0.5"),
+        (AttentivePerceptron(delta=0.5), "delta must lie between 1e-300 and 0.5, not 0.5"),
         (AttentivePerceptron(boundary="brownian"), '"brownian" is not a boundary. Did you mean "brownian-bridge"'),
         (AttentivePerceptron(order="weights"), '"weights" is not an order. Did you mean "weight"'),
         (AttentivePerceptron(order="weight", budget=3), "a budget is of features known before"),

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from simulate.attention import Attentive, Walks, lessons, walks
 from simulate.estimators.classes import check_whole, summed
 from simulate.estimators.linear import LinearClassifier, Student, labelled
-from statmech.boundaries import BOUNDARIES, looks
+from statmech.boundaries import BOUNDARIES, LEAST, looks
 from statmech.errors import not_known
 
 ORDERS = ("fixed", "random", "weight")
@@ -168,8 +168,8 @@ class AttentivePerceptron(LinearClassifier):
         return np.argsort(-np.abs(w), kind="stable") if self.order == "weight" else np.arange(w.size)
 
     def _check_parameters(self) -> None:
-        if not 0 < self.delta < 0.5:
-            raise ValueError(f"delta must lie between 0 and 0.5, not {self.delta!r}")
+        if not LEAST <= self.delta < 0.5:
+            raise ValueError(f"delta must lie between {LEAST:g} and 0.5, not {self.delta!r}")
         if self.boundary not in BOUNDARIES:
             raise ValueError(f"boundary: {not_known(self.boundary, 'a boundary', BOUNDARIES)}")
         if self.order not in ORDERS:
