@@ -17,6 +17,7 @@ from simulate.threads import memory_a_core
 from simulate.work import Found
 from statmech.dataset import describe, gram_of
 from statmech.errors import DivergedError, ScenarioError
+from statmech.forks import check_fork
 from statmech.order_parameters import square_root
 from statmech.scenario import Cell, Scenario
 from statmech.votes import TEST_CIRCLES, circles, vote_error
@@ -89,6 +90,7 @@ def play(scenario: Scenario, unit: Unit) -> list[Found]:
 
 def _values(scenario: Scenario, unit: Unit) -> dict[str, np.ndarray]:
     """The variables of a unit's seeds, with a leading axis of them."""
+    check_fork()
     cell, asked = unit.cell, unit.seeds.stop - unit.seeds.start
     with jax.enable_x64(True), next_device():
         steps = jnp.asarray(np.rint(np.asarray(scenario.t) * cell.N), jnp.int64)

@@ -12,7 +12,6 @@ from typing import ClassVar
 
 from statmech.parameters import parameter
 
-
 SMALLEST = 1e-100  # a step whose square is still a number with all its digits
 
 
@@ -68,7 +67,9 @@ class AdaTron(Learner):
     equation = (
         r"x^\mu \leftarrow \max\!\big(0,\; x^\mu + \omega\,(1 - S^\mu\,\mathbf w\cdot\xi^\mu)\,N/|\xi^\mu|^2\big)"
     )
-    omega: float = parameter(1.0, "AdaTron's step, in units of the one that sets the field to 1", above=SMALLEST, below=2)
+    omega: float = parameter(
+        1.0, "AdaTron's step, in units of the one that sets the field to 1", above=SMALLEST, below=2
+    )
     tolerance: float = parameter(
         1e-6, "AdaTron stops when certified to be this near the largest stability", above=0, below=1
     )

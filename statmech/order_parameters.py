@@ -18,6 +18,7 @@ import numpy as np
 
 from statmech.gaussian import Array, namespace
 
+EXTREME = 2.0**300
 ALIKE = 2.0**20  # ratio of squares up to which rounding to the size of the largest costs the smallest little
 
 
@@ -100,11 +101,12 @@ def square_root(matrix: np.ndarray) -> np.ndarray:
 
 
 def _sizes(squares: np.ndarray) -> np.ndarray:
-    """Powers of two near the roots of squares (..., K) of very different size, else ones, which change no bit.
+    """Powers of two near the roots of squares (..., K) of very different, or extreme, size, else ones.
 
-    The eigenvalues of a matrix are right to the size of the largest: a vector 1e7 times shorter would be lost.
+    The eigenvalues of a matrix are right to the size of the largest: a vector 1e7 times shorter would be lost. One, or
+    a power of two, changes no bit.
     """
-    most = squares.max(axis=-1, keepdims=True)
-    positive = squares > 0
+    most, positive = squares.max(axis=-1, keepdims=True), squares > 0
     differ = most > ALIKE * np.where(positive, squares, most).min(axis=-1, keepdims=True)
+    differ |= (most > EXTREME) | (most < 1 / EXTREME)  # which LAPACK would scale by no power of two
     return np.where(positive & differ, np.exp2(np.rint(np.log2(np.where(positive, squares, 1.0)) / 2)), 1.0)

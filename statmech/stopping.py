@@ -69,7 +69,7 @@ class Stopping(Sweep):
     def _problems(self) -> Iterator[Problem]:
         yield from chunk_problems(self)
         for drift, N in self.pairs("drift", "N"):
-            if abs(drift) * np.sqrt(N) > FURTHEST:
+            if abs(drift) > FURTHEST / np.sqrt(N):
                 told = f"a drift of {drift:g} moves the last of N = {N} features by more than {FURTHEST:g} deviations"
                 yield ("drift",), told
                 break

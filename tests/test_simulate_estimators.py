@@ -175,7 +175,10 @@ def test_minover_and_adatron_tend_to_the_largest_margin():
     z = np.where(y == "up", 1.0, -1.0)[:, None] * np.column_stack([X, np.ones(60)])
     x = max_stability.strengths(z)
     largest = np.linalg.norm(x @ z) / x.sum()
-    for model, gap in ((AdaTron(max_epochs=20_000, tolerance=1e-6), 1e-6), (MinOver(max_epochs=2000, within=0.02), 0.02)):
+    for model, gap in (
+        (AdaTron(max_epochs=20_000, tolerance=1e-6), 1e-6),
+        (MinOver(max_epochs=2000, within=0.02), 0.02),
+    ):
         model.fit(X, y)
         w = np.append(model.coef_[0], model.intercept_[0])
         assert largest * (1 - gap) <= np.min(z @ w) / np.linalg.norm(w) <= largest * (1 + 1e-12)

@@ -35,6 +35,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from statmech.errors import DivergedError, SolverError
+from statmech.forks import check_fork
 from statmech.gaussian import Array, namespace
 from statmech.parameters import parameters_of
 from statmech.rules import Averages, Rule
@@ -69,6 +70,7 @@ def solve_cells(cells: list[Cell], times: Iterable[float]) -> list[Students]:
     for at, cell in enumerate(cells):
         closed = cell.rule.has_closed_form
         groups.setdefault((closed, None if closed else type(cell.rule), distinct(cell)), []).append(at)
+    check_fork()
     with jax.enable_x64(True):
         t = jnp.asarray(list(times), float)
         for (closed, _, students), members in groups.items():
@@ -77,7 +79,9 @@ def solve_cells(cells: list[Cell], times: Iterable[float]) -> list[Students]:
             solved, completed = _solve_batch(rules, closed, students, *_stacked(batch, rules), t)
             for at, ok, *state in zip(members, completed, *map(np.asarray, solved), strict=True):
                 if not ok:
-                    raise SolverError(f"the order-parameter equations of {cells[at].described} stop before t = {t[-1]:g}")
+                    raise SolverError(
+                        f"the order-parameter equations of {cells[at].described} stop before t = {t[-1]:g}"
+                    )
                 found[at] = Students(*state)
                 _check_lengths(cells[at], found[at])
     return [found[at] for at in range(len(cells))]

@@ -6,11 +6,11 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from simulate.attention import Attentive, Walks, lessons, walks
 from simulate.estimators.classes import check_whole, summed
-from simulate.estimators.linear import LinearClassifier, Student, labelled
+from simulate.estimators.linear import LinearClassifier, Student, check_size, labelled
 from statmech.boundaries import BOUNDARIES, LEAST, looks
 from statmech.errors import not_known
 
@@ -98,7 +98,8 @@ class AttentivePerceptron(LinearClassifier):
     def evaluate(self, X: Any) -> list[Walks]:
         """For each student (one for two classes) where its sums ended on the rows of X, and the features that took."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=float, reset=False)
+        X = self._validated(X, dtype=float, reset=False)
+        check_size(X)
         found = []
         for w, b, order, level in zip(self.coef_, self.intercept_, self.orders_, self.levels_, strict=True):
             columns = X if np.array_equal(order, np.arange(X.shape[1])) else X[:, order]
