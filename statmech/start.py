@@ -36,9 +36,9 @@ class OrderParameters(NamedTuple):
 class Start(BaseModel):
     r"""Students' order parameters at t = 0: one value for all, or one a student, (K,); q: one value, or (K, K).
 
-    `length` is :math:`|\mathbf J|/\sqrt N`, from 1e-100 to 1e100 (with `dtype: float32` from 1e-10 to 1e10), R and q
-    are cosines. Lengths outside these bounds, and K students that no vectors can be, are refused by the scenario, with a
-    `ScenarioError`.
+    `length` is :math:`|\mathbf J|/\sqrt N`, from 1e-100 to 1e100, or from 1e-10 to 1e10 with `dtype: float32`; R and q
+    are cosines. Lengths outside these bounds, and K students that no vectors can be, are refused by the scenario, with
+    a `ScenarioError`.
 
     >>> Start(R=[0.5, 0.1]).of(2).R
     array([0.5, 0.1])

@@ -22,7 +22,7 @@ from statmech.parameters import parameters_of
 
 SMALL = (5e-324, 1e-300, 1e-160, 1e-50)
 LARGE = (*(1 / value for value in SMALL[1:]), 1.79e308)
-FEW = (5e-324, 1e-160, 0.0, -1.0, 1.79e308)  # theory tries for three seconds what is too large
+FEW = (5e-324, 1e-160, 0.0, -1.0, 1.79e308)
 MANY = (*SMALL, 0.0, *(-value for value in (*SMALL, *LARGE)), 1e-16, 1.0, 1e16, 2.0**63, *LARGE)
 
 ONLINE = partial(Scenario, N=20, K=2, t=[0, 1], seeds=4)
@@ -54,10 +54,11 @@ def near(bound):
     return [bound, *(math.nextafter(bound, side) for side in (-math.inf, math.inf))] if math.isfinite(bound) else []
 
 
-def results(make, **given):
+def results(make, patient, **given):
     """The datasets of simulation and theory, less those that are refused; no other error, and no warning."""
     found = []
-    for run in (simulate.run, theory.solve):
+    hopeless = "rule" in given and not patient and given.get("eta", 1.0) > 1e100  # for theory, which tries for seconds
+    for run in (simulate.run,) if hopeless else (simulate.run, theory.solve):
         try:
             found.append(run(make(**given)))
         except StatmechError as refusal:
@@ -95,9 +96,9 @@ def known(dataset, name):
     return np.ones(values.shape, bool)
 
 
-def scan(make, fixed, key, values):
+def scan(make, fixed, key, values, patient=False):
     for value in values:
-        for dataset in results(make, **fixed, **{key: value}):
+        for dataset in results(make, patient, **fixed, **{key: value}):
             assert not faults(dataset), (fixed, key, value, faults(dataset))
 
 
@@ -125,14 +126,14 @@ def test_a_key_at_its_extremes_is_right_or_refused(make, fixed, key):
 def test_a_parameter_anywhere_is_right_or_refused(make, choice, name, parameter):
     kinds = {"rule": RULES, "learner": LEARNERS, "booster": BOOSTERS}[choice]
     fixed = {choice: name} | ({"sweeps": 20} if name in ("gibbs", "bayes") and parameter != "sweeps" else {})
-    scan(make, fixed, parameter, extremes(parameters_of(kinds[name])[parameter], MANY))
+    scan(make, fixed, parameter, extremes(parameters_of(kinds[name])[parameter], MANY), patient=True)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("make", "fixed", "key"), KEYED)
 def test_a_key_anywhere_is_right_or_refused(make, fixed, key):
     fixed = fixed | ({"sweeps": 20} if fixed.get("learner") in ("gibbs", "bayes") else {})
-    scan(make, {k: v for k, v in fixed.items() if k != key}, key, MANY)
+    scan(make, {k: v for k, v in fixed.items() if k != key}, key, MANY, patient=True)
 
 
 @pytest.mark.slow
@@ -142,7 +143,7 @@ def test_a_key_anywhere_is_right_or_refused(make, fixed, key):
 def test_a_start_of_any_length_is_right_or_refused(rule, engine, dtype):
     for length in (*SMALL, 1e-100, 1e-10, 1e10, 1e100, *LARGE, 0.0, -1.0):
         fixed = {"rule": rule, "engine": engine, "dtype": dtype}
-        for dataset in results(ONLINE, **fixed, start={"length": length}):
+        for dataset in results(ONLINE, True, **fixed, start={"length": length}):
             assert not faults(dataset), (length, faults(dataset))
 
 
