@@ -13,7 +13,7 @@ import timing
 import simulate
 from statmech import Scenario
 
-CASES = [("hebb", 100_000, 20.0), ("hebb", 1_000, 500.0), ("perceptron", 10_000, 50.0), ("adatron", 1_000, 500.0)]
+CASES = [("hebb", 100_000, 1.0), ("hebb", 1_000, 500.0), ("perceptron", 10_000, 50.0), ("adatron", 1_000, 500.0)]
 TINY = [("hebb", 100, 1.0)]
 SEEDS = 64
 

@@ -40,6 +40,8 @@ LANES = 32  # blocks whose random numbers are drawn together: drawn inside a blo
 MATRICES = 4  # the same, where a block is longer
 MANY = 16  # students from which matrices beat lanes
 
+STEP = 5e5  # a student's length times N over eta up to which float32 resolves a step: see docs/gram_engine.md
+
 NAME = "order parameters in their exact law at finite N (simulate.gram)"
 
 

@@ -16,7 +16,8 @@ from simulate.devices import next_device
 from simulate.threads import memory_a_core
 from simulate.work import Found
 from statmech.dataset import describe, gram_of
-from statmech.errors import ScenarioError
+from statmech.errors import DivergedError, ScenarioError
+from statmech.forks import check_fork
 from statmech.order_parameters import square_root
 from statmech.scenario import Cell, Scenario
 from statmech.votes import TEST_CIRCLES, circles, vote_error
@@ -24,6 +25,7 @@ from statmech.votes import TEST_CIRCLES, circles, vote_error
 if TYPE_CHECKING:
     pass
 
+LONGEST = {"float64": 1e150, "float32": 1e15}  # and the inverse: their squares, over N or N of them, keep all digits
 VOTE_CHUNK = 2**17  # fields integrated together: enough that threads compute more than they wait for the interpreter
 
 
@@ -88,13 +90,14 @@ def play(scenario: Scenario, unit: Unit) -> list[Found]:
 
 def _values(scenario: Scenario, unit: Unit) -> dict[str, np.ndarray]:
     """The variables of a unit's seeds, with a leading axis of them."""
+    check_fork()
     cell, asked = unit.cell, unit.seeds.stop - unit.seeds.start
     with jax.enable_x64(True), next_device():
         steps = jnp.asarray(np.rint(np.asarray(scenario.t) * cell.N), jnp.int64)
         record = engine_of(scenario, cell).play(cell, scenario.dtype, unit_key(scenario, unit), steps)
         along, across = (np.asarray(part, float)[:asked] for part in record[:2])
-    if not np.all(np.isfinite(along)):
-        raise ArithmeticError(f"{cell.name} has diverged: a student is not a number any more")
+    _check_lengths(scenario, cell, along, across)
+    _check_precision(scenario, cell, along, across)
     values = describe(along, across)
     if record.measured is None:
         values["eps_g_majority_vote"] = _votes(scenario, unit, along, across)
@@ -102,6 +105,26 @@ def _values(scenario: Scenario, unit: Unit) -> dict[str, np.ndarray]:
         *students, vote, mean = np.moveaxis(np.asarray(record.measured, float)[:asked], -1, 0)
         values |= {"eps_g": np.stack(students, axis=-1), "eps_g_majority_vote": vote, "eps_g_weight_mean": mean}
     return values | ({"gram": gram_of(along, across)} if scenario.gram else {})
+
+
+def _check_lengths(scenario: Scenario, cell: Cell, along: np.ndarray, across: np.ndarray) -> None:
+    """Refuse students (seeds, T, K) too long or short for their numbers to be right; NaN is neither."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        length = np.hypot(along, np.sqrt(np.diagonal(across, axis1=-2, axis2=-1)))
+    longest = LONGEST[scenario.dtype]
+    if not np.all((1 / longest < length) & (length < longest)):
+        told = f"a student's length left {1 / longest:g} to {longest:g}, where {scenario.dtype} is exact"
+        raise DivergedError(f"{cell.described} has diverged: {told}")
+
+
+def _check_precision(scenario: Scenario, cell: Cell, along: np.ndarray, across: np.ndarray) -> None:
+    """Refuse float32 where the Gram engine's rounding is not small beside what one example of N t teaches."""
+    if scenario.dtype != "float32" or engine_of(scenario, cell) is not gram or scenario.t[-1] * cell.N < 0.5:
+        return
+    length = np.sqrt(np.max(along**2 + np.diagonal(across, axis1=-2, axis2=-1)))
+    if length * cell.N > gram.STEP * cell.rule.eta:
+        told = f"float32 does not resolve what one example of N = {cell.N:g} teaches a student of length {length:.3g}"
+        raise ScenarioError([(("dtype",), f"{told} ({cell.described}); float64 does")])
 
 
 def unit_key(scenario: Scenario, unit: Unit) -> jax.Array:

@@ -142,9 +142,15 @@ def memory(scenario: StoredExamples) -> float:
     def held(cell: StoredCell) -> float:
         size = filled(cell.P)
         moments = len(cell.until)
-        return 8.0 * widest(size, moments) * size * (2 * size + 3 * cell.N + 3 * moments)
+        return 8.0 * widest(size, moments) * (size * (2 * size + 3 * cell.N + 3 * moments) + chain(cell))
 
     return max(map(held, scenario.cells()))
+
+
+def chain(cell: StoredCell) -> int:
+    """Numbers that a walk through the version space leaves: a cosine of each sweep, and students with their fields."""
+    students = int(getattr(cell.learner, "votes", 1))
+    return int(getattr(cell.learner, "sweeps", 0)) + (students * (cell.N + 8 * TEST_CIRCLES) if students > 1 else 0)
 
 
 def check(scenario: StoredExamples) -> None:
@@ -156,3 +162,7 @@ def check(scenario: StoredExamples) -> None:
         if needed > held:
             told = f"{cell.P:,} examples in {cell.N:,} dimensions take {needed / 2**30:.3g} GiB"
             raise ScenarioError([(("alpha",), f"{told}, and {held / 2**30:.3g} GiB are here for each core")])
+        walked = 8 * widest(size, len(cell.until)) * chain(cell)
+        if walked > held:
+            told = f"chains of {cell.name} take {walked / 2**30:.3g} GiB"
+            raise ScenarioError([(("sweeps",), f"{told}, and {held / 2**30:.3g} GiB are here for each core")])

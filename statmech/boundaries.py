@@ -39,6 +39,7 @@ EQUATIONS = {  # in LaTeX, for pages that show them
 OVERSHOOT = (
     0.5825971579390106  # -zeta(1/2)/sqrt(2 pi) steps' deviations a Gaussian walk gains on a level (Siegmund 1985)
 )
+LEAST = 1e-300  # delta, whose inverse is a number
 NEWTON = 50  # steps at most; eight are usual
 REACH = 9.0  # standard deviations beyond which a Gaussian is nothing
 
@@ -149,8 +150,8 @@ def _low_constant(delta: np.ndarray, mean: np.ndarray, deviation: np.ndarray, th
 
 def _checked(*given: ArrayLike) -> list[np.ndarray]:
     delta, mean, variance, theta = (np.asarray(value, float) for value in given)
-    if not np.all((delta > 0) & (delta < 0.5)):
-        raise ScenarioError([(("delta",), f"lies between 0 and 0.5, not {np.ravel(delta)[0]:g}")])
+    if not np.all((delta >= LEAST) & (delta < 0.5)):
+        raise ScenarioError([(("delta",), f"lies between {LEAST:g} and 0.5, not {np.ravel(delta)[0]:g}")])
     if not np.all(variance > 0):
         raise ScenarioError([(("variance",), "must be greater than 0")])
     return list(np.broadcast_arrays(delta, mean, variance, theta))

@@ -64,6 +64,18 @@ class SolverError(StatmechError, ArithmeticError):
     """Equations that could not be solved; the message names where."""
 
 
+class DivergedError(StatmechError, ArithmeticError):
+    """A simulated student whose length left the range in which its numbers are right; the message names it."""
+
+
+class ForkedError(StatmechError, RuntimeError):
+    """A computation in a fork of a process whose JAX was already at work; it would never end."""
+
+    def __init__(self) -> None:
+        told = "this process is a fork of one that has computed with JAX, whose threads are missing here"
+        super().__init__(f"{told}: start it with the spawn or forkserver method of multiprocessing")
+
+
 def not_known(given: object, noun: str, known: Iterable[str]) -> str:
     """The sentence for a name that is none of the known ones, with the likely one.
 

@@ -19,6 +19,8 @@ from statmech.draws import normals, signs
 from statmech.errors import Problem, ScenarioError, not_known
 from statmech.gaussian import Array
 
+LARGEST = 1e20  # eigenvalue, and the inverse of the smallest: inputs and their squares are float32, over N
+
 
 @dataclass(frozen=True)
 class Inputs(ABC):
@@ -96,6 +98,9 @@ class Anisotropic(Inputs):
             values = np.asarray([np.nan])
         if values.ndim != 1 or not values.size or not np.all(np.isfinite(values) & (values >= 0)) or not values.any():
             return ("inputs",), "a spectrum lists finite eigenvalues, none negative, not all 0"
+        if np.any((values > 0) & ((values < 1 / LARGEST) | (values > LARGEST))):
+            told = f"between {1 / LARGEST:g} and {LARGEST:g}, whose inputs float32 holds"
+            return ("inputs",), f"a spectrum's eigenvalues are 0 or lie {told}"
         return None
 
     def table(self, N: int) -> np.ndarray:

@@ -12,6 +12,8 @@ from typing import ClassVar
 
 from statmech.parameters import parameter
 
+SMALLEST = 1e-100  # a step whose square is still a number with all its digits
+
 
 @dataclass(frozen=True)
 class Learner:
@@ -49,9 +51,9 @@ class MinOver(Learner):
     equation = (
         r"\mathbf w \leftarrow \mathbf w + \tfrac1N S^\mu\xi^\mu, \quad \mu = \arg\min_\nu S^\nu\,\mathbf w\cdot\xi^\nu"
     )
-    gap: float = parameter(
+    within: float = parameter(  # not `gap`, which is the variable that it is compared with
         0.01,
-        "MinOver counts as converged when its stability is certified to be this near the largest",
+        "MinOver counts as converged when its `gap` is certified to be within this of the largest stability",
         above=0,
         below=1,
     )
@@ -65,7 +67,9 @@ class AdaTron(Learner):
     equation = (
         r"x^\mu \leftarrow \max\!\big(0,\; x^\mu + \omega\,(1 - S^\mu\,\mathbf w\cdot\xi^\mu)\,N/|\xi^\mu|^2\big)"
     )
-    omega: float = parameter(1.0, "AdaTron's step, in units of the one that sets the field to 1", above=0, below=2)
+    omega: float = parameter(
+        1.0, "AdaTron's step, in units of the one that sets the field to 1", above=SMALLEST, below=2
+    )
     tolerance: float = parameter(
         1e-6, "AdaTron stops when certified to be this near the largest stability", above=0, below=1
     )

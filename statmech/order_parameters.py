@@ -18,6 +18,9 @@ import numpy as np
 
 from statmech.gaussian import Array, namespace
 
+EXTREME = 2.0**300
+ALIKE = 2.0**20  # ratio of squares up to which rounding to the size of the largest costs the smallest little
+
 
 def angle(across: Array, along: Array) -> Array:
     r"""The angle :math:`\theta = \arccos R` between student and teacher, from its two components.
@@ -108,7 +111,20 @@ def square_root(matrix: np.ndarray) -> np.ndarray:
     array([[1., 1.],
            [1., 1.]])
     """
-    values, vectors = np.linalg.eigh(matrix)
+    scale = _sizes(np.diagonal(matrix, axis1=-2, axis2=-1))
+    values, vectors = np.linalg.eigh(matrix / (scale[..., :, None] * scale[..., None, :]))
     # an eigenvalue of rounding size is 0: its root would be of size 1e-8
     values = np.where(values > 1e-14 * values[..., -1:], values, 0.0)
-    return vectors * np.sqrt(values)[..., None, :]
+    return scale[..., None] * (vectors * np.sqrt(values)[..., None, :])
+
+
+def _sizes(squares: np.ndarray) -> np.ndarray:
+    """Powers of two near the roots of squares (..., K) of very different, or extreme, size, else ones.
+
+    The eigenvalues of a matrix are right to the size of the largest: a vector 1e7 times shorter would be lost. One, or
+    a power of two, changes no bit.
+    """
+    most, positive = squares.max(axis=-1, keepdims=True), squares > 0
+    differ = most > ALIKE * np.where(positive, squares, most).min(axis=-1, keepdims=True)
+    differ |= (most > EXTREME) | (most < 1 / EXTREME)  # which LAPACK would scale by no power of two
+    return np.where(positive & differ, np.exp2(np.rint(np.log2(np.where(positive, squares, 1.0)) / 2)), 1.0)

@@ -135,7 +135,7 @@ class Scenario(Sweep):
     def _start_problems(self) -> Iterator[Problem]:
         if isinstance(self.start, Start):
             for K in points(self.K):
-                for sentence in self.start.problems(K):
+                for sentence in self.start.problems(K, self.dtype):
                     yield ("start",), sentence
                     return
 
@@ -193,9 +193,16 @@ class Cell:
         """The rule's parameters by name."""
         return {name: getattr(self.rule, name) for name in parameters_of(self.rule)}
 
+    @property
+    def described(self) -> str:
+        """Its rule with all parameters, for messages."""
+        parameters = {**self.parameters, "flip": self.flip}
+        return f"{self.name} ({', '.join(f'{name} = {value:g}' for name, value in parameters.items())})"
+
     def traced(self, dtype: str) -> dict[str, np.ndarray]:
         """The parameters as arrays, so that one compiled program serves all their values."""
-        return {name: np.asarray(value, dtype) for name, value in self.parameters.items()}
+        with np.errstate(over="ignore"):  # beyond float32 it is infinite, and so is the student: see DivergedError
+            return {name: np.asarray(value, dtype) for name, value in self.parameters.items()}
 
     @property
     def order_parameters(self) -> OrderParameters:

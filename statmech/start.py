@@ -15,6 +15,11 @@ Positive = Annotated[Finite, Field(gt=0)]
 Cosine = Annotated[Finite, Field(ge=-1, le=1)]
 
 
+# Squares of lengths, and products of two, must neither overflow nor lose digits. In float64 a factor of 1e100 leaves
+# 1e-200 to 1e200 to them, of 1e-308 to 1e308. The vectors engine sums N squares and adds products over N: in float32,
+# which holds 1e-38 to 1e38, a factor of 1e10 leaves 1e-20/N to 1e20 N, so N may be as large as it can be, 1e15.
+LONGEST = {"float64": 1e100, "float32": 1e10}
+
 LengthOrEach = one_or_many(Positive, tuple[Positive, ...])
 CosineOrEach = one_or_many(Cosine, tuple[Cosine, ...])
 CosineOrMatrix = one_or_many(Cosine, tuple[tuple[Cosine, ...], ...])
@@ -31,8 +36,9 @@ class OrderParameters(NamedTuple):
 class Start(BaseModel):
     r"""Students' order parameters at t = 0: one value for all, or one a student, (K,); q: one value, or (K, K).
 
-    `length` is :math:`|\mathbf J|/\sqrt N`, R and q are cosines. K students that no vectors can be are refused by the
-    scenario, with a `ScenarioError`.
+    `length` is :math:`|\mathbf J|/\sqrt N`, from 1e-100 to 1e100, or from 1e-10 to 1e10 with `dtype: float32`; R and q
+    are cosines. Lengths outside these bounds, and K students that no vectors can be, are refused by the scenario, with
+    a `ScenarioError`.
 
     >>> Start(R=[0.5, 0.1]).of(2).R
     array([0.5, 0.1])
@@ -56,9 +62,10 @@ class Start(BaseModel):
         np.fill_diagonal(q, 1.0)
         return OrderParameters(length, R, q)
 
-    def problems(self, K: int) -> list[str]:
+    def problems(self, K: int, dtype: str = "float64") -> list[str]:
         """Why K students cannot start like this, a sentence each."""
-        found = [
+        found = [*_length_problems(self.length, dtype)]
+        found += [
             f"{name} lists {len(value)} students, but K = {K}"
             for name, value in (("length", self.length), ("R", self.R))
             if isinstance(value, tuple) and len(value) != K
@@ -81,6 +88,14 @@ class Start(BaseModel):
 
 
 DRAWN = Start(length=1.0, R=0.0, q=0.0)  # what entries drawn from N(0, 1) become in the limit: l = 1, R = q = 0
+
+
+def _length_problems(length: float | tuple[float, ...], dtype: str) -> list[str]:
+    longest = LONGEST[dtype]
+    given = length if isinstance(length, tuple) else (length,)
+    outside = [one for one in given if not 1 / longest <= one <= longest]
+    told = f"length must lie between {1 / longest:g} and {longest:g}, where {dtype} holds its square"
+    return [f"{told}, not {outside[0]:g}"] if outside else []
 
 
 def _matrix_problems(q: tuple[tuple[float, ...], ...], K: int) -> list[str]:

@@ -14,20 +14,24 @@ import numpy as np
 from pydantic import AfterValidator, Field
 
 from statmech.axes import axis_of
-from statmech.boundaries import EQUATIONS, KINDS, looks, rise, threshold
+from statmech.boundaries import EQUATIONS, KINDS, LEAST, looks, rise, threshold
 from statmech.errors import Problem
 from statmech.sweep import DimensionAxis, Number, Sweep, Whole, name_among
 from statmech.variables import Variable
 
 MAX_WALKS = 10**9  # beyond lie typing errors
+FURTHEST = 1000.0  # of the last sum's deviations: 38 make certain, and more only cost the exact density its time
 
 BoundaryName = Annotated[str, AfterValidator(name_among(KINDS, "a boundary"))]
 BoundaryAxis = axis_of(BoundaryName, {"enum": list(KINDS)}, spaced=False)
 DeltaAxis = axis_of(
-    Annotated[Number, Field(gt=0, lt=0.5)], {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 0.5}
+    Annotated[Number, Field(ge=LEAST, lt=0.5)], {"type": "number", "minimum": LEAST, "exclusiveMaximum": 0.5}
 )
 ChunkAxis = axis_of(Annotated[Whole, Field(ge=1)], {"type": "integer", "minimum": 1})
 NumberAxis = axis_of(Number, {"type": "number"})
+DeviationAxis = axis_of(
+    Annotated[Number, Field(ge=-FURTHEST, le=FURTHEST)], {"type": "number", "minimum": -FURTHEST, "maximum": FURTHEST}
+)
 
 STOPPED = {
     "decision_error": Variable(
@@ -55,15 +59,20 @@ class Stopping(Sweep):
 
     boundary: BoundaryAxis = Field(description="where walks stop")  # type: ignore[valid-type]
     delta: DeltaAxis = Field(description="share of decision errors that is promised")  # type: ignore[valid-type]
-    mean: NumberAxis = Field(1.0, description="mean of the last sum, in its standard deviations")  # type: ignore[valid-type]
+    mean: DeviationAxis = Field(1.0, description="mean of the last sum, in its standard deviations")  # type: ignore[valid-type]
     drift: NumberAxis = Field(0.0, description="mean of each feature, in its standard deviations")  # type: ignore[valid-type]
-    theta: NumberAxis = Field(0.0, description="what the last sum is to be told from")  # type: ignore[valid-type]
+    theta: DeviationAxis = Field(0.0, description="what the last sum is to be told from")  # type: ignore[valid-type]
     N: DimensionAxis = Field(784, description="number of features")
     chunk: ChunkAxis = Field(1, description="features between looks")  # type: ignore[valid-type]
     walks: Annotated[Whole, Field(ge=1, le=MAX_WALKS)] = Field(1000, description="walks of each seed")
 
     def _problems(self) -> Iterator[Problem]:
         yield from chunk_problems(self)
+        for drift, N in self.pairs("drift", "N"):
+            if abs(drift) > FURTHEST / np.sqrt(N):
+                told = f"a drift of {drift:g} moves the last of N = {N} features by more than {FURTHEST:g} deviations"
+                yield ("drift",), told
+                break
 
     @classmethod
     def equation_of(cls, name: str) -> str:

@@ -13,13 +13,14 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from statmech.axes import axis_of, is_axis, listed
+from statmech.axes import axis_of, is_axis, listed, points
 from statmech.errors import Problem
 from statmech.learners import LEARNERS, STOPPED_BY, STOPS, Learner
 from statmech.sweep import PARAMETERS, DimensionAxis, FlipAxis, Number, Sweep, Whole, name_among
 from statmech.variables import Variable
 
 MAX_UPDATES = 2**53  # counted in float64, too
+MOST = {"sweeps": 10**9, "votes": 10**4}  # beyond lie typing errors: a vote of n errs more than that of all by 1/n
 
 LearnerName = Annotated[str, AfterValidator(name_among(LEARNERS, "a learner"))]
 LearnerAxis = axis_of(LearnerName, {"enum": list(LEARNERS)}, spaced=False)
@@ -92,12 +93,19 @@ class StoredExamples(Sweep):
         if any(later <= earlier for earlier, later in itertools.pairwise(moments)):
             yield (name,), f"{name} must increase"
         for alpha, N in self.pairs("alpha", "N"):
+            if alpha * N > MAX_UPDATES:
+                yield ("alpha",), f"{alpha * N:g} examples are more than can be counted"
+                break
             if round(alpha * N) < 1:
                 yield ("alpha",), f"alpha = {alpha:g} at N = {N} leaves no example: P = alpha N is below 1"
                 break
             if moments[-1] * alpha * N > MAX_UPDATES:
                 yield (name,), f"{moments[-1]:g} of {alpha * N:g} updates are more than can be counted"
                 break
+        for parameter, most in MOST.items():
+            given = max(points(self.parameters.get(parameter, 0)))
+            if given > most:
+                yield (parameter,), f"must be at most {most:,}, not {given:g}"
         pairs = self.pairs("learner", "stop")
         others = [pair for pair in pairs if pair[0] != "minover"]
         if len(others) == len(pairs) or is_axis(self.stop):  # given once, it concerns minover among others

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 import os
 import pickle
@@ -10,9 +11,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -175,7 +178,10 @@ def test_minover_and_adatron_tend_to_the_largest_margin():
     z = np.where(y == "up", 1.0, -1.0)[:, None] * np.column_stack([X, np.ones(60)])
     x = max_stability.strengths(z)
     largest = np.linalg.norm(x @ z) / x.sum()
-    for model, gap in ((AdaTron(max_epochs=20_000, tolerance=1e-6), 1e-6), (MinOver(max_epochs=2000, gap=0.02), 0.02)):
+    for model, gap in (
+        (AdaTron(max_epochs=20_000, tolerance=1e-6), 1e-6),
+        (MinOver(max_epochs=2000, within=0.02), 0.02),
+    ):
         model.fit(X, y)
         w = np.append(model.coef_[0], model.intercept_[0])
         assert largest * (1 - gap) <= np.min(z @ w) / np.linalg.norm(w) <= largest * (1 + 1e-12)
@@ -468,9 +474,9 @@ def test_impossible_parameters_of_a_sparse_perceptron_are_refused(given, message
         (Perceptron(output="mean"), "output must be one of last, averaged, voted"),
         (Perceptron(max_iter=0), "max_iter must be a whole number from 1 on, not 0"),
         (MinOver(stop="never"), '"never" is not a stop rule'),
-        (MinOver(gap=0), "gap: must be greater than 0"),
+        (MinOver(within=0), "within: must be greater than 0"),
         (AdaTron(omega=2), "omega: must be less than 2"),
-        (AttentivePerceptron(delta=0.5), "delta must lie between 0 and 0.5, not 0.5"),
+        (AttentivePerceptron(delta=0.5), "delta must lie between 1e-300 and 0.5, not 0.5"),
         (AttentivePerceptron(boundary="brownian"), '"brownian" is not a boundary. Did you mean "brownian-bridge"'),
         (AttentivePerceptron(order="weights"), '"weights" is not an order. Did you mean "weight"'),
         (AttentivePerceptron(order="weight", budget=3), "a budget is of features known before"),
@@ -499,3 +505,117 @@ def test_the_votes_are_learnt_as_well_as_in_the_paper():
     assert abs(np.mean(scores) - 0.915) < 4 * error
     assert error < 0.02
     assert 6 <= np.mean(weights) <= 20
+
+
+LINEAR = [
+    Perceptron(),
+    Perceptron(output="averaged"),
+    Perceptron(output="voted"),
+    MinOver(max_epochs=60),
+    AdaTron(max_epochs=60),
+    AttentivePerceptron(),
+]
+EVERY = [*LINEAR, SparsePerceptron(stages=5)]
+
+
+def scaled(column=None, by=1.0):
+    """Separable examples of which one column, or all, are multiplied."""
+    X, y = separable()
+    X[:, slice(None) if column is None else column] *= by
+    return X, y
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("model", LINEAR, ids=str)
+@pytest.mark.parametrize("column", [None, 0])
+@pytest.mark.parametrize("by", [1e-323, 1e-300, 1e-160, 1e-55, 1e55, 1e160, 1e300, 4e307])
+def test_features_whose_squares_are_no_numbers_are_refused(model, column, by):
+    told = "divide that feature by a constant" if by > 1 else "multiply it by a constant"
+    with pytest.raises(ValueError, match=told):
+        clone(model).fit(*scaled(column, by))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("model", LINEAR, ids=str)
+@pytest.mark.parametrize("column", [None, 0])
+@pytest.mark.parametrize("by", [1e-48, 1e-20, 1e20, 1e49])
+def test_features_of_any_other_size_give_finite_decisions(model, column, by):
+    X, y = scaled(column, by)
+    fitted = clone(model).fit(X, y)
+    assert np.isfinite(fitted.decision_function(X)).all()
+    assert np.isfinite(fitted.coef_).all()
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("power", [-150, 150])
+def test_without_an_intercept_only_ratios_of_features_count(power):
+    """Multiplied by a power of two, no bit of a decision changes but its exponent."""
+    X, y = separable()
+    for model in (Perceptron(fit_intercept=False), MinOver(max_epochs=60, fit_intercept=False)):
+        one, other = (clone(model).fit(X * scale, y) for scale in (1.0, 2.0**power))
+        np.testing.assert_array_equal(one.coef_ * 2.0**power, other.coef_)
+        np.testing.assert_array_equal(one.predict(X), other.predict(X * 2.0**power))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("model", LINEAR, ids=str)
+def test_a_single_huge_row_is_refused_in_prediction_and_in_passes(model):
+    X, y = separable()
+    fitted = clone(model).fit(X, y)
+    row = np.full((1, X.shape[1]), 1e200)
+    for predict in (fitted.predict, fitted.decision_function, getattr(fitted, "evaluate", fitted.predict)):
+        with pytest.raises(ValueError, match=r"X has a value of size 1e\+200, larger than 1e\+50"):
+            predict(row)
+    if hasattr(fitted, "partial_fit"):
+        with pytest.raises(ValueError, match="larger than"):
+            fitted.partial_fit(row, y[:1])
+    assert np.isfinite(fitted.decision_function(np.full((1, X.shape[1]), 5e-324))).all()
+
+
+def test_sparse_rows_of_extreme_size_are_refused_too():
+    X, y = separable()
+    for by in (1e160, 1e-160):
+        with pytest.raises(ValueError, match="by a constant"):
+            Perceptron().fit(sp.csr_array(X * by), y)
+
+
+@pytest.mark.parametrize("low", [1.0, 5e-324, 1e300, 1.7e308, -1.7e308])
+def test_intervals_part_neighbouring_numbers_of_any_size(low):
+    values = np.array([low, np.nextafter(low, np.inf)] * 10)[:, None]
+    y = np.arange(20) % 2
+    assert SparsePerceptron(stages=1).fit(values, y).score(values, y) == 1
+    far = np.array([-low, low] * 10)[:, None]
+    assert SparsePerceptron(stages=1).fit(far, y).score(far, y) == 1
+
+
+def decided(model, X):
+    return model.decision_function(X).tobytes(), model.predict(X).tobytes()
+
+
+def fitted_state(model, X, y):
+    return decided(clone(model).fit(X, y), X)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("model", EVERY, ids=str)
+def test_copies_of_estimators_decide_and_learn_on_alike(model, tmp_path):
+    X, y = separable()
+    y = np.where(X[:, 0] > 1, "side", y)
+    assert pickle.loads(pickle.dumps(model)).get_params() == model.get_params()
+    fitted = clone(model).fit(X, y)
+    joblib.dump(fitted, tmp_path / "model")
+    copies = [pickle.loads(pickle.dumps(fitted)), copy.deepcopy(fitted), joblib.load(tmp_path / "model")]
+    assert all(decided(one, X) == decided(fitted, X) for one in copies)
+    if hasattr(model, "partial_fit"):
+        steps = clone(model).partial_fit(X, y, classes=np.unique(y))
+        other = pickle.loads(pickle.dumps(steps))
+        assert decided(steps.partial_fit(X, y), X) == decided(other.partial_fit(X, y), X)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
+def test_joblib_s_workers_learn_the_same_bits(backend):
+    X, y = separable()
+    expected = [fitted_state(model, X, y) for model in EVERY]
+    tasks = (joblib.delayed(fitted_state)(model, X, y) for model in EVERY)
+    assert joblib.Parallel(2, backend=backend)(tasks) == expected

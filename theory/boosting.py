@@ -23,6 +23,8 @@ from statmech.errors import ScenarioError
 if TYPE_CHECKING:
     import xarray as xr
 
+LEAST = 1e-150  # advantage below which the bound on the stages, of its inverse square, is no number
+MANY = 10**12  # features from which on gammaln's differences lose digits that count
 DELTA = 0.05  # the chance that a run of a scenario may exceed its bound on eps_g
 SOURCE = f"Bounds of Jackson & Craven, Lemmas 1 and 2; that on eps_g holds in at least {1 - DELTA:.0%} of runs"
 
@@ -40,7 +42,7 @@ def solve(scenario: Boosting, progress: Progress | None = None) -> xr.Dataset:
 def bounds(cell: BoostingCell) -> dict[str, float]:
     """What is promised of a run: the most stages and eps_g, and the least advantage; NaN where nothing is."""
     gamma = advantage(cell.s, cell.booster.discount if cell.k > 1 else 1.0)
-    if gamma == 0:
+    if gamma < LEAST:
         return {"stages": np.nan, "eps_g": np.nan, "advantage": gamma}
     most = stages(1 / (2 * gamma), cell.P)
     size = log_perceptrons(conjunctions(cell.N, cell.k) + 1, most)
@@ -149,8 +151,14 @@ def log_perceptrons(features: int, r: int) -> float:
     """
     _check(features=features, r=r)
     r = min(r, features)
-    chosen = gammaln(features + 1) - gammaln(r + 1) - gammaln(features - r + 1)
-    return float(chosen + r**2 * log(2))
+    return float(_log_choices(features, r) + float(r) ** 2 * log(2))
+
+
+def _log_choices(features: int, r: int) -> float:
+    r"""The logarithm of the number of choices of r features, or of the bound :math:`n^r/r!` where there are many."""
+    if features > MANY:
+        return float(r * log(features) - gammaln(r + 1))
+    return float(gammaln(features + 1) - gammaln(r + 1) - gammaln(features - r + 1))
 
 
 def enough_examples(inputs: int | Sequence[int], k: int, s: int, eps: float, delta: float) -> int:

@@ -34,7 +34,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from statmech.errors import SolverError
+from statmech.errors import DivergedError, SolverError
+from statmech.forks import check_fork
 from statmech.gaussian import Array, namespace
 from statmech.parameters import parameters_of
 from statmech.rules import Averages, Rule
@@ -45,6 +46,7 @@ RTOL = 1e-9
 ATOL = 1e-12  # of log l and c
 ATOL_Y = 1e-60  # 1 - R is held to RTOL however small it gets
 LONGEST = 300.0  # a rule that scales with l has the same rates at any length, so log l beyond this may stand for it
+LAST = 700.0  # log l beyond which l itself, or 1/l, is no number
 MAX_STEPS = 2_000_000
 
 
@@ -68,6 +70,7 @@ def solve_cells(cells: list[Cell], times: Iterable[float]) -> list[Students]:
     for at, cell in enumerate(cells):
         closed = cell.rule.has_closed_form
         groups.setdefault((closed, None if closed else type(cell.rule), distinct(cell)), []).append(at)
+    check_fork()
     with jax.enable_x64(True):
         t = jnp.asarray(list(times), float)
         for (closed, _, students), members in groups.items():
@@ -76,9 +79,19 @@ def solve_cells(cells: list[Cell], times: Iterable[float]) -> list[Students]:
             solved, completed = _solve_batch(rules, closed, students, *_stacked(batch, rules), t)
             for at, ok, *state in zip(members, completed, *map(np.asarray, solved), strict=True):
                 if not ok:
-                    raise SolverError(f"the order-parameter equations of {_told(cells[at])} stop before t = {t[-1]:g}")
+                    raise SolverError(
+                        f"the order-parameter equations of {cells[at].described} stop before t = {t[-1]:g}"
+                    )
                 found[at] = Students(*state)
+                _check_lengths(cells[at], found[at])
     return [found[at] for at in range(len(cells))]
+
+
+def _check_lengths(cell: Cell, students: Students) -> None:
+    """Refuse lengths that are no numbers any more, though their logarithms are."""
+    if np.any(np.abs(students.log_length) > LAST):
+        told = f"a student's length left {np.exp(-LAST):.0e} to {np.exp(LAST):.0e}"
+        raise DivergedError(f"{cell.described} has diverged: {told}")
 
 
 def distinct(cell: Cell) -> int:
@@ -222,7 +235,3 @@ def _stacked(cells: list[Cell], rules: tuple[type[Rule], ...]) -> tuple[Array, d
 def _ratio(x: Array, y: Array) -> Array:
     """x / y, and 0 where both vanish: a student on the teacher's axis that is not moved stays there."""
     return jnp.where(y > 0, x / jnp.where(y > 0, y, 1.0), 0.0)
-
-
-def _told(cell: Cell) -> str:
-    return f"{cell.name} ({', '.join(f'{k} = {v:g}' for k, v in cell.parameters.items())}, flip = {cell.flip:g})"

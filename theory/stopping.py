@@ -139,12 +139,18 @@ def decision(
     low = (theta - slope - drift * steps[-1] - (nodes if alive is not None else 0.0)) / np.sqrt(variance * steps[-1])
     right = ndtr((theta - mean) / np.sqrt(variance))
     kept = float(weights @ (alive * ndtr(low))) if alive is not None else right
-    return Decision(float(right - kept), float(features))
+    return Decision(max(float(right - kept), 0.0), float(features))  # rounding may make nothing of it less than that
 
 
 def _kernel(nodes: np.ndarray, weights: np.ndarray, mean: float, deviation: float) -> sparse.csr_array:
     """What a step makes of a density on the nodes: nothing further away than a Gaussian reaches."""
-    rows, columns = np.nonzero(np.abs(nodes[:, None] - nodes - mean) <= REACH * deviation)
+    first, last = (np.searchsorted(nodes, nodes - mean + side * REACH * deviation) for side in (-1, 1))
+    first, last = np.maximum(first - 1, 0), np.minimum(last + 1, nodes.size)  # and one more: rounding decides below
+    count = np.maximum(last - first, 0)
+    rows = np.repeat(np.arange(nodes.size), count)
+    columns = np.arange(rows.size) - np.repeat(np.cumsum(count) - count - first, count)
+    near = np.abs(nodes[rows] - nodes[columns] - mean) <= REACH * deviation
+    rows, columns = rows[near], columns[near]
     values = density((nodes[rows] - nodes[columns] - mean) / deviation) / deviation
     return sparse.csr_array((values * weights[columns], (rows, columns)), shape=(nodes.size, nodes.size))
 

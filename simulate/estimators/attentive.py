@@ -6,12 +6,12 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from simulate.attention import Attentive, Walks, lessons, walks
 from simulate.estimators.classes import check_whole, summed
-from simulate.estimators.linear import LinearClassifier, Student, labelled
-from statmech.boundaries import BOUNDARIES, looks
+from simulate.estimators.linear import LinearClassifier, Student, check_size, labelled
+from statmech.boundaries import BOUNDARIES, LEAST, looks
 from statmech.errors import not_known
 
 ORDERS = ("fixed", "random", "weight")
@@ -98,7 +98,8 @@ class AttentivePerceptron(LinearClassifier):
     def evaluate(self, X: Any) -> list[Walks]:
         """For each student (one for two classes) where its sums ended on the rows of X, and the features that took."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=float, reset=False)
+        X = self._validated(X, dtype=float, reset=False)
+        check_size(X)
         found = []
         for w, b, order, level in zip(self.coef_, self.intercept_, self.orders_, self.levels_, strict=True):
             columns = X if np.array_equal(order, np.arange(X.shape[1])) else X[:, order]
@@ -168,8 +169,8 @@ class AttentivePerceptron(LinearClassifier):
         return np.argsort(-np.abs(w), kind="stable") if self.order == "weight" else np.arange(w.size)
 
     def _check_parameters(self) -> None:
-        if not 0 < self.delta < 0.5:
-            raise ValueError(f"delta must lie between 0 and 0.5, not {self.delta!r}")
+        if not LEAST <= self.delta < 0.5:
+            raise ValueError(f"delta must lie between {LEAST:g} and 0.5, not {self.delta!r}")
         if self.boundary not in BOUNDARIES:
             raise ValueError(f"boundary: {not_known(self.boundary, 'a boundary', BOUNDARIES)}")
         if self.order not in ORDERS:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
 
 
 class OneAgainstRest(ClassifierMixin, BaseEstimator):
@@ -20,6 +21,11 @@ class OneAgainstRest(ClassifierMixin, BaseEstimator):
         """The class of each example; of two classes the second only where the decision is positive."""
         decision = self.decision_function(X)
         return self.classes_[(decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)]
+
+    def _validated(self, *given: Any, **how: Any) -> Any:
+        """scikit-learn's checks, whose sum over X may overflow: that is no fault of finite numbers."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return validate_data(self, *given, **how)
 
     def _name_classes(self, y: np.ndarray) -> None:
         check_classification_targets(y)

@@ -76,7 +76,15 @@ def attribute_of(name: str, column: np.ndarray, bins: int, missing: str, words: 
     if levels.size > bins:
         levels = np.unique(np.quantile(values, np.linspace(0, 1, bins + 1)[1:-1], method="inverted_cdf"))
         return Attribute(name, None, levels[levels < values.max()])
-    return Attribute(name, None, (levels[1:] + levels[:-1]) / 2)
+    return Attribute(name, None, _between(levels[:-1], levels[1:]))
+
+
+def _between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """A bound between each two values, the middle; the lower one where rounding leaves nothing between them."""
+    with np.errstate(over="ignore"):
+        middle = (high + low) / 2
+    middle = np.where(np.isfinite(middle), middle, low / 2 + high / 2)
+    return np.where(middle < high, middle, low)
 
 
 def encode(attributes: list[Attribute], X: Any, missing: str, negated: bool = False) -> tuple[np.ndarray, np.ndarray]:

@@ -7,9 +7,11 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from simulate.estimators.classes import OneAgainstRest
+
+LARGEST = 1e50  # margins are sums of products of two features, and their variance is of the square: 1e200
 
 
 class Student(NamedTuple):
@@ -28,7 +30,9 @@ class LinearClassifier(OneAgainstRest, ABC):
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from examples X (m, features) with labels y (m,)."""
         self._check_parameters()
-        X, y = validate_data(self, X, y, dtype=float, accept_sparse="csr" if self.sparse_rows else False)
+        X, y = self._validated(X, y, dtype=float, accept_sparse="csr" if self.sparse_rows else False)
+        check_size(X)
+        check_columns(X)
         self._name_classes(y)
         self._take([self._learn(labelled(X, signs, self.fit_intercept)) for signs in self._signs(y)])
         return self
@@ -37,7 +41,8 @@ class LinearClassifier(OneAgainstRest, ABC):
         """The examples of a `partial_fit`, and whether it is the first, which must name all classes."""
         self._check_parameters()
         first = not hasattr(self, "classes_")
-        X, y = validate_data(self, X, y, dtype=float, accept_sparse="csr" if self.sparse_rows else False, reset=first)
+        X, y = self._validated(X, y, dtype=float, accept_sparse="csr" if self.sparse_rows else False, reset=first)
+        check_size(X)
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
         known = np.unique(classes) if first else self.classes_
@@ -51,7 +56,8 @@ class LinearClassifier(OneAgainstRest, ABC):
     def decision_function(self, X: Any) -> np.ndarray:
         """The activations w.x + b: (m,) for the second of two classes, else (m, classes)."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=float, accept_sparse="csr" if self.sparse_rows else False, reset=False)
+        X = self._validated(X, dtype=float, accept_sparse="csr" if self.sparse_rows else False, reset=False)
+        check_size(X)
         return self._decision(list((X @ self.coef_.T + self.intercept_).T))
 
     def __sklearn_tags__(self) -> Any:
@@ -71,6 +77,24 @@ class LinearClassifier(OneAgainstRest, ABC):
         self.coef_ = weights[:, :-1].copy()
         self.intercept_ = weights[:, -1] if self.fit_intercept else np.zeros(len(weights))
         self.n_iter_ = max(student.n_iter for student in students)
+
+
+def check_size(X: Any) -> None:
+    """Refuse numbers of dense or sparse rows X whose margins might overflow."""
+    largest = float(np.max(np.abs(X.data if sp.issparse(X) else X), initial=0.0))
+    if largest > LARGEST:
+        raise ValueError(
+            f"X has a value of size {largest:g}, larger than {LARGEST:g}: divide that feature by a constant"
+        )
+
+
+def check_columns(X: Any) -> None:
+    """Refuse examples X (m, features) one of whose features is so small that its products vanish."""
+    largest = abs(X).max(axis=0).toarray().ravel() if sp.issparse(X) else np.max(np.abs(X), axis=0)
+    small = np.flatnonzero((largest > 0) & (largest < 1 / LARGEST))
+    if small.size:
+        told = f"feature {small[0]} of X has no value larger than {largest[small[0]]:g} in size"
+        raise ValueError(f"{told}, less than {1 / LARGEST:g}: multiply it by a constant")
 
 
 def labelled(X: Any, signs: np.ndarray, intercept: bool) -> Any:

@@ -6,10 +6,10 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from simulate.estimators.classes import check_whole, summed
-from simulate.estimators.linear import LinearClassifier, Student, labelled
+from simulate.estimators.linear import LinearClassifier, Student, check_size, labelled
 from simulate.learners.perceptron import mistakes
 
 ORDERS = ("constant", "once", "every")
@@ -109,7 +109,8 @@ class Perceptron(LinearClassifier):
         if self.output != "voted":
             return super().decision_function(X)
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=float, accept_sparse="csr", reset=False)
+        X = self._validated(X, dtype=float, accept_sparse="csr", reset=False)
+        check_size(X)
         votes = []
         for one in self._progress:
             w, counts = one.electorate()

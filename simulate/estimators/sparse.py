@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from simulate.conjunctions import Conjunction, Stage, boost, merged, output
@@ -71,7 +71,7 @@ class SparsePerceptron(OneAgainstRest):
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from examples X (m, columns) with labels y (m,)."""
         self._check_parameters()
-        X, y = validate_data(self, X, y, dtype=None, ensure_min_samples=2)
+        X, y = self._validated(X, y, dtype=None, ensure_min_samples=2)
         self._name_classes(y)
         names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])])
         self.attributes_ = [
@@ -135,7 +135,7 @@ class SparsePerceptron(OneAgainstRest):
         return np.sign(columns[0]) if len(columns) == 1 else np.argmax(columns, axis=0)
 
     def _indicators(self, X: Any) -> np.ndarray:
-        X = validate_data(self, X, dtype=None, reset=False)
+        X = self._validated(X, dtype=None, reset=False)
         return encode(self.attributes_, X, self.missing, self.negated)[0]
 
     @property

@@ -64,22 +64,22 @@ class MinOver(_Stored):
     r"""MinOver: the example of least stability is added, again and again (`simulate.learners.minover`).
 
     `stop` as in a config: "epochs", "stability-patience" or "field-patience". Warns (`ConvergenceWarning`) if the
-    stability is not certified to be within `gap` of the largest. The intercept is the weight of a constant feature 1,
-    and counts in the stability. Fitted: `classes_`, `coef_`, `intercept_`, `n_iter_` epochs, `strengths_`.
+    stability is not certified to come `within` that share of the largest. The intercept is the weight of a constant
+    feature 1, and counts in the stability. Fitted: `classes_`, `coef_`, `intercept_`, `n_iter_` epochs, `strengths_`.
 
     >>> model = MinOver(max_epochs=1000).fit([[2.0], [-1.0], [-3.0]], [1, 0, 0])
     >>> bool(abs(-model.intercept_[0] / model.coef_[0, 0] - 0.5) < 0.01)      # half way between 2 and -1
     True
     """
 
-    def __init__(self, max_epochs: int = 1000, stop: str = "epochs", gap: float = 0.01, fit_intercept: bool = True):
+    def __init__(self, max_epochs: int = 1000, stop: str = "epochs", within: float = 0.01, fit_intercept: bool = True):
         self.max_epochs = max_epochs
         self.stop = stop
-        self.gap = gap
+        self.within = within
         self.fit_intercept = fit_intercept
 
     def _learn(self, z: Any) -> Student:
-        return self._of("minover", learners.MinOver(gap=self.gap), self.stop, z)
+        return self._of("minover", learners.MinOver(within=self.within), self.stop, z)
 
 
 class AdaTron(_Stored):

@@ -11,10 +11,12 @@ from typing import Any
 
 from simulate.examples import Batch
 from simulate.learnt import Learnt, Task
+from statmech.forks import check_fork
 
 
 def learn(batch: Batch, task: Task) -> Learnt:
     """All data sets of a batch, learnt by one learner: by the file of its name, or by its class's own `learn`."""
+    check_fork()
     learner = getattr(task.learner, "learn", None) or import_module(f"simulate.learners.{task.name}").learn
     learnt: Learnt = learner(batch, task)
     return learnt

@@ -95,4 +95,4 @@ def learn(batch: Batch, task: Task) -> Learnt:
     recorded = run(batch.gram, batch.sizes, task.until, stop=task.stop)
     strengths, gaps, updates, stopped = (np.moveaxis(np.asarray(part), 0, 1) for part in recorded)
     by = np.where(stopped, STOPPED_BY.index(task.stop), STOPPED_BY.index("epochs"))
-    return Learnt(strengths, None, updates, by, gaps <= task.learner.gap)
+    return Learnt(strengths, None, updates, by, gaps <= task.learner.within)

@@ -160,7 +160,7 @@ class Page:
         files: dict[str, Callable[[], Any]] = {
             "png": partial(self._picture, "png"),
             "svg": partial(self._picture, "svg"),
-            "csv": lambda: io.StringIO(export.table(*self.source.both).to_csv(index=False)),
+            "csv": lambda: io.BytesIO(export.csv(*self.source.both)),
             "nc": lambda: io.BytesIO(export.netcdf(*self.source.both)),
             "yaml": lambda: io.StringIO(config.written(self.source.scenario)),
         }

@@ -1,0 +1,317 @@
+"""Every parameter at its extremes: the numbers are right, or there is an error that says what to change."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import jax
+import numpy as np
+import pytest
+from conftest import disagreements
+
+import simulate
+import theory
+from simulate import gram, vectors
+from statmech import LEARNERS, RULES, Attention, Boosting, Scenario, ScenarioError, Stopping, StoredExamples
+from statmech.boosting import BOOSTERS
+from statmech.boundaries import BOUNDARIES
+from statmech.errors import DivergedError, StatmechError
+from statmech.order_parameters import coordinates
+from statmech.parameters import parameters_of
+
+SMALL = (5e-324, 1e-300, 1e-160, 1e-50)
+LARGE = (*(1 / value for value in SMALL[1:]), 1.79e308)
+FEW = (5e-324, 1e-160, 0.0, -1.0, 1.79e308)
+MANY = (*SMALL, 0.0, *(-value for value in (*SMALL, *LARGE)), 1e-16, 1.0, 1e16, 2.0**63, *LARGE)
+
+ONLINE = partial(Scenario, N=20, K=2, t=[0, 1], seeds=4)
+STORED = partial(StoredExamples, N=8, alpha=1, seeds=2, epochs=[20])
+WALKS = partial(Stopping, N=50, walks=50, seeds=2)
+ATTENTIVE = partial(Attention, N=20, chunk=4, t=[0.5, 1], seeds=1)
+BOOSTED = partial(Boosting, s=3, P=40, N=6, seeds=2, tests=100)
+
+PARAMETRIC = [
+    (make, choice, name, parameter)
+    for make, choice, kinds in (
+        (ONLINE, "rule", RULES),
+        (STORED, "learner", LEARNERS),
+        (BOOSTED, "booster", BOOSTERS),
+    )
+    for name, kind in kinds.items()
+    for parameter in parameters_of(kind)
+]
+KEYED = [
+    *((ONLINE, {"rule": rule}, "flip") for rule in RULES),
+    *((STORED, {"learner": learner}, key) for learner in LEARNERS for key in ("alpha", "flip")),
+    *((WALKS, {"boundary": b, "delta": 0.05}, key) for b in BOUNDARIES for key in ("delta", "mean", "drift", "theta")),
+    *((ATTENTIVE, {"attention": b, "delta": 0.05}, key) for b in BOUNDARIES for key in ("delta", "probes")),
+]
+
+
+def near(bound):
+    """A bound and its two neighbours, where it is finite."""
+    return [bound, *(math.nextafter(bound, side) for side in (-math.inf, math.inf))] if math.isfinite(bound) else []
+
+
+def results(make, patient, **given):
+    """The datasets of simulation and theory, less those that are refused; no other error, and no warning."""
+    found = []
+    hopeless = "rule" in given and not patient and given.get("eta", 1.0) > 1e100  # for theory, which tries for seconds
+    for run in (simulate.run,) if hopeless else (simulate.run, theory.solve):
+        try:
+            found.append(run(make(**given)))
+        except StatmechError as refusal:
+            assert len(str(refusal).splitlines()) == 1, refusal  # noqa: PT017
+    return found
+
+
+def faults(dataset, rounding=1e-9):
+    """Values of a dataset that none of its variables can have."""
+    found = []
+    bounds = {"R": (-1, 1), "q": (-1, 1), "eps_g": (0, 1), "decision_error": (0, 1), "features": (0, 1)}
+    for name, variable in dataset.data_vars.items():
+        values = np.where(known(dataset, name), variable.values.astype(float), 0.0)
+        low, high = bounds.get(str(name).removesuffix("_brownian"), (-np.inf, np.inf))
+        if not np.all((low - rounding <= values) & (values <= high + rounding) & np.isfinite(values)):
+            found.append(f"{name}: {variable.values.ravel()[:4]}")
+    return found
+
+
+def known(dataset, name):
+    """Where a variable must be a number: NaN means that a run has no such thing."""
+    values = dataset[name]
+    theoretical = "seed" not in dataset.dims
+    if "stopped_by" in dataset and name in ("R", "eps_g", "kappa", "eps_t", "gap"):
+        learnt = dataset.updates_made.values >= 0
+        solved = learnt & (dataset.stopped_by.values != 7)  # no-solution
+        untouched = (dataset.R.values == 0) & (name in ("kappa", "gap"))  # w = 0 has no stability
+        return solved & ~untouched & (name != "gap")
+    if theoretical and "alpha" in dataset.coords:  # a curve that we do not have, or stabilities that are Gaussian
+        return np.zeros(values.shape, bool) | (np.isfinite(dataset.R.values) & (name != "kappa"))
+    if name == "stages" or (theoretical and "booster" in dataset.coords):
+        return dataset["converged"].values if "converged" in dataset else np.zeros(values.shape, bool)
+    if theoretical and "boundary" in dataset.coords and not name.endswith("_brownian"):
+        return np.isfinite(values.values)  # more looks than are counted, at a low level
+    return np.ones(values.shape, bool)
+
+
+def scan(make, fixed, key, values, patient=False):
+    for value in values:
+        for dataset in results(make, patient, **fixed, **{key: value}):
+            assert not faults(dataset), (fixed, key, value, faults(dataset))
+
+
+def extremes(field, values):
+    above, below = field.metadata["above"], field.metadata["below"]
+    most = 100 if field.metadata["whole"] and not math.isfinite(below) else math.inf  # a longer run is no fault
+    return [value for value in sorted({*values, *near(above), *near(below)}) if not 20 < value < 1e20 or value < most]
+
+
+@pytest.mark.parametrize(("make", "choice", "name", "parameter"), PARAMETRIC)
+def test_a_parameter_at_its_extremes_is_right_or_refused(make, choice, name, parameter):
+    kinds = {"rule": RULES, "learner": LEARNERS, "booster": BOOSTERS}[choice]
+    fixed = {choice: name} | ({"sweeps": 20} if name in ("gibbs", "bayes") and parameter != "sweeps" else {})
+    scan(make, fixed, parameter, extremes(parameters_of(kinds[name])[parameter], FEW))
+
+
+@pytest.mark.parametrize(("make", "fixed", "key"), KEYED)
+def test_a_key_at_its_extremes_is_right_or_refused(make, fixed, key):
+    fixed = fixed | ({"sweeps": 20} if fixed.get("learner") in ("gibbs", "bayes") else {})
+    scan(make, {k: v for k, v in fixed.items() if k != key}, key, (*FEW, 0.5, math.nextafter(0.5, 0)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("make", "choice", "name", "parameter"), PARAMETRIC)
+def test_a_parameter_anywhere_is_right_or_refused(make, choice, name, parameter):
+    kinds = {"rule": RULES, "learner": LEARNERS, "booster": BOOSTERS}[choice]
+    fixed = {choice: name} | ({"sweeps": 20} if name in ("gibbs", "bayes") and parameter != "sweeps" else {})
+    scan(make, fixed, parameter, extremes(parameters_of(kinds[name])[parameter], MANY), patient=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("make", "fixed", "key"), KEYED)
+def test_a_key_anywhere_is_right_or_refused(make, fixed, key):
+    fixed = fixed | ({"sweeps": 20} if fixed.get("learner") in ("gibbs", "bayes") else {})
+    scan(make, {k: v for k, v in fixed.items() if k != key}, key, MANY, patient=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("engine", ["gram", "vectors"])
+def test_a_start_of_any_length_is_right_or_refused(rule, engine, dtype):
+    for length in (*SMALL, 1e-100, 1e-10, 1e10, 1e100, *LARGE, 0.0, -1.0):
+        fixed = {"rule": rule, "engine": engine, "dtype": dtype}
+        for dataset in results(ONLINE, True, **fixed, start={"length": length}):
+            found = faults(dataset, rounding=1e-6 if dtype == "float32" else 1e-9)
+            assert not found, (length, found)
+
+
+def recorded(scenario, engine):
+    """Along and across of a cell's students, from one key whatever its parameters."""
+    [cell] = scenario.cells()
+    with jax.enable_x64(True):
+        steps = np.array([0, 50, 150], np.int64)
+        record = engine.play(cell, scenario.dtype, jax.random.key(3, impl="threefry2x32"), steps)
+        return [np.asarray(part, float) for part in record[:2]]
+
+
+@pytest.mark.parametrize(("dtype", "power"), [("float64", 332), ("float32", 33)])
+@pytest.mark.parametrize("engine", [gram, vectors])
+@pytest.mark.parametrize(("rule", "K"), [("perceptron", 1), ("hebb", 3), ("adatron", 3), ("adatron_textbook", 1)])
+def test_lengths_and_rates_scaled_together_to_their_bounds_change_no_bit(rule, K, engine, dtype, power):
+    def at(scale):
+        start = {"length": scale, "R": 0.2, "q": 0.3}
+        eta = 0.75 * (scale if rule != "adatron_textbook" else 1.0)
+        return recorded(Scenario(rule=rule, N=50, K=K, t=[1], dtype=dtype, eta=eta, start=start), engine)
+
+    along, across = at(1.0)
+    for scale in (2.0**power, 2.0**-power):
+        scaled = at(scale)
+        np.testing.assert_array_equal(scaled[0] / scale, along)
+        np.testing.assert_array_equal(scaled[1] / scale / scale, across)
+
+
+@pytest.mark.parametrize("rule", ["perceptron", "hebb", "adatron"])
+def test_theory_knows_only_the_ratio_of_rate_and_length(rule):
+    one, long, short = (
+        theory.solve(Scenario(rule=rule, K=3, t=[1, 5], eta=scale, start={"length": scale, "R": 0.2, "q": 0.3}))
+        for scale in (1.0, 1e100, 1e-100)
+    )
+    for other in (long, short):
+        for name in ("R", "q", "eps_g", "eps_g_majority_vote", "eps_g_weight_mean"):
+            np.testing.assert_allclose(other[name], one[name], rtol=1e-7)
+
+
+@pytest.mark.parametrize("length", [1e-100, 1e-30])
+def test_students_of_almost_no_length_learn_as_theory_says(length):
+    scenario = Scenario(rule="hebb", N=20_000, t=[0.5, 1], seeds=64, start={"length": length})
+    assert not disagreements(simulate.run(scenario), theory.solve(scenario))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("rule", RULES)
+def test_a_rate_of_almost_nothing_teaches_nothing(rule, dtype):
+    run = simulate.run(Scenario(rule=rule, K=3, N=50, t=[0, 1], eta=1e-300, seeds=4)).isel(seed=0)
+    for name in ("R", "length", "eps_g"):
+        np.testing.assert_allclose(run[name][1], run[name][0], rtol=1e-12)
+    with pytest.raises(ScenarioError, match="float32 does not resolve"):
+        simulate.run(Scenario(rule=rule, K=3, N=50, t=[0, 1], eta=1e-300, seeds=4, dtype="float32"))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_margin_without_bounds_is_hebb_or_learns_nothing(dtype):
+    make = partial(Scenario, N=50, K=2, t=[1], dtype=dtype, start={"R": 0.2})
+    hebb, wide = (
+        recorded(make(**given), gram) for given in ({"rule": "hebb"}, {"rule": "perceptron", "margin": 1e300})
+    )
+    np.testing.assert_array_equal(hebb[0], wide[0])
+    none = recorded(make(rule="perceptron", margin=-1e300), gram)[0]
+    np.testing.assert_allclose(none, 0.2, rtol=1e-6)
+
+
+@pytest.mark.parametrize("eta", [1e155, 1.79e308])
+@pytest.mark.parametrize("rule", RULES)
+def test_a_student_that_diverges_is_an_error_a_user_can_mend(rule, eta):
+    with pytest.raises(DivergedError, match=rf"^{rule} \(eta = .*\) has diverged: a student's length left 1e-150 to"):
+        simulate.run(Scenario(rule=rule, N=50, t=[1, 3], eta=eta, seeds=4))
+    assert issubclass(DivergedError, StatmechError)
+    assert issubclass(DivergedError, ArithmeticError)
+
+
+def test_a_length_that_grows_beyond_numbers_is_an_error_of_theory_too():
+    """The textbook rule multiplies lengths."""
+    with pytest.raises(DivergedError, match="diverged"):
+        theory.solve(Scenario(rule="adatron_textbook", K=2, t=[1000], eta=6))
+
+
+@pytest.mark.parametrize(
+    ("length", "dtype", "told"),
+    [
+        (1e-300, "float64", "length must lie between 1e-100 and 1e+100, where float64 holds its square, not 1e-300"),
+        (1e300, "float64", "not 1e+300"),
+        (1e-11, "float32", "length must lie between 1e-10 and 1e+10, where float32 holds its square, not 1e-11"),
+        (math.nextafter(1e100, math.inf), "float64", "length must lie between"),
+        ([1.0, 1e101], "float64", "not 1e\\+101"),
+    ],
+)
+def test_a_start_too_short_or_long_is_refused(length, dtype, told):
+    with pytest.raises(ScenarioError, match=told.replace("1e+", r"1e\+")):
+        Scenario(rule="perceptron", K=2, N=50, t=[1], dtype=dtype, start={"length": length})
+
+
+@pytest.mark.parametrize("length", [[1, 1e-8], [1, 1e-8, 1e-4], [1e100, 1e-100], [1e-30, 1, 1e8]])
+def test_students_of_very_different_lengths_start_at_their_cosines(length):
+    K = len(length)
+    q = np.full((K, K), 0.5) + np.eye(K) / 2
+    rows = coordinates(np.array(length, float), np.full(K, 0.5), q) / np.array(length)[:, None]
+    np.testing.assert_allclose(rows @ rows.T, q, atol=1e-14)
+    np.testing.assert_allclose(rows[:, 0], 0.5, rtol=1e-14)
+    run = simulate.run(Scenario(rule="hebb", K=K, N=50, t=[0], seeds=2, start={"length": length, "R": 0.5, "q": 0.5}))
+    np.testing.assert_allclose(run.R, 0.5, rtol=1e-12)
+    np.testing.assert_allclose(run.length.isel(t=0, seed=0), length, rtol=1e-12)
+    np.testing.assert_allclose(run.eps_g_weight_mean if K == 2 else run.q, 1 / 3 if K == 2 else 0.5, rtol=1e-6)
+
+
+def test_float32_is_refused_where_rounding_outweighs_an_example():
+    """At N = 1e6 and t = 1 lengths in float32 are ten spreads of a run off."""
+    with pytest.raises(ScenarioError, match=r"float32 does not resolve what one example of N = 1e\+06 teaches"):
+        simulate.run(Scenario(rule="hebb", N=10**6, t=[0.001], seeds=2, dtype="float32"))
+    simulate.run(Scenario(rule="hebb", N=10**6, t=[0.001], seeds=2))
+    simulate.run(Scenario(rule="hebb", N=10**6, t=[0], seeds=2, dtype="float32"))
+
+
+@pytest.mark.parametrize("spectrum", [[1e-300], [1.0, 1e300], [5e-324, 1.0], [1e21]])
+def test_eigenvalues_that_float32_inputs_lose_are_refused(spectrum):
+    with pytest.raises(ScenarioError, match="eigenvalues are 0 or lie between 1e-20 and 1e\\+20"):
+        Scenario(rule="perceptron", N=20, t=[1], inputs={"anisotropic": {"spectrum": spectrum}})
+
+
+@pytest.mark.parametrize("value", [1e-20, 1e20])
+def test_inputs_of_extreme_size_are_learnt_by_rates_of_the_inverse(value):
+    make = partial(Scenario, rule="hebb", N=40, t=[2], seeds=8)
+    extreme = simulate.run(make(inputs={"anisotropic": {"spectrum": [value]}}, eta=value**-0.5))
+    plain = simulate.run(make(engine="vectors"))
+    assert abs(extreme.R.mean() - plain.R.mean()) < 4 * (extreme.R.std() + plain.R.std()) / 8**0.5
+    assert abs(extreme.length.mean() - plain.length.mean()) < 4 * (extreme.length.std() + plain.length.std()) / 8**0.5
+
+
+@pytest.mark.parametrize("boundary", BOUNDARIES)
+@pytest.mark.parametrize("given", [{"mean": 1000.0}, {"mean": -300.0}, {"theta": 300.0}, {"theta": -1000.0}])
+def test_walks_that_are_certain_are_so_in_theory_too(boundary, given):
+    scenario = Stopping(boundary=boundary, delta=0.05, N=50, walks=500, seeds=4, **given)
+    run, solved = simulate.run(scenario), theory.solve(scenario)
+    for name in ("decision_error", "features"):
+        error = run[name].std(ddof=1) / 2 + 1e-3
+        assert abs(float(run[name].mean() - solved[name])) < 5 * error
+        assert -1e-9 <= solved[name] <= 1 + 1e-9
+
+
+@pytest.mark.parametrize(("key", "value"), [("mean", 1001), ("theta", -1e30), ("drift", 200), ("delta", 1e-301)])
+def test_walks_beyond_counting_are_refused(key, value):
+    with pytest.raises(ScenarioError, match=f"^{key}: "):
+        WALKS(**({"boundary": "constant", "delta": 0.05} | {key: value}))
+
+
+def test_bounds_of_boosting_say_nothing_rather_than_overflow():
+    for given in ({"discount": 1e-300}, {"discount": 1e-160}, {"N": 10**15}):
+        found = theory.solve(Boosting(booster="adaboost", **({"s": 3, "P": 50, "N": 8} | given)))
+        assert np.isnan(found.stages) or found.stages > 0
+        assert np.isnan(found.eps_g) or found.eps_g == 1
+
+
+def test_minover_s_share_of_the_largest_stability_is_a_key_that_runs():
+    """It used to be called `gap`, as a variable of the dataset is, and every run with it failed."""
+    run = simulate.run(StoredExamples(learner="minover", N=10, alpha=1, within=[0.5, 1e-9], seeds=2, epochs=[50]))
+    assert run.converged.sel(within=0.5).all()
+    assert not run.converged.sel(within=1e-9).any()
+    assert run.gap.dims == ("within", "seed", "epochs")
+
+
+@pytest.mark.parametrize(("key", "value"), [("sweeps", 2e9), ("votes", 1e5)])
+def test_chains_longer_than_memory_are_refused(key, value):
+    with pytest.raises(ScenarioError, match="must be at most"):
+        STORED(learner="bayes", **{key: value})
+    with pytest.raises(ScenarioError, match="chains of bayes take"):
+        simulate.run(StoredExamples(learner="bayes", N=8, alpha=1, sweeps=10**9, seeds=1000))

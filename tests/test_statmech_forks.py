@@ -1,0 +1,118 @@
+"""Scenarios, results and errors in other processes and threads."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import simulate
+import theory
+from statmech import LEARNERS, RULES, ScenarioError, errors
+from statmech.kinds import scenario_from
+
+CONFIGS = [
+    {"rule": ["perceptron", "adatron"], "K": 2, "N": 50, "t": [1], "seeds": 3, "start": {"length": [1, 2], "R": 0.1}},
+    {"rule": "hebb", "N": 50, "t": [1], "seeds": 3, "inputs": {"anisotropic": {"spectrum": [0.5, 1.5]}}},
+    {"zip": {"rule": ["hebb", "adatron"], "eta": [1, 0.5]}, "N": 50, "t": [1], "seeds": 3},
+    {"learner": ["hebb", "minover", "adatron"], "N": 10, "alpha": 2, "seeds": 2},
+    {"boundary": "constant", "delta": 0.05, "seeds": 2, "walks": 50},
+    {"attention": "centred", "delta": 0.05, "t": [1], "N": 50, "seeds": 2},
+    {"booster": "adaboost", "s": 3, "P": 50, "seeds": 2, "N": 8},
+]
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: next(iter(config)))
+def test_copies_of_scenarios_and_results_are_equal(config):
+    scenario = scenario_from(dict(config))
+    for other in (pickle.loads(pickle.dumps(scenario)), copy.deepcopy(scenario), copy.copy(scenario)):
+        assert other == scenario
+        assert list(other.cells()) == list(scenario.cells())
+    run = simulate.run(scenario)
+    assert simulate.run(pickle.loads(pickle.dumps(scenario))).identical(run)
+    for result in [run] if scenario.unsolved else [run, theory.solve(scenario)]:
+        assert pickle.loads(pickle.dumps(result)).identical(result)
+        assert copy.deepcopy(result).identical(result)
+
+
+def test_a_study_and_every_rule_and_learner_are_copied_too(data_folder):
+    study = scenario_from({"classifier": "perceptron", "data": "votes"})
+    assert pickle.loads(pickle.dumps(study)) == study
+    for kind in (*RULES.values(), *LEARNERS.values()):
+        assert pickle.loads(pickle.dumps(kind())) == copy.deepcopy(kind()) == kind()
+
+
+def test_errors_reach_another_process_as_they_are():
+    raised = [ScenarioError([(("eta",), "is wrong")]), errors.ForkedError(), errors.DamagedError("x", ["y"])]
+    raised += [kind("told") for kind in (errors.DivergedError, errors.SolverError, errors.StoreError)]
+    for error in raised:
+        other = pickle.loads(pickle.dumps(error))
+        assert type(other) is type(error)
+        assert str(other) == str(error)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"rule": "perceptron", "K": 3, "N": 100, "t": [1], "seeds": 4},
+        {"learner": ["minover", "gibbs"], "sweeps": 100, "N": 10, "alpha": 2, "seeds": 4},
+    ],
+    ids=lambda config: next(iter(config)),
+)
+def test_two_threads_at_once_find_the_bits_of_one(config):
+    scenario = scenario_from(dict(config))
+    one, found = simulate.run(scenario), []
+    threads = [threading.Thread(target=lambda: found.append(simulate.run(scenario))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert [other.identical(one) for other in found] == [True, True]
+
+
+FORK = """
+import multiprocessing, sys, warnings
+import simulate, theory
+from statmech import Scenario, StoredExamples
+from statmech.errors import ForkedError
+
+warnings.simplefilter("ignore")
+scenario = {scenario}
+if {warm}:
+    simulate.run(scenario)
+
+def child():
+    try:
+        {run}(scenario)
+    except ForkedError:
+        sys.exit(7)
+
+process = multiprocessing.get_context("fork").Process(target=child)
+process.start()
+process.join(60)
+sys.exit(process.exitcode if process.exitcode is not None else process.kill() or 99)
+"""
+ONLINE, STORED = (
+    'Scenario(rule="hebb", N=50, t=[1], seeds=2)',
+    'StoredExamples(learner="minover", N=10, alpha=2, seeds=2, epochs=[5])',
+)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "warm", "run", "code"),
+    [
+        (ONLINE, True, "simulate.run", 7),
+        (STORED, True, "simulate.run", 7),
+        (ONLINE, True, "theory.solve", 7),
+        pytest.param(ONLINE, False, "simulate.run", 0, marks=pytest.mark.slow),
+    ],
+)
+def test_a_fork_after_jax_is_an_error_and_not_a_wait(scenario, warm, run, code):
+    """Without the check, the child waits forever for threads that it does not have."""
+    script = FORK.format(scenario=scenario, warm=warm, run=run)
+    done = subprocess.run([sys.executable, "-c", script], timeout=120, capture_output=True, text=True)
+    assert done.returncode == code, done.stderr
