@@ -190,9 +190,9 @@ def live():
     ],
 )
 def test_no_file_is_named_on_a_page(typed, live, tmp_path, monkeypatch):
-    from statmech import inputs
+    from statmech import input_table
 
-    monkeypatch.setattr(inputs, "_read", lambda path: pytest.fail(f"{path} is read"))
+    monkeypatch.setattr(input_table, "table", lambda path: pytest.fail(f"{path} is read"))
     made, told = live
     made.more.value = typed.replace("FILE", str(tmp_path / "private"))
     assert told == [("error", FILES), ("progress", "")]
