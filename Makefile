@@ -1,22 +1,23 @@
 # make demo   set up and run the main job: simulate, solve, compare and draw the ensemble paper
-# make test   set up and run lint, types, layers and all tests
+# make test   set up and show that it works here: every test that takes little, under three minutes on two idle cores
+# make test-all   lint, types, layers and all tests: what a change must pass
 # make docs   build the site into docs/_build/html: every page and notebook is executed, a warning is an error
-# make constraints   resolve the dependencies anew
+# make constraints   resolve the dependencies again
 
 VENV := .venv
 BIN := $(VENV)/bin
 UV := $(shell command -v uv)
 
-.PHONY: demo test test-fast check docs format constraints clean
+.PHONY: demo test test-all check docs format constraints clean
 
 demo: $(VENV)/demo
 	$(BIN)/statmech run configs/ensemble.yaml
 
-test: check
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+test: $(VENV)/dev
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
-test-fast: $(VENV)/dev
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+test-all: check
+	$(BIN)/python -m pytest -n 2 --dist loadfile --costs
 
 check: $(VENV)/dev
 	$(BIN)/ruff format --check .

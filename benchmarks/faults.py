@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import random
 import shutil
@@ -48,12 +49,13 @@ class Size(NamedTuple):
     harms: int
     writers: int
     reads: float  # seconds
+    clusters: int  # kills of each of three parts of a cluster
     cells: int  # of the throughput
     repeats: int
 
 
-FULL = Size(30, 5, 20, 3, 12.0, 10_000, 5)
-TINY = Size(1, 1, 1, 1, 1.0, 40, 1)
+FULL = Size(30, 5, 20, 3, 12.0, 5, 10_000, 5)
+TINY = Size(1, 1, 1, 1, 1.0, 1, 40, 1)
 
 
 class Count:
@@ -239,11 +241,14 @@ main()
 
 def command(*given: str, folder: Path, **how: Any) -> subprocess.Popen[str]:
     """The command line itself, in a process group of its own."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
     made = ["-c", how.pop("before", "") + START, *given, "--out", str(folder)]
     return subprocess.Popen(
-        [*how.pop("prefix", []), sys.executable, *made], stderr=subprocess.PIPE, text=True, env=environment, **how
+        [*how.pop("prefix", []), sys.executable, *made], stderr=subprocess.PIPE, text=True, env=environment(), **how
     )
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
 
 
 def ended(running: subprocess.Popen[str]) -> tuple[int, str]:
@@ -475,6 +480,68 @@ def interrupts(size: Size, scratch: Path) -> None:
         count.fault += f" (the slowest ended after {longest:.2g} s)"
 
 
+ON_WORKERS = ["learner=hebb,max_stability", "N=40", "alpha={linspace: [0.5, 4, 40]}", "seeds=64"]
+SMALL_BLOCKS = "import statmech.blocks\nstatmech.blocks.SECONDS = 2e-2\n"
+
+
+@contextlib.contextmanager
+def dask(folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+    """The address of a scheduler on loopback, and its process and those of two workers."""
+    file = folder / "scheduler.json"
+    told: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": environment()}
+    begin = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0"]
+    begun = [subprocess.Popen([*begin, "--no-dashboard", "--scheduler-file", str(file)], **told)]
+    worker = [sys.executable, "-m", "distributed.cli.dask_worker", "--host", "127.0.0.1", "--nthreads", "1"]
+    begun += [
+        subprocess.Popen([*worker, "--no-dashboard", "--no-nanny", "--scheduler-file", str(file)], **told)
+        for _ in range(2)
+    ]
+    try:
+        until(lambda: file.exists() and file.stat().st_size > 0)
+        yield json.loads(file.read_text())["address"], begun
+    finally:
+        for process in begun:
+            process.kill()
+            process.wait(PATIENCE)
+
+
+def clusters(size: Size, scratch: Path, rng: random.Random) -> None:
+    """A Dask worker, the scheduler, or the command itself killed while a sweep is computed on two workers."""
+    from statmech import store as stores
+
+    clean = scratch / "clean-dask"
+    assert ended(command("simulate", "capacity", *ON_WORKERS, folder=clean, before=SMALL_BLOCKS))[0] == 0
+    right = stores.load(clean / "simulation.zarr")
+    for victim, expected in (("a Dask worker", {0}), ("the Dask scheduler", {0, 1}), ("the command", {0, -9})):
+        with Count(f"kill -9 of {victim}, two workers") as count:
+            while count.tries < size.clusters:
+                folder = scratch / f"dask {victim} {count.tries}"
+                folder.mkdir()
+                count.tried(*struck(folder, victim, expected, rng, right))
+
+
+def struck(folder: Path, victim: str, expected: set[int], rng: random.Random, right: xr.Dataset) -> tuple[bool, int]:
+    """Whether a run whose cluster is struck ends as expected and is resumed to the right bits, and the runs lost."""
+    store, log = folder / "simulation.zarr", folder / "simulation.log"
+    with dask(folder) as (address, (scheduler, *workers)):
+        given = [*ON_WORKERS, "--dask", address, "--patience", "10"]
+        running = command("simulate", "capacity", *given, folder=folder, before=SMALL_BLOCKS)
+        until(lambda: log.exists() and "written" in log.read_text())
+        time.sleep(1.5 * rng.random())
+        {"a Dask worker": workers[0], "the Dask scheduler": scheduler, "the command": running}[victim].kill()
+        code, _ = ended(running)
+        before = max((event.get("done", 0) for event in logged(log)), default=0)
+        lost = max(0, before - done(store))
+        again, _ = ended(command("simulate", "capacity", *ON_WORKERS, folder=folder, before=SMALL_BLOCKS))
+    return code in expected and again == 0 and finished(store, right), lost
+
+
+def logged(log: Path) -> list[dict[str, Any]]:
+    from statmech.log import runs
+
+    return [event for run in runs(log) for event in run]
+
+
 def signals(size: Size, scratch: Path, rng: random.Random) -> None:
     """Signals at any moment of `statmech run`: importing, simulating, solving, drawing."""
     given = ["learner=hebb,max_stability", "N=20", "seeds=16"]
@@ -574,6 +641,7 @@ def main() -> None:
             readers(size, scratch)
             interrupts(size, scratch)
             signals(size, scratch, rng)
+            clusters(size, scratch, rng)
             timing.table("Faults", ["fault", "tries", "runs lost", "wrong", "seconds"], ROWS)
         if "throughput" in tables:
             header = ["cells of", "cells", "blocks", "ms a cell", "in memory, s", "into a store, s", "overhead"]

@@ -35,6 +35,7 @@ def _terminated(*_: Any) -> None:
 def _unraisable(swallowed: Any) -> None:
     if issubclass(swallowed.exc_type, KeyboardInterrupt):
         end(INTERRUPTED)
-    if issubclass(swallowed.exc_type, SystemExit):
-        end(swallowed.exc_value.code)
+    code = getattr(swallowed.exc_value, "code", None)
+    if code in (INTERRUPTED, TERMINATED):
+        end(code)
     sys.__unraisablehook__(swallowed)

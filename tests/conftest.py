@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import gzip
 import os
 from pathlib import Path
@@ -11,6 +12,55 @@ import pytest
 import xarray as xr
 
 from statmech import compare
+
+
+def pytest_addoption(parser):
+    parser.addoption("--costs", action="store_true", help="print the CPU seconds of every file, and its dearest tests")
+
+
+class Costs:
+    """The last report of a test, a page's examples or a docstring carries its CPU seconds, from workers, too."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_setup(self, item):
+        item.begun = _seconds()
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_teardown(self, item):
+        try:
+            return (yield)
+        finally:
+            item.user_properties.append(("seconds", _seconds() - item.begun))
+
+
+def pytest_configure(config):
+    config.pluginmanager.register(Costs())  # a conftest's own hooks see this folder's tests only
+
+
+def _seconds():
+    """CPU time of this process and of the children that it has waited for."""
+    return sum(os.times()[:4])
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    if not config.getoption("--costs"):
+        return
+    costs = collections.defaultdict(list)
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if getattr(report, "when", "") == "teardown":
+                test, seconds = report.nodeid, dict(report.user_properties).get("seconds", 0.0)
+                costs[test.split("::")[0]].append((seconds, "slow" in report.keywords, test))
+    terminalreporter.section("CPU seconds: all, of those marked slow, and the dearest of the others")
+    for file, tests in sorted(costs.items(), key=lambda pair: -sum(one[0] for one in pair[1])):
+        slow = sum(seconds for seconds, marked, _ in tests if marked)
+        dearest, name = max(((seconds, test) for seconds, marked, test in tests if not marked), default=(0.0, ""))
+        total = sum(seconds for seconds, *_ in tests)
+        terminalreporter.line(f"{file:44}{total:8.1f}{slow:8.1f}{dearest:8.1f}  {name.partition('::')[2][:80]}")
+    every = [one for tests in costs.values() for one in tests]
+    slow = sum(seconds for seconds, marked, _ in every if marked)
+    terminalreporter.line(f"{'all':44}{sum(seconds for seconds, *_ in every):8.1f}{slow:8.1f}")
 
 
 def disagreements(simulation: xr.Dataset, theory: xr.Dataset) -> list[str]:
@@ -23,6 +73,19 @@ def disagreements(simulation: xr.Dataset, theory: xr.Dataset) -> list[str]:
         for name, z in row.largest.items()
         if abs(z) > bound
     ]
+
+
+def statmech(*given):
+    """The exit code of the command."""
+    from statmech.cli import main
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", ["statmech", *map(str, given)])
+        try:
+            main()
+        except SystemExit as ended:
+            return ended.code or 0
+    return 0
 
 
 def write_data(folder):

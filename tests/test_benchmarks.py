@@ -22,6 +22,7 @@ def test_a_benchmark_runs_and_prints_its_tables(script):
     assert done.stdout.count("| --- |") >= 1
 
 
+@pytest.mark.slow
 def test_changed_command_lines_and_configs_are_answered_or_refused():
     command = [sys.executable, FOLDER / "fuzz.py", "--tiny"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240)

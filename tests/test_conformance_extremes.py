@@ -108,6 +108,7 @@ def extremes(field, values):
     return [value for value in sorted({*values, *near(above), *near(below)}) if not 20 < value < 1e20 or value < most]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "choice", "name", "parameter"), PARAMETRIC)
 def test_a_parameter_at_its_extremes_is_right_or_refused(make, choice, name, parameter):
     kinds = {"rule": RULES, "learner": LEARNERS, "booster": BOOSTERS}[choice]
@@ -115,6 +116,7 @@ def test_a_parameter_at_its_extremes_is_right_or_refused(make, choice, name, par
     scan(make, fixed, parameter, extremes(parameters_of(kinds[name])[parameter], FEW))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "fixed", "key"), KEYED)
 def test_a_key_at_its_extremes_is_right_or_refused(make, fixed, key):
     fixed = fixed | ({"sweeps": 20} if fixed.get("learner") in ("gibbs", "bayes") else {})
@@ -157,6 +159,7 @@ def recorded(scenario, engine):
         return [np.asarray(part, float) for part in record[:2]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "power"), [("float64", 332), ("float32", 33)])
 @pytest.mark.parametrize("engine", [gram, vectors])
 @pytest.mark.parametrize(("rule", "K"), [("perceptron", 1), ("hebb", 3), ("adatron", 3), ("adatron_textbook", 1)])
@@ -173,6 +176,7 @@ def test_lengths_and_rates_scaled_together_to_their_bounds_change_no_bit(rule, K
         np.testing.assert_array_equal(scaled[1] / scale / scale, across)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["perceptron", "hebb", "adatron"])
 def test_theory_knows_only_the_ratio_of_rate_and_length(rule):
     one, long, short = (
@@ -184,12 +188,14 @@ def test_theory_knows_only_the_ratio_of_rate_and_length(rule):
             np.testing.assert_allclose(other[name], one[name], rtol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [1e-100, 1e-30])
 def test_students_of_almost_no_length_learn_as_theory_says(length):
     scenario = Scenario(rule="hebb", N=20_000, t=[0.5, 1], seeds=64, start={"length": length})
     assert not disagreements(simulate.run(scenario), theory.solve(scenario))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("rule", RULES)
 def test_a_rate_of_almost_nothing_teaches_nothing(rule, dtype):
@@ -200,6 +206,7 @@ def test_a_rate_of_almost_nothing_teaches_nothing(rule, dtype):
         simulate.run(Scenario(rule=rule, K=3, N=50, t=[0, 1], eta=1e-300, seeds=4, dtype="float32"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_a_margin_without_bounds_is_hebb_or_learns_nothing(dtype):
     make = partial(Scenario, N=50, K=2, t=[1], dtype=dtype, start={"R": 0.2})
@@ -211,6 +218,7 @@ def test_a_margin_without_bounds_is_hebb_or_learns_nothing(dtype):
     np.testing.assert_allclose(none, 0.2, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("eta", [1e155, 1.79e308])
 @pytest.mark.parametrize("rule", RULES)
 def test_a_student_that_diverges_is_an_error_a_user_can_mend(rule, eta):
@@ -220,6 +228,7 @@ def test_a_student_that_diverges_is_an_error_a_user_can_mend(rule, eta):
     assert issubclass(DivergedError, ArithmeticError)
 
 
+@pytest.mark.slow
 def test_a_length_that_grows_beyond_numbers_is_an_error_of_theory_too():
     """The textbook rule multiplies lengths."""
     with pytest.raises(DivergedError, match="diverged"):
@@ -268,6 +277,7 @@ def test_eigenvalues_that_float32_inputs_lose_are_refused(spectrum):
         Scenario(rule="perceptron", N=20, t=[1], inputs={"anisotropic": {"spectrum": spectrum}})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", [1e-20, 1e20])
 def test_inputs_of_extreme_size_are_learnt_by_rates_of_the_inverse(value):
     make = partial(Scenario, rule="hebb", N=40, t=[2], seeds=8)

@@ -64,6 +64,7 @@ def test_closed_forms_equal_the_quadrature(rule):
                     np.testing.assert_allclose(double(theta, other, c, flip), closed, rtol=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("margin", [1e-6, 0.05, 1.0, -0.4])
 def test_the_line_forms_of_a_margin_equal_the_quadrature(margin):
     kind = Perceptron(margin=margin)
@@ -81,6 +82,7 @@ def test_the_line_forms_of_a_margin_equal_the_quadrature(margin):
                     np.testing.assert_allclose(double(theta, other, c, flip), line, rtol=1e-11, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_more_quadrature_nodes_move_nothing(rule):
     kind = RULES[rule]()
     with jax.enable_x64(True):
@@ -97,13 +99,14 @@ def scenario_of(rule: str, **given) -> Scenario:
     return Scenario(rule=rule, **{**defaults, **given})
 
 
-@pytest.mark.parametrize("engine", ["gram", "vectors"])
+@pytest.mark.parametrize("engine", ["gram", pytest.param("vectors", marks=pytest.mark.slow)])
 def test_simulation_agrees_with_theory_within_its_own_errors(rule, engine):
     size = {} if engine == "gram" else {"N": 400, "seeds": 64, "t": [0.5, 1.5]}
     scenario = scenario_of(rule, engine=engine, start={"R": 0.2, "q": 0.3, "length": 1.2}, **size)
     assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []
 
 
+@pytest.mark.slow
 def test_every_entry_of_the_gram_matrix_agrees_for_unequal_students(rule):
     start = {"R": [0.1, 0.5, 0.3], "length": [0.5, 1.0, 2.0], "q": [[1, 0.3, 0.2], [0.3, 1, 0.6], [0.2, 0.6, 1]]}
     scenario = scenario_of(rule, start=start, gram=True)
@@ -115,6 +118,7 @@ def test_every_entry_of_the_gram_matrix_agrees_for_unequal_students(rule):
     assert np.abs(difference / error).max() < 4.6  # 27 values: 1 in 5,000 for one of them, Student's t
 
 
+@pytest.mark.slow
 def test_a_planted_error_is_found(rule, monkeypatch):
     """<f_i f_j> dropped: the students' correlation q, and with it the ensemble, comes out wrong."""
     monkeypatch.setattr(online, "pair_average", lambda *args: 0.0 * averages.pair_average(*args))
@@ -127,6 +131,7 @@ def test_a_planted_error_is_found(rule, monkeypatch):
     assert any(" q:" in line for line in found)
 
 
+@pytest.mark.slow
 def test_the_finite_size_bias_falls_with_N(rule):
     """At N = 10 the means are off by more than errors; ten times the size, at least three times less."""
     off = {}
@@ -145,7 +150,7 @@ def test_the_same_key_gives_the_same_bits_and_another_key_others(rule):
     assert not np.any(first.R.values == other.R.values)
 
 
-@pytest.mark.parametrize("engine", ["gram", "vectors"])
+@pytest.mark.parametrize("engine", ["gram", pytest.param("vectors", marks=pytest.mark.slow)])
 def test_extending_a_sweep_changes_no_old_number(rule, engine):
     few = simulate.run(scenario_of(rule, N=50, seeds=3, t=[1.0], eta=[0.5], engine=engine))
     many = simulate.run(scenario_of(rule, N=50, seeds=70, t=[1.0], eta=[0.3, 0.5], K=3, engine=engine))
@@ -159,6 +164,7 @@ def test_students_are_exchangeable(rule):
     assert abs(difference.mean()) < 4 * difference.std(ddof=1) / 256**0.5
 
 
+@pytest.mark.slow
 def test_gram_matrices_are_positive_semidefinite(rule):
     scenario = scenario_of(rule, gram=True, seeds=8, N=20)
     for dataset in (simulate.run(scenario), theory.solve(scenario)):
@@ -166,6 +172,7 @@ def test_gram_matrices_are_positive_semidefinite(rule):
         assert eigenvalues.min() > -1e-12 * eigenvalues.max()
 
 
+@pytest.mark.slow
 def test_identical_students_stay_identical(rule):
     scenario = scenario_of(rule, start={"q": 1.0, "R": 0.3}, seeds=4, N=50, t=[0, 1, 20])
     for dataset in (simulate.run(scenario), theory.solve(scenario)):
@@ -173,6 +180,7 @@ def test_identical_students_stay_identical(rule):
         np.testing.assert_allclose(dataset.eps_g_majority_vote, dataset.eps_g.mean("student"), rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", [gram, vectors])
 def test_one_compilation_serves_all_values_of_a_scenario(rule, engine):
     """Rates, flips, sizes (Gram engine) and times of one shape are numbers, not programs."""
@@ -190,6 +198,7 @@ def test_a_rule_states_its_parameters_and_label(rule):
     assert all(field.metadata["doc"] for field in parameters_of(kind).values())
 
 
+@pytest.mark.slow
 def test_a_rule_without_its_closed_form_is_integrated_to_the_same_solution():
     """The whole equations, not only their averages: AdaTron by quadrature is AdaTron."""
 

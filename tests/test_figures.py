@@ -58,7 +58,12 @@ def test_every_figure_but_the_overlays_has_a_config_and_every_config_a_figure():
         assert import_module(f"figures.{name}").__doc__
 
 
-@pytest.mark.parametrize("name", NAMES)
+QUICK = ("ensemble", "minover", "votes", "overlay")
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in NAMES]
+)
 def test_a_figure_draws_from_a_tiny_config(name, tmp_path, data_folder):
     scenario = tiny(name)
     simulation, solution = simulate.run(scenario), None if scenario.on_data else theory.solve(scenario)
@@ -75,6 +80,7 @@ def test_a_figure_draws_from_a_tiny_config(name, tmp_path, data_folder):
     assert drawn, "a figure without a line"
 
 
+@pytest.mark.slow
 def test_a_sweep_that_a_figure_cannot_show_is_drawn_as_an_overlay():
     scenario = load("variety", ["eta=0.5,1", "N=20", "seeds=2", "t=1"])
     assert figures.fitting("variety", theory.solve(scenario)) == "overlay"
@@ -84,6 +90,7 @@ def test_a_sweep_that_a_figure_cannot_show_is_drawn_as_an_overlay():
     assert figures.fitting("minover_noise", theory.solve(stored)) == "stored_overlay"
 
 
+@pytest.mark.slow
 def test_a_single_moment_is_drawn_against_the_longest_axis_of_numbers():
     swept = load("adatron_ensemble", ["K=1,3", "eta=0.5,1,2", "N=20", "seeds=2", "t=1"])
     simulation, solution = simulate.run(swept), theory.solve(swept)
@@ -177,6 +184,7 @@ def gain(paper, output):
     return (paper[output] / paper.eps_g.isel(student=0)).sel(t=50, K=101).to_series()
 
 
+@pytest.mark.slow
 def test_improvement_is_small_for_hebbian_and_large_for_adatron(paper):
     ratio = gain(paper, "eps_g_majority_vote")
     assert ratio.hebb > 0.99
@@ -192,6 +200,7 @@ def test_the_weight_mean_beats_the_majority_vote(paper):
     assert np.all(several.eps_g_weight_mean < several.eps_g_majority_vote)
 
 
+@pytest.mark.slow
 def test_adatron_has_the_smallest_q_at_a_given_R():
     R, rules = np.linspace(0.3, 0.97, 30), ["hebb", "perceptron", "adatron"]
     fine = theory.solve(Scenario(rule=rules, K=2, t=list(np.geomspace(0.1, 60, 200)))).isel(student=0)

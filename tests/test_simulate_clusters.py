@@ -255,6 +255,7 @@ def test_a_worker_that_does_not_see_the_store_says_so(path, monkeypatch):
         clusters._await_sight(path, "a store")
 
 
+@pytest.mark.slow
 def test_a_worker_never_writes_into_a_store_that_has_come_into_the_place_of_its_own(path, monkeypatch):
     """A worker may outlive its client, and the next run may grow the store."""
     scenario, other = Scenario(**SWEEP), Scenario(**{**SWEEP, "N": 60})

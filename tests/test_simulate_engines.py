@@ -48,6 +48,7 @@ def step_by_step(rule, teacher, students, inputs, right):
     return students
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rule", "K"), [*((rule, 2) for rule in RULES), ("perceptron", gram.MANY)])
 def test_the_engines_have_the_same_law(rule, K):
     """Two-sample Kolmogorov-Smirnov tests of R, q, l at small N, where the fluctuations are large."""
@@ -62,6 +63,7 @@ def test_the_engines_have_the_same_law(rule, K):
     assert min(p) > LEVEL / len(p) / (len(RULES) + 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("planted", ["degrees of freedom", "shared axis"])
 def test_a_planted_error_changes_the_law(planted, monkeypatch):
     """A chi-square with the wrong degrees of freedom, or inputs of a block without their common part."""
@@ -93,6 +95,7 @@ def test_no_degree_of_freedom_is_no_length():
         np.testing.assert_array_equal(gram.chi_variable(jax.random.key(0), jnp.asarray([0, -3]), (2,)), 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("K", [3, gram.MANY])
 @pytest.mark.parametrize("engine", ["gram", "vectors"])
 def test_the_smallest_system_holds_teacher_and_students_and_no_more(engine, K):
@@ -101,6 +104,7 @@ def test_the_smallest_system_holds_teacher_and_students_and_no_more(engine, K):
     assert all(np.all(np.isfinite(sim[name])) for name in sim)
 
 
+@pytest.mark.slow
 def test_many_students_are_as_exact_as_few():
     """The matrix form of the Gram engine against theory, and identical students, whose LQ is of rank one."""
     scenario = Scenario(rule="perceptron", K=gram.MANY + 3, N=1000, t=[0.5, 2], seeds=64, flip=0.1)
@@ -110,6 +114,7 @@ def test_many_students_are_as_exact_as_few():
     assert not np.any(np.isnan(same.eps_g))
 
 
+@pytest.mark.slow
 def test_a_size_beyond_memory_meets_the_equations():
     """N = 10^12, a thousand steps: the time is tiny, the deviations from the start are what is compared."""
     start = {"R": 0.5, "q": 0.3}
@@ -122,6 +127,7 @@ def test_a_size_beyond_memory_meets_the_equations():
         assert np.all(abs(moved.mean("seed") - expected.isel(t=1, student=0)) < 4.5 * error + 1e-15)
 
 
+@pytest.mark.slow
 def test_late_times_and_great_lengths_keep_their_digits():
     """AdaTron at t = 3000, where 1 - R is 1e-6, and a Hebbian student of l sqrt(N) > 10^4."""
     scenario = Scenario(rule=["adatron", "hebb"], K=2, N=100, t=[3000.0], seeds=64)
@@ -145,6 +151,7 @@ def compilations(work):
     return len(told)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("play", [simulate.run, theory.solve])
 def test_a_sweep_compiles_once(play):
     """Parameters, label noise, times and (simulated) N and start are data; rule, K and counts make a program."""
@@ -161,6 +168,7 @@ def test_weight_vectors_beyond_memory_are_refused_at_once():
         simulate.run(Scenario(rule="hebb", N=10**12, t=[1e-12], inputs={"anisotropic": {"spectrum": [1, 2]}}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["gram", "vectors"])
 def test_single_precision_agrees_with_theory(engine):
     scenario = Scenario(rule="perceptron", K=2, N=500, t=[2.0], seeds=32, dtype="float32", engine=engine)

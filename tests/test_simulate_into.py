@@ -7,11 +7,11 @@ import shutil
 import numpy as np
 import pytest
 import xarray as xr
+from conftest import statmech
 
 import simulate
 from simulate.into import play_block, run_into
 from statmech import Scenario, ScenarioError, StoreError, load, store
-from statmech.cli import main
 from statmech.growing import Growing, create
 from statmech.verify import verify
 
@@ -34,17 +34,6 @@ def table(file, seed):
 
 def scenario(seeds=8):
     return Scenario(rule="hebb", N=5, t=[1, 4], seeds=seeds, inputs={"rows": {"path": "x.csv"}})
-
-
-def statmech(*given):
-    """The exit code of the command."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sys.argv", ["statmech", *map(str, given)])
-        try:
-            main()
-        except SystemExit as ended:
-            return ended.code or 0
-    return 0
 
 
 @pytest.mark.parametrize("seeds", [8, 128], ids=["again", "more seeds"])

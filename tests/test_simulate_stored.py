@@ -77,6 +77,7 @@ def test_a_learner_tends_to_its_theory_with_noise(learner, alpha):
     assert abs(limit - without) > 4 * error
 
 
+@pytest.mark.slow
 def test_a_wrong_replica_term_is_noticed(monkeypatch):
     """The same comparison must fail for an equation with one term 10 % off."""
     limit, error = at_large_n("max_stability", 1.5)
@@ -104,6 +105,7 @@ def test_gibbs_and_bayes_tend_to_their_theory(alpha):
         assert abs(limit - float(expected[learner])) < 4 * error, learner
 
 
+@pytest.mark.slow
 def test_students_of_the_version_space_overlap_with_each_other_as_with_the_teacher():
     """Nishimori's identity at any N: the mean of q is that of R. A chain that halves its steps' range breaks it."""
     data = [draw(3, seed, 20, 40, 0.0) for seed in range(400)]
@@ -204,6 +206,7 @@ def test_maximum_stability_is_certified_by_its_own_gap():
     assert np.all(sim.eps_t == 0)
 
 
+@pytest.mark.slow
 def test_minover_approaches_the_largest_stability_from_below():
     learners = play(learner=["minover", "max_stability"], N=20, alpha=[0.5, 2, 5], epochs=[5, 50, 500, 5000], seeds=20)
     found, best = learners.sel(learner="minover"), learners.kappa.sel(learner="max_stability")
@@ -254,6 +257,7 @@ def test_a_data_set_is_the_start_of_one_endless_list():
     assert set(flipped[0]) < set(flipped[1])
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_what_lies_beside_them():
     learners = ["perceptron", "minover", "adatron", "gibbs"]
     alone = play(learner=learners, N=20, alpha=2, seeds=2, sweeps=50)

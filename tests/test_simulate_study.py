@@ -38,6 +38,7 @@ def test_labels_without_a_rule_are_told_by_chance(tmp_path, monkeypatch):
     assert np.all(abs(found.accuracy.mean(["seed", "fold"]) - 0.5) < 4 * 0.5 / np.sqrt(120))
 
 
+@pytest.mark.slow
 def test_no_classifier_changes_what_another_finds_and_more_shuffles_change_none(data_folder):
     alone = study(classifier="tree", seeds=1)
     among = study(classifier=["boosting", "tree"], data=["promoters", "votes"], seeds=2)
@@ -74,6 +75,7 @@ def test_fewer_examples_are_drawn_when_asked(data_folder):
     assert float(few.accuracy.mean()) < float(study(classifier="ordinary").accuracy.mean())
 
 
+@pytest.mark.slow
 def test_weights_are_those_that_are_not_zero(data_folder):
     ordinary, second_order, mlp = study(classifier=["ordinary", "second_order", "mlp"], seeds=1).weights.values
     assert np.all(ordinary == 30)

@@ -105,7 +105,7 @@ for line in sys.stdin:
         resource.setrlimit(resource.RLIMIT_AS, (now + most, now + most))
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
         try:
-            load(given, overrides)
+            load(given, overrides, data=True)
             answer = ""
         except ConfigError as refused:
             answer = str(refused)
@@ -140,6 +140,7 @@ def folder(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_no_config_takes_long_or_much(folder):
     asked = []
     for number, (name, text) in enumerate(CONFIGS.items()):

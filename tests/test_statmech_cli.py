@@ -46,6 +46,7 @@ def test_one_command_simulates_solves_compares_and_draws(in_scratch):
     assert simulation.attrs["versions"]["jax"]
 
 
+@pytest.mark.slow
 def test_a_stored_result_is_kept_and_another_config_s_is_never_overwritten_in_silence(in_scratch, capsys, monkeypatch):
     def call(*arguments: str) -> tuple[int, str]:
         return called(monkeypatch, capsys, *arguments)
@@ -156,6 +157,7 @@ def test_help_needs_no_numerics():
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
 
 
+@pytest.mark.slow
 def test_the_table_counts_who_converged_and_fits_the_screen(in_scratch):
     done = statmech("run", "capacity", "N=10", "alpha=0.5,6", "seeds=4")
     assert done.returncode == 0, done.stderr
@@ -167,6 +169,7 @@ def test_the_table_counts_who_converged_and_fits_the_screen(in_scratch):
     assert len(many.stdout.splitlines()) < 55
 
 
+@pytest.mark.slow
 def test_of_bounds_the_table_counts_who_keeps_them(in_scratch, capsys, monkeypatch):
     def told(*arguments: str) -> str:
         monkeypatch.setattr(sys, "argv", ["statmech", *arguments, "N=8", "tests=500"])
@@ -248,6 +251,7 @@ def test_options_that_make_no_sense_are_refused(in_scratch, capsys, monkeypatch,
     assert list(in_scratch.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_events_come_as_lines_of_json_for_programs(in_scratch):
     done = statmech("simulate", "variety", "N=20", "t=1", "seeds=2", "--json")
     events = [json.loads(line) for line in done.stdout.splitlines()]
@@ -266,6 +270,7 @@ def test_a_store_that_cannot_be_written_or_read_is_told(in_scratch, capsys, monk
         store.load(broken)
 
 
+@pytest.mark.slow
 def test_a_study_prints_its_tables_and_the_concept(in_scratch, made_data):
     given = [
         "--set",

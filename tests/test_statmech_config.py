@@ -247,6 +247,7 @@ def outcome(path):
     return "valid"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_any_config_is_a_scenario_or_a_message_and_nothing_is_written(kind, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

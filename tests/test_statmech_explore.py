@@ -74,6 +74,7 @@ def test_every_shipped_config_that_theory_knows_opens(name):
     assert choice == scenario_from(settings.config_of(choice, given)).CHOICE
 
 
+@pytest.mark.slow
 def test_theory_one_by_one_is_theory_of_all():
     scenario = Scenario(rule=["hebb", "perceptron"], margin=0.2, K=3, flip=0.1, t=[0.5, 2.0])
     joined, whole = _solved(scenario), theory.solve(scenario)

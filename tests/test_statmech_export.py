@@ -38,6 +38,7 @@ def test_other_kinds_of_files_are_refused(tmp_path):
         export.write(sim, None, tmp_path / "results.txt")
 
 
+@pytest.mark.slow
 def test_a_folder_of_results_stands_for_its_config(in_scratch, capsys, monkeypatch):
     def call(*arguments):
         return called(monkeypatch, capsys, *arguments)
@@ -59,7 +60,7 @@ def test_a_folder_that_holds_no_results_is_told(in_scratch):
     with pytest.raises(ConfigError, match=r"empty: a folder without results: no simulation.zarr$"):
         load("empty")
     (in_scratch / "empty" / "simulation.zarr").mkdir()
-    with pytest.raises(ConfigError, match="not a readable store"):
+    with pytest.raises(ConfigError, match="its config is damaged or missing"):
         load("empty")
 
 

@@ -80,6 +80,7 @@ def ended(script, *given, folder):
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "at"), [*((name, "write") for name in WRITERS), ("a.csv", "rename")])
 def test_a_kill_while_a_file_is_written_leaves_the_old_one_whole(name, at, results):
     file = results / name
@@ -92,6 +93,7 @@ def test_a_kill_while_a_file_is_written_leaves_the_old_one_whole(name, at, resul
     left[0].unlink()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mine/overlay.svg", "a.csv", "a.html"])
 def test_a_full_disk_names_the_file_and_leaves_the_old_one_whole(name, results):
     file = results / name
@@ -195,6 +197,7 @@ def test_an_empty_name_is_refused_and_nothing_is_written(folder, results, in_scr
     assert list(in_scratch.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_formula_in_a_name_is_text_in_a_spreadsheet(monkeypatch, tmp_path):
     import pandas as pd
 

@@ -26,6 +26,7 @@ CONFIGS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: next(iter(config)))
 def test_copies_of_scenarios_and_results_are_equal(config):
     scenario = scenario_from(dict(config))

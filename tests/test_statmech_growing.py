@@ -116,6 +116,7 @@ def test_shards_together_play_everything_and_nothing_twice(path):
     same(path, scenario)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("harm", ["flip", "truncate", "delete"])
 def test_every_damaged_chunk_is_found_and_played_again(path, harm):
     scenario = Scenario(**SWEEP)
@@ -274,6 +275,7 @@ def test_a_block_that_kills_its_process_is_played_apart_and_its_cell_recorded(pa
     assert log.suspects() == set()
 
 
+@pytest.mark.slow
 def test_a_child_plays_a_block_and_tells_how_it_died(path, monkeypatch):
     from simulate import apart
 

@@ -35,6 +35,7 @@ def test_norms_are_those_of_the_law():
     assert set(np.unique(drawn(Rademacher(), 4))) == {-0.5, 0.5}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inputs", ["rademacher", "sphere"])
 def test_isotropic_inputs_meet_the_equations(inputs):
     scenario = Scenario(rule=["hebb", "adatron"], K=3, N=500, t=[0.5, 2], seeds=32, inputs=inputs, start={"R": 0.2})

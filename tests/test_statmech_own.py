@@ -42,6 +42,7 @@ def mine(tmp_path):
     own._loaded.clear()
 
 
+@pytest.mark.slow
 def test_the_command_plays_solves_and_draws_a_rule_from_a_file(mine, in_scratch):
     done = statmech("--load", str(mine()), "run", "variety", *SMALL)
     assert done.returncode == 0, done.stderr

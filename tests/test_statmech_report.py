@@ -93,6 +93,7 @@ def cells(table) -> list[list[str]]:
     return [[cell.text for cell in row] for row in table.rows]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("choice", KINDS)
 def test_each_kind_makes_one_file_that_holds_its_results_and_loads_nothing(choice, tmp_path, data_folder):
     name, overrides = TINY[choice]
@@ -150,6 +151,7 @@ def test_words_of_others_are_escaped(tmp_path, monkeypatch):
     assert page.words.count(HOSTILE) >= 4  # legend, table, config, provenance
 
 
+@pytest.mark.slow
 def test_labels_and_paths_of_others_are_escaped(tmp_path, monkeypatch):
     label = f"--><!--{HOSTILE.replace('{{ 7 * 7 }}', '')}]]>"
     monkeypatch.setitem(RULES, "mine", type("Mine", (RULES["hebb"],), {"label": label}))
@@ -166,6 +168,7 @@ def test_labels_and_paths_of_others_are_escaped(tmp_path, monkeypatch):
     assert page.words.count(path) >= 2  # legend and config
 
 
+@pytest.mark.slow
 def test_the_charts_of_many_places_are_few_and_those_left_out_are_told():
     scenario = Scenario(rule="hebb", N=50, t=[1, 2, 3, 4], K=[1, 2, 3], eta={"linspace": [0.5, 1.5, 12]}, flip=[0, 0.1])
     drawn = charts.charts(None, theory.solve(scenario))
@@ -199,6 +202,7 @@ def test_what_failed_is_told_with_its_message(tmp_path, monkeypatch):
     assert any(row[0] == "adatron" and set(row[1:]) == {"-"} for row in page.rows)
 
 
+@pytest.mark.slow
 def test_a_scenario_without_theory_and_one_not_yet_solved_or_played_have_reports(tmp_path):
     law = {"anisotropic": {"spectrum": [0.5, 1.5]}}
     unsolved = played(tmp_path / "unsolved", Scenario(rule="hebb", N=20, t=[1, 2], seeds=2, inputs=law))
@@ -227,6 +231,7 @@ def whole(tmp_path_factory):
     return played(tmp_path_factory.mktemp("results") / "whole", scenario)
 
 
+@pytest.mark.slow
 def test_the_command_writes_where_it_is_told(whole, tmp_path, monkeypatch, capsys):
     file = tmp_path / "sub" / "mine.html"
     assert called(monkeypatch, "report", str(whole / "theory.zarr"), "--out", str(file)) == 0

@@ -56,6 +56,7 @@ def backwards(scenario):
     return scenario_from(config | {name: list(value) for name, value in axes.items() if name in config})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", KINDS, ids=lambda scenario: scenario.CHOICE)
 def test_cells_in_another_order_blocks_of_other_sizes_and_other_workers_give_the_same_bits(
     scenario, tmp_path, monkeypatch

@@ -8,12 +8,12 @@ import shutil
 
 import numpy as np
 import pytest
+from conftest import statmech
 
 import simulate
 import theory
 from simulate.into import run_into
 from statmech import Boosting, Scenario, StoredExamples, StoreError, growing, load, status, store
-from statmech.cli import main
 from statmech.errors import DamagedError
 from statmech.fingerprints import fingerprints, salt_of
 from statmech.growing import DONE, Growing
@@ -98,24 +98,13 @@ def test_chunks_in_a_wrong_place_are_found_by_whoever_reads_and_computed_again(h
     harm(path)
     with pytest.raises(DamagedError, match=r"runs whose numbers were not computed for their place"):
         store.load(path)
-    assert cli("verify", path.parent) == 1
+    assert statmech("verify", path.parent) == 1
     assert "not the numbers that were computed for this place" in capsys.readouterr().out
     events = []
     run_into(path, scenario, tell=events.append)
     assert any(event["event"] == "damaged" for event in events)
     np.testing.assert_array_equal(store.load(path).R, simulate.run(scenario).R)
     assert verify(path).sound
-
-
-def cli(*given):
-    """The exit code of the command."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sys.argv", ["statmech", *map(str, given)])
-        try:
-            main()
-        except SystemExit as ended:
-            return ended.code or 0
-    return 0
 
 
 @pytest.mark.parametrize("scenario", KINDS, ids=lambda scenario: scenario.CHOICE)
@@ -144,7 +133,7 @@ def test_each_fault_has_a_line_that_says_where_and_what(path, capsys):
     file.write_bytes(b"\0" * 8)
     store.save(theory.solve(StoredExamples(**SWEEP)), path.with_name("theory.zarr"))
     (path.with_name("theory.zarr") / "R" / "zarr.json").write_text("{}")
-    assert cli("verify", path.parent) == 1
+    assert statmech("verify", path.parent) == 1
     *faults, last = capsys.readouterr().out.splitlines()
     assert [line.split("zarr: ")[1] for line in faults] == [
         "block 0 (learner hebb, alpha 1.0, seed 0 to 2): R/c/0/0/0/0: missing",
@@ -156,6 +145,7 @@ def test_each_fault_has_a_line_that_says_where_and_what(path, capsys):
     assert "6 blocks and 15 runs read, 4 faults" in last
 
 
+@pytest.mark.slow
 def test_every_chunk_of_results_is_read(path):
     """The control of the command: whatever chunk is truncated, it says so."""
     run_into(path, StoredExamples(**SWEEP))
@@ -169,7 +159,7 @@ def test_every_chunk_of_results_is_read(path):
 
 def test_status_says_that_it_has_not_looked_at_the_numbers(path, capsys):
     run_into(path, StoredExamples(**SWEEP))
-    assert cli("status", path.parent) == 0
+    assert statmech("status", path.parent) == 0
     assert (
         "checked  which runs are done, not their numbers: `statmech verify` reads every one" in capsys.readouterr().out
     )
@@ -189,7 +179,7 @@ def test_a_store_made_before_there_were_fingerprints_is_read_and_says_that_it_ca
     assert not (path / "fingerprint").exists()
     np.testing.assert_array_equal(store.load(path).R, simulate.run(StoredExamples(**SWEEP)).R)
     assert "checksums only" in "\n".join(status.lines(status.read(path)))
-    assert cli("verify", path) == 1
+    assert statmech("verify", path) == 1
     assert "was made before runs had fingerprints" in capsys.readouterr().out
 
 
@@ -250,6 +240,6 @@ def test_a_folder_without_results_is_no_result(tmp_path):
 
 def test_the_answer_for_programs_has_the_same_parts(path, capsys):
     run_into(path, StoredExamples(**SWEEP))
-    assert cli("verify", path, "--json") == 0
+    assert statmech("verify", path, "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert found == {"stores": [str(path)], "blocks": 6, "done": 18, "faults": [], "unverified": []}

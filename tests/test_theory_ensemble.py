@@ -37,6 +37,7 @@ def test_two_independent_integrals_agree_to_1e_12(R, q, K):
     assert theory.ensemble_error(R, q, K) == pytest.approx(_opposed(np.arccos(R), c, K), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_students_that_share_less_than_the_teacher_are_exact_too():
     """q < R^2: the integral is continued analytically, and lies within the errors of a controlled sampling."""
     for R, q, K in [(0.7, 0.3, 3), (0.7, 0.4, 5), (0.3, -0.05, 3), (-0.7, 0.3, 3)]:

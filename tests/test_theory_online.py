@@ -68,6 +68,7 @@ def perceptron_as_printed(t, y):
     return np.concatenate([dl, dR, [dq]])
 
 
+@pytest.mark.slow
 def test_unequal_students_obey_the_paper_s_own_equations():
     start = {"length": [0.5, 2.0], "R": [0.4, 0.1], "q": [[1, 0.2], [0.2, 1]]}
     t = [0.5, 2, 8]
@@ -78,6 +79,7 @@ def test_unequal_students_obey_the_paper_s_own_equations():
     np.testing.assert_allclose(solution.q.values[:, 0], printed[4], rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_the_symmetric_reduction_equals_the_full_equations():
     K, t = 4, [0.5, 5.0]
     one = theory.solve(Scenario(rule="adatron", K=K, t=t, flip=0.1, start={"R": 0.1, "length": 2.0}))
@@ -137,6 +139,7 @@ def test_pure_noise_teaches_nothing():
         assert abs(last(Scenario(rule=rule, t=[20], flip=0.5), "eps_g") - 0.5) < 1e-9
 
 
+@pytest.mark.slow
 def test_many_cells_in_one_call_equal_one_by_one():
     """A batch shares its solver's step count, not its steps: equal to tolerance, not to the bit."""
     scenario = Scenario(rule=["hebb", "perceptron"], K=2, t=[1, 20], eta={"linspace": [0.5, 2, 4]}, flip=[0, 0.1])
@@ -147,6 +150,7 @@ def test_many_cells_in_one_call_equal_one_by_one():
             np.testing.assert_allclose(alone[name], together[name].sel(rule=rule, eta=eta, flip=flip), rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_students_that_cannot_be_integrated_are_named(monkeypatch):
     from theory import online
 
