@@ -39,7 +39,7 @@ class Cautious(Rule):
         return step(-kappa) * step(kappa + self.depth) / (1 + length)
 
 
-@pytest.fixture(params=[*RULES, "cautious"])
+@pytest.fixture(params=[*RULES, pytest.param("cautious", marks=pytest.mark.slow)])
 def rule(request, monkeypatch) -> str:
     monkeypatch.setitem(RULES, "cautious", Cautious)
     return request.param

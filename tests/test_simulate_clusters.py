@@ -27,6 +27,8 @@ dask = pytest.importorskip("dask", reason="needs pip install 'statmech[cluster]'
 distributed = pytest.importorskip("distributed", reason="needs pip install 'statmech[cluster]'")
 psutil = pytest.importorskip("psutil", reason="comes with Dask")
 
+pytestmark = pytest.mark.slow  # Dask alone takes eight seconds to be imported
+
 SWEEP = {"rule": ["hebb", "perceptron"], "K": [1, 3], "N": 50, "t": [0, 1], "seeds": 6}
 OF_THEIR_OWN = """
 import os
@@ -140,7 +142,6 @@ def worker_processes():
     return found
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_workers_that_are_killed_again_and_again_cost_no_bit(path):
     scenario = Scenario(rule=["hebb", "perceptron", "adatron"], K=[1, 2], N=50, t=[0, 100], seeds=128)
@@ -159,7 +160,6 @@ def test_workers_that_are_killed_again_and_again_cost_no_bit(path):
     assert not [one for one in worker_processes() if one.pid not in before]
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_a_block_that_kills_its_workers_has_failed_and_takes_no_other_along(
     path, rules_of_their_own, known_here, monkeypatch
@@ -174,7 +174,6 @@ def test_a_block_that_kills_its_workers_has_failed_and_takes_no_other_along(
     np.testing.assert_array_equal(store.load(path).R.sel(rule=["hebb", "adatron"]), simulate.run(same_of).R)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_a_scheduler_that_dies_costs_nothing_that_was_written(path, monkeypatch):
     monkeypatch.setattr(clusters, "ANSWER", 3.0)
@@ -255,7 +254,6 @@ def test_a_worker_that_does_not_see_the_store_says_so(path, monkeypatch):
         clusters._await_sight(path, "a store")
 
 
-@pytest.mark.slow
 def test_a_worker_never_writes_into_a_store_that_has_come_into_the_place_of_its_own(path, monkeypatch):
     """A worker may outlive its client, and the next run may grow the store."""
     scenario, other = Scenario(**SWEEP), Scenario(**{**SWEEP, "N": 60})
@@ -295,7 +293,6 @@ def bits_on(devices):
     return bits
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(240)
 def test_one_two_four_and_eight_devices_give_the_same_bits():
     assert len({bits_on(devices) for devices in (1, 2, 4, 8)}) == 1

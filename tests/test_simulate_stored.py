@@ -322,6 +322,7 @@ def test_an_autocorrelation_time_is_that_of_its_process():
     assert version_space.autocorrelation_time(np.zeros(50)) == np.inf
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_every_learner_reports_what_it_did(learner):
     given = {"sweeps": 30} if learner in ("gibbs", "bayes") else {}

@@ -223,6 +223,7 @@ def test_interrupted_work_ends_at_once_and_keeps_what_is_finished(in_scratch, se
     assert counted["missing"] > 0
 
 
+@pytest.mark.slow
 def test_a_sweep_goes_on_where_its_shards_have_stopped(in_scratch, capsys, monkeypatch):
     small = ["rule=hebb,adatron", "N=20", "t=1", "seeds=130", "K=1"]
     assert called(monkeypatch, capsys, "run", "variety", *small, "--shard", "1/2")[0] == 0

@@ -44,6 +44,7 @@ def test_without_one_of_its_coins_the_pair_has_another_law(missing):
     assert kstest(right[0], "norm").pvalue > LEVEL > kstest(wrong[0], "norm").pvalue
 
 
+@pytest.mark.slow
 def test_tails_reach_as_far_as_they_should():
     """Four standard deviations, where a truncated angle or radius would show: counts within Poisson's error."""
     x = np.asarray(draws.normals(jax.random.key(2), (4_000_000,)))

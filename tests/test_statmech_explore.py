@@ -94,6 +94,7 @@ def test_points_are_means_with_the_standard_errors_that_compare_uses():
         np.testing.assert_allclose((curve.mean - curve.theory) / curve.error, distance, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_over_theory_all_theory_is_one():
     scenario = Scenario(rule="hebb", K=3, t=[1.0, 2.0], **SMALL)
     sim, sol = simulate.run(scenario), theory.solve(scenario)

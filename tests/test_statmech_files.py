@@ -106,6 +106,7 @@ def test_a_full_disk_names_the_file_and_leaves_the_old_one_whole(name, results):
     assert not list(file.parent.glob(".*.partial"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WRITERS)
 def test_an_old_file_is_replaced_by_a_whole_new_one(name, results, monkeypatch, capsys):
     monkeypatch.chdir(results)

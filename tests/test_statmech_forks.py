@@ -103,6 +103,7 @@ ONLINE, STORED = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scenario", "warm", "run", "code"),
     [

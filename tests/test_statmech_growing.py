@@ -93,6 +93,7 @@ def test_a_sweep_that_grows_keeps_its_numbers_and_plays_only_what_is_new(path):
     same(path, large)
 
 
+@pytest.mark.slow
 def test_a_single_value_may_become_an_axis(path):
     run_into(path, Scenario(rule="hebb", K=2, N=50, t=[1], seeds=3))
     grown = Scenario(rule=["adatron", "hebb"], K=[2, 3], N=50, t=[1], seeds=3)

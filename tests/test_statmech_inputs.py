@@ -76,6 +76,7 @@ def test_rows_of_a_table_are_learnt(tmp_path):
         theory.solve(Scenario(rule="hebb", N=3, t=[1], inputs=law))
 
 
+@pytest.mark.slow
 def test_a_user_s_law_is_one_class_and_one_line(monkeypatch):
     @dataclass(frozen=True)
     class Uniform(Inputs):

@@ -123,6 +123,7 @@ def load_text(texts: list[str], folder: Path):
     return load(folder / "again.yaml")
 
 
+@pytest.mark.slow
 def test_a_simulation_that_is_wrong_is_marked_in_the_table(tmp_path):
     scenario = Scenario(rule=["hebb", "adatron"], N=400, t=[1, 2], seeds=12)
     simulation, solution = simulate.run(scenario), theory.solve(scenario)
@@ -177,6 +178,7 @@ def test_the_charts_of_many_places_are_few_and_those_left_out_are_told():
     assert any("of flip (" in told or "of t (" in told for told in drawn.left_out)
 
 
+@pytest.mark.slow
 def test_runs_that_are_missing_or_have_failed_are_told_and_left_out(tmp_path, monkeypatch, capsys):
     small = ["boosting", "N=5", "tests=200", "s=1,3", "P=20", "seeds=70"]
     out = tmp_path / "part"

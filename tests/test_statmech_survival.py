@@ -138,6 +138,7 @@ def harmed(file, harm):
     file.unlink() if change is None else file.write_bytes(change(file.read_bytes()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("harm", HARMS)
 def test_damaged_metadata_and_coordinates_are_told_to_readers_and_made_anew_by_the_next_run(made, harm):
     path, expected = made
@@ -217,7 +218,8 @@ main()
 """
 
 
-@pytest.mark.parametrize("limit", [*(pytest.param(n, marks=pytest.mark.slow) for n in (0, 1000)), 8000])
+@pytest.mark.slow
+@pytest.mark.parametrize("limit", [0, 1000, 8000])
 def test_files_that_may_not_grow_are_told_in_a_line_and_the_sweep_goes_on_later(limit, tmp_path):
     given = [
         "simulate",

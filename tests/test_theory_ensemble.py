@@ -90,6 +90,7 @@ def test_the_mean_of_unequal_lengths_is_that_of_the_weights():
     assert value == pytest.approx(np.arccos(0.1) / np.pi, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_the_sampling_error_is_what_it_says():
     """Among 40 ensembles the distances in units of the returned error look like a standard normal's."""
     rng = np.random.default_rng(3)

@@ -45,6 +45,7 @@ def test_errors_at_t_50_take_their_known_values(rule, one, vote_of_three):
     assert round((solution.eps_g_majority_vote / solution.eps_g[0]).item(), 3) == vote_of_three
 
 
+@pytest.mark.slow
 def test_hebbian_learning_is_solved_in_closed_form():
     """a = sqrt(2/pi) (1 - 2 flip) eta t along the teacher, 1 + eta^2 t across it, and t of that in common."""
     t, eta, flip = np.array([0.1, 1, 10, 1e3, 1e6]), 0.7, 0.2
@@ -106,6 +107,7 @@ def test_the_printed_adatron_reaches_half_its_rate_only_with_label_noise():
     assert abs(last(Scenario(rule="adatron", eta=eta, flip=0.1, t=[1e4]), "length") - eta / 2) < 1e-6
 
 
+@pytest.mark.slow
 def test_students_end_up_at_60_degrees_around_the_teacher():
     """The transverse cosine of perceptrons and AdaTrons tends to 1/2; the AdaTron's as t^(-rate/(6 - 2 rate))."""
     for rule, late, distance in [("perceptron", 1e4, 3e-4), ("adatron", 1e6, 2e-4)]:
