@@ -11,13 +11,23 @@ import pytest
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 
 
-SCRIPTS = ("attention.py", "boosting.py", "engines.py", "equations.py", "faults.py", "learners.py", "precision.py")
+SCRIPTS = (
+    "attention.py",
+    "boosting.py",
+    "engines.py",
+    "equations.py",
+    "faults.py",
+    "learners.py",
+    "precision.py",
+    "visitors.py",
+)
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_a_benchmark_runs_and_prints_its_tables(script):
-    done = subprocess.run([sys.executable, FOLDER / script, "--tiny"], capture_output=True, text=True, timeout=240)
+    done = subprocess.run([sys.executable, FOLDER / script, "--tiny"], capture_output=True, text=True, timeout=570)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("| --- |") >= 1
 
