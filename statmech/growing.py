@@ -104,7 +104,7 @@ class Growing:
         if self.fingerprint is not None:
             made = fingerprints(values, self._numbers(block), self._salt)
             known = self.states(block) == DONE  # as they were: were their numbers damaged, that is not to be sealed
-            self.fingerprint[block.box] = np.where(known, self.fingerprint[block.box], made)
+            self.fingerprint[block.box] = np.where(known, self.fingerprint[block.box], made) if known.any() else made
         self.state[block.box] = states
 
     def forget(self, block: Block) -> None:

@@ -20,6 +20,7 @@ import simulate
 from simulate.into import play_block, run_into
 from statmech import RULES, Boosting, Rule, Scenario, StoredExamples, StoreError, load, store
 from statmech.blocks import blocks, chunks_of
+from statmech.fingerprints import FINGERPRINT
 from statmech.growing import DONE, FAILED, Growing, create
 from statmech.locks import claimed
 from statmech.log import Log
@@ -122,9 +123,9 @@ def test_shards_together_play_everything_and_nothing_twice(path):
 def test_every_damaged_chunk_is_found_and_played_again(path, harm):
     scenario = Scenario(**SWEEP)
     run_into(path, scenario)
-    names = [*Growing(path).arrays, store.STATE]
+    names = [*Growing(path).arrays, FINGERPRINT, store.STATE]
     chunks = [file for name in names for file in (path / name / "c").rglob("*") if file.is_file()]
-    for file in random.Random(0).sample(sorted(chunks), min(20, len(chunks))):
+    for file in random.Random(0).sample(sorted(chunks), min(20, len(chunks))) + chunks[-8:]:
         _harm(file, harm)
         events = []
         run_into(path, scenario, tell=events.append)
