@@ -148,7 +148,7 @@ def opened(path: Path, scenario: Sweep, fresh: bool, log: Log) -> Growing:
     changed = differences(scenario.config(), config)
     if changed and not extends(scenario, config):
         raise StoreError(another_config(path, changed))
-    if other := other_data(path, scenario, store.data):
+    if other := other_data(path, scenario_from(config), store.data):
         raise StoreError(other)
     if not changed:
         return store

@@ -222,7 +222,9 @@ def status(
 
 @app.command()
 def verify(
-    folder: Annotated[Path, typer.Argument(metavar="RESULT", help="A folder of results, or a store in it.")],
+    folder: Annotated[
+        Path, typer.Argument(parser=_path, metavar="RESULT", help="A folder of results, or a store in it.")
+    ],
     as_json: Json = False,
 ) -> None:
     """Read every stored number and check that it is the one that was computed for its place.

@@ -146,17 +146,14 @@ def differences(mine: dict[str, Any], theirs: dict[str, Any]) -> list[str]:
     return [f"  {name}: stored {_shown(theirs, name)}, asked for {_shown(mine, name)}" for name in changed]
 
 
-def other_data(path: Path, scenario: Sweep, noted: dict[str, str]) -> str:
-    """The message for a store made from other data than those that a scenario names now; empty if they are the same."""
-    here = scenario.data_digests()
-    changed = [name for name, digest in here.items() if noted.get(name) != digest]
+def other_data(path: Path, stored: Sweep, noted: dict[str, str]) -> str:
+    """The message for a store whose config names data that are others now than were `noted`; empty if they are not."""
+    changed = [name for name, digest in stored.data_digests().items() if noted.get(name) != digest]
     if not changed:
         return ""
-    unknown = [name for name in changed if name not in noted]
-    since = "before digests of data were kept" if unknown else "from other data than"
-    names = "" if unknown else f" {', '.join(changed)} holds now"
+    when = f"from other data than {', '.join(changed)} holds now" if noted else "before digests of data were kept"
     return (
-        f"{path}: was computed {since}{names}, so its runs cannot be mixed with new ones. {REPLACE}. "
+        f"{path}: was computed {when}, so its runs cannot be mixed with new ones. {REPLACE}. "
         "`statmech figure DIR` and `export DIR` read what is stored"
     )
 

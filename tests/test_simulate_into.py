@@ -122,6 +122,24 @@ def test_a_study_of_another_data_set_of_the_same_name_is_refused(made_data, tmp_
         run_into(path, simulate_again)
 
 
+def test_a_sweep_may_grow_by_another_file_or_data_set(here, path, made_data, monkeypatch):
+    small = scenario()
+    law = small.config()["inputs"]
+    run_into(path, small)
+    grown = Scenario(**{**small.config(), "inputs": [law, "gaussian"]})
+    assert run_into(path, grown) == (16, 0, 0)
+    np.save(here / "y.npy", np.random.default_rng(2).normal(size=(10, 5)))
+    more = Scenario(**{**small.config(), "inputs": [law, "gaussian", {"rows": {"path": "y.npy"}}]})
+    assert run_into(path, more) == (24, 0, 0)
+    np.testing.assert_array_equal(store.load(path).R, simulate.run(more).R)
+    assert verify(path).sound
+    assert set(store.load(path).attrs["data"]) == {"x.csv", "y.npy"}
+    monkeypatch.setenv("STATMECH_DATA", str(made_data))
+    for data in ("votes", "votes,promoters"):
+        study = load("votes", [f"data={data}", "classifier=perceptron", "folds=2", "seeds=1"])
+        assert run_into(path.with_name("study.zarr"), study) == (1 + data.count(","), 0, 0)
+
+
 def test_the_shape_of_data_is_part_of_their_digest(here):
     from statmech.inputs import Rows
 
