@@ -231,10 +231,12 @@ def raced(size: Size, scratch: Path, rng: random.Random) -> None:
 COMMAND = ["learner=hebb,max_stability", "N=40", "alpha=1,2,3,4", "seeds=100"]
 
 
+# while Python itself starts, an interrupt is its own matter
 START = """
 import signal
-signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGINT, signal.SIG_IGN)
 from statmech.cli import main
+signal.signal(signal.SIGINT, signal.default_int_handler)
 main()
 """
 
@@ -434,7 +436,7 @@ def writers(size: Size, scratch: Path) -> None:
             os.kill(first, signal.SIGKILL)
             zygote.wait(first)
             went_on = zygote.wait(zygote.begin(store, SLOW))
-            count.tried(refused == 2 and told and waited < 2 and went_on == 0 and finished(store, right))
+            count.tried(refused == 2 and told and waited < 5 and went_on == 0 and finished(store, right))
 
 
 def until(true: Callable[[], bool]) -> None:
@@ -524,7 +526,7 @@ def struck(folder: Path, victim: str, expected: set[int], rng: random.Random, ri
     """Whether a run whose cluster is struck ends as expected and is resumed to the right bits, and the runs lost."""
     store, log = folder / "simulation.zarr", folder / "simulation.log"
     with dask(folder) as (address, (scheduler, *workers)):
-        given = [*ON_WORKERS, "--dask", address, "--patience", "10"]
+        given = [*ON_WORKERS, "--dask", address, "--patience", "40"]
         running = command("simulate", "capacity", *given, folder=folder, before=SMALL_BLOCKS)
         until(lambda: log.exists() and "written" in log.read_text())
         time.sleep(1.5 * rng.random())
