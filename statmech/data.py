@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from statmech import files
 from statmech.errors import ConfigError, ScenarioError, not_known
 
 FOLDER = "STATMECH_DATA"
@@ -220,11 +221,7 @@ def _kept(name: str, version: tuple[object, ...]) -> Data:
 def version(name: str) -> tuple[object, ...]:
     """Where a data set lies, and what tells its file from another of that place."""
     folder = os.environ.get(FOLDER, "")
-    try:
-        known = os.stat(Path(folder) / source(name).file)
-    except OSError:
-        return (folder,)
-    return folder, known.st_dev, known.st_ino, known.st_size, known.st_mtime_ns
+    return folder, *files.version(Path(folder) / source(name).file)
 
 
 def digest(name: str) -> str:

@@ -61,6 +61,15 @@ def opened(path: Path, most: int) -> Iterator[int]:
         os.close(descriptor)
 
 
+def version(path: str | Path) -> tuple[int, ...]:
+    """What tells a file from another of its name, or from what it held before; empty if it is not there."""
+    try:
+        known = os.stat(path)
+    except OSError:
+        return ()
+    return known.st_dev, known.st_ino, known.st_size, known.st_mtime_ns
+
+
 def _too_large(path: Path, most: int) -> OSError:
     return OSError(errno.EFBIG, f"is larger than {most:,} bytes", str(path))
 

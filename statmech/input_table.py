@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import re
 from functools import lru_cache
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from statmech.errors import ScenarioError
-from statmech.files import opened
+from statmech.files import opened, version
 
 MOST_BYTES = 2**30  # of a file; as numbers of 8 bytes, and again centred, it takes several times its size
 
@@ -22,31 +21,22 @@ def table(path: str) -> np.ndarray:
 
     Raises `ScenarioError` for what is no table of finite real numbers whose rows differ.
     """
-    return _table(path, _version(path))
+    return _table(path, version(path))
 
 
 def digest(path: str) -> str:
     """The SHA-256 of a table, whichever way its numbers are written."""
-    return _digest(path, _version(path))
-
-
-def _version(path: str) -> tuple[int, ...]:
-    """What tells a file from another of its name."""
-    try:
-        known = os.stat(path)
-    except OSError:
-        return ()
-    return known.st_dev, known.st_ino, known.st_size, known.st_mtime_ns
+    return _digest(path, version(path))
 
 
 @lru_cache(maxsize=4)
-def _digest(path: str, version: tuple[int, ...]) -> str:
-    rows = _table(path, version)
+def _digest(path: str, known: tuple[int, ...]) -> str:
+    rows = _table(path, known)
     return hashlib.sha256(f"{rows.shape}".encode() + rows.tobytes()).hexdigest()
 
 
 @lru_cache(maxsize=4)
-def _table(path: str, version: tuple[int, ...]) -> np.ndarray:
+def _table(path: str, known: tuple[int, ...]) -> np.ndarray:
     try:
         rows = np.atleast_2d(_real(_numbers(Path(path))))
     except (OSError, ValueError, TypeError, EOFError, MemoryError) as failure:

@@ -22,7 +22,7 @@ from typing import IO, Any, TypeVar
 from statmech.errors import StoreError, unwritable
 
 T = TypeVar("T")
-RETRIES, PAUSE = 5, 0.05  # whoever asks for a lock's owner holds it for an instant
+RETRIES, PAUSE = 5, 0.05  # a process that asks who owns a lock holds it for an instant
 QUIET = 2.0  # seconds of waiting of which nobody needs to hear
 ALONE_TO_GROW = (
     "A sweep grows, or is replaced, only while no other process writes it: wait until it has ended, or give "
@@ -76,7 +76,7 @@ class Claim:
 
         Both are called while no block is written by anyone. A shard takes its place beside the others; a run that is
         alone calls `make` at once. `wait` is called with the owner's name where another process makes the store.
-        Raises `StoreError` with the name of whoever holds the store.
+        Raises `StoreError` with the name of the process that holds the store.
         """
         if not self.alone:
             with writing(self.path):
@@ -151,8 +151,8 @@ def opened(path: Path, flags: int) -> IO[str]:
         number = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
     except OSError as failure:
         if path.is_symlink():
-            told = "is a symbolic link, and whatever it points to would be overwritten. Remove the link"
-            raise StoreError(f"{path}: {told}") from None
+            problem = "is a symbolic link, and whatever it points to would be overwritten. Remove the link"
+            raise StoreError(f"{path}: {problem}") from None
         raise unwritable(path, failure) from None
     if not stat.S_ISREG(os.fstat(number).st_mode):
         os.close(number)

@@ -33,7 +33,7 @@ class Log:
         part = "" if shard[1] == 1 else f"-{shard[0]}-of-{shard[1]}"
         self.path, self.tell = store.with_name(f"{store.stem}{part}.log"), tell
         if self.path.is_symlink():
-            opened(self.path, os.O_WRONLY)
+            opened(self.path, os.O_WRONLY)  # raises; where lines are written, a log that cannot be is done without
 
     def __call__(self, **event: Any) -> None:
         event = {"time": time.strftime(TIME), **event}

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from statmech.errors import Problem, ScenarioError, not_known
 
 TAGS = {"value", "axis", "drawn", "given"}  # which form a key was read in: of no interest to the reader
-MOST = 20  # that are told at once
+MOST = 20  # that are shown at once
 BOUNDS = {
     "greater_than_equal": ("ge", "at least"),
     "greater_than": ("gt", "greater than"),
