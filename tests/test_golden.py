@@ -1,0 +1,47 @@
+"""No change of form moves a number, a random word, a stored name, a config key or a public import path.
+
+Bits are equal on the kind of processor that recorded them (`python tests/golden.py`); here numbers are compared to
+many digits, and all else exactly.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+
+import numpy as np
+import pytest
+from golden import RECORD, record, scenarios
+
+RECORDED = json.loads(RECORD.read_text())
+SCENARIOS = scenarios()
+CLOSE = 1e-9  # of numbers from another processor, whose sums round otherwise
+SOLVED = 1e-6  # and of theory, which is solved to that accuracy
+
+PATHS = RECORD.with_name("public_paths.txt").read_text().split()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_scenario_has_the_recorded_words_names_and_numbers(name):
+    made, before = json.loads(json.dumps(record(name, SCENARIOS[name]))), RECORDED[name]
+    assert (made["config"], made["words"]) == (before["config"], before["words"])
+    for side in ("simulation", "theory"):
+        variables, recorded = made[side] or {}, before[side] or {}
+        assert list(variables) == list(recorded)
+        for variable, stored in recorded.items():
+            assert [variables[variable][part] for part in ("dims", "dtype")] == [stored["dims"], stored["dtype"]]
+            if stored["dtype"] == "text":
+                assert variables[variable]["first"] == stored["first"]
+            else:
+                tolerance = SOLVED if side == "theory" else CLOSE
+                tolerance = 1e-4 if name == "online_float32" and side == "simulation" else tolerance
+                np.testing.assert_allclose(
+                    variables[variable]["first"], stored["first"], rtol=tolerance, atol=tolerance, err_msg=variable
+                )
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_public_path_still_leads_to_its_object(path):
+    module, _, name = path.rpartition(".")
+    assert hasattr(import_module(module), name)
