@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import timing
 
-from simulate.attention import Attentive, Walks, lessons, walks
+from simulate.kernels.partial_sums import Attentive, Walks, lessons, walks
 from simulate.learners.perceptron import mistakes
 from statmech.boundaries import looks, threshold
 

@@ -22,7 +22,7 @@ import naive
 import numpy as np
 import timing
 
-from simulate.conjunctions import Conjunction, Search, boost, output
+from simulate.kernels.conjunctions import Conjunction, Search, boost, output
 
 VALUES, TEACHER, FLIPPED = 4, 9, 0.1
 

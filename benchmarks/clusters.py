@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 import simulate
-from simulate.clusters import _client
-from simulate.into import Log, run_into
-from simulate.threads import cores
+from simulate.execution.clusters import _client
+from simulate.execution.threads import cores
+from simulate.execution.to_store import Log, run_into
 from statmech import Scenario
-from statmech.growing import DONE, Growing, create
-from statmech.kinds import scenario_from
+from statmech.results.block_store import DONE, Growing, create
+from statmech.scenarios.registry import scenario_from
 
 MODEL: dict[str, Any] = {"rule": "hebb", "K": 3, "N": 1000, "t": [0, 1, 2, 5, 10]}
 

@@ -29,9 +29,9 @@ import numpy as np
 import timing
 
 import simulate
-from simulate import gram, vectors
-from statmech import Scenario, draws
-from statmech.scenario import Cell
+from simulate.kernels import gram, vectors
+from statmech import Scenario, random_numbers
+from statmech.scenarios.online import Cell
 
 Call = timing.Call
 
@@ -169,7 +169,7 @@ def single_over_sklearn(size: Size) -> None:
 
 
 def share_of_limit(size: Size) -> None:
-    """(f) Normals a second that the engines consume, over those that `statmech.draws` makes alone."""
+    """(f) Normals a second that the engines consume, over those that `statmech.random_numbers` makes alone."""
     steps = {"Gram": size.gram_steps[3], "direct, float32": size.vectors_steps}
     calls: dict[object, Call] = {
         (name, n): partial(draw, source, jax.random.key(0), n) for name, source in SOURCES.items() for n in size.normals
@@ -178,7 +178,7 @@ def share_of_limit(size: Size) -> None:
     calls["direct, float32"] = player(vectors, cell(size.N, 3), steps["direct, float32"], "float32")
     took = timing.measure(calls, size.repeats, timing.clock())
     best = {name: max((n * DRAWS / took[name, n].seconds, n) for n in size.normals) for name in SOURCES}
-    limit = best["statmech.draws.normals"][0]
+    limit = best["statmech.random_numbers.normals"][0]
     # a step's coordinates on the K + 1 basis vectors and the axes its block has added, and one for its chi
     needed = {"Gram": 3 + 1 + (gram.block_steps(3) - 1) / 2 + 1, "direct, float32": size.N}
     seeds = {"Gram": gram.batch(3), "direct, float32": vectors.batch(3)}
@@ -200,7 +200,10 @@ SECTIONS = {
     "limit": share_of_limit,
 }
 Source = Callable[[jax.Array, tuple[int, ...]], jax.Array]
-SOURCES: dict[str, Source] = {"statmech.draws.normals": draws.normals, "jax.random.normal": jax.random.normal}
+SOURCES: dict[str, Source] = {
+    "statmech.random_numbers.normals": random_numbers.normals,
+    "jax.random.normal": jax.random.normal,
+}
 DRAWS = 20  # of normals in one timed call: the clock of CPU time may tick in milliseconds
 
 

@@ -21,7 +21,7 @@ from scipy.integrate import solve_ivp
 
 import theory
 from statmech import Scenario
-from statmech.scenario import Cell
+from statmech.scenarios.online import Cell
 from theory.online import Students, solve_cells
 
 AGREE = 1e-6

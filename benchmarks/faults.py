@@ -80,14 +80,14 @@ class Count:
 def reference(config: dict[str, Any]) -> xr.Dataset:
     """What a sweep that nothing happens to holds."""
     import simulate
-    from statmech.kinds import scenario_from
+    from statmech.scenarios.registry import scenario_from
 
     return simulate.run(scenario_from(config))
 
 
 def done(store: Path) -> int:
     """How many runs are done of the store that the same command would go on with."""
-    from statmech.growing import DONE, Growing, recover
+    from statmech.results.block_store import DONE, Growing, recover
 
     recover(store)
     return Growing(store).counts()[DONE] if store.exists() else 0
@@ -114,7 +114,7 @@ def opened(store: Path) -> xr.Dataset:
 
 def finished(store: Path, right: xr.Dataset) -> bool:
     """Whether a store is complete, and has every bit of the right one."""
-    from statmech import store as stores
+    from statmech.results import store as stores
 
     found = stores.load(store)
     same = set(found.variables) == set(right.variables)
@@ -276,7 +276,7 @@ def command_kills(size: Size, scratch: Path, rng: random.Random) -> None:
             count.tried(True, lost=max(0, before - done(folder / "simulation.zarr")))
         code, _ = ended(command("simulate", "capacity", *COMMAND, folder=folder))
         clean = ended(command("simulate", "capacity", *COMMAND, folder=scratch / "clean"))[0]
-        from statmech import store as stores
+        from statmech.results import store as stores
 
         assert code == clean == 0
         count.wrong += not finished(folder / "simulation.zarr", stores.load(scratch / "clean" / "simulation.zarr"))
@@ -321,7 +321,7 @@ def full(folder: Path, kilobytes: int) -> bool:
     before = done(kept / "simulation.zarr")
     again, _ = ended(command("simulate", "capacity", *given, folder=kept))
     clean, _ = ended(command("simulate", "capacity", *given, folder=folder / "clean"))
-    from statmech import store as stores
+    from statmech.results import store as stores
 
     right = stores.load(folder / "clean" / "simulation.zarr")
     return clear and before < right.R.size and again == clean == 0 and finished(kept / "simulation.zarr", right)
@@ -386,10 +386,10 @@ HARMS = ("flipped", "truncated", "deleted")
 
 def mended(store: Path, file: Path, harm: str | Path, right: xr.Dataset, rng: random.Random) -> bool:
     """Whether a file's damage is told to a reader, and the next run finds it and has every bit again, or refuses."""
-    from simulate.into import run_into
+    from simulate.execution.to_store import run_into
     from statmech import StoreError
-    from statmech import store as stores
-    from statmech.kinds import scenario_from
+    from statmech.results import store as stores
+    from statmech.scenarios.registry import scenario_from
 
     harmed(file, harm, rng)
     told: list[dict[str, Any]] = []
@@ -483,7 +483,7 @@ def interrupts(size: Size, scratch: Path) -> None:
 
 
 ON_WORKERS = ["learner=hebb,max_stability", "N=40", "alpha={linspace: [0.5, 4, 40]}", "seeds=64"]
-SMALL_BLOCKS = "import statmech.blocks\nstatmech.blocks.SECONDS = 2e-2\n"
+SMALL_BLOCKS = "import statmech.results.chunks\nstatmech.blocks.SECONDS = 2e-2\n"
 
 
 @contextlib.contextmanager
@@ -509,7 +509,7 @@ def dask(folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
 
 def clusters(size: Size, scratch: Path, rng: random.Random) -> None:
     """A Dask worker, the scheduler, or the command itself killed while a sweep is computed on two workers."""
-    from statmech import store as stores
+    from statmech.results import store as stores
 
     clean = scratch / "clean-dask"
     assert ended(command("simulate", "capacity", *ON_WORKERS, folder=clean, before=SMALL_BLOCKS))[0] == 0
@@ -539,7 +539,7 @@ def struck(folder: Path, victim: str, expected: set[int], rng: random.Random, ri
 
 
 def logged(log: Path) -> list[dict[str, Any]]:
-    from statmech.log import runs
+    from statmech.results.log import runs
 
     return [event for run in runs(log) for event in run]
 
@@ -552,7 +552,7 @@ def signals(size: Size, scratch: Path, rng: random.Random) -> None:
     quiet = {"stdout": subprocess.DEVNULL}
     assert ended(command("run", "capacity", *given, folder=clean, **quiet))[0] == 0
     takes = time.perf_counter() - start
-    from statmech import store as stores
+    from statmech.results import store as stores
 
     right = stores.load(clean / "simulation.zarr")
     expected = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: -signal.SIGHUP}
@@ -593,9 +593,9 @@ SPANS = {"alpha": [0.5, 2.5], "delta": [0.001, 0.4]}
 def throughput(size: Size, scratch: Path) -> list[list[object]]:
     """Small cells into a store, over the same in memory, in turns; CPU time, for the machine is shared."""
     import simulate
-    from simulate.into import run_into
-    from statmech.blocks import blocks, chunks_of
-    from statmech.kinds import scenario_from
+    from simulate.execution.to_store import run_into
+    from statmech.results.chunks import blocks, chunks_of
+    from statmech.scenarios.registry import scenario_from
 
     rows: list[list[object]] = []
     for name, given in THROUGHPUT.items():

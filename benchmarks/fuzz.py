@@ -39,12 +39,12 @@ IMPORTED = (
     "figures",
     "matplotlib.font_manager",  # makes a list of fonts in the home folder once
     "matplotlib.backends.backend_agg",
-    "simulate.into",
+    "simulate.execution.to_store",
     "theory",
     "statmech.cli",
-    "statmech.report",
-    "statmech.export",
-    "statmech.printed",
+    "figures.report.html",
+    "statmech.results.export",
+    "statmech.cli.output",
 )
 SMALL = ["rule=hebb", "N=12", "K=1", "t=1", "seeds=2"]
 WORKING = [
@@ -370,7 +370,7 @@ def warm(scratch: Path) -> None:
     for name in IMPORTED:
         import_module(name)
     try:
-        page: Any = import_module("statmech.explore.page")
+        page: Any = import_module("figures.explorer.page")
     except ModuleNotFoundError:
         return
     page.serve = lambda *_: None  # which would wait for visitors

@@ -19,8 +19,8 @@ import naive
 import numpy as np
 import timing
 
-from simulate.examples import DataSet, batch, draw
 from simulate.learners import max_stability, minover, version_space
+from simulate.learners.examples import DataSet, batch, draw
 
 
 class Size(NamedTuple):

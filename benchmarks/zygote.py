@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 IMPORTED = (
-    "simulate.into",
-    "simulate.stored",
+    "simulate.execution.to_store",
+    "simulate.scenarios.stored_examples",
     "simulate.learners.hebb",
     "simulate.learners.max_stability",
     "xarray",
@@ -90,13 +90,13 @@ def serve() -> None:
 
 
 def run(request: dict[str, Any]) -> int:
-    import statmech.blocks
-    from simulate.into import run_into
+    import statmech.results.chunks
+    from simulate.execution.to_store import run_into
     from statmech.errors import StatmechError
-    from statmech.kinds import scenario_from
+    from statmech.scenarios.registry import scenario_from
 
     store = Path(request["store"])
-    statmech.blocks.SECONDS = request.get("seconds", statmech.blocks.SECONDS)
+    statmech.results.chunks.SECONDS = request.get("seconds", statmech.results.chunks.SECONDS)
     out = os.open(store.with_suffix(".events"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     if "limit" in request:  # which holds for this process's files, not for its pipes
         out = limited(request["limit"], out)

@@ -9,7 +9,7 @@ import bokeh
 from pydantic import BaseModel
 
 import statmech
-from statmech.sweep import Sweep
+from statmech.scenarios.base import Sweep
 
 project = "statmech"
 author = copyright = "The statmech developers"

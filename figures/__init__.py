@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from statmech.errors import ConfigError, not_known
@@ -87,7 +88,7 @@ def named(figure: str | None, config: str, choice: str) -> str:
 
 def fitting(name: str, simulation: xr.Dataset) -> str:
     """The figure of this name if the sweep has no axis that it cannot show, else the overlay, which shows any."""
-    from statmech.dataset import scenario_of  # here: names and lists of figures need not wait for it
+    from statmech.results.dataset import scenario_of  # here: names and lists of figures need not wait for it
 
     shown, scenario = _axes(name), scenario_of(simulation)
     return name if shown is None or set(scenario.shape) <= set(shown) else OVERLAYS[scenario.CHOICE]
@@ -99,7 +100,7 @@ def draw(name: str, simulation: xr.Dataset, theory: xr.Dataset | None) -> Figure
     `simulation` is what `simulate.run` returns and `theory` what `theory.solve` does, None for a study on data. Raises
     `ConfigError` for a figure that is unknown, of another kind of scenario, or has no place for an axis.
     """
-    from statmech.dataset import scenario_of
+    from statmech.results.dataset import scenario_of
 
     scenario = scenario_of(simulation)
     named(name, name, scenario.CHOICE)
@@ -110,11 +111,16 @@ def draw(name: str, simulation: xr.Dataset, theory: xr.Dataset | None) -> Figure
         raise ConfigError(f"figure: {told}, or select one value")
     missing = [axis for axis in axes or () if axis not in simulation.dims]
     shown = [None if part is None else part.expand_dims(missing) for part in (simulation, theory)]
-    figure: Figure = import_module(f"figures.{name}").draw(*shown)
+    figure: Figure = _module(name).draw(*shown)
     return figure
 
 
 def _axes(name: str) -> tuple[str, ...] | None:
     """The sweep axes that a figure shows; None: any."""
-    axes: tuple[str, ...] | None = import_module(f"figures.{name}").AXES
+    axes: tuple[str, ...] | None = _module(name).AXES
     return axes
+
+
+def _module(name: str) -> ModuleType:
+    """The module of a figure: an overlay stands here, a published figure in its own folder."""
+    return import_module(f"figures.{name}" if name in OVERLAYS.values() else f"figures.published.{name}")

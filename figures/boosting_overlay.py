@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from figures.overlay import MOST, cell_label
 from figures.style import PAGE, look_of, points, styled
-from statmech.boosting import BOOSTED
+from statmech.scenarios.boosting import BOOSTED
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.figure import Figure
 
 from figures.style import COLOURS, PAGE, look_of, points, styled
-from statmech.dataset import scenario_of
+from statmech.results.dataset import scenario_of
 
 if TYPE_CHECKING:
     import xarray as xr

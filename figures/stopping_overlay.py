@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from figures.overlay import MOST, cell_label
 from figures.style import PAGE, look_of, points, styled
-from statmech.stopping import STOPPED
+from statmech.scenarios.stopping import STOPPED
 
 if TYPE_CHECKING:
     import xarray as xr

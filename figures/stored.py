@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
 
 from figures.style import look_of, points, spread
-from statmech.dataset import scenario_of
+from statmech.results.dataset import scenario_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from figures.overlay import MOST, cell_label
 from figures.stored import HOLLOW, moment_of, runs
 from figures.style import PAGE, look_of, styled
-from statmech.stored import STORED
+from statmech.scenarios.stored_examples import STORED
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from matplotlib.figure import Figure
 
 from figures.style import PAGE, look_of, styled
-from figures.tables import cell_label
-from statmech.study import STUDY
-from statmech.verdict import verdicts
+from statmech.results.paired_tests import verdicts
+from statmech.results.study_tables import cell_label
+from statmech.scenarios.cross_validation import STUDY
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -6,21 +6,21 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from simulate.work import attrs, check, played
-from statmech.compiled import use_cache
-from statmech.dataset import Progress, arrays_of, blank, fill, tracked
-from statmech.sweep import Sweep
+from simulate.execution.units import attrs, check, played
+from statmech.jax_cache import use_cache
+from statmech.results.dataset import Progress, arrays_of, blank, fill, tracked
+from statmech.scenarios.base import Sweep
 
 if TYPE_CHECKING:
     import xarray as xr
 
 PLAYERS = {
     "rule": "online",
-    "learner": "stored",
-    "boundary": "walks",
-    "attention": "attentive",
+    "learner": "stored_examples",
+    "boundary": "stopping",
+    "attention": "attention",
     "booster": "boosting",
-    "classifier": "study",
+    "classifier": "cross_validation",
 }  # modules, by the key that tells scenarios apart
 
 
@@ -63,4 +63,4 @@ def player_of(scenario: Sweep) -> ModuleType:
     """The module that plays a scenario's kind."""
     if not isinstance(scenario, Sweep):
         raise TypeError(f"a scenario is played, such as statmech.load({scenario!r}), not {type(scenario).__name__}")
-    return import_module(f"simulate.{PLAYERS[scenario.CHOICE]}")
+    return import_module(f"simulate.scenarios.{PLAYERS[scenario.CHOICE]}")

@@ -3,9 +3,9 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from statmech.moved import MOVED, find_old_paths
+
 if TYPE_CHECKING:
-    from statmech.attention import Attention as Attention
-    from statmech.boosting import Boosting as Boosting
     from statmech.config import load as load
     from statmech.errors import ClusterError as ClusterError
     from statmech.errors import ConfigError as ConfigError
@@ -15,18 +15,22 @@ if TYPE_CHECKING:
     from statmech.learners import LEARNERS as LEARNERS
     from statmech.rules import RULES as RULES
     from statmech.rules import Rule as Rule
-    from statmech.scenario import Scenario as Scenario
-    from statmech.start import Start as Start
-    from statmech.stopping import Stopping as Stopping
-    from statmech.stored import StoredExamples as StoredExamples
-    from statmech.study import Study as Study
+    from statmech.scenarios.attention import Attention as Attention
+    from statmech.scenarios.boosting import Boosting as Boosting
+    from statmech.scenarios.cross_validation import Study as Study
+    from statmech.scenarios.initial_conditions import Start as Start
+    from statmech.scenarios.online import Scenario as Scenario
+    from statmech.scenarios.stopping import Stopping as Stopping
+    from statmech.scenarios.stored_examples import StoredExamples as StoredExamples
+
+find_old_paths()
 
 __version__ = "0.1.0"
 
 # imported when first asked for, so that `statmech --help` need not wait for numpy and pydantic
 _HOMES = {
-    "Attention": "statmech.attention",
-    "Boosting": "statmech.boosting",
+    "Attention": "statmech.scenarios.attention",
+    "Boosting": "statmech.scenarios.boosting",
     "load": "statmech.config",
     "ClusterError": "statmech.errors",
     "ConfigError": "statmech.errors",
@@ -36,16 +40,18 @@ _HOMES = {
     "LEARNERS": "statmech.learners",
     "RULES": "statmech.rules",
     "Rule": "statmech.rules",
-    "Scenario": "statmech.scenario",
-    "Start": "statmech.start",
-    "Stopping": "statmech.stopping",
-    "StoredExamples": "statmech.stored",
-    "Study": "statmech.study",
+    "Scenario": "statmech.scenarios.online",
+    "Start": "statmech.scenarios.initial_conditions",
+    "Stopping": "statmech.scenarios.stopping",
+    "StoredExamples": "statmech.scenarios.stored_examples",
+    "Study": "statmech.scenarios.cross_validation",
 }
 __all__ = [*_HOMES]
 
 
 def __getattr__(name: str) -> Any:
+    if f"statmech.{name}" in MOVED:
+        return import_module(f"statmech.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'statmech' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

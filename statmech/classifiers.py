@@ -1,7 +1,7 @@
 """Classifiers that a study compares on data: what they are called, and their parameters.
 
-**To add a classifier** write one class here, one line in `CLASSIFIERS`, and one function in `simulate.classifiers` that
-makes it. Config key, datasets, tables and figures follow.
+**To add a classifier** write one class here, one line in `CLASSIFIERS`, and one function in
+`simulate.estimators.classifiers` that makes it. Config key, datasets, tables and figures follow.
 """
 
 from __future__ import annotations

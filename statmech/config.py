@@ -10,10 +10,10 @@ from typing import Any
 from ruamel.yaml.error import MarkedYAMLError
 
 from statmech import files
-from statmech.bounded import TooMuch, document_of
 from statmech.errors import ConfigError, ScenarioError, not_known
-from statmech.kinds import scenario_from
-from statmech.sealed import ROOT, broken
+from statmech.results.checksums import ROOT, broken
+from statmech.safe_yaml import TooMuch, document_of
+from statmech.scenarios.registry import scenario_from
 
 _PACKAGE = Path(__file__).parent
 STORE = "simulation.zarr"  # in a folder of results

@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from statmech import input_table
-from statmech.draws import normals, signs
 from statmech.errors import Problem, ScenarioError, not_known
 from statmech.gaussian import Array
+from statmech.random_numbers import normals, signs
 
 LARGEST = 1e20  # eigenvalue, and the inverse of the smallest: inputs and their squares are float32, over N
 

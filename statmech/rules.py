@@ -35,7 +35,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from statmech import margin
+from statmech import margin_averages
 from statmech.gaussian import Array, namespace, one_minus_cos, step, x_minus_sin
 from statmech.parameters import parameter
 
@@ -121,7 +121,8 @@ class Perceptron(Rule):
     r"""Rosenblatt's perceptron, :math:`g = \Theta(c-\kappa)`: learns what it gets wrong, or right by less than c.
 
     Closed forms hold at margin c = 0, where :math:`\langle f_1f_2\rangle` is the probability that both err:
-    the excess :math:`(\theta_1+\theta_2-\theta_{12})/2\pi` of a spherical triangle; `statmech.margin` has the others.
+    the excess :math:`(\theta_1+\theta_2-\theta_{12})/2\pi` of a spherical triangle;
+    `statmech.margin_averages` has the others.
     """
 
     label = "perceptron"
@@ -153,12 +154,12 @@ class Perceptron(Rule):
         return ((1 - flip) * (total - between) + flip * (2 * np.pi - total - between)) / (2 * np.pi)
 
     def line_form(self, angle: Array, length: Array, flip: Array) -> Averages:
-        return Averages(*margin.single(self.margin, angle, flip))
+        return Averages(*margin_averages.single(self.margin, angle, flip))
 
     def line_form_pair(
         self, angles: tuple[Array, Array], between: Array, lengths: tuple[Array, Array], flip: Array
     ) -> Array:
-        return margin.pair(self.margin, *angles, between, flip)
+        return margin_averages.pair(self.margin, *angles, between, flip)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from statmech import compare
+from statmech.results import comparison
 
 
 def pytest_addoption(parser):
@@ -65,11 +65,11 @@ def pytest_terminal_summary(terminalreporter, config):
 
 def disagreements(simulation: xr.Dataset, theory: xr.Dataset) -> list[str]:
     """The values that lie further apart than a right theory's do in 99 of 100 sweeps, by the run's own errors."""
-    distance = compare.distances(simulation, theory)
-    bound = compare.bound(distance)
+    distance = comparison.distances(simulation, theory)
+    bound = comparison.bound(distance)
     return [
         f"{row.cell} {name}: {z:+.1f} standard errors, bound {bound:.1f}"
-        for row in compare.rows(distance)
+        for row in comparison.rows(distance)
         for name, z in row.largest.items()
         if abs(z) > bound
     ]

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import theory
-from statmech import config, store
+from statmech import config
+from statmech.results import store
 
 pytest.importorskip("panel", reason="the extra [explore] is not installed")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

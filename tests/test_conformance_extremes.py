@@ -12,13 +12,13 @@ from conftest import disagreements
 
 import simulate
 import theory
-from simulate import gram, vectors
+from simulate.kernels import gram, vectors
 from statmech import LEARNERS, RULES, Attention, Boosting, Scenario, ScenarioError, Stopping, StoredExamples
-from statmech.boosting import BOOSTERS
 from statmech.boundaries import BOUNDARIES
 from statmech.errors import DivergedError, StatmechError
 from statmech.order_parameters import coordinates
 from statmech.parameters import parameters_of
+from statmech.scenarios.boosting import BOOSTERS
 
 SMALL = (5e-324, 1e-300, 1e-160, 1e-50)
 LARGE = (*(1 / value for value in SMALL[1:]), 1.79e308)

@@ -11,7 +11,7 @@ from conftest import disagreements
 
 import simulate
 import theory
-from simulate import gram, vectors
+from simulate.kernels import gram, vectors
 from statmech import RULES, Scenario
 from statmech.gaussian import step
 from statmech.order_parameters import angle_between

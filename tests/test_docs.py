@@ -14,7 +14,7 @@ import simulate.learners
 import statmech
 import theory
 from statmech.config import shipped
-from statmech.kinds import KINDS
+from statmech.scenarios.registry import KINDS
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

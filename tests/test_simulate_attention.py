@@ -8,10 +8,12 @@ from conftest import disagreements
 
 import simulate
 import theory
-from simulate import attention, attentive
-from statmech import Attention, Scenario, ScenarioError, Stopping, compare
+from simulate.kernels import partial_sums
+from simulate.scenarios import attention
+from statmech import Attention, Scenario, ScenarioError, Stopping
 from statmech.boundaries import BOUNDARIES, OVERSHOOT, error, looks, rise, threshold
-from statmech.kinds import scenario_from
+from statmech.results import comparison
+from statmech.scenarios.registry import scenario_from
 from theory.attention import Watch, learnt, share
 from theory.stopping import decision, many_looks
 
@@ -29,11 +31,11 @@ def walk(z, w, at, tau, slope):
 @pytest.mark.parametrize(("few", "many"), [(1, 1), (10**9, 1), (10**9, 40), (2**12, 2**16)])
 @pytest.mark.parametrize("at", [[3, 4, 11, 20], list(range(1, 21)), [20], list(looks(20, 6))])
 def test_walks_are_the_same_however_many_looks_are_taken_at_once(few, many, at, monkeypatch):
-    monkeypatch.setattr(attention, "FEW", few)
-    monkeypatch.setattr(attention, "MANY", many)
+    monkeypatch.setattr(partial_sums, "FEW", few)
+    monkeypatch.setattr(partial_sums, "MANY", many)
     rng = np.random.default_rng(0)
     z, w, tau = rng.standard_normal((30, 20)), rng.standard_normal(20), rng.random(30) * 4
-    found = attention.walks(z, w, np.array(at), tau, slope=0.5)
+    found = partial_sums.walks(z, w, np.array(at), tau, slope=0.5)
     slow = [walk(row, w, at, level, 0.5) for row, level in zip(z, tau, strict=True)]
     np.testing.assert_allclose(found.sums, [total for total, _ in slow], atol=1e-12)
     assert found.features.tolist() == [features for _, features in slow]
@@ -97,10 +99,10 @@ def by_hand(cell, world, steps):
     w, N, features, errors = world.student.copy(), cell.N, 0, 0
     mean, variance = 0.0, w @ w / N
     for step in range(steps):
-        if step % attentive.BLOCK == 0:
+        if step % attention.BLOCK == 0:
             w = w[world.turn()]
-            z, probes = world.examples(attentive.BLOCK)
-        at = step % attentive.BLOCK
+            z, probes = world.examples(attention.BLOCK)
+        at = step % attention.BLOCK
         tau = np.inf if probes[at] else threshold(cell.boundary, cell.delta, mean, variance)
         total, seen = walk(z[at], w, cell.looks, tau, rise(cell.boundary, mean))
         features += seen
@@ -117,10 +119,10 @@ def by_hand(cell, world, steps):
 @pytest.mark.parametrize("boundary", BOUNDARIES)
 def test_an_attentive_student_is_the_one_of_a_plain_loop(boundary, monkeypatch):
     """Example by example: in a block the level waits for the end of the lesson."""
-    monkeypatch.setattr(attentive, "BLOCK", 1)
+    monkeypatch.setattr(attention, "BLOCK", 1)
     scenario = Attention(attention=boundary, delta=0.2, N=24, chunk=5, t=[3, 20], seeds=1, probes=0.3, memory=8)
     [cell], sim = scenario.cells(), simulate.run(scenario).isel(seed=0)
-    R, features, errors = by_hand(cell, attentive.World(0, 0, 24, 0.3), 20 * 24)
+    R, features, errors = by_hand(cell, attention.World(0, 0, 24, 0.3), 20 * 24)
     assert sim.R[-1] == pytest.approx(R, rel=1e-9)
     assert sim.work[-1] * 24**2 == pytest.approx(features)
     spans = np.diff(sim.t, prepend=0) * 24
@@ -204,7 +206,7 @@ def test_one_order_of_features_for_ever_is_another_learner(monkeypatch):
     scenario = Attention(attention="constant", delta=0.05, N=300, chunk=3, t=[2, 20], seeds=12)
     solution = theory.solve(scenario)
     assert not disagreements(simulate.run(scenario), solution)
-    monkeypatch.setattr(attentive.World, "turn", lambda self: np.arange(self.teacher.size))
+    monkeypatch.setattr(attention.World, "turn", lambda self: np.arange(self.teacher.size))
     told = " ".join(disagreements(simulate.run(scenario), solution))
     assert "features" in told
     assert "eps_g" in told
@@ -267,4 +269,4 @@ def test_seeds_that_are_equal_have_no_spread():
     scenario = Stopping(boundary="constant", delta=0.1, N=20, walks=10, seeds=3)
     played, solution = simulate.run(scenario), theory.solve(scenario)
     played["decision_error"][:] = 0.1
-    assert np.isnan(compare.distances(played, solution).decision_error)
+    assert np.isnan(comparison.distances(played, solution).decision_error)

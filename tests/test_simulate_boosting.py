@@ -8,12 +8,13 @@ import pytest
 import figures
 import simulate
 import theory
-from simulate import boosting as player
-from simulate import conjunctions
-from simulate.conjunctions import best
-from statmech import Boosting, ScenarioError, compare
-from statmech.boosting import AdaBoost, BoostingCell
-from statmech.kinds import scenario_from
+from simulate.kernels import conjunctions
+from simulate.kernels.conjunctions import best
+from simulate.scenarios import boosting as player
+from statmech import Boosting, ScenarioError
+from statmech.results import comparison
+from statmech.scenarios.boosting import AdaBoost, BoostingCell
+from statmech.scenarios.registry import scenario_from
 from theory import boosting as bounds
 
 
@@ -23,7 +24,7 @@ def scenario(**given):
 
 def broken(of):
     """Which bounds some runs of a scenario break, of those that hold for certain."""
-    found = compare.kept(simulate.run(of), theory.solve(of))
+    found = comparison.kept(simulate.run(of), theory.solve(of))
     return {name for _, kept in found for name, one in kept.items() if one.runs < one.of and name != "eps_g"}
 
 
@@ -128,8 +129,8 @@ def test_a_run_that_is_given_up_has_no_stages_and_is_counted():
     sim = simulate.run(one)
     assert not sim.converged.any()
     assert np.isnan(sim.stages).all()
-    assert compare.converged(sim) == [(0, 6)]
-    [(_, kept)] = compare.kept(sim, theory.solve(one))
+    assert comparison.converged(sim) == [(0, 6)]
+    [(_, kept)] = comparison.kept(sim, theory.solve(one))
     assert (kept["stages"].runs, kept["stages"].of) == (0, 6)
     assert np.isnan(kept["stages"].ratio)
 
@@ -142,7 +143,7 @@ def test_without_pairs_nothing_is_promised_of_a_teacher_of_pairs():
     sim = simulate.run(one)
     assert not sim.converged.all()
     assert np.all(sim.advantage >= 0)
-    [(_, kept)] = compare.kept(sim, sol)
+    [(_, kept)] = comparison.kept(sim, sol)
     assert kept["stages"].of == 0
     assert theory.solve(scenario(s=3, discount=0.0, k=1)).stages == bounds.stages(3, 200)
 
@@ -153,14 +154,14 @@ def test_what_keeps_a_bound_is_counted_on_the_right_side():
     sim.stages[:] = [[1, 2, 3], [1, np.nan, 500]]
     sim.advantage[:] = [[0.2, 0.3, 0.4], [0.2, 0.05, 0.1]]
     sol.stages[:] = [2, 100]
-    (_, first), (cell, second) = compare.kept(sim, sol)
+    (_, first), (cell, second) = comparison.kept(sim, sol)
     assert cell == {"s": 5}
-    assert first["stages"] == compare.Kept(2, 3, 1.5)
-    assert second["stages"] == compare.Kept(1, 3, 5.0)
-    assert first["advantage"] == compare.Kept(3, 3, pytest.approx(1.2))
-    assert second["advantage"] == compare.Kept(2, 3, pytest.approx(0.5))
-    assert compare.bounded(sim, sol) == ["stages", "eps_g", "advantage"]
-    assert list(compare.distances(sim, sol).data_vars) == []
+    assert first["stages"] == comparison.Kept(2, 3, 1.5)
+    assert second["stages"] == comparison.Kept(1, 3, 5.0)
+    assert first["advantage"] == comparison.Kept(3, 3, pytest.approx(1.2))
+    assert second["advantage"] == comparison.Kept(2, 3, pytest.approx(0.5))
+    assert comparison.bounded(sim, sol) == ["stages", "eps_g", "advantage"]
+    assert list(comparison.distances(sim, sol).data_vars) == []
 
 
 def test_bounds_are_those_of_the_lemmas():

@@ -15,13 +15,14 @@ import numpy as np
 import pytest
 
 import simulate
-from simulate import clusters
-from simulate.clusters import check, run_on
-from simulate.into import play_block, run_into
-from statmech import RULES, Boosting, ClusterError, ConfigError, Scenario, StoredExamples, StoreError, store
+from simulate.execution import clusters
+from simulate.execution.clusters import check, run_on
+from simulate.execution.to_store import play_block, run_into
+from statmech import RULES, Boosting, ClusterError, ConfigError, Scenario, StoredExamples, StoreError
 from statmech.cli import main
-from statmech.growing import Growing, create
-from statmech.status import read
+from statmech.results import store
+from statmech.results.block_store import Growing, create
+from statmech.results.status import read
 
 dask = pytest.importorskip("dask", reason="needs pip install 'statmech[cluster]'")
 distributed = pytest.importorskip("distributed", reason="needs pip install 'statmech[cluster]'")
@@ -55,7 +56,7 @@ RULES |= {"brittle": Brittle, "deadly": Deadly}
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     """Blocks of few cells, so that a small sweep has several."""
-    monkeypatch.setattr("statmech.blocks.SECONDS", 1e-3)
+    monkeypatch.setattr("statmech.results.chunks.SECONDS", 1e-3)
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +165,7 @@ def test_workers_that_are_killed_again_and_again_cost_no_bit(path):
 def test_a_block_that_kills_its_workers_has_failed_and_takes_no_other_along(
     path, rules_of_their_own, known_here, monkeypatch
 ):
-    monkeypatch.setattr("statmech.blocks.SECONDS", 1e-6)
+    monkeypatch.setattr("statmech.results.chunks.SECONDS", 1e-6)
     scenario = Scenario(rule=["hebb", "deadly", "adatron"], N=50, t=[1], seeds=3)
     preload = {"distributed.worker.preload": [str(rules_of_their_own)], "distributed.scheduler.allowed-failures": 1}
     with dask.config.set(preload):
@@ -258,8 +259,8 @@ def test_a_worker_never_writes_into_a_store_that_has_come_into_the_place_of_its_
     """A worker may outlive its client, and the next run may grow the store."""
     scenario, other = Scenario(**SWEEP), Scenario(**{**SWEEP, "N": 60})
     create(path, scenario, {})
-    filled = "simulate.into._Filling.finished"
-    plain = importlib.import_module("simulate.into")._Filling.finished
+    filled = "simulate.execution.to_store._Filling.finished"
+    plain = importlib.import_module("simulate.execution.to_store")._Filling.finished
 
     def meanwhile(self, *rest):
         create(path, other, {})

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from simulate.conjunctions import Conjunction, Search, best, boost, output
+from simulate.kernels.conjunctions import Conjunction, Search, best, boost, output
 from theory import boosting
 
 

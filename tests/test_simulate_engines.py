@@ -11,8 +11,8 @@ from scipy.stats import chi, ks_2samp, kstest
 
 import simulate
 import theory
-from simulate import gram, vectors
-from simulate.block import modulations
+from simulate.kernels import gram, vectors
+from simulate.kernels.field_steps import modulations
 from statmech import RULES, Scenario, ScenarioError
 
 LEVEL = 1e-4  # family-wise, over all distributions compared

@@ -21,9 +21,9 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_sco
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from simulate.attention import walks
 from simulate.estimators.concept import LATEX, RELATIONS
 from simulate.estimators.linear import margin
+from simulate.kernels.partial_sums import walks
 from simulate.learners import AdaTron, AttentivePerceptron, MinOver, Perceptron, SparsePerceptron, max_stability
 from statmech.boundaries import threshold
 from theory import mistake_bound

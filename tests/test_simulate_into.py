@@ -10,10 +10,11 @@ import xarray as xr
 from conftest import statmech
 
 import simulate
-from simulate.into import play_block, run_into
-from statmech import Scenario, ScenarioError, StoreError, load, store
-from statmech.growing import Growing, create
-from statmech.verify import verify
+from simulate.execution.to_store import play_block, run_into
+from statmech import Scenario, ScenarioError, StoreError, load
+from statmech.results import store
+from statmech.results.block_store import Growing, create
+from statmech.results.verification import verify
 
 
 @pytest.fixture

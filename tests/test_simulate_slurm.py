@@ -17,8 +17,9 @@ import numpy as np
 import pytest
 
 import simulate
-from statmech import ConfigError, Scenario, store
-from statmech.status import read
+from statmech import ConfigError, Scenario
+from statmech.results import store
+from statmech.results.status import read
 
 pytest.importorskip("dask_jobqueue", reason="needs pip install 'statmech[cluster]'")
 pytest.importorskip("distributed", reason="needs pip install 'statmech[cluster]'")
@@ -117,9 +118,9 @@ def _await(ready, seconds):
 @pytest.mark.slow
 @pytest.mark.timeout(200)
 def test_a_job_that_is_cancelled_costs_its_blocks_time_and_no_bit(slurm, tmp_path, monkeypatch):
-    from simulate.clusters import run_on
+    from simulate.execution.clusters import run_on
 
-    monkeypatch.setattr("statmech.blocks.SECONDS", 1e-3)
+    monkeypatch.setattr("statmech.results.chunks.SECONDS", 1e-3)
     scenario = Scenario(rule=["hebb", "perceptron", "adatron"], K=[1, 2, 3], N=50, t=[0, 100], seeds=128)
     (tmp_path / "jobs.yaml").write_text(JOBS.format(queue="cpu", logs=tmp_path / "logs"))
     cancelled = []
@@ -141,7 +142,7 @@ def test_a_job_that_is_cancelled_costs_its_blocks_time_and_no_bit(slurm, tmp_pat
 @pytest.mark.slow
 @pytest.mark.timeout(100)
 def test_a_job_that_slurm_does_not_take_is_one_message(slurm, tmp_path):
-    from simulate.clusters import run_on
+    from simulate.execution.clusters import run_on
 
     (tmp_path / "jobs.yaml").write_text(JOBS.format(queue="nowhere", logs=tmp_path / "logs"))
     scenario = Scenario(rule="hebb", N=50, t=[1], seeds=2)

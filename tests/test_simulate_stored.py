@@ -12,12 +12,12 @@ from scipy.stats import binom
 
 import simulate
 import theory
-from simulate.examples import batch, draw
 from simulate.learners import max_stability, version_space
-from simulate.learnt import Task, at_once
+from simulate.learners.examples import batch, draw
+from simulate.learners.interface import Task, at_once
 from statmech import LEARNERS, ScenarioError, StoredExamples
-from statmech.kinds import scenario_from
 from statmech.learners import STOPPED_BY, Learner
+from statmech.scenarios.registry import scenario_from
 from theory import ensemble_error, replica, separable_fraction
 
 SIZES = (50, 100, 200, 400)

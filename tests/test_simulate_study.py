@@ -13,7 +13,7 @@ import theory
 from simulate.estimators.pruned import PrunedPerceptron
 from statmech import ScenarioError, Study
 from statmech.classifiers import CLASSIFIERS
-from statmech.verdict import verdicts
+from statmech.results.paired_tests import verdicts
 
 
 def study(**given):
@@ -54,7 +54,7 @@ def test_a_default_that_is_given_changes_nothing(data_folder):
 
 
 def test_folds_hold_each_example_out_once(data_folder):
-    from simulate.study import folds
+    from simulate.scenarios.cross_validation import folds
 
     made = Study(classifier="tree", data="votes", folds=5, seeds=2)
     for seed in range(2):

@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from statmech.bounded import DEEPEST, MOST_VALUES, TooMuch, document_of
 from statmech.config import MOST_BYTES
+from statmech.safe_yaml import DEEPEST, MOST_VALUES, TooMuch, document_of
 
 SECONDS, BYTES = 5, 500_000_000  # far from what a config takes, and from what one took that hangs
 LAUGHS = "a0: &a0 [1, 1]\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 12))

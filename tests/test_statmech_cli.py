@@ -13,9 +13,9 @@ import pytest
 import xarray as xr
 
 from figures import FIGURES
-from statmech import store
-from statmech.kinds import KINDS
-from statmech.status import read
+from statmech.results import store
+from statmech.results.status import read
+from statmech.scenarios.registry import KINDS
 
 TINY = ["N=30", "t=0,1", "seeds=4", "K=1,2"]
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from statmech.config import SHIPPED, load, shipped
-from statmech.cost import estimate
 from statmech.errors import ConfigError
-from statmech.kinds import KINDS, scenario_from
+from statmech.scenarios.cost import estimate
+from statmech.scenarios.registry import KINDS, scenario_from
 
 EXAMPLES = 400  # configs of each kind
 ODD = [

@@ -11,7 +11,7 @@ from conftest import write
 from sklearn.utils import Bunch
 
 from statmech import ConfigError, ScenarioError
-from statmech.data import load, source, words
+from statmech.data_sets import load, source, words
 
 REAL = {
     "votes": (435, 15, 30, {"democrat": 267, "republican": 168}),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from statmech import draws
+from statmech import random_numbers
 
 LEVEL = 1e-5  # of each test
 
@@ -15,7 +15,7 @@ LEVEL = 1e-5  # of each test
 @pytest.fixture
 def pairs():
     """Pairs of normals, shape (2, 200,000), the two halves of one draw; and uniforms."""
-    x, u = draws.normals_and_uniforms(jax.random.key(0), (2, 200_000), (100_000,))
+    x, u = random_numbers.normals_and_uniforms(jax.random.key(0), (2, 200_000), (100_000,))
     return np.asarray(x, float), np.asarray(u, float)
 
 
@@ -37,24 +37,24 @@ def test_the_two_normals_of_a_pair_are_independent(pairs):
 @pytest.mark.parametrize("missing", [1, 2])
 def test_without_one_of_its_coins_the_pair_has_another_law(missing):
     """A planted error: the cosine's sign always negative, or sine and cosine never swapped."""
-    words = draws.bits(jax.random.key(1), 100_000)
+    words = random_numbers.bits(jax.random.key(1), 100_000)
     radial, angular = words[:50_000], words[50_000:]
-    right = np.asarray(draws._box_muller(radial, angular), float)
-    wrong = np.asarray(draws._box_muller(radial, angular & np.uint32(~missing & 0xFFFFFFFF)), float)
+    right = np.asarray(random_numbers._box_muller(radial, angular), float)
+    wrong = np.asarray(random_numbers._box_muller(radial, angular & np.uint32(~missing & 0xFFFFFFFF)), float)
     assert kstest(right[0], "norm").pvalue > LEVEL > kstest(wrong[0], "norm").pvalue
 
 
 @pytest.mark.slow
 def test_tails_reach_as_far_as_they_should():
     """Four standard deviations, where a truncated angle or radius would show: counts within Poisson's error."""
-    x = np.asarray(draws.normals(jax.random.key(2), (4_000_000,)))
+    x = np.asarray(random_numbers.normals(jax.random.key(2), (4_000_000,)))
     for beyond in (3.0, 4.0):
         expected = 4e6 * 2 * 0.5 * float(jax.scipy.special.erfc(beyond / np.sqrt(2)))
         assert abs(np.sum(abs(x) > beyond) - expected) < 4.5 * np.sqrt(expected)
 
 
 def test_signs_are_fair_and_independent():
-    s = np.asarray(draws.signs(jax.random.key(3), (100, 1001)), float)
+    s = np.asarray(random_numbers.signs(jax.random.key(3), (100, 1001)), float)
     assert set(np.unique(s)) == {-1.0, 1.0}
     assert abs(s.mean()) < 4.5 / np.sqrt(s.size)
     assert abs(np.mean(s[:, 1:] * s[:, :-1])) < 4.5 / np.sqrt(s.size)
@@ -62,5 +62,5 @@ def test_signs_are_fair_and_independent():
 
 def test_no_word_comes_twice():
     """Both words of every call of the generator are used, each once."""
-    words = np.asarray(draws.bits(jax.random.key(4), 10_001))
+    words = np.asarray(random_numbers.bits(jax.random.key(4), 10_001))
     assert len(np.unique(words)) > 10_001 - 5  # a birthday or two among 2^32

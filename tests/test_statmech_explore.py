@@ -10,15 +10,16 @@ pytest.importorskip("panel", reason="the extra [explore] is not installed")
 
 import simulate
 import theory
-from figures import curves
-from statmech import Scenario, Stopping, StoredExamples, config, export
-from statmech.compare import distances
-from statmech.explore import settings
-from statmech.explore.background import Background
-from statmech.explore.live import FILES, _solved
-from statmech.kinds import KINDS, scenario_from
+from figures import series
+from figures.explorer import settings
+from figures.explorer.background import Background
+from figures.explorer.live import FILES, _solved
+from statmech import Scenario, Stopping, StoredExamples, config
 from statmech.parameters import parameter
+from statmech.results import export
+from statmech.results.comparison import distances
 from statmech.rules import RULES, Hebb
+from statmech.scenarios.registry import KINDS, scenario_from
 
 SMALL = {"N": 50, "seeds": 3}
 
@@ -86,9 +87,9 @@ def test_theory_one_by_one_is_theory_of_all():
 def test_points_are_means_with_the_standard_errors_that_compare_uses():
     scenario = StoredExamples(learner=["minover", "hebb"], alpha=[1, 2, 3], epochs=10, **SMALL)
     sim, sol = simulate.run(scenario), theory.solve(scenario)
-    where = curves.layout(sim)
+    where = series.layout(sim)
     assert (where.x, where.colour, where.rest) == ("alpha", "learner", ("epochs",))
-    made = curves.curves("eps_g", curves.pick(sim, {"epochs": 0}), curves.pick(sol, {"epochs": 0}), where)
+    made = series.curves("eps_g", series.pick(sim, {"epochs": 0}), series.pick(sol, {"epochs": 0}), where)
     expected = distances(sim, sol).eps_g.isel(epochs=0).values
     for curve, distance in zip(made, expected, strict=True):
         np.testing.assert_allclose((curve.mean - curve.theory) / curve.error, distance, rtol=1e-9)
@@ -98,9 +99,9 @@ def test_points_are_means_with_the_standard_errors_that_compare_uses():
 def test_over_theory_all_theory_is_one():
     scenario = Scenario(rule="hebb", K=3, t=[1.0, 2.0], **SMALL)
     sim, sol = simulate.run(scenario), theory.solve(scenario)
-    [curve] = curves.curves("eps_g", sim, sol, curves.layout(sim), "theory")
+    [curve] = series.curves("eps_g", sim, sol, series.layout(sim), "theory")
     np.testing.assert_allclose(curve.theory, 1.0)
-    [vote] = curves.curves("eps_g_majority_vote", sim, sol, curves.layout(sim), "one student")
+    [vote] = series.curves("eps_g_majority_vote", sim, sol, series.layout(sim), "one student")
     np.testing.assert_allclose(vote.theory, sol.eps_g_majority_vote / sol.eps_g.isel(student=0))
 
 
@@ -170,7 +171,7 @@ def live():
     from bokeh.document import Document
     from panel.io.state import set_curdoc
 
-    from statmech.explore.live import Live
+    from figures.explorer.live import Live
 
     told = []
     with set_curdoc(Document()):
@@ -204,7 +205,7 @@ def test_a_file_that_the_config_names_is_kept_as_it_is(tmp_path):
     from bokeh.document import Document
     from panel.io.state import set_curdoc
 
-    from statmech.explore.live import Live
+    from figures.explorer.live import Live
 
     np.savetxt(tmp_path / "rows.csv", np.random.default_rng(0).normal(size=(20, 5)), delimiter=",")
     rows = {"rows": {"path": str(tmp_path / "rows.csv")}}
@@ -231,7 +232,7 @@ def test_whatever_theory_raises_is_said_on_the_page(live, monkeypatch):
 
 
 def test_names_are_drawn_as_they_are_written_whatever_html_they_hold():
-    from statmech.explore import page
+    from figures.explorer import page
 
     evil = "</textarea>$$<img src=x onerror=alert(1)>\\{"
     assert "<" not in page._literal(evil)

@@ -17,8 +17,8 @@ import pytest
 
 pytest.importorskip("panel", reason="the extra [explore] is not installed")
 
-from statmech.explore import server
-from statmech.explore.guard import HERE, Guard
+from figures.explorer import server
+from figures.explorer.guard import HERE, Guard
 
 PAGES, GONE = 3, 1
 SERVED = f"""
@@ -269,7 +269,7 @@ def test_nothing_of_a_closed_page_is_kept():
     from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
     from tornado.ioloop import IOLoop
 
-    from statmech.explore.page import Page
+    from figures.explorer.page import Page
 
     line, headers = RequestStartLine("GET", "/", "HTTP/1.1"), HTTPHeaders({"Host": f"{HERE}:5006"})
     request = HTTPServerRequest(start_line=line, headers=headers, connection=Nothing())

@@ -12,7 +12,8 @@ from test_statmech_cli import called
 
 import simulate
 import theory
-from statmech import ConfigError, Scenario, StoredExamples, StoreError, export, load, store
+from statmech import ConfigError, Scenario, StoredExamples, StoreError, load
+from statmech.results import export, store
 
 SMALL = ["K=1,3", "N=30", "seeds=4", "t=2"]
 

@@ -12,8 +12,9 @@ from test_statmech_cli import called
 
 import simulate
 import theory
-from statmech import Scenario, files, store
+from statmech import Scenario, files
 from statmech.errors import StoreError
+from statmech.results import store
 
 WRITERS = {  # a command that writes a file over an old one; the second of two in a folder of results named "mine"
     "mine/overlay.png": ["figure", "mine", "figure=overlay"],
@@ -68,7 +69,7 @@ cli.main()
 def results(tmp_path_factory):
     folder = tmp_path_factory.mktemp("results")
     scenario = Scenario(rule="hebb", N=20, t=[1, 2], seeds=2, figure="overlay")
-    from simulate.into import run_into
+    from simulate.execution.to_store import run_into
 
     run_into(folder / "mine/simulation.zarr", scenario)
     store.save(theory.solve(scenario), folder / "mine/theory.zarr")
@@ -202,7 +203,7 @@ def test_an_empty_name_is_refused_and_nothing_is_written(folder, results, in_scr
 def test_a_formula_in_a_name_is_text_in_a_spreadsheet(monkeypatch, tmp_path):
     import pandas as pd
 
-    from statmech import export
+    from statmech.results import export
     from statmech.rules import RULES
 
     bad = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1"]

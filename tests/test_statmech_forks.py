@@ -13,7 +13,7 @@ import pytest
 import simulate
 import theory
 from statmech import LEARNERS, RULES, ScenarioError, errors
-from statmech.kinds import scenario_from
+from statmech.scenarios.registry import scenario_from
 
 CONFIGS = [
     {"rule": ["perceptron", "adatron"], "K": 2, "N": 50, "t": [1], "seeds": 3, "start": {"length": [1, 2], "R": 0.1}},

@@ -17,14 +17,15 @@ import pytest
 import xarray as xr
 
 import simulate
-from simulate.into import play_block, run_into
-from statmech import RULES, Boosting, Rule, Scenario, StoredExamples, StoreError, load, store
-from statmech.blocks import blocks, chunks_of
-from statmech.fingerprints import FINGERPRINT
-from statmech.growing import DONE, FAILED, Growing, create
-from statmech.locks import claimed
-from statmech.log import Log
-from statmech.status import read
+from simulate.execution.to_store import play_block, run_into
+from statmech import RULES, Boosting, Rule, Scenario, StoredExamples, StoreError, load
+from statmech.results import store
+from statmech.results.block_store import DONE, FAILED, Growing, create
+from statmech.results.chunks import blocks, chunks_of
+from statmech.results.fingerprints import FINGERPRINT
+from statmech.results.locks import claimed
+from statmech.results.log import Log
+from statmech.results.status import read
 
 SWEEP = {"rule": ["hebb", "perceptron"], "K": [1, 3], "N": 50, "t": [0, 1], "seeds": 6}
 KINDS = [
@@ -48,7 +49,7 @@ def held(path, shard=(1, 1)):
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     """Blocks of few cells, so that a small sweep has several."""
-    monkeypatch.setattr("statmech.blocks.SECONDS", 1e-3)
+    monkeypatch.setattr("statmech.results.chunks.SECONDS", 1e-3)
 
 
 @pytest.fixture
@@ -268,7 +269,7 @@ def test_a_block_that_kills_its_process_is_played_apart_and_its_cell_recorded(pa
         play_block(path, block.number, only=index)
         return ""
 
-    monkeypatch.setattr("simulate.apart._played", played)
+    monkeypatch.setattr("simulate.execution.isolated._played", played)
     outcome = run_into(path, scenario)
     assert outcome.missing == 0
     assert outcome.failed == 6
@@ -279,21 +280,21 @@ def test_a_block_that_kills_its_process_is_played_apart_and_its_cell_recorded(pa
 
 @pytest.mark.slow
 def test_a_child_plays_a_block_and_tells_how_it_died(path, monkeypatch):
-    from simulate import apart
+    from simulate.execution import isolated
 
     store_ = create(path, Scenario(**SWEEP), {"title": "statmech simulation"})
     block = store_.blocks()[0]
-    assert apart._played(path, block, False) == ""
+    assert isolated._played(path, block, False) == ""
     assert (store_.states(block) == DONE).all()
-    monkeypatch.setattr(apart, "CHILD", "import os; os.kill(os.getpid(), 11)")
-    assert apart._played(path, block, False) == "the process died of SIGSEGV"
-    monkeypatch.setattr(apart, "CHILD", "raise ValueError")
-    assert apart._played(path, block, False) is None
+    monkeypatch.setattr(isolated, "CHILD", "import os; os.kill(os.getpid(), 11)")
+    assert isolated._played(path, block, False) == "the process died of SIGSEGV"
+    monkeypatch.setattr(isolated, "CHILD", "raise ValueError")
+    assert isolated._played(path, block, False) is None
 
 
 CODE = """
-import statmech.blocks, sys
-statmech.blocks.SECONDS = 1e-3
+import statmech.results.chunks, sys
+statmech.results.chunks.SECONDS = 1e-3
 from pathlib import Path
 from simulate.into import run_into
 from statmech import StoredExamples

@@ -11,7 +11,7 @@ import pytest
 
 SWALLOWED = """
 import gc, os, signal, sys
-from statmech import cli
+from statmech.cli import commands as cli
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 class Collected:

@@ -14,18 +14,19 @@ import numpy as np
 import pytest
 
 import simulate
-from simulate.into import play_block, run_into
-from statmech import StoredExamples, StoreError, store
-from statmech.growing import DONE, MISSING, Growing, create
-from statmech.locks import claimed, owner, writing
-from statmech.log import Log
+from simulate.execution.to_store import play_block, run_into
+from statmech import StoredExamples, StoreError
+from statmech.results import store
+from statmech.results.block_store import DONE, MISSING, Growing, create
+from statmech.results.locks import claimed, owner, writing
+from statmech.results.log import Log
 
 OLD = {"learner": ["hebb", "max_stability"], "N": 60, "alpha": [2.0, 2.4, 2.8, 3.2], "seeds": 16}
 GROWN = {**OLD, "alpha": [1.0, *OLD["alpha"]]}
 WRITER = """
 import json, sys
-import statmech.blocks
-statmech.blocks.SECONDS = 1e-3
+import statmech.results.chunks
+statmech.results.chunks.SECONDS = 1e-3
 from pathlib import Path
 from simulate.into import run_into
 from statmech import StatmechError, StoredExamples
@@ -74,7 +75,7 @@ def path(tmp_path):
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr("statmech.blocks.SECONDS", 1e-3)
+    monkeypatch.setattr("statmech.results.chunks.SECONDS", 1e-3)
 
 
 def same(path, config):
@@ -168,7 +169,7 @@ def test_a_store_is_not_exchanged_between_the_check_and_the_write_of_a_block(pat
 
 
 def test_whoever_waits_for_a_store_that_another_process_makes_says_for_whom(path, monkeypatch):
-    monkeypatch.setattr("statmech.locks.QUIET", 0.05)
+    monkeypatch.setattr("statmech.results.locks.QUIET", 0.05)
     path.parent.mkdir(exist_ok=True)
     named, going = [], threading.Event()
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from simulate.into import run_into
+from figures.report.html import _when
+from simulate.execution.to_store import run_into
 from statmech import ConfigError, StoredExamples, config
 from statmech.cli import main
-from statmech.growing import DONE, Growing
-from statmech.log import Log, runs
-from statmech.report import _when
-from statmech.status import lines, read
+from statmech.results.block_store import DONE, Growing
+from statmech.results.log import Log, runs
+from statmech.results.status import lines, read
 
 SWEEP = {"learner": "hebb", "N": 10, "alpha": [1.0, 2.0], "seeds": 16}
 FOREIGN = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from test_statmech_cli import statmech
 
-from statmech import RULES, ConfigError, own
+from statmech import RULES, ConfigError, plugins
 
 MINE = """
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ def mine(tmp_path):
     yield written
     RULES.clear()
     RULES.update(before)
-    own._loaded.clear()
+    plugins._loaded.clear()
 
 
 @pytest.mark.slow
@@ -55,15 +55,15 @@ def test_the_command_plays_solves_and_draws_a_rule_from_a_file(mine, in_scratch)
 
 def test_children_know_the_files_that_their_parent_has_run(mine):
     file = mine()
-    own.load(file)
-    own.load(file)  # once a process
-    assert own.loaded() == [str(file)]
-    assert own.for_children()[own.FILES] == str(file)
+    plugins.load(file)
+    plugins.load(file)  # once a process
+    assert plugins.loaded() == [str(file)]
+    assert plugins.for_children()[plugins.FILES] == str(file)
 
 
 def test_the_environment_names_files_for_every_command(mine, monkeypatch):
-    monkeypatch.setenv(own.FILES, str(mine()))
-    own.load_named()
+    monkeypatch.setenv(plugins.FILES, str(mine()))
+    plugins.load_named()
     assert "cautious" in RULES
 
 
@@ -82,17 +82,17 @@ WRONG = {
 @pytest.mark.parametrize("change", WRONG, ids=WRONG.values())
 def test_what_is_wrong_with_a_rule_is_told_before_anything_is_computed(mine, change):
     with pytest.raises(ConfigError, match=WRONG[change]):
-        own.load(mine(*change))
+        plugins.load(mine(*change))
 
 
 def test_a_file_that_is_not_there_or_not_python_is_told(tmp_path):
     with pytest.raises(ConfigError, match="no such file"):
-        own.load(tmp_path / "nothing.py")
+        plugins.load(tmp_path / "nothing.py")
     (tmp_path / "rules.txt").write_text("")
     with pytest.raises(ConfigError, match="must end with"):
-        own.load(tmp_path / "rules.txt")
+        plugins.load(tmp_path / "rules.txt")
 
 
 @pytest.mark.parametrize("name", list(RULES))
 def test_the_rules_of_this_package_pass_their_own_check(name):
-    own.check(name)
+    plugins.check(name)

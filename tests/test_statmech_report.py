@@ -13,13 +13,14 @@ import pytest
 
 import simulate
 import theory
-from figures import charts
-from figures.tables import tables
-from simulate.into import run_into
-from statmech import RULES, Scenario, load, store
-from statmech.kinds import KINDS
-from statmech.references import cited
-from statmech.report import read, report
+from figures.interactive import charts
+from figures.report.html import read, report
+from simulate.execution.to_store import run_into
+from statmech import RULES, Scenario, load
+from statmech.results import store
+from statmech.results.citations import cited
+from statmech.results.study_tables import tables
+from statmech.scenarios.registry import KINDS
 
 pytest.importorskip("panel")  # as a notebook may have: nothing of it is to come into a report
 

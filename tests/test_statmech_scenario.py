@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from statmech import Boosting, Scenario, ScenarioError, StoredExamples, references
+from statmech import Boosting, Scenario, ScenarioError, StoredExamples
 from statmech.config import load, shipped
-from statmech.kinds import KINDS, scenario_from, schema
+from statmech.results import citations
+from statmech.scenarios.registry import KINDS, scenario_from, schema
 
 GOOD = {"rule": "perceptron", "t": [1.0, 2.0]}
 
@@ -114,14 +115,14 @@ def test_the_schema_knows_every_key_rule_and_learner():
 
 def test_every_kind_says_what_to_cite():
     for choice, kind in KINDS.items():
-        assert set(references.USED.get(choice, {})) <= set(kind.KINDS)
-        for keys in (references.OVER[choice], *references.USED.get(choice, {}).values()):
-            assert set(keys) <= set(references.PAPERS)
-    named = {key for kinds in references.USED.values() for keys in kinds.values() for key in keys}
-    named |= {key for keys in references.OVER.values() for key in keys}
-    assert named == set(references.PAPERS)
+        assert set(citations.USED.get(choice, {})) <= set(kind.KINDS)
+        for keys in (citations.OVER[choice], *citations.USED.get(choice, {}).values()):
+            assert set(keys) <= set(citations.PAPERS)
+    named = {key for kinds in citations.USED.values() for keys in kinds.values() for key in keys}
+    named |= {key for keys in citations.OVER.values() for key in keys}
+    assert named == set(citations.PAPERS)
     for name in shipped():
-        entries = references.bibtex(references.cited(load(name)))
+        entries = citations.bibtex(citations.cited(load(name)))
         assert entries.count("@") >= 1
         assert entries.count("{") == entries.count("}")
 

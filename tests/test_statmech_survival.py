@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 import simulate
-from simulate.into import run_into
-from statmech import Boosting, Scenario, StoredExamples, StoreError, load, store
+from simulate.execution.to_store import run_into
+from statmech import Boosting, Scenario, StoredExamples, StoreError, load
 from statmech.errors import DamagedError
-from statmech.growing import DONE, Growing
-from statmech.kinds import scenario_from
-from statmech.sealed import broken
+from statmech.results import store
+from statmech.results.block_store import DONE, Growing
+from statmech.results.checksums import broken
+from statmech.scenarios.registry import scenario_from
 
 SWEEP = {"learner": ["hebb", "minover"], "N": 10, "alpha": [1.0, 0.5, 2.0], "seeds": 3, "epochs": [1, 4]}
 KINDS = [
@@ -64,7 +65,7 @@ def test_cells_in_another_order_blocks_of_other_sizes_and_other_workers_give_the
     expected = digest(simulate.run(scenario))
     assert digest(simulate.run(backwards(scenario))) == expected
     for number, (seconds, workers) in enumerate([(1e-9, 1), (1e-3, 3)]):
-        monkeypatch.setattr("statmech.blocks.SECONDS", seconds)
+        monkeypatch.setattr("statmech.results.chunks.SECONDS", seconds)
         path = tmp_path / f"{number}.zarr"
         run_into(path, backwards(scenario) if number == 1 else scenario, workers=workers)
         assert digest(store.load(path)) == expected
@@ -117,9 +118,9 @@ def test_two_processes_at_once_give_the_same_bits(tmp_path):
 @pytest.fixture
 def made(path, monkeypatch):
     """A finished store of several blocks, and the digest of its values."""
-    monkeypatch.setattr("statmech.blocks.SECONDS", 1e-9)
+    monkeypatch.setattr("statmech.results.chunks.SECONDS", 1e-9)
     run_into(path, StoredExamples(**SWEEP))
-    monkeypatch.setattr("statmech.blocks.SECONDS", 1.0)  # as another version may cut them
+    monkeypatch.setattr("statmech.results.chunks.SECONDS", 1.0)  # as another version may cut them
     return path, digest(store.load(path))
 
 
@@ -248,6 +249,6 @@ def test_files_that_may_not_grow_are_told_in_a_line_and_the_sweep_goes_on_later(
 
 def test_a_folder_that_cannot_be_made_is_told_before_anything_is_computed(tmp_path, monkeypatch):
     (tmp_path / "taken").write_text("a file")
-    monkeypatch.setattr("simulate.into.played_blocks", None)
+    monkeypatch.setattr("simulate.execution.to_store.played_blocks", None)
     with pytest.raises(StoreError, match="cannot be written"):
         run_into(tmp_path / "taken" / "simulation.zarr", StoredExamples(**SWEEP))

@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console
 from test_statmech_cli import called
 
-from statmech import printed, terminal
+from statmech.cli import output, terminal
 from statmech.errors import escaped
-from statmech.tables import Cell, Column, Table
+from statmech.results.tables import Cell, Column, Table
 
 TITLE = "\x1b]0;owned\x07"
 SHOWN = r"\u001b]0;owned\u0007"
@@ -94,9 +94,9 @@ def test_what_a_failed_run_says_is_shown_escaped_and_stays_json_for_programs(cap
 
 def test_a_table_shows_names_as_they_are(monkeypatch):
     shown = Console(file=io.StringIO(), force_terminal=True, width=200, color_system=None)
-    monkeypatch.setattr(printed, "out", shown)
+    monkeypatch.setattr(output, "out", shown)
     name = f"[red]x[/red]{TITLE}"
-    printed.out.print(printed._printed(Table(f"of {name}", (Column("[b]rule"),), ((Cell(name),),))))
+    output.out.print(output._printed(Table(f"of {name}", (Column("[b]rule"),), ((Cell(name),),))))
     text = shown.file.getvalue()
     assert text.count(f"[red]x[/red]{SHOWN}") == 2
     assert "[b]rule" in text

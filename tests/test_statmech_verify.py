@@ -12,12 +12,13 @@ from conftest import statmech
 
 import simulate
 import theory
-from simulate.into import run_into
-from statmech import Boosting, Scenario, StoredExamples, StoreError, growing, load, status, store
+from simulate.execution.to_store import run_into
+from statmech import Boosting, Scenario, StoredExamples, StoreError, load
 from statmech.errors import DamagedError
-from statmech.fingerprints import fingerprints, salt_of
-from statmech.growing import DONE, Growing
-from statmech.verify import verify
+from statmech.results import block_store, status, store
+from statmech.results.block_store import DONE, Growing
+from statmech.results.fingerprints import fingerprints, salt_of
+from statmech.results.verification import verify
 
 SWEEP = {"learner": ["hebb", "minover"], "N": 10, "alpha": [1.0, 0.5, 2.0], "seeds": 3, "epochs": [1, 4]}
 KINDS = [
@@ -32,7 +33,7 @@ KINDS = [
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr("statmech.blocks.SECONDS", 1e-9)
+    monkeypatch.setattr("statmech.results.chunks.SECONDS", 1e-9)
 
 
 @pytest.fixture
@@ -167,10 +168,10 @@ def test_status_says_that_it_has_not_looked_at_the_numbers(path, capsys):
 
 def made_before(path, scenario):
     """A store as versions without fingerprints made it."""
-    plain = growing._template
+    plain = block_store._template
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(growing, "_template", lambda *given, bound: plain(*given, bound=False))
-        growing.create(path, scenario, {"title": "statmech simulation"})
+        patch.setattr(block_store, "_template", lambda *given, bound: plain(*given, bound=False))
+        block_store.create(path, scenario, {"title": "statmech simulation"})
     run_into(path, scenario)
 
 
@@ -227,7 +228,7 @@ def test_fingerprints_of_simple_numbers_differ_as_those_of_random_ones():
 def test_a_fingerprint_does_not_depend_on_how_many_runs_are_read_together(monkeypatch):
     values = {"a": np.random.default_rng(0).normal(size=(50, 7))}
     made = fingerprints(values, np.arange(50), salt_of({}, {}))
-    monkeypatch.setattr("statmech.fingerprints.ROWS", 10)
+    monkeypatch.setattr("statmech.results.fingerprints.ROWS", 10)
     np.testing.assert_array_equal(fingerprints(values, np.arange(50), salt_of({}, {})), made)
     part = fingerprints({"a": values["a"][10:20]}, np.arange(10, 20), salt_of({}, {}))
     np.testing.assert_array_equal(part, made[10:20])

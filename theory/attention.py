@@ -53,11 +53,11 @@ import numpy as np
 from scipy.integrate import solve_ivp
 from scipy.special import erfcx, ndtr
 
-from statmech.attention import AttentionCell
 from statmech.boundaries import rise, threshold
 from statmech.errors import SolverError
 from statmech.gaussian import Array, density, legendre, one_minus_cos, panels
 from statmech.rules import Averages
+from statmech.scenarios.attention import AttentionCell
 from theory.online import ATOL, ATOL_Y, one_student
 
 RTOL = 1e-9

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import gammaln
 
-from statmech.boosting import Boosting, BoostingCell
-from statmech.dataset import Progress, arrays_of, blank, tracked
 from statmech.errors import ScenarioError
+from statmech.results.dataset import Progress, arrays_of, blank, tracked
+from statmech.scenarios.boosting import Boosting, BoostingCell
 
 if TYPE_CHECKING:
     import xarray as xr

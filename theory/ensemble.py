@@ -22,8 +22,8 @@ Equal students with q < R^2 (possible for few students) have no such field. Ther
 where even(c) is the probability that K - 1 = 2n students with v = u_1 = 0 split evenly,
 :math:`\binom{2n}{n}\int\varphi(m)[\Phi(\sqrt c\,m)\Phi(-\sqrt c\,m)]^n dm`, real and positive for negative c, too.
 
-**Unequal students.** The vote is integrated exactly over great circles of inputs (`statmech.votes`); the average over
-circles is a randomised quasi-Monte Carlo that returns its standard error.
+**Unequal students.** The vote is integrated exactly over great circles of inputs (`statmech.majority_vote`); the
+average over circles is a randomised quasi-Monte Carlo that returns its standard error.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from scipy.special import betainc, dawsn, gammaln, log_ndtr, ndtr
 
 from statmech.errors import ScenarioError, not_known
 from statmech.gaussian import TAIL, density, legendre, panels
+from statmech.majority_vote import net_of_circles, vote_error
 from statmech.order_parameters import angle, coordinates, lowest_eigenvalue
-from statmech.votes import net_of_circles, vote_error
 
 OUTPUTS = ("majority_vote", "weight_mean")
 SCRAMBLES, FEWEST, MOST = 16, 2**12, 2**16  # independent nets, and their points

@@ -39,7 +39,7 @@ from statmech.forks import check_fork
 from statmech.gaussian import Array, namespace
 from statmech.parameters import parameters_of
 from statmech.rules import Averages, Rule
-from statmech.scenario import Cell
+from statmech.scenarios.online import Cell
 from theory.averages import Pair, averages, pair_average
 
 RTOL = 1e-9

@@ -5,18 +5,18 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from statmech.dataset import Progress
 from statmech.errors import ScenarioError
-from statmech.sweep import Sweep
+from statmech.results.dataset import Progress
+from statmech.scenarios.base import Sweep
 
 if TYPE_CHECKING:
     import xarray as xr
 
 SOLVERS = {
-    "rule": "students",
-    "learner": "stored",
-    "boundary": "walks",
-    "attention": "attentive",
+    "rule": "scenarios.online",
+    "learner": "scenarios.stored_examples",
+    "boundary": "scenarios.stopping",
+    "attention": "scenarios.attention",
     "booster": "boosting",
 }  # modules, by the key that tells scenarios apart
 

@@ -132,7 +132,7 @@ def commands() -> Iterator[Markdown]:
     """Every command of `statmech`: what it does, its arguments and options."""
     import typer
 
-    from statmech.cli import app
+    from statmech.cli.commands import app
 
     for name, command in typer.main.get_command(app).commands.items():
         yield Markdown(f"**`statmech {name}`**\n\n" + inspect.cleandoc(command.help or ""))

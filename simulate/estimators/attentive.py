@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from simulate.attention import Attentive, Walks, lessons, walks
 from simulate.estimators.classes import check_whole, summed
 from simulate.estimators.linear import LinearClassifier, Student, check_size, labelled
+from simulate.kernels.partial_sums import Attentive, Walks, lessons, walks
 from statmech.boundaries import BOUNDARIES, LEAST, looks
 from statmech.errors import not_known
 

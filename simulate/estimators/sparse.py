@@ -11,10 +11,10 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from simulate.conjunctions import Conjunction, Stage, boost, merged, output
 from simulate.estimators.classes import OneAgainstRest, check_whole
 from simulate.estimators.concept import Term, latex, text
 from simulate.estimators.indicators import attribute_of, encode
+from simulate.kernels.conjunctions import Conjunction, Stage, boost, merged, output
 
 
 class SparsePerceptron(OneAgainstRest):
@@ -22,8 +22,8 @@ class SparsePerceptron(OneAgainstRest):
 
     .. math:: f(x) = \mathrm{sign}\sum_i -\ln(\beta_i)\,h_i(x)
 
-    (Figure 1 and section 3.3 of the paper; `simulate.conjunctions`). Columns of words are nominal attributes, columns
-    of numbers are cut into at most `bins` intervals. More than two classes: one against the rest.
+    (Figure 1 and section 3.3 of the paper; `simulate.kernels.conjunctions`). Columns of words are nominal attributes,
+    columns of numbers are cut into at most `bins` intervals. More than two classes: one against the rest.
 
     Parameters: `k`, the most attributes in a conjunction; `stages`, a number, which boosting may not need (`n_stages_`
     tells), or "cv" for that of the least error in cross-validation, at most the number of an ordinary perceptron's

@@ -10,13 +10,13 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from simulate.estimators.linear import LinearClassifier, Student
-from simulate.examples import DataSet, batch
 from simulate.learners import learn
-from simulate.learnt import Task
-from simulate.stored import filled
+from simulate.learners.examples import DataSet, batch
+from simulate.learners.interface import Task
+from simulate.scenarios.stored_examples import filled
 from statmech import learners
 from statmech.learners import Learner
-from statmech.stored import StoredExamples
+from statmech.scenarios.stored_examples import StoredExamples
 
 MOMENTS = 32  # epochs at which students are kept, from the first to the last
 LARGEST = 20_000  # examples whose Gram matrix (3 GiB) we still hold

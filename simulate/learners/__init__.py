@@ -1,7 +1,7 @@
 """Learners of stored examples, one file each, named as in `statmech.learners.LEARNERS`.
 
 Each file has `learn(batch, task) -> Learnt`. Students live in the space of embedding strengths x, in which a step costs
-O(P) (see `simulate.examples`); those of the version space are weight vectors.
+O(P) (see `simulate.learners.examples`); those of the version space are weight vectors.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from simulate.examples import Batch
-from simulate.learnt import Learnt, Task
+from simulate.learners.examples import Batch
+from simulate.learners.interface import Learnt, Task
 from statmech.forks import check_fork
 
 

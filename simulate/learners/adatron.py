@@ -14,9 +14,9 @@ from functools import lru_cache
 import jax
 import jax.numpy as jnp
 
-from simulate.examples import Batch
 from simulate.learners.cyclic import Done, State, learn_in_turn
-from simulate.learnt import Learnt, Task, gap
+from simulate.learners.examples import Batch
+from simulate.learners.interface import Learnt, Task, gap
 from statmech.learners import AdaTron
 
 

@@ -6,9 +6,9 @@ R = q tells it); so does one of a chain with as many autocorrelation times.
 
 from __future__ import annotations
 
-from simulate.examples import Batch
+from simulate.learners.examples import Batch
+from simulate.learners.interface import Learnt, Task
 from simulate.learners.version_space import students
-from simulate.learnt import Learnt, Task
 from statmech.learners import Bayes
 
 ENOUGH = 100.0  # autocorrelation times, so that the vote is nearly that of the whole version space

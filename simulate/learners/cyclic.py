@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simulate.examples import Batch
-from simulate.learnt import Learnt, Task
+from simulate.learners.examples import Batch
+from simulate.learners.interface import Learnt, Task
 from statmech.learners import STOPPED_BY
 
 Move = Callable[[jax.Array, jax.Array, jax.Array, jax.Array], jax.Array]

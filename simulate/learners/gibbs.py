@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from simulate.examples import Batch
+from simulate.learners.examples import Batch
+from simulate.learners.interface import Learnt, Task
 from simulate.learners.version_space import students
-from simulate.learnt import Learnt, Task
 from statmech.learners import Gibbs
 
 ENOUGH = 20.0  # autocorrelation times, so that the student is far from where its chain began

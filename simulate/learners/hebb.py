@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulate.examples import Batch
-from simulate.learnt import Learnt, Task, at_once
+from simulate.learners.examples import Batch
+from simulate.learners.interface import Learnt, Task, at_once
 
 
 def learn(batch: Batch, task: Task) -> Learnt:

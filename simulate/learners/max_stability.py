@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import nnls
 
-from simulate.examples import Batch
-from simulate.learnt import Learnt, Task, at_once, one_by_one
+from simulate.learners.examples import Batch
+from simulate.learners.interface import Learnt, Task, at_once, one_by_one
 
 VANISHING = 1e-8  # a hull nearer than this to the origin, in units of sqrt(N), holds it
 

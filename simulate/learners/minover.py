@@ -25,9 +25,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simulate.examples import Batch
-from simulate.extremes import first_least
-from simulate.learnt import Learnt, Task, gap
+from simulate.kernels.reductions import first_least
+from simulate.learners.examples import Batch
+from simulate.learners.interface import Learnt, Task, gap
 from statmech.learners import STOPPED_BY, MinOver
 
 UPDATES = 64  # between two looks at whether any data set of a batch still learns

@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simulate.examples import Batch
 from simulate.learners.cyclic import State, learn_in_turn
-from simulate.learnt import Learnt, Task
+from simulate.learners.examples import Batch
+from simulate.learners.interface import Learnt, Task
 
 DENSE = 2**22  # numbers of sparse rows that are written out at a time
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulate.examples import Batch
-from simulate.learnt import Learnt, Task, at_once, one_by_one
+from simulate.learners.examples import Batch
+from simulate.learners.interface import Learnt, Task, at_once, one_by_one
 
 
 def strengths(z: np.ndarray) -> np.ndarray:

@@ -18,10 +18,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simulate.examples import Batch
-from simulate.extremes import greatest, least
+from simulate.kernels.reductions import greatest, least
 from simulate.learners import max_stability
-from simulate.learnt import Learnt, Task, at_once, one_by_one, own
+from simulate.learners.examples import Batch
+from simulate.learners.interface import Learnt, Task, at_once, one_by_one, own
 
 FORGOTTEN = 0.1  # share of the sweeps before the first student is taken
 REFLECTED = 0.9  # share of the steps that reflect a coordinate

@@ -1,0 +1,162 @@
+"""What a page begins with, and which values its sliders stop at: a config's keys, before they are a scenario."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from statmech.parameters import known_parameters, parameters_of
+from statmech.scenarios.axes import points
+from statmech.scenarios.registry import KINDS, scenario_from
+
+TITLES = {
+    "rule": "online ensemble",
+    "learner": "stored examples",
+    "boundary": "stopping",
+    "attention": "attentive perceptron",
+    "booster": "boosting",
+}
+ALONG = {"rule": "t", "learner": "alpha", "boundary": "delta", "attention": "t", "booster": "P"}
+BEGIN: dict[str, dict[str, Any]] = {
+    "rule": {"rule": ["hebb", "perceptron", "adatron"], "K": 3, "N": 1000, "t": 20, "seeds": 16},
+    "learner": {"learner": ["minover", "hebb"], "alpha": 5, "N": 50, "epochs": 100, "seeds": 16},
+    "boundary": {"boundary": ["constant", "brownian-bridge"], "delta": 0.4, "mean": 1, "N": 784, "seeds": 16},
+    "attention": {"attention": ["brownian-bridge"], "delta": 0.1, "t": 5, "N": 200, "seeds": 4},
+    "booster": {"booster": ["adaboost"], "s": 3, "P": 1000, "seeds": 8},
+}
+DECADES = (1, 2, 5)
+STOPS: dict[str, tuple[float, ...]] = {
+    "K": (1, 2, 3, 4, 5, 7, 9, 11, 15, 21, 31, 51, 101),
+    "N": tuple(m * 10**e for e in range(1, 6) for m in DECADES),
+    "t": tuple(m * 10**e for e in range(0, 7) for m in DECADES),
+    "alpha": (0.5, 1, 1.5, 2, 3, 4, 5, 7, 10, 15, 20, 50),
+    "delta": (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.45, 0.49),
+    "P": (30, 100, 300, 1000, 3000, 10_000),
+    "s": (1, 2, 3, 4, 5, 7, 9, 12, 15, 20, 25),
+    "k": (1, 2, 3),
+    "chunk": (1, 2, 4, 8, 16, 32),
+    "epochs": (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000),
+    "seeds": (2, 4, 8, 16, 32, 64, 128, 256),
+    "sweeps": (20, 50, 100, 200, 500, 1000, 2000, 4000, 10_000, 20_000),
+}
+RANGES = {  # low, high, step
+    "eta": (0.05, 3.0, 0.05),
+    "margin": (0.0, 2.0, 0.02),
+    "flip": (0.0, 0.5, 0.01),
+    "mean": (-1.0, 4.0, 0.05),
+    "drift": (0.0, 0.3, 0.005),
+    "theta": (-2.0, 2.0, 0.05),
+    "discount": (0.05, 1.0, 0.05),
+    "within": (0.001, 0.2, 0.001),
+    "omega": (0.1, 1.9, 0.1),
+}
+BEGINS = {"t": 0.1, "alpha": 0.2, "delta": 0.001, "P": 10}
+LINES = {"t": 30, "alpha": 20, "delta": 12, "P": 8}  # places along x
+
+
+def draggable(choice: str) -> list[str]:
+    """The keys of a kind of scenario that have sliders: its numeric axes, all parameters, and what lies along x."""
+    kind = KINDS[choice]
+    parameters = known_parameters(kind.KINDS)
+    keys = [*kind.axis_names(), *(("epochs",) if choice == "learner" else ()), ALONG[choice]]
+    return [name for name in dict.fromkeys(keys) if name in STOPS or name in RANGES or name in parameters]
+
+
+def range_of(choice: str, name: str) -> tuple[float, float, float]:
+    """Low, high and step of a slider; of a parameter of a user's own, what its bounds and its default suggest."""
+    if name in RANGES:
+        return RANGES[name]
+    field = known_parameters(KINDS[choice].KINDS)[name]
+    above, below = field.metadata["above"], field.metadata["below"]
+    wide = 4 * abs(field.default) or 1.0
+    low, high = above if np.isfinite(above) else -wide, below if np.isfinite(below) else wide
+    step = (high - low) / 100
+    return low + step, high - step, step
+
+
+def has(choice: str, chosen: Sequence[str], name: str) -> bool:
+    """Whether a key says anything where these learn: a parameter is of some of them, or it is no parameter."""
+    kinds = KINDS[choice].KINDS
+    return name not in known_parameters(kinds) or any(name in parameters_of(kinds[one]) for one in chosen)
+
+
+def spread(choice: str, end: float) -> list[float]:
+    """The places along x up to an end: times, loads, promises, numbers of examples; evenly spread in the logarithm."""
+    along = ALONG[choice]
+    places = np.geomspace(min(BEGINS[along], end / 2), end, LINES[along])
+    if along == "P":
+        return sorted({round(P) for P in places})
+    return [float(f"{place:.4g}") for place in places]
+
+
+def moved(held: Any, value: Any) -> Any:
+    """What a slider says of a key: its value, or the list it began with while it stands at its end.
+
+    >>> moved([1, 2, 5], 5), moved([1, 2, 5], 10), moved(3, 4)
+    ([1, 2, 5], 10, 4)
+    """
+    return held if isinstance(held, list) and value == held[-1] else value
+
+
+def labelled(names: Iterable[str]) -> dict[str, str]:
+    """The options of a menu by what it shows; Material UI's menus take that for HTML.
+
+    >>> labelled(["hebb", "<b>"])
+    {'hebb': 'hebb', '&lt;b&gt;': '<b>'}
+    """
+    return {html.escape(name): name for name in names}
+
+
+def files(value: Any) -> list[Any]:
+    """What a config says of files to be read: all that stands under `rows`, wherever it stands.
+
+    >>> files({"inputs": ["sphere", {"rows": {"path": "x.csv"}}]})
+    [{'path': 'x.csv'}]
+    """
+    if isinstance(value, dict):
+        return [found for key, part in value.items() for found in ([part] if key == "rows" else files(part))]
+    if isinstance(value, list | tuple):
+        return [found for part in value for found in files(part)]
+    return [value] if value == "rows" else []
+
+
+def config_of(choice: str, given: dict[str, Any]) -> dict[str, Any]:
+    """The keys of a config from what a page holds, where one number may stand for all places along x."""
+    along, known = ALONG[choice], known_parameters(KINDS[choice].KINDS)
+    places = given[along]
+    plain = {name for name, field in known.items() if given.get(name) == field.default}
+    made = {name: value for name, value in given.items() if name not in plain and has(choice, given[choice], name)}
+    return made if isinstance(places, list) else {**made, along: spread(choice, float(places))}
+
+
+def held_of(scenario: Any) -> tuple[dict[str, Any], list[str]]:
+    """What a page holds of a scenario, and the keys of whose several values it takes only the first."""
+    choice, cut = scenario.CHOICE, list[str]()
+    along, config = ALONG[choice], scenario.config()
+    for group in config.pop("zip", []):
+        config |= group
+    for name in scenario.axis_names():
+        value = config.get(name)
+        if isinstance(value, list) and name not in (choice, along):
+            config[name] = value[0]
+            cut += [name] * (len(value) > 1)
+    config[choice] = list(points(getattr(scenario, choice)))
+    places = config[along] if isinstance(config[along], list) else [config[along]]
+    config[along] = places[:: -(-len(places) // 60)] if len(places) > 1 else places[0]
+    return config, cut
+
+
+def one_by_one(scenario: Any) -> list[Any]:
+    """The scenario of each that learns: one program of theory serves each, whichever are chosen together."""
+    choice, kinds, config = scenario.CHOICE, scenario.KINDS, scenario.config()
+    known = known_parameters(kinds)
+    return [
+        scenario_from(
+            {name: v for name, v in config.items() if name not in known or name in parameters_of(kinds[one])}
+            | {choice: [one]}
+        )
+        for one in points(getattr(scenario, choice))
+    ]

@@ -1,0 +1,1 @@
+"""Charts and pages for a browser, shared by explorer and report."""

@@ -1,0 +1,145 @@
+"""Charts for the browser: theory as lines, simulation as points with standard errors, values under the pointer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from bokeh.models import ColumnDataSource, HoverTool
+from bokeh.plotting import figure as bokeh_figure
+
+from figures.series import Curve
+from figures.style import COLOURS, MARKERS
+from statmech.scenarios.variables import Variable
+
+SHAPES = {
+    "o": "circle",
+    "s": "square",
+    "^": "triangle",
+    "D": "diamond",
+    "v": "inverted_triangle",
+    "P": "plus",
+    "X": "x",
+}
+HELD = "#8a8a8a"
+POINTS = ("x", "y", "low", "high", "told", "color", "marker", "label")
+
+
+class Chart:
+    """One variable against x; `show` gives it other curves without making it anew. Over names theory is a dash."""
+
+    def __init__(
+        self,
+        variable: Variable,
+        xlabel: str,
+        names: Sequence[str] = (),
+        log_x: bool = False,
+        log_y: bool = False,
+        height: int = 300,
+    ):
+        self.named, self.log_x, self.log_y = bool(names), log_x and not names, log_y
+        factors: dict[str, Any] = {"x_range": list(names)} if names else {}
+        self.figure: Any = bokeh_figure(
+            title=plain(variable.symbol),
+            x_axis_label=xlabel,
+            x_axis_type="log" if self.log_x else "auto",
+            y_axis_type="log" if log_y else "auto",
+            height=height,
+            sizing_mode="stretch_width",
+            tools="pan,box_zoom,wheel_zoom,reset,save",
+            active_scroll=None,
+            toolbar_location="above",
+            output_backend="canvas",
+            **factors,
+        )
+        self.figure.toolbar.autohide = True
+        self.figure.toolbar.logo = None
+        self.figure.xaxis.major_label_orientation = 0.7 if names else "horizontal"
+        self.held = self._group("dashed" if variable.bound else "solid")
+        self.curves = self._group("dashed" if variable.bound else "solid")
+        value = plain(variable.symbol)
+        line = [("", "@label"), (xlabel, "@x" if names else "$data_x"), (value, "@y" if names else "$data_y")]
+        self._hover("theory", line)
+        self._hover("simulation", [("", "@label"), (xlabel, "@x"), (value, "@y @told")])
+
+    def _group(self, dash: str) -> dict[str, Any]:
+        """What draws all curves of one group: few glyphs, for each costs the browser time at every redraw."""
+        theory, points = ColumnDataSource(self._theory(())), ColumnDataSource(self._points(()))
+        if self.named:
+            look = {"marker": "dash", "size": 24, "line_width": 2, "color": "color"}
+            drawn = self.figure.scatter("x", "y", source=theory, **look)
+        else:
+            drawn = self.figure.multi_line("x", "y", source=theory, line_width=2, line_dash=dash, color="color")
+        self.figure.segment("x", "low", "x", "high", source=points, line_width=1.2, color="color")
+        look = {"marker": "marker", "size": 6, "fill_color": "white", "line_color": "color"}
+        marks = self.figure.scatter("x", "y", source=points, **look)
+        return {"theory": theory, "simulation": points, "renderers": {"theory": drawn, "simulation": marks}}
+
+    def _hover(self, part: str, tooltips: list[tuple[str, str]]) -> None:
+        renderers = [group["renderers"][part] for group in (self.held, self.curves)]
+        self.figure.add_tools(HoverTool(renderers=renderers, tooltips=tooltips, line_policy="nearest", visible=False))
+
+    def show(self, curves: Sequence[Curve], held: Sequence[Curve] = ()) -> None:
+        """Show these curves, and those held for comparison in grey."""
+        for group, given, grey in ((self.curves, curves, None), (self.held, held, HELD)):
+            for part, data in (("theory", self._theory(given, grey)), ("simulation", self._points(given, grey))):
+                if data["x"] or group[part].data["x"]:
+                    group[part].data = data
+
+    def _theory(self, curves: Sequence[Curve], grey: str | None = None) -> dict[str, list[Any]]:
+        """A line a row; over names, a place a row."""
+        data: dict[str, list[Any]] = {name: [] for name in ("x", "y", "color", "label")}
+        for at, curve in enumerate(curves):
+            if curve.theory is not None:
+                good = self._good(curve.x, curve.theory)
+                x, y = curve.x[good].tolist(), curve.theory[good].tolist()
+                rows = len(x) if self.named else 1
+                data["x"] += x if self.named else [x]
+                data["y"] += y if self.named else [y]
+                data["color"] += [grey or COLOURS[at % len(COLOURS)]] * rows
+                data["label"] += [curve.label] * rows
+        return data
+
+    def _points(self, curves: Sequence[Curve], grey: str | None = None) -> dict[str, list[Any]]:
+        data: dict[str, list[Any]] = {name: [] for name in POINTS}
+        for at, curve in enumerate(curves):
+            if curve.mean is not None:
+                good = self._good(curve.x, curve.mean)
+                x, y = curve.x[good], curve.mean[good]
+                error = np.zeros_like(y) if curve.error is None else np.nan_to_num(curve.error[good])
+                low = np.maximum(y - error, y * 1e-2) if self.log_y else y - error
+                told = [f"± {e:.2g}" if e else "" for e in error]
+                look = grey or COLOURS[at % len(COLOURS)], SHAPES[MARKERS[at % len(MARKERS)]], curve.label
+                columns = (
+                    x.tolist(),
+                    y.tolist(),
+                    low.tolist(),
+                    (y + error).tolist(),
+                    told,
+                    *([one] * x.size for one in look),
+                )
+                for name, column in zip(POINTS, columns, strict=True):
+                    data[name] += column
+        return data
+
+    def _good(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Where there is a value that the axes can show."""
+        good = np.isfinite(y)
+        if self.log_y:
+            good &= y > 0
+        if self.log_x:
+            good &= x > 0
+        return good
+
+
+def plain(symbol: str) -> str:
+    r"""A symbol without LaTeX, for titles in the browser.
+
+    >>> plain(r"$\epsilon_g$ (vote)"), plain(r"$\min_i\gamma_i$")
+    ('ε_g (vote)', 'min_i γ_i')
+    """
+    text = symbol.replace("$", "")
+    for name, letter in (("epsilon", "ε"), ("kappa", "κ"), ("gamma", " γ"), ("min", "min"), ("alpha", "α")):
+        text = text.replace(f"\\{name}", letter)
+    return text

@@ -1,0 +1,33 @@
+"""What boosting makes of all examples of a data set: its weighted conjunctions, a bar each."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+from matplotlib.figure import Figure
+
+from figures import concept
+from figures.style import styled
+from simulate.estimators.concept import Term
+from statmech.data_sets import source
+from statmech.errors import ConfigError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+AXES: tuple[str, ...] | None = None  # any
+
+
+@styled
+def draw(simulation: xr.Dataset, theory: None) -> Figure:
+    """The concept of the study's first data set, in the attributes' names."""
+    concepts = json.loads(simulation.attrs["concepts"])
+    if not concepts:
+        raise ConfigError("the figure votes_concept needs the classifier boosting, which has a concept to draw")
+    name, learnt = next(iter(concepts.items()))
+    terms = [Term(**term) for term in learnt["terms"]]
+    figure = concept.draw(SimpleNamespace(terms_=terms, classes_=learnt["classes"]))
+    figure.suptitle(f"{source(name).title}: learnt from all examples", fontsize=9)
+    return figure

@@ -1,0 +1,1 @@
+"""The kernels: one trajectory or one batch of them, without files or scenarios."""

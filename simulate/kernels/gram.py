@@ -1,0 +1,267 @@
+r"""The Gram engine: the exact law of the order parameters at finite N, at a cost that does not depend on N.
+
+For inputs :math:`\mathbf x\sim N(0, I/N)` seen once, only the span of :math:`\mathbf B, \mathbf J_1, \dots,
+\mathbf J_K` matters. Let :math:`e_0 = \mathbf B/|\mathbf B|, e_1, \dots` be an orthonormal basis of it and C the
+students' coordinates, :math:`\mathbf J_k/\sqrt N = \sum_i C_{ki}e_i`. The coordinates of :math:`\sqrt N\mathbf x` on
+the n basis vectors are independent normals, and the rest of it, orthogonal to all of them and of unknown but irrelevant
+direction, has the length of a :math:`\chi_{N-n}` variable. Taking that direction as a new basis vector, an input is n
+normals and one chi.
+A block of M steps adds M axes (the m-th input has n + m normals before its chi, which has N - n - m degrees of freedom:
+the Bartlett factor of the inputs' Wishart matrix); rotating axes 1, 2, ... among themselves, which changes neither the
+teacher nor any inner product, an LQ decomposition brings the students back to K + 1 axes.
+
+Nothing is approximated: R, q, l have the law they have in `simulate.kernels.vectors`, fluctuations included, for any N
+that holds the K + 1 vectors (an axis beyond the N-th is zero). Coordinates, not the Gram matrix, are the state: its
+Cholesky factor would lose half the digits as q -> 1 and all of them for identical students, whose rows here stay
+identical.
+
+Few students are lanes: seeds on the last axis, one wide elementwise program (`_block_of_lanes`). Many are matrices:
+seeds on the first axis, matrix products and LAPACK's QR (`_block_of_matrices`). The law is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial, reduce
+from operator import add
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simulate.kernels.field_steps import Record, modulation, modulations
+from statmech.gaussian import Array
+from statmech.inputs import Gaussian
+from statmech.random_numbers import normals_and_uniforms
+from statmech.rules import Rule
+from statmech.scenarios.online import Cell
+
+LANES = 32  # blocks whose random numbers are drawn together: drawn inside a block of lanes they are computed twice
+MATRICES = 4  # the same, where a block is longer
+MANY = 16  # students from which matrices beat lanes
+
+STEP = 5e5  # a student's length times N over eta up to which float32 resolves a step: see docs/gram_engine.md
+
+NAME = "order parameters in their exact law at finite N (simulate.kernels.gram)"
+
+
+def covers(cell: Cell) -> bool:
+    """Whether the engine is exact for a cell: its inputs' law is the same in every orthonormal basis."""
+    return isinstance(cell.inputs, Gaussian)
+
+
+def batch(K: int) -> int:
+    """Seeds a unit of work, of a cell with K students: enough to fill the lanes, few enough to stay in cache."""
+    return 64 if K <= 10 else 16
+
+
+def block_steps(K: int) -> int:
+    """Steps a block: the LQ costs K^2 (K + M) a block, the growing basis M a step."""
+    if K < MANY:
+        return 2 if K == 1 else max(3, K // 2)
+    return min(K, 64)
+
+
+def play(cell: Cell, dtype: str, key: Array, steps: Array) -> Record:
+    """A batch of seeds of a cell; `steps` (T,) are the step counts at which to record."""
+    K, lanes = cell.K, batch(cell.K)
+    start_key, key = jax.random.split(key)
+    start = cell.coordinates
+    students = _drawn(start_key, K, cell.N, lanes) if start is None else np.repeat(start[..., None], lanes, axis=-1)
+    static = (type(cell.rule), K, block_steps(K), lanes, dtype)
+    traced = (cell.traced(dtype), jnp.float32(cell.flip), jnp.float64(cell.N))
+    return _run(*static, key, *traced, jnp.asarray(students, dtype), steps)
+
+
+@partial(jax.jit, static_argnames=("rule", "K", "M", "lanes", "dtype"))
+def _run(
+    rule: type[Rule],
+    K: int,
+    M: int,
+    lanes: int,
+    dtype: str,
+    key: Array,
+    parameters: dict[str, Array],
+    flip: Array,
+    N: Array,
+    students: Array,
+    steps: Array,
+) -> Record:
+    learner = rule(**parameters)
+    many = K >= MANY
+    block = partial(_block_of_matrices if many else _block_of_lanes, learner, N.astype(dtype))
+    together = MATRICES if many else LANES
+    if many:
+        students = jnp.moveaxis(students, -1, 0)
+
+    def advance(carry: tuple[Array, Array], until: Array) -> tuple[tuple[Array, Array], Record]:
+        students, done = carry
+        stride = M * together
+
+        def blocks(at: Array, students: Array) -> Array:
+            first = done + at * stride
+            randoms = _randoms(jax.random.fold_in(key, first), together, K, M, N, flip, lanes, dtype)
+            active = (first + jnp.arange(stride) < until).reshape(together, M)
+            return jax.lax.scan(block, students, (*randoms, active))[0]
+
+        students = jax.lax.fori_loop(0, (until - done + stride - 1) // stride, blocks, students)
+        return (students, until), _record(students if many else jnp.moveaxis(students, -1, 0))
+
+    _, record = jax.lax.scan(advance, (students, jnp.zeros_like(steps[0])), steps)
+    return Record(*(jnp.swapaxes(part, 0, 1) for part in record[:2]))
+
+
+def _block_of_lanes(rule: Rule, N: Array, students: Array, xs: tuple[Array, ...]) -> tuple[Array, None]:
+    """M steps: students (K, n, lanes) before and after. Sums are unrolled: XLA reduces inner axes number by number."""
+    normals, chi, right, active = xs
+    K, n, lanes = students.shape
+    M = chi.shape[0]
+    z = _rows(normals, chi, n)  # (M, n + M, lanes)
+    seen = _sum(students[:, None, i] * z[None, :, i] for i in range(n))
+    fields = jnp.concatenate([z[None, :, 0], seen])
+    inner = _sum(z[:, None, i] * z[None, :, i] for i in range(n + M)) / N
+    squared_length = _sum(students[:, i] ** 2 for i in range(n))
+    f, _ = modulations(rule, fields, inner, squared_length, jnp.where(active[:, None], right, 0.0), N)
+    wide = jnp.concatenate([students, jnp.zeros((K, M, lanes), students.dtype)], axis=1)
+    wide = wide + _sum(f[m, :, None] * z[m, None] for m in range(M)) / N
+    return jnp.concatenate([wide[:, :1], _lower(wide[:, 1:])], axis=1), None
+
+
+def _sum(terms: Iterable[Array]) -> Array:
+    return reduce(add, terms)
+
+
+def _block_of_matrices(rule: Rule, N: Array, students: Array, xs: tuple[Array, ...]) -> tuple[Array, None]:
+    """M steps: students (seeds, K, n) before and after."""
+    normals, chi, right, active = xs
+    n, M = students.shape[2], chi.shape[0]
+    z = _matrices(normals, chi, n)
+    seen = z[:, :, :n] @ jnp.swapaxes(students, 1, 2)
+    inner = z @ jnp.swapaxes(z, 1, 2) / N
+    squared_length = jnp.sum(students**2, axis=2)
+    right = jnp.where(active[:, None], right, 0.0)
+    f = _scanned_modulations(rule, z[:, :, 0], seen, inner, squared_length, right, N)
+    wide = jnp.pad(students, ((0, 0), (0, 0), (0, M))) + f @ z / N
+    # one matrix at a time: a batched QR waits for threads of the pool it runs in, and two units at once wait for ever
+    upper = jax.lax.map(partial(jnp.linalg.qr, mode="r"), jnp.swapaxes(wide[:, :, 1:], 1, 2))
+    return jnp.concatenate([wide[:, :, :1], jnp.swapaxes(upper, 1, 2)], axis=2), None
+
+
+def _matrices(normals: Array, chi: Array, n: int) -> Array:
+    """`_rows` for many steps, seeds first: (seeds, M, n + M)."""
+    M = chi.shape[0]
+    m, axis = jnp.arange(M)[:, None], jnp.arange(n + M)
+    packed = jnp.moveaxis(normals, -1, 0)[:, jnp.minimum(m * n + m * (m - 1) // 2 + axis, normals.shape[0] - 1)]
+    return jnp.where(axis < n + m, packed, jnp.where(axis == n + m, chi.T[:, :, None], 0.0))
+
+
+def _scanned_modulations(
+    rule: Rule, teacher: Array, seen: Array, inner: Array, squared_length: Array, right: Array, N: Array
+) -> Array:
+    """`modulations`, seeds first: (seeds, K, M). Its loop with lanes last would cost 15 to 50 % more at K >= 20."""
+
+    def step(carry: tuple[Array, Array], xs: tuple[Array, ...]) -> tuple[tuple[Array, Array], None]:
+        f, squared_length = carry
+        m, teacher, h, inner, right = xs
+        h = h + jnp.einsum("skn,sn->sk", f, inner)  # f of the steps to come is zero
+        norm = inner[:, m, None]
+        new, squared_length = modulation(rule, teacher[:, None], h, norm, squared_length, right[:, None], N)
+        return (f.at[:, :, m].set(new), squared_length), None
+
+    seeds, M, K = seen.shape
+    xs = (jnp.arange(M), teacher.T, jnp.moveaxis(seen, 1, 0), jnp.moveaxis(inner, 1, 0), right)
+    return jax.lax.scan(step, (jnp.zeros((seeds, K, M), seen.dtype), squared_length), xs)[0][0]
+
+
+def _rows(normals: Array, chi: Array, n: int) -> Array:
+    """The inputs' coordinates: row m holds n + m normals, its chi, and zeros."""
+    M, lanes = chi.shape
+    rows, used = [], 0
+    for m in range(M):
+        zeros = jnp.zeros((M - m - 1, lanes), chi.dtype)
+        rows.append(jnp.concatenate([normals[used : used + n + m], chi[m : m + 1], zeros]))
+        used += n + m
+    return jnp.stack(rows)
+
+
+def _lower(rows: Array) -> Array:
+    """The lower triangular factor L of rows = L Q, shape (K, K, lanes), by modified Gram-Schmidt.
+
+    Q is not needed, and L is backward stable. A row in the span of the earlier ones has a zero on the diagonal.
+    """
+    K = rows.shape[0]
+    columns = []
+    for k in range(K):
+        norm = jnp.sqrt(jnp.sum(rows[0] ** 2, axis=0))
+        axis = rows[0] / jnp.where(norm > 0, norm, 1.0)
+        onto = jnp.sum(rows * axis, axis=1)
+        columns.append(jnp.concatenate([jnp.zeros((k, *norm.shape), rows.dtype), norm[None], onto[1:]]))
+        rows = rows[1:] - onto[1:, None] * axis
+    return jnp.stack(columns, axis=1)
+
+
+def _randoms(
+    key: Array, blocks: int, K: int, M: int, N: Array, flip: Array, lanes: int, dtype: str
+) -> tuple[Array, Array, Array]:
+    """Normals, chis and label signs of some blocks."""
+    key, chi_key = jax.random.split(key)
+    n = K + 1
+    count = M * n + M * (M - 1) // 2
+    axis = jnp.asarray([i for m in range(M) for i in range(n + m)])
+    normals, u = normals_and_uniforms(key, (blocks, count, lanes), (blocks, M, lanes))
+    # a branch: the list of axes is no plain range, and a loop that looks it up is four times slower
+    exists = partial(jnp.where, (axis < N)[:, None])
+    normals = jax.lax.cond(n + M > N, lambda z: exists(z, 0.0), lambda z: z, normals.astype(dtype))
+    chi = chi_variable(chi_key, N - n - jnp.arange(M)[:, None], (blocks, M, lanes)).astype(dtype)
+    return normals, chi, jnp.where(u < flip, -1.0, 1.0).astype(dtype)
+
+
+def chi_variable(key: Array, degrees: Array, shape: tuple[int, ...]) -> Array:
+    r"""Chi variables, exactly: :math:`\chi_d = \sqrt{2\Gamma(d/2)}` by Marsaglia & Tsang's rejection (2000).
+
+    `degrees` broadcasts to `shape`; 0 degrees (or fewer) give 0, and one is the modulus of a normal.
+    """
+    shift = jnp.maximum(degrees, 2) / 2 - 1 / 3
+    scale = 1 / jnp.sqrt(9 * shift)
+
+    def propose(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        attempt, value, waiting = state
+        x, u = normals_and_uniforms(jax.random.fold_in(key, attempt), shape, shape)
+        x = x.astype(float)
+        s = scale * x
+        w = s * (3 + s * (3 + s))  # (1 + s)^3 - 1
+        # accepted are u < exp(A), A = 3 shift (log(1 + s) - s + s^2/2 - s^3/3) >= -0.84 shift s^4 if |s| < 1/8: at
+        # large N that lets all pass, and logarithms, which cost more than the rest together, are hardly ever taken
+        sure = (jnp.abs(s) < 0.125) & (u < 1 - 0.84 * shift * s**4)
+        accepted = jax.lax.cond(jnp.all(sure), lambda: sure, lambda: sure | _accepted(u, x, w, shift))
+        accepted |= degrees == 1  # whose chi is a normal's modulus: nothing to reject
+        drawn = jnp.where(degrees == 1, jnp.abs(x), jnp.sqrt(2 * shift * jnp.maximum(1 + w, 0.0)))
+        value = jnp.where(waiting & accepted, drawn, value)
+        return attempt + 1, value, waiting & ~accepted
+
+    state = (jnp.uint32(0), jnp.zeros(shape), jnp.broadcast_to(degrees > 0, shape))
+    return jax.lax.while_loop(lambda state: jnp.any(state[2]), propose, state)[1]
+
+
+def _accepted(u: Array, x: Array, w: Array, shift: Array) -> Array:
+    """Marsaglia and Tsang's test itself."""
+    held = jnp.where(w > -1, w, 0.0)
+    return (w > -1) & (jnp.log(u) < x * x / 2 + shift * (jnp.log1p(held) - held))
+
+
+def _drawn(key: Array, K: int, N: float, lanes: int) -> np.ndarray:
+    """Students with N(0, 1) entries: K rows of normals, with chis, in the basis that they span with the teacher.
+
+    Drawn by NumPy, as many as a run starts with: a compiled program would take longer to load than this to run.
+    """
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+    rows = np.tril(rng.standard_normal((lanes, K, K + 1)))
+    degrees = np.maximum(N - 1 - np.arange(K), 0)
+    rows[:, np.arange(K), 1 + np.arange(K)] = np.sqrt(rng.chisquare(degrees, (lanes, K)))
+    return np.moveaxis(rows, 0, -1) / np.sqrt(N)
+
+
+def _record(students: Array) -> Record:
+    """Of students (seeds, K, n): along (seeds, K) and across (seeds, K, K)."""
+    rest = students[:, :, 1:]
+    return Record(students[:, :, 0], rest @ jnp.swapaxes(rest, -1, -2))

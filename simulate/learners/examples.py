@@ -1,0 +1,64 @@
+r"""Data sets of stored examples: P inputs :math:`\xi\sim N(0, I)` with a teacher's labels S, some flipped.
+
+A data set belongs to the experiment's key, N and the seed's number alone: every learner, noise and alpha sees the same
+teacher and the same inputs, the first P of one endless list, and the same examples flip first as noise grows.
+Learners see :math:`\mathbf z^\mu = S^\mu\xi^\mu` and the Gram matrix :math:`G = \mathbf z\mathbf z^\mathsf{T}/N`, in
+which a student :math:`\mathbf w = \frac1N\sum_\mu x_\mu\mathbf z^\mu` of embedding strengths x has the fields
+:math:`\mathbf w\cdot\mathbf z^\mu = (Gx)_\mu`: a step that changes one strength costs one row of G, not O(P N).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from statmech.scenarios.base import words_of
+
+
+class DataSet(NamedTuple):
+    """A teacher (N,) of length sqrt(N), and its examples times their labels, z (P, N)."""
+
+    teacher: np.ndarray
+    z: np.ndarray
+
+
+class Batch(NamedTuple):
+    """Data sets of up to P examples side by side, filled up with zeros: z (B, P, N), gram (B, P, P), sizes P (B,)."""
+
+    z: np.ndarray
+    gram: np.ndarray
+    sizes: np.ndarray
+
+    @property
+    def real(self) -> np.ndarray:
+        """Which of the examples are none of the filling, shape (B, P)."""
+        return np.arange(self.z.shape[1]) < self.sizes[:, None]
+
+
+def draw(key: int, seed: int, N: int, P: int, flip: float) -> DataSet:
+    """The first P examples of a seed's data set.
+
+    >>> few, many = draw(0, 7, 20, 5, 0.0), draw(0, 7, 20, 50, 0.0)
+    >>> bool(np.all(many.z[:5] == few.z) and np.all(few.z @ few.teacher > 0))
+    True
+    """
+    words = words_of({"data": "stored examples", "N": N})
+    teachers, inputs, noise = (np.random.default_rng([key, seed, role, *words]) for role in range(3))
+    teacher = teachers.standard_normal(N)
+    teacher *= np.sqrt(N) / np.linalg.norm(teacher)
+    xi = inputs.standard_normal((P, N))
+    labels = np.where(xi @ teacher < 0, -1.0, 1.0) * np.where(noise.random(P) < flip, -1.0, 1.0)
+    return DataSet(teacher, labels[:, None] * xi)
+
+
+def batch(data: list[DataSet], P: int) -> Batch:
+    """Data sets side by side, each filled up to P examples."""
+    N = data[0].z.shape[1]
+    z = np.zeros((len(data), P, N))
+    gram = np.zeros((len(data), P, P))
+    for lane, one in enumerate(data):
+        size = len(one.z)
+        z[lane, :size] = one.z
+        gram[lane, :size, :size] = one.z @ one.z.T / N
+    return Batch(z, gram, np.array([len(one.z) for one in data]))

@@ -1,0 +1,164 @@
+r"""Play out a scenario of attentive perceptrons: on line, by the kernel of `simulate.kernels.partial_sums`.
+
+Every example is fresh, :math:`x\sim N(0, I/N)`, its label the teacher's. A seed's teacher, first student, examples and
+probes belong to the experiment's key, N and the seed's number alone, so that boundaries and deltas can be compared
+example by example.
+
+**Features come in a random order, anew for each block of 64 examples.** The order is drawn for teacher and students
+instead of the inputs, whose features are alike. One order for ever would not do, though inputs are isotropic: examples
+that stop are not learnt, so those that are learnt lean on late features, and the first ones' weights would grow apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from simulate.execution.units import Found
+from simulate.kernels.partial_sums import FEWEST, Attentive, lessons
+from statmech.scenarios.attention import Attention, AttentionCell
+from statmech.scenarios.base import words_of
+
+BLOCK = 64  # examples drawn together, in one order of their features
+
+
+@dataclass(frozen=True)
+class Unit:
+    """All cells of one dimension, and one seed."""
+
+    cells: tuple[AttentionCell, ...]
+    seed: int
+
+
+class Counts(NamedTuple):
+    """Features evaluated and decision errors since the start."""
+
+    features: int = 0
+    errors: int = 0
+
+
+class Examples(NamedTuple):
+    """Inputs times the teacher's labels, z (m, N), and which of them are probes (m,)."""
+
+    z: np.ndarray
+    probes: np.ndarray
+
+
+class World:
+    """A seed's teacher (N,), of length sqrt(N), first student and endless examples."""
+
+    def __init__(self, key: int, seed: int, N: int, probes: float):
+        words = words_of({"data": "attentive", "N": N})
+        self._start, self._inputs, self._probes, self._orders = (
+            np.random.default_rng([key, seed, role, *words]) for role in range(4)
+        )
+        self.teacher, self.student = self._start.standard_normal((2, N))
+        self.teacher *= np.sqrt(N) / np.linalg.norm(self.teacher)
+        self._share = probes
+
+    def turn(self) -> np.ndarray:
+        """Another order of the features, which the caller gives its students, too."""
+        order = self._orders.permutation(self.teacher.size)
+        self.teacher = self.teacher[order]
+        return order
+
+    def examples(self, m: int) -> Examples:
+        x = self._inputs.standard_normal((m, self.teacher.size))
+        x *= (np.where(x @ self.teacher < 0, -1.0, 1.0) / np.sqrt(self.teacher.size))[:, None]
+        return Examples(x, self._probes.random(m) < self._share)
+
+
+SOURCE = "attentive perceptrons on line"
+WORKERS = 1  # the interpreter, not NumPy, is busy from look to look, and a second thread costs time
+
+
+def units(scenario: Attention, cells: Sequence[AttentionCell], seeds: range) -> Iterator[Unit]:
+    """The units of work, the largest dimensions first."""
+    groups: dict[int, list[AttentionCell]] = {}
+    for cell in cells:
+        groups.setdefault(cell.N, []).append(cell)
+    for N in sorted(groups, reverse=True):
+        for seed in seeds:
+            yield Unit(tuple(groups[N]), seed)
+
+
+def play(scenario: Attention, unit: Unit) -> list[Found]:
+    """The variables (1, T) of each cell."""
+    seeds = slice(unit.seed, unit.seed + 1)
+    return [
+        Found(cell.index, seeds, {name: value[None] for name, value in values.items()})
+        for cell, values in zip(unit.cells, _learn(scenario, unit), strict=True)
+    ]
+
+
+def _learn(scenario: Attention, unit: Unit) -> list[dict[str, np.ndarray]]:
+    """The variables (T,) of each cell's student."""
+    N = unit.cells[0].N
+    world = World(scenario.key, unit.seed, N, scenario.probes)
+    students = [begin(cell, world.student) for cell in unit.cells]
+    counts = [Counts() for _ in students]
+    found: list[list[tuple[float, ...]]] = [[] for _ in students]
+    done, left = 0, Examples(np.zeros((0, N)), np.zeros(0, bool))
+    steps = np.rint(np.asarray(scenario.t) * N).astype(int)
+    for step in steps:
+        while done < step:
+            if not len(left.z):
+                order = world.turn()
+                for student in students:
+                    student.w = student.w[order]
+                left = world.examples(BLOCK)
+            now = min(len(left.z), step - done)
+            part, left = Examples(*(of[:now] for of in left)), Examples(*(of[now:] for of in left))
+            counts = [attend(*of, part) for of in zip(unit.cells, students, counts, strict=True)]
+            done += now
+        for at, student in enumerate(students):
+            found[at].append((*describe(world.teacher, student.w), *counts[at]))
+    return [views(np.array(values).T, steps, N) for values in found]
+
+
+def begin(cell: AttentionCell, w: np.ndarray) -> Attentive:
+    """A drawn student, whose margins have mean 0 and the variance that its length tells."""
+    student = Attentive(w, cell.boundary, cell.delta, cell.memory)
+    student.know(0.0, float(w @ w) / w.size)
+    return student
+
+
+def attend(cell: AttentionCell, student: Attentive, counts: Counts, examples: Examples) -> Counts:
+    """Let a student learn from examples; what it has evaluated, and lost, by then."""
+    features, errors = counts
+    looks = cell.looks
+    for lesson in lessons(student, *examples[:1], np.zeros(len(examples.z)), examples.probes, looks, FEWEST):
+        features += lesson.features
+        rows = examples.z[lesson.last + 1 - lesson.stopped.size : lesson.last + 1]
+        errors += int(np.count_nonzero(rows[lesson.stopped] @ student.w <= 0))  # the full margins: no work of its own
+        if lesson.mistaken:
+            student.w = student.w + examples.z[lesson.last]
+        student.take(lesson.margins)
+    return Counts(features, errors)
+
+
+def describe(teacher: np.ndarray, w: np.ndarray) -> tuple[float, float, float]:
+    """R, length and eps_g of a student."""
+    N = w.size
+    along = w @ teacher / N
+    across = np.linalg.norm(w - along * teacher) / np.sqrt(N)
+    length = np.hypot(along, across)
+    return along / length, length, np.arctan2(across, along) / np.pi
+
+
+def views(values: np.ndarray, steps: np.ndarray, N: int) -> dict[str, np.ndarray]:
+    """The variables of a run from R, length, eps_g, features and errors so far, values (5, T)."""
+    R, length, eps_g, features, errors = values
+    span = np.diff(steps, prepend=0)
+    span = np.where(span > 0, span, np.nan)
+    return {
+        "R": R,
+        "length": length,
+        "eps_g": eps_g,
+        "features": np.diff(features, prepend=0) / span / N,
+        "decision_error": np.diff(errors, prepend=0) / span,
+        "work": features / N**2,
+    }

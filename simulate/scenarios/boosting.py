@@ -1,0 +1,125 @@
+"""Play out boosting: teachers, examples, and the very kernel of `SparsePerceptron` until all examples are right.
+
+A seed has one teacher for each N, k and s, one endless list of examples and another of tests: every discount and every
+P of a sweep sees the same (the first P), so runs can be compared example by example.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from math import comb
+from typing import NamedTuple
+
+import numpy as np
+
+from simulate.execution.threads import memory_a_core
+from simulate.execution.units import Found
+from simulate.kernels.conjunctions import MOST, Conjunction, Stage, boost, merged, output
+from statmech.errors import ScenarioError
+from statmech.scenarios.base import words_of
+from statmech.scenarios.boosting import Boosting, BoostingCell
+
+CHUNK = 4096  # inputs drawn at a time, whatever P
+DECIDED = 0.1  # of inputs: a teacher that decides fewer is drawn anew
+
+
+class Teacher(NamedTuple):
+    """A vote of conjunctions."""
+
+    conjunctions: tuple[Conjunction, ...]
+
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        """The sums (m,) on rows of inputs, whose signs are the labels."""
+        return np.sum([h(X) for h in self.conjunctions], axis=0)
+
+
+SOURCE = "boosting over conjunctions"
+
+
+def units(scenario: Boosting, cells: Sequence[BoostingCell], seeds: range) -> Iterator[tuple[BoostingCell, int]]:
+    """The units of work: every cell and seed."""
+    yield from itertools.product(cells, seeds)
+
+
+def play(scenario: Boosting, unit: tuple[BoostingCell, int]) -> list[Found]:
+    """The variables (1,) of a run."""
+    cell, seed = unit
+    values = {name: np.array([value]) for name, value in _boosted(scenario, cell, seed).items()}
+    return [Found(cell.index, slice(seed, seed + 1), values)]
+
+
+def _boosted(scenario: Boosting, cell: BoostingCell, seed: int) -> dict[str, float]:
+    """The variables of one run."""
+    own = {"N": cell.N, "k": cell.k, "s": cell.s, "key": scenario.key, "seed": seed}
+    of_teacher, of_examples, of_tests = (np.random.default_rng([*words_of(own), part]) for part in range(3))
+    teacher = draw(of_teacher, cell)
+    X, y = examples(of_examples, teacher, cell.N, cell.P)
+    stages, right = until_right(X, y, cell, scenario.cap)
+    tests, labels = examples(of_tests, teacher, cell.N, scenario.tests)
+    return {
+        "stages": len(stages) if right else np.nan,
+        "eps_g": float(np.mean(1 - labels * np.sign(output(stages, tests)))) / 2,
+        "advantage": advantage(stages, ended=right or len(stages) == scenario.cap),
+        "weights": len(merged(stages)),
+        "converged": right,
+    }
+
+
+def until_right(X: np.ndarray, y: np.ndarray, cell: BoostingCell, cap: int) -> tuple[list[Stage], bool]:
+    """Stages until the vote is right on all examples, and whether it is: `cap` stages may not do."""
+    stages: list[Stage] = []
+    vote = np.zeros(len(y))
+    for stage in boost(X, y, np.arange(cell.N), cell.k, cap, cell.booster.discount):
+        stages.append(stage)
+        vote = output([stage], X) + (vote if stage.error > 0 else 0.0)
+        if np.array_equal(np.sign(vote), y):
+            return stages, True
+    return stages, False
+
+
+def advantage(stages: list[Stage], ended: bool) -> float:
+    """The least of 1/2 less the error: 0 where boosting ended for want of anything better than chance."""
+    return min(0.5 - stage.error for stage in stages) if ended else 0.0
+
+
+def draw(rng: np.random.Generator, cell: BoostingCell) -> Teacher:
+    """A teacher that decides enough inputs (see `statmech.scenarios.boosting`)."""
+    while True:
+        teacher = Teacher(tuple(_conjunction(rng, cell.N, cell.k) for _ in range(cell.s)))
+        if np.mean(teacher(_inputs(rng, cell.N)) != 0) >= DECIDED:
+            return teacher
+
+
+def examples(rng: np.random.Generator, teacher: Teacher, N: int, P: int) -> tuple[np.ndarray, np.ndarray]:
+    """The first P inputs (P, N) of 0 and 1 that the teacher decides, and its labels (P,) of +-1."""
+    inputs, labels, drawn = [], [], 0
+    while drawn < P:
+        X = _inputs(rng, N)
+        sums = teacher(X)
+        inputs.append(X[sums != 0])
+        labels.append(np.sign(sums[sums != 0]))
+        drawn += len(inputs[-1])
+    return np.concatenate(inputs)[:P], np.concatenate(labels)[:P]
+
+
+def _conjunction(rng: np.random.Generator, N: int, k: int) -> Conjunction:
+    chosen = rng.choice(N, size=rng.integers(1, k + 1), replace=False)
+    return Conjunction(tuple(sorted(map(int, chosen))), 1 if rng.random() < 0.5 else -1)
+
+
+def _inputs(rng: np.random.Generator, N: int) -> np.ndarray:
+    return rng.integers(0, 2, size=(CHUNK, N)).astype(float)
+
+
+def check(scenario: Boosting) -> None:
+    """Refuse what cannot be searched, or examples that this machine cannot hold, before anything runs."""
+    held = memory_a_core()
+    for cell in scenario.cells():
+        if comb(cell.N, cell.k) > MOST:
+            told = f"conjunctions of {cell.k} of {cell.N} inputs are too many to search: more than {MOST:,}"
+            raise ScenarioError([(("k",), told)])
+        needed = 8 * 4 * cell.N * max(cell.P, scenario.tests, CHUNK)
+        if needed > held:
+            told = f"{cell.P:,} examples of {cell.N:,} inputs take {needed / 2**30:.3g} GiB"
+            raise ScenarioError([(("P",), f"{told}, and {held / 2**30:.3g} GiB are here for each core")])

@@ -1,0 +1,174 @@
+"""Play out a study: every classifier on every data set, each held-out fold of each shuffle."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import StratifiedKFold
+
+from simulate.estimators.classifiers import Task, domain, features, made, numbers, pairs, weights
+from simulate.execution.units import Found
+from statmech import data_sets as sources
+from statmech.data_sets import Data
+from statmech.errors import ScenarioError
+from statmech.scenarios.axes import points
+from statmech.scenarios.base import words_of
+from statmech.scenarios.cross_validation import PLANE, Study, StudyCell
+
+
+class Prepared(NamedTuple):
+    """A data set, and the same in numbers for the classifiers that need them."""
+
+    data: Data
+    numbers: np.ndarray
+    domain: Any
+
+    def inputs(self, name: str) -> np.ndarray:
+        """What a classifier sees."""
+        return self.data.X if name == "boosting" else self.numbers
+
+
+class Fold(NamedTuple):
+    """A cell, a shuffle, and the examples inside and outside of one of its folds."""
+
+    cell: StudyCell
+    seed: int
+    inside: np.ndarray
+    outside: np.ndarray
+
+
+SOURCE = "cross-validation on data"
+
+
+@contextmanager
+def context() -> Iterator[None]:
+    """Without a warning for perceptrons of data that no perceptron is right on."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
+def check(study: Study) -> None:
+    """Refuse data that are not to be had (`ConfigError`), or too few for the folds."""
+    for name in points(study.data):
+        _parts(study, name, prepared(name).data, 0)
+
+
+def attrs(study: Study) -> dict[str, str]:
+    """What must be known of the data, and what boosting makes of all of them, as JSON."""
+    notes = {name: sources.source(name).note for name in points(study.data)}
+    with context():
+        return {"concepts": json.dumps(_concepts(study)), "notes": json.dumps(notes)}
+
+
+def units(study: Study, cells: Sequence[StudyCell], seeds: range) -> Iterator[tuple[StudyCell, int]]:
+    """The units of work: every cell and shuffle."""
+    yield from itertools.product(cells, seeds)
+
+
+def play(study: Study, unit: tuple[StudyCell, int]) -> list[Found]:
+    """The variables (1, folds) of a cell and shuffle, and the plane of decisions if asked for."""
+    cell, seed = unit
+    judged = [judge(study, fold) for fold in folds(study, cell, seed)]
+    values = {name: np.array([[one[name] for one in judged]]) for name in judged[0]}
+    if study.plane:
+        values["decision"] = _plane(study, cell, seed)[None]
+    return [Found(cell.index, slice(seed, seed + 1), values)]
+
+
+def folds(study: Study, cell: StudyCell, seed: int) -> list[Fold]:
+    """Every fold of a shuffle; the same for all classifiers."""
+    random = words_of({"folds": study.folds, "data": cell.data, "key": study.key, "seed": seed})[0]
+    parts = _parts(study, cell.data, prepared(cell.data).data, random)
+    return [Fold(cell, seed, inside, outside) for inside, outside in parts]
+
+
+def judge(study: Study, fold: Fold) -> dict[str, float]:
+    """What a fold's classifier comes to."""
+    have = prepared(fold.cell.data)
+    X, y = have.inputs(fold.cell.name), have.data.y
+    inside, outside = _visited(fold, y), fold.outside
+    random = fold.cell.random(study.key, fold.seed)
+    model = made(Task(fold.cell, have.domain, inside.size, random)).fit(X[inside], y[inside])
+    found = {
+        "accuracy": np.mean(model.predict(X[outside]) == y[outside]),
+        "accuracy_training": np.mean(model.predict(X[inside]) == y[inside]),
+        "weights": weights(model),
+        "passes_made": np.max(model.n_iter_) if "passes" in vars(fold.cell.classifier) else np.nan,
+    }
+    codons = sources.source(fold.cell.data).codons
+    return {**found, **features(model, X[outside]), **pairs(model, codons)}
+
+
+@cache
+def _kept(name: str, version: tuple[object, ...]) -> Prepared:
+    data = sources.kept(name)
+    return Prepared(data, numbers(data), domain(data))
+
+
+def prepared(name: str) -> Prepared:
+    """A data set, loaded once."""
+    return _kept(name, sources.version(name))
+
+
+def _parts(study: Study, name: str, data: Data, random: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    every = np.random.default_rng(random).permutation(data.y.size)[: study.examples]
+    every.sort()
+    if data.folds is not None:
+        held = [data.folds[every] == fold for fold in np.unique(data.folds)]
+        return [(every[~outside], every[outside]) for outside in held]
+    fewest = np.unique(data.y[every], return_counts=True)[1].min()
+    if fewest < study.folds:
+        told = f"{study.folds} folds are more than the {fewest} examples of a class of {name}"
+        raise ScenarioError([(("folds",), told)])
+    cut = StratifiedKFold(study.folds, shuffle=True, random_state=random).split(every, data.y[every])
+    return [(every[inside], every[outside]) for inside, outside in cut]
+
+
+def _visited(fold: Fold, y: np.ndarray) -> np.ndarray:
+    """The examples to learn from, in the order in which they stand."""
+    by_class = fold.cell.order == "by-class"
+    return fold.inside[np.argsort(y[fold.inside], kind="stable")] if by_class else fold.inside
+
+
+def _plane(study: Study, cell: StudyCell, seed: int) -> np.ndarray:
+    """Whether the second class is chosen at each point of the plane (rows of the second attribute), of all examples."""
+    have = prepared(cell.data)
+    X, y = have.data.X, have.data.y
+    low, high = plane_of(X)
+    one, other = (np.linspace(low[i], high[i], PLANE) for i in range(2))
+    grid = np.stack(np.meshgrid(one, other), axis=-1).reshape(-1, 2)
+    scale = np.abs(X).max()
+    model = made(Task(cell, have.domain, len(y), cell.random(study.key, seed))).fit(X / scale, y)
+    chosen = model.predict(grid / scale) == np.unique(y)[-1]
+    return chosen.reshape(PLANE, PLANE).astype(float)
+
+
+def plane_of(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The corners of a plane of decisions: all examples, and a margin of a tenth."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    return low - (high - low) / 10, high + (high - low) / 10
+
+
+def _concepts(study: Study) -> dict[str, Any]:
+    """What boosting makes of all examples of each data set: that of the first cell."""
+    found: dict[str, Any] = {}
+    for cell in study.cells():
+        if cell.name == "boosting" and cell.data not in found:
+            one = prepared(cell.data)
+            task = Task(cell, one.domain, len(one.data.y), cell.random(study.key, 0))
+            model = made(task).fit(one.data.X, one.data.y)
+            named = zip(model.attributes_, one.data.names, strict=True)
+            model.attributes_ = [replace(attribute, name=name) for attribute, name in named]
+            terms = [term._asdict() for term in model.terms_]
+            found[cell.data] = {"text": model.concept_, "classes": model.classes_.tolist(), "terms": terms}
+    return found

@@ -1,0 +1,69 @@
+"""Play out a scenario of walks that may stop: Gaussian features, evaluated by `simulate.kernels.partial_sums`.
+
+A seed's walks belong to the experiment's key, N and the seed's number alone: every boundary, mean and delta sees the
+same walks without their drift, so that boundaries can be compared walk by walk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from simulate.execution.units import Found
+from simulate.kernels.partial_sums import walks
+from statmech.scenarios.base import words_of
+from statmech.scenarios.stopping import Stopping, StoppingCell
+
+NUMBERS = 2**19  # drawn together
+
+
+@dataclass(frozen=True)
+class Unit:
+    """All cells of as many features, and one seed."""
+
+    cells: tuple[StoppingCell, ...]
+    seed: int
+
+
+SOURCE = "walks of Gaussian features"
+
+
+def units(scenario: Stopping, cells: Sequence[StoppingCell], seeds: range) -> Iterator[Unit]:
+    """The units of work, those of most features first."""
+    groups: dict[int, list[StoppingCell]] = {}
+    for cell in cells:
+        groups.setdefault(cell.N, []).append(cell)
+    for N in sorted(groups, reverse=True):
+        for seed in seeds:
+            yield Unit(tuple(groups[N]), seed)
+
+
+def play(scenario: Stopping, unit: Unit) -> list[Found]:
+    """The share of decision errors, and of features evaluated, of each cell's walks."""
+    seeds, counts = slice(unit.seed, unit.seed + 1), _counts(scenario, unit) / scenario.walks
+    return [
+        Found(cell.index, seeds, {"decision_error": errors[None], "features": features[None] / cell.N})
+        for cell, (errors, features) in zip(unit.cells, counts, strict=True)
+    ]
+
+
+def _counts(scenario: Stopping, unit: Unit) -> np.ndarray:
+    """Decision errors and features evaluated (cells, 2) of a seed's walks."""
+    N = unit.cells[0].N
+    random = np.random.default_rng([scenario.key, unit.seed, *words_of({"data": "Gaussian walks", "N": N})])
+    found, rows = np.zeros((len(unit.cells), 2), int), max(1, NUMBERS // N)
+    for first in range(0, scenario.walks, rows):
+        steps = random.standard_normal((min(rows, scenario.walks - first), N))
+        ends = steps.sum(axis=1) / np.sqrt(N)
+        found += [count(cell, steps, ends) for cell in unit.cells]
+    return found
+
+
+def count(cell: StoppingCell, steps: np.ndarray, ends: np.ndarray) -> tuple[int, int]:
+    """Decision errors and features of walks (m, N) of standard normal steps, whose sums end at `ends` without drift."""
+    # the drift is left to the level, which falls by it
+    found = walks(steps, np.full(cell.N, cell.N**-0.5), cell.looks, cell.tau, slope=cell.slope - cell.mean)
+    wrong = (found.features < cell.N) & (ends + cell.mean < cell.theta)
+    return int(wrong.sum()), int(found.features.sum())

@@ -1,0 +1,3 @@
+"""The `statmech` command."""
+
+from statmech.cli.commands import main as main

@@ -1,0 +1,3 @@
+from statmech.cli import main
+
+main()

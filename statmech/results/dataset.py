@@ -1,0 +1,166 @@
+"""The one form of every result: an xarray Dataset with the words of the field, for simulation and theory alike.
+
+`simulate.run` and `theory.solve` return the same variables on the same sweep axes and moments; the simulation has a
+`seed` axis more, and variables that only a run has. Students that a smaller ensemble of a sweep over K does not have
+are NaN, and so are learners that do not exist.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from statmech.scenarios.axes import is_axis
+from statmech.inputs import label_of
+from statmech.scenarios.registry import scenario_from
+from statmech.scenarios.variables import Variable
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+COORDINATES = {
+    "t": "time, examples per input dimension (steps / N)",
+    "seed": "independent run",
+    "student": "student of the ensemble",
+    "rule": "learning rule",
+    "boundary": "where walks stop",
+    "attention": "where the evaluation of a margin stops",
+    "delta": "share of decision errors that is promised",
+    "mean": "mean of the last sum, in its standard deviations",
+    "drift": "mean of each feature, in its standard deviations",
+    "theta": "what the last sum is to be told from",
+    "chunk": "features between looks",
+    "learner": "how a student is made of the examples",
+    "booster": "how conjunctions are made to vote",
+    "s": "conjunctions of the teacher",
+    "alpha": "stored examples per input dimension P/N",
+    "P": "stored examples",
+    "epochs": "epochs (of P updates)",
+    "updates": "updates",
+    "stop": "MinOver's stop rule",
+    "example": "stored example",
+    "K": "number of students",
+    "N": "input dimension",
+    "inputs": "law of the inputs",
+    "flip": "probability that the teacher's label is flipped",
+    "classifier": "what classifies",
+    "data": "data set",
+    "fold": "held-out fold",
+    "level": "boundary where evaluation stops",
+    "order": "in which examples are visited",
+    "chosen": "in which order features are evaluated",
+    "row": "0 the teacher, k the k-th student",
+    "column": "0 the teacher, k the k-th student",
+}
+
+
+def blank(scenario: Any, seeds: int | None, **attrs: Any) -> xr.Dataset:
+    """A dataset of missing values for every cell: a simulation's with its `seeds`, or (None) theory's."""
+    import xarray as xr
+
+    sizes = {name: len(values) for name, values in scenario.recorded.items()}
+    if seeds is not None:
+        sizes["seed"] = seeds
+    outer = [*scenario.shape, *(["seed"] if seeds is not None else [])]
+    sizes |= scenario.shape
+    data = {}
+    for name, variable in scenario.variables.items():
+        if seeds is not None or variable.in_theory:
+            dims = (*outer, *variable.dims)
+            values = np.full([sizes[d] for d in dims], variable.missing)
+            told = {"long_name": _long_name(variable, theory=seeds is None), "units": "1"}
+            data[name] = (dims, values, {**told, **variable.attrs})
+    return xr.Dataset(data, coordinates(scenario, sizes), {"config": json.dumps(scenario.config()), **attrs})
+
+
+def _long_name(variable: Variable, theory: bool) -> str:
+    """What stands in a theory's dataset may be a bound."""
+    side = {"above": "upper bound: ", "below": "lower bound: "}.get(variable.bound if theory else "", "")
+    return side + variable.long_name
+
+
+def arrays_of(dataset: xr.Dataset) -> dict[str, np.ndarray]:
+    """The arrays behind a dataset's variables, to `fill`: xarray's own indexing would take most of the time."""
+    return {str(name): variable.values for name, variable in dataset.data_vars.items()}
+
+
+def fill(
+    arrays: dict[str, np.ndarray],
+    index: tuple[int, ...],
+    values: dict[str, np.ndarray],
+    seeds: slice | None = None,
+) -> None:
+    """Write one cell's arrays, in the axes of `VARIABLES` after an axis of seeds if `seeds` names a part of it."""
+    for name, array in values.items():
+        where = index + ((seeds,) if seeds is not None else ())
+        inner = tuple(slice(n) for n in array.shape[1 if seeds is not None else 0 :])
+        arrays[name][where + inner] = array
+
+
+def scenario_of(dataset: xr.Dataset) -> Any:
+    """The scenario that a dataset was made from."""
+    return scenario_from(json.loads(dataset.attrs["config"]))
+
+
+def describe(along: np.ndarray, across: np.ndarray) -> dict[str, np.ndarray]:
+    r"""Order parameters and errors of students given as vectors, from what lies along and across the teacher.
+
+    `along` (..., t, K) is :math:`a_k` and `across` (..., t, K, K) the Gram matrix of the parts across the teacher.
+    The majority vote, which is no function of one or two students, is left to the caller.
+    """
+    K = along.shape[-1]
+    across2 = np.diagonal(across, axis1=-2, axis2=-1)
+    length = np.hypot(along, np.sqrt(across2))
+    pairs = along[..., :, None] * along[..., None, :] + across
+    q = pairs / (length[..., :, None] * length[..., None, :])
+    others = (q.sum(axis=-1) - 1) / (K - 1) if K > 1 else np.full(along.shape, np.nan)
+    mean_across = np.sqrt(np.maximum(across.sum(axis=(-2, -1)), 0.0))
+    return {
+        "R": along / length,
+        "q": others,
+        "length": length,
+        "eps_g": np.arctan2(np.sqrt(across2), along) / np.pi,
+        "eps_g_weight_mean": np.arctan2(mean_across, along.sum(axis=-1)) / np.pi,
+    }
+
+
+def gram_of(along: np.ndarray, across: np.ndarray) -> np.ndarray:
+    """The Gram matrices (..., K+1, K+1) of teacher and students from their parts along and across the teacher."""
+    students = along[..., :, None] * along[..., None, :] + across
+    K = along.shape[-1]
+    gram = np.ones((*along.shape[:-1], K + 1, K + 1))
+    gram[..., 0, 1:] = gram[..., 1:, 0] = along
+    gram[..., 1:, 1:] = students
+    return gram
+
+
+Progress = Callable[[int, int], None]
+
+
+def tracked(items: Iterable[Any], total: int, progress: Progress | None) -> Iterable[Any]:
+    """The items, telling `progress(done, total)` after each."""
+    for done, item in enumerate(items, 1):
+        yield item
+        if progress:
+            progress(done, total)
+
+
+def coordinates(scenario: Any, sizes: dict[str, int]) -> dict[str, Any]:
+    recorded = scenario.recorded | ({"seed": np.arange(sizes["seed"])} if "seed" in sizes else {})
+    found: dict[str, Any] = {
+        name: (name, values, {"long_name": COORDINATES[name]} | ({"units": "1"} if name == "t" else {}))
+        for name, values in recorded.items()
+    }
+    along = {name: dim for dim, group in scenario.dimensions.items() for name in group}
+    for name, value in scenario.axis_values().items():
+        if name == "inputs":
+            value = tuple(map(label_of, value)) if is_axis(value) else label_of(value)
+        attrs = {"long_name": COORDINATES.get(name, f"{name} of the {scenario.CHOICE}")}
+        found[name] = (along[name], list(value), attrs) if name in along else ((), value, attrs)
+    for name, (dims, values) in scenario.derived.items():
+        found[name] = (dims, values, {"long_name": COORDINATES[name]})
+    return found

@@ -1,0 +1,94 @@
+"""The log of a store: a line of JSON for each event, in files beside it, one for each shard."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from statmech.results.locks import opened
+
+Event = dict[str, Any]
+NEEDED: dict[str, dict[str, type]] = {  # what must stand in an event for those who read it
+    "begun": {"done": int},
+    "playing": {"block": int},
+    "written": {"block": int, "done": int},
+    "failed": {"cell": list, "seeds": list, "error": str},
+}
+TIME = "%Y-%m-%dT%H:%M:%S"
+Tell = Callable[[Event], None]
+
+
+class Log:
+    """Writes events to a shard's file, and hands them to whoever listens.
+
+    Raises `StoreError` where the file's name is a symbolic link. A log that a full disk does not take is done without.
+    """
+
+    def __init__(self, store: Path, tell: Tell | None = None, shard: tuple[int, int] = (1, 1)):
+        part = "" if shard[1] == 1 else f"-{shard[0]}-of-{shard[1]}"
+        self.path, self.tell = store.with_name(f"{store.stem}{part}.log"), tell
+        if self.path.is_symlink():
+            opened(self.path, os.O_WRONLY)  # raises; where lines are written, a log that cannot be is done without
+
+    def __call__(self, **event: Any) -> None:
+        event = {"time": time.strftime(TIME), **event}
+        with contextlib.suppress(OSError), opened(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as file:
+            file.write(json.dumps(event) + "\n")
+        if self.tell:
+            self.tell(event)
+
+    def suspects(self) -> set[int]:
+        """The blocks that were being played when each of the last two runs ended without a word."""
+        last = runs(self.path)[-2:]
+        if len(last) < 2 or any(run[-1]["event"] == "ended" for run in last):
+            return set()
+        return unfinished(last[0]) & unfinished(last[1])
+
+
+def logs(store: Path) -> list[Path]:
+    """The log files of a store."""
+    return sorted([store.with_suffix(".log"), *store.parent.glob(f"{store.stem}-*-of-*.log")])
+
+
+def runs(log: Path) -> list[list[Event]]:
+    """The events of each run of a log; lines that are no events (cut short by a kill, corrupted) are left out."""
+    found: list[list[Event]] = []
+    for line in _lines(log):
+        event = _event(line)
+        if event is None:
+            continue
+        if event["event"] == "begun":
+            found.append([])
+        if found:
+            found[-1].append(event)
+    return found
+
+
+def unfinished(run: list[Event]) -> set[int]:
+    """The blocks that a run has begun to play, and has not written."""
+    begun = {event["block"] for event in run if event["event"] == "playing"}
+    return begun - {event["block"] for event in run if event["event"] == "written"}
+
+
+def _lines(log: Path) -> list[str]:
+    try:
+        with opened(log, os.O_RDONLY) as file:
+            return file.read().splitlines()
+    except OSError:
+        return []
+
+
+def _event(line: str) -> Event | None:
+    """The event of a line, if it is one that says what its readers need."""
+    try:
+        event = json.loads(line)
+        time.strptime(event["time"], TIME)
+        needed = NEEDED.get(event["event"], {})
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
+    return event if all(isinstance(event.get(name), kind) for name, kind in needed.items()) else None

@@ -1,0 +1,114 @@
+r"""Boosting sparse perceptrons: which teachers, how many examples, and what a run reports.
+
+A teacher is a vote of s conjunctions of its N Boolean inputs, :math:`f(x) = \mathrm{sign}\sum_{i=1}^s h_i(x)`. Each is
+of a number of inputs drawn evenly from 1 to k, of inputs drawn evenly without return, and of a sense by a fair coin;
+the same may be drawn twice (a weight of 2), the empty one is not drawn. Inputs are uniform on :math:`\{0,1\}^N`; where
+the sum is 0, f is not defined and the input is drawn anew, and so is a teacher undecided on more than nine of ten.
+For odd s every input is decided; for even s what is left has :math:`|\sum_i h_i| \ge 2`, an easier task.
+
+A `Boosting` is what a config file with the key `booster` holds and what `simulate.run` and `theory.solve` take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from pydantic import AfterValidator, Field
+
+from statmech.errors import Problem
+from statmech.parameters import parameter
+from statmech.scenarios.axes import axis_of, points
+from statmech.scenarios.base import PARAMETERS, DimensionAxis, Sweep, Whole, name_among
+from statmech.scenarios.variables import Variable
+
+MAX_S, MAX_P = 10**6, 10**12  # beyond lie typing errors
+
+
+@dataclass(frozen=True)
+class AdaBoost:
+    """AdaBoost over an exhaustive search of all conjunctions of at most k inputs (Jackson & Craven, Figure 1)."""
+
+    label: ClassVar[str] = "AdaBoost"
+    k: float = parameter(2.0, "the most inputs in a conjunction", above=0, whole=True)
+    discount: float = parameter(1.0, "factor, 0 to 1, on the correlations of conjunctions of two inputs and more")
+
+
+BOOSTERS: dict[str, type[AdaBoost]] = {"adaboost": AdaBoost}
+
+BoosterName = Annotated[str, AfterValidator(name_among(BOOSTERS, "a booster"))]
+BoosterAxis = axis_of(BoosterName, {"enum": list(BOOSTERS)}, spaced=False)
+SizeAxis = axis_of(
+    Annotated[Whole, Field(ge=1, le=MAX_S)], {"type": "integer", "minimum": 1, "maximum": MAX_S}, spaced=False
+)
+ExamplesAxis = axis_of(
+    Annotated[Whole, Field(ge=1, le=MAX_P)], {"type": "integer", "minimum": 1, "maximum": MAX_P}, spaced=False
+)
+
+BOOSTED = {
+    "stages": Variable((), "stages until all examples are right", "stages", bound="above"),
+    "eps_g": Variable((), "generalization error", r"$\epsilon_g$", bound="above"),
+    "advantage": Variable((), "least 1/2 - error of a stage's hypothesis", r"$\min_i\gamma_i$", bound="below"),
+    "weights": Variable((), "different conjunctions that vote", "weights", in_theory=False),
+    "converged": Variable((), "whether all examples are right in the end", "converged", False, False),
+}
+
+
+class Boosting(Sweep):
+    """Sparse perceptrons boosted from P examples of sparse perceptrons; any list is an axis of a sweep.
+
+    Theory has bounds, not values: `Variable.bound` says on which side of a run they lie. Raises `ScenarioError` with
+    one sentence a problem.
+
+    >>> scenario = Boosting(booster="adaboost", s=[3, 5], P=[100, 1000], k=2)
+    >>> [(cell.s, cell.P, cell.booster.discount) for cell in scenario.cells()]
+    [(3, 100, 1.0), (3, 1000, 1.0), (5, 100, 1.0), (5, 1000, 1.0)]
+    """
+
+    CHOICE: ClassVar = "booster"
+    KINDS: ClassVar = BOOSTERS
+    AXES: ClassVar = ("booster", "N", PARAMETERS, "s", "P")
+    equations: ClassVar = (
+        r"f(x) = \mathrm{sign}\sum_{i=1}^s h_i(x)",
+        r"h_i \text{ conjunctions of at most } k \text{ inputs}",
+        r"\text{stages} \le 2s^2\ln P, \quad \gamma_i \ge \tfrac1{2s}",
+    )
+
+    booster: BoosterAxis = Field(description="how conjunctions are made to vote")  # type: ignore[valid-type]
+    s: SizeAxis = Field(description="conjunctions of the teacher")  # type: ignore[valid-type]
+    P: ExamplesAxis = Field(description="stored examples")  # type: ignore[valid-type]
+    N: DimensionAxis = Field(20, description="Boolean inputs")
+    cap: Annotated[Whole, Field(ge=1)] = Field(10_000, description="stages after which a run is given up")
+    tests: Annotated[Whole, Field(ge=1)] = Field(10_000, description="fresh examples that eps_g is measured on")
+
+    def _problems(self) -> Iterator[Problem]:
+        for discount in points(self.parameters.get("discount", 1.0)):
+            if not 0 <= discount <= 1:
+                yield ("discount",), f"must lie between 0 and 1, not {discount:g}"
+                break
+
+    @property
+    def variables(self) -> dict[str, Variable]:
+        return BOOSTED
+
+    def cells(self) -> Iterator[BoostingCell]:
+        """Every point of the grid, the last dimension fastest."""
+        for values, index in self.grid():
+            yield BoostingCell(self.kind_at(values), values["N"], values["s"], values["P"], index)
+
+
+@dataclass(frozen=True)
+class BoostingCell:
+    """One point of the grid: one booster with its parameters, one class of teachers, one number of examples."""
+
+    booster: AdaBoost
+    N: int
+    s: int
+    P: int
+    index: tuple[int, ...]
+
+    @property
+    def k(self) -> int:
+        """The most inputs of a conjunction: there are only N."""
+        return min(int(self.booster.k), self.N)

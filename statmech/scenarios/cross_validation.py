@@ -1,0 +1,158 @@
+"""Studies on data: which classifiers learn which data, judged by cross-validation.
+
+A `Study` is what a config file with the key `classifier` holds and what `simulate.run` takes. There is no theory of
+real data, and none is solved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from pydantic import AfterValidator, Field
+
+from statmech import data_sets
+from statmech.boundaries import BOUNDARIES
+from statmech.classifiers import CLASSIFIERS, Classifier
+from statmech.errors import Problem
+from statmech.scenarios.axes import axis_of, is_axis, points
+from statmech.scenarios.base import PARAMETERS, Sweep, Whole, name_among, words_of
+from statmech.scenarios.variables import Variable
+
+ORDERS = {
+    "every": "permuted before every pass",
+    "once": "permuted once",
+    "constant": "as they stand in the data",
+    "by-class": "one class after the other, always",
+}
+CHOSEN = {
+    "random": "at random, anew each pass",
+    "weight": "by |w|, the largest first",
+    "fixed": "as they stand in the data",
+}
+KEYS = {"order": "every", "level": "brownian-bridge", "chosen": "random"}  # of some classifiers, and the defaults
+MOST_FOLDS = 1000
+PLANE = 160  # points along each side of a plane of decisions
+
+Fold = ("fold",)
+STUDY = {
+    "accuracy": Variable(Fold, "share of a fold's examples that are classified rightly", "accuracy"),
+    "accuracy_training": Variable(Fold, "the same of the examples learnt from", "training accuracy"),
+    "weights": Variable(Fold, "weights that are not 0, thresholds apart", "weights"),
+    "features": Variable(Fold, "features evaluated to classify an example, mean", "features"),
+    "features_learning": Variable(Fold, "features evaluated an example and pass in learning, mean", "features"),
+    "pairs": Variable(Fold, "conjunctions of two among a sparse perceptron's weights", "pairs"),
+    "codon_pairs": Variable(Fold, "those of them within one codon", "pairs within a codon"),
+    "passes_made": Variable(Fold, "passes over the examples until there is no mistake", "passes"),
+}
+DECISION = Variable(("row", "column"), "decision on a plane of two attributes, learnt from all examples", "decision")
+
+
+def _data_name(given: str) -> str:
+    data_sets.source(given)
+    return given
+
+
+ClassifierAxis = axis_of(
+    Annotated[str, AfterValidator(name_among(CLASSIFIERS, "a classifier"))], {"enum": list(CLASSIFIERS)}, spaced=False
+)
+DataAxis = axis_of(Annotated[str, AfterValidator(_data_name)], {"type": "string"}, spaced=False)
+
+
+def _one_of(known: Any, noun: str) -> Any:
+    return axis_of(Annotated[str, AfterValidator(name_among(known, noun))], {"enum": list(known)}, spaced=False)
+
+
+class Study(Sweep):
+    """Classifiers judged on data by cross-validation; any list is an axis of a sweep.
+
+    Raises `ScenarioError` with one sentence a problem.
+
+    >>> study = Study(classifier=["boosting", "tree"], data="votes", seeds=1)
+    >>> [cell.name for cell in study.cells()], dict(study.recorded)["fold"].size
+    (['boosting', 'tree'], 10)
+    """
+
+    CHOICE: ClassVar = "classifier"
+    on_data: ClassVar = True
+    KINDS: ClassVar = CLASSIFIERS
+    AXES: ClassVar = ("data", "classifier", "order", "level", "chosen", PARAMETERS)
+
+    classifier: ClassifierAxis = Field(description="what classifies")  # type: ignore[valid-type]
+    data: DataAxis = Field(description="data set, from --data-dir or OpenML")  # type: ignore[valid-type]
+    folds: Annotated[Whole, Field(ge=2, le=MOST_FOLDS)] = Field(
+        10, description="parts that the examples are cut into; each is held out once"
+    )
+    examples: Annotated[Whole, Field(ge=20)] | None = Field(
+        None, description="so many of the examples, drawn anew for each seed; all by default"
+    )
+    order: _one_of(ORDERS, "an order of examples") = Field(  # type: ignore[valid-type]
+        KEYS["order"], description="in which perceptrons visit the examples"
+    )
+    level: _one_of(BOUNDARIES, "a boundary") = Field(  # type: ignore[valid-type]
+        KEYS["level"], description="the boundary where the Attentive Perceptron stops"
+    )
+    chosen: _one_of(CHOSEN, "an order of features") = Field(  # type: ignore[valid-type]
+        KEYS["chosen"], description="in which the Attentive Perceptron evaluates features"
+    )
+    plane: bool = Field(False, description="record the decisions on a plane, too, for data of two attributes")
+    seeds: Annotated[Whole, Field(ge=1, le=10**6)] = Field(1, description="independent shuffles into folds")
+
+    def data_digests(self) -> dict[str, str]:
+        """The SHA-256 of each data set as it is learnt from: attributes, classes, names and folds."""
+        return {name: data_sets.digest(name) for name in points(self.data)}
+
+    @property
+    def variables(self) -> dict[str, Variable]:
+        return STUDY | ({"decision": DECISION} if self.plane else {})
+
+    @property
+    def recorded(self) -> dict[str, np.ndarray]:
+        """Folds: as many as the set that has most; one with folds of its own may have fewer."""
+        most = max(data_sets.source(name).folds or self.folds for name in points(self.data))
+        found = {"fold": np.arange(most)}
+        return found | ({"row": np.arange(PLANE), "column": np.arange(PLANE)} if self.plane else {})
+
+    @property
+    def unsolved(self) -> str:
+        return "there is no theory of real data"
+
+    def _problems(self) -> Iterator[Problem]:
+        for key, default in KEYS.items():
+            given, pairs = getattr(self, key), self.pairs("classifier", key)
+            concerned = [name for name, _ in pairs if key in CLASSIFIERS[name].keys]
+            for name, value in pairs if is_axis(given) or not concerned else []:
+                if key not in CLASSIFIERS[name].keys and value != default:
+                    having = ", ".join(other for other, kind in CLASSIFIERS.items() if key in kind.keys)
+                    yield (key,), f'the classifier "{name}" has no {key}. Classifiers that have: {having}.'
+                    break
+        for name in points(self.data):
+            if self.plane and len(data_sets.source(name).attributes) != 2:
+                yield ("plane",), f"{name} has {len(data_sets.source(name).attributes)} attributes, and a plane has 2"
+                break
+
+    def cells(self) -> Iterator[StudyCell]:
+        """Every point of the grid, the last dimension fastest."""
+        for values, index in self.grid():
+            keys = {key: values[key] for key in KEYS}
+            yield StudyCell(values["classifier"], self.kind_at(values), values["data"], **keys, index=index)
+
+
+@dataclass(frozen=True)
+class StudyCell:
+    """One point of the grid: a classifier with its parameters on a data set."""
+
+    name: str
+    classifier: Classifier
+    data: str
+    order: str
+    level: str
+    chosen: str
+    index: tuple[int, ...]
+
+    def random(self, key: int, seed: int) -> int:
+        """A whole number for the random state of what this cell's run of a seed draws."""
+        own = {name: getattr(self, name) for name in ("name", "data", *self.classifier.keys)}
+        return words_of({**own, **vars(self.classifier), "key": key, "seed": seed})[0]

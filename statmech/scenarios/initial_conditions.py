@@ -1,0 +1,112 @@
+"""How students start: drawn as in the paper, or at given order parameters."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from statmech.order_parameters import lowest_eigenvalue
+from statmech.scenarios.axes import one_or_many
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Positive = Annotated[Finite, Field(gt=0)]
+Cosine = Annotated[Finite, Field(ge=-1, le=1)]
+
+
+# Squares of lengths, and products of two, must neither overflow nor lose digits. In float64 a factor of 1e100 leaves
+# 1e-200 to 1e200 to them, of 1e-308 to 1e308. The vectors engine sums N squares and adds products over N: in float32,
+# which holds 1e-38 to 1e38, a factor of 1e10 leaves 1e-20/N to 1e20 N, so N may be as large as it can be, 1e15.
+LONGEST = {"float64": 1e100, "float32": 1e10}
+
+LengthOrEach = one_or_many(Positive, tuple[Positive, ...])
+CosineOrEach = one_or_many(Cosine, tuple[Cosine, ...])
+CosineOrMatrix = one_or_many(Cosine, tuple[tuple[Cosine, ...], ...])
+
+
+class OrderParameters(NamedTuple):
+    """length (K,), R (K,), q (K, K) of K students."""
+
+    length: np.ndarray
+    R: np.ndarray
+    q: np.ndarray
+
+
+class Start(BaseModel):
+    r"""Students' order parameters at t = 0: one value for all, or one a student, (K,); q: one value, or (K, K).
+
+    `length` is :math:`|\mathbf J|/\sqrt N`, from 1e-100 to 1e100, or from 1e-10 to 1e10 with `dtype: float32`; R and q
+    are cosines. Lengths outside these bounds, and K students that no vectors can be, are refused by the scenario, with
+    a `ScenarioError`.
+
+    >>> Start(R=[0.5, 0.1]).of(2).R
+    array([0.5, 0.1])
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    length: LengthOrEach = Field(1.0, description="|J|/sqrt(N), one value or one a student")  # type: ignore[valid-type]
+    R: CosineOrEach = Field(0.0, description="teacher-student cosine, one value or one a student")  # type: ignore[valid-type]
+    q: CosineOrMatrix = Field(0.0, description="student-student cosine, one value or a K x K matrix")  # type: ignore[valid-type]
+
+    @property
+    def alike(self) -> bool:
+        """Whether all students start with the same order parameters."""
+        return not any(isinstance(value, tuple) for value in (self.length, self.R, self.q))
+
+    def of(self, K: int) -> OrderParameters:
+        """The start of K students, written out."""
+        length, R = (np.broadcast_to(np.asarray(v, float), K).copy() for v in (self.length, self.R))
+        q = np.broadcast_to(np.asarray(self.q, float), (K, K)).copy()
+        np.fill_diagonal(q, 1.0)
+        return OrderParameters(length, R, q)
+
+    def problems(self, K: int, dtype: str = "float64") -> list[str]:
+        """Why K students cannot start like this, a sentence each."""
+        found = [*_length_problems(self.length, dtype)]
+        found += [
+            f"{name} lists {len(value)} students, but K = {K}"
+            for name, value in (("length", self.length), ("R", self.R))
+            if isinstance(value, tuple) and len(value) != K
+        ]
+        if isinstance(self.q, tuple):
+            found += _matrix_problems(self.q, K)
+        if found:
+            return found
+        if self.alike:  # (1, .., 1) across the teacher, and differences of students
+            lowest = min((1 + (K - 1) * self.q) / K - self.R**2, 1 - self.q) if K > 1 else 0.0
+        else:
+            lowest = lowest_eigenvalue(np.broadcast_to(np.asarray(self.R, float), K), np.asarray(self.q, float))
+        if lowest < -1e-12:
+            return [
+                f"no {K} students have R = {_short(self.R)} and q = {_short(self.q)}: their matrix of cosines with "
+                f"the teacher would not be positive (for two or more equal students q is at least "
+                f"(K R^2 - 1)/(K - 1))"
+            ]
+        return []
+
+
+DRAWN = Start(length=1.0, R=0.0, q=0.0)  # what entries drawn from N(0, 1) become in the limit: l = 1, R = q = 0
+
+
+def _length_problems(length: float | tuple[float, ...], dtype: str) -> list[str]:
+    longest = LONGEST[dtype]
+    given = length if isinstance(length, tuple) else (length,)
+    outside = [one for one in given if not 1 / longest <= one <= longest]
+    told = f"length must lie between {1 / longest:g} and {longest:g}, where {dtype} holds its square"
+    return [f"{told}, not {outside[0]:g}"] if outside else []
+
+
+def _matrix_problems(q: tuple[tuple[float, ...], ...], K: int) -> list[str]:
+    if len(q) != K or any(len(row) != K for row in q):
+        return [f"q is {len(q)} x {len(q[0]) if q else 0}, but K = {K} students need {K} x {K}"]
+    matrix = np.asarray(q)
+    if not np.array_equal(matrix, matrix.T) or not np.all(np.diag(matrix) == 1):
+        return ["q must be symmetric with ones on its diagonal"]
+    return []
+
+
+def _short(value: Any) -> str:
+    text = str(value if not isinstance(value, tuple) else [*value])
+    return text if len(text) <= 200 else f"{text[:197]}..."

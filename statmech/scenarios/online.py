@@ -1,0 +1,234 @@
+"""On-line learning: what is learnt, by whom, from what start, and which axes a sweep runs along.
+
+A `Scenario` is what a config file with the key `rule` holds and what `simulate.run` and `theory.solve` take. The
+parameters of the rules (`eta`, `margin`, and those of a user's own rule) are keys, known from `statmech.rules`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, PlainSerializer, Tag
+
+from statmech.errors import Problem
+from statmech.inputs import INPUTS, Gaussian, Inputs, inputs_from, written
+from statmech.order_parameters import coordinates
+from statmech.parameters import parameters_of
+from statmech.rules import RULES, Rule
+from statmech.scenarios.axes import axis_of, listed, points
+from statmech.scenarios.base import PARAMETERS, DimensionAxis, FlipAxis, Number, Sweep, Whole, name_among, words_of
+from statmech.scenarios.initial_conditions import DRAWN, OrderParameters, Start
+from statmech.scenarios.variables import Variable
+
+MAX_K = 100_000  # beyond lie typing errors, not ensembles
+MAX_STEPS = 2**62
+
+RuleName = Annotated[str, AfterValidator(name_among(RULES, "a learning rule"))]
+RuleAxis = axis_of(RuleName, {"enum": list(RULES)}, spaced=False)
+LawAxis = axis_of(
+    Annotated[Any, AfterValidator(inputs_from), PlainSerializer(written)],
+    {"anyOf": [{"enum": list(INPUTS)}, {"type": "object", "minProperties": 1, "maxProperties": 1}]},
+    spaced=False,
+)
+StudentsAxis = axis_of(Annotated[Whole, Field(ge=1, le=MAX_K)], {"type": "integer", "minimum": 1, "maximum": MAX_K})
+StartOrDrawn = Annotated[
+    Annotated[Literal["drawn"], Tag("drawn")] | Annotated[Start, Tag("given")],
+    Discriminator(lambda given: "drawn" if isinstance(given, str) else "given"),
+]
+Times = Annotated[
+    tuple[Annotated[Number, Field(ge=0)], ...],
+    BeforeValidator(listed),
+    Field(min_length=1),
+]
+
+VARIABLES = {
+    "R": Variable(("t", "student"), "teacher-student cosine", "$R$"),
+    "q": Variable(("t", "student"), "student-student cosine, mean over the other students", "$q$"),
+    "length": Variable(("t", "student"), "length |J|/sqrt(N)", "$l$"),
+    "eps_g": Variable(("t", "student"), "generalization error of one student", r"$\epsilon_g$"),
+    "eps_g_majority_vote": Variable(("t",), "generalization error of the majority vote", r"$\epsilon_g$ (vote)"),
+    "eps_g_weight_mean": Variable(("t",), "generalization error of the weight mean", r"$\epsilon_g$ (mean)"),
+}
+GRAM = Variable(("t", "row", "column"), "Gram matrix of (B, J_1 .. J_K) / N", "$G$")
+
+
+class Scenario(Sweep):
+    """Students of one rule learning on line from one teacher; any list is an axis of a sweep.
+
+    Raises `ScenarioError` with one sentence a problem.
+
+    >>> scenario = Scenario(rule=["hebb", "adatron"], K=3, N=100, t=[0.5, 1.0], eta=[0.5, 1.0], seeds=4)
+    >>> scenario.shape
+    {'rule': 2, 'eta': 2}
+    >>> [cell.rule.eta for cell in scenario.cells()]
+    [0.5, 1.0, 0.5, 1.0]
+    """
+
+    CHOICE: ClassVar = "rule"
+    together: ClassVar = 64  # a multiple of every engine's batch
+    KINDS: ClassVar = RULES
+    AXES: ClassVar = ("rule", "K", "N", "inputs", PARAMETERS, "flip")
+    equations: ClassVar = (
+        r"\mathbf J_k \leftarrow \mathbf J_k + \eta\,\sigma\,g(\kappa_k, l_k)\,\mathbf x",
+        r"\kappa_k = \sigma\,\mathbf J_k\cdot\mathbf x/l_k",
+        r"\dot G_{ij} = \langle f_ih_j\rangle + \langle f_jh_i\rangle + \langle f_if_j\rangle",
+        r"\epsilon_g = \tfrac1\pi\arccos R",
+    )
+
+    rule: RuleAxis = Field(description="learning rule")  # type: ignore[valid-type]
+    K: StudentsAxis = Field(1, description="number of students in the ensemble")  # type: ignore[valid-type]
+    N: DimensionAxis = Field(10_000, description="input dimension")
+    inputs: LawAxis = Field(  # type: ignore[valid-type]
+        Gaussian(), description="law of the inputs", validate_default=True, json_schema_extra={"default": "gaussian"}
+    )
+    flip: FlipAxis = Field(0.0, description="probability that the teacher's label is flipped")
+    t: Times = Field(description="times (steps / N) at which order parameters are recorded, increasing")
+    start: StartOrDrawn = Field(
+        "drawn", description="'drawn' (entries from N(0,1), as in the paper) or {length, R, q} at t = 0"
+    )
+    dtype: Literal["float64", "float32"] = Field("float64", description="precision of the simulation")
+    engine: Literal["gram", "vectors"] = Field(
+        "gram",
+        description="what is simulated: order parameters alone, in their exact law, or the weight vectors",
+    )
+    gram: bool = Field(False, description="record the whole Gram matrix of teacher and students, too")
+
+    def _problems(self) -> Iterator[Problem]:
+        found = [*self._time_problems()]
+        return iter(found or [*self._size_problems(), *self._start_problems()])
+
+    def _time_problems(self) -> Iterator[Problem]:
+        if any(later <= earlier for earlier, later in itertools.pairwise(self.t)):
+            yield ("t",), "times must increase"
+
+    def _size_problems(self) -> Iterator[Problem]:
+        for K, N in self.pairs("K", "N"):
+            if N < K + 1:
+                yield (
+                    ("N",),
+                    f"N = {N} is too small for a teacher and K = {K} students: N must be at least K + 1",
+                )
+                return
+        if self.t[-1] * max(points(self.N)) >= MAX_STEPS:
+            yield ("t",), f"{self.t[-1]:g} N steps are more than can be counted in 63 bits"
+            return
+        for law, N in self.pairs("inputs", "N"):
+            if problem := law.problem(N):
+                yield problem
+                return
+
+    def data_problems(self) -> Iterator[Problem]:
+        """Why the files of the inputs cannot be read, or have another number of columns than N."""
+        for law, N in self.pairs("inputs", "N"):
+            if problem := law.lacking(N):
+                yield problem
+                return
+
+    def data_digests(self) -> dict[str, str]:
+        """The SHA-256 of each table of inputs, by its path."""
+        return {path: digest for law in points(self.inputs) for path, digest in law.digests().items()}
+
+    def _start_problems(self) -> Iterator[Problem]:
+        if isinstance(self.start, Start):
+            for K in points(self.K):
+                for sentence in self.start.problems(K, self.dtype):
+                    yield ("start",), sentence
+                    return
+
+    @property
+    def unsolved(self) -> str:
+        isotropic = all(law.isotropic for law in points(self.inputs))
+        return "" if isotropic else "theory has equations for isotropic inputs only"
+
+    @property
+    def variables(self) -> dict[str, Variable]:
+        return VARIABLES | ({"gram": GRAM} if self.gram else {})
+
+    @property
+    def exchangeable(self) -> bool:
+        """Whether the students of every ensemble start alike."""
+        return all(cell.alike for cell in self.cells())
+
+    @property
+    def recorded(self) -> dict[str, np.ndarray]:
+        """The coordinates of the dataset's dimensions that are no axes of the sweep."""
+        students = max(points(self.K))
+        found = {"t": np.asarray(self.t), "student": np.arange(1, students + 1)}
+        return found | ({name: np.arange(students + 1) for name in ("row", "column")} if self.gram else {})
+
+    def cells(self) -> Iterator[Cell]:
+        """Every point of the grid, the last dimension fastest."""
+        for values, index in self.grid():
+            yield Cell(
+                name=values["rule"],
+                rule=self.kind_at(values),
+                K=values["K"],
+                N=values["N"],
+                inputs=values["inputs"],
+                flip=values["flip"],
+                start=self.start if isinstance(self.start, Start) else None,
+                index=index,
+            )
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One point of the grid: one rule with its parameters, one size, one start."""
+
+    name: str
+    rule: Rule
+    K: int
+    N: int
+    inputs: Inputs
+    flip: float
+    start: Start | None  # None: drawn
+    index: tuple[int, ...]
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """The rule's parameters by name."""
+        return {name: getattr(self.rule, name) for name in parameters_of(self.rule)}
+
+    @property
+    def described(self) -> str:
+        """Its rule with all parameters, for messages."""
+        parameters = {**self.parameters, "flip": self.flip}
+        return f"{self.name} ({', '.join(f'{name} = {value:g}' for name, value in parameters.items())})"
+
+    def traced(self, dtype: str) -> dict[str, np.ndarray]:
+        """The parameters as arrays, so that one compiled program serves all their values."""
+        with np.errstate(over="ignore"):  # beyond float32 it is infinite, and so is the student: see DivergedError
+            return {name: np.asarray(value, dtype) for name, value in self.parameters.items()}
+
+    @property
+    def order_parameters(self) -> OrderParameters:
+        """The start in the limit of large N."""
+        return (self.start or DRAWN).of(self.K)
+
+    @property
+    def coordinates(self) -> np.ndarray | None:
+        """Where the students start in a basis that begins with the teacher, shape (K, K+1); None if they are drawn."""
+        return coordinates(*self.order_parameters) if self.start else None
+
+    @property
+    def alike(self) -> bool:
+        """Whether all students start alike, so that one of them stands for all."""
+        return (self.start or DRAWN).alike
+
+    def words(self) -> tuple[int, ...]:
+        """The words that name this cell (`statmech.scenarios.base.words_of`)."""
+        identity = {
+            "rule": self.name,
+            **self.parameters,
+            "K": self.K,
+            "N": self.N,
+            "flip": self.flip,
+            "start": self.start.model_dump() if self.start else "drawn",
+        }
+        if not isinstance(self.inputs, Gaussian):
+            identity["inputs"] = written(self.inputs)
+        return words_of(identity)

@@ -1,0 +1,178 @@
+"""Learning from stored examples: which learners see how many examples, and when they are looked at.
+
+A `StoredExamples` is what a config file with the key `learner` holds and what `simulate.run` and `theory.solve` take.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from statmech.errors import Problem
+from statmech.learners import LEARNERS, STOPPED_BY, STOPS, Learner
+from statmech.scenarios.axes import axis_of, is_axis, listed, points
+from statmech.scenarios.base import PARAMETERS, DimensionAxis, FlipAxis, Number, Sweep, Whole, name_among
+from statmech.scenarios.variables import Variable
+
+MAX_UPDATES = 2**53  # counted in float64, too
+MOST = {"sweeps": 10**9, "votes": 10**4}  # beyond lie typing errors: a vote of n errs more than that of all by 1/n
+
+LearnerName = Annotated[str, AfterValidator(name_among(LEARNERS, "a learner"))]
+LearnerAxis = axis_of(LearnerName, {"enum": list(LEARNERS)}, spaced=False)
+StopAxis = axis_of(
+    Annotated[str, AfterValidator(name_among(STOPS, "a stop rule"))], {"enum": list(STOPS)}, spaced=False
+)
+AlphaAxis = axis_of(Annotated[Number, Field(gt=0)], {"type": "number", "exclusiveMinimum": 0})
+
+
+Epochs = Annotated[tuple[Annotated[Number, Field(ge=0)], ...], BeforeValidator(listed), Field(min_length=1)]
+
+
+def _counted(given: Any) -> Any:
+    """A spaced axis of numbers of updates is rounded to whole ones."""
+    moments = listed(given)
+    return sorted({round(value) for value in moments}) if isinstance(given, dict) else moments
+
+
+Updates = Annotated[tuple[Annotated[Whole, Field(ge=0)], ...], BeforeValidator(_counted), Field(min_length=1)]
+
+MOMENT = "moment"  # stands for the recorded dimension, `epochs` or `updates`
+FLAGS = {"flag_values": list(range(len(STOPPED_BY))), "flag_meanings": " ".join(STOPPED_BY)}
+STORED = {
+    "R": Variable((MOMENT,), "teacher-student cosine", "$R$"),
+    "eps_g": Variable((MOMENT,), "generalization error", r"$\epsilon_g$"),
+    "kappa": Variable((MOMENT,), "least stability w.xi S/|w| of the stored examples", r"$\kappa$"),
+    "eps_t": Variable((MOMENT,), "training error", r"$\epsilon_t$", in_theory=False),
+    "gap": Variable((MOMENT,), "certified relative distance from the largest stability", "gap", in_theory=False),
+    "updates_made": Variable((MOMENT,), "updates made (examples visited, if in turn)", "updates", 0, False),
+    "stopped_by": Variable((MOMENT,), "what ended the run", "stopped by", 0, False, FLAGS),
+    "converged": Variable((MOMENT,), "whether the learner says that it converged", "converged", False, False),
+}
+STRENGTHS = Variable((MOMENT, "example"), "embedding strengths x: w = sum of x xi S / N", "$x$", in_theory=False)
+
+
+class StoredExamples(Sweep):
+    """Learners of P = alpha N stored examples of one teacher; any list is an axis of a sweep.
+
+    Raises `ScenarioError` with one sentence a problem.
+
+    >>> scenario = StoredExamples(learner=["minover", "hebb"], N=20, alpha=[1, 2, 5], seeds=10)
+    >>> [cell.P for cell in scenario.cells()]
+    [20, 40, 100, 20, 40, 100]
+    """
+
+    CHOICE: ClassVar = "learner"
+    KINDS: ClassVar = LEARNERS
+    AXES: ClassVar = ("learner", "stop", "N", PARAMETERS, "flip", "alpha")
+    equations: ClassVar = (
+        r"\alpha = P/N, \quad S^\mu = \mathrm{sign}(\mathbf B\cdot\xi^\mu)",
+        r"\kappa = \min_\mu S^\mu\,\mathbf w\cdot\xi^\mu/|\mathbf w|",
+        r"\epsilon_g = \tfrac1\pi\arccos R",
+    )
+
+    learner: LearnerAxis = Field(description="how a student is made of the examples")  # type: ignore[valid-type]
+    alpha: AlphaAxis = Field(description="stored examples per input dimension, P / N")  # type: ignore[valid-type]
+    N: DimensionAxis = Field(100, description="input dimension")
+    flip: FlipAxis = Field(0.0, description="probability that an example's label is flipped")
+    stop: StopAxis = Field("epochs", description="when MinOver stops before its last epoch")  # type: ignore[valid-type]
+    epochs: Epochs | None = Field(
+        None, description="epochs (of P updates) after which students are recorded, increasing; 100 by default"
+    )
+    updates: Updates | None = Field(None, description="the same, told in updates")
+    strengths: bool = Field(False, description="record the embedding strengths, too")
+
+    def _problems(self) -> Iterator[Problem]:
+        if self.epochs is not None and self.updates is not None:
+            yield ("updates",), "is the same as epochs, told in updates: give one of them"
+        name, moments = self.moments
+        if any(later <= earlier for earlier, later in itertools.pairwise(moments)):
+            yield (name,), f"{name} must increase"
+        for alpha, N in self.pairs("alpha", "N"):
+            if alpha * N > MAX_UPDATES:
+                yield ("alpha",), f"{alpha * N:g} examples are more than can be counted"
+                break
+            if round(alpha * N) < 1:
+                yield ("alpha",), f"alpha = {alpha:g} at N = {N} leaves no example: P = alpha N is below 1"
+                break
+            if moments[-1] * alpha * N > MAX_UPDATES:
+                yield (name,), f"{moments[-1]:g} of {alpha * N:g} updates are more than can be counted"
+                break
+        for parameter, most in MOST.items():
+            given = max(points(self.parameters.get(parameter, 0)))
+            if given > most:
+                yield (parameter,), f"must be at most {most:,}, not {given:g}"
+        pairs = self.pairs("learner", "stop")
+        others = [pair for pair in pairs if pair[0] != "minover"]
+        if len(others) == len(pairs) or is_axis(self.stop):  # given once, it concerns minover among others
+            for learner, stop in others:
+                if stop != "epochs":
+                    told = f'"{stop}" is a stop rule of minover. The learner "{learner}" ends by a rule of its own.'
+                    yield ("stop",), told
+                    break
+
+    @property
+    def moments(self) -> tuple[str, tuple[float, ...]]:
+        """The name of the recorded dimension, `epochs` or `updates`, and its values."""
+        return ("updates", self.updates) if self.updates is not None else ("epochs", self.epochs or (100.0,))
+
+    @property
+    def variables(self) -> dict[str, Variable]:
+        moment, _ = self.moments
+        found = STORED | ({"strengths": STRENGTHS} if self.strengths else {})
+        return {name: replace(variable, dims=(moment, *variable.dims[1:])) for name, variable in found.items()}
+
+    @property
+    def derived(self) -> dict[str, Any]:
+        return {"P": self.examples()}
+
+    @property
+    def recorded(self) -> dict[str, np.ndarray]:
+        """The coordinates of the dataset's dimensions that are no axes of the sweep."""
+        name, moments = self.moments
+        largest = max(cell.P for cell in self.cells()) if self.strengths else 0
+        return {name: np.asarray(moments)} | ({"example": np.arange(largest)} if self.strengths else {})
+
+    def cells(self) -> Iterator[StoredCell]:
+        """Every point of the grid, the last dimension fastest."""
+        name, moments = self.moments
+        for values, index in self.grid():
+            P = round(values["alpha"] * values["N"])
+            until = tuple(round(m * (P if name == "epochs" else 1)) for m in moments)
+            yield StoredCell(
+                name=values["learner"],
+                learner=self.kind_at(values),
+                stop=values["stop"],
+                N=values["N"],
+                P=P,
+                flip=values["flip"],
+                until=until,
+                index=index,
+            )
+
+    def examples(self) -> tuple[tuple[str, ...], np.ndarray]:
+        """The sweep's dimensions along which the number of examples varies, and P along them."""
+        dims = [dim for dim, group in self.dimensions.items() if {"alpha", "N"} & set(group)]
+        places = [list(self.shape).index(dim) for dim in dims]
+        P = np.zeros([self.shape[dim] for dim in dims], int)
+        for cell in self.cells():
+            P[tuple(cell.index[place] for place in places)] = cell.P
+        return tuple(dims), P
+
+
+@dataclass(frozen=True)
+class StoredCell:
+    """One point of the grid: one learner with its parameters, one size, one moment after the other."""
+
+    name: str
+    learner: Learner
+    stop: str
+    N: int
+    P: int
+    flip: float
+    until: tuple[int, ...]  # updates after which it is recorded
+    index: tuple[int, ...]

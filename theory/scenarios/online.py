@@ -1,0 +1,89 @@
+"""Solve a scenario of on-line learning: order parameters from the equations, errors of the ensemble from integrals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from statmech import order_parameters
+from statmech.jax_cache import use_cache
+from statmech.results.dataset import Progress, arrays_of, blank, describe, fill, gram_of, tracked
+from statmech.scenarios.online import Cell, Scenario
+from theory.ensemble import majority_vote, vote_of, weight_mean
+from theory.online import Students, angle, solve_cells
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+def solve(scenario: Scenario, progress: Progress | None = None) -> xr.Dataset:
+    """The theory of a scenario: see `theory.solve`."""
+    use_cache()
+    cells = list(scenario.cells())
+    dataset = blank(scenario, seeds=None, title="statmech theory", source="order-parameter equations, N -> infinity")
+    solved = solve_cells(cells, scenario.t)
+    if not all(cell.alike for cell in cells):
+        attrs = {"long_name": "standard error of the vote's integration", "units": "1"}
+        dataset["eps_g_majority_vote_error"] = (dataset.eps_g_majority_vote * np.nan).assign_attrs(attrs)
+    arrays = arrays_of(dataset)
+    views = tracked(_views(cells, solved, scenario.gram), len(cells), progress)
+    for cell, values in zip(cells, views, strict=True):
+        fill(arrays, cell.index, values)
+    return dataset
+
+
+def _views(cells: list[Cell], solved: list[Students], gram: bool) -> Iterator[dict[str, np.ndarray]]:
+    """Each cell's arrays; those of cells whose students are alike, from one call for each K."""
+    groups: dict[int, list[int]] = {}
+    for at, cell in enumerate(cells):
+        if cell.alike:
+            groups.setdefault(cell.K, []).append(at)
+    alike: dict[int, dict[str, np.ndarray]] = {}
+    for K, members in groups.items():
+        values = _alike(K, Students(*map(np.stack, zip(*(solved[at] for at in members), strict=True))), gram)
+        alike |= {at: {name: array[i] for name, array in values.items()} for i, at in enumerate(members)}
+    for at in range(len(cells)):
+        yield alike[at] if at in alike else _unlike(solved[at], gram)
+
+
+def _alike(K: int, students: Students, gram: bool) -> dict[str, np.ndarray]:
+    """One student stands for all K; arrays may have any leading axes."""
+    theta, length, c = angle(students)[..., 0], np.exp(students.log_length[..., 0]), students.c[..., 0]
+    q = np.cos(order_parameters.angle_between(theta, theta, c)) if K > 1 else np.full(theta.shape, np.nan)
+    one = {"R": 1 - students.y[..., 0], "q": q, "length": length, "eps_g": theta / np.pi}
+    values = {name: np.repeat(value[..., None], K, axis=-1) for name, value in one.items()}
+    values["eps_g_majority_vote"] = majority_vote(theta, c, np.asarray(float(K)))
+    values["eps_g_weight_mean"] = weight_mean(theta, c, np.asarray(float(K)))
+    if gram:
+        everyone = np.zeros((*theta.shape, K))
+        cosines = _full(np.repeat(c[..., None], K * (K - 1) // 2, axis=-1), K)
+        values["gram"] = gram_of(*_vectors(theta[..., None] + everyone, length[..., None] + everyone, cosines))
+    return values
+
+
+def _unlike(students: Students, gram: bool) -> dict[str, np.ndarray]:
+    theta, length = angle(students), np.exp(students.log_length)
+    along, across = _vectors(theta, length, _full(students.c, theta.shape[-1]))
+    vote = vote_of(along, order_parameters.square_root(across))
+    return {
+        **describe(along, across),
+        "eps_g_majority_vote": vote.value,
+        "eps_g_majority_vote_error": vote.error,
+        **({"gram": gram_of(along, across)} if gram else {}),
+    }
+
+
+def _vectors(theta: np.ndarray, length: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Students' parts along the teacher, and the Gram matrices of their parts across it."""
+    across = length * np.sin(theta)
+    return length * np.cos(theta), across[..., :, None] * c * across[..., None, :]
+
+
+def _full(c: np.ndarray, K: int) -> np.ndarray:
+    """The K x K matrices of transverse cosines from those of the pairs, row by row of the upper triangle."""
+    matrix = np.ones((*c.shape[:-1], K, K))
+    first, second = np.triu_indices(K, 1)
+    matrix[..., first, second] = matrix[..., second, first] = c
+    return matrix
