@@ -1,12 +1,11 @@
-"""Play out a scenario of any kind."""
+"""Simulate a scenario of any kind."""
 
 from __future__ import annotations
 
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING
 
-from simulate.execution.units import attrs, check, played
+from simulate.execution.units import RunByRun, Simulator, attrs, check, run_units
 from statmech.jax_cache import use_cache
 from statmech.results.dataset import Progress, arrays_of, blank, fill, tracked
 from statmech.scenarios.base import Sweep
@@ -14,18 +13,9 @@ from statmech.scenarios.base import Sweep
 if TYPE_CHECKING:
     import xarray as xr
 
-PLAYERS = {
-    "rule": "online",
-    "learner": "stored_examples",
-    "boundary": "stopping",
-    "attention": "attention",
-    "booster": "boosting",
-    "classifier": "cross_validation",
-}  # modules, by the key that tells scenarios apart
-
 
 def run(scenario: Sweep, progress: Progress | None = None) -> xr.Dataset:
-    """Simulate a scenario: a Dataset on (sweep axes, seed, recorded moments).
+    """Simulate a scenario: a Dataset on (sweep axes, seed, recorded times).
 
     Of a `Scenario`: R, q, length, eps_g, ... on t and student; of `StoredExamples`: R, eps_g, kappa, ... on epochs;
     of `Boosting`: stages, eps_g, advantage, weights.
@@ -41,26 +31,29 @@ def run(scenario: Sweep, progress: Progress | None = None) -> xr.Dataset:
     True
     """
     use_cache()
-    player, cells = player_of(scenario), list(scenario.cells())
-    check(player, scenario)
-    dataset = blank(scenario, seeds=scenario.seeds, title="statmech simulation", **attrs(player, scenario))
-    arrays, units = arrays_of(dataset), list(player.units(scenario, cells, range(scenario.seeds)))
-    for _, found in tracked(played(player, scenario, units), len(units), progress):
-        if isinstance(found, Exception):
-            raise found
-        for one in found:
-            fill(arrays, one.where, one.values, one.seeds)
+    simulator, cells = simulator_of(scenario), list(scenario.cells())
+    check(simulator)
+    dataset = blank(scenario, seeds=scenario.seeds, title="statmech simulation", **attrs(simulator))
+    arrays, units = arrays_of(dataset), list(simulator.units(cells, range(scenario.seeds)))
+    for _, results in tracked(run_units(simulator, units), len(units), progress):
+        if isinstance(results, Exception):
+            raise results
+        for result in results:
+            fill(arrays, result.where, result.values, result.seeds)
     return dataset
 
 
 def remarks(scenario: Sweep) -> list[str]:
-    """What a user should know of how a scenario will be played."""
-    told: list[str] = getattr(player_of(scenario), "remarks", lambda scenario: [])(scenario)
-    return told
+    """Sentences that a user should read before a scenario is simulated."""
+    return simulator_of(scenario).remarks()
 
 
-def player_of(scenario: Sweep) -> ModuleType:
-    """The module that plays a scenario's kind."""
+def simulator_of(scenario: Sweep) -> Simulator:
+    """The simulator of a scenario: of its own method `simulate`, else of its file in `simulate/scenarios/`."""
     if not isinstance(scenario, Sweep):
-        raise TypeError(f"a scenario is played, such as statmech.load({scenario!r}), not {type(scenario).__name__}")
-    return import_module(f"simulate.scenarios.{PLAYERS[scenario.CHOICE]}")
+        given = f"not {type(scenario).__name__}"
+        raise TypeError(f"expected a scenario, such as statmech.load({scenario!r}), {given}")
+    if hasattr(scenario, "simulate"):
+        return RunByRun(scenario)
+    simulator: Simulator = import_module(f"simulate.scenarios.{scenario.module()}").Simulator(scenario)
+    return simulator

@@ -24,18 +24,18 @@ from statmech.scenarios.registry import KINDS, scenario_from
 SMALL = {"N": 50, "seeds": 3}
 
 
-@pytest.mark.parametrize("choice", settings.BEGIN)
+@pytest.mark.parametrize("choice", settings.pages())
 def test_a_page_begins_with_a_scenario_that_theory_solves(choice):
-    scenario = scenario_from(settings.config_of(choice, settings.BEGIN[choice]))
+    scenario = scenario_from(settings.config_of(choice, settings.page_of(choice).start))
     assert choice == scenario.CHOICE
     assert not scenario.unsolved
 
 
 def test_every_kind_that_theory_knows_can_be_dragged():
-    assert set(settings.BEGIN) == {choice for choice, kind in KINDS.items() if not kind.on_data}
+    assert set(settings.pages()) == {choice for choice, kind in KINDS.items() if not kind.on_data}
 
 
-@pytest.mark.parametrize("choice", settings.BEGIN)
+@pytest.mark.parametrize("choice", settings.pages())
 def test_every_number_that_may_be_an_axis_has_a_slider(choice):
     dragged = settings.draggable(choice)
     texts = {choice, "inputs", "stop"}
@@ -176,7 +176,11 @@ def live():
     told = []
     with set_curdoc(Document()):
         made = Live(
-            dict(settings.BEGIN["rule"]), "rule", lambda: None, lambda: None, lambda *message: told.append(message)
+            dict(settings.page_of("rule").start),
+            "rule",
+            lambda: None,
+            lambda: None,
+            lambda *message: told.append(message),
         )
         yield made, told
         made.close()

@@ -11,32 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil, comb, log
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import gammaln
 
 from statmech.errors import ScenarioError
-from statmech.results.dataset import Progress, arrays_of, blank, tracked
-from statmech.scenarios.boosting import Boosting, BoostingCell
-
-if TYPE_CHECKING:
-    import xarray as xr
+from statmech.scenarios.boosting import BoostingCell
 
 LEAST = 1e-150  # advantage below which the bound on the stages, of its inverse square, is no number
 MANY = 10**12  # features from which on gammaln's differences lose digits that count
 DELTA = 0.05  # the chance that a run of a scenario may exceed its bound on eps_g
-SOURCE = f"Bounds of Jackson & Craven, Lemmas 1 and 2; that on eps_g holds in at least {1 - DELTA:.0%} of runs"
-
-
-def solve(scenario: Boosting, progress: Progress | None = None) -> xr.Dataset:
-    """The bounds of a scenario: see `theory.solve`."""
-    dataset = blank(scenario, seeds=None, title="statmech theory", source=SOURCE)
-    arrays, cells = arrays_of(dataset), list(scenario.cells())
-    for cell in tracked(cells, len(cells), progress):
-        for name, value in bounds(cell).items():
-            arrays[name][cell.index] = value
-    return dataset
 
 
 def bounds(cell: BoostingCell) -> dict[str, float]:

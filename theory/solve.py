@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from statmech.errors import ScenarioError
-from statmech.results.dataset import Progress
+from statmech.jax_cache import use_cache
+from statmech.results.dataset import Progress, arrays_of, blank, fill, tracked
 from statmech.scenarios.base import Sweep
 
 if TYPE_CHECKING:
     import xarray as xr
 
-SOLVERS = {
-    "rule": "scenarios.online",
-    "learner": "scenarios.stored_examples",
-    "boundary": "scenarios.stopping",
-    "attention": "scenarios.attention",
-    "booster": "boosting",
-}  # modules, by the key that tells scenarios apart
-
 
 def solve(scenario: Sweep, progress: Progress | None = None) -> xr.Dataset:
-    """The theory of a scenario in the limit N -> infinity, as a Dataset on (sweep axes, recorded moments).
+    """The theory of a scenario in the limit N -> infinity, as a Dataset on (sweep axes, recorded times).
 
     Of a `Scenario`: R, q, length and eps_g follow eqs (3.5) and (3.6) of Miyoshi, Hara & Okada, the ensemble's errors
     their eq (3.2); see `theory.online` and `theory.ensemble`. For unequal students `eps_g_majority_vote_error` is the
     standard error of the vote's integration. Of `StoredExamples`: R, eps_g and kappa of each learner's limit
-    (`theory.replica`), NaN where it does not exist; the same at all moments, for it is that of infinitely many updates.
-    Of `Boosting`: bounds on stages, eps_g and advantage at this N and P (`theory.boosting`).
+    (`theory.replica`), NaN where it does not exist; independent of the number of updates, for it is that of infinitely
+    many. Of `Boosting`: bounds on stages, eps_g and advantage at this N and P (`theory.boosting`).
     Raises `ScenarioError` for inputs without equations, `SolverError` naming a cell that cannot be solved.
 
     >>> from statmech import Scenario, StoredExamples
@@ -39,8 +35,31 @@ def solve(scenario: Sweep, progress: Progress | None = None) -> xr.Dataset:
     0.454578
     """
     if not isinstance(scenario, Sweep):
-        raise TypeError(f"a scenario is solved, such as statmech.load({scenario!r}), not {type(scenario).__name__}")
+        given = f"not {type(scenario).__name__}"
+        raise TypeError(f"expected a scenario, such as statmech.load({scenario!r}), {given}")
     if scenario.unsolved:
         raise ScenarioError([((), scenario.unsolved)])
-    made: xr.Dataset = import_module(f"theory.{SOLVERS[scenario.CHOICE]}").solve(scenario, progress)
-    return made
+    use_cache()
+    solver, cells = solver_of(scenario), list(scenario.cells())
+    dataset = blank(scenario, seeds=None, title="statmech theory", source=solver.SOURCE)
+    arrays = arrays_of(dataset)
+    solutions = tracked(solver.solve(scenario, cells), len(cells), progress)
+    for cell, values in zip(cells, solutions, strict=True):
+        fill(arrays, cell.index, values)
+    return dataset
+
+
+def solver_of(scenario: Sweep) -> Any:
+    """The solver of a scenario: of its own method `solve`, else its file in `theory/scenarios/`."""
+    return CellByCell if hasattr(scenario, "solve") else import_module(f"theory.scenarios.{scenario.module()}")
+
+
+class CellByCell:
+    """Solves the kinds that have a method `solve(cell)`."""
+
+    SOURCE = "the scenario's own equations"
+
+    @staticmethod
+    def solve(scenario: Any, cells: Sequence[Any]) -> Iterator[dict[str, np.ndarray]]:
+        """The variables of each cell."""
+        return ({name: np.asarray(value) for name, value in scenario.solve(cell).items()} for cell in cells)

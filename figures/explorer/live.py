@@ -147,7 +147,7 @@ class Live:
         self.document.add_next_tick_callback(land)
 
     def _slider(self, name: str) -> Any:
-        title = f"{name} up to" if name == settings.ALONG[self.choice] else name
+        title = f"{name} up to" if name == settings.page_of(self.choice).along else name
         if name in settings.STOPS:
             slider = self._stops(name, title)
         else:

@@ -24,6 +24,7 @@ from figures.style import STYLE
 from statmech import config
 from statmech.results import export
 from statmech.scenarios.axes import points
+from statmech.scenarios.registry import SCENARIOS
 
 NAMED = r"\begin{array}{l}\text{%s:}\\ %s\end{array}"
 LOOK = {"overflow-x": "auto", "max-width": "100%", "font-size": "90%"}
@@ -85,9 +86,9 @@ class Page:
         return pmui.Card(*parts, title=title, collapsible=True, sizing_mode="stretch_width", margin=(0, 8, 12, 0))
 
     def _live(self, scenario: Any) -> None:
-        choices = {title: choice for choice, title in settings.TITLES.items()}
+        choices = {SCENARIOS[choice].TITLE: choice for choice in settings.pages()}
         given, cut = settings.held_of(scenario) if scenario is not None else (None, [])
-        begin = scenario.CHOICE if scenario is not None else next(iter(settings.BEGIN))
+        begin = scenario.CHOICE if scenario is not None else next(iter(settings.pages()))
         select = pmui.Select(label="scenario", options=choices, value=begin, sizing_mode="stretch_width")
         below = pmui.Column(sizing_mode="stretch_width")
 
@@ -97,9 +98,9 @@ class Page:
             self._use(live)
             pn.state.onload(live.update)
 
-        select.param.watch(lambda event: use(event.new, dict(settings.BEGIN[event.new])), "value")
+        select.param.watch(lambda event: use(event.new, dict(settings.page_of(event.new).start)), "value")
         self.side.objects = [select, below]
-        use(begin, given or dict(settings.BEGIN[begin]))
+        use(begin, given or dict(settings.page_of(begin).start))
         if cut:
             self._told("info", f"of {', '.join(cut)}, the first value: results of a sweep open with all of them")
 
@@ -140,7 +141,7 @@ class Page:
             return source.layout
         choice = source.scenario.CHOICE
         either = source.theory if source.theory is not None else source.simulation
-        told = settings.ALONG[choice], choice
+        told = settings.page_of(choice).along, choice
         return Layout(*told, tuple(axis for axis in series.axes(either) if axis not in told))
 
     def _told(self, severity: str, message: str) -> None:

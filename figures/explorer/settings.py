@@ -10,23 +10,9 @@ import numpy as np
 
 from statmech.parameters import known_parameters, parameters_of
 from statmech.scenarios.axes import points
-from statmech.scenarios.registry import KINDS, scenario_from
+from statmech.scenarios.page import Page
+from statmech.scenarios.registry import SCENARIOS, scenario_from
 
-TITLES = {
-    "rule": "online ensemble",
-    "learner": "stored examples",
-    "boundary": "stopping",
-    "attention": "attentive perceptron",
-    "booster": "boosting",
-}
-ALONG = {"rule": "t", "learner": "alpha", "boundary": "delta", "attention": "t", "booster": "P"}
-BEGIN: dict[str, dict[str, Any]] = {
-    "rule": {"rule": ["hebb", "perceptron", "adatron"], "K": 3, "N": 1000, "t": 20, "seeds": 16},
-    "learner": {"learner": ["minover", "hebb"], "alpha": 5, "N": 50, "epochs": 100, "seeds": 16},
-    "boundary": {"boundary": ["constant", "brownian-bridge"], "delta": 0.4, "mean": 1, "N": 784, "seeds": 16},
-    "attention": {"attention": ["brownian-bridge"], "delta": 0.1, "t": 5, "N": 200, "seeds": 4},
-    "booster": {"booster": ["adaboost"], "s": 3, "P": 1000, "seeds": 8},
-}
 DECADES = (1, 2, 5)
 STOPS: dict[str, tuple[float, ...]] = {
     "K": (1, 2, 3, 4, 5, 7, 9, 11, 15, 21, 31, 51, 101),
@@ -53,15 +39,24 @@ RANGES = {  # low, high, step
     "within": (0.001, 0.2, 0.001),
     "omega": (0.1, 1.9, 0.1),
 }
-BEGINS = {"t": 0.1, "alpha": 0.2, "delta": 0.001, "P": 10}
-LINES = {"t": 30, "alpha": 20, "delta": 12, "P": 8}  # places along x
+
+
+def pages() -> dict[str, Page]:
+    """The kinds of scenarios that have a page, and what it starts with."""
+    return {choice: kind.PAGE for choice, kind in SCENARIOS.items() if kind.PAGE is not None}
+
+
+def page_of(choice: str) -> Page:
+    """What the page of a kind of scenario starts with."""
+    return pages()[choice]
 
 
 def draggable(choice: str) -> list[str]:
     """The keys of a kind of scenario that have sliders: its numeric axes, all parameters, and what lies along x."""
-    kind = KINDS[choice]
+    kind = SCENARIOS[choice]
     parameters = known_parameters(kind.KINDS)
-    keys = [*kind.axis_names(), *(("epochs",) if choice == "learner" else ()), ALONG[choice]]
+    page = page_of(choice)
+    keys = [*kind.axis_names(), *page.sliders, page.along]
     return [name for name in dict.fromkeys(keys) if name in STOPS or name in RANGES or name in parameters]
 
 
@@ -69,7 +64,7 @@ def range_of(choice: str, name: str) -> tuple[float, float, float]:
     """Low, high and step of a slider; of a parameter of a user's own, what its bounds and its default suggest."""
     if name in RANGES:
         return RANGES[name]
-    field = known_parameters(KINDS[choice].KINDS)[name]
+    field = known_parameters(SCENARIOS[choice].KINDS)[name]
     above, below = field.metadata["above"], field.metadata["below"]
     wide = 4 * abs(field.default) or 1.0
     low, high = above if np.isfinite(above) else -wide, below if np.isfinite(below) else wide
@@ -79,16 +74,16 @@ def range_of(choice: str, name: str) -> tuple[float, float, float]:
 
 def has(choice: str, chosen: Sequence[str], name: str) -> bool:
     """Whether a key says anything where these learn: a parameter is of some of them, or it is no parameter."""
-    kinds = KINDS[choice].KINDS
+    kinds = SCENARIOS[choice].KINDS
     return name not in known_parameters(kinds) or any(name in parameters_of(kinds[one]) for one in chosen)
 
 
 def spread(choice: str, end: float) -> list[float]:
-    """The places along x up to an end: times, loads, promises, numbers of examples; evenly spread in the logarithm."""
-    along = ALONG[choice]
-    places = np.geomspace(min(BEGINS[along], end / 2), end, LINES[along])
-    if along == "P":
-        return sorted({round(P) for P in places})
+    """The values along x up to an end, uniform in the logarithm."""
+    page = page_of(choice)
+    places = np.geomspace(min(page.first, end / 2), end, page.places)
+    if page.whole:
+        return sorted({round(place) for place in places})
     return [float(f"{place:.4g}") for place in places]
 
 
@@ -125,7 +120,7 @@ def files(value: Any) -> list[Any]:
 
 def config_of(choice: str, given: dict[str, Any]) -> dict[str, Any]:
     """The keys of a config from what a page holds, where one number may stand for all places along x."""
-    along, known = ALONG[choice], known_parameters(KINDS[choice].KINDS)
+    along, known = page_of(choice).along, known_parameters(SCENARIOS[choice].KINDS)
     places = given[along]
     plain = {name for name, field in known.items() if given.get(name) == field.default}
     made = {name: value for name, value in given.items() if name not in plain and has(choice, given[choice], name)}
@@ -135,7 +130,7 @@ def config_of(choice: str, given: dict[str, Any]) -> dict[str, Any]:
 def held_of(scenario: Any) -> tuple[dict[str, Any], list[str]]:
     """What a page holds of a scenario, and the keys of whose several values it takes only the first."""
     choice, cut = scenario.CHOICE, list[str]()
-    along, config = ALONG[choice], scenario.config()
+    along, config = page_of(choice).along, scenario.config()
     for group in config.pop("zip", []):
         config |= group
     for name in scenario.axis_names():

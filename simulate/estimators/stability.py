@@ -11,9 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from simulate.estimators.linear import LinearClassifier, Student
 from simulate.learners import learn
-from simulate.learners.examples import DataSet, batch
+from simulate.learners.examples import DataSet, batch, padded
 from simulate.learners.interface import Task
-from simulate.scenarios.stored_examples import filled
 from statmech import learners
 from statmech.learners import Learner
 from statmech.scenarios.stored_examples import StoredExamples
@@ -33,7 +32,7 @@ class _Stored(LinearClassifier):
         m, features = z.shape
         if m > LARGEST:
             raise ValueError(f"{m} examples: a Gram matrix of more than {LARGEST} rows is not held")
-        data = batch([DataSet(np.zeros(features), z)], filled(m))
+        data = batch([DataSet(np.zeros(features), z)], padded(m))
         until = np.unique(np.rint(np.geomspace(1, self.max_epochs, MOMENTS)).astype(int)) * m
         with jax.enable_x64(True):
             learnt = learn(data, Task(name, learner, stop, until[None], np.zeros((1, 8), np.uint32)))

@@ -29,6 +29,6 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def memory_a_core() -> float:
+def memory_per_core() -> float:
     """The machine's memory, in bytes, over these cores."""
     return machine_memory() / cores()

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from simulate.execution.isolated import played_apart
-from simulate.execution.units import Found, affordable, attrs, check, played
-from simulate.run import player_of
+from simulate.execution.units import Simulator, UnitResult, affordable, attrs, check, run_units
+from simulate.run import simulator_of
 from statmech.errors import StatmechError, StoreError
 from statmech.jax_cache import use_cache
 from statmech.results.block_store import DONE, FAILED, MISSING, Growing, create, extends, recover, restore
@@ -67,9 +67,9 @@ def run_into(
     to grow while shards write it, and for a disk that is full.
     """
     use_cache()
-    player = player_of(scenario)
-    check(player, scenario)
-    workers = affordable(player, scenario, workers, memory)
+    simulator = simulator_of(scenario)
+    check(simulator)
+    workers = affordable(simulator, workers, memory)
     with claimed(path, shard) as claim:
         log = Log(path, tell, shard)
         store = claim.open(
@@ -135,9 +135,9 @@ def opened(path: Path, scenario: Sweep, fresh: bool, log: Log) -> Growing:
     """The store at `path`, made if there is none, and grown if the scenario has."""
     recover(path)
     new = {"title": "statmech simulation"}
-    player = player_of(scenario)
+    simulator = simulator_of(scenario)
     if fresh or not path.exists():
-        return create(path, scenario, new | attrs(player, scenario))
+        return create(path, scenario, new | attrs(simulator))
     try:
         for name in restore(path):
             log(event="restored", file=name)
@@ -153,7 +153,7 @@ def opened(path: Path, scenario: Sweep, fresh: bool, log: Log) -> Growing:
     if not changed:
         return store
     log(event="grown", differences=changed)
-    return create(path, scenario, new | attrs(player, scenario), old=store)
+    return create(path, scenario, new | attrs(simulator), old=store)
 
 
 def play_block(
@@ -195,7 +195,7 @@ def played_blocks(
     cells: list[Any] | None = None,
 ) -> Iterator[Filled]:
     """Blocks as they are finished, in their order: their variables, and the state of each run; of `cells`, or all."""
-    player = player_of(scenario)
+    simulator = simulator_of(scenario)
     at: dict[tuple[int, ...], list[Any]] = {store.place(block.corner): [] for block in todo}
     for cell in scenario.cells() if cells is None else cells:
         if (here := at.get(store.place(cell.index))) is not None:
@@ -206,32 +206,18 @@ def played_blocks(
         for block in todo:
             log(event="playing", block=block.number)
             begun[block.number] = filling = _Filling(store, block, at[store.place(block.corner)], lacked)
-            for unit in player.units(scenario, filling.cells, block.seeds):
+            for unit in simulator.units(filling.cells, block.seeds):
                 yield block, unit
 
     current: _Filling | None = None
-    for (block, _), found in played(_Wrapped(player), scenario, units(), workers):
+    for (block, _), found in run_units(simulator, units(), workers, run=lambda unit: simulator.run(unit[1])):
         if current is None or current.block.number != block.number:
             if current is not None:
-                yield current.finished(player, scenario, log)
+                yield current.finished(simulator, log)
             current = begun.pop(block.number)
         current.take(found)
     if current is not None:
-        yield current.finished(player, scenario, log)
-
-
-class _Wrapped:
-    """A player whose units know their block."""
-
-    def __init__(self, player: Any):
-        self._player = player
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._player, name)
-
-    def play(self, scenario: Any, unit: tuple[Block, Any]) -> list[Found]:
-        found: list[Found] = self._player.play(scenario, unit[1])
-        return found
+        yield current.finished(simulator, log)
 
 
 class _Filling:
@@ -243,7 +229,7 @@ class _Filling:
         self.open = np.isin(self.states, lacked)  # what was done before keeps its bits
         self.cells = [cell for cell in cells if self.open[_place(block, cell)].any()]
 
-    def take(self, found: list[Found] | Exception) -> None:
+    def take(self, found: list[UnitResult] | Exception) -> None:
         """What a unit found; of one that raised nothing, its cells are tried again in the end."""
         first = self.block.seeds.start
         for one in found if isinstance(found, list) else ():
@@ -258,7 +244,7 @@ class _Filling:
                     self.values[name][at][(new, *inner)] = value[new]
             self.states[at][new] = DONE
 
-    def finished(self, player: Any, scenario: Any, log: Log) -> Filled:
+    def finished(self, simulator: Simulator, log: Log) -> Filled:
         """The block, after what has failed was tried again, cell by cell."""
         for cell in self.cells if (self.open & (self.states != DONE)).any() else ():
             place = _place(self.block, cell)
@@ -266,18 +252,18 @@ class _Filling:
             for attempt in range(2, ATTEMPTS + 1):
                 if not failed.any():
                     break
-                told = self._again(player, scenario, cell)
+                told = self._again(simulator, cell)
                 failed = self.open[place] & (self.states[place] != DONE)
                 if failed.any():
                     log(event="failed", cell=list(cell.index), seeds=self._seeds(failed), attempt=attempt, error=told)
             self.states[place][failed] = FAILED
         return self.block, self.values, self.states
 
-    def _again(self, player: Any, scenario: Any, cell: Any) -> str:
+    def _again(self, simulator: Simulator, cell: Any) -> str:
         told = ""
-        for unit in player.units(scenario, [cell], self.block.seeds):
+        for unit in simulator.units([cell], self.block.seeds):
             try:
-                self.take(player.play(scenario, unit))
+                self.take(simulator.run(unit))
             except Exception as problem:  # a user's own rule may raise anything
                 line = traceback.extract_tb(problem.__traceback__)[-1]
                 at = "" if isinstance(problem, StatmechError) else f" ({Path(line.filename).name}:{line.lineno})"
@@ -289,5 +275,5 @@ class _Filling:
 
 
 def _place(block: Block, cell: Any) -> tuple[int, ...]:
-    index = cell.where if isinstance(cell, Found) else cell.index
+    index = cell.where if isinstance(cell, UnitResult) else cell.index
     return tuple(i - start for i, start in zip(index, block.corner, strict=True))

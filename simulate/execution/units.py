@@ -1,93 +1,155 @@
-"""Units of work: what a scenario's cells and seeds are cut into, played on all cores.
+"""Units of work: the pieces that a scenario's cells and seeds are cut into, simulated on all cores.
 
-A player is a module of `simulate` with `units` and `play` (see `Player`) and, if need be, `check`, `context`, `attrs`,
-`remarks` and `WORKERS`. What a unit finds depends on its cells and seeds alone, never on what else is played.
+A `Simulator` cuts one kind of scenario into units and simulates each. The result of a unit depends on its cells and
+seeds alone, never on what else is simulated.
 """
 
 from __future__ import annotations
 
+import itertools
 import resource
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from simulate.execution.threads import cores, threads
+from simulate.execution.threads import cores, memory_per_core, threads
 from statmech.errors import ScenarioError
+from statmech.scenarios.base import Sweep
 from statmech.scenarios.cost import estimate
 
-AHEAD = 2  # units for each core that are begun before the first is taken
+AHEAD = 2  # units per core that are started before the first result is taken
+PROGRAMS, RESULTS = 2**26, 2**29  # bytes of compiled programs, and of chunks while they are simulated and written
 
 
-class Found(NamedTuple):
-    """What a unit found of one cell: its index in the grid, which seeds, and their values (seeds, ...)."""
+class UnitResult(NamedTuple):
+    """The values (seeds, ...) of some seeds of one cell, which its index in the grid names."""
 
     where: tuple[int, ...]
     seeds: slice
     values: dict[str, np.ndarray]
 
 
-class Player(Protocol):
-    """How scenarios of one kind are played."""
+class Simulator(ABC):
+    """How scenarios of one kind are simulated; subclasses state `source`, `units` and `run`, and override the rest."""
 
-    SOURCE: str  # of the numbers, for a dataset's attributes
+    source: str  # of the numbers, for the dataset's attributes
+    scenario: Any
 
-    def units(self, scenario: Any, cells: Sequence[Any], seeds: range) -> Iterable[Any]:
-        """The units that play these seeds of these cells; the first seed is a multiple of the kind's `together`."""
+    def __init__(self, scenario: Sweep):
+        self.scenario = scenario
 
-    def play(self, scenario: Any, unit: Any) -> list[Found]:
-        """What a unit finds."""
+    @abstractmethod
+    def units(self, cells: Sequence[Any], seeds: range) -> Iterable[Any]:
+        """The units that simulate these seeds of these cells; the first seed is a multiple of the kind's `together`."""
+
+    @abstractmethod
+    def run(self, unit: Any) -> list[UnitResult]:
+        """The results of one unit."""
+
+    def check(self) -> None:
+        """Refuse what this machine cannot simulate, before anything runs; raises `ScenarioError`."""
+        return
+
+    def memory(self) -> float:
+        """Bytes that the largest unit holds."""
+        return 0.0
+
+    def attrs(self) -> dict[str, Any]:
+        """Further attributes of the dataset."""
+        return {}
+
+    def remarks(self) -> list[str]:
+        """Sentences that a user should read before the simulation starts."""
+        return []
+
+    def context(self) -> AbstractContextManager[Any]:
+        """A context that holds while units run."""
+        return nullcontext()
 
 
-PROGRAMS, RESULTS = 2**26, 2**29  # bytes that compiled programs take, and blocks while they are played and written
+class RunByRun(Simulator):
+    """Simulates the kinds that have a method `simulate(cell, seed)`: one unit per cell and seed."""
+
+    source = "one run after the other"
+
+    def units(self, cells: Sequence[Any], seeds: range) -> Iterator[tuple[Any, int]]:
+        """Every cell with every seed."""
+        yield from itertools.product(cells, seeds)
+
+    def run(self, unit: tuple[Any, int]) -> list[UnitResult]:
+        """The variables of one run."""
+        cell, seed = unit
+        values = {name: np.asarray(value)[None] for name, value in self.scenario.simulate(cell, seed).items()}
+        return [UnitResult(cell.index, slice(seed, seed + 1), values)]
 
 
-def check(player: Any, scenario: Any) -> None:
-    """Refuse what this machine cannot play, before anything runs; raises `ScenarioError`."""
-    if problems := list(scenario.data_problems()):
+def check(simulator: Simulator) -> None:
+    """Refuse what this machine cannot simulate, before anything runs; raises `ScenarioError`."""
+    if problems := list(simulator.scenario.data_problems()):
         raise ScenarioError(problems)
-    getattr(player, "check", lambda scenario: None)(scenario)
+    simulator.check()
 
 
-def affordable(player: Any, scenario: Any, workers: int | None, memory: float | None) -> int | None:
-    """How many units may be under way in so many bytes; raises `ScenarioError` if not even one."""
+def check_memory(key: str, run: str, needed: float, instead: str = "") -> None:
+    """Refuse a run that needs more bytes than this machine has per core; raises `ScenarioError` at `key`."""
+    if needed > (held := memory_per_core()):
+        sizes = f"takes {needed / 2**30:.3g} GiB, and {held / 2**30:.3g} GiB are available per core"
+        raise ScenarioError([((key,), f"{run} {sizes}{'. ' + instead if instead else ''}")])
+
+
+def by_dimension(cells: Iterable[Any]) -> list[list[Any]]:
+    """Cells that share a dimension N together, the largest dimensions first."""
+    groups: dict[int, list[Any]] = {}
+    for cell in cells:
+        groups.setdefault(cell.N, []).append(cell)
+    return [groups[N] for N in sorted(groups, reverse=True)]
+
+
+def affordable(simulator: Simulator, workers: int | None, memory: float | None) -> int | None:
+    """How many units may run at once in so many bytes; raises `ScenarioError` if not even one may."""
     if memory is None:
         return workers
-    unit = (1 + AHEAD) * getattr(player, "memory", lambda scenario: 0.0)(scenario)
-    results = PROGRAMS + min(RESULTS, 8.0 * estimate(scenario).bytes_)
+    unit = (1 + AHEAD) * simulator.memory()
+    results = PROGRAMS + min(RESULTS, 8.0 * estimate(simulator.scenario).bytes_)
     left = memory - resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - results
     if left < unit:
-        told = f"{memory / 2**30:.3g} GiB are too little: libraries and results take {(memory - left) / 2**30:.2g} GiB"
-        raise ScenarioError([(("memory",), f"{told}, and one unit of work {unit / 2**30:.2g} GiB")])
+        needs = f"libraries and results take {(memory - left) / 2**30:.2g} GiB, one unit of work {unit / 2**30:.2g} GiB"
+        raise ScenarioError([(("memory",), f"{memory / 2**30:.3g} GiB are too little: {needs}")])
     return max(1, min(workers or cores(), int(left / max(unit, 1.0))))
 
 
-def attrs(player: Any, scenario: Any) -> dict[str, Any]:
-    """Attributes of a scenario's dataset: its source, the digests of its data, and what its player has to say."""
-    digests = scenario.data_digests()
-    data = {"data": digests} if digests else {}
-    return {"source": player.SOURCE, **data, **getattr(player, "attrs", lambda scenario: {})(scenario)}
+def attrs(simulator: Simulator) -> dict[str, Any]:
+    """Attributes of a scenario's dataset: its source, the digests of its data, and those that its simulator adds."""
+    digests = simulator.scenario.data_digests()
+    return {"source": simulator.source, **({"data": digests} if digests else {}), **simulator.attrs()}
 
 
-def played(
-    player: Any, scenario: Any, units: Iterable[Any], workers: int | None = None
-) -> Iterator[tuple[Any, list[Found] | Exception]]:
-    """Each unit in turn with what it found, or the exception that it raised; few are begun ahead, to spare memory."""
-    workers = workers or getattr(player, "WORKERS", None) or cores()
-    context: AbstractContextManager[Any] = getattr(player, "context", nullcontext)()
-    with context, threads(workers) as pool:
-        begun: deque[tuple[Any, Any]] = deque()
+def run_units(
+    simulator: Simulator,
+    units: Iterable[Any],
+    workers: int | None = None,
+    run: Callable[[Any], list[UnitResult]] | None = None,
+) -> Iterator[tuple[Any, list[UnitResult] | Exception]]:
+    """Each unit in turn with its results, or the exception that it raised; few are started ahead, to spare memory.
+
+    `run` simulates a unit, the simulator's own method by default.
+    """
+    workers = workers or simulator.scenario.workers or cores()
+    with simulator.context(), threads(workers) as pool:
+        started: deque[tuple[Any, Any]] = deque()
         for unit in units:
-            begun.append((unit, pool.submit(player.play, scenario, unit)))
-            if len(begun) > AHEAD * workers:
-                yield _ended(*begun.popleft())
-        while begun:
-            yield _ended(*begun.popleft())
+            started.append((unit, pool.submit(run or simulator.run, unit)))
+            if len(started) > AHEAD * workers:
+                yield _ended(*started.popleft())
+        while started:
+            yield _ended(*started.popleft())
 
 
-def _ended(unit: Any, future: Any) -> tuple[Any, list[Found] | Exception]:
+def _ended(unit: Any, future: Any) -> tuple[Any, list[UnitResult] | Exception]:
     problem = future.exception()
     if problem is None:
         return unit, future.result()

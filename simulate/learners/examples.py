@@ -9,11 +9,14 @@ which a student :math:`\mathbf w = \frac1N\sum_\mu x_\mu\mathbf z^\mu` of embedd
 
 from __future__ import annotations
 
+import bisect
 from typing import NamedTuple
 
 import numpy as np
 
 from statmech.scenarios.base import words_of
+
+SIZES = [8, 16, 24, *(n << k for k in range(3, 40) for n in (4, 5, 6, 7))]  # that P is padded to, multiples of 8
 
 
 class DataSet(NamedTuple):
@@ -34,6 +37,11 @@ class Batch(NamedTuple):
     def real(self) -> np.ndarray:
         """Which of the examples are none of the filling, shape (B, P)."""
         return np.arange(self.z.shape[1]) < self.sizes[:, None]
+
+
+def padded(P: int) -> int:
+    """The size that P examples are padded to: few sizes, few programs to compile."""
+    return SIZES[bisect.bisect_left(SIZES, P)]
 
 
 def draw(key: int, seed: int, N: int, P: int, flip: float) -> DataSet:

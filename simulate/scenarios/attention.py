@@ -1,12 +1,13 @@
-r"""Play out a scenario of attentive perceptrons: on line, by the kernel of `simulate.kernels.partial_sums`.
+r"""Simulates attentive perceptrons that learn online, by the kernel of `simulate.kernels.partial_sums`.
 
 Every example is fresh, :math:`x\sim N(0, I/N)`, its label the teacher's. A seed's teacher, first student, examples and
-probes belong to the experiment's key, N and the seed's number alone, so that boundaries and deltas can be compared
+probes depend on the experiment's key, N and the seed's number alone, so that boundaries and deltas can be compared
 example by example.
 
-**Features come in a random order, anew for each block of 64 examples.** The order is drawn for teacher and students
-instead of the inputs, whose features are alike. One order for ever would not do, though inputs are isotropic: examples
-that stop are not learnt, so those that are learnt lean on late features, and the first ones' weights would grow apart.
+**Features come in a random order, drawn again for each block of 64 examples.** The order is drawn for teacher and
+students instead of the inputs, whose features are equivalent. One fixed order would not do, although inputs are
+isotropic: examples that stop early are not learnt, so those that are learnt owe more to the late features, and the
+weights of the first ones would drift away from the others.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from simulate.execution.units import Found
+from simulate.execution import units
+from simulate.execution.units import UnitResult
 from simulate.kernels.partial_sums import FEWEST, Attentive, lessons
 from statmech.scenarios.attention import Attention, AttentionCell
 from statmech.scenarios.base import words_of
@@ -48,7 +50,7 @@ class Examples(NamedTuple):
 
 
 class World:
-    """A seed's teacher (N,), of length sqrt(N), first student and endless examples."""
+    """A seed's teacher (N,), of length sqrt(N), first student and endless stream of examples."""
 
     def __init__(self, key: int, seed: int, N: int, probes: float):
         words = words_of({"data": "attentive", "N": N})
@@ -60,7 +62,7 @@ class World:
         self._share = probes
 
     def turn(self) -> np.ndarray:
-        """Another order of the features, which the caller gives its students, too."""
+        """Draw another order of the features, which the caller applies to its students, too."""
         order = self._orders.permutation(self.teacher.size)
         self.teacher = self.teacher[order]
         return order
@@ -71,27 +73,25 @@ class World:
         return Examples(x, self._probes.random(m) < self._share)
 
 
-SOURCE = "attentive perceptrons on line"
-WORKERS = 1  # the interpreter, not NumPy, is busy from look to look, and a second thread costs time
+class Simulator(units.Simulator):
+    """Attentive perceptrons that learn online."""
 
+    source = "attentive perceptrons on line"
+    scenario: Attention
 
-def units(scenario: Attention, cells: Sequence[AttentionCell], seeds: range) -> Iterator[Unit]:
-    """The units of work, the largest dimensions first."""
-    groups: dict[int, list[AttentionCell]] = {}
-    for cell in cells:
-        groups.setdefault(cell.N, []).append(cell)
-    for N in sorted(groups, reverse=True):
-        for seed in seeds:
-            yield Unit(tuple(groups[N]), seed)
+    def units(self, cells: Sequence[AttentionCell], seeds: range) -> Iterator[Unit]:
+        """All cells of one dimension with one seed, the largest dimensions first."""
+        for members in units.by_dimension(cells):
+            for seed in seeds:
+                yield Unit(tuple(members), seed)
 
-
-def play(scenario: Attention, unit: Unit) -> list[Found]:
-    """The variables (1, T) of each cell."""
-    seeds = slice(unit.seed, unit.seed + 1)
-    return [
-        Found(cell.index, seeds, {name: value[None] for name, value in values.items()})
-        for cell, values in zip(unit.cells, _learn(scenario, unit), strict=True)
-    ]
+    def run(self, unit: Unit) -> list[UnitResult]:
+        """The variables (1, T) of each cell."""
+        seeds = slice(unit.seed, unit.seed + 1)
+        return [
+            UnitResult(cell.index, seeds, {name: value[None] for name, value in values.items()})
+            for cell, values in zip(unit.cells, _learn(self.scenario, unit), strict=True)
+        ]
 
 
 def _learn(scenario: Attention, unit: Unit) -> list[dict[str, np.ndarray]]:
@@ -100,7 +100,7 @@ def _learn(scenario: Attention, unit: Unit) -> list[dict[str, np.ndarray]]:
     world = World(scenario.key, unit.seed, N, scenario.probes)
     students = [begin(cell, world.student) for cell in unit.cells]
     counts = [Counts() for _ in students]
-    found: list[list[tuple[float, ...]]] = [[] for _ in students]
+    records: list[list[tuple[float, ...]]] = [[] for _ in students]
     done, left = 0, Examples(np.zeros((0, N)), np.zeros(0, bool))
     steps = np.rint(np.asarray(scenario.t) * N).astype(int)
     for step in steps:
@@ -114,26 +114,26 @@ def _learn(scenario: Attention, unit: Unit) -> list[dict[str, np.ndarray]]:
             part, left = Examples(*(of[:now] for of in left)), Examples(*(of[now:] for of in left))
             counts = [attend(*of, part) for of in zip(unit.cells, students, counts, strict=True)]
             done += now
-        for at, student in enumerate(students):
-            found[at].append((*describe(world.teacher, student.w), *counts[at]))
-    return [views(np.array(values).T, steps, N) for values in found]
+        for number, student in enumerate(students):
+            records[number].append((*describe(world.teacher, student.w), *counts[number]))
+    return [views(np.array(values).T, steps, N) for values in records]
 
 
 def begin(cell: AttentionCell, w: np.ndarray) -> Attentive:
-    """A drawn student, whose margins have mean 0 and the variance that its length tells."""
+    """A drawn student, whose margins have mean 0 and the variance that its length implies."""
     student = Attentive(w, cell.boundary, cell.delta, cell.memory)
     student.know(0.0, float(w @ w) / w.size)
     return student
 
 
 def attend(cell: AttentionCell, student: Attentive, counts: Counts, examples: Examples) -> Counts:
-    """Let a student learn from examples; what it has evaluated, and lost, by then."""
+    """Let a student learn from examples; returns the counts by then."""
     features, errors = counts
     looks = cell.looks
     for lesson in lessons(student, *examples[:1], np.zeros(len(examples.z)), examples.probes, looks, FEWEST):
         features += lesson.features
         rows = examples.z[lesson.last + 1 - lesson.stopped.size : lesson.last + 1]
-        errors += int(np.count_nonzero(rows[lesson.stopped] @ student.w <= 0))  # the full margins: no work of its own
+        errors += int(np.count_nonzero(rows[lesson.stopped] @ student.w <= 0))  # the full margins, at no extra work
         if lesson.mistaken:
             student.w = student.w + examples.z[lesson.last]
         student.take(lesson.margins)

@@ -1,7 +1,7 @@
-"""Play out boosting: teachers, examples, and the very kernel of `SparsePerceptron` until all examples are right.
+"""Simulates boosting: teachers, examples, and the kernel of `SparsePerceptron` until no example is misclassified.
 
 A seed has one teacher for each N, k and s, one endless list of examples and another of tests: every discount and every
-P of a sweep sees the same (the first P), so runs can be compared example by example.
+P of a sweep sees the same ones (the first P), so runs can be compared example by example.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from simulate.execution.threads import memory_a_core
-from simulate.execution.units import Found
+from simulate.execution import units
+from simulate.execution.units import UnitResult
 from simulate.kernels.conjunctions import MOST, Conjunction, Stage, boost, merged, output
 from statmech.errors import ScenarioError
 from statmech.scenarios.base import words_of
 from statmech.scenarios.boosting import Boosting, BoostingCell
 
 CHUNK = 4096  # inputs drawn at a time, whatever P
-DECIDED = 0.1  # of inputs: a teacher that decides fewer is drawn anew
+DECIDED = 0.1  # of inputs: a teacher that decides fewer is drawn again
 
 
 class Teacher(NamedTuple):
@@ -34,19 +34,30 @@ class Teacher(NamedTuple):
         return np.sum([h(X) for h in self.conjunctions], axis=0)
 
 
-SOURCE = "boosting over conjunctions"
+class Simulator(units.Simulator):
+    """Boosting until all examples are classified correctly."""
 
+    source = "boosting over conjunctions"
+    scenario: Boosting
 
-def units(scenario: Boosting, cells: Sequence[BoostingCell], seeds: range) -> Iterator[tuple[BoostingCell, int]]:
-    """The units of work: every cell and seed."""
-    yield from itertools.product(cells, seeds)
+    def units(self, cells: Sequence[BoostingCell], seeds: range) -> Iterator[tuple[BoostingCell, int]]:
+        """Every cell with every seed."""
+        yield from itertools.product(cells, seeds)
 
+    def run(self, unit: tuple[BoostingCell, int]) -> list[UnitResult]:
+        """The variables (1,) of a run."""
+        cell, seed = unit
+        values = {name: np.array([value]) for name, value in _boosted(self.scenario, cell, seed).items()}
+        return [UnitResult(cell.index, slice(seed, seed + 1), values)]
 
-def play(scenario: Boosting, unit: tuple[BoostingCell, int]) -> list[Found]:
-    """The variables (1,) of a run."""
-    cell, seed = unit
-    values = {name: np.array([value]) for name, value in _boosted(scenario, cell, seed).items()}
-    return [Found(cell.index, slice(seed, seed + 1), values)]
+    def check(self) -> None:
+        """Refuse conjunctions that are too many to search, or examples that this machine cannot hold."""
+        for cell in self.scenario.cells():
+            if comb(cell.N, cell.k) > MOST:
+                many = f"conjunctions of {cell.k} of {cell.N} inputs are too many to search: more than {MOST:,}"
+                raise ScenarioError([(("k",), many)])
+            needed = 8 * 4 * cell.N * max(cell.P, self.scenario.tests, CHUNK)
+            units.check_memory("P", f"a run with {cell.P:,} examples of {cell.N:,} inputs", needed)
 
 
 def _boosted(scenario: Boosting, cell: BoostingCell, seed: int) -> dict[str, float]:
@@ -67,7 +78,7 @@ def _boosted(scenario: Boosting, cell: BoostingCell, seed: int) -> dict[str, flo
 
 
 def until_right(X: np.ndarray, y: np.ndarray, cell: BoostingCell, cap: int) -> tuple[list[Stage], bool]:
-    """Stages until the vote is right on all examples, and whether it is: `cap` stages may not do."""
+    """Stages until the vote is right on all examples, and whether it is: `cap` stages may not suffice."""
     stages: list[Stage] = []
     vote = np.zeros(len(y))
     for stage in boost(X, y, np.arange(cell.N), cell.k, cap, cell.booster.discount):
@@ -79,7 +90,7 @@ def until_right(X: np.ndarray, y: np.ndarray, cell: BoostingCell, cap: int) -> t
 
 
 def advantage(stages: list[Stage], ended: bool) -> float:
-    """The least of 1/2 less the error: 0 where boosting ended for want of anything better than chance."""
+    """The smallest 1/2 - error of all stages: 0 where boosting ended because nothing was better than chance."""
     return min(0.5 - stage.error for stage in stages) if ended else 0.0
 
 
@@ -110,16 +121,3 @@ def _conjunction(rng: np.random.Generator, N: int, k: int) -> Conjunction:
 
 def _inputs(rng: np.random.Generator, N: int) -> np.ndarray:
     return rng.integers(0, 2, size=(CHUNK, N)).astype(float)
-
-
-def check(scenario: Boosting) -> None:
-    """Refuse what cannot be searched, or examples that this machine cannot hold, before anything runs."""
-    held = memory_a_core()
-    for cell in scenario.cells():
-        if comb(cell.N, cell.k) > MOST:
-            told = f"conjunctions of {cell.k} of {cell.N} inputs are too many to search: more than {MOST:,}"
-            raise ScenarioError([(("k",), told)])
-        needed = 8 * 4 * cell.N * max(cell.P, scenario.tests, CHUNK)
-        if needed > held:
-            told = f"{cell.P:,} examples of {cell.N:,} inputs take {needed / 2**30:.3g} GiB"
-            raise ScenarioError([(("P",), f"{told}, and {held / 2**30:.3g} GiB are here for each core")])

@@ -1,4 +1,4 @@
-"""Play out a study: every classifier on every data set, each held-out fold of each shuffle."""
+"""Simulates a cross-validation: every classifier on every data set, each held-out fold of each shuffle."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import itertools
 import json
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -16,7 +16,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold
 
 from simulate.estimators.classifiers import Task, domain, features, made, numbers, pairs, weights
-from simulate.execution.units import Found
+from simulate.execution import units
+from simulate.execution.units import UnitResult
 from statmech import data_sets as sources
 from statmech.data_sets import Data
 from statmech.errors import ScenarioError
@@ -33,7 +34,7 @@ class Prepared(NamedTuple):
     domain: Any
 
     def inputs(self, name: str) -> np.ndarray:
-        """What a classifier sees."""
+        """The inputs in the form that a classifier takes."""
         return self.data.X if name == "boosting" else self.numbers
 
 
@@ -46,43 +47,46 @@ class Fold(NamedTuple):
     outside: np.ndarray
 
 
-SOURCE = "cross-validation on data"
+class Simulator(units.Simulator):
+    """Cross-validation: every classifier on every data set, each held-out fold of each shuffle."""
+
+    source = "cross-validation on data"
+    scenario: Study
+
+    def context(self) -> AbstractContextManager[None]:
+        """Without warnings for perceptrons of data that no perceptron classifies without errors."""
+        return _without_warnings()
+
+    def check(self) -> None:
+        """Refuse data that cannot be loaded (`ConfigError`), or too few for the folds."""
+        for name in points(self.scenario.data):
+            _parts(self.scenario, name, prepared(name).data, 0)
+
+    def attrs(self) -> dict[str, str]:
+        """Notes on the data, and the concepts that boosting makes of all of them, as JSON."""
+        notes = {name: sources.source(name).note for name in points(self.scenario.data)}
+        with self.context():
+            return {"concepts": json.dumps(_concepts(self.scenario)), "notes": json.dumps(notes)}
+
+    def units(self, cells: Sequence[StudyCell], seeds: range) -> Iterator[tuple[StudyCell, int]]:
+        """Every cell with every shuffle."""
+        yield from itertools.product(cells, seeds)
+
+    def run(self, unit: tuple[StudyCell, int]) -> list[UnitResult]:
+        """The variables (1, folds) of a cell and shuffle, and the plane of decisions if asked for."""
+        (cell, seed), study = unit, self.scenario
+        judged = [judge(study, fold) for fold in folds(study, cell, seed)]
+        values = {name: np.array([[one[name] for one in judged]]) for name in judged[0]}
+        if study.plane:
+            values["decision"] = _plane(study, cell, seed)[None]
+        return [UnitResult(cell.index, slice(seed, seed + 1), values)]
 
 
 @contextmanager
-def context() -> Iterator[None]:
-    """Without a warning for perceptrons of data that no perceptron is right on."""
+def _without_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         yield
-
-
-def check(study: Study) -> None:
-    """Refuse data that are not to be had (`ConfigError`), or too few for the folds."""
-    for name in points(study.data):
-        _parts(study, name, prepared(name).data, 0)
-
-
-def attrs(study: Study) -> dict[str, str]:
-    """What must be known of the data, and what boosting makes of all of them, as JSON."""
-    notes = {name: sources.source(name).note for name in points(study.data)}
-    with context():
-        return {"concepts": json.dumps(_concepts(study)), "notes": json.dumps(notes)}
-
-
-def units(study: Study, cells: Sequence[StudyCell], seeds: range) -> Iterator[tuple[StudyCell, int]]:
-    """The units of work: every cell and shuffle."""
-    yield from itertools.product(cells, seeds)
-
-
-def play(study: Study, unit: tuple[StudyCell, int]) -> list[Found]:
-    """The variables (1, folds) of a cell and shuffle, and the plane of decisions if asked for."""
-    cell, seed = unit
-    judged = [judge(study, fold) for fold in folds(study, cell, seed)]
-    values = {name: np.array([[one[name] for one in judged]]) for name in judged[0]}
-    if study.plane:
-        values["decision"] = _plane(study, cell, seed)[None]
-    return [Found(cell.index, slice(seed, seed + 1), values)]
 
 
 def folds(study: Study, cell: StudyCell, seed: int) -> list[Fold]:
@@ -93,7 +97,7 @@ def folds(study: Study, cell: StudyCell, seed: int) -> list[Fold]:
 
 
 def judge(study: Study, fold: Fold) -> dict[str, float]:
-    """What a fold's classifier comes to."""
+    """The variables of one fold's classifier."""
     have = prepared(fold.cell.data)
     X, y = have.inputs(fold.cell.name), have.data.y
     inside, outside = _visited(fold, y), fold.outside
@@ -128,8 +132,8 @@ def _parts(study: Study, name: str, data: Data, random: int) -> list[tuple[np.nd
         return [(every[~outside], every[outside]) for outside in held]
     fewest = np.unique(data.y[every], return_counts=True)[1].min()
     if fewest < study.folds:
-        told = f"{study.folds} folds are more than the {fewest} examples of a class of {name}"
-        raise ScenarioError([(("folds",), told)])
+        many = f"{study.folds} folds are more than the {fewest} examples of a class of {name}"
+        raise ScenarioError([(("folds",), many)])
     cut = StratifiedKFold(study.folds, shuffle=True, random_state=random).split(every, data.y[every])
     return [(every[inside], every[outside]) for inside, outside in cut]
 
@@ -154,13 +158,13 @@ def _plane(study: Study, cell: StudyCell, seed: int) -> np.ndarray:
 
 
 def plane_of(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The corners of a plane of decisions: all examples, and a margin of a tenth."""
+    """The corners of a plane of decisions: all examples, with a margin of a tenth."""
     low, high = X.min(axis=0), X.max(axis=0)
     return low - (high - low) / 10, high + (high - low) / 10
 
 
 def _concepts(study: Study) -> dict[str, Any]:
-    """What boosting makes of all examples of each data set: that of the first cell."""
+    """The concept that boosting makes of all examples of each data set: that of the first cell."""
     found: dict[str, Any] = {}
     for cell in study.cells():
         if cell.name == "boosting" and cell.data not in found:

@@ -1,19 +1,18 @@
-"""Play out every cell of an on-line scenario, seeds in batches, batches on all cores."""
+"""Simulates online learning: every cell, seeds in batches, batches on all cores."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simulate.execution import units
 from simulate.execution.devices import next_device
-from simulate.execution.threads import memory_a_core
-from simulate.execution.units import Found
+from simulate.execution.units import UnitResult
 from simulate.kernels import gram, vectors
 from statmech.errors import DivergedError, ScenarioError
 from statmech.forks import check_fork
@@ -22,16 +21,13 @@ from statmech.order_parameters import square_root
 from statmech.results.dataset import describe, gram_of
 from statmech.scenarios.online import Cell, Scenario
 
-if TYPE_CHECKING:
-    pass
-
 LONGEST = {"float64": 1e150, "float32": 1e15}  # and the inverse: their squares, over N or N of them, keep all digits
 VOTE_CHUNK = 2**17  # fields integrated together: enough that threads compute more than they wait for the interpreter
 
 
 @dataclass(frozen=True)
 class Unit:
-    """A cell and a batch of its seeds. The batch has its engine's size, however few of its seeds are asked for:
+    """A cell and a batch of its seeds. The batch has its engine's size, however few of its seeds are wanted:
     another size would move the last bits."""
 
     cell: Cell
@@ -39,53 +35,52 @@ class Unit:
     seeds: slice
 
 
-SOURCE = "weight vectors or order parameters on line"
+class Simulator(units.Simulator):
+    """Online learning: seeds in batches, by the engine that is asked for where that is exact."""
 
+    source = "weight vectors or order parameters on line"
+    scenario: Scenario
 
-def attrs(scenario: Scenario) -> dict[str, str]:
-    """The engines that play."""
-    return {"source": "; ".join(dict.fromkeys(engine_of(scenario, cell).NAME for cell in scenario.cells()))}
+    def attrs(self) -> dict[str, str]:
+        """The engines that simulate."""
+        engines = (engine_of(self.scenario, cell).NAME for cell in self.scenario.cells())
+        return {"source": "; ".join(dict.fromkeys(engines))}
 
+    def remarks(self) -> list[str]:
+        """Whether another engine simulates than the one asked for."""
+        asked = f"simulate.kernels.{self.scenario.engine}"
+        if all(engine_of(self.scenario, cell).__name__ == asked for cell in self.scenario.cells()):
+            return []
+        return ["inputs other than gaussian run on the direct engine (engine: vectors)"]
 
-def remarks(scenario: Scenario) -> list[str]:
-    """That another engine plays than the one asked for, if so."""
-    if all(engine_of(scenario, cell).__name__ == f"simulate.kernels.{scenario.engine}" for cell in scenario.cells()):
-        return []
-    return ["inputs other than gaussian run on the direct engine (engine: vectors)"]
+    def memory(self) -> float:
+        """Bytes that the largest unit of work holds."""
+        direct = [cell for cell in self.scenario.cells() if engine_of(self.scenario, cell) is vectors]
+        return max((float(vectors.memory(cell, self.scenario.dtype)) for cell in direct), default=0.0)
 
+    def check(self) -> None:
+        """Refuse weight vectors that this machine cannot hold."""
+        for cell in self.scenario.cells():
+            if engine_of(self.scenario, cell) is vectors:
+                needed = vectors.memory(cell, self.scenario.dtype)
+                run = f"a run with the weight vectors of N = {cell.N:g}, K = {cell.K}"
+                units.check_memory("N", run, needed, "`engine: gram` avoids this for Gaussian inputs")
 
-def memory(scenario: Scenario) -> float:
-    """Bytes that the largest unit of work holds."""
-    direct = [cell for cell in scenario.cells() if engine_of(scenario, cell) is vectors]
-    return max((float(vectors.memory(cell, scenario.dtype)) for cell in direct), default=0.0)
+    def units(self, cells: Sequence[Cell], seeds: range) -> Iterator[Unit]:
+        """Every cell, its seeds in batches."""
+        for cell in cells:
+            size = engine_of(self.scenario, cell).batch(cell.K)
+            for first in range(seeds.start, seeds.stop, size):
+                yield Unit(cell, first // size, slice(first, min(first + size, seeds.stop)))
 
-
-def check(scenario: Scenario) -> None:
-    """Refuse weight vectors that this machine cannot hold, before anything runs."""
-    held = memory_a_core()
-    for cell in scenario.cells():
-        if engine_of(scenario, cell) is vectors and vectors.memory(cell, scenario.dtype) > held:
-            told = f"N = {cell.N:g} with K = {cell.K} takes {vectors.memory(cell, scenario.dtype) / 2**30:.3g} GiB"
-            bound = f"a run of weight vectors, and {held / 2**30:.3g} GiB are here for each core"
-            raise ScenarioError([(("N",), f"{told} {bound}. Gaussian inputs need none of it on engine: gram.")])
+    def run(self, unit: Unit) -> list[UnitResult]:
+        """The variables of a batch of seeds."""
+        return [UnitResult(unit.cell.index, unit.seeds, _values(self.scenario, unit))]
 
 
 def engine_of(scenario: Scenario, cell: Cell) -> ModuleType:
-    """The engine that plays a cell: the one asked for, or the direct one where the Gram engine is not exact."""
+    """The engine that simulates a cell: the one asked for, or the direct one where the Gram engine is not exact."""
     return vectors if scenario.engine == "vectors" or not gram.covers(cell) else gram
-
-
-def units(scenario: Scenario, cells: Sequence[Cell], seeds: range) -> Iterator[Unit]:
-    """The units of work: every cell, its seeds in batches."""
-    for cell in cells:
-        size = engine_of(scenario, cell).batch(cell.K)
-        for first in range(seeds.start, seeds.stop, size):
-            yield Unit(cell, first // size, slice(first, min(first + size, seeds.stop)))
-
-
-def play(scenario: Scenario, unit: Unit) -> list[Found]:
-    """One unit's arrays."""
-    return [Found(unit.cell.index, unit.seeds, _values(scenario, unit))]
 
 
 def _values(scenario: Scenario, unit: Unit) -> dict[str, np.ndarray]:
@@ -113,8 +108,8 @@ def _check_lengths(scenario: Scenario, cell: Cell, along: np.ndarray, across: np
         length = np.hypot(along, np.sqrt(np.diagonal(across, axis1=-2, axis2=-1)))
     longest = LONGEST[scenario.dtype]
     if not np.all((1 / longest < length) & (length < longest)):
-        told = f"a student's length left {1 / longest:g} to {longest:g}, where {scenario.dtype} is exact"
-        raise DivergedError(f"{cell.described} has diverged: {told}")
+        left = f"a student's length left {1 / longest:g} to {longest:g}, where {scenario.dtype} is exact"
+        raise DivergedError(f"{cell.described} has diverged: {left}")
 
 
 def _check_precision(scenario: Scenario, cell: Cell, along: np.ndarray, across: np.ndarray) -> None:
@@ -123,8 +118,8 @@ def _check_precision(scenario: Scenario, cell: Cell, along: np.ndarray, across: 
         return
     length = np.sqrt(np.max(along**2 + np.diagonal(across, axis1=-2, axis2=-1)))
     if length * cell.N > gram.STEP * cell.rule.eta:
-        told = f"float32 does not resolve what one example of N = {cell.N:g} teaches a student of length {length:.3g}"
-        raise ScenarioError([(("dtype",), f"{told} ({cell.described}); float64 does")])
+        small = f"the update by one example at N = {cell.N:g} for a student of length {length:.3g}"
+        raise ScenarioError([(("dtype",), f"float32 does not resolve {small} ({cell.described}); use float64")])
 
 
 def unit_key(scenario: Scenario, unit: Unit) -> jax.Array:
@@ -136,19 +131,15 @@ def unit_key(scenario: Scenario, unit: Unit) -> jax.Array:
 
 
 def _votes(scenario: Scenario, unit: Unit, along: np.ndarray, across: np.ndarray) -> np.ndarray:
-    """The error of the majority vote, shape (seeds, T), on test inputs of each seed's own."""
+    """The error of the majority vote, shape (seeds, T), on test inputs that each seed draws."""
     if unit.cell.K <= 2:  # a tie is a fair coin: two students err as often as one of them picked by it
         return describe(along, across)["eps_g"].mean(axis=-1)
     K, factor = unit.cell.K, square_root(across)
     together = max(1, VOTE_CHUNK // (along[0].size * TEST_CIRCLES))
-    numbers, errors = _numbers(unit.seeds), []
-    for at in range(0, len(numbers), together):
-        part = slice(at, at + together)
-        rngs = [np.random.default_rng([scenario.key, *unit.cell.words(), seed]) for seed in numbers[part]]
+    seeds, errors = range(unit.seeds.start, unit.seeds.stop), []
+    for first in range(0, len(seeds), together):
+        some = slice(first, first + together)
+        rngs = [np.random.default_rng([scenario.key, *unit.cell.words(), seed]) for seed in seeds[some]]
         inputs = np.stack([circles(rng, TEST_CIRCLES, K) for rng in rngs], axis=1)
-        errors.append(vote_error(along[part], factor[part], inputs[:, :, None]))
+        errors.append(vote_error(along[some], factor[some], inputs[:, :, None]))
     return np.concatenate(errors)
-
-
-def _numbers(seeds: slice) -> range:
-    return range(seeds.start, seeds.stop)

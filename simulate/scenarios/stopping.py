@@ -1,6 +1,6 @@
-"""Play out a scenario of walks that may stop: Gaussian features, evaluated by `simulate.kernels.partial_sums`.
+"""Simulates walks with early stopping: Gaussian features, evaluated by `simulate.kernels.partial_sums`.
 
-A seed's walks belong to the experiment's key, N and the seed's number alone: every boundary, mean and delta sees the
+A seed's walks depend on the experiment's key, N and the seed's number alone: every boundary, mean and delta sees the
 same walks without their drift, so that boundaries can be compared walk by walk.
 """
 
@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulate.execution.units import Found
+from simulate.execution import units
+from simulate.execution.units import UnitResult
 from simulate.kernels.partial_sums import walks
 from statmech.scenarios.base import words_of
 from statmech.scenarios.stopping import Stopping, StoppingCell
@@ -21,44 +22,44 @@ NUMBERS = 2**19  # drawn together
 
 @dataclass(frozen=True)
 class Unit:
-    """All cells of as many features, and one seed."""
+    """All cells of one dimension, and one seed."""
 
     cells: tuple[StoppingCell, ...]
     seed: int
 
 
-SOURCE = "walks of Gaussian features"
+class Simulator(units.Simulator):
+    """Walks with early stopping."""
 
+    source = "walks of Gaussian features"
+    scenario: Stopping
 
-def units(scenario: Stopping, cells: Sequence[StoppingCell], seeds: range) -> Iterator[Unit]:
-    """The units of work, those of most features first."""
-    groups: dict[int, list[StoppingCell]] = {}
-    for cell in cells:
-        groups.setdefault(cell.N, []).append(cell)
-    for N in sorted(groups, reverse=True):
-        for seed in seeds:
-            yield Unit(tuple(groups[N]), seed)
+    def units(self, cells: Sequence[StoppingCell], seeds: range) -> Iterator[Unit]:
+        """All cells of one dimension with one seed, the largest dimensions first."""
+        for members in units.by_dimension(cells):
+            for seed in seeds:
+                yield Unit(tuple(members), seed)
 
-
-def play(scenario: Stopping, unit: Unit) -> list[Found]:
-    """The share of decision errors, and of features evaluated, of each cell's walks."""
-    seeds, counts = slice(unit.seed, unit.seed + 1), _counts(scenario, unit) / scenario.walks
-    return [
-        Found(cell.index, seeds, {"decision_error": errors[None], "features": features[None] / cell.N})
-        for cell, (errors, features) in zip(unit.cells, counts, strict=True)
-    ]
+    def run(self, unit: Unit) -> list[UnitResult]:
+        """The fractions of decision errors, and of features evaluated, of each cell's walks."""
+        seeds = slice(unit.seed, unit.seed + 1)
+        fractions = _counts(self.scenario, unit) / self.scenario.walks
+        return [
+            UnitResult(cell.index, seeds, {"decision_error": errors[None], "features": features[None] / cell.N})
+            for cell, (errors, features) in zip(unit.cells, fractions, strict=True)
+        ]
 
 
 def _counts(scenario: Stopping, unit: Unit) -> np.ndarray:
     """Decision errors and features evaluated (cells, 2) of a seed's walks."""
     N = unit.cells[0].N
     random = np.random.default_rng([scenario.key, unit.seed, *words_of({"data": "Gaussian walks", "N": N})])
-    found, rows = np.zeros((len(unit.cells), 2), int), max(1, NUMBERS // N)
+    counts, rows = np.zeros((len(unit.cells), 2), int), max(1, NUMBERS // N)
     for first in range(0, scenario.walks, rows):
         steps = random.standard_normal((min(rows, scenario.walks - first), N))
         ends = steps.sum(axis=1) / np.sqrt(N)
-        found += [count(cell, steps, ends) for cell in unit.cells]
-    return found
+        counts += [count(cell, steps, ends) for cell in unit.cells]
+    return counts
 
 
 def count(cell: StoppingCell, steps: np.ndarray, ends: np.ndarray) -> tuple[int, int]:

@@ -141,15 +141,6 @@ PAPERS: dict[str, dict[str, str]] = {
         "year": "2011",
     },
 }
-# the theory that lies over a kind of scenario, and what each of its choices comes from
-OVER: dict[str, tuple[str, ...]] = {
-    "rule": ("miyoshi2005",),
-    "learner": ("gardner1988",),
-    "boundary": ("pelossof2010",),
-    "attention": ("pelossof2010",),
-    "booster": ("jackson1996", "freund1997"),
-    "classifier": (),
-}
 USED: dict[str, dict[str, tuple[str, ...]]] = {
     "rule": {
         "perceptron": ("rosenblatt1958",),
@@ -188,7 +179,7 @@ def cited(scenario: Any) -> list[str]:
     """
     choices = points(getattr(scenario, scenario.CHOICE))
     used = (USED.get(scenario.CHOICE, {}).get(choice, ()) for choice in choices)
-    return list(dict.fromkeys([*OVER[scenario.CHOICE], *(key for keys in used for key in keys)]))
+    return list(dict.fromkeys([*scenario.CITES, *(key for keys in used for key in keys)]))
 
 
 def bibtex(keys: Iterable[str]) -> str:

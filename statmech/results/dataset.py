@@ -22,42 +22,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-COORDINATES = {
-    "t": "time, examples per input dimension (steps / N)",
-    "seed": "independent run",
-    "student": "student of the ensemble",
-    "rule": "learning rule",
-    "boundary": "where walks stop",
-    "attention": "where the evaluation of a margin stops",
-    "delta": "share of decision errors that is promised",
-    "mean": "mean of the last sum, in its standard deviations",
-    "drift": "mean of each feature, in its standard deviations",
-    "theta": "what the last sum is to be told from",
-    "chunk": "features between looks",
-    "learner": "how a student is made of the examples",
-    "booster": "how conjunctions are made to vote",
-    "s": "conjunctions of the teacher",
-    "alpha": "stored examples per input dimension P/N",
-    "P": "stored examples",
-    "epochs": "epochs (of P updates)",
-    "updates": "updates",
-    "stop": "MinOver's stop rule",
-    "example": "stored example",
-    "K": "number of students",
-    "N": "input dimension",
-    "inputs": "law of the inputs",
-    "flip": "probability that the teacher's label is flipped",
-    "classifier": "what classifies",
-    "data": "data set",
-    "fold": "held-out fold",
-    "level": "boundary where evaluation stops",
-    "order": "in which examples are visited",
-    "chosen": "in which order features are evaluated",
-    "row": "0 the teacher, k the k-th student",
-    "column": "0 the teacher, k the k-th student",
-}
-
-
 def blank(scenario: Any, seeds: int | None, **attrs: Any) -> xr.Dataset:
     """A dataset of missing values for every cell: a simulation's with its `seeds`, or (None) theory's."""
     import xarray as xr
@@ -68,7 +32,8 @@ def blank(scenario: Any, seeds: int | None, **attrs: Any) -> xr.Dataset:
     outer = [*scenario.shape, *(["seed"] if seeds is not None else [])]
     sizes |= scenario.shape
     data = {}
-    for name, variable in scenario.variables.items():
+    variables = scenario.variables | ({} if seeds is not None else scenario.theory_only)
+    for name, variable in variables.items():
         if seeds is not None or variable.in_theory:
             dims = (*outer, *variable.dims)
             values = np.full([sizes[d] for d in dims], variable.missing)
@@ -152,15 +117,15 @@ def tracked(items: Iterable[Any], total: int, progress: Progress | None) -> Iter
 def coordinates(scenario: Any, sizes: dict[str, int]) -> dict[str, Any]:
     recorded = scenario.recorded | ({"seed": np.arange(sizes["seed"])} if "seed" in sizes else {})
     found: dict[str, Any] = {
-        name: (name, values, {"long_name": COORDINATES[name]} | ({"units": "1"} if name == "t" else {}))
+        name: (name, values, {"long_name": scenario.meaning(name)} | ({"units": "1"} if name == "t" else {}))
         for name, values in recorded.items()
     }
     along = {name: dim for dim, group in scenario.dimensions.items() for name in group}
     for name, value in scenario.axis_values().items():
         if name == "inputs":
             value = tuple(map(label_of, value)) if is_axis(value) else label_of(value)
-        attrs = {"long_name": COORDINATES.get(name, f"{name} of the {scenario.CHOICE}")}
+        attrs = {"long_name": scenario.meaning(name)}
         found[name] = (along[name], list(value), attrs) if name in along else ((), value, attrs)
     for name, (dims, values) in scenario.derived.items():
-        found[name] = (dims, values, {"long_name": COORDINATES[name]})
+        found[name] = (dims, values, {"long_name": scenario.meaning(name)})
     return found

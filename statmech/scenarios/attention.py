@@ -18,10 +18,12 @@ from statmech.errors import Problem
 from statmech.scenarios.axes import points
 from statmech.scenarios.base import DimensionAxis, Number, Sweep, Whole
 from statmech.scenarios.online import MAX_STEPS, Times
+from statmech.scenarios.page import Page
 from statmech.scenarios.stopping import BoundaryAxis, ChunkAxis, DeltaAxis, chunk_problems
 from statmech.scenarios.variables import Variable
 
 MAX_MEMORY = 10**9
+ATTEND, ATTEND_PER_FEATURE = 2e-5, 8e-9  # seconds that a student takes per example, and per feature of it
 
 ATTENTIVE = {
     "R": Variable(("t",), "teacher-student cosine", "$R$"),
@@ -52,6 +54,14 @@ class Attention(Sweep):
     CHOICE: ClassVar = "attention"
     KINDS: ClassVar = KINDS
     AXES: ClassVar = ("attention", "N", "chunk", "delta")
+    TITLE: ClassVar = "attentive perceptron"
+    CITES: ClassVar = ("pelossof2010",)
+    workers: ClassVar = 1  # the interpreter, not NumPy, is busy between looks, and a second thread costs time
+    PAGE: ClassVar = Page(
+        along="t",
+        start={"attention": ["brownian-bridge"], "delta": 0.1, "t": 5, "N": 200, "seeds": 4},
+        places=30,
+    )
     equations: ClassVar = (
         r"S_i = \sigma\sum_{j\le i} J_jx_j",
         r"\text{stop at the first } S_i \ge \tau",
@@ -88,6 +98,9 @@ class Attention(Sweep):
     def recorded(self) -> dict[str, np.ndarray]:
         """The coordinates of the dataset's dimensions that are no axes of the sweep."""
         return {"t": np.asarray(self.t)}
+
+    def seconds(self) -> float:
+        return sum(self.t[-1] * cell.N * (ATTEND + ATTEND_PER_FEATURE * cell.N) for cell in self.cells())
 
     def cells(self) -> Iterator[AttentionCell]:
         """Every point of the grid, the last dimension fastest."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import math
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Self
 
@@ -20,10 +21,13 @@ from statmech.errors import Problem, ScenarioError, not_known
 from statmech.parameters import known_parameters, parameter_problem, parameters_of
 from statmech.scenarios.axes import MAX_AXIS, axis_of, expand, is_axis, points
 from statmech.scenarios.messages import problems
+from statmech.scenarios.page import Page
 from statmech.scenarios.variables import Variable
 
 MAX_N, MAX_SEEDS = 10**15, 10**9  # beyond lie typing errors, not sweeps
 PARAMETERS = "parameters"  # where, among a scenario's axes, those of the parameters stand
+COORDINATES = {"seed": "independent run"}  # of every kind
+SECONDS_PER_RUN = 1e-2  # of a kind that gives no estimate
 
 
 def _plain_number(given: Any) -> Any:
@@ -51,6 +55,11 @@ class Sweep(BaseModel):
     on_data: ClassVar[bool] = False  # on given data, which no theory describes
     equations: ClassVar[tuple[str, ...]] = ()  # that all of this kind obey, in LaTeX, for pages that show them
     AXES: ClassVar[tuple[str, ...]]  # keys that may be axes, in the order of the dataset's dimensions
+    TITLE: ClassVar[str] = ""  # of pages that show this kind
+    CITES: ClassVar[tuple[str, ...]] = ()  # the papers behind its theory, by their keys in the bibliography
+    COORDINATES: ClassVar[dict[str, str]] = {}  # the meanings of coordinates that are not keys
+    PAGE: ClassVar[Page | None] = None  # what the explorer starts with; None: it has no page for this kind
+    workers: ClassVar[int | None] = None  # threads that simulate at once; None: one per core
 
     seeds: Annotated[Whole, Field(ge=1, le=MAX_SEEDS)] = Field(10, description="independent runs of each grid point")
     key: Annotated[Whole, Field(ge=0, lt=2**32)] = Field(0, description="key of the experiment's random numbers")
@@ -123,8 +132,17 @@ class Sweep(BaseModel):
         raise NotImplementedError
 
     @property
+    def theory_only(self) -> dict[str, Variable]:
+        """Further variables of its theory, which a simulation does not have."""
+        return {}
+
+    def seconds(self) -> float:
+        """A rough estimate of the seconds that one seed of all cells takes on one core."""
+        return SECONDS_PER_RUN * math.prod(self.shape.values())
+
+    @property
     def recorded(self) -> dict[str, np.ndarray]:
-        """The coordinates of the dataset's dimensions that are no axes of the sweep."""
+        """The coordinates of the dataset's dimensions that are not axes of the sweep."""
         return {}
 
     @property
@@ -141,6 +159,19 @@ class Sweep(BaseModel):
     def exchangeable(self) -> bool:
         """Whether the students of every ensemble start alike."""
         return True
+
+    @classmethod
+    def module(cls) -> str:
+        """The name of the file that holds this kind; those that simulate and solve it have the same."""
+        return cls.__module__.rpartition(".")[2]
+
+    @classmethod
+    def meaning(cls, name: str) -> str:
+        """What a key or coordinate of its datasets means."""
+        if name in cls.model_fields:
+            return cls.model_fields[name].description or name
+        parameters = known_parameters(cls.KINDS)
+        return parameters[name].metadata["doc"] if name in parameters else (COORDINATES | cls.COORDINATES)[name]
 
     @classmethod
     def equation_of(cls, name: str) -> str:

@@ -21,6 +21,7 @@ from statmech.errors import Problem
 from statmech.parameters import parameter
 from statmech.scenarios.axes import axis_of, points
 from statmech.scenarios.base import PARAMETERS, DimensionAxis, Sweep, Whole, name_among
+from statmech.scenarios.page import Page
 from statmech.scenarios.variables import Variable
 
 MAX_S, MAX_P = 10**6, 10**12  # beyond lie typing errors
@@ -69,6 +70,15 @@ class Boosting(Sweep):
     CHOICE: ClassVar = "booster"
     KINDS: ClassVar = BOOSTERS
     AXES: ClassVar = ("booster", "N", PARAMETERS, "s", "P")
+    TITLE: ClassVar = "boosting"
+    CITES: ClassVar = ("jackson1996", "freund1997")
+    PAGE: ClassVar = Page(
+        along="P",
+        start={"booster": ["adaboost"], "s": 3, "P": 1000, "seeds": 8},
+        first=10,
+        places=8,
+        whole=True,
+    )
     equations: ClassVar = (
         r"f(x) = \mathrm{sign}\sum_{i=1}^s h_i(x)",
         r"h_i \text{ conjunctions of at most } k \text{ inputs}",
@@ -91,6 +101,15 @@ class Boosting(Sweep):
     @property
     def variables(self) -> dict[str, Variable]:
         return BOOSTED
+
+    def seconds(self) -> float:
+        return sum(map(self._seconds, self.cells()))
+
+    def _seconds(self, cell: BoostingCell) -> float:
+        """Seconds per run: of the about 0.4 s^2 stages that it needs where there are enough examples."""
+        stages, conjunctions = min(1 + 0.4 * cell.s**2, cell.P, self.cap), cell.N**cell.k
+        stage = 1e-4 + 3e-9 * conjunctions + cell.P * (2e-8 + 2e-9 * cell.N + 5e-11 * conjunctions) + 1e-8 * self.tests
+        return 5e-3 + stages * stage + 1.5e-8 * cell.s * (cell.P + self.tests)
 
     def cells(self) -> Iterator[BoostingCell]:
         """Every point of the grid, the last dimension fastest."""

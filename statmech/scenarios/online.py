@@ -7,6 +7,7 @@ parameters of the rules (`eta`, `margin`, and those of a user's own rule) are ke
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
@@ -22,6 +23,7 @@ from statmech.rules import RULES, Rule
 from statmech.scenarios.axes import axis_of, listed, points
 from statmech.scenarios.base import PARAMETERS, DimensionAxis, FlipAxis, Number, Sweep, Whole, name_among, words_of
 from statmech.scenarios.initial_conditions import DRAWN, OrderParameters, Start
+from statmech.scenarios.page import Page
 from statmech.scenarios.variables import Variable
 
 MAX_K = 100_000  # beyond lie typing errors, not ensembles
@@ -53,7 +55,16 @@ VARIABLES = {
     "eps_g_majority_vote": Variable(("t",), "generalization error of the majority vote", r"$\epsilon_g$ (vote)"),
     "eps_g_weight_mean": Variable(("t",), "generalization error of the weight mean", r"$\epsilon_g$ (mean)"),
 }
+VOTE_ERROR = Variable(("t",), "standard error of the vote's integration", r"$\epsilon_g$ (vote), error")
 GRAM = Variable(("t", "row", "column"), "Gram matrix of (B, J_1 .. J_K) / N", "$G$")
+
+
+# seconds that a step of all K students of one seed takes on one core, in float64, measured by benchmarks/engines.py
+GRAM_STEP = {1: 3.2e-8, 3: 5.4e-8, 10: 2.4e-7, 30: 1.3e-6, 100: 7.5e-6}
+VECTORS_STEP = 1e-6  # and for each input dimension:
+VECTORS_STEP_PER_DIMENSION = 4.5e-9
+CALL = 3e-3  # seconds to begin and to read a batch of seeds, however few its steps
+VOTE, VOTE_PER_STUDENT = 3.5e-4, 5.3e-5  # seconds to integrate one seed's majority vote at one time, from K = 3 on
 
 
 class Scenario(Sweep):
@@ -72,6 +83,18 @@ class Scenario(Sweep):
     together: ClassVar = 64  # a multiple of every engine's batch
     KINDS: ClassVar = RULES
     AXES: ClassVar = ("rule", "K", "N", "inputs", PARAMETERS, "flip")
+    TITLE: ClassVar = "online ensemble"
+    CITES: ClassVar = ("miyoshi2005",)
+    COORDINATES: ClassVar = {
+        "student": "student of the ensemble",
+        "row": "0 the teacher, k the k-th student",
+        "column": "0 the teacher, k the k-th student",
+    }
+    PAGE: ClassVar = Page(
+        along="t",
+        start={"rule": ["hebb", "perceptron", "adatron"], "K": 3, "N": 1000, "t": 20, "seeds": 16},
+        places=30,
+    )
     equations: ClassVar = (
         r"\mathbf J_k \leftarrow \mathbf J_k + \eta\,\sigma\,g(\kappa_k, l_k)\,\mathbf x",
         r"\kappa_k = \sigma\,\mathbf J_k\cdot\mathbf x/l_k",
@@ -147,6 +170,17 @@ class Scenario(Sweep):
     @property
     def variables(self) -> dict[str, Variable]:
         return VARIABLES | ({"gram": GRAM} if self.gram else {})
+
+    @property
+    def theory_only(self) -> dict[str, Variable]:
+        return {} if self.exchangeable else {"eps_g_majority_vote_error": VOTE_ERROR}
+
+    def seconds(self) -> float:
+        cells = math.prod(self.shape.values())
+        pairs = self.pairs("K", "N")
+        steps, votes = self.t[-1] * cells / len(pairs), len(self.t) * cells / len(pairs)
+        calls = CALL * cells / min(self.seeds, self.together)
+        return calls + sum(steps * N * _step(self.engine, K, N) + votes * _vote(K) for K, N in pairs)
 
     @property
     def exchangeable(self) -> bool:
@@ -232,3 +266,15 @@ class Cell:
         if not isinstance(self.inputs, Gaussian):
             identity["inputs"] = written(self.inputs)
         return words_of(identity)
+
+
+def _step(engine: str, K: int, N: int) -> float:
+    if engine == "vectors":
+        return VECTORS_STEP + VECTORS_STEP_PER_DIMENSION * N
+    largest = max(GRAM_STEP)
+    measured = np.interp(np.log(K), np.log(list(GRAM_STEP)), np.log(list(GRAM_STEP.values())))
+    return float(np.exp(measured)) * max(K / largest, 1.0) ** 2
+
+
+def _vote(K: int) -> float:
+    return VOTE + VOTE_PER_STUDENT * K if K > 2 else 0.0

@@ -1,4 +1,9 @@
-"""The kinds of scenarios, told apart by the key that names what learns."""
+"""The kinds of scenarios, by the key that names what learns.
+
+**To add a kind** write one class in a file of this folder, how it is simulated and solved in files of the same name in
+`simulate/scenarios/` and `theory/scenarios/`, and one line here. Outside this package, one file is enough: a class with
+methods `simulate(cell, seed)` and `solve(cell)`, and a line ``SCENARIOS[Mine.CHOICE] = Mine`` (docs/howto).
+"""
 
 from __future__ import annotations
 
@@ -13,23 +18,27 @@ from statmech.scenarios.online import Scenario
 from statmech.scenarios.stopping import Stopping
 from statmech.scenarios.stored_examples import StoredExamples
 
-KINDS: dict[str, type[Sweep]] = {
+SCENARIOS: dict[str, type[Sweep]] = {
     kind.CHOICE: kind for kind in (Scenario, StoredExamples, Stopping, Attention, Boosting, Study)
 }
 
+KINDS = SCENARIOS  # its name in earlier versions
+
 
 def scenario_from(given: dict[str, Any]) -> Any:
-    """The scenario of a config's keys; raises `ScenarioError`.
+    """The scenario that a config's keys describe; raises `ScenarioError`.
 
     >>> type(scenario_from({"learner": "hebb", "alpha": 2})).__name__
     'StoredExamples'
     """
     keys = {*given, *_zipped(given)}
-    named = [choice for choice in KINDS if choice in keys]
+    named = [choice for choice in SCENARIOS if choice in keys]
     if len(named) > 1:
-        told = f"a config has one of {', '.join(f'`{choice}`' for choice in KINDS)}, not {' and '.join(named)}"
-        raise ScenarioError([((named[-1],), told)])
-    kind = KINDS[named[0]] if named else max(KINDS.values(), key=lambda kind: len(keys & set(kind.known_keys())))
+        one_of = ", ".join(f"`{choice}`" for choice in SCENARIOS)
+        raise ScenarioError([((named[-1],), f"a config has one of {one_of}, not {' and '.join(named)}")])
+    kind = (
+        SCENARIOS[named[0]] if named else max(SCENARIOS.values(), key=lambda kind: len(keys & set(kind.known_keys())))
+    )
     return kind(**given)  # with none: of the kind that knows most of these keys, for its message
 
 
@@ -41,7 +50,7 @@ def _zipped(given: dict[str, Any]) -> list[str]:
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of a config file: any kind of scenario."""
-    kinds = {kind.__name__: kind.schema_of() for kind in KINDS.values()}
+    kinds = {kind.__name__: kind.schema_of() for kind in SCENARIOS.values()}
     definitions = {name: part for made in kinds.values() for name, part in made.pop("$defs", {}).items()}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -7,7 +7,7 @@ A `Stopping` is what a config file with the key `boundary` holds and what `simul
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -17,6 +17,7 @@ from statmech.boundaries import EQUATIONS, KINDS, LEAST, looks, rise, threshold
 from statmech.errors import Problem
 from statmech.scenarios.axes import axis_of
 from statmech.scenarios.base import DimensionAxis, Number, Sweep, Whole, name_among
+from statmech.scenarios.page import Page
 from statmech.scenarios.variables import Variable
 
 MAX_WALKS = 10**9  # beyond lie typing errors
@@ -32,6 +33,8 @@ NumberAxis = axis_of(Number, {"type": "number"})
 DeviationAxis = axis_of(
     Annotated[Number, Field(ge=-FURTHEST, le=FURTHEST)], {"type": "number", "minimum": -FURTHEST, "maximum": FURTHEST}
 )
+
+SECONDS_PER_FEATURE = 2.5e-8  # of a walk
 
 STOPPED = {
     "decision_error": Variable(
@@ -55,6 +58,14 @@ class Stopping(Sweep):
     CHOICE: ClassVar = "boundary"
     KINDS: ClassVar = KINDS
     AXES: ClassVar = ("boundary", "mean", "drift", "theta", "N", "chunk", "delta")
+    TITLE: ClassVar = "stopping"
+    CITES: ClassVar = ("pelossof2010",)
+    PAGE: ClassVar = Page(
+        along="delta",
+        start={"boundary": ["constant", "brownian-bridge"], "delta": 0.4, "mean": 1, "N": 784, "seeds": 16},
+        first=0.001,
+        places=12,
+    )
     equations: ClassVar = (r"S_i = X_1 + \dots + X_i", r"\text{stop at the first } S_i \ge \tau")
 
     boundary: BoundaryAxis = Field(description="where walks stop")  # type: ignore[valid-type]
@@ -81,6 +92,18 @@ class Stopping(Sweep):
     @property
     def variables(self) -> dict[str, Variable]:
         return STOPPED
+
+    @property
+    def theory_only(self) -> dict[str, Variable]:
+        """The limit of infinitely many looks."""
+        limits = {
+            name: replace(variable, long_name=f"{variable.long_name}, with infinitely many looks")
+            for name, variable in STOPPED.items()
+        }
+        return {f"{name}_brownian": variable for name, variable in limits.items()}
+
+    def seconds(self) -> float:
+        return sum(self.walks * cell.N * SECONDS_PER_FEATURE for cell in self.cells())
 
     def cells(self) -> Iterator[StoppingCell]:
         """Every point of the grid, the last dimension fastest."""

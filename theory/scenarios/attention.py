@@ -1,31 +1,24 @@
-"""Solve a scenario of attentive perceptrons: order parameters, features evaluated and decision errors at its times."""
+"""The Attentive Perceptron online: order parameters, features evaluated and decision errors."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from statmech.results.dataset import Progress, arrays_of, blank, fill, tracked
-from statmech.scenarios.attention import Attention
+from statmech.scenarios.attention import Attention, AttentionCell
 from theory.attention import State, solve_cell
 
-if TYPE_CHECKING:
-    import xarray as xr
+SOURCE = "order-parameter equations, N -> infinity at given chunk / N and memory / N"
 
 
-def solve(scenario: Attention, progress: Progress | None = None) -> xr.Dataset:
-    """The theory of a scenario: see `theory.solve`; equations stand in `theory.attention`."""
-    source = "order-parameter equations, N -> infinity at given chunk / N and memory / N"
-    dataset = blank(scenario, seeds=None, title="statmech theory", source=source)
-    arrays, cells = arrays_of(dataset), list(scenario.cells())
-    for cell in tracked(cells, len(cells), progress):
-        fill(arrays, cell.index, views(solve_cell(cell, scenario.t), np.asarray(scenario.t)))
-    return dataset
+def solve(scenario: Attention, cells: Sequence[AttentionCell]) -> Iterator[dict[str, np.ndarray]]:
+    """The variables of each cell; `theory.attention` has the equations."""
+    return (views(solve_cell(cell, scenario.t), np.asarray(scenario.t)) for cell in cells)
 
 
 def views(state: State, t: np.ndarray) -> dict[str, np.ndarray]:
-    """The variables at each time; means since the time before, and since the start at the first. None at t = 0."""
+    """The variables at each time; rates are means since the time before (the start, at the first), NaN at t = 0."""
     span = np.diff(t, prepend=0.0)
     lasting = np.where(span > 0, span, np.nan)
     return {

@@ -1,41 +1,27 @@
-"""Solve a scenario of on-line learning: order parameters from the equations, errors of the ensemble from integrals."""
+"""Online learning: order parameters from the equations, errors of the ensemble from integrals."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from statmech import order_parameters
-from statmech.jax_cache import use_cache
-from statmech.results.dataset import Progress, arrays_of, blank, describe, fill, gram_of, tracked
+from statmech.results.dataset import describe, gram_of
 from statmech.scenarios.online import Cell, Scenario
 from theory.ensemble import majority_vote, vote_of, weight_mean
 from theory.online import Students, angle, solve_cells
 
-if TYPE_CHECKING:
-    import xarray as xr
+SOURCE = "order-parameter equations, N -> infinity"
 
 
-def solve(scenario: Scenario, progress: Progress | None = None) -> xr.Dataset:
-    """The theory of a scenario: see `theory.solve`."""
-    use_cache()
-    cells = list(scenario.cells())
-    dataset = blank(scenario, seeds=None, title="statmech theory", source="order-parameter equations, N -> infinity")
-    solved = solve_cells(cells, scenario.t)
-    if not all(cell.alike for cell in cells):
-        attrs = {"long_name": "standard error of the vote's integration", "units": "1"}
-        dataset["eps_g_majority_vote_error"] = (dataset.eps_g_majority_vote * np.nan).assign_attrs(attrs)
-    arrays = arrays_of(dataset)
-    views = tracked(_views(cells, solved, scenario.gram), len(cells), progress)
-    for cell, values in zip(cells, views, strict=True):
-        fill(arrays, cell.index, values)
-    return dataset
+def solve(scenario: Scenario, cells: Sequence[Cell]) -> Iterator[dict[str, np.ndarray]]:
+    """The variables of each cell, in their order."""
+    return _views(cells, solve_cells(list(cells), scenario.t), scenario.gram)
 
 
-def _views(cells: list[Cell], solved: list[Students], gram: bool) -> Iterator[dict[str, np.ndarray]]:
-    """Each cell's arrays; those of cells whose students are alike, from one call for each K."""
+def _views(cells: Sequence[Cell], solved: list[Students], gram: bool) -> Iterator[dict[str, np.ndarray]]:
+    """Each cell's arrays; cells whose students are alike are computed in one call per K."""
     groups: dict[int, list[int]] = {}
     for at, cell in enumerate(cells):
         if cell.alike:

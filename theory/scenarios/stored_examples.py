@@ -1,30 +1,26 @@
-"""Solve a scenario of stored examples: each learner's curve in the limit of large N, at its alphas."""
+"""Learning from stored examples: the curve that each learner tends to in the limit of large N, at its alphas."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from statmech.results.dataset import Progress, arrays_of, blank, tracked
 from statmech.scenarios.stored_examples import StoredCell, StoredExamples
 from theory.learning_curves import curve_of
 
-if TYPE_CHECKING:
-    import xarray as xr
+SOURCE = "replica-symmetric, N -> infinity"
 
 
-def solve(scenario: StoredExamples, progress: Progress | None = None) -> xr.Dataset:
-    """The theory of a scenario: see `theory.solve`."""
-    dataset = blank(scenario, seeds=None, title="statmech theory", source="replica-symmetric, N -> infinity")
+def solve(scenario: StoredExamples, cells: Sequence[StoredCell]) -> Iterator[dict[str, np.ndarray]]:
+    """The variables of each cell, the same at all recorded times; none for a learner whose limit is not known."""
     groups: dict[tuple[str, float], list[StoredCell]] = {}
-    for cell in scenario.cells():
+    for cell in cells:
         if cell.learner.limit is not None:
             groups.setdefault((cell.learner.limit, cell.flip), []).append(cell)
-    arrays = arrays_of(dataset)
-    for (limit, flip), cells in tracked(groups.items(), len(groups), progress):
-        curve = curve_of(limit, np.array([cell.P / cell.N for cell in cells]), flip)
-        for cell, theta, kappa in zip(cells, curve.theta, curve.kappa, strict=True):
-            for name, value in (("R", np.cos(theta)), ("eps_g", theta / np.pi), ("kappa", kappa)):
-                arrays[name][cell.index] = value
-    return dataset
+    solved: dict[tuple[int, ...], dict[str, np.ndarray]] = {}
+    for (limit, flip), members in groups.items():
+        curve = curve_of(limit, np.array([cell.P / cell.N for cell in members]), flip)
+        for cell, theta, kappa in zip(members, curve.theta, curve.kappa, strict=True):
+            solved[cell.index] = {"R": np.cos(theta), "eps_g": theta / np.pi, "kappa": kappa}
+    return (solved.get(cell.index, {}) for cell in cells)
