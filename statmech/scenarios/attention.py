@@ -5,7 +5,6 @@ An `Attention` is what a config file with the key `attention` holds and what `si
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
@@ -16,8 +15,8 @@ from pydantic import Field
 from statmech.boundaries import EQUATIONS, KINDS, looks
 from statmech.errors import Problem
 from statmech.scenarios.axes import points
-from statmech.scenarios.base import DimensionAxis, Number, Sweep, Whole
-from statmech.scenarios.online import MAX_STEPS, Times
+from statmech.scenarios.base import DimensionAxis, Number, Sweep, Times, Whole
+from statmech.scenarios.online import MAX_STEPS
 from statmech.scenarios.page import Page
 from statmech.scenarios.stopping import BoundaryAxis, ChunkAxis, DeltaAxis, chunk_problems
 from statmech.scenarios.variables import Variable
@@ -81,8 +80,6 @@ class Attention(Sweep):
 
     def _problems(self) -> Iterator[Problem]:
         yield from chunk_problems(self)
-        if any(later <= earlier for earlier, later in itertools.pairwise(self.t)):
-            yield ("t",), "times must increase"
         if self.t[-1] * max(points(self.N)) >= MAX_STEPS:
             yield ("t",), f"{self.t[-1]:g} N steps are more than can be counted in 63 bits"
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema
+from pydantic import BeforeValidator, Discriminator, Field, Tag, TypeAdapter, WithJsonSchema
 
 SPACES: dict[str, Callable[..., np.ndarray]] = {
     "linspace": np.linspace,
@@ -88,8 +88,17 @@ def one_or_many(one: Any, many: Any) -> Any:
     return Annotated[Annotated[one, Tag("value")] | Annotated[many, Tag("axis")], kind]
 
 
-def axis_of(value_type: Any, schema: dict[str, Any], spaced: bool = True) -> Any:
-    """The type of a config key that takes a value of `value_type` or an axis of such values."""
+def axis_of(value_type: Any, schema: dict[str, Any] | None = None, spaced: bool = True) -> Any:
+    """The type of a config key that takes a value of `value_type` or an axis of such values.
+
+    `schema` is the JSON Schema of one value, by default what pydantic makes of the type; `spaced` says whether
+    `{linspace: ...}` and the like may stand for the values.
+
+    >>> from statmech.scenarios.base import Number
+    >>> TypeAdapter(axis_of(Annotated[Number, Field(ge=0)])).validate_python({"linspace": [0, 1, 3]})
+    (0.0, 0.5, 1.0)
+    """
+    schema = TypeAdapter(value_type).json_schema() if schema is None else schema
     many = Annotated[tuple[value_type, ...], Field(min_length=1)]
     read = BeforeValidator(expand if spaced else lambda given: given)
     return Annotated[one_or_many(value_type, many), read, _axis_schema(schema, spaced)]

@@ -12,14 +12,16 @@ import itertools
 import json
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import is_dataclass
+from types import SimpleNamespace
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from statmech.errors import Problem, ScenarioError, not_known
 from statmech.parameters import known_parameters, parameter_problem, parameters_of
-from statmech.scenarios.axes import MAX_AXIS, axis_of, expand, is_axis, points
+from statmech.scenarios.axes import MAX_AXIS, axis_of, expand, is_axis, listed, points
 from statmech.scenarios.messages import problems
 from statmech.scenarios.page import Page
 from statmech.scenarios.variables import Variable
@@ -42,6 +44,41 @@ Whole = Annotated[int, BeforeValidator(_plain_number)]
 DimensionAxis = axis_of(Annotated[Whole, Field(ge=2, le=MAX_N)], {"type": "integer", "minimum": 2, "maximum": MAX_N})
 FlipAxis = axis_of(Annotated[Number, Field(ge=0, le=0.5)], {"type": "number", "minimum": 0, "maximum": 0.5})
 ParameterAxis = axis_of(Number, {"type": "number"})
+
+
+def one_of(known: Mapping[str, object], noun: str) -> Any:
+    """The type of a key whose values are names among the `known` ones; any other gets a message with the likely one."""
+    return axis_of(Annotated[str, AfterValidator(name_among(known, noun))], {"enum": list(known)}, spaced=False)
+
+
+def increasing(noun: str) -> AfterValidator:
+    """A validator of values in increasing order, which the message calls by `noun`."""
+
+    def check(values: tuple[float, ...]) -> tuple[float, ...]:
+        if any(later <= earlier for earlier, later in itertools.pairwise(values)):
+            raise ValueError(f"{noun} must increase")
+        return values
+
+    return AfterValidator(check)
+
+
+def name_among(known: Mapping[str, object], noun: str) -> Any:
+    """A validator of names: those of `known`, or a message with the likely one."""
+
+    def check(given: str) -> str:
+        if given not in known:
+            raise ValueError(not_known(given, noun, known))
+        return given
+
+    return check
+
+
+Times = Annotated[
+    tuple[Annotated[Number, Field(ge=0)], ...],
+    BeforeValidator(listed),
+    Field(min_length=1),
+    increasing("times"),
+]
 
 
 class Sweep(BaseModel):
@@ -220,7 +257,12 @@ class Sweep(BaseModel):
 
     def cells(self) -> Iterator[Any]:
         """Every point of the grid, the last dimension fastest."""
-        raise NotImplementedError
+        for values, index in self.grid():
+            yield GridPoint(index=index, **{**values, self.CHOICE: self.kind_at(values)})
+
+    def generator(self, cell: Any, seed: int) -> np.random.Generator:
+        """The random numbers of one run of a `GridPoint`: they depend on its own values, the key and the seed alone."""
+        return np.random.default_rng(words_of({**cell.identity, "key": self.key, "seed": seed}))
 
     def grid(self) -> Iterator[tuple[dict[str, Any], tuple[int, ...]]]:
         """Every point of the grid, the last dimension fastest: its values by key, and its indices."""
@@ -265,6 +307,19 @@ class Sweep(BaseModel):
         return {**made, "properties": properties}
 
 
+class GridPoint(SimpleNamespace):
+    """One point of the grid: a value for each key that may be an axis, and what learns with its parameters."""
+
+    index: tuple[int, ...]
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The values that name this point, whatever its place in a grid."""
+        plain = {name: value for name, value in vars(self).items() if name != "index"}
+        kinds = {name: {"name": type(it).__name__, **vars(it)} for name, it in plain.items() if is_dataclass(it)}
+        return plain | kinds
+
+
 def words_of(identity: dict[str, Any]) -> tuple[int, ...]:
     """Eight 32-bit words that name a run by its own parameters, never by its place in a grid.
 
@@ -272,17 +327,6 @@ def words_of(identity: dict[str, Any]) -> tuple[int, ...]:
     """
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).digest()
     return tuple(int.from_bytes(digest[i : i + 4], "big") for i in range(0, 32, 4))
-
-
-def name_among(kinds: Mapping[str, object], noun: str) -> Any:
-    """A validator of names: those of `kinds`, or a message with the likely one."""
-
-    def check(given: str) -> str:
-        if given not in kinds:
-            raise ValueError(not_known(given, noun, kinds))
-        return given
-
-    return check
 
 
 def _unzip(given: dict[str, Any], names: list[str]) -> tuple[tuple[str, ...], ...]:

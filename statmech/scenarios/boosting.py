@@ -15,12 +15,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from statmech.errors import Problem
 from statmech.parameters import parameter
 from statmech.scenarios.axes import axis_of, points
-from statmech.scenarios.base import PARAMETERS, DimensionAxis, Sweep, Whole, name_among
+from statmech.scenarios.base import PARAMETERS, DimensionAxis, Sweep, Whole, one_of
 from statmech.scenarios.page import Page
 from statmech.scenarios.variables import Variable
 
@@ -38,8 +38,6 @@ class AdaBoost:
 
 BOOSTERS: dict[str, type[AdaBoost]] = {"adaboost": AdaBoost}
 
-BoosterName = Annotated[str, AfterValidator(name_among(BOOSTERS, "a booster"))]
-BoosterAxis = axis_of(BoosterName, {"enum": list(BOOSTERS)}, spaced=False)
 SizeAxis = axis_of(
     Annotated[Whole, Field(ge=1, le=MAX_S)], {"type": "integer", "minimum": 1, "maximum": MAX_S}, spaced=False
 )
@@ -85,7 +83,7 @@ class Boosting(Sweep):
         r"\text{stages} \le 2s^2\ln P, \quad \gamma_i \ge \tfrac1{2s}",
     )
 
-    booster: BoosterAxis = Field(description="how conjunctions are made to vote")  # type: ignore[valid-type]
+    booster: one_of(BOOSTERS, "a booster") = Field(description="boosting algorithm")  # type: ignore[valid-type]
     s: SizeAxis = Field(description="conjunctions of the teacher")  # type: ignore[valid-type]
     P: ExamplesAxis = Field(description="stored examples")  # type: ignore[valid-type]
     N: DimensionAxis = Field(20, description="Boolean inputs")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import AfterValidator, Field
@@ -18,7 +18,7 @@ from statmech.boundaries import BOUNDARIES
 from statmech.classifiers import CLASSIFIERS, Classifier
 from statmech.errors import Problem
 from statmech.scenarios.axes import axis_of, is_axis, points
-from statmech.scenarios.base import PARAMETERS, Sweep, Whole, name_among, words_of
+from statmech.scenarios.base import PARAMETERS, Sweep, Whole, one_of, words_of
 from statmech.scenarios.variables import Variable
 
 ORDERS = {
@@ -57,14 +57,7 @@ def _data_name(given: str) -> str:
     return given
 
 
-ClassifierAxis = axis_of(
-    Annotated[str, AfterValidator(name_among(CLASSIFIERS, "a classifier"))], {"enum": list(CLASSIFIERS)}, spaced=False
-)
 DataAxis = axis_of(Annotated[str, AfterValidator(_data_name)], {"type": "string"}, spaced=False)
-
-
-def _one_of(known: Any, noun: str) -> Any:
-    return axis_of(Annotated[str, AfterValidator(name_among(known, noun))], {"enum": list(known)}, spaced=False)
 
 
 class Study(Sweep):
@@ -88,7 +81,7 @@ class Study(Sweep):
     }
     AXES: ClassVar = ("data", "classifier", "order", "level", "chosen", PARAMETERS)
 
-    classifier: ClassifierAxis = Field(description="what classifies")  # type: ignore[valid-type]
+    classifier: one_of(CLASSIFIERS, "a classifier") = Field(description="what classifies")  # type: ignore[valid-type]
     data: DataAxis = Field(description="data set, from --data-dir or OpenML")  # type: ignore[valid-type]
     folds: Annotated[Whole, Field(ge=2, le=MOST_FOLDS)] = Field(
         10, description="parts that the examples are cut into; each is held out once"
@@ -96,13 +89,13 @@ class Study(Sweep):
     examples: Annotated[Whole, Field(ge=20)] | None = Field(
         None, description="so many of the examples, drawn anew for each seed; all by default"
     )
-    order: _one_of(ORDERS, "an order of examples") = Field(  # type: ignore[valid-type]
+    order: one_of(ORDERS, "an order of examples") = Field(  # type: ignore[valid-type]
         KEYS["order"], description="in which perceptrons visit the examples"
     )
-    level: _one_of(BOUNDARIES, "a boundary") = Field(  # type: ignore[valid-type]
+    level: one_of(BOUNDARIES, "a boundary") = Field(  # type: ignore[valid-type]
         KEYS["level"], description="the boundary where the Attentive Perceptron stops"
     )
-    chosen: _one_of(CHOSEN, "an order of features") = Field(  # type: ignore[valid-type]
+    chosen: one_of(CHOSEN, "an order of features") = Field(  # type: ignore[valid-type]
         KEYS["chosen"], description="in which the Attentive Perceptron evaluates features"
     )
     plane: bool = Field(False, description="record the decisions on a plane, too, for data of two attributes")

@@ -6,22 +6,21 @@ parameters of the rules (`eta`, `margin`, and those of a user's own rule) are ke
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, PlainSerializer, Tag
+from pydantic import AfterValidator, Discriminator, Field, PlainSerializer, Tag
 
 from statmech.errors import Problem
 from statmech.inputs import INPUTS, Gaussian, Inputs, inputs_from, written
 from statmech.order_parameters import coordinates
 from statmech.parameters import parameters_of
 from statmech.rules import RULES, Rule
-from statmech.scenarios.axes import axis_of, listed, points
-from statmech.scenarios.base import PARAMETERS, DimensionAxis, FlipAxis, Number, Sweep, Whole, name_among, words_of
+from statmech.scenarios.axes import axis_of, points
+from statmech.scenarios.base import PARAMETERS, DimensionAxis, FlipAxis, Sweep, Times, Whole, one_of, words_of
 from statmech.scenarios.initial_conditions import DRAWN, OrderParameters, Start
 from statmech.scenarios.page import Page
 from statmech.scenarios.variables import Variable
@@ -29,8 +28,6 @@ from statmech.scenarios.variables import Variable
 MAX_K = 100_000  # beyond lie typing errors, not ensembles
 MAX_STEPS = 2**62
 
-RuleName = Annotated[str, AfterValidator(name_among(RULES, "a learning rule"))]
-RuleAxis = axis_of(RuleName, {"enum": list(RULES)}, spaced=False)
 LawAxis = axis_of(
     Annotated[Any, AfterValidator(inputs_from), PlainSerializer(written)],
     {"anyOf": [{"enum": list(INPUTS)}, {"type": "object", "minProperties": 1, "maxProperties": 1}]},
@@ -41,12 +38,6 @@ StartOrDrawn = Annotated[
     Annotated[Literal["drawn"], Tag("drawn")] | Annotated[Start, Tag("given")],
     Discriminator(lambda given: "drawn" if isinstance(given, str) else "given"),
 ]
-Times = Annotated[
-    tuple[Annotated[Number, Field(ge=0)], ...],
-    BeforeValidator(listed),
-    Field(min_length=1),
-]
-
 VARIABLES = {
     "R": Variable(("t", "student"), "teacher-student cosine", "$R$"),
     "q": Variable(("t", "student"), "student-student cosine, mean over the other students", "$q$"),
@@ -102,7 +93,7 @@ class Scenario(Sweep):
         r"\epsilon_g = \tfrac1\pi\arccos R",
     )
 
-    rule: RuleAxis = Field(description="learning rule")  # type: ignore[valid-type]
+    rule: one_of(RULES, "a learning rule") = Field(description="learning rule")  # type: ignore[valid-type]
     K: StudentsAxis = Field(1, description="number of students in the ensemble")  # type: ignore[valid-type]
     N: DimensionAxis = Field(10_000, description="input dimension")
     inputs: LawAxis = Field(  # type: ignore[valid-type]
@@ -121,12 +112,8 @@ class Scenario(Sweep):
     gram: bool = Field(False, description="record the whole Gram matrix of teacher and students, too")
 
     def _problems(self) -> Iterator[Problem]:
-        found = [*self._time_problems()]
-        return iter(found or [*self._size_problems(), *self._start_problems()])
-
-    def _time_problems(self) -> Iterator[Problem]:
-        if any(later <= earlier for earlier, later in itertools.pairwise(self.t)):
-            yield ("t",), "times must increase"
+        yield from self._size_problems()
+        yield from self._start_problems()
 
     def _size_problems(self) -> Iterator[Problem]:
         for K, N in self.pairs("K", "N"):

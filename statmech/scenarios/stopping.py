@@ -11,20 +11,19 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from statmech.boundaries import EQUATIONS, KINDS, LEAST, looks, rise, threshold
 from statmech.errors import Problem
 from statmech.scenarios.axes import axis_of
-from statmech.scenarios.base import DimensionAxis, Number, Sweep, Whole, name_among
+from statmech.scenarios.base import DimensionAxis, Number, Sweep, Whole, one_of
 from statmech.scenarios.page import Page
 from statmech.scenarios.variables import Variable
 
 MAX_WALKS = 10**9  # beyond lie typing errors
 FURTHEST = 1000.0  # of the last sum's deviations: 38 make certain, and more only cost the exact density its time
 
-BoundaryName = Annotated[str, AfterValidator(name_among(KINDS, "a boundary"))]
-BoundaryAxis = axis_of(BoundaryName, {"enum": list(KINDS)}, spaced=False)
+BoundaryAxis = one_of(KINDS, "a boundary")
 DeltaAxis = axis_of(
     Annotated[Number, Field(ge=LEAST, lt=0.5)], {"type": "number", "minimum": LEAST, "exclusiveMaximum": 0.5}
 )

@@ -5,33 +5,29 @@ A `StoredExamples` is what a config file with the key `learner` holds and what `
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import BeforeValidator, Field
 
 from statmech.errors import Problem
 from statmech.learners import LEARNERS, STOPPED_BY, STOPS, Learner
 from statmech.scenarios.axes import axis_of, is_axis, listed, points
-from statmech.scenarios.base import PARAMETERS, DimensionAxis, FlipAxis, Number, Sweep, Whole, name_among
+from statmech.scenarios.base import PARAMETERS, DimensionAxis, FlipAxis, Number, Sweep, Whole, increasing, one_of
 from statmech.scenarios.page import Page
 from statmech.scenarios.variables import Variable
 
 MAX_UPDATES = 2**53  # counted in float64, too
 MOST = {"sweeps": 10**9, "votes": 10**4}  # beyond lie typing errors: a vote of n errs more than that of all by 1/n
 
-LearnerName = Annotated[str, AfterValidator(name_among(LEARNERS, "a learner"))]
-LearnerAxis = axis_of(LearnerName, {"enum": list(LEARNERS)}, spaced=False)
-StopAxis = axis_of(
-    Annotated[str, AfterValidator(name_among(STOPS, "a stop rule"))], {"enum": list(STOPS)}, spaced=False
-)
 AlphaAxis = axis_of(Annotated[Number, Field(gt=0)], {"type": "number", "exclusiveMinimum": 0})
 
 
-Epochs = Annotated[tuple[Annotated[Number, Field(ge=0)], ...], BeforeValidator(listed), Field(min_length=1)]
+Epochs = Annotated[
+    tuple[Annotated[Number, Field(ge=0)], ...], BeforeValidator(listed), Field(min_length=1), increasing("epochs")
+]
 
 
 def _counted(given: Any) -> Any:
@@ -40,7 +36,9 @@ def _counted(given: Any) -> Any:
     return sorted({round(value) for value in moments}) if isinstance(given, dict) else moments
 
 
-Updates = Annotated[tuple[Annotated[Whole, Field(ge=0)], ...], BeforeValidator(_counted), Field(min_length=1)]
+Updates = Annotated[
+    tuple[Annotated[Whole, Field(ge=0)], ...], BeforeValidator(_counted), Field(min_length=1), increasing("updates")
+]
 
 MOMENT = "moment"  # stands for the recorded dimension, `epochs` or `updates`
 FLAGS = {"flag_values": list(range(len(STOPPED_BY))), "flag_meanings": " ".join(STOPPED_BY)}
@@ -85,11 +83,11 @@ class StoredExamples(Sweep):
         r"\epsilon_g = \tfrac1\pi\arccos R",
     )
 
-    learner: LearnerAxis = Field(description="how a student is made of the examples")  # type: ignore[valid-type]
+    learner: one_of(LEARNERS, "a learner") = Field(description="how a student is made of the examples")  # type: ignore[valid-type]
     alpha: AlphaAxis = Field(description="stored examples per input dimension, P / N")  # type: ignore[valid-type]
     N: DimensionAxis = Field(100, description="input dimension")
     flip: FlipAxis = Field(0.0, description="probability that an example's label is flipped")
-    stop: StopAxis = Field("epochs", description="when MinOver stops before its last epoch")  # type: ignore[valid-type]
+    stop: one_of(STOPS, "a stop rule") = Field("epochs", description="when MinOver stops before its last epoch")  # type: ignore[valid-type]
     epochs: Epochs | None = Field(
         None, description="epochs (of P updates) after which students are recorded, increasing; 100 by default"
     )
@@ -100,8 +98,6 @@ class StoredExamples(Sweep):
         if self.epochs is not None and self.updates is not None:
             yield ("updates",), "is the same as epochs, told in updates: give one of them"
         name, moments = self.moments
-        if any(later <= earlier for earlier, later in itertools.pairwise(moments)):
-            yield (name,), f"{name} must increase"
         for alpha, N in self.pairs("alpha", "N"):
             if alpha * N > MAX_UPDATES:
                 yield ("alpha",), f"{alpha * N:g} examples are more than can be counted"

@@ -1,0 +1,88 @@
+r"""A kind of scenario outside the package: a linear perceptron that learns online by gradient descent.
+
+The teacher's output is :math:`y = \mathbf B\cdot\mathbf x + \sigma\xi` with :math:`|\mathbf B|^2 = N`,
+:math:`\mathbf x\sim N(0, I/N)` and noise :math:`\xi\sim N(0, 1)`. Each example is used once, for one step
+
+.. math:: \mathbf J \leftarrow \mathbf J + \eta\,(y - \mathbf J\cdot\mathbf x)\,\mathbf x, \qquad \mathbf J(0) = 0.
+
+With :math:`\rho = \mathbf B\cdot\mathbf J/N` and :math:`E = |\mathbf B-\mathbf J|^2/N` averages over one example give
+
+.. math:: \dot\rho = \eta\,(1-\rho), \qquad \dot E = -\eta(2-\eta)\,E + \eta^2\sigma^2
+
+at :math:`t = \text{steps}/N`, which are solved by exponentials. The generalization error is
+:math:`\epsilon_g = E/2`: half the mean squared difference of the two outputs without the noise.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from statmech.parameters import parameter
+from statmech.scenarios.axes import axis_of
+from statmech.scenarios.base import PARAMETERS, DimensionAxis, Number, Sweep, Times
+from statmech.scenarios.page import Page
+from statmech.scenarios.registry import SCENARIOS
+from statmech.scenarios.variables import Variable
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """Stochastic gradient descent on the squared error of the newest example."""
+
+    equation: ClassVar = r"\mathbf J \leftarrow \mathbf J + \eta\,(y - \mathbf J\cdot\mathbf x)\,\mathbf x"
+    eta: float = parameter(0.5, "learning rate", above=0, below=2)
+
+
+class LinearPerceptron(Sweep):
+    """Linear students that learn online from a linear teacher."""
+
+    CHOICE: ClassVar = "descent"
+    KINDS: ClassVar = {"gradient": Gradient}
+    AXES: ClassVar = ("descent", "N", PARAMETERS, "sigma")
+    TITLE: ClassVar = "linear perceptron"
+    PAGE: ClassVar = Page(along="t", start={"descent": ["gradient"], "N": 100, "t": 10, "seeds": 8})
+
+    descent: axis_of(str, {"enum": ["gradient"]}, spaced=False) = Field(description="algorithm")
+    N: DimensionAxis = Field(100, description="input dimension")
+    sigma: axis_of(Annotated[Number, Field(ge=0)]) = Field(0.0, description="noise added to the teacher's output")
+    t: Times = Field(description="times (steps / N) at which order parameters are recorded, increasing")
+
+    @property
+    def variables(self):
+        return {
+            "rho": Variable(("t",), "overlap B.J / N of teacher and student", r"$\rho$"),
+            "eps_g": Variable(("t",), "generalization error", r"$\epsilon_g$"),
+        }
+
+    @property
+    def recorded(self):
+        return {"t": np.asarray(self.t)}
+
+    def simulate(self, cell, seed):
+        """One run at finite N: the variables at the recorded times."""
+        rng, N = self.generator(cell, seed), cell.N
+        B = rng.standard_normal(N)
+        B *= np.sqrt(N) / np.linalg.norm(B)
+        J, done, rho, eps_g = np.zeros(N), 0, [], []
+        for steps in np.rint(np.asarray(self.t) * N).astype(int):
+            for x in rng.standard_normal((steps - done, N)) / np.sqrt(N):
+                y = B @ x + cell.sigma * rng.standard_normal()
+                J += cell.descent.eta * (y - J @ x) * x
+            done = steps
+            rho.append(B @ J / N)
+            eps_g.append((B - J) @ (B - J) / N / 2)
+        return {"rho": rho, "eps_g": eps_g}
+
+    def solve(self, cell):
+        """The theory for N -> infinity at the recorded times."""
+        eta, t = cell.descent.eta, np.asarray(self.t)
+        noise = eta * cell.sigma**2 / (2 - eta)
+        return {
+            "rho": 1 - np.exp(-eta * t),
+            "eps_g": (noise + (1 - noise) * np.exp(-eta * (2 - eta) * t)) / 2,
+        }
+
+
+SCENARIOS[LinearPerceptron.CHOICE] = LinearPerceptron
