@@ -28,11 +28,15 @@ class Boosting(Classifier):
     """The sparse perceptron: boosted conjunctions of at most k attributes' values (Jackson & Craven)."""
 
     label = "boosting"
-    k: float = parameter(2, "most attributes in a conjunction", above=0, below=5, whole=True)
+    k: int = parameter(2, "most attributes in a conjunction", symbol="$k$", at_least=1, at_most=4)
     discount: float = parameter(
-        0.5, "factor on the correlation of conjunctions of two and more when a stage chooses", above=-1e-9, below=1.001
+        0.5,
+        "factor on the correlation of conjunctions of two and more when a stage chooses",
+        symbol="$d$",
+        at_least=0,
+        at_most=1,
     )
-    stages: float = parameter(0, "boosting stages; 0: chosen by cross-validation", above=-1, whole=True)
+    stages: int = parameter(0, "boosting stages; 0: chosen by cross-validation", symbol="$T$", at_least=0)
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ class Ordinary(Classifier):
     """A single sigmoid unit of all inputs, its cross-entropy minimised: an ordinary perceptron."""
 
     label = "ordinary"
-    decay: float = parameter(1e-4, "weight decay of single sigmoid units, per example", above=0)
+    decay: float = parameter(1e-4, "weight decay of single sigmoid units, per example", symbol=r"$\lambda$", above=0)
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,7 @@ class Perceptron(Classifier):
     """Daume's perceptron, its last weights."""
 
     label, keys = "perceptron", ("order",)
-    passes: float = parameter(100, "most passes over the examples", above=0, whole=True)
+    passes: int = parameter(100, "most passes over the examples", at_least=1)
 
 
 @dataclass(frozen=True)
@@ -98,11 +102,11 @@ class Attentive(Classifier):
     """The Attentive Perceptron: features are evaluated until a boundary is reached (Pelossof & Ying)."""
 
     label, keys = "attentive", ("level", "chosen")
-    delta: float = parameter(0.1, "decision errors that a boundary admits", above=0, below=0.5)
-    chunk: float = parameter(16, "features evaluated between two looks at the sum", above=0, whole=True)
-    passes: float = parameter(100, "most passes over the examples", above=0, whole=True)
-    budget: float = parameter(
-        0, "features that a hard-budget perceptron knows, and evaluates always; 0: no budget", above=-1, whole=True
+    delta: float = parameter(0.1, "target decision-error rate of the boundary", symbol=r"$\delta$", above=0, below=0.5)
+    chunk: int = parameter(16, "features evaluated between two looks at the sum", at_least=1)
+    passes: int = parameter(100, "most passes over the examples", at_least=1)
+    budget: int = parameter(
+        0, "features that a hard-budget perceptron knows, and always evaluates; 0: no budget", at_least=0
     )
 
 
@@ -111,7 +115,7 @@ class Neighbours(Classifier):
     """The majority of the nearest examples (k-NN)."""
 
     label = "nearest neighbours"
-    neighbours: float = parameter(5, "examples that vote in k-NN", above=0, whole=True)
+    neighbours: int = parameter(5, "examples that vote in k-NN", symbol="$k$", at_least=1)
 
 
 CLASSIFIERS: dict[str, type[Classifier]] = {

@@ -12,6 +12,8 @@ from typing import ClassVar
 
 from statmech.parameters import parameter
 
+SWEEPS = "sweeps of the Markov chain through the version space"
+MOST_SWEEPS, MOST_VOTES = 10**9, 10**4  # beyond lie typing errors: a vote of n errs more than that of all by 1/n
 SMALLEST = 1e-100  # a step whose square is still a number with all its digits
 
 
@@ -54,6 +56,7 @@ class MinOver(Learner):
     within: float = parameter(  # not `gap`, which is the variable that it is compared with
         0.01,
         "MinOver counts as converged when its `gap` is certified to be within this of the largest stability",
+        symbol=r"$\delta_\kappa$",
         above=0,
         below=1,
     )
@@ -68,10 +71,18 @@ class AdaTron(Learner):
         r"x^\mu \leftarrow \max\!\big(0,\; x^\mu + \omega\,(1 - S^\mu\,\mathbf w\cdot\xi^\mu)\,N/|\xi^\mu|^2\big)"
     )
     omega: float = parameter(
-        1.0, "AdaTron's step, in units of the one that sets the field to 1", above=SMALLEST, below=2
+        1.0,
+        "AdaTron's step, in units of the one that sets the field to 1",
+        symbol=r"$\omega$",
+        above=SMALLEST,
+        below=2,
     )
     tolerance: float = parameter(
-        1e-6, "AdaTron stops when certified to be this near the largest stability", above=0, below=1
+        1e-6,
+        "AdaTron stops when its stability is certified to be within this fraction of the largest",
+        symbol=r"$\varepsilon$",
+        above=0,
+        below=1,
     )
 
 
@@ -97,7 +108,7 @@ class Gibbs(Learner):
 
     label, limit, separable = "Gibbs", "gibbs", True
     equation = r"\mathbf w \sim \text{evenly on } \{\mathbf w: S^\mu\,\mathbf w\cdot\xi^\mu > 0 \;\forall\mu\}"
-    sweeps: float = parameter(4000, "sweeps of the chain through the version space", above=9, whole=True)
+    sweeps: int = parameter(4000, SWEEPS, symbol="$T$", at_least=10, at_most=MOST_SWEEPS)
 
 
 @dataclass(frozen=True)
@@ -106,8 +117,8 @@ class Bayes(Gibbs):
 
     label, limit, separable = "Bayes", "bayes", True
     equation = r"\mathrm{sign}\,\langle \mathrm{sign}(\mathbf w\cdot\xi)\rangle, \quad \mathbf w \sim \text{Gibbs}"
-    sweeps: float = parameter(20_000, "sweeps of the chain through the version space", above=9, whole=True)
-    votes: float = parameter(201, "students of the version space that vote", above=0, whole=True)
+    sweeps: int = parameter(20_000, SWEEPS, symbol="$T$", at_least=10, at_most=MOST_SWEEPS)
+    votes: int = parameter(201, "students of the version space that vote", symbol="$n$", at_least=1, at_most=MOST_VOTES)
 
 
 LEARNERS: dict[str, type[Learner]] = {

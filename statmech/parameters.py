@@ -1,61 +1,246 @@
-"""Parameters of what learns (rules, learners): dataclass fields that know what they mean and which values they take."""
+r"""Parameters of rules, learners, classifiers and boundaries, with everything that is known of each of them.
+
+A parameter is a dataclass field made by `parameter`. Its type is that of the annotation: `float`, `int`, `bool`, or a
+word out of `choices` (`str` or `Literal`). A `Key` describes it: config messages, the JSON Schema, the attributes of
+datasets, axis labels, tables and sliders are made from it.
+
+>>> from dataclasses import dataclass
+>>> @dataclass(frozen=True)
+... class Patient:
+...     patience: int = parameter(3, "updates without progress", symbol="$P$", at_least=1)
+...     watches: str = parameter("field", "quantity that has to grow", choices=("field", "stability"))
+>>> parameters_of(Patient)["patience"].problem(2.5), parameters_of(Patient)["patience"].problem(0)
+('must be a whole number, not 2.5', 'must be at least 1, not 0')
+>>> parameters_of(Patient)["watches"].problem("fields")
+'"fields" is not a value of watches. Did you mean "field"? Known: field, stability.'
+"""
 
 from __future__ import annotations
 
-from dataclasses import Field, field, fields
+import json
+import operator
+import sys
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import Field, dataclass, field, fields, is_dataclass
 from functools import cache
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from statmech.errors import ScenarioError
+from statmech.errors import ScenarioError, not_known
 
 
-def parameter(default: float, doc: str, *, above: float = -np.inf, below: float = np.inf, whole: bool = False) -> Any:
-    """A parameter: its default, what it means, the open bounds of its values, and whether they are whole numbers."""
-    return field(default=default, metadata={"doc": doc, "above": above, "below": below, "whole": whole})
+class Bound(NamedTuple):
+    """A kind of bound: in words, as a sign, as a keyword of JSON Schema, and the comparison that has to hold."""
+
+    words: str
+    sign: str
+    schema: str
+    holds: Callable[[Any, Any], bool]
 
 
-def parameters_of(kind: Any) -> dict[str, Any]:
-    """The dataclass fields of a kind's parameters, by name.
+BOUNDS = {
+    "above": Bound("greater than", ">", "exclusiveMinimum", operator.gt),
+    "at_least": Bound("at least", "≥", "minimum", operator.ge),
+    "below": Bound("less than", "<", "exclusiveMaximum", operator.lt),
+    "at_most": Bound("at most", "≤", "maximum", operator.le),
+}
+NOUNS = {float: "a number", int: "a whole number", bool: "true or false", str: "text"}
+SCHEMAS = {float: "number", int: "integer", bool: "boolean", str: "string"}
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key of a config: what it is called, means and may be. `above` and `below` are open bounds, `at_least` and
+    `at_most` closed ones; a mapping of `choices` gives the meaning of each."""
+
+    name: str
+    meaning: str = ""
+    type: type = float  # float, int, bool or str
+    default: Any = None
+    symbol: str = ""  # mathtext, as "$\\eta$"
+    unit: str = "1"
+    above: float | None = None
+    at_least: float | None = None
+    below: float | None = None
+    at_most: float | None = None
+    choices: Collection[str] = ()
+    noun: str = ""  # of a choice, in messages: "a stop rule"
+
+    @property
+    def whole(self) -> bool:
+        """Whether its values are whole numbers."""
+        return self.type is int
+
+    @property
+    def numeric(self) -> bool:
+        """Whether its values are numbers."""
+        return self.type in (int, float)
+
+    @property
+    def label(self) -> str:
+        """What axes and legends call it: its symbol, or its name if it has none."""
+        return self.symbol or self.name
+
+    @property
+    def lower(self) -> float:
+        """The lower bound, open or closed; minus infinity if there is none."""
+        return next((bound for bound in (self.above, self.at_least) if bound is not None), -np.inf)
+
+    @property
+    def upper(self) -> float:
+        """The upper bound, open or closed; infinity if there is none."""
+        return next((bound for bound in (self.below, self.at_most) if bound is not None), np.inf)
+
+    @property
+    def bounds(self) -> Iterator[tuple[Bound, float]]:
+        """Its bounds, the lower one first: their kind and their value."""
+        for name, bound in BOUNDS.items():
+            if (value := getattr(self, name)) is not None and np.isfinite(value):
+                yield bound, value
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of one value."""
+        if self.choices:
+            return {"enum": list(self.choices)}
+        return {"type": SCHEMAS[self.type], **{bound.schema: value for bound, value in self.bounds}}
+
+    def problem(self, value: Any) -> str | None:
+        """Why this cannot be a value of the key, a sentence; None if it can."""
+        if problem := self.type_problem(value):
+            return problem
+        broken = ((bound, limit) for bound, limit in self.bounds if not bound.holds(value, limit))
+        return next((f"must be {bound.words} {_shown(limit)}, not {_shown(value)}" for bound, limit in broken), None)
+
+    def type_problem(self, value: Any) -> str | None:
+        """Why a value is not of the key's type, whatever its bounds; None if it is."""
+        if self.choices:
+            known = isinstance(value, str) and value in self.choices
+            return None if known else not_known(value, self.noun or f"a value of {self.name}", self.choices)
+        number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+        right = number if self.numeric else isinstance(value, self.type)
+        if not right or (self.whole and value != np.round(value)):
+            return f"must be {NOUNS[self.type]}, not {_shown(value) if number else json.dumps(value, default=str)}"
+        return None
+
+    def read(self, value: Any) -> Any:
+        """A value in the key's own type: sweeps hold whole numbers as floats, as YAML, JSON and datasets may.
+
+        >>> Key("k", type=int).read(2.0)
+        2
+        """
+        return self.type(value)
+
+
+def _shown(number: float) -> str:
+    """A number for messages: whole ones with all their digits."""
+    whole = abs(number) < 1e15 and number == round(number)
+    return f"{round(number):,}" if whole else f"{number:g}"
+
+
+def parameter(
+    default: Any,
+    meaning: str,
+    *,
+    symbol: str = "",
+    unit: str = "1",
+    above: float | None = None,
+    at_least: float | None = None,
+    below: float | None = None,
+    at_most: float | None = None,
+    choices: Collection[str] = (),
+    noun: str = "",
+) -> Any:
+    r"""A dataclass field that is a parameter; the annotation gives its type.
+
+    Parameters
+    ----------
+    default : its value where a config does not give it
+    meaning : one line for messages, tables and datasets
+    symbol : mathtext for axes and legends, as ``r"$\eta$"``
+    unit : "1" for numbers without a unit
+    above, below : open bounds
+    at_least, at_most : closed bounds
+    choices : the words that it may be, or a mapping from each to its meaning; `Literal[...]` gives them as well
+    noun : of such a word in messages, "a stop rule"
+
+    Returns
+    -------
+    a `dataclasses.field`
+    """
+    bounds = {"above": above, "at_least": at_least, "below": below, "at_most": at_most}
+    words = {"choices": choices, "noun": noun}
+    return field(default=default, metadata={"meaning": meaning, "symbol": symbol, "unit": unit, **bounds, **words})
+
+
+def parameters_of(kind: Any) -> dict[str, Key]:
+    """The parameters of a class, or of an object of it, by name. Raises `ScenarioError` for one that cannot be used.
 
     >>> from statmech.rules import Perceptron
-    >>> list(parameters_of(Perceptron))
-    ['eta', 'margin']
+    >>> [(key.name, key.symbol, key.default) for key in parameters_of(Perceptron).values()]
+    [('eta', '$\\\\eta$', 1.0), ('margin', '$c$', 0.0)]
     """
     return dict(_parameters_of(kind if isinstance(kind, type) else type(kind)))
 
 
 @cache  # a sweep of a million values asks for each
-def _parameters_of(cls: type) -> dict[str, Any]:
+def _parameters_of(cls: type) -> dict[str, Key]:
     if any(isinstance(value, Field) for value in vars(cls).values()):
         raise ScenarioError(
             [((), f"the class {cls.__name__} has parameters: it needs @dataclass(frozen=True) above it")]
         )
-    return {f.name: f for f in fields(cls)}
+    return {f.name: _key(cls, f) for f in fields(cls)} if is_dataclass(cls) else {}
 
 
-def known_parameters(kinds: dict[str, type]) -> dict[str, Any]:
-    """The parameters of all registered kinds, by name, with the field of the first kind that has it."""
-    return {name: field for kind in reversed(kinds.values()) for name, field in parameters_of(kind).items()}
+def _key(cls: type, f: Field[Any]) -> Key:
+    """A dataclass field as a key. Raises `ScenarioError` for a type or a default that is not possible."""
+    described = {name: value for name, value in f.metadata.items() if name in Key.__dataclass_fields__}
+    annotation = _annotation(cls, f)
+    if get_origin(annotation) is Literal:
+        described["choices"] = described.get("choices") or get_args(annotation)
+        annotation = str
+    if annotation not in NOUNS or (annotation is str and not described.get("choices")):
+        possible = "float, int, bool, Literal[...], or str with `choices`"
+        raise ScenarioError([((), f"the parameter {f.name} of {cls.__name__} needs a type: {possible}")])
+    key = Key(f.name, type=annotation, default=f.default, **described)
+    if problem := key.type_problem(key.default):
+        raise ScenarioError([((), f"the default of the parameter {f.name} of {cls.__name__}: {problem}")])
+    return key
 
 
-def parameter_problem(noun: str, kinds: dict[str, type], kind: str, name: str, value: float) -> str | None:
-    """Why a kind cannot take a parameter's value, a sentence; None if it can, or if it only repeats the default."""
-    field = parameters_of(kinds[kind]).get(name)
-    if field is None:
-        default = known_parameters(kinds)[name].default
-        having = ", ".join(other for other, it in kinds.items() if name in parameters_of(it))
-        return (
-            None
-            if value == default
-            else f'the {noun} "{kind}" has no {name}. {noun.capitalize()}s that have: {having}.'
-        )
-    above, below = field.metadata["above"], field.metadata["below"]
-    if not value > above:
-        return f"must be greater than {above:g}, not {value:g}"
-    if not value < below:
-        return f"must be less than {below:g}, not {value:g}"
-    if field.metadata["whole"] and value != round(value):
-        return f"must be a whole number, not {value:g}"
-    return None
+def _annotation(cls: type, f: Field[Any]) -> Any:
+    """The annotation of a field; written as text, it is looked up in the module of the class that states it."""
+    owner = next((base for base in cls.__mro__ if f.name in vars(base)), cls)
+    module = vars(sys.modules[owner.__module__]) if owner.__module__ in sys.modules else {}
+    try:
+        return get_type_hints(SimpleNamespace(__annotations__={f.name: f.type}), module)[f.name]
+    except NameError:
+        return None
+
+
+def known_parameters(kinds: dict[str, Any]) -> dict[str, Key]:
+    """The parameters of all registered classes, by name, each as the first class that has it states it."""
+    return {name: key for kind in reversed(kinds.values()) for name, key in parameters_of(kind).items()}
+
+
+def described(kinds: dict[str, Any], name: str) -> dict[str, Key]:
+    """A parameter as each of the registered classes that have it states it, by the names of the classes.
+
+    >>> from statmech.learners import LEARNERS
+    >>> {learner: key.default for learner, key in described(LEARNERS, "sweeps").items()}
+    {'gibbs': 4000, 'bayes': 20000}
+    """
+    every = {kind: parameters_of(cls).get(name) for kind, cls in kinds.items()}
+    return {kind: key for kind, key in every.items() if key is not None}
+
+
+def parameter_problem(noun: str, kinds: dict[str, Any], kind: str, name: str, value: Any) -> str | None:
+    """Why a class cannot take a parameter's value, a sentence; None if it can, or if it only repeats the default."""
+    having = described(kinds, name)
+    if kind in having:
+        return having[kind].problem(value)
+    if value == next(iter(having.values())).default:
+        return None
+    return f'the {noun} "{kind}" has no {name}. {noun.capitalize()}s that have one: {", ".join(having)}.'

@@ -57,7 +57,7 @@ class Averages(NamedTuple):
 class Rule(ABC):
     """A learning rule; subclasses state `label`, `g` and `kinks`."""
 
-    eta: float = parameter(1.0, "learning rate", above=0.0)
+    eta: float = parameter(1.0, "learning rate", symbol=r"$\eta$", above=0.0)
 
     label: ClassVar[str]  # what tables and legends call it
     equation: ClassVar[str] = ""  # g in LaTeX, for pages that show it
@@ -127,7 +127,7 @@ class Perceptron(Rule):
 
     label = "perceptron"
     equation = r"g(\kappa, l) = \Theta(c - \kappa)"
-    margin: float = parameter(0.0, "stability below which an example is learnt; 0 learns errors only")
+    margin: float = parameter(0.0, "stability below which an example is learnt; 0 learns errors only", symbol="$c$")
 
     @property
     def kinks(self) -> tuple[Array, ...]:

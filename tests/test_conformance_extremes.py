@@ -39,7 +39,8 @@ PARAMETRIC = [
         (BOOSTED, "booster", BOOSTERS),
     )
     for name, kind in kinds.items()
-    for parameter in parameters_of(kind)
+    for parameter, key in parameters_of(kind).items()
+    if key.numeric
 ]
 KEYED = [
     *((ONLINE, {"rule": rule}, "flip") for rule in RULES),
@@ -102,10 +103,10 @@ def scan(make, fixed, key, values, patient=False):
             assert not faults(dataset), (fixed, key, value, faults(dataset))
 
 
-def extremes(field, values):
-    above, below = field.metadata["above"], field.metadata["below"]
-    most = 100 if field.metadata["whole"] and not math.isfinite(below) else math.inf  # a longer run is no fault
-    return [value for value in sorted({*values, *near(above), *near(below)}) if not 20 < value < 1e20 or value < most]
+def extremes(key, values):
+    most = 100 if key.whole and key.upper > 100 else math.inf  # a longer run is not a fault
+    every = sorted({*values, *near(key.lower), *near(key.upper)})
+    return [value for value in every if not 20 < value < 1e20 or value < most]
 
 
 @pytest.mark.slow

@@ -195,7 +195,7 @@ def test_one_compilation_serves_all_values_of_a_scenario(rule, engine):
 def test_a_rule_states_its_parameters_and_label(rule):
     kind = RULES[rule]
     assert isinstance(kind.label, str)
-    assert all(field.metadata["doc"] for field in parameters_of(kind).values())
+    assert all(key.meaning for key in parameters_of(kind).values())
 
 
 @pytest.mark.slow

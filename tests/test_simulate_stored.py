@@ -366,7 +366,7 @@ def test_a_learner_of_one_s_own_is_one_class_and_one_line(monkeypatch):
         ({"epochs": [2, 1]}, "epochs: epochs must increase"),
         ({"epochs": 5, "updates": 7}, "updates: is the same as epochs, told in updates"),
         ({"updates": [1.5]}, "updates[0]: must be a whole number, not 1.5"),
-        ({"omega": 1.5}, 'the learner "minover" has no omega. Learners that have: adatron.'),
+        ({"omega": 1.5}, 'the learner "minover" has no omega. Learners that have one: adatron.'),
         ({"learner": "adatron", "omega": 2}, "omega: must be less than 2, not 2"),
         ({"learner": "gibbs", "sweeps": 20.5}, "sweeps: must be a whole number, not 20.5"),
         ({"t": [1]}, '"t" is not a key of a config'),

@@ -181,7 +181,7 @@ def test_a_plane_holds_the_decisions_of_its_corners():
         ({"classifier": "attentive", "level": "constnt"}, 'Did you mean "constant"'),
         ({"folds": 1}, "at least 2"),
         ({"plane": True}, "votes has 15 attributes, and a plane has 2"),
-        ({"k": 0}, "must be greater than 0"),
+        ({"k": 0}, "k: must be at least 1, not 0"),
     ],
 )
 def test_a_study_that_cannot_be_is_refused(given, told):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from IPython.display import Markdown
 
-from statmech.parameters import known_parameters, parameters_of
+from statmech.parameters import Key, described, known_parameters, parameters_of
 
 BOUNDS = {"minimum": "≥ {}", "ge": "≥ {}", "exclusiveMinimum": "> {}", "gt": "> {}"}
 BOUNDS |= {"maximum": "≤ {}", "le": "≤ {}", "exclusiveMaximum": "< {}", "lt": "< {}"}
@@ -28,7 +28,7 @@ def keys(kind: Any) -> Markdown:
     rows = []
     for name in (name for name in schema["properties"] if name != "zip"):
         part, needed = schema["properties"][name], name in schema["required"]
-        told = _of_a_parameter(kind, name, known[name]) if name in known else _of_a_key(part, needed)
+        told = _of_a_parameter(kind, known[name]) if name in known else _of_a_key(part, needed)
         rows.append((f"`{name}`", *told, "yes" if name in kind.axis_names() else ""))
     return table("key, values, default, meaning, axis", rows)
 
@@ -39,19 +39,13 @@ def _of_a_key(part: dict[str, Any], needed: bool) -> tuple[str, str, str]:
     return _values(part), "*needed*" if needed else shown, part["description"]
 
 
-def _of_a_parameter(kind: Any, name: str, field: Any) -> tuple[str, str, str]:
-    having = [other for other, it in kind.KINDS.items() if name in parameters_of(it)]
-    defaults = {other: f"{parameters_of(kind.KINDS[other])[name].default:g}" for other in having}
+def _of_a_parameter(kind: Any, key: Key) -> tuple[str, str, str]:
+    having = described(kind.KINDS, key.name)
+    defaults = {other: _shown(it.default) for other, it in having.items()}
     common = max(defaults.values(), key=list(defaults.values()).count)
     others = [f"{value} ({other})" for other, value in defaults.items() if value != common]
     of = "" if len(having) == len(kind.KINDS) else f"; of {', '.join(f'`{other}`' for other in having)}"
-    return _range(field.metadata), ", ".join([common, *others]), field.metadata["doc"] + of
-
-
-def _range(metadata: dict[str, Any]) -> str:
-    bounds = [f"> {metadata['above']:g}"] if np.isfinite(metadata["above"]) else []
-    bounds += [f"< {metadata['below']:g}"] if np.isfinite(metadata["below"]) else []
-    return " ".join([NOUNS["integer" if metadata["whole"] else "number"], ", ".join(bounds)]).strip()
+    return _values(key.schema), ", ".join([common, *others]), key.meaning + of
 
 
 def _values(part: dict[str, Any]) -> str:
@@ -90,7 +84,12 @@ def kinds(registry: dict[str, type]) -> Markdown:
 
 
 def _parameters(kind: type) -> str:
-    return ", ".join(f"`{name}` = {field.default:g}" for name, field in parameters_of(kind).items())
+    return ", ".join(f"`{name}` = {_shown(key.default)}" for name, key in parameters_of(kind).items())
+
+
+def _shown(default: Any) -> str:
+    """A default: a number, or a word."""
+    return f"`{default}`" if isinstance(default, str | bool) else f"{default:g}"
 
 
 def _sentence(thing: Any) -> str:

@@ -54,7 +54,7 @@ def page_of(choice: str) -> Page:
 def draggable(choice: str) -> list[str]:
     """The keys of a kind of scenario that have sliders: its numeric axes, all parameters, and what lies along x."""
     kind = SCENARIOS[choice]
-    parameters = known_parameters(kind.KINDS)
+    parameters = [name for name, key in known_parameters(kind.KINDS).items() if key.numeric]
     page = page_of(choice)
     keys = [*kind.axis_names(), *page.sliders, page.along]
     return [name for name in dict.fromkeys(keys) if name in STOPS or name in RANGES or name in parameters]
@@ -64,10 +64,9 @@ def range_of(choice: str, name: str) -> tuple[float, float, float]:
     """Low, high and step of a slider; of a parameter of a user's own, what its bounds and its default suggest."""
     if name in RANGES:
         return RANGES[name]
-    field = known_parameters(SCENARIOS[choice].KINDS)[name]
-    above, below = field.metadata["above"], field.metadata["below"]
-    wide = 4 * abs(field.default) or 1.0
-    low, high = above if np.isfinite(above) else -wide, below if np.isfinite(below) else wide
+    key = known_parameters(SCENARIOS[choice].KINDS)[name]
+    wide = 4 * abs(key.default) or 1.0
+    low, high = key.lower if np.isfinite(key.lower) else -wide, key.upper if np.isfinite(key.upper) else wide
     step = (high - low) / 100
     return low + step, high - step, step
 

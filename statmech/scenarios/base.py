@@ -208,7 +208,7 @@ class Sweep(BaseModel):
         if name in cls.model_fields:
             return cls.model_fields[name].description or name
         parameters = known_parameters(cls.KINDS)
-        return parameters[name].metadata["doc"] if name in parameters else (COORDINATES | cls.COORDINATES)[name]
+        return parameters[name].meaning if name in parameters else (COORDINATES | cls.COORDINATES)[name]
 
     @classmethod
     def equation_of(cls, name: str) -> str:
@@ -278,9 +278,8 @@ class Sweep(BaseModel):
     def kind_at(self, values: dict[str, Any]) -> Any:
         """What learns at a grid point, with its parameters."""
         kind = self.KINDS[values[self.CHOICE]]
-        # as defaults are written: random numbers are named by parameters, and 2.0 must not be another than 2
-        written = {name: int if field.metadata["whole"] else float for name, field in parameters_of(kind).items()}
-        return kind(**{name: form(values[name]) for name, form in written.items() if name in values})
+        # in their own type, as defaults are: random numbers are named by parameters, and 2.0 must not differ from 2
+        return kind(**{name: key.read(values[name]) for name, key in parameters_of(kind).items() if name in values})
 
     def config(self) -> dict[str, Any]:
         """This scenario as a config file would hold it, from which the same scenario can be made again."""
@@ -296,8 +295,8 @@ class Sweep(BaseModel):
         shared = Sweep.model_fields
         properties = {name: made["properties"][name] for name in cls.model_fields if name not in shared}
         parameter = made["properties"][PARAMETERS]["additionalProperties"]
-        for name, field in known_parameters(cls.KINDS).items():
-            properties[name] = {**parameter, "default": field.default, "description": field.metadata["doc"]}
+        for name, key in known_parameters(cls.KINDS).items():
+            properties[name] = {**parameter, "default": key.default, "description": key.meaning}
         properties |= {name: made["properties"][name] for name in shared if name not in (PARAMETERS, "zipped")}
         group = {"type": "object", "properties": {n: {} for n in cls.axis_names()}, "additionalProperties": False}
         properties["zip"] = {

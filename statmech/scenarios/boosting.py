@@ -17,9 +17,8 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from statmech.errors import Problem
 from statmech.parameters import parameter
-from statmech.scenarios.axes import axis_of, points
+from statmech.scenarios.axes import axis_of
 from statmech.scenarios.base import PARAMETERS, DimensionAxis, Sweep, Whole, one_of
 from statmech.scenarios.page import Page
 from statmech.scenarios.variables import Variable
@@ -32,8 +31,10 @@ class AdaBoost:
     """AdaBoost over an exhaustive search of all conjunctions of at most k inputs (Jackson & Craven, Figure 1)."""
 
     label: ClassVar[str] = "AdaBoost"
-    k: float = parameter(2.0, "the most inputs in a conjunction", above=0, whole=True)
-    discount: float = parameter(1.0, "factor, 0 to 1, on the correlations of conjunctions of two inputs and more")
+    k: int = parameter(2, "most inputs in a conjunction", symbol="$k$", at_least=1)
+    discount: float = parameter(
+        1.0, "factor on the correlations of conjunctions of two inputs and more", symbol="$d$", at_least=0, at_most=1
+    )
 
 
 BOOSTERS: dict[str, type[AdaBoost]] = {"adaboost": AdaBoost}
@@ -90,12 +91,6 @@ class Boosting(Sweep):
     cap: Annotated[Whole, Field(ge=1)] = Field(10_000, description="stages after which a run is given up")
     tests: Annotated[Whole, Field(ge=1)] = Field(10_000, description="fresh examples that eps_g is measured on")
 
-    def _problems(self) -> Iterator[Problem]:
-        for discount in points(self.parameters.get("discount", 1.0)):
-            if not 0 <= discount <= 1:
-                yield ("discount",), f"must lie between 0 and 1, not {discount:g}"
-                break
-
     @property
     def variables(self) -> dict[str, Variable]:
         return BOOSTED
@@ -128,4 +123,4 @@ class BoostingCell:
     @property
     def k(self) -> int:
         """The most inputs of a conjunction: there are only N."""
-        return min(int(self.booster.k), self.N)
+        return min(self.booster.k, self.N)

@@ -14,13 +14,12 @@ from pydantic import BeforeValidator, Field
 
 from statmech.errors import Problem
 from statmech.learners import LEARNERS, STOPPED_BY, STOPS, Learner
-from statmech.scenarios.axes import axis_of, is_axis, listed, points
+from statmech.scenarios.axes import axis_of, is_axis, listed
 from statmech.scenarios.base import PARAMETERS, DimensionAxis, FlipAxis, Number, Sweep, Whole, increasing, one_of
 from statmech.scenarios.page import Page
 from statmech.scenarios.variables import Variable
 
 MAX_UPDATES = 2**53  # counted in float64, too
-MOST = {"sweeps": 10**9, "votes": 10**4}  # beyond lie typing errors: a vote of n errs more than that of all by 1/n
 
 AlphaAxis = axis_of(Annotated[Number, Field(gt=0)], {"type": "number", "exclusiveMinimum": 0})
 
@@ -108,10 +107,6 @@ class StoredExamples(Sweep):
             if moments[-1] * alpha * N > MAX_UPDATES:
                 yield (name,), f"{moments[-1]:g} of {alpha * N:g} updates are more than can be counted"
                 break
-        for parameter, most in MOST.items():
-            given = max(points(self.parameters.get(parameter, 0)))
-            if given > most:
-                yield (parameter,), f"must be at most {most:,}, not {given:g}"
         pairs = self.pairs("learner", "stop")
         others = [pair for pair in pairs if pair[0] != "minover"]
         if len(others) == len(pairs) or is_axis(self.stop):  # given once, it concerns minover among others
