@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
+from statmech.errors import DamagedError, StoreError, unwritable
+from statmech.results.checksums import ROOT, broken, mend, seal
 from statmech.results.chunks import Block, blocks, chunks_of
 from statmech.results.dataset import coordinates
-from statmech.errors import DamagedError, StoreError, unwritable
 from statmech.results.fingerprints import FINGERPRINT, fingerprints, salt_of
 from statmech.results.locks import writing
-from statmech.results.checksums import ROOT, broken, mend, seal
 from statmech.results.store import DONE, STATE, chunk_file, differences, provenance, quiet
 
 MISSING, FAILED = 0, 2

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from statmech.scenarios.axes import is_axis
 from statmech.inputs import label_of
+from statmech.scenarios.axes import is_axis
 from statmech.scenarios.registry import scenario_from
 from statmech.scenarios.variables import Variable
 
@@ -117,15 +117,15 @@ def tracked(items: Iterable[Any], total: int, progress: Progress | None) -> Iter
 def coordinates(scenario: Any, sizes: dict[str, int]) -> dict[str, Any]:
     recorded = scenario.recorded | ({"seed": np.arange(sizes["seed"])} if "seed" in sizes else {})
     found: dict[str, Any] = {
-        name: (name, values, {"long_name": scenario.meaning(name)} | ({"units": "1"} if name == "t" else {}))
+        name: (name, values, {"long_name": scenario.describe(name).meaning} | ({"units": "1"} if name == "t" else {}))
         for name, values in recorded.items()
     }
     along = {name: dim for dim, group in scenario.dimensions.items() for name in group}
     for name, value in scenario.axis_values().items():
         if name == "inputs":
             value = tuple(map(label_of, value)) if is_axis(value) else label_of(value)
-        attrs = {"long_name": scenario.meaning(name)}
+        attrs = {"long_name": scenario.describe(name).meaning}
         found[name] = (along[name], list(value), attrs) if name in along else ((), value, attrs)
     for name, (dims, values) in scenario.derived.items():
-        found[name] = (dims, values, {"long_name": scenario.meaning(name)})
+        found[name] = (dims, values, {"long_name": scenario.describe(name).meaning})
     return found

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from statmech.errors import DamagedError, StoreError, unwritable
-from statmech.results.fingerprints import FINGERPRINT, fingerprints, salt_of
 from statmech.results.checksums import SEALED, broken, seal
+from statmech.results.fingerprints import FINGERPRINT, fingerprints, salt_of
 from statmech.scenarios.base import Sweep
 
 if TYPE_CHECKING:

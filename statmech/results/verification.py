@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from statmech.results.chunks import Block
 from statmech.errors import DamagedError, StoreError
 from statmech.results.block_store import DONE, STATE, Growing
 from statmech.results.checksums import broken
+from statmech.results.chunks import Block
 
 
 class Verification(NamedTuple):

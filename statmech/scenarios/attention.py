@@ -1,4 +1,4 @@
-"""The Attentive Perceptron on line: which boundary, how careful, how many features, and when order parameters are told.
+"""The Attentive Perceptron online: its boundary, nominal error rate, features, and recorded times.
 
 An `Attention` is what a config file with the key `attention` holds and what `simulate.run` and `theory.solve` take.
 """
@@ -15,7 +15,7 @@ from pydantic import Field
 from statmech.boundaries import EQUATIONS, KINDS, looks
 from statmech.errors import Problem
 from statmech.scenarios.axes import points
-from statmech.scenarios.base import DimensionAxis, Number, Sweep, Times, Whole
+from statmech.scenarios.base import DimensionAxis, Number, Sweep, Times, Whole, config_key
 from statmech.scenarios.online import MAX_STEPS
 from statmech.scenarios.page import Page
 from statmech.scenarios.stopping import BoundaryAxis, ChunkAxis, DeltaAxis, chunk_problems
@@ -29,21 +29,21 @@ ATTENTIVE = {
     "length": Variable(("t",), "length |J|/sqrt(N)", "$l$"),
     "eps_g": Variable(("t",), "generalization error", r"$\epsilon_g$"),
     "features": Variable(
-        ("t",), "share of the features that are evaluated, mean since the last recorded time", "features"
+        ("t",), "fraction of the features that are evaluated, mean since the last recorded time", "features"
     ),
     "decision_error": Variable(
         ("t",),
-        "decision errors: share of the examples since the last recorded time stopped though kappa <= 0",
+        "decision errors: fraction of examples since the last recorded time that were stopped although kappa <= 0",
         "decision error",
     ),
-    "work": Variable(("t",), "features evaluated so far, over N^2 (t if all are)", "work"),
+    "work": Variable(("t",), "features evaluated so far, divided by N^2 (equals t if all are)", "work"),
 }
 
 
 class Attention(Sweep):
-    """Perceptrons that learn on line from margins evaluated no further than needed; any list is an axis of a sweep.
+    """Perceptrons that learn online and evaluate margins no further than necessary; any list is an axis of a sweep.
 
-    Raises `ScenarioError` with one sentence a problem.
+    Raises `ScenarioError` with one sentence per problem.
 
     >>> scenario = Attention(attention=["brownian-bridge", "centred"], delta=[0.01, 0.1], N=400, chunk=4, t=[1, 2])
     >>> scenario.shape
@@ -68,20 +68,24 @@ class Attention(Sweep):
         r"\epsilon_g = \tfrac1\pi\arccos R",
     )
 
-    attention: BoundaryAxis = Field(description="where the evaluation of a margin stops")
-    delta: DeltaAxis = Field(description="share of decision errors that is promised")
-    t: Times = Field(description="times (steps / N) at which order parameters are recorded, increasing")
-    N: DimensionAxis = Field(1000, description="input dimension, the number of features")
-    chunk: ChunkAxis = Field(1, description="features between looks")
-    probes: Annotated[Number, Field(gt=0, le=1)] = Field(0.05, description="share of examples evaluated fully anyhow")
+    attention: BoundaryAxis = Field(description="boundary at which the evaluation of a margin stops")
+    delta: DeltaAxis = config_key(description="target decision-error rate", symbol=r"$\delta$")
+    t: Times = config_key(
+        description="times (steps / N) at which order parameters are recorded, increasing", symbol="$t$"
+    )
+    N: DimensionAxis = config_key(1000, description="input dimension, which is the number of features", symbol="$N$")
+    chunk: ChunkAxis = Field(1, description="features between two looks at the margin")
+    probes: Annotated[Number, Field(gt=0, le=1)] = Field(
+        0.05, description="fraction of examples that are always evaluated in full"
+    )
     memory: Annotated[Whole, Field(ge=2, le=MAX_MEMORY)] = Field(
-        200, description="probes that the running mean and variance of margins look back on"
+        200, description="averaging window, in probes, of the running mean and variance of the margins"
     )
 
     def _problems(self) -> Iterator[Problem]:
         yield from chunk_problems(self)
         if self.t[-1] * max(points(self.N)) >= MAX_STEPS:
-            yield ("t",), f"{self.t[-1]:g} N steps are more than can be counted in 63 bits"
+            yield ("t",), f"{self.t[-1]:g} N steps are more than 63 bits can count"
 
     @classmethod
     def equation_of(cls, name: str) -> str:
@@ -93,7 +97,7 @@ class Attention(Sweep):
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
-        """The coordinates of the dataset's dimensions that are no axes of the sweep."""
+        """The coordinates of the dataset's dimensions that are not axes of the sweep."""
         return {"t": np.asarray(self.t)}
 
     def seconds(self) -> float:
@@ -108,7 +112,7 @@ class Attention(Sweep):
 
 @dataclass(frozen=True)
 class AttentionCell:
-    """One point of the grid: one student."""
+    """One point of the grid: a student."""
 
     boundary: str
     N: int

@@ -23,7 +23,7 @@ MAX_AXIS = 1_000_000
 
 
 def expand(given: Any) -> Any:
-    """A spaced axis written out; anything else as it came.
+    """A spaced axis written out; anything else unchanged.
 
     >>> expand({"geomspace": [1, 100, 3]})
     [1.0, 10.0, 100.0]
@@ -48,7 +48,7 @@ def expand(given: Any) -> Any:
 
 
 def listed(given: Any) -> Any:
-    """Moments at which to record, written out: a list, a spaced axis, or one value."""
+    """Recorded times, written out: a list, a spaced axis, or one value."""
     return (given,) if np.isscalar(given) else expand(given)
 
 
@@ -62,7 +62,7 @@ def is_axis(value: Any) -> bool:
 
 
 def points(value: Any) -> tuple[Any, ...]:
-    """The values to visit: an axis's own, or the one value."""
+    """The values of an axis, or the one value as a tuple."""
     return value if is_axis(value) else (value,)
 
 
@@ -83,7 +83,7 @@ def _axis_schema(value: dict[str, Any], spaced: bool) -> WithJsonSchema:
 
 
 def one_or_many(one: Any, many: Any) -> Any:
-    """The type of a key that takes one value or a list, told apart by its form so that an error is told once."""
+    """The type of a key that takes one value or a list; its form decides which, so that an error is reported once."""
     kind = Discriminator(lambda given: "axis" if isinstance(given, list | tuple) else "value")
     return Annotated[Annotated[one, Tag("value")] | Annotated[many, Tag("axis")], kind]
 

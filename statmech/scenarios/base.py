@@ -13,6 +13,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import is_dataclass
+from functools import cache
 from types import SimpleNamespace
 from typing import Annotated, Any, ClassVar, Self
 
@@ -20,7 +21,7 @@ import numpy as np
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from statmech.errors import Problem, ScenarioError, not_known
-from statmech.parameters import known_parameters, parameter_problem, parameters_of
+from statmech.parameters import BOUNDS, SCHEMAS, Key, known_parameters, parameter_problem, parameters_of
 from statmech.scenarios.axes import MAX_AXIS, axis_of, expand, is_axis, listed, points
 from statmech.scenarios.messages import problems
 from statmech.scenarios.page import Page
@@ -28,7 +29,9 @@ from statmech.scenarios.variables import Variable
 
 MAX_N, MAX_SEEDS = 10**15, 10**9  # beyond lie typing errors, not sweeps
 PARAMETERS = "parameters"  # where, among a scenario's axes, those of the parameters stand
-COORDINATES = {"seed": "independent run"}  # of every kind
+COORDINATES = {"seed": Key("seed", "independent run", int)}  # of every kind
+TYPES = {schema: kind for kind, schema in SCHEMAS.items()}
+PLAIN = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}  # pydantic's words
 SECONDS_PER_RUN = 1e-2  # of a kind that gives no estimate
 
 
@@ -44,6 +47,11 @@ Whole = Annotated[int, BeforeValidator(_plain_number)]
 DimensionAxis = axis_of(Annotated[Whole, Field(ge=2, le=MAX_N)], {"type": "integer", "minimum": 2, "maximum": MAX_N})
 FlipAxis = axis_of(Annotated[Number, Field(ge=0, le=0.5)], {"type": "number", "minimum": 0, "maximum": 0.5})
 ParameterAxis = axis_of(Number, {"type": "number"})
+
+
+def config_key(default: Any = ..., *, description: str, symbol: str = "", unit: str = "1", **more: Any) -> Any:
+    """A pydantic `Field` that knows the symbol and the unit of the key, too; without a default it is needed."""
+    return Field(default, description=description, json_schema_extra={"symbol": symbol, "unit": unit}, **more)
 
 
 def one_of(known: Mapping[str, object], noun: str) -> Any:
@@ -82,19 +90,19 @@ Times = Annotated[
 
 
 class Sweep(BaseModel):
-    """A scenario; any list is an axis of a sweep. Raises `ScenarioError` with one sentence a problem."""
+    """A scenario; any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     CHOICE: ClassVar[str]  # the key that names what learns, and the noun of messages
     KINDS: ClassVar[dict[str, type]]  # all it may name
-    together: ClassVar[int] = 1  # seeds that are played together, so that another number would move the last bits
+    together: ClassVar[int] = 1  # seeds that are simulated together, so that another number would move the last bits
     on_data: ClassVar[bool] = False  # on given data, which no theory describes
     equations: ClassVar[tuple[str, ...]] = ()  # that all of this kind obey, in LaTeX, for pages that show them
     AXES: ClassVar[tuple[str, ...]]  # keys that may be axes, in the order of the dataset's dimensions
     TITLE: ClassVar[str] = ""  # of pages that show this kind
     CITES: ClassVar[tuple[str, ...]] = ()  # the papers behind its theory, by their keys in the bibliography
-    COORDINATES: ClassVar[dict[str, str]] = {}  # the meanings of coordinates that are not keys
+    COORDINATES: ClassVar[dict[str, Key]] = {}  # coordinates of its datasets that are not keys of its configs
     PAGE: ClassVar[Page | None] = None  # what the explorer starts with; None: it has no page for this kind
     workers: ClassVar[int | None] = None  # threads that simulate at once; None: one per core
 
@@ -110,12 +118,12 @@ class Sweep(BaseModel):
         except ValidationError as failure:
             raise ScenarioError(problems(failure, self.known_keys())) from None
         except UnicodeEncodeError as failure:
-            raise ScenarioError([((), f"{failure.object!r} holds what is no Unicode text")]) from None
+            raise ScenarioError([((), f"{failure.object!r} is not valid Unicode")]) from None
 
     @model_validator(mode="before")
     @classmethod
     def _gather(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Flat keys to fields: zip groups spread out, parameters gathered."""
+        """Turn flat keys into fields: zip groups expanded, parameters gathered."""
         given = dict(given)
         if inner := {"zipped", PARAMETERS} & given.keys():  # our own names of what is gathered here
             raise ScenarioError([((name,), not_known(name, "a key of a config", cls.known_keys())) for name in inner])
@@ -139,7 +147,7 @@ class Sweep(BaseModel):
         for along in self.dimensions.values():
             places = list(zip(*along.values(), strict=True))
             if len(set(places)) < len(places):
-                yield (next(iter(along)),), "an axis names a value twice"
+                yield (next(iter(along)),), "the axis has duplicate values"
 
     def _parameter_problems(self) -> Iterator[Problem]:
         """A value given once concerns those that have the parameter, if any has; an axis concerns all."""
@@ -152,15 +160,15 @@ class Sweep(BaseModel):
                     break
 
     def _problems(self) -> Iterator[Problem]:
-        """Whatever else a kind of scenario cannot be."""
+        """Kind-specific validation."""
         return iter(())
 
     def data_problems(self) -> Iterator[Problem]:
-        """Why the data that the scenario names cannot be simulated with here; results are read without them."""
+        """Why the data that the scenario names cannot be used here; only a simulation needs them."""
         return iter(())
 
     def data_digests(self) -> dict[str, str]:
-        """The SHA-256 of each data set or file that the scenario names, as it is now."""
+        """The SHA-256 of each data set or file that the scenario names, at this moment."""
         return {}
 
     @property
@@ -189,7 +197,7 @@ class Sweep(BaseModel):
 
     @property
     def unsolved(self) -> str:
-        """Why theory has no equations for this scenario; empty if it has."""
+        """The reason why theory has no equations for this scenario; empty if it has."""
         return ""
 
     @property
@@ -203,12 +211,15 @@ class Sweep(BaseModel):
         return cls.__module__.rpartition(".")[2]
 
     @classmethod
-    def meaning(cls, name: str) -> str:
-        """What a key or coordinate of its datasets means."""
-        if name in cls.model_fields:
-            return cls.model_fields[name].description or name
-        parameters = known_parameters(cls.KINDS)
-        return parameters[name].meaning if name in parameters else (COORDINATES | cls.COORDINATES)[name]
+    def describe(cls, name: str) -> Key:
+        """All that is known of a key, or of another coordinate of this kind's datasets.
+
+        >>> from statmech import Scenario
+        >>> key = Scenario.describe("N")
+        >>> key.meaning, key.symbol, key.at_least
+        ('input dimension', '$N$', 2)
+        """
+        return _described(cls)[name]
 
     @classmethod
     def equation_of(cls, name: str) -> str:
@@ -292,6 +303,8 @@ class Sweep(BaseModel):
     def schema_of(cls) -> dict[str, Any]:
         """The JSON Schema of a config of this kind, so that editors complete and check it."""
         made = cls.model_json_schema()
+        for said in made["properties"].values():
+            said.pop("symbol", None), said.pop("unit", None)
         shared = Sweep.model_fields
         properties = {name: made["properties"][name] for name in cls.model_fields if name not in shared}
         parameter = made["properties"][PARAMETERS]["additionalProperties"]
@@ -304,6 +317,25 @@ class Sweep(BaseModel):
             "anyOf": [group, {"type": "array", "items": group}],
         }
         return {**made, "properties": properties}
+
+
+@cache
+def _described(kind: type[Sweep]) -> dict[str, Key]:
+    """Every key and coordinate of a kind, from its fields, its parameters and its own list."""
+    schemas = kind.model_json_schema()["properties"]
+    fields = {name: _key(name, schemas[name]) for name in kind.model_fields if name not in (PARAMETERS, "zipped")}
+    return {**COORDINATES, **kind.COORDINATES, **known_parameters(kind.KINDS), **fields}
+
+
+def _key(name: str, schema: dict[str, Any]) -> Key:
+    """A field as a key: what its JSON Schema says of one value."""
+    one = next(iter(schema.get("anyOf", [schema])))
+    one = one["items"] if one.get("type") == "array" else one
+    stated = {PLAIN.get(word, word): limit for word, limit in one.items()}
+    bounds = {bound: stated[it.schema] for bound, it in BOUNDS.items() if it.schema in stated}
+    said = {word: schema[word] for word in ("default", "symbol", "unit") if word in schema}
+    kind, choices = TYPES.get(one.get("type"), str), tuple(one.get("enum", ()))
+    return Key(name, schema.get("description", ""), kind, choices=choices, **bounds, **said)
 
 
 class GridPoint(SimpleNamespace):

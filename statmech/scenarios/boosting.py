@@ -1,10 +1,11 @@
-r"""Boosting sparse perceptrons: which teachers, how many examples, and what a run reports.
+r"""Boosting sparse perceptrons: the teachers, the numbers of examples, and the variables of a run.
 
-A teacher is a vote of s conjunctions of its N Boolean inputs, :math:`f(x) = \mathrm{sign}\sum_{i=1}^s h_i(x)`. Each is
-of a number of inputs drawn evenly from 1 to k, of inputs drawn evenly without return, and of a sense by a fair coin;
-the same may be drawn twice (a weight of 2), the empty one is not drawn. Inputs are uniform on :math:`\{0,1\}^N`; where
-the sum is 0, f is not defined and the input is drawn anew, and so is a teacher undecided on more than nine of ten.
-For odd s every input is decided; for even s what is left has :math:`|\sum_i h_i| \ge 2`, an easier task.
+A teacher is a vote of s conjunctions of its N Boolean inputs, :math:`f(x) = \mathrm{sign}\sum_{i=1}^s h_i(x)`. The
+number of inputs in each conjunction is uniform from 1 to k; the inputs are uniform without replacement; the sign is
+:math:`\pm1` with equal probability. The same conjunction may be drawn twice (a weight of 2), the empty one is not
+drawn. Inputs are uniform on :math:`\{0,1\}^N`; where the sum is 0, f is not defined and the input is drawn again. So
+is a teacher that is undecided on more than 90 % of the inputs. For odd s every input is decided; for even s the
+remaining inputs have :math:`|\sum_i h_i| \ge 2`, an easier task.
 
 A `Boosting` is what a config file with the key `booster` holds and what `simulate.run` and `theory.solve` take.
 """
@@ -19,7 +20,7 @@ from pydantic import Field
 
 from statmech.parameters import parameter
 from statmech.scenarios.axes import axis_of
-from statmech.scenarios.base import PARAMETERS, DimensionAxis, Sweep, Whole, one_of
+from statmech.scenarios.base import PARAMETERS, DimensionAxis, Sweep, Whole, config_key, one_of
 from statmech.scenarios.page import Page
 from statmech.scenarios.variables import Variable
 
@@ -47,11 +48,11 @@ ExamplesAxis = axis_of(
 )
 
 BOOSTED = {
-    "stages": Variable((), "stages until all examples are right", "stages", bound="above"),
+    "stages": Variable((), "stages until all examples are classified correctly", "stages", bound="above"),
     "eps_g": Variable((), "generalization error", r"$\epsilon_g$", bound="above"),
-    "advantage": Variable((), "least 1/2 - error of a stage's hypothesis", r"$\min_i\gamma_i$", bound="below"),
-    "weights": Variable((), "different conjunctions that vote", "weights", in_theory=False),
-    "converged": Variable((), "whether all examples are right in the end", "converged", False, False),
+    "advantage": Variable((), "smallest 1/2 - error over all stages' hypotheses", r"$\min_i\gamma_i$", bound="below"),
+    "weights": Variable((), "number of distinct conjunctions in the vote", "weights", in_theory=False),
+    "converged": Variable((), "whether all examples are classified correctly in the end", "converged", False, False),
 }
 
 
@@ -59,7 +60,7 @@ class Boosting(Sweep):
     """Sparse perceptrons boosted from P examples of sparse perceptrons; any list is an axis of a sweep.
 
     Theory has bounds, not values: `Variable.bound` says on which side of a run they lie. Raises `ScenarioError` with
-    one sentence a problem.
+    one sentence per problem.
 
     >>> scenario = Boosting(booster="adaboost", s=[3, 5], P=[100, 1000], k=2)
     >>> [(cell.s, cell.P, cell.booster.discount) for cell in scenario.cells()]
@@ -85,11 +86,13 @@ class Boosting(Sweep):
     )
 
     booster: one_of(BOOSTERS, "a booster") = Field(description="boosting algorithm")  # type: ignore[valid-type]
-    s: SizeAxis = Field(description="conjunctions of the teacher")  # type: ignore[valid-type]
-    P: ExamplesAxis = Field(description="stored examples")  # type: ignore[valid-type]
-    N: DimensionAxis = Field(20, description="Boolean inputs")
-    cap: Annotated[Whole, Field(ge=1)] = Field(10_000, description="stages after which a run is given up")
-    tests: Annotated[Whole, Field(ge=1)] = Field(10_000, description="fresh examples that eps_g is measured on")
+    s: SizeAxis = config_key(description="number of conjunctions in the teacher", symbol="$s$")  # type: ignore[valid-type]
+    P: ExamplesAxis = config_key(description="number of stored examples", symbol="$P$")  # type: ignore[valid-type]
+    N: DimensionAxis = config_key(20, description="number of Boolean inputs", symbol="$N$")
+    cap: Annotated[Whole, Field(ge=1)] = Field(
+        10_000, description="boosting stages after which a run stops without having converged"
+    )
+    tests: Annotated[Whole, Field(ge=1)] = Field(10_000, description="fresh examples on which eps_g is measured")
 
     @property
     def variables(self) -> dict[str, Variable]:
@@ -112,7 +115,7 @@ class Boosting(Sweep):
 
 @dataclass(frozen=True)
 class BoostingCell:
-    """One point of the grid: one booster with its parameters, one class of teachers, one number of examples."""
+    """One point of the grid: a booster with its parameters, a class of teachers, a number of examples."""
 
     booster: AdaBoost
     N: int
@@ -122,5 +125,5 @@ class BoostingCell:
 
     @property
     def k(self) -> int:
-        """The most inputs of a conjunction: there are only N."""
+        """The largest number of inputs in a conjunction, at most N."""
         return min(self.booster.k, self.N)

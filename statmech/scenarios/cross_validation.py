@@ -17,6 +17,7 @@ from statmech import data_sets
 from statmech.boundaries import BOUNDARIES
 from statmech.classifiers import CLASSIFIERS, Classifier
 from statmech.errors import Problem
+from statmech.parameters import Key
 from statmech.scenarios.axes import axis_of, is_axis, points
 from statmech.scenarios.base import PARAMETERS, Sweep, Whole, one_of, words_of
 from statmech.scenarios.variables import Variable
@@ -75,9 +76,9 @@ class Study(Sweep):
     KINDS: ClassVar = CLASSIFIERS
     TITLE: ClassVar = "cross-validation"
     COORDINATES: ClassVar = {
-        "fold": "held-out fold",
-        "row": "point along the second attribute",
-        "column": "point along the first attribute",
+        "fold": Key("fold", "held-out fold", int),
+        "row": Key("row", "point along the second attribute", int),
+        "column": Key("column", "point along the first attribute", int),
     }
     AXES: ClassVar = ("data", "classifier", "order", "level", "chosen", PARAMETERS)
 

@@ -1,7 +1,7 @@
-"""On-line learning: what is learnt, by whom, from what start, and which axes a sweep runs along.
+"""Online learning: the rule, the students, the inputs and the initial conditions of a sweep.
 
 A `Scenario` is what a config file with the key `rule` holds and what `simulate.run` and `theory.solve` take. The
-parameters of the rules (`eta`, `margin`, and those of a user's own rule) are keys, known from `statmech.rules`.
+parameters of the rules (`eta`, `margin`, and those of rules that a user adds) are keys, known from `statmech.rules`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,20 @@ from pydantic import AfterValidator, Discriminator, Field, PlainSerializer, Tag
 from statmech.errors import Problem
 from statmech.inputs import INPUTS, Gaussian, Inputs, inputs_from, written
 from statmech.order_parameters import coordinates
-from statmech.parameters import parameters_of
+from statmech.parameters import Key, parameters_of
 from statmech.rules import RULES, Rule
 from statmech.scenarios.axes import axis_of, points
-from statmech.scenarios.base import PARAMETERS, DimensionAxis, FlipAxis, Sweep, Times, Whole, one_of, words_of
+from statmech.scenarios.base import (
+    PARAMETERS,
+    DimensionAxis,
+    FlipAxis,
+    Sweep,
+    Times,
+    Whole,
+    config_key,
+    one_of,
+    words_of,
+)
 from statmech.scenarios.initial_conditions import DRAWN, OrderParameters, Start
 from statmech.scenarios.page import Page
 from statmech.scenarios.variables import Variable
@@ -59,9 +69,9 @@ VOTE, VOTE_PER_STUDENT = 3.5e-4, 5.3e-5  # seconds to integrate one seed's major
 
 
 class Scenario(Sweep):
-    """Students of one rule learning on line from one teacher; any list is an axis of a sweep.
+    """Students that learn online from one teacher by one rule; any list is an axis of a sweep.
 
-    Raises `ScenarioError` with one sentence a problem.
+    Raises `ScenarioError` with one sentence per problem.
 
     >>> scenario = Scenario(rule=["hebb", "adatron"], K=3, N=100, t=[0.5, 1.0], eta=[0.5, 1.0], seeds=4)
     >>> scenario.shape
@@ -77,9 +87,9 @@ class Scenario(Sweep):
     TITLE: ClassVar = "online ensemble"
     CITES: ClassVar = ("miyoshi2005",)
     COORDINATES: ClassVar = {
-        "student": "student of the ensemble",
-        "row": "0 the teacher, k the k-th student",
-        "column": "0 the teacher, k the k-th student",
+        "student": Key("student", "student of the ensemble", int, symbol="$k$"),
+        "row": Key("row", "0 the teacher, k the k-th student", int),
+        "column": Key("column", "0 the teacher, k the k-th student", int),
     }
     PAGE: ClassVar = Page(
         along="t",
@@ -94,22 +104,27 @@ class Scenario(Sweep):
     )
 
     rule: one_of(RULES, "a learning rule") = Field(description="learning rule")  # type: ignore[valid-type]
-    K: StudentsAxis = Field(1, description="number of students in the ensemble")  # type: ignore[valid-type]
-    N: DimensionAxis = Field(10_000, description="input dimension")
+    K: StudentsAxis = config_key(1, description="number of students in the ensemble", symbol="$K$")  # type: ignore[valid-type]
+    N: DimensionAxis = config_key(10_000, description="input dimension", symbol="$N$")
     inputs: LawAxis = Field(  # type: ignore[valid-type]
-        Gaussian(), description="law of the inputs", validate_default=True, json_schema_extra={"default": "gaussian"}
+        Gaussian(),
+        description="distribution of the inputs",
+        validate_default=True,
+        json_schema_extra={"default": "gaussian"},
     )
-    flip: FlipAxis = Field(0.0, description="probability that the teacher's label is flipped")
-    t: Times = Field(description="times (steps / N) at which order parameters are recorded, increasing")
+    flip: FlipAxis = config_key(0.0, description="probability that the teacher's label is flipped", symbol=r"$\lambda$")
+    t: Times = config_key(
+        description="times (steps / N) at which order parameters are recorded, increasing", symbol="$t$"
+    )
     start: StartOrDrawn = Field(
         "drawn", description="'drawn' (entries from N(0,1), as in the paper) or {length, R, q} at t = 0"
     )
     dtype: Literal["float64", "float32"] = Field("float64", description="precision of the simulation")
     engine: Literal["gram", "vectors"] = Field(
         "gram",
-        description="what is simulated: order parameters alone, in their exact law, or the weight vectors",
+        description="gram: the order parameters, in their exact distribution; vectors: the weight vectors",
     )
-    gram: bool = Field(False, description="record the whole Gram matrix of teacher and students, too")
+    gram: bool = Field(False, description="also record the Gram matrix of teacher and students")
 
     def _problems(self) -> Iterator[Problem]:
         yield from self._size_problems()
@@ -124,7 +139,7 @@ class Scenario(Sweep):
                 )
                 return
         if self.t[-1] * max(points(self.N)) >= MAX_STEPS:
-            yield ("t",), f"{self.t[-1]:g} N steps are more than can be counted in 63 bits"
+            yield ("t",), f"{self.t[-1]:g} N steps are more than 63 bits can count"
             return
         for law, N in self.pairs("inputs", "N"):
             if problem := law.problem(N):
@@ -171,12 +186,12 @@ class Scenario(Sweep):
 
     @property
     def exchangeable(self) -> bool:
-        """Whether the students of every ensemble start alike."""
+        """Whether the students of every ensemble start in the same state."""
         return all(cell.alike for cell in self.cells())
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
-        """The coordinates of the dataset's dimensions that are no axes of the sweep."""
+        """The coordinates of the dataset's dimensions that are not axes of the sweep."""
         students = max(points(self.K))
         found = {"t": np.asarray(self.t), "student": np.arange(1, students + 1)}
         return found | ({name: np.arange(students + 1) for name in ("row", "column")} if self.gram else {})

@@ -1,4 +1,4 @@
-"""Walks that may stop: which boundary, for which sums, after how many features, and what it promises.
+"""Random walks with early stopping: the boundary, the sums, the number of features, and the nominal error rate.
 
 A `Stopping` is what a config file with the key `boundary` holds and what `simulate.run` and `theory.solve` take. Sums
 :math:`S_i` of N independent Gaussian features stand for margins; see `statmech.boundaries`.
@@ -16,12 +16,12 @@ from pydantic import Field
 from statmech.boundaries import EQUATIONS, KINDS, LEAST, looks, rise, threshold
 from statmech.errors import Problem
 from statmech.scenarios.axes import axis_of
-from statmech.scenarios.base import DimensionAxis, Number, Sweep, Whole, one_of
+from statmech.scenarios.base import DimensionAxis, Number, Sweep, Whole, config_key, one_of
 from statmech.scenarios.page import Page
 from statmech.scenarios.variables import Variable
 
 MAX_WALKS = 10**9  # beyond lie typing errors
-FURTHEST = 1000.0  # of the last sum's deviations: 38 make certain, and more only cost the exact density its time
+FURTHEST = 1000.0  # standard deviations of the final sum: 38 are certainty, and more only slow the exact density down
 
 BoundaryAxis = one_of(KINDS, "a boundary")
 DeltaAxis = axis_of(
@@ -37,17 +37,17 @@ SECONDS_PER_FEATURE = 2.5e-8  # of a walk
 
 STOPPED = {
     "decision_error": Variable(
-        (), "decision errors: share of all walks that stop early and yet end below theta", "decision error"
+        (), "decision errors: fraction of all walks that stop early but end below theta", "decision error"
     ),
-    "features": Variable((), "share of the features that are evaluated", "features"),
+    "features": Variable((), "fraction of the features that are evaluated", "features"),
 }
 
 
 class Stopping(Sweep):
-    """Gaussian walks of N features under boundaries that promise at most delta decision errors; any list is an axis.
+    """Gaussian walks of N features that stop at boundaries of nominal decision-error rate delta; any list is an axis.
 
     Sums are measured in standard deviations of the last of them: their mean there is ``mean + drift sqrt(N)``, where
-    drift is the mean of one feature in its standard deviations. Raises `ScenarioError` with one sentence a problem.
+    drift is the mean of one feature in its standard deviations. Raises `ScenarioError` with one sentence per problem.
 
     >>> scenario = Stopping(boundary="constant", delta=0.01, zip={"mean": [1, 0], "drift": [0, 0.1]}, N=[100, 400])
     >>> [(cell.N, cell.mean) for cell in scenario.cells()]
@@ -67,21 +67,23 @@ class Stopping(Sweep):
     )
     equations: ClassVar = (r"S_i = X_1 + \dots + X_i", r"\text{stop at the first } S_i \ge \tau")
 
-    boundary: BoundaryAxis = Field(description="where walks stop")  # type: ignore[valid-type]
-    delta: DeltaAxis = Field(description="share of decision errors that is promised")  # type: ignore[valid-type]
-    mean: DeviationAxis = Field(1.0, description="mean of the last sum, in its standard deviations")  # type: ignore[valid-type]
+    boundary: BoundaryAxis = Field(description="boundary at which walks stop")  # type: ignore[valid-type]
+    delta: DeltaAxis = config_key(description="target decision-error rate", symbol=r"$\delta$")  # type: ignore[valid-type]
+    mean: DeviationAxis = config_key(1.0, description="mean of the last sum, in its standard deviations", symbol="$m$")  # type: ignore[valid-type]
     drift: NumberAxis = Field(0.0, description="mean of each feature, in its standard deviations")  # type: ignore[valid-type]
-    theta: DeviationAxis = Field(0.0, description="what the last sum is to be told from")  # type: ignore[valid-type]
-    N: DimensionAxis = Field(784, description="number of features")
-    chunk: ChunkAxis = Field(1, description="features between looks")  # type: ignore[valid-type]
-    walks: Annotated[Whole, Field(ge=1, le=MAX_WALKS)] = Field(1000, description="walks of each seed")
+    theta: DeviationAxis = config_key(
+        0.0, description="threshold that the final sum is compared with", symbol=r"$\theta$"
+    )  # type: ignore[valid-type]
+    N: DimensionAxis = config_key(784, description="number of features", symbol="$n$")
+    chunk: ChunkAxis = Field(1, description="features between two looks at the sum")  # type: ignore[valid-type]
+    walks: Annotated[Whole, Field(ge=1, le=MAX_WALKS)] = Field(1000, description="walks per seed")
 
     def _problems(self) -> Iterator[Problem]:
         yield from chunk_problems(self)
         for drift, N in self.pairs("drift", "N"):
             if abs(drift) > FURTHEST / np.sqrt(N):
-                told = f"a drift of {drift:g} moves the last of N = {N} features by more than {FURTHEST:g} deviations"
-                yield ("drift",), told
+                far = f"by more than {FURTHEST:g} standard deviations"
+                yield ("drift",), f"a drift of {drift:g} moves the sum of N = {N} features {far}"
                 break
 
     @classmethod
@@ -114,7 +116,7 @@ class Stopping(Sweep):
 
 @dataclass(frozen=True)
 class StoppingCell:
-    """One point of the grid: one boundary, one law of the sums, one number of features."""
+    """One point of the grid: a boundary, a distribution of the sums, a number of features."""
 
     boundary: str
     mean: float
@@ -131,7 +133,7 @@ class StoppingCell:
 
     @property
     def slope(self) -> float:
-        """What the level has risen by at the end."""
+        """The rise of the level from the first to the last feature."""
         return float(rise(self.boundary, self.mean))
 
     @property
@@ -141,7 +143,7 @@ class StoppingCell:
 
 
 def chunk_problems(scenario: Any) -> Iterator[Problem]:
-    """A chunk of more features than there are."""
+    """A chunk must not have more features than there are."""
     for chunk, N in scenario.pairs("chunk", "N"):
         if chunk > N:
             yield ("chunk",), f"a chunk of {chunk} features is more than N = {N}"

@@ -14,8 +14,19 @@ from pydantic import BeforeValidator, Field
 
 from statmech.errors import Problem
 from statmech.learners import LEARNERS, STOPPED_BY, STOPS, Learner
+from statmech.parameters import Key
 from statmech.scenarios.axes import axis_of, is_axis, listed
-from statmech.scenarios.base import PARAMETERS, DimensionAxis, FlipAxis, Number, Sweep, Whole, increasing, one_of
+from statmech.scenarios.base import (
+    PARAMETERS,
+    DimensionAxis,
+    FlipAxis,
+    Number,
+    Sweep,
+    Whole,
+    config_key,
+    increasing,
+    one_of,
+)
 from statmech.scenarios.page import Page
 from statmech.scenarios.variables import Variable
 
@@ -69,7 +80,10 @@ class StoredExamples(Sweep):
     AXES: ClassVar = ("learner", "stop", "N", PARAMETERS, "flip", "alpha")
     TITLE: ClassVar = "stored examples"
     CITES: ClassVar = ("gardner1988",)
-    COORDINATES: ClassVar = {"P": "stored examples", "example": "stored example"}
+    COORDINATES: ClassVar = {
+        "P": Key("P", "number of stored examples", int, symbol="$P$"),
+        "example": Key("example", "stored example", int),
+    }
     PAGE: ClassVar = Page(
         along="alpha",
         start={"learner": ["minover", "hebb"], "alpha": 5, "N": 50, "epochs": 100, "seeds": 16},
@@ -83,9 +97,9 @@ class StoredExamples(Sweep):
     )
 
     learner: one_of(LEARNERS, "a learner") = Field(description="how a student is made of the examples")  # type: ignore[valid-type]
-    alpha: AlphaAxis = Field(description="stored examples per input dimension, P / N")  # type: ignore[valid-type]
-    N: DimensionAxis = Field(100, description="input dimension")
-    flip: FlipAxis = Field(0.0, description="probability that an example's label is flipped")
+    alpha: AlphaAxis = config_key(description="stored examples per input dimension, P / N", symbol=r"$\alpha$")  # type: ignore[valid-type]
+    N: DimensionAxis = config_key(100, description="input dimension", symbol="$N$")
+    flip: FlipAxis = config_key(0.0, description="probability that an example's label is flipped", symbol=r"$\lambda$")
     stop: one_of(STOPS, "a stop rule") = Field("epochs", description="when MinOver stops before its last epoch")  # type: ignore[valid-type]
     epochs: Epochs | None = Field(
         None, description="epochs (of P updates) after which students are recorded, increasing; 100 by default"
