@@ -44,7 +44,7 @@ def units(scenario: StoredExamples, cells: Sequence[StoredCell], seeds: range) -
     """The units of work: data sets that one compiled program serves, those of about as many updates together."""
     groups: dict[tuple[Any, ...], list[tuple[StoredCell, int]]] = {}
     for cell in cells:
-        program = (filled(cell.P), cell.name, cell.learner, cell.stop, cell.N)
+        program = (filled(cell.P), cell.name, cell.learner, cell.N)
         groups.setdefault(program, []).extend((cell, seed) for seed in seeds)
     for (size, *_), lanes in groups.items():
         calls = -(-len(lanes) // widest(size, len(lanes[0][0].until)))
@@ -72,7 +72,7 @@ def play(scenario: StoredExamples, unit: Unit) -> list[Found]:
     every = [*data, *[DataSet(data[0].teacher, data[0].z[:1])] * idle]
     until = np.array([of.until for of, _ in unit.lanes] + [(0,) * len(cell.until)] * idle)
     words = np.array([_words(scenario, *lane) for lane in (*unit.lanes, *[unit.lanes[0]] * idle)], np.uint32)
-    task = Task(cell.name, cell.learner, cell.stop, until, words)
+    task = Task(cell.name, cell.learner, until, words)
     with jax.enable_x64(True):
         learnt = learn(batch(every, unit.size), task)
     found = []
@@ -132,7 +132,7 @@ def _split(data: DataSet, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _words(scenario: StoredExamples, cell: StoredCell, seed: int) -> tuple[int, ...]:
     """The words of a run's own random numbers."""
-    own = {"learner": cell.name, "N": cell.N, "P": cell.P, "flip": cell.flip, **vars(cell.learner)}
+    own = {"learner": cell.name, "N": cell.N, "P": cell.P, "flip": cell.flip, **cell.learner.identity}
     return words_of({**own, "key": scenario.key, "seed": seed})
 
 
@@ -149,8 +149,9 @@ def memory(scenario: StoredExamples) -> float:
 
 def chain(cell: StoredCell) -> int:
     """Numbers that a walk through the version space leaves: a cosine of each sweep, and students with their fields."""
-    students = int(getattr(cell.learner, "votes", 1))
-    return int(getattr(cell.learner, "sweeps", 0)) + (students * (cell.N + 8 * TEST_CIRCLES) if students > 1 else 0)
+    students: int = getattr(cell.learner, "votes", 1)
+    sweeps: int = getattr(cell.learner, "sweeps", 0)
+    return sweeps + (students * (cell.N + 8 * TEST_CIRCLES) if students > 1 else 0)
 
 
 def check(scenario: StoredExamples) -> None:

@@ -115,9 +115,7 @@ class Sweep(BaseModel):
         """One value, or an axis; words are among those that some class knows."""
         having = described(cls.KINDS, name)
         if len({key.type if not key.numeric else float for key in having.values()}) > 1:
-            sentence = (
-                f"is a number for some and a word for others of {', '.join(having)}: one of them needs another name"
-            )
+            sentence = f"is not of one type among {', '.join(having)}: one of them needs another name"
             raise ScenarioError([((name,), sentence)])
         keys = list(having.values())
         values = PARAMETER_AXES[keys[0].type].validate_python(given)
@@ -212,7 +210,7 @@ class Sweep(BaseModel):
 
     def axis_values(self) -> dict[str, Any]:
         """What is given for the keys that may be axes, in the order of the sweep's dimensions."""
-        own = {name: getattr(self, name) for name in self.AXES if name in type(self).model_fields}
+        own = {name: getattr(self, name) for name in self.AXES if name not in (PARAMETERS, *self.parameters)}
         given = {**own, **self.parameters}
         return {name: given[name] for name in self.axis_names() if name in given}
 

@@ -14,8 +14,8 @@ import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from statmech.errors import Problem
-from statmech.learners import LEARNERS, STOPPED_BY, STOPS, Learner
-from statmech.scenarios.axes import axis_of, is_axis, listed
+from statmech.learners import LEARNERS, STOPPED_BY, Learner
+from statmech.scenarios.axes import axis_of, listed
 from statmech.scenarios.base import PARAMETERS, DimensionAxis, FlipAxis, Number, Sweep, Whole, name_among
 from statmech.scenarios.variables import Variable
 
@@ -23,9 +23,6 @@ MAX_UPDATES = 2**53  # counted in float64, too
 
 LearnerName = Annotated[str, AfterValidator(name_among(LEARNERS, "a learner"))]
 LearnerAxis = axis_of(LearnerName, {"enum": list(LEARNERS)}, spaced=False)
-StopAxis = axis_of(
-    Annotated[str, AfterValidator(name_among(STOPS, "a stop rule"))], {"enum": list(STOPS)}, spaced=False
-)
 AlphaAxis = axis_of(Annotated[Number, Field(gt=0)], {"type": "number", "exclusiveMinimum": 0})
 
 
@@ -78,7 +75,6 @@ class StoredExamples(Sweep):
     alpha: AlphaAxis = Field(description="stored examples per input dimension, P / N")  # type: ignore[valid-type]
     N: DimensionAxis = Field(100, description="input dimension")
     flip: FlipAxis = Field(0.0, description="probability that an example's label is flipped")
-    stop: StopAxis = Field("epochs", description="when MinOver stops before its last epoch")  # type: ignore[valid-type]
     epochs: Epochs | None = Field(
         None, description="epochs (of P updates) after which students are recorded, increasing; 100 by default"
     )
@@ -101,14 +97,6 @@ class StoredExamples(Sweep):
             if moments[-1] * alpha * N > MAX_UPDATES:
                 yield (name,), f"{moments[-1]:g} of {alpha * N:g} updates are more than can be counted"
                 break
-        pairs = self.pairs("learner", "stop")
-        others = [pair for pair in pairs if pair[0] != "minover"]
-        if len(others) == len(pairs) or is_axis(self.stop):  # given once, it concerns minover among others
-            for learner, stop in others:
-                if stop != "epochs":
-                    told = f'"{stop}" is a stop rule of minover. The learner "{learner}" ends by a rule of its own.'
-                    yield ("stop",), told
-                    break
 
     @property
     def moments(self) -> tuple[str, tuple[float, ...]]:
@@ -141,7 +129,6 @@ class StoredExamples(Sweep):
             yield StoredCell(
                 name=values["learner"],
                 learner=self.kind_at(values),
-                stop=values["stop"],
                 N=values["N"],
                 P=P,
                 flip=values["flip"],
@@ -165,7 +152,6 @@ class StoredCell:
 
     name: str
     learner: Learner
-    stop: str
     N: int
     P: int
     flip: float
