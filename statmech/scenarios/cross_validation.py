@@ -8,31 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import AfterValidator, Field
 
 from statmech import data_sets
-from statmech.boundaries import BOUNDARIES
+from statmech.classifiers import CHOSEN as CHOSEN
 from statmech.classifiers import CLASSIFIERS, Classifier
+from statmech.classifiers import ORDERS as ORDERS
 from statmech.errors import Problem
-from statmech.scenarios.axes import axis_of, is_axis, points
+from statmech.scenarios.axes import axis_of, points
 from statmech.scenarios.base import PARAMETERS, Sweep, Whole, name_among, words_of
 from statmech.scenarios.variables import Variable
 
-ORDERS = {
-    "every": "permuted before every pass",
-    "once": "permuted once",
-    "constant": "as they stand in the data",
-    "by-class": "one class after the other, always",
-}
-CHOSEN = {
-    "random": "at random, anew each pass",
-    "weight": "by |w|, the largest first",
-    "fixed": "as they stand in the data",
-}
-KEYS = {"order": "every", "level": "brownian-bridge", "chosen": "random"}  # of some classifiers, and the defaults
 MOST_FOLDS = 1000
 PLANE = 160  # points along each side of a plane of decisions
 
@@ -61,10 +50,6 @@ ClassifierAxis = axis_of(
 DataAxis = axis_of(Annotated[str, AfterValidator(_data_name)], {"type": "string"}, spaced=False)
 
 
-def _one_of(known: Any, noun: str) -> Any:
-    return axis_of(Annotated[str, AfterValidator(name_among(known, noun))], {"enum": list(known)}, spaced=False)
-
-
 class Study(Sweep):
     """Classifiers judged on data by cross-validation; any list is an axis of a sweep.
 
@@ -87,15 +72,6 @@ class Study(Sweep):
     )
     examples: Annotated[Whole, Field(ge=20)] | None = Field(
         None, description="so many of the examples, drawn anew for each seed; all by default"
-    )
-    order: _one_of(ORDERS, "an order of examples") = Field(  # type: ignore[valid-type]
-        KEYS["order"], description="in which perceptrons visit the examples"
-    )
-    level: _one_of(BOUNDARIES, "a boundary") = Field(  # type: ignore[valid-type]
-        KEYS["level"], description="the boundary where the Attentive Perceptron stops"
-    )
-    chosen: _one_of(CHOSEN, "an order of features") = Field(  # type: ignore[valid-type]
-        KEYS["chosen"], description="in which the Attentive Perceptron evaluates features"
     )
     plane: bool = Field(False, description="record the decisions on a plane, too, for data of two attributes")
     seeds: Annotated[Whole, Field(ge=1, le=10**6)] = Field(1, description="independent shuffles into folds")
@@ -120,14 +96,6 @@ class Study(Sweep):
         return "there is no theory of real data"
 
     def _problems(self) -> Iterator[Problem]:
-        for key, default in KEYS.items():
-            given, pairs = getattr(self, key), self.pairs("classifier", key)
-            concerned = [name for name, _ in pairs if key in CLASSIFIERS[name].keys]
-            for name, value in pairs if is_axis(given) or not concerned else []:
-                if key not in CLASSIFIERS[name].keys and value != default:
-                    having = ", ".join(other for other, kind in CLASSIFIERS.items() if key in kind.keys)
-                    yield (key,), f'the classifier "{name}" has no {key}. Classifiers that have: {having}.'
-                    break
         for name in points(self.data):
             if self.plane and len(data_sets.source(name).attributes) != 2:
                 yield ("plane",), f"{name} has {len(data_sets.source(name).attributes)} attributes, and a plane has 2"
@@ -136,8 +104,7 @@ class Study(Sweep):
     def cells(self) -> Iterator[StudyCell]:
         """Every point of the grid, the last dimension fastest."""
         for values, index in self.grid():
-            keys = {key: values[key] for key in KEYS}
-            yield StudyCell(values["classifier"], self.kind_at(values), values["data"], **keys, index=index)
+            yield StudyCell(values["classifier"], self.kind_at(values), values["data"], index)
 
 
 @dataclass(frozen=True)
@@ -147,12 +114,9 @@ class StudyCell:
     name: str
     classifier: Classifier
     data: str
-    order: str
-    level: str
-    chosen: str
     index: tuple[int, ...]
 
     def random(self, key: int, seed: int) -> int:
-        """A whole number for the random state of what this cell's run of a seed draws."""
-        own = {name: getattr(self, name) for name in ("name", "data", *self.classifier.keys)}
-        return words_of({**own, **vars(self.classifier), "key": key, "seed": seed})[0]
+        """The random state of this cell's run of a seed."""
+        own = {"name": self.name, "data": self.data, **vars(self.classifier)}
+        return words_of({**own, "key": key, "seed": seed})[0]
