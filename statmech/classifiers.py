@@ -1,7 +1,8 @@
-"""Classifiers that a study compares on data: what they are called, and their parameters.
+"""Classifiers that a study compares on data: their names, labels and parameters.
 
-**To add a classifier** write one class here, one line in `CLASSIFIERS`, and one function in
-`simulate.estimators.classifiers` that makes it. Config key, datasets, tables and figures follow.
+**To add a classifier** write one class here with one line in `CLASSIFIERS`, and register one function in
+`simulate.estimators.classifiers` that makes its model; a classifier in a file of the user has a method `make(task)`
+instead. Config keys, datasets, tables and figures follow.
 """
 
 from __future__ import annotations
@@ -9,25 +10,36 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from statmech.boundaries import BOUNDARIES
 from statmech.parameters import parameter
+
+ORDERS = {
+    "every": "permuted before every pass",
+    "once": "permuted once",
+    "constant": "as they stand in the data",
+    "by-class": "one class after the other, always",
+}
+CHOSEN = {
+    "random": "at random, again for each pass",
+    "weight": "by |w|, the largest first",
+    "fixed": "as they stand in the data",
+}
+REFERENCE = "boosting"  # the classifier that the others are compared with, as in the paper's Table 1
 
 
 @dataclass(frozen=True)
 class Classifier:
-    """A way to a class from attributes; subclasses state their `label`, and which keys besides parameters concern them.
+    """A way from attributes to a class; subclasses state their `label`."""
 
-    `keys`: "order" (of examples), "level" (a boundary) and "chosen" (order of features).
-    """
-
-    label: ClassVar[str]
-    keys: ClassVar[tuple[str, ...]] = ()
+    label: ClassVar[str]  # in tables and legends
+    symbolic: ClassVar[bool] = False  # learns from attributes, not from indicators, and states its concept in them
 
 
 @dataclass(frozen=True)
 class Boosting(Classifier):
     """The sparse perceptron: boosted conjunctions of at most k attributes' values (Jackson & Craven)."""
 
-    label = "boosting"
+    label, symbolic = "boosting", True
     k: int = parameter(2, "most attributes in a conjunction", symbol="$k$", at_least=1, at_most=4)
     discount: float = parameter(
         0.5,
@@ -48,7 +60,7 @@ class Tree(Classifier):
 
 @dataclass(frozen=True)
 class Mlp(Classifier):
-    """A perceptron with a hidden layer: 5, 10, 20, 40 or 80 units, by cross-validation; stops by a validation set."""
+    """A perceptron with one hidden layer: 5, 10, 20, 40 or 80 units by cross-validation, early stopping."""
 
     label = "multi-layer"
 
@@ -63,50 +75,63 @@ class Ordinary(Classifier):
 
 @dataclass(frozen=True)
 class SecondOrder(Ordinary):
-    """The same of all inputs and all conjunctions of two."""
+    """A single sigmoid unit of all inputs and all their conjunctions of two."""
 
     label = "2nd-order"
 
 
 @dataclass(frozen=True)
 class Pruned(Ordinary):
-    """The same after optimal brain damage: the weight of least saliency goes, again and again."""
+    """An ordinary perceptron after optimal brain damage, which removes the weight of least saliency again and again."""
 
     label = "pruned"
 
 
 @dataclass(frozen=True)
 class Perceptron(Classifier):
-    """Daume's perceptron, its last weights."""
+    """Daume's perceptron with its last weights."""
 
-    label, keys = "perceptron", ("order",)
+    label = "perceptron"
+    output: ClassVar[str] = "last"  # which of its weights classify
+    order: str = parameter(
+        "every", "order in which perceptrons visit the examples", choices=ORDERS, noun="an order of examples"
+    )
     passes: int = parameter(100, "most passes over the examples", at_least=1)
 
 
 @dataclass(frozen=True)
 class Averaged(Perceptron):
-    """Daume's perceptron, the mean of its weights over all visits."""
+    """Daume's perceptron with the mean of its weights over all visits."""
 
-    label = "averaged"
+    label, output = "averaged", "averaged"
 
 
 @dataclass(frozen=True)
 class Voted(Perceptron):
-    """Daume's perceptron, a vote of all its weights."""
+    """Daume's perceptron with a vote of all its weights."""
 
-    label = "voted"
+    label, output = "voted", "voted"
 
 
 @dataclass(frozen=True)
 class Attentive(Classifier):
     """The Attentive Perceptron: features are evaluated until a boundary is reached (Pelossof & Ying)."""
 
-    label, keys = "attentive", ("level", "chosen")
+    label = "attentive"
+    level: str = parameter(
+        "brownian-bridge", "boundary where the Attentive Perceptron stops", choices=BOUNDARIES, noun="a boundary"
+    )
+    chosen: str = parameter(
+        "random",
+        "order in which the Attentive Perceptron evaluates features",
+        choices=CHOSEN,
+        noun="an order of features",
+    )
     delta: float = parameter(0.1, "target decision-error rate of the boundary", symbol=r"$\delta$", above=0, below=0.5)
-    chunk: int = parameter(16, "features evaluated between two looks at the sum", at_least=1)
+    chunk: int = parameter(16, "features evaluated between looks", at_least=1)
     passes: int = parameter(100, "most passes over the examples", at_least=1)
     budget: int = parameter(
-        0, "features that a hard-budget perceptron knows, and always evaluates; 0: no budget", at_least=0
+        0, "features of a hard-budget perceptron, which it always evaluates; 0: no budget", at_least=0
     )
 
 

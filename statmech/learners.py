@@ -8,10 +8,16 @@ with `learn`. Config key, datasets, tables and figures follow; so does the overl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from statmech.parameters import parameter
 
+STOPS = {
+    "epochs": "all epochs are done",
+    "stability-patience": "the least stability has not grown for P updates",
+    "field-patience": "the least field w.xi S has been below its highest for P updates",
+}
+STOPPED_BY = ("epochs", "stability-patience", "field-patience", "gap", "no-errors", "exact", "sampled", "no-solution")
 SWEEPS = "sweeps of the Markov chain through the version space"
 MOST_SWEEPS, MOST_VOTES = 10**9, 10**4  # beyond lie typing errors: a vote of n errs more than that of all by 1/n
 SMALLEST = 1e-100  # a step whose square is still a number with all its digits
@@ -25,6 +31,11 @@ class Learner:
     equation: ClassVar[str] = ""  # in LaTeX, for pages that show it
     limit: ClassVar[str | None]  # the curve of `theory.learning_curves` that it tends to; None: we know of none
     separable: ClassVar[bool] = False  # whether it exists only for examples that some perceptron gets all right
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The parameters that name the random numbers of a run: all of them."""
+        return dict(vars(self))
 
 
 @dataclass(frozen=True)
@@ -60,6 +71,12 @@ class MinOver(Learner):
         above=0,
         below=1,
     )
+    stop: str = parameter("epochs", "when MinOver stops before its last epoch", choices=STOPS, noun="a stop rule")
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Without the stop rule, which ends a run and does not change it."""
+        return {name: value for name, value in vars(self).items() if name != "stop"}
 
 
 @dataclass(frozen=True)
@@ -131,10 +148,3 @@ LEARNERS: dict[str, type[Learner]] = {
     "gibbs": Gibbs,
     "bayes": Bayes,
 }
-
-STOPS = {
-    "epochs": "all epochs are done",
-    "stability-patience": "the least stability has not grown for P updates",
-    "field-patience": "the least field w.xi S has been below its highest for P updates",
-}
-STOPPED_BY = ("epochs", "stability-patience", "field-patience", "gap", "no-errors", "exact", "sampled", "no-solution")

@@ -238,9 +238,9 @@ def described(kinds: dict[str, Any], name: str) -> dict[str, Key]:
 
 def parameter_problem(noun: str, kinds: dict[str, Any], kind: str, name: str, value: Any) -> str | None:
     """Why a class cannot take a parameter's value, a sentence; None if it can, or if it only repeats the default."""
+    if (key := parameters_of(kinds[kind]).get(name)) is not None:
+        return key.problem(value)
     having = described(kinds, name)
-    if kind in having:
-        return having[kind].problem(value)
     if value == next(iter(having.values())).default:
         return None
     return f'the {noun} "{kind}" has no {name}. {noun.capitalize()}s that have one: {", ".join(having)}.'

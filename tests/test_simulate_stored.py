@@ -111,7 +111,7 @@ def test_students_of_the_version_space_overlap_with_each_other_as_with_the_teach
     data = [draw(3, seed, 20, 40, 0.0) for seed in range(400)]
 
     words = np.arange(1600, dtype=np.uint32).reshape(400, 4)
-    task = Task("bayes", LEARNERS["bayes"](), "epochs", np.zeros((400, 1), int), words)
+    task = Task("bayes", LEARNERS["bayes"](), np.zeros((400, 1), int), words)
 
     with jax.enable_x64(True):
         w = version_space.students(batch(data, 40), task, 2, 900, 1.0).students[:, 0]
@@ -362,7 +362,10 @@ def test_a_learner_of_one_s_own_is_one_class_and_one_line(monkeypatch):
         ({"flip": -0.1}, "flip: must be at least 0, not -0.1"),
         ({"learner": "minovr"}, '"minovr" is not a learner. Did you mean "minover"?'),
         ({"stop": "patience"}, '"patience" is not a stop rule. Did you mean "field-patience"?'),
-        ({"learner": "hebb", "stop": "field-patience"}, '"field-patience" is a stop rule of minover'),
+        (
+            {"learner": "hebb", "stop": "field-patience"},
+            'the learner "hebb" has no stop. Learners that have one: minover.',
+        ),
         ({"epochs": [2, 1]}, "epochs: epochs must increase"),
         ({"epochs": 5, "updates": 7}, "updates: is the same as epochs, told in updates"),
         ({"updates": [1.5]}, "updates[0]: must be a whole number, not 1.5"),

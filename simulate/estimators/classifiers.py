@@ -1,8 +1,8 @@
-"""Makes the classifiers of a study, and tells what they come to: one function for each name of `CLASSIFIERS`."""
+"""The models of a study's classifiers, and what is counted of them once they are fitted."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import singledispatch
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, PolynomialFeatures
 from sklearn.tree import DecisionTreeClassifier
 
@@ -20,8 +20,8 @@ from simulate.estimators.perceptron import Perceptron
 from simulate.estimators.pruned import PrunedPerceptron
 from simulate.estimators.sparse import SparsePerceptron
 from simulate.kernels.conjunctions import counted
+from statmech import classifiers
 from statmech.data_sets import Data, words
-from statmech.scenarios.cross_validation import StudyCell
 
 HIDDEN = (5, 10, 20, 40, 80)  # units of the multi-layer perceptrons (section 4 of Jackson & Craven)
 PRUNINGS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1)  # cost-complexities of a leaf that a tree may choose from
@@ -29,21 +29,21 @@ INNER = 5  # folds of the cross-validations inside
 
 
 class Task(NamedTuple):
-    """What a classifier is made for: its cell, the domain of nominal attributes, so many examples, a random state."""
+    """What a model is made for: the words of nominal attributes ("auto" for numbers), how many examples it learns from,
+    and a random state."""
 
-    cell: StudyCell
-    domain: Any  # the words of each column, or "auto" for numbers
+    domain: Any
     size: int
     random: int
 
 
 def domain(data: Data) -> Any:
-    """The words of each nominal attribute, whichever of them a fold may hold; "auto" for numbers."""
+    """The words of each nominal attribute in all of the data, whether a fold holds them or not; "auto" for numbers."""
     return "auto" if data.X.dtype == float else words(data.X)
 
 
 def numbers(data: Data) -> np.ndarray:
-    """What classifiers of numbers see (m, n): an indicator of each word, none where it is missing; numbers up to 1."""
+    """The data in numbers (m, n): an indicator per word, all 0 where it is missing; numbers scaled to at most 1."""
     if data.X.dtype == float:
         return data.X / max(np.abs(data.X).max(), 1e-300)
     encoder = OneHotEncoder(categories=domain(data), handle_unknown="ignore", sparse_output=False)
@@ -51,106 +51,140 @@ def numbers(data: Data) -> np.ndarray:
     return encoded
 
 
-def made(task: Task) -> Any:
-    """A cell's classifier, to be fitted to columns of words if it is a `boosting`, else to `numbers`."""
-    return MAKERS[task.cell.name](task, task.cell.classifier)
+@singledispatch
+def make(classifier: Any, task: Task) -> Any:
+    """The model of a classifier with its parameters, not fitted yet.
+
+    The functions below are registered for their classes; a class of a user's file has a method `make(task)`. Models
+    learn from columns of words if the classifier is `symbolic`, else from `numbers`.
+
+    Parameters
+    ----------
+    classifier : an object of a class in `CLASSIFIERS`
+    task : the data that it will learn from
+
+    Returns
+    -------
+    a scikit-learn classifier
+
+    >>> make(classifiers.Neighbours(neighbours=3), Task("auto", size=100, random=0))
+    KNeighborsClassifier(n_neighbors=3)
+    """
+    return classifier.make(task)
 
 
-def _boosting(task: Task, of: Any) -> Any:
-    stages = int(of.stages) or "cv"
-    return SparsePerceptron(int(of.k), stages, of.discount, categories=task.domain, random_state=task.random)
+@make.register
+def make_boosting(classifier: classifiers.Boosting, task: Task) -> Any:
+    stages = classifier.stages or "cv"
+    return SparsePerceptron(classifier.k, stages, classifier.discount, categories=task.domain, random_state=task.random)
 
 
-def _tree(task: Task, of: Any) -> Any:
+@make.register
+def make_tree(classifier: classifiers.Tree, task: Task) -> Any:
     tree = DecisionTreeClassifier(criterion="entropy", min_samples_leaf=2, random_state=task.random)
     return GridSearchCV(tree, {"ccp_alpha": PRUNINGS}, cv=INNER)
 
 
-def _mlp(task: Task, of: Any) -> Any:
+@make.register
+def make_mlp(classifier: classifiers.Mlp, task: Task) -> Any:
     network = MLPClassifier(
         learning_rate_init=0.01, max_iter=1000, early_stopping=True, validation_fraction=0.2, random_state=task.random
     )
     return GridSearchCV(network, {"hidden_layer_sizes": [(units,) for units in HIDDEN]}, cv=INNER)
 
 
-def _ordinary(task: Task, of: Any) -> Any:
-    return LogisticRegression(C=1 / (of.decay * task.size), max_iter=5000)
+@make.register
+def make_ordinary(classifier: classifiers.Ordinary, task: Task) -> Any:
+    return LogisticRegression(C=1 / (classifier.decay * task.size), max_iter=5000)
 
 
-def _second_order(task: Task, of: Any) -> Any:
+@make.register
+def make_second_order(classifier: classifiers.SecondOrder, task: Task) -> Any:
     pairs = PolynomialFeatures(2, interaction_only=True, include_bias=False)
-    return make_pipeline(FunctionTransformer(csr_array), pairs, _ordinary(task, of))
+    return make_pipeline(FunctionTransformer(csr_array), pairs, make_ordinary(classifier, task))
 
 
-def _pruned(task: Task, of: Any) -> Any:
-    return PrunedPerceptron(of.decay, random_state=task.random)
+@make.register
+def make_pruned(classifier: classifiers.Pruned, task: Task) -> Any:
+    return PrunedPerceptron(classifier.decay, random_state=task.random)
 
 
-def _perceptron(output: str) -> Callable[[Task, Any], Any]:
-    def make(task: Task, of: Any) -> Any:
-        order = "constant" if task.cell.order == "by-class" else task.cell.order
-        return Perceptron(int(of.passes), order, output, random_state=task.random)
-
-    return make
+@make.register
+def make_perceptron(classifier: classifiers.Perceptron, task: Task) -> Any:
+    order = "constant" if classifier.order == "by-class" else classifier.order
+    return Perceptron(classifier.passes, order, classifier.output, random_state=task.random)
 
 
-def _attentive(task: Task, of: Any) -> Any:
-    cell, passes = task.cell, int(of.passes)
-    if of.budget:
-        return AttentivePerceptron(budget=int(of.budget), max_iter=passes, random_state=task.random)
-    return AttentivePerceptron(
-        of.delta, cell.level, int(of.chunk), cell.chosen, max_iter=passes, random_state=task.random
-    )
+@make.register
+def make_attentive(classifier: classifiers.Attentive, task: Task) -> Any:
+    passes = {"max_iter": classifier.passes, "random_state": task.random}
+    if classifier.budget:
+        return AttentivePerceptron(budget=classifier.budget, **passes)
+    return AttentivePerceptron(classifier.delta, classifier.level, classifier.chunk, classifier.chosen, **passes)
 
 
-def _neighbours(task: Task, of: Any) -> Any:
-    return KNeighborsClassifier(int(of.neighbours))
+@make.register
+def make_neighbours(classifier: classifiers.Neighbours, task: Task) -> Any:
+    return KNeighborsClassifier(classifier.neighbours)
 
 
-MAKERS: dict[str, Callable[[Task, Any], Any]] = {
-    "boosting": _boosting,
-    "tree": _tree,
-    "mlp": _mlp,
-    "ordinary": _ordinary,
-    "second_order": _second_order,
-    "pruned": _pruned,
-    "perceptron": _perceptron("last"),
-    "averaged": _perceptron("averaged"),
-    "voted": _perceptron("voted"),
-    "attentive": _attentive,
-    "neighbours": _neighbours,
-}
-
-
+@singledispatch
 def weights(model: Any) -> float:
-    """How many weights of a fitted classifier are not 0, thresholds apart; NaN for one that has none."""
-    model = getattr(model, "best_estimator_", model)
-    if isinstance(model, SparsePerceptron):
-        return float(len({hypothesis.indicators for hypothesis in _voters(model) if hypothesis.indicators}))
-    if isinstance(model, MLPClassifier):
-        return float(sum(np.count_nonzero(layer) for layer in model.coefs_))
-    last = model[-1] if hasattr(model, "steps") else model
-    return float(np.count_nonzero(last.coef_)) if hasattr(last, "coef_") else np.nan
+    """The number of nonzero weights of a fitted model, without thresholds; NaN if it has no weights."""
+    return float(np.count_nonzero(model.coef_)) if hasattr(model, "coef_") else np.nan
 
 
+@weights.register
+def _(model: GridSearchCV) -> float:
+    return weights(model.best_estimator_)
+
+
+@weights.register
+def _(model: Pipeline) -> float:
+    return weights(model[-1])
+
+
+@weights.register
+def _(model: MLPClassifier) -> float:
+    return float(sum(np.count_nonzero(layer) for layer in model.coefs_))
+
+
+@weights.register
+def _(model: SparsePerceptron) -> float:
+    return float(len({hypothesis.indicators for hypothesis in _voters(model) if hypothesis.indicators}))
+
+
+@singledispatch
 def features(model: Any, X: np.ndarray) -> dict[str, float]:
-    """Features evaluated an example, to classify rows of X and in learning; NaN where no sum is evaluated."""
-    if isinstance(model, AttentivePerceptron):
-        classifying = sum(walks.features.mean() for walks in model.evaluate(X))
-        return {"features": float(classifying), "features_learning": float(np.mean(model.features_))}
-    every = float(X.shape[1]) if isinstance(model, Perceptron | LogisticRegression) else np.nan
-    return {"features": every, "features_learning": every}
+    """Features evaluated per example, in classifying rows of X and in learning; NaN where no sum is evaluated."""
+    return {"features": np.nan, "features_learning": np.nan}
 
 
+@features.register(Perceptron)
+@features.register(LogisticRegression)
+def _(model: Any, X: np.ndarray) -> dict[str, float]:
+    return {"features": float(X.shape[1]), "features_learning": float(X.shape[1])}
+
+
+@features.register
+def _(model: AttentivePerceptron, X: np.ndarray) -> dict[str, float]:
+    classifying = sum(walks.features.mean() for walks in model.evaluate(X))
+    return {"features": float(classifying), "features_learning": float(np.mean(model.features_))}
+
+
+@singledispatch
 def pairs(model: Any, codons: bool) -> dict[str, float]:
-    """How many weights of a sparse perceptron are of two attributes, and, of codons, how many lie within one."""
-    if not isinstance(model, SparsePerceptron):
-        return {}
+    """The number of a sparse perceptron's weights on two attributes and, for codons, of those within one codon."""
+    return {}
+
+
+@pairs.register
+def _(model: SparsePerceptron, codons: bool) -> dict[str, float]:
     size = [len(attribute.names()) for attribute in model.attributes_]
     position = np.repeat(np.arange(len(size)), size)
-    found = {hypothesis.indicators for hypothesis in _voters(model) if len(hypothesis.indicators) == 2}
-    within = sum(one == other for one, other in (position[list(pair)] // 3 for pair in found))
-    return {"pairs": float(len(found)), "codon_pairs": float(within) if codons else np.nan}
+    chosen = {hypothesis.indicators for hypothesis in _voters(model) if len(hypothesis.indicators) == 2}
+    within = sum(one == other for one, other in (position[list(pair)] // 3 for pair in chosen))
+    return {"pairs": float(len(chosen)), "codon_pairs": float(within) if codons else np.nan}
 
 
 def _voters(model: SparsePerceptron) -> list[Any]:

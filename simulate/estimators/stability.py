@@ -28,14 +28,14 @@ class _Stored(LinearClassifier):
     training errors is taken, of those after some 30 numbers of epochs.
     """
 
-    def _of(self, name: str, learner: Learner, stop: str, z: np.ndarray) -> Student:
+    def _of(self, name: str, learner: Learner, z: np.ndarray) -> Student:
         m, features = z.shape
         if m > LARGEST:
             raise ValueError(f"{m} examples: a Gram matrix of more than {LARGEST} rows is not held")
         data = batch([DataSet(np.zeros(features), z)], padded(m))
         until = np.unique(np.rint(np.geomspace(1, self.max_epochs, MOMENTS)).astype(int)) * m
         with jax.enable_x64(True):
-            learnt = learn(data, Task(name, learner, stop, until[None], np.zeros((1, 8), np.uint32)))
+            learnt = learn(data, Task(name, learner, until[None], np.zeros((1, 8), np.uint32)))
         assert learnt.strengths is not None
         strengths, kept = learnt.strengths[0, :, :m], len(until) - 1
         if not learnt.converged[0, -1]:
@@ -78,7 +78,7 @@ class MinOver(_Stored):
         self.fit_intercept = fit_intercept
 
     def _learn(self, z: Any) -> Student:
-        return self._of("minover", learners.MinOver(within=self.within), self.stop, z)
+        return self._of("minover", learners.MinOver(within=self.within, stop=self.stop), z)
 
 
 class AdaTron(_Stored):
@@ -99,4 +99,4 @@ class AdaTron(_Stored):
         self.fit_intercept = fit_intercept
 
     def _learn(self, z: Any) -> Student:
-        return self._of("adatron", learners.AdaTron(omega=self.omega, tolerance=self.tolerance), "epochs", z)
+        return self._of("adatron", learners.AdaTron(omega=self.omega, tolerance=self.tolerance), z)

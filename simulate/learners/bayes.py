@@ -16,4 +16,4 @@ ENOUGH = 100.0  # autocorrelation times, so that the vote is nearly that of the 
 
 def learn(batch: Batch, task: Task) -> Learnt:
     assert isinstance(task.learner, Bayes)
-    return students(batch, task, int(task.learner.votes), int(task.learner.sweeps), ENOUGH)
+    return students(batch, task, task.learner.votes, task.learner.sweeps, ENOUGH)

@@ -12,4 +12,4 @@ ENOUGH = 20.0  # autocorrelation times, so that the student is far from where it
 
 def learn(batch: Batch, task: Task) -> Learnt:
     assert isinstance(task.learner, Gibbs)
-    return students(batch, task, 1, int(task.learner.sweeps), ENOUGH)
+    return students(batch, task, 1, task.learner.sweeps, ENOUGH)

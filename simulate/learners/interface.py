@@ -13,12 +13,11 @@ from statmech.learners import STOPPED_BY, Learner
 
 
 class Task(NamedTuple):
-    """A learner with its parameters and stop rule; the updates (B, T) at which each data set's student is recorded,
+    """A learner with its parameters; the updates (B, T) at which each data set's student is recorded,
     and a row of 32-bit words (B, W) for each data set's random numbers."""
 
     name: str
     learner: Learner
-    stop: str
     until: np.ndarray
     words: np.ndarray
 

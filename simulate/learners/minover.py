@@ -91,8 +91,9 @@ def run(gram: jax.Array, sizes: jax.Array, until: jax.Array, stop: str) -> tuple
 
 
 def learn(batch: Batch, task: Task) -> Learnt:
-    assert isinstance(task.learner, MinOver)
-    recorded = run(batch.gram, batch.sizes, task.until, stop=task.stop)
+    learner = task.learner
+    assert isinstance(learner, MinOver)
+    recorded = run(batch.gram, batch.sizes, task.until, stop=learner.stop)
     strengths, gaps, updates, stopped = (np.moveaxis(np.asarray(part), 0, 1) for part in recorded)
-    by = np.where(stopped, STOPPED_BY.index(task.stop), STOPPED_BY.index("epochs"))
-    return Learnt(strengths, None, updates, by, gaps <= task.learner.within)
+    by = np.where(stopped, STOPPED_BY.index(learner.stop), STOPPED_BY.index("epochs"))
+    return Learnt(strengths, None, updates, by, gaps <= learner.within)

@@ -15,10 +15,11 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold
 
-from simulate.estimators.classifiers import Task, domain, features, made, numbers, pairs, weights
+from simulate.estimators.classifiers import Task, domain, features, make, numbers, pairs, weights
 from simulate.execution import units
 from simulate.execution.units import UnitResult
 from statmech import data_sets as sources
+from statmech.classifiers import Classifier
 from statmech.data_sets import Data
 from statmech.errors import ScenarioError
 from statmech.scenarios.axes import points
@@ -33,9 +34,9 @@ class Prepared(NamedTuple):
     numbers: np.ndarray
     domain: Any
 
-    def inputs(self, name: str) -> np.ndarray:
-        """The inputs in the form that a classifier takes."""
-        return self.data.X if name == "boosting" else self.numbers
+    def inputs(self, classifier: Classifier) -> np.ndarray:
+        """The inputs of a classifier: attributes if it is symbolic, else numbers."""
+        return self.data.X if classifier.symbolic else self.numbers
 
 
 class Fold(NamedTuple):
@@ -99,10 +100,10 @@ def folds(study: Study, cell: StudyCell, seed: int) -> list[Fold]:
 def judge(study: Study, fold: Fold) -> dict[str, float]:
     """The variables of one fold's classifier."""
     have = prepared(fold.cell.data)
-    X, y = have.inputs(fold.cell.name), have.data.y
+    X, y = have.inputs(fold.cell.classifier), have.data.y
     inside, outside = _visited(fold, y), fold.outside
     random = fold.cell.random(study.key, fold.seed)
-    model = made(Task(fold.cell, have.domain, inside.size, random)).fit(X[inside], y[inside])
+    model = make(fold.cell.classifier, Task(have.domain, inside.size, random)).fit(X[inside], y[inside])
     found = {
         "accuracy": np.mean(model.predict(X[outside]) == y[outside]),
         "accuracy_training": np.mean(model.predict(X[inside]) == y[inside]),
@@ -140,7 +141,7 @@ def _parts(study: Study, name: str, data: Data, random: int) -> list[tuple[np.nd
 
 def _visited(fold: Fold, y: np.ndarray) -> np.ndarray:
     """The examples to learn from, in the order in which they stand."""
-    by_class = fold.cell.order == "by-class"
+    by_class = getattr(fold.cell.classifier, "order", None) == "by-class"
     return fold.inside[np.argsort(y[fold.inside], kind="stable")] if by_class else fold.inside
 
 
@@ -152,7 +153,7 @@ def _plane(study: Study, cell: StudyCell, seed: int) -> np.ndarray:
     one, other = (np.linspace(low[i], high[i], PLANE) for i in range(2))
     grid = np.stack(np.meshgrid(one, other), axis=-1).reshape(-1, 2)
     scale = np.abs(X).max()
-    model = made(Task(cell, have.domain, len(y), cell.random(study.key, seed))).fit(X / scale, y)
+    model = make(cell.classifier, Task(have.domain, len(y), cell.random(study.key, seed))).fit(X / scale, y)
     chosen = model.predict(grid / scale) == np.unique(y)[-1]
     return chosen.reshape(PLANE, PLANE).astype(float)
 
@@ -167,10 +168,10 @@ def _concepts(study: Study) -> dict[str, Any]:
     """The concept that boosting makes of all examples of each data set: that of the first cell."""
     found: dict[str, Any] = {}
     for cell in study.cells():
-        if cell.name == "boosting" and cell.data not in found:
+        if cell.classifier.symbolic and cell.data not in found:
             one = prepared(cell.data)
-            task = Task(cell, one.domain, len(one.data.y), cell.random(study.key, 0))
-            model = made(task).fit(one.data.X, one.data.y)
+            task = Task(one.domain, len(one.data.y), cell.random(study.key, 0))
+            model = make(cell.classifier, task).fit(one.data.X, one.data.y)
             named = zip(model.attributes_, one.data.names, strict=True)
             model.attributes_ = [replace(attribute, name=name) for attribute, name in named]
             terms = [term._asdict() for term in model.terms_]

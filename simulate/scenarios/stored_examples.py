@@ -44,7 +44,7 @@ class Simulator(units.Simulator):
         """Data sets that one compiled program serves, those of about as many updates together."""
         groups: dict[tuple[Any, ...], list[tuple[StoredCell, int]]] = {}
         for cell in cells:
-            program = (padded(cell.P), cell.name, cell.learner, cell.stop, cell.N)
+            program = (padded(cell.P), cell.name, cell.learner, cell.N)
             groups.setdefault(program, []).extend((cell, seed) for seed in seeds)
         for (size, *_), lanes in groups.items():
             calls = -(-len(lanes) // widest(size, len(lanes[0][0].until)))
@@ -61,7 +61,7 @@ class Simulator(units.Simulator):
         every = [*data, *[DataSet(data[0].teacher, data[0].z[:1])] * idle]
         until = np.array([of.until for of, _ in unit.lanes] + [(0,) * len(cell.until)] * idle)
         words = np.array([_words(self.scenario, *lane) for lane in (*unit.lanes, *[unit.lanes[0]] * idle)], np.uint32)
-        task = Task(cell.name, cell.learner, cell.stop, until, words)
+        task = Task(cell.name, cell.learner, until, words)
         with jax.enable_x64(True):
             learnt = learn(batch(every, unit.size), task)
         results = []
@@ -145,11 +145,12 @@ def _split(data: DataSet, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _words(scenario: StoredExamples, cell: StoredCell, seed: int) -> tuple[int, ...]:
     """The words that name a run's random numbers."""
-    own = {"learner": cell.name, "N": cell.N, "P": cell.P, "flip": cell.flip, **vars(cell.learner)}
+    own = {"learner": cell.name, "N": cell.N, "P": cell.P, "flip": cell.flip, **cell.learner.identity}
     return words_of({**own, "key": scenario.key, "seed": seed})
 
 
 def chain(cell: StoredCell) -> int:
     """Numbers that a chain through the version space leaves: a cosine per sweep, and students with their fields."""
-    students = int(getattr(cell.learner, "votes", 1))
-    return int(getattr(cell.learner, "sweeps", 0)) + (students * (cell.N + 8 * TEST_CIRCLES) if students > 1 else 0)
+    students: int = getattr(cell.learner, "votes", 1)
+    sweeps: int = getattr(cell.learner, "sweeps", 0)
+    return sweeps + (students * (cell.N + 8 * TEST_CIRCLES) if students > 1 else 0)

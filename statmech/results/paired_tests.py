@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from statmech.classifiers import REFERENCE
+
 if TYPE_CHECKING:
     import xarray as xr
 
 LEVEL = 0.05  # of the t-test, as in the paper's Table 1
-JUDGE = "boosting"  # whom the others are compared with
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,9 @@ def _verdict(study: xr.Dataset, place: dict[str, int]) -> Verdict:
 def _judge(study: xr.Dataset, place: dict[str, int]) -> np.ndarray | None:
     """The accuracies (seed, fold) of boosting on the same data and else the same; None if this is it, or none is."""
     names = study.classifier.values.ravel().tolist()
-    if "classifier" not in place or JUDGE not in names or names[place["classifier"]] == JUDGE:
+    if "classifier" not in place or REFERENCE not in names or names[place["classifier"]] == REFERENCE:
         return None
-    judge: np.ndarray = study.accuracy.isel({**place, "classifier": names.index(JUDGE)}).values
+    judge: np.ndarray = study.accuracy.isel({**place, "classifier": names.index(REFERENCE)}).values
     return judge
 
 

@@ -11,7 +11,6 @@ from statmech.results import published_values as paper
 from statmech.results.paired_tests import Verdict, verdicts
 from statmech.results.results import Results, results_of
 from statmech.results.tables import Cell, Column, Table, Tables, comparison_tables
-from statmech.scenarios.cross_validation import KEYS
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -42,8 +41,9 @@ def study_tables(study: xr.Dataset) -> Iterator[Table]:
 
 def cell_label(verdict: Verdict) -> str:
     """What tells a cell from the others, the data set apart."""
-    told = {name: _shown(name, value) for name, value in verdict.cell.items() if name != "data"}
-    return ", ".join(value if name in ("classifier", *KEYS) else f"{name} {value}" for name, value in told.items())
+    cell = {name: value for name, value in verdict.cell.items() if name != "data"}
+    shown = {name: _shown(name, value) for name, value in cell.items()}
+    return ", ".join(shown[name] if isinstance(cell[name], str) else f"{name} {shown[name]}" for name in cell)
 
 
 def published(values: dict[str, dict[str, tuple[float, ...]]], data: str, classifier: str) -> str:
@@ -67,7 +67,7 @@ def _classifier(study: xr.Dataset, verdict: Verdict) -> str:
 def _table(study: xr.Dataset, data: str, title: str, mine: list[Verdict], notes: list[str]) -> Table:
     coordinates = [name for name in mine[0].cell if name != "data"] or ["classifier"]
     columns = _columns(study, data, mine)
-    headings = [Column(name, name not in ("classifier", *KEYS)) for name in coordinates]
+    headings = [Column(name, not isinstance(mine[0].cell.get(name, ""), str)) for name in coordinates]
     headings += [Column(name.strip()) for name in columns]
     rows = []
     for verdict in mine:

@@ -77,9 +77,10 @@ _SPACE_SCHEMA: dict[str, Any] = {
 }
 
 
-def _axis_schema(value: dict[str, Any], spaced: bool) -> WithJsonSchema:
+def axis_schema(value: dict[str, Any], spaced: bool) -> dict[str, Any]:
+    """The JSON Schema of one or several values of this schema."""
     forms = [value, {"type": "array", "items": value, "minItems": 1}]
-    return WithJsonSchema({"anyOf": forms + ([_SPACE_SCHEMA] if spaced else [])})
+    return {"anyOf": forms + ([_SPACE_SCHEMA] if spaced else [])}
 
 
 def one_or_many(one: Any, many: Any) -> Any:
@@ -101,4 +102,4 @@ def axis_of(value_type: Any, schema: dict[str, Any] | None = None, spaced: bool 
     schema = TypeAdapter(value_type).json_schema() if schema is None else schema
     many = Annotated[tuple[value_type, ...], Field(min_length=1)]
     read = BeforeValidator(expand if spaced else lambda given: given)
-    return Annotated[one_or_many(value_type, many), read, _axis_schema(schema, spaced)]
+    return Annotated[one_or_many(value_type, many), read, WithJsonSchema(axis_schema(schema, spaced))]

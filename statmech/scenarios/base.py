@@ -18,11 +18,22 @@ from types import SimpleNamespace
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    TypeAdapter,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from statmech.errors import Problem, ScenarioError, not_known
-from statmech.parameters import BOUNDS, SCHEMAS, Key, known_parameters, parameter_problem, parameters_of
-from statmech.scenarios.axes import MAX_AXIS, axis_of, expand, is_axis, listed, points
+from statmech.parameters import BOUNDS, SCHEMAS, Key, described, known_parameters, parameter_problem, parameters_of
+from statmech.scenarios.axes import MAX_AXIS, axis_of, axis_schema, expand, is_axis, listed, points
 from statmech.scenarios.messages import problems
 from statmech.scenarios.page import Page
 from statmech.scenarios.variables import Variable
@@ -46,7 +57,10 @@ Number = Annotated[float, BeforeValidator(_plain_number), Field(allow_inf_nan=Fa
 Whole = Annotated[int, BeforeValidator(_plain_number)]
 DimensionAxis = axis_of(Annotated[Whole, Field(ge=2, le=MAX_N)], {"type": "integer", "minimum": 2, "maximum": MAX_N})
 FlipAxis = axis_of(Annotated[Number, Field(ge=0, le=0.5)], {"type": "number", "minimum": 0, "maximum": 0.5})
-ParameterAxis = axis_of(Number, {"type": "number"})
+PARAMETER_AXES: dict[type, TypeAdapter[Any]] = {  # by the type of a parameter; whole numbers stand as floats here
+    type_: TypeAdapter(axis_of(value, {}, spaced=value is Number))
+    for type_, value in ((float, Number), (int, Number), (bool, StrictBool), (str, str))
+}
 
 
 def config_key(default: Any = ..., *, description: str, symbol: str = "", unit: str = "1", **more: Any) -> Any:
@@ -99,7 +113,8 @@ class Sweep(BaseModel):
     together: ClassVar[int] = 1  # seeds that are simulated together, so that another number would move the last bits
     on_data: ClassVar[bool] = False  # on given data, which no theory describes
     equations: ClassVar[tuple[str, ...]] = ()  # that all of this kind obey, in LaTeX, for pages that show them
-    AXES: ClassVar[tuple[str, ...]]  # keys that may be axes, in the order of the dataset's dimensions
+    AXES: ClassVar[tuple[str, ...]]  # keys that may be axes, in the order of the dataset's dimensions: a parameter
+    # that is named here has its own place among them, and is always stated, if only with its default
     TITLE: ClassVar[str] = ""  # of pages that show this kind
     CITES: ClassVar[tuple[str, ...]] = ()  # the papers behind its theory, by their keys in the bibliography
     COORDINATES: ClassVar[dict[str, Key]] = {}  # coordinates of its datasets that are not keys of its configs
@@ -109,7 +124,7 @@ class Sweep(BaseModel):
     seeds: Annotated[Whole, Field(ge=1, le=MAX_SEEDS)] = Field(10, description="independent runs of each grid point")
     key: Annotated[Whole, Field(ge=0, lt=2**32)] = Field(0, description="key of the experiment's random numbers")
     figure: str | None = Field(None, description="published figure to draw; the config's own name by default")
-    parameters: dict[str, ParameterAxis] = Field(default_factory=dict, exclude=True)  # type: ignore[valid-type]
+    parameters: dict[str, Any] = Field(default_factory=dict, exclude=True)
     zipped: tuple[tuple[str, ...], ...] = Field(default=(), exclude=True)
 
     def __init__(self, **given: Any):
@@ -129,8 +144,42 @@ class Sweep(BaseModel):
             raise ScenarioError([((name,), not_known(name, "a key of a config", cls.known_keys())) for name in inner])
         if "zip" in given:
             given["zipped"] = _unzip(given, cls.axis_names())
-        given[PARAMETERS] = {name: given.pop(name) for name in known_parameters(cls.KINDS) if name in given}
+        known = known_parameters(cls.KINDS)
+        stated = {name: known[name].default for name in cls.AXES if name in known}
+        given[PARAMETERS] = stated | {name: given.pop(name) for name in known if name in given}
         return given
+
+    @field_validator(PARAMETERS, mode="before")
+    @classmethod
+    def _typed(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Parameters in the types that the classes state."""
+        values, found = {}, list[Problem]()
+        for name, value in given.items():
+            try:
+                values[name] = cls._typed_parameter(name, value)
+            except ValidationError as failure:
+                found += [((name, *where), sentence) for where, sentence in problems(failure, [])]
+            except ScenarioError as failure:
+                found += failure.problems
+        if found:
+            raise ScenarioError(found)
+        return values
+
+    @classmethod
+    def _typed_parameter(cls, name: str, given: Any) -> Any:
+        """One value, or an axis; words are among those that some class knows."""
+        having = described(cls.KINDS, name)
+        if len({key.type if not key.numeric else float for key in having.values()}) > 1:
+            sentence = f"is not of one type among {', '.join(having)}: one of them needs another name"
+            raise ScenarioError([((name,), sentence)])
+        keys = list(having.values())
+        values = PARAMETER_AXES[keys[0].type].validate_python(given)
+        for index, value in enumerate(points(values) if keys[0].choices else ()):
+            if all(key.type_problem(value) for key in keys):
+                raise ScenarioError(
+                    [((name, index) if is_axis(values) else (name,), keys[0].type_problem(value) or "")]
+                )
+        return values
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -230,8 +279,8 @@ class Sweep(BaseModel):
     @classmethod
     def axis_names(cls) -> list[str]:
         """Every key that may be an axis, in the order of the sweep's dimensions."""
-        spread = [known_parameters(cls.KINDS) if name == PARAMETERS else [name] for name in cls.AXES]
-        return [name for names in spread for name in names]
+        others = [name for name in known_parameters(cls.KINDS) if name not in cls.AXES]
+        return [name for axis in cls.AXES for name in (others if axis == PARAMETERS else [axis])]
 
     @classmethod
     def known_keys(cls) -> list[str]:
@@ -241,7 +290,8 @@ class Sweep(BaseModel):
 
     def axis_values(self) -> dict[str, Any]:
         """What is given for the keys that may be axes, in the order of the sweep's dimensions."""
-        given = {**{name: getattr(self, name) for name in self.AXES if name != PARAMETERS}, **self.parameters}
+        own = {name: getattr(self, name) for name in self.AXES if name not in (PARAMETERS, *self.parameters)}
+        given = {**own, **self.parameters}
         return {name: given[name] for name in self.axis_names() if name in given}
 
     def pairs(self, one: str, other: str) -> list[tuple[Any, Any]]:
@@ -307,9 +357,14 @@ class Sweep(BaseModel):
             said.pop("symbol", None), said.pop("unit", None)
         shared = Sweep.model_fields
         properties = {name: made["properties"][name] for name in cls.model_fields if name not in shared}
-        parameter = made["properties"][PARAMETERS]["additionalProperties"]
         for name, key in known_parameters(cls.KINDS).items():
-            properties[name] = {**parameter, "default": key.default, "description": key.meaning}
+            forms = [it.schema for it in described(cls.KINDS, name).values()]
+            value = key.schema if all(form == key.schema for form in forms) else {"anyOf": forms}
+            properties[name] = {
+                **axis_schema(value, spaced=key.numeric),
+                "default": key.default,
+                "description": key.meaning,
+            }
         properties |= {name: made["properties"][name] for name in shared if name not in (PARAMETERS, "zipped")}
         group = {"type": "object", "properties": {n: {} for n in cls.axis_names()}, "additionalProperties": False}
         properties["zip"] = {

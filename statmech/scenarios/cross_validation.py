@@ -14,26 +14,15 @@ import numpy as np
 from pydantic import AfterValidator, Field
 
 from statmech import data_sets
-from statmech.boundaries import BOUNDARIES
+from statmech.classifiers import CHOSEN as CHOSEN
 from statmech.classifiers import CLASSIFIERS, Classifier
+from statmech.classifiers import ORDERS as ORDERS
 from statmech.errors import Problem
 from statmech.parameters import Key
-from statmech.scenarios.axes import axis_of, is_axis, points
+from statmech.scenarios.axes import axis_of, points
 from statmech.scenarios.base import PARAMETERS, Sweep, Whole, one_of, words_of
 from statmech.scenarios.variables import Variable
 
-ORDERS = {
-    "every": "permuted before every pass",
-    "once": "permuted once",
-    "constant": "as they stand in the data",
-    "by-class": "one class after the other, always",
-}
-CHOSEN = {
-    "random": "at random, anew each pass",
-    "weight": "by |w|, the largest first",
-    "fixed": "as they stand in the data",
-}
-KEYS = {"order": "every", "level": "brownian-bridge", "chosen": "random"}  # of some classifiers, and the defaults
 MOST_FOLDS = 1000
 # seconds per fold, measured on votes (390 examples of 30 indicators); larger data sets take longer
 SECONDS = {"boosting": 0.2, "tree": 0.08, "mlp": 0.8, "pruned": 0.07, "second_order": 0.02}
@@ -90,15 +79,6 @@ class Study(Sweep):
     examples: Annotated[Whole, Field(ge=20)] | None = Field(
         None, description="so many of the examples, drawn anew for each seed; all by default"
     )
-    order: one_of(ORDERS, "an order of examples") = Field(  # type: ignore[valid-type]
-        KEYS["order"], description="in which perceptrons visit the examples"
-    )
-    level: one_of(BOUNDARIES, "a boundary") = Field(  # type: ignore[valid-type]
-        KEYS["level"], description="the boundary where the Attentive Perceptron stops"
-    )
-    chosen: one_of(CHOSEN, "an order of features") = Field(  # type: ignore[valid-type]
-        KEYS["chosen"], description="in which the Attentive Perceptron evaluates features"
-    )
     plane: bool = Field(False, description="record the decisions on a plane, too, for data of two attributes")
     seeds: Annotated[Whole, Field(ge=1, le=10**6)] = Field(1, description="independent shuffles into folds")
 
@@ -122,14 +102,6 @@ class Study(Sweep):
         return "there is no theory of real data"
 
     def _problems(self) -> Iterator[Problem]:
-        for key, default in KEYS.items():
-            given, pairs = getattr(self, key), self.pairs("classifier", key)
-            concerned = [name for name, _ in pairs if key in CLASSIFIERS[name].keys]
-            for name, value in pairs if is_axis(given) or not concerned else []:
-                if key not in CLASSIFIERS[name].keys and value != default:
-                    having = ", ".join(other for other, kind in CLASSIFIERS.items() if key in kind.keys)
-                    yield (key,), f'the classifier "{name}" has no {key}. Classifiers that have: {having}.'
-                    break
         for name in points(self.data):
             if self.plane and len(data_sets.source(name).attributes) != 2:
                 yield ("plane",), f"{name} has {len(data_sets.source(name).attributes)} attributes, and a plane has 2"
@@ -141,8 +113,7 @@ class Study(Sweep):
     def cells(self) -> Iterator[StudyCell]:
         """Every point of the grid, the last dimension fastest."""
         for values, index in self.grid():
-            keys = {key: values[key] for key in KEYS}
-            yield StudyCell(values["classifier"], self.kind_at(values), values["data"], **keys, index=index)
+            yield StudyCell(values["classifier"], self.kind_at(values), values["data"], index)
 
 
 @dataclass(frozen=True)
@@ -152,12 +123,9 @@ class StudyCell:
     name: str
     classifier: Classifier
     data: str
-    order: str
-    level: str
-    chosen: str
     index: tuple[int, ...]
 
     def random(self, key: int, seed: int) -> int:
-        """A whole number for the random state of what this cell's run of a seed draws."""
-        own = {name: getattr(self, name) for name in ("name", "data", *self.classifier.keys)}
-        return words_of({**own, **vars(self.classifier), "key": key, "seed": seed})[0]
+        """The random state of this cell's run of a seed."""
+        own = {"name": self.name, "data": self.data, **vars(self.classifier)}
+        return words_of({**own, "key": key, "seed": seed})[0]

@@ -13,9 +13,9 @@ import numpy as np
 from pydantic import BeforeValidator, Field
 
 from statmech.errors import Problem
-from statmech.learners import LEARNERS, STOPPED_BY, STOPS, Learner
+from statmech.learners import LEARNERS, STOPPED_BY, Learner
 from statmech.parameters import Key
-from statmech.scenarios.axes import axis_of, is_axis, listed
+from statmech.scenarios.axes import axis_of, listed
 from statmech.scenarios.base import (
     PARAMETERS,
     DimensionAxis,
@@ -96,20 +96,19 @@ class StoredExamples(Sweep):
         r"\epsilon_g = \tfrac1\pi\arccos R",
     )
 
-    learner: one_of(LEARNERS, "a learner") = Field(description="how a student is made of the examples")  # type: ignore[valid-type]
+    learner: one_of(LEARNERS, "a learner") = Field(description="learning algorithm")  # type: ignore[valid-type]
     alpha: AlphaAxis = config_key(description="stored examples per input dimension, P / N", symbol=r"$\alpha$")  # type: ignore[valid-type]
     N: DimensionAxis = config_key(100, description="input dimension", symbol="$N$")
     flip: FlipAxis = config_key(0.0, description="probability that an example's label is flipped", symbol=r"$\lambda$")
-    stop: one_of(STOPS, "a stop rule") = Field("epochs", description="when MinOver stops before its last epoch")  # type: ignore[valid-type]
     epochs: Epochs | None = Field(
         None, description="epochs (of P updates) after which students are recorded, increasing; 100 by default"
     )
-    updates: Updates | None = Field(None, description="the same, told in updates")
+    updates: Updates | None = Field(None, description="the same, counted in updates")
     strengths: bool = Field(False, description="record the embedding strengths, too")
 
     def _problems(self) -> Iterator[Problem]:
         if self.epochs is not None and self.updates is not None:
-            yield ("updates",), "is the same as epochs, told in updates: give one of them"
+            yield ("updates",), "is the same as epochs, counted in updates: give one of them"
         name, moments = self.moments
         for alpha, N in self.pairs("alpha", "N"):
             if alpha * N > MAX_UPDATES:
@@ -121,14 +120,6 @@ class StoredExamples(Sweep):
             if moments[-1] * alpha * N > MAX_UPDATES:
                 yield (name,), f"{moments[-1]:g} of {alpha * N:g} updates are more than can be counted"
                 break
-        pairs = self.pairs("learner", "stop")
-        others = [pair for pair in pairs if pair[0] != "minover"]
-        if len(others) == len(pairs) or is_axis(self.stop):  # given once, it concerns minover among others
-            for learner, stop in others:
-                if stop != "epochs":
-                    told = f'"{stop}" is a stop rule of minover. The learner "{learner}" ends by a rule of its own.'
-                    yield ("stop",), told
-                    break
 
     @property
     def moments(self) -> tuple[str, tuple[float, ...]]:
@@ -165,7 +156,6 @@ class StoredExamples(Sweep):
             yield StoredCell(
                 name=values["learner"],
                 learner=self.kind_at(values),
-                stop=values["stop"],
                 N=values["N"],
                 P=P,
                 flip=values["flip"],
@@ -189,7 +179,6 @@ class StoredCell:
 
     name: str
     learner: Learner
-    stop: str
     N: int
     P: int
     flip: float
