@@ -41,7 +41,7 @@ def test_every_number_that_may_be_an_axis_has_a_slider(choice):
     texts = {choice, "inputs", "stop"}
     assert set(KINDS[choice].axis_names()) - texts <= set(dragged)
     for name in dragged:
-        if name not in settings.STOPS:
+        if not settings.stops_of(choice, name):
             low, high, step = settings.range_of(choice, name)
             assert low < high
             assert 0 < step < high - low

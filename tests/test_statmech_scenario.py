@@ -25,7 +25,7 @@ GOOD = {"rule": "perceptron", "t": [1.0, 2.0]}
         ({"K": 2.5}, "K: must be a whole number, not 2.5"),
         ({"K": True}, "K: must be a number, not true"),
         ({"K": []}, "K: a list needs at least one value"),
-        ({"K": [3, 3]}, "K: an axis names a value twice"),
+        ({"K": [3, 3]}, "K: the axis has duplicate values"),
         ({"N": -5}, "N: must be at least 2, not -5"),
         ({"N": 3, "K": 3}, "N = 3 is too small for a teacher and K = 3 students: N must be at least K + 1"),
         ({"N": "many"}, 'N: must be a number, not "many"'),
@@ -116,10 +116,10 @@ def test_the_schema_knows_every_key_rule_and_learner():
 def test_every_kind_says_what_to_cite():
     for choice, kind in KINDS.items():
         assert set(citations.USED.get(choice, {})) <= set(kind.KINDS)
-        for keys in (citations.OVER[choice], *citations.USED.get(choice, {}).values()):
+        for keys in (kind.CITES, *citations.USED.get(choice, {}).values()):
             assert set(keys) <= set(citations.PAPERS)
     named = {key for kinds in citations.USED.values() for keys in kinds.values() for key in keys}
-    named |= {key for keys in citations.OVER.values() for key in keys}
+    named |= {key for kind in KINDS.values() for key in kind.CITES}
     assert named == set(citations.PAPERS)
     for name in shipped():
         entries = citations.bibtex(citations.cited(load(name)))

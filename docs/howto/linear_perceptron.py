@@ -21,7 +21,7 @@ from pydantic import Field
 
 from statmech.parameters import parameter
 from statmech.scenarios.axes import axis_of
-from statmech.scenarios.base import PARAMETERS, DimensionAxis, Number, Sweep, Times
+from statmech.scenarios.base import PARAMETERS, DimensionAxis, Number, Sweep, Times, config_key, one_of
 from statmech.scenarios.page import Page
 from statmech.scenarios.registry import SCENARIOS
 from statmech.scenarios.variables import Variable
@@ -32,22 +32,27 @@ class Gradient:
     """Stochastic gradient descent on the squared error of the newest example."""
 
     equation: ClassVar = r"\mathbf J \leftarrow \mathbf J + \eta\,(y - \mathbf J\cdot\mathbf x)\,\mathbf x"
-    eta: float = parameter(0.5, "learning rate", above=0, below=2)
+    eta: float = parameter(0.5, "learning rate", symbol=r"$\eta$", above=0, below=2)
+
+
+ALGORITHMS = {"gradient": Gradient}
 
 
 class LinearPerceptron(Sweep):
     """Linear students that learn online from a linear teacher."""
 
     CHOICE: ClassVar = "descent"
-    KINDS: ClassVar = {"gradient": Gradient}
+    KINDS: ClassVar = ALGORITHMS
     AXES: ClassVar = ("descent", "N", PARAMETERS, "sigma")
     TITLE: ClassVar = "linear perceptron"
     PAGE: ClassVar = Page(along="t", start={"descent": ["gradient"], "N": 100, "t": 10, "seeds": 8})
 
-    descent: axis_of(str, {"enum": ["gradient"]}, spaced=False) = Field(description="algorithm")
-    N: DimensionAxis = Field(100, description="input dimension")
-    sigma: axis_of(Annotated[Number, Field(ge=0)]) = Field(0.0, description="noise added to the teacher's output")
-    t: Times = Field(description="times (steps / N) at which order parameters are recorded, increasing")
+    descent: one_of(ALGORITHMS, "an algorithm") = Field(description="learning algorithm")
+    N: DimensionAxis = config_key(100, description="input dimension", symbol="$N$")
+    sigma: axis_of(Annotated[Number, Field(ge=0)]) = config_key(
+        0.0, description="standard deviation of the noise added to the teacher's output", symbol=r"$\sigma$"
+    )
+    t: Times = config_key(description="times (steps / N) at which order parameters are recorded", symbol="$t$")
 
     @property
     def variables(self):

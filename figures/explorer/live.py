@@ -148,7 +148,7 @@ class Live:
 
     def _slider(self, name: str) -> Any:
         title = f"{name} up to" if name == settings.page_of(self.choice).along else name
-        if name in settings.STOPS:
+        if settings.stops_of(self.choice, name):
             slider = self._stops(name, title)
         else:
             low, high, step = settings.range_of(self.choice, name)
@@ -167,16 +167,14 @@ class Live:
     def _stops(self, name: str, title: str = "") -> Any:
         given = self.given.get(name, _default(self.choice, name))
         given = given[-1] if isinstance(given, list) else given
-        stops = sorted({*settings.STOPS[name], given})
+        stops = sorted({*settings.stops_of(self.choice, name), given})
         return pmui.DiscreteSlider(
             label=title or name, options={f"{stop:g}": stop for stop in stops}, value=given, sizing_mode="stretch_width"
         )
 
 
 def _default(choice: str, name: str) -> Any:
-    kind = KINDS[choice]
-    fields: dict[str, Any] = {**settings.known_parameters(kind.KINDS), **kind.model_fields}
-    return fields[name].default
+    return KINDS[choice].describe(name).default
 
 
 def _solved(scenario: Any) -> xr.Dataset | None:

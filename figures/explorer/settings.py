@@ -1,4 +1,4 @@
-"""What a page begins with, and which values its sliders stop at: a config's keys, before they are a scenario."""
+"""The settings of the explorer: what a page starts with, and the values of its sliders."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from statmech.scenarios.page import Page
 from statmech.scenarios.registry import SCENARIOS, scenario_from
 
 DECADES = (1, 2, 5)
+WHOLE = (0, *(m * 10**e for e in range(5) for m in DECADES), 10**5)
 STOPS: dict[str, tuple[float, ...]] = {
     "K": (1, 2, 3, 4, 5, 7, 9, 11, 15, 21, 31, 51, 101),
     "N": tuple(m * 10**e for e in range(1, 6) for m in DECADES),
@@ -52,20 +53,27 @@ def page_of(choice: str) -> Page:
 
 
 def draggable(choice: str) -> list[str]:
-    """The keys of a kind of scenario that have sliders: its numeric axes, all parameters, and what lies along x."""
-    kind = SCENARIOS[choice]
-    parameters = [name for name, key in known_parameters(kind.KINDS).items() if key.numeric]
-    page = page_of(choice)
-    keys = [*kind.axis_names(), *page.sliders, page.along]
-    return [name for name in dict.fromkeys(keys) if name in STOPS or name in RANGES or name in parameters]
+    """The keys of a kind of scenario that have sliders: its numeric axes, parameters included, and those of its page."""
+    kind, page = SCENARIOS[choice], page_of(choice)
+    names = dict.fromkeys([*kind.axis_names(), *page.sliders, page.along])
+    return [name for name in names if kind.describe(name).numeric]
+
+
+def stops_of(choice: str, name: str) -> tuple[float, ...]:
+    """The values that a slider stops at; none if it moves in steps of one size. Whole numbers have decades."""
+    if name in STOPS:
+        return STOPS[name]
+    key = SCENARIOS[choice].describe(name)
+    whole = key.whole and name not in RANGES
+    return tuple(stop for stop in WHOLE if key.lower <= stop <= key.upper) if whole else ()
 
 
 def range_of(choice: str, name: str) -> tuple[float, float, float]:
-    """Low, high and step of a slider; of a parameter of a user's own, what its bounds and its default suggest."""
+    """Low, high and step of a slider, from the bounds and the default of its key where no others are chosen."""
     if name in RANGES:
         return RANGES[name]
-    key = known_parameters(SCENARIOS[choice].KINDS)[name]
-    wide = 4 * abs(key.default) or 1.0
+    key = SCENARIOS[choice].describe(name)
+    wide = 4 * abs(key.default or 0) or 1.0
     low, high = key.lower if np.isfinite(key.lower) else -wide, key.upper if np.isfinite(key.upper) else wide
     step = (high - low) / 100
     return low + step, high - step, step

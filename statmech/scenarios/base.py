@@ -374,12 +374,15 @@ class Sweep(BaseModel):
         return {**made, "properties": properties}
 
 
-@cache
 def _described(kind: type[Sweep]) -> dict[str, Key]:
-    """Every key and coordinate of a kind, from its fields, its parameters and its own list."""
+    """Every key and coordinate of a kind; parameters are looked up again each time, for a user may add a rule."""
+    return {**COORDINATES, **kind.COORDINATES, **known_parameters(kind.KINDS), **_fields(kind)}
+
+
+@cache
+def _fields(kind: type[Sweep]) -> dict[str, Key]:
     schemas = kind.model_json_schema()["properties"]
-    fields = {name: _key(name, schemas[name]) for name in kind.model_fields if name not in (PARAMETERS, "zipped")}
-    return {**COORDINATES, **kind.COORDINATES, **known_parameters(kind.KINDS), **fields}
+    return {name: _key(name, schemas[name]) for name in kind.model_fields if name not in (PARAMETERS, "zipped")}
 
 
 def _key(name: str, schema: dict[str, Any]) -> Key:

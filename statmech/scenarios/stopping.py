@@ -71,9 +71,7 @@ class Stopping(Sweep):
     delta: DeltaAxis = config_key(description="target decision-error rate", symbol=r"$\delta$")  # type: ignore[valid-type]
     mean: DeviationAxis = config_key(1.0, description="mean of the last sum, in its standard deviations", symbol="$m$")  # type: ignore[valid-type]
     drift: NumberAxis = Field(0.0, description="mean of each feature, in its standard deviations")  # type: ignore[valid-type]
-    theta: DeviationAxis = config_key(
-        0.0, description="threshold that the final sum is compared with", symbol=r"$\theta$"
-    )  # type: ignore[valid-type]
+    theta: DeviationAxis = config_key(0.0, description="threshold of the final sum", symbol=r"$\theta$")  # type: ignore[valid-type]
     N: DimensionAxis = config_key(784, description="number of features", symbol="$n$")
     chunk: ChunkAxis = Field(1, description="features between two looks at the sum")  # type: ignore[valid-type]
     walks: Annotated[Whole, Field(ge=1, le=MAX_WALKS)] = Field(1000, description="walks per seed")
