@@ -199,7 +199,7 @@ def test_a_bad_scenario_of_boosting_is_refused(given, message):
     ("given", "message"),
     [
         ({"N": 2000, "k": 4}, "k: conjunctions of 4 of 2000 inputs are too many to search"),
-        ({"P": 10**11}, "P: 100,000,000,000 examples of 8 inputs take"),
+        ({"P": 10**11}, "P: a run with 100,000,000,000 examples of 8 inputs takes"),
     ],
 )
 def test_what_this_machine_cannot_play_is_refused_before_it_begins(given, message):
