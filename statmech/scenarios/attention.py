@@ -13,10 +13,10 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from statmech.boundaries import EQUATIONS, KINDS, looks
+from statmech.boundaries import BOUNDARIES, Boundary, looks
 from statmech.errors import Problem
 from statmech.scenarios.axes import points
-from statmech.scenarios.base import DimensionAxis, Number, Sweep, Whole
+from statmech.scenarios.base import PARAMETERS, DimensionAxis, Number, Sweep, Whole
 from statmech.scenarios.online import MAX_STEPS, Times
 from statmech.scenarios.stopping import BoundaryAxis, ChunkAxis, DeltaAxis, chunk_problems
 from statmech.scenarios.variables import Variable
@@ -50,8 +50,8 @@ class Attention(Sweep):
     """
 
     CHOICE: ClassVar = "attention"
-    KINDS: ClassVar = KINDS
-    AXES: ClassVar = ("attention", "N", "chunk", "delta")
+    KINDS: ClassVar = BOUNDARIES
+    AXES: ClassVar = ("attention", "N", "chunk", PARAMETERS, "delta")
     equations: ClassVar = (
         r"S_i = \sigma\sum_{j\le i} J_jx_j",
         r"\text{stop at the first } S_i \ge \tau",
@@ -76,10 +76,6 @@ class Attention(Sweep):
         if self.t[-1] * max(points(self.N)) >= MAX_STEPS:
             yield ("t",), f"{self.t[-1]:g} N steps are more than can be counted in 63 bits"
 
-    @classmethod
-    def equation_of(cls, name: str) -> str:
-        return EQUATIONS[name]
-
     @property
     def variables(self) -> dict[str, Variable]:
         return ATTENTIVE
@@ -93,14 +89,16 @@ class Attention(Sweep):
         """Every point of the grid, the last dimension fastest."""
         for values, index in self.grid():
             given: dict[str, Any] = {name: values[name] for name in ("N", "chunk", "delta")}
-            yield AttentionCell(values["attention"], **given, probes=self.probes, memory=self.memory, index=index)
+            own: dict[str, Any] = {"probes": self.probes, "memory": self.memory, "index": index}
+            yield AttentionCell(values["attention"], self.kind_at(values), **given, **own)
 
 
 @dataclass(frozen=True)
 class AttentionCell:
     """One point of the grid: one student."""
 
-    boundary: str
+    name: str
+    boundary: Boundary
     N: int
     chunk: int
     delta: float

@@ -13,17 +13,17 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from pydantic import AfterValidator, Field
 
-from statmech.boundaries import EQUATIONS, KINDS, LEAST, looks, rise, threshold
+from statmech.boundaries import BOUNDARIES, LEAST, Boundary, looks, rise, threshold
 from statmech.errors import Problem
 from statmech.scenarios.axes import axis_of
-from statmech.scenarios.base import DimensionAxis, Number, Sweep, Whole, name_among
+from statmech.scenarios.base import PARAMETERS, DimensionAxis, Number, Sweep, Whole, name_among
 from statmech.scenarios.variables import Variable
 
 MAX_WALKS = 10**9  # beyond lie typing errors
 FURTHEST = 1000.0  # of the last sum's deviations: 38 make certain, and more only cost the exact density its time
 
-BoundaryName = Annotated[str, AfterValidator(name_among(KINDS, "a boundary"))]
-BoundaryAxis = axis_of(BoundaryName, {"enum": list(KINDS)}, spaced=False)
+BoundaryName = Annotated[str, AfterValidator(name_among(BOUNDARIES, "a boundary"))]
+BoundaryAxis = axis_of(BoundaryName, {"enum": list(BOUNDARIES)}, spaced=False)
 DeltaAxis = axis_of(
     Annotated[Number, Field(ge=LEAST, lt=0.5)], {"type": "number", "minimum": LEAST, "exclusiveMaximum": 0.5}
 )
@@ -53,8 +53,8 @@ class Stopping(Sweep):
     """
 
     CHOICE: ClassVar = "boundary"
-    KINDS: ClassVar = KINDS
-    AXES: ClassVar = ("boundary", "mean", "drift", "theta", "N", "chunk", "delta")
+    KINDS: ClassVar = BOUNDARIES
+    AXES: ClassVar = ("boundary", "mean", "drift", "theta", "N", "chunk", PARAMETERS, "delta")
     equations: ClassVar = (r"S_i = X_1 + \dots + X_i", r"\text{stop at the first } S_i \ge \tau")
 
     boundary: BoundaryAxis = Field(description="where walks stop")  # type: ignore[valid-type]
@@ -74,10 +74,6 @@ class Stopping(Sweep):
                 yield ("drift",), told
                 break
 
-    @classmethod
-    def equation_of(cls, name: str) -> str:
-        return EQUATIONS[name]
-
     @property
     def variables(self) -> dict[str, Variable]:
         return STOPPED
@@ -86,15 +82,15 @@ class Stopping(Sweep):
         """Every point of the grid, the last dimension fastest."""
         for values, index in self.grid():
             mean = values["mean"] + values["drift"] * np.sqrt(values["N"])
-            given = {name: values[name] for name in ("boundary", "theta", "N", "chunk", "delta")}
-            yield StoppingCell(**given, mean=float(mean), index=index)
+            given = {name: values[name] for name in ("theta", "N", "chunk", "delta")}
+            yield StoppingCell(self.kind_at(values), **given, mean=float(mean), index=index)
 
 
 @dataclass(frozen=True)
 class StoppingCell:
     """One point of the grid: one boundary, one law of the sums, one number of features."""
 
-    boundary: str
+    boundary: Boundary
     mean: float
     theta: float
     N: int
