@@ -1,26 +1,40 @@
-r"""Levels at which the evaluation of a margin may stop (Pelossof & Ying, The Attentive Perceptron).
+r"""Boundaries: levels at which the evaluation of a margin stops (Pelossof & Ying, The Attentive Perceptron).
 
-A margin is a sum :math:`S_n = X_1+\dots+X_n` of n features' contributions, of mean m and variance :math:`\sigma^2`.
-Who only wants to know whether :math:`S_n<\theta` may stop at the first partial sum :math:`S_i\ge\tau` and say no. That
-is a *decision error* if yet :math:`S_n<\theta`. For independent steps and large n the partial sums are Brownian motion
-with drift, and by reflection, for :math:`\tau\ge\max(\theta, 0)`,
+A margin is a sum :math:`S_n = X_1+\dots+X_n` of the contributions of n features, of mean m and variance
+:math:`\sigma^2`. To decide only whether :math:`S_n<\theta`, evaluation may stop at the first partial sum
+:math:`S_i\ge\tau` and answer no, which is a *decision error* if :math:`S_n<\theta` nevertheless. For independent steps
+and large n the partial sums are Brownian motion with drift, and by reflection, for :math:`\tau\ge\max(\theta, 0)`,
 
 .. math:: P(\max_i S_i\ge\tau,\ S_n<\theta) = e^{2m\tau/\sigma^2}\,\Phi\!\left(\frac{\theta-2\tau-m}\sigma\right).
 
-Boundaries by name, each with the level delta that it promises:
+The boundaries, each with a target error rate delta:
 
 - `constant` solves this for :math:`\tau`: the error is delta.
 - `brownian-bridge`, :math:`\tau = (\theta+\sqrt{\theta^2+2\sigma^2\ln(1/\delta)})/2`: a walk that ends at theta crosses
-  with probability delta, whatever its drift. Of those that end below fewer cross: it is careful.
+  with probability delta, whatever its drift. Walks that end below cross less often: it is conservative.
 - `as-printed` is the paper's eq (4), :math:`\tau = (\theta-m+\sigma\,\Phi^{-1}(1-\delta))/2`, on the sums themselves.
-  It does not keep its promise where m > 0: the derivation standardises :math:`S_n` but not :math:`S_i`.
-- `centred` is the same number held against the centred sums :math:`S_i - i\,m/n`, a walk without drift that must end
+  It misses its target where m > 0: the derivation standardises :math:`S_n` but not :math:`S_i`.
+- `centred` is the same number compared with the centred sums :math:`S_i - i\,m/n`, a walk without drift that must end
   below :math:`\theta-m`: the error is delta again, for :math:`\tau\ge\max(\theta-m,0)`.
+
+**To add a boundary** write one class and one line in `BOUNDARIES`. Config keys, simulation, theory, tables and figures
+follow. Its level may depend on delta, m, :math:`\sigma^2` and theta, and may rise linearly up to the end:
+
+>>> class Cautious(Boundary):
+...     label = "cautious"
+...     def threshold(self, delta, mean, variance, theta):
+...         return 2 * BrownianBridge().threshold(delta, mean, variance, theta)
+>>> BOUNDARIES["cautious"] = Cautious
+>>> float(threshold("cautious", 0.01, 1.0, 1.0) / threshold("brownian-bridge", 0.01, 1.0, 1.0))
+2.0
+>>> del BOUNDARIES["cautious"]
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,13 +43,6 @@ from scipy.special import log_ndtr, ndtr, ndtri
 
 from statmech.errors import ScenarioError, SolverError, not_known
 
-BOUNDARIES = ("constant", "brownian-bridge", "as-printed", "centred")
-EQUATIONS = {  # in LaTeX, for pages that show them
-    "constant": r"e^{2m\tau/\sigma^2}\,\Phi\!\left(\frac{\theta-2\tau-m}{\sigma}\right) = \delta",
-    "brownian-bridge": r"\tau = \tfrac12\left(\theta+\sqrt{\theta^2+2\sigma^2\ln(1/\delta)}\right)",
-    "as-printed": r"\tau = \tfrac12\left(\theta-m+\sigma\,\Phi^{-1}(1-\delta)\right)",
-    "centred": r"S_i - \frac{i\,m}{n} \ge \tfrac12\left(\theta-m+\sigma\,\Phi^{-1}(1-\delta)\right)",
-}
 OVERSHOOT = (
     0.5825971579390106  # -zeta(1/2)/sqrt(2 pi) steps' deviations a Gaussian walk gains on a level (Siegmund 1985)
 )
@@ -45,24 +52,89 @@ REACH = 9.0  # standard deviations beyond which a Gaussian is nothing
 
 
 @dataclass(frozen=True)
-class Boundary:
-    """A kind of boundary among scenarios: it is told by its name, and has no parameters of its own."""
+class Boundary(ABC):
+    """A boundary; subclasses state `label`, `equation` and `threshold`."""
+
+    label: ClassVar[str]  # in tables and legends
+    equation: ClassVar[str] = ""  # in LaTeX, for pages that show it
+
+    @abstractmethod
+    def threshold(self, delta: np.ndarray, mean: np.ndarray, variance: np.ndarray, theta: np.ndarray) -> np.ndarray:
+        """The level at the start, of arrays of one shape; a negative one counts as 0."""
+
+    def rise(self, mean: np.ndarray) -> np.ndarray:
+        """By how much the level rises, in proportion to the features evaluated, up to the end; 0 unless overridden."""
+        return np.zeros_like(mean)
 
 
-KINDS: dict[str, type] = dict.fromkeys(BOUNDARIES, Boundary)
+class Constant(Boundary):
+    """The level whose decision error is delta."""
+
+    label = "constant"
+    equation = r"e^{2m\tau/\sigma^2}\,\Phi\!\left(\frac{\theta-2\tau-m}{\sigma}\right) = \delta"
+
+    def threshold(self, delta: np.ndarray, mean: np.ndarray, variance: np.ndarray, theta: np.ndarray) -> np.ndarray:
+        return _constant(delta, mean, np.sqrt(variance), theta)
 
 
-def rise(boundary: str, mean: ArrayLike) -> np.ndarray:
-    """What the level has risen by at the end, of sums of this mean: the mean for `centred`, never downwards.
+class BrownianBridge(Boundary):
+    """The level that a walk ending at theta crosses with probability delta."""
+
+    label = "Brownian bridge"
+    equation = r"\tau = \tfrac12\left(\theta+\sqrt{\theta^2+2\sigma^2\ln(1/\delta)}\right)"
+
+    def threshold(self, delta: np.ndarray, mean: np.ndarray, variance: np.ndarray, theta: np.ndarray) -> np.ndarray:
+        return (theta + np.sqrt(theta**2 + 2 * variance * np.log(1 / delta))) / 2
+
+
+class AsPrinted(Boundary):
+    """Equation (4) of the paper, compared with the sums themselves."""
+
+    label = "as printed"
+    equation = r"\tau = \tfrac12\left(\theta-m+\sigma\,\Phi^{-1}(1-\delta)\right)"
+
+    def threshold(self, delta: np.ndarray, mean: np.ndarray, variance: np.ndarray, theta: np.ndarray) -> np.ndarray:
+        return (theta - mean - np.sqrt(variance) * ndtri(delta)) / 2
+
+
+class Centred(AsPrinted):
+    """Equation (4) of the paper, compared with the centred sums: a level that rises with their mean, never falls."""
+
+    label = "centred"
+    equation = r"S_i - \frac{i\,m}{n} \ge \tfrac12\left(\theta-m+\sigma\,\Phi^{-1}(1-\delta)\right)"
+
+    def rise(self, mean: np.ndarray) -> np.ndarray:
+        return np.maximum(mean, 0.0)
+
+
+BOUNDARIES: dict[str, type[Boundary]] = {
+    "constant": Constant,
+    "brownian-bridge": BrownianBridge,
+    "as-printed": AsPrinted,
+    "centred": Centred,
+}
+
+
+def boundary_of(boundary: str | Boundary) -> Boundary:
+    """A boundary by its name, or itself. Raises `ScenarioError` for an unknown name."""
+    if isinstance(boundary, Boundary):
+        return boundary
+    if boundary not in BOUNDARIES:
+        raise ScenarioError([(("boundary",), not_known(boundary, "a boundary", BOUNDARIES))])
+    return BOUNDARIES[boundary]()
+
+
+def rise(boundary: str | Boundary, mean: ArrayLike) -> np.ndarray:
+    """By how much the level of a boundary rises up to the end of sums of this mean: by it for `centred`, else by 0.
 
     >>> float(rise("centred", 0.5)), float(rise("constant", 0.5))
     (0.5, 0.0)
     """
-    return np.maximum(mean, 0.0) * (boundary == "centred")
+    return boundary_of(boundary).rise(np.asarray(mean, float))
 
 
 def looks(n: int, chunk: int) -> np.ndarray:
-    """The numbers of features after which sums of n are looked at.
+    """The numbers of features after which sums of n features are looked at.
 
     >>> looks(10, 4)
     array([ 4,  8, 10])
@@ -71,34 +143,33 @@ def looks(n: int, chunk: int) -> np.ndarray:
 
 
 def threshold(
-    boundary: str, delta: ArrayLike, mean: ArrayLike, variance: ArrayLike, theta: ArrayLike = 0.0
+    boundary: str | Boundary, delta: ArrayLike, mean: ArrayLike, variance: ArrayLike, theta: ArrayLike = 0.0
 ) -> np.ndarray:
-    r"""The level :math:`\tau` of a boundary, of the sums' mean and variance at their end; arguments broadcast.
+    r"""The level :math:`\tau\ge 0` of a boundary; arguments broadcast.
 
-    Never below 0, where a walk begins. Raises `ScenarioError` for an unknown name, delta outside (0, 1/2) or a variance
-    that is not positive.
+    Parameters
+    ----------
+    boundary : its name, or an object
+    delta : target probability of a decision error
+    mean, variance : of the sums at their end
+    theta : threshold that the final sum is compared with
+
+    Raises `ScenarioError` for an unknown name, delta outside (0, 1/2) or a variance that is not positive.
 
     >>> [float(threshold(name, 0.01, 1.0, 1.0).round(4)) for name in BOUNDARIES]
     [0.9994, 1.5174, 0.6632, 0.6632]
     """
-    if boundary not in BOUNDARIES:
-        raise ScenarioError([(("boundary",), not_known(boundary, "a boundary", BOUNDARIES))])
-    delta, mean, variance, theta = _checked(delta, mean, variance, theta)
-    deviation = np.sqrt(variance)
-    if boundary == "constant":
-        return _constant(delta, mean, deviation, theta)
-    if boundary == "brownian-bridge":
-        return np.maximum((theta + np.sqrt(theta**2 + 2 * variance * np.log(1 / delta))) / 2, 0.0)
-    return np.maximum((theta - mean - deviation * ndtri(delta)) / 2, 0.0)
+    chosen = boundary_of(boundary)
+    return np.maximum(chosen.threshold(*_checked(delta, mean, variance, theta)), 0.0)
 
 
 def error(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike, theta: ArrayLike = 0.0) -> np.ndarray:
-    r"""The probability to cross :math:`\tau\ge 0` and yet end below :math:`\theta`, of Brownian motion with drift.
+    r"""The probability that Brownian motion with drift crosses :math:`\tau\ge 0` and still ends below :math:`\theta`.
 
     For :math:`\tau<\theta` a walk may also cross and end between the two: :math:`P(S_n<\theta) - P(\max_i S_i<\tau)`.
     For `centred` sums give mean 0 and theta less the mean.
 
-    >>> float(error(threshold("as-printed", 0.01, 1.0, 1.0), 1.0, 1.0).round(3))      # promised: 0.01
+    >>> float(error(threshold("as-printed", 0.01, 1.0, 1.0), 1.0, 1.0).round(3))      # target: 0.01
     0.038
     """
     tau, mean, variance, theta = np.broadcast_arrays(*(np.asarray(v, float) for v in (tau, mean, variance, theta)))
@@ -110,7 +181,7 @@ def error(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike, theta: ArrayLike
 
 
 def _constant(delta: np.ndarray, mean: np.ndarray, deviation: np.ndarray, theta: np.ndarray) -> np.ndarray:
-    """Where `error` is delta; 0 where it is smaller from the start."""
+    """The level at which `error` is delta; 0 where it is smaller from the start."""
     variance, lowest = deviation**2, np.maximum(theta, 0.0)
     bridge = (theta + np.sqrt(theta**2 - 2 * variance * np.log(delta))) / 2  # not below the root
     tau = np.zeros_like(mean) + bridge
@@ -144,7 +215,7 @@ def _low_constant(delta: np.ndarray, mean: np.ndarray, deviation: np.ndarray, th
         ends = np.zeros_like(lowest), np.where(start, 0.0, lowest)
         found = find_root(off, ends, args=(delta, mean, deviation, theta))
     if not np.all(found.success | start):
-        raise SolverError("a constant boundary is not found: is delta below 1e-50?")
+        raise SolverError("no constant boundary was found: is delta below 1e-50?")
     return np.where(start, 0.0, found.x)
 
 

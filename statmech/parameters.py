@@ -112,7 +112,7 @@ class Key:
         if problem := self.type_problem(value):
             return problem
         broken = ((bound, limit) for bound, limit in self.bounds if not bound.holds(value, limit))
-        return next((f"must be {bound.words} {_shown(limit)}, not {_shown(value)}" for bound, limit in broken), None)
+        return next((f"must be {bound.words} {_long(limit)}, not {_long(value)}" for bound, limit in broken), None)
 
     def type_problem(self, value: Any) -> str | None:
         """Why a value is not of the key's type, whatever its bounds; None if it is."""
@@ -122,7 +122,7 @@ class Key:
         number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
         right = number if self.numeric else isinstance(value, self.type)
         if not right or (self.whole and value != np.round(value)):
-            return f"must be {NOUNS[self.type]}, not {_shown(value) if number else json.dumps(value, default=str)}"
+            return f"must be {NOUNS[self.type]}, not {_long(value) if number else json.dumps(value, default=str)}"
         return None
 
     def read(self, value: Any) -> Any:
@@ -134,7 +134,16 @@ class Key:
         return self.type(value)
 
 
-def _shown(number: float) -> str:
+def shown(value: Any) -> str:
+    """A parameter's value for labels and messages, `2` for 2.0.
+
+    >>> shown(2.0), shown(1e-6), shown("random")
+    ('2', '1e-06', 'random')
+    """
+    return f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+
+
+def _long(number: float) -> str:
     """A number for messages: whole ones with all their digits."""
     whole = abs(number) < 1e15 and number == round(number)
     return f"{round(number):,}" if whole else f"{number:g}"
@@ -220,6 +229,36 @@ def _annotation(cls: type, f: Field[Any]) -> Any:
         return None
 
 
+@dataclass(frozen=True)
+class Family:
+    """The objects of a class that differ in real parameters only: a compiled program serves them all.
+
+    Called with the real parameters, which may be traced by JAX, it makes one of them.
+    """
+
+    kind: type
+    fixed: tuple[tuple[str, Any], ...]  # words and whole numbers: programs differ with them
+
+    @property
+    def reals(self) -> list[str]:
+        """The names of the real parameters."""
+        return [name for name, key in parameters_of(self.kind).items() if key.type is float]
+
+    def __call__(self, **reals: Any) -> Any:
+        return self.kind(**dict(self.fixed), **reals)
+
+
+def family_of(thing: Any) -> Family:
+    """The family of an object with parameters.
+
+    >>> from statmech.rules import Perceptron
+    >>> family_of(Perceptron(margin=0.5)) == family_of(Perceptron(eta=2.0))
+    True
+    """
+    fixed = {name: getattr(thing, name) for name, key in parameters_of(thing).items() if key.type is not float}
+    return Family(type(thing), tuple(fixed.items()))
+
+
 def known_parameters(kinds: dict[str, Any]) -> dict[str, Key]:
     """The parameters of all registered classes, by name, each as the first class that has it states it."""
     return {name: key for kind in reversed(kinds.values()) for name, key in parameters_of(kind).items()}
@@ -243,4 +282,4 @@ def parameter_problem(noun: str, kinds: dict[str, Any], kind: str, name: str, va
     having = described(kinds, name)
     if value == next(iter(having.values())).default:
         return None
-    return f'the {noun} "{kind}" has no {name}. {noun.capitalize()}s that have one: {", ".join(having)}.'
+    return f'the {noun} "{kind}" has no {name}. It is a parameter of: {", ".join(having)}.'

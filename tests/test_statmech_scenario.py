@@ -34,7 +34,7 @@ GOOD = {"rule": "perceptron", "t": [1.0, 2.0]}
         ({"eta": 0}, "eta: must be greater than 0, not 0"),
         ({"eta": float("nan")}, "eta: input should be a finite number"),
         ({"rule": ["hebb", "perceptron"], "margin": [0, 0.5]}, 'the rule "hebb" has no margin'),
-        ({"rule": "hebb", "margin": 0.5}, 'the rule "hebb" has no margin. Rules that have one: perceptron.'),
+        ({"rule": "hebb", "margin": 0.5}, 'the rule "hebb" has no margin. It is a parameter of: perceptron.'),
         ({"t": []}, "t: a list needs at least one value"),
         ({"t": [2, 1]}, "t: times must increase"),
         ({"t": [1, 1]}, "t: times must increase"),

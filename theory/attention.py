@@ -188,6 +188,6 @@ def solve_cell(cell: AttentionCell, times: Sequence[float]) -> State:
     span = (0.0, max(times[-1], 1e-12))
     solution = solve_ivp(field, span, np.array(START), "LSODA", times, rtol=RTOL, atol=atol)
     if not solution.success:
-        told = f"{cell.boundary} (delta = {cell.delta:g}) stop before t = {times[-1]:g}"
+        told = f"{cell.name} (delta = {cell.delta:g}) stop before t = {times[-1]:g}"
         raise SolverError(f"the order-parameter equations of {told}: {solution.message}")
     return State(*solution.y)

@@ -37,7 +37,7 @@ import numpy as np
 from statmech.errors import DivergedError, SolverError
 from statmech.forks import check_fork
 from statmech.gaussian import Array, namespace
-from statmech.parameters import parameters_of
+from statmech.parameters import Family, family_of
 from statmech.rules import Averages, Rule
 from statmech.scenarios.online import Cell
 from theory.averages import Pair, averages, pair_average
@@ -69,13 +69,13 @@ def solve_cells(cells: list[Cell], times: Iterable[float]) -> list[Students]:
     groups: dict[Any, list[int]] = {}
     for at, cell in enumerate(cells):
         closed = cell.rule.has_closed_form
-        groups.setdefault((closed, None if closed else type(cell.rule), distinct(cell)), []).append(at)
+        groups.setdefault((closed, None if closed else family_of(cell.rule), distinct(cell)), []).append(at)
     check_fork()
     with jax.enable_x64(True):
         t = jnp.asarray(list(times), float)
         for (closed, _, students), members in groups.items():
             batch = [cells[at] for at in members]
-            rules = tuple(dict.fromkeys(type(cell.rule) for cell in batch))
+            rules = tuple(dict.fromkeys(family_of(cell.rule) for cell in batch))
             solved, completed = _solve_batch(rules, closed, students, *_stacked(batch, rules), t)
             for at, ok, *state in zip(members, completed, *map(np.asarray, solved), strict=True):
                 if not ok:
@@ -168,7 +168,7 @@ def angle(students: Students) -> Array:
 
 @eqx.filter_jit
 def _solve_batch(
-    rules: tuple[type[Rule], ...],
+    rules: tuple[Family, ...],
     closed: bool,
     S: int,
     which: Array,
@@ -183,7 +183,7 @@ def _solve_batch(
 
 
 def _solve_one(
-    rules: tuple[type[Rule], ...],
+    rules: tuple[Family, ...],
     closed: bool,
     S: int,
     which: Array,
@@ -194,14 +194,14 @@ def _solve_one(
 ) -> tuple[Students, Array]:
     sizes = [S, 2 * S]
 
-    def under(kind: type[Rule]) -> Callable[[Students], Students]:
-        rule = kind(**{name: parameters[name] for name in parameters_of(kind)})
+    def under(family: Family) -> Callable[[Students], Students]:
+        rule = family(**{name: parameters[name] for name in family.reals})
         return lambda students: rates(rule, closed, students, flip)
 
     def field(_: Array, y: Array, __: None) -> Array:
         log_length, versine, c = jnp.split(y, sizes)
         students = Students(log_length, jnp.clip(versine, 0.0, 2.0), jnp.clip(c, -1.0, 1.0))
-        return jnp.concatenate(jax.lax.switch(which, [under(kind) for kind in rules], students))
+        return jnp.concatenate(jax.lax.switch(which, [under(family) for family in rules], students))
 
     y0 = jnp.concatenate(start)
     atol = jnp.asarray([ATOL] * S + [ATOL_Y] * S + [ATOL] * (y0.size - 2 * S))
@@ -221,11 +221,11 @@ def _solve_one(
     return Students(*jnp.split(solution.ys, sizes, axis=1)), completed
 
 
-def _stacked(cells: list[Cell], rules: tuple[type[Rule], ...]) -> tuple[Array, dict[str, Array], Array, Students]:
+def _stacked(cells: list[Cell], rules: tuple[Family, ...]) -> tuple[Array, dict[str, Array], Array, Students]:
     """Each cell's rule (its place in `rules`), parameters (1 where its rule has none), flip and start."""
-    names = {name for rule in rules for name in parameters_of(rule)}
+    names = {name for family in rules for name in family.reals}
     parameters = {name: jnp.asarray([cell.parameters.get(name, 1.0) for cell in cells]) for name in sorted(names)}
-    which = jnp.asarray([rules.index(type(cell.rule)) for cell in cells])
+    which = jnp.asarray([rules.index(family_of(cell.rule)) for cell in cells])
     begun = {at: initial(cell) for at, cell in {(cell.start, cell.K): cell for cell in cells}.items()}
     starts = zip(*(begun[cell.start, cell.K] for cell in cells), strict=True)
     start = Students(*(jnp.asarray(np.stack(part)) for part in starts))

@@ -53,7 +53,7 @@ def page_of(choice: str) -> Page:
 
 
 def draggable(choice: str) -> list[str]:
-    """The keys of a kind of scenario that have sliders: its numeric axes, parameters included, and those of its page."""
+    """The keys of a kind of scenario that have sliders: its numeric axes and parameters, and those of its page."""
     kind, page = SCENARIOS[choice], page_of(choice)
     names = dict.fromkeys([*kind.axis_names(), *page.sliders, page.along])
     return [name for name in names if kind.describe(name).numeric]

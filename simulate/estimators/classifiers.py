@@ -117,7 +117,7 @@ def make_perceptron(classifier: classifiers.Perceptron, task: Task) -> Any:
 
 @make.register
 def make_attentive(classifier: classifiers.Attentive, task: Task) -> Any:
-    passes = {"max_iter": classifier.passes, "random_state": task.random}
+    passes: dict[str, Any] = {"max_iter": classifier.passes, "random_state": task.random}
     if classifier.budget:
         return AttentivePerceptron(budget=classifier.budget, **passes)
     return AttentivePerceptron(classifier.delta, classifier.level, classifier.chunk, classifier.chosen, **passes)

@@ -32,6 +32,7 @@ import numpy as np
 from simulate.kernels.field_steps import Record, modulation, modulations
 from statmech.gaussian import Array
 from statmech.inputs import Gaussian
+from statmech.parameters import Family, family_of
 from statmech.random_numbers import normals_and_uniforms
 from statmech.rules import Rule
 from statmech.scenarios.online import Cell
@@ -68,14 +69,14 @@ def play(cell: Cell, dtype: str, key: Array, steps: Array) -> Record:
     start_key, key = jax.random.split(key)
     start = cell.coordinates
     students = _drawn(start_key, K, cell.N, lanes) if start is None else np.repeat(start[..., None], lanes, axis=-1)
-    static = (type(cell.rule), K, block_steps(K), lanes, dtype)
+    static = (family_of(cell.rule), K, block_steps(K), lanes, dtype)
     traced = (cell.traced(dtype), jnp.float32(cell.flip), jnp.float64(cell.N))
     return _run(*static, key, *traced, jnp.asarray(students, dtype), steps)
 
 
 @partial(jax.jit, static_argnames=("rule", "K", "M", "lanes", "dtype"))
 def _run(
-    rule: type[Rule],
+    rule: Family,
     K: int,
     M: int,
     lanes: int,

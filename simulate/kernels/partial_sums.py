@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from simulate.learners.perceptron import wrong
-from statmech.boundaries import rise, threshold
+from statmech.boundaries import Boundary, rise, threshold
 
 ENOUGH = 10  # margins before anything is stopped
 MEMORY = 200  # margins that the running mean and variance look back on: they grow with w
@@ -106,7 +106,7 @@ class Lesson(NamedTuple):
 class Attentive:
     """A student under way, weights w (n,) and a bias b, and the mean and variance of its margins, as probes tell."""
 
-    def __init__(self, w: np.ndarray, boundary: str, delta: float, memory: int = MEMORY):
+    def __init__(self, w: np.ndarray, boundary: str | Boundary, delta: float, memory: int = MEMORY):
         self.w, self.b = w, 0.0
         self.boundary, self.delta, self.memory = boundary, delta, memory
         self.probes, self.mean, self.variance = 0, 0.0, 0.0

@@ -21,6 +21,7 @@ import numpy as np
 from simulate.kernels.field_steps import Record, modulations
 from statmech.gaussian import Array
 from statmech.inputs import Inputs
+from statmech.parameters import Family, family_of
 from statmech.rules import Rule
 from statmech.scenarios.online import Cell
 
@@ -47,14 +48,14 @@ def memory(cell: Cell, dtype: str) -> int:
 def play(cell: Cell, dtype: str, key: Array, steps: Array) -> Record:
     """A batch of seeds of a cell; `steps` (T,) are the step counts at which to record."""
     keys, table = jax.random.split(key, batch(cell.K)), jnp.asarray(cell.inputs.table(cell.N))
-    rule, parameters = type(cell.rule), cell.traced(dtype)
+    rule, parameters = family_of(cell.rule), cell.traced(dtype)
     flip, start = jnp.float32(cell.flip), cell.coordinates
     return _run(rule, cell.inputs, cell.K, cell.N, dtype, keys, parameters, flip, start, table, steps)
 
 
 @partial(jax.jit, static_argnames=("rule", "inputs", "K", "N", "dtype"))
 def _run(
-    rule: type[Rule],
+    rule: Family,
     inputs: Inputs,
     K: int,
     N: int,

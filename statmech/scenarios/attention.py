@@ -12,10 +12,10 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from statmech.boundaries import EQUATIONS, KINDS, looks
+from statmech.boundaries import BOUNDARIES, Boundary, looks
 from statmech.errors import Problem
 from statmech.scenarios.axes import points
-from statmech.scenarios.base import DimensionAxis, Number, Sweep, Times, Whole, config_key
+from statmech.scenarios.base import PARAMETERS, DimensionAxis, Number, Sweep, Times, Whole, config_key
 from statmech.scenarios.online import MAX_STEPS
 from statmech.scenarios.page import Page
 from statmech.scenarios.stopping import BoundaryAxis, ChunkAxis, DeltaAxis, chunk_problems
@@ -51,8 +51,8 @@ class Attention(Sweep):
     """
 
     CHOICE: ClassVar = "attention"
-    KINDS: ClassVar = KINDS
-    AXES: ClassVar = ("attention", "N", "chunk", "delta")
+    KINDS: ClassVar = BOUNDARIES
+    AXES: ClassVar = ("attention", "N", "chunk", PARAMETERS, "delta")
     TITLE: ClassVar = "attentive perceptron"
     CITES: ClassVar = ("pelossof2010",)
     workers: ClassVar = 1  # the interpreter, not NumPy, is busy between looks, and a second thread costs time
@@ -87,10 +87,6 @@ class Attention(Sweep):
         if self.t[-1] * max(points(self.N)) >= MAX_STEPS:
             yield ("t",), f"{self.t[-1]:g} N steps are more than 63 bits can count"
 
-    @classmethod
-    def equation_of(cls, name: str) -> str:
-        return EQUATIONS[name]
-
     @property
     def variables(self) -> dict[str, Variable]:
         return ATTENTIVE
@@ -107,14 +103,16 @@ class Attention(Sweep):
         """Every point of the grid, the last dimension fastest."""
         for values, index in self.grid():
             given: dict[str, Any] = {name: values[name] for name in ("N", "chunk", "delta")}
-            yield AttentionCell(values["attention"], **given, probes=self.probes, memory=self.memory, index=index)
+            own: dict[str, Any] = {"probes": self.probes, "memory": self.memory, "index": index}
+            yield AttentionCell(values["attention"], self.kind_at(values), **given, **own)
 
 
 @dataclass(frozen=True)
 class AttentionCell:
     """One point of the grid: a student."""
 
-    boundary: str
+    name: str
+    boundary: Boundary
     N: int
     chunk: int
     delta: float

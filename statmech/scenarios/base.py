@@ -145,6 +145,9 @@ class Sweep(BaseModel):
         if "zip" in given:
             given["zipped"] = _unzip(given, cls.axis_names())
         known = known_parameters(cls.KINDS)
+        for name in known.keys() & cls.model_fields.keys():
+            of = ", ".join(described(cls.KINDS, name))
+            raise ScenarioError([((name,), f"is a key of a config, so the parameter of {of} needs another name")])
         stated = {name: known[name].default for name in cls.AXES if name in known}
         given[PARAMETERS] = stated | {name: given.pop(name) for name in known if name in given}
         return given
@@ -357,6 +360,7 @@ class Sweep(BaseModel):
             said.pop("symbol", None), said.pop("unit", None)
         shared = Sweep.model_fields
         properties = {name: made["properties"][name] for name in cls.model_fields if name not in shared}
+        properties[cls.CHOICE] |= axis_schema({"enum": list(cls.KINDS)}, spaced=False)  # with those of the user's files
         for name, key in known_parameters(cls.KINDS).items():
             forms = [it.schema for it in described(cls.KINDS, name).values()]
             value = key.schema if all(form == key.schema for form in forms) else {"anyOf": forms}

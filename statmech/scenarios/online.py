@@ -17,7 +17,7 @@ from pydantic import AfterValidator, Discriminator, Field, PlainSerializer, Tag
 from statmech.errors import Problem
 from statmech.inputs import INPUTS, Gaussian, Inputs, inputs_from, written
 from statmech.order_parameters import coordinates
-from statmech.parameters import Key, parameters_of
+from statmech.parameters import Key, family_of, parameters_of, shown
 from statmech.rules import RULES, Rule
 from statmech.scenarios.axes import axis_of, points
 from statmech.scenarios.base import (
@@ -225,7 +225,7 @@ class Cell:
     index: tuple[int, ...]
 
     @property
-    def parameters(self) -> dict[str, float]:
+    def parameters(self) -> dict[str, Any]:
         """The rule's parameters by name."""
         return {name: getattr(self.rule, name) for name in parameters_of(self.rule)}
 
@@ -233,12 +233,12 @@ class Cell:
     def described(self) -> str:
         """Its rule with all parameters, for messages."""
         parameters = {**self.parameters, "flip": self.flip}
-        return f"{self.name} ({', '.join(f'{name} = {value:g}' for name, value in parameters.items())})"
+        return f"{self.name} ({', '.join(f'{name} = {shown(value)}' for name, value in parameters.items())})"
 
     def traced(self, dtype: str) -> dict[str, np.ndarray]:
-        """The parameters as arrays, so that one compiled program serves all their values."""
+        """The real parameters as arrays, so that one compiled program serves all their values."""
         with np.errstate(over="ignore"):  # beyond float32 it is infinite, and so is the student: see DivergedError
-            return {name: np.asarray(value, dtype) for name, value in self.parameters.items()}
+            return {name: np.asarray(self.parameters[name], dtype) for name in family_of(self.rule).reals}
 
     @property
     def order_parameters(self) -> OrderParameters:

@@ -13,17 +13,17 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from statmech.boundaries import EQUATIONS, KINDS, LEAST, looks, rise, threshold
+from statmech.boundaries import BOUNDARIES, LEAST, Boundary, looks, rise, threshold
 from statmech.errors import Problem
 from statmech.scenarios.axes import axis_of
-from statmech.scenarios.base import DimensionAxis, Number, Sweep, Whole, config_key, one_of
+from statmech.scenarios.base import PARAMETERS, DimensionAxis, Number, Sweep, Whole, config_key, one_of
 from statmech.scenarios.page import Page
 from statmech.scenarios.variables import Variable
 
 MAX_WALKS = 10**9  # beyond lie typing errors
 FURTHEST = 1000.0  # standard deviations of the final sum: 38 are certainty, and more only slow the exact density down
 
-BoundaryAxis = one_of(KINDS, "a boundary")
+BoundaryAxis = one_of(BOUNDARIES, "a boundary")
 DeltaAxis = axis_of(
     Annotated[Number, Field(ge=LEAST, lt=0.5)], {"type": "number", "minimum": LEAST, "exclusiveMaximum": 0.5}
 )
@@ -55,8 +55,8 @@ class Stopping(Sweep):
     """
 
     CHOICE: ClassVar = "boundary"
-    KINDS: ClassVar = KINDS
-    AXES: ClassVar = ("boundary", "mean", "drift", "theta", "N", "chunk", "delta")
+    KINDS: ClassVar = BOUNDARIES
+    AXES: ClassVar = ("boundary", "mean", "drift", "theta", "N", "chunk", PARAMETERS, "delta")
     TITLE: ClassVar = "stopping"
     CITES: ClassVar = ("pelossof2010",)
     PAGE: ClassVar = Page(
@@ -84,10 +84,6 @@ class Stopping(Sweep):
                 yield ("drift",), f"a drift of {drift:g} moves the sum of N = {N} features {far}"
                 break
 
-    @classmethod
-    def equation_of(cls, name: str) -> str:
-        return EQUATIONS[name]
-
     @property
     def variables(self) -> dict[str, Variable]:
         return STOPPED
@@ -108,15 +104,15 @@ class Stopping(Sweep):
         """Every point of the grid, the last dimension fastest."""
         for values, index in self.grid():
             mean = values["mean"] + values["drift"] * np.sqrt(values["N"])
-            given = {name: values[name] for name in ("boundary", "theta", "N", "chunk", "delta")}
-            yield StoppingCell(**given, mean=float(mean), index=index)
+            given = {name: values[name] for name in ("theta", "N", "chunk", "delta")}
+            yield StoppingCell(self.kind_at(values), **given, mean=float(mean), index=index)
 
 
 @dataclass(frozen=True)
 class StoppingCell:
     """One point of the grid: a boundary, a distribution of the sums, a number of features."""
 
-    boundary: str
+    boundary: Boundary
     mean: float
     theta: float
     N: int

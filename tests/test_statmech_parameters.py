@@ -1,0 +1,330 @@
+"""A parameter has the type of its annotation, in this package and in a file of the user."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pytest
+from test_statmech_cli import statmech
+
+import simulate
+import theory
+from simulate.scenarios.stored_examples import _words
+from statmech import LEARNERS, RULES, Attention, Scenario, ScenarioError, Stopping, StoredExamples, Study, plugins
+from statmech.boundaries import BOUNDARIES, Boundary, BrownianBridge
+from statmech.classifiers import CLASSIFIERS, Classifier
+from statmech.learners import MinOver
+from statmech.parameters import Key, described, family_of, known_parameters, parameter, parameters_of
+from statmech.scenarios.registry import KINDS, scenario_from, schema
+
+MINE = """
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from simulate.learners.interface import at_once, one_by_one
+from statmech.learners import LEARNERS, Learner
+from statmech.parameters import parameter
+from statmech.rules import RULES, Rule, namespace, step
+
+@dataclass(frozen=True)
+class Powered(Rule):
+    label = "powered"
+    power: int = parameter(2, "exponent of the stability", at_least=1, at_most=4, symbol="$n$")
+    shape: str = parameter("hard", "what becomes of an error", choices={"hard": "all of it", "soft": "tanh"})
+    kinks = (0.0,)
+
+    def g(self, kappa, length):
+        assert type(self.power) is int
+        size = abs(kappa) ** self.power if self.shape == "hard" else namespace(kappa).tanh(-kappa) ** self.power
+        return step(-kappa) * size
+
+@dataclass(frozen=True)
+class Repeated(Learner):
+    label, limit = "Hebb, repeated", None
+    times: int = parameter(2, "how often an example is learnt", at_least=1)
+    which: Literal["all", "hardest"] = parameter("all", "examples that are repeated")
+
+    def strengths(self, z):
+        stabilities = z @ z.sum(axis=0)
+        repeated = stabilities <= (np.inf if self.which == "all" else np.median(stabilities))
+        return np.where(repeated, range(self.times + 1)[-1], 1.0)
+
+    def learn(self, batch, task):
+        x, exists = one_by_one(batch, self.strengths)
+        return at_once(task.until, exists, strengths=x)
+
+RULES["powered"] = Powered
+LEARNERS["repeated"] = Repeated
+"""
+
+
+@pytest.fixture
+def registries():
+    """What a test adds to the registries is forgotten after it."""
+    before = [(registry, dict(registry)) for registry in (RULES, LEARNERS, BOUNDARIES, CLASSIFIERS)]
+    yield
+    for registry, kept in before:
+        registry.clear()
+        registry.update(kept)
+    plugins._loaded.clear()
+
+
+@pytest.fixture
+def mine(tmp_path, registries):
+    file = tmp_path / "mine.py"
+    file.write_text(MINE)
+    plugins.load(file)
+    return file
+
+
+EVERY = {
+    (choice, name): kind for choice, scenario in KINDS.items() for name, kind in scenario.KINDS.items()
+}  # all that can learn, stop or classify
+
+
+@pytest.mark.parametrize("named", EVERY, ids=" ".join)
+def test_each_parameter_has_a_meaning_and_a_default_that_it_may_have(named):
+    for key in parameters_of(EVERY[named]).values():
+        assert key.meaning
+        assert key.problem(key.default) is None
+        assert type(key.default) is key.type
+
+
+def test_a_type_that_is_not_possible_is_an_error():
+    for annotation in ("list", "str", "Unknown"):
+        made = {"__annotations__": {"x": annotation}, "x": parameter("u", "a text")}
+        kind = dataclass(frozen=True)(type("Odd", (), made))
+        with pytest.raises(ScenarioError, match="the parameter x of Odd needs a type: float, int, bool, Literal"):
+            parameters_of(kind)
+
+    @dataclass(frozen=True)
+    class Half:
+        k: int = parameter(2.5, "a whole number")
+
+    with pytest.raises(ScenarioError, match=r"default of the parameter k of Half: must be a whole number, not 2\.5"):
+        parameters_of(Half)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        (Key("x", above=0, below=1), 0, "must be greater than 0, not 0"),
+        (Key("x", above=0, below=1), 1, "must be less than 1, not 1"),
+        (Key("x", at_least=0, at_most=1), 1.5, "must be at most 1, not 1.5"),
+        (Key("x", at_least=0, at_most=1), -1e-9, "must be at least 0, not -1e-09"),
+        (Key("k", type=int, at_most=10**9), 2e9, "must be at most 1,000,000,000, not 2,000,000,000"),
+        (Key("k", type=int), 2.5, "must be a whole number, not 2.5"),
+        (Key("k", type=int), True, "must be a whole number, not true"),
+        (Key("b", type=bool), 1, "must be true or false, not 1"),
+        (Key("w", type=str, choices=("one",)), "on", '"on" is not a value of w. Did you mean "one"? Known: one.'),
+    ],
+)
+def test_a_key_says_what_it_may_be(key, value, message):
+    assert key.problem(value) == message
+
+
+@pytest.mark.parametrize("key", [Key("x", at_least=0, at_most=1), Key("k", type=int, above=0), Key("y", above=0)])
+def test_a_bound_is_closed_or_open_as_stated(key):
+    lower, upper = (bound for bound in (key.lower, key.upper))
+    assert (key.problem(lower) is None) == (key.at_least is not None)
+    if np.isfinite(upper):
+        assert key.problem(upper) is None
+
+
+def test_whole_numbers_words_and_floats_read_from_a_config_are_those_of_the_class():
+    [cell] = Study(classifier="attentive", data="votes", chunk=4, level="centred").cells()
+    made = cell.classifier
+    assert (made.chunk, made.level, made.chosen, made.delta) == (4, "centred", "random", 0.1)
+    assert [type(value) for value in (made.chunk, made.delta, made.budget)] == [int, float, int]
+
+
+def test_a_word_that_the_axes_name_is_always_stated_and_keeps_its_place():
+    assert StoredExamples(learner=["minover", "hebb"], alpha=1).config()["stop"] == "epochs"
+    swept = StoredExamples(learner="minover", alpha=[1, 2], within=[0.1, 0.01], stop=["epochs", "field-patience"])
+    assert list(swept.shape) == ["stop", "within", "alpha"]
+    given = {"level": ["constant", "centred"], "chosen": ["fixed", "random"], "passes": [1, 2]}
+    study = Study(classifier=["attentive"], data="votes", **given)
+    assert list(study.shape) == ["classifier", "level", "chosen", "passes"]
+    assert study.config()["order"] == "every"
+
+
+def test_a_stop_rule_does_not_change_the_random_numbers_of_a_run_and_other_parameters_do():
+    def words(**given):
+        scenario = StoredExamples(alpha=1, N=10, **given)
+        return [_words(scenario, cell, 0) for cell in scenario.cells()]
+
+    [plain], patient = words(learner="minover"), words(learner="minover", stop=["epochs", "field-patience"])
+    assert patient == [plain, plain]
+    assert len({plain, *words(learner="minover", within=[0.1, 0.2])}) == 3
+    assert words(learner="gibbs", sweeps=4000) == words(learner="gibbs") != words(learner="gibbs", sweeps=4001)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"rule": "powered", "power": 2.5}, "power: must be a whole number, not 2.5"),
+        ({"rule": "powered", "power": [1, 5]}, "power: must be at most 4, not 5"),
+        ({"rule": "powered", "power": "two"}, 'power: must be a number, not "two"'),
+        ({"rule": "powered", "shape": "sofd"}, 'shape: "sofd" is not a value of shape. Did you mean "soft"?'),
+        ({"rule": "powered", "shape": ["hard", "sofd"]}, 'shape[1]: "sofd" is not a value of shape.'),
+        ({"rule": "powered", "shape": 3}, "shape: input should be a valid string, not 3"),
+        (
+            {"rule": ["hebb", "powered"], "shape": ["soft"]},
+            'the rule "hebb" has no shape. It is a parameter of: powered.',
+        ),
+        ({"learner": "repeated", "which": "hard"}, 'which: "hard" is not a value of which. Did you mean "hardest"?'),
+        ({"learner": "repeated", "times": 0}, "times: must be at least 1, not 0"),
+        ({"learner": "repeated", "times": True}, "times: must be a number, not true"),
+    ],
+)
+def test_what_is_wrong_with_a_parameter_of_the_user_is_named(mine, given, message):
+    with pytest.raises(ScenarioError) as refused:
+        scenario_from({**given, **({"t": 1} if "rule" in given else {"alpha": 1})})
+    assert message in str(refused.value)
+
+
+def test_a_parameter_cannot_have_the_name_of_a_key(registries):
+    @dataclass(frozen=True)
+    class Sized(MinOver):
+        N: int = parameter(3, "a number")
+
+    LEARNERS["sized"] = Sized
+    with pytest.raises(ScenarioError, match="N: is a key of a config, so the parameter of sized needs another name"):
+        StoredExamples(learner="minover", alpha=1)
+
+
+def test_two_classes_cannot_give_one_name_to_a_number_and_a_word(registries):
+    @dataclass(frozen=True)
+    class Ordered(Classifier):
+        label = "ordered"
+        order: float = parameter(1.0, "an order")
+
+    CLASSIFIERS["ordered"] = Ordered
+    with pytest.raises(ScenarioError, match="order: is not of one type among perceptron, averaged, voted, ordered"):
+        Study(classifier="ordered", data="votes", order=2.0)
+
+
+def test_the_schema_knows_the_parameters_of_the_user(mine):
+    rules, learners = (made["properties"] for made in schema()["anyOf"][:2])
+    assert rules["rule"]["anyOf"][0]["enum"] == list(RULES)
+    assert rules["power"]["anyOf"][0] == {"type": "integer", "minimum": 1, "maximum": 4}
+    assert rules["power"]["description"] == "exponent of the stability"
+    assert rules["shape"]["anyOf"] == [
+        {"enum": ["hard", "soft"]},
+        {"type": "array", "items": {"enum": ["hard", "soft"]}, "minItems": 1},
+    ]
+    assert learners["which"]["anyOf"][0] == {"enum": ["all", "hardest"]}
+    assert learners["times"]["default"] == 2
+    assert learners["stop"]["anyOf"][0]["enum"] == ["epochs", "stability-patience", "field-patience"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["gram", "vectors"])
+def test_simulation_and_theory_take_whole_numbers_and_words_of_a_rule(mine, engine):
+    zipped = {"power": [1, 3], "shape": ["hard", "soft"]}
+    scenario = Scenario(rule="powered", zip=zipped, t=[0.5, 1], seeds=64, N=300, engine=engine)
+    simulation, solution = simulate.run(scenario), theory.solve(scenario)
+    assert simulation.shape.dims == simulation.power.dims == ("power_shape",)
+    assert len(np.unique(solution.R.values.reshape(2, -1), axis=0)) == 2
+    mean, error = simulation.R.mean("seed"), simulation.R.std("seed") / 8
+    assert np.all(abs(mean - solution.R) < 5 * error + 3 / 300)
+    assert scenario_from(json.loads(simulation.attrs["config"])) == scenario
+    cells = list(scenario.cells())
+    assert cells[0].words() != cells[1].words()
+    assert "power = 3, shape = soft" in cells[1].described
+
+
+def test_a_program_serves_all_real_parameters_and_one_word_each(mine):
+    powered = RULES["powered"]
+    assert family_of(powered(eta=2.0)) == family_of(powered())
+    assert family_of(powered(shape="soft")) != family_of(powered()) != family_of(powered(power=3))
+    assert family_of(powered()).reals == ["eta"]
+
+
+def test_simulation_takes_whole_numbers_and_words_of_a_learner(mine):
+    given = {"N": 30, "alpha": 3, "seeds": 20, "epochs": 1}
+    found = simulate.run(StoredExamples(learner="repeated", times=[1, 2], which=["all", "hardest"], **given)).eps_g
+    hebb = simulate.run(StoredExamples(learner="hebb", **given)).eps_g
+    for times, which in itertools.product([1, 2], ["all", "hardest"]):
+        same = np.allclose(found.sel(times=times, which=which), hebb, rtol=1e-12)
+        assert same == (times == 1 or which == "all"), (times, which)
+
+
+@pytest.mark.slow
+def test_the_command_takes_parameters_of_a_file_of_the_user(mine, in_scratch):
+    keys = ["rule=powered", "power=1,2", "shape=soft", "K=1", "N=50", "t=1,2", "seeds=4"]
+    done = statmech("--load", str(mine), "run", "variety", *keys)
+    assert done.returncode == 0, done.stderr
+    refused = statmech("--load", str(mine), "run", "variety", *keys, "shape=sofd", "--out", "other")
+    assert refused.returncode == 2
+    assert 'shape: "sofd" is not a value of shape. Did you mean "soft"?' in " ".join(refused.stderr.split())
+
+
+@dataclass(frozen=True)
+class Scaled(Boundary):
+    """The level of the Brownian bridge times a factor, rising by the mean's modulus."""
+
+    label = "scaled"
+    equation = r"\tau = f\,\tau_{bridge}"
+    factor: float = parameter(1.0, "factor on the bridge's level", symbol="$f$", above=0)
+
+    def threshold(self, delta, mean, variance, theta):
+        return self.factor * BrownianBridge().threshold(delta, mean, variance, theta)
+
+
+def test_a_new_boundary_is_one_class_and_one_line(registries):
+    BOUNDARIES["scaled"] = Scaled
+    walks = Stopping(boundary=["brownian-bridge", "scaled"], delta=0.1, N=64, walks=4000, seeds=8)
+    simulation, solution = simulate.run(walks), theory.solve(walks)
+    assert np.all(simulation.decision_error[0] == simulation.decision_error[1])
+    higher = Stopping(boundary="scaled", factor=[0.7, 1.4], delta=0.1, N=64, walks=4000, seeds=8)
+    simulation, solution = simulate.run(higher), theory.solve(higher)
+    assert simulation.features.dims == ("factor", "seed")
+    assert float(simulation.features[0].mean()) < float(simulation.features[1].mean())
+    for name in ("features", "decision_error"):
+        error = simulation[name].std("seed") / np.sqrt(8)
+        assert np.all(abs(simulation[name].mean("seed") - solution[name]) < 5 * error)
+    online = {"delta": 0.1, "N": 100, "chunk": 4, "t": [0.5, 1]}
+    same = Attention(attention=["brownian-bridge", "scaled"], **online, seeds=2)
+    for dataset in (simulate.run(same), theory.solve(same)):
+        assert np.array_equal(dataset.features[0], dataset.features[1])
+    lower = Attention(attention="scaled", factor=[0.5, 1], **online, seeds=4)
+    for dataset in (simulate.run(lower), theory.solve(lower)):
+        features = dataset.features.mean([name for name in dataset.features.dims if name != "factor"])
+        assert float(features[0]) < float(features[1])
+    assert Stopping.equation_of("scaled") == Scaled.equation
+    with pytest.raises(ScenarioError, match=r'the boundary "constant" has no factor\. It is a parameter of: scaled'):
+        Stopping(boundary="constant", factor=2, delta=0.1)
+
+
+def test_a_new_classifier_of_a_file_is_one_class_and_one_line(registries, data_folder):
+    from sklearn.dummy import DummyClassifier
+
+    @dataclass(frozen=True)
+    class Guess(Classifier):
+        label = "guess"
+        strategy: Literal["prior", "uniform"] = parameter("prior", "how it guesses")
+
+        def make(self, task):
+            return DummyClassifier(strategy=self.strategy, random_state=task.random)
+
+    CLASSIFIERS["guess"] = Guess
+    study = Study(classifier="guess", strategy=["prior", "uniform"], data="votes", folds=4, seeds=1)
+    found = simulate.run(study)
+    assert found.accuracy.dims == ("strategy", "seed", "fold")
+    assert np.isnan(found.weights).all()
+    assert np.isfinite(found.accuracy).all()
+
+
+def test_a_parameter_is_described_for_each_class_that_has_it():
+    assert {name: key.default for name, key in described(LEARNERS, "sweeps").items()} == {
+        "gibbs": 4000,
+        "bayes": 20_000,
+    }
+    assert known_parameters(LEARNERS)["stop"].choices == parameters_of(MinOver())["stop"].choices
