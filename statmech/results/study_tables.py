@@ -6,12 +6,12 @@ import json
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from statmech.results import published_values as paper
 from statmech.classifiers import CLASSIFIERS
-from statmech.scenarios.cross_validation import KEYS
+from statmech.results import published_values as paper
+from statmech.results.paired_tests import Verdict, verdicts
 from statmech.results.results import Results, results_of
 from statmech.results.tables import Cell, Column, Table, Tables, comparison_tables
-from statmech.results.paired_tests import Verdict, verdicts
+from statmech.scenarios.cross_validation import KEYS
 
 if TYPE_CHECKING:
     import xarray as xr
