@@ -11,7 +11,7 @@ from ruamel.yaml.error import MarkedYAMLError
 
 from statmech import files
 from statmech.errors import ConfigError, ScenarioError, not_known
-from statmech.results.checksums import ROOT, broken
+from statmech.results.checksums import ROOT, corrupted
 from statmech.safe_yaml import TooMuch, document_of
 from statmech.scenarios.registry import scenario_from
 
@@ -136,7 +136,7 @@ def _parse(path: Path) -> Any:
 
 def _stored(store: Path) -> Any:
     """The config of a store, which must be what it was when the store was made: it is computed again from it."""
-    if ROOT in broken(store):
+    if ROOT in corrupted(store):
         hint = "Give the config file instead, and the folder with --out"
         raise ConfigError(f"{store}: its config is damaged or missing ({ROOT}). {hint}")
     try:

@@ -38,7 +38,8 @@ MOVED = {f"statmech.{name}": name for name in PACKAGES} | {
     "statmech.log": "statmech.results.log",
     "statmech.status": "statmech.results.status",
     "statmech.tables": "statmech.results.tables",
-    "statmech.growing": "statmech.results.block_store",
+    "statmech.growing": "statmech.results.sweep_store",
+    "statmech.results.block_store": "statmech.results.sweep_store",
     "statmech.blocks": "statmech.results.chunks",
     "statmech.sealed": "statmech.results.checksums",
     "statmech.locks": "statmech.results.locks",
@@ -119,8 +120,10 @@ class OldPaths(MetaPathFinder, Loader):
     """Finds a module under another path; both names are of one module object."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:
-        _, _, inner = fullname.partition(".")
-        if "." in inner and inner.partition(".")[0] in PACKAGES:  # a second copy of the module would be loaded
+        root, _, inner = fullname.partition(".")
+        if (
+            root == "statmech" and "." in inner and inner.partition(".")[0] in PACKAGES
+        ):  # a second copy of the module would be loaded
             raise ModuleNotFoundError(f"import {inner} instead of {fullname}", name=fullname)
         return ModuleSpec(fullname, self) if fullname in MOVED else None
 

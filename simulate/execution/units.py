@@ -10,7 +10,7 @@ import itertools
 import resource
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
@@ -129,20 +129,14 @@ def attrs(simulator: Simulator) -> dict[str, Any]:
 
 
 def run_units(
-    simulator: Simulator,
-    units: Iterable[Any],
-    workers: int | None = None,
-    run: Callable[[Any], list[UnitResult]] | None = None,
+    simulator: Simulator, units: Iterable[Any], workers: int | None = None
 ) -> Iterator[tuple[Any, list[UnitResult] | Exception]]:
-    """Each unit in turn with its results, or the exception that it raised; few are started ahead, to spare memory.
-
-    `run` simulates a unit, the simulator's own method by default.
-    """
+    """Each unit in turn with its results, or the exception that it raised; few are started ahead, to spare memory."""
     workers = workers or simulator.scenario.workers or cores()
     with simulator.context(), threads(workers) as pool:
         started: deque[tuple[Any, Any]] = deque()
         for unit in units:
-            started.append((unit, pool.submit(run or simulator.run, unit)))
+            started.append((unit, pool.submit(simulator.run, unit)))
             if len(started) > AHEAD * workers:
                 yield _ended(*started.popleft())
         while started:

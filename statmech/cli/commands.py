@@ -517,11 +517,11 @@ def _bytes(given: str | None) -> float | None:
 
 def _solved(job: Job) -> xr.Dataset | None:
     """The stored theory of this very config. One of a config that has since grown is made anew, any other refused."""
-    from statmech.results import block_store, store
+    from statmech.results import store, store_creation
 
     path = job.path("theory")
     try:
-        dataset = store.kept(path, job.scenario, job.fresh, outgrown=block_store.extends)
+        dataset = store.kept(path, job.scenario, job.fresh, outgrown=store_creation.is_extension)
     except DamagedError as failure:
         print(f"{failure}; it is made anew", file=sys.stderr)
         return None

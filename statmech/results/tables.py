@@ -61,7 +61,8 @@ class Tables(tuple[Table, ...]):
 def plain_text(table: Table) -> str:
     """A table as text, a column per heading.
 
-    >>> print(plain_text(Table("of R", (Column("rule", False), Column("R")), ((Cell("hebb"), Cell("+1.2")),), ("all",))))
+    >>> columns = Column("rule", number=False), Column("R")
+    >>> print(plain_text(Table("of R", columns, ((Cell("hebb"), Cell("+1.2")),), ("all",))))
     of R
     rule     R
     hebb  +1.2
