@@ -17,6 +17,7 @@ from statmech.scenarios.registry import scenario_from
 
 _PACKAGE = Path(__file__).parent
 STORE = "simulation.zarr"  # in a folder of results
+STORES = (STORE, "theory.zarr")
 MOST_BYTES = 500_000  # of a config file
 SHIPPED = next(
     (folder for folder in (_PACKAGE / "configs", _PACKAGE.parent / "configs") if folder.is_dir()),
@@ -31,6 +32,16 @@ def shipped() -> list[str]:
     True
     """
     return sorted(path.stem for path in SHIPPED.glob("*.yaml"))
+
+
+def description(name: str) -> str:
+    """The first comment of a shipped config: what it shows.
+
+    >>> description("variety")
+    'Figure 4 of Miyoshi, Hara & Okada: R against q along learning; the lower the curve, the more an ensemble gains.'
+    """
+    lines = (SHIPPED / f"{name}.yaml").read_text(encoding="utf-8").splitlines()
+    return next((line.lstrip("# ") for line in lines if line.startswith("#")), "")
 
 
 def find(config: str | Path) -> Path:
@@ -50,12 +61,24 @@ def find(config: str | Path) -> Path:
     raise ConfigError(f"{config}: {_missing(path)}")
 
 
+def check_results(folder: Path) -> None:
+    """Raise `ConfigError` for a folder that holds no results; the message names those of its folders that do."""
+    if folder.is_dir() and folder.suffix != ".zarr" and not any((folder / name).is_dir() for name in STORES):
+        raise ConfigError(f"{folder}: {_without_results(folder)}")
+
+
+def _without_results(folder: Path) -> str:
+    inside = sorted({str(store.parent) for name in STORES for store in folder.glob(f"*/{name}")})
+    return "a folder without results" + (f". Folders with results in it: {', '.join(inside)}" if inside else "")
+
+
 def _missing(path: Path) -> str:
     if path.is_dir():
-        inside = [str(found.parent) for found in sorted(path.glob(f"*/{STORE}"))]
-        return f"a folder without results: no {STORE}" + (f"; there are {', '.join(inside)}" if inside else "")
+        return _without_results(path)
     if path.exists():
-        return "a pipe or a device, and a config is an ordinary file"
+        return "a pipe or a device; a config is an ordinary file"
+    if "=" in path.name:
+        return "no such file. The config comes first, KEY=VALUE after it: statmech run ensemble K=3"
     if path.stem in shipped():
         return f'no such file. Did you mean the shipped config "{path.stem}"?'
     if path.parent != Path("."):

@@ -159,7 +159,7 @@ def test_no_override_or_special_file_takes_long_or_much(folder):
     assert found.keys() == {*OVERRIDES, *FILES}
     assert not {name: answer for name, answer in found.items() if not answer or answer.startswith("FAILED")}
     for name in FILES:
-        assert found[name] == f"{name}: a pipe or a device, and a config is an ordinary file"
+        assert found[name] == f"{name}: a pipe or a device; a config is an ordinary file"
 
 
 @pytest.mark.parametrize(

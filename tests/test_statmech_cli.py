@@ -53,7 +53,7 @@ def test_a_stored_result_is_kept_and_another_config_s_is_never_overwritten_in_si
 
     small = ["rule=hebb", "N=20", "t=1", "seeds=2", "K=1"]
     assert call("run", "variety", *small)[0] == 0
-    assert "is kept" in call("run", "variety", *small)[1]
+    assert "is up to date (use --fresh to recompute it)" in call("run", "variety", *small)[1]
     code, told = call("run", "variety", *small, "eta=0.5")
     assert code == 2
     assert "eta: stored nothing, asked for 0.5" in told
@@ -99,7 +99,7 @@ def test_a_bad_config_names_its_line_and_writes_nothing(in_scratch, capsys, monk
         (("run", "ensemble", "K"), "K: an override has the form key=value"),
         (("run", "ensemble", "Kk=3"), '"Kk" is not a key of a config. Did you mean "K"?'),
         (("run", "ensemble", "t=]"), "is not a value"),
-        (("compare", "ensemble"), "`statmech run ensemble` makes them"),
+        (("compare", "ensemble"), "`statmech run ensemble` computes them"),
         (("figure",), "figure needs a CONFIG, or --list"),
     ],
 )
@@ -216,7 +216,7 @@ def test_interrupted_work_ends_at_once_and_keeps_what_is_finished(in_scratch, se
     finally:
         running.kill()
     assert running.returncode == code, told
-    assert "the same command resumes it" in told
+    assert "Completed work is saved; rerun the command to resume." in told
     assert "Traceback" not in told
     counted = read(log.parent)
     assert counted["writer"] == ""
@@ -241,8 +241,8 @@ def test_a_sweep_goes_on_where_its_shards_have_stopped(in_scratch, capsys, monke
     ("arguments", "message"),
     [
         (("--shard", "3/2"), "--shard 3/2: must be K/N"),
-        (("--shard", "slurm"), "this is no job of an array"),
-        (("--shard", "1/2", "--fresh"), "shards would undo each other"),
+        (("--shard", "slurm"), "this is not a task of a job array"),
+        (("--shard", "1/2", "--fresh"), "each shard would delete the others' results"),
         (("--memory", "lots"), "--memory lots: must be a size"),
         (("--memory", "2MB"), "GiB are too little"),
     ],
