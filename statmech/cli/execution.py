@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from simulate.execution.to_store import Outcome
     from statmech.cli.options import SimulationRun
 
-LEAST_MEMORY = 2**20
+LEAST_MEMORY, MOST_MEMORY = 2**20, 2**63  # bytes
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def _bytes(text: str | None) -> int | None:
         size = TypeAdapter(ByteSize).validate_python(text)
     except (ValidationError, OverflowError):
         size = ByteSize(0)
-    if size < LEAST_MEMORY:
+    if not LEAST_MEMORY <= size < MOST_MEMORY:
         raise ConfigError(f"--memory {text}: must be a size of at least 1 MiB, such as 500MB or 4GiB")
     return int(size)
 

@@ -19,7 +19,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from statmech.errors import Problem, ScenarioError, not_known
 from statmech.parameters import known_parameters, parameter_problem, parameters_of
 from statmech.scenarios.axes import MAX_AXIS, axis_of, expand, is_axis, points
-from statmech.scenarios.messages import problems
+from statmech.scenarios.messages import all_problems
 from statmech.scenarios.variables import Variable
 
 MAX_N, MAX_SEEDS = 10**15, 10**9  # beyond lie typing errors, not sweeps
@@ -62,7 +62,7 @@ class Sweep(BaseModel):
         try:
             super().__init__(**given)
         except ValidationError as failure:
-            raise ScenarioError(problems(failure, self.known_keys())) from None
+            raise ScenarioError(all_problems(type(self), given, failure)) from None
         except UnicodeEncodeError as failure:
             raise ScenarioError([((), f"{failure.object!r} holds what is no Unicode text")]) from None
 
