@@ -19,7 +19,8 @@ from simulate.execution.clusters import _client
 from simulate.execution.threads import cores
 from simulate.execution.to_store import Log, run_into
 from statmech import Scenario
-from statmech.results.block_store import DONE, Growing, create
+from statmech.results.store_creation import create
+from statmech.results.sweep_store import DONE, SweepStore
 from statmech.scenarios.registry import scenario_from
 
 MODEL: dict[str, Any] = {"rule": "hebb", "K": 3, "N": 1000, "t": [0, 1, 2, 5, 10]}
@@ -42,9 +43,9 @@ def of_a_run() -> None:
 def of_a_block(folder: Path) -> None:
     scenario = Scenario(**MODEL, eta=np.linspace(0.1, 2, 100).tolist(), seeds=640)
     store = create(folder / "block.zarr", scenario, {})
-    blocks = store.blocks()[:40]
+    blocks = store.chunks()[:40]
     shape = blocks[0].shape
-    values = {name: np.random.default_rng(0).random(v.shape) for name, v in store.blank(blocks[0]).items()}
+    values = {name: np.random.default_rng(0).random(v.shape) for name, v in store.buffer(blocks[0]).items()}
     states = np.full(shape, DONE, "int8")
     wrote = np.median([seconds(lambda block=block: store.write(block, values, states)) for block in blocks])
     read = np.median([seconds(lambda block=block: store.damaged(block)) for block in blocks])
@@ -55,7 +56,7 @@ def of_a_block(folder: Path) -> None:
     print(f"block of {shape[0]} x {shape[1]} runs           {len(files) / len(blocks):.0f} files, {size:,.0f} bytes")
     print(f"  written, read                 {1e3 * wrote:.1f} ms, {1e3 * read:.1f} ms")
     print(f"  its state read                {1e3 * seconds(lambda: [store.states(b) for b in blocks]) / 40:.2f} ms")
-    print(f"store opened                    {1e3 * seconds(lambda: Growing(store.path)):.1f} ms")
+    print(f"store opened                    {1e3 * seconds(lambda: SweepStore(store.path)):.1f} ms")
 
 
 def of_a_config() -> None:
@@ -82,7 +83,7 @@ def of_a_line(folder: Path) -> None:
 def of_looking_again(folder: Path) -> None:
     scenario = Scenario(rule="hebb", eta=np.linspace(0.1, 2, 40).tolist(), K=1, N=50, t=[0, 1], seeds=640)
     run_into(folder / "again.zarr", scenario)
-    count = len(Growing(folder / "again.zarr").blocks())
+    count = len(SweepStore(folder / "again.zarr").chunks())
     took = seconds(lambda: run_into(folder / "again.zarr", scenario))
     print(f"look at a done block            {1e3 * took / count:.1f} ms")
 

@@ -87,10 +87,11 @@ def reference(config: dict[str, Any]) -> xr.Dataset:
 
 def done(store: Path) -> int:
     """How many runs are done of the store that the same command would go on with."""
-    from statmech.results.block_store import DONE, Growing, recover
+    from statmech.results.store_creation import complete_replacement
+    from statmech.results.sweep_store import DONE, SweepStore
 
-    recover(store)
-    return Growing(store).counts()[DONE] if store.exists() else 0
+    complete_replacement(store)
+    return SweepStore(store).counts()[DONE] if store.exists() else 0
 
 
 def wrong(found: xr.Dataset, right: xr.Dataset) -> int:
@@ -594,7 +595,7 @@ def throughput(size: Size, scratch: Path) -> list[list[object]]:
     """Small cells into a store, over the same in memory, in turns; CPU time, for the machine is shared."""
     import simulate
     from simulate.execution.to_store import run_into
-    from statmech.results.chunks import blocks, chunks_of
+    from statmech.results.chunks import chunk_lengths, chunks
     from statmech.scenarios.registry import scenario_from
 
     rows: list[list[object]] = []
@@ -610,7 +611,7 @@ def throughput(size: Size, scratch: Path) -> list[list[object]]:
         calls = {"memory": lambda scenario=scenario: simulate.run(scenario), "store": into}
         took = timing.measure(calls, size.repeats, time.process_time)
         shape = tuple(scenario.shape.values())
-        count = len(list(blocks((*shape, scenario.seeds), chunks_of(scenario))))
+        count = len(list(chunks((*shape, scenario.seeds), chunk_lengths(scenario))))
         plain, stored = took["memory"].seconds, took["store"].seconds
         rows.append([name, size.cells, count, 1e3 * plain / size.cells, plain, stored, f"{stored / plain - 1:+.1%}"])
     return rows

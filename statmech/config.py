@@ -10,7 +10,7 @@ from typing import Any
 
 from statmech import files, yaml_messages
 from statmech.errors import ConfigError, ScenarioError, not_known
-from statmech.results.checksums import ROOT, broken
+from statmech.results.checksums import ROOT, corrupted
 from statmech.safe_yaml import MOST_LINES, TooLarge, document_of
 from statmech.scenarios.registry import scenario_from
 
@@ -162,7 +162,7 @@ def _at(path: Path, line: int | None, sentence: str) -> str:
 
 def _stored(store: Path) -> Any:
     """The config of a store, which must be intact: the theory and missing runs are computed from it."""
-    if ROOT in broken(store):
+    if ROOT in corrupted(store):
         hint = "Give the config file instead, and the folder with --out"
         raise ConfigError(f"{store}: its config is corrupted or missing ({ROOT}). {hint}")
     try:

@@ -16,13 +16,15 @@ import pytest
 
 import simulate
 from simulate.execution import clusters
+from simulate.execution.chunks import simulate_chunk
 from simulate.execution.clusters import check, run_on
-from simulate.execution.to_store import play_block, run_into
+from simulate.execution.to_store import run_into
 from statmech import RULES, Boosting, ClusterError, ConfigError, Scenario, StoredExamples, StoreError
 from statmech.cli import main
 from statmech.results import store
-from statmech.results.block_store import Growing, create
 from statmech.results.status import read
+from statmech.results.store_creation import create
+from statmech.results.sweep_store import SweepStore
 
 dask = pytest.importorskip("dask", reason="needs pip install 'statmech[cluster]'")
 distributed = pytest.importorskip("distributed", reason="needs pip install 'statmech[cluster]'")
@@ -252,24 +254,24 @@ def test_dask_and_what_it_takes_over_do_not_go_together(options, in_scratch, mon
 def test_a_worker_that_does_not_see_the_store_says_so(path, monkeypatch):
     monkeypatch.setattr(clusters, "SEEN", 0.0)
     with pytest.raises(StoreError, match="does not see this store; a store must lie where all workers see it"):
-        clusters._await_sight(path, "a store")
+        clusters._await_store(path, "a store")
 
 
 def test_a_worker_never_writes_into_a_store_that_has_come_into_the_place_of_its_own(path, monkeypatch):
     """A worker may outlive its client, and the next run may grow the store."""
     scenario, other = Scenario(**SWEEP), Scenario(**{**SWEEP, "N": 60})
     create(path, scenario, {})
-    filled = "simulate.execution.to_store._Filling.finished"
-    plain = importlib.import_module("simulate.execution.to_store")._Filling.finished
+    filled = "simulate.execution.chunks.ChunkBuffer.finished"
+    plain = importlib.import_module("simulate.execution.chunks").ChunkBuffer.finished
 
     def meanwhile(self, *rest):
         create(path, other, {})
         return plain(self, *rest)
 
     monkeypatch.setattr(filled, meanwhile)
-    with pytest.raises(StoreError, match="was replaced, or removed, since it was opened"):
-        play_block(path, 0)
-    assert Growing(path).counts()[0] == 24
+    with pytest.raises(StoreError, match="was replaced or removed after it was opened"):
+        simulate_chunk(path, 0)
+    assert SweepStore(path).counts()[0] == 24
 
 
 DEVICES = """

@@ -10,10 +10,12 @@ import xarray as xr
 from conftest import statmech
 
 import simulate
-from simulate.execution.to_store import play_block, run_into
+from simulate.execution.chunks import simulate_chunk
+from simulate.execution.to_store import run_into
 from statmech import Scenario, ScenarioError, StoreError, load
 from statmech.results import store
-from statmech.results.block_store import Growing, create
+from statmech.results.store_creation import create
+from statmech.results.sweep_store import SweepStore
 from statmech.results.verification import verify
 
 
@@ -42,7 +44,7 @@ def test_runs_of_another_content_of_a_file_are_not_mixed_with_those_stored(seeds
     run_into(path, scenario())
     before = store.load(path)
     table(here / "x.csv", 1)
-    with pytest.raises(StoreError, match=r"from other data than x\.csv holds now, so its runs cannot be mixed"):
+    with pytest.raises(StoreError, match=r"from other data than x\.csv contains now, so its runs cannot be mixed"):
         run_into(path, scenario(seeds))
     assert store.load(path).identical(before)
     run_into(path, scenario(seeds), fresh=True)
@@ -93,16 +95,16 @@ def test_a_file_that_is_missing_is_told_before_anything_is_written(tmp_path, pat
 def test_a_worker_whose_host_has_another_file_of_that_name_computes_nothing(here, path):
     create(path, scenario(), {"data": scenario().data_digests()})
     table(here / "x.csv", 1)
-    with pytest.raises(StoreError, match=r"from other data than x\.csv holds now"):
-        play_block(path, 0)
-    assert Growing(path).counts()[0] == 8
+    with pytest.raises(StoreError, match=r"from other data than x\.csv contains now"):
+        simulate_chunk(path, 0)
+    assert SweepStore(path).counts()[0] == 8
 
 
 def test_a_store_that_does_not_know_its_data_is_read_but_not_added_to(here, path):
     made = create(path, scenario(), {"title": "statmech simulation"})
-    for block in made.blocks():
+    for block in made.chunks():
         states = made.states(block)
-        made.write(block, made.blank(block, states), states)
+        made.write(block, made.buffer(block, states), states)
     with pytest.raises(StoreError, match="was computed before digests of data were kept"):
         run_into(path, scenario())
     assert isinstance(store.load(path), xr.Dataset)
@@ -119,7 +121,7 @@ def test_a_study_of_another_data_set_of_the_same_name_is_refused(made_data, tmp_
     file = next((folder / "votes").iterdir())
     file.write_text(file.read_text().replace("democrat", "republican", 1))
     simulate_again = load("votes", ["classifier=perceptron", "folds=2", "seeds=2"])
-    with pytest.raises(StoreError, match="from other data than votes holds now"):
+    with pytest.raises(StoreError, match="from other data than votes contains now"):
         run_into(path, simulate_again)
 
 

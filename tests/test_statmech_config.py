@@ -313,7 +313,7 @@ def test_bytes_that_are_no_text_are_a_sentence_with_a_line(tmp_path):
 def test_a_distant_name_is_not_suggested():
     assert "Did you mean" not in not_known("gamma", "a key of a config", KINDS["rule"].known_keys())
     for given, meant in {"Kk": "K", "ruel": "rule", "ete": "eta", "seed": "seeds", "T": "t", "flips": "flip"}.items():
-        assert f'Did you mean "{meant}"?' in not_known(given, "a key of a config", KINDS["rule"].known_keys())
+        assert f'Did you mean "{meant}"?' in not_known(given, "a key", KINDS["rule"].known_keys())
 
 
 def test_every_shipped_config_has_a_description_of_one_line():

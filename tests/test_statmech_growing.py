@@ -17,15 +17,17 @@ import pytest
 import xarray as xr
 
 import simulate
-from simulate.execution.to_store import play_block, run_into
+from simulate.execution.chunks import simulate_chunk
+from simulate.execution.to_store import run_into
 from statmech import RULES, Boosting, Rule, Scenario, StoredExamples, StoreError, load
 from statmech.results import store
-from statmech.results.block_store import DONE, FAILED, Growing, create
-from statmech.results.chunks import blocks, chunks_of
+from statmech.results.chunks import chunk_lengths, chunks
 from statmech.results.fingerprints import FINGERPRINT
 from statmech.results.locks import claimed
 from statmech.results.log import Log
 from statmech.results.status import read
+from statmech.results.store_creation import create
+from statmech.results.sweep_store import DONE, FAILED, SweepStore
 
 SWEEP = {"rule": ["hebb", "perceptron"], "K": [1, 3], "N": 50, "t": [0, 1], "seeds": 6}
 KINDS = [
@@ -42,7 +44,7 @@ KINDS = [
 def held(path, shard=(1, 1)):
     """The store's lock, as a run holds it."""
     with claimed(path, shard) as claim:
-        claim.open(ready=lambda: True, make=lambda: True, wait=print)
+        claim.open(find=lambda: True, create=lambda: True, wait=print)
         yield
 
 
@@ -78,7 +80,7 @@ def test_blocks_cover_the_grid_once():
     scenario = Scenario(**{**SWEEP, "seeds": 150})
     shape = (*scenario.shape.values(), 150)
     covered = np.zeros(shape, int)
-    for block in blocks(shape, chunks_of(scenario)):
+    for block in chunks(shape, chunk_lengths(scenario)):
         covered[block.box] += 1
         assert block.seeds.start % 64 == 0
     assert np.all(covered == 1)
@@ -124,7 +126,7 @@ def test_shards_together_play_everything_and_nothing_twice(path):
 def test_every_damaged_chunk_is_found_and_played_again(path, harm):
     scenario = Scenario(**SWEEP)
     run_into(path, scenario)
-    names = [*Growing(path).arrays, FINGERPRINT, store.STATE]
+    names = [*SweepStore(path).arrays, FINGERPRINT, store.STATE]
     chunks = [file for name in names for file in (path / name / "c").rglob("*") if file.is_file()]
     for file in random.Random(0).sample(sorted(chunks), min(20, len(chunks))) + chunks[-8:]:
         _harm(file, harm)
@@ -148,9 +150,9 @@ def _harm(file, harm):
 def test_a_state_that_cannot_be_trusted_shows_nothing(path):
     """The control: without its chunk of `state` a block counts as missing, whatever its variables hold."""
     run_into(path, Scenario(**SWEEP))
-    made = Growing(path)
-    block = made.blocks()[0]
-    made.forget(block)
+    made = SweepStore(path)
+    block = made.chunks()[0]
+    made.mark_missing(block)
     assert made.counts()[DONE] == 24 - made.states(block).size
 
 
@@ -214,7 +216,7 @@ def test_numbers_that_diverge_are_a_failure(path, monkeypatch):
 
 def test_a_full_disk_is_told_and_what_was_written_before_is_whole(path, monkeypatch):
     scenario, written = Scenario(**SWEEP), []
-    plain = Growing.write
+    plain = SweepStore.write
 
     def full(self, block, values, states):
         if len(written) == 2:
@@ -226,7 +228,7 @@ def test_a_full_disk_is_told_and_what_was_written_before_is_whole(path, monkeypa
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context():
-        monkeypatch.setattr(Growing, "write", full)
+        monkeypatch.setattr(SweepStore, "write", full)
         with pytest.raises(StoreError, match="cannot be written: No space left on device"):
             run_into(path, scenario)
     monkeypatch.undo()
@@ -259,17 +261,17 @@ def test_a_block_that_kills_its_process_is_played_apart_and_its_cell_recorded(pa
         log(event="begun", runs=24, done=0, blocks=4)
         log(event="playing", block=1)
     assert log.suspects() == {1}
-    deadly = store_.blocks()[1]
+    deadly = store_.chunks()[1]
     told = []
 
     def played(path, block, again, index=()):
         told.append((block.number, index))
         if not index or index == tuple(part.start for part in deadly.box[:-1]):
             return "the process died of SIGSEGV"
-        play_block(path, block.number, only=index)
+        simulate_chunk(path, block.number, only=index)
         return ""
 
-    monkeypatch.setattr("simulate.execution.isolated._played", played)
+    monkeypatch.setattr("simulate.execution.isolated._run_child", played)
     outcome = run_into(path, scenario)
     assert outcome.missing == 0
     assert outcome.failed == 6
@@ -283,13 +285,13 @@ def test_a_child_plays_a_block_and_tells_how_it_died(path, monkeypatch):
     from simulate.execution import isolated
 
     store_ = create(path, Scenario(**SWEEP), {"title": "statmech simulation"})
-    block = store_.blocks()[0]
-    assert isolated._played(path, block, False) == ""
+    block = store_.chunks()[0]
+    assert isolated._run_child(path, block, False) == ""
     assert (store_.states(block) == DONE).all()
     monkeypatch.setattr(isolated, "CHILD", "import os; os.kill(os.getpid(), 11)")
-    assert isolated._played(path, block, False) == "the process died of SIGSEGV"
+    assert isolated._run_child(path, block, False) == "the process died of SIGSEGV"
     monkeypatch.setattr(isolated, "CHILD", "raise ValueError")
-    assert isolated._played(path, block, False) is None
+    assert isolated._run_child(path, block, False) is None
 
 
 CODE = """

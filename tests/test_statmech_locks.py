@@ -14,12 +14,14 @@ import numpy as np
 import pytest
 
 import simulate
-from simulate.execution.to_store import play_block, run_into
+from simulate.execution.chunks import simulate_chunk
+from simulate.execution.to_store import run_into
 from statmech import StoredExamples, StoreError
 from statmech.results import store
-from statmech.results.block_store import DONE, MISSING, Growing, create
 from statmech.results.locks import claimed, owner, writing
 from statmech.results.log import Log
+from statmech.results.store_creation import create
+from statmech.results.sweep_store import DONE, MISSING, SweepStore
 
 OLD = {"learner": ["hebb", "max_stability"], "N": 60, "alpha": [2.0, 2.4, 2.8, 3.2], "seeds": 16}
 GROWN = {**OLD, "alpha": [1.0, *OLD["alpha"]]}
@@ -118,7 +120,7 @@ def test_two_shards_of_a_grown_sweep_that_begin_at_once_both_compute(writers, pa
 def test_a_store_that_shards_write_is_neither_grown_nor_replaced_and_the_message_says_by_whom(writers, path):
     scenario = StoredExamples(**OLD)
     with claimed(path, (1, 2)) as claim:
-        claim.open(ready=lambda: None, make=lambda: create(path, scenario, {}), wait=print)
+        claim.open(find=lambda: None, create=lambda: create(path, scenario, {}), wait=print)
         for given, how in ((GROWN, {"shard": (2, 2)}), (GROWN, {}), (OLD, {"fresh": True})):
             with pytest.raises(StoreError, match=f"is being written by process {os.getpid()} on "):
                 run_into(path, StoredExamples(**given), **how)
@@ -131,25 +133,25 @@ def test_a_block_computed_for_a_store_that_was_replaced_is_not_written(path, mon
     """A worker may outlive its run: even a store of the same config is another one."""
     scenario = StoredExamples(**OLD)
     create(path, scenario, {})
-    plain = Growing.write
+    plain = SweepStore.write
 
     def late(self, *rest):
         create(path, scenario, {})
         plain(self, *rest)
 
-    monkeypatch.setattr(Growing, "write", late)
-    with pytest.raises(StoreError, match="was replaced, or removed, since it was opened"):
-        play_block(path, 0)
-    assert Growing(path).counts()[DONE] == 0
+    monkeypatch.setattr(SweepStore, "write", late)
+    with pytest.raises(StoreError, match="was replaced or removed after it was opened"):
+        simulate_chunk(path, 0)
+    assert SweepStore(path).counts()[DONE] == 0
 
 
 def test_a_store_is_not_exchanged_between_the_check_and_the_write_of_a_block(path):
     """The lock holds over both: who wants to replace the store waits until the block is there."""
     scenario = StoredExamples(**OLD)
     made, order = create(path, scenario, {}), []
-    block = made.blocks()[0]
-    values = made.blank(block, made.states(block))
-    plain = made._check
+    block = made.chunks()[0]
+    values = made.buffer(block, made.states(block))
+    plain = made._check_identity
 
     def slow():
         plain()
@@ -158,11 +160,11 @@ def test_a_store_is_not_exchanged_between_the_check_and_the_write_of_a_block(pat
         order.append("written")
 
     def replace():
-        with writing(path, alone=True):
+        with writing(path, exclusive=True):
             order.append("replaced")
 
     replacing = threading.Thread(target=replace)
-    made._check = slow
+    made._check_identity = slow
     made.write(block, values, np.full(block.shape, MISSING, "int8"))
     replacing.join(10)
     assert order == ["written", "replaced"]
@@ -175,13 +177,13 @@ def test_whoever_waits_for_a_store_that_another_process_makes_says_for_whom(path
 
     def make():
         with claimed(path) as claim:
-            claim.open(ready=lambda: None, make=lambda: going.wait(10), wait=print)
+            claim.open(find=lambda: None, create=lambda: going.wait(10), wait=print)
 
     maker = threading.Thread(target=make)
     maker.start()
     until(lambda: owner(path))
     threading.Timer(0.5, going.set).start()
-    with writing(path, alone=True, wait=named.append):
+    with writing(path, exclusive=True, wait=named.append):
         pass
     maker.join(10)
     assert len(named) == 1
@@ -207,7 +209,7 @@ def test_a_planted_link_in_place_of_a_lock_or_a_log_is_refused_and_its_target_ke
     precious = path.parent / "precious.txt"
     precious.write_text("years of work")
     (path.parent / name).symlink_to(precious)
-    with pytest.raises(StoreError, match="is a symbolic link, and whatever it points to would be overwritten"):
+    with pytest.raises(StoreError, match="is a symbolic link, whose target would be overwritten"):
         run_into(path, StoredExamples(**OLD))
     assert precious.read_text() == "years of work"
     assert not path.exists()

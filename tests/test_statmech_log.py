@@ -8,9 +8,9 @@ from figures.report.html import _when
 from simulate.execution.to_store import run_into
 from statmech import ConfigError, StoredExamples, config
 from statmech.cli import main
-from statmech.results.block_store import DONE, Growing
 from statmech.results.log import Log, runs
 from statmech.results.status import lines, read
+from statmech.results.sweep_store import DONE, SweepStore
 
 SWEEP = {"learner": "hebb", "N": 10, "alpha": [1.0, 2.0], "seeds": 16}
 FOREIGN = [
@@ -80,7 +80,7 @@ def test_a_damaged_config_is_never_computed_from(how, damaged, monkeypatch, caps
     assert ended.value.code == 2
     message = capsys.readouterr().err
     assert "its config is corrupted or missing (zarr.json). Give the config file instead" in message
-    assert Growing(damaged, sealed=False).counts()[DONE] == 32  # nothing was replaced
+    assert SweepStore(damaged, check=False).counts()[DONE] == 32  # nothing was replaced
 
 
 def test_a_whole_stored_config_is_computed_from(path):

@@ -17,8 +17,8 @@ from simulate.execution.to_store import run_into
 from statmech import Boosting, Scenario, StoredExamples, StoreError, load
 from statmech.errors import DamagedError
 from statmech.results import store
-from statmech.results.block_store import DONE, Growing
-from statmech.results.checksums import broken
+from statmech.results.checksums import corrupted
+from statmech.results.sweep_store import DONE, SweepStore
 from statmech.scenarios.registry import scenario_from
 
 SWEEP = {"learner": ["hebb", "minover"], "N": 10, "alpha": [1.0, 0.5, 2.0], "seeds": 3, "epochs": [1, 4]}
@@ -167,15 +167,15 @@ def test_a_store_that_does_not_know_its_config_is_refused(made, harm):
     with pytest.raises(StoreError, match=r"not a readable store \(corrupted or missing: zarr.json\). Use --fresh"):
         run_into(path, StoredExamples(**SWEEP))
     with pytest.raises(DamagedError):
-        Growing(path)
+        SweepStore(path)
 
 
 def test_a_digit_changed_in_the_metadata_is_found_though_they_can_be_read(made):
     path, _ = made
     file = path / "zarr.json"
-    assert broken(path) == []
+    assert corrupted(path) == []
     file.write_text(file.read_text().replace('\\"epochs\\": [1.0', '\\"epochs\\": [2.0'))
-    assert broken(path) == ["zarr.json"]
+    assert corrupted(path) == ["zarr.json"]
 
 
 def test_a_chunk_that_is_gone_is_told_and_not_read_as_missing_values(made):
@@ -241,7 +241,7 @@ def test_files_that_may_not_grow_are_told_in_a_line_and_the_sweep_goes_on_later(
     assert len(done.stderr.splitlines()) == 1
     path = Path(tmp_path / "out" / "simulation.zarr")
     if path.exists():
-        assert Growing(path).counts()[DONE] < 24 * 64
+        assert SweepStore(path).counts()[DONE] < 24 * 64
     scenario = load("capacity", given[2:6])
     run_into(path, scenario)
     assert digest(store.load(path)) == digest(simulate.run(scenario))
@@ -249,6 +249,6 @@ def test_files_that_may_not_grow_are_told_in_a_line_and_the_sweep_goes_on_later(
 
 def test_a_folder_that_cannot_be_made_is_told_before_anything_is_computed(tmp_path, monkeypatch):
     (tmp_path / "taken").write_text("a file")
-    monkeypatch.setattr("simulate.execution.to_store.played_blocks", None)
+    monkeypatch.setattr("simulate.execution.to_store.simulate_chunks", None)
     with pytest.raises(StoreError, match="cannot be written"):
         run_into(tmp_path / "taken" / "simulation.zarr", StoredExamples(**SWEEP))

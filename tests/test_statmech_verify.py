@@ -15,9 +15,9 @@ import theory
 from simulate.execution.to_store import run_into
 from statmech import Boosting, Scenario, StoredExamples, StoreError, load
 from statmech.errors import DamagedError
-from statmech.results import block_store, status, store
-from statmech.results.block_store import DONE, Growing
+from statmech.results import status, store, store_creation
 from statmech.results.fingerprints import fingerprints, salt_of
+from statmech.results.sweep_store import DONE, SweepStore
 from statmech.results.verification import verify
 
 SWEEP = {"learner": ["hebb", "minover"], "N": 10, "alpha": [1.0, 0.5, 2.0], "seeds": 3, "epochs": [1, 4]}
@@ -63,7 +63,7 @@ def two_variables(path):
 
 def two_blocks(path):
     """Every chunk of two blocks, with their fingerprints and states."""
-    for name in [*Growing(path).arrays, "fingerprint", "state"]:
+    for name in [*SweepStore(path).arrays, "fingerprint", "state"]:
         exchanged(*chunks(path, name)[:2])
 
 
@@ -79,7 +79,7 @@ def another_store(path):
     """All of a block of the same sweep with another key, its fingerprints and states, too."""
     other = path.with_name("other.zarr")
     run_into(other, StoredExamples(**SWEEP, key=1))
-    for name in [*Growing(path).arrays, "fingerprint", "state"]:
+    for name in [*SweepStore(path).arrays, "fingerprint", "state"]:
         chunks(path, name)[0].write_bytes(chunks(other, name)[0].read_bytes())
 
 
@@ -111,10 +111,10 @@ def test_chunks_in_a_wrong_place_are_found_by_whoever_reads_and_computed_again(h
 @pytest.mark.parametrize("scenario", KINDS, ids=lambda scenario: scenario.CHOICE)
 def test_a_last_bit_of_any_number_of_any_kind_of_scenario_breaks_its_runs_fingerprint(scenario, path):
     run_into(path, scenario)
-    found = Growing(path)
+    found = SweepStore(path)
     assert verify(path).sound
     for name, array in found.arrays.items():
-        block = found.blocks()[-1]
+        block = found.chunks()[-1]
         values = np.asarray(array[block.box])
         altered = values.copy()
         octets = altered.view(np.uint8).reshape(-1)
@@ -137,13 +137,13 @@ def test_each_fault_has_a_line_that_says_where_and_what(path, capsys):
     assert statmech("verify", path.parent) == 1
     *faults, last = capsys.readouterr().out.splitlines()
     assert [line.split("zarr: ")[1] for line in faults] == [
-        "block 0 (learner hebb, alpha 1.0, seed 0 to 2): R/c/0/0/0/0: missing",
-        "block 1 (learner hebb, alpha 0.5, seed 0 to 2): kappa/c/0/1/0/0: corrupted",
-        "block 2 (learner hebb, alpha 2.0, seed 0 to 2): "
+        "chunk 0 (learner hebb, alpha 1.0, seed 0 to 2): R/c/0/0/0/0: missing",
+        "chunk 1 (learner hebb, alpha 0.5, seed 0 to 2): kappa/c/0/1/0/0: corrupted",
+        "chunk 2 (learner hebb, alpha 2.0, seed 0 to 2): "
         "which of its runs are done cannot be read (state is corrupted)",
         "R/zarr.json: corrupted or missing",
     ]
-    assert "6 blocks and 15 runs read, 4 faults" in last
+    assert "6 chunks and 15 runs read, 4 faults" in last
 
 
 @pytest.mark.slow
@@ -168,10 +168,10 @@ def test_status_says_that_it_has_not_looked_at_the_numbers(path, capsys):
 
 def made_before(path, scenario):
     """A store as versions without fingerprints made it."""
-    plain = block_store._template
+    plain = store_creation._create_empty
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(block_store, "_template", lambda *given, bound: plain(*given, bound=False))
-        block_store.create(path, scenario, {"title": "statmech simulation"})
+        patch.setattr(store_creation, "_create_empty", lambda *given, **_: plain(*given, fingerprinted=False))
+        store_creation.create(path, scenario, {"title": "statmech simulation"})
     run_into(path, scenario)
 
 
@@ -201,7 +201,7 @@ def test_stores_of_shards_that_were_put_together_by_hand_are_sound(path):
             (path / file.relative_to(other)).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, path / file.relative_to(other))
     assert verify(path).sound
-    assert Growing(path).counts()[DONE] == 18
+    assert SweepStore(path).counts()[DONE] == 18
     np.testing.assert_array_equal(store.load(path).R, simulate.run(StoredExamples(**SWEEP)).R)
 
 

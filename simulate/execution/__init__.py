@@ -1,1 +1,1 @@
-"""How units of work run: on threads, in child processes, on clusters, and into a store."""
+"""Execution of units of work: on threads, in child processes, on clusters, and into a store."""

@@ -1,12 +1,12 @@
-"""Play a sweep's blocks on the workers of a Dask cluster.
+"""Simulation of a sweep's chunks on the workers of a Dask cluster.
 
-A block is a task. A worker opens the store, plays what the block lacks, writes it, and sends back what it has to say;
-results never travel. The store, not the scheduler, knows what is done: whatever dies, the next run goes on from there.
-Only a few blocks for each thread of the workers are handed out at a time, so that a scheduler holds as little of a
-large sweep as of a small one.
+Each chunk is a task. A worker opens the store, simulates the chunk's missing runs, writes them, and returns the events
+for the log; results are never sent. The store, not the scheduler, records what is done: whatever dies, the next run
+resumes from there. Only a few chunks per thread of the workers are submitted at a time, so that a scheduler holds as
+little of a large sweep as of a small one.
 
-No wait is endless. A block may take as long as a worker is seen at work; without any, `patience` ends the run. A block
-whose worker has died several times may have stood beside the one that kills: it is tried once more, alone.
+No wait is endless. A chunk may take as long as some worker is active; without any, `patience` ends the run. A chunk
+whose worker has died several times may have been running beside the one that kills: it is tried once more, alone.
 """
 
 from __future__ import annotations
@@ -31,104 +31,118 @@ from typing import Any
 
 import numpy as np
 
+from simulate.execution.chunks import lacking, simulate_chunk
 from simulate.execution.threads import cores
-from simulate.execution.to_store import Outcome, play_block, run_into
+from simulate.execution.to_store import Outcome, run_into
 from statmech import plugins
 from statmech.data_sets import FOLDER
 from statmech.errors import ClusterError, ConfigError, StoreError
-from statmech.results.block_store import FAILED, MISSING, Growing
-from statmech.results.chunks import Block
+from statmech.results.chunks import Chunk
 from statmech.results.log import Log
+from statmech.results.sweep_store import FAILED, SweepStore
 from statmech.scenarios.base import Sweep
 
-PATIENCE, QUEUE = 300.0, 86400.0  # seconds without a worker at work: of workers that are there, and of a queue
-ANSWER, LOOK = 8.0, 2.0  # seconds that a scheduler has to answer, and between looks at it
-QUERY = 60.0  # seconds for a cluster to begin, and for SLURM to answer
-AHEAD = 4  # blocks handed out for each thread of the workers
+PATIENCE, QUEUE = 300.0, 86400.0  # seconds without an active worker: of a running cluster, and of a queue
+ANSWER, LOOK = 8.0, 2.0  # seconds for a scheduler to answer, and between queries
+QUERY = 60.0  # seconds for a cluster to start, and for SLURM to answer
+AHEAD = 4  # chunks submitted per thread of the workers
 SEEN = 60.0  # seconds within which a shared file system shows a new store to every worker
 KNOWN = "local, local:WORKERS, tcp://HOST:PORT, slurm:FILE"
 
 
 def run_on(where: str, path: Path, scenario: Sweep, *, patience: float | None = None, **options: Any) -> Outcome:
-    """Play what a store lacks of a scenario, as `run_into` does, on the workers of a Dask cluster.
+    """Simulate the runs of a scenario that a store lacks, as `run_into` does, on the workers of a Dask cluster.
 
-    `where` is `local` (a worker a core), `local:3`, `tcp://host:port` of a running scheduler, or `slurm:FILE`, a YAML
-    file of dask-jobqueue's keywords for `SLURMCluster` and `jobs`, their number. The bits are those of a local run.
-    After `patience` seconds in which no worker was seen at work, raises `ClusterError`; the store is whole, and the
-    same call goes on from there. Raises `ConfigError` for a cluster that cannot be had, before anything is written.
+    The bits are those of a local run.
+
+    Parameters
+    ----------
+    where
+        `local` (a worker per core), `local:3`, `tcp://host:port` of a running scheduler, or `slurm:FILE`, a YAML file
+        of dask-jobqueue's keywords for `SLURMCluster` and `jobs`, their number.
+    patience
+        Seconds without an active worker after which the run ends.
+    options
+        Keywords of `run_into`.
+
+    Raises `ClusterError` when no worker has been active for `patience` seconds; the store is intact, and the same call
+    resumes it. Raises `ConfigError` for a cluster that cannot be reached, before anything is written.
     """
     check(where)
     with ExitStack() as closing:
-        client, mend = _client(where, closing)
-        waits = patience or (QUEUE if where.startswith("slurm:") else PATIENCE)
-        return run_into(path, scenario, elsewhere=Workers(client, where, waits, mend).play, **options)
+        client, revive = _client(where, closing)
+        limit = patience or (QUEUE if where.startswith("slurm:") else PATIENCE)
+        return run_into(path, scenario, elsewhere=Workers(client, where, limit, revive).simulate, **options)
 
 
 def check(where: str) -> None:
-    """Refuse what names no cluster, or one that cannot be started here, with a `ConfigError`."""
+    """Raise `ConfigError` for a name that is not a cluster, or for a cluster that cannot be started here."""
     scheme, _, rest = where.partition(":")
     local = where == "local" or (scheme == "local" and rest.isdecimal() and int(rest) >= 1)
     if not (local or (scheme == "tcp" and rest.startswith("//") and len(rest) > 2) or (scheme == "slurm" and rest)):
-        raise ConfigError(f"--dask {where}: names no cluster. Known: {KNOWN}")
+        raise ConfigError(f"--dask {where}: is not a cluster. Known: {KNOWN}")
     if scheme == "slurm" and not Path(rest).is_file():
         raise ConfigError(f"--dask {where}: no such file")
     for module in ("distributed", "dask_jobqueue") if scheme == "slurm" else ("distributed",):
         if importlib.util.find_spec(module) is None:
             raise ConfigError(
-                f"--dask needs {module}, of the extra `cluster`: pip install -e '.[cluster]' where statmech lies"
+                f"--dask needs {module}, of the extra `cluster`: pip install -e '.[cluster]' in the folder of statmech"
             )
     if scheme == "slurm" and shutil.which("sbatch") is None:
-        raise ConfigError(f"--dask {where}: there is no sbatch here; start this where jobs are submitted")
+        raise ConfigError(
+            f"--dask {where}: there is no sbatch on this machine; run the command where jobs are submitted"
+        )
 
 
 class Workers:
     """The workers behind a Dask client, and how long to wait for them."""
 
-    def __init__(self, client: Any, where: str, patience: float, mend: Callable[[], None]):
-        self.client, self.where, self.patience, self.mend = client, where, patience, mend
+    def __init__(self, client: Any, where: str, patience: float, revive: Callable[[], None]):
+        self.client, self.where, self.patience, self.revive = client, where, patience, revive
         self.seen, self.threads, self.busy = -LOOK, 1, False
 
-    def play(self, store: Growing, todo: list[Block], again: bool, log: Log) -> Iterator[Block]:
-        """Blocks, as workers have written them or have failed to."""
-        run = partial(self._handed_out, partial(_play, str(store.path.resolve()), _name(store), again, _needed()), log)
+    def simulate(self, store: SweepStore, todo: list[Chunk], again: bool, log: Log) -> Iterator[Chunk]:
+        """Chunks, as workers have written them or have failed to."""
+        task = partial(_simulate, str(store.path.resolve()), _digest(store), again, _requirements())
+        run = partial(self._submit, task, log)
         suspects = []
-        for block, problem in run(todo, self._room):
+        for chunk, problem in run(todo, self._room):
             if _is_fatal(problem):
-                suspects.append(block)
+                suspects.append(chunk)
             else:
-                yield _settled(store, block, again, problem, log)
-        for block, problem in run(suspects, lambda: 1):
-            yield _settled(store, block, again, problem, log)
+                yield _settled(store, chunk, again, problem, log)
+        for chunk, problem in run(suspects, lambda: 1):
+            yield _settled(store, chunk, again, problem, log)
 
-    def _handed_out(
-        self, task: Callable[..., Any], log: Log, blocks: list[Block], room: Callable[[], int]
-    ) -> Iterator[tuple[Block, Exception | None]]:
-        """Each block when its task has ended, and what went wrong with it; no more than `room()` are handed out."""
-        out: dict[str, tuple[Block, Any]] = {}
+    def _submit(
+        self, task: Callable[..., Any], log: Log, chunks: list[Chunk], room: Callable[[], int]
+    ) -> Iterator[tuple[Chunk, Exception | None]]:
+        """Each chunk when its task has ended, and its exception; no more than `room()` are submitted at a time."""
+        submitted: dict[str, tuple[Chunk, Any]] = {}
         ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        left, name = iter(blocks), uuid.uuid4().hex  # other clients of the scheduler may have blocks of these numbers
+        left, name = iter(chunks), uuid.uuid4().hex  # other clients of the scheduler may have chunks of these numbers
         try:
             while True:
-                for block in islice(left, max(0, room() - len(out))):
-                    log(event="playing", block=block.number)
-                    future = self.client.submit(task, block.number, key=f"block-{block.number}-{name}", pure=False)
-                    out[future.key] = block, future
+                for chunk in islice(left, max(0, room() - len(submitted))):
+                    log(event="playing", block=chunk.number)
+                    future = self.client.submit(task, chunk.number, key=f"chunk-{chunk.number}-{name}", pure=False)
+                    submitted[future.key] = chunk, future
                     future.add_done_callback(ended.put)
-                if not out:
+                if not submitted:
                     return
-                future = self._awaited(ended)
-                block, _ = out.pop(future.key)
-                yield block, self._heard(future, log)
+                future = self._next(ended)
+                chunk, _ = submitted.pop(future.key)
+                yield chunk, self._problem(future, log)
         finally:
-            for _, future in out.values():
+            for _, future in submitted.values():
                 future.release()
 
     def _room(self) -> int:
         self._look()
         return AHEAD * max(self.threads, 1)
 
-    def _awaited(self, ended: queue.SimpleQueue[Any]) -> Any:
-        """The next task that has ended; gives up when no worker has been at work for too long."""
+    def _next(self, ended: queue.SimpleQueue[Any]) -> Any:
+        """The next task that has ended. Raises `ClusterError` when no worker has been active for too long."""
         last = time.monotonic()
         while True:
             with suppress(queue.Empty):
@@ -137,84 +151,86 @@ class Workers:
             if self.busy:
                 last = time.monotonic()
             elif time.monotonic() - last > self.patience:
-                raise self._given_up(f"no worker has been at work for {self.patience:.0f} seconds")
+                raise self._failure(f"no worker has been active for {self.patience:.0f} seconds")
 
     def _look(self) -> None:
-        """See, not too often, how many threads the workers have and whether any of them works; mend what has died."""
+        """Query, not too often, the number of threads and the activity of the workers, and revive dead ones."""
         if time.monotonic() - self.seen < LOOK:
             return
         self.busy = False
         if self.client.status not in ("running", "connecting"):
-            raise self._given_up("the scheduler is gone")
+            raise self._failure("the scheduler is gone")
         with suppress(OSError, TimeoutError):
             known = self.client.sync(self.client.scheduler.identity, callback_timeout=ANSWER)["workers"].values()
             self.threads = sum(worker["nthreads"] for worker in known)
             self.busy = any(worker["metrics"].get("task_counts", {}).get("executing") for worker in known)
-            self.mend()
+            self.revive()
         self.seen = time.monotonic()
 
-    def _heard(self, future: Any, log: Log) -> Exception | None:
-        """What went wrong with a task; what it had to say is logged."""
+    def _problem(self, future: Any, log: Log) -> Exception | None:
+        """The exception of a task, if any; the events of a finished one are logged."""
         if future.status == "finished":
             for event in future.result(timeout=ANSWER):
                 log(**event)
             return None
         if future.status != "error":
-            raise self._given_up("the scheduler is gone, or has dropped a block")
+            raise self._failure("the scheduler is gone, or has dropped a chunk")
         problem: Exception = future.exception(timeout=ANSWER)
-        if isinstance(problem, StoreError):  # a full disk, a store out of sight: no other block would fare better
+        if isinstance(problem, StoreError):  # a full disk, an invisible store: no other chunk would succeed
             raise problem
         return problem
 
-    def _given_up(self, told: str) -> ClusterError:
-        kept = "What was written is whole; the same command goes on from there"
-        return ClusterError(f"--dask {self.where}: {told}. {kept}")
+    def _failure(self, reason: str) -> ClusterError:
+        kept = "Finished chunks are saved; rerun the same command to resume"
+        return ClusterError(f"--dask {self.where}: {reason}. {kept}")
 
 
 def _is_fatal(problem: Exception | None) -> bool:
-    """Whether workers have died over a block, or over one beside it."""
+    """True if workers have died while simulating a chunk, or one beside it."""
     from distributed import KilledWorker
 
     return isinstance(problem, KilledWorker)
 
 
-def _settled(store: Growing, block: Block, again: bool, problem: Exception | None, log: Log) -> Block:
-    """The block, its runs kept as failed if there was a problem that the worker could not keep itself."""
+def _settled(store: SweepStore, chunk: Chunk, again: bool, problem: Exception | None, log: Log) -> Chunk:
+    """The chunk; if there was a problem that the worker could not record itself, its runs are stored as failed."""
     if problem is not None:
-        states = store.states(block)
-        lacking = np.isin(states, (MISSING, FAILED) if again else (MISSING,))
-        told = f"{type(problem).__name__}: {problem}"
+        states = store.states(chunk)
+        failed = np.isin(states, lacking(again))
+        error = f"{type(problem).__name__}: {problem}"
         if _is_fatal(problem):
-            told = "its worker died again and again: a crash, or too little memory"
-        for place in map(tuple, np.argwhere(lacking.any(axis=-1))):
-            cell = [int(i) + part.start for i, part in zip(place, block.box[:-1], strict=True)]
-            seeds = [block.seeds.start + int(at) for at in np.flatnonzero(lacking[place])]
-            log(event="failed", cell=cell, seeds=seeds, attempt=1, error=told)
-        store.write(block, store.blank(block, states), np.where(lacking, FAILED, states).astype(states.dtype))
-    return block
+            error = "its worker died again and again: a crash, or too little memory"
+        for inside in map(tuple, np.argwhere(failed.any(axis=-1))):
+            cell = [int(i) + start for i, start in zip(inside, chunk.corner, strict=True)]
+            seeds = [chunk.seeds.start + int(seed) for seed in np.flatnonzero(failed[inside])]
+            log(event="failed", cell=cell, seeds=seeds, attempt=1, error=error)
+        store.write(chunk, store.buffer(chunk, states), np.where(failed, FAILED, states).astype(states.dtype))
+    return chunk
 
 
-_ALONE = threading.Lock()  # a worker plays one block at a time, with all of its threads
+_ONE = threading.Lock()  # a worker simulates one chunk at a time, with all of its threads
 
 
-def _play(path: str, name: str, again: bool, needed: tuple[str, list[str]], number: int) -> list[dict[str, Any]]:
-    """A task: play a block and write it; returns the events."""
+def _simulate(
+    path: str, digest: str, again: bool, required: tuple[str, list[str]], number: int
+) -> list[dict[str, Any]]:
+    """A task: simulate a chunk and write it; returns the events."""
     from distributed import get_worker
 
     notes = Notes()
-    data, files = needed
+    data, files = required
     if data:
         os.environ[FOLDER] = data
     for file in files:
         plugins.load(file)
-    with _ALONE:
-        _await_sight(Path(path), name)
-        play_block(Path(path), number, again, workers=get_worker().state.nthreads, log=notes)
+    with _ONE:
+        _await_store(Path(path), digest)
+        simulate_chunk(Path(path), number, again, workers=get_worker().state.nthreads, log=notes)
     return notes.events
 
 
 class Notes(Log):
-    """Events, kept for whoever writes the log: lines from many hosts would run into each other."""
+    """Events, collected for the client, which writes the log: lines from many hosts would interleave."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
@@ -224,32 +240,32 @@ class Notes(Log):
             self.events.append(event)
 
 
-def _await_sight(path: Path, name: str) -> None:
-    """Wait until this host sees the store that the client has made: file systems of a network are late at times."""
+def _await_store(path: Path, digest: str) -> None:
+    """Wait until this host sees the store that the client has created: network file systems may be late."""
     until = time.monotonic() + SEEN
     while True:
-        with suppress(Exception):  # whatever zarr raises on what is not there, or is half there
-            if _name(Growing(path)) == name:
+        with suppress(Exception):  # whatever zarr raises on a store that is absent or incomplete
+            if _digest(SweepStore(path)) == digest:
                 return
         if time.monotonic() > until:
-            told = "a store must lie where all workers see it"
-            raise StoreError(f"{path}: the worker on {socket.gethostname()} does not see this store; {told}")
+            host = socket.gethostname()
+            raise StoreError(f"{path}: the worker on {host} does not see this store; it must be visible to all workers")
         time.sleep(1.0)
 
 
-def _name(store: Growing) -> str:
-    """A store's config, in short."""
+def _digest(store: SweepStore) -> str:
+    """A digest of a store's config."""
     return hashlib.sha256(str(store.group.attrs["config"]).encode()).hexdigest()
 
 
-def _needed() -> tuple[str, list[str]]:
-    """What workers need from this host's file system: the folder of data, and files of the user's own."""
-    given = os.environ.get(FOLDER, "")
-    return (str(Path(given).resolve()) if given else ""), plugins.loaded()
+def _requirements() -> tuple[str, list[str]]:
+    """What workers need from this host's file system: the folder of data sets, and the user's files of rules."""
+    folder = os.environ.get(FOLDER, "")
+    return (str(Path(folder).resolve()) if folder else ""), plugins.loaded()
 
 
 def _client(where: str, closing: ExitStack) -> tuple[Any, Callable[[], None]]:
-    """A client of the cluster, and what brings back its workers."""
+    """A client of the cluster, and a function that replaces its dead workers."""
     import dask
     from distributed import Client
 
@@ -257,24 +273,24 @@ def _client(where: str, closing: ExitStack) -> tuple[Any, Callable[[], None]]:
     closing.enter_context(dask.config.set({"distributed.scheduler.worker-saturation": 1.0, "logging": SILENT}))
     scheme, _, rest = where.partition(":")
     if scheme == "tcp":
-        at, mend = where, lambda: None
+        address, revive = where, lambda: None
     else:
-        cluster, mend = _within(QUERY, partial(_local, rest) if scheme == "local" else partial(_slurm, Path(rest)))
+        cluster, revive = _within(QUERY, partial(_local, rest) if scheme == "local" else partial(_slurm, Path(rest)))
         closing.callback(_bounded, cluster.close)
-        at = cluster.scheduler_address
+        address = cluster.scheduler_address
     try:
-        client = _within(2 * ANSWER, partial(Client, at, timeout=ANSWER, set_as_default=False))
+        client = _within(2 * ANSWER, partial(Client, address, timeout=ANSWER, set_as_default=False))
     except (OSError, ValueError) as failure:  # a timeout is an OSError
         raise ConfigError(f"--dask {where}: the scheduler does not answer ({failure})") from None
     closing.callback(_bounded, client.close)
-    return client, mend
+    return client, revive
 
 
 SILENT = {"distributed": "critical", "distributed.worker": "critical", "distributed.nanny": "critical"}
 
 
 def _local(count: str) -> tuple[Any, Callable[[], None]]:
-    """Worker processes of this machine, reached from nowhere else; they share its cores."""
+    """Worker processes of this machine, reachable from this machine alone; they share its cores."""
     from distributed import LocalCluster
 
     workers = int(count or cores())
@@ -296,32 +312,35 @@ def _slurm(file: Path) -> tuple[Any, Callable[[], None]]:
     from ruamel.yaml.error import YAMLError
 
     try:
-        given = dict(YAML(typ="safe").load(file.read_text()) or {})
-        jobs = int(given.pop("jobs", 1))
-        given["scheduler_options"] = {"dashboard": False, **given.get("scheduler_options", {})}
-        cluster = SLURMCluster(**given)
+        keywords = dict(YAML(typ="safe").load(file.read_text()) or {})
+        jobs = int(keywords.pop("jobs", 1))
+        keywords["scheduler_options"] = {"dashboard": False, **keywords.get("scheduler_options", {})}
+        cluster = SLURMCluster(**keywords)
     except (YAMLError, TypeError, ValueError, OSError) as failure:
-        raise ConfigError(f"{file}: is no description of a SLURM cluster: {failure}") from None
-    _submittable(file, cluster)
+        raise ConfigError(f"{file}: is not a valid SLURM cluster description: {failure}") from None
+    _test_submission(file, cluster)
     cluster.scale(jobs=jobs)
     return cluster, lambda: cluster.scale(jobs=jobs)
 
 
-def _submittable(file: Path, cluster: Any) -> None:
-    """Ask SLURM whether it would take such a job: what it says to Dask itself nobody hears."""
+def _test_submission(file: Path, cluster: Any) -> None:
+    """Raise `ConfigError` if SLURM rejects such a job; Dask does not report it."""
     try:
-        told = subprocess.run(
+        process = subprocess.run(
             ["sbatch", "--test-only"], input=cluster.job_script(), capture_output=True, text=True, timeout=QUERY
         )
     except (OSError, subprocess.TimeoutExpired) as failure:
         raise ConfigError(f"{file}: sbatch does not answer ({failure})") from None
-    if told.returncode:
+    if process.returncode:
         _bounded(cluster.close)
-        raise ConfigError(f"{file}: SLURM takes no such job: {' '.join(told.stderr.split())}")
+        raise ConfigError(f"{file}: SLURM rejected the job: {' '.join(process.stderr.split())}")
 
 
 def _within(seconds: float, make: Callable[[], Any]) -> Any:
-    """What `make` returns or raises, or `TimeoutError`: Dask's clients wait for ever for who listens and is mute."""
+    """The result or exception of `make`, or `TimeoutError`.
+
+    A Dask client waits forever for a server that accepts the connection but does not answer.
+    """
     ended: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
 
     def run() -> None:
@@ -332,23 +351,23 @@ def _within(seconds: float, make: Callable[[], Any]) -> Any:
 
     threading.Thread(target=run, daemon=True).start()
     try:
-        made, problem = ended.get(timeout=seconds)
+        result, problem = ended.get(timeout=seconds)
     except queue.Empty:
         raise TimeoutError(f"no answer in {seconds:.0f} seconds") from None
     if problem is not None:
         raise problem
-    return made
+    return result
 
 
 def _bounded(close: Callable[..., Any]) -> None:
-    """Close, but wait for it no longer than for an answer."""
-    with suppress(Exception):  # whatever breaks while all is done, or already broken
+    """Close, but wait no longer than for an answer."""
+    with suppress(Exception):  # whatever is raised when all is done, or already broken
         close(timeout=ANSWER)
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without Dask's own lines on workers that come and go."""
+    """Without Dask's own messages about workers that start and stop."""
     loggers = [logging.getLogger(name) for name in ("distributed", "tornado.application")]
     before = [logger.level for logger in loggers]
     for logger in loggers:

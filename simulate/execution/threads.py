@@ -14,10 +14,10 @@ from statmech.scenarios.cost import machine_memory
 
 @contextmanager
 def threads(workers: int | None = None) -> Iterator[ThreadPoolExecutor]:
-    """A thread a core (JAX computes without the interpreter's lock); an interrupt drops what has not begun."""
+    """A thread per core (JAX computes without the interpreter's lock); an interrupt cancels what has not begun."""
     pool = ThreadPoolExecutor(max_workers=workers or cores())
     try:
-        # cores are taken: BLAS threads under each of ours would only wait for each other (K = 100: 5 times slower)
+        # all cores are busy: BLAS threads below each of ours would wait for each other (K = 100: 5 times slower)
         with threadpool_limits(1, user_api="blas"):
             yield pool
     finally:
@@ -30,5 +30,5 @@ def cores() -> int:
 
 
 def memory_a_core() -> float:
-    """The machine's memory, in bytes, over these cores."""
+    """The machine's memory, in bytes, per core."""
     return machine_memory() / cores()

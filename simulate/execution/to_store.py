@@ -1,47 +1,41 @@
-"""Play a scenario into a store, block by block, and go on where an earlier run has stopped.
-
-What a block holds depends on its cells and seeds alone, so a run that was killed and went on, or was cut into shards,
-ends with the bits of one that was not. A unit that raises does not stop the others: its cells are tried again one by
-one, three times in all, and those that still fail are kept as failed, with the message in the log.
-"""
+"""Simulation of a scenario into a store, chunk by chunk; an interrupted run is resumed by the next."""
 
 from __future__ import annotations
 
-import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from simulate.execution.isolated import played_apart
-from simulate.execution.units import Found, affordable, attrs, check, played
+from simulate.execution.chunks import lacking, simulate_chunks
+from simulate.execution.isolated import simulate_isolated
+from simulate.execution.units import affordable, attrs, check
 from simulate.run import player_of
 from statmech.errors import StatmechError, StoreError
 from statmech.jax_cache import use_cache
-from statmech.results.block_store import DONE, FAILED, MISSING, Growing, create, extends, recover, restore
-from statmech.results.checksums import broken
-from statmech.results.chunks import Block
+from statmech.results.checksums import corrupted
+from statmech.results.chunks import Chunk
 from statmech.results.dataset import Progress
-from statmech.results.locks import claimed
-from statmech.results.log import Log, Tell
-from statmech.results.store import another_config, differences, other_data
+from statmech.results.locks import Claim, claimed
+from statmech.results.log import Listener, Log
+from statmech.results.store import another_config, other_data
+from statmech.results.store_creation import complete_replacement, create, is_extension, repair_metadata
+from statmech.results.stored_config import FIGURE, differences
+from statmech.results.sweep_store import DONE, FAILED, MISSING, SweepStore
 from statmech.scenarios.base import Sweep
 from statmech.scenarios.registry import scenario_from
 
-ATTEMPTS = 3
+Elsewhere = Callable[[SweepStore, list[Chunk], bool, Log], Iterator[Chunk]]  # yields chunks as they have been written
 
 
 class Outcome(NamedTuple):
-    """Runs (cells times seeds) of a store that are done, failed and still missing."""
+    """The numbers of runs (parameter combinations times seeds) of a store that are done, failed and still missing."""
 
     done: int
     failed: int
     missing: int
-
-
-Filled = tuple[Block, dict[str, np.ndarray], np.ndarray]  # a block, its variables, the state of each run
-Elsewhere = Callable[[Growing, list[Block], bool, Log], Iterator[Block]]  # yields blocks as they have been written
 
 
 def run_into(
@@ -53,241 +47,173 @@ def run_into(
     shard: tuple[int, int] = (1, 1),
     workers: int | None = None,
     memory: float | None = None,
+    figure: str | None = None,
     progress: Progress | None = None,
-    tell: Tell | None = None,
+    tell: Listener | None = None,
     elsewhere: Elsewhere | None = None,
 ) -> Outcome:
-    """Play what a store lacks of a scenario, and write it; the store's `state` tells which runs are done or failed.
+    """Simulate the runs of a scenario that a store lacks, and write them.
 
-    A store of the same config, or of one with fewer values on its axes or fewer seeds, is gone on with; of another one
-    only if `fresh` says to replace it. `again` tries what has failed once more. `shard` (k, n) takes every n-th block.
-    `elsewhere` plays and writes blocks in place of this process.
-    `memory`, in bytes, bounds what is played together; `workers` threads play blocks side by side.
-    Raises `StoreError` for a store of another config or other data, for one that another run holds, or that would have
-    to grow while shards write it, and for a disk that is full.
+    A store of the same config is resumed, and one with fewer values on its axes or fewer seeds is extended.
+
+    Parameters
+    ----------
+    path
+        The store; its `state` says which runs are done, failed or missing.
+    fresh
+        True to replace whatever is stored, also the results of another config.
+    again
+        True to try failed runs again.
+    shard
+        (k, n) to simulate every n-th chunk, starting with the k-th.
+    workers
+        Number of threads.
+    memory
+        Memory limit in bytes.
+    figure
+        The published figure that a new store is to remember.
+    progress
+        Is called with the numbers of finished runs and of all runs.
+    tell
+        Is called with each event of the log.
+    elsewhere
+        Simulates and writes chunks in place of this process.
+
+    Raises `StoreError` for a store of another config or other data, for one that another run is writing, for one that
+    would have to be extended while shards write it, and for a full disk.
+
+    >>> import tempfile
+    >>> from statmech import Scenario
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run_into(Path(folder) / "simulation.zarr", Scenario(rule="hebb", N=20, t=[1], seeds=4))
+    Outcome(done=4, failed=0, missing=0)
     """
     use_cache()
-    player = player_of(scenario)
-    check(player, scenario)
-    workers = affordable(player, scenario, workers, memory)
+    simulator = player_of(scenario)
+    check(simulator, scenario)
+    workers = affordable(simulator, scenario, workers, memory)
     with claimed(path, shard) as claim:
         log = Log(path, tell, shard)
-        store = claim.open(
-            ready=lambda: None if fresh else present(path, scenario),
-            make=lambda: opened(path, scenario, fresh, log),
-            wait=lambda owner: log(event="waiting", owner=owner),
+        run = StoreRun(path, scenario, log, fresh, again, shard, workers, figure, progress, elsewhere)
+        store = run.open(claim)
+        run.run(store, run.plan(store))
+        return run.finish(store)
+
+
+@dataclass
+class StoreRun:
+    """One run of a scenario into a store: open the store, plan its chunks, run them, finish."""
+
+    path: Path
+    scenario: Sweep
+    log: Log
+    fresh: bool = False
+    again: bool = False
+    shard: tuple[int, int] = (1, 1)
+    workers: int | None = None
+    figure: str | None = None
+    progress: Progress | None = None
+    elsewhere: Elsewhere | None = None
+    done: int = 0  # runs of this shard
+    total: int = 0
+    suspects: set[int] = field(default_factory=set)  # chunks that may have killed the last two runs
+
+    def open(self, claim: Claim) -> SweepStore:
+        """The store, created or extended if need be."""
+        return claim.open(
+            find=lambda: None if self.fresh else find_store(self.path, self.scenario),
+            create=lambda: open_or_create(self.path, self.scenario, self.fresh, self.log, self.figure),
+            wait=lambda owner: self.log(event="waiting", owner=owner),
         )
-        suspects = log.suspects()
-        mine = [block for block in store.blocks() if block.number % shard[1] == shard[0] - 1]
-        lacked = (MISSING, FAILED) if again else (MISSING,)
-        todo = [block for block in mine if np.isin(_sound(store, block, log), lacked).any()]
-        total = sum(block.runs for block in mine)
-        done = total - sum(block.runs for block in todo)
-        log(event="begun", runs=total, done=done, blocks=len(todo))
-        if progress:
-            progress(done, total)
-        for block in played_apart(path, store, [block for block in todo if block.number in suspects], again, log):
-            todo.remove(block)
-            done += block.runs
-            log(event="written", block=block.number, done=done, runs=total)
-        if elsewhere:
-            written = elsewhere(store, todo, again, log)
-        else:
-            written = _written(store, played_blocks(scenario, store, todo, lacked, workers, log))
-        for block in written:
-            done += block.runs
-            log(event="written", block=block.number, done=done, runs=total)
-            if progress:
-                progress(done, total)
+
+    def plan(self, store: SweepStore) -> list[Chunk]:
+        """The chunks of this shard with runs to simulate; corrupted ones are among them."""
+        k, n = self.shard
+        self.suspects = self.log.suspects()
+        mine = [chunk for chunk in store.chunks() if chunk.number % n == k - 1]
+        states = lacking(self.again)
+        todo = [chunk for chunk in mine if np.isin(_intact_states(store, chunk, self.log), states).any()]
+        self.total = sum(chunk.runs for chunk in mine)
+        self.done = self.total - sum(chunk.runs for chunk in todo)
+        self.log(event="begun", runs=self.total, done=self.done, blocks=len(todo))
+        self._show()
+        return todo
+
+    def run(self, store: SweepStore, todo: list[Chunk]) -> None:
+        """Simulate and write these chunks, suspects first and each in a process of its own."""
+        suspects = [chunk for chunk in todo if chunk.number in self.suspects]
+        for chunk in simulate_isolated(store, suspects, self.again, self.log):
+            todo.remove(chunk)
+            self._record(chunk)
+        simulated = self.elsewhere(store, todo, self.again, self.log) if self.elsewhere else self._here(store, todo)
+        for chunk in simulated:
+            self._record(chunk)
+            self._show()
+
+    def finish(self, store: SweepStore) -> Outcome:
+        """Log and return what the store contains now."""
         counts = store.counts()
         outcome = Outcome(counts[DONE], counts[FAILED], counts[MISSING])
-        log(event="ended", **outcome._asdict())
+        self.log(event="ended", **outcome._asdict())
         return outcome
 
+    def _here(self, store: SweepStore, todo: list[Chunk]) -> Iterator[Chunk]:
+        filled = simulate_chunks(self.scenario, store, todo, lacking(self.again), self.workers, self.log)
+        for chunk, values, states in filled:
+            store.write(chunk, values, states)
+            yield chunk
 
-def _written(store: Growing, played: Iterator[Filled]) -> Iterator[Block]:
-    for block, values, states in played:
-        store.write(block, values, states)
-        yield block
+    def _record(self, chunk: Chunk) -> None:
+        self.done += chunk.runs
+        self.log(event="written", block=chunk.number, done=self.done, runs=self.total)
 
-
-def _sound(store: Growing, block: Block, log: Log) -> np.ndarray:
-    """The states of a block, missing if it is damaged."""
-    states = store.states(block)
-    faults = store.faults(block, states)
-    if not faults:
-        return states
-    log(event="damaged", block=block.number, faults=faults)
-    store.forget(block)
-    return np.full_like(states, MISSING)
+    def _show(self) -> None:
+        if self.progress:
+            self.progress(self.done, self.total)
 
 
-def present(path: Path, scenario: Sweep) -> Growing | None:
-    """The store at `path` if it is there, whole, and of this very scenario and its data."""
-    if not path.exists() or broken(path):
+def find_store(path: Path, scenario: Sweep) -> SweepStore | None:
+    """The store at `path` if it is intact, and of exactly this scenario and its data; else None."""
+    if not path.exists() or corrupted(path):
         return None
-    store = Growing(path)
+    store = SweepStore(path)
     same = not differences(scenario.config(), store.config) and not other_data(path, scenario, store.data)
     return store if same else None
 
 
-def opened(path: Path, scenario: Sweep, fresh: bool, log: Log) -> Growing:
-    """The store at `path`, made if there is none, and grown if the scenario has."""
-    recover(path)
-    new = {"title": "statmech simulation"}
-    player = player_of(scenario)
+def open_or_create(path: Path, scenario: Sweep, fresh: bool, log: Log, figure: str | None = None) -> SweepStore:
+    """The store at `path`, created if there is none, and extended if the scenario extends it."""
+    complete_replacement(path)
     if fresh or not path.exists():
-        return create(path, scenario, new | attrs(player, scenario))
+        return create(path, scenario, _attrs(scenario), figure=figure)
     try:
-        for name in restore(path):
+        for name in repair_metadata(path):
             log(event="restored", file=name)
-        store = Growing(path)
+        store = SweepStore(path)
         config = store.config
     except StatmechError as failure:
         raise StoreError(f"{failure}. Use --fresh to replace it.") from None
     changed = differences(scenario.config(), config)
-    if changed and not extends(scenario, config):
+    if changed and not is_extension(scenario, config):
         raise StoreError(another_config(path, changed))
     if other := other_data(path, scenario_from(config), store.data):
         raise StoreError(other)
     if not changed:
         return store
     log(event="grown", differences=changed)
-    return create(path, scenario, new | attrs(player, scenario), old=store)
+    return create(path, scenario, _attrs(scenario), old=store, figure=figure or config.get(FIGURE))
 
 
-def play_block(
-    path: Path,
-    number: int,
-    again: bool = False,
-    tell: Tell | None = None,
-    *,
-    only: tuple[int, ...] | None = None,
-    workers: int | None = None,
-    log: Log | None = None,
-) -> dict[str, int]:
-    """Play what one block of the store at `path` lacks, and write it: what a worker of a cluster does.
-
-    Blocks are independent, and their writers share no file. `only` plays the cell of this index alone. Returns how many
-    runs of the block are done and failed. Raises `StoreError` if another store has come into its place meanwhile.
-    """
-    use_cache()
-    store = Growing(path)
-    scenario, block = scenario_from(store.config), store.blocks()[number]
-    if other := other_data(path, scenario, store.data):  # this host may have another file of the same name
-        raise StoreError(other)
-    lacked = (MISSING, FAILED) if again else (MISSING,)
-    cells = [cell for cell in scenario.cells() if only is None or cell.index == only]
-    log = log or Log(path, tell)
-    for _, values, states in played_blocks(scenario, store, [block], lacked, workers, log, cells):
-        store.write(block, values, states)
-    states = store.states(block)
-    return {"done": int((states == DONE).sum()), "failed": int((states == FAILED).sum())}
+def _attrs(scenario: Sweep) -> dict[str, object]:
+    return {"title": "statmech simulation", **attrs(player_of(scenario), scenario)}
 
 
-def played_blocks(
-    scenario: Any,
-    store: Growing,
-    todo: list[Block],
-    lacked: tuple[int, ...],
-    workers: int | None,
-    log: Log,
-    cells: list[Any] | None = None,
-) -> Iterator[Filled]:
-    """Blocks as they are finished, in their order: their variables, and the state of each run; of `cells`, or all."""
-    player = player_of(scenario)
-    at: dict[tuple[int, ...], list[Any]] = {store.place(block.corner): [] for block in todo}
-    for cell in scenario.cells() if cells is None else cells:
-        if (here := at.get(store.place(cell.index))) is not None:
-            here.append(cell)
-    begun: dict[int, _Filling] = {}
-
-    def units() -> Iterable[tuple[Block, Any]]:
-        for block in todo:
-            log(event="playing", block=block.number)
-            begun[block.number] = filling = _Filling(store, block, at[store.place(block.corner)], lacked)
-            for unit in player.units(scenario, filling.cells, block.seeds):
-                yield block, unit
-
-    current: _Filling | None = None
-    for (block, _), found in played(_Wrapped(player), scenario, units(), workers):
-        if current is None or current.block.number != block.number:
-            if current is not None:
-                yield current.finished(player, scenario, log)
-            current = begun.pop(block.number)
-        current.take(found)
-    if current is not None:
-        yield current.finished(player, scenario, log)
-
-
-class _Wrapped:
-    """A player whose units know their block."""
-
-    def __init__(self, player: Any):
-        self._player = player
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._player, name)
-
-    def play(self, scenario: Any, unit: tuple[Block, Any]) -> list[Found]:
-        found: list[Found] = self._player.play(scenario, unit[1])
-        return found
-
-
-class _Filling:
-    """A block under way."""
-
-    def __init__(self, store: Growing, block: Block, cells: list[Any], lacked: tuple[int, ...]):
-        self.block, self.states = block, store.states(block)
-        self.values = store.blank(block, self.states)
-        self.open = np.isin(self.states, lacked)  # what was done before keeps its bits
-        self.cells = [cell for cell in cells if self.open[_place(block, cell)].any()]
-
-    def take(self, found: list[Found] | Exception) -> None:
-        """What a unit found; of one that raised nothing, its cells are tried again in the end."""
-        first = self.block.seeds.start
-        for one in found if isinstance(found, list) else ():
-            at: tuple[Any, ...] = (*_place(self.block, one), slice(one.seeds.start - first, one.seeds.stop - first))
-            new = self.open[at]
-            every = new.all()  # a plain slice takes a tenth of the time that an index of truths takes
-            for name, value in one.values.items():
-                inner = tuple(slice(n) for n in value.shape[1:])
-                if every:
-                    self.values[name][(*at, *inner)] = value
-                else:
-                    self.values[name][at][(new, *inner)] = value[new]
-            self.states[at][new] = DONE
-
-    def finished(self, player: Any, scenario: Any, log: Log) -> Filled:
-        """The block, after what has failed was tried again, cell by cell."""
-        for cell in self.cells if (self.open & (self.states != DONE)).any() else ():
-            place = _place(self.block, cell)
-            failed = self.open[place] & (self.states[place] != DONE)
-            for attempt in range(2, ATTEMPTS + 1):
-                if not failed.any():
-                    break
-                told = self._again(player, scenario, cell)
-                failed = self.open[place] & (self.states[place] != DONE)
-                if failed.any():
-                    log(event="failed", cell=list(cell.index), seeds=self._seeds(failed), attempt=attempt, error=told)
-            self.states[place][failed] = FAILED
-        return self.block, self.values, self.states
-
-    def _again(self, player: Any, scenario: Any, cell: Any) -> str:
-        told = ""
-        for unit in player.units(scenario, [cell], self.block.seeds):
-            try:
-                self.take(player.play(scenario, unit))
-            except Exception as problem:  # a user's own rule may raise anything
-                line = traceback.extract_tb(problem.__traceback__)[-1]
-                at = "" if isinstance(problem, StatmechError) else f" ({Path(line.filename).name}:{line.lineno})"
-                told = f"{type(problem).__name__}: {problem}{at}"
-        return told
-
-    def _seeds(self, failed: np.ndarray) -> list[int]:
-        return [self.block.seeds.start + int(at) for at in np.flatnonzero(failed)]
-
-
-def _place(block: Block, cell: Any) -> tuple[int, ...]:
-    index = cell.where if isinstance(cell, Found) else cell.index
-    return tuple(i - start for i, start in zip(index, block.corner, strict=True))
+def _intact_states(store: SweepStore, chunk: Chunk, log: Log) -> np.ndarray:
+    """The states of a chunk's runs; all missing if the chunk is corrupted."""
+    states = store.states(chunk)
+    faults = store.faults(chunk, states)
+    if not faults:
+        return states
+    log(event="damaged", block=chunk.number, faults=faults)
+    store.mark_missing(chunk)
+    return np.full_like(states, MISSING)

@@ -86,7 +86,5 @@ def _check_cluster(options: SimulationRun) -> None:
     from simulate.execution.clusters import check
 
     if options.shard is not None or options.memory is not None:
-        raise ConfigError(
-            "--dask distributes the blocks among workers with their own memory: omit --shard and --memory"
-        )
+        raise ConfigError("--dask distributes the sweep among workers with their own memory: omit --shard and --memory")
     check(str(options.dask))

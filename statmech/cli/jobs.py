@@ -42,7 +42,6 @@ def job_of(source: Source, *, data: bool = False) -> Job:
     path = configs.find(source.config)
     scenario = configs.load(source.config, source.changes, data=data)
     figure = figures.named(scenario.figure, path.stem, scenario.CHOICE)
-    scenario = scenario.model_copy(update={"figure": figure})  # the folder of results remembers its figure
     folder = source.out or (path if path.is_dir() else Path("results") / path.stem)
     return Job(path.stem, scenario, figure, folder)
 

@@ -25,7 +25,7 @@ def compare(source: Source) -> None:
     job = job_of(source)
     if job.scenario.unsolved:
         raise ConfigError(f"{job.name}: {job.scenario.unsolved}: there is nothing to compare")
-    output.results(*steps.stored_results(job))
+    output.results(steps.stored_results(job))
 
 
 def figure(
@@ -50,7 +50,7 @@ def figure(
     if config is None:
         raise ConfigError("figure needs a CONFIG, or --list")
     job = job_of(Source(config, overrides, out, settings))
-    steps.draw(job, *steps.stored_results(job))
+    steps.draw(steps.stored_results(job))
 
 
 def explore(

@@ -57,7 +57,7 @@ Shard = Annotated[
     typer.Option(
         "--shard",
         metavar="K/N",
-        help="Run every N-th block, starting with the K-th; `slurm` takes K and N from the job array.",
+        help="Run every N-th chunk of the sweep, starting with the K-th; `slurm` takes K and N from the job array.",
         rich_help_panel=CLUSTER,
     ),
 ]

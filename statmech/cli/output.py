@@ -16,14 +16,15 @@ if TYPE_CHECKING:
     import xarray as xr
     from rich.table import Table as RichTable
 
+    from statmech.results.results import Results
     from statmech.results.tables import Cell, Table
     from statmech.scenarios.base import Sweep
 
 out = Console()
 
 
-def results(simulation: xr.Dataset, theory: xr.Dataset | None) -> None:
-    """Print the tables of a simulation and its theory, or of a study."""
+def results(simulation: Results | xr.Dataset | None, theory: xr.Dataset | None = None) -> None:
+    """Print the tables of results, or of a simulation and its theory."""
     from statmech.results.study_tables import tables
 
     for table in tables(simulation, theory):

@@ -60,7 +60,7 @@ def message(event: dict[str, Any], scenario: Sweep) -> str:
             runs = f"{_combination(scenario, event['cell'])}seeds {_span(event['seeds'])}"
             return f"{runs}: attempt {event['attempt']} failed: {event['error']}"
         case "damaged":
-            return f"block {event['block']} is corrupted and is recomputed ({'; '.join(event['faults'][:3])})"
+            return f"chunk {event['block']} is corrupted and is recomputed ({'; '.join(event['faults'][:3])})"
         case "restored":
             return f"{event['file']} is corrupted and is rewritten"
         case "waiting":

@@ -52,7 +52,7 @@ def export(
     from statmech.cli.jobs import job_of
     from statmech.results import export as exports
 
-    exports.write(*steps.stored_results(job_of(Source(config, overrides, out, settings))), to)
+    exports.write(steps.stored_results(job_of(Source(config, overrides, out, settings))), None, to)
     print(f"wrote {to}", file=sys.stderr)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from statmech.cli.execution import Execution
     from statmech.cli.jobs import Job
     from statmech.cli.options import SimulationRun
+    from statmech.results.results import Results
 
 UP_TO_DATE = "{} is up to date (use --fresh to recompute it)"
 
@@ -35,7 +37,7 @@ def simulate(job: Job, execution: Execution, options: SimulationRun) -> Outcome:
         def follow(event: dict[str, Any]) -> None:
             events.append(event)
             if event["event"] == "playing":
-                bar.running(f"block {event['block']}")
+                bar.running(f"chunk {event['block']}")
             if options.as_json:
                 print(json.dumps(event), flush=True)
             elif message := progress.message(event, job.scenario):
@@ -46,6 +48,7 @@ def simulate(job: Job, execution: Execution, options: SimulationRun) -> Outcome:
             job.scenario,
             fresh=options.fresh,
             again=options.rerun_failed,
+            figure=job.figure,
             progress=bar.progress,
             tell=follow,
         )
@@ -56,10 +59,10 @@ def simulate(job: Job, execution: Execution, options: SimulationRun) -> Outcome:
 
 def stored_theory(job: Job, fresh: bool) -> xr.Dataset | None:
     """The stored theory of exactly this config; that of a smaller sweep is recomputed, any other one refused."""
-    from statmech.results import block_store, store
+    from statmech.results import store, store_creation
 
     try:
-        dataset = store.kept(job.theory, job.scenario, fresh, outgrown=block_store.extends)
+        dataset = store.kept(job.theory, job.scenario, fresh, outgrown=store_creation.is_extension)
     except DamagedError as failure:
         print(f"{failure}; it is recomputed", file=sys.stderr)
         return None
@@ -76,25 +79,27 @@ def solve(job: Job) -> xr.Dataset:
 
     with progress.shown("theory") as bar:
         dataset = theory.solve(job.scenario, bar.progress)
-    store.save(dataset, job.theory)
+    store.save(dataset, job.theory, job.figure)
     print(f"wrote {job.theory}", file=sys.stderr)
     return dataset
 
 
-def stored_results(job: Job) -> tuple[xr.Dataset, xr.Dataset | None]:
-    """The stored simulation and theory of a job; missing and failed runs are reported."""
+def stored_results(job: Job) -> Results:
+    """The stored results of exactly this scenario; missing and failed runs are reported."""
     from statmech.results import store
+    from statmech.results.results import Results
     from statmech.results.status import read
 
-    simulation = store.kept(job.simulation, job.scenario, False)
-    theory = store.kept(job.theory, job.scenario, False)
-    if simulation is None or (theory is None and not job.scenario.on_data):
+    simulation = store.kept(job.simulation, job.scenario, fresh=False)
+    theory = store.kept(job.theory, job.scenario, fresh=False)
+    results = Results(job.scenario, simulation, theory, None, job.name, job.figure, job.folder)
+    if not results.complete:
         raise ConfigError(f"{job.folder}: has no simulation and theory yet. `statmech run {job.name}` computes them")
     counts = read(job.simulation)
     if counts["missing"] or counts["failed"]:
         runs = f"{counts['missing']} runs are missing and {counts['failed']} have failed"
         print(f"{job.simulation}: {runs}; they are left out", file=sys.stderr)
-    return simulation, theory
+    return replace(results, status=counts)
 
 
 def can_show(job: Job, outcome: Outcome, execution: Execution) -> bool:
@@ -116,27 +121,30 @@ def show(job: Job, theory: xr.Dataset | None) -> None:
     """Compare and draw what has been simulated; solve it first unless its theory is given."""
     from statmech.cli import output
     from statmech.results import store
+    from statmech.results.results import Results
 
     if job.scenario.unsolved and not job.scenario.on_data:
         print(f"{job.scenario.unsolved}: simulated, but neither solved nor drawn", file=sys.stderr)
         return
-    simulation = store.kept(job.simulation, job.scenario, False)
-    assert simulation is not None
+    simulation = store.kept(job.simulation, job.scenario, fresh=False)
     if theory is None and not job.scenario.on_data:
         theory = solve(job)
-    output.results(simulation, theory)
-    draw(job, simulation, theory)
+    results = Results(job.scenario, simulation, theory, None, job.name, job.figure, job.folder)
+    output.results(results)
+    draw(results)
 
 
-def draw(job: Job, simulation: xr.Dataset, theory: xr.Dataset | None) -> None:
+def draw(results: Results) -> None:
     """Draw results into their folder, as PNG, SVG and PDF."""
     import figures
     from figures import style
 
-    name = figures.fitting(job.figure, simulation)
-    if name != job.figure:
-        print(f"the figure {job.figure} cannot show all of these axes; drawing {name}", file=sys.stderr)
-    for file in style.save(figures.draw(name, simulation, theory), job.folder / name):
+    assert results.figure is not None
+    assert results.folder is not None
+    name = figures.fitting(results.figure, results.either)
+    if name != results.figure:
+        print(f"the figure {results.figure} cannot show all of these axes; drawing {name}", file=sys.stderr)
+    for file in style.save(figures.draw(name, results.either, results.theory), results.folder / name):
         print(f"wrote {file}", file=sys.stderr)
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from statmech.scenarios.axes import is_axis
 from statmech.inputs import label_of
+from statmech.scenarios.axes import is_axis
 from statmech.scenarios.registry import scenario_from
 from statmech.scenarios.variables import Variable
 

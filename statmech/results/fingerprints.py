@@ -1,14 +1,14 @@
 r"""Fingerprints: 64 bits per run that bind its numbers to their sweep, their variables and their place.
 
-A checksum behind a chunk knows its bytes; it cannot tell that they belong elsewhere. The fingerprint of run p is
+A checksum detects that a file has changed, but not that it belongs elsewhere. The fingerprint of run p is
 
 .. math:: F_p = p\,a + \sum_v \sum_j k_{vj}\,(x_{vj} \oplus \lfloor x_{vj} / 2^{32} \rfloor) \mod 2^{64}
 
-over the 64-bit words x of its values of each variable v, with odd numbers a and k that are drawn from the config, the
-digests of its data and the variable's name. A run's number p counts the whole sweep, its last axis and the seeds
-fastest. Two runs, variables or sweeps that are exchanged agree with a probability of about :math:`2^{-32}`. It guards
-against accidents, not against forgery. Each run has its own, so that a block may be filled in several goes, and a kill
-between two files leaves whatever is done verifiable.
+over the 64-bit words x of its values of each variable v, with odd numbers a and k that are derived from the config, the
+digests of its data and the variable's name. Runs are numbered over the whole sweep, its last axis and the seeds
+fastest. Two runs, variables or sweeps that are exchanged agree with a probability of about :math:`2^{-32}`. This guards
+against accidents, not against forgery. Each run has its own fingerprint, so that a chunk may be filled in several
+passes, and a kill between two files leaves finished runs verifiable.
 """
 
 from __future__ import annotations
@@ -20,24 +20,36 @@ from typing import Any
 
 import numpy as np
 
-FINGERPRINT = "fingerprint"  # of each run, in a store that grows
-ROWS = 2**20  # words that are read together, so that memory stays small beside the values
+from statmech.results.stored_config import without_figure
+
+FINGERPRINT = "fingerprint"  # of each run, in the store of a sweep
+ROWS = 2**20  # words that are processed together, so that memory stays small compared with the values
 
 
 def salt_of(config: Mapping[str, Any], data: Mapping[str, str]) -> bytes:
-    """What the fingerprints of a sweep begin with: its config, but for the figure, and the digests of its data.
+    """The key of a sweep's fingerprints: a hash of its config, without the figure, and of the digests of its data.
 
     >>> salt_of({"rule": "hebb", "figure": "overlay"}, {}) == salt_of({"rule": "hebb"}, {})
     True
     """
-    said = {name: value for name, value in config.items() if name != "figure"}
-    return hashlib.sha256(json.dumps([said, dict(data)], sort_keys=True).encode()).digest()
+    return hashlib.sha256(json.dumps([without_figure(config), dict(data)], sort_keys=True).encode()).digest()
 
 
 def fingerprints(values: Mapping[str, np.ndarray], runs: np.ndarray, salt: bytes) -> np.ndarray:
-    """The fingerprint of each run, in the shape of `runs`.
+    """The fingerprint of each run.
 
-    `values` holds each variable's values, (*runs.shape, ...), and `runs` the number of each run in its sweep.
+    Parameters
+    ----------
+    values
+        The values of each variable, of shape (*runs.shape, ...).
+    runs
+        The number of each run in its sweep.
+    salt
+        The sweep's key (`salt_of`).
+
+    Returns
+    -------
+    64-bit numbers in the shape of `runs`.
 
     >>> runs, salt = np.arange(3), salt_of({"rule": "hebb"}, {})
     >>> one = fingerprints({"R": np.array([0.1, 0.2, 0.3])}, runs, salt)
@@ -45,22 +57,22 @@ def fingerprints(values: Mapping[str, np.ndarray], runs: np.ndarray, salt: bytes
     >>> (one == other).tolist()
     [False, False, True]
     """
-    found = runs.astype(np.uint64).ravel() * _numbers(salt, "", 1)[0]
+    sums = runs.astype(np.uint64).ravel() * _numbers(salt, "", 1)[0]
     for name, array in sorted(values.items()):
         flat = np.ascontiguousarray(array).reshape(runs.size, -1)
         numbers = _numbers(salt, name, _words(flat[:1]).shape[1])
         step = max(1, ROWS // max(1, numbers.size))
-        for at in range(0, runs.size, step):
-            words = _words(flat[at : at + step])
-            found[at : at + step] += (words ^ (words >> np.uint64(32))) @ numbers
-    return found.reshape(runs.shape)
+        for start in range(0, runs.size, step):
+            words = _words(flat[start : start + step])
+            sums[start : start + step] += (words ^ (words >> np.uint64(32))) @ numbers
+    return sums.reshape(runs.shape)
 
 
 def _words(flat: np.ndarray) -> np.ndarray:
-    """The bytes of each row as 64-bit words, the last one filled up with zeros."""
+    """The bytes of each row as 64-bit words, the last one padded with zeros."""
     octets = flat.view(np.uint8).reshape(len(flat), -1) if flat.size else np.zeros((len(flat), 0), np.uint8)
-    lacking = -octets.shape[1] % 8
-    return (np.pad(octets, ((0, 0), (0, lacking))) if lacking else octets).view(np.uint64)
+    padding = -octets.shape[1] % 8
+    return (np.pad(octets, ((0, 0), (0, padding))) if padding else octets).view(np.uint64)
 
 
 def _numbers(salt: bytes, name: str, count: int) -> np.ndarray:

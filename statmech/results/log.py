@@ -1,4 +1,4 @@
-"""The log of a store: a line of JSON for each event, in files beside it, one for each shard."""
+"""The log of a store: a line of JSON per event, in one file per shard beside the store."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from typing import Any
 from statmech.results.locks import opened
 
 Event = dict[str, Any]
-NEEDED: dict[str, dict[str, type]] = {  # what must stand in an event for those who read it
+NEEDED: dict[str, dict[str, type]] = {  # the keys of an event that its readers need
     "begun": {"done": int},
     "playing": {"block": int},
     "written": {"block": int, "done": int},
     "failed": {"cell": list, "seeds": list, "error": str},
 }
 TIME = "%Y-%m-%dT%H:%M:%S"
-Tell = Callable[[Event], None]
+Listener = Callable[[Event], None]
 
 
 class Log:
-    """Writes events to a shard's file, and hands them to whoever listens.
+    """Writes events to a shard's file, and passes them to a listener.
 
-    Raises `StoreError` where the file's name is a symbolic link. A log that a full disk does not take is done without.
+    Raises `StoreError` if the file is a symbolic link. A log that cannot be written, as on a full disk, is omitted.
     """
 
-    def __init__(self, store: Path, tell: Tell | None = None, shard: tuple[int, int] = (1, 1)):
-        part = "" if shard[1] == 1 else f"-{shard[0]}-of-{shard[1]}"
-        self.path, self.tell = store.with_name(f"{store.stem}{part}.log"), tell
+    def __init__(self, store: Path, listener: Listener | None = None, shard: tuple[int, int] = (1, 1)):
+        suffix = "" if shard[1] == 1 else f"-{shard[0]}-of-{shard[1]}"
+        self.path, self.listener = store.with_name(f"{store.stem}{suffix}.log"), listener
         if self.path.is_symlink():
-            opened(self.path, os.O_WRONLY)  # raises; where lines are written, a log that cannot be is done without
+            opened(self.path, os.O_WRONLY)  # raises; later, a log that cannot be written is omitted
 
     def __call__(self, **event: Any) -> None:
         event = {"time": time.strftime(TIME), **event}
         with contextlib.suppress(OSError), opened(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as file:
             file.write(json.dumps(event) + "\n")
-        if self.tell:
-            self.tell(event)
+        if self.listener:
+            self.listener(event)
 
     def suspects(self) -> set[int]:
-        """The blocks that were being played when each of the last two runs ended without a word."""
+        """The chunks that were being simulated when each of the last two runs died."""
         last = runs(self.path)[-2:]
         if len(last) < 2 or any(run[-1]["event"] == "ended" for run in last):
             return set()
@@ -56,21 +56,21 @@ def logs(store: Path) -> list[Path]:
 
 
 def runs(log: Path) -> list[list[Event]]:
-    """The events of each run of a log; lines that are no events (cut short by a kill, corrupted) are left out."""
-    found: list[list[Event]] = []
+    """The events of each run of a log; incomplete and corrupted lines are skipped."""
+    every: list[list[Event]] = []
     for line in _lines(log):
         event = _event(line)
         if event is None:
             continue
         if event["event"] == "begun":
-            found.append([])
-        if found:
-            found[-1].append(event)
-    return found
+            every.append([])
+        if every:
+            every[-1].append(event)
+    return every
 
 
 def unfinished(run: list[Event]) -> set[int]:
-    """The blocks that a run has begun to play, and has not written."""
+    """The chunks that a run has begun and not written."""
     begun = {event["block"] for event in run if event["event"] == "playing"}
     return begun - {event["block"] for event in run if event["event"] == "written"}
 
@@ -84,7 +84,7 @@ def _lines(log: Path) -> list[str]:
 
 
 def _event(line: str) -> Event | None:
-    """The event of a line, if it is one that says what its readers need."""
+    """The event of a line, if it has the keys that its readers need."""
     try:
         event = json.loads(line)
         time.strptime(event["time"], TIME)

@@ -1,4 +1,4 @@
-"""How far the stores of a folder are: done, running, failed and missing runs, their rate, and the time left."""
+"""Progress of a stored simulation: finished, running, failed and missing runs, their rate, and the time left."""
 
 from __future__ import annotations
 
@@ -7,30 +7,33 @@ from pathlib import Path
 from typing import Any
 
 from statmech.errors import StoreError
-from statmech.results.block_store import DONE, FAILED, MISSING, Growing
 from statmech.results.locks import owner
 from statmech.results.log import TIME, Event, logs, runs, unfinished
+from statmech.results.sweep_store import DONE, FAILED, MISSING, SweepStore
+
+MOST_SHOWN = 20  # running chunks
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """What is known of a simulation's store. Raises `StoreError` where there is none.
+    """The state of a simulation's store.
 
-    `running` lists blocks that have begun and are not written; `rate` is runs a second since the run began.
+    `running` lists the chunks that have begun and are not written; `rate` is in runs per second since the run began.
+    Raises `StoreError` if there is no store.
     """
     path = folder if folder.suffix == ".zarr" else folder / "simulation.zarr"
     if not path.is_dir():
-        raise StoreError(f"{path}: no such result. `statmech run CONFIG` makes one")
+        raise StoreError(f"{path}: no such result. `statmech run CONFIG` computes one")
     try:
-        store = Growing(path)
+        store = SweepStore(path)
         counts = store.counts()
     except StoreError:
         raise
     except Exception as failure:  # whatever zarr raises
         raise StoreError(f"{path}: not a readable store ({type(failure).__name__}: {failure})") from None
     last = [every[-1] for every in map(runs, logs(path)) if every]
-    who, rate = owner(path), sum(map(_rate, last))
+    writer, rate = owner(path), sum(map(_rate, last))
     failures = [event for log in logs(path) for run in runs(log) for event in run if event["event"] == "failed"]
-    left = counts[MISSING] / rate if rate and who else None
+    left = counts[MISSING] / rate if rate and writer else None
     return {
         "store": str(path),
         "runs": sum(counts.values()),
@@ -38,39 +41,39 @@ def read(folder: Path) -> dict[str, Any]:
         "failed": counts[FAILED],
         "missing": counts[MISSING],
         "verifiable": store.fingerprint is not None,
-        "writer": who,
-        "running": sorted(set().union(*map(unfinished, last))) if who else [],
+        "writer": writer,
+        "running": sorted(set().union(*map(unfinished, last))) if writer else [],
         "rate": rate,
         "seconds_left": left,
         "failures": failures if counts[FAILED] else [],
     }
 
 
-def lines(told: dict[str, Any]) -> list[str]:
-    """The same for people."""
-    found = [
-        told["store"],
-        f"runs     {told['done']} of {told['runs']} done, {told['failed']} failed, {told['missing']} missing",
-        f"writer   {told['writer'] or 'none'}",
-        f"checked  which runs are done, not their numbers: {_checks(told)}",
+def lines(status: dict[str, Any]) -> list[str]:
+    """The text for people."""
+    text = [
+        status["store"],
+        f"runs     {status['done']} of {status['runs']} done, {status['failed']} failed, {status['missing']} missing",
+        f"writer   {status['writer'] or 'none'}",
+        f"checked  which runs are done, not their numbers: {_checks(status)}",
     ]
-    if told["running"]:
-        found.append(f"running  blocks {', '.join(map(str, told['running'][:20]))}")
-    if told["rate"]:
-        left = told["seconds_left"]
-        found.append(f"speed    {told['rate']:.3g} runs a second" + (f", {left:.0f} seconds left" if left else ""))
-    found += [f"failed   cell {event['cell']}, seeds {event['seeds']}: {event['error']}" for event in told["failures"]]
-    return found
+    if status["running"]:
+        text.append(f"running  chunks {', '.join(map(str, status['running'][:MOST_SHOWN]))}")
+    if status["rate"]:
+        left = status["seconds_left"]
+        text.append(f"speed    {status['rate']:.3g} runs per second" + (f", {left:.0f} seconds left" if left else ""))
+    text += [f"failed   cell {event['cell']}, seeds {event['seeds']}: {event['error']}" for event in status["failures"]]
+    return text
 
 
-def _checks(told: dict[str, Any]) -> str:
-    if told["verifiable"]:
+def _checks(status: dict[str, Any]) -> str:
+    if status["verifiable"]:
         return "`statmech verify` reads every one"
-    return "this store was made before runs had fingerprints, and `statmech verify` knows its checksums only"
+    return "this store was made before runs had fingerprints, and `statmech verify` can check checksums only"
 
 
 def _rate(events: list[Event]) -> float:
-    """Runs a second of one run, as its log tells."""
+    """Runs per second of one run, from its log."""
     written = [event for event in events if event["event"] == "written"]
     if not written:
         return 0.0

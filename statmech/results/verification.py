@@ -1,4 +1,4 @@
-"""Every number of a folder of results, read and checked against what was computed."""
+"""Verification: every number of a folder of results is read and checked against what was computed."""
 
 from __future__ import annotations
 
@@ -6,89 +6,89 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from statmech.results.chunks import Block
 from statmech.errors import DamagedError, StoreError
-from statmech.results.block_store import DONE, STATE, Growing
-from statmech.results.checksums import broken
+from statmech.results.checksums import corrupted
+from statmech.results.chunks import Chunk
+from statmech.results.sweep_store import DONE, STATE, SweepStore
 
 
 class Verification(NamedTuple):
-    """What was read of a folder's stores: blocks, runs that are done, a line per fault, stores too old to verify."""
+    """The stores read, their numbers of chunks and finished runs, a line per fault, and stores too old to verify."""
 
     stores: list[str]
-    blocks: int
+    blocks: int  # chunks; the name is that of the command's JSON
     done: int
     faults: list[str]
     unverified: list[str]
 
     @property
     def sound(self) -> bool:
-        """Whether every number that is done is the one that was computed for its place."""
+        """True if every finished number is the one that was computed for its place."""
         return not (self.faults or self.unverified)
 
     def lines(self) -> list[str]:
-        """The same for people: faults first, then what was read."""
-        old = "was made before runs had fingerprints: checksums hold, but chunks in a wrong place would not be found"
+        """The text for people: faults first, then what was read."""
+        old = "was made before runs had fingerprints: checksums hold, but a chunk in the wrong place would not be found"
         verified = "all sound" if self.sound else f"{len(self.faults)} faults"
-        read = f"{', '.join(self.stores)}: {self.blocks} blocks and {self.done} runs read, {verified}"
+        read = f"{', '.join(self.stores)}: {self.blocks} chunks and {self.done} runs read, {verified}"
         return [*self.faults, *(f"{store}: {old}" for store in self.unverified), read]
 
 
 def verify(result: Path) -> Verification:
     """Read every chunk of a folder of results, or of one store.
 
-    Raises `StoreError` where there is none. Runs that are missing or have failed hold no numbers, and are no faults.
+    Runs that are missing or have failed hold no numbers, and are not faults. Raises `StoreError` if there is no store.
     """
     paths = [result] if result.suffix == ".zarr" else [result / f"{part}.zarr" for part in ("simulation", "theory")]
     paths = [path for path in paths if path.is_dir()]
     if not paths:
-        raise StoreError(f"{result}: no such result. `statmech run CONFIG` makes one")
-    faults, unverified, blocks, done = list[str](), list[str](), 0, 0
+        raise StoreError(f"{result}: no such result. `statmech run CONFIG` computes one")
+    faults, unverified, chunks, done = list[str](), list[str](), 0, 0
     for path in paths:
-        faults += [f"{path}: {name}: corrupted or missing" for name in broken(path)]
-        store = _growing(path)
+        faults += [f"{path}: {name}: corrupted or missing" for name in corrupted(path)]
+        store = _sweep_store(path)
         if store is None:
             continue
-        blocks += len(store.blocks())
+        chunks += len(store.chunks())
         done += store.counts()[DONE]
         faults += [f"{path}: {fault}" for fault in _faults(store)]
         unverified += [str(path)] if store.fingerprint is None else []
-    return Verification([str(path) for path in paths], blocks, done, faults, unverified)
+    return Verification([str(path) for path in paths], chunks, done, faults, unverified)
 
 
-def _growing(path: Path) -> Growing | None:
-    """The store, if it is one of blocks; any other is sealed as a whole, and what is broken of it has been found."""
+def _sweep_store(path: Path) -> SweepStore | None:
+    """The store of a sweep; None for a store that was written whole, whose checksums say everything."""
     if not (path / STATE).is_dir():
         return None
     try:
-        return Growing(path, sealed=False)
-    except Exception as failure:  # whatever zarr raises on damaged metadata
-        if not broken(path):
+        return SweepStore(path, check=False)
+    except Exception as failure:  # whatever zarr raises on corrupted metadata
+        if not corrupted(path):
             raise DamagedError(path, [f"{type(failure).__name__}: {failure}"]) from None
         return None
 
 
-def _faults(store: Growing) -> Iterator[str]:
-    for block in store.blocks():
+def _faults(store: SweepStore) -> Iterator[str]:
+    for chunk in store.chunks():
         try:
-            states = store.state[block.box]
+            states = store.state[chunk.box]
         except Exception:  # whatever zarr and its codecs raise
-            yield f"{_where(store, block)}: which of its runs are done cannot be read ({STATE} is corrupted)"
+            yield f"{_name(store, chunk)}: which of its runs are done cannot be read ({STATE} is corrupted)"
             continue
-        for fault in store.faults(block, states):
-            yield f"{_where(store, block)}: {fault}"
+        for fault in store.faults(chunk, states):
+            yield f"{_name(store, chunk)}: {fault}"
 
 
-def _where(store: Growing, block: Block) -> str:
-    """The values of the sweep's axes in a block, and its seeds."""
+def _name(store: SweepStore, chunk: Chunk) -> str:
+    """A chunk's number, its values of the sweep's axes, and its seeds."""
     dims: Any = store.state.metadata.dimension_names
-    named = [_span(store, dim, part) for dim, part in zip(dims, block.box, strict=True)]
-    return f"block {block.number} ({', '.join(named)})"
+    spans = [_span(store, dim, side) for dim, side in zip(dims, chunk.box, strict=True)]
+    return f"chunk {chunk.number} ({', '.join(spans)})"
 
 
-def _span(store: Growing, dim: str, part: slice) -> str:
+def _span(store: SweepStore, dim: str, side: slice) -> str:
     try:
-        values = store.group[dim][part]
-    except Exception:  # axes that are zipped have no values of their own name; others may be damaged
-        values = range(part.start, part.stop)
+        values = store.group[dim][side]
+    except Exception:  # zipped axes have no values of their own name; others may be corrupted
+        values = range(side.start, side.stop)
     return f"{dim} {values[0]}" if len(values) == 1 else f"{dim} {values[0]} to {values[-1]}"

@@ -1,0 +1,206 @@
+"""Creation, growth and repair of the stores of sweeps.
+
+The store of an extended sweep is created beside the old one, the old chunks are copied, and then the two change names;
+a kill in between leaves one of them to be found again (`complete_replacement`).
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import uuid
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from statmech.errors import DamagedError, unwritable
+from statmech.results import checksums
+from statmech.results.chunks import Chunk, chunk_lengths
+from statmech.results.dataset import coordinates
+from statmech.results.fingerprints import FINGERPRINT
+from statmech.results.store import DONE, STATE, consolidate, provenance, quiet
+from statmech.results.stored_config import FIGURE, differences, with_figure
+from statmech.results.sweep_store import FAILED, MISSING, SweepStore
+from statmech.scenarios.base import Sweep
+from statmech.scenarios.registry import scenario_from
+
+Index = tuple[int, ...]
+
+
+def create(
+    path: Path, scenario: Sweep, attrs: dict[str, Any], old: SweepStore | None = None, figure: str | None = None
+) -> SweepStore:
+    """A new store in place of whatever stands at `path`, with the runs of an `old` store that are in this sweep, too.
+
+    `figure` is the published figure that the folder of results is to remember. Raises `StoreError` if the store cannot
+    be written.
+    """
+    new = _new(path)
+    verifiable = old is None or old.fingerprint is not None  # copying numbers does not make them verifiable
+    config = with_figure(scenario.config(), figure)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(new, ignore_errors=True)
+        identity = {"store": uuid.uuid4().hex, **attrs}
+        _create_empty(new, scenario, config, identity, chunk_lengths(scenario), fingerprinted=verifiable)
+        if old is not None:
+            _copy(old, SweepStore(new), scenario)
+        _replace(path, new)
+    except OSError as failure:
+        raise unwritable(path, failure) from None
+    return SweepStore(path)
+
+
+def complete_replacement(path: Path) -> None:
+    """Finish, or undo, a change of names that a kill has interrupted."""
+    backup = _backup(path)
+    if backup.exists():
+        if path.exists():
+            shutil.rmtree(backup, ignore_errors=True)
+        else:
+            backup.rename(path)
+    shutil.rmtree(_new(path), ignore_errors=True)
+
+
+def repair_metadata(path: Path) -> list[str]:
+    """Rewrite corrupted metadata and coordinates of a store, which follow from its config; returns the files rewritten.
+
+    Raises `DamagedError` where the config itself is corrupted, or another version created the store.
+    """
+    names = checksums.corrupted(path)
+    if names and names != [checksums.ROOT]:
+        twin = _new(path)
+        attrs = json.loads((path / checksums.ROOT).read_bytes())["attributes"]
+        config = json.loads(attrs["config"])
+        _create_empty(twin, scenario_from(config), config, {}, tuple(attrs["chunks"]))
+        remaining = checksums.repair(path, names, twin)
+        shutil.rmtree(twin, ignore_errors=True)
+    else:
+        remaining = names
+    if remaining:
+        raise DamagedError(path, remaining)
+    return names
+
+
+def is_extension(new: Sweep, old: dict[str, Any]) -> bool:
+    """True if a scenario has the `old` config with more values on its axes, or more seeds, and nothing less."""
+    if not differences(new.config(), old):
+        return False
+    before = scenario_from(old)
+    if type(before) is not type(new) or before.seeds > new.seeds:
+        return False
+    axes = {*new.axis_names(), "seeds", FIGURE, "zip"}
+    same = {name: value for name, value in new.config().items() if name not in axes}
+    if same != {name: value for name, value in before.config().items() if name not in axes}:
+        return False
+    grid = {_key(values) for values, _ in new.grid()}
+    return {_key(values) for values, _ in before.grid()} <= grid
+
+
+def _key(values: dict[str, Any]) -> str:
+    return json.dumps(values, sort_keys=True, default=str)
+
+
+def _copy(old: SweepStore, new: SweepStore, scenario: Sweep) -> None:
+    """Copy the runs of intact chunks of the old store, chunk by chunk of the new one."""
+    states = np.full(old.state.shape, MISSING, "int8")
+    for chunk in old.chunks():
+        stored = old.states(chunk)
+        if not old.faults(chunk, stored):
+            states[chunk.box] = stored
+    before = {_key(values): index for values, index in scenario_from(old.config).grid()}
+    sources: dict[Index, dict[Index, Index]] = defaultdict(dict)
+    for values, index in scenario.grid():
+        if (source := before.get(_key(values))) is not None:
+            sources[new.chunk_index(index)][index] = source
+    for chunk in new.chunks():
+        if inside := sources.get(new.chunk_index(chunk.corner)):
+            _copy_chunk(old, states, new, chunk, inside)
+
+
+def _copy_chunk(
+    old: SweepStore, old_states: np.ndarray, new: SweepStore, chunk: Chunk, sources: dict[Index, Index]
+) -> None:
+    """Copy the runs of one chunk: of these parameter combinations, from their `sources` in the old grid."""
+    seeds = slice(chunk.seeds.start, min(chunk.seeds.stop, old.state.shape[-1]))
+    if seeds.start >= seeds.stop:
+        return
+    states = new.states(chunk)
+    values = new.buffer(chunk, states)
+    for index, source in sources.items():
+        inside = tuple(i - start for i, start in zip(index, chunk.corner, strict=True))
+        stored = old_states[source][seeds]
+        states[inside][: stored.size] = stored
+        runs = np.flatnonzero(stored)
+        if runs.size == 0:
+            continue
+        for name, array in old.arrays.items():
+            kept = np.asarray(array.oindex[(*source, seeds.start + runs)])  # of smaller ensembles, or fewer examples
+            values[name][inside][(runs, *(slice(n) for n in kept.shape[1:]))] = kept
+    if states.any():
+        new.write_alone(chunk, values, states)
+
+
+def _create_empty(
+    path: Path,
+    scenario: Sweep,
+    config: dict[str, Any],
+    attrs: dict[str, Any],
+    lengths: tuple[int, ...],
+    fingerprinted: bool = True,
+) -> None:
+    """A store with coordinates, and variables without chunks."""
+    import xarray as xr
+    import zarr
+    from zarr.codecs import Crc32cCodec, ZstdCodec
+
+    recorded = {name: len(values) for name, values in scenario.recorded.items()}
+    sizes = recorded | {"seed": scenario.seeds} | scenario.shape
+    empty = xr.Dataset(
+        coords=coordinates(scenario, sizes), attrs={"config": json.dumps(config), **attrs, "chunks": lengths}
+    )
+    with quiet():
+        empty.assign_attrs(provenance()).to_zarr(path, consolidated=False, mode="w")
+    outer = (*scenario.shape, "seed")
+    group = zarr.open_group(path, mode="r+", use_consolidated=False)
+
+    def add(name: str, inner: tuple[str, ...], missing: Any, attrs: dict[str, Any]) -> None:
+        dims = (*outer, *inner)
+        group.create_array(
+            name,
+            shape=tuple(sizes[dim] for dim in dims),
+            chunks=(*lengths, *(max(1, sizes[dim]) for dim in inner)),
+            dtype=np.asarray(missing).dtype,
+            fill_value=missing,
+            dimension_names=dims,
+            attributes=attrs,
+            compressors=(ZstdCodec(level=1), Crc32cCodec()),  # over all bytes: zstd checks no bit of its header
+        )
+
+    for name, variable in scenario.variables.items():
+        add(name, variable.dims, variable.missing, variable.described)
+    if fingerprinted:
+        add(FINGERPRINT, (), np.uint64(0), {"long_name": "what binds a run's numbers to its place in this sweep"})
+    add(STATE, (), np.int8(MISSING), {"flag_values": [MISSING, DONE, FAILED], "flag_meanings": "missing done failed"})
+    consolidate(path)
+    checksums.write(path)
+
+
+def _replace(path: Path, new: Path) -> None:
+    """Put a new store in the place of the one at `path`."""
+    backup = _backup(path)
+    shutil.rmtree(backup, ignore_errors=True)
+    if path.exists():
+        path.rename(backup)
+    new.rename(path)
+    shutil.rmtree(backup, ignore_errors=True)
+
+
+def _new(path: Path) -> Path:
+    return path.with_name(f".{path.name}.new")
+
+
+def _backup(path: Path) -> Path:
+    return path.with_name(f".{path.name}.old")

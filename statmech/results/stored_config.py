@@ -1,0 +1,48 @@
+"""The config in a store: that of the scenario, and the published figure that the folder of results remembers.
+
+The figure is a property of the folder, not of the model: two configs that differ in it alone have the same results.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+FIGURE = "figure"
+LONGEST = 60  # characters of a value in a message
+
+
+def with_figure(config: dict[str, Any], figure: str | None) -> dict[str, Any]:
+    """A scenario's config with the published figure that a folder is to remember, if any.
+
+    >>> with_figure({"seeds": 4, "key": 0, "rule": "hebb"}, "overlay")
+    {'seeds': 4, 'key': 0, 'figure': 'overlay', 'rule': 'hebb'}
+    """
+    if figure is None:
+        return config
+    keys = [*without_figure(config)]
+    keys.insert(keys.index("key") + 1, FIGURE)  # where a scenario's own config has it: stores are equal to the bit
+    changed = {**config, FIGURE: figure}
+    return {name: changed[name] for name in keys}
+
+
+def without_figure(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of a stored config that results depend on."""
+    return {name: value for name, value in config.items() if name != FIGURE}
+
+
+def differences(asked: Mapping[str, Any], stored: Mapping[str, Any]) -> list[str]:
+    """A line per key in which two configs differ, except the figure.
+
+    >>> differences({"rule": "hebb", "seeds": 4}, {"rule": "hebb", "seeds": 2, "figure": "overlay"})
+    ['  seeds: stored 2, asked for 4']
+    """
+    asked, stored = without_figure(asked), without_figure(stored)
+    changed = [name for name in asked | stored if asked.get(name) != stored.get(name)]
+    return [f"  {name}: stored {_shown(stored, name)}, asked for {_shown(asked, name)}" for name in changed]
+
+
+def _shown(config: dict[str, Any], name: str) -> str:
+    text = json.dumps(config[name]) if name in config else "nothing"
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."

@@ -1,0 +1,173 @@
+"""Stores of sweeps, written chunk by chunk: a kill at any moment leaves them readable and correct.
+
+Of each chunk the variables are written first, then the fingerprints of its runs (`statmech.results.fingerprints`), and
+its `state` last; each file is written under a temporary name and renamed. A reader who looks at `state` therefore sees
+complete chunks only. All files carry checksums. A chunk is written only to the store that its writer has opened, which
+no other process can replace meanwhile (`statmech.results.locks`).
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from statmech.errors import DamagedError, StoreError, unwritable
+from statmech.results import checksums
+from statmech.results.chunks import Chunk, chunks
+from statmech.results.fingerprints import FINGERPRINT, fingerprints, salt_of
+from statmech.results.locks import writing
+from statmech.results.store import DONE, STATE, chunk_file, quiet
+
+MISSING, FAILED = 0, 2
+
+
+class SweepStore:
+    """The store of a scenario's simulation at `path`, with the chunks that have been written so far.
+
+    Opening raises `DamagedError` where its checksums do not hold, unless `check` is False.
+    """
+
+    def __init__(self, path: Path, check: bool = True):
+        import zarr
+
+        self.path = path
+        if check and (names := checksums.corrupted(path)):
+            raise DamagedError(path, names)
+        with quiet(), zarr.config.set({"array.write_empty_chunks": True}):  # else a chunk of NaN looks like a lost one
+            self.group: Any = zarr.open_group(path, mode="r+", use_consolidated=False)
+            arrays = dict(self.group.arrays())
+        self.state: Any = arrays[STATE]
+        self.fingerprint: Any = arrays.get(FINGERPRINT)  # None in stores of versions without fingerprints
+        self.arrays: dict[str, Any] = {name: array for name, array in arrays.items() if _has_runs(name, array)}
+        self._root = (path / checksums.ROOT).read_bytes()
+        self._salt = salt_of(self.config, self.data)
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The stored config."""
+        config: dict[str, Any] = json.loads(self.group.attrs["config"])
+        return config
+
+    @property
+    def data(self) -> dict[str, str]:
+        """The digests of the data sets that the config names, as they were when the store was created."""
+        return dict(self.group.attrs.get("data", {}))
+
+    def chunks(self) -> list[Chunk]:
+        """All chunks, finished or not."""
+        return list(chunks(self.state.shape, self.state.chunks))
+
+    def chunk_index(self, index: tuple[int, ...]) -> tuple[int, ...]:
+        """The position, in the grid of chunks along the sweep's axes, of a parameter combination."""
+        return tuple(i // length for i, length in zip(index, self.state.chunks, strict=False))
+
+    def states(self, chunk: Chunk) -> np.ndarray:
+        """The state of each run of a chunk; missing where it cannot be read."""
+        try:
+            return np.asarray(self.state[chunk.box])
+        except Exception:  # whatever zarr and its codecs raise on a corrupted file
+            return np.full(chunk.shape, MISSING, "int8")
+
+    def buffer(self, chunk: Chunk, states: np.ndarray) -> dict[str, np.ndarray]:
+        """A chunk's variables, to be filled: stored values where these states are done, missing values elsewhere."""
+        known = states == DONE
+        variables = {}
+        for name, array in self.arrays.items():
+            values = np.full((*known.shape, *array.shape[known.ndim :]), array.fill_value)
+            if known.any():
+                values[known] = np.asarray(array[chunk.box])[known]
+            variables[name] = values
+        return variables
+
+    def write(self, chunk: Chunk, values: dict[str, np.ndarray], states: np.ndarray) -> None:
+        """Write a chunk. Raises `StoreError` if that fails, or if the store has been replaced since it was opened."""
+        try:
+            with writing(self.path):
+                self._check_identity()
+                self.write_alone(chunk, values, states)
+        except StoreError:
+            raise
+        except OSError as failure:
+            problem = unwritable(self.path, failure)
+            raise StoreError(f"{problem}. Finished chunks are saved; rerun the same command to resume") from None
+
+    def write_alone(self, chunk: Chunk, values: dict[str, np.ndarray], states: np.ndarray) -> None:
+        """Write a chunk of a store that no other process writes: variables, then fingerprints, then states."""
+        for name, array in self.arrays.items():
+            array[chunk.box] = values[name]
+        if self.fingerprint is not None:
+            new = fingerprints(values, self._run_numbers(chunk), self._salt)
+            # runs that were done keep their fingerprints: if their numbers are corrupted, that must remain visible
+            done = self.states(chunk) == DONE
+            self.fingerprint[chunk.box] = np.where(done, self.fingerprint[chunk.box], new) if done.any() else new
+        self.state[chunk.box] = states
+
+    def mark_missing(self, chunk: Chunk) -> None:
+        """Mark all runs of a chunk as missing. Raises `StoreError` if the store has been replaced meanwhile."""
+        with writing(self.path):
+            self._check_identity()
+            self.state[chunk.box] = np.full(chunk.shape, MISSING, "int8")
+
+    def faults(self, chunk: Chunk, states: np.ndarray) -> list[str]:
+        """A phrase per corrupted or missing file of a chunk with these states; empty if its numbers are correct.
+
+        In a store without fingerprints, an intact chunk in the wrong place is not detected.
+        """
+        if not (states != MISSING).any():
+            return []
+        values, faults = self._read(chunk)
+        if faults or self.fingerprint is None:
+            return faults
+        try:
+            stored = np.asarray(self.fingerprint[chunk.box])
+        except Exception:  # whatever zarr and its codecs raise
+            return [f"{self._file(FINGERPRINT, self.fingerprint, chunk)}: corrupted"]
+        if (stored == fingerprints(values, self._run_numbers(chunk), self._salt))[states == DONE].all():
+            return []
+        return [f"{self._file('*', self.state, chunk)}: not the numbers that were computed for this place"]
+
+    def counts(self) -> dict[int, int]:
+        """The number of runs in each state."""
+        states, counts = np.unique(np.concatenate([self.states(c).ravel() for c in self.chunks()]), return_counts=True)
+        return dict.fromkeys((MISSING, DONE, FAILED), 0) | dict(zip(states.tolist(), counts.tolist(), strict=True))
+
+    def _check_identity(self) -> None:
+        """Raise `StoreError` if the store is not the one that was opened."""
+        try:
+            same = (self.path / checksums.ROOT).read_bytes() == self._root
+        except OSError:
+            same = False
+        if not same:
+            raise StoreError(f"{self.path}: was replaced or removed after it was opened; the chunk is not written")
+
+    def _read(self, chunk: Chunk) -> tuple[dict[str, np.ndarray], list[str]]:
+        """A chunk's values, and a phrase per file that is corrupted or missing (zarr reads it as missing values)."""
+        values, faults = {}, []
+        for name, array in self.arrays.items():
+            file = self._file(name, array, chunk)
+            try:
+                values[name] = np.asarray(array[chunk.box])
+                if not (self.path / file).is_file():
+                    faults.append(f"{file}: missing")
+            except Exception:  # whatever zarr and its codecs raise
+                faults.append(f"{file}: corrupted")
+        return values, faults
+
+    def _file(self, name: str, array: Any, chunk: Chunk) -> Path:
+        """The file of a variable's values of a chunk, relative to the store."""
+        position = (*self.chunk_index(chunk.corner), chunk.seeds.start // self.state.chunks[-1])
+        return chunk_file(self.path, name, position, array.ndim).relative_to(self.path)
+
+    def _run_numbers(self, chunk: Chunk) -> np.ndarray:
+        """The number of each run of a chunk in the whole sweep, the last axis and the seeds fastest."""
+        numbers = np.zeros((), np.uint64)
+        for length, index in zip(self.state.shape, np.ogrid[chunk.box], strict=True):
+            numbers = numbers * np.uint64(length) + index.astype(np.uint64)
+        return numbers
+
+
+def _has_runs(name: str, array: Any) -> bool:
+    return "seed" in (array.metadata.dimension_names or ()) and name not in ("seed", STATE, FINGERPRINT)

@@ -1,0 +1,96 @@
+"""Stores open in xarray as they are, remember their figure, and are read in the form of earlier versions."""
+
+from __future__ import annotations
+
+import json
+import warnings
+
+import pytest
+import xarray as xr
+
+import simulate
+import theory
+from simulate.execution.to_store import run_into
+from statmech import Scenario, StoredExamples, load_results
+from statmech.results import checksums, store, store_creation
+from statmech.results.stored_config import with_figure
+from statmech.results.sweep_store import SweepStore
+
+SCENARIOS = [
+    Scenario(rule=["hebb", "adatron"], N=20, t=[0, 1], seeds=3, K=2),
+    StoredExamples(learner=["minover", "gibbs"], N=5, alpha=[0.5, 1], seeds=3),
+]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "simulation.zarr"
+
+
+def strictly_opened(path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with xr.open_zarr(path) as dataset:
+            return dataset.load()
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_xarray_opens_a_simulation_and_a_theory_without_a_warning(scenario, path):
+    run_into(path, scenario)
+    store.save(theory.solve(scenario), path.with_name("theory.zarr"))
+    loaded = store.load(path)
+    assert strictly_opened(path)[[*loaded.data_vars]].equals(loaded)
+    assert strictly_opened(path.with_name("theory.zarr")).equals(store.load(path.with_name("theory.zarr")))
+
+
+def test_xarray_opens_an_extended_sweep_without_a_warning(path):
+    run_into(path, SCENARIOS[0])
+    extended = SCENARIOS[0].model_copy(update={"seeds": 5})
+    run_into(path, extended)
+    assert strictly_opened(path).sizes["seed"] == 5
+    assert store.load(path).equals(simulate.run(extended))
+
+
+def test_xarray_opens_an_unfinished_simulation_without_a_warning(path):
+    store_creation.create(path, SCENARIOS[0], {"title": "statmech simulation"})
+    assert (strictly_opened(path).state == 0).all()
+
+
+def test_stores_without_consolidated_metadata_are_read_resumed_and_extended(path, monkeypatch):
+    """Earlier versions wrote none."""
+    with monkeypatch.context() as earlier:
+        earlier.setattr(store_creation, "consolidate", lambda path: None)
+        store_creation.create(path, SCENARIOS[0], {"title": "statmech simulation"})
+    assert "consolidated_metadata" not in json.loads((path / "zarr.json").read_text())
+    assert checksums.corrupted(path) == []
+    assert run_into(path, SCENARIOS[0]).done == 6
+    assert store.load(path).equals(simulate.run(SCENARIOS[0]))
+    extended = SCENARIOS[0].model_copy(update={"seeds": 5})
+    assert run_into(path, extended).done == 10
+    assert store.load(path).equals(simulate.run(extended))
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_the_figure_that_a_folder_remembers_stands_in_its_stores_as_a_config_has_it(scenario, path):
+    asked = scenario.model_copy(update={"figure": "overlay"}).config()
+    assert json.dumps(with_figure(scenario.config(), "overlay")) == json.dumps(asked)
+    run_into(path, scenario, figure="overlay")
+    store.save(theory.solve(scenario), path.with_name("theory.zarr"), figure="overlay")
+    for part in (path, path.with_name("theory.zarr")):
+        assert json.loads((part / "zarr.json").read_text())["attributes"]["config"] == json.dumps(asked)
+    assert load_results(path.parent).figure == "overlay"
+
+
+def test_another_figure_is_not_another_config(path):
+    run_into(path, SCENARIOS[0], figure="overlay")
+    stored = SweepStore(path).fingerprint[:]
+    run_into(path, SCENARIOS[0])
+    run_into(path, SCENARIOS[0], figure="learning_curves")
+    assert load_results(path.parent).figure == "overlay"
+    assert (SweepStore(path).fingerprint[:] == stored).all()
+    extended = SCENARIOS[0].model_copy(update={"seeds": 5})
+    assert run_into(path, extended).done == 10
+    assert load_results(path.parent).figure == "overlay"
+    extended = SCENARIOS[0].model_copy(update={"seeds": 6})
+    assert run_into(path, extended, figure="learning_curves").done == 12
+    assert load_results(path.parent).figure == "learning_curves"
