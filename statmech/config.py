@@ -1,22 +1,22 @@
-"""Config files: YAML 1.2 in, a scenario out, every problem with its file and line."""
+"""Config files: YAML 1.2, read as a scenario, with file and line for every problem."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml.error import MarkedYAMLError
-
-from statmech import files
+from statmech import files, yaml_messages
 from statmech.errors import ConfigError, ScenarioError, not_known
 from statmech.results.checksums import ROOT, corrupted
-from statmech.safe_yaml import TooMuch, document_of
+from statmech.safe_yaml import MOST_LINES, TooLarge, document_of
 from statmech.scenarios.registry import scenario_from
 
 _PACKAGE = Path(__file__).parent
 STORE = "simulation.zarr"  # in a folder of results
+STORES = (STORE, "theory.zarr")
 MOST_BYTES = 500_000  # of a config file
 SHIPPED = next(
     (folder for folder in (_PACKAGE / "configs", _PACKAGE.parent / "configs") if folder.is_dir()),
@@ -33,8 +33,18 @@ def shipped() -> list[str]:
     return sorted(path.stem for path in SHIPPED.glob("*.yaml"))
 
 
+def description(name: str) -> str:
+    """The first comment of a shipped config: what it shows.
+
+    >>> description("variety")
+    'Figure 4 of Miyoshi, Hara & Okada: R against q along learning; the lower the curve, the more an ensemble gains.'
+    """
+    lines = (SHIPPED / f"{name}.yaml").read_text(encoding="utf-8").splitlines()
+    return next((line.lstrip("# ") for line in lines if line.startswith("#")), "")
+
+
 def find(config: str | Path) -> Path:
-    """The file of a config given by path or by a shipped name, or a folder of results, which know theirs.
+    """The file of a config given by path or by a shipped name, or a folder of results, which contain theirs.
 
     Raises `ConfigError` if there is none.
     """
@@ -50,12 +60,25 @@ def find(config: str | Path) -> Path:
     raise ConfigError(f"{config}: {_missing(path)}")
 
 
+def check_results(folder: Path) -> None:
+    """Raise `ConfigError` for a folder that holds no results; the message names those of its folders that do."""
+    if folder.is_dir() and folder.suffix != ".zarr" and not any((folder / name).is_dir() for name in STORES):
+        raise ConfigError(f"{folder}: {_without_results(folder)}")
+
+
+def _without_results(folder: Path) -> str:
+    inside = sorted({str(store.parent) for name in STORES for store in folder.glob(f"*/{name}")})
+    found = f". Folders with results in it: {', '.join(inside)}" if inside else ""
+    return f"a folder without results: no {STORE}{found}"
+
+
 def _missing(path: Path) -> str:
     if path.is_dir():
-        inside = [str(found.parent) for found in sorted(path.glob(f"*/{STORE}"))]
-        return f"a folder without results: no {STORE}" + (f"; there are {', '.join(inside)}" if inside else "")
+        return _without_results(path)
     if path.exists():
-        return "a pipe or a device, and a config is an ordinary file"
+        return "a pipe or a device; a config is an ordinary file"
+    if "=" in path.name:
+        return "no such file. The config comes first, KEY=VALUE after it: statmech run ensemble K=3"
     if path.stem in shipped():
         return f'no such file. Did you mean the shipped config "{path.stem}"?'
     if path.parent != Path("."):
@@ -66,7 +89,7 @@ def _missing(path: Path) -> str:
 def load(config: str | Path, overrides: Iterable[str] = (), *, data: bool = False) -> Any:
     """Read a config, by path or by a shipped name, with `key=v1,v2` overrides.
 
-    With `data`, the files that it names must be there, too, as for a simulation; results are read without them.
+    With `data`, the data files that it names must be available, as a simulation needs them; results are read without.
     Raises `ConfigError`; its message names file, line, what was given and what is possible.
 
     >>> load("ensemble", ["K=3", "eta=0.5,1"]).shape
@@ -90,12 +113,12 @@ def overridden(given: dict[str, Any], overrides: Iterable[str]) -> tuple[dict[st
     >>> overridden({"rule": "hebb", "t": [1]}, ["start.R=0.5"])
     ({'rule': 'hebb', 't': [1], 'start': {'R': 0.5}}, {'start': 'start.R=0.5'})
     """
-    made, places = dict(given), {}
+    changed, places = dict(given), {}
     for override in overrides:
         name, value = _override(override)
-        _set(made, name.split("."), value)
+        _set(changed, name.split("."), value)
         places[name.split(".")[0]] = override
-    return made, places
+    return changed, places
 
 
 def written(scenario: Any) -> str:
@@ -110,35 +133,38 @@ def written(scenario: Any) -> str:
     every, zipped = scenario.config(), {name for group in scenario.zipped for name in group}
     required = [name for name, it in type(scenario).model_fields.items() if it.is_required() and name not in zipped]
     needed = {name: every[name] for name in (*required, *(["zip"] if zipped else []))}
-    plain = type(scenario)(**needed).config()
-    told = {name: value for name, value in every.items() if plain.get(name) != value}
-    return "\n".join(f"{name}: {json.dumps(value)}" for name, value in {**needed, **told}.items())  # JSON is YAML
+    default = type(scenario)(**needed).config()
+    changed = {name: value for name, value in every.items() if default.get(name) != value}
+    return "\n".join(f"{name}: {json.dumps(value)}" for name, value in {**needed, **changed}.items())  # JSON is YAML
 
 
 def _parse(path: Path) -> Any:
     if path.is_dir():
         return _stored(path / STORE)
     try:
-        document = document_of(files.read(path, MOST_BYTES))
+        content = files.read(path, MOST_BYTES)
     except OSError as failure:
         raise ConfigError(f"{path}: cannot be read: {failure.strerror or failure}") from None
-    except MarkedYAMLError as failure:
-        mark = failure.problem_mark or failure.context_mark
-        line = f":{mark.line + 1}" if mark else ""
-        raise ConfigError(f"{path}{line}: {' '.join(str(failure.problem or failure.context).split())}") from None
-    except Exception as failure:  # whatever ruamel raises: KeyError of an unknown YAML version, ...
-        told = (str(failure).splitlines() or [""])[0]
-        raise ConfigError(f"{path}: not readable as YAML: {type(failure).__name__}: {told}") from None
+    text = content.decode(errors="replace")
+    try:
+        document = document_of(content)
+    except Exception as failure:  # ruamel raises many kinds: KeyError for an unknown YAML version, ...
+        raise ConfigError(_at(path, *yaml_messages.located(failure, text))) from None
     if not isinstance(document, dict) or not all(isinstance(key, str) for key in document):
-        raise ConfigError(f"{path}: a config is a mapping of keys to values, such as `rule: hebb`")
+        mapping = (None, "a config is a mapping of keys to values, such as `rule: hebb`")
+        raise ConfigError(_at(path, *(yaml_messages.missing_space(text) or mapping)))
     return document
 
 
+def _at(path: Path, line: int | None, sentence: str) -> str:
+    return f"{path}{f':{line}' if line else ''}: {sentence}"
+
+
 def _stored(store: Path) -> Any:
-    """The config of a store, which must be what it was when the store was made: it is computed again from it."""
+    """The config of a store, which must be intact: the theory and missing runs are computed from it."""
     if ROOT in corrupted(store):
         hint = "Give the config file instead, and the folder with --out"
-        raise ConfigError(f"{store}: its config is damaged or missing ({ROOT}). {hint}")
+        raise ConfigError(f"{store}: its config is corrupted or missing ({ROOT}). {hint}")
     try:
         return json.loads(json.loads((store / ROOT).read_bytes())["attributes"]["config"])
     except (ValueError, LookupError, TypeError) as failure:
@@ -148,18 +174,19 @@ def _stored(store: Path) -> Any:
 def _override(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise ConfigError(f"{text}: an override has the form key=value or key=v1,v2, without blanks")
+        raise ConfigError(f"{text}: an override has the form key=value or key=v1,v2, without spaces")
     listed = "," in value and not value.lstrip().startswith(("[", "{"))
     try:
         return name, document_of(f"[{value}]" if listed else value)
-    except TooMuch as failure:
+    except TooLarge as failure:
         raise ConfigError(f"{text}: {failure.problem}") from None
-    except Exception:  # whatever ruamel raises
-        raise ConfigError(f"{text}: {value!r} is not a value, nor a list of values v1,v2") from None
+    except Exception as failure:  # ruamel raises many kinds
+        reason = yaml_messages.located(failure, value)[1]
+        raise ConfigError(f"{text}: {value!r} is neither a value nor a list of values v1,v2: {reason}") from None
 
 
 def _set(given: dict[str, Any], path: list[str], value: Any) -> None:
-    """Set a dotted key; `start.R=0.5` makes the section it needs."""
+    """Set a dotted key; `start.R=0.5` creates the section if there is none."""
     for part in path[:-1]:
         section = given.get(part)
         given[part] = dict(section) if isinstance(section, dict) else {}
@@ -167,17 +194,26 @@ def _set(given: dict[str, Any], path: list[str], value: Any) -> None:
     given[path[-1]] = value
 
 
-def _located(failure: ScenarioError, path: Path, document: Any, places: dict[str, str]) -> Iterator[str]:
-    for (location, _), line in zip(failure.problems, failure.lines(), strict=True):
+def _located(failure: ScenarioError, path: Path, document: Any, places: dict[str, str]) -> list[str]:
+    """The problems of a config: those of the file by their lines, then those of overrides."""
+    in_file, in_overrides = [], []
+    for (location, _), sentence in zip(failure.problems, failure.lines(), strict=True):
         if location and location[0] in places:
-            yield f"{places[str(location[0])]}: {line}"
+            key = str(location[0])
+            in_overrides.append(f"{places[key]}: {_quoted(sentence, key)}")
         else:
-            number = _line(document, location)
-            yield f"{path}{f':{number}' if number else ''}: {line}"
+            in_file.append((_line(document, location), sentence))
+    in_file.sort(key=lambda problem: problem[0] or MOST_LINES + 1)
+    return [*(_at(path, line, sentence) for line, sentence in in_file), *in_overrides]
+
+
+def _quoted(sentence: str, key: str) -> str:
+    """A sentence about an override: a range in it is quoted, for the shell would take its brackets apart."""
+    return re.sub(r"{linspace: .*?}", lambda found: f"'{key}={found[0]}'", sentence)
 
 
 def _line(node: Any, location: tuple[str | int, ...]) -> int | None:
-    """The line of the innermost part of a location that the file holds."""
+    """The line of the innermost part of a location that the file contains."""
     line = None
     zipped = node.get("zip") if isinstance(node, dict) else None
     if location and isinstance(zipped, dict) and location[0] in zipped:

@@ -1,4 +1,4 @@
-"""What a user can mend, said once: where, what was given, what is possible, what was likely meant."""
+"""Errors the user can fix. A message states where, what was given, what is possible, what was likely meant."""
 
 from __future__ import annotations
 
@@ -8,21 +8,23 @@ from difflib import get_close_matches
 
 Problem = tuple[tuple[str | int, ...], str]  # where (keys and list positions) and what, one sentence
 
-HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}  # Unicode's categories of what is not seen, or commands
-LAYOUT = "\n\t\u200c\u200d"  # and what of these words and messages are made with
+CLOSE, CLOSE_SHORT, SHORT = 0.7, 0.6, 3  # difflib's ratio of a likely name; of names of up to 3 letters: "Kk" for "K"
+
+HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}  # Unicode's categories of invisible and control characters
+LAYOUT = "\n\t\u200c\u200d"  # those of them that words and messages need
 
 
 class StatmechError(Exception):
-    """Base of every error a user can mend; the command line shows it and exits with `status`."""
+    """Base of every error that a user can fix; the command line shows it and exits with `status`."""
 
     status = 2
 
 
 class ScenarioError(StatmechError, ValueError):
-    """A scenario that cannot be played out or solved, one sentence a problem.
+    """A scenario that cannot be simulated or solved, one sentence per problem.
 
-    `problems` holds pairs (location, sentence); the location is a path of keys and list positions,
-    so that a config loader can name the line.
+    `problems` holds pairs (location, sentence); the location is a path of keys and list positions, from which a config
+    loader finds the line.
     """
 
     def __init__(self, problems: Iterable[Problem]):
@@ -42,49 +44,49 @@ class StoreError(StatmechError, OSError):
 
 
 def unwritable(path: object, failure: OSError) -> StoreError:
-    """What a disk that does not take a file comes to."""
+    """The error for a file that cannot be written."""
     return StoreError(f"{path}: cannot be written: {failure.strerror or failure}")
 
 
 class DamagedError(StoreError):
-    """A store some of whose files are gone, or do not hold what they held."""
+    """A store with missing or corrupted files."""
 
     def __init__(self, path: object, names: list[str]):
-        told = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-        super().__init__(f"{path}: not a readable store (damaged or missing: {told})")
+        files = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+        super().__init__(f"{path}: not a readable store (corrupted or missing: {files})")
 
 
 class ClusterError(StatmechError, RuntimeError):
-    """Workers, or their scheduler, that have gone while a sweep was played; part of the work is missing."""
+    """Workers, or their scheduler, that were lost while a sweep was simulated; part of the work is missing."""
 
     status = 1
 
 
 class SolverError(StatmechError, ArithmeticError):
-    """Equations that could not be solved; the message names where."""
+    """Equations that could not be solved; the message names the parameters."""
 
 
 class DivergedError(StatmechError, ArithmeticError):
-    """A simulated student whose length left the range in which its numbers are right; the message names it."""
+    """A simulated student whose length left the range in which its numbers are accurate; the message names it."""
 
 
 class ForkedError(StatmechError, RuntimeError):
-    """A computation in a fork of a process whose JAX was already at work; it would never end."""
+    """A computation in a fork of a process that has already used JAX; it would never end."""
 
     def __init__(self) -> None:
-        told = "this process is a fork of one that has computed with JAX, whose threads are missing here"
-        super().__init__(f"{told}: start it with the spawn or forkserver method of multiprocessing")
+        cause = "this process is a fork of one that has computed with JAX, whose threads are missing here"
+        super().__init__(f"{cause}: start it with the spawn or forkserver method of multiprocessing")
 
 
 def not_known(given: object, noun: str, known: Iterable[str]) -> str:
-    """The sentence for a name that is none of the known ones, with the likely one.
+    """The sentence for an unknown name, with the known name that was likely meant.
 
     >>> print(not_known("adtron", "a learning rule", ["hebb", "adatron"]))
     "adtron" is not a learning rule. Did you mean "adatron"? Known: hebb, adatron.
     """
     names = list(known)
-    folded = {name.casefold(): name for name in names}
-    close = get_close_matches(str(given).casefold(), folded, n=1)
+    folded, word = {name.casefold(): name for name in names}, str(given).casefold()
+    close = get_close_matches(word, folded, n=1, cutoff=CLOSE if len(word) > SHORT else CLOSE_SHORT)
     likely = f' Did you mean "{folded[close[0]]}"?' if close else ""
     shown = " ".join(str(given).encode(errors="backslashreplace").decode().split())
     shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
@@ -92,10 +94,10 @@ def not_known(given: object, noun: str, known: Iterable[str]) -> str:
 
 
 def escaped(text: str) -> str:
-    """A text as a terminal may show it: names are anybody's, and may hold commands to it.
+    """A text that is safe on a terminal: names come from anybody, and may contain control sequences.
 
-    Control characters but line breaks and tabs, marks of direction and other invisible ones, and what is no Unicode
-    are written as escapes.
+    Control characters other than line breaks and tabs, direction marks and other invisible characters, and invalid
+    Unicode are written as escapes.
 
     >>> print(escaped("\\x1b]0;title\\a é η"))
     \\u001b]0;title\\u0007 é η

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 
 import pytest
+import typer
 import xarray as xr
 
 from figures import FIGURES
+from statmech import __version__
+from statmech.cli import main
+from statmech.cli.commands import app
+from statmech.cli.execution import execution_of
+from statmech.cli.options import SimulationRun
+from statmech.config import description, shipped
+from statmech.errors import ConfigError
 from statmech.results import store
 from statmech.results.status import read
 from statmech.scenarios.registry import KINDS
@@ -53,7 +62,7 @@ def test_a_stored_result_is_kept_and_another_config_s_is_never_overwritten_in_si
 
     small = ["rule=hebb", "N=20", "t=1", "seeds=2", "K=1"]
     assert call("run", "variety", *small)[0] == 0
-    assert "is kept" in call("run", "variety", *small)[1]
+    assert "is up to date (use --fresh to recompute it)" in call("run", "variety", *small)[1]
     code, told = call("run", "variety", *small, "eta=0.5")
     assert code == 2
     assert "eta: stored nothing, asked for 0.5" in told
@@ -70,8 +79,8 @@ BAD_FILES = {
     "rule: adtron\nt: 1\n": 'bad.yaml:1: rule: "adtron" is not a learning rule. Did you mean "adatron"?',
     "t: 1\nrule: [hebb, adtron]\n": 'bad.yaml:2: rule[1]: "adtron"',
     "rule: hebb\nt: 1\nruel: 3\n": 'bad.yaml:3: ruel: "ruel" is not a key of a config. Did you mean "rule"?',
-    "rule: hebb\nt: 1\nt: 2\n": 'bad.yaml:3: found duplicate key "t"',
-    "rule: hebb\nt: [1, 2\n": "bad.yaml:3: ",
+    "rule: hebb\nt: 1\nt: 2\n": 'bad.yaml:3: "t" is given twice',
+    "rule: hebb\nt: [1, 2\n": "bad.yaml:2: the bracket [ is not closed: ] is missing",
     "rule: hebb\n": "bad.yaml: t: is missing",
     "rule: hebb\nt: 1\nstart:\n  R: 0.5\n  q: 2\n": "bad.yaml:5: start.q: must be at most 1, not 2",
     "- 1\n": "bad.yaml: a config is a mapping",
@@ -98,8 +107,11 @@ def test_a_bad_config_names_its_line_and_writes_nothing(in_scratch, capsys, monk
         (("run", "ensemble", "K=0"), "K=0: K: must be at least 1, not 0"),
         (("run", "ensemble", "K"), "K: an override has the form key=value"),
         (("run", "ensemble", "Kk=3"), '"Kk" is not a key of a config. Did you mean "K"?'),
-        (("run", "ensemble", "t=]"), "is not a value"),
-        (("compare", "ensemble"), "`statmech run ensemble` makes them"),
+        (("run", "ensemble", "t=]"), "t=]: ']' is neither a value nor a list of values v1,v2"),
+        (("run", "ensemble", "K=[1,2"), "the bracket [ is not closed: ] is missing"),
+        (("run", "K=3"), "The config comes first, KEY=VALUE after it"),
+        (("run", "ensemble", "K=1..5"), "A range is written 'K={linspace: [1, 5, 5]}'"),
+        (("compare", "ensemble"), "`statmech run ensemble` computes them"),
         (("figure",), "figure needs a CONFIG, or --list"),
     ],
 )
@@ -118,8 +130,6 @@ def refused(monkeypatch, capsys, *arguments: str) -> str:
 
 def called(monkeypatch, capsys, *arguments: str) -> tuple[int, str]:
     """The command in this process: its exit code and what it says on stderr."""
-    from statmech.cli import main
-
     monkeypatch.setattr(sys, "argv", ["statmech", *arguments])
     with pytest.raises(SystemExit) as stopped:
         main()
@@ -131,16 +141,126 @@ def test_unknown_commands_and_options_exit_with_2():
     assert statmech("run", "ensemble", "--frehs").returncode == 2
 
 
-def test_help_of_every_command_has_an_example():
-    for command in ("run", "simulate", "theory", "compare", "figure", "report"):
-        done = statmech(command, "--help")
-        assert done.returncode == 0
-        assert "Example" in done.stdout
+PAGES = [(), *((name,) for name in typer.main.get_command(app).commands)]
+BANNED = (
+    r"\b(told|tell|tells|anew|apart|play|plays|played|player|promise|promised|moments?|cells?|whoever|for ever|yet)\b"
+)
+
+
+def help_of(page, monkeypatch, capsys, width=80) -> str:
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("TERMINAL_WIDTH", str(width))
+    monkeypatch.setattr(sys, "argv", ["statmech", *page, "--help"])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 0
+    return capsys.readouterr().out
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text without the frames and line breaks of a page."""
+    return re.sub(r"[│╭╮╰╯─•]", " ", text.replace("`", "")).split()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: " ".join(page) or "statmech")
+def test_a_help_page_shows_every_word_of_its_texts(page, monkeypatch, capsys):
+    shown = " ".join(words_of(help_of(page, monkeypatch, capsys)))
+    command = typer.main.get_command(app)
+    command = command.commands[page[0]] if page else command
+    assert f" {' '.join(words_of(re.sub(r'(?m)^ *- ', '', command.help)))} " in f" {shown} "
+    for one in command.params:
+        assert set(words_of(one.help)) <= set(shown.split()), one.name
+        if isinstance(one.show_default, str):
+            assert set(f"[default: ({one.show_default})]".split()) <= set(shown.split()), one.name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: " ".join(page) or "statmech")
+def test_a_help_page_of_80_columns_has_plain_words_and_no_broken_ones(page, monkeypatch, capsys):
+    shown = help_of(page, monkeypatch, capsys)
+    assert not re.search(BANNED, shown, re.IGNORECASE)
+    assert "…" not in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    assert set(words_of(shown)) <= set(words_of(help_of(page, monkeypatch, capsys, width=200)))  # no word is cut
+    assert page == () or "Example" in shown
+
+
+def test_help_names_the_extra_that_a_command_needs(monkeypatch, capsys):
+    assert "statmech[explore]" in help_of((), monkeypatch, capsys)
+    assert "statmech[explore]" in help_of(("explore",), monkeypatch, capsys)
+
+
+def test_commands_stand_in_groups_and_cluster_options_apart_from_daily_ones(monkeypatch, capsys):
+    page = help_of((), monkeypatch, capsys)
+    assert re.findall(r"╭─ (.*?) ─", page) == ["Options", "Compute", "Look", "Share", "About"]
+    daily, _, cluster = help_of(("run",), monkeypatch, capsys).partition("─ Clusters and job arrays ─")
+    assert all(name in daily for name in ("--out", "--fresh", "--dry-run", "--set"))
+    assert all(name in cluster for name in ("--shard", "--dask", "--memory", "--patience"))
+
+
+def test_run_and_simulate_take_the_same_options():
+    commands = typer.main.get_command(app).commands
+    assert [one.name for one in commands["run"].params] == [one.name for one in commands["simulate"].params]
+
+
+def test_the_version_is_shown():
+    done = statmech("--version")
+    assert (done.returncode, done.stdout) == (0, f"statmech {__version__}\n")
+
+
+@pytest.mark.parametrize("module", ["statmech", "statmech.cli"])
+def test_the_package_runs_as_a_command(module):
+    done = subprocess.run([sys.executable, "-m", module, "--version"], capture_output=True, text=True, timeout=60)
+    assert done.stdout == f"statmech {__version__}\n"
+
+
+def test_completion_can_be_shown_for_a_shell():
+    done = statmech("--show-completion", "bash")
+    assert "_STATMECH" in done.stdout or "complete" in done.stdout, done.stderr
+
+
+def test_every_shipped_config_is_listed_with_a_line(capsys, monkeypatch):
+    lines = statmech("configs").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == shipped()
+    assert all(line.endswith(description(line.split()[0])) for line in lines)
+
+
+def test_run_without_a_config_names_the_shipped_ones():
+    for command in ("run", "simulate", "theory", "compare", "cite"):
+        done = statmech(command)
+        assert done.returncode == 2
+        words = words_of(done.stderr)
+        assert {"configs", *(f"{name}," for name in shipped()[:-1])} <= {*words}
+    assert "configs" not in statmech("status").stderr
+
+
+def test_a_folder_of_folders_proposes_those_with_results(in_scratch, capsys, monkeypatch):
+    for name in ("one", "two"):
+        (in_scratch / f"results/{name}/simulation.zarr").mkdir(parents=True)
+    (in_scratch / "results/three").mkdir()
+    for command in ("status", "verify", "report", "run"):
+        told = refused(monkeypatch, capsys, command, "results")
+        assert told.startswith("results: a folder without results")
+        assert told.endswith("Folders with results in it: results/one, results/two\n")
+
+
+@pytest.mark.parametrize(
+    ("size", "number"),
+    [("4GiB", 4 * 2**30), ("500MB", 500_000_000), ("1.5TiB", 1.5 * 2**40), ("2 GB", 2e9), ("1048576", 2**20)],
+)
+def test_sizes_are_read_with_their_units(size, number):
+    assert execution_of(SimulationRun("ensemble", memory=size)).memory == number
+
+
+@pytest.mark.parametrize("size", ["lots", "", "-1GiB", "4 GoB", "1023KiB", "nan", "inf", "1e400GB", "9" * 400, "0x10"])
+def test_a_bad_size_is_one_message(size):
+    with pytest.raises(ConfigError) as refusal:
+        execution_of(SimulationRun("ensemble", memory=size))
+    assert str(refusal.value) == f"--memory {size}: must be a size of at least 1 MiB, such as 500MB or 4GiB"
 
 
 def test_a_dry_run_counts_and_writes_nothing(in_scratch):
     done = statmech("run", "ensemble", "--dry-run", "eta={linspace: [0.1, 1, 10]}")
-    assert "150 (3 rule x 5 K x 10 eta)" in done.stdout
+    assert "parameter combinations  150 (3 rule x 5 K x 10 eta)" in done.stdout
     assert list(in_scratch.iterdir()) == []
 
 
@@ -165,7 +285,7 @@ def test_the_table_counts_who_converged_and_fits_the_screen(in_scratch):
     assert "0/4" in done.stdout
     assert "runs without a student are left out" in done.stdout
     many = statmech("run", "capacity", "N=10", "alpha={linspace: [0.5, 3, 50]}", "seeds=2", "--out", "many")
-    assert "the 40 furthest apart of 50 cells" in many.stdout
+    assert "the 40 largest deviations of 50 parameter combinations" in many.stdout
     assert len(many.stdout.splitlines()) < 55
 
 
@@ -178,15 +298,13 @@ def test_of_bounds_the_table_counts_who_keeps_them(in_scratch, capsys, monkeypat
         assert stopped.value.code == 0
         return capsys.readouterr().out
 
-    from statmech.cli import main
-
     table = told("run", "boosting", "s=1,3", "P=60", "seeds=5")
-    assert "runs that keep theory's bounds" in table
+    assert "runs that satisfy theory's bounds" in table
     assert "standard errors" not in table
     assert table.count("5/5") == 2 * 4
-    assert "Broken: none" in table
+    assert "Violations: none" in table
     table = told("run", "boosting", "s=5", "P=200", "seeds=1", "cap=1", "--out", "capped")
-    assert "Broken: stages 1." in table
+    assert "Violations: stages 1." in table
     assert "0/1" in table
 
 
@@ -216,7 +334,7 @@ def test_interrupted_work_ends_at_once_and_keeps_what_is_finished(in_scratch, se
     finally:
         running.kill()
     assert running.returncode == code, told
-    assert "the same command resumes it" in told
+    assert "Completed work is saved; rerun the command to resume." in told
     assert "Traceback" not in told
     counted = read(log.parent)
     assert counted["writer"] == ""
@@ -241,8 +359,8 @@ def test_a_sweep_goes_on_where_its_shards_have_stopped(in_scratch, capsys, monke
     ("arguments", "message"),
     [
         (("--shard", "3/2"), "--shard 3/2: must be K/N"),
-        (("--shard", "slurm"), "this is no job of an array"),
-        (("--shard", "1/2", "--fresh"), "shards would undo each other"),
+        (("--shard", "slurm"), "this is not a task of a job array"),
+        (("--shard", "1/2", "--fresh"), "each shard would delete the others' results"),
         (("--memory", "lots"), "--memory lots: must be a size"),
         (("--memory", "2MB"), "GiB are too little"),
     ],

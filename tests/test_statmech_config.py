@@ -7,13 +7,14 @@ import math
 import re
 from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from statmech.config import SHIPPED, load, shipped
-from statmech.errors import ConfigError
+from statmech.config import SHIPPED, description, load, shipped
+from statmech.errors import ConfigError, not_known
 from statmech.scenarios.cost import estimate
 from statmech.scenarios.registry import KINDS, scenario_from
 
@@ -164,6 +165,17 @@ LINES = [
 ]
 
 
+def configs_of(kind):
+    """The shipped configs of a kind, as mappings of keys to YAML text."""
+    for name in shipped():
+        document = YAML(typ="safe", pure=True).load(SHIPPED / f"{name}.yaml")
+        if kind in document:
+            yield {key: json.dumps(value) for key, value in document.items()}
+
+
+BASES = {kind: list(configs_of(kind)) for kind in KINDS}
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -184,6 +196,138 @@ def test_what_made_configs_have_found_is_a_message(tmp_path, text, message):
     assert "\n" not in str(refused.value)
 
 
+FIVE = "rule: [hebb, adtron]\nruel: 3\nN: -1\neta: -1\nK: x\nflip: 0.9\nt: [3, 1]\nstart: {R: 2}\n"
+
+
+def refusal(path, text, *overrides) -> list[str]:
+    """The lines that a config is refused with, without the name of its file."""
+    path.write_text(text)
+    with pytest.raises(ConfigError) as refused:
+        load(path, overrides)
+    return str(refused.value).replace(f"{path}:", "").splitlines()
+
+
+def test_all_faults_of_a_config_are_named_at_once_in_the_order_of_its_lines(tmp_path):
+    lines = refusal(tmp_path / "bad.yaml", FIVE)
+    assert [line.partition(": ")[0] for line in lines] == ["1", "2", "3", "4", "5", "6", "7", "8"]
+    assert lines[3] == "4: eta: must be greater than 0, not -1"
+    assert lines[6] == "7: t: times must increase"
+
+
+def test_a_fault_is_named_only_if_it_stays_when_the_others_are_corrected(tmp_path):
+    path = tmp_path / "bad.yaml"
+    assert len(refusal(path, "rule: hebb\nt: 1\nK: 2000\nN: x\n")) == 1  # N may become large enough
+    assert len(refusal(path, "rule: adtron\nt: 1\nmargin: -1\n")) == 1  # the rule may have no margin
+    assert len(refusal(path, "rule: hebb\nt: 1\nK: 20\nN: 10\nflip: x\n")) == 2
+    assert len(refusal(path, "rule: hebb\nt: 1\nzip: {K: [20, 2], N: [x, 10]}\n")) == 1
+    lines = refusal(path, "rule: hebb\nT: 1\nK: 20\nN: 10\nzip: {eta: [1, 2], flip: [0]}\n")
+    assert [line[:6] for line in lines] == ["2: T: ", "4: N: ", "5: zip", " t: is"]  # what is missing has no line
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_second_fault_hides_no_first_one(kind, tmp_path):
+    for config in BASES[kind][:1]:
+        text = "".join(f"{key}: {value}\n" for key, value in {**config, "seeds": "x", "ruel": 1}.items())
+        lines = refusal(tmp_path / "bad.yaml", text, "key=-1")
+        assert len(lines) == 3
+        assert lines[-1] == "key=-1: key: must be at least 0, not -1"
+
+
+@pytest.mark.parametrize(
+    ("given", "values"),
+    [
+        ("1..5", [1, 2, 3, 4, 5]),
+        ("1:5", [1, 2, 3, 4, 5]),
+        ("1-3", [1, 2, 3]),
+        ("2..8..2", [2, 4, 6, 8]),
+        ("2:9:3", [2, 5, 8]),
+        ("10_000:30_000:10_000", [10_000, 20_000, 30_000]),
+        ("5..3", [5, 4, 3]),
+    ],
+)
+def test_a_range_is_answered_with_the_axis_that_it_means(given, values, tmp_path):
+    path = tmp_path / "range.yaml"
+    [line] = refusal(path, f"rule: hebb\nt: 1\nK: {given}\n")
+    axis = line.partition("A range is written ")[2]
+    assert tuple(values) == load("ensemble", [f"K={axis}", "N=100_000"]).K
+    [line] = refusal(path, "rule: hebb\nt: 1\n", f"K={given}")
+    assert line.endswith(f"A range is written 'K={axis}'")
+
+
+def test_a_range_of_numbers_keeps_its_decimals(tmp_path):
+    [line] = refusal(tmp_path / "range.yaml", "rule: hebb\nt: 1\neta: 0.1:1:0.1\n")
+    assert line == '3: eta: must be a number, not "0.1:1:0.1". A range is written {linspace: [0.1, 1, 10]}'
+    assert load("ensemble", ["eta={linspace: [0.1, 1, 10]}"]).parameters["eta"] == pytest.approx(np.arange(1, 11) / 10)
+    [line] = refusal(tmp_path / "range.yaml", "rule: hebb\nt: 1\neta: 0.2..0.5\n")
+    assert line.endswith("{linspace: [0.2, 0.5, 4]}")
+
+
+@pytest.mark.parametrize("given", ["many", "1..", "1..1", "1:0:1", "1:5:0", "0..1e9", "12:30:45:60", "-", "..", ":"])
+def test_what_is_not_a_range_is_not_answered_with_one(given, tmp_path):
+    assert "linspace" not in "".join(refusal(tmp_path / "range.yaml", f'rule: hebb\nt: 1\neta: "{given}"\n'))
+
+
+def test_a_list_in_other_brackets_is_answered_with_a_list(tmp_path):
+    [line] = refusal(tmp_path / "list.yaml", "rule: hebb\nt: 1\neta: (0.5, 1)\n")
+    assert line.endswith("A list is written [0.5, 1]")
+
+
+YAML_MISTAKES = {  # where the mistake is, not where the parser gives up
+    "rule: hebb\nstart:\n\tR: 0.5\nt: 1\n": "3: a tab; YAML is indented and separated by spaces",
+    "rule: hebb\nt: [1, 2\nseeds: 3\n\n": "2: the bracket [ is not closed: ] is missing",
+    "rule: hebb\nstart: {R: 0.5\nt: 1\n": "2: the bracket { is not closed: } is missing",
+    "rule: hebb\nt: {linspace: [1, 2, 3}\n": "2: the bracket [ is closed by } instead of ]",
+    "rule: hebb\nt: [1, 2]]\n": "2: more text where a value has ended: ]",
+    "rule:hebb\nt: 1\n": "1: a space is missing after the colon: rule: hebb",
+    "rule: hebb\nt:1\nseeds: 3\n": "2: a space is missing after the colon: t: 1",
+    "rule:hebb\nt:1\n": "1: a space is missing after the colon: rule: hebb",
+    "rule: hebb\nt: 1\nstart: {R:0.5}\n": "3: start.R:0.5: a space is missing after the colon: R: 0.5",
+    "rule: hebb: x\nt: 1\n": '1: a value contains a second colon; put it in quotes: rule: "hebb: x"',
+    "rule: hebb\n  t: 1\n": "2: indented further than the line above, which has a value already: t: 1",
+    "  rule: hebb\nt: 1\n": "2: not indented like the keys above: t: 1",
+    "rule: hebb\nstart:\n    R: 0.5\n  q: 0.2\nt: 1\n": "4: not indented like the keys above: q: 0.2",
+    "rule: hebb\nseeds 3\nt: 1\n": '2: "seeds 3" is not `key: value`: the colon is missing',
+    "rule = hebb\n# ok\nt: 1\n": '1: "rule = hebb" is not `key: value`: the colon is missing',
+    "rule: hebb\nt: 1\ninputs: 'a\nseeds: 2\n": "3: the quote ' is not closed",
+    "rule: hebb\n\nt: 1\nt: 2\n": '4: "t" is given twice',
+    "rule: @x\nt: 1\n": "1: a value cannot begin with @; put it in quotes",
+    "rule: *x\nt: 1\n": "1: *x repeats a value that no &x has named; put it in quotes if it is a text",
+    "rule: hebb\n- 1\nt: 1\n": "2: a list item and a key side by side: - 1",
+    "rule: hebb\nt: 1\n---\nrule: x\n": "3: a second document begins (---); a config is a single one",
+    "rule: hebb\nt: \x07\n": "2: contains the control character U+0007",
+}
+
+
+@pytest.mark.parametrize(("text", "message"), YAML_MISTAKES.items())
+def test_a_mistake_in_yaml_is_a_sentence_with_the_line_where_it_is(text, message, tmp_path):
+    assert refusal(tmp_path / "bad.yaml", text) == [message]
+
+
+def test_bytes_that_are_no_text_are_a_sentence_with_a_line(tmp_path):
+    path = tmp_path / "bad.yaml"
+    path.write_bytes("# erstes\nrule: hébb\n".encode("latin1"))
+    with pytest.raises(ConfigError, match=r"bad.yaml:2: the byte 0xe9 is not UTF-8"):
+        load(path)
+
+
+def test_a_distant_name_is_not_suggested():
+    assert "Did you mean" not in not_known("gamma", "a key of a config", KINDS["rule"].known_keys())
+    for misspelt, meant in {
+        "Kk": "K",
+        "ruel": "rule",
+        "ete": "eta",
+        "seed": "seeds",
+        "T": "t",
+        "flips": "flip",
+    }.items():
+        assert f'Did you mean "{meant}"?' in not_known(misspelt, "a key", KINDS["rule"].known_keys())
+
+
+def test_every_shipped_config_has_a_description_of_one_line():
+    for name in shipped():
+        assert 20 < len(description(name)) < 130, name
+
+
 def test_a_grid_of_a_billion_cells_is_estimated_at_once(tmp_path):
     path = tmp_path / "large.yaml"
     path.write_text("learner: hebb\nalpha: {linspace: [1, 2, 100_000]}\nflip: {linspace: [0, 0.5, 10_000]}\n")
@@ -192,15 +336,6 @@ def test_a_grid_of_a_billion_cells_is_estimated_at_once(tmp_path):
     assert 0 < cost.seconds < math.inf
 
 
-def configs_of(kind):
-    """The shipped configs of a kind, as mappings of keys to YAML text."""
-    for name in shipped():
-        document = YAML(typ="safe", pure=True).load(SHIPPED / f"{name}.yaml")
-        if kind in document:
-            yield {key: json.dumps(value) for key, value in document.items()}
-
-
-BASES = {kind: list(configs_of(kind)) for kind in KINDS}
 SMALL = st.integers(1, 40).map(str) | st.floats(0.001, 2).map(str) | st.lists(st.floats(0, 5), max_size=4).map(str)
 WILD = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),

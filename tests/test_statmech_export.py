@@ -61,13 +61,13 @@ def test_a_folder_that_holds_no_results_is_told(in_scratch):
     with pytest.raises(ConfigError, match=r"empty: a folder without results: no simulation.zarr$"):
         load("empty")
     (in_scratch / "empty" / "simulation.zarr").mkdir()
-    with pytest.raises(ConfigError, match="its config is damaged or missing"):
+    with pytest.raises(ConfigError, match="its config is corrupted or missing"):
         load("empty")
 
 
 def test_what_is_not_there_is_told_with_what_is(in_scratch):
     store.save(simulate.run(Scenario(rule="hebb", N=10, t=[1], seeds=2)), in_scratch / "results/one/simulation.zarr")
-    with pytest.raises(ConfigError, match=r"there are results/one"):
+    with pytest.raises(ConfigError, match=r"Folders with results in it: results/one$"):
         load("results")
     with pytest.raises(ConfigError, match=r'Did you mean the shipped config "ensemble"'):
         load("configs/ensemble.yaml")

@@ -40,4 +40,4 @@ def test_an_interrupt_that_python_would_swallow_ends_the_command(sent, code):
     )
     assert done.returncode == code
     assert done.stdout == ""
-    assert done.stderr == "interrupted; what is finished is kept, and the same command resumes it\n"
+    assert done.stderr == "Interrupted. Completed work is saved; rerun the command to resume.\n"

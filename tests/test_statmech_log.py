@@ -79,7 +79,7 @@ def test_a_damaged_config_is_never_computed_from(how, damaged, monkeypatch, caps
         main()
     assert ended.value.code == 2
     message = capsys.readouterr().err
-    assert "its config is damaged or missing (zarr.json). Give the config file instead" in message
+    assert "its config is corrupted or missing (zarr.json). Give the config file instead" in message
     assert SweepStore(damaged, check=False).counts()[DONE] == 32  # nothing was replaced
 
 

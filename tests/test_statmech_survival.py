@@ -164,7 +164,7 @@ def test_damaged_metadata_and_coordinates_are_told_to_readers_and_made_anew_by_t
 def test_a_store_that_does_not_know_its_config_is_refused(made, harm):
     path, _ = made
     harmed(path / "zarr.json", harm)
-    with pytest.raises(StoreError, match=r"not a readable store \(damaged or missing: zarr.json\). Use --fresh"):
+    with pytest.raises(StoreError, match=r"not a readable store \(corrupted or missing: zarr.json\). Use --fresh"):
         run_into(path, StoredExamples(**SWEEP))
     with pytest.raises(DamagedError):
         SweepStore(path)

@@ -1,8 +1,8 @@
-"""Ctrl-C and SIGTERM end a command at once, wherever they find it.
+"""Ctrl-C and SIGTERM end a command at once, whatever it is doing.
 
-An interrupt is an exception, and one that is raised while Python collects garbage or runs a library's callback is
-printed and swallowed: the command would go on as if nobody had asked it to stop. Stores survive a kill at any moment,
-so the process ends there and then.
+An interrupt is an exception, and Python prints and discards exceptions that are raised during garbage collection or in
+a library's callback: the command would continue as if nobody had asked it to stop. Stores survive a kill at any time,
+so the process ends immediately.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ INTERRUPTED, TERMINATED = 130, 143
 
 
 def watch() -> None:
-    """Make SIGTERM an exception like Ctrl-C, and let neither be swallowed."""
+    """Make SIGTERM an exception like Ctrl-C, and let Python discard neither."""
     signal.signal(signal.SIGTERM, _terminated)
     sys.unraisablehook = _unraisable
 
 
 def end(code: int) -> None:
-    """End the process now: an ordinary exit would wait for programs that still run in threads."""
-    print("interrupted; what is finished is kept, and the same command resumes it", file=sys.stderr)
+    """End the process now: an ordinary exit would wait for programs that are still running in threads."""
+    print("Interrupted. Completed work is saved; rerun the command to resume.", file=sys.stderr)
     sys.stderr.flush()
     os._exit(code)
 
@@ -32,10 +32,10 @@ def _terminated(*_: Any) -> None:
     raise SystemExit(TERMINATED)
 
 
-def _unraisable(swallowed: Any) -> None:
-    if issubclass(swallowed.exc_type, KeyboardInterrupt):
+def _unraisable(discarded: Any) -> None:
+    if issubclass(discarded.exc_type, KeyboardInterrupt):
         end(INTERRUPTED)
-    code = getattr(swallowed.exc_value, "code", None)
+    code = getattr(discarded.exc_value, "code", None)
     if code in (INTERRUPTED, TERMINATED):
         end(code)
-    sys.__unraisablehook__(swallowed)
+    sys.__unraisablehook__(discarded)

@@ -1,8 +1,9 @@
-"""What the command prints of results: how far simulation and theory are apart, and what studies found."""
+"""The terminal output of commands: tables of results, lists, and the estimate of a dry run."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -13,33 +14,79 @@ from statmech.errors import escaped
 
 if TYPE_CHECKING:
     import xarray as xr
-    from rich.table import Table as Printed
+    from rich.table import Table as RichTable
 
+    from statmech.results.results import Results
     from statmech.results.tables import Cell, Table
+    from statmech.scenarios.base import Sweep
 
 out = Console()
 
 
-def results(simulation: xr.Dataset, theory: xr.Dataset | None) -> None:
-    """The tables of a simulation and its theory, or of a study."""
+def results(simulation: Results | xr.Dataset | None, theory: xr.Dataset | None = None) -> None:
+    """Print the tables of results, or of a simulation and its theory."""
     from statmech.results.study_tables import tables
 
     for table in tables(simulation, theory):
         if table.rows:
-            out.print(_printed(table))
+            out.print(_rich_table(table))
         for note in table.notes:
             print(note, file=sys.stdout if table.rows else sys.stderr)
 
 
-def _printed(table: Table) -> Printed:
-    from rich.table import Table as Printed
+def listing(rows: Iterable[tuple[str, str]], indent: str = "") -> None:
+    """Print names with a line on each; on a terminal, long lines wrap within their column."""
+    rows = [(indent + name, text) for name, text in rows]
+    width = max((len(name) for name, _ in rows), default=0) + 2
+    if not out.is_terminal:
+        for name, text in rows:
+            print(f"{name:<{width}}{text}".rstrip())
+        return
+    from rich.table import Table as RichTable
 
-    made = Printed(title=Text(escaped(table.title)), title_justify="left")
+    grid = RichTable.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    grid.add_column()
+    for name, text in rows:
+        grid.add_row(Text(escaped(name)), Text(escaped(text)))
+    out.print(grid)
+
+
+def figures() -> None:
+    """Print the published figures, by the kind of config that they are drawn of."""
+    from figures import FIGURES
+
+    for choice, descriptions in FIGURES.items():
+        print(f"of a config with `{choice}`:")
+        listing(descriptions.items(), indent="  ")
+
+
+def estimate(scenario: Sweep) -> None:
+    """Print how many runs a sweep has, and about how much memory and time they take."""
+    from statmech.scenarios.cost import estimate
+
+    cost = estimate(scenario)
+    grid = " x ".join(f"{n} {name}" for name, n in scenario.shape.items())
+    seconds = float(f"{cost.seconds:.2g}")
+    listing(
+        [
+            ("parameter combinations", f"{cost.cells}{f' ({grid})' if grid else ''}"),
+            ("runs", f"{cost.runs}"),
+            ("bytes", f"{cost.bytes_:,}"),
+            ("seconds", f"about {seconds:g} on 2 cores like those of benchmarks/README.md, without compilation"),
+        ]
+    )
+
+
+def _rich_table(table: Table) -> RichTable:
+    from rich.table import Table as RichTable
+
+    rich = RichTable(title=Text(escaped(table.title)), title_justify="left")
     for column in table.columns:
-        made.add_column(Text(column.heading), justify="right" if column.number else "left", no_wrap=table.whole)
+        rich.add_column(Text(column.heading), justify="right" if column.number else "left", no_wrap=table.whole)
     for row in table.rows:
-        made.add_row(*map(_text, row))
-    return made
+        rich.add_row(*map(_text, row))
+    return rich
 
 
 def _text(cell: Cell) -> Text:

@@ -1,4 +1,4 @@
-"""What reaches a terminal: text alone, whatever names hold."""
+"""Printing to a terminal: text only, whatever control characters names contain."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from statmech.errors import escaped
 
 
 def print(*values: object, file: TextIO | None = None, flush: bool = False) -> None:
-    """Print as the built-in does, with control characters `statmech.errors.escaped`."""
+    """Print like the built-in function, with control characters escaped (`statmech.errors.escaped`)."""
     builtins.print(escaped(" ".join(map(str, values))), file=file, flush=flush)

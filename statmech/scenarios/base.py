@@ -34,7 +34,7 @@ from pydantic import (
 from statmech.errors import Problem, ScenarioError, not_known
 from statmech.parameters import BOUNDS, SCHEMAS, Key, described, known_parameters, parameter_problem, parameters_of
 from statmech.scenarios.axes import MAX_AXIS, axis_of, axis_schema, expand, is_axis, listed, points
-from statmech.scenarios.messages import problems
+from statmech.scenarios.messages import all_problems, problems
 from statmech.scenarios.page import Page
 from statmech.scenarios.variables import Variable
 
@@ -131,7 +131,7 @@ class Sweep(BaseModel):
         try:
             super().__init__(**given)
         except ValidationError as failure:
-            raise ScenarioError(problems(failure, self.known_keys())) from None
+            raise ScenarioError(all_problems(type(self), given, failure)) from None
         except UnicodeEncodeError as failure:
             raise ScenarioError([((), f"{failure.object!r} is not valid Unicode")]) from None
 

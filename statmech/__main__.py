@@ -1,0 +1,6 @@
+"""`python -m statmech`: the same as the command `statmech`."""
+
+from statmech.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""Commands that describe what there is: configs, info, schema."""
+
+from __future__ import annotations
+
+import json
+
+from statmech.cli.terminal import print
+
+
+def configs() -> None:
+    """List the shipped configs, with one line on each.
+
+    Example: `statmech configs`
+    """
+    from statmech import config
+    from statmech.cli import output
+
+    output.listing((name, config.description(name)) for name in config.shipped())
+
+
+def info() -> None:
+    """Show versions, devices, rules, learners and folders.
+
+    Example: `statmech info`.
+    """
+    from statmech.cli import output
+
+    output.listing(_facts())
+
+
+def _facts() -> list[tuple[str, str]]:
+    from pathlib import Path
+
+    import jax
+
+    from statmech import config
+    from statmech.learners import LEARNERS
+    from statmech.results import store
+    from statmech.rules import RULES
+
+    provenance = store.provenance()
+    return [
+        *provenance["versions"].items(),
+        ("python", provenance["python"]),
+        ("machine", provenance["machine"]),
+        ("devices", ", ".join(str(device) for device in jax.devices())),
+        ("rules", ", ".join(RULES)),
+        ("learners", ", ".join(LEARNERS)),
+        ("configs", f"{config.SHIPPED}: {', '.join(config.shipped())}"),
+        ("results", str(Path("results").absolute())),
+    ]
+
+
+def schema() -> None:
+    """Print the JSON Schema of config files, for editors.
+
+    Example: `statmech schema > statmech.schema.json`.
+    """
+    from statmech.scenarios.registry import schema as config_schema
+
+    print(json.dumps(config_schema(), indent=2))

@@ -1,0 +1,69 @@
+"""Commands that compute: run, simulate, theory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from statmech.cli.options import Computation, SimulationRun, takes
+
+if TYPE_CHECKING:
+    from statmech.cli.execution import Execution
+    from statmech.cli.jobs import Job
+
+
+@takes(SimulationRun)
+def run(options: SimulationRun) -> None:
+    """Simulate, solve, compare and draw, all from one config.
+
+    Examples:
+
+    - `statmech run ensemble`
+    - `statmech run my.yaml K=1,3,5 seeds=100 --out results/mine`
+    """
+    from statmech.cli import output, steps
+
+    job, execution = _prepare(options)
+    if options.dry_run:
+        return output.estimate(job.scenario)
+    theory = None if job.scenario.unsolved else steps.stored_theory(job, options.fresh)  # refused before anything runs
+    outcome = steps.simulate(job, execution, options)
+    if steps.can_show(job, outcome, execution) and not options.as_json:
+        steps.show(job, theory)
+    steps.end(outcome)
+
+
+@takes(SimulationRun)
+def simulate(options: SimulationRun) -> None:
+    """Simulate a scenario at finite N and store it as OUT/simulation.zarr.
+
+    Example: `statmech simulate ensemble N=1000 seeds=64`.
+    """
+    from statmech.cli import output, steps
+
+    job, execution = _prepare(options)
+    if options.dry_run:
+        return output.estimate(job.scenario)
+    steps.end(steps.simulate(job, execution, options))
+
+
+def _prepare(options: SimulationRun) -> tuple[Job, Execution]:
+    """Read and check all that the options name."""
+    from statmech.cli.execution import execution_of
+    from statmech.cli.jobs import job_of, use_data
+
+    use_data(options.data_dir)
+    return job_of(options, data=True), execution_of(options)
+
+
+@takes(Computation)
+def theory(options: Computation) -> None:
+    """Solve a scenario in the limit N -> infinity and store it as OUT/theory.zarr.
+
+    Example: `statmech theory ensemble t=1e6`.
+    """
+    from statmech.cli import steps
+    from statmech.cli.jobs import job_of
+
+    job = job_of(options)
+    if steps.stored_theory(job, options.fresh) is None:
+        steps.solve(job)

@@ -1,0 +1,90 @@
+"""How a simulation runs: all of it or one shard, within a memory limit, in this process or on workers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from statmech.errors import ConfigError
+
+if TYPE_CHECKING:
+    from simulate.execution.to_store import Outcome
+    from statmech.cli.options import SimulationRun
+
+LEAST_MEMORY, MOST_MEMORY = 2**20, 2**63  # bytes
+
+
+@dataclass(frozen=True)
+class Execution:
+    """The shard (k, n), the memory limit in bytes, the Dask cluster, and the seconds to wait for its workers."""
+
+    shard: tuple[int, int] = (1, 1)
+    memory: int | None = None
+    dask: str | None = None
+    patience: float | None = None
+
+    def simulator(self) -> Callable[..., Outcome]:
+        """The function that simulates a scenario into a store."""
+        if self.dask is not None:
+            from simulate.execution.clusters import run_on
+
+            return partial(run_on, self.dask, patience=self.patience)
+        from simulate.execution.to_store import run_into
+
+        return partial(run_into, shard=self.shard, memory=self.memory)
+
+
+def execution_of(options: SimulationRun) -> Execution:
+    """The execution that the options ask for; raises `ConfigError` for options that exclude each other."""
+    shard, memory = _shard(options.shard), _bytes(options.memory)
+    if options.shard is not None and options.fresh:
+        raise ConfigError(
+            "--shard resumes a store and --fresh replaces it: each shard would delete the others' results"
+        )
+    if options.dask is not None:
+        _check_cluster(options)
+    return Execution(shard, memory, options.dask, options.patience)
+
+
+def _shard(text: str | None) -> tuple[int, int]:
+    """The shard to run, (1, 1) for everything."""
+    if text is None:
+        return 1, 1
+    if text == "slurm":
+        return _array_task()
+    k, _, n = text.partition("/")
+    if not (k.isdecimal() and n.isdecimal() and 1 <= int(k) <= int(n)):
+        raise ConfigError(f"--shard {text}: must be K/N with integers 1 <= K <= N, or slurm")
+    return int(k), int(n)
+
+
+def _array_task() -> tuple[int, int]:
+    first, last, k = (os.environ.get(f"SLURM_ARRAY_TASK_{name}") for name in ("MIN", "MAX", "ID"))
+    if first is None or last is None or k is None:
+        raise ConfigError("--shard slurm: this is not a task of a job array (SLURM_ARRAY_TASK_ID is not set)")
+    return int(k) - int(first) + 1, int(last) - int(first) + 1
+
+
+def _bytes(text: str | None) -> int | None:
+    from pydantic import ByteSize, TypeAdapter, ValidationError
+
+    if text is None:
+        return None
+    try:
+        size = TypeAdapter(ByteSize).validate_python(text)
+    except (ValidationError, OverflowError):
+        size = ByteSize(0)
+    if not LEAST_MEMORY <= size < MOST_MEMORY:
+        raise ConfigError(f"--memory {text}: must be a size of at least 1 MiB, such as 500MB or 4GiB")
+    return int(size)
+
+
+def _check_cluster(options: SimulationRun) -> None:
+    from simulate.execution.clusters import check
+
+    if options.shard is not None or options.memory is not None:
+        raise ConfigError("--dask distributes the sweep among workers with their own memory: omit --shard and --memory")
+    check(str(options.dask))

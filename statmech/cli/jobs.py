@@ -1,0 +1,56 @@
+"""A job: a config, read once, and the folder of its results."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from statmech.errors import ConfigError
+
+if TYPE_CHECKING:
+    from statmech.cli.options import Source
+    from statmech.scenarios.base import Sweep
+
+
+@dataclass(frozen=True)
+class Job:
+    """The scenario of a config, the figure to draw of it, and the folder of its results."""
+
+    name: str
+    scenario: Sweep
+    figure: str
+    folder: Path
+
+    @property
+    def simulation(self) -> Path:
+        """The store of the simulation."""
+        return self.folder / "simulation.zarr"
+
+    @property
+    def theory(self) -> Path:
+        """The store of the theory."""
+        return self.folder / "theory.zarr"
+
+
+def job_of(source: Source, *, data: bool = False) -> Job:
+    """Read a config with its overrides; with `data`, the data sets that it names must be available."""
+    import figures
+    from statmech import config as configs
+
+    path = configs.find(source.config)
+    scenario = configs.load(source.config, source.changes, data=data)
+    figure = figures.named(scenario.figure, path.stem, scenario.CHOICE)
+    folder = source.out or (path if path.is_dir() else Path("results") / path.stem)
+    return Job(path.stem, scenario, figure, folder)
+
+
+def use_data(folder: Path | None) -> None:
+    """Take data sets from a folder."""
+    from statmech.data_sets import FOLDER
+
+    if folder is not None:
+        if not folder.is_dir():
+            raise ConfigError(f"--data-dir {folder}: no such folder")
+        os.environ[FOLDER] = str(folder)

@@ -1,0 +1,127 @@
+"""Commands that look at results: compare, figure, explore, status, verify."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from statmech.cli.options import Json, Out, Overrides, ResultFolder, Settings, Source, takes
+from statmech.cli.terminal import print
+from statmech.errors import ConfigError
+
+
+@takes(Source)
+def compare(source: Source) -> None:
+    """Report the deviation of simulation from theory in standard errors.
+
+    Example: `statmech compare results/ensemble` after `statmech run ensemble`.
+    """
+    from statmech.cli import output, steps
+    from statmech.cli.jobs import job_of
+
+    job = job_of(source)
+    if job.scenario.unsolved:
+        raise ConfigError(f"{job.name}: {job.scenario.unsolved}: there is nothing to compare")
+    output.results(steps.stored_results(job))
+
+
+def figure(
+    config: Annotated[str | None, typer.Argument(metavar="CONFIG", help="As for run.")] = None,
+    overrides: Overrides = None,
+    out: Out = None,
+    settings: Settings = None,
+    list_all: Annotated[bool, typer.Option("--list", help="List the published figures and stop.")] = False,
+) -> None:
+    """Draw stored results again, as PNG, SVG and PDF.
+
+    Examples:
+
+    - `statmech figure --list`
+    - `statmech figure results/ensemble figure=overlay`
+    """
+    from statmech.cli import output, steps
+    from statmech.cli.jobs import job_of
+
+    if list_all:
+        return output.figures()
+    if config is None:
+        raise ConfigError("figure needs a CONFIG, or --list")
+    job = job_of(Source(config, overrides, out, settings))
+    steps.draw(steps.stored_results(job))
+
+
+def explore(
+    what: Annotated[
+        str | None, typer.Argument(metavar="RESULT|CONFIG", help="A folder of results, or a config as for run.")
+    ] = None,
+    overrides: Overrides = None,
+    settings: Settings = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            "--port", min=1, max=65535, metavar="PORT", help="Port to listen on.", show_default="5006, or any free one"
+        ),
+    ] = None,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
+) -> None:
+    """Open an interactive page in the browser: move a slider and theory and simulation follow. Needs statmech[explore].
+
+    Examples:
+
+    - `statmech explore`
+    - `statmech explore ensemble`
+    - `statmech explore results/ensemble`
+    """
+    from statmech import config as configs
+
+    result = what is not None and Path(what).is_dir()
+    changes = [*(overrides or []), *(settings or [])]
+    if result and changes:
+        raise ConfigError(f"{what}: stored results have no keys to override")
+    scenario = None if what is None or result else configs.load(what, changes)
+    if scenario is not None and scenario.on_data:
+        raise ConfigError(f"{what}: a study of data sets has no sliders. Run it, and explore its results")
+    page, server = _explorer()
+    server.serve(page.of_result(Path(str(what))) if result else page.of_config(scenario), port, browser)
+
+
+def _explorer() -> tuple[Any, Any]:
+    """The modules that make the page and serve it, if their libraries are installed."""
+    try:
+        from figures.explorer import page, server
+    except ModuleNotFoundError as missing:
+        raise ConfigError(f"explore needs {missing.name}: pip install 'statmech[explore]'") from None
+    return page, server
+
+
+def status(folder: ResultFolder, as_json: Json = False) -> None:
+    """Show how far a sweep is: runs that are done, running, failed or missing, their rate and the time left.
+
+    Example: `statmech status results/ensemble`.
+    """
+    from statmech.config import check_results
+    from statmech.results.status import lines, read
+
+    check_results(folder)
+    counts = read(folder)
+    print(json.dumps(counts) if as_json else "\n".join(lines(counts)))
+
+
+def verify(folder: ResultFolder, as_json: Json = False) -> None:
+    """Read every stored number and check that it is the one that was computed for its place.
+
+    Prints one line per fault. Exits with 1 if there is any, or if the store is too old to be verified.
+
+    Example: `statmech verify results/ensemble`.
+    """
+    from statmech.config import check_results
+    from statmech.results.verification import verify as verification
+
+    check_results(folder)
+    found = verification(folder)
+    print(json.dumps(found._asdict()) if as_json else "\n".join(found.lines()))
+    if not found.sound:
+        raise typer.Exit(1)

@@ -1,0 +1,148 @@
+"""Arguments and options of the commands, each described once, and the sets of them that commands share."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+CLUSTER = "Clusters and job arrays"
+
+
+def path_of(text: str) -> Path:
+    """A path of the command line; an empty one comes from an unset variable, and does not mean the current folder."""
+    if not text:
+        raise typer.BadParameter("the name is empty")
+    return Path(text)
+
+
+Config = Annotated[
+    str,
+    typer.Argument(
+        metavar="CONFIG", help="A YAML file, a shipped config (`statmech configs`), or a folder of results."
+    ),
+]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="KEY=VALUE", help="Keys to override: K=5, or several values to sweep over, K=1,3,5."),
+]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="The same as KEY=VALUE; may be repeated.")
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", parser=path_of, metavar="DIR", help="Folder for the results.", show_default="results/NAME"),
+]
+DataDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-dir",
+        parser=path_of,
+        metavar="DIR",
+        help="Folder of real data sets.",
+        show_default="STATMECH_DATA, else OpenML",
+    ),
+]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Recompute, and replace what is stored.")]
+RerunFailed = Annotated[bool, typer.Option("--rerun-failed", help="Retry the runs that have failed.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Estimate runs, memory and time; compute nothing.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Shard = Annotated[
+    str | None,
+    typer.Option(
+        "--shard",
+        metavar="K/N",
+        help="Run every N-th chunk of the sweep, starting with the K-th; `slurm` takes K and N from the job array.",
+        rich_help_panel=CLUSTER,
+    ),
+]
+Dask = Annotated[
+    str | None,
+    typer.Option(
+        "--dask",
+        metavar="WHERE",
+        help="Run on Dask workers: local, tcp://HOST:PORT or slurm:FILE.",
+        rich_help_panel=CLUSTER,
+    ),
+]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        "--memory",
+        metavar="SIZE",
+        help="Memory limit, e.g. 4GiB.",
+        rich_help_panel=CLUSTER,
+    ),
+]
+Patience = Annotated[
+    float | None,
+    typer.Option(
+        "--patience",
+        min=1.0,
+        metavar="SECONDS",
+        help="With --dask: give up after this many seconds without an active worker.",
+        show_default="300, with slurm: 86400",
+        rich_help_panel=CLUSTER,
+    ),
+]
+ResultFolder = Annotated[
+    Path, typer.Argument(parser=path_of, metavar="DIR", help="A folder of results, or a store in it.")
+]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A config with its overrides, and the folder of its results."""
+
+    config: Config
+    overrides: Overrides = None
+    out: Out = None
+    settings: Settings = None
+
+    @property
+    def changes(self) -> list[str]:
+        """All overrides, in the order in which they apply."""
+        return [*(self.overrides or []), *(self.settings or [])]
+
+
+@dataclass(frozen=True)
+class Computation(Source):
+    """A source whose results are computed, and stored unless they are there."""
+
+    fresh: Fresh = False
+
+
+@dataclass(frozen=True)
+class SimulationRun(Computation):
+    """A simulation, and where and how it runs."""
+
+    dry_run: DryRun = False
+    rerun_failed: RerunFailed = False
+    data_dir: DataDir = None
+    as_json: Json = False
+    shard: Shard = None
+    memory: Memory = None
+    dask: Dask = None
+    patience: Patience = None
+
+
+def takes(options: type) -> Callable[[Callable[[Any], None]], Callable[..., None]]:
+    """Give a command the fields of a dataclass as its arguments and options."""
+    hints = get_type_hints(options, include_extras=True)
+    parameters = [it.replace(annotation=hints[it.name]) for it in inspect.signature(options).parameters.values()]
+
+    def decorate(command: Callable[[Any], None]) -> Callable[..., None]:
+        @wraps(command)
+        def call(**values: Any) -> None:
+            command(options(**values))
+
+        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        call.__annotations__ = {it.name: it.annotation for it in parameters}
+        return call
+
+    return decorate

@@ -1,0 +1,67 @@
+"""Commands that share results: report, export, cite."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from statmech.cli.options import Config, Out, Overrides, ResultFolder, Settings, Source, path_of
+from statmech.cli.terminal import print
+
+
+def report(
+    folder: ResultFolder,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", parser=path_of, metavar="FILE", help="The HTML file to write.", show_default="DIR/report.html"
+        ),
+    ] = None,
+) -> None:
+    """Write results as one self-contained HTML file: figure, charts, table, config, provenance, references.
+
+    Example: `statmech report results/ensemble` after `statmech run ensemble`.
+    """
+    from figures.report.html import report as write
+    from statmech.config import check_results
+
+    check_results(folder)
+    print(f"wrote {write(folder, out)}", file=sys.stderr)
+
+
+def export(
+    config: Config,
+    to: Annotated[
+        Path,
+        typer.Option(
+            "--to", parser=path_of, metavar="FILE", help="A .csv of means, errors and theory, or a .nc of all runs."
+        ),
+    ],
+    overrides: Overrides = None,
+    out: Out = None,
+    settings: Settings = None,
+) -> None:
+    """Write stored results as a file for other programs.
+
+    Example: `statmech export results/ensemble --to ensemble.csv` after `statmech run ensemble`.
+    """
+    from statmech.cli import steps
+    from statmech.cli.jobs import job_of
+    from statmech.results import export as exports
+
+    exports.write(steps.stored_results(job_of(Source(config, overrides, out, settings))), None, to)
+    print(f"wrote {to}", file=sys.stderr)
+
+
+def cite(config: Config, overrides: Overrides = None) -> None:
+    """Print the BibTeX entries of a config: of its rules or learners, and of the theory.
+
+    Example: `statmech cite ensemble > references.bib`.
+    """
+    from statmech import config as configs
+    from statmech.results.citations import bibtex, cited
+
+    print(bibtex(cited(configs.load(config, overrides or []))))

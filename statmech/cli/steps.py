@@ -1,0 +1,155 @@
+"""The steps of a run: simulate, solve, compare, draw. Each uses what is stored and writes what is missing."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from statmech.cli.terminal import print
+from statmech.errors import ConfigError, DamagedError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from simulate.execution.to_store import Outcome
+    from statmech.cli.execution import Execution
+    from statmech.cli.jobs import Job
+    from statmech.cli.options import SimulationRun
+    from statmech.results.results import Results
+
+UP_TO_DATE = "{} is up to date (use --fresh to recompute it)"
+
+
+def simulate(job: Job, execution: Execution, options: SimulationRun) -> Outcome:
+    """Simulate the runs that the store lacks."""
+    from simulate.run import remarks
+    from statmech.cli import progress
+
+    for remark in remarks(job.scenario):
+        print(remark, file=sys.stderr)
+    events: list[dict[str, Any]] = []
+    with progress.shown("simulation") as bar:
+
+        def follow(event: dict[str, Any]) -> None:
+            events.append(event)
+            if event["event"] == "playing":
+                bar.running(f"chunk {event['block']}")
+            if options.as_json:
+                print(json.dumps(event), flush=True)
+            elif message := progress.message(event, job.scenario):
+                print(message, file=sys.stderr)
+
+        outcome = execution.simulator()(
+            job.simulation,
+            job.scenario,
+            fresh=options.fresh,
+            again=options.rerun_failed,
+            figure=job.figure,
+            progress=bar.progress,
+            tell=follow,
+        )
+    begun = next(event for event in events if event["event"] == "begun")
+    print(f"wrote {job.simulation}" if begun["blocks"] else UP_TO_DATE.format(job.simulation), file=sys.stderr)
+    return outcome
+
+
+def stored_theory(job: Job, fresh: bool) -> xr.Dataset | None:
+    """The stored theory of exactly this config; that of a smaller sweep is recomputed, any other one refused."""
+    from statmech.results import store, store_creation
+
+    try:
+        dataset = store.kept(job.theory, job.scenario, fresh, outgrown=store_creation.is_extension)
+    except DamagedError as failure:
+        print(f"{failure}; it is recomputed", file=sys.stderr)
+        return None
+    if dataset is not None:
+        print(UP_TO_DATE.format(job.theory), file=sys.stderr)
+    return dataset
+
+
+def solve(job: Job) -> xr.Dataset:
+    """Solve the scenario and store its theory."""
+    import theory
+    from statmech.cli import progress
+    from statmech.results import store
+
+    with progress.shown("theory") as bar:
+        dataset = theory.solve(job.scenario, bar.progress)
+    store.save(dataset, job.theory, job.figure)
+    print(f"wrote {job.theory}", file=sys.stderr)
+    return dataset
+
+
+def stored_results(job: Job) -> Results:
+    """The stored results of exactly this scenario; missing and failed runs are reported."""
+    from statmech.results import store
+    from statmech.results.results import Results
+    from statmech.results.status import read
+
+    simulation = store.kept(job.simulation, job.scenario, fresh=False)
+    theory = store.kept(job.theory, job.scenario, fresh=False)
+    results = Results(job.scenario, simulation, theory, None, job.name, job.figure, job.folder)
+    if not results.complete:
+        raise ConfigError(f"{job.folder}: has no simulation and theory yet. `statmech run {job.name}` computes them")
+    counts = read(job.simulation)
+    if counts["missing"] or counts["failed"]:
+        runs = f"{counts['missing']} runs are missing and {counts['failed']} have failed"
+        print(f"{job.simulation}: {runs}; they are left out", file=sys.stderr)
+    return replace(results, status=counts)
+
+
+def can_show(job: Job, outcome: Outcome, execution: Execution) -> bool:
+    """Whether the results can be compared and drawn: no run is missing, and memory can hold them."""
+    from statmech.scenarios.cost import estimate, machine_memory
+
+    if outcome.missing:
+        print(f"{outcome.missing} runs are still missing: other shards simulate them", file=sys.stderr)
+        return False
+    size, available = estimate(job.scenario).bytes_, execution.memory or machine_memory() / 2
+    if 2 * size > available:
+        excess = f"{size / 2**30:.3g} GiB of results exceed the available memory and were not plotted"
+        print(f"{excess}; they are stored in {job.simulation}", file=sys.stderr)
+        return False
+    return True
+
+
+def show(job: Job, theory: xr.Dataset | None) -> None:
+    """Compare and draw what has been simulated; solve it first unless its theory is given."""
+    from statmech.cli import output
+    from statmech.results import store
+    from statmech.results.results import Results
+
+    if job.scenario.unsolved and not job.scenario.on_data:
+        print(f"{job.scenario.unsolved}: simulated, but neither solved nor drawn", file=sys.stderr)
+        return
+    simulation = store.kept(job.simulation, job.scenario, fresh=False)
+    if theory is None and not job.scenario.on_data:
+        theory = solve(job)
+    results = Results(job.scenario, simulation, theory, None, job.name, job.figure, job.folder)
+    output.results(results)
+    draw(results)
+
+
+def draw(results: Results) -> None:
+    """Draw results into their folder, as PNG, SVG and PDF."""
+    import figures
+    from figures import style
+
+    assert results.figure is not None
+    assert results.folder is not None
+    name = figures.fitting(results.figure, results.either)
+    if name != results.figure:
+        print(f"the figure {results.figure} cannot show all of these axes; drawing {name}", file=sys.stderr)
+    for file in style.save(figures.draw(name, results.either, results.theory), results.folder / name):
+        print(f"wrote {file}", file=sys.stderr)
+
+
+def end(outcome: Outcome) -> None:
+    """Exit with 1 if some of the runs have failed."""
+    if outcome.failed:
+        print(f"{outcome.failed} runs have failed three times; --rerun-failed retries them", file=sys.stderr)
+        raise typer.Exit(1)

@@ -1,0 +1,47 @@
+"""Ranges as other programs write them, `1..5` and `0.1:1:0.1`, in the form that a config takes."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+NUMBER = r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+RANGE = re.compile(rf"\s*({NUMBER})\s*(?:\.\.\.?|:|-|to)\s*({NUMBER})(?:\s*(?:\.\.\.?|:)\s*({NUMBER}))?\s*")
+MOST = 10_000  # values
+
+
+def spaced(text: str) -> str:
+    """The `{linspace: [start, stop, number]}` of a range start..stop or start:stop:step; empty if it is not a range.
+
+    Without a step, the values are those with as many decimals as the end points; the last value is at most `stop`.
+
+    >>> spaced("1..5"), spaced("0.1:1:0.1"), spaced("many")
+    ('{linspace: [1, 5, 5]}', '{linspace: [0.1, 1, 10]}', '')
+    """
+    found = RANGE.fullmatch(text) if len(text) < 60 else None
+    if found is None:
+        return ""
+    start, stop = _exact(found[1]), _exact(found[2])
+    finest = min(_exponent(start), _exponent(stop), 0)
+    step = _exact(found[3]) if found[3] else Decimal(1).scaleb(finest).copy_sign(stop - start)
+    number = int((stop - start) / step) + 1 if step else 0
+    if not 2 <= number <= MOST:
+        return ""
+    return f"{{linspace: [{_plain(start)}, {_plain(start + (number - 1) * step)}, {number}]}}"
+
+
+def _exact(text: str) -> Decimal:
+    return Decimal(text.replace("_", ""))
+
+
+def _exponent(number: Decimal) -> int:
+    return int(number.as_tuple().exponent)
+
+
+def _plain(number: Decimal) -> str:
+    """A number in digits, without zeros at its end.
+
+    >>> _plain(Decimal("1.0")), _plain(Decimal("1E+3"))
+    ('1', '1000')
+    """
+    return f"{number.normalize():f}"

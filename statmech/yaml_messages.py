@@ -1,0 +1,168 @@
+"""The errors of the YAML parser in a user's words: which line, what is wrong there, how it is written instead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ruamel.yaml.error import MarkedYAMLError
+from ruamel.yaml.reader import ReaderError
+
+MOST = 60  # characters of a line that are quoted
+KEY = re.compile(r"\s*[\w.]+:(\s|$)")
+WITHOUT_SPACE = re.compile(r"\s*([\w.]+):(?!//)([^\s:].*)")
+
+Sentence = tuple[int | None, str]  # a line, counted from 1, and what is wrong there
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """What the parser reports: the match of its problem, where it stopped, where the construct began, all lines."""
+
+    problem: re.Match[str]
+    here: int
+    column: int
+    start: int
+    start_column: int
+    lines: list[str]
+
+    def line(self, number: int) -> str:
+        """A line, counted from 1; empty beyond the end."""
+        return self.lines[number - 1] if 1 <= number <= len(self.lines) else ""
+
+    @property
+    def above(self) -> int:
+        """The last line above that is not empty and not a comment; 0 if there is none."""
+        return next((n for n in range(self.here - 1, 0, -1) if _has_content(self.line(n))), 0)
+
+
+def located(failure: Exception, text: str) -> Sentence:
+    """The line of the mistake, and a sentence about it.
+
+    >>> from statmech.safe_yaml import document_of
+    >>> text = "rule: hebb\\nt: [1, 2\\nseeds: 3\\n"
+    >>> try:
+    ...     document_of(text)
+    ... except Exception as failure:
+    ...     located(failure, text)
+    (2, 'the bracket [ is not closed: ] is missing')
+    """
+    if isinstance(failure, ReaderError):
+        return _unreadable(failure, text)
+    if not isinstance(failure, MarkedYAMLError):
+        first = (str(failure).splitlines() or [""])[0]
+        return None, f"not readable as YAML: {type(failure).__name__}: {first}"
+    problem = " ".join(str(failure.problem or failure.context).split())
+    mark = failure.problem_mark or failure.context_mark
+    if mark is None:
+        return None, problem
+    start = failure.context_mark or mark
+    for pattern, sentence in SENTENCES.items():
+        if found := re.match(pattern, problem):
+            places = (mark.line + 1, mark.column, start.line + 1, start.column)
+            return sentence(Mistake(found, *places, text.splitlines()))
+    return mark.line + 1, f"not readable as YAML: {problem}"
+
+
+def missing_space(text: str) -> Sentence | None:
+    """The first line that reads `key:value` without a space, and the sentence about it; None if there is none."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if found := WITHOUT_SPACE.fullmatch(line):
+            return number, f"a space is missing after the colon: {found[1]}: {_quoted(found[2])}"
+    return None
+
+
+def _bracket(of: Mistake) -> Sentence:
+    opening = of.line(of.start)[of.start_column : of.start_column + 1]
+    closing = {"[": "]", "{": "}"}.get(opening, "")
+    if of.problem[1] in ("]", "}"):
+        return of.here, f"the bracket {opening} is closed by {of.problem[1]} instead of {closing}"
+    return of.start, f"the bracket {opening} is not closed: {closing} is missing"
+
+
+def _quote(of: Mistake) -> Sentence:
+    return of.start, f"the quote {of.line(of.start)[of.start_column : of.start_column + 1]} is not closed"
+
+
+def _no_colon(of: Mistake) -> Sentence:
+    return _without_space(of, of.start) or (of.start, _not_a_key(of, of.start))
+
+
+def _second_colon(of: Mistake) -> Sentence:
+    line, above = of.line(of.here), of.line(of.above)
+    if above and not re.search(r":(\s|$)", above):
+        return _without_space(of, of.above) or (of.above, _not_a_key(of, of.above))
+    if above and _indent(line) > _indent(above):
+        return of.here, f"indented further than the line above, which has a value already: {_quoted(line)}"
+    key, _, value = _quoted(line).partition(": ")
+    return of.here, f'a value contains a second colon; put it in quotes: {key}: "{value}"'
+
+
+def _first_character(of: Mistake) -> Sentence:
+    character = of.line(of.here)[of.column : of.column + 1]
+    if character == "\t":
+        return of.here, "a tab; YAML is indented and separated by spaces"
+    return of.here, f"a value cannot begin with {character}; put it in quotes"
+
+
+def _alias(of: Mistake) -> Sentence:
+    name = of.problem[1]
+    return of.here, f"*{name} repeats a value that no &{name} has named; put it in quotes if it is a text"
+
+
+def _misplaced(of: Mistake) -> Sentence:
+    line = of.line(of.here)
+    above = [it for it in of.lines[: of.here - 1] if _has_content(it)]
+    if of.problem[1] == "'<document start>'" and above and not KEY.match(above[0]):
+        first = of.lines.index(above[0]) + 1
+        return _without_space(of, first) or (first, _not_a_key(of, first))
+    if above and line.lstrip().startswith("- ") != above[0].lstrip().startswith("- "):
+        return of.here, f"a list item and a key side by side: {_quoted(line)}"
+    if above and KEY.match(line) and of.column == _indent(line):
+        return of.here, f"not indented like the keys above: {_quoted(line)}"
+    return of.here, f"more text where a value has ended: {_quoted(line[of.column :])}"
+
+
+SENTENCES: dict[str, Callable[[Mistake], Sentence]] = {
+    r"expected ',' or '[\]}]', but got '(.*)'": _bracket,
+    "found unexpected end of stream": _quote,
+    "could not find expected ':'": _no_colon,
+    "mapping values are not allowed here": _second_colon,
+    "found character .* that cannot start any token": _first_character,
+    'found duplicate key "(.*?)" with': lambda of: (of.here, f'"{_quoted(of.problem[1])}" is given twice'),
+    "found undefined alias '(.*)'": _alias,
+    "but found another document": lambda of: (of.here, "a second document begins (---); a config is a single one"),
+    "expected (<block end>|'<document start>')": _misplaced,
+}
+
+
+def _without_space(of: Mistake, number: int) -> Sentence | None:
+    found = missing_space(of.line(number))
+    return found and (number, found[1])
+
+
+def _not_a_key(of: Mistake, number: int) -> str:
+    return f'"{_quoted(of.line(number))}" is not `key: value`: the colon is missing'
+
+
+def _has_content(line: str) -> bool:
+    return bool(line.strip()) and not line.lstrip().startswith("#")
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
+
+
+def _quoted(text: str) -> str:
+    text = text.strip()
+    return text if len(text) <= MOST else f"{text[: MOST - 3]}..."
+
+
+def _unreadable(failure: Any, text: str) -> Sentence:
+    number = text.count("\n", 0, failure.position) + 1
+    character = failure.character if isinstance(failure.character, int) else ord(failure.character)
+    if failure.encoding == "unicode":
+        return number, f"contains the control character U+{character:04X}"
+    return number, f"the byte 0x{character:02x} is not UTF-8, in which configs are written"
