@@ -367,7 +367,7 @@ def test_a_learner_of_one_s_own_is_one_class_and_one_line(monkeypatch):
             'the learner "hebb" has no stop. It is a parameter of: minover.',
         ),
         ({"epochs": [2, 1]}, "epochs: epochs must increase"),
-        ({"epochs": 5, "updates": 7}, "updates: is the same as epochs, told in updates"),
+        ({"epochs": 5, "updates": 7}, "updates: is the same as epochs, counted in updates"),
         ({"updates": [1.5]}, "updates[0]: must be a whole number, not 1.5"),
         ({"omega": 1.5}, 'the learner "minover" has no omega. It is a parameter of: adatron.'),
         ({"learner": "adatron", "omega": 2}, "omega: must be less than 2, not 2"),
@@ -383,7 +383,7 @@ def test_bad_input_is_refused_with_what_is_possible(given, message):
 
 
 def test_more_examples_than_memory_are_refused_before_anything_runs():
-    with pytest.raises(ScenarioError, match="GiB are here for each core"):
+    with pytest.raises(ScenarioError, match="GiB are available per core"):
         play(learner="hebb", N=1000, alpha=1e6)
 
 
