@@ -55,13 +55,13 @@ from scipy.special import erfcx, ndtr
 
 from statmech.boundaries import rise, threshold
 from statmech.errors import SolverError
-from statmech.gaussian import Array, density, legendre, one_minus_cos, panels
+from statmech.gaussian import NODES, Array, composite_legendre, density, legendre, one_minus_cos, panels
+from statmech.order_parameters import angle_from_versine
 from statmech.rules import Averages
 from statmech.scenarios.attention import AttentionCell
 from theory.online import ATOL, ATOL_Y, one_student
 
 RTOL = 1e-9
-NODES = 32
 NEAR, FAR = 1e-2, 1e8  # where the integrand of `overshoot` is flat, and where nothing is left of it
 
 
@@ -120,7 +120,7 @@ def share(watch: Watch, y: float, apart: float = 0.0) -> float:
     (0.85..., 1.0)
     """
     tau, c, R = watch.tau, watch.slope, 1 - y
-    x, weight = panels(np.append(tau + np.append(0.0, 2.0 ** np.arange(-6, 1)), np.inf), NODES)
+    x, weight = panels(np.append(tau + np.append(0.0, 2.0 ** np.arange(-6, 1)), np.inf))
     s = np.minimum((tau / np.maximum(x, tau)) ** 2, 1.0) if tau else 0.0 * x
     right = ndtr(R * (tau + c * s) / np.sqrt(np.maximum(1 - s + s * y * (2 - y), 1e-300)))
     stops = weight * 4 * density(x) * np.exp(-c * tau - c**2 * s / 2) * right
@@ -134,12 +134,10 @@ def overshoot(chunk: int) -> float:
     >>> round(overshoot(1), 4), round(overshoot(16), 4), round(overshoot(10**6), 4)
     (0.8183, 0.5988, 0.5826)
     """
-    edges = np.linspace(np.log(NEAR), np.log(FAR), 25)
-    x, weight = legendre(NODES)
-    spans = np.diff(edges)[:, None]
-    frequency = np.exp(edges[:-1, None] + spans * x)
+    log_frequency, weight = composite_legendre(np.linspace(np.log(NEAR), np.log(FAR), 25))
+    frequency = np.exp(log_frequency)
     rest = -np.expm1(-chunk / 2 * np.log1p(frequency**2 / chunk))
-    total = np.sum(spans * weight * np.log(2 * rest / frequency**2) / frequency)
+    total = np.sum(weight * np.log(2 * rest / frequency**2) / frequency)
     return float(-(total - NEAR * (3 + 6 / chunk) / 12) / np.pi)
 
 
@@ -156,7 +154,7 @@ def watch(cell: AttentionCell, state: State) -> Watch:
 def rates(cell: AttentionCell, state: State) -> State:
     """Time derivative of the state."""
     seen, length, R = watch(cell, state), np.exp(state.log_length), 1 - state.y
-    averages, errors = learnt(seen, 2 * np.arctan2(np.sqrt(state.y), np.sqrt(2 - state.y)))
+    averages, errors = learnt(seen, angle_from_versine(state.y))
     log_length, y = one_student(averages, state.y, length)
     mean = length * R * np.sqrt(2 / np.pi)
     second = length**2 * (1 - R**2 * 2 / np.pi) + (mean - state.mean) ** 2

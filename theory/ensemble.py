@@ -35,13 +35,15 @@ from numpy.typing import ArrayLike
 from scipy.special import betainc, dawsn, gammaln, log_ndtr, ndtr
 
 from statmech.errors import ScenarioError, not_known
-from statmech.gaussian import TAIL, density, legendre, panels
+from statmech.gaussian import TAIL, composite_legendre, density, legendre, panels
 from statmech.majority_vote import net_of_circles, vote_error
 from statmech.order_parameters import angle, coordinates, lowest_eigenvalue
+from statmech.statistics import standard_error
 
 OUTPUTS = ("majority_vote", "weight_mean")
 SCRAMBLES, FEWEST, MOST = 16, 2**12, 2**16  # independent nets, and their points
 BLOCK = 200  # elements of a broadcast that are integrated at once, to bound memory
+HALVING = np.concatenate([[0.0], np.geomspace(2.0**-44 * 10.0, 10.0, 45)])  # edges of panels that halve towards 0
 
 
 class ControlledError(NamedTuple):
@@ -142,7 +144,7 @@ def vote_of(along: np.ndarray, factor: np.ndarray, tolerance: float = 1e-4) -> C
         rng = np.random.default_rng(0)
         nets = (net_of_circles(rng, points, factor.shape[-1]) for _ in range(SCRAMBLES))
         estimates = np.stack([vote_error(along, factor, net) for net in nets])
-        error = estimates.std(axis=0, ddof=1) / np.sqrt(SCRAMBLES)
+        error = standard_error(estimates, axis=0)
         if np.all(error <= tolerance) or points >= MOST:
             return ControlledError(estimates.mean(axis=0), error)
         points *= 4
@@ -157,7 +159,7 @@ def _common_field_integral(theta: np.ndarray, c: np.ndarray, K: np.ndarray) -> n
 
 def _integrate(theta: np.ndarray, c: np.ndarray, K: np.ndarray) -> np.ndarray:
     # panels shrink towards 0 by factors of 2, so that sigmoids of any width fall on several of them
-    m, weight = _halving_panels()
+    m, weight = composite_legendre(HALVING, 16)
     sin, cos = np.sin(theta), np.cos(theta)
     with np.errstate(divide="ignore", invalid="ignore"):
         gamma = cos / (sin * np.sqrt(c))
@@ -166,15 +168,6 @@ def _integrate(theta: np.ndarray, c: np.ndarray, K: np.ndarray) -> np.ndarray:
     n = np.ceil(K / 2)
     lost = betainc(n, n, ndtr(-alpha * m))
     return np.sum(weight * 2 * density(m) * (ndtr(-gamma * m) * (1 - lost) + ndtr(gamma * m) * lost), axis=-1)
-
-
-def _halving_panels(
-    smallest: float = 2.0**-44, largest: float = 10.0, nodes: int = 16
-) -> tuple[np.ndarray, np.ndarray]:
-    edges = np.concatenate([[0.0], np.geomspace(smallest * largest, largest, 45)])
-    x, w = legendre(nodes)
-    width = np.diff(edges)[:, None]
-    return (edges[:-1, None] + width * x).ravel(), (width * w).ravel()
 
 
 def _opposed(theta: float, c: float, K: int) -> float:

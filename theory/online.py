@@ -36,7 +36,8 @@ import numpy as np
 
 from statmech.errors import DivergedError, SolverError
 from statmech.forks import check_fork
-from statmech.gaussian import Array, namespace
+from statmech.gaussian import Array
+from statmech.order_parameters import angle_from_versine
 from statmech.parameters import parameters_of
 from statmech.rules import Averages, Rule
 from statmech.scenarios.online import Cell
@@ -124,7 +125,7 @@ def initial(cell: Cell) -> Students:
 
 def rates(rule: Rule, closed: bool, students: Students, flip: Array) -> Students:
     """Time derivative of the state of distinct students."""
-    theta, length = angle(students), jnp.exp(jnp.clip(students.log_length, -LONGEST, LONGEST))
+    theta, length = angle_from_versine(students.y), jnp.exp(jnp.clip(students.log_length, -LONGEST, LONGEST))
     own = averages(rule, closed, theta, length, flip)
     angles, lengths = _of_pairs(theta), _of_pairs(length)
     pair = Pair(angles, students.c, lengths)
@@ -158,12 +159,6 @@ def _of_pairs(x: Array) -> tuple[Array, Array]:
         return x, x
     first, second = pairs(x.shape[0])
     return x[first], x[second]
-
-
-def angle(students: Students) -> Array:
-    """The angle arccos R to the teacher, from 1 - R, to the last digit."""
-    xp = namespace(students.y)
-    return 2 * xp.arctan2(xp.sqrt(students.y), xp.sqrt(2 - students.y))
 
 
 @eqx.filter_jit

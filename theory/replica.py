@@ -47,7 +47,7 @@ from scipy.optimize.elementwise import find_root
 from scipy.special import log_ndtr, ndtr
 
 from statmech.errors import ScenarioError, SolverError
-from statmech.gaussian import NODES, TAIL, density, legendre
+from statmech.gaussian import NODES, TAIL, density, legendre, legendre_per_panel
 
 LOWEST, HIGHEST = -60.0, 60.0  # brackets of logarithms: of gamma and kappa
 WIDEST = (-90.0, 90.0)  # of tan(theta)
@@ -223,12 +223,10 @@ def _lifted(log_tan: np.ndarray, k: np.ndarray, flip: float) -> np.ndarray:
     sigmoid = 9 / np.maximum(R, 1e-3)
     edges = np.stack([-TAIL / s, -TAIL / s / 2, -sigmoid, -sigmoid / 2, 0 * s, sigmoid / 2, sigmoid, TAIL / s / 2, k])
     edges = np.sort(np.clip(edges, -TAIL / s, np.minimum(k, TAIL / s)), axis=0)
-    x, weight = legendre(NODES)
-    width = np.diff(edges, axis=0)[..., None]
-    t = edges[:-1, ..., None] + width * x
+    t, weight = legendre_per_panel(edges)
     right = flip + (1 - 2 * flip) * ndtr(R[..., None] * t)
     terms = 2 * density(s[..., None] * t) * right * (k[..., None] - t) ** 2
-    return np.sum(width * weight * terms, axis=(0, -1))
+    return np.sum(weight * terms, axis=(0, -1))
 
 
 def _sine(log_tan: np.ndarray) -> np.ndarray:

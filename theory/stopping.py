@@ -21,7 +21,7 @@ from statmech.boundaries import OVERSHOOT, REACH
 from statmech.boundaries import error as error
 from statmech.boundaries import threshold as threshold
 from statmech.errors import ScenarioError
-from statmech.gaussian import density, legendre
+from statmech.gaussian import composite_legendre, density
 
 PANEL_NODES, PANEL = 8, 2.0  # Gauss-Legendre nodes to a panel, and a panel's width in steps' standard deviations
 
@@ -93,13 +93,11 @@ def many_looks(
 
 def _integrated_share(tau: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
     """The integral over root = sqrt(s), on panels that halve towards 0, where a near boundary is crossed."""
-    edges = np.append(0.0, 2.0 ** np.arange(-20, 1))
-    x, weight = legendre(24)
-    spans = np.diff(edges)[:, None]
-    root = (edges[:-1, None] + spans * x).reshape(-1, *[1] * tau.ndim)
+    nodes, weight = composite_legendre(np.append(0.0, 2.0 ** np.arange(-20, 1)), 24)
+    root = nodes.reshape(-1, *[1] * tau.ndim)
     at, width = mean * root**2, np.sqrt(variance) * root
     crossed = crossing(tau, at, width**2)
-    return np.tensordot((spans * weight).ravel(), 2 * root * (1 - crossed), axes=(0, 0))
+    return np.tensordot(weight, 2 * root * (1 - crossed), axes=(0, 0))
 
 
 def decision(
@@ -157,7 +155,4 @@ def _kernel(nodes: np.ndarray, weights: np.ndarray, mean: float, deviation: floa
 
 def _panels(low: float, high: float, width: float) -> tuple[np.ndarray, np.ndarray]:
     """Nodes and weights of Gauss-Legendre panels of about this width."""
-    edges = np.linspace(low, high, max(2, int(np.ceil((high - low) / width)) + 1))
-    x, weight = legendre(PANEL_NODES)
-    spans = np.diff(edges)[:, None]
-    return (edges[:-1, None] + spans * x).ravel(), (spans * weight).ravel()
+    return composite_legendre(np.linspace(low, high, max(2, int(np.ceil((high - low) / width)) + 1)), PANEL_NODES)
