@@ -24,6 +24,7 @@ Students that all start alike stay alike: one of them, and one pair, stand for a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 from math import prod
 from typing import Any, NamedTuple
@@ -59,33 +60,51 @@ class Students(NamedTuple):
     c: Array
 
 
+@dataclass(frozen=True)
+class Equations:
+    """What the compiled solver depends on: the rules, closed forms or quadrature, the number of distinct students."""
+
+    rules: tuple[type[Rule], ...]
+    closed: bool
+    students: int
+
+
+class Problem(NamedTuple):
+    """What it is run with: a rule's place among the rules, its parameters, the label noise and the initial students."""
+
+    rule: Array
+    parameters: dict[str, Array]
+    flip: Array
+    start: Students
+
+
 def solve_cells(cells: list[Cell], times: Iterable[float]) -> list[Students]:
-    """Each cell's students at each time, arrays with a leading axis of times.
+    """The students of each cell at each time, arrays with a leading axis of times.
 
     Cells with the same number of distinct students are integrated in one vmapped call: all rules with closed forms
-    together, since tracing the solver takes longer than solving, and each rule without on its own. Raises
-    `SolverError`.
+    together, since tracing the solver takes longer than solving, and each rule without them separately. Raises
+    `SolverError` if the integration stops early, `DivergedError` for lengths beyond floating point numbers.
     """
-    found: dict[int, Students] = {}
+    solutions: dict[int, Students] = {}
     groups: dict[Any, list[int]] = {}
-    for at, cell in enumerate(cells):
+    for index, cell in enumerate(cells):
         closed = cell.rule.has_closed_form
-        groups.setdefault((closed, None if closed else type(cell.rule), distinct(cell)), []).append(at)
+        groups.setdefault((closed, None if closed else type(cell.rule), distinct(cell)), []).append(index)
     check_fork()
     with jax.enable_x64(True):
         t = jnp.asarray(list(times), float)
         for (closed, _, students), members in groups.items():
-            batch = [cells[at] for at in members]
+            batch = [cells[index] for index in members]
             rules = tuple(dict.fromkeys(type(cell.rule) for cell in batch))
-            solved, completed = _solve_batch(rules, closed, students, *_stacked(batch, rules), t)
-            for at, ok, *state in zip(members, completed, *map(np.asarray, solved), strict=True):
+            solved, completed = _solve_batch(Equations(rules, closed, students), _stacked(batch, rules), t)
+            for index, ok, *state in zip(members, completed, *map(np.asarray, solved), strict=True):
                 if not ok:
                     raise SolverError(
-                        f"the order-parameter equations of {cells[at].described} stop before t = {t[-1]:g}"
+                        f"the order-parameter equations of {cells[index].described} stop before t = {t[-1]:g}"
                     )
-                found[at] = Students(*state)
-                _check_lengths(cells[at], found[at])
-    return [found[at] for at in range(len(cells))]
+                solutions[index] = Students(*state)
+                _check_lengths(cells[index], solutions[index])
+    return [solutions[index] for index in range(len(cells))]
 
 
 def _check_lengths(cell: Cell, students: Students) -> None:
@@ -162,43 +181,25 @@ def _of_pairs(x: Array) -> tuple[Array, Array]:
 
 
 @eqx.filter_jit
-def _solve_batch(
-    rules: tuple[type[Rule], ...],
-    closed: bool,
-    S: int,
-    which: Array,
-    parameters: dict[str, Array],
-    flip: Array,
-    start: Students,
-    t: Array,
-) -> tuple[Students, Array]:
-    """Integrate a stack of cells, each of its own rule among `rules`; also whether each reached the last time."""
-    one = partial(_solve_one, rules, closed, S)
-    return jax.vmap(one, in_axes=(0, 0, 0, 0, None))(which, parameters, flip, start, t)
+def _solve_batch(equations: Equations, problems: Problem, t: Array) -> tuple[Students, Array]:
+    """Integrate cells side by side; also whether each reached the last time."""
+    return jax.vmap(partial(_solve_one, equations), in_axes=(0, None))(problems, t)
 
 
-def _solve_one(
-    rules: tuple[type[Rule], ...],
-    closed: bool,
-    S: int,
-    which: Array,
-    parameters: dict[str, Array],
-    flip: Array,
-    start: Students,
-    t: Array,
-) -> tuple[Students, Array]:
+def _solve_one(equations: Equations, problem: Problem, t: Array) -> tuple[Students, Array]:
+    S = equations.students
     sizes = [S, 2 * S]
 
     def under(kind: type[Rule]) -> Callable[[Students], Students]:
-        rule = kind(**{name: parameters[name] for name in parameters_of(kind)})
-        return lambda students: rates(rule, closed, students, flip)
+        rule = kind(**{name: problem.parameters[name] for name in parameters_of(kind)})
+        return lambda students: rates(rule, equations.closed, students, problem.flip)
 
     def field(_: Array, y: Array, __: None) -> Array:
         log_length, versine, c = jnp.split(y, sizes)
         students = Students(log_length, jnp.clip(versine, 0.0, 2.0), jnp.clip(c, -1.0, 1.0))
-        return jnp.concatenate(jax.lax.switch(which, [under(kind) for kind in rules], students))
+        return jnp.concatenate(jax.lax.switch(problem.rule, [under(kind) for kind in equations.rules], students))
 
-    y0 = jnp.concatenate(start)
+    y0 = jnp.concatenate(problem.start)
     atol = jnp.asarray([ATOL] * S + [ATOL_Y] * S + [ATOL] * (y0.size - 2 * S))
     solution = diffrax.diffeqsolve(
         diffrax.ODETerm(field),
@@ -216,15 +217,15 @@ def _solve_one(
     return Students(*jnp.split(solution.ys, sizes, axis=1)), completed
 
 
-def _stacked(cells: list[Cell], rules: tuple[type[Rule], ...]) -> tuple[Array, dict[str, Array], Array, Students]:
-    """Each cell's rule (its place in `rules`), parameters (1 where its rule has none), flip and start."""
+def _stacked(cells: list[Cell], rules: tuple[type[Rule], ...]) -> Problem:
+    """The problems of cells whose rules are among `rules`; a parameter that a cell's rule does not have is 1."""
     names = {name for rule in rules for name in parameters_of(rule)}
     parameters = {name: jnp.asarray([cell.parameters.get(name, 1.0) for cell in cells]) for name in sorted(names)}
-    which = jnp.asarray([rules.index(type(cell.rule)) for cell in cells])
-    begun = {at: initial(cell) for at, cell in {(cell.start, cell.K): cell for cell in cells}.items()}
-    starts = zip(*(begun[cell.start, cell.K] for cell in cells), strict=True)
+    rule = jnp.asarray([rules.index(type(cell.rule)) for cell in cells])
+    distinct_starts = {key: initial(cell) for key, cell in {(cell.start, cell.K): cell for cell in cells}.items()}
+    starts = zip(*(distinct_starts[cell.start, cell.K] for cell in cells), strict=True)
     start = Students(*(jnp.asarray(np.stack(part)) for part in starts))
-    return which, parameters, jnp.asarray([cell.flip for cell in cells]), start
+    return Problem(rule, parameters, jnp.asarray([cell.flip for cell in cells]), start)
 
 
 def _ratio(x: Array, y: Array) -> Array:
