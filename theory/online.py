@@ -18,7 +18,7 @@ q round to 1. We integrate them in :math:`\log l_k`, :math:`y_k = 1 - R_k = 1 - 
         + \frac{\langle f_j^2\rangle}{l_j^2\sin^2\theta_j}\right).
 
 No term is larger than the sum's own size when :math:`\theta` is 1e-6, so eps_g keeps its digits to t = 1e6 and beyond.
-Students that all start alike stay alike: one of them, and one pair, stand for all (the symmetric reduction).
+Students with equal initial conditions stay equal: one of them, and one pair, represent all (the symmetric reduction).
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ from theory.averages import Pair, averages, pair_average
 
 RTOL = 1e-9
 ATOL = 1e-12  # of log l and c
-ATOL_Y = 1e-60  # 1 - R is held to RTOL however small it gets
-LONGEST = 300.0  # a rule that scales with l has the same rates at any length, so log l beyond this may stand for it
-LAST = 700.0  # log l beyond which l itself, or 1/l, is no number
+ATOL_Y = 1e-60  # so that 1 - R is accurate to RTOL however small it gets
+LONGEST = 300.0  # log l is clipped here: a rule that scales with l has the same rates at any length
+LAST = 700.0  # log l beyond which l itself, or 1/l, overflows
 MAX_STEPS = 2_000_000
 
 
@@ -108,24 +108,24 @@ def solve_cells(cells: list[Cell], times: Iterable[float]) -> list[Students]:
 
 
 def _check_lengths(cell: Cell, students: Students) -> None:
-    """Refuse lengths that are no numbers any more, though their logarithms are."""
+    """Raise `DivergedError` for lengths that overflow, though their logarithms do not."""
     if np.any(np.abs(students.log_length) > LAST):
-        told = f"a student's length left {np.exp(-LAST):.0e} to {np.exp(LAST):.0e}"
-        raise DivergedError(f"{cell.described} has diverged: {told}")
+        bounds = f"{np.exp(-LAST):.0e} to {np.exp(LAST):.0e}"
+        raise DivergedError(f"{cell.described} has diverged: a student's length left {bounds}")
 
 
 def distinct(cell: Cell) -> int:
-    """How many students the equations follow: 1 where all start alike, else K."""
+    """The number of students that the equations follow: 1 if all have the same initial condition, else K."""
     return 1 if cell.alike else cell.K
 
 
 def pairs(students: int) -> tuple[np.ndarray, np.ndarray]:
-    """The pairs followed: every two of distinct students, or two copies of the one that stands for all."""
+    """The pairs followed: all pairs of distinct students, or two copies of the one that represents all."""
     return np.triu_indices(students, 1) if students > 1 else (np.array([0]), np.array([0]))
 
 
 def initial(cell: Cell) -> Students:
-    """The start of a cell's distinct students.
+    """The initial state of a cell's distinct students.
 
     >>> from statmech import Scenario
     >>> [cell] = Scenario(rule="hebb", K=2, t=[1], start={"R": 0.6}).cells()
@@ -137,34 +137,37 @@ def initial(cell: Cell) -> Students:
     sin2 = (1 - R) * (1 + R)
     scale = np.sqrt(sin2[first] * sin2[second])
     across = q[first, second] - R[first] * R[second]
-    # students on the teacher's axis have no transverse direction: whatever moves them moves them alike
+    # students on the teacher's axis have no transverse direction, and move together
     c = np.divide(across, scale, out=np.ones_like(across), where=scale > 0)
     return Students(np.log(length[:S]), 1 - R[:S], np.clip(c, -1, 1))
 
 
 def rates(rule: Rule, closed: bool, students: Students, flip: Array) -> Students:
-    """Time derivative of the state of distinct students."""
+    """Time derivative of the state of distinct students.
+
+    The equations of `theory.online`; `closed` selects the rule's closed forms, `flip` is the label noise.
+    """
     theta, length = angle_from_versine(students.y), jnp.exp(jnp.clip(students.log_length, -LONGEST, LONGEST))
-    own = averages(rule, closed, theta, length, flip)
+    single = averages(rule, closed, theta, length, flip)
     angles, lengths = _of_pairs(theta), _of_pairs(length)
     pair = Pair(angles, students.c, lengths)
     sin = jnp.sqrt(students.y * (2 - students.y))
-    log_rate, y_rate = one_student(own, students.y, length)
-    diffusion = own.ff / length**2  # of the direction, per unit time
+    log_rate, y_rate = one_student(single, students.y, length)
+    diffusion = single.ff / length**2  # of the direction, per unit time
     across = _ratio(diffusion, sin**2)
     common = pair_average(rule, closed, pair, flip) / prod(lengths)
     c_rate = _ratio(common, prod(_of_pairs(sin))) - students.c / 2 * sum(_of_pairs(across))
-    # identical students stay so; but q = 1 may be unstable (perceptron), and one rounding would part them
-    parted = (students.c < 1) | (angles[0] != angles[1]) | (lengths[0] != lengths[1])
+    # identical students stay identical; but q = 1 may be unstable (perceptron), and rounding would separate them
+    separate = (students.c < 1) | (angles[0] != angles[1]) | (lengths[0] != lengths[1])
     return Students(
         log_length=log_rate,
         y=y_rate,
-        c=jnp.where(parted, c_rate, 0.0),
+        c=jnp.where(separate, c_rate, 0.0),
     )
 
 
 def one_student(averages: Averages, y: Array, length: Array) -> tuple[Array, Array]:
-    """Time derivative of log l and y = 1 - R, whatever the rule."""
+    """Time derivative of log l and y = 1 - R, for any rule with these averages."""
     diffusion = averages.ff / length**2
     return (
         averages.fu / length + diffusion / 2,
@@ -173,8 +176,8 @@ def one_student(averages: Averages, y: Array, length: Array) -> tuple[Array, Arr
 
 
 def _of_pairs(x: Array) -> tuple[Array, Array]:
-    """Of an array over students (S,), the first and the second of each pair followed."""
-    if x.shape[0] == 1:  # no gather in the common case, where one student stands for all
+    """The values of the first and of the second student of each pair followed, from an array over students (S,)."""
+    if x.shape[0] == 1:  # no gather in the common case, where one student represents all
         return x, x
     first, second = pairs(x.shape[0])
     return x[first], x[second]
@@ -229,5 +232,5 @@ def _stacked(cells: list[Cell], rules: tuple[type[Rule], ...]) -> Problem:
 
 
 def _ratio(x: Array, y: Array) -> Array:
-    """x / y, and 0 where both vanish: a student on the teacher's axis that is not moved stays there."""
+    """x / y, and 0 where both vanish: a student on the teacher's axis with zero update stays there."""
     return jnp.where(y > 0, x / jnp.where(y > 0, y, 1.0), 0.0)
