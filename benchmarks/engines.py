@@ -219,7 +219,7 @@ def player(engine: ModuleType, cell: Cell, steps: int, dtype: str = "float64", b
         with jax.enable_x64(True):
             for batch in range(batches):
                 key = jax.random.key(batch, impl="threefry2x32")  # as simulate.run's
-                jax.block_until_ready(engine.play(cell, dtype, key, jnp.asarray([steps], jnp.int64)))
+                jax.block_until_ready(engine.run(cell, dtype, key, jnp.asarray([steps], jnp.int64)))
 
     return play
 

@@ -1,3 +1,17 @@
-"""Plays a scenario out: students learn, example by example, at finite N."""
+"""Simulates a scenario: students learn example by example at finite N."""
+
+from typing import TYPE_CHECKING, Any
 
 from simulate.run import run as run
+
+if TYPE_CHECKING:
+    from simulate.estimators.linear import margin as margin
+
+
+def __getattr__(name: str) -> Any:
+    """`margin`, imported on first use: scikit-learn alone takes a second."""
+    if name != "margin":
+        raise AttributeError(f"module 'simulate' has no attribute {name!r}")
+    from simulate.estimators.linear import margin
+
+    return margin

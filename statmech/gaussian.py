@@ -41,21 +41,55 @@ def legendre(nodes: int) -> tuple[np.ndarray, np.ndarray]:
     return (x + 1) / 2, w / 2
 
 
-def panels(edges: Array, nodes: int = NODES) -> tuple[Array, Array]:
-    """Nodes and weights, shape (panels * nodes,), of Gauss-Legendre rules between sorted edges.
+def legendre_per_panel(edges: Array, nodes: int = NODES) -> tuple[Array, Array]:
+    """Nodes and weights, shape (p, ..., nodes), of a Gauss-Legendre rule on each of the p panels of edges (p + 1, ...).
 
-    Edges are clipped to [-TAIL, TAIL], sorted, and may coincide: an empty panel weighs nothing. Their number
-    is fixed by the caller, so the quadrature compiles once whatever the edges' values.
+    Edges may coincide: an empty panel has weight 0. Where they decrease the weights are negative.
+    """
+    x, w = legendre(nodes)
+    left, width = edges[:-1, ..., None], namespace(edges).diff(edges, axis=0)[..., None]
+    return left + width * x, width * w
+
+
+def composite_legendre(edges: Array, nodes: int = NODES) -> tuple[Array, Array]:
+    r"""Nodes and weights of Gauss-Legendre rules between successive edges.
+
+    .. math:: \int_{e_0}^{e_p} f(x)\,dx \approx \sum_{i=1}^p (e_i - e_{i-1})
+              \sum_n w_n\, f(e_{i-1} + (e_i - e_{i-1})\,x_n)
+
+    Parameters
+    ----------
+    edges : array (p + 1,)
+        Edges of the p panels; they may coincide or decrease, see `legendre_per_panel`.
+    nodes : int
+        Nodes per panel.
+
+    Returns
+    -------
+    x, weight : arrays (p * nodes,)
+
+    Examples
+    --------
+    >>> x, weight = composite_legendre(np.array([0.0, 1.0, 4.0]), nodes=8)
+    >>> round(float(weight @ abs(x - 1)), 12)                   # exact, though |x - 1| bends at 1
+    5.0
+    """
+    x, weight = legendre_per_panel(edges, nodes)
+    return x.reshape(-1), weight.reshape(-1)
+
+
+def panels(edges: Array, nodes: int = NODES) -> tuple[Array, Array]:
+    """Nodes and weights, shape (panels * nodes,), of Gauss-Legendre rules on a line cut at the edges.
+
+    Edges are clipped to [-TAIL, TAIL] and sorted, and may coincide. Their number is fixed by the caller, so the
+    quadrature compiles once whatever the edges' values.
 
     >>> x, w = panels(np.array([-2.0, 0.3, 5.0]))
     >>> round(float(w @ abs(x - 0.3)), 12)          # exact, though |x - 0.3| bends at 0.3
     13.69
     """
     xp = namespace(edges)
-    edges = xp.sort(xp.clip(edges, -TAIL, TAIL))
-    x, w = (xp.asarray(part) for part in legendre(nodes))
-    left, width = edges[:-1, None], xp.diff(edges)[:, None]
-    return (left + width * x[None, :]).reshape(-1), (width * w[None, :]).reshape(-1)
+    return composite_legendre(xp.sort(xp.clip(edges, -TAIL, TAIL)), nodes)
 
 
 def density(x: Array) -> Array:

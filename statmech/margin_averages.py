@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from statmech.gaussian import NODES, TAIL, Array, cumulative, density, legendre, namespace, panels
+from statmech.gaussian import TAIL, Array, composite_legendre, cumulative, density, namespace, panels
 
 REACH = 9.0  # exp(-REACH^2 / 2) is nothing
 TINY = 1e-200
@@ -108,6 +108,4 @@ def _between(low: Array, cuts: Array, high: Array) -> tuple[Array, Array]:
     middle = (low + high) / 2
     inside = xp.clip(cuts, xp.minimum(middle, high), xp.maximum(middle, high))
     edges = xp.concatenate([xp.stack([low + 0.0 * high, middle]), xp.sort(inside), xp.stack([high])])
-    x, w = legendre(NODES)
-    left, width = edges[:-1, None], xp.diff(edges)[:, None]
-    return (left + width * x).ravel(), (width * w).ravel()
+    return composite_legendre(edges)

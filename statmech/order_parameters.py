@@ -31,6 +31,18 @@ def angle(across: Array, along: Array) -> Array:
     return namespace(across).arctan2(across, along)
 
 
+def angle_from_versine(y: Array) -> Array:
+    r"""The angle :math:`\theta = \arccos R` from :math:`y = 1 - R`, right to the last digit as R -> 1.
+
+    .. math:: \theta = 2\operatorname{atan2}(\sqrt y, \sqrt{2 - y})
+
+    >>> float(angle_from_versine(5e-19))
+    1e-09
+    """
+    xp = namespace(y)
+    return 2 * xp.arctan2(xp.sqrt(y), xp.sqrt(2 - y))
+
+
 def angle_between(theta_1: Array, theta_2: Array, c: Array) -> Array:
     r"""The angle :math:`\arccos q` between two students at angles theta to the teacher and transverse cosine c.
 

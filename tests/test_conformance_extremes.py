@@ -156,7 +156,7 @@ def recorded(scenario, engine):
     [cell] = scenario.cells()
     with jax.enable_x64(True):
         steps = np.array([0, 50, 150], np.int64)
-        record = engine.play(cell, scenario.dtype, jax.random.key(3, impl="threefry2x32"), steps)
+        record = engine.run(cell, scenario.dtype, jax.random.key(3, impl="threefry2x32"), steps)
         return [np.asarray(part, float) for part in record[:2]]
 
 

@@ -21,8 +21,9 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_sco
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import simulate
+from simulate import margin
 from simulate.estimators.concept import LATEX, RELATIONS
-from simulate.estimators.linear import margin
 from simulate.kernels.partial_sums import walks
 from simulate.learners import AdaTron, AttentivePerceptron, MinOver, Perceptron, SparsePerceptron, max_stability
 from statmech.boundaries import threshold
@@ -172,6 +173,43 @@ def test_mistakes_stay_below_novikoff_s_bound():
             made = sum(Perceptron(max_iter=10_000, order=order).fit(X, y).mistakes_)
             assert made <= mistake_bound(radius, gamma)
             assert made > mistake_bound(radius, 20 * gamma)  # no student has so large a margin
+
+
+def test_a_margin_is_the_least_distance_of_an_example_from_the_boundary_negative_if_one_is_wrong():
+    X, y = np.array([[2.0, 0.0], [-1.0, 1.0], [-3.0, -2.0]]), np.array(["b", "a", "a"])
+    model = AdaTron().fit(X, y)
+    signs = np.where(y == "b", 1, -1)
+    distances = signs * (X @ model.coef_[0] + model.intercept_[0]) / np.linalg.norm(model.coef_[0])
+    assert margin(model, X, y) == distances.min() > 0
+    assert margin(model, X, y[::-1]) == -np.abs(distances)[[0, 2]].max()
+    assert margin is simulate.estimators.linear.margin
+
+
+@pytest.mark.parametrize("model", [Perceptron(output="voted"), AttentivePerceptron(delta=0.3, chunk=1)])
+def test_a_margin_is_that_of_the_weights_whatever_the_estimator_decides_by(model):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((60, 8))
+    y = X[:, 0] > 0
+    model.fit(X, y)
+    activations = X @ model.coef_[0] + model.intercept_[0]
+    assert margin(model, X, y) == pytest.approx(np.min(np.where(y, 1, -1) * activations) / np.linalg.norm(model.coef_))
+
+
+def test_a_margin_of_what_has_none_is_refused():
+    X, y = np.array([[1.0], [-1.0], [3.0]]), np.array([1, 0, 2])
+    with pytest.raises(ValueError, match="needs two classes, and this classifier has 3"):
+        margin(Perceptron().fit(X, y), X, y)
+    model = Perceptron().fit(X[:2], y[:2])
+    with pytest.raises(ValueError, match=r"classes \[2\] that are not among \[0, 1\]"):
+        margin(model, X, y)
+    model.coef_ = np.zeros((1, 1))
+    with pytest.raises(ValueError, match="all weights of this classifier are 0"):
+        margin(model, X[:2], y[:2])
+
+
+def test_importing_simulate_does_not_import_scikit_learn():
+    code = "import simulate, sys; assert 'sklearn' not in sys.modules; simulate.margin; assert 'sklearn' in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_minover_and_adatron_tend_to_the_largest_margin():

@@ -65,7 +65,7 @@ def test_a_class_follows_its_attributes(data_folder):
         ("votes", [], "has no examples"),
         ("promoters", [["+", "x", "acgt"]], "example 1 has 4 letters, and should have 57"),
         ("coding", [["fold", "gene", "frame", "seq"], [0, "g", 0, "A" * 15]], "has no column label"),
-        ("digits", [["nan", *[0] * 783, "3"]], "holds a number that is none"),
+        ("digits", [["nan", *[0] * 783, "3"]], "contains NaN or infinite values"),
         ("digits", [[0, "secret", *[0] * 782, "3"]], "is not a table of numbers: example 1, column pixel2"),
     ],
 )
@@ -115,7 +115,7 @@ def test_without_a_folder_the_same_data_come_from_openml(openml):
     found = load("votes")
     assert found.X.tolist() == openml.X.tolist()
     assert found.y.tolist() == openml.y.tolist()
-    with pytest.raises(ConfigError, match=r"not to be had from OpenML \(no network\)"):
+    with pytest.raises(ConfigError, match=r"could not be downloaded from OpenML \(no network\)"):
         load("promoters")
-    with pytest.raises(ConfigError, match="coding lies in no public place"):
+    with pytest.raises(ConfigError, match="coding is not publicly available"):
         load("coding")

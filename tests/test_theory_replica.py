@@ -116,6 +116,26 @@ def test_capacity_is_gardner_s():
     assert capacity(0.7) == pytest.approx(expected, rel=1e-10)
 
 
+def test_noisy_capacity_takes_arrays_and_broadcasts_flip_and_kappa():
+    flips, kappas = np.array([0, 0.05, 0.2, 0.5])[:, None], np.array([0, 0.3, 2])
+    together = noisy_capacity(flips, kappas)
+    assert together.shape == (4, 3)
+    separate = [[noisy_capacity(flip, kappa) for kappa in kappas] for flip in flips[:, 0]]
+    np.testing.assert_allclose(together, separate, rtol=1e-12)
+    assert noisy_capacity([]).shape == (0,)
+    np.testing.assert_array_equal(together[-1], capacity(kappas))
+    assert np.ndim(noisy_capacity(0.1)) == 0
+
+
+@pytest.mark.parametrize("flip", [0.0, 0.05, 0.3])
+def test_noisy_capacity_at_a_stability_is_where_the_maximum_stability_has_that_value(flip):
+    kappa = np.array([0.05, 0.5, 2.0])
+    curve = replica.max_stability(noisy_capacity(flip, kappa), flip)
+    np.testing.assert_allclose(curve.kappa, kappa, rtol=1e-9)
+    shifted = replica.max_stability(1.01 * noisy_capacity(flip, kappa), flip)  # 1 % more examples show
+    assert np.all(shifted.kappa < 0.999 * kappa)
+
+
 def test_noise_bounds_what_a_perceptron_can_be_right_on():
     assert noisy_capacity(0.1) == pytest.approx(2.992286, abs=5e-7)
     assert noisy_capacity(0) == np.inf
@@ -162,6 +182,9 @@ def test_cover_s_counting_function():
         (lambda: learning_curves([np.nan]), "greater than 0"),
         (lambda: learning_curves([1.0], 0.6), "between 0 and 0.5"),
         (lambda: noisy_capacity(-0.1), "between 0 and 0.5"),
+        (lambda: noisy_capacity([0.1, 0.7]), "flip: must lie between 0 and 0.5 .*, not 0.7"),
+        (lambda: noisy_capacity([0.1, np.nan]), "between 0 and 0.5 .*, not nan"),
+        (lambda: noisy_capacity(0.1, kappa=[0.0, -1.0]), "kappa: must be 0 or more .*, not -1"),
         (lambda: capacity(-1.0), "replica symmetry breaks below"),
         (lambda: separable_fraction(0, 3), "P: must be a whole number"),
         (lambda: separable_fraction(3, 2.5), "N: must be a whole number"),

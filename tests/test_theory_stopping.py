@@ -110,7 +110,7 @@ def test_uninformative_examples_cost_the_square_root_of_n_behind_a_bridge():
         (lambda: threshold("constant", 0.6, 0.0, 1.0), "delta: lies between 1e-300 and 0.5, not 0.6"),
         (lambda: threshold("constant", 0.0, 0.0, 1.0), "delta: lies between"),
         (lambda: threshold("constant", 0.1, 0.0, 0.0), "variance: must be greater than 0"),
-        (lambda: decision(1.0, [3, 2], 0.0, 1.0), "looks: are the numbers of features seen so far, increasing"),
+        (lambda: decision(1.0, [3, 2], 0.0, 1.0), "looks: must be increasing numbers of features"),
     ],
 )
 def test_impossible_parameters_are_refused(call, message):

@@ -1,4 +1,4 @@
-"""Solves a scenario: order-parameter equations, Gaussian integrals, and what an ensemble of students makes of them."""
+"""Solves a scenario for N -> infinity: order-parameter equations, replica theory, and the errors of ensembles."""
 
 from statmech.errors import SolverError as SolverError
 from theory.ensemble import ensemble_error as ensemble_error

@@ -1,13 +1,12 @@
-r"""The Attentive Perceptron on line, exactly, for N -> infinity: to stop early is a learning rule of random modulation.
+r"""The on-line Attentive Perceptron for N -> infinity: early stopping as a learning rule of random modulation.
 
-Let u and v be the normalised fields of student and teacher, R their correlation,
-:math:`\sigma=\operatorname{sgn} v` and :math:`\kappa=\sigma u`. Of features in random order, evaluated up to a share s
-of them, the partial fields (u(s), v(s)) are Brownian motions of correlation R. The bridge :math:`u(s) - s\,u(1)` is
-independent of u(1), and of v(1) too: :math:`\mathrm{cov} = sR - sR`. Given :math:`\kappa` the partial sums
-:math:`W(s) = \sigma u(s)` are therefore a Brownian bridge from 0 to :math:`\kappa`, whatever the teacher. By reflection
-it crosses a level that rises from :math:`\tau` to :math:`\tau + c` (c = 0 but for `centred`) with probability
-:math:`e^{-2\tau(\tau+c-\kappa)}`. A share :math:`\rho` of the examples are probes, which do not stop. An example is
-thus learnt with probability
+Let u and v be the normalised fields of student and teacher, R their correlation, :math:`\sigma=\operatorname{sgn} v`
+and :math:`\kappa=\sigma u`. With features in random order, the partial fields (u(s), v(s)) of a fraction s of them are
+Brownian motions of correlation R. The bridge :math:`u(s) - s\,u(1)` is independent of u(1), and of v(1) too:
+:math:`\mathrm{cov} = sR - sR`. Given :math:`\kappa` the partial sums :math:`W(s) = \sigma u(s)` are therefore a
+Brownian bridge from 0 to :math:`\kappa`, for any teacher. By reflection it crosses a level that rises from :math:`\tau`
+to :math:`\tau + c` (c = 0 except for `centred`) with probability :math:`e^{-2\tau(\tau+c-\kappa)}`. A fraction
+:math:`\rho` of the examples are probes, which do not stop. An example is thus learnt with probability
 
 .. math:: p(\kappa) = \Theta(-\kappa)\left[1 - A\,e^{2\tau\kappa}\right], \qquad A = (1-\rho)\,e^{-2\tau(\tau+c)},
 
@@ -20,7 +19,7 @@ angle :math:`\theta=\arccos R`, :math:`\kappa = -r\sin\psi` with :math:`0<\psi<\
           \langle\Theta(-\kappa)\kappa e^{a\kappa}\rangle
             = -\frac1\pi\int_0^\theta\sin\psi\left[(1+b^2)M(b)-b\right]d\psi,
 
-which keep their digits as R -> 1. The response is :math:`\sqrt{2/\pi}\int\varphi(z)\,p(z\sin\theta)\,dz`. As
+which are accurate as R -> 1. The response is :math:`\sqrt{2/\pi}\int\varphi(z)\,p(z\sin\theta)\,dz`. As
 delta -> 0 this is the plain perceptron.
 
 **Features.** Given u up to s, v(1) has mean R u(s) and variance :math:`1-R^2s`. So W reaches the level at time s, for
@@ -28,19 +27,19 @@ the first time, with the density of Brownian motion without drift times :math:`2
 
 .. math:: \frac{\tau}{\sqrt{2\pi s^3}}\,e^{-(\tau+cs)^2/2s}\;2\,\Phi\!\left(\frac{R\,(\tau+cs)}{\sqrt{1-R^2s}}\right).
 
-**What the student knows.** :math:`\tau` and c follow from the running mean and variance of the probes' margins, which
-look back on `memory` probes, a time :math:`T = \mathrm{memory}/(\rho N)` in t:
+**Margin statistics.** :math:`\tau` and c follow from the running mean and variance of the probes' margins, averaged
+over `memory` probes, a time :math:`T = \mathrm{memory}/(\rho N)` in t:
 :math:`T\dot{\hat m} = lm - \hat m` and :math:`T\dot{\hat V} = l^2(1-m^2) + (lm-\hat m)^2 - \hat V` with
-:math:`m = R\sqrt{2/\pi}`. This is exact for memory and N large at a given T; T -> 0 if N alone is.
+:math:`m = R\sqrt{2/\pi}`. This is exact for large memory and N at given T; T -> 0 if N alone is large.
 
-**Looks.** Looks a share h of the features apart raise the level by :math:`\rho_c\sqrt h`, as in
-`theory.stopping.many_looks`, but the steps are no Gaussians: a feature adds :math:`J_jx_j`, a product of two, and a
+**Looks.** Looks at intervals of a fraction h of the features raise the level by :math:`\rho_c\sqrt h`, as in
+`theory.stopping.many_looks`, but the steps are not Gaussian: a feature adds :math:`J_jx_j`, a product of two, and a
 chunk of c of them has the characteristic function :math:`\phi_c(\lambda) = (1+\lambda^2/c)^{-c/2}`. By Spitzer's
 formula for symmetric steps
 
 .. math:: \rho_c = -\frac1\pi\int_0^\infty\lambda^{-2}\,\ln\frac{2\,[1-\phi_c(\lambda)]}{\lambda^2}\,d\lambda,
 
-0.818 for c = 1, 0.599 for 16 and 0.583, Siegmund's number, for many.
+0.818 for c = 1, 0.599 for c = 16, and Siegmund's 0.583 for c -> infinity.
 """
 
 from __future__ import annotations
@@ -55,18 +54,18 @@ from scipy.special import erfcx, ndtr
 
 from statmech.boundaries import rise, threshold
 from statmech.errors import SolverError
-from statmech.gaussian import Array, density, legendre, one_minus_cos, panels
+from statmech.gaussian import NODES, Array, composite_legendre, density, legendre, one_minus_cos, panels
+from statmech.order_parameters import angle_from_versine
 from statmech.rules import Averages
 from statmech.scenarios.attention import AttentionCell
 from theory.online import ATOL, ATOL_Y, one_student
 
 RTOL = 1e-9
-NODES = 32
-NEAR, FAR = 1e-2, 1e8  # where the integrand of `overshoot` is flat, and where nothing is left of it
+NEAR, FAR = 1e-2, 1e8  # the integrand of `overshoot` is constant below the first and negligible above the second
 
 
 class Watch(NamedTuple):
-    """A level in units of the student's length: where it begins, what it rises by, and the share of probes."""
+    """A level in units of the student's length: its initial value, its rise, and the fraction of probes."""
 
     tau: float
     slope: float
@@ -74,7 +73,7 @@ class Watch(NamedTuple):
 
 
 class State(NamedTuple):
-    """log l, y = 1 - R, the running mean and variance of margins, and over N since t = 0: features / N, errors."""
+    """log l, y = 1 - R, running mean and variance of margins; integrated over t: features / N, decision errors."""
 
     log_length: Array
     y: Array
@@ -88,8 +87,25 @@ START = State(0.0, 1.0, 0.0, 1.0, 0.0, 0.0)
 
 
 def learnt(watch: Watch, theta: float) -> tuple[Averages, float]:
-    r"""The averages of an attentive perceptron at an angle to the teacher, and the share of decision errors.
+    r"""The averages of an attentive perceptron, and the fraction of decision errors.
 
+    With the learning probability :math:`p(\kappa)` and the integrals of `theory.attention`.
+
+    Parameters
+    ----------
+    watch : Watch
+        The level in units of the student's length.
+    theta : float
+        Angle to the teacher.
+
+    Returns
+    -------
+    averages : statmech.rules.Averages
+    errors : float
+        Fraction of the examples that are misclassified and not learnt.
+
+    Examples
+    --------
     >>> averages, errors = learnt(Watch(tau=1.0, slope=0.0, probes=0.05), np.pi / 2)
     >>> round(float(averages.ff + errors), 12)           # all mistakes: learnt, or stopped
     0.5
@@ -111,16 +127,32 @@ def learnt(watch: Watch, theta: float) -> tuple[Averages, float]:
 
 
 def share(watch: Watch, y: float, apart: float = 0.0) -> float:
-    r"""The mean share of the features evaluated at :math:`y = 1 - R`, probes and the delay of looks included.
+    r"""Mean fraction of the features evaluated, including probes and the delay of looks.
 
-    With :math:`s = \tau^2/x^2` the first passage is a piece of a Gaussian,
-    :math:`1 - \int_\tau 2\varphi(x)\,(1-s)\,e^{-c\tau-c^2s/2}\,2\Phi(\cdot)\,dx`.
+    With :math:`s = \tau^2/x^2` the first-passage density is a piece of a Gaussian,
 
+    .. math:: 1 - \int_\tau^\infty 2\varphi(x)\,(1-s)\,e^{-c\tau-c^2s/2}\,2\Phi(\cdot)\,dx .
+
+    Parameters
+    ----------
+    watch : Watch
+        The level in units of the student's length.
+    y : float
+        :math:`1 - R`.
+    apart : float
+        Spacing of the looks, as a fraction of the features.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> share(Watch(tau=1.0, slope=0.0, probes=0.05), y=1.0), share(Watch(0.5, 0.0, 1.0), y=0.3)
     (0.85..., 1.0)
     """
     tau, c, R = watch.tau, watch.slope, 1 - y
-    x, weight = panels(np.append(tau + np.append(0.0, 2.0 ** np.arange(-6, 1)), np.inf), NODES)
+    x, weight = panels(np.append(tau + np.append(0.0, 2.0 ** np.arange(-6, 1)), np.inf))
     s = np.minimum((tau / np.maximum(x, tau)) ** 2, 1.0) if tau else 0.0 * x
     right = ndtr(R * (tau + c * s) / np.sqrt(np.maximum(1 - s + s * y * (2 - y), 1e-300)))
     stops = weight * 4 * density(x) * np.exp(-c * tau - c**2 * s / 2) * right
@@ -129,22 +161,22 @@ def share(watch: Watch, y: float, apart: float = 0.0) -> float:
 
 @cache
 def overshoot(chunk: int) -> float:
-    r"""What sums of products of normals, `chunk` of them a step, gain on a level, in steps' deviations.
+    r"""Mean overshoot of a level, in standard deviations of a step, by sums of products of normals.
+
+    :math:`\rho_c` of `theory.attention` by Spitzer's formula, for steps of `chunk` products.
 
     >>> round(overshoot(1), 4), round(overshoot(16), 4), round(overshoot(10**6), 4)
     (0.8183, 0.5988, 0.5826)
     """
-    edges = np.linspace(np.log(NEAR), np.log(FAR), 25)
-    x, weight = legendre(NODES)
-    spans = np.diff(edges)[:, None]
-    frequency = np.exp(edges[:-1, None] + spans * x)
-    rest = -np.expm1(-chunk / 2 * np.log1p(frequency**2 / chunk))
-    total = np.sum(spans * weight * np.log(2 * rest / frequency**2) / frequency)
+    log_frequency, weight = composite_legendre(np.linspace(np.log(NEAR), np.log(FAR), 25))
+    frequency = np.exp(log_frequency)
+    complement = -np.expm1(-chunk / 2 * np.log1p(frequency**2 / chunk))
+    total = np.sum(weight * np.log(2 * complement / frequency**2) / frequency)
     return float(-(total - NEAR * (3 + 6 / chunk) / 12) / np.pi)
 
 
 def watch(cell: AttentionCell, state: State) -> Watch:
-    """The level that a student of this state watches, raised by the overshoot."""
+    """The level for a student in this state, raised by the overshoot."""
     length = np.exp(state.log_length)
     mean, variance = state.mean / length, state.variance / length**2
     tau = float(threshold(cell.boundary, cell.delta, mean, variance))
@@ -155,8 +187,8 @@ def watch(cell: AttentionCell, state: State) -> Watch:
 
 def rates(cell: AttentionCell, state: State) -> State:
     """Time derivative of the state."""
-    seen, length, R = watch(cell, state), np.exp(state.log_length), 1 - state.y
-    averages, errors = learnt(seen, 2 * np.arctan2(np.sqrt(state.y), np.sqrt(2 - state.y)))
+    level, length, R = watch(cell, state), np.exp(state.log_length), 1 - state.y
+    averages, errors = learnt(level, angle_from_versine(state.y))
     log_length, y = one_student(averages, state.y, length)
     mean = length * R * np.sqrt(2 / np.pi)
     second = length**2 * (1 - R**2 * 2 / np.pi) + (mean - state.mean) ** 2
@@ -166,13 +198,13 @@ def rates(cell: AttentionCell, state: State) -> State:
         y,
         forget * (mean - state.mean),
         forget * (second - state.variance),
-        work=share(seen, state.y, cell.chunk / cell.N),
+        work=share(level, state.y, cell.chunk / cell.N),
         errors=errors,
     )
 
 
 def solve_cell(cell: AttentionCell, times: Sequence[float]) -> State:
-    """A student's state at each time, arrays (T,), from a start drawn from N(0, 1). Raises `SolverError`.
+    """A student's state at each time, arrays (T,), for initial weights from N(0, 1). Raises `SolverError`.
 
     >>> from statmech import Attention
     >>> [cell] = Attention(attention="brownian-bridge", delta=0.05, t=[5]).cells()
@@ -188,6 +220,6 @@ def solve_cell(cell: AttentionCell, times: Sequence[float]) -> State:
     span = (0.0, max(times[-1], 1e-12))
     solution = solve_ivp(field, span, np.array(START), "LSODA", times, rtol=RTOL, atol=atol)
     if not solution.success:
-        told = f"{cell.name} (delta = {cell.delta:g}) stop before t = {times[-1]:g}"
-        raise SolverError(f"the order-parameter equations of {told}: {solution.message}")
+        equations = f"the order-parameter equations of {cell.name} (delta = {cell.delta:g})"
+        raise SolverError(f"{equations} stop before t = {times[-1]:g}: {solution.message}")
     return State(*solution.y)

@@ -14,8 +14,8 @@ from which :math:`\langle f h\rangle` follows for every field h, without a 0/0 a
 
 For two students, student 2 is integrated conditionally on student 1: :math:`\kappa_2 = q\kappa_1 + pz`,
 :math:`p = \sqrt{1-q^2}`, and given both the label is right with probability
-:math:`\Phi((\gamma_1\kappa_1 + rz)/\sqrt{1-r^2})`, where r is the correlation of z with what :math:`\kappa_1` leaves
-open of the teacher's field. With c the transverse cosine,
+:math:`\Phi((\gamma_1\kappa_1 + rz)/\sqrt{1-r^2})`, where r is the correlation of z with the part of
+the teacher's field that :math:`\kappa_1` does not determine. With c the transverse cosine,
 
 .. math:: pr = \cos\theta_2\sin\theta_1 - c\,\cos\theta_1\sin\theta_2, \qquad
           p\sqrt{1-r^2} = \sin\theta_2\sqrt{1-c^2},
@@ -38,7 +38,7 @@ from statmech.gaussian import NODES, TAIL, Array, density, panels
 from statmech.order_parameters import angle_between
 from statmech.rules import Averages, Rule
 
-WIDTHS = 8.5  # a sigmoid is flat to 1e-17 beyond
+WIDTHS = 8.5  # beyond these a sigmoid is constant to 1e-17
 TINY = 1e-200
 
 
@@ -51,17 +51,17 @@ class Pair(NamedTuple):
 
 
 def averages(rule: Rule, closed: bool, theta: Array, length: Array, flip: Array) -> Averages:
-    """One student's averages (arrays broadcast), by closed form, line form or quadrature, learning rate included."""
+    """One student's averages including the learning rate, by closed form, line form or quadrature; arrays broadcast."""
     if closed:
         fu, response, ff = rule.closed_form(theta, length, flip)
     else:
         one = rule.line_form if rule.has_line_form else partial(quadrature, rule)
-        fu, response, ff = jnp.vectorize(lambda *at: tuple(one(*at)))(theta, length, flip)
+        fu, response, ff = jnp.vectorize(lambda *values: tuple(one(*values)))(theta, length, flip)
     return Averages(rule.eta * fu, rule.eta * response, rule.eta**2 * ff)
 
 
 def pair_average(rule: Rule, closed: bool, pair: Pair, flip: Array) -> Array:
-    r""":math:`\\langle f_1 f_2\\rangle` (arrays broadcast), by closed form, line form or quadrature, with eta."""
+    r""":math:`\langle f_1 f_2\rangle` including eta, by closed form, line form or quadrature; arrays broadcast."""
     if closed:
         between = angle_between(*pair.angles, pair.c)
         ff = rule.closed_form_pair(pair.angles, between, pair.lengths, flip)
@@ -78,7 +78,7 @@ def _line_pair(rule: Rule, pair: Pair, flip: Array) -> Array:
 
 
 def quadrature(rule: Rule, theta: Array, length: Array, flip: Array, nodes: int = NODES) -> Averages:
-    """One student's averages for learning rate 1, scalars in and out, by quadrature cut at the kinks."""
+    """One student's averages for learning rate 1 by quadrature cut at the kinks; scalars."""
     sin, tan = _nonzero(jnp.sin(theta)), jnp.tan(theta)
     kinks = _kinks(rule)
     kappa, weight = panels(jnp.concatenate([_around(0.0, tan), kinks]), nodes)
@@ -94,20 +94,20 @@ def quadrature(rule: Rule, theta: Array, length: Array, flip: Array, nodes: int 
 
 
 def quadrature_pair(rule: Rule, pair: Pair, flip: Array, nodes: int = NODES) -> Array:
-    r""":math:`\\langle f_1 f_2\\rangle` for learning rate 1, scalars in and out, by nested quadrature."""
+    r""":math:`\langle f_1 f_2\rangle` for learning rate 1 by nested quadrature; scalars."""
     (sin_1, sin_2), (cos_1, cos_2) = (tuple(map(f, pair.angles)) for f in (jnp.sin, jnp.cos))
     between = angle_between(*pair.angles, pair.c)
     q, p = jnp.cos(between), jnp.sin(between)
-    apart = p > TINY
+    distinct = p > TINY
     along = cos_2 * sin_1 - pair.c * cos_1 * sin_2  # p r
     across = sin_2 * jnp.sqrt(jnp.maximum((1 - pair.c) * (1 + pair.c), 0.0))  # p sqrt(1 - r^2)
     norm = _nonzero(jnp.hypot(along, across))
-    r, root = jnp.where(apart, along / norm, 0.0), jnp.where(apart, _nonzero(across / norm), 1.0)
+    r, root = jnp.where(distinct, along / norm, 0.0), jnp.where(distinct, _nonzero(across / norm), 1.0)
     gamma = cos_1 / _nonzero(sin_1)
     kinks = _kinks(rule)
 
-    def given(kappa_1: Array) -> Array:
-        """The average over student 2 at one stability of student 1."""
+    def conditional(kappa_1: Array) -> Array:
+        """The average over student 2 at a given stability of student 1."""
         turn = -gamma * kappa_1 / _nonzero(r)
         edges = jnp.concatenate([_around(turn, root / _nonzero(r)), (kinks - q * kappa_1) / _nonzero(p)])
         z, weight = panels(edges, nodes)
@@ -121,7 +121,7 @@ def quadrature_pair(rule: Rule, pair: Pair, flip: Array, nodes: int = NODES) -> 
     meeting = [_around(kink / _nonzero(p) / slope, root / _nonzero(r) / slope) for kink in kinks]
     edges = jnp.concatenate([_around(0.0, jnp.tan(pair.angles[0])), kinks, *ridge, *meeting])
     kappa, weight = panels(edges, nodes)
-    return jnp.sum(weight * 2 * density(kappa) * rule.g(kappa, pair.lengths[0]) * jax.vmap(given)(kappa))
+    return jnp.sum(weight * 2 * density(kappa) * rule.g(kappa, pair.lengths[0]) * jax.vmap(conditional)(kappa))
 
 
 def _kinks(rule: Rule) -> Array:
@@ -136,5 +136,5 @@ def _around(centre: Array, width: Array) -> Array:
 
 
 def _nonzero(x: Array) -> Array:
-    """x, kept off zero so that a quotient stays finite where its value no longer matters."""
+    """x, or TINY in place of 0, so that a quotient whose value does not matter stays finite."""
     return jnp.where(jnp.abs(x) < TINY, TINY, x)

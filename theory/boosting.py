@@ -1,4 +1,4 @@
-r"""What boosting sparse perceptrons promises (Jackson & Craven, Learning Sparse Perceptrons, section 3.2).
+r"""Bounds on boosting sparse perceptrons (Jackson & Craven, Learning Sparse Perceptrons, section 3.2).
 
 A k-perceptron is :math:`f(x) = \mathrm{sign}\sum_{i=1}^s h_i(x)`, a vote of s conjunctions of at most k inputs, each in
 one of two senses. Under any distribution some conjunction is right with probability :math:`\frac12+\frac1{2s}` or more
@@ -18,13 +18,13 @@ from scipy.special import gammaln
 from statmech.errors import ScenarioError
 from statmech.scenarios.boosting import BoostingCell
 
-LEAST = 1e-150  # advantage below which the bound on the stages, of its inverse square, is no number
-MANY = 10**12  # features from which on gammaln's differences lose digits that count
-DELTA = 0.05  # the chance that a run of a scenario may exceed its bound on eps_g
+LEAST = 1e-150  # advantage below which the bound on the stages, its inverse square, overflows
+MANY = 10**12  # number of features above which differences of gammaln lose significant digits
+DELTA = 0.05  # probability that a run exceeds its bound on eps_g
 
 
 def bounds(cell: BoostingCell) -> dict[str, float]:
-    """What is promised of a run: the most stages and eps_g, and the least advantage; NaN where nothing is."""
+    """Upper bounds on stages and eps_g and a lower bound on the advantage; NaN where there is no bound."""
     gamma = advantage(cell.s, cell.booster.discount if cell.k > 1 else 1.0)
     if gamma < LEAST:
         return {"stages": np.nan, "eps_g": np.nan, "advantage": gamma}
@@ -35,10 +35,11 @@ def bounds(cell: BoostingCell) -> dict[str, float]:
 
 
 def advantage(s: int, discount: float = 1.0) -> float:
-    r"""The least advantage :math:`\gamma = \frac1{2s}` over chance of the best conjunction, of a vote of s (Lemma 1).
+    r"""Guaranteed advantage over a random guess of the best conjunction, for a target that is a vote of s (Lemma 1).
 
-    A search that discounts some correlations takes one of at least the best discounted, so that its advantage is at
-    least :math:`\gamma` times the discount.
+    .. math:: \gamma = \frac1{2s}
+
+    A search that discounts the correlations of some conjunctions guarantees :math:`\gamma` times the discount.
 
     >>> advantage(5), advantage(5, discount=0.5)
     (0.1, 0.05)
@@ -48,12 +49,30 @@ def advantage(s: int, discount: float = 1.0) -> float:
 
 
 def conjunctions(inputs: int | Sequence[int], k: int) -> int:
-    r"""How many conjunctions of 1 to k inputs there are, :math:`\sum_{j=1}^k\binom nj`.
+    r"""Number of conjunctions of 1 to k inputs.
 
-    Of nominal attributes give the number of indicators of each: a conjunction joins indicators of different attributes,
-    and the count is the sum of their elementary symmetric polynomials. The empty conjunction and the two senses are
-    not counted. Raises `ScenarioError` for k below 1.
+    .. math:: \sum_{j=1}^k\binom nj
 
+    Parameters
+    ----------
+    inputs : int or sequence of int
+        The number n of inputs, or, for nominal attributes, the number of indicators of each: a conjunction joins
+        indicators of different attributes, and the count is a sum of elementary symmetric polynomials.
+    k : int
+        Largest number of inputs in a conjunction.
+
+    Returns
+    -------
+    int
+        Without the empty conjunction, and counting both senses as one.
+
+    Raises
+    ------
+    ScenarioError
+        For k below 1.
+
+    Examples
+    --------
     >>> conjunctions(30, 2), conjunctions([2] * 15, 2), conjunctions([4] * 57, 2), conjunctions([4] * 15, 2)
     (465, 450, 25764, 1740)
     """
@@ -69,10 +88,12 @@ def conjunctions(inputs: int | Sequence[int], k: int) -> int:
 
 
 def stages(s: float, m: int) -> int:
-    r"""Stages after which AdaBoost is right on all m examples of a vote of s conjunctions: above :math:`2s^2\ln m`.
+    r"""Stages after which AdaBoost is right on all m examples of a target that is a vote of s conjunctions.
 
-    (Lemma 1; Freund & Schapire 1995). It follows from the advantage alone: for another :math:`\gamma` give
-    :math:`s = 1/2\gamma`.
+    .. math:: T > 2s^2\ln m
+
+    (Lemma 1; Freund & Schapire 1995). It depends on the advantage alone: for another :math:`\gamma` pass
+    :math:`s = 1/2\gamma`. Raises `ScenarioError` for s or m below 1.
 
     >>> stages(3, 1000)
     125
@@ -86,6 +107,8 @@ def stages(s: float, m: int) -> int:
 def training_error(errors: Sequence[float] | np.ndarray) -> np.ndarray:
     r"""The bound :math:`\prod_{i\le T} 2\sqrt{\epsilon_i(1-\epsilon_i)}` on the training error after each stage.
 
+    From the weighted errors (T,) of the stages.
+
     >>> training_error([0.2, 0.3]).round(4)
     array([0.8   , 0.7332])
     """
@@ -94,11 +117,11 @@ def training_error(errors: Sequence[float] | np.ndarray) -> np.ndarray:
 
 
 def sample_size(eps: float, delta: float, log_size: float) -> int:
-    r"""Examples after which all consistent functions of a class err by at most eps, with probability :math:`1-\delta`.
+    r"""Number of examples for which all consistent functions of a class err by at most eps, with probability 1 - delta.
 
     .. math:: m \ge \frac1\epsilon\left(\ln\frac1\delta + \ln|F|\right)
 
-    (Lemma 2), of a class of :math:`\ln|F|` = `log_size`. Raises `ScenarioError` for eps or delta outside (0, 1).
+    (Lemma 2), for a class of :math:`\ln|F|` = `log_size`. Raises `ScenarioError` for eps or delta outside (0, 1).
 
     >>> sample_size(0.1, 0.05, log(1000))
     100
@@ -108,11 +131,11 @@ def sample_size(eps: float, delta: float, log_size: float) -> int:
 
 
 def generalization_error(m: int, delta: float, log_size: float) -> float:
-    r"""The error that all functions of a class that are right on m examples keep, with probability :math:`1-\delta`.
+    r"""Bound on the error of all functions of a class that are right on m examples, with probability 1 - delta.
 
-    .. math:: \epsilon = \min\Bigl(1, \frac1m\Bigl(\ln\frac1\delta + \ln|F|\Bigr)\Bigr),
+    .. math:: \epsilon = \min\Bigl(1, \frac1m\Bigl(\ln\frac1\delta + \ln|F|\Bigr)\Bigr)
 
-    Lemma 2 solved for eps; where it is 1 nothing is promised. Raises `ScenarioError` for delta outside (0, 1).
+    (Lemma 2 solved for eps); a value of 1 is no guarantee. Raises `ScenarioError` for delta outside (0, 1).
 
     >>> round(generalization_error(100, 0.05, log(1000)), 4)
     0.099
@@ -123,11 +146,11 @@ def generalization_error(m: int, delta: float, log_size: float) -> float:
 
 
 def log_perceptrons(features: int, r: int) -> float:
-    r"""A bound on the logarithm of the number of perceptrons with at most r weights over `features` conjunctions.
+    r"""Bound on the logarithm of the number of perceptrons with at most r weights over `features` conjunctions.
 
     .. math:: \ln|P^r| \le \ln\binom{|C_k|}{r} + r^2\ln 2,
 
-    a choice of r features, and fewer than :math:`2^{r^2}` threshold functions of them (Muroga 1971): the paper's
+    the choices of r features, times fewer than :math:`2^{r^2}` threshold functions of them (Muroga 1971): the paper's
     :math:`O(r^2+kr\log n)` (after Bruck 1990) with its constants.
 
     >>> round(log_perceptrons(450, 12), 1)
@@ -139,16 +162,16 @@ def log_perceptrons(features: int, r: int) -> float:
 
 
 def _log_choices(features: int, r: int) -> float:
-    r"""The logarithm of the number of choices of r features, or of the bound :math:`n^r/r!` where there are many."""
+    r"""The logarithm of the number of choices of r features, or of the bound :math:`n^r/r!` for many features."""
     if features > MANY:
         return float(r * log(features) - gammaln(r + 1))
     return float(gammaln(features + 1) - gammaln(r + 1) - gammaln(features - r + 1))
 
 
 def enough_examples(inputs: int | Sequence[int], k: int, s: int, eps: float, delta: float) -> int:
-    r"""Examples after which boosting an s-sparse k-perceptron errs by at most eps, with probability :math:`1-\delta`.
+    r"""Number of examples for which boosting an s-sparse k-perceptron errs by at most eps, with probability 1 - delta.
 
-    The smallest m of Lemma 2 for the perceptrons of :math:`r = 2s^2\ln m` weights that boosting makes of m examples:
+    The smallest m of Lemma 2 for the perceptrons of :math:`r = 2s^2\ln m` weights that boosting returns for m examples:
     :math:`O(s^4/\epsilon)` up to logarithms.
 
     >>> enough_examples(30, 2, s=2, eps=0.1, delta=0.05) > 10 * enough_examples(30, 2, s=1, eps=0.1, delta=0.05)
@@ -156,7 +179,7 @@ def enough_examples(inputs: int | Sequence[int], k: int, s: int, eps: float, del
     """
     features = conjunctions(inputs, k) + 1
     m = 2
-    while True:  # the right side grows as ln(m)^2: its iteration from below rises to the smallest solution
+    while True:  # the right side grows as ln(m)^2: iteration from below converges to the smallest solution
         needed = sample_size(eps, delta, log_perceptrons(features, stages(s, m)))
         if needed <= m:
             return m
@@ -166,10 +189,10 @@ def enough_examples(inputs: int | Sequence[int], k: int, s: int, eps: float, del
 def _check(**counts: int) -> None:
     for name, value in counts.items():
         if value < 1 or value != round(value):
-            raise ScenarioError([((name,), f"must be a whole number from 1 on, not {value}")])
+            raise ScenarioError([((name,), f"must be a whole number of at least 1, not {value}")])
 
 
 def _check_chance(**chances: float) -> None:
     for name, value in chances.items():
         if not 0 < value < 1:
-            raise ScenarioError([((name,), f"lies between 0 and 1, not {value:g}")])
+            raise ScenarioError([((name,), f"must lie between 0 and 1, not {value:g}")])

@@ -19,8 +19,8 @@ Equal students with q < R^2 (possible for few students) have no such field. Ther
 .. math:: \epsilon_g = \frac12 - \frac K\pi\int_0^{\arcsin R} \mathrm{even}_{K-1}(c_\phi)\,d\phi, \qquad
           c_\phi = (q - \sin^2\phi)/\cos^2\phi,
 
-where even(c) is the probability that K - 1 = 2n students with v = u_1 = 0 split evenly,
-:math:`\binom{2n}{n}\int\varphi(m)[\Phi(\sqrt c\,m)\Phi(-\sqrt c\,m)]^n dm`, real and positive for negative c, too.
+where even(c) is the probability that K - 1 = 2n students with v = u_1 = 0 split in equal halves,
+:math:`\binom{2n}{n}\int\varphi(m)[\Phi(\sqrt c\,m)\Phi(-\sqrt c\,m)]^n dm`, real and positive also for negative c.
 
 **Unequal students.** The vote is integrated exactly over great circles of inputs (`statmech.majority_vote`); the
 average over circles is a randomised quasi-Monte Carlo that returns its standard error.
@@ -35,13 +35,15 @@ from numpy.typing import ArrayLike
 from scipy.special import betainc, dawsn, gammaln, log_ndtr, ndtr
 
 from statmech.errors import ScenarioError, not_known
-from statmech.gaussian import TAIL, density, legendre, panels
+from statmech.gaussian import TAIL, composite_legendre, density, legendre, panels
 from statmech.majority_vote import net_of_circles, vote_error
 from statmech.order_parameters import angle, coordinates, lowest_eigenvalue
+from statmech.statistics import standard_error
 
 OUTPUTS = ("majority_vote", "weight_mean")
 SCRAMBLES, FEWEST, MOST = 16, 2**12, 2**16  # independent nets, and their points
-BLOCK = 200  # elements of a broadcast that are integrated at once, to bound memory
+BLOCK = 200  # elements of a broadcast that are integrated together, to bound memory
+HALVING = np.concatenate([[0.0], np.geomspace(2.0**-44 * 10.0, 10.0, 45)])  # edges of panels that halve towards 0
 
 
 class ControlledError(NamedTuple):
@@ -52,13 +54,33 @@ class ControlledError(NamedTuple):
 
 
 def ensemble_error(R: ArrayLike, q: ArrayLike, K: ArrayLike, output: str = "majority_vote") -> Any:
-    r"""eps_g of an ensemble of K equal students, to 1e-10 absolute; arguments broadcast, K may be infinite.
+    r"""eps_g of an ensemble of K equal students, to 1e-10 absolute.
 
-    `R` is the teacher-student and `q` the student-student cosine, and `output` is "majority_vote" or "weight_mean".
-    Raises `ScenarioError` if no K students have these cosines. Equations: this module's docstring; the integral is
-    that of eq (3.2) of Miyoshi, Hara & Okada, there done by the Metropolis method.
+    The majority vote errs with the integral of eq (3.2) of Miyoshi, Hara & Okada (by the Metropolis method there), here
+    over the students' common field (derived in `theory.ensemble`); the weight mean with
 
-    >>> import numpy as np
+    .. math:: \epsilon_g = \arccos\left(R/\sqrt{q + (1-q)/K}\right)/\pi.
+
+    Parameters
+    ----------
+    R, q : array_like
+        Teacher-student and student-student cosine.
+    K : array_like
+        Number of students, which may be infinite; R, q and K broadcast.
+    output : {"majority_vote", "weight_mean"}
+
+    Returns
+    -------
+    array
+        eps_g, of the broadcast shape.
+
+    Raises
+    ------
+    ScenarioError
+        If no K students have these cosines, or for an unknown output.
+
+    Examples
+    --------
     >>> error = ensemble_error(0.9, 0.85, [1, 3, np.inf])
     >>> [round(float(e), 6) for e in error]
     [0.143566, 0.111036, 0.069604]
@@ -81,7 +103,7 @@ def ensemble_error(R: ArrayLike, q: ArrayLike, K: ArrayLike, output: str = "majo
 def weight_mean(theta: np.ndarray, c: np.ndarray, K: np.ndarray) -> np.ndarray:
     """eps_g of the weight mean of K equal students at angle `theta` to the teacher, transverse cosine `c`."""
     across = np.sin(theta) * np.sqrt(np.maximum(c + (1 - c) / K, 0.0))
-    return _no_field_is_chance(angle(across, np.cos(theta)) / np.pi, across, np.cos(theta))
+    return _half_without_field(angle(across, np.cos(theta)) / np.pi, across, np.cos(theta))
 
 
 def majority_vote(theta: np.ndarray, c: np.ndarray, K: np.ndarray) -> np.ndarray:
@@ -91,8 +113,8 @@ def majority_vote(theta: np.ndarray, c: np.ndarray, K: np.ndarray) -> np.ndarray
     several = np.isfinite(K) & (K > 2) & (theta > 0) & (theta < np.pi)
     independent = several & (c >= 0)
     error[independent] = _common_field_integral(theta[independent], c[independent], K[independent])
-    for at in map(tuple, np.argwhere(several & (c < 0))):
-        error[at] = _opposed(theta[at], c[at], int(K[at]))
+    for index in map(tuple, np.argwhere(several & (c < 0))):
+        error[index] = _opposed(theta[index], c[index], int(K[index]))
     return error
 
 
@@ -103,14 +125,35 @@ def ensemble_error_unequal(
     output: str = "majority_vote",
     tolerance: float = 1e-4,
 ) -> ControlledError:
-    """eps_g of an ensemble of any K students, with the standard error of its integration.
+    """eps_g of an ensemble of any K students, with the standard error of its numerical integration.
 
-    Nets grow until the standard error is below `tolerance`, or to 2^16 points; the error returned is the one reached.
+    The integral is that of eq (3.2) of Miyoshi, Hara & Okada, by randomised quasi-Monte Carlo: point sets grow until
+    the standard error is below `tolerance`, or to 2^16 points. The weight mean is in closed form.
 
-    `R` (K,), `q` (K, K) and `length` (K,; equal by default, and needed by the weight mean alone) are the students'
-    order parameters. The weight mean is in closed form (error 0). The integral is that of eq (3.2) of Miyoshi, Hara &
-    Okada. Raises `ScenarioError` for cosines that no students have.
+    Parameters
+    ----------
+    R : array_like (K,)
+        Teacher-student cosines.
+    q : array_like (K, K)
+        Student-student cosines.
+    length : array_like (K,), optional
+        Lengths of the students, equal by default; only the weight mean depends on them.
+    output : {"majority_vote", "weight_mean"}
+    tolerance : float
+        Target standard error.
 
+    Returns
+    -------
+    ControlledError
+        eps_g and the standard error that was reached, 0 for the weight mean.
+
+    Raises
+    ------
+    ScenarioError
+        For cosines that no students have, shapes that do not match, or an unknown output.
+
+    Examples
+    --------
     >>> q = np.array([[1, 0.7, 0.5], [0.7, 1, 0.6], [0.5, 0.6, 1]])
     >>> value, error = ensemble_error_unequal([0.8, 0.7, 0.6], q)
     >>> print(f"{value:.4f}", bool(error < 1e-4))
@@ -136,28 +179,28 @@ def ensemble_error_unequal(
 
 
 def vote_of(along: np.ndarray, factor: np.ndarray, tolerance: float = 1e-4) -> ControlledError:
-    """The majority vote of students given as vectors, along (..., K) and across (..., K, n) the teacher."""
+    """eps_g of the majority vote of students with components along (..., K) and across (..., K, n) the teacher."""
     points = FEWEST
     while True:
         rng = np.random.default_rng(0)
         nets = (net_of_circles(rng, points, factor.shape[-1]) for _ in range(SCRAMBLES))
         estimates = np.stack([vote_error(along, factor, net) for net in nets])
-        error = estimates.std(axis=0, ddof=1) / np.sqrt(SCRAMBLES)
+        error = standard_error(estimates, axis=0)
         if np.all(error <= tolerance) or points >= MOST:
             return ControlledError(estimates.mean(axis=0), error)
         points *= 4
 
 
 def _common_field_integral(theta: np.ndarray, c: np.ndarray, K: np.ndarray) -> np.ndarray:
-    """The integral over the common field, arrays of shape (n,), in blocks."""
-    blocks = range(0, theta.size, BLOCK)
-    done = [_integrate(*(part[at : at + BLOCK, None] for part in (theta, c, K))) for at in blocks]
-    return np.concatenate([np.empty(0), *done])
+    """The integral over the common field, for arrays of shape (n,), a block of elements at a time."""
+    starts = range(0, theta.size, BLOCK)
+    values = [_integrate(*(x[first : first + BLOCK, None] for x in (theta, c, K))) for first in starts]
+    return np.concatenate([np.empty(0), *values])
 
 
 def _integrate(theta: np.ndarray, c: np.ndarray, K: np.ndarray) -> np.ndarray:
     # panels shrink towards 0 by factors of 2, so that sigmoids of any width fall on several of them
-    m, weight = _halving_panels()
+    m, weight = composite_legendre(HALVING, 16)
     sin, cos = np.sin(theta), np.cos(theta)
     with np.errstate(divide="ignore", invalid="ignore"):
         gamma = cos / (sin * np.sqrt(c))
@@ -168,26 +211,17 @@ def _integrate(theta: np.ndarray, c: np.ndarray, K: np.ndarray) -> np.ndarray:
     return np.sum(weight * 2 * density(m) * (ndtr(-gamma * m) * (1 - lost) + ndtr(gamma * m) * lost), axis=-1)
 
 
-def _halving_panels(
-    smallest: float = 2.0**-44, largest: float = 10.0, nodes: int = 16
-) -> tuple[np.ndarray, np.ndarray]:
-    edges = np.concatenate([[0.0], np.geomspace(smallest * largest, largest, 45)])
-    x, w = legendre(nodes)
-    width = np.diff(edges)[:, None]
-    return (edges[:-1, None] + width * x).ravel(), (width * w).ravel()
-
-
 def _opposed(theta: float, c: float, K: int) -> float:
-    """Students that share less than the teacher (c < 0), by the second form of this module's docstring."""
+    """Students with negative transverse cosine c, by the second form of the module's docstring."""
     odd, (x, weight) = K - 1 + K % 2, legendre(96)
     end = np.pi / 2 - theta
     q = np.cos(theta) ** 2 + c * np.sin(theta) ** 2
-    shared = (q - np.sin(end * x) ** 2) / np.cos(end * x) ** 2
-    return 0.5 - odd / np.pi * end * float(weight @ _even_split(shared, (odd - 1) // 2))
+    cosine = (q - np.sin(end * x) ** 2) / np.cos(end * x) ** 2
+    return 0.5 - odd / np.pi * end * float(weight @ _equal_halves(cosine, (odd - 1) // 2))
 
 
-def _even_split(c: np.ndarray, n: int) -> np.ndarray:
-    """The probability, for each c, that 2n normals of correlation c/(1 + c) split evenly."""
+def _equal_halves(c: np.ndarray, n: int) -> np.ndarray:
+    """The probability, for each c, that half of 2n normals of correlation c/(1 + c) are positive."""
     reach = TAIL / np.sqrt(np.maximum(1 - 2 * n * np.maximum(-c, 0.0), 1e-4))
     x, weight = panels(np.linspace(0.0, TAIL, 17))
     m = reach[:, None] * x / TAIL
@@ -199,21 +233,21 @@ def _even_split(c: np.ndarray, n: int) -> np.ndarray:
     return 2 * reach / TAIL * np.sum(weight * np.exp(log_ways + n * both - m**2 / 2), axis=-1) / np.sqrt(2 * np.pi)
 
 
-def _no_field_is_chance(error: np.ndarray, across: np.ndarray, along: np.ndarray) -> np.ndarray:
-    """A sum of weights that vanishes decides nothing: 1/2."""
+def _half_without_field(error: np.ndarray, across: np.ndarray, along: np.ndarray) -> np.ndarray:
+    """1/2 where the sum of the weights vanishes: its output is undecided."""
     return np.where((np.abs(across) < 1e-15) & (np.abs(along) < 1e-15), 0.5, error)
 
 
 def _check(R: np.ndarray, q: np.ndarray, K: np.ndarray) -> None:
     problems = []
     if np.any(K < 1) or np.any(np.isfinite(K) & (np.round(K) != K)) or np.any(np.isnan(K)):
-        problems.append((("K",), "the number of students is a whole number from 1 on, or infinite"))
+        problems.append((("K",), "the number of students must be a whole number of at least 1, or infinite"))
     for name, value in (("R", R), ("q", q)):
         if not np.all(np.abs(value) <= 1):
-            problems.append(((name,), "a cosine lies in [-1, 1]"))
-    # the lowest eigenvalue that matters, (1 + (K - 1) q)/K - R^2, is of one size for all K
-    several, share = K > 1, 1 / np.where(K > 1, K, 2)
-    if not problems and np.any(several & (share + (1 - share) * q - R**2 < -1e-12)):
+            problems.append(((name,), "a cosine must lie in [-1, 1]"))
+    # the relevant eigenvalue, (1 + (K - 1) q)/K - R^2, is of the same order for all K
+    several, fraction = K > 1, 1 / np.where(K > 1, K, 2)
+    if not problems and np.any(several & (fraction + (1 - fraction) * q - R**2 < -1e-12)):
         problems.append((("q",), "no K equal students have these R and q: q must be at least (K R^2 - 1)/(K - 1)"))
     if problems:
         raise ScenarioError(problems)

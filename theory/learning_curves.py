@@ -1,4 +1,4 @@
-"""Learning curves of all learners from stored examples, in one call and one dataset."""
+"""Learning curves of all learners of stored examples, in one dataset."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Equations = Callable[[np.ndarray, float], Curve]
 
 
 def _without_noise(curve: Callable[[np.ndarray], Curve]) -> Equations:
-    """Of a learner whose equations need the teacher in the version space, where with noise it is not."""
+    """The equations of a learner that needs the teacher in the version space: NaN with noise, when it is not."""
 
     def equations(alpha: np.ndarray, flip: float) -> Curve:
         return curve(alpha) if flip == 0 else Curve(*(np.full(alpha.shape, np.nan) for _ in Curve._fields))
@@ -38,18 +38,36 @@ LEARNERS: dict[str, Equations] = {
 
 
 def learning_curves(alphas: ArrayLike, flip: float = 0.0) -> xr.Dataset:
-    r"""Generalization of each learner from P = alpha N examples, labels flipped with probability `flip`; N -> infinity.
+    r"""Generalization error of each learner of P = alpha N stored examples, for N -> infinity.
 
     .. math:: \epsilon_g = \arccos(R)/\pi
 
-    Returns a Dataset on (learner, alpha) of `R`, `eps_g`, `kappa` (the least stability), `residual` (how far,
-    relatively, the saddle-point equations are from being met; 0 for closed forms) and `exists`. Where a learner does
-    not exist (maximum stability beyond `noisy_capacity(flip)`), or we have no equations for it (Gibbs and Bayes with
-    noise), `exists` is False and the rest NaN; `kappa` is also NaN for Bayes, where we have no equation for it, and
-    -inf where stabilities are Gaussian.
-    Raises `ScenarioError` for alpha <= 0 or flip outside [0, 0.5], `SolverError` naming a point that does not converge.
-    Sources and equations: `theory.replica`.
+    Equations and their sources: `theory.replica`.
 
+    Parameters
+    ----------
+    alphas : array_like (A,)
+        Stored examples per input dimension, P/N > 0.
+    flip : float
+        Probability that a label is flipped, from 0 to 0.5.
+
+    Returns
+    -------
+    xarray.Dataset
+        On (learner, alpha): `R`, `eps_g`, `kappa` (least stability; NaN for Bayes, for which we have no equation, and
+        -inf where stabilities are Gaussian), `residual` (relative residual of the saddle-point equations, 0 for closed
+        forms) and `exists`. Where a learner does not exist (maximum stability beyond `noisy_capacity(flip)`), or we
+        have no equations for it (Gibbs and Bayes with noise), `exists` is False and the others are NaN.
+
+    Raises
+    ------
+    ScenarioError
+        For alpha <= 0 or flip outside [0, 0.5].
+    SolverError
+        Naming an alpha at which the equations were not solved.
+
+    Examples
+    --------
     >>> curves = learning_curves([2.0])
     >>> {str(name): round(float(e), 6) for name, e in zip(curves.learner.values, curves.eps_g.values[:, 0])}
     {'hebb': 0.230823, 'pseudo_inverse': 0.205952, 'gibbs': 0.240312, 'max_stability': 0.188479, 'bayes': 0.174534}
@@ -77,32 +95,49 @@ def learning_curves(alphas: ArrayLike, flip: float = 0.0) -> xr.Dataset:
 
 
 def curve_of(name: str, alpha: np.ndarray, flip: float) -> Curve:
-    """One learner's state at each alpha; raises `SolverError` naming an alpha where its equations are not met."""
+    """One learner's state at each alpha; raises `SolverError` naming an alpha at which its equations are not solved."""
     curve = LEARNERS[name](alpha, flip)
     off = alpha[curve.residual > replica.TOLERANCE]
     if off.size:
-        raise SolverError(f"the equations of {name} are not met at alpha = {off[0]:g}")
+        raise SolverError(f"the equations of {name} are not solved at alpha = {off[0]:g}")
     return curve
 
 
 def separable_fraction(P: ArrayLike, N: ArrayLike) -> np.ndarray:
-    r"""The share of the 2^P labellings of P points in general position that a perceptron in N dimensions can store.
+    r"""Fraction of the 2^P labellings of P points in general position that a perceptron in N dimensions can store.
 
     .. math:: 2^{1-P}\sum_{k=0}^{N-1}\binom{P-1}{k}
 
-    (Cover 1965), the distribution function of a binomial; P and N broadcast. Raises `ScenarioError` for P or N below 1.
+    (Cover 1965).
 
-    >>> separable_fraction([10, 20, 30], 10).round(6)     # all below P = N, one half at P = 2 N
+    Parameters
+    ----------
+    P, N : array_like of int
+        Points and dimensions, at least 1; they broadcast.
+
+    Returns
+    -------
+    array
+        The fraction, of the broadcast shape.
+
+    Raises
+    ------
+    ScenarioError
+        For P or N below 1, or not a whole number.
+
+    Examples
+    --------
+    >>> separable_fraction([10, 20, 30], 10).round(6)     # 1 up to P = N, one half at P = 2 N
     array([1.      , 0.5     , 0.030714])
     """
     P, N = np.broadcast_arrays(np.asarray(P), np.asarray(N))
     for name, value in (("P", P), ("N", N)):
         if not np.all((value >= 1) & (np.round(value) == value)):
-            raise ScenarioError([((name,), "must be a whole number from 1 on")])
+            raise ScenarioError([((name,), "must be a whole number of at least 1")])
     return np.where(P <= N, 1.0, bdtr(np.minimum(N, P) - 1.0, (P - 1).astype(int), 0.5))
 
 
 def _check(alpha: np.ndarray, flip: float) -> None:
     if alpha.ndim != 1 or not np.all((alpha > 0) & np.isfinite(alpha)):
-        raise ScenarioError([(("alphas",), "examples per dimension are finite numbers greater than 0")])
+        raise ScenarioError([(("alphas",), "examples per dimension must be finite and greater than 0")])
     replica.check_flip(flip)

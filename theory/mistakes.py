@@ -1,12 +1,12 @@
-r"""How many mistakes a perceptron makes until it is right on all examples (Block 1962, Novikoff 1962).
+r"""A bound on the mistakes that a perceptron makes before it is right on all examples.
 
-Let a student :math:`\mathbf u` of length 1 have a margin :math:`\mathbf u\cdot\mathbf z\ge\gamma>0` on all examples
-times labels z, and let :math:`|\mathbf z|\le R`. From w = 0 every mistake adds a z with
+(Block 1962, Novikoff 1962.) Let a student :math:`\mathbf u` of length 1 have a margin :math:`\mathbf u\cdot\mathbf
+z\ge\gamma>0` on all examples times labels z, and let :math:`|\mathbf z|\le R`. From w = 0 every mistake adds a z with
 :math:`\mathbf w\cdot\mathbf z\le 0`, so after M mistakes
 
 .. math:: \mathbf u\cdot\mathbf w \ge M\gamma, \qquad |\mathbf w|^2 \le M R^2, \qquad\text{so}\quad M \le (R/\gamma)^2
 
-whatever the order of the examples. The largest margin gives the least bound. A bias is the weight of a constant input,
+for any order of the examples. The largest margin gives the smallest bound. A bias is the weight of a constant input,
 and counts in both u and z.
 """
 
@@ -19,12 +19,31 @@ from statmech.errors import ScenarioError
 
 
 def mistake_bound(radius: ArrayLike, margin: ArrayLike) -> np.ndarray:
-    r"""The bound :math:`(R/\gamma)^2` for examples no longer than `radius` and a student of unit length of this margin.
+    r"""Bound on the number of mistakes of a perceptron, Block and Novikoff's convergence theorem.
 
-    Arguments broadcast; with inputs of length :math:`\sqrt N` and a stability :math:`\kappa` it is
-    :math:`N/\kappa^2`. Infinite for a margin that is not positive: such a student bounds nothing. Raises
-    `ScenarioError` for a negative radius.
+    .. math:: M \le (R/\gamma)^2
 
+    With inputs of length :math:`\sqrt N` and a stability :math:`\kappa` it is :math:`N/\kappa^2`.
+
+    Parameters
+    ----------
+    radius : array_like
+        Length of the longest example.
+    margin : array_like
+        Margin of a student of unit length (`simulate.margin`); broadcasts with `radius`.
+
+    Returns
+    -------
+    array
+        The bound; infinite where the margin is not positive.
+
+    Raises
+    ------
+    ScenarioError
+        For a negative radius.
+
+    Examples
+    --------
     >>> mistake_bound(1.0, [0.5, 0.1, -0.2])
     array([  4., 100.,  inf])
     """

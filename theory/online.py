@@ -18,12 +18,13 @@ q round to 1. We integrate them in :math:`\log l_k`, :math:`y_k = 1 - R_k = 1 - 
         + \frac{\langle f_j^2\rangle}{l_j^2\sin^2\theta_j}\right).
 
 No term is larger than the sum's own size when :math:`\theta` is 1e-6, so eps_g keeps its digits to t = 1e6 and beyond.
-Students that all start alike stay alike: one of them, and one pair, stand for all (the symmetric reduction).
+Students with equal initial conditions stay equal: one of them, and one pair, represent all (the symmetric reduction).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 from math import prod
 from typing import Any, NamedTuple
@@ -36,7 +37,8 @@ import numpy as np
 
 from statmech.errors import DivergedError, SolverError
 from statmech.forks import check_fork
-from statmech.gaussian import Array, namespace
+from statmech.gaussian import Array
+from statmech.order_parameters import angle_from_versine
 from statmech.parameters import Family, family_of
 from statmech.rules import Averages, Rule
 from statmech.scenarios.online import Cell
@@ -44,9 +46,9 @@ from theory.averages import Pair, averages, pair_average
 
 RTOL = 1e-9
 ATOL = 1e-12  # of log l and c
-ATOL_Y = 1e-60  # 1 - R is held to RTOL however small it gets
-LONGEST = 300.0  # a rule that scales with l has the same rates at any length, so log l beyond this may stand for it
-LAST = 700.0  # log l beyond which l itself, or 1/l, is no number
+ATOL_Y = 1e-60  # so that 1 - R is accurate to RTOL however small it gets
+LONGEST = 300.0  # log l is clipped here: a rule that scales with l has the same rates at any length
+LAST = 700.0  # log l beyond which l itself, or 1/l, overflows
 MAX_STEPS = 2_000_000
 
 
@@ -58,54 +60,72 @@ class Students(NamedTuple):
     c: Array
 
 
+@dataclass(frozen=True)
+class Equations:
+    """What the compiled solver depends on: the rules, closed forms or quadrature, the number of distinct students."""
+
+    rules: tuple[Family, ...]
+    closed: bool
+    students: int
+
+
+class Problem(NamedTuple):
+    """What it is run with: a rule's place among the rules, its parameters, the label noise and the initial students."""
+
+    rule: Array
+    parameters: dict[str, Array]
+    flip: Array
+    start: Students
+
+
 def solve_cells(cells: list[Cell], times: Iterable[float]) -> list[Students]:
-    """Each cell's students at each time, arrays with a leading axis of times.
+    """The students of each cell at each time, arrays with a leading axis of times.
 
     Cells with the same number of distinct students are integrated in one vmapped call: all rules with closed forms
-    together, since tracing the solver takes longer than solving, and each rule without on its own. Raises
-    `SolverError`.
+    together, since tracing the solver takes longer than solving, and each rule without them separately. Raises
+    `SolverError` if the integration stops early, `DivergedError` for lengths beyond floating point numbers.
     """
-    found: dict[int, Students] = {}
+    solutions: dict[int, Students] = {}
     groups: dict[Any, list[int]] = {}
-    for at, cell in enumerate(cells):
+    for index, cell in enumerate(cells):
         closed = cell.rule.has_closed_form
-        groups.setdefault((closed, None if closed else family_of(cell.rule), distinct(cell)), []).append(at)
+        groups.setdefault((closed, None if closed else family_of(cell.rule), distinct(cell)), []).append(index)
     check_fork()
     with jax.enable_x64(True):
         t = jnp.asarray(list(times), float)
         for (closed, _, students), members in groups.items():
-            batch = [cells[at] for at in members]
+            batch = [cells[index] for index in members]
             rules = tuple(dict.fromkeys(family_of(cell.rule) for cell in batch))
-            solved, completed = _solve_batch(rules, closed, students, *_stacked(batch, rules), t)
-            for at, ok, *state in zip(members, completed, *map(np.asarray, solved), strict=True):
+            solved, completed = _solve_batch(Equations(rules, closed, students), _stacked(batch, rules), t)
+            for index, ok, *state in zip(members, completed, *map(np.asarray, solved), strict=True):
                 if not ok:
                     raise SolverError(
-                        f"the order-parameter equations of {cells[at].described} stop before t = {t[-1]:g}"
+                        f"the order-parameter equations of {cells[index].described} stop before t = {t[-1]:g}"
                     )
-                found[at] = Students(*state)
-                _check_lengths(cells[at], found[at])
-    return [found[at] for at in range(len(cells))]
+                solutions[index] = Students(*state)
+                _check_lengths(cells[index], solutions[index])
+    return [solutions[index] for index in range(len(cells))]
 
 
 def _check_lengths(cell: Cell, students: Students) -> None:
-    """Refuse lengths that are no numbers any more, though their logarithms are."""
+    """Raise `DivergedError` for lengths that overflow, though their logarithms do not."""
     if np.any(np.abs(students.log_length) > LAST):
-        told = f"a student's length left {np.exp(-LAST):.0e} to {np.exp(LAST):.0e}"
-        raise DivergedError(f"{cell.described} has diverged: {told}")
+        bounds = f"{np.exp(-LAST):.0e} to {np.exp(LAST):.0e}"
+        raise DivergedError(f"{cell.described} has diverged: a student's length left {bounds}")
 
 
 def distinct(cell: Cell) -> int:
-    """How many students the equations follow: 1 where all start alike, else K."""
+    """The number of students that the equations follow: 1 if all have the same initial condition, else K."""
     return 1 if cell.alike else cell.K
 
 
 def pairs(students: int) -> tuple[np.ndarray, np.ndarray]:
-    """The pairs followed: every two of distinct students, or two copies of the one that stands for all."""
+    """The pairs followed: all pairs of distinct students, or two copies of the one that represents all."""
     return np.triu_indices(students, 1) if students > 1 else (np.array([0]), np.array([0]))
 
 
 def initial(cell: Cell) -> Students:
-    """The start of a cell's distinct students.
+    """The initial state of a cell's distinct students.
 
     >>> from statmech import Scenario
     >>> [cell] = Scenario(rule="hebb", K=2, t=[1], start={"R": 0.6}).cells()
@@ -117,34 +137,37 @@ def initial(cell: Cell) -> Students:
     sin2 = (1 - R) * (1 + R)
     scale = np.sqrt(sin2[first] * sin2[second])
     across = q[first, second] - R[first] * R[second]
-    # students on the teacher's axis have no transverse direction: whatever moves them moves them alike
+    # students on the teacher's axis have no transverse direction, and move together
     c = np.divide(across, scale, out=np.ones_like(across), where=scale > 0)
     return Students(np.log(length[:S]), 1 - R[:S], np.clip(c, -1, 1))
 
 
 def rates(rule: Rule, closed: bool, students: Students, flip: Array) -> Students:
-    """Time derivative of the state of distinct students."""
-    theta, length = angle(students), jnp.exp(jnp.clip(students.log_length, -LONGEST, LONGEST))
-    own = averages(rule, closed, theta, length, flip)
+    """Time derivative of the state of distinct students.
+
+    The equations of `theory.online`; `closed` selects the rule's closed forms, `flip` is the label noise.
+    """
+    theta, length = angle_from_versine(students.y), jnp.exp(jnp.clip(students.log_length, -LONGEST, LONGEST))
+    single = averages(rule, closed, theta, length, flip)
     angles, lengths = _of_pairs(theta), _of_pairs(length)
     pair = Pair(angles, students.c, lengths)
     sin = jnp.sqrt(students.y * (2 - students.y))
-    log_rate, y_rate = one_student(own, students.y, length)
-    diffusion = own.ff / length**2  # of the direction, per unit time
+    log_rate, y_rate = one_student(single, students.y, length)
+    diffusion = single.ff / length**2  # of the direction, per unit time
     across = _ratio(diffusion, sin**2)
     common = pair_average(rule, closed, pair, flip) / prod(lengths)
     c_rate = _ratio(common, prod(_of_pairs(sin))) - students.c / 2 * sum(_of_pairs(across))
-    # identical students stay so; but q = 1 may be unstable (perceptron), and one rounding would part them
-    parted = (students.c < 1) | (angles[0] != angles[1]) | (lengths[0] != lengths[1])
+    # identical students stay identical; but q = 1 may be unstable (perceptron), and rounding would separate them
+    separate = (students.c < 1) | (angles[0] != angles[1]) | (lengths[0] != lengths[1])
     return Students(
         log_length=log_rate,
         y=y_rate,
-        c=jnp.where(parted, c_rate, 0.0),
+        c=jnp.where(separate, c_rate, 0.0),
     )
 
 
 def one_student(averages: Averages, y: Array, length: Array) -> tuple[Array, Array]:
-    """Time derivative of log l and y = 1 - R, whatever the rule."""
+    """Time derivative of log l and y = 1 - R, for any rule with these averages."""
     diffusion = averages.ff / length**2
     return (
         averages.fu / length + diffusion / 2,
@@ -153,57 +176,33 @@ def one_student(averages: Averages, y: Array, length: Array) -> tuple[Array, Arr
 
 
 def _of_pairs(x: Array) -> tuple[Array, Array]:
-    """Of an array over students (S,), the first and the second of each pair followed."""
-    if x.shape[0] == 1:  # no gather in the common case, where one student stands for all
+    """The values of the first and of the second student of each pair followed, from an array over students (S,)."""
+    if x.shape[0] == 1:  # no gather in the common case, where one student represents all
         return x, x
     first, second = pairs(x.shape[0])
     return x[first], x[second]
 
 
-def angle(students: Students) -> Array:
-    """The angle arccos R to the teacher, from 1 - R, to the last digit."""
-    xp = namespace(students.y)
-    return 2 * xp.arctan2(xp.sqrt(students.y), xp.sqrt(2 - students.y))
-
-
 @eqx.filter_jit
-def _solve_batch(
-    rules: tuple[Family, ...],
-    closed: bool,
-    S: int,
-    which: Array,
-    parameters: dict[str, Array],
-    flip: Array,
-    start: Students,
-    t: Array,
-) -> tuple[Students, Array]:
-    """Integrate a stack of cells, each of its own rule among `rules`; also whether each reached the last time."""
-    one = partial(_solve_one, rules, closed, S)
-    return jax.vmap(one, in_axes=(0, 0, 0, 0, None))(which, parameters, flip, start, t)
+def _solve_batch(equations: Equations, problems: Problem, t: Array) -> tuple[Students, Array]:
+    """Integrate cells side by side; also whether each reached the last time."""
+    return jax.vmap(partial(_solve_one, equations), in_axes=(0, None))(problems, t)
 
 
-def _solve_one(
-    rules: tuple[Family, ...],
-    closed: bool,
-    S: int,
-    which: Array,
-    parameters: dict[str, Array],
-    flip: Array,
-    start: Students,
-    t: Array,
-) -> tuple[Students, Array]:
+def _solve_one(equations: Equations, problem: Problem, t: Array) -> tuple[Students, Array]:
+    S = equations.students
     sizes = [S, 2 * S]
 
     def under(family: Family) -> Callable[[Students], Students]:
-        rule = family(**{name: parameters[name] for name in family.reals})
-        return lambda students: rates(rule, closed, students, flip)
+        rule = family(**{name: problem.parameters[name] for name in family.reals})
+        return lambda students: rates(rule, equations.closed, students, problem.flip)
 
     def field(_: Array, y: Array, __: None) -> Array:
         log_length, versine, c = jnp.split(y, sizes)
         students = Students(log_length, jnp.clip(versine, 0.0, 2.0), jnp.clip(c, -1.0, 1.0))
-        return jnp.concatenate(jax.lax.switch(which, [under(family) for family in rules], students))
+        return jnp.concatenate(jax.lax.switch(problem.rule, [under(family) for family in equations.rules], students))
 
-    y0 = jnp.concatenate(start)
+    y0 = jnp.concatenate(problem.start)
     atol = jnp.asarray([ATOL] * S + [ATOL_Y] * S + [ATOL] * (y0.size - 2 * S))
     solution = diffrax.diffeqsolve(
         diffrax.ODETerm(field),
@@ -221,17 +220,17 @@ def _solve_one(
     return Students(*jnp.split(solution.ys, sizes, axis=1)), completed
 
 
-def _stacked(cells: list[Cell], rules: tuple[Family, ...]) -> tuple[Array, dict[str, Array], Array, Students]:
-    """Each cell's rule (its place in `rules`), parameters (1 where its rule has none), flip and start."""
+def _stacked(cells: list[Cell], rules: tuple[Family, ...]) -> Problem:
+    """The problems of cells whose rules are among `rules`; a parameter that a cell's rule does not have is 1."""
     names = {name for family in rules for name in family.reals}
     parameters = {name: jnp.asarray([cell.parameters.get(name, 1.0) for cell in cells]) for name in sorted(names)}
-    which = jnp.asarray([rules.index(family_of(cell.rule)) for cell in cells])
-    begun = {at: initial(cell) for at, cell in {(cell.start, cell.K): cell for cell in cells}.items()}
-    starts = zip(*(begun[cell.start, cell.K] for cell in cells), strict=True)
+    rule = jnp.asarray([rules.index(family_of(cell.rule)) for cell in cells])
+    distinct_starts = {key: initial(cell) for key, cell in {(cell.start, cell.K): cell for cell in cells}.items()}
+    starts = zip(*(distinct_starts[cell.start, cell.K] for cell in cells), strict=True)
     start = Students(*(jnp.asarray(np.stack(part)) for part in starts))
-    return which, parameters, jnp.asarray([cell.flip for cell in cells]), start
+    return Problem(rule, parameters, jnp.asarray([cell.flip for cell in cells]), start)
 
 
 def _ratio(x: Array, y: Array) -> Array:
-    """x / y, and 0 where both vanish: a student on the teacher's axis that is not moved stays there."""
+    """x / y, and 0 where both vanish: a student on the teacher's axis with zero update stays there."""
     return jnp.where(y > 0, x / jnp.where(y > 0, y, 1.0), 0.0)

@@ -14,7 +14,7 @@ field v. Below :math:`\alpha = 1` all labels are met exactly by the shortest w, 
           \tan^2\theta = \frac{1-a^2}{a^2(\alpha-1)} \ (\alpha > 1)
 
 (Opper, Kinzel, Kleinz & Nehl 1990 for :math:`\lambda = 0`): at :math:`\alpha = 1`, where the fit becomes exact, its
-length diverges and it generalises no better than chance.
+length diverges and it generalises no better than a random guess.
 
 **Gibbs** learning draws a student from the version space (no noise). Nishimori's identity makes the overlap of two
 students equal to that with the teacher, q = R; with :math:`\gamma^2 = q/(1-q)` the saddle point of the entropy
@@ -40,25 +40,26 @@ one for all :math:`\alpha`:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize.elementwise import find_root
 from scipy.special import log_ndtr, ndtr
 
 from statmech.errors import ScenarioError, SolverError
-from statmech.gaussian import NODES, TAIL, density, legendre
+from statmech.gaussian import NODES, TAIL, density, legendre, legendre_per_panel
 
 LOWEST, HIGHEST = -60.0, 60.0  # brackets of logarithms: of gamma and kappa
 WIDEST = (-90.0, 90.0)  # of tan(theta)
-TOLERANCE = 1e-9  # a residual beyond is no solution
+TOLERANCE = 1e-9  # largest residual of a solution
 
 
 class Curve(NamedTuple):
     """A learner's state at each alpha, arrays of one shape.
 
-    `theta` is the angle to the teacher, `kappa` the least stability, `residual` how far, relatively, the equations are
-    from being met (0 for a closed form).
+    `theta` is the angle to the teacher, `kappa` the least stability, `residual` the relative residual of the equations
+    (0 for a closed form).
     """
 
     theta: np.ndarray
@@ -66,19 +67,19 @@ class Curve(NamedTuple):
     residual: np.ndarray
 
 
-def signal(flip: float) -> float:
-    """The correlation a of a label with the teacher's field."""
+def signal(flip: Any) -> Any:
+    r"""The correlation :math:`a = (1-2\lambda)\sqrt{2/\pi}` of a label with the teacher's field."""
     return (1 - 2 * flip) * float(np.sqrt(2 / np.pi))
 
 
 def hebb(alpha: np.ndarray, flip: float) -> Curve:
-    """The sum of all examples times their labels. Its stabilities are Gaussian: none is the least."""
+    """The sum of all examples times their labels. Its stabilities are Gaussian, unbounded below."""
     theta = np.arctan2(1.0, signal(flip) * np.sqrt(alpha))
     return Curve(theta, np.full_like(theta, -np.inf), np.zeros_like(theta))
 
 
 def pseudo_inverse(alpha: np.ndarray, flip: float) -> Curve:
-    """The shortest w of fields S below alpha = 1, the least-squares fit above; stabilities are equal below."""
+    """The shortest w with fields S below alpha = 1, where all stabilities are equal; the least-squares fit above."""
     a2 = signal(flip) ** 2
     below = alpha < 1
     inside = np.where(below, alpha, 0.5)
@@ -104,68 +105,127 @@ def bayes(alpha: np.ndarray) -> Curve:
 
 
 def max_stability(alpha: np.ndarray, flip: float) -> Curve:
-    """The perceptron of maximum stability; NaN from alpha_c(flip) on, where none is right on all examples."""
+    """The perceptron of maximum stability; NaN for alpha >= alpha_c(flip), where none is right on all examples."""
     consistent = alpha < noisy_capacity(flip)
     curve = Curve(*(np.full(alpha.shape, np.nan) for _ in Curve._fields))
     if np.any(consistent):
-        solved = _by_chance(alpha[consistent]) if flip == 0.5 else _most_stable(alpha[consistent], flip)
+        solved = _random_labels(alpha[consistent]) if flip == 0.5 else _most_stable(alpha[consistent], flip)
         for whole, part in zip(curve, solved, strict=True):
             whole[consistent] = part
     return curve
 
 
-def capacity(kappa: np.ndarray | float = 0.0) -> np.ndarray:
-    r"""Storage capacity of random labels at stability kappa >= 0: the largest alpha at which some perceptron has it.
+def capacity(kappa: ArrayLike = 0.0) -> np.ndarray:
+    r"""Storage capacity of random labels: the largest alpha at which a perceptron of stability kappa exists.
 
     .. math:: \frac1{\alpha_c} = \int_{-\kappa}^\infty Dt\,(t+\kappa)^2
               = (1+\kappa^2)\,\Phi(\kappa) + \kappa\varphi(\kappa)
 
-    (Gardner 1988, eq 27); an array of the shape of kappa. For kappa < 0 replica symmetry is broken and the formula is
-    only a bound: `ScenarioError`.
+    (Gardner 1988, eq 27).
 
+    Parameters
+    ----------
+    kappa : array_like
+        Stability, 0 or more.
+
+    Returns
+    -------
+    array
+        P/N, of the shape of `kappa`.
+
+    Raises
+    ------
+    ScenarioError
+        For kappa < 0, where replica symmetry is broken and the formula is only a bound.
+
+    Examples
+    --------
     >>> capacity([0, 1]).round(6)
     array([2.      , 0.519572])
     """
     kappa = np.asarray(kappa, float)
-    if not np.all(kappa >= 0):
-        raise ScenarioError([(("kappa",), f"must be 0 or more (replica symmetry breaks below), not {kappa.min():g}")])
+    check_stability(kappa)
     return 1 / ((1 + kappa**2) * ndtr(kappa) + kappa * density(kappa))
 
 
-def noisy_capacity(flip: float) -> float:
-    r"""The alpha beyond which no perceptron is right on all examples, if labels are flipped with probability `flip`.
+def noisy_capacity(flip: ArrayLike, kappa: ArrayLike = 0.0) -> np.ndarray:
+    r"""Capacity for a teacher's noisy labels: the largest alpha at which a perceptron of stability kappa exists.
 
-    The equations of maximum stability at kappa = 0: :math:`R\,I(s, 0) = a\varphi(0)` and :math:`\alpha_c = 1/(s\,I(s,
-    0))`. Infinite without noise, 2 for labels by chance (flip = 1/2). Raises `ScenarioError` for flip outside [0, 0.5].
+    With :math:`s = \sin\theta` and I(s, k) of `theory.replica`, at the angle where both equations of maximum
+    stability hold,
 
-    >>> round(noisy_capacity(0.1), 6)
-    2.992286
+    .. math:: R\,I(s, \kappa/s) = a\,[k\,\Phi(k) + \varphi(k)],\ k = \kappa/s, \qquad
+              \alpha_c = \frac1{s\,I(s, \kappa/s)}
+
+    (Opper, Kinzel, Kleinz & Nehl 1990 for flip = 0).
+
+    Parameters
+    ----------
+    flip : array_like
+        Probability that a label is flipped, from 0 to 0.5.
+    kappa : array_like
+        Stability, 0 or more; broadcasts with `flip`. At 0 no perceptron is right on all examples beyond the capacity.
+
+    Returns
+    -------
+    array
+        P/N, of the broadcast shape. Infinite for flip = 0 and kappa = 0; `capacity(kappa)` for the random labels of
+        flip = 0.5.
+
+    Raises
+    ------
+    ScenarioError
+        For flip outside [0, 0.5] or kappa < 0.
+    SolverError
+        If the equation of the angle is not solved.
+
+    Examples
+    --------
+    >>> noisy_capacity([0, 0.1, 0.5]).round(6)
+    array([     inf, 2.992286, 2.      ])
+    >>> noisy_capacity(0.1, kappa=[0, 0.5]).round(6)
+    array([2.992286, 1.240865])
     """
-    check_flip(flip)
-    if flip == 0:
-        return np.inf
-    if flip == 0.5:
-        return 2.0
-    kappa = np.zeros(())
-    edge = _angle(kappa, flip)
-    return float(1 / (_sine(edge) * _lifted(edge, kappa, flip)))
+    flips, kappas = np.broadcast_arrays(np.asarray(flip, float), np.asarray(kappa, float))
+    check_flip(flips)
+    alpha = np.where((flips == 0) & (kappas == 0), np.inf, capacity(kappas))
+    solved = (flips < 0.5) & np.isfinite(alpha)
+    if np.any(solved):
+        alpha[solved] = _noisy_capacity(flips[solved], kappas[solved])
+    return alpha[()]
 
 
-def check_flip(flip: float) -> None:
-    """Refuse what is no probability of noise."""
-    if not 0 <= flip <= 0.5:
-        raise ScenarioError([(("flip",), f"must lie between 0 and 0.5 (labels by chance), not {flip:g}")])
+def _noisy_capacity(flip: np.ndarray, kappa: np.ndarray) -> np.ndarray:
+    log_tan = _angle(kappa, flip)
+    s = _sine(log_tan)
+    return 1 / (s * _lifted(log_tan, kappa / s, flip))
+
+
+def check_flip(flip: ArrayLike) -> None:
+    """Raise `ScenarioError` for a probability of noise outside [0, 0.5]."""
+    flip = np.atleast_1d(flip)
+    bad = flip[~((flip >= 0) & (flip <= 0.5))]
+    if bad.size:
+        raise ScenarioError([(("flip",), f"must lie between 0 and 0.5 (random labels), not {bad[0]:g}")])
+
+
+def check_stability(kappa: ArrayLike) -> None:
+    """Raise `ScenarioError` for a stability below 0."""
+    kappa = np.atleast_1d(kappa)
+    bad = kappa[~(kappa >= 0)]
+    if bad.size:
+        raise ScenarioError([(("kappa",), f"must be 0 or more (replica symmetry breaks below), not {bad[0]:g}")])
 
 
 def _version_space(alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The angle arccos sqrt(q), and the residual."""
 
-    def off(log_gamma: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+    def residual(log_gamma: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         gamma = np.exp(log_gamma)
         return np.log(np.pi * _entropic(gamma) ** -1 / alpha) + 2 * log_gamma - np.log1p(gamma**2)
 
-    log_gamma = _root(off, LOWEST, HIGHEST, (alpha,), "gibbs")
-    return np.arctan(np.exp(-log_gamma)), np.abs(off(log_gamma, alpha))
+    log_gamma = _root(residual, LOWEST, HIGHEST, (alpha,), "gibbs")
+    return np.arctan(np.exp(-log_gamma)), np.abs(residual(log_gamma, alpha))
 
 
 def _entropic(gamma: np.ndarray) -> np.ndarray:
@@ -182,53 +242,52 @@ def _entropic(gamma: np.ndarray) -> np.ndarray:
 
 
 def _most_stable(alpha: np.ndarray, flip: float) -> Curve:
-    """Maximum stability where it is positive. It falls with alpha; the angle, with noise, need not."""
+    """Maximum stability where it is positive. It decreases with alpha; with noise the angle need not."""
 
-    def off(log_kappa: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+    def residual(log_kappa: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         kappa = np.exp(log_kappa)
         log_tan = _angle(kappa, flip)
         return -np.log(alpha * _sine(log_tan) * _lifted(log_tan, kappa / _sine(log_tan), flip))
 
-    log_kappa = _root(off, LOWEST, HIGHEST, (alpha,), "max_stability")
+    log_kappa = _root(residual, LOWEST, HIGHEST, (alpha,), "max_stability")
     kappa = np.exp(log_kappa)
     log_tan = _angle(kappa, flip)
-    residual = np.maximum(np.abs(off(log_kappa, alpha)), np.abs(_balance(log_tan, kappa, flip)))
-    return Curve(np.arctan(np.exp(log_tan)), kappa, residual)
+    largest = np.maximum(np.abs(residual(log_kappa, alpha)), np.abs(_balance(log_tan, kappa, flip)))
+    return Curve(np.arctan(np.exp(log_tan)), kappa, largest)
 
 
-def _by_chance(alpha: np.ndarray) -> Curve:
-    """Labels that tell nothing of the teacher: the largest stability that so many can have."""
+def _random_labels(alpha: np.ndarray) -> Curve:
+    """Labels independent of the teacher: the stability at which their capacity is alpha."""
 
-    def off(log_kappa: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+    def residual(log_kappa: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         return np.log(capacity(np.exp(log_kappa)) / alpha)
 
-    log_kappa = _root(off, LOWEST, HIGHEST, (alpha,), "max_stability")
-    return Curve(np.full_like(alpha, np.pi / 2), np.exp(log_kappa), np.abs(off(log_kappa, alpha)))
+    log_kappa = _root(residual, LOWEST, HIGHEST, (alpha,), "max_stability")
+    return Curve(np.full_like(alpha, np.pi / 2), np.exp(log_kappa), np.abs(residual(log_kappa, alpha)))
 
 
-def _angle(kappa: np.ndarray, flip: float) -> np.ndarray:
+def _angle(kappa: np.ndarray, flip: np.ndarray | float) -> np.ndarray:
     """log tan(theta) of the perceptron of maximum stability `kappa`."""
-    return _root(lambda x, kappa: _balance(x, kappa, flip), WIDEST[0], WIDEST[1], (kappa,), "max_stability")
+    return _root(_balance, WIDEST[0], WIDEST[1], (kappa, np.asarray(flip)), "max_stability")
 
 
-def _balance(log_tan: np.ndarray, kappa: np.ndarray, flip: float) -> np.ndarray:
-    """Logarithm of R I(s, k) over a (k Phi(k) + phi(k)), which falls with the angle."""
+def _balance(log_tan: np.ndarray, kappa: np.ndarray, flip: np.ndarray | float) -> np.ndarray:
+    """Logarithm of R I(s, k) over a (k Phi(k) + phi(k)), which decreases with the angle."""
     R, k = _cosine(log_tan), kappa / _sine(log_tan)
     return np.log(R * _lifted(log_tan, k, flip) / (signal(flip) * (k * ndtr(k) + density(k))))
 
 
-def _lifted(log_tan: np.ndarray, k: np.ndarray, flip: float) -> np.ndarray:
+def _lifted(log_tan: np.ndarray, k: np.ndarray, flip: np.ndarray | float) -> np.ndarray:
     """I(s, k), panels cut at both ends of the sigmoid and of the Gaussian."""
+    flip = np.asarray(flip)[..., None]
     s, R = _sine(log_tan), _cosine(log_tan)
     sigmoid = 9 / np.maximum(R, 1e-3)
     edges = np.stack([-TAIL / s, -TAIL / s / 2, -sigmoid, -sigmoid / 2, 0 * s, sigmoid / 2, sigmoid, TAIL / s / 2, k])
     edges = np.sort(np.clip(edges, -TAIL / s, np.minimum(k, TAIL / s)), axis=0)
-    x, weight = legendre(NODES)
-    width = np.diff(edges, axis=0)[..., None]
-    t = edges[:-1, ..., None] + width * x
+    t, weight = legendre_per_panel(edges)
     right = flip + (1 - 2 * flip) * ndtr(R[..., None] * t)
     terms = 2 * density(s[..., None] * t) * right * (k[..., None] - t) ** 2
-    return np.sum(width * weight * terms, axis=(0, -1))
+    return np.sum(weight * terms, axis=(0, -1))
 
 
 def _sine(log_tan: np.ndarray) -> np.ndarray:
@@ -239,11 +298,13 @@ def _cosine(log_tan: np.ndarray) -> np.ndarray:
     return _sine(-log_tan)
 
 
-def _root(off: Callable[..., np.ndarray], low: float, high: float, args: tuple[np.ndarray], learner: str) -> np.ndarray:
-    """Where an elementwise function crosses zero between `low` and `high`. Raises `SolverError` naming the failures."""
+def _root(
+    residual: Callable[..., np.ndarray], low: float, high: float, args: tuple[np.ndarray, ...], learner: str
+) -> np.ndarray:
+    """The zero of an elementwise function between `low` and `high`. Raises `SolverError` naming the failures."""
     with np.errstate(invalid="ignore"):  # find_root's own test of elements that have already converged
-        found = find_root(off, (low, high), args=args)
-    if not np.all(found.success):
-        where = ", ".join(f"{value:g}" for value in np.atleast_1d(args[0])[~np.atleast_1d(found.success)][:5])
-        raise SolverError(f"the equations of {learner} are not solved at {where}")
-    return np.asarray(found.x)
+        root = find_root(residual, (low, high), args=args)
+    if not np.all(root.success):
+        values = ", ".join(f"{value:g}" for value in np.atleast_1d(args[0])[~np.atleast_1d(root.success)][:5])
+        raise SolverError(f"the equations of {learner} are not solved at {values}")
+    return np.asarray(root.x)

@@ -107,14 +107,44 @@ def labelled(X: Any, signs: np.ndarray, intercept: bool) -> Any:
 
 
 def margin(model: LinearClassifier, X: Any, y: Any) -> float:
-    r"""The margin of weights on a data set of two classes, :math:`\min_m y(\mathbf w\cdot\mathbf x+b)/|\mathbf w|`.
+    r"""The margin of a fitted linear classifier on a data set of two classes.
 
-    Negative if an example is wrong (Daume, section 3.5 has :math:`-\infty` then).
+    .. math:: \min_\mu\, y^\mu\,(\mathbf w\cdot\mathbf x^\mu+b)/|\mathbf w|, \qquad y^\mu = \pm1
 
+    Negative if an example is misclassified (Daume, section 3.5, sets it to :math:`-\infty` then). The weights are
+    those of `coef_` and `intercept_`, also for estimators that decide otherwise (voted, attentive).
+
+    Parameters
+    ----------
+    model : LinearClassifier
+        A fitted estimator of `simulate.learners` with `coef_`, of two classes.
+    X : array (m, features)
+    y : array (m,)
+        Labels of these classes.
+
+    Returns
+    -------
+    float
+        In the units of X.
+
+    Raises
+    ------
+    ValueError
+        For more than two classes, labels of another class, or weights that are all 0.
+
+    Examples
+    --------
     >>> from simulate.learners import Perceptron
     >>> X, y = [[2.0], [-1.0]], [1, 0]
     >>> margin(Perceptron(fit_intercept=False).fit(X, y), X, y)
     1.0
     """
-    signs = np.where(np.asarray(y) == model.classes_[1], 1.0, -1.0)
-    return float(np.min(signs * model.decision_function(X)) / np.linalg.norm(model.coef_))
+    activations, y = LinearClassifier.decision_function(model, X), np.asarray(y)
+    if len(model.classes_) != 2:
+        raise ValueError(f"a margin needs two classes, and this classifier has {len(model.classes_)}")
+    if unknown := sorted(set(y.tolist()) - set(model.classes_.tolist())):
+        raise ValueError(f"y has classes {unknown} that are not among {model.classes_.tolist()}")
+    length = np.linalg.norm(model.coef_)
+    if length == 0:
+        raise ValueError("the margin is undefined: all weights of this classifier are 0")
+    return float(np.min(np.where(y == model.classes_[1], 1.0, -1.0) * activations) / length)

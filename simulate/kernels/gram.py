@@ -22,8 +22,10 @@ seeds on the first axis, matrix products and LAPACK's QR (`_block_of_matrices`).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import partial, reduce
 from operator import add
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -63,46 +65,53 @@ def block_steps(K: int) -> int:
     return min(K, 64)
 
 
-def play(cell: Cell, dtype: str, key: Array, steps: Array) -> Record:
-    """A batch of seeds of a cell; `steps` (T,) are the step counts at which to record."""
+@dataclass(frozen=True)
+class Program:
+    """What the compiled program depends on; one is compiled for each."""
+
+    rule: Family
+    K: int
+    M: int  # steps per block
+    lanes: int  # seeds
+    dtype: str
+
+
+class Problem(NamedTuple):
+    """What a program is run with: the random key, the rule's parameters, the label noise and N."""
+
+    key: Array
+    parameters: dict[str, Array]
+    flip: Array
+    N: Array
+
+
+def run(cell: Cell, dtype: str, key: Array, steps: Array) -> Record:
+    """Simulate a batch of seeds of a cell; `steps` (T,) are the step counts at which to record."""
     K, lanes = cell.K, batch(cell.K)
     start_key, key = jax.random.split(key)
     start = cell.coordinates
-    students = _drawn(start_key, K, cell.N, lanes) if start is None else np.repeat(start[..., None], lanes, axis=-1)
-    static = (family_of(cell.rule), K, block_steps(K), lanes, dtype)
-    traced = (cell.traced(dtype), jnp.float32(cell.flip), jnp.float64(cell.N))
-    return _run(*static, key, *traced, jnp.asarray(students, dtype), steps)
+    students = _initial(start_key, K, cell.N, lanes) if start is None else np.repeat(start[..., None], lanes, axis=-1)
+    program = Program(family_of(cell.rule), K, block_steps(K), lanes, dtype)
+    problem = Problem(key, cell.traced(dtype), jnp.float32(cell.flip), jnp.float64(cell.N))
+    return _run(program, problem, jnp.asarray(students, dtype), steps)
 
 
-@partial(jax.jit, static_argnames=("rule", "K", "M", "lanes", "dtype"))
-def _run(
-    rule: Family,
-    K: int,
-    M: int,
-    lanes: int,
-    dtype: str,
-    key: Array,
-    parameters: dict[str, Array],
-    flip: Array,
-    N: Array,
-    students: Array,
-    steps: Array,
-) -> Record:
-    learner = rule(**parameters)
-    many = K >= MANY
-    block = partial(_block_of_matrices if many else _block_of_lanes, learner, N.astype(dtype))
+@partial(jax.jit, static_argnames="program")
+def _run(program: Program, problem: Problem, students: Array, steps: Array) -> Record:
+    rule, many = program.rule(**problem.parameters), program.K >= MANY
+    block = partial(_block_of_matrices if many else _block_of_lanes, rule, problem.N.astype(program.dtype))
     together = MATRICES if many else LANES
+    stride = program.M * together
     if many:
         students = jnp.moveaxis(students, -1, 0)
 
     def advance(carry: tuple[Array, Array], until: Array) -> tuple[tuple[Array, Array], Record]:
         students, done = carry
-        stride = M * together
 
-        def blocks(at: Array, students: Array) -> Array:
-            first = done + at * stride
-            randoms = _randoms(jax.random.fold_in(key, first), together, K, M, N, flip, lanes, dtype)
-            active = (first + jnp.arange(stride) < until).reshape(together, M)
+        def blocks(index: Array, students: Array) -> Array:
+            first = done + index * stride
+            randoms = _randoms(program, problem, jax.random.fold_in(problem.key, first), together)
+            active = (first + jnp.arange(stride) < until).reshape(together, program.M)
             return jax.lax.scan(block, students, (*randoms, active))[0]
 
         students = jax.lax.fori_loop(0, (until - done + stride - 1) // stride, blocks, students)
@@ -201,12 +210,11 @@ def _lower(rows: Array) -> Array:
     return jnp.stack(columns, axis=1)
 
 
-def _randoms(
-    key: Array, blocks: int, K: int, M: int, N: Array, flip: Array, lanes: int, dtype: str
-) -> tuple[Array, Array, Array]:
-    """Normals, chis and label signs of some blocks."""
+def _randoms(program: Program, problem: Problem, key: Array, blocks: int) -> tuple[Array, Array, Array]:
+    """Normals, chis and label signs of this number of blocks."""
+    N, M, lanes, dtype = problem.N, program.M, program.lanes, program.dtype
     key, chi_key = jax.random.split(key)
-    n = K + 1
+    n = program.K + 1
     count = M * n + M * (M - 1) // 2
     axis = jnp.asarray([i for m in range(M) for i in range(n + m)])
     normals, u = normals_and_uniforms(key, (blocks, count, lanes), (blocks, M, lanes))
@@ -214,7 +222,7 @@ def _randoms(
     exists = partial(jnp.where, (axis < N)[:, None])
     normals = jax.lax.cond(n + M > N, lambda z: exists(z, 0.0), lambda z: z, normals.astype(dtype))
     chi = chi_variable(chi_key, N - n - jnp.arange(M)[:, None], (blocks, M, lanes)).astype(dtype)
-    return normals, chi, jnp.where(u < flip, -1.0, 1.0).astype(dtype)
+    return normals, chi, jnp.where(u < problem.flip, -1.0, 1.0).astype(dtype)
 
 
 def chi_variable(key: Array, degrees: Array, shape: tuple[int, ...]) -> Array:
@@ -250,7 +258,7 @@ def _accepted(u: Array, x: Array, w: Array, shift: Array) -> Array:
     return (w > -1) & (jnp.log(u) < x * x / 2 + shift * (jnp.log1p(held) - held))
 
 
-def _drawn(key: Array, K: int, N: float, lanes: int) -> np.ndarray:
+def _initial(key: Array, K: int, N: float, lanes: int) -> np.ndarray:
     """Students with N(0, 1) entries: K rows of normals, with chis, in the basis that they span with the teacher.
 
     Drawn by NumPy, as many as a run starts with: a compiled program would take longer to load than this to run.

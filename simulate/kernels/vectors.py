@@ -12,7 +12,9 @@ Where angles do not determine the errors, those of students, vote and mean are m
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -29,90 +31,99 @@ TEST_INPUTS, TEST_PARTS = 4096, 16  # on which errors are measured, drawn a part
 BLOCK = 16  # steps a block: fewer make thin matrix products, more make the inner products cost more than the inputs
 
 
-State = tuple[Array, Array]  # teacher and students (K + 1, N), the students' squared lengths (K,)
 Draw = Callable[[Array, int], Array]  # inputs of shape (M, N), from a key and M
 
 NAME = "weight vectors at finite N (simulate.kernels.vectors)"
 
 
+@dataclass(frozen=True)
+class Program:
+    """What the compiled program depends on; one is compiled for each."""
+
+    rule: Family
+    inputs: Inputs
+    K: int
+    N: int
+    dtype: str
+
+
+class Problem(NamedTuple):
+    """What a program is run with: the rule's parameters, the label noise, initial coordinates, and the inputs' table.
+
+    `start` (K, K+1) are the students' coordinates, or None to draw them.
+    """
+
+    parameters: dict[str, Array]
+    flip: Array
+    start: Array | None
+    table: Array
+
+
+class State(NamedTuple):
+    """Teacher and students (K + 1, N), and the students' squared lengths (K,)."""
+
+    vectors: Array
+    squared_length: Array
+
+
 def batch(K: int) -> int:
-    """Seeds a unit of work, of a cell with K students."""
+    """Seeds per unit of work, of a cell with K students."""
     return 4
 
 
 def memory(cell: Cell, dtype: str) -> int:
-    """Bytes one unit of work holds: the vectors, before and after a block, and the block's inputs twice."""
+    """Memory of one unit of work in bytes: the vectors, before and after a block, and the block's inputs twice."""
     return 2 * (cell.K + 1 + BLOCK) * cell.N * np.dtype(dtype).itemsize
 
 
-def play(cell: Cell, dtype: str, key: Array, steps: Array) -> Record:
-    """A batch of seeds of a cell; `steps` (T,) are the step counts at which to record."""
+def run(cell: Cell, dtype: str, key: Array, steps: Array) -> Record:
+    """Simulate a batch of seeds of a cell; `steps` (T,) are the step counts at which to record."""
     keys, table = jax.random.split(key, batch(cell.K)), jnp.asarray(cell.inputs.table(cell.N))
-    rule, parameters = family_of(cell.rule), cell.traced(dtype)
-    flip, start = jnp.float32(cell.flip), cell.coordinates
-    return _run(rule, cell.inputs, cell.K, cell.N, dtype, keys, parameters, flip, start, table, steps)
+    program = Program(family_of(cell.rule), cell.inputs, cell.K, cell.N, dtype)
+    problem = Problem(cell.traced(dtype), jnp.float32(cell.flip), cell.coordinates, table)
+    return _run(program, keys, problem, steps)
 
 
-@partial(jax.jit, static_argnames=("rule", "inputs", "K", "N", "dtype"))
-def _run(
-    rule: Family,
-    inputs: Inputs,
-    K: int,
-    N: int,
-    dtype: str,
-    keys: Array,
-    parameters: dict[str, Array],
-    flip: Array,
-    start: Array | None,
-    table: Array,
-    steps: Array,
-) -> Record:
+@partial(jax.jit, static_argnames="program")
+def _run(program: Program, keys: Array, problem: Problem, steps: Array) -> Record:
     # one seed after the other: a block of inputs of one seed fills a core's cache, those of several spill
-    draw = partial(_draw, inputs, N=N, dtype=dtype, table=table)
-    return jax.lax.map(lambda key: _trajectory(rule(**parameters), draw, K, N, dtype, key, flip, start, steps), keys)
+    return jax.lax.map(lambda key: _trajectory(program, key, problem, steps), keys)
 
 
-def _trajectory(
-    rule: Rule,
-    draw: Draw,
-    K: int,
-    N: int,
-    dtype: str,
-    key: Array,
-    flip: Array,
-    start: Array | None,
-    steps: Array,
-) -> Record:
-    """One run from its key. `start` (K, K+1) are the students' coordinates, or None to draw them."""
+def _trajectory(program: Program, key: Array, problem: Problem, steps: Array) -> Record:
+    """One seed from its key."""
+    rule, draw = program.rule(**problem.parameters), partial(_draw, program, problem.table)
     start_key, step_key, test_key = jax.random.split(key, 3)
-    vectors = _begin(start_key, K, N, dtype, start)
-    state = vectors, jnp.sum(vectors[1:] ** 2, axis=1) / N
+    state = _initial(program, start_key, problem.start)
 
     def advance(carry: tuple[State, Array], until: Array) -> tuple[tuple[State, Array], Record]:
         state, done = carry
 
-        def block(at: Array, state: State) -> State:
-            first = done + at * BLOCK
+        def block(index: Array, state: State) -> State:
+            first = done + index * BLOCK
             active = first + jnp.arange(BLOCK) < until
-            return _block(rule, draw, jax.random.fold_in(step_key, first), state, flip, active)
+            return _block(rule, draw, jax.random.fold_in(step_key, first), state, problem.flip, active)
 
         state = jax.lax.fori_loop(0, (until - done + BLOCK - 1) // BLOCK, block, state)
-        return (state, until), _record(draw, jax.random.fold_in(test_key, until), state[0])
+        return (state, until), _record(program, draw, jax.random.fold_in(test_key, until), state.vectors)
 
     return jax.lax.scan(advance, (state, jnp.zeros_like(steps[0])), steps)[1]
 
 
-def _begin(key: Array, K: int, N: int, dtype: str, start: Array | None) -> Array:
-    """The teacher, |B|^2 = N, and the students, shape (K + 1, N)."""
-    drawn = jax.random.normal(key, (K + 1, N), dtype)
+def _initial(program: Program, key: Array, start: Array | None) -> State:
+    """The teacher, |B|^2 = N, and the students, drawn or at the coordinates `start`."""
+    K, N, dtype = program.K, program.N, program.dtype
+    vectors = jax.random.normal(key, (K + 1, N), dtype)
     if start is None:
-        return drawn.at[0].multiply(N**0.5 / jnp.linalg.norm(drawn[0]))
-    basis = jnp.linalg.qr(drawn.T)[0].T * N**0.5
-    return jnp.concatenate([basis[:1], jnp.asarray(start, dtype) @ basis])
+        vectors = vectors.at[0].multiply(N**0.5 / jnp.linalg.norm(vectors[0]))
+    else:
+        basis = jnp.linalg.qr(vectors.T)[0].T * N**0.5
+        vectors = jnp.concatenate([basis[:1], jnp.asarray(start, dtype) @ basis])
+    return State(vectors, jnp.sum(vectors[1:] ** 2, axis=1) / N)
 
 
 def _block(rule: Rule, draw: Draw, key: Array, state: State, flip: Array, active: Array) -> State:
-    """BLOCK steps. The squared lengths are carried along: to sum them anew costs more than both matrix products."""
+    """BLOCK steps. The squared lengths are updated: summing them again costs more than both matrix products."""
     vectors, squared_length = state
     N, dtype, M = vectors.shape[1], vectors.dtype, active.size
     input_key, label_key = jax.random.split(key)
@@ -120,24 +131,23 @@ def _block(rule: Rule, draw: Draw, key: Array, state: State, flip: Array, active
     flipped = jax.random.uniform(label_key, (M,), jnp.float32) < flip
     right = jnp.where(active, jnp.where(flipped, -1.0, 1.0), 0.0).astype(dtype)
     f, squared_length = modulations(rule, vectors @ x.T, x @ x.T, squared_length, right, N)
-    return vectors + jnp.pad(f.T, ((1, 0), (0, 0))) @ x, squared_length  # the teacher, row 0, stays
+    return State(vectors + jnp.pad(f.T, ((1, 0), (0, 0))) @ x, squared_length)  # the teacher, row 0, stays
 
 
-def _draw(inputs: Inputs, key: Array, M: int, N: int, dtype: str, table: Array) -> Array:
-    return inputs.draw(key, M, N, table).astype(dtype)
+def _draw(program: Program, table: Array, key: Array, M: int) -> Array:
+    return program.inputs.draw(key, M, program.N, table).astype(program.dtype)
 
 
-def _record(draw: Draw, key: Array, vectors: Array) -> Record:
+def _record(program: Program, draw: Draw, key: Array, vectors: Array) -> Record:
     teacher, students, N = vectors[0], vectors[1:], vectors.shape[1]
     along = students @ teacher / N
     across = students - along[:, None] * teacher
-    if draw.args[0].exact:  # type: ignore[attr-defined]
-        return Record(along, across @ across.T / N, None)
-    return Record(along, across @ across.T / N, _measured(draw, key, teacher, students))
+    record = Record(along, across @ across.T / N)
+    return record if program.inputs.exact else record._replace(measured=_measured(draw, key, teacher, students))
 
 
 def _measured(draw: Draw, key: Array, teacher: Array, students: Array) -> Array:
-    """Errors on fresh inputs, shape (K + 2,): each student's, the vote's and the mean's."""
+    """Errors on new inputs, shape (K + 2,): those of the students, the vote and the mean."""
 
     def wrong(key: Array) -> Array:
         x = draw(key, TEST_INPUTS // TEST_PARTS)

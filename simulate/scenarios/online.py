@@ -89,7 +89,7 @@ def _values(scenario: Scenario, unit: Unit) -> dict[str, np.ndarray]:
     cell, asked = unit.cell, unit.seeds.stop - unit.seeds.start
     with jax.enable_x64(True), next_device():
         steps = jnp.asarray(np.rint(np.asarray(scenario.t) * cell.N), jnp.int64)
-        record = engine_of(scenario, cell).play(cell, scenario.dtype, unit_key(scenario, unit), steps)
+        record = engine_of(scenario, cell).run(cell, scenario.dtype, unit_key(scenario, unit), steps)
         along, across = (np.asarray(part, float)[:asked] for part in record[:2])
     _check_lengths(scenario, cell, along, across)
     _check_precision(scenario, cell, along, across)

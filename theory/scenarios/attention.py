@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from statmech.order_parameters import angle_from_versine
 from statmech.scenarios.attention import Attention, AttentionCell
 from theory.attention import State, solve_cell
 
@@ -24,7 +25,7 @@ def views(state: State, t: np.ndarray) -> dict[str, np.ndarray]:
     return {
         "R": 1 - state.y,
         "length": np.exp(state.log_length),
-        "eps_g": 2 * np.arctan2(np.sqrt(state.y), np.sqrt(2 - state.y)) / np.pi,
+        "eps_g": angle_from_versine(state.y) / np.pi,
         "features": np.diff(state.work, prepend=0.0) / lasting,
         "decision_error": np.diff(state.errors, prepend=0.0) / lasting,
         "work": state.work,

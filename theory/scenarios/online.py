@@ -10,7 +10,7 @@ from statmech import order_parameters
 from statmech.results.dataset import describe, gram_of
 from statmech.scenarios.online import Cell, Scenario
 from theory.ensemble import majority_vote, vote_of, weight_mean
-from theory.online import Students, angle, solve_cells
+from theory.online import Students, solve_cells
 
 SOURCE = "order-parameter equations, N -> infinity"
 
@@ -36,7 +36,11 @@ def _views(cells: Sequence[Cell], solved: list[Students], gram: bool) -> Iterato
 
 def _alike(K: int, students: Students, gram: bool) -> dict[str, np.ndarray]:
     """One student stands for all K; arrays may have any leading axes."""
-    theta, length, c = angle(students)[..., 0], np.exp(students.log_length[..., 0]), students.c[..., 0]
+    theta, length, c = (
+        order_parameters.angle_from_versine(students.y)[..., 0],
+        np.exp(students.log_length[..., 0]),
+        students.c[..., 0],
+    )
     q = np.cos(order_parameters.angle_between(theta, theta, c)) if K > 1 else np.full(theta.shape, np.nan)
     one = {"R": 1 - students.y[..., 0], "q": q, "length": length, "eps_g": theta / np.pi}
     values = {name: np.repeat(value[..., None], K, axis=-1) for name, value in one.items()}
@@ -50,7 +54,7 @@ def _alike(K: int, students: Students, gram: bool) -> dict[str, np.ndarray]:
 
 
 def _unlike(students: Students, gram: bool) -> dict[str, np.ndarray]:
-    theta, length = angle(students), np.exp(students.log_length)
+    theta, length = order_parameters.angle_from_versine(students.y), np.exp(students.log_length)
     along, across = _vectors(theta, length, _full(students.c, theta.shape[-1]))
     vote = vote_of(along, order_parameters.square_root(across))
     return {
