@@ -165,7 +165,7 @@ def test_the_table_counts_who_converged_and_fits_the_screen(in_scratch):
     assert "0/4" in done.stdout
     assert "runs without a student are left out" in done.stdout
     many = statmech("run", "capacity", "N=10", "alpha={linspace: [0.5, 3, 50]}", "seeds=2", "--out", "many")
-    assert "the 40 furthest apart of 50 cells" in many.stdout
+    assert "the 40 largest deviations of 50 parameter combinations" in many.stdout
     assert len(many.stdout.splitlines()) < 55
 
 
@@ -181,12 +181,12 @@ def test_of_bounds_the_table_counts_who_keeps_them(in_scratch, capsys, monkeypat
     from statmech.cli import main
 
     table = told("run", "boosting", "s=1,3", "P=60", "seeds=5")
-    assert "runs that keep theory's bounds" in table
+    assert "runs that satisfy theory's bounds" in table
     assert "standard errors" not in table
     assert table.count("5/5") == 2 * 4
-    assert "Broken: none" in table
+    assert "Violations: none" in table
     table = told("run", "boosting", "s=5", "P=200", "seeds=1", "cap=1", "--out", "capped")
-    assert "Broken: stages 1." in table
+    assert "Violations: stages 1." in table
     assert "0/1" in table
 
 
