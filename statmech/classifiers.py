@@ -32,6 +32,7 @@ class Classifier:
     """A way from attributes to a class; subclasses state their `label`."""
 
     label: ClassVar[str]  # in tables and legends
+    cites: ClassVar[tuple[str, ...]] = ()  # papers, by their keys in the bibliography
     symbolic: ClassVar[bool] = False  # learns from attributes, not from indicators, and states its concept in them
 
 
@@ -40,6 +41,7 @@ class Boosting(Classifier):
     """The sparse perceptron: boosted conjunctions of at most k attributes' values (Jackson & Craven)."""
 
     label, symbolic = "boosting", True
+    cites = ("jackson1996", "freund1997")
     k: int = parameter(2, "most attributes in a conjunction", symbol="$k$", at_least=1, at_most=4)
     discount: float = parameter(
         0.5,
@@ -56,6 +58,7 @@ class Tree(Classifier):
     """A C4.5-like decision tree: splits of the largest information gain, its pruning chosen by cross-validation."""
 
     label = "C4.5-like tree"
+    cites = ("quinlan1993", "pedregosa2011")
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,7 @@ class Mlp(Classifier):
     """A perceptron with one hidden layer: 5, 10, 20, 40 or 80 units by cross-validation, early stopping."""
 
     label = "multi-layer"
+    cites = ("pedregosa2011",)
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,7 @@ class Ordinary(Classifier):
     """A single sigmoid unit of all inputs, its cross-entropy minimised: an ordinary perceptron."""
 
     label = "ordinary"
+    cites: ClassVar[tuple[str, ...]] = ("pedregosa2011",)
     decay: float = parameter(1e-4, "weight decay of single sigmoid units, per example", symbol=r"$\lambda$", above=0)
 
 
@@ -78,6 +83,7 @@ class SecondOrder(Ordinary):
     """A single sigmoid unit of all inputs and all their conjunctions of two."""
 
     label = "2nd-order"
+    cites = ("jackson1996", "pedregosa2011")
 
 
 @dataclass(frozen=True)
@@ -85,6 +91,7 @@ class Pruned(Ordinary):
     """An ordinary perceptron after optimal brain damage, which removes the weight of least saliency again and again."""
 
     label = "pruned"
+    cites = ("lecun1990", "pedregosa2011")
 
 
 @dataclass(frozen=True)
@@ -92,6 +99,7 @@ class Perceptron(Classifier):
     """Daume's perceptron with its last weights."""
 
     label = "perceptron"
+    cites = ("daume", "rosenblatt1958")
     output: ClassVar[str] = "last"  # which of its weights classify
     order: str = parameter(
         "every", "order in which perceptrons visit the examples", choices=ORDERS, noun="an order of examples"
@@ -104,6 +112,7 @@ class Averaged(Perceptron):
     """Daume's perceptron with the mean of its weights over all visits."""
 
     label, output = "averaged", "averaged"
+    cites = ("daume", "freund1999")
 
 
 @dataclass(frozen=True)
@@ -111,6 +120,7 @@ class Voted(Perceptron):
     """Daume's perceptron with a vote of all its weights."""
 
     label, output = "voted", "voted"
+    cites = ("daume", "freund1999")
 
 
 @dataclass(frozen=True)
@@ -118,6 +128,7 @@ class Attentive(Classifier):
     """The Attentive Perceptron: features are evaluated until a boundary is reached (Pelossof & Ying)."""
 
     label = "attentive"
+    cites = ("pelossof2010",)
     level: str = parameter(
         "brownian-bridge", "boundary where the Attentive Perceptron stops", choices=BOUNDARIES, noun="a boundary"
     )
@@ -140,6 +151,7 @@ class Neighbours(Classifier):
     """The majority of the nearest examples (k-NN)."""
 
     label = "nearest neighbours"
+    cites = ("pedregosa2011",)
     neighbours: int = parameter(5, "examples that vote in k-NN", symbol="$k$", at_least=1)
 
 

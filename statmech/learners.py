@@ -28,6 +28,7 @@ class Learner:
     """A way to a student vector from P examples; subclasses state `label` and `limit`."""
 
     label: ClassVar[str]  # what tables and legends call it
+    cites: ClassVar[tuple[str, ...]] = ()  # papers, by their keys in the bibliography
     equation: ClassVar[str] = ""  # in LaTeX, for pages that show it
     limit: ClassVar[str | None]  # the curve of `theory.learning_curves` that it tends to; None: we know of none
     separable: ClassVar[bool] = False  # whether it exists only for examples that some perceptron gets all right
@@ -51,6 +52,7 @@ class Perceptron(Learner):
     """Rosenblatt's perceptron: the examples in turn; what is wrong is added, until all are right."""
 
     label, limit = "perceptron", None
+    cites = ("rosenblatt1958", "novikoff1962")
     equation = (
         r"\mathbf w \leftarrow \mathbf w + \tfrac1N S^\mu\xi^\mu \;\text{ where }\; S^\mu\,\mathbf w\cdot\xi^\mu \le 0"
     )
@@ -61,6 +63,7 @@ class MinOver(Learner):
     """The example of least stability is added, again and again (Krauth & Mezard 1987); `stop` says until when."""
 
     label, limit = "MinOver", "max_stability"
+    cites = ("krauth1987",)
     equation = (
         r"\mathbf w \leftarrow \mathbf w + \tfrac1N S^\mu\xi^\mu, \quad \mu = \arg\min_\nu S^\nu\,\mathbf w\cdot\xi^\nu"
     )
@@ -84,6 +87,7 @@ class AdaTron(Learner):
     """Batch AdaTron (Anlauf & Biehl 1989): embedding strengths in turn, each to where its field is 1, none below 0."""
 
     label, limit = "AdaTron", "max_stability"
+    cites = ("anlauf1989",)
     equation = (
         r"x^\mu \leftarrow \max\!\big(0,\; x^\mu + \omega\,(1 - S^\mu\,\mathbf w\cdot\xi^\mu)\,N/|\xi^\mu|^2\big)"
     )
@@ -124,6 +128,7 @@ class Gibbs(Learner):
     """A student drawn evenly from the version space by a Markov chain."""
 
     label, limit, separable = "Gibbs", "gibbs", True
+    cites = ("opper1991",)
     equation = r"\mathbf w \sim \text{evenly on } \{\mathbf w: S^\mu\,\mathbf w\cdot\xi^\mu > 0 \;\forall\mu\}"
     sweeps: int = parameter(4000, SWEEPS, symbol="$T$", at_least=10, at_most=MOST_SWEEPS)
 

@@ -60,6 +60,7 @@ class Rule(ABC):
     eta: float = parameter(1.0, "learning rate", symbol=r"$\eta$", above=0.0)
 
     label: ClassVar[str]  # what tables and legends call it
+    cites: ClassVar[tuple[str, ...]] = ()  # papers, by their keys in the bibliography
     equation: ClassVar[str] = ""  # g in LaTeX, for pages that show it
     kinks: ClassVar[Any] = ()  # the stabilities where g jumps or bends (a tuple, or a property of it)
 
@@ -126,6 +127,7 @@ class Perceptron(Rule):
     """
 
     label = "perceptron"
+    cites = ("rosenblatt1958",)
     equation = r"g(\kappa, l) = \Theta(c - \kappa)"
     margin: float = parameter(0.0, "stability below which an example is learnt; 0 learns errors only", symbol="$c$")
 
@@ -172,6 +174,7 @@ class AdaTron(Rule):
     """
 
     label = "AdaTron"
+    cites = ("anlauf1989",)
     equation = r"g(\kappa, l) = -\kappa\,\Theta(-\kappa)"
     kinks = (0.0,)
 
@@ -197,6 +200,7 @@ class AdaTronTextbook(AdaTron):
     r"""The textbook AdaTron, :math:`g = -l\kappa\,\Theta(-\kappa)`, where R does not depend on l (Biehl & Riegler)."""
 
     label = "AdaTron (textbook)"
+    cites = ("anlauf1989",)
     equation = r"g(\kappa, l) = -l\,\kappa\,\Theta(-\kappa)"
 
     def g(self, kappa: Array, length: Array) -> Array:

@@ -188,7 +188,7 @@ def test_a_scheduler_that_dies_costs_nothing_that_was_written(path, monkeypatch)
             cluster.close(timeout=20)
 
     begun = time.monotonic()
-    with pytest.raises(ClusterError, match="the same command goes on from there"):
+    with pytest.raises(ClusterError, match="rerun the same command to resume"):
         run_on(cluster.scheduler_address, path, scenario, tell=end)
     assert time.monotonic() - begun < 60
     assert read(path)["done"] > 0
@@ -198,7 +198,7 @@ def test_a_scheduler_that_dies_costs_nothing_that_was_written(path, monkeypatch)
 
 def test_without_workers_a_run_gives_up_in_time_and_its_store_is_whole(path):
     scenario, cluster = Scenario(**SWEEP), started(0)
-    with pytest.raises(ClusterError, match="no worker has been at work for 3 seconds") as told:
+    with pytest.raises(ClusterError, match="no worker has been active for 3 seconds") as told:
         run_on(cluster.scheduler_address, path, scenario, patience=3)
     cluster.close(timeout=20)
     assert told.value.status == 1
@@ -223,11 +223,11 @@ def test_a_scheduler_that_does_not_answer_is_one_message_within_seconds(in_scrat
 @pytest.mark.parametrize(
     ("where", "told"),
     [
-        ("ssh://host", "names no cluster. Known: local, "),
-        ("local:0", "names no cluster"),
-        ("local:two", "names no cluster"),
-        ("tcp:", "names no cluster"),
-        ("tcp://", "names no cluster"),
+        ("ssh://host", "is not a cluster. Known: local, "),
+        ("local:0", "is not a cluster"),
+        ("local:two", "is not a cluster"),
+        ("tcp:", "is not a cluster"),
+        ("tcp://", "is not a cluster"),
         ("slurm:nowhere.yaml", "no such file"),
     ],
 )
@@ -253,7 +253,7 @@ def test_dask_and_what_it_takes_over_do_not_go_together(options, in_scratch, mon
 
 def test_a_worker_that_does_not_see_the_store_says_so(path, monkeypatch):
     monkeypatch.setattr(clusters, "SEEN", 0.0)
-    with pytest.raises(StoreError, match="does not see this store; a store must lie where all workers see it"):
+    with pytest.raises(StoreError, match="does not see this store; it must be visible to all workers"):
         clusters._await_store(path, "a store")
 
 

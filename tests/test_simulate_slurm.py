@@ -146,6 +146,6 @@ def test_a_job_that_slurm_does_not_take_is_one_message(slurm, tmp_path):
 
     (tmp_path / "jobs.yaml").write_text(JOBS.format(queue="nowhere", logs=tmp_path / "logs"))
     scenario = Scenario(rule="hebb", N=50, t=[1], seeds=2)
-    with pytest.raises(ConfigError, match=r"SLURM takes no such job: .*nowhere"):
+    with pytest.raises(ConfigError, match=r"SLURM rejected the job: .*nowhere"):
         run_on(f"slurm:{tmp_path / 'jobs.yaml'}", tmp_path / "simulation.zarr", scenario)
     assert not (tmp_path / "simulation.zarr").exists()

@@ -21,6 +21,7 @@ import numpy as np
 from simulate.execution import units
 from simulate.execution.units import UnitResult
 from simulate.kernels.partial_sums import FEWEST, Attentive, lessons
+from statmech.results.dataset import describe_student
 from statmech.scenarios.attention import Attention, AttentionCell
 from statmech.scenarios.base import words_of
 
@@ -144,9 +145,8 @@ def describe(teacher: np.ndarray, w: np.ndarray) -> tuple[float, float, float]:
     """R, length and eps_g of a student."""
     N = w.size
     along = w @ teacher / N
-    across = np.linalg.norm(w - along * teacher) / np.sqrt(N)
-    length = np.hypot(along, across)
-    return along / length, length, np.arctan2(across, along) / np.pi
+    student = describe_student(along, np.linalg.norm(w - along * teacher) / np.sqrt(N))
+    return float(student["R"]), float(student["length"]), float(student["eps_g"])
 
 
 def views(values: np.ndarray, steps: np.ndarray, N: int) -> dict[str, np.ndarray]:

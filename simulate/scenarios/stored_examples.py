@@ -19,6 +19,7 @@ from simulate.learners import learn
 from simulate.learners.examples import DataSet, batch, draw, padded
 from simulate.learners.interface import Learnt, Task, gap
 from statmech.majority_vote import TEST_CIRCLES, circles, vote_error
+from statmech.results.dataset import describe_student
 from statmech.scenarios.base import words_of
 from statmech.scenarios.stored_examples import StoredCell, StoredExamples
 
@@ -128,9 +129,10 @@ def describe(data: DataSet, w: np.ndarray, fields: np.ndarray) -> dict[str, np.n
     length = np.linalg.norm(w, axis=-1)
     blank = length == 0
     with np.errstate(invalid="ignore"):
+        student = describe_student(along, np.linalg.norm(across, axis=-1), length)
         return {
-            "R": np.where(blank, 0.0, along / length),
-            "eps_g": np.where(blank, 0.5, np.arctan2(np.linalg.norm(across, axis=-1), along) / np.pi),
+            "R": np.where(blank, 0.0, student["R"]),
+            "eps_g": np.where(blank, 0.5, student["eps_g"]),
             "kappa": fields.min(axis=-1) / length,
             "eps_t": np.where(np.isnan(length), np.nan, np.mean((1 - np.sign(fields)) / 2, axis=-1)),
         }

@@ -1,8 +1,8 @@
-"""The one form of every result: an xarray Dataset with the words of the field, for simulation and theory alike.
+"""The common form of all results: an xarray Dataset with the terms of the field, for simulation and theory alike.
 
-`simulate.run` and `theory.solve` return the same variables on the same sweep axes and moments; the simulation has a
-`seed` axis more, and variables that only a run has. Students that a smaller ensemble of a sweep over K does not have
-are NaN, and so are learners that do not exist.
+`simulate.run` and `theory.solve` return the same variables on the same sweep axes and recorded times; the simulation
+has an additional `seed` axis, and variables that only a run has. In a sweep over K, students that a smaller ensemble
+does not have are NaN, and so are learners that do not exist.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 
 from statmech.inputs import label_of
 from statmech.scenarios.axes import is_axis
+from statmech.scenarios.base import Sweep
 from statmech.scenarios.registry import scenario_from
 from statmech.scenarios.variables import Variable
 
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-def blank(scenario: Any, seeds: int | None, **attrs: Any) -> xr.Dataset:
-    """A dataset of missing values for every cell: a simulation's with its `seeds`, or (None) theory's."""
+def blank(scenario: Sweep, seeds: int | None, **attrs: Any) -> xr.Dataset:
+    """A dataset of missing values: that of a simulation with these `seeds`, or, with None, that of a theory."""
     import xarray as xr
 
     sizes = {name: len(values) for name, values in scenario.recorded.items()}
@@ -37,19 +38,19 @@ def blank(scenario: Any, seeds: int | None, **attrs: Any) -> xr.Dataset:
         if seeds is not None or variable.in_theory:
             dims = (*outer, *variable.dims)
             values = np.full([sizes[d] for d in dims], variable.missing)
-            told = {"long_name": _long_name(variable, theory=seeds is None), "units": "1"}
-            data[name] = (dims, values, {**told, **variable.attrs})
+            long_name = _long_name(variable, theory=seeds is None)
+            data[name] = (dims, values, {"long_name": long_name, "units": "1", **variable.attrs})
     return xr.Dataset(data, coordinates(scenario, sizes), {"config": json.dumps(scenario.config()), **attrs})
 
 
 def _long_name(variable: Variable, theory: bool) -> str:
-    """What stands in a theory's dataset may be a bound."""
+    """The variable's long name; in a theory it may be that of a bound."""
     side = {"above": "upper bound: ", "below": "lower bound: "}.get(variable.bound if theory else "", "")
     return side + variable.long_name
 
 
 def arrays_of(dataset: xr.Dataset) -> dict[str, np.ndarray]:
-    """The arrays behind a dataset's variables, to `fill`: xarray's own indexing would take most of the time."""
+    """The arrays of a dataset's variables, to `fill`: xarray's own indexing would take most of the time."""
     return {str(name): variable.values for name, variable in dataset.data_vars.items()}
 
 
@@ -59,7 +60,7 @@ def fill(
     values: dict[str, np.ndarray],
     seeds: slice | None = None,
 ) -> None:
-    """Write one cell's arrays, in the axes of `VARIABLES` after an axis of seeds if `seeds` names a part of it."""
+    """Write the values of one parameter combination, with an axis of seeds first if `seeds` selects some of them."""
     for name, array in values.items():
         where = index + ((seeds,) if seeds is not None else ())
         inner = tuple(slice(n) for n in array.shape[1 if seeds is not None else 0 :])
@@ -67,30 +68,60 @@ def fill(
 
 
 def scenario_of(dataset: xr.Dataset) -> Any:
-    """The scenario that a dataset was made from."""
+    """The scenario of a dataset, from the config in its attributes."""
     return scenario_from(json.loads(dataset.attrs["config"]))
 
 
-def describe(along: np.ndarray, across: np.ndarray) -> dict[str, np.ndarray]:
-    r"""Order parameters and errors of students given as vectors, from what lies along and across the teacher.
+def describe_student(along: np.ndarray, across: np.ndarray, length: np.ndarray | None = None) -> dict[str, np.ndarray]:
+    r"""R, length and generalization error of students, from the lengths of their parts along and across the teacher.
 
-    `along` (..., t, K) is :math:`a_k` and `across` (..., t, K, K) the Gram matrix of the parts across the teacher.
-    The majority vote, which is no function of one or two students, is left to the caller.
+    .. math:: R = a / l, \quad l = \sqrt{a^2 + b^2}, \quad \epsilon_g = \arctan(b / a) / \pi
+
+    Parameters
+    ----------
+    along, across
+        a and b, of any shape; b >= 0.
+    length
+        l, where it is known more exactly than by this formula.
+
+    Returns
+    -------
+    Arrays of that shape; R is NaN for a student of length 0.
+
+    >>> {name: float(value.round(3)) for name, value in describe_student(np.array(1.0), np.array(1.0)).items()}
+    {'R': 0.707, 'length': 1.414, 'eps_g': 0.25}
+    """
+    length = np.hypot(along, across) if length is None else length
+    return {"R": along / length, "length": length, "eps_g": np.arctan2(across, along) / np.pi}
+
+
+def describe(along: np.ndarray, across: np.ndarray) -> dict[str, np.ndarray]:
+    r"""Order parameters and errors of an ensemble, from the students' parts along and across the teacher.
+
+    The majority vote, which depends on more than pairs of students, is computed elsewhere.
+
+    Parameters
+    ----------
+    along
+        :math:`a_k`, of shape (..., t, K).
+    across
+        The Gram matrix of the parts across the teacher, of shape (..., t, K, K).
+
+    Returns
+    -------
+    R, q (a student's mean over the others), length and eps_g, of shape (..., t, K), and eps_g of the weight mean,
+    (..., t).
     """
     K = along.shape[-1]
     across2 = np.diagonal(across, axis1=-2, axis2=-1)
-    length = np.hypot(along, np.sqrt(across2))
+    student = describe_student(along, np.sqrt(across2))
+    length = student["length"]
     pairs = along[..., :, None] * along[..., None, :] + across
     q = pairs / (length[..., :, None] * length[..., None, :])
     others = (q.sum(axis=-1) - 1) / (K - 1) if K > 1 else np.full(along.shape, np.nan)
     mean_across = np.sqrt(np.maximum(across.sum(axis=(-2, -1)), 0.0))
-    return {
-        "R": along / length,
-        "q": others,
-        "length": length,
-        "eps_g": np.arctan2(np.sqrt(across2), along) / np.pi,
-        "eps_g_weight_mean": np.arctan2(mean_across, along.sum(axis=-1)) / np.pi,
-    }
+    weight_mean = np.arctan2(mean_across, along.sum(axis=-1)) / np.pi
+    return {**student, "q": others, "eps_g_weight_mean": weight_mean}
 
 
 def gram_of(along: np.ndarray, across: np.ndarray) -> np.ndarray:
@@ -107,16 +138,17 @@ Progress = Callable[[int, int], None]
 
 
 def tracked(items: Iterable[Any], total: int, progress: Progress | None) -> Iterable[Any]:
-    """The items, telling `progress(done, total)` after each."""
+    """The items; `progress(done, total)` is called after each."""
     for done, item in enumerate(items, 1):
         yield item
         if progress:
             progress(done, total)
 
 
-def coordinates(scenario: Any, sizes: dict[str, int]) -> dict[str, Any]:
+def coordinates(scenario: Sweep, sizes: dict[str, int]) -> dict[str, Any]:
+    """The coordinates of a scenario's dataset, with their descriptions; of seeds, too, if these have a size."""
     recorded = scenario.recorded | ({"seed": np.arange(sizes["seed"])} if "seed" in sizes else {})
-    found: dict[str, Any] = {
+    coords: dict[str, Any] = {
         name: (name, values, {"long_name": scenario.describe(name).meaning} | ({"units": "1"} if name == "t" else {}))
         for name, values in recorded.items()
     }
@@ -125,7 +157,7 @@ def coordinates(scenario: Any, sizes: dict[str, int]) -> dict[str, Any]:
         if name == "inputs":
             value = tuple(map(label_of, value)) if is_axis(value) else label_of(value)
         attrs = {"long_name": scenario.describe(name).meaning}
-        found[name] = (along[name], list(value), attrs) if name in along else ((), value, attrs)
+        coords[name] = (along[name], list(value), attrs) if name in along else ((), value, attrs)
     for name, (dims, values) in scenario.derived.items():
-        found[name] = (dims, values, {"long_name": scenario.describe(name).meaning})
-    return found
+        coords[name] = (dims, values, {"long_name": scenario.describe(name).meaning})
+    return coords

@@ -2,7 +2,8 @@
 
 Our copy is a scan that lost the tables' columns. The boosting and C4.5 accuracies, the whole row of votes, and the
 weights of the ordinary and second-order perceptrons are certain. It shows the pairs (promoters, coding) of accuracies
-(88.7, 69.8) and (88.2, 70.3), and of weights (41, 52) and (59, 37), without telling whose they are: both are given.
+(88.7, 69.8) and (88.2, 70.3), and of weights (41, 52) and (59, 37), without the classifiers that they belong to: both
+are given.
 """
 
 from __future__ import annotations

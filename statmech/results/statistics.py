@@ -18,7 +18,7 @@ def standard_error(values: Values, dim: str | Sequence[str] = "seed") -> Values:
     NaN marks missing runs, which are left out; the result is NaN where fewer than two remain
     (`statmech.statistics.standard_error`).
 
-    >>> runs = xr.DataArray([[1.0, 3.0], [5.0, np.nan]], dims=("t", "seed"))
+    >>> runs = xr.DataArray([[1.0, 3.0], [5.0, float("nan")]], dims=("t", "seed"))
     >>> standard_error(runs).values
     array([ 1., nan])
     """
