@@ -62,13 +62,17 @@ def find(config: str | Path) -> Path:
 
 
 def check_results(folder: Path) -> None:
-    """Raise `ConfigError` for a folder that holds no results; the message names those of its folders that do."""
-    if folder.is_dir() and folder.suffix != ".zarr" and not any((folder / name).is_dir() for name in STORES):
+    """Raise `ConfigError` for a folder that holds folders of results and none itself; the message names them."""
+    if folder.is_dir() and folder.suffix != ".zarr" and not _stores(folder) and _stores(folder, "*/"):
         raise ConfigError(f"{folder}: {_without_results(folder)}")
 
 
+def _stores(folder: Path, inside: str = "") -> list[Path]:
+    return [store for name in STORES for store in folder.glob(f"{inside}{name}")]
+
+
 def _without_results(folder: Path) -> str:
-    inside = sorted({str(store.parent) for name in STORES for store in folder.glob(f"*/{name}")})
+    inside = sorted({str(store.parent) for store in _stores(folder, "*/")})
     found = f". Folders with results in it: {', '.join(inside)}" if inside else ""
     return f"a folder without results: no {STORE}{found}"
 
