@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from statmech import files, yaml_messages
-from statmech.errors import ConfigError, ScenarioError, not_known
+from statmech.errors import ConfigError, Problem, ScenarioError, not_known
 from statmech.results.checksums import ROOT, corrupted
 from statmech.safe_yaml import MOST_LINES, TooLarge, document_of
 from statmech.scenarios.registry import scenario_from
@@ -18,6 +18,7 @@ _PACKAGE = Path(__file__).parent
 STORE = "simulation.zarr"  # in a folder of results
 STORES = (STORE, "theory.zarr")
 MOST_BYTES = 500_000  # of a config file
+Check = Callable[[dict[str, Any]], Iterable[Problem]]
 SHIPPED = next(
     (folder for folder in (_PACKAGE / "configs", _PACKAGE.parent / "configs") if folder.is_dir()),
     _PACKAGE / "configs",
@@ -61,13 +62,17 @@ def find(config: str | Path) -> Path:
 
 
 def check_results(folder: Path) -> None:
-    """Raise `ConfigError` for a folder that holds no results; the message names those of its folders that do."""
-    if folder.is_dir() and folder.suffix != ".zarr" and not any((folder / name).is_dir() for name in STORES):
+    """Raise `ConfigError` for a folder that holds folders of results and none itself; the message names them."""
+    if folder.is_dir() and folder.suffix != ".zarr" and not _stores(folder) and _stores(folder, "*/"):
         raise ConfigError(f"{folder}: {_without_results(folder)}")
 
 
+def _stores(folder: Path, inside: str = "") -> list[Path]:
+    return [store for name in STORES for store in folder.glob(f"{inside}{name}")]
+
+
 def _without_results(folder: Path) -> str:
-    inside = sorted({str(store.parent) for name in STORES for store in folder.glob(f"*/{name}")})
+    inside = sorted({str(store.parent) for store in _stores(folder, "*/")})
     found = f". Folders with results in it: {', '.join(inside)}" if inside else ""
     return f"a folder without results: no {STORE}{found}"
 
@@ -86,10 +91,11 @@ def _missing(path: Path) -> str:
     return f"no such file, and {not_known(path.stem, 'a shipped config', shipped())}"
 
 
-def load(config: str | Path, overrides: Iterable[str] = (), *, data: bool = False) -> Any:
+def load(config: str | Path, overrides: Iterable[str] = (), *, data: bool = False, check: Check | None = None) -> Any:
     """Read a config, by path or by a shipped name, with `key=v1,v2` overrides.
 
     With `data`, the data files that it names must be available, as a simulation needs them; results are read without.
+    `check` returns further problems of the keys, such as a figure that does not exist.
     Raises `ConfigError`; its message names file, line, what was given and what is possible.
 
     >>> load("ensemble", ["K=3", "eta=0.5,1"]).shape
@@ -98,13 +104,15 @@ def load(config: str | Path, overrides: Iterable[str] = (), *, data: bool = Fals
     path, overrides = find(config), [overrides] if isinstance(overrides, str) else overrides
     document = _parse(path)
     given, places = overridden(document, overrides)
+    problems = list(check(given)) if check else []
     try:
         scenario = scenario_from(given)
-        if data and (problems := list(scenario.data_problems())):
-            raise ScenarioError(problems)
-        return scenario
+        problems += scenario.data_problems() if data else []
     except ScenarioError as failure:
-        raise ConfigError("\n".join(_located(failure, path, document, places))) from None
+        problems = [*failure.problems, *problems]
+    if problems:
+        raise ConfigError("\n".join(_located(ScenarioError(problems), path, document, places)))
+    return scenario
 
 
 def overridden(given: dict[str, Any], overrides: Iterable[str]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -113,11 +121,17 @@ def overridden(given: dict[str, Any], overrides: Iterable[str]) -> tuple[dict[st
     >>> overridden({"rule": "hebb", "t": [1]}, ["start.R=0.5"])
     ({'rule': 'hebb', 't': [1], 'start': {'R': 0.5}}, {'start': 'start.R=0.5'})
     """
-    changed, places = dict(given), {}
+    changed, places, problems = dict(given), {}, []
     for override in overrides:
-        name, value = _override(override)
+        try:
+            name, value = _override(override)
+        except ConfigError as failure:
+            problems.append(str(failure))
+            continue
         _set(changed, name.split("."), value)
         places[name.split(".")[0]] = override
+    if problems:
+        raise ConfigError("\n".join(problems))
     return changed, places
 
 

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 Problem = tuple[tuple[str | int, ...], str]  # where (keys and list positions) and what, one sentence
 
-CLOSE, CLOSE_SHORT, SHORT = 0.7, 0.6, 3  # difflib's ratio of a likely name; of names of up to 3 letters: "Kk" for "K"
+CLOSE, CLOSE_SHORT, SHORT = 0.68, 0.6, 3  # difflib's ratio of a likely name; of names of up to 3 letters: "Kk" for "K"
 
 HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}  # Unicode's categories of invisible and control characters
 LAYOUT = "\n\t\u200c\u200d"  # those of them that words and messages need

@@ -85,7 +85,8 @@ BAD_FILES = {
     "rule: hebb\nt: 1\nstart:\n  R: 0.5\n  q: 2\n": "bad.yaml:5: start.q: must be at most 1, not 2",
     "- 1\n": "bad.yaml: a config is a mapping",
     "": "bad.yaml: a config is a mapping",
-    "rule: hebb\nt: 1\nfigure: nothing\n": 'figure: "nothing" is not a figure',
+    "rule: hebb\nt: 1\nfigure: nothing\n": 'bad.yaml:3: figure: "nothing" is not a figure',
+    "rule: hebb\nt: 1\nK: 0\nfigure: minover\n": 'bad.yaml:4: figure: "minover" is not a figure of a config',
     "rule: hebb\nt: 1\neta: 1e-3x\n": 'bad.yaml:3: eta: must be a number, not "1e-3x"',
     "zip:\n  eta: [1, 2]\n  flip: [0, 0.9]\nrule: hebb\nt: 1\n": "bad.yaml:3: flip[1]: must be at most 0.5",
 }
@@ -109,6 +110,11 @@ def test_a_bad_config_names_its_line_and_writes_nothing(in_scratch, capsys, monk
         (("run", "ensemble", "Kk=3"), '"Kk" is not a key of a config. Did you mean "K"?'),
         (("run", "ensemble", "t=]"), "t=]: ']' is neither a value nor a list of values v1,v2"),
         (("run", "ensemble", "K=[1,2"), "the bracket [ is not closed: ] is missing"),
+        (("run", "ensemble", "K", "t=]"), "K: an override has the form key=value or key=v1,v2, without spaces\nt=]: "),
+        (
+            ("run", "ensemble", "K=0", "figure=x"),
+            'K=0: K: must be at least 1, not 0\nfigure=x: figure: "x" is not a figure',
+        ),
         (("run", "K=3"), "The config comes first, KEY=VALUE after it"),
         (("run", "ensemble", "K=1..5"), "A range is written 'K={linspace: [1, 5, 5]}'"),
         (("compare", "ensemble"), "`statmech run ensemble` computes them"),

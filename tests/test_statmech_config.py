@@ -249,7 +249,8 @@ def test_a_range_is_answered_with_the_axis_that_it_means(given, values, tmp_path
     path = tmp_path / "range.yaml"
     [line] = refusal(path, f"rule: hebb\nt: 1\nK: {given}\n")
     axis = line.partition("A range is written ")[2]
-    assert tuple(values) == load("ensemble", [f"K={axis}", "N=100_000"]).K
+    read = load("ensemble", [f"K={axis}", "N=100_000"]).axis_values()["K"]
+    assert read == tuple(values)
     [line] = refusal(path, "rule: hebb\nt: 1\n", f"K={given}")
     assert line.endswith(f"A range is written 'K={axis}'")
 
@@ -312,15 +313,8 @@ def test_bytes_that_are_no_text_are_a_sentence_with_a_line(tmp_path):
 
 def test_a_distant_name_is_not_suggested():
     assert "Did you mean" not in not_known("gamma", "a key of a config", KINDS["rule"].known_keys())
-    for misspelt, meant in {
-        "Kk": "K",
-        "ruel": "rule",
-        "ete": "eta",
-        "seed": "seeds",
-        "T": "t",
-        "flips": "flip",
-    }.items():
-        assert f'Did you mean "{meant}"?' in not_known(misspelt, "a key", KINDS["rule"].known_keys())
+    for typed, meant in {"Kk": "K", "ruel": "rule", "ete": "eta", "seed": "seeds", "T": "t", "flips": "flip"}.items():
+        assert f'Did you mean "{meant}"?' in not_known(typed, "a key", KINDS["rule"].known_keys())
 
 
 def test_every_shipped_config_has_a_description_of_one_line():

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from statmech.errors import ConfigError
+from statmech.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
     from statmech.cli.options import Source
@@ -40,10 +41,22 @@ def job_of(source: Source, *, data: bool = False) -> Job:
     from statmech import config as configs
 
     path = configs.find(source.config)
-    scenario = configs.load(source.config, source.changes, data=data)
+    scenario = configs.load(source.config, source.changes, data=data, check=_figure_problems)
     figure = figures.named(scenario.figure, path.stem, scenario.CHOICE)
     folder = source.out or (path if path.is_dir() else Path("results") / path.stem)
     return Job(path.stem, scenario, figure, folder)
+
+
+def _figure_problems(keys: dict[str, Any]) -> Iterator[Problem]:
+    """The problem of a figure that does not exist, or cannot be drawn of a config with these keys."""
+    import figures
+
+    figure, choice = keys.get("figure"), next((key for key in figures.FIGURES if key in keys), None)
+    if isinstance(figure, str) and choice is not None:
+        try:
+            figures.named(figure, "", choice)
+        except ConfigError as failure:
+            yield ("figure",), str(failure).removeprefix("figure: ")
 
 
 def use_data(folder: Path | None) -> None:

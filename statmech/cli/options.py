@@ -36,7 +36,7 @@ Settings = Annotated[
 ]
 Out = Annotated[
     Path | None,
-    typer.Option("--out", parser=path_of, metavar="DIR", help="Folder for the results.", show_default="results/NAME"),
+    typer.Option("--out", parser=path_of, metavar="DIR", help="Folder of the results.", show_default="results/NAME"),
 ]
 DataDir = Annotated[
     Path | None,
