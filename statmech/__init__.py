@@ -1,11 +1,15 @@
-"""Write a learning model once; play it out (`simulate`), solve it (`theory`), lay one over the other (`figures`)."""
+"""Define a learning model once, simulate it (`simulate`), solve it (`theory`), and overlay the two (`figures`)."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from statmech.moved import MOVED, find_old_paths
+from statmech.moved import MOVED, PACKAGES, find_old_paths
+from statmech.shadowed import check_packages, warn_of_shadowed
 
 if TYPE_CHECKING:
+    from statmech.api import draw as draw
+    from statmech.api import run as run
+    from statmech.api import solve as solve
     from statmech.config import load as load
     from statmech.errors import ClusterError as ClusterError
     from statmech.errors import ConfigError as ConfigError
@@ -13,6 +17,8 @@ if TYPE_CHECKING:
     from statmech.errors import StatmechError as StatmechError
     from statmech.errors import StoreError as StoreError
     from statmech.learners import LEARNERS as LEARNERS
+    from statmech.results.results import Results as Results
+    from statmech.results.results import load_results as load_results
     from statmech.rules import RULES as RULES
     from statmech.rules import Rule as Rule
     from statmech.scenarios.attention import Attention as Attention
@@ -24,10 +30,11 @@ if TYPE_CHECKING:
     from statmech.scenarios.stored_examples import StoredExamples as StoredExamples
 
 find_old_paths()
+warn_of_shadowed()
 
 __version__ = "0.1.0"
 
-# imported when first asked for, so that `statmech --help` need not wait for numpy and pydantic
+# imported on first use, so that `statmech --help` need not wait for numpy and pydantic
 _HOMES = {
     "Attention": "statmech.scenarios.attention",
     "Boosting": "statmech.scenarios.boosting",
@@ -39,18 +46,26 @@ _HOMES = {
     "StoreError": "statmech.errors",
     "LEARNERS": "statmech.learners",
     "RULES": "statmech.rules",
+    "Results": "statmech.results.results",
     "Rule": "statmech.rules",
     "Scenario": "statmech.scenarios.online",
     "Start": "statmech.scenarios.initial_conditions",
     "Stopping": "statmech.scenarios.stopping",
     "StoredExamples": "statmech.scenarios.stored_examples",
     "Study": "statmech.scenarios.cross_validation",
+    "draw": "statmech.api",
+    "load_results": "statmech.results.results",
+    "run": "statmech.api",
+    "solve": "statmech.api",
 }
-__all__ = [*_HOMES]
+__all__ = [*_HOMES, "compare", *PACKAGES]
 
 
 def __getattr__(name: str) -> Any:
-    if f"statmech.{name}" in MOVED:
+    if name in PACKAGES:
+        check_packages(name)
+        return import_module(name)
+    if name == "compare" or f"statmech.{name}" in MOVED:
         return import_module(f"statmech.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'statmech' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Import paths of earlier versions: each leads to the module that holds its names today."""
+"""Other import paths of modules: those of earlier versions, and `statmech.simulate`, `.theory` and `.figures`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-MOVED = {
+PACKAGES = ("simulate", "theory", "figures")
+MOVED = {f"statmech.{name}": name for name in PACKAGES} | {
     "statmech.sweep": "statmech.scenarios.base",
     "statmech.scenario": "statmech.scenarios.online",
     "statmech.stored": "statmech.scenarios.stored_examples",
@@ -34,7 +35,6 @@ MOVED = {
     "statmech.dataset": "statmech.results.dataset",
     "statmech.store": "statmech.results.store",
     "statmech.export": "statmech.results.export",
-    "statmech.compare": "statmech.results.comparison",
     "statmech.log": "statmech.results.log",
     "statmech.status": "statmech.results.status",
     "statmech.tables": "statmech.results.tables",
@@ -116,21 +116,24 @@ MOVED = {
 
 
 class OldPaths(MetaPathFinder, Loader):
-    """Finds a module under the path that it had."""
+    """Finds a module under another path; both names are of one module object."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:
+        _, _, inner = fullname.partition(".")
+        if "." in inner and inner.partition(".")[0] in PACKAGES:  # a second copy of the module would be loaded
+            raise ModuleNotFoundError(f"import {inner} instead of {fullname}", name=fullname)
         return ModuleSpec(fullname, self) if fullname in MOVED else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         module = import_module(MOVED[spec.name])
-        self.own = module.__spec__
+        self.original = module.__spec__
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        module.__spec__ = self.own  # which the import of the old path has replaced
+        module.__spec__ = self.original  # the import under the other path has replaced it
 
 
 def find_old_paths() -> None:
-    """Let `import` find modules under their old paths, too; first, for an old folder may hold the same file names."""
+    """Let `import` find modules under these paths, before it looks into folders that may hold the same file names."""
     if not any(isinstance(finder, OldPaths) for finder in sys.meta_path):
         sys.meta_path.insert(0, OldPaths())

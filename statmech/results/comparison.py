@@ -1,7 +1,7 @@
-"""How far simulation and theory are apart, in standard errors of the simulation's own spread over seeds.
+"""Deviation of simulation from theory, in standard errors estimated from the spread over seeds.
 
-Where theory has a bound instead of a value (`Variable.bound`) a distance would tell nothing: what is told is how many
-runs keep the bound, and how near the nearest comes to it.
+Where theory gives a bound instead of a value (`Variable.bound`) a deviation is meaningless; instead, the runs that
+satisfy the bound are counted, and the ratio closest to violating it is given.
 """
 
 from __future__ import annotations
@@ -13,37 +13,52 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from statmech.results.dataset import scenario_of
 from statmech.errors import ScenarioError
+from statmech.results.results import Results, results_of
+from statmech.results.statistics import standard_error
 
 if TYPE_CHECKING:
     import xarray as xr
 
-ROUNDING = 1e-9  # a difference this small is none: at a given start every seed has the same R, q, l
-LEVEL = 0.01  # chance that a sweep whose theory is right has any value beyond `bound`
+    Simulation = xr.Dataset | Results
+
+ROUNDING = 1e-9  # smaller differences are rounding: at a given start every seed has the same R, q, l
+LEVEL = 0.01  # probability that a sweep whose theory is exact has any value beyond `bound`
 
 
-def distances(simulation: xr.Dataset, theory: xr.Dataset) -> xr.Dataset:
-    """(mean over seeds - theory) / standard error of that mean, for every variable both datasets hold.
+def distances(simulation: Simulation, theory: xr.Dataset | None = None) -> xr.Dataset:
+    r"""Deviation of simulation from theory in standard errors, for every variable that both datasets contain.
 
-    The students of an ensemble that start alike are exchangeable, and their mean is compared; students that start
-    differently are compared one by one. NaN where a value has no spread, or no theory. Seeds in which a learner does
-    not exist are left out; `converged` of the simulation tells how many. What theory only bounds is left out, too
-    (`kept`). Raises `ScenarioError` for a single seed.
+    .. math:: z = \frac{\overline{x} - x_\mathrm{theory}}{s / \sqrt{n}}
+
+    with mean :math:`\overline x` and standard deviation s over n seeds. Students of an ensemble that start alike are
+    exchangeable, and their mean is compared; students that start differently are compared one by one. Seeds for which
+    a learner does not exist are left out, and so are variables that theory only bounds (`kept`).
+
+    Parameters
+    ----------
+    simulation, theory
+        What `simulate.run` and `theory.solve` return; or the first alone, as `Results` with both.
+
+    Returns
+    -------
+    The deviations on (sweep axes, recorded times), NaN where a value has no spread or no theory.
+
+    Raises `ScenarioError` for a single seed.
     """
-    if simulation.sizes["seed"] < 2:
+    results = results_of(simulation, theory)
+    runs, solution, scenario = *_both(results), results.scenario
+    if runs.sizes["seed"] < 2:
         raise ScenarioError([(("seeds",), "a standard error needs at least 2 seeds")])
-    scenario = scenario_of(simulation)
-    names = [name for name in _shared(simulation, theory) if not scenario.variables[name].bound]
-    apart = simulation[names].map(lambda values: _distance(values, theory[values.name], scenario.exchangeable))
-    return apart.assign_attrs(seeds=_seeds(simulation), recorded=list(scenario.recorded))
+    names = [name for name in _shared(results) if not scenario.variables[name].bound]
+    deviations = runs[names].map(lambda values: _deviation(values, solution[values.name], scenario.exchangeable))
+    return deviations.assign_attrs(seeds=_seeds(runs), recorded=list(scenario.recorded))
 
 
-def _distance(values: Any, expected: Any, exchangeable: bool) -> Any:
+def _deviation(values: Any, expected: Any, exchangeable: bool) -> Any:
     if exchangeable and "student" in values.dims:
         values, expected = values.mean("student"), expected.mean("student")
-    difference = values.mean("seed") - expected
-    error = values.std("seed", ddof=1) / np.sqrt(values.count("seed"))
+    difference, error = values.mean("seed") - expected, standard_error(values)
     spread = error > ROUNDING * abs(values.mean("seed"))  # seeds that are equal differ by rounding
     known = spread & (abs(difference) > ROUNDING) & np.isfinite(difference)
     return (difference / error).where(known, other=np.nan)
@@ -51,14 +66,14 @@ def _distance(values: Any, expected: Any, exchangeable: bool) -> Any:
 
 @dataclass(frozen=True)
 class Row:
-    """One cell of a sweep: its coordinates, and each variable's largest distance over all moments, signed."""
+    """One parameter combination of a sweep: its coordinates, and each variable's largest deviation, with its sign."""
 
     cell: dict[str, Any]
     largest: dict[str, float]
 
 
 def rows(distance: xr.Dataset) -> Iterator[Row]:
-    """The distances cell by cell of the sweep.
+    """The deviations of each parameter combination, the largest over all recorded times.
 
     >>> import simulate, theory
     >>> from statmech import Scenario
@@ -76,9 +91,9 @@ def rows(distance: xr.Dataset) -> Iterator[Row]:
 
 
 def bound(distance: xr.Dataset) -> float:
-    """How many standard errors the largest of all these distances stays below, with probability 1 - LEVEL.
+    """The deviation that none of these exceeds with probability 1 - LEVEL if theory is exact.
 
-    Bonferroni's bound over all values compared, with Student's t for the number of seeds.
+    Bonferroni's bound over all values compared, with Student's t distribution for the number of seeds.
     """
     from scipy.special import stdtrit
 
@@ -92,31 +107,31 @@ def _largest(values: np.ndarray) -> float:
 
 
 def _varying(distance: xr.Dataset, axes: list[Any]) -> list[str]:
-    """The coordinates that tell cells apart, in the order of the sweep's axes; along each, its namesake first."""
+    """The coordinates along the sweep's axes, in their order; along each, the one of its name first."""
     along = ((axis, str(name)) for axis in axes for name, c in distance.coords.items() if c.dims == (axis,))
     return [name for _, name in sorted(along, key=lambda it: (axes.index(it[0]), it[0] != it[1], it[0].find(it[1])))]
 
 
 @dataclass(frozen=True)
 class Kept:
-    """How many runs of how many keep a bound, and the ratio run / bound that comes nearest to 1 or lies beyond."""
+    """How many of `of` runs satisfy a bound, and the ratio run / bound that is closest to 1 or beyond it."""
 
     runs: int
     of: int
     ratio: float
 
 
-def bounded(simulation: xr.Dataset, theory: xr.Dataset) -> list[str]:
+def bounded(simulation: Simulation, theory: xr.Dataset | None = None) -> list[str]:
     """The variables of both datasets that theory bounds."""
-    variables = scenario_of(simulation).variables
-    return [name for name in _shared(simulation, theory) if variables[name].bound]
+    results = results_of(simulation, theory)
+    return [name for name in _shared(results) if results.scenario.variables[name].bound]
 
 
-def kept(simulation: xr.Dataset, theory: xr.Dataset) -> list[tuple[dict[str, Any], dict[str, Kept]]]:
-    """Cell by cell of the sweep, its coordinates and how each bound is kept.
+def kept(simulation: Simulation, theory: xr.Dataset | None = None) -> list[tuple[dict[str, Any], dict[str, Kept]]]:
+    """For each parameter combination of the sweep, its coordinates and the runs that satisfy each bound.
 
-    A run without a value where theory has a bound does not keep it. Where theory promises nothing (NaN), no run counts;
-    nor do runs that are missing or have failed.
+    A run without a value where theory has a bound violates it. Where theory gives no bound (NaN) no run counts, nor do
+    runs that are missing or have failed.
 
     >>> import simulate, theory
     >>> from statmech import Boosting
@@ -124,48 +139,63 @@ def kept(simulation: xr.Dataset, theory: xr.Dataset) -> list[tuple[dict[str, Any
     >>> [(cell, kept["stages"]) for cell, kept in kept(simulate.run(scenario), theory.solve(scenario))]
     [({'P': 10}, Kept(runs=3, of=3, ratio=0.2)), ({'P': 100}, Kept(runs=3, of=3, ratio=0.1))]
     """
-    scenario, names = scenario_of(simulation), bounded(simulation, theory)
-    axes, found = list(scenario.shape), []
+    results = results_of(simulation, theory)
+    runs, limits, scenario = *_both(results), results.scenario
+    names, axes = bounded(results), list(scenario.shape)
+    every = []
     for index in itertools.product(*(range(scenario.shape[axis]) for axis in axes)):
-        at = dict(zip(axes, index, strict=True))
-        runs, limits = simulation[names].isel(at), theory[names].isel(at)
-        cell = {name: runs[name].item() for name in _varying(simulation, axes)}
-        found.append((cell, {name: _kept(runs[name], limits[name], scenario.variables[name].bound) for name in names}))
-    return found
+        place = dict(zip(axes, index, strict=True))
+        values, bounds = runs[names].isel(place), limits[names].isel(place)
+        cell = {name: values[name].item() for name in _varying(runs, axes)}
+        every.append(
+            (cell, {name: _kept(values[name], bounds[name], scenario.variables[name].bound) for name in names})
+        )
+    return every
 
 
 def _kept(runs: Any, limit: Any, side: str) -> Kept:
     limits = limit.broadcast_like(runs).transpose(*runs.dims).values.ravel()
     values = runs.values.ravel()
-    promised = np.isfinite(limits) & _done(runs).broadcast_like(runs).transpose(*runs.dims).values.ravel()
-    values, limits = values[promised], limits[promised]
+    limited = np.isfinite(limits) & _done(runs).broadcast_like(runs).transpose(*runs.dims).values.ravel()
+    values, limits = values[limited], limits[limited]
     sign = 1 if side == "above" else -1
-    good = sign * (limits - values) >= -ROUNDING * np.abs(limits)
+    satisfied = sign * (limits - values) >= -ROUNDING * np.abs(limits)
     ratios = (values / np.where(limits == 0, np.nan, limits))[np.isfinite(values)]
     known = ratios[np.isfinite(ratios)]
-    return Kept(int(good.sum()), values.size, float(sign * np.max(sign * known)) if known.size else np.nan)
+    return Kept(int(satisfied.sum()), values.size, float(sign * np.max(sign * known)) if known.size else np.nan)
 
 
 def _done(runs: Any) -> Any:
-    """Which runs there are: all, unless their store has told otherwise (`statmech.results.store.load`)."""
+    """True for each finished run: for all, unless the store says otherwise (`statmech.results.store.load`)."""
     return runs.coords.get("done", runs.seed == runs.seed)
 
 
 def _seeds(simulation: xr.Dataset) -> int:
-    """How many seeds stand behind a standard error, at least."""
+    """The smallest number of seeds behind a standard error."""
     several = [count for count in _done(simulation).sum("seed").values.ravel().tolist() if count > 1]
     return min(several, default=2)
 
 
-def _shared(simulation: xr.Dataset, theory: xr.Dataset) -> list[str]:
-    return [name for name in scenario_of(simulation).variables if name in simulation and name in theory]
+def _both(results: Results) -> tuple[xr.Dataset, xr.Dataset]:
+    if results.simulation is None or results.theory is None:
+        raise TypeError("a comparison needs a simulation and its theory")
+    return results.simulation, results.theory
 
 
-def converged(simulation: xr.Dataset) -> list[tuple[int, int]] | None:
-    """How many runs converged, of how many, cell by cell as in `rows`, at the last moment; None where all always do."""
-    if "converged" not in simulation:
+def _shared(results: Results) -> list[str]:
+    simulation, theory = _both(results)
+    return [name for name in results.scenario.variables if name in simulation and name in theory]
+
+
+def converged(simulation: Simulation) -> list[tuple[int, int]] | None:
+    """The numbers of converged runs and of all runs at the last recorded time, in the order of `rows`.
+
+    None for a scenario whose runs always converge.
+    """
+    results = results_of(simulation)
+    runs = results.simulation
+    if runs is None or "converged" not in runs:
         return None
-    recorded = scenario_of(simulation).recorded
-    last = simulation.converged.isel({dim: -1 for dim in simulation.converged.dims if dim in recorded})
-    runs = _done(last).broadcast_like(last).sum("seed")
-    return list(zip(last.sum("seed").values.ravel().tolist(), runs.values.ravel().tolist(), strict=True))
+    last = runs.converged.isel({dim: -1 for dim in runs.converged.dims if dim in results.scenario.recorded})
+    done = _done(last).broadcast_like(last).sum("seed")
+    return list(zip(last.sum("seed").values.ravel().tolist(), done.values.ravel().tolist(), strict=True))

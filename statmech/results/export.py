@@ -1,4 +1,4 @@
-"""Results for other programs: a table of means for spreadsheets, a NetCDF file for everything else."""
+"""Export: a table of means for spreadsheets, a NetCDF file for other programs."""
 
 from __future__ import annotations
 
@@ -6,59 +6,63 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from statmech import files
-from statmech.results.dataset import scenario_of
 from statmech.errors import ConfigError
+from statmech.results.results import Results, results_of
+from statmech.results.statistics import standard_error
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
+    Either = xr.Dataset | Results | None  # the second of two arguments is then the theory
 
 FORMATS = (".csv", ".nc")
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what begins one in a spreadsheet
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # the first character of a formula in a spreadsheet
 
 
-def write(simulation: xr.Dataset | None, theory: xr.Dataset | None, path: Path) -> None:
-    """Write a file of the kind that its name ends with, whole or not at all.
+def write(simulation: Either, theory: xr.Dataset | None, path: Path) -> None:
+    """Write a CSV or NetCDF file, whole or not at all; the suffix of its name selects the format.
 
-    Raises `ConfigError` for another kind, `StoreError` if the file cannot be written.
+    Raises `ConfigError` for another suffix, `StoreError` if the file cannot be written.
     """
     if path.suffix not in FORMATS:
         raise ConfigError(f"{path}: the file's name must end with {' or '.join(FORMATS)}")
     files.write(path, csv(simulation, theory) if path.suffix == ".csv" else netcdf(simulation, theory))
 
 
-def csv(simulation: xr.Dataset | None, theory: xr.Dataset | None) -> bytes:
-    """The `table` as a file for spreadsheets; a text that one would take for a formula has an apostrophe before it."""
-    made = table(simulation, theory)
-    return bytes(made.map(_no_formula).to_csv(index=False).encode())
+def csv(simulation: Either, theory: xr.Dataset | None = None) -> bytes:
+    """The `table` as a CSV file; a text that a spreadsheet would read as a formula is preceded by an apostrophe."""
+    frame = table(simulation, theory)
+    return bytes(frame.map(_no_formula).to_csv(index=False).encode())
 
 
 def _no_formula(cell: Any) -> Any:
     return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell
 
 
-def table(simulation: xr.Dataset | None, theory: xr.Dataset | None) -> pd.DataFrame:
-    """A row for each place of the sweep and variable: mean over seeds (simulation), its standard error, seeds, theory.
+def table(simulation: Either, theory: xr.Dataset | None = None) -> pd.DataFrame:
+    """A row per variable and point of the sweep: mean over seeds, its standard error, number of seeds, theory.
+
+    Parameters
+    ----------
+    simulation, theory
+        Either may be None; or the first alone, as `Results`.
 
     >>> import simulate, theory
     >>> from statmech import Scenario
     >>> scenario = Scenario(rule="hebb", N=100, t=[1, 2], seeds=4)
-    >>> made = table(simulate.run(scenario), theory.solve(scenario))
-    >>> list(made.columns)
+    >>> frame = table(simulate.run(scenario), theory.solve(scenario))
+    >>> list(frame.columns)
     ['t', 'student', 'variable', 'simulation', 'standard_error', 'seeds', 'theory']
-    >>> made[made.variable == "R"].theory.round(6).tolist()
+    >>> frame[frame.variable == "R"].theory.round(6).tolist()
     [0.491379, 0.677581]
     """
     import pandas as pd
 
-    either = simulation if simulation is not None else theory
-    assert either is not None
-    choice = scenario_of(either).CHOICE
-    parts = [_rows(str(name), choice, simulation, theory) for name in either.data_vars]
+    results = results_of(simulation, theory)
+    either = results.either
+    parts = [_rows(str(name), results) for name in either.data_vars]
     whole = pd.concat([part for part in parts if not part.empty], ignore_index=True)
     last = [name for name in ("variable", "simulation", "standard_error", "seeds", "theory") if name in whole]
     order = list(either.sizes)
@@ -68,35 +72,33 @@ def table(simulation: xr.Dataset | None, theory: xr.Dataset | None) -> pd.DataFr
     return whole[[*places, *last]]
 
 
-def _rows(name: str, choice: str, simulation: xr.Dataset | None, theory: xr.Dataset | None) -> pd.DataFrame:
+def _rows(name: str, results: Results) -> pd.DataFrame:
     import xarray as xr
 
     columns = {}
-    if simulation is not None and name in simulation:
-        runs = simulation[name].astype(float)
+    if results.simulation is not None and name in results.simulation:
+        runs = results.simulation[name].astype(float)
         columns["simulation"], columns["seeds"] = runs.mean("seed"), runs.count("seed")
-        few = runs.sizes["seed"] < 2
-        columns["standard_error"] = (
-            runs.mean("seed") * np.nan if few else runs.std("seed", ddof=1) / runs.count("seed") ** 0.5
-        )
-    if theory is not None and name in theory:
-        columns["theory"] = theory[name]
-    made = xr.Dataset({column: array.drop_attrs() for column, array in columns.items()})
-    swept = {str(dim) for dim in made.dims}
-    made = made.drop_vars([coordinate for coordinate, it in made.coords.items() if not set(it.dims) & swept])
+        columns["standard_error"] = standard_error(runs)
+    if results.theory is not None and name in results.theory:
+        columns["theory"] = results.theory[name]
+    points = xr.Dataset({column: array.drop_attrs() for column, array in columns.items()})
+    swept = {str(dim) for dim in points.dims}
+    points = points.drop_vars([coordinate for coordinate, it in points.coords.items() if not set(it.dims) & swept])
     if not swept:
-        made = made.expand_dims(choice)
-    frame = made.to_dataframe().reset_index()
+        points = points.expand_dims(results.scenario.CHOICE)
+    frame = points.to_dataframe().reset_index()
     return frame.assign(variable=name)
 
 
-def netcdf(simulation: xr.Dataset | None, theory: xr.Dataset | None) -> bytes:
-    """Both datasets as one NetCDF file: the simulation's variables, and theory's with `_theory` behind their names."""
+def netcdf(simulation: Either, theory: xr.Dataset | None = None) -> bytes:
+    """Both datasets as one NetCDF file: the simulation's variables, and theory's with the suffix `_theory`."""
     import xarray as xr
 
-    parts = [] if simulation is None else [simulation]
-    if theory is not None:
-        parts.append(theory.rename({name: f"{name}_theory" for name in theory.data_vars}))
-    made = xr.merge(parts, combine_attrs="override", compat="override")
-    attrs = {name: it if isinstance(it, str | int | float) else json.dumps(it) for name, it in made.attrs.items()}
-    return bytes(made.assign_attrs(attrs).to_netcdf(engine="scipy"))
+    results = results_of(simulation, theory)
+    parts = [] if results.simulation is None else [results.simulation]
+    if results.theory is not None:
+        parts.append(results.theory.rename({name: f"{name}_theory" for name in results.theory.data_vars}))
+    merged = xr.merge(parts, combine_attrs="override", compat="override")
+    attrs = {name: it if isinstance(it, str | int | float) else json.dumps(it) for name, it in merged.attrs.items()}
+    return bytes(merged.assign_attrs(attrs).to_netcdf(engine="scipy"))

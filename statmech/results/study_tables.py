@@ -9,16 +9,23 @@ from typing import TYPE_CHECKING, Any
 from statmech.results import published_values as paper
 from statmech.classifiers import CLASSIFIERS
 from statmech.scenarios.cross_validation import KEYS
-from statmech.results.tables import Cell, Column, Table, comparison_tables
+from statmech.results.results import Results, results_of
+from statmech.results.tables import Cell, Column, Table, Tables, comparison_tables
 from statmech.results.paired_tests import Verdict, verdicts
 
 if TYPE_CHECKING:
     import xarray as xr
 
 
-def tables(simulation: xr.Dataset, theory: xr.Dataset | None) -> Iterator[Table]:
-    """The tables of any results: simulation against theory or, of a study on data, what it found."""
-    return study_tables(simulation) if theory is None else comparison_tables(simulation, theory)
+def tables(simulation: Results | xr.Dataset | None, theory: xr.Dataset | None = None) -> Tables:
+    """The tables of any results: simulation against theory or, for a study on data, its accuracies.
+
+    Empty where there is nothing to compare.
+    """
+    results = results_of(simulation, theory)
+    if not results.complete:
+        return Tables()
+    return Tables(study_tables(results.either) if results.scenario.on_data else comparison_tables(results))
 
 
 def study_tables(study: xr.Dataset) -> Iterator[Table]:

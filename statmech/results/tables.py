@@ -1,27 +1,29 @@
-"""Tables of results as data: what `statmech compare` prints and `statmech report` writes, each in its own way."""
+"""Tables of results as data, for the command, the report and notebooks, which each show them in their own way."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from statmech.results import comparison
+from statmech.results.results import Results, results_of
 
 if TYPE_CHECKING:
     import xarray as xr
 
 MOST_ROWS = 40  # of a table
-ONE_SEED = "one seed has no standard error: nothing to compare"
-DISTANCES = "simulation - theory, in standard errors (the largest over all moments)"
-BOUNDS = "runs that keep theory's bounds (simulation / bound of the nearest)"
-NOT_ALL = "Where not all runs converged, theory is that of learners that have; runs without a student are left out."
+ONE_SEED = "a single seed has no standard error: nothing to compare"
+DISTANCES = "simulation - theory, in standard errors (the largest over all recorded times)"
+BOUNDS = "runs that satisfy theory's bounds (simulation / bound, the ratio closest to a violation)"
+NOT_ALL = "Where not all runs converged, theory describes those that did; runs without a student are left out."
 HEADINGS = {"eps_g_majority_vote": "eps_g vote", "eps_g_weight_mean": "eps_g mean"}
 
 
 @dataclass(frozen=True)
 class Column:
-    """A heading, and whether what stands below is a number."""
+    """A heading; `number` if numbers stand below it."""
 
     heading: str
     number: bool = True
@@ -29,7 +31,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """A text, marked where a reader should look: beyond a bound, or not all runs."""
+    """A text, marked where a reader should look: beyond a bound, or fewer than all runs."""
 
     text: str
     marked: bool = False
@@ -37,7 +39,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """A title, columns, rows and notes below; `whole` if no cell may be broken over lines. Without rows, notes only."""
+    """A title, columns, rows and notes below; `whole` if no cell may wrap. Without rows, only the notes are shown."""
 
     title: str
     columns: tuple[Column, ...]
@@ -46,95 +48,150 @@ class Table:
     whole: bool = False
 
 
-def comparison_tables(simulation: xr.Dataset, theory: xr.Dataset) -> Iterator[Table]:
-    """How far simulation and theory are apart: how bounds are kept, then distances where theory has values.
+class Tables(tuple[Table, ...]):
+    """Tables as a console and a notebook show them."""
+
+    def __repr__(self) -> str:
+        return "\n\n".join(map(plain_text, self))
+
+    def _repr_html_(self) -> str:
+        return "".join(map(html, self))
+
+
+def plain_text(table: Table) -> str:
+    """A table as text, a column per heading.
+
+    >>> print(plain_text(Table("of R", (Column("rule", False), Column("R")), ((Cell("hebb"), Cell("+1.2")),), ("all",))))
+    of R
+    rule     R
+    hebb  +1.2
+    all
+    """
+    lines = [[column.heading for column in table.columns], *([cell.text for cell in row] for row in table.rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    aligned = [str.rjust if column.number else str.ljust for column in table.columns]
+    rows = [
+        "  ".join(align(text, width) for align, text, width in zip(aligned, line, widths, strict=True)).rstrip()
+        for line in lines
+    ]
+    return "\n".join([*([table.title, *rows] if table.rows else []), *table.notes])
+
+
+def html(table: Table) -> str:
+    """A table as an HTML element; what a reader should look at is bold.
+
+    >>> html(Table("of R", (Column("R"),), ((Cell("<1", marked=True),),)))
+    '<table><caption>of R</caption><tr><th>R</th></tr><tr><td><b>&lt;1</b></td></tr></table>'
+    """
+    notes = "".join(f"<p>{escape(note)}</p>" for note in table.notes)
+    if not table.rows:
+        return notes
+    heads = "".join(f"<th>{escape(column.heading)}</th>" for column in table.columns)
+    rows = ["".join(f"<td>{_marked(cell)}</td>" for cell in row) for row in table.rows]
+    body = "".join(f"<tr>{row}</tr>" for row in (heads, *rows))
+    return f"<table><caption>{escape(table.title)}</caption>{body}</table>{notes}"
+
+
+def _marked(cell: Cell) -> str:
+    return f"<b>{escape(cell.text)}</b>" if cell.marked else escape(cell.text)
+
+
+def comparison_tables(simulation: Results | xr.Dataset, theory: xr.Dataset | None = None) -> Iterator[Table]:
+    """The deviation of simulation from theory: first how bounds are satisfied, then deviations where theory has values.
 
     >>> import simulate, theory
     >>> from statmech import Scenario
     >>> scenario = Scenario(rule="hebb", N=50, t=[1, 2], seeds=4, eta=[0.5, 1])
     >>> [table] = comparison_tables(simulate.run(scenario), theory.solve(scenario))
     >>> table.title, [row[0].text for row in table.rows]
-    ('simulation - theory, in standard errors (the largest over all moments)', ['0.5', '1'])
+    ('simulation - theory, in standard errors (the largest over all recorded times)', ['0.5', '1'])
     """
-    bounds = comparison.bounded(simulation, theory)
+    results = results_of(simulation, theory)
+    assert results.theory is not None
+    bounds = comparison.bounded(results)
     if bounds:
-        yield _of_bounds(simulation, theory)
-    if set(theory.data_vars) - set(bounds):
-        yield _of_values(simulation, theory)
+        yield _table_of_bounds(results, results.theory.attrs["source"])
+    if set(results.theory.data_vars) - set(bounds):
+        yield _table_of_deviations(results)
 
 
-def _of_bounds(simulation: xr.Dataset, theory: xr.Dataset) -> Table:
-    """Runs that keep the bounds, of how many, and in brackets the ratio nearest to the bound or furthest beyond."""
-    found, converged = comparison.kept(simulation, theory), comparison.converged(simulation)
+def _table_of_bounds(results: Results, source: str) -> Table:
+    """Runs that satisfy the bounds, of how many, and in brackets the ratio closest to a violation or beyond it."""
+    cells, converged = comparison.kept(results), comparison.converged(results)
     rows = [
-        (*_told(cell), *map(_kept, bounds.values()), *_converged(converged, at))
-        for at, (cell, bounds) in enumerate(found[:MOST_ROWS])
+        (*_coordinates(cell), *map(_kept, bounds.values()), *_converged(converged, number))
+        for number, (cell, bounds) in enumerate(cells[:MOST_ROWS])
     ]
-    broken = {name: sum(bounds[name].of - bounds[name].runs for _, bounds in found) for name in found[0][1]}
-    runs = ", ".join(f"{name} {some}" for name, some in broken.items() if some)
-    notes = [f"the first {MOST_ROWS} of {len(found)} cells"] if len(found) > MOST_ROWS else []
-    notes.append(f"{theory.attrs['source']}. Broken: {runs or 'none'}.")
-    return Table(BOUNDS, _columns(*found[0], converged), tuple(rows), tuple(notes))
+    violated = {name: sum(bounds[name].of - bounds[name].runs for _, bounds in cells) for name in cells[0][1]}
+    runs = ", ".join(f"{name} {count}" for name, count in violated.items() if count)
+    notes = [f"the first {MOST_ROWS} of {len(cells)} parameter combinations"] if len(cells) > MOST_ROWS else []
+    notes.append(f"{source}. Violations: {runs or 'none'}.")
+    return Table(BOUNDS, _columns(*cells[0], converged), tuple(rows), tuple(notes))
 
 
-def _of_values(simulation: xr.Dataset, theory: xr.Dataset) -> Table:
-    """Each cell's largest distances."""
-    if simulation.sizes["seed"] < 2:
+def _table_of_deviations(results: Results) -> Table:
+    """Each parameter combination's largest deviations."""
+    if results.either.sizes["seed"] < 2:
         return Table(DISTANCES, (), (), (ONE_SEED,))
-    distance = comparison.distances(simulation, theory)
-    found, bound = list(comparison.rows(distance)), comparison.bound(distance)
-    converged = comparison.converged(simulation)
+    distance = comparison.distances(results)
+    every, bound = list(comparison.rows(distance)), comparison.bound(distance)
+    converged = comparison.converged(results)
     rows = [
-        (*_told(found[at].cell), *(_distance(z, bound) for z in found[at].largest.values()), *_converged(converged, at))
-        for at in _furthest(found)
+        (
+            *_coordinates(every[number].cell),
+            *(_deviation(z, bound) for z in every[number].largest.values()),
+            *_converged(converged, number),
+        )
+        for number in _largest(every)
     ]
-    columns = _columns(found[0].cell, found[0].largest, converged)
-    return Table(DISTANCES, columns, tuple(rows), tuple(_explained(found, bound, converged)))
+    columns = _columns(every[0].cell, every[0].largest, converged)
+    return Table(DISTANCES, columns, tuple(rows), tuple(_notes(every, bound, converged)))
 
 
-def _explained(found: list[comparison.Row], bound: float, converged: list[tuple[int, int]] | None) -> Iterator[str]:
-    if len(found) > MOST_ROWS:
-        yield f"the {MOST_ROWS} furthest apart of {len(found)} cells"
-    beyond = sum(abs(z) > bound for row in found for z in row.largest.values())
-    lie = "1 lies" if beyond == 1 else f"{beyond or 'none'} lie"
-    yield f"Where theory is right, all lie within {bound:.1f} in 99 of 100 sweeps. Here {lie} beyond."
+def _notes(every: list[comparison.Row], bound: float, converged: list[tuple[int, int]] | None) -> Iterator[str]:
+    if len(every) > MOST_ROWS:
+        yield f"the {MOST_ROWS} largest deviations of {len(every)} parameter combinations"
+    values = [abs(z) for row in every for z in row.largest.values() if z == z]
+    beyond = sum(z > bound for z in values)
+    exceed = f"{beyond or 'none'} of {len(values)} values exceed{'s' if beyond == 1 else ''} the 99 % bound"
+    yield f"If the theory is exact, all deviations stay below {bound:.1f} in 99 % of sweeps. Here {exceed}."
     if beyond:
         yield "The theory is that of N -> infinity; at finite N the means differ by O(1/N)."
-    if converged is not None and any(some < of for some, of in converged):
+    if converged is not None and any(runs < of for runs, of in converged):
         yield NOT_ALL
 
 
 def _columns(cell: Iterable[str], variables: Iterable[str], converged: Any) -> tuple[Column, ...]:
-    """A column for each coordinate of a cell and each variable, and one for who converged if not all always do."""
+    """A column per coordinate and per variable, and one of converged runs unless all runs always converge."""
     last = () if converged is None else (Column("converged"),)
     return (*(Column(name, False) for name in cell), *(Column(HEADINGS.get(name, name)) for name in variables), *last)
 
 
-def _told(cell: dict[str, Any]) -> list[Cell]:
+def _coordinates(cell: dict[str, Any]) -> list[Cell]:
     return [Cell(value if isinstance(value, str) else f"{value:g}") for value in cell.values()]
 
 
-def _furthest(rows: list[comparison.Row]) -> list[int]:
-    """Which rows of a table: all, or those furthest apart."""
+def _largest(rows: list[comparison.Row]) -> list[int]:
+    """The indices of the table's rows: of all, or of those with the largest deviations."""
 
-    def distance(at: int) -> float:
-        return max((abs(z) for z in rows[at].largest.values() if z == z), default=0.0)
+    def deviation(number: int) -> float:
+        return max((abs(z) for z in rows[number].largest.values() if z == z), default=0.0)
 
-    return sorted(sorted(range(len(rows)), key=distance, reverse=True)[:MOST_ROWS])
+    return sorted(sorted(range(len(rows)), key=deviation, reverse=True)[:MOST_ROWS])
 
 
-def _converged(converged: list[tuple[int, int]] | None, at: int) -> list[Cell]:
-    return [] if converged is None else [_share(*converged[at])]
+def _converged(converged: list[tuple[int, int]] | None, number: int) -> list[Cell]:
+    return [] if converged is None else [_count(*converged[number])]
 
 
 def _kept(kept: comparison.Kept) -> Cell:
-    share = _share(kept.runs, kept.of)
-    return Cell(f"{share.text} ({kept.ratio:.2g})", share.marked) if kept.of else Cell("-")
+    count = _count(kept.runs, kept.of)
+    return Cell(f"{count.text} ({kept.ratio:.2g})", count.marked) if kept.of else Cell("-")
 
 
-def _share(some: int, of: int) -> Cell:
-    return Cell(f"{some}/{of}", some < of)
+def _count(runs: int, of: int) -> Cell:
+    return Cell(f"{runs}/{of}", runs < of)
 
 
-def _distance(z: float, bound: float) -> Cell:
+def _deviation(z: float, bound: float) -> Cell:
     return Cell(f"{z:+.1f}", abs(z) > bound) if z == z else Cell("-")

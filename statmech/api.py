@@ -1,0 +1,116 @@
+"""`statmech.run`, `statmech.draw` and how results show themselves: one import for work in Python and in notebooks."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from statmech import config
+from statmech.errors import StatmechError
+from statmech.results.results import Results, results_of
+from statmech.results.study_tables import tables
+from statmech.scenarios.base import Sweep
+from statmech.scenarios.registry import scenario_from
+from statmech.shadowed import check_packages
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+WIDTH = 720  # of the figure in a notebook, in pixels
+
+
+def run(scenario: Sweep | str | Path, **overrides: Any) -> Results:
+    """Simulate a scenario and solve its theory, in memory.
+
+    Parameters
+    ----------
+    scenario
+        A scenario, the name of a shipped config, or the path of a config or of a folder of results.
+    overrides
+        Keys of the config with other values.
+
+    Returns
+    -------
+    Results, without a theory where the scenario has none.
+
+    Raises `ConfigError` or `ScenarioError` for what cannot be simulated, and `SolverError` for what cannot be solved.
+
+    >>> results = run("ensemble", rule="hebb", K=[1, 3], N=50, t=[1, 2], seeds=4)
+    >>> dict(results.simulation.R.sizes)
+    {'K': 2, 'seed': 4, 't': 2, 'student': 3}
+    """
+    check_packages()
+    import simulate
+    import theory
+
+    known, name = _scenario(scenario)
+    if overrides:
+        known = scenario_from({**known.config(), **overrides})
+    simulation = simulate.run(known)
+    solution = None if known.unsolved else theory.solve(known)
+    return Results(known, simulation, solution, name=name, figure=known.figure)
+
+
+def solve(scenario: Sweep) -> xr.Dataset:
+    """The theory of a scenario in the limit N -> infinity (`theory.solve`)."""
+    check_packages("theory")
+    import theory
+
+    return theory.solve(scenario)
+
+
+def draw(simulation: Results | xr.Dataset, theory: xr.Dataset | None = None, figure: str | None = None) -> Figure:
+    """Draw results, or a simulation and its theory, as a matplotlib figure.
+
+    `figure` names a published figure (`statmech figure --list`); by default it is the figure of the results, the one
+    with their name, or the overlay of simulation and theory. Raises `ConfigError` if it is unknown or cannot show them.
+
+    >>> from statmech import Scenario
+    >>> drawn = draw(run(Scenario(rule="hebb", N=50, t=[1, 2], seeds=4)))
+    >>> len(drawn.axes) > 0
+    True
+    """
+    check_packages("figures")
+    import figures
+
+    results = results_of(simulation, theory)
+    name = figures.named(figure or results.figure, results.name, results.scenario.CHOICE)
+    if figure is None:
+        name = figures.fitting(name, results.either)
+    return figures.draw(name, results.either, results.theory)
+
+
+def html(results: Results) -> str:
+    """Results as a notebook shows them: one sentence, the comparison tables, and the figure."""
+    return f"<p>{escape(repr(results))}</p>{_tables(results)}{_figure(results)}"
+
+
+def _scenario(given: Sweep | str | Path) -> tuple[Sweep, str]:
+    """A scenario and the name of its config."""
+    if isinstance(given, Sweep):
+        return given, ""
+    return config.load(given), config.find(given).stem
+
+
+def _tables(results: Results) -> str:
+    try:
+        return tables(results)._repr_html_()
+    except StatmechError as failure:
+        return f"<p>{escape(str(failure))}</p>"
+
+
+def _figure(results: Results) -> str:
+    """The figure as an image; nothing where there is no simulation and theory to draw."""
+    from base64 import b64encode
+
+    from figures import style
+
+    if not results.complete:
+        return ""
+    try:
+        picture = b64encode(style.element(draw(results)).encode()).decode()
+    except StatmechError as failure:
+        return f"<p>{escape(str(failure))}</p>"
+    return f'<img alt="figure" style="max-width: {WIDTH}px" src="data:image/svg+xml;base64,{picture}">'

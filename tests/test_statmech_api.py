@@ -1,0 +1,177 @@
+"""One import serves: `statmech.run`, `.compare`, `.draw`, `.load_results`; results show themselves in a notebook."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import simulate
+import statmech
+import theory
+from statmech import Results, Scenario, StoreError, load_results
+from statmech.errors import ConfigError
+from statmech.results import store
+
+SCENARIO = Scenario(rule="hebb", N=50, t=[1, 2], seeds=4, eta=[0.5, 1])
+
+
+def output(code: str, **options) -> str:
+    """What a fresh interpreter prints."""
+    return subprocess.check_output([sys.executable, "-c", code], text=True, **options).strip()
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    return statmech.run(SCENARIO)
+
+
+def test_one_call_simulates_and_solves(results):
+    assert results.simulation.identical(simulate.run(SCENARIO))
+    assert results.theory.identical(theory.solve(SCENARIO))
+    assert results.scenario == SCENARIO
+
+
+def test_a_config_is_run_by_name_with_other_values():
+    results = statmech.run("ensemble", rule="hebb", K=[1, 3], N=50, t=[1], seeds=2)
+    assert dict(results.scenario.shape) == {"K": 2}
+    assert (results.scenario.N, results.name) == (50, "ensemble")
+
+
+def test_a_scenario_without_theory_has_only_a_simulation():
+    results = statmech.run(Scenario(rule="perceptron", N=20, t=[1], seeds=2, inputs="rademacher", K=2))
+    assert (results.theory is None) == bool(results.scenario.unsolved)
+
+
+def test_the_comparison_is_that_of_the_two_datasets(results):
+    [table] = statmech.compare(results)
+    [same] = statmech.compare(results.simulation, results.theory)
+    assert table == same
+    assert table.title in repr(statmech.compare(results))
+
+
+@pytest.mark.slow
+def test_a_drawing_is_the_named_figure_or_the_one_that_fits(results):
+    assert len(statmech.draw(results).axes) == len(results.draw("overlay").axes) > 0
+    with pytest.raises(ConfigError, match="figure"):
+        statmech.draw(results, figure="nonsense")
+
+
+@pytest.mark.slow
+def test_a_notebook_shows_the_table_and_the_figure(results):
+    shown = results._repr_html_()
+    assert "<table>" in shown
+    assert "data:image/svg+xml;base64," in shown
+
+
+def test_without_theory_a_notebook_shows_what_there_is(results):
+    shown = Results(SCENARIO, results.simulation, name="<b>")._repr_html_()
+    assert "simulation" in shown
+    assert "<table>" not in shown
+    assert "<b>:" not in shown
+
+
+@pytest.mark.slow
+def test_results_of_one_seed_are_shown_without_a_standard_error():
+    shown = statmech.run(Scenario(rule="hebb", N=20, t=[1], seeds=1))._repr_html_()
+    assert "a single seed has no standard error" in shown
+
+
+def test_stored_results_are_loaded_with_their_scenario_and_figure(results, tmp_path):
+    scenario = SCENARIO.model_copy(update={"figure": "overlay"})
+    store.save(simulate.run(scenario), tmp_path / "mine" / "simulation.zarr")
+    store.save(theory.solve(scenario), tmp_path / "mine" / "theory.zarr")
+    loaded = load_results(tmp_path / "mine")
+    assert (loaded.figure, loaded.name, loaded.folder) == ("overlay", "mine", tmp_path / "mine")
+    assert loaded.simulation.equals(results.simulation)
+    assert loaded.complete
+
+
+def test_one_of_the_two_suffices(results, tmp_path):
+    store.save(results.theory, tmp_path / "theory.zarr")
+    loaded = load_results(tmp_path)
+    assert loaded.simulation is None
+    assert loaded.either is loaded.theory
+    assert not loaded.complete
+
+
+def test_results_that_are_missing_or_disagree_are_refused(results, tmp_path):
+    with pytest.raises(StoreError, match="no results"):
+        load_results(tmp_path)
+    store.save(results.simulation, tmp_path / "simulation.zarr")
+    store.save(theory.solve(Scenario(rule="hebb", t=[1])), tmp_path / "theory.zarr")
+    with pytest.raises(StoreError, match="another config"):
+        load_results(tmp_path)
+
+
+IMPORTS = [
+    "from statmech.compare import distances; import statmech",
+    "import statmech; statmech.compare; from statmech.compare import distances",
+    "import statmech.compare; from statmech.compare import distances",
+    "from statmech import compare; import statmech; from statmech.compare import distances",
+    "import statmech.results.comparison, statmech; from statmech.compare import distances",
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("imports", IMPORTS)
+def test_compare_is_a_function_and_a_module_in_any_order_of_imports(imports):
+    code = f"{imports}\nprint(callable(statmech.compare), statmech.compare.distances is distances)"
+    assert output(code) == "True True"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["simulate", "theory", "figures"])
+def test_packages_have_an_alias_that_is_the_package(name):
+    code = f"import statmech; alias = statmech.{name}; import {name}; print(alias is {name})"
+    assert output(code) == "True"
+    code = f"from statmech import {name} as alias; import {name}; print(alias is {name})"
+    assert output(code) == "True"
+    code = f"import statmech.{name} as alias; import {name}; print(alias is {name}, {name}.__spec__.name)"
+    assert output(code) == f"True {name}"
+
+
+def test_an_alias_loads_no_module_twice():
+    code = "import statmech.simulate, simulate\ntry: import statmech.simulate.run\nexcept ImportError as e: print(e)"
+    assert output(code) == "import simulate.run instead of statmech.simulate.run"
+
+
+def test_importing_statmech_imports_nothing_heavy():
+    heavy = ("numpy", "jax", "matplotlib", "xarray", "zarr", "pydantic", "simulate", "theory", "figures")
+    assert output(f"import sys, statmech; print([name for name in {heavy} if name in sys.modules])") == "[]"
+
+
+SHADOWING = {
+    "alias": "import statmech; statmech.{name}",
+    "run": "import statmech; statmech.run('ensemble', N=10, t=[1], seeds=1, rule='hebb', K=1)",
+    "late": "import {name}; import statmech; statmech.{name}",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("use", SHADOWING)
+@pytest.mark.parametrize("name", ["simulate", "theory"])
+@pytest.mark.parametrize("how", ["script", "command"])
+def test_a_file_that_hides_a_package_is_named(use, name, how, tmp_path):
+    (tmp_path / f"{name}.py").write_text("answer = 42\n")
+    code = SHADOWING[use].format(name=name)
+    (tmp_path / "script.py").write_text(code)
+    command = [sys.executable, "script.py"] if how == "script" else [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    sentence = f"{tmp_path / name}.py hides the package `{name}` of statmech: rename {name}.py, and restart Python"
+    assert done.returncode == 1
+    assert f"UserWarning: {sentence}" in done.stderr
+    assert done.stderr.strip().splitlines()[-1] == f"statmech.shadowed.ShadowedError: {sentence}"
+
+
+def test_a_script_with_the_name_of_a_package_is_warned_about(tmp_path):
+    (tmp_path / "figures.py").write_text("import statmech\n")
+    done = subprocess.run([sys.executable, "figures.py"], cwd=tmp_path, capture_output=True, text=True)
+    assert "rename figures.py" in done.stderr
+
+
+def test_a_folder_of_figures_hides_nothing(tmp_path):
+    (tmp_path / "figures").mkdir()
+    done = subprocess.run([sys.executable, "-c", "import statmech"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stderr == ""
