@@ -1,0 +1,127 @@
+"""The results of one scenario: its simulation, its theory, or both, with the scenario that they belong to.
+
+Comparison, tables, figures, export, report and explorer take `Results`. A dataset carries its scenario as text; here,
+where datasets enter, this text is parsed, once.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from statmech.errors import StoreError
+from statmech.results import store
+from statmech.results.dataset import scenario_of
+from statmech.results.status import read as status_of
+from statmech.scenarios.base import Sweep
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Results:
+    """Simulation and theory of one scenario; a notebook shows them as comparison tables and a figure.
+
+    Parameters
+    ----------
+    scenario
+        The scenario of both datasets.
+    simulation, theory
+        What `statmech.run` or `simulate.run`, and `theory.solve`, return; None where there is none.
+    status
+        Finished, failed and missing runs of a stored simulation (`statmech.results.status.read`).
+    name
+        Name of the config or folder; the published figure of this name is drawn by default.
+    figure
+        The published figure that the config asks for, or that the folder remembers.
+    folder
+        Where the results are stored, if they are.
+
+    >>> import statmech
+    >>> statmech.run(statmech.Scenario(rule="hebb", N=50, t=[1, 2], seeds=4, eta=[0.5, 1]))
+    Results: Scenario, 2 eta, 4 seeds; simulation and theory
+    """
+
+    scenario: Sweep
+    simulation: xr.Dataset | None = None
+    theory: xr.Dataset | None = None
+    status: dict[str, Any] | None = None
+    name: str = ""
+    figure: str | None = None
+    folder: Path | None = None
+
+    @property
+    def either(self) -> xr.Dataset:
+        """The simulation if there is one, else the theory."""
+        dataset = self.simulation if self.simulation is not None else self.theory
+        assert dataset is not None, "results of nothing"
+        return dataset
+
+    @property
+    def complete(self) -> bool:
+        """True if there is all that is compared and drawn: a simulation and, where theory exists, its theory."""
+        return self.simulation is not None and (self.theory is not None or self.scenario.on_data)
+
+    def draw(self, figure: str | None = None) -> Figure:
+        """The published figure of this name; by default that of the results, or the overlay of simulation and theory.
+
+        Raises `ConfigError` for a figure that is unknown, or cannot show these results.
+        """
+        drawn: Figure = import_module("statmech.api").draw(self, figure=figure)  # figures stand above results
+        return drawn
+
+    def __repr__(self) -> str:
+        shape = [f"{length} {name}" for name, length in self.scenario.shape.items()]
+        seeds = f"{self.scenario.seeds} seed{'s' if self.scenario.seeds > 1 else ''}"
+        parts = [part for part in ("simulation", "theory") if getattr(self, part) is not None]
+        title = f"Results {self.name}".rstrip()
+        kind = type(self.scenario).__name__
+        return f"{title}: {', '.join([kind, *shape, seeds])}; {' and '.join(parts) or 'no data'}"
+
+    def _repr_html_(self) -> str:
+        shown: str = import_module("statmech.api").html(self)
+        return shown
+
+
+def load_results(folder: str | Path) -> Results:
+    """The results in a folder that `statmech run` has written.
+
+    `figure` is the published figure that the folder remembers. Raises `StoreError` if there are no results, if they are
+    corrupted, or if simulation and theory belong to different scenarios.
+
+    >>> load_results("nowhere")
+    Traceback (most recent call last):
+    statmech.errors.StoreError: nowhere: no results. `statmech run CONFIG --out nowhere` computes them
+    """
+    given = Path(folder)
+    folder = given.parent if given.suffix == ".zarr" else given
+    simulated, solved = folder / "simulation.zarr", folder / "theory.zarr"
+    if not (simulated.is_dir() or solved.is_dir()):
+        raise StoreError(f"{given}: no results. `statmech run CONFIG --out {folder}` computes them")
+    simulation, theory, status = None, None, None
+    if simulated.is_dir():
+        simulation = store.load(simulated)
+        scenario = scenario_of(simulation)
+        theory = store.kept(solved, scenario, fresh=False)
+        with suppress(StoreError):  # a store that was saved whole has no states
+            status = status_of(simulated)
+    else:
+        theory = store.load(solved)
+        scenario = scenario_of(theory)
+    return Results(scenario, simulation, theory, status, folder.absolute().name, scenario.figure, folder)
+
+
+def results_of(simulation: xr.Dataset | Results | None, theory: xr.Dataset | None = None) -> Results:
+    """Results as they are, or those of a simulation and its theory; either may be None, not both."""
+    if isinstance(simulation, Results):
+        return simulation
+    either = simulation if simulation is not None else theory
+    if either is None:
+        raise TypeError("results need a simulation, a theory, or both")
+    scenario = scenario_of(either)
+    return Results(scenario, simulation, theory, figure=scenario.figure)
