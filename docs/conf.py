@@ -42,15 +42,15 @@ nb_render_markdown_format = "myst"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
-os.environ.setdefault("EQX_ON_ERROR", "nan")  # as the command does: what theory compiles is kept from page to page
+os.environ.setdefault("EQX_ON_ERROR", "nan")  # as the command does: compiled theory is cached from page to page
 
-# kernels that know no start-up files of the reader's own, leave no history, and do not warn, each, that they use TCP
+# kernels without the reader's start-up files, without history, and without the warning that they use TCP
 IPYTHON = tempfile.TemporaryDirectory()
 os.environ["IPYTHONDIR"] = IPYTHON.name
 Path(IPYTHON.name, "profile_default").mkdir()
 Path(IPYTHON.name, "profile_default/ipython_kernel_config.py").write_text("c.IPKernelApp.log_level = 40")
 
-PAGES = {  # files of the repository that are pages of the site, too
+PAGES = {  # files of the repository that are also pages of the site
     "CONTRIBUTING.md": "/contributing.md",
     "CHANGELOG.md": "/changelog.md",
     "README.md": "/index.md",
@@ -60,13 +60,13 @@ OUTSIDE = re.compile(rf"\]\((?:\.\./)+({'|'.join(map(re.escape, PAGES))})")
 
 
 def _to_pages(*event):
-    """Links to these files, which the forge follows, to their pages."""
+    """Links to these files, which work in the repository, become links to their pages."""
     text = event[-1]
     text[0] = OUTSIDE.sub(lambda link: f"]({PAGES[link[1]]}", text[0])
 
 
 def _short_signature(app, what, name, thing, options, signature, returns):
-    """Of a scenario the keys and their defaults, without the types of their checks."""
+    """The signature of a scenario: its keys and their defaults, without the types that validate them."""
     if what == "class" and issubclass(thing, BaseModel):
         return _keys(thing), returns
     return (signature or "").replace("TypeAliasForwardRef('ArrayLike')", "ArrayLike") or None, returns

@@ -1,8 +1,8 @@
 """Small pictures of all figures for the gallery's index: `python docs/thumbnails.py [FOLDER]`.
 
-Each is made of the full run's picture in docs/images where there is one, else of the last picture that the figure's
-page has drawn: FOLDER holds the executed pages, docs/_build/jupyter_execute/gallery after `make docs`. Written to
-docs/images/thumbnails, some 10 kB each.
+Each is made from the picture of the full run in docs/images if there is one, otherwise from the last picture on the
+figure's page: FOLDER contains the executed pages, docs/_build/jupyter_execute/gallery after `make docs`. They are
+written to docs/images/thumbnails, about 10 kB each.
 """
 
 import base64
@@ -14,12 +14,12 @@ from pathlib import Path
 from PIL import Image
 
 DOCS = Path(__file__).parent
-SIZE = (440, 300)  # at most; cards show them at half of it
+SIZE = (440, 300)  # at most; cards show them at half this size
 COLOURS = 64
 
 
 def drawn(page: Path) -> bytes:
-    """The last picture that an executed page shows."""
+    """The last picture on an executed page."""
     outputs = [out for cell in json.loads(page.read_text())["cells"] for out in cell.get("outputs", [])]
     pictures = [out["data"]["image/png"] for out in outputs if "image/png" in out.get("data", {})]
     return base64.b64decode(pictures[-1])

@@ -1,12 +1,16 @@
-"""The docs say of every public name, figure and config what it is, and their links lead somewhere."""
+"""The docs describe every public name, figure and config, in plain English, and their links lead to readable pages."""
 
 from __future__ import annotations
 
+import json
 import re
-from inspect import ismodule
+import tomllib
+from importlib import import_module
+from inspect import getdoc, isclass, ismodule
 from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
 import figures
 import simulate
@@ -29,7 +33,7 @@ def public(module):
     return [name for name, thing in vars(module).items() if not name.startswith("_") and not ismodule(thing)]
 
 
-NAMES = [f"statmech.{name}" for name in statmech.__all__]
+NAMES = [f"statmech.{name}" for name in statmech.__all__ if not ismodule(getattr(statmech, name))]
 NAMES += [f"theory.{name}" for name in public(theory)] + [f"simulate.{name}" for name in public(simulate)]
 NAMES += [f"simulate.learners.{name}" for name in simulate.learners.ESTIMATORS]
 NAMES += [f"figures.{name}" for name in ("draw", "named", "fitting")]
@@ -42,17 +46,21 @@ def test_a_public_name_stands_in_the_reference(name):
     assert re.search(rf"(auto\w+:: |`){re.escape(name)}($|`|\s)", reference, re.MULTILINE)
 
 
+RUN = re.compile(r"statmech\.run\(\s*\"(\w+)\"")
+
+
 def test_every_figure_but_the_overlays_has_a_page_of_the_gallery():
     published = {name for of in figures.FIGURES.values() for name in of} - set(figures.OVERLAYS.values())
-    drawn = {name for text in GALLERY.values() for name in re.findall(r'figures\.draw\("(\w+)"', text)}
+    drawn = {statmech.load(name).figure or name for text in GALLERY.values() for name in RUN.findall(text)}
     assert published <= drawn
     assert set(figures.OVERLAYS.values()) <= set(re.findall(r"`(\w*overlay)`", GALLERY["overlays"]))
 
 
 @pytest.mark.parametrize("name", shipped())
-def test_a_config_is_shown_and_played_in_its_page_of_the_gallery(name):
+def test_a_config_is_shown_and_run_in_its_page_of_the_gallery(name):
     assert f"```{{literalinclude}} ../../configs/{name}.yaml" in GALLERY[name]
-    assert f'statmech.load("{name}"' in GALLERY[name].replace("\n    ", "")
+    assert name in RUN.findall(GALLERY[name])
+    assert "statmech.draw(results)" in GALLERY[name]
 
 
 @pytest.mark.parametrize("name", sorted(set(GALLERY) - {"index"}))
@@ -67,7 +75,7 @@ def test_the_tables_of_keys_are_of_every_kind_of_scenario():
 
 
 def links(page):
-    """The targets of a page's links, without what stands in code and formulas."""
+    """The targets of a page's links, without those in code and formulas."""
     return LINK.findall(MATHS.sub("", FENCED.sub("", page.read_text())))
 
 
@@ -86,3 +94,168 @@ def test_a_link_to_nowhere_is_found(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("[a](there.md) ![b](http://x.org)\n```\n[not](a_link.md)\n```\n$[x](y)$")
     assert links(page) == ["there.md", "http://x.org"]
+
+
+def test_links_of_the_readme_lead_to_pages_that_are_readable_unbuilt():
+    inner = {ROOT / link.partition("#")[0] for link in links(ROOT / "README.md") if "://" not in link}
+    executed = [str(page) for page in inner if page.suffix == ".md" and "```{" in page.read_text()]
+    assert executed == []
+
+
+SENTENCE = "Define a learning model once, simulate it, solve it, and overlay the two."
+CITATION = YAML(typ="safe").load((ROOT / "CITATION.cff").read_text())
+
+
+def test_the_description_is_the_same_everywhere():
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["description"] == SENTENCE
+    assert CITATION["abstract"] == SENTENCE
+    assert SENTENCE[1:] in " ".join((DOCS / "index.md").read_text().split())
+
+
+def test_the_bibtex_of_the_readme_states_the_facts_of_the_citation_file():
+    [block] = re.findall(r"```bibtex\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    fields = dict(re.findall(r"(\w+)\s*= \{+(.*?)\}+,?$", block, re.MULTILINE))
+    assert fields["author"] == " and ".join(author["name"] for author in CITATION["authors"])
+    assert [fields[name] for name in ("title", "version", "license")] == [
+        str(CITATION[name]) for name in ("title", "version", "license")
+    ]
+    assert CITATION["version"] == statmech.__version__
+
+
+# words that make scientific English read as translated, each with plainer ones
+PLAIN = {
+    r"told|tells?|telling": "state, show, report, message",
+    r"anew": "again, recompute",
+    r"plays?|played|playing|player": "simulate, run",
+    r"gone on|go on|goes on|going on": "resume, continue",
+    r"by chance": "random, at random",
+    r"whoever|whatever is|for ever|at hand": "anyone, any, forever, available",
+    r"(?<!not )yet": "still, so far, nevertheless",
+    r"(?<!there )(?:is|are) no (?!longer|more|less|better|worse|larger|smaller)\w+": "is not a",
+    r"to be had": "available",
+    r"of (?:one's|a user's|yours|mine) ?(?:own)?(?!\w)": "your own",
+    r"on[ -]line": "online",
+    r"evenly|even over": "uniformly, equally spaced",
+    r"(?:a|one) (?:line|bar|seed|process|worker|colour|panel|row|column|stage|page|core|step|run|cell) an? \w+": "per",
+    r"moments?": "time, recorded time",
+    r"promis(?:e|es|ed|ing)": "nominal, target, guarantee, bound",
+    r"apart(?! from)": "separate, deviation, difference",
+    r"(?:a|the) shares?|shares? of (?:the|all|them|those|examples|features|errors)": "fraction",
+    r"(?:exact|same|other|finite-N) laws?|laws? of (?:the|an?|inputs|sums)": "distribution",
+    r"cells? of (?:a|the|every) (?:sweep|config)": "parameter combination",
+    r"mend(?:s|ed)?": "fix, repair",
+}
+BANNED = re.compile("|".join(rf"(?<!\w)(?:{words})(?!\w)" for words in PLAIN), re.IGNORECASE)
+ALLOWED: dict[str, str] = {  # the place of a word, and why it is right there
+    "not yet": "a measurement that is planned",
+}
+
+
+def plain_problems(text):
+    """The words of a text to avoid, each with its surroundings; code in backticks and targets of links do not count."""
+    text = " ".join(re.sub(r"`[^`\n]+`|\]\([^)\s]+\)|<\w+>", "`code`", text).split())
+    places = [text[max(0, hit.start() - 25) : hit.end() + 25] for hit in BANNED.finditer(text)]
+    return [place for place in places if not any(allowed in place for allowed in ALLOWED)]
+
+
+def notebook_text(path):
+    return "\n\n".join("".join(cell["source"]) for cell in json.loads(path.read_text())["cells"])
+
+
+def comments(path):
+    return "\n".join(re.findall(r"#(.*)", path.read_text()))
+
+
+def help_texts():
+    """Help of the command, its subcommands, arguments and options."""
+    import typer
+
+    from statmech.cli.commands import app
+
+    command = typer.main.get_command(app)
+    yield "statmech", "\n".join([command.help or "", *(one.help or "" for one in command.params)])
+    for name, sub in command.commands.items():
+        options = [getattr(one, "help", None) or "" for one in sub.params]
+        yield f"statmech {name}", "\n".join([sub.help or "", *options])
+
+
+def descriptions(schema, place="schema"):
+    """Every title and description of a JSON Schema."""
+    for name, part in schema.items() if isinstance(schema, dict) else enumerate(schema):
+        if isinstance(part, str) and name in ("description", "title"):
+            yield place, part
+        elif isinstance(part, dict | list):
+            yield from descriptions(part, f"{place}.{name}")
+
+
+def schema_texts():
+    from statmech.scenarios.registry import schema
+
+    return descriptions(schema())
+
+
+def found(name):
+    """The object of a dotted name."""
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        try:
+            thing = import_module(".".join(parts[:length]))
+        except ImportError:
+            continue
+        for part in parts[length:]:
+            thing = getattr(thing, part)
+        return thing
+    raise LookupError(name)
+
+
+def docstrings():
+    """Of all that the reference documents: modules, functions, classes with their public methods, registries."""
+    reference = "\n".join(path.read_text() for path in (DOCS / "api").glob("*.md"))
+    names = {*NAMES, *re.findall(r"auto\w+:: ([\w.]+)", reference)}
+    things = {name: found(name) for name in sorted(names)}
+    things |= {
+        f"{cls.__module__}.{cls.__name__}": cls for cls in (*statmech.RULES.values(), *statmech.LEARNERS.values())
+    }
+    for name, thing in things.items():
+        yield name, (thing.__doc__ if ismodule(thing) else getdoc(thing)) or ""
+        methods = vars(thing).items() if isclass(thing) and thing.__module__.split(".")[0] in PACKAGES else ()
+        yield from ((f"{name}.{of}", getdoc(it) or "") for of, it in methods if not of.startswith("_") and callable(it))
+
+
+PACKAGES = ("statmech", "simulate", "theory", "figures")
+SOURCES = {
+    "pages": lambda: ((str(path.relative_to(ROOT)), path.read_text()) for path in PAGES),
+    "notebooks": lambda: ((path.name, notebook_text(path)) for path in sorted(DOCS.glob("notebooks/*.ipynb"))),
+    "configs": lambda: ((path.name, comments(path)) for path in sorted((ROOT / "configs").glob("*.yaml"))),
+    "help": help_texts,
+    "schema": schema_texts,
+    "docstrings": docstrings,
+}
+CHECKED = ("pages", "notebooks", "configs")  # of `SOURCES`
+
+
+@pytest.mark.parametrize("source", CHECKED)
+def test_what_a_user_reads_is_plain_english(source):
+    problems = {name: plain_problems(text) for name, text in SOURCES[source]()}
+    assert {name: places for name, places in problems.items() if places} == {}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_every_source_of_text_has_texts(source):
+    texts = [text for _, text in SOURCES[source]()]
+    assert len(texts) > 3
+    assert sum(map(len, texts)) > 1000
+
+
+@pytest.mark.parametrize(
+    "text", ["as it was told", "the fields are\ncomputed anew", "one line a difference", "it is no rule"]
+)
+def test_words_to_avoid_are_found(text):
+    assert plain_problems(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["there is no theory", "not yet measured", "`told = 1`", "apart from that", "a playground"]
+)
+def test_plain_words_are_not(text):
+    assert plain_problems(text) == []

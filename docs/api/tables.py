@@ -1,4 +1,4 @@
-"""Tables of the reference, made of the registries and the schema as the site is built: none is typed by hand."""
+"""Tables of the reference, generated from the registries and the schema when the site is built."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ def _of_a_parameter(kind: Any, key: Key) -> tuple[str, str, str]:
 
 
 def _values(part: dict[str, Any]) -> str:
-    """What one value of a key may be."""
+    """The possible values of a key: names, or a type with its bounds."""
     if "enum" in part or "const" in part:
         return ", ".join(f"`{value}`" for value in part.get("enum", [part.get("const")]))
     if forms := part.get("anyOf") or part.get("oneOf"):
         return _values(forms[0]) + (" or a mapping" if _mapping(forms) else "")
     if part["type"] == "array":
         return f"list of: {_values(part['items'])}"
-    bounds = [told.format(_number(part[word])) for word, told in BOUNDS.items() if word in part]
+    bounds = [text.format(_number(part[word])) for word, text in BOUNDS.items() if word in part]
     return " ".join([NOUNS[part["type"]], ", ".join(bounds)]).strip()
 
 
 def _number(value: float) -> str:
-    """Large limits as powers, which they are."""
+    """A large limit as a power of ten or two."""
     for base in (10, 2):
         power = round(np.log(value) / np.log(base)) if value > 10**5 else 0
         if power and base**power == value:
@@ -70,7 +70,7 @@ def _number(value: float) -> str:
 
 
 def _mapping(forms: list[dict[str, Any]]) -> bool:
-    """Whether a key may also be a section or a law with parameters; a spaced axis is not one."""
+    """True if a key may also be a section, or a distribution with parameters; a spaced axis does not count."""
     others = [
         form for form in forms[1:] if form.get("type") == "object" and "linspace" not in form.get("properties", {})
     ]
@@ -78,9 +78,9 @@ def _mapping(forms: list[dict[str, Any]]) -> bool:
 
 
 def kinds(registry: dict[str, type]) -> Markdown:
-    """The members of a registry: name, what pictures call it, parameters with defaults, what it is."""
+    """The members of a registry: name, label in figures, parameters with defaults, meaning."""
     rows = [(f"`{name}`", it.label, _parameters(it), _sentence(it)) for name, it in registry.items()]
-    return table("name, in pictures, parameters, what it is", rows)
+    return table("name, label in figures, parameters, meaning", rows)
 
 
 def _parameters(kind: type) -> str:
@@ -103,14 +103,14 @@ def _sentence(thing: Any) -> str:
 
 
 def named(meanings: dict[str, str]) -> Markdown:
-    return table("name, meaning", ((f"`{name}`", told) for name, told in meanings.items()))
+    return table("name, meaning", ((f"`{name}`", meaning) for name, meaning in meanings.items()))
 
 
 def variables(kind: Any, **keys: Any) -> Markdown:
-    """What the datasets of a scenario of this kind hold."""
+    """The variables in the datasets of a scenario of this kind."""
     scenario = kind(**keys)
     rows = [
-        (f"`{name}`", ", ".join(it.dims) or "one a run", it.long_name, "" if kind.on_data else _theory(it))
+        (f"`{name}`", ", ".join(it.dims) or "once per run", it.long_name, "" if kind.on_data else _theory(it))
         for name, it in scenario.variables.items()
     ]
     return table("variable, recorded along, meaning (units: 1), theory", rows)
@@ -123,12 +123,12 @@ def _theory(variable: Any) -> str:
 def figures() -> Markdown:
     from figures import FIGURES
 
-    rows = [(f"`{choice}`", f"`{name}`", told) for choice, of in FIGURES.items() for name, told in of.items()]
-    return table("config with, figure, what it shows", rows)
+    rows = [(f"`{choice}`", f"`{name}`", title) for choice, of in FIGURES.items() for name, title in of.items()]
+    return table("config with, figure, content", rows)
 
 
 def commands() -> Iterator[Markdown]:
-    """Every command of `statmech`: what it does, its arguments and options."""
+    """Every command of `statmech`, with its help text, arguments and options."""
     import typer
 
     from statmech.cli.commands import app
@@ -137,7 +137,7 @@ def commands() -> Iterator[Markdown]:
         yield Markdown(f"**`statmech {name}`**\n\n" + inspect.cleandoc(command.help or ""))
         rows = [_option(one) for one in command.params if one.name != "help"]
         if rows:
-            yield table("given as, meaning", rows)
+            yield table("argument or option, meaning", rows)
 
 
 def _option(one: Any) -> tuple[str, str]:
@@ -152,8 +152,9 @@ def keys_of_start() -> Markdown:
     return table("key, default, meaning", ((f"`{name}`", f"{it.default:g}", it.description) for name, it in fields))
 
 
-def laws(registry: dict[str, type]) -> Markdown:
+def distributions(registry: dict[str, type]) -> Markdown:
+    """The input distributions: name, parameters, meaning."""
     from dataclasses import fields
 
     rows = [(f"`{name}`", ", ".join(f"`{f.name}`" for f in fields(it)), _sentence(it)) for name, it in registry.items()]
-    return table("name, parameters, what it is", rows)
+    return table("name, parameters, meaning", rows)
