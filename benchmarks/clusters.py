@@ -1,4 +1,4 @@
-"""What docs/scaling.md reckons with: the costs of a run, a block, a look, a config, a task and a line of the log.
+"""What docs/scaling.md reckons with: the costs of a run, a chunk, a check, a config, a task and a line of the log.
 
 python benchmarks/clusters.py      (about a minute)
 """
@@ -40,22 +40,22 @@ def of_a_run() -> None:
     print(f"run (K = 3, N = 1000, t = 10)   {1e3 * took * cores() / 512:.2f} ms of a core")
 
 
-def of_a_block(folder: Path) -> None:
+def of_a_chunk(folder: Path) -> None:
     scenario = Scenario(**MODEL, eta=np.linspace(0.1, 2, 100).tolist(), seeds=640)
-    store = create(folder / "block.zarr", scenario, {})
-    blocks = store.chunks()[:40]
-    shape = blocks[0].shape
-    values = {name: np.random.default_rng(0).random(v.shape) for name, v in store.buffer(blocks[0]).items()}
+    store = create(folder / "chunk.zarr", scenario, {})
+    chunks = store.chunks()[:40]
+    shape, rng = chunks[0].shape, np.random.default_rng(0)
+    empty = store.buffer(chunks[0], store.states(chunks[0]))
+    values = {name: rng.random(array.shape) for name, array in empty.items()}
     states = np.full(shape, DONE, "int8")
-    wrote = np.median([seconds(lambda block=block: store.write(block, values, states)) for block in blocks])
-    read = np.median([seconds(lambda block=block: store.damaged(block)) for block in blocks])
-    files = [
-        file for name in [*store.names, "state"] for file in (store.path / name / "c").rglob("*") if file.is_file()
-    ]
-    size = sum(file.stat().st_size for file in files) / len(blocks)
-    print(f"block of {shape[0]} x {shape[1]} runs           {len(files) / len(blocks):.0f} files, {size:,.0f} bytes")
+    wrote = np.median([seconds(lambda chunk=chunk: store.write(chunk, values, states)) for chunk in chunks])
+    read = np.median([seconds(lambda chunk=chunk: store.faults(chunk, states)) for chunk in chunks])
+    names = [*store.arrays, "fingerprint", "state"]
+    files = [file for name in names for file in (store.path / name / "c").rglob("*") if file.is_file()]
+    size = sum(file.stat().st_size for file in files) / len(chunks)
+    print(f"chunk of {shape[0]} x {shape[1]} runs           {len(files) / len(chunks):.0f} files, {size:,.0f} bytes")
     print(f"  written, read                 {1e3 * wrote:.1f} ms, {1e3 * read:.1f} ms")
-    print(f"  its state read                {1e3 * seconds(lambda: [store.states(b) for b in blocks]) / 40:.2f} ms")
+    print(f"  its state read                {1e3 * seconds(lambda: [store.states(c) for c in chunks]) / 40:.2f} ms")
     print(f"store opened                    {1e3 * seconds(lambda: SweepStore(store.path)):.1f} ms")
 
 
@@ -85,13 +85,13 @@ def of_looking_again(folder: Path) -> None:
     run_into(folder / "again.zarr", scenario)
     count = len(SweepStore(folder / "again.zarr").chunks())
     took = seconds(lambda: run_into(folder / "again.zarr", scenario))
-    print(f"look at a done block            {1e3 * took / count:.1f} ms")
+    print(f"check of a done chunk            {1e3 * took / count:.1f} ms")
 
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as scratch:
         of_a_run()
-        of_a_block(Path(scratch))
+        of_a_chunk(Path(scratch))
         of_a_config()
         of_a_task()
         of_a_line(Path(scratch))

@@ -151,7 +151,7 @@ SHADOWING = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("use", SHADOWING)
-@pytest.mark.parametrize("name", ["simulate", "theory"])
+@pytest.mark.parametrize("name", ["simulate", "theory", "figures"])
 @pytest.mark.parametrize("how", ["script", "command"])
 def test_a_file_that_hides_a_package_is_named(use, name, how, tmp_path):
     (tmp_path / f"{name}.py").write_text("answer = 42\n")
