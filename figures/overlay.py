@@ -1,89 +1,201 @@
-"""Any scenario of on-line learning: its six variables against t, a colour for each cell of the sweep.
+"""The overlay of simulation and theory, for every kind of scenario: each variable against one axis.
 
-Where one moment is recorded they are drawn against the longest axis of numbers instead: `t=50 eta=0.5,1,2` against eta.
+The abscissa is the one that its kind is usually drawn against (t, alpha, ...) if it has several values, otherwise the
+longest axis of numbers; the other axes are combined, one colour per parameter combination. A study on data, or a sweep
+over names alone, has one row per combination instead.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from matplotlib.figure import Figure
 
-from figures.style import COLOURS, PAGE, look_of, points, styled
-from statmech.results.dataset import scenario_of
+from figures import labels, series
+from figures.series import Layout
+from figures.style import COLOURS, PAGE, log_ticks, look_of, points_or_band, styled
+from statmech.scenarios.variables import Variable
 
 if TYPE_CHECKING:
     import xarray as xr
+    from matplotlib.axes import Axes
 
-AXES: tuple[str, ...] | None = None  # any
+    from statmech.results.results import Results
 
-MOST = len(COLOURS)  # cells drawn; more would not be told apart
-WIDE = 20  # a ratio of the largest value to the smallest from which an axis is logarithmic
+MOST, MOST_ROWS = len(COLOURS), 40  # parameter combinations drawn in colours, and as rows
+COLUMNS = {1: 1, 2: 2, 4: 2}  # of so many panels, otherwise:
+MOST_COLUMNS, HEIGHT = 3, 2.1  # inches per panel
+ROW, HEAD = 0.22, 0.8  # inches per row, and for the axis below rows
+CONVERGED = "converged"  # the flag of runs that reached their goal, in kinds of scenarios that have one
+BOUNDS, HOLLOW = "dashed: bounds of theory", "hollow points: not all runs converged"
 
 
 @styled
-def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Points: simulation (students' mean, standard error over seeds); lines: theory. The first cells of a sweep."""
-    along = abscissa(theory)
-    simulation, theory = (part if along == "t" else part.isel(t=0) for part in (simulation, theory))
-    sweep = [str(dim) for dim in theory.R.dims if dim not in (along, "t", "student")]
-    cells = list(itertools.product(*(range(theory.sizes[dim]) for dim in sweep)))
-    variables = {name: it for name, it in scenario_of(theory).variables.items() if set(it.dims) <= {"t", "student"}}
-    x = theory[_first(theory, along)]
-    figure = Figure(figsize=(PAGE, 4.4))
-    axes = figure.subplots(2, 3, sharex=True)
-    for ax, name in zip(axes.flat, variables, strict=True):
-        for index, cell in enumerate(cells[:MOST]):
-            at = dict(zip(sweep, cell, strict=True))
-            line, cloud = theory[name].isel(at), simulation[name].isel(at)
-            if "student" in line.dims:
-                line, cloud = line.mean("student"), cloud.mean("student")
-            ax.plot(x, line, color=look_of(index)["color"], label=cell_label(theory.isel(at), sweep))
-            points(ax, x, cloud, index)
-        ax.set_title(variables[name].symbol)
-    _label(axes, x)
-    if sweep:
-        figure.legend(*axes.flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
-    moment = [] if along == "t" else [f"t = {theory.t.item():g}"]
-    figure.suptitle(", ".join([*moment, *_left_out(len(cells))]), fontsize=8)
+def draw(results: Results) -> Figure:
+    """Points: means over runs with their standard errors; lines: theory. The first parameter combinations of a sweep.
+
+    >>> from statmech import Scenario, run
+    >>> swept = run(Scenario(rule=["hebb", "adatron"], eta=[0.5, 1, 2], N=20, t=5, seeds=2))
+    >>> draw(swept).axes[3].get_xlabel()
+    '$\\\\eta$'
+    """
+    x = abscissa(results)
+    if x is None:
+        return _rows(results)
+    return _panels(series.with_axis(results, x), x)
+
+
+def abscissa(results: Results) -> str | None:
+    """The axis, or the single value, that results are drawn against; None if they have rows instead."""
+    data, usual = results.either, labels.abscissa(results.scenario)
+    numeric = [axis for axis in series.axes(data) if series.is_numeric(data, axis)]
+    if results.scenario.on_data or (usual is None and not numeric):
+        return None
+    own = next((axis for axis in series.axes(data) if usual in series.along(data, axis)), usual)
+    return own if own in numeric or not numeric else series.longest(numeric, data)
+
+
+@dataclass(frozen=True)
+class Combination:
+    """One parameter combination of a sweep: its label, its part of simulation and theory, its place among all."""
+
+    label: str
+    simulation: xr.Dataset | None
+    theory: xr.Dataset | None
+    index: int
+
+    def draw(self, ax: Axes, name: str, x: str, bound: bool) -> None:
+        """One variable along x: theory as a line, dashed if it is a bound, and the simulation as points."""
+        curve = series.curve(name, self.label, self.simulation, self.theory, x)
+        look = {"color": look_of(self.index)["color"], **({"linestyle": "--", "marker": "_"} if bound else {})}
+        if curve.theory is not None:
+            ax.plot(curve.x, curve.theory, label=curve.label if curve.mean is None else None, **look)
+        if curve.mean is not None:
+            points_or_band(ax, curve.x, curve.mean, curve.error, self.index, self.converged, curve.label)
+
+    @property
+    def converged(self) -> np.ndarray | None:
+        """True, along x, where all runs converged; None if there is no such flag."""
+        if self.simulation is None or CONVERGED not in self.simulation:
+            return None
+        flags = self.simulation[CONVERGED]
+        return np.atleast_1d(flags.all([dim for dim in ("seed", *series.AVERAGED) if dim in flags.dims]).values)
+
+
+def _combinations(results: Results, axes: tuple[str, ...], most: int) -> Iterator[Combination]:
+    """The first parameter combinations on these axes."""
+    every = series.positions(results.either, axes, labels.mathtext_label(results.scenario))
+    for index, (label, position) in enumerate(itertools.islice(every, most)):
+        part = series.sliced(results, position)
+        yield Combination(label, part.simulation, part.theory, index)
+
+
+def _panels(results: Results, x: str) -> Figure:
+    """A panel per variable, a colour per parameter combination."""
+    layout, fixed = _layout(results, x), []
+    for axis in layout.rest:
+        fixed += series.labels(results.either, axis, labels.mathtext_label(results.scenario))
+    results = series.sliced(results, dict.fromkeys(layout.rest, 0))
+    variables = series.with_values(results)
+    scales = series.scales(results, x, variables, lossless=True)
+    figure, panels = _grid(len(variables))
+    for combination in _combinations(results, layout.colours, MOST):
+        for ax, (name, variable) in zip(panels, variables.items(), strict=True):
+            combination.draw(ax, name, x, bool(variable.bound))
+    for ax, (name, variable) in zip(panels, variables.items(), strict=True):
+        _scale(ax, series.values(results.either, x), scales.log_x, name in scales.log_y)
+        ax.set(title=variable.symbol)
+    for ax in panels[-_columns(len(panels)) :]:
+        ax.set_xlabel(labels.axis_label(results.scenario, series.along(results.either, x)))
+    _legend(figure, panels[0], variables, results)
+    _title(figure, fixed, results, layout.colours, MOST)
     return figure
 
 
-def abscissa(theory: xr.Dataset) -> str:
-    """The dimension to draw against: t, or of a single moment the longest (the last such) axis of numbers of a sweep.
-
-    >>> import theory
-    >>> from statmech import Scenario
-    >>> abscissa(theory.solve(Scenario(rule=["hebb", "adatron"], eta=[0.5, 1, 2], t=5)))
-    'eta'
-    """
-    if theory.sizes["t"] > 1:
-        return "t"
-    swept = [dim for dim in reversed(scenario_of(theory).shape) if dim in theory.dims]
-    numbers = [dim for dim in swept if theory[_first(theory, dim)].dtype.kind in "fiu"]
-    return max(numbers, key=lambda dim: theory.sizes[dim], default="t")
+def _layout(results: Results, x: str) -> Layout:
+    """All axes but x in colour, those of one value left out."""
+    others = [axis for axis in series.axes(results.either) if axis != x]
+    colours = tuple(axis for axis in others if results.either.sizes[axis] > 1)
+    return Layout(x, colours, tuple(axis for axis in others if axis not in colours))
 
 
-def _first(theory: xr.Dataset, dim: str) -> str:
-    """The coordinate of a dimension; of axes zipped together the first."""
-    return next(iter(scenario_of(theory).dimensions.get(dim, {dim: ()})))
+def _grid(panels: int) -> tuple[Figure, list[Axes]]:
+    """A figure one page wide with so many panels, the last row filled from the left."""
+    columns = _columns(panels)
+    rows = -(-panels // columns)
+    figure = Figure(figsize=(PAGE, HEAD + HEIGHT * rows))
+    axes = list(figure.subplots(rows, columns, squeeze=False).flat)
+    for ax in axes[panels:]:
+        ax.set_axis_off()
+    return figure, axes[:panels]
 
 
-def _label(axes: Any, x: xr.DataArray) -> None:
-    """Name the axis below, and make it logarithmic where its values lie far apart."""
-    for ax in axes[1]:
-        ax.set_xlabel({"t": "$t$", "K": "$K$", "N": "$N$", "eta": r"$\eta$"}.get(str(x.name), str(x.name)))
-    if x.name != "t" and x.min() > 0 and x.max() >= WIDE * x.min():
-        axes[0, 0].set_xscale("log")
+def _columns(panels: int) -> int:
+    return COLUMNS.get(panels, MOST_COLUMNS)
 
 
-def _left_out(cells: int) -> list[str]:
-    return [f"the first {MOST} of {cells} cells"] if cells > MOST else []
+def _scale(ax: Axes, x: np.ndarray, log_x: bool, log_y: bool) -> None:
+    if x.size == 1:
+        ax.set_xticks(x)
+    if log_x:
+        ax.set_xscale("log")
+        log_ticks(ax.xaxis)
+    if log_y:
+        ax.set_yscale("log")
+        log_ticks(ax.yaxis)
 
 
-def cell_label(cell: xr.Dataset, sweep: list[str]) -> str:
-    """What tells a cell of a sweep from the others."""
-    varying = {name for dim in sweep for name in (dim, *dim.split("_"))}
-    values = {name: c.item() for name, c in cell.coords.items() if c.ndim == 0 and name in varying}
-    return ", ".join(v if isinstance(v, str) else f"{name} = {v:g}" for name, v in values.items())
+def _legend(figure: Figure, ax: Axes, variables: dict[str, Variable], results: Results) -> None:
+    """The parameter combinations, and what dashed lines and hollow points mean."""
+    bounds = results.theory is not None and any(variable.bound for variable in variables.values())
+    hollow = results.simulation is not None and CONVERGED in results.simulation
+    notes = [note for note, needed in ((BOUNDS, bounds), (HOLLOW, hollow)) if needed]
+    handles, texts = ax.get_legend_handles_labels()
+    if texts or notes:
+        look: dict[str, Any] = {"title": "; ".join(notes), "title_fontsize": 7.5}
+        figure.legend(handles, texts, loc="outside lower center", ncols=4 if len(texts) > 3 else 3, **look)
+
+
+def _title(figure: Figure, fixed: list[str], results: Results, axes: tuple[str, ...], most: int) -> None:
+    """Above all panels: the axes of a single value, and how many parameter combinations are left out."""
+    count = int(np.prod([results.either.sizes[axis] for axis in axes]))
+    left_out = [f"the first {most} of {count} parameter combinations"] if count > most else []
+    if fixed or left_out:
+        figure.suptitle(", ".join([*fixed, *left_out]), fontsize=8)
+
+
+def _rows(results: Results) -> Figure:
+    """A column of points per variable, a row per parameter combination."""
+    axes = tuple(series.axes(results.either))
+    combinations = list(_combinations(results, axes, MOST_ROWS))
+    variables = series.with_values(results)
+    columns = min(len(variables), 4)
+    lines = -(-len(variables) // columns)
+    figure = Figure(figsize=(PAGE, lines * (HEAD + ROW * len(combinations))))
+    panels = list(figure.subplots(lines, columns, sharey=True, squeeze=False).flat)
+    for ax, (name, variable) in zip(panels, variables.items(), strict=False):
+        for combination in combinations:
+            _point(ax, combination, name)
+        ax.set(xlabel=variable.symbol)
+        ax.grid(axis="y", color="0.9", linewidth=0.6)
+    for ax in panels:
+        ax.set_yticks(range(len(combinations)), [combination.label for combination in combinations])
+        ax.tick_params(axis="y", length=0)
+    for ax in panels[len(variables) :]:
+        ax.set_axis_off()
+    panels[0].set_ylim(len(combinations) - 0.5, -0.5)
+    _title(figure, [], results, axes, MOST_ROWS)
+    return figure
+
+
+def _point(ax: Axes, combination: Combination, name: str) -> None:
+    """One value: the mean as a point with its standard error, theory as a dash."""
+    if combination.simulation is not None and name in combination.simulation:
+        mean, error = series.mean_and_error(combination.simulation[name])
+        ax.errorbar([mean], [combination.index], xerr=[error], linestyle="none", **look_of(0))
+    if combination.theory is not None and name in combination.theory:
+        ax.plot([combination.theory[name].mean()], [combination.index], "|", color="0.3", markersize=9)

@@ -1,23 +1,27 @@
-"""What a chart shows of a simulation and its theory, whatever the scenario: a curve for each colour, along one axis.
+"""The curves of a simulation and its theory along one axis, for every kind of scenario.
 
-A dataset has more axes than a chart: one lies along x, one is told by colours, students and folds are averaged over,
-and of all others one place is shown. Errors are standard errors of the mean over seeds, or, in a study of one shuffle,
-over folds.
+A dataset has more axes than a chart: one lies along x, others are distinguished by colour, students and folds are
+averaged over, and of each remaining axis one position is shown. Error bars are standard errors of the mean over seeds
+or, of cross-validation, over folds (averaged over shuffles).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from statmech.results.dataset import scenario_of
+from figures.labels import value_label
+from statmech.results.statistics import standard_error
 from statmech.scenarios.variables import Variable
 
 if TYPE_CHECKING:
     import xarray as xr
+
+    from statmech.results.results import Results
 
 MOST = 7  # curves: as many as there are colours
 AVERAGED = ("student", "fold")
@@ -27,6 +31,8 @@ NORMALISED = {
     "theory": "over theory",
     "one student": "eps_g over that of one student",
 }
+SPAN, WIDE = 100, 20  # the ratio of largest to smallest value from which an axis is logarithmic; WIDE if none is lost
+ROUNDING = 1e-12  # what is less than this, over the largest, is 0
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,11 @@ class Curve:
     mean: np.ndarray | None = None
     error: np.ndarray | None = None
 
+    @property
+    def empty(self) -> bool:
+        """True if neither theory nor simulation has a value."""
+        return not any(part is not None and np.isfinite(part).any() for part in (self.theory, self.mean))
+
     def over(self, unit: np.ndarray) -> Curve:
         """The same in another unit, point by point."""
         parts = ((name, getattr(self, name)) for name in ("theory", "mean", "error"))
@@ -48,131 +59,233 @@ class Curve:
 
 @dataclass(frozen=True)
 class Layout:
-    """Which axis lies along x, which is told by colours (None: no other), and which have one place shown."""
+    """The axis along x, the axes distinguished by colour, and those of which one position is shown."""
 
     x: str
-    colour: str | None
+    colours: tuple[str, ...]
     rest: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Scales:
+    """The positions along x by name (none: x holds numbers), and what is logarithmic: x, and y of which variables."""
+
+    names: tuple[str, ...] = ()
+    log_x: bool = False
+    log_y: frozenset[str] = frozenset()
+
+
 def drawn(scenario: Any) -> dict[str, Variable]:
-    """The variables that charts can show: numbers, not flags, one for each student at most."""
+    """The variables that charts can show: numbers, not flags, at most one per student."""
     inner = {dim for dim in scenario.recorded if dim not in UNSHOWN} | set(AVERAGED)
     every = scenario.variables.items()
-    return {name: it for name, it in every if it.missing is np.nan and set(it.dims) <= inner}
+    return {name: variable for name, variable in every if variable.missing is np.nan and set(variable.dims) <= inner}
+
+
+def with_values(results: Results) -> dict[str, Variable]:
+    """Of the variables that charts can show those with a value, under symbols that differ."""
+    parts = [part for part in (results.simulation, results.theory) if part is not None]
+    known = drawn(results.scenario)
+    named = [name for name in known if any(name in part and np.isfinite(part[name]).any() for part in parts)]
+    return distinct({name: known[name] for name in named})
+
+
+def distinct(variables: dict[str, Variable]) -> dict[str, Variable]:
+    """Variables with different symbols: where an earlier one has the same symbol, the name takes its place."""
+    symbols = [variable.symbol for variable in variables.values()]
+    repeated = {name for index, name in enumerate(variables) if symbols[index] in symbols[:index]}
+    return {name: replace(it, symbol=name) if name in repeated else it for name, it in variables.items()}
 
 
 def axes(dataset: xr.Dataset) -> list[str]:
-    """The axes that a chart can lie along: those of the sweep, and recorded moments."""
+    """The axes that a chart can lie along: those of the sweep, and recorded times."""
     return [str(dim) for dim in dataset.dims if dim not in UNSHOWN]
 
 
 def values(dataset: xr.Dataset, axis: str) -> np.ndarray:
     """The values along an axis; of a zipped one, those of its first coordinate."""
     first = along(dataset, axis)[0]
-    found: np.ndarray = dataset[first].values if first in dataset.coords else np.arange(dataset.sizes[axis])
-    return found
+    numbers: np.ndarray = dataset[first].values if first in dataset.coords else np.arange(dataset.sizes[axis])
+    return numbers
 
 
 def along(dataset: xr.Dataset, axis: str) -> list[str]:
-    """The coordinates that tell the places on an axis: its namesake or, of a zipped one, all that run along it."""
-    found = [str(name) for name, c in dataset.coords.items() if c.dims == (axis,)]
-    return [axis] if axis in found or not found else sorted(found, key=axis.find)
+    """The coordinates of the positions on an axis: its namesake or, of a zipped one, all that run along it."""
+    names = [str(name) for name, coordinate in dataset.coords.items() if coordinate.dims == (axis,)]
+    return [axis] if axis in names or not names else sorted(names, key=axis.find)
 
 
-def layout(dataset: xr.Dataset, x: str | None = None, colour: str | None = None) -> Layout:
-    """Where axes go: along x that of most numbers, in colours what learns, unless told otherwise."""
+def is_numeric(dataset: xr.Dataset, axis: str) -> bool:
+    """True if an axis holds several numbers, so that curves can run along it."""
+    return values(dataset, axis).dtype.kind in "iuf" and dataset.sizes[axis] > 1
+
+
+def layout(results: Results) -> Layout:
+    """The layout that charts begin with: along x the longest axis of numbers, in colour what learns."""
+    dataset, choice = results.either, results.scenario.CHOICE
     every = axes(dataset)
-    numbers = [axis for axis in every if values(dataset, axis).dtype.kind in "if" and dataset.sizes[axis] > 1]
-    x = x or max(numbers or every, key=lambda axis: (dataset.sizes[axis], every.index(axis)))
-    others = [axis for axis in every if axis != x and dataset.sizes[axis] > 1]
-    choice = scenario_of(dataset).CHOICE
-    few = [axis for axis in others if dataset.sizes[axis] <= MOST]
-    if colour is None or colour == x:
-        colour = choice if choice in few else next(iter(few), None)
-    return Layout(x, colour, tuple(axis for axis in every if axis not in (x, colour)))
+    x = longest([axis for axis in every if is_numeric(dataset, axis)] or every, dataset)
+    few = [axis for axis in every if axis != x and 1 < dataset.sizes[axis] <= MOST]
+    colour = choice if choice in few else next(iter(few), None)
+    return Layout(x, (colour,) if colour else (), tuple(axis for axis in every if axis not in (x, colour)))
 
 
-def with_axis(dataset: xr.Dataset) -> xr.Dataset:
-    """The dataset, with what learns as an axis if it has none."""
-    return dataset if axes(dataset) else dataset.expand_dims(scenario_of(dataset).CHOICE)
+def longest(names: list[str], dataset: xr.Dataset) -> str:
+    """The longest of these axes, the last of several."""
+    return max(names, key=lambda axis: (dataset.sizes[axis], names.index(axis)))
+
+
+def with_axis(results: Results, name: str) -> Results:
+    """The results with this axis, of one value if they do not have it."""
+    if name in results.either.dims:
+        return results
+    both = results.simulation, results.theory
+    simulation, theory = (None if part is None else part.expand_dims(name) for part in both)
+    return replace(results, simulation=simulation, theory=theory)
+
+
+def with_any_axis(results: Results) -> Results:
+    """The results, along what learns if they have no axis."""
+    return results if axes(results.either) else with_axis(results, results.scenario.CHOICE)
+
+
+def scales(results: Results, x: str, variables: dict[str, Variable], lossless: bool = False) -> Scales:
+    """Axes that are logarithmic because their values are positive and span decades.
+
+    Zeros have no place on a logarithmic axis: with `lossless` an axis with any stays linear.
+    """
+    log_y = {name for name, variable in variables.items() if _wants_log(name, variable, results)}
+    if lossless:
+        log_y -= {name for name in log_y if has_zero_means(results, name)}
+    if not is_numeric(results.either, x):
+        return Scales(tuple(labels(results.either, x)), False, frozenset(log_y))
+    places = values(results.either, x)
+    positive = places[places > 0]
+    log_x = _spans(positive, WIDE if lossless else SPAN) and _evenly_spaced(positive)
+    return Scales((), log_x and not (lossless and positive.size < places.size), frozenset(log_y))
+
+
+def has_zero_means(results: Results, name: str) -> bool:
+    """True if a mean over runs is 0 or less, so that it has no place on a logarithmic axis."""
+    return results.simulation is not None and bool((results.simulation[name].mean("seed") <= 0).any())
+
+
+def _wants_log(name: str, variable: Variable, results: Results) -> bool:
+    """By theory's values or, without them, the runs' means; of runs that keep far from a bound, by both."""
+    simulation, theory = results.simulation, results.theory
+    solved = theory is not None and name in theory
+    parts = [theory[name].values.ravel()] if theory is not None and solved else []
+    if simulation is not None and (not solved or variable.bound):
+        means = simulation[name].mean("seed").values.ravel()
+        parts.append(means[means > 0] if solved else means)
+    every = np.concatenate(parts)
+    return _spans(every[np.isfinite(every)], SPAN)
+
+
+def _spans(numbers: np.ndarray, ratio: float) -> bool:
+    """True if numbers are positive and the largest is at least so many times the smallest."""
+    if numbers.size < 2 or numbers.min() <= ROUNDING * numbers.max():
+        return False
+    return bool(numbers.max() / numbers.min() >= ratio)
+
+
+def _evenly_spaced(x: np.ndarray) -> bool:
+    """True if values are spaced more evenly on a logarithmic axis than on a linear one."""
+
+    def unevenness(positions: np.ndarray) -> float:
+        gaps = np.diff(np.unique(positions))
+        return float(gaps.std() / gaps.mean())
+
+    return unevenness(np.log(x)) < unevenness(x)
 
 
 def curves(
     name: str, simulation: xr.Dataset | None, theory: xr.Dataset | None, layout: Layout, unit: str = ""
 ) -> list[Curve]:
-    """A variable's curves, a colour each, of datasets that have no axes left but those of the layout.
+    """The curves of a variable, one per colour, from datasets with no other axes than those of the layout.
 
     `unit` is one of `NORMALISED`: "theory" divides all by theory, "one student" errors of an ensemble by theory's of
     one student.
     """
-    asked = {name, "eps_g"} if unit == "one student" else {name}  # slices of whole datasets would take most of the time
+    needed = {name, "eps_g"} if unit == "one student" else {name}  # slicing whole datasets would take most of the time
     simulation, theory = (
-        None if part is None else part[[it for it in part.data_vars if it in asked]] for part in (simulation, theory)
+        None if part is None else part[[it for it in part.data_vars if it in needed]] for part in (simulation, theory)
     )
-    coloured = _coloured(simulation, theory, layout)
-    return [_curve(name, label, sim, sol, layout.x, unit) for label, sim, sol in coloured]
-
-
-def _coloured(simulation: Any, theory: Any, layout: Layout) -> Iterator[tuple[str, Any, Any]]:
-    told = simulation if simulation is not None else theory
-    if layout.colour is None:
-        yield "", simulation, theory
-        return
-    for at, name in enumerate(labels(told, layout.colour)[:MOST]):
-        here = {layout.colour: at}
-        yield name, pick(simulation, here), pick(theory, here)
-
-
-def label(axis: str, value: Any) -> str:
-    """What tells a place on an axis from others."""
-    return str(value) if isinstance(value, str) else f"{axis} = {value:g}"
-
-
-def labels(dataset: xr.Dataset, axis: str) -> list[str]:
-    """What tells the places on an axis apart."""
-    columns = [[label(name, value) for value in values(dataset, name).tolist()] for name in along(dataset, axis)]
-    return [", ".join(told) for told in zip(*columns, strict=True)]
-
-
-def _curve(name: str, told: str, simulation: Any, theory: Any, x: str, unit: str) -> Curve:
     either = simulation if simulation is not None else theory
-    made = Curve(told, values(either, x))
+    assert either is not None
+    return [
+        curve(name, label, pick(simulation, position), pick(theory, position), layout.x, unit)
+        for label, position in itertools.islice(positions(either, layout.colours), MOST)
+    ]
+
+
+def positions(
+    dataset: xr.Dataset, names: Iterable[str], label: Callable[[str, Any], str] = value_label
+) -> Iterator[tuple[str, dict[str, int]]]:
+    """Every combination of positions on these axes, with its label; without axes one, that selects nothing."""
+    columns = {name: labels(dataset, name, label) for name in names}
+    for indices in itertools.product(*(range(len(column)) for column in columns.values())):
+        position = dict(zip(columns, indices, strict=True))
+        yield ", ".join(columns[name][index] for name, index in position.items()), position
+
+
+def labels(dataset: xr.Dataset, axis: str, label: Callable[[str, Any], str] = value_label) -> list[str]:
+    """Labels of the positions on an axis."""
+    columns = [[label(name, value) for value in values(dataset, name).tolist()] for name in along(dataset, axis)]
+    return [", ".join(row) for row in zip(*columns, strict=True)]
+
+
+def curve(
+    name: str, label: str, simulation: xr.Dataset | None, theory: xr.Dataset | None, x: str, unit: str = ""
+) -> Curve:
+    """One variable along x, from datasets with no other axis left."""
+    either = simulation if simulation is not None else theory
+    assert either is not None
+    made = Curve(label, values(either, x))
     if theory is not None and name in theory:
-        made = replace(made, theory=_along(theory[name], x, made.x))
+        made = replace(made, theory=_line(theory[name], made.x))
     if simulation is not None and name in simulation:
-        mean, error = _means(simulation[name])
-        made = replace(made, mean=mean, error=error)
+        mean, error = mean_and_error(simulation[name])
+        made = replace(made, mean=np.atleast_1d(mean.values), error=np.atleast_1d(error.values))
     if unit == "theory" and made.theory is not None:
         return made.over(made.theory)
     if unit == "one student" and name.startswith("eps_g") and theory is not None:
-        return made.over(_along(theory.eps_g, x, made.x))
+        return made.over(_line(theory.eps_g, made.x))
     return made
 
 
-def _along(array: Any, x: str, places: np.ndarray) -> np.ndarray:
+def _line(array: Any, x: np.ndarray) -> np.ndarray:
+    """Theory at every x, of all students."""
     line = array.mean([dim for dim in AVERAGED if dim in array.dims])
-    found: np.ndarray = line.broadcast_like(array).values if line.ndim > 1 else np.broadcast_to(line, places.shape)
-    return np.asarray(found, float)
+    return np.asarray(np.broadcast_to(line.values, x.shape), float)
 
 
-def _means(runs: Any) -> tuple[np.ndarray, np.ndarray]:
-    inner = [dim for dim in AVERAGED if dim in runs.dims]
-    over = inner if runs.sizes.get("seed", 1) == 1 else []
-    runs = (runs if over else runs.mean(inner)).stack(run=["seed", *over])
-    count = runs.count("run")
-    error = runs.std("run", ddof=1) / count**0.5 if runs.sizes["run"] > 1 else runs.mean("run") * np.nan
-    return np.atleast_1d(runs.mean("run").values), np.atleast_1d(error.values)
+def mean_and_error(runs: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray]:
+    """The mean over seeds with its standard error, NaN for a single seed; students are averaged first.
+
+    Of cross-validation, the mean over shuffles and folds and the standard error over folds, averaged over shuffles.
+    """
+    if "fold" in runs.dims:
+        return runs.mean(["seed", "fold"]), standard_error(runs, "fold").mean("seed")
+    runs = runs.mean([dim for dim in AVERAGED if dim in runs.dims])
+    return runs.mean("seed"), standard_error(runs, "seed")
 
 
-def pick(dataset: xr.Dataset | None, places: dict[str, int]) -> xr.Dataset | None:
-    """One place on each of these axes, where the dataset has them."""
+def sliced(results: Results, position: dict[str, Any]) -> Results:
+    """Results at one position on each of these axes."""
+    both = results.simulation, results.theory
+    simulation, theory = (pick(part, position) for part in both)
+    return replace(results, simulation=simulation, theory=theory)
+
+
+def pick(dataset: xr.Dataset | None, position: dict[str, Any]) -> xr.Dataset | None:
+    """One position on each of these axes, where the dataset has them."""
     if dataset is None:
         return None
-    return dataset.isel({axis: at for axis, at in places.items() if axis in dataset.dims})
+    return dataset.isel({axis: index for axis, index in position.items() if axis in dataset.dims})
 
 
 def shown_first(variables: Iterable[str], theory: xr.Dataset | None) -> list[str]:
-    """The variables that a page opens with: those theory speaks of, else all."""
+    """The variables that a page opens with: those of theory, or all where theory has none of them."""
     every = list(variables)
     return [name for name in every if theory is not None and name in theory] or every

@@ -1,4 +1,4 @@
-"""How every figure looks: column widths of a paper, colours told apart by the colour-blind, bars for errors."""
+"""The look of every figure: column widths of a paper, colours that the colour-blind can distinguish, error bars."""
 
 from __future__ import annotations
 
@@ -10,19 +10,25 @@ from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 import matplotlib.style
+import numpy as np
 from cycler import cycler
+from matplotlib.ticker import LogLocator, NullLocator
 
 from statmech import files
 from statmech.learners import LEARNERS
+from statmech.results.statistics import standard_error
 from statmech.rules import RULES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 COLUMN, PAGE = 3.375, 6.75  # inches
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe & Ito
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+MANY = 30  # more points than these would hide each other
+NARROW = 200  # the ratio of limits up to which a logarithmic axis has room for ticks at 2 and 5
 FORMATS = ("png", "svg", "pdf")
 
 STYLE: dict[Any, Any] = {
@@ -47,7 +53,7 @@ STYLE: dict[Any, Any] = {
 
 
 def styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
-    """Draw in this style, whatever the reader's own settings are."""
+    """Draw in this style, whatever matplotlib settings the reader has."""
 
     @wraps(draw)
     def drawn(*args: Any, **kwargs: Any) -> Figure:
@@ -58,12 +64,12 @@ def styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
 
 
 def label_of(name: str) -> str:
-    """What a figure calls a rule or a learner."""
+    """The label of a rule or a learner in figures."""
     return (RULES[name] if name in RULES else LEARNERS[name]).label
 
 
 def look_of(index: int) -> dict[str, Any]:
-    """Colour and marker of the index-th curve: told apart in colour, in grey and in print."""
+    """Colour and marker of the index-th curve, distinguishable in colour, in grey and in print."""
     return {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
 
 
@@ -74,19 +80,52 @@ def points(ax: Axes, x: Any, values: Any, index: int, **kwargs: Any) -> None:
 
 
 def spread(values: Any) -> Any:
-    """The standard error of the mean over seeds; none for a single seed."""
-    return values.std("seed", ddof=1) / values.count("seed") ** 0.5 if values.sizes["seed"] > 1 else None
+    """The standard error of the mean over seeds; None for a single seed."""
+    return standard_error(values) if values.sizes["seed"] > 1 else None
+
+
+def points_or_band(
+    ax: Axes, x: Any, mean: Any, error: Any, index: int, filled: Any = None, label: str | None = None
+) -> None:
+    """Means with standard errors as points with bars; many points are small, in a band instead of bars.
+
+    `filled` says which points are filled; the others, and by default all, are hollow.
+    """
+    look = {**look_of(index), "linestyle": "none"}
+    if len(x) <= MANY:
+        ax.errorbar(x, mean, yerr=error, **look, markerfacecolor="white", label=label, zorder=3)
+    else:
+        look |= {"markersize": 2.2, "markeredgewidth": 0.5}
+        ax.plot(x, mean, **look, markerfacecolor="white", label=label, zorder=3)
+        band(ax, x, mean, error, index)
+    if filled is not None:
+        ax.plot(np.asarray(x)[filled], np.asarray(mean)[filled], **look, zorder=4)
+
+
+def band(ax: Axes, x: Any, mean: Any, error: Any, index: int) -> None:
+    """Standard errors about means."""
+    if error is not None:
+        ax.fill_between(x, mean - error, mean + error, color=look_of(index)["color"], alpha=0.2, linewidth=0)
+
+
+def log_ticks(axis: Axis) -> None:
+    """Ticks that can be read on a logarithmic axis, once its limits are known: 1, 2, 5, ... or powers of ten."""
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < NARROW * low else (1,)))
+    if low > 1e-4 and high < 1e5:
+        axis.set_major_formatter("{x:g}")
+    axis.set_minor_locator(NullLocator())
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:
-    """Write a figure as PNG (300 dots an inch), SVG and PDF beside each other, each file whole or not at all.
+    """Write a figure as PNG (300 dots per inch), SVG and PDF, each file complete or not at all.
 
     Returns the files. Raises `StoreError` if one cannot be written.
     """
-    drawn = {stem.with_name(f"{stem.name}.{suffix}"): _content(figure, suffix) for suffix in FORMATS}
-    for file, content in drawn.items():
+    contents = {stem.with_name(f"{stem.name}.{suffix}"): _content(figure, suffix) for suffix in FORMATS}
+    for file, content in contents.items():
         files.write(file, content)
-    return list(drawn)
+    return list(contents)
 
 
 def _content(figure: Figure, suffix: str) -> bytes:
@@ -99,7 +138,7 @@ def _content(figure: Figure, suffix: str) -> bytes:
 
 
 def element(figure: Figure) -> str:
-    """A figure as an SVG element of a page, its words as outlines: a reader need not have our fonts."""
+    """A figure as an SVG element of a page, its text as outlines, which need no fonts."""
     file = io.StringIO()
     with mpl.rc_context({**STYLE, "svg.fonttype": "path"}):
         figure.savefig(file, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))

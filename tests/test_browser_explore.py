@@ -321,7 +321,7 @@ EVIL = """</textarea></pre><img src=x onerror="window.owned=1"><script>window.ow
 HOSTILE = f"""
 import sys
 from dataclasses import dataclass
-from statmech import Scenario
+from statmech import Results, Scenario
 from statmech.parameters import parameter
 from statmech.rules import RULES, Hebb
 
@@ -340,8 +340,8 @@ if __name__ == "__main__":
     import theory
     from statmech.explore import page, server
 
-    both = simulate.run(scenario), theory.solve(scenario)
-    make = {{"live": lambda: page.Page(scenario), "stored": lambda: page.Page(stored=both)}}[sys.argv[1]]
+    results = Results(scenario, simulate.run(scenario), theory.solve(scenario))
+    make = {{"live": lambda: page.Page(scenario), "stored": lambda: page.Page(stored=results)}}[sys.argv[1]]
     server.serve(make, None, False)
 """
 

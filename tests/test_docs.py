@@ -50,10 +50,10 @@ RUN = re.compile(r"statmech\.run\(\s*\"(\w+)\"")
 
 
 def test_every_figure_but_the_overlays_has_a_page_of_the_gallery():
-    published = {name for of in figures.FIGURES.values() for name in of} - set(figures.OVERLAYS.values())
+    published = {name for of in figures.FIGURES.values() for name in of} - set(figures.OVERLAYS)
     drawn = {statmech.load(name).figure or name for text in GALLERY.values() for name in RUN.findall(text)}
     assert published <= drawn
-    assert set(figures.OVERLAYS.values()) <= set(re.findall(r"`(\w*overlay)`", GALLERY["overlays"]))
+    assert set(figures.OVERLAYS) <= set(re.findall(r"`(\w*overlay)`", GALLERY["overlays"]))
 
 
 @pytest.mark.parametrize("name", shipped())

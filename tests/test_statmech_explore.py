@@ -18,6 +18,7 @@ from statmech import Scenario, Stopping, StoredExamples, config
 from statmech.parameters import parameter
 from statmech.results import export
 from statmech.results.comparison import distances
+from statmech.results.results import results_of
 from statmech.rules import RULES, Hebb
 from statmech.scenarios.registry import KINDS, scenario_from
 
@@ -87,9 +88,9 @@ def test_theory_one_by_one_is_theory_of_all():
 def test_points_are_means_with_the_standard_errors_that_compare_uses():
     scenario = StoredExamples(learner=["minover", "hebb"], alpha=[1, 2, 3], epochs=10, **SMALL)
     sim, sol = simulate.run(scenario), theory.solve(scenario)
-    where = series.layout(sim)
-    assert (where.x, where.colour, where.rest) == ("alpha", "learner", ("epochs",))
-    made = series.curves("eps_g", series.pick(sim, {"epochs": 0}), series.pick(sol, {"epochs": 0}), where)
+    layout = series.layout(results_of(sim))
+    assert (layout.x, layout.colours, layout.rest) == ("alpha", ("learner",), ("epochs",))
+    made = series.curves("eps_g", series.pick(sim, {"epochs": 0}), series.pick(sol, {"epochs": 0}), layout)
     expected = distances(sim, sol).eps_g.isel(epochs=0).values
     for curve, distance in zip(made, expected, strict=True):
         np.testing.assert_allclose((curve.mean - curve.theory) / curve.error, distance, rtol=1e-9)
@@ -99,9 +100,10 @@ def test_points_are_means_with_the_standard_errors_that_compare_uses():
 def test_over_theory_all_theory_is_one():
     scenario = Scenario(rule="hebb", K=3, t=[1.0, 2.0], **SMALL)
     sim, sol = simulate.run(scenario), theory.solve(scenario)
-    [curve] = series.curves("eps_g", sim, sol, series.layout(sim), "theory")
+    layout = series.layout(results_of(sim))
+    [curve] = series.curves("eps_g", sim, sol, layout, "theory")
     np.testing.assert_allclose(curve.theory, 1.0)
-    [vote] = series.curves("eps_g_majority_vote", sim, sol, series.layout(sim), "one student")
+    [vote] = series.curves("eps_g_majority_vote", sim, sol, layout, "one student")
     np.testing.assert_allclose(vote.theory, sol.eps_g_majority_vote / sol.eps_g.isel(student=0))
 
 
@@ -114,10 +116,10 @@ def test_a_newer_scenario_ends_an_older_one():
         if len(landed) == 2:
             done.set()
 
-    player = Background(tell)
+    background = Background(tell)
     scenarios = [Scenario(rule="hebb", t=[1.0], eta=eta, N=100, seeds=8) for eta in (0.5, 1.0, 2.0)]
     for scenario in scenarios:
-        player.play(scenario)
+        background.start(scenario)
     assert done.wait(120)
     assert [(json.loads(it)["eta"], json.loads(it)["seeds"]) for it in landed] == [(2.0, 4), (2.0, 8)]
 
@@ -130,7 +132,7 @@ def test_what_cannot_be_played_is_told_and_not_raised():
         if "memory" in message or "bytes" in message or "GiB" in message:
             done.set()
 
-    Background(tell).play(Scenario(rule="hebb", engine="vectors", N=10**12, t=[1e-12], seeds=4))
+    Background(tell).start(Scenario(rule="hebb", engine="vectors", N=10**12, t=[1e-12], seeds=4))
     assert done.wait(60), told
 
 
@@ -148,7 +150,7 @@ def test_whatever_ends_a_simulation_reaches_the_page(problem, monkeypatch):
             done.set()
 
     monkeypatch.setattr(simulate, "run", run)
-    Background(tell).play(Scenario(rule="hebb", t=[1.0], **SMALL))
+    Background(tell).start(Scenario(rule="hebb", t=[1.0], **SMALL))
     assert done.wait(60), told
     assert told[-1] == f"{type(problem).__name__}: {problem}"
 
@@ -161,7 +163,7 @@ def test_a_rule_that_diverges_is_said_on_the_page():
         if "diverged" in message:
             done.set()
 
-    Background(tell).play(Scenario(rule="perceptron", eta=1e308, t=[1.0, 10.0], **SMALL))
+    Background(tell).start(Scenario(rule="perceptron", eta=1e308, t=[1.0, 10.0], **SMALL))
     assert done.wait(60), told
 
 

@@ -257,7 +257,7 @@ def test_only_so_many_pages_are_open_and_a_closed_one_makes_room(alone):
             assert opened.enter_context(alone.joined(alone.session())) == 101
         status, _, body = alone.get(alone.shown)
         assert status == 503
-        assert body == f"{PAGES} pages are open already. Close one, and reload this page after {GONE + 2} seconds.\n"
+        assert body == f"{PAGES} pages are open already. Close one and reload this page after {GONE + 2} seconds.\n"
     alone.until(lambda: alone.get(alone.shown)[0] == 200)
     code, printed, errors = alone.stop()
     assert (code, errors) == (0, "")  # a page that closes leaves no traceback
@@ -317,7 +317,7 @@ def test_it_listens_on_this_machine_alone(explorer):
 
 
 def test_a_port_that_is_taken_is_refused(explorer):
-    with pytest.raises(server.ConfigError, match="something else listens there"):
+    with pytest.raises(server.ConfigError, match="the port is in use"):
         server._bound(int(explorer.port))
 
 

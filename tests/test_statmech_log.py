@@ -51,7 +51,7 @@ def test_a_line_that_is_no_event_is_left_out_wherever_it_stands(line, path):
         assert runs(log) == known
     log.write_bytes(b"".join(whole) + line)
     assert "32 of 32 done" in "\n".join(lines(read(path)))
-    assert _when(path).endswith("by its log")
+    assert _when(path).endswith("according to its log")
     assert run_into(path, scenario) == (32, 0, 0)
     assert len(runs(log)) == 2 or not line.endswith(b"\n")
 

@@ -13,10 +13,10 @@ import pytest
 
 import simulate
 import theory
-from figures.interactive import charts
-from figures.report.html import read, report
+from figures.report import charts
+from figures.report.html import report
 from simulate.execution.to_store import run_into
-from statmech import RULES, Scenario, load
+from statmech import RULES, Results, Scenario, load, load_results
 from statmech.results import store
 from statmech.results.citations import cited
 from statmech.results.study_tables import tables
@@ -106,7 +106,7 @@ def test_each_kind_makes_one_file_that_holds_its_results_and_loads_nothing(choic
     )
     assert page.loaded() == []
     assert not [tag for tag, _ in page.elements if tag in ("link", "iframe", "object", "embed", "base", "img")]
-    results = read(folder)
+    results = load_results(folder)
     for table in tables(results.simulation, results.theory):
         assert table.rows
         assert all(row in page.rows for row in cells(table))
@@ -173,10 +173,10 @@ def test_labels_and_paths_of_others_are_escaped(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_the_charts_of_many_places_are_few_and_those_left_out_are_told():
     scenario = Scenario(rule="hebb", N=50, t=[1, 2, 3, 4], K=[1, 2, 3], eta={"linspace": [0.5, 1.5, 12]}, flip=[0, 0.1])
-    drawn = charts.charts(None, theory.solve(scenario))
-    assert sum(len(place.charts) for place in drawn.places) <= charts.MOST_CHARTS
-    assert len(drawn.places) == np.prod([len(labels) for labels in drawn.axes.values()])
-    assert any("of flip (" in told or "of t (" in told for told in drawn.left_out)
+    drawn = charts.charts(Results(scenario, theory=theory.solve(scenario)))
+    assert sum(len(one.charts) for one in drawn.sets) <= charts.MOST_CHARTS
+    assert len(drawn.sets) == np.prod([len(labels) for labels in drawn.axes.values()])
+    assert any("of flip (" in item or "of t (" in item for item in drawn.left_out)
 
 
 @pytest.mark.slow
@@ -186,7 +186,7 @@ def test_runs_that_are_missing_or_have_failed_are_told_and_left_out(tmp_path, mo
     assert called(monkeypatch, "simulate", *small, "--shard", "1/2", "--out", str(out)) == 0
     assert called(monkeypatch, "theory", *small, "--out", str(out)) == 0
     words = paged(out).words
-    assert "Of 140 runs 128 are done, 12 are missing and 0 have failed" in words
+    assert "Of 140 runs, 128 are finished, 12 are missing and 0 have failed" in words
     assert "Violations: none." in words  # a run that is missing breaks no bound
     assert "64/64" in words
 
@@ -269,7 +269,7 @@ def taken(folder: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("made", "message"),
     [
-        (nothing, "has no results. `statmech run CONFIG --out"),
+        (nothing, "no results. `statmech run CONFIG --out"),
         (damaged, "not a readable store"),
         (mixed, "holds the result of another config"),
         (taken, "file.html: cannot be written: Is a directory"),
@@ -288,7 +288,7 @@ def test_what_cannot_be_reported_is_told_and_nothing_is_written(made, message, t
 def test_without_bokeh_one_line_tells_what_to_install(whole, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "bokeh", None)
     assert called(monkeypatch, "report", str(whole)) == 2
-    assert capsys.readouterr().err == "a report needs bokeh: pip install -e '.[explore]' where statmech lies\n"
+    assert capsys.readouterr().err == "a report needs bokeh: pip install -e '.[explore]' in the folder of statmech\n"
 
 
 def test_a_browser_draws_the_charts_and_asks_for_nothing(whole, tmp_path):

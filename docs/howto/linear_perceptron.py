@@ -52,7 +52,9 @@ class LinearPerceptron(Sweep):
     sigma: axis_of(Annotated[Number, Field(ge=0)]) = config_key(
         0.0, description="standard deviation of the noise added to the teacher's output", symbol=r"$\sigma$"
     )
-    t: Times = config_key(description="times (steps / N) at which order parameters are recorded", symbol="$t$")
+    t: Times = config_key(
+        description="times (steps / N) at which order parameters are recorded", symbol="$t$", unit="steps / N"
+    )
 
     @property
     def variables(self):

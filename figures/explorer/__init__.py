@@ -1,4 +1,4 @@
-"""The page in the browser: drag a setting and see theory move and simulation land on it (`statmech explore`).
+"""The page of `statmech explore`: move a slider, and theory and simulation follow.
 
-Needs the extra: `pip install -e '.[explore]'`. The page is served on this machine alone.
+Requires the extra: `pip install -e '.[explore]'`. The page is served only on this machine.
 """

@@ -1,4 +1,4 @@
-"""One simulation at a time, in a thread: a newer scenario ends an older one, first results come from few seeds."""
+"""One simulation at a time, in a thread: a newer scenario stops an older one, and a few seeds come first."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from statmech.errors import StatmechError
 if TYPE_CHECKING:
     import xarray as xr
 
-FIRST = 4  # seeds that are shown before all are done
+FIRST = 4  # seeds that are shown before all are finished
 
 
 class Superseded(Exception):
-    """A newer scenario is to be played."""
+    """A newer scenario is waiting to be simulated."""
 
 
 def sentence(problem: BaseException) -> str:
-    """What a page shows of an exception: its message, and its type where the message was not written for users.
+    """An exception as a page shows it: its message, with its type where the message was not written for users.
 
     >>> sentence(StatmechError("rule: too fast")), sentence(ZeroDivisionError("division by zero"))
     ('rule: too fast', 'ZeroDivisionError: division by zero')
@@ -30,45 +30,45 @@ def sentence(problem: BaseException) -> str:
 
 
 class Background:
-    """Plays scenarios in a thread; `tell(dataset or None, message)` is called there, as results come."""
+    """Simulates scenarios in a thread, which calls `report(dataset or None, message)` as results arrive."""
 
-    def __init__(self, tell: Callable[[xr.Dataset | None, str], None]):
-        self.tell = tell
+    def __init__(self, report: Callable[[xr.Dataset | None, str], None]):
+        self.report = report
         self.token = 0
         self.lock = threading.Lock()
 
-    def play(self, scenario: Any) -> None:
-        """Play this scenario, and no older one any more."""
+    def start(self, scenario: Any) -> None:
+        """Simulate this scenario, and no older one any more."""
         token = self.stop()
-        threading.Thread(target=self._play, args=(scenario, token), daemon=True).start()
+        threading.Thread(target=self._simulate, args=(scenario, token), daemon=True).start()
 
     def stop(self) -> int:
-        """End what is played; the number of what may come next."""
+        """Stop the simulation, and return the number of the next one."""
         with self.lock:
             self.token += 1
             return self.token
 
-    def _play(self, scenario: Any, token: int) -> None:
+    def _simulate(self, scenario: Any, token: int) -> None:
         try:
             for seeds in sorted({min(FIRST, scenario.seeds), scenario.seeds}):
-                self._played(scenario.model_copy(update={"seeds": seeds}), token)
+                self._simulate_seeds(scenario.model_copy(update={"seeds": seeds}), token)
         except Superseded:
             return
-        except BaseException as problem:  # a user's own rule may raise anything, and nobody else hears of it here
+        except BaseException as problem:  # a user's rule may raise anything, and nothing else reports it here
             if self.token == token:
-                self.tell(None, sentence(problem))
+                self.report(None, sentence(problem))
 
-    def _played(self, scenario: Any, token: int) -> None:
+    def _simulate_seeds(self, scenario: Any, token: int) -> None:
         from simulate import run
 
         def progress(done: int, total: int) -> None:
-            self._told(token, None, f"simulating {scenario.seeds} seeds: {done / total:.0%}")
+            self._report(token, None, f"simulating {scenario.seeds} seeds: {done / total:.0%}")
 
-        self._told(token, None, f"simulating {scenario.seeds} seeds")
-        made = run(scenario, progress)
-        self._told(token, made, f"simulated {scenario.seeds} seeds")
+        self._report(token, None, f"simulating {scenario.seeds} seeds")
+        simulation = run(scenario, progress)
+        self._report(token, simulation, f"simulated {scenario.seeds} seeds")
 
-    def _told(self, token: int, made: xr.Dataset | None, message: str) -> None:
+    def _report(self, token: int, simulation: xr.Dataset | None, message: str) -> None:
         if self.token != token:
             raise Superseded
-        self.tell(made, message)
+        self.report(simulation, message)

@@ -1,40 +1,47 @@
-"""The charts of a page: a variable each, with what is toggled about all of them."""
+"""The charts of the explorer: one per chosen variable, with switches that apply to all of them."""
 
 from __future__ import annotations
 
 import html
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
 
 from figures import series
-from figures.interactive.page import HELD, Chart
-from figures.series import Curve, Layout
+from figures.interactive.chart import HELD
+from figures.interactive.grid import ChartGrid, label_of
+from figures.series import Curve, Layout, Scales
 from figures.style import COLOURS
+from statmech.results.results import Results
 from statmech.scenarios.variables import Variable
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 OPEN = 2  # charts that a page begins with
 HEIGHT = 320
 PANE: dict[str, Any] = {"sizing_mode": "stretch_width", "styles": {"flex": "1 1 280px"}, "min_width": 280}
-XLABELS = {"t": "t = steps / N", "alpha": "α = P / N"}
+
+
+@dataclass(frozen=True)
+class Axes:
+    """All that needs new charts if it changes: which charts there are, and their axes."""
+
+    variables: tuple[str, ...]
+    x: str
+    scales: Scales
 
 
 class Charts:
-    """Charts of one simulation and its theory, and of another pair that is held for comparison."""
+    """Charts of the results that are shown, and of others that are held for comparison."""
 
     def __init__(self) -> None:
-        self.simulation: xr.Dataset | None = None
-        self.theory: xr.Dataset | None = None
+        self.results: Results | None = None
         self.layout: Layout | None = None
         self.drawn: dict[str, Variable] = {}
         self.held: dict[str, list[Curve]] = {}
-        self.made: tuple[Any, ...] = ()
-        self.charts: dict[str, Chart] = {}
+        self.axes: Axes | None = None
+        self.grid: ChartGrid | None = None
         self.variables = pmui.MultiChoice(label="charts", options=[], sizing_mode="stretch_width")
         self.log_x = pmui.Switch(label="log x", value=True)
         self.log_y = pmui.Switch(label="log y", value=False)
@@ -51,14 +58,14 @@ class Charts:
         bar = pmui.FlexBox(self.log_x, self.log_y, self.unit, self.hold, self.release, align_items="center", gap="12px")
         self.view = pn.Column(self.variables, bar, self.legend, self.area, sizing_mode="stretch_width")
 
-    def show(self, simulation: xr.Dataset | None, theory: xr.Dataset | None, layout: Layout, scenario: Any) -> None:
-        """Show these datasets of a scenario, of no more axes than the layout has."""
-        self.simulation, self.theory, self.layout = simulation, theory, layout
-        self.drawn = series.drawn(scenario)
+    def show(self, results: Results, layout: Layout) -> None:
+        """Show results with no other axes than those of the layout."""
+        self.results, self.layout = results, layout
+        self.drawn = series.drawn(results.scenario)
         names = list(self.drawn)
         if list(self.variables.options) != names:
-            opened = series.shown_first(names, theory)
-            first = [name for name in opened if name.startswith("eps")] + [n for n in opened if not n.startswith("eps")]
+            shown = series.shown_first(names, results.theory)
+            first = sorted(shown, key=lambda name: not name.startswith("eps"))
             with pn.param.param.discard_events(self.variables):
                 self.variables.options = names
                 self.variables.value = first[:OPEN]
@@ -66,46 +73,41 @@ class Charts:
         self.draw()
 
     def draw(self) -> None:
-        """Draw what is shown; charts are made anew only if their axes are others."""
-        if self.layout is None:
+        """Draw the results; new charts are made only if their axes have changed."""
+        if self.results is None or self.layout is None:
             return
-        places = series.values(self._either(), self.layout.x)
-        named = tuple(map(str, places)) if places.dtype.kind not in "if" else ()
-        made = (tuple(self.variables.value or ()), self.log_x.value, self.log_y.value, self.layout.x, named)
-        new, self.made = made != self.made, made
-        if new:
-            self.charts = self._charts(*made)
-        for name, chart in self.charts.items():
-            shown = series.curves(name, self.simulation, self.theory, self.layout, self.unit.value)
-            chart.show(shown, self.held.get(name, ()))
-        if new:  # only now: a chart that is drawn without data cannot tell its ranges
-            self.area.objects = [pn.pane.Bokeh(chart.figure, **PANE) for chart in self.charts.values()]
-        self.legend.object = self._legend(shown if self.charts else ())
+        axes = self._axes(self.results, self.layout)
+        changed, self.axes = axes != self.axes, axes
+        if changed or self.grid is None:
+            variables = {name: self.drawn[name] for name in axes.variables}
+            self.grid = ChartGrid(variables, label_of(self.results, axes.x), axes.scales, HEIGHT)
+        self.grid.show(self.results, self.layout, self.unit.value, self.held)
+        if changed:  # only now: a chart that is drawn without data cannot find its ranges
+            self.area.objects = [pn.pane.Bokeh(chart.figure, **PANE) for chart in self.grid.charts.values()]
+        self.legend.object = self._legend(next(reversed(self.grid.shown.values()), []))
 
-    def _charts(self, names: Sequence[str], log_x: bool, log_y: bool, x: str, named: Sequence[str]) -> dict[str, Chart]:
-        known = [name for name in names if name in self.drawn]
-        return {name: Chart(self.drawn[name], XLABELS.get(x, x), named, log_x, log_y, HEIGHT) for name in known}
-
-    def _either(self) -> Any:
-        return self.simulation if self.simulation is not None else self.theory
+    def _axes(self, results: Results, layout: Layout) -> Axes:
+        numeric = series.values(results.either, layout.x).dtype.kind in "if"
+        names = () if numeric else tuple(series.labels(results.either, layout.x))
+        chosen = tuple(name for name in self.variables.value or () if name in self.drawn)
+        return Axes(chosen, layout.x, Scales(names, self.log_x.value, frozenset(chosen if self.log_y.value else ())))
 
     def _legend(self, shown: Sequence[Curve]) -> str:
-        colours = [(COLOURS[at], curve.label) for at, curve in enumerate(shown) if curve.label]
+        colours = [(COLOURS[index], curve.label) for index, curve in enumerate(shown) if curve.label]
         held = [(HELD, "held")] if self.held else []
         chips = [
-            f'<span style="color:{colour}" aria-hidden="true">⬤</span> {html.escape(told)}'
-            for colour, told in colours + held
+            f'<span style="color:{colour}" aria-hidden="true">⬤</span> {html.escape(label)}'
+            for colour, label in colours + held
         ]
         return " &emsp; ".join(
             [*chips, "<small>points: simulation ± standard error; lines: theory (dashed: bounds)</small>"]
         )
 
     def _hold(self) -> None:
-        """Keep all that is shown, in grey, under what comes."""
-        if self.layout is not None:
-            every = self.variables.options
-            both = self.simulation, self.theory
-            self.held = {name: series.curves(name, *both, self.layout, self.unit.value) for name in every}
+        """Keep all that is shown, in grey, below what is shown next."""
+        if self.results is not None and self.layout is not None and self.grid is not None:
+            shown = self.results, self.layout, self.unit.value
+            self.held = {name: self.grid.curves(name, *shown) for name in self.variables.options}
             self.release.disabled = False
             self.draw()
 

@@ -1,4 +1,4 @@
-"""Who may talk to the explorer: this machine's own browser, with the token of the printed address."""
+"""Access to the explorer: only from this machine's browser, with the token of the printed address."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SOCKET = "/ws"
 SERVED = ("/static/", "/components/", "/favicon.ico")  # beside the page and its websocket
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",  # no page from elsewhere may show this one in a frame and have it clicked
+    "X-Frame-Options": "DENY",  # no other site may show this page in a frame and have it clicked
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",  # the address holds the token
 }
@@ -22,8 +22,8 @@ Refused = tuple[HTTPStatus, str]
 class Guard:
     """The token of one server, and the requests that are refused.
 
-    A page from elsewhere can have its own name resolve to 127.0.0.1 (DNS rebinding). Browsers then send that name as
-    Host and as Origin, so that comparing the two with each other shows nothing: Host is compared with the server's own.
+    Another site can let its name resolve to 127.0.0.1 (DNS rebinding). Browsers then send that name as Host and as
+    Origin, so that comparing the two proves nothing: Host is compared with the server's own names.
     """
 
     def __init__(self, port: int):
@@ -35,29 +35,29 @@ class Guard:
         self.address = f"http://{HERE}:{port}/?token={self.token}"
 
     def refusal(self, request: Any) -> Refused | None:
-        """The status and the sentence with which a request is refused; None if it may pass."""
+        """The status and the message with which a request is refused; None if it is accepted."""
         if request.host.lower() not in self.hosts:
             return HTTPStatus.FORBIDDEN, f"This page is served as {' and '.join(sorted(self.hosts))} only."
         origin = request.headers.get("Origin")
         if origin != f"http://{request.host}" and (origin is not None or request.path == SOCKET):
-            return HTTPStatus.FORBIDDEN, "This page answers no requests of other pages."
+            return HTTPStatus.FORBIDDEN, "This page does not answer requests from other pages."
         if not (self.shown(request) or self._remembered(request)):
             return HTTPStatus.FORBIDDEN, "Open the address that `statmech explore` printed, with its token."
         if request.method not in ("GET", "HEAD"):
-            return HTTPStatus.METHOD_NOT_ALLOWED, "This page is only read."
+            return HTTPStatus.METHOD_NOT_ALLOWED, "This page can only be read."
         if request.headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in request.headers:
-            return HTTPStatus.BAD_REQUEST, "A request to this page has no body."
+            return HTTPStatus.BAD_REQUEST, "Requests to this page must not have a body."
         if request.path not in ("/", SOCKET) and not request.path.startswith(SERVED):
-            return HTTPStatus.NOT_FOUND, "There is no such page."
+            return HTTPStatus.NOT_FOUND, "This page does not exist."
         return None
 
     def shown(self, request: Any) -> bool:
-        """Whether the address of a request holds the token."""
+        """True if the address of a request contains the token."""
         return any(self._is_token(value) for value in request.query_arguments.get("token", []))
 
     def _remembered(self, request: Any) -> bool:
         cookie = request.cookies.get(self.cookie)
         return cookie is not None and self._is_token(cookie.value.encode())
 
-    def _is_token(self, given: bytes) -> bool:
-        return hmac.compare_digest(given, self.token.encode())
+    def _is_token(self, value: bytes) -> bool:
+        return hmac.compare_digest(value, self.token.encode())

@@ -1,4 +1,4 @@
-"""A scenario that is dragged: theory is solved at every step, a simulation follows in the background."""
+"""A scenario with sliders: theory is solved at every step of a drag, a simulation follows in the background."""
 
 from __future__ import annotations
 
@@ -12,22 +12,28 @@ import panel_material_ui as pmui
 
 from figures.explorer import settings
 from figures.explorer.background import Background, sentence
+from figures.series import Layout, axes, sliced
 from statmech.config import overridden
 from statmech.errors import ConfigError
+from statmech.results.results import Results
 from statmech.scenarios.cost import estimate
 from statmech.scenarios.registry import KINDS, scenario_from
 
 if TYPE_CHECKING:
     import xarray as xr
 
-SOON = 1  # milliseconds that a step waits for another; Panel's own 50 would be seen
-REST = 250  # milliseconds without a step, after which a drag has ended
-FILES = "other keys: a page names no files (inputs: rows). Put them in a config: statmech explore CONFIG.yaml"
+SOON = 1  # milliseconds that a step waits for the next; Panel's own 50 would be visible
+REST = 250  # milliseconds without a step after which a drag has ended
+FILES = "other keys: files (inputs: rows) can only be named in a config: statmech explore CONFIG.yaml"
 LONGEST = {"10 seconds": 10.0, "a minute": 60.0, "10 minutes": 600.0, "never": 0.0}
 
 
 class Live:
-    """The sliders of one kind of scenario; `shown()` is called at every step of a drag, `settled()` at its end."""
+    """The sliders of one kind of scenario.
+
+    `shown()` is called at every step of a drag, `settled()` at its end, and `message(severity, text)` with errors and
+    progress.
+    """
 
     def __init__(
         self,
@@ -35,9 +41,9 @@ class Live:
         choice: str,
         shown: Callable[[], None],
         settled: Callable[[], None],
-        told: Callable[[str, str], None],
+        message: Callable[[str, str], None],
     ):
-        self.choice, self.given, self.shown, self.settled, self.told = choice, given, shown, settled, told
+        self.choice, self.given, self.shown, self.settled, self.message = choice, given, shown, settled, message
         self.scenario: Any = None
         self.theory: xr.Dataset | None = None
         self.simulation: xr.Dataset | None = None
@@ -54,7 +60,7 @@ class Live:
         self.sliders = {name: self._slider(name) for name in settings.draggable(choice)}
         self.seeds = self._stops("seeds")
         self.more = pmui.TextInput(label="other keys", placeholder="key=value key=value", sizing_mode="stretch_width")
-        self.longest = pmui.Select(label="simulate what takes up to", options=LONGEST, value=10.0)
+        self.longest = pmui.Select(label="simulate if it takes up to", options=LONGEST, value=10.0)
         for widget in (self.chosen, *self.sliders.values(), self.seeds, self.more, self.longest):
             widget._debounce = SOON
             widget.param.watch(lambda event: self.update(), "value")
@@ -63,35 +69,49 @@ class Live:
         )
 
     def update(self) -> None:
-        """Read the sliders, solve, show, and play in the background."""
+        """Read the sliders, solve, show, and simulate in the background."""
         for name, slider in self.sliders.items():
             slider.visible = settings.has(self.choice, self.chosen.value or (), name)
         try:
             scenario = self._read()
             theory = _solved(scenario)
-        except Exception as problem:  # a user's own rule may raise anything
+        except Exception as problem:  # a user's rule may raise anything
             self._failed(problem)
             return
         self.scenario, self.theory, self.simulation = scenario, theory, None
         self.background.stop()
-        self.shown()
+        if theory is not None:
+            self.shown()
         self._rest()
 
     @property
-    def both(self) -> tuple[xr.Dataset | None, xr.Dataset | None]:
-        """What is to be downloaded."""
-        return self.simulation, self.theory
+    def results(self) -> Results:
+        """All that has been solved and simulated."""
+        return Results(self.scenario, self.simulation, self.theory, figure=self.scenario.figure)
+
+    @property
+    def layout(self) -> Layout:
+        """What learns in colour, against the key that this kind is usually drawn against."""
+        x = settings.page_of(self.choice).along
+        shown = (x, self.choice)
+        return Layout(x, (self.choice,), tuple(axis for axis in axes(self.results.either) if axis not in shown))
+
+    @property
+    def slice(self) -> Results:
+        """The results at the last recorded time, where that is not along x."""
+        return sliced(self.results, dict.fromkeys(self.layout.rest, -1))
 
     def close(self) -> None:
+        """Stop the simulation."""
         self.background.stop()
 
     def _rest(self) -> None:
-        """When the drag has come to rest: whatever is not a curve would hold up the next one."""
+        """Do at the end of a drag whatever would delay the next curve."""
         token = self.background.token
 
         def settle() -> None:
             if token == self.background.token:
-                self.told("", "")
+                self.message("", "")
                 self._settle()
 
         self.document.add_timeout_callback(settle, REST)
@@ -99,15 +119,15 @@ class Live:
     def _settle(self) -> None:
         try:
             self.settled()
-            self._play()
-        except Exception as problem:  # as above: equations, too, are of the user's own rule
+            self._simulate()
+        except Exception as problem:  # as above: equations, too, come from the user's rule
             self._failed(problem)
 
     def _failed(self, problem: Exception) -> None:
-        """Show why there is nothing new to show; what was being simulated has ended."""
+        """Stop the simulation and show why there is nothing new."""
         self.background.stop()
-        self.told("error", sentence(problem))
-        self.told("progress", "")
+        self.message("error", sentence(problem))
+        self.message("progress", "")
 
     def _read(self) -> Any:
         if not self.chosen.value:
@@ -120,28 +140,28 @@ class Live:
             given, _ = overridden(settings.config_of(self.choice, given), shlex.split(self.more.value or ""))
         except ValueError as problem:
             raise ConfigError(f"other keys: {problem}") from None
-        if any(named not in settings.files(self.given) for named in settings.files(given)):
+        if any(file not in settings.files(self.given) for file in settings.files(given)):
             raise ConfigError(FILES)
         return scenario_from(given)
 
-    def _play(self) -> None:
+    def _simulate(self) -> None:
         seconds = estimate(self.scenario).seconds
         if seconds > self.longest.value:
             self.background.stop()
-            self.told("progress", f"a simulation of this would take about {_long(seconds)}, and is not begun")
+            self.message("progress", f"a simulation would take about {_duration(seconds)} and was not started")
         else:
-            self.background.play(self.scenario)
+            self.background.start(self.scenario)
 
-    def _arrived(self, made: xr.Dataset | None, message: str) -> None:
-        """From the thread that plays: hand it to the page's own."""
+    def _arrived(self, simulation: xr.Dataset | None, text: str) -> None:
+        """Pass a result from the thread of the simulation to that of the page."""
         token = self.background.token
 
         def land() -> None:
             if token != self.background.token:
                 return
-            self.told("progress", message)
-            if made is not None:
-                self.simulation = made
+            self.message("progress", text)
+            if simulation is not None:
+                self.simulation = simulation
                 self.shown()
 
         self.document.add_next_tick_callback(land)
@@ -178,7 +198,7 @@ def _default(choice: str, name: str) -> Any:
 
 
 def _solved(scenario: Any) -> xr.Dataset | None:
-    """Theory of each that learns, one after the other; None where there is none."""
+    """The theory of each rule, learner, ... in turn; None where there is no theory."""
     import xarray as xr
 
     from theory import solve
@@ -190,7 +210,7 @@ def _solved(scenario: Any) -> xr.Dataset | None:
     return joined.assign_attrs(config=json.dumps(scenario.config()))
 
 
-def _long(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     for size, unit in ((86_400, "days"), (3600, "hours"), (60, "minutes")):
         if seconds >= 2 * size:
             return f"{seconds / size:.2g} {unit}"

@@ -1,4 +1,4 @@
-"""The page: what is dragged at the side, charts in the middle, equations, config and downloads beside them."""
+"""The page: sliders at the side, charts in the middle, equations, config and downloads beside them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,14 @@ import panel as pn
 import panel_material_ui as pmui
 
 import figures
-from figures import series
 from figures.explorer import settings
 from figures.explorer.charts import Charts
 from figures.explorer.live import Live
 from figures.explorer.stored_results import Stored
-from figures.report.html import read
-from figures.series import Layout
 from figures.style import STYLE
 from statmech import config
 from statmech.results import export
+from statmech.results.results import Results, load_results
 from statmech.scenarios.axes import points
 from statmech.scenarios.registry import SCENARIOS
 
@@ -33,21 +31,21 @@ COPY = "navigator.clipboard.writeText(yaml.value)"
 
 
 class Page:
-    """One visitor's page: of a scenario to drag, or of a stored result."""
+    """The page of one visitor: a scenario with sliders, or stored results."""
 
-    def __init__(self, scenario: Any = None, stored: tuple[Any, Any] | None = None):
+    def __init__(self, scenario: Any = None, stored: Results | None = None):
         self.charts = Charts()
         self.message = pmui.Alert("", severity="info", visible=False, sizing_mode="stretch_width")
         self.progress = pn.pane.HTML("", sizing_mode="stretch_width", styles={"opacity": "0.75"})
         self.equations = pmui.Column(sizing_mode="stretch_width")
         self.text = pn.pane.HTML("", sizing_mode="stretch_width")
-        self.yaml = pn.widgets.TextAreaInput(visible=False)  # what is copied, as it is
+        self.yaml = pn.widgets.TextAreaInput(visible=False)  # the text that is copied
         self.side = pmui.Column(sizing_mode="stretch_width")
         self.downloads = self._downloads()
         self.source: Any = None
         self.whole: Any = None
         if stored is not None:
-            self._use(Stored(*stored, self._shown))
+            self._use(Stored(stored, self._shown))
         else:
             self._live(scenario)
 
@@ -63,17 +61,17 @@ class Page:
             self.message, self.charts.view, self.progress, styles={"flex": "3 1 480px", "min-width": "310px"}
         )
         main = pn.FlexBox(middle, beside, sizing_mode="stretch_width", gap="16px")
-        # no busy indicator: it would draw the whole page anew at the begin and the end of every step of a drag
+        # no busy indicator: it would redraw the whole page at the beginning and the end of every step of a drag
         self.whole = pmui.Page(
             title="statmech", sidebar=[self.side], main=[main], sidebar_width=320, busy_indicator=None
         )
         return self.whole
 
     def close(self) -> None:
-        """End what is simulated for this page, and let go of all it showed.
+        """Stop the simulation of this page, and release all that it showed.
 
-        Panel's state keeps the frame of every page (it watches whether the server is busy), and parts within parts keep
-        their models, and with them the whole document: 2.4 MB per page.
+        Panel's state keeps the frame of every page (it watches whether the server is busy), and nested parts keep their
+        models, and with them the whole document: 2.4 MB per page.
         """
         self.source.close()
         if self.whole is not None:
@@ -93,7 +91,7 @@ class Page:
         below = pmui.Column(sizing_mode="stretch_width")
 
         def use(choice: str, given: dict[str, Any]) -> None:
-            live = Live(given, choice, self._shown, self._settled, self._told)
+            live = Live(given, choice, self._shown, self._settled, self._say)
             below.objects = [live.view]
             self._use(live)
             pn.state.onload(live.update)
@@ -102,7 +100,9 @@ class Page:
         self.side.objects = [select, below]
         use(begin, given or dict(settings.page_of(begin).start))
         if cut:
-            self._told("info", f"of {', '.join(cut)}, the first value: results of a sweep open with all of them")
+            self._say(
+                "info", f"{', '.join(cut)}: only the first value; stored results of a sweep open with all of them"
+            )
 
     def _use(self, source: Live | Stored) -> None:
         if self.source is not None:
@@ -114,43 +114,30 @@ class Page:
             self._settled()
 
     def _shown(self) -> None:
-        """Show what the source has now."""
-        source, layout = self.source, self._layout()
-        last = {} if isinstance(source, Stored) else dict.fromkeys(layout.rest, -1)  # moments: the last
-        shown = series.pick(source.simulation, last), series.pick(source.theory, last)
-        self.charts.show(*shown, layout, source.scenario)
-        simulation, theory = source.both
-        whole = simulation is not None and (theory is not None or source.scenario.on_data)
-        for button in self.downloads[:2]:  # a picture has both
-            button.disabled = not whole
+        """Show the present results of the source."""
+        self.charts.show(self.source.slice, self.source.layout)
+        for button in self.downloads[:2]:  # a picture needs simulation and theory
+            button.disabled = not self.source.results.complete
 
     def _settled(self) -> None:
-        """Tell the config and the equations of what is shown."""
+        """Show the config and the equations of the scenario."""
         scenario = self.source.scenario
         self.yaml.value = config.written(scenario)
         self.text.object = f"<pre style='white-space:pre-wrap'>{html.escape(self.yaml.value)}</pre>"
         stated = {name: scenario.equation_of(name) for name in points(getattr(scenario, scenario.CHOICE))}
         named = (NAMED % (_named(name), it) for name, it in stated.items() if it)
-        told = [_safe(it) for it in (*scenario.equations, *named)]
-        if told != [pane.name for pane in self.equations]:
-            self.equations.objects = [pn.pane.LaTeX(f"$${it}$$", name=it, **EQUATION) for it in told]
+        equations = [_safe(it) for it in (*scenario.equations, *named)]
+        if equations != [pane.name for pane in self.equations]:
+            self.equations.objects = [pn.pane.LaTeX(f"$${it}$$", name=it, **EQUATION) for it in equations]
 
-    def _layout(self) -> Layout:
-        source = self.source
-        if isinstance(source, Stored):
-            return source.layout
-        choice = source.scenario.CHOICE
-        either = source.theory if source.theory is not None else source.simulation
-        told = settings.page_of(choice).along, choice
-        return Layout(*told, tuple(axis for axis in series.axes(either) if axis not in told))
-
-    def _told(self, severity: str, message: str) -> None:
+    def _say(self, severity: str, message: str) -> None:
+        """Show a message, or the progress of the simulation; an empty message removes an error."""
         if severity == "progress":
             self.progress.object = html.escape(message)
             return
         if message:
             self.message.param.update(object=_literal(message), severity=severity, visible=True)
-        elif self.message.severity == "error":  # mended; what is only to be known stays
+        elif self.message.severity == "error":  # it is corrected; what only informs stays
             self.message.visible = False
 
     def _copy(self) -> Any:
@@ -162,8 +149,8 @@ class Page:
         files: dict[str, Callable[[], Any]] = {
             "png": partial(self._picture, "png"),
             "svg": partial(self._picture, "svg"),
-            "csv": lambda: io.BytesIO(export.csv(*self.source.both)),
-            "nc": lambda: io.BytesIO(export.netcdf(*self.source.both)),
+            "csv": lambda: io.BytesIO(export.csv(self.source.results)),
+            "nc": lambda: io.BytesIO(export.netcdf(self.source.results)),
             "yaml": lambda: io.StringIO(config.written(self.source.scenario)),
         }
         return [
@@ -174,20 +161,21 @@ class Page:
         ]
 
     def _picture(self, suffix: str) -> io.BytesIO:
-        """The paper figure of what is shown, as `statmech figure` draws it."""
+        """The figure of the results, as `statmech figure` draws it."""
         import matplotlib as mpl
 
-        (simulation, theory), scenario = self.source.both, self.source.scenario
-        name = figures.fitting(figures.named(scenario.figure, "", scenario.CHOICE), simulation)
-        made = io.BytesIO()
+        results = self.source.results
+        choice = results.scenario.CHOICE
+        picture = io.BytesIO()
         with mpl.rc_context(STYLE):
-            figures.draw(name, simulation, theory).savefig(made, format=suffix)
-        made.seek(0)
-        return made
+            name = figures.fitting(figures.named(results.figure, "", choice), results)
+            figures.draw(name, results).savefig(picture, format=suffix)
+        picture.seek(0)
+        return picture
 
 
 def _literal(text: str) -> str:
-    """Text in which Markdown and HTML find nothing to draw.
+    """Text without anything that Markdown or HTML would interpret.
 
     >>> _literal("eta: <b>")
     'eta&#58; &#60;b&#62;'
@@ -196,21 +184,21 @@ def _literal(text: str) -> str:
 
 
 def _named(name: str) -> str:
-    """A name within LaTeX's text, where letters that mean something to LaTeX or to HTML would not be text."""
+    """A name for LaTeX's text mode, without characters that are special in LaTeX or HTML."""
     return "".join(it if it.isalnum() or it in " _-.,:+" else "?" for it in name)
 
 
 def _safe(equation: str) -> str:
-    """An equation that stays one: what is no LaTeX would be taken for HTML."""
+    """An equation from which no HTML can follow."""
     return equation.replace("$$", "").replace("<", r"\lt ").replace(">", r"\gt ")
 
 
 def of_config(scenario: Any) -> Callable[[], Page]:
-    """Pages of a scenario to drag."""
+    """Makes pages of a scenario with sliders."""
     return lambda: Page(scenario)
 
 
 def of_result(folder: Path) -> Callable[[], Page]:
-    """Pages of a stored result; it is read now, so that one that cannot be read is told before anything is served."""
-    results = read(folder)
-    return lambda: Page(stored=(results.simulation, results.theory))
+    """Makes pages of stored results. They are read now, so that an error is reported before anything is served."""
+    results = load_results(folder)
+    return lambda: Page(stored=results)

@@ -1,4 +1,4 @@
-"""The explorer's server: on this machine alone, for those who have the token, with a bounded number of pages."""
+"""The explorer's server: only on this machine, only with the token, and with a limited number of pages."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from figures.explorer.guard import HEADERS, HERE, SOCKET, Guard, Refused
 from statmech.errors import ConfigError
 
 USUAL = 5006
-PAGES = 20  # that may be open at once; each holds its own charts and datasets
-LOADING = 60  # seconds in which a page must connect
-GONE = 10  # seconds after which a page that has disconnected is forgotten: it may be a connection that comes back
-SWEEP = 2  # seconds between two looks for pages to forget
-WEEK = 7 * 24 * 3600  # seconds that a page may reconnect in, while its session is there
-BODY = 2**16  # bytes of a request's body; none has one
-FULL = "{} pages are open already. Close one, and reload this page after {} seconds."
+PAGES = 20  # open at once at most; each has its own charts and datasets
+LOADING = 60  # seconds within which a page must connect
+GONE = 10  # seconds after which a disconnected page is discarded: it may reconnect
+SWEEP = 2  # seconds between checks for pages to discard
+WEEK = 7 * 24 * 3600  # seconds during which a page may reconnect, while its session exists
+BODY = 2**16  # bytes that the body of a request may have; valid requests have none
+FULL = "{} pages are open already. Close one and reload this page after {} seconds."
 
 
 class Refusal(RequestHandler):
-    """The answer to a request that is refused: a sentence."""
+    """The answer to a refused request: one sentence."""
 
     def initialize(self, status: HTTPStatus, sentence: str) -> None:
         self.status, self.sentence = status, sentence
@@ -49,7 +49,7 @@ class Refusal(RequestHandler):
 
 
 class Sealed(OutputTransform):
-    """Headers of every answer; who shows the token is remembered, so that the page's own requests need not show it."""
+    """The headers of every answer; a cookie carries the token, so that the page's own requests need not contain it."""
 
     def __init__(self, guard: Guard, request: Any):
         self.guard, self.remember = guard, guard.refusal(request) is None and guard.shown(request)
@@ -65,11 +65,11 @@ class Sealed(OutputTransform):
 
 
 class Explorer(BokehTornado):
-    """Bokeh's application behind a guard that every request passes, whichever handler it is for."""
+    """Bokeh's application behind a guard that checks every request, whichever handler it is for."""
 
     def __init__(self, make: Callable[[], Any], guard: Guard):
         self.guard = guard
-        self.coming: set[Any] = set()  # requests whose pages are not made yet
+        self.coming: set[Any] = set()  # requests whose pages do not exist yet
         super().__init__(
             build_applications(make, title="statmech"),
             extra_websocket_origins=sorted(guard.hosts),
@@ -86,27 +86,27 @@ class Explorer(BokehTornado):
         )
 
     def find_handler(self, request: Any, **kwargs: Any) -> Any:
-        """The handler of a request, or the one that refuses it: tornado asks here before any handler is made."""
+        """The handler of a request, or the one that refuses it; tornado calls this before it creates any handler."""
         refused = self.guard.refusal(request) or self._crowded(request)
         if refused:
             return self.get_handler_delegate(request, Refusal, dict(zip(("status", "sentence"), refused, strict=True)))
         return super().find_handler(request, **kwargs)
 
     def log_request(self, handler: RequestHandler) -> None:
-        """What tornado calls when a request is answered; it is not logged, for its address may hold the token."""
+        """Called by tornado when a request is answered; nothing is logged: the address may contain the token."""
         self.coming.discard(handler.request)
 
     def client_lost(self, connection: Any) -> None:
-        """Forget a closed page soon; Bokeh itself would wait as long as for one that is still loading."""
+        """Discard a closed page soon; Bokeh itself would wait as long as for one that is still loading."""
         session = connection.session
         super().client_lost(connection)
-        self.io_loop.call_later(GONE, _forget, session)
+        self.io_loop.call_later(GONE, _discard, session)
 
     def _crowded(self, request: Any) -> Refused | None:
-        """Reserve the place of a page that is to be made; a websocket joins a page that is there, and makes none."""
+        """Refuse a page if too many are open, otherwise reserve its place; a websocket must join an existing page."""
         known = [str(session.id) for session in self.applications["/"].sessions]
         if request.path == SOCKET and not self._joins(request, known):
-            return HTTPStatus.FORBIDDEN, "This page is no longer there. Reload it."
+            return HTTPStatus.FORBIDDEN, "This page no longer exists. Reload it."
         if request.path == "/":
             if len(known) + len(self.coming) >= PAGES:
                 return HTTPStatus.SERVICE_UNAVAILABLE, FULL.format(PAGES, GONE + SWEEP)
@@ -118,23 +118,26 @@ class Explorer(BokehTornado):
         try:
             signed = check_token_signature(token, secret_key=self.secret_key, signed=True)
             return signed and get_session_id(token) in known
-        except Exception:  # whatever a token that is none makes of decoding it
+        except Exception:  # decoding an invalid token may raise anything
             return False
 
 
 def serve(make: Callable[[], Any], port: int | None, show: bool) -> None:
-    """Serve a page for each visitor on this machine alone, until it is interrupted.
+    """Serve one page per visitor, only on this machine, until interrupted.
 
     Parameters
     ----------
-    make : makes what is shown to one visitor, with methods `view` and `close`
-    port : the port to listen on; by default 5006, or any free one
-    show : whether to open the page in a browser
+    make
+        Makes the page of one visitor, with methods `view` and `close`.
+    port
+        The port to listen on; by default 5006, or any free one.
+    show
+        True to open the page in a browser.
 
-    Raises `ConfigError` if the port is taken.
+    Raises `ConfigError` if the port is in use.
     """
-    pn.extension("mathjax")  # Bokeh brings it; KaTeX comes without its fonts, and drops the roots' signs
-    logging.getLogger("bokeh.server.views.ws").setLevel(logging.ERROR)  # that a tab has closed is no warning
+    pn.extension("mathjax")  # Bokeh includes it; KaTeX comes without its fonts and drops root signs
+    logging.getLogger("bokeh.server.views.ws").setLevel(logging.ERROR)  # a closed tab is not worth a warning
     bound = _bound(port)
     guard = Guard(bound.getsockname()[1])
     loop = IOLoop.current()
@@ -142,7 +145,7 @@ def serve(make: Callable[[], Any], port: int | None, show: bool) -> None:
     http = HTTPServer(application, max_body_size=BODY)
     server = BaseServer(loop, application, http)
     http.add_sockets([bound])
-    print(f"statmech explore: {guard.address} (Ctrl-C ends it)", flush=True)
+    print(f"statmech explore: {guard.address} (Ctrl-C stops it)", flush=True)
     if show:
         loop.add_callback(webbrowser.open, guard.address)
     for ending in (signal.SIGINT, signal.SIGTERM):
@@ -153,18 +156,18 @@ def serve(make: Callable[[], Any], port: int | None, show: bool) -> None:
 
 
 def _view(page: Any) -> Any:
-    later = IOLoop.current().add_callback  # when Panel has let go of the page's parts
+    later = IOLoop.current().add_callback  # once Panel has released the page's parts
     pn.state.on_session_destroyed(lambda session_context: later(page.close))
     return page.view()
 
 
-def _forget(session: Any) -> None:
+def _discard(session: Any) -> None:
     if not session.connection_count:
         session.request_expiration()
 
 
 def _bound(port: int | None) -> socket.socket:
-    """A socket on the port asked for, or else on the usual one, or else on any."""
+    """A socket on the given port, otherwise on the usual one or on any free one."""
     for asked in [USUAL, 0] if port is None else [port]:
         bound = socket.socket()
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -176,4 +179,4 @@ def _bound(port: int | None) -> socket.socket:
             continue
         bound.setblocking(False)
         return bound
-    raise ConfigError(f"--port {port}: something else listens there. Leave it out, and a free one is taken")
+    raise ConfigError(f"--port {port}: the port is in use. Without --port a free one is chosen")

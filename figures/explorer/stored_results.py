@@ -1,10 +1,10 @@
-"""A stored result: its sweep's axes as sliders, over what was simulated and solved."""
+"""A page of stored results: the axes of the sweep as sliders, over simulation and theory."""
 
 from __future__ import annotations
 
 import html
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import panel_material_ui as pmui
@@ -12,68 +12,61 @@ import panel_material_ui as pmui
 from figures import series
 from figures.explorer.settings import labelled
 from figures.series import Layout
-from statmech.results.dataset import scenario_of
-
-if TYPE_CHECKING:
-    import xarray as xr
+from statmech.results.results import Results
 
 NONE = "(none)"
 
 
 class Stored:
-    """What is seen of a stored result: which axis lies along x, which in colours, and where on all others."""
+    """The view of stored results: which axis lies along x, which is in colour, and the position on all others."""
 
-    def __init__(self, simulation: xr.Dataset | None, theory: xr.Dataset | None, shown: Callable[[], None]):
-        self.both = simulation, theory
-        self.whole = tuple(None if part is None else series.with_axis(part) for part in (simulation, theory))
-        self.shown = shown
-        either = next(part for part in self.whole if part is not None)
-        self.scenario = scenario_of(either)
-        self.either, begun = either, series.layout(either)
-        every = series.axes(either)
-        self.x = pmui.Select(label="along x", options=labelled(every), value=begun.x, sizing_mode="stretch_width")
+    def __init__(self, results: Results, shown: Callable[[], None]):
+        self.results, self.scenario, self.shown = results, results.scenario, shown
+        self.whole = series.with_any_axis(results)
+        names, first = series.axes(self.whole.either), series.layout(self.whole)
+        self.x = pmui.Select(label="along x", options=labelled(names), value=first.x, sizing_mode="stretch_width")
         self.colour = pmui.Select(
             label="in colours",
-            options=labelled([NONE, *every]),
-            value=begun.colour or NONE,
+            options=labelled([NONE, *names]),
+            value=next(iter(first.colours), NONE),
             sizing_mode="stretch_width",
         )
-        self.sliders = {axis: self._slider(axis) for axis in every}
+        self.sliders = {axis: self._slider(axis) for axis in names}
         for widget in (self.x, self.colour, *self.sliders.values()):
             widget.param.watch(lambda event: self.update(), "value")
         self.view = pmui.Column(self.x, self.colour, *self.sliders.values(), sizing_mode="stretch_width")
 
     @property
     def layout(self) -> Layout:
-        colour = None if self.colour.value in (NONE, self.x.value) else self.colour.value
-        shown = {self.x.value, colour}
-        return Layout(self.x.value, colour, tuple(axis for axis in self.sliders if axis not in shown))
+        """The layout that the menus choose."""
+        colours = () if self.colour.value in (NONE, self.x.value) else (self.colour.value,)
+        shown = {self.x.value, *colours}
+        return Layout(self.x.value, colours, tuple(axis for axis in self.sliders if axis not in shown))
+
+    @property
+    def slice(self) -> Results:
+        """The results at the positions of the sliders."""
+        return series.sliced(self.whole, {axis: self.sliders[axis].value for axis in self.layout.rest})
 
     def update(self) -> None:
-        """Show the slice that the sliders tell."""
+        """Show the results at the positions of the sliders."""
         for axis, slider in self.sliders.items():
-            slider.visible = axis in self.layout.rest and self.either.sizes[axis] > 1
+            slider.visible = axis in self.layout.rest and self.whole.either.sizes[axis] > 1
         self.shown()
 
     def close(self) -> None:
-        """Nothing goes on in the background."""
-
-    @property
-    def simulation(self) -> xr.Dataset | None:
-        return series.pick(self.whole[0], self._places())
-
-    @property
-    def theory(self) -> xr.Dataset | None:
-        return series.pick(self.whole[1], self._places())
-
-    def _places(self) -> dict[str, int]:
-        return {axis: self.sliders[axis].value for axis in self.layout.rest}
+        """Nothing runs in the background."""
 
     def _slider(self, axis: str) -> Any:
-        values = series.values(self.either, axis)
-        told = {html.escape(value) if isinstance(value, str) else f"{value:g}": at for at, value in enumerate(values)}
+        values = series.values(self.whole.either, axis)
+        options = {
+            html.escape(value) if isinstance(value, str) else f"{value:g}": index for index, value in enumerate(values)
+        }
         number = np.issubdtype(values.dtype, np.number)
-        kind = pmui.DiscreteSlider if number and len(told) > 1 else pmui.Select
+        kind = pmui.DiscreteSlider if number and len(options) > 1 else pmui.Select
         return kind(
-            label=html.escape(axis), options=told, value=len(values) - 1 if number else 0, sizing_mode="stretch_width"
+            label=html.escape(axis),
+            options=options,
+            value=len(values) - 1 if number else 0,
+            sizing_mode="stretch_width",
         )

@@ -1,1 +1,1 @@
-"""Charts and pages for a browser, shared by explorer and report."""
+"""Interactive charts for a browser, shared by explorer and report."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from figures.published.effect import draw_rule
+from figures.published.helpers.ensemble_panels import draw_rule
 
 if TYPE_CHECKING:
     import xarray as xr

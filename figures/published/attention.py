@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 import theory as solver
-from figures.stored import logarithmic_error
+from figures.published.helpers.log_axes import logarithmic_error
 from figures.style import PAGE, look_of, points, styled
 from statmech.scenarios.registry import scenario_from
 

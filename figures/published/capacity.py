@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.figure import Figure
 
-from figures.stored import at_end
+from figures.published.helpers.stored_runs import at_end
 from figures.style import PAGE, look_of, points, styled
 from theory import capacity, separable_fraction
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from figures.study import over_folds
+from figures.series import mean_and_error
 from figures.style import PAGE, look_of, styled
 from statmech.data_sets import source
 from statmech.scenarios.cross_validation import CHOSEN
@@ -50,15 +50,15 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
 
 
 def _line(ax: Axes, cells: Any, features: str, index: int, label: str | None, **look: Any) -> None:
-    error, spread = over_folds(100 * (1 - cells.accuracy))
-    evaluated, apart = over_folds(cells[features])
+    error, spread = mean_and_error(100 * (1 - cells.accuracy))
+    evaluated, apart = mean_and_error(cells[features])
     look = {**look_of(index), "linewidth": 1.0, "markersize": 3, **look}
     ax.errorbar(evaluated, error, xerr=apart, yerr=spread, label=label, **look)
 
 
 def _deltas(ax: Axes, cells: Any) -> None:
-    error, _ = over_folds(100 * (1 - cells.accuracy))
-    evaluated, _ = over_folds(cells.features)
+    error, _ = mean_and_error(100 * (1 - cells.accuracy))
+    evaluated, _ = mean_and_error(cells.features)
     for i, place, side in ((0, (0, -10), "center"), (-1, (4, 4), "left")):
         at = (float(evaluated[i]), float(error[i]))
         ax.annotate(f"{cells.delta.values[i]:g}", at, place, textcoords="offset points", ha=side, fontsize=6.5)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
-from figures.published import effect, variety
+from figures.published.helpers.ensemble_panels import effect_panel, variety_panel
 from figures.style import PAGE, label_of, styled
 
 if TYPE_CHECKING:
@@ -22,14 +22,14 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     figure = Figure(figsize=(PAGE, 5.2))
     axes = figure.subplots(2, (len(rules) + 2) // 2).ravel()
     for ax, rule, letter in zip(axes, rules, "abcdefgh", strict=False):
-        effect.panel(ax, simulation.sel(rule=rule), theory.sel(rule=rule))
+        effect_panel(ax, simulation.sel(rule=rule), theory.sel(rule=rule))
         ax.set_title(f"({letter}) {label_of(rule)}, $t={simulation.t.values[-1]:g}$")
     lowest = min(ax.get_ylim()[0] for ax in axes[: len(rules)])
     for ax in axes[: len(rules)]:  # one scale, so that the rules can be told apart by eye
         ax.set_ylim(lowest, 1.03)
     axes[0].legend(loc="lower left")
     largest = {"K": -1}
-    variety.panel(axes[len(rules)], simulation.isel(largest), theory.isel(largest))
+    variety_panel(axes[len(rules)], simulation.isel(largest), theory.isel(largest))
     axes[len(rules)].set_title(f"({'abcdefgh'[len(rules)]}) variety among the students")
     axes[len(rules)].legend(loc="upper left")
     for ax in axes[len(rules) + 1 :]:

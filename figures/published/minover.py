@@ -26,7 +26,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from figures.stored import HOLLOW, at_end, logarithmic_error, means, moment_of, runs
+from figures.published.helpers.log_axes import logarithmic_error
+from figures.published.helpers.stored_runs import HOLLOW, at_end, means, recorded_dimension, runs
 from figures.style import PAGE, styled
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ AXES = ("N", "alpha")  # of the sweep, that this figure shows
 @styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """eps_g, kappa, and what finite N does to eps_g, against alpha; a colour for each N and moment."""
-    moment = moment_of(simulation)
+    moment = recorded_dimension(simulation)
     figure = Figure(figsize=(PAGE, 2.7))
     error, stability, bias = figure.subplots(1, 3)
     line = at_end(theory).isel(N=0)

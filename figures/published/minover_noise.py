@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.figure import Figure
 
-from figures.stored import HOLLOW, at_end, moment_of, runs
+from figures.published.helpers.stored_runs import HOLLOW, at_end, recorded_dimension, runs
 from figures.style import COLUMN, look_of, styled
 from theory import learning_curves
 
@@ -30,7 +30,7 @@ AXES = ("flip", "alpha")  # of the sweep, that this figure shows
 @styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Points: the last recorded moment; lines to alpha_c(flip)."""
-    moment, last = moment_of(simulation), at_end(simulation)
+    moment, last = recorded_dimension(simulation), at_end(simulation)
     figure = Figure(figsize=(COLUMN, 3.6))
     ax = figure.add_subplot()
     dense = np.linspace(float(last.alpha.min()), float(last.alpha.max()), 400)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
-from figures.stored import at_end
+from figures.published.helpers.stored_runs import at_end
 from figures.style import PAGE, look_of, points, styled
 from statmech.learners import STOPPED_BY
 

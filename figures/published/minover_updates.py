@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
-from figures.stored import band, logarithmic_error, moment_of
-from figures.style import COLUMN, look_of, styled
+from figures.published.helpers.log_axes import logarithmic_error
+from figures.published.helpers.stored_runs import recorded_dimension
+from figures.style import COLUMN, band, look_of, spread, styled
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -25,14 +26,14 @@ AXES = ("alpha",)  # of the sweep, that this figure shows
 @styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Lines of means over data sets with bands of one standard error; dashed: theory, updates and N infinite."""
-    moment = moment_of(simulation)
+    moment = recorded_dimension(simulation)
     figure = Figure(figsize=(COLUMN, 4.6))
     error, distance = figure.subplots(2, 1, sharex=True)
     for index, alpha in enumerate(simulation.alpha.values):
         cell, colour = simulation.sel(alpha=alpha), look_of(index)["color"]
         mean, gap = cell.eps_g.mean("seed"), cell.gap.mean("seed")
         error.plot(cell[moment], mean, color=colour, label=rf"$\alpha={alpha:g}$")
-        band(error, cell[moment], cell.eps_g, index)
+        band(error, cell[moment], mean, spread(cell.eps_g), index)
         error.axhline(
             theory.eps_g.sel(alpha=alpha).isel({moment: 0}).item(), color=colour, linestyle="--", linewidth=0.8
         )

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.figure import Figure
 
-from figures.stored import at_end, logarithmic_alpha
+from figures.published.helpers.log_axes import logarithmic_alpha
+from figures.published.helpers.stored_runs import at_end
 from figures.style import COLUMN, points, styled
 from statmech.errors import ConfigError
 from theory import learning_curves, mistake_bound

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
-from figures.study import curve
+from figures.published.helpers.fold_means import curve
 from figures.style import PAGE, styled
 from statmech.classifiers import CLASSIFIERS
 from statmech.data_sets import source

@@ -13,6 +13,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from figures.style import COLUMN, look_of, points, styled
+from statmech.statistics import standard_error
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -54,6 +55,6 @@ def _slopes(cloud: xr.Dataset, line: xr.Dataset) -> str:
     def slope(share: Any) -> Any:
         return 1 + np.polyfit(log_N, np.log(share).T, 1)[0]
 
-    found = slope(cloud.features.transpose("seed", "N").values[:, upper])
-    error = found.std(ddof=1) / np.sqrt(found.size)
-    return rf"slope {found.mean():.3f} $\pm$ {error:.3f}; theory {slope(line.features.values[upper]):.3f}"
+    slopes = slope(cloud.features.transpose("seed", "N").values[:, upper])
+    measured = rf"{slopes.mean():.3f} $\pm$ {standard_error(slopes):.3f}"
+    return f"slope {measured}; theory {slope(line.features.values[upper]):.3f}"

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.figure import Figure
 
-from figures.stored import HOLLOW, at_end, logarithmic_alpha, logarithmic_error, runs
+from figures.published.helpers.log_axes import logarithmic_alpha, logarithmic_error
+from figures.published.helpers.stored_runs import HOLLOW, at_end, runs
 from figures.style import PAGE, label_of, look_of, styled
 from statmech.learners import LEARNERS
 from theory import learning_curves

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib.figure import Figure
 
-from figures.study import over_folds
+from figures.series import mean_and_error
 from figures.style import PAGE, look_of, styled
 from statmech.classifiers import CLASSIFIERS
 from statmech.data_sets import source
@@ -53,7 +53,7 @@ def _rows(count: int, index: int, sets: list[str]) -> list[float]:
 
 
 def _measured(ax: Axes, values: Any, index: int, sets: list[str], label: str | None) -> None:
-    mean, error = over_folds(values)
+    mean, error = mean_and_error(values)
     rows = _rows(values.sizes["classifier"], index, sets)
     look = {**look_of(index), "linestyle": "none", "label": label, "zorder": 3}
     ax.errorbar(mean, rows, xerr=error, **look)

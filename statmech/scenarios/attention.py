@@ -71,7 +71,9 @@ class Attention(Sweep):
     attention: BoundaryAxis = Field(description="boundary at which the evaluation of a margin stops")
     delta: DeltaAxis = config_key(description="target decision-error rate", symbol=r"$\delta$")
     t: Times = config_key(
-        description="times (steps / N) at which order parameters are recorded, increasing", symbol="$t$"
+        description="times (steps / N) at which order parameters are recorded, increasing",
+        symbol="$t$",
+        unit="steps / N",
     )
     N: DimensionAxis = config_key(1000, description="input dimension, which is the number of features", symbol="$N$")
     chunk: ChunkAxis = Field(1, description="features between two looks at the margin")

@@ -114,7 +114,9 @@ class Scenario(Sweep):
     )
     flip: FlipAxis = config_key(0.0, description="probability that the teacher's label is flipped", symbol=r"$\lambda$")
     t: Times = config_key(
-        description="times (steps / N) at which order parameters are recorded, increasing", symbol="$t$"
+        description="times (steps / N) at which order parameters are recorded, increasing",
+        symbol="$t$",
+        unit="steps / N",
     )
     start: StartOrDrawn = Field(
         "drawn", description="'drawn' (entries from N(0,1), as in the paper) or {length, R, q} at t = 0"

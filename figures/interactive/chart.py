@@ -1,4 +1,4 @@
-"""Charts for the browser: theory as lines, simulation as points with standard errors, values under the pointer."""
+"""One interactive chart: theory as lines, simulation as points with standard errors, values under the pointer."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from bokeh.models import ColumnDataSource, HoverTool
 from bokeh.plotting import figure as bokeh_figure
 
+from figures.labels import plain
 from figures.series import Curve
 from figures.style import COLOURS, MARKERS
 from statmech.scenarios.variables import Variable
@@ -23,11 +24,11 @@ SHAPES = {
     "X": "x",
 }
 HELD = "#8a8a8a"
-POINTS = ("x", "y", "low", "high", "told", "color", "marker", "label")
+POINTS = ("x", "y", "low", "high", "error", "color", "marker", "label")
 
 
 class Chart:
-    """One variable against x; `show` gives it other curves without making it anew. Over names theory is a dash."""
+    """One variable against x; `show` replaces its curves, not the chart. Against names, theory is a dash."""
 
     def __init__(
         self,
@@ -61,62 +62,62 @@ class Chart:
         value = plain(variable.symbol)
         line = [("", "@label"), (xlabel, "@x" if names else "$data_x"), (value, "@y" if names else "$data_y")]
         self._hover("theory", line)
-        self._hover("simulation", [("", "@label"), (xlabel, "@x"), (value, "@y @told")])
+        self._hover("simulation", [("", "@label"), (xlabel, "@x"), (value, "@y @error")])
 
     def _group(self, dash: str) -> dict[str, Any]:
-        """What draws all curves of one group: few glyphs, for each costs the browser time at every redraw."""
+        """The glyphs of a group of curves: few, because each costs the browser time at every redraw."""
         theory, points = ColumnDataSource(self._theory(())), ColumnDataSource(self._points(()))
         if self.named:
             look = {"marker": "dash", "size": 24, "line_width": 2, "color": "color"}
-            drawn = self.figure.scatter("x", "y", source=theory, **look)
+            lines = self.figure.scatter("x", "y", source=theory, **look)
         else:
-            drawn = self.figure.multi_line("x", "y", source=theory, line_width=2, line_dash=dash, color="color")
+            lines = self.figure.multi_line("x", "y", source=theory, line_width=2, line_dash=dash, color="color")
         self.figure.segment("x", "low", "x", "high", source=points, line_width=1.2, color="color")
         look = {"marker": "marker", "size": 6, "fill_color": "white", "line_color": "color"}
         marks = self.figure.scatter("x", "y", source=points, **look)
-        return {"theory": theory, "simulation": points, "renderers": {"theory": drawn, "simulation": marks}}
+        return {"theory": theory, "simulation": points, "renderers": {"theory": lines, "simulation": marks}}
 
     def _hover(self, part: str, tooltips: list[tuple[str, str]]) -> None:
         renderers = [group["renderers"][part] for group in (self.held, self.curves)]
         self.figure.add_tools(HoverTool(renderers=renderers, tooltips=tooltips, line_policy="nearest", visible=False))
 
     def show(self, curves: Sequence[Curve], held: Sequence[Curve] = ()) -> None:
-        """Show these curves, and those held for comparison in grey."""
-        for group, given, grey in ((self.curves, curves, None), (self.held, held, HELD)):
-            for part, data in (("theory", self._theory(given, grey)), ("simulation", self._points(given, grey))):
+        """Show these curves, and in grey those held for comparison."""
+        for group, shown, grey in ((self.curves, curves, None), (self.held, held, HELD)):
+            for part, data in (("theory", self._theory(shown, grey)), ("simulation", self._points(shown, grey))):
                 if data["x"] or group[part].data["x"]:
                     group[part].data = data
 
     def _theory(self, curves: Sequence[Curve], grey: str | None = None) -> dict[str, list[Any]]:
-        """A line a row; over names, a place a row."""
+        """One row per line; against names, one row per name."""
         data: dict[str, list[Any]] = {name: [] for name in ("x", "y", "color", "label")}
-        for at, curve in enumerate(curves):
+        for index, curve in enumerate(curves):
             if curve.theory is not None:
                 good = self._good(curve.x, curve.theory)
                 x, y = curve.x[good].tolist(), curve.theory[good].tolist()
                 rows = len(x) if self.named else 1
                 data["x"] += x if self.named else [x]
                 data["y"] += y if self.named else [y]
-                data["color"] += [grey or COLOURS[at % len(COLOURS)]] * rows
+                data["color"] += [grey or COLOURS[index % len(COLOURS)]] * rows
                 data["label"] += [curve.label] * rows
         return data
 
     def _points(self, curves: Sequence[Curve], grey: str | None = None) -> dict[str, list[Any]]:
         data: dict[str, list[Any]] = {name: [] for name in POINTS}
-        for at, curve in enumerate(curves):
+        for index, curve in enumerate(curves):
             if curve.mean is not None:
                 good = self._good(curve.x, curve.mean)
                 x, y = curve.x[good], curve.mean[good]
                 error = np.zeros_like(y) if curve.error is None else np.nan_to_num(curve.error[good])
                 low = np.maximum(y - error, y * 1e-2) if self.log_y else y - error
-                told = [f"± {e:.2g}" if e else "" for e in error]
-                look = grey or COLOURS[at % len(COLOURS)], SHAPES[MARKERS[at % len(MARKERS)]], curve.label
+                errors = [f"± {e:.2g}" if e else "" for e in error]
+                look = grey or COLOURS[index % len(COLOURS)], SHAPES[MARKERS[index % len(MARKERS)]], curve.label
                 columns = (
                     x.tolist(),
                     y.tolist(),
                     low.tolist(),
                     (y + error).tolist(),
-                    told,
+                    errors,
                     *([one] * x.size for one in look),
                 )
                 for name, column in zip(POINTS, columns, strict=True):
@@ -124,22 +125,10 @@ class Chart:
         return data
 
     def _good(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Where there is a value that the axes can show."""
+        """True where there is a value that the axes can show."""
         good = np.isfinite(y)
         if self.log_y:
             good &= y > 0
         if self.log_x:
             good &= x > 0
         return good
-
-
-def plain(symbol: str) -> str:
-    r"""A symbol without LaTeX, for titles in the browser.
-
-    >>> plain(r"$\epsilon_g$ (vote)"), plain(r"$\min_i\gamma_i$")
-    ('ε_g (vote)', 'min_i γ_i')
-    """
-    text = symbol.replace("$", "")
-    for name, letter in (("epsilon", "ε"), ("kappa", "κ"), ("gamma", " γ"), ("min", "min"), ("alpha", "α")):
-        text = text.replace(f"\\{name}", letter)
-    return text

@@ -1,0 +1,69 @@
+"""Charts of several variables over one layout, for the explorer and for a report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from figures import series
+from figures.interactive.chart import Chart
+from figures.labels import axis_label, plain
+from figures.series import Curve, Layout, Scales
+from statmech.scenarios.variables import Variable
+
+if TYPE_CHECKING:
+    from statmech.results.results import Results
+
+
+def label_of(results: Results, axis: str) -> str:
+    """The label of an axis of charts, in plain letters."""
+    return plain(axis_label(results.scenario, series.along(results.either, axis)))
+
+
+class ChartGrid:
+    """A chart per variable; `show` replaces the curves of all, not the charts.
+
+    Parameters
+    ----------
+    variables
+        The variables of the charts.
+    xlabel
+        The label of x.
+    scales
+        Logarithmic axes, and the names along x where it holds no numbers.
+    height
+        Of a chart, in pixels.
+    """
+
+    def __init__(self, variables: Mapping[str, Variable], xlabel: str, scales: Scales, height: int):
+        self.names = scales.names
+        self.charts = {
+            name: Chart(variable, xlabel, scales.names, scales.log_x, name in scales.log_y, height)
+            for name, variable in variables.items()
+        }
+        self.shown: dict[str, list[Curve]] = {}
+
+    def show(
+        self, results: Results, layout: Layout, unit: str = "", held: Mapping[str, Sequence[Curve]] | None = None
+    ) -> None:
+        """Show results with no other axes than those of the layout, and in grey curves held for comparison."""
+        for name, chart in self.charts.items():
+            self.shown[name] = self.curves(name, results, layout, unit)
+            chart.show(self.shown[name], (held or {}).get(name, ()))
+
+    def curves(self, name: str, results: Results, layout: Layout, unit: str = "") -> list[Curve]:
+        """The curves of any variable, along the x of these charts."""
+        curves = series.curves(name, results.simulation, results.theory, layout, unit)
+        return [replace(curve, x=np.asarray(self.names)) for curve in curves] if self.names else curves
+
+    def linked(self) -> list[Any]:
+        """The Bokeh figures of the charts that show a value; they pan and zoom along x together."""
+        figures = [
+            self.charts[name].figure for name, curves in self.shown.items() if not all(curve.empty for curve in curves)
+        ]
+        for figure in figures[1:]:
+            figure.x_range = figures[0].x_range
+        return figures

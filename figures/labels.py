@@ -1,0 +1,110 @@
+r"""What axes, curves and values are called: in mathtext for figures, in plain letters for browsers."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Mapping
+from typing import Any
+
+WORDS = {
+    "left",
+    "right",
+    "mathrm",
+    "mathbf",
+    "text",
+    "rm",
+    "bf",
+    "tfrac",
+    "frac",
+}  # that only say how to set what follows
+SIGNS = {"infty": "∞", "le": "≤", "ge": "≥", "pm": "±", "cdot": "·", "times": "×", "langle": "⟨", "rangle": "⟩"}
+
+
+def symbol(scenario: Any, name: str) -> str:
+    """The symbol of a key or coordinate, in mathtext where it has one, else its name."""
+    return str(scenario.describe(name).label)
+
+
+def unit(scenario: Any, name: str) -> str:
+    """The unit of a key or coordinate; empty if it has none."""
+    known = str(scenario.describe(name).unit)
+    return "" if known == "1" else known
+
+
+def abscissa(scenario: Any) -> str | None:
+    """The key that this kind of scenario is usually drawn against; None if there is none."""
+    return None if scenario.PAGE is None else str(scenario.PAGE.along)
+
+
+def axis_label(scenario: Any, names: list[str]) -> str:
+    """The label of an axis, with the unit; of an axis along which several keys vary together, the symbols of all.
+
+    >>> from statmech import Scenario
+    >>> axis_label(Scenario(rule="hebb", t=1), ["t"])
+    '$t$ (steps / N)'
+    """
+    first = unit(scenario, names[0])
+    return ", ".join(symbol(scenario, name) for name in names) + (f" ({first})" if first else "")
+
+
+def value_label(name: str, value: Any) -> str:
+    """One value of an axis as browsers show it: a word by itself, a number with its key.
+
+    >>> value_label("rule", "hebb"), value_label("eta", 0.5)
+    ('hebb', 'eta = 0.5')
+    """
+    return value if isinstance(value, str) else f"{name} = {value:g}"
+
+
+def mathtext_label(scenario: Any) -> Callable[[str, Any], str]:
+    """The same for figures: a number with the key's symbol, and of a rule, learner, ... the label.
+
+    >>> from statmech import Scenario
+    >>> label = mathtext_label(Scenario(rule="hebb", t=1))
+    >>> label("rule", "hebb"), label("eta", 0.5)
+    ('Hebbian', '$\\\\eta$ = 0.5')
+    """
+
+    def label(name: str, value: Any) -> str:
+        if not isinstance(value, str):
+            return f"{symbol(scenario, name)} = {value:g}"
+        words = kind_label(scenario.KINDS, value) if name == scenario.CHOICE else value
+        return words.replace("$", r"\$")  # a dollar sign would begin mathematics
+
+    return label
+
+
+def kind_label(kinds: Mapping[str, Any], name: str) -> str:
+    """The label of a rule, learner, ...; its name if it has none, or the same as another, from which it may inherit."""
+    every = [getattr(kind, "label", "") for kind in kinds.values()]
+    label = str(getattr(kinds.get(name), "label", ""))
+    return label if every.count(label) == 1 and label else name
+
+
+def plain(latex: str) -> str:
+    r"""A symbol in letters that every browser shows, without LaTeX.
+
+    Greek letters are found by their Unicode names; a command that is not known is written as a word.
+
+    >>> plain(r"$\epsilon_g$ (vote)"), plain(r"$\min_i\gamma_i$"), plain(r"$\tau$"), plain(r"$\Delta R_{12}$")
+    ('ε_g (vote)', 'min_i γ_i', 'τ', 'Δ R_12')
+    """
+    text = re.sub(r"\\t?frac\{(.*?)\}\{(.*?)\}", r"\1/\2", latex)
+    text = re.sub(r"([^\W_]?)\\([A-Za-z]+)\s*(?=([^\W_]?))", _letter, text)
+    return re.sub(r"\\[,;:! ]|~", " ", text).translate(str.maketrans("", "", "${}\\")).strip()
+
+
+def _letter(command: re.Match[str]) -> str:
+    """What stands for one LaTeX command, with a space where it would run into a letter before or after it."""
+    before, name, after = command.groups()
+    sign = SIGNS.get(name) or _greek(name) or ("" if name in WORDS else name)
+    return before + (" " if before and sign.isalpha() else "") + sign + (" " if after and sign.isalpha() else "")
+
+
+def _greek(name: str) -> str:
+    size, letter = "CAPITAL" if name[0].isupper() else "SMALL", name.removeprefix("var").upper()
+    try:
+        return unicodedata.lookup(f"GREEK {size} LETTER {letter}")
+    except KeyError:
+        return ""

@@ -1,0 +1,149 @@
+"""All variables of a simulation and its theory as charts for one report.
+
+A chart shows one variable along one axis, one colour per value of another (`figures.series.layout`). Of every further
+axis it shows one position; there is one set of charts per position, of so few positions that the charts are not too
+many for a page.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from figures import series
+from figures.interactive.grid import ChartGrid, label_of
+from figures.labels import plain
+from figures.series import Layout, Scales
+from figures.style import COLOURS, MARKERS
+from statmech.scenarios.variables import Variable
+
+if TYPE_CHECKING:
+    from statmech.results.results import Results
+
+MOST_CHARTS, MOST_POINTS = 36, 400  # of a page, and of a curve
+HEIGHT = 260  # of a chart, in pixels
+
+
+@dataclass(frozen=True)
+class ChartSet:
+    """The charts at one position on the axes that a page offers to choose from."""
+
+    position: tuple[int, ...]
+    charts: list[Any]
+
+
+@dataclass(frozen=True)
+class Charts:
+    """The charts of a page: the axes to choose from with their labels, a legend (label, colour, marker), the meanings
+    of axes and variables, and what is not shown."""
+
+    axes: dict[str, list[str]]
+    sets: list[ChartSet]
+    legend: list[tuple[str, str, str]]
+    meanings: list[tuple[str, str]]
+    left_out: list[str]
+
+
+def charts(results: Results) -> Charts:
+    """Every variable of a simulation, a theory, or both."""
+    results = series.with_any_axis(results)
+    layout, variables = series.layout(results), _variables(results)
+    labels = {axis: series.labels(results.either, axis) for axis in layout.rest}
+    legend, meanings = _legend(results, layout), _meanings(results, variables)
+    results, thinned = _along_x(results, layout.x)
+    scales, xlabel = series.scales(results, layout.x, variables), label_of(results, layout.x)
+    shown = _few({axis: len(every) for axis, every in labels.items()}, max(1, MOST_CHARTS // len(variables)))
+    sets = []
+    for chosen, position in _positions(shown):
+        grid = ChartGrid(variables, xlabel, scales, HEIGHT)
+        grid.show(series.sliced(results, position), layout)
+        sets.append(ChartSet(chosen, [_scrolling(figure) for figure in grid.linked()]))
+    return Charts(
+        {axis: [labels[axis][index] for index in kept] for axis, kept in shown.items() if len(kept) > 1},
+        sets,
+        legend,
+        meanings,
+        [*thinned, *_cut(labels, shown), *_without_place(results, layout.x, variables, scales, xlabel)],
+    )
+
+
+def _scrolling(figure: Any) -> Any:
+    """A finger on a chart scrolls the page."""
+    figure.toolbar.active_drag = None
+    return figure
+
+
+def _variables(results: Results) -> dict[str, Variable]:
+    """The variables that have a value, those of theory first."""
+    known = series.with_values(results)
+    return {name: known[name] for name in dict.fromkeys([*series.shown_first(known, results.theory), *known])}
+
+
+def _along_x(results: Results, x: str) -> tuple[Results, list[str]]:
+    """Results with numbers along x in increasing order, and no more of them than a curve needs."""
+    places = series.values(results.either, x)
+    order = np.argsort(places, kind="stable") if places.dtype.kind in "if" else np.arange(places.size)
+    kept = order[_spread(order.size, MOST_POINTS)]
+    left_out = [f"{order.size - kept.size} of {order.size} values of {x}"] if kept.size < order.size else []
+    return series.sliced(results, {x: kept}), left_out
+
+
+def _few(sizes: dict[str, int], most: int) -> dict[str, list[int]]:
+    """Positions on each axis, spread uniformly, so that there are at most so many combinations.
+
+    >>> _few({"K": 5, "eta": 10}, 12)
+    {'K': [0, 2, 4], 'eta': [0, 3, 6, 9]}
+    """
+    lengths = dict(sizes)
+    while math.prod(lengths.values()) > most:
+        lengths[max(lengths, key=lambda axis: lengths[axis])] -= 1
+    return {axis: _spread(size, lengths[axis]).tolist() for axis, size in sizes.items()}
+
+
+def _spread(size: int, most: int) -> np.ndarray:
+    return np.unique(np.linspace(0, size - 1, min(size, most)).round().astype(int))
+
+
+def _positions(shown: dict[str, list[int]]) -> Iterator[tuple[tuple[int, ...], dict[str, int]]]:
+    """For each set of charts: the choice on the page's axes, and the position in the datasets."""
+    offered = [axis for axis in shown if len(shown[axis]) > 1]
+    for chosen in itertools.product(*(range(len(shown[axis])) for axis in offered)):
+        index = dict(zip(offered, chosen, strict=True))
+        yield chosen, {axis: kept[index.get(axis, 0)] for axis, kept in shown.items()}
+
+
+def _cut(labels: dict[str, list[str]], shown: dict[str, list[int]]) -> Iterator[str]:
+    """Values of axes that have no charts."""
+    for axis, every in labels.items():
+        if len(shown[axis]) < len(every):
+            missing = [label for index, label in enumerate(every) if index not in shown[axis]]
+            named = ", ".join([*missing[:8], *["..."] * (len(missing) > 8)])
+            yield f"{len(missing)} of {len(every)} values of {axis} ({named})"
+
+
+def _without_place(
+    results: Results, x: str, variables: dict[str, Variable], scales: Scales, xlabel: str
+) -> Iterator[str]:
+    """Zeros, which have no place on logarithmic axes."""
+    if scales.log_x and (series.values(results.either, x) <= 0).any():
+        yield f"{xlabel} = 0, which has no place on a logarithmic axis"
+    for name, variable in variables.items():
+        if name in scales.log_y and series.has_zero_means(results, name):
+            yield f"means of {plain(variable.symbol)} that are 0, which has no place on a logarithmic axis"
+
+
+def _legend(results: Results, layout: Layout) -> list[tuple[str, str, str]]:
+    labels = series.labels(results.either, layout.colours[0])[: series.MOST] if layout.colours else []
+    return [(label, COLOURS[index], MARKERS[index]) for index, label in enumerate(labels)]
+
+
+def _meanings(results: Results, variables: dict[str, Variable]) -> list[tuple[str, str]]:
+    either = results.either
+    names = [name for axis in series.axes(either) for name in series.along(either, axis) if name in either.coords]
+    meanings = [(name, either[name].attrs["long_name"]) for name in names]
+    return meanings + [(plain(variable.symbol), variable.long_name) for variable in variables.values()]
