@@ -97,9 +97,9 @@ class StoredExamples(Sweep):
     )
 
     learner: one_of(LEARNERS, "a learner") = Field(description="learning algorithm")  # type: ignore[valid-type]
-    alpha: AlphaAxis = config_key(
+    alpha: AlphaAxis = config_key(  # type: ignore[valid-type]
         description="stored examples per input dimension, P / N", symbol=r"$\alpha$", unit="P / N"
-    )  # type: ignore[valid-type]
+    )
     N: DimensionAxis = config_key(100, description="input dimension", symbol="$N$")
     flip: FlipAxis = config_key(0.0, description="probability that an example's label is flipped", symbol=r"$\lambda$")
     epochs: Epochs | None = Field(
