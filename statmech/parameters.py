@@ -20,9 +20,9 @@ from __future__ import annotations
 import json
 import operator
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import Field, dataclass, field, fields, is_dataclass
-from functools import cache
+from functools import cache, cached_property
 from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
@@ -93,12 +93,11 @@ class Key:
         """The upper bound, open or closed; infinity if there is none."""
         return next((bound for bound in (self.below, self.at_most) if bound is not None), np.inf)
 
-    @property
-    def bounds(self) -> Iterator[tuple[Bound, float]]:
+    @cached_property  # a sweep of a million values asks for each
+    def bounds(self) -> tuple[tuple[Bound, float], ...]:
         """Its bounds, the lower one first: their kind and their value."""
-        for name, bound in BOUNDS.items():
-            if (value := getattr(self, name)) is not None and np.isfinite(value):
-                yield bound, value
+        stated = ((bound, getattr(self, name)) for name, bound in BOUNDS.items())
+        return tuple((bound, value) for bound, value in stated if value is not None and np.isfinite(value))
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -111,11 +110,15 @@ class Key:
         """Why this cannot be a value of the key, a sentence; None if it can."""
         if problem := self.type_problem(value):
             return problem
-        broken = ((bound, limit) for bound, limit in self.bounds if not bound.holds(value, limit))
-        return next((f"must be {bound.words} {_long(limit)}, not {_long(value)}" for bound, limit in broken), None)
+        for bound, limit in self.bounds:
+            if not bound.holds(value, limit):
+                return f"must be {bound.words} {_long(limit)}, not {_long(value)}"
+        return None
 
     def type_problem(self, value: Any) -> str | None:
         """Why a value is not of the key's type, whatever its bounds; None if it is."""
+        if type(value) is self.type and not self.choices:
+            return None
         if self.choices:
             known = isinstance(value, str) and value in self.choices
             return None if known else not_known(value, self.noun or f"a value of {self.name}", self.choices)
