@@ -154,7 +154,7 @@ def _long(number: float) -> str:
 
 def parameter(
     default: Any,
-    meaning: str,
+    doc: str,
     *,
     symbol: str = "",
     unit: str = "1",
@@ -170,7 +170,7 @@ def parameter(
     Parameters
     ----------
     default : its value where a config does not give it
-    meaning : one line for messages, tables and datasets
+    doc : what it means, one line for messages, tables and datasets
     symbol : mathtext for axes and legends, as ``r"$\eta$"``
     unit : "1" for numbers without a unit
     above, below : open bounds
@@ -184,7 +184,7 @@ def parameter(
     """
     bounds = {"above": above, "at_least": at_least, "below": below, "at_most": at_most}
     words = {"choices": choices, "noun": noun}
-    return field(default=default, metadata={"meaning": meaning, "symbol": symbol, "unit": unit, **bounds, **words})
+    return field(default=default, metadata={"meaning": doc, "symbol": symbol, "unit": unit, **bounds, **words})
 
 
 def parameters_of(kind: Any) -> dict[str, Key]:
@@ -208,15 +208,15 @@ def _parameters_of(cls: type) -> dict[str, Key]:
 
 def _key(cls: type, f: Field[Any]) -> Key:
     """A dataclass field as a key. Raises `ScenarioError` for a type or a default that is not possible."""
-    described = {name: value for name, value in f.metadata.items() if name in Key.__dataclass_fields__}
+    stated = {name: value for name, value in f.metadata.items() if name in Key.__dataclass_fields__}
     annotation = _annotation(cls, f)
     if get_origin(annotation) is Literal:
-        described["choices"] = described.get("choices") or get_args(annotation)
+        stated["choices"] = stated.get("choices") or get_args(annotation)
         annotation = str
-    if annotation not in NOUNS or (annotation is str and not described.get("choices")):
+    if annotation not in NOUNS or (annotation is str and not stated.get("choices")):
         possible = "float, int, bool, Literal[...], or str with `choices`"
         raise ScenarioError([((), f"the parameter {f.name} of {cls.__name__} needs a type: {possible}")])
-    key = Key(f.name, type=annotation, default=f.default, **described)
+    key = Key(f.name, type=annotation, default=f.default, **stated)
     if problem := key.type_problem(key.default):
         raise ScenarioError([((), f"the default of the parameter {f.name} of {cls.__name__}: {problem}")])
     return key

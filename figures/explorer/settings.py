@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -66,12 +67,15 @@ def draggable(choice: str) -> list[str]:
 
 
 def range_of(choice: str, name: str) -> tuple[float, float, float]:
-    """Low, high and step of a slider; of a parameter of a user's own, what its bounds and its default suggest."""
+    """Low, high and step of a slider; for other parameters, as their bounds and their default suggest."""
     if name in RANGES:
         return RANGES[name]
     key = known_parameters(KINDS[choice].KINDS)[name]
     wide = 4 * abs(key.default) or 1.0
     low, high = key.lower if np.isfinite(key.lower) else -wide, key.upper if np.isfinite(key.upper) else wide
+    if key.whole:
+        first, last = math.floor(low) + (key.at_least is None), math.ceil(min(high, wide)) - (key.at_most is None)
+        return first, last, max(1, round((last - first) / 100))
     step = (high - low) / 100
     return low + step, high - step, step
 
