@@ -29,7 +29,7 @@ REFERENCE = "boosting"  # the classifier that the others are compared with, as i
 
 @dataclass(frozen=True)
 class Classifier:
-    """A way from attributes to a class; subclasses state their `label`."""
+    """An algorithm that learns to predict a class from attributes; subclasses state their `label`."""
 
     label: ClassVar[str]  # in tables and legends
     cites: ClassVar[tuple[str, ...]] = ()  # papers, by their keys in the bibliography
@@ -38,7 +38,7 @@ class Classifier:
 
 @dataclass(frozen=True)
 class Boosting(Classifier):
-    """The sparse perceptron: boosted conjunctions of at most k attributes' values (Jackson & Craven)."""
+    """The sparse perceptron: boosted conjunctions of the values of at most k attributes (Jackson & Craven)."""
 
     label, symbolic = "boosting", True
     cites = ("jackson1996", "freund1997")
@@ -55,7 +55,7 @@ class Boosting(Classifier):
 
 @dataclass(frozen=True)
 class Tree(Classifier):
-    """A C4.5-like decision tree: splits of the largest information gain, its pruning chosen by cross-validation."""
+    """A C4.5-like decision tree: splits of the largest information gain, pruned by cross-validation."""
 
     label = "C4.5-like tree"
     cites = ("quinlan1993", "pedregosa2011")
@@ -71,7 +71,7 @@ class Mlp(Classifier):
 
 @dataclass(frozen=True)
 class Ordinary(Classifier):
-    """A single sigmoid unit of all inputs, its cross-entropy minimised: an ordinary perceptron."""
+    """An ordinary perceptron: a single sigmoid unit of all inputs that minimises the cross-entropy."""
 
     label = "ordinary"
     cites: ClassVar[tuple[str, ...]] = ("pedregosa2011",)
@@ -125,7 +125,7 @@ class Voted(Perceptron):
 
 @dataclass(frozen=True)
 class Attentive(Classifier):
-    """The Attentive Perceptron: features are evaluated until a boundary is reached (Pelossof & Ying)."""
+    """The Attentive Perceptron, which evaluates features until a boundary is reached (Pelossof & Ying)."""
 
     label = "attentive"
     cites = ("pelossof2010",)
@@ -139,7 +139,7 @@ class Attentive(Classifier):
         noun="an order of features",
     )
     delta: float = parameter(0.1, "target decision-error rate of the boundary", symbol=r"$\delta$", above=0, below=0.5)
-    chunk: int = parameter(16, "features evaluated between looks", at_least=1)
+    chunk: int = parameter(16, "features evaluated between looks", symbol="$c$", at_least=1)
     passes: int = parameter(100, "most passes over the examples", at_least=1)
     budget: int = parameter(
         0, "features of a hard-budget perceptron, which it always evaluates; 0: no budget", at_least=0
@@ -148,7 +148,7 @@ class Attentive(Classifier):
 
 @dataclass(frozen=True)
 class Neighbours(Classifier):
-    """The majority of the nearest examples (k-NN)."""
+    """The majority vote of the nearest examples (k-NN)."""
 
     label = "nearest neighbours"
     cites = ("pedregosa2011",)

@@ -1,8 +1,8 @@
-"""Learners of stored examples: what they are called, their parameters, and which theoretical curve they tend to.
+"""Learners of stored examples: their labels, their parameters, and the theoretical curve that each converges to.
 
 **To add a learner** write one class here and one line in `LEARNERS`, and one file of its name in `simulate/learners/`
-with `learn`. Config key, datasets, tables and figures follow; so does the overlay, if it tends to a curve of
-`theory.learning_curves`. A learner of your own, outside this package, has `learn(batch, task)` as a method instead.
+with `learn`. Config keys, datasets, tables and figures follow; so does the overlay, if it converges to a curve of
+`theory.learning_curves`. A learner in a file of the user has a method `learn(batch, task)` instead.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from statmech.parameters import parameter
 
 STOPS = {
     "epochs": "all epochs are done",
-    "stability-patience": "the least stability has not grown for P updates",
-    "field-patience": "the least field w.xi S has been below its highest for P updates",
+    "stability-patience": "the least stability has not increased for P updates",
+    "field-patience": "the least field w.xi S has been below its maximum for P updates",
 }
 STOPPED_BY = ("epochs", "stability-patience", "field-patience", "gap", "no-errors", "exact", "sampled", "no-solution")
 SWEEPS = "sweeps of the Markov chain through the version space"
@@ -25,13 +25,13 @@ SMALLEST = 1e-100  # a step whose square is still a number with all its digits
 
 @dataclass(frozen=True)
 class Learner:
-    """A way to a student vector from P examples; subclasses state `label` and `limit`."""
+    """An algorithm that makes a student vector from P examples; subclasses state `label` and `limit`."""
 
-    label: ClassVar[str]  # what tables and legends call it
+    label: ClassVar[str]  # in tables and legends
     cites: ClassVar[tuple[str, ...]] = ()  # papers, by their keys in the bibliography
     equation: ClassVar[str] = ""  # in LaTeX, for pages that show it
-    limit: ClassVar[str | None]  # the curve of `theory.learning_curves` that it tends to; None: we know of none
-    separable: ClassVar[bool] = False  # whether it exists only for examples that some perceptron gets all right
+    limit: ClassVar[str | None]  # its curve in `theory.learning_curves`; None if none is known
+    separable: ClassVar[bool] = False  # exists only if some perceptron is right on all examples
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -49,7 +49,7 @@ class Hebb(Learner):
 
 @dataclass(frozen=True)
 class Perceptron(Learner):
-    """Rosenblatt's perceptron: the examples in turn; what is wrong is added, until all are right."""
+    """Rosenblatt's perceptron: visits the examples in turn and adds those that are wrong, until all are right."""
 
     label, limit = "perceptron", None
     cites = ("rosenblatt1958", "novikoff1962")
@@ -60,7 +60,7 @@ class Perceptron(Learner):
 
 @dataclass(frozen=True)
 class MinOver(Learner):
-    """The example of least stability is added, again and again (Krauth & Mezard 1987); `stop` says until when."""
+    """Adds the example of least stability, again and again (Krauth & Mezard 1987), until its `stop` rule holds."""
 
     label, limit = "MinOver", "max_stability"
     cites = ("krauth1987",)
@@ -69,7 +69,7 @@ class MinOver(Learner):
     )
     within: float = parameter(  # not `gap`, which is the variable that it is compared with
         0.01,
-        "MinOver counts as converged when its `gap` is certified to be within this of the largest stability",
+        "MinOver has converged when its stability is certified to be within this fraction of the largest",
         symbol=r"$\delta_\kappa$",
         above=0,
         below=1,
@@ -84,7 +84,7 @@ class MinOver(Learner):
 
 @dataclass(frozen=True)
 class AdaTron(Learner):
-    """Batch AdaTron (Anlauf & Biehl 1989): embedding strengths in turn, each to where its field is 1, none below 0."""
+    """Batch AdaTron (Anlauf & Biehl 1989): moves each strength in turn to where its field is 1, never below 0."""
 
     label, limit = "AdaTron", "max_stability"
     cites = ("anlauf1989",)
@@ -109,7 +109,7 @@ class AdaTron(Learner):
 
 @dataclass(frozen=True)
 class PseudoInverse(Learner):
-    """Adaline's fixed point: all fields 1 while that is possible, the least squares fit beyond."""
+    """Adaline's fixed point: all fields 1 as long as that is possible, beyond it the least-squares fit."""
 
     label, limit = "pseudo-inverse", "pseudo_inverse"
     equation = r"\mathbf w = \arg\min \sum_\mu (1 - S^\mu\,\mathbf w\cdot\xi^\mu)^2"
@@ -125,11 +125,11 @@ class MaxStability(Learner):
 
 @dataclass(frozen=True)
 class Gibbs(Learner):
-    """A student drawn evenly from the version space by a Markov chain."""
+    """A student drawn uniformly from the version space by a Markov chain."""
 
     label, limit, separable = "Gibbs", "gibbs", True
     cites = ("opper1991",)
-    equation = r"\mathbf w \sim \text{evenly on } \{\mathbf w: S^\mu\,\mathbf w\cdot\xi^\mu > 0 \;\forall\mu\}"
+    equation = r"\mathbf w \sim \text{uniform on } \{\mathbf w: S^\mu\,\mathbf w\cdot\xi^\mu > 0 \;\forall\mu\}"
     sweeps: int = parameter(4000, SWEEPS, symbol="$T$", at_least=10, at_most=MOST_SWEEPS)
 
 

@@ -20,9 +20,9 @@ from __future__ import annotations
 import json
 import operator
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import Field, dataclass, field, fields, is_dataclass
-from functools import cache
+from functools import cache, cached_property
 from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
@@ -93,12 +93,11 @@ class Key:
         """The upper bound, open or closed; infinity if there is none."""
         return next((bound for bound in (self.below, self.at_most) if bound is not None), np.inf)
 
-    @property
-    def bounds(self) -> Iterator[tuple[Bound, float]]:
+    @cached_property  # a sweep of a million values asks for each
+    def bounds(self) -> tuple[tuple[Bound, float], ...]:
         """Its bounds, the lower one first: their kind and their value."""
-        for name, bound in BOUNDS.items():
-            if (value := getattr(self, name)) is not None and np.isfinite(value):
-                yield bound, value
+        stated = ((bound, getattr(self, name)) for name, bound in BOUNDS.items())
+        return tuple((bound, value) for bound, value in stated if value is not None and np.isfinite(value))
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -111,11 +110,15 @@ class Key:
         """Why this cannot be a value of the key, a sentence; None if it can."""
         if problem := self.type_problem(value):
             return problem
-        broken = ((bound, limit) for bound, limit in self.bounds if not bound.holds(value, limit))
-        return next((f"must be {bound.words} {_long(limit)}, not {_long(value)}" for bound, limit in broken), None)
+        for bound, limit in self.bounds:
+            if not bound.holds(value, limit):
+                return f"must be {bound.words} {_long(limit)}, not {_long(value)}"
+        return None
 
     def type_problem(self, value: Any) -> str | None:
         """Why a value is not of the key's type, whatever its bounds; None if it is."""
+        if type(value) is self.type and not self.choices:
+            return None
         if self.choices:
             known = isinstance(value, str) and value in self.choices
             return None if known else not_known(value, self.noun or f"a value of {self.name}", self.choices)
@@ -151,7 +154,7 @@ def _long(number: float) -> str:
 
 def parameter(
     default: Any,
-    meaning: str,
+    doc: str,
     *,
     symbol: str = "",
     unit: str = "1",
@@ -167,7 +170,7 @@ def parameter(
     Parameters
     ----------
     default : its value where a config does not give it
-    meaning : one line for messages, tables and datasets
+    doc : what it means, one line for messages, tables and datasets
     symbol : mathtext for axes and legends, as ``r"$\eta$"``
     unit : "1" for numbers without a unit
     above, below : open bounds
@@ -181,7 +184,7 @@ def parameter(
     """
     bounds = {"above": above, "at_least": at_least, "below": below, "at_most": at_most}
     words = {"choices": choices, "noun": noun}
-    return field(default=default, metadata={"meaning": meaning, "symbol": symbol, "unit": unit, **bounds, **words})
+    return field(default=default, metadata={"meaning": doc, "symbol": symbol, "unit": unit, **bounds, **words})
 
 
 def parameters_of(kind: Any) -> dict[str, Key]:
@@ -205,15 +208,15 @@ def _parameters_of(cls: type) -> dict[str, Key]:
 
 def _key(cls: type, f: Field[Any]) -> Key:
     """A dataclass field as a key. Raises `ScenarioError` for a type or a default that is not possible."""
-    described = {name: value for name, value in f.metadata.items() if name in Key.__dataclass_fields__}
+    stated = {name: value for name, value in f.metadata.items() if name in Key.__dataclass_fields__}
     annotation = _annotation(cls, f)
     if get_origin(annotation) is Literal:
-        described["choices"] = described.get("choices") or get_args(annotation)
+        stated["choices"] = stated.get("choices") or get_args(annotation)
         annotation = str
-    if annotation not in NOUNS or (annotation is str and not described.get("choices")):
+    if annotation not in NOUNS or (annotation is str and not stated.get("choices")):
         possible = "float, int, bool, Literal[...], or str with `choices`"
         raise ScenarioError([((), f"the parameter {f.name} of {cls.__name__} needs a type: {possible}")])
-    key = Key(f.name, type=annotation, default=f.default, **described)
+    key = Key(f.name, type=annotation, default=f.default, **stated)
     if problem := key.type_problem(key.default):
         raise ScenarioError([((), f"the default of the parameter {f.name} of {cls.__name__}: {problem}")])
     return key

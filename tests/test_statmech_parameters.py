@@ -247,6 +247,14 @@ def test_a_program_serves_all_real_parameters_and_one_word_each(mine):
     assert family_of(powered()).reals == ["eta"]
 
 
+def test_the_explorer_has_sliders_for_numbers_and_stops_at_whole_ones(mine):
+    from figures.explorer import settings
+
+    assert {"power", "times"} <= {*settings.draggable("rule"), *settings.draggable("learner")}
+    assert not {"shape", "which", "stop"} & {*settings.draggable("rule"), *settings.draggable("learner")}
+    assert settings.range_of("rule", "power") == (1, 4, 1)
+
+
 def test_simulation_takes_whole_numbers_and_words_of_a_learner(mine):
     given = {"N": 30, "alpha": 3, "seeds": 20, "epochs": 1}
     found = simulate.run(StoredExamples(learner="repeated", times=[1, 2], which=["all", "hardest"], **given)).eps_g

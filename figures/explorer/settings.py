@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -75,6 +76,9 @@ def range_of(choice: str, name: str) -> tuple[float, float, float]:
     key = SCENARIOS[choice].describe(name)
     wide = 4 * abs(key.default or 0) or 1.0
     low, high = key.lower if np.isfinite(key.lower) else -wide, key.upper if np.isfinite(key.upper) else wide
+    if key.whole:
+        first, last = math.floor(low) + (key.at_least is None), math.ceil(min(high, wide)) - (key.at_most is None)
+        return first, last, max(1, round((last - first) / 100))
     step = (high - low) / 100
     return low + step, high - step, step
 

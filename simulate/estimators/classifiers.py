@@ -24,8 +24,8 @@ from statmech import classifiers
 from statmech.data_sets import Data, words
 
 HIDDEN = (5, 10, 20, 40, 80)  # units of the multi-layer perceptrons (section 4 of Jackson & Craven)
-PRUNINGS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1)  # cost-complexities of a leaf that a tree may choose from
-INNER = 5  # folds of the cross-validations inside
+PRUNINGS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1)  # candidate cost-complexities of a leaf
+INNER = 5  # folds of the inner cross-validations
 
 
 class Task(NamedTuple):
@@ -51,12 +51,10 @@ def numbers(data: Data) -> np.ndarray:
     return encoded
 
 
-@singledispatch
 def make(classifier: Any, task: Task) -> Any:
-    """The model of a classifier with its parameters, not fitted yet.
+    """The model of a classifier with its parameters, not fitted yet, by its own method `make(task)` if it has one.
 
-    The functions below are registered for their classes; a class of a user's file has a method `make(task)`. Models
-    learn from columns of words if the classifier is `symbolic`, else from `numbers`.
+    Models learn from columns of words if the classifier is `symbolic`, else from `numbers`.
 
     Parameters
     ----------
@@ -70,22 +68,29 @@ def make(classifier: Any, task: Task) -> Any:
     >>> make(classifiers.Neighbours(neighbours=3), Task("auto", size=100, random=0))
     KNeighborsClassifier(n_neighbors=3)
     """
-    return classifier.make(task)
+    return classifier.make(task) if hasattr(classifier, "make") else model_of(classifier, task)
 
 
-@make.register
+@singledispatch
+def model_of(classifier: Any, task: Task) -> Any:
+    """The same by the function below that is registered for the class, or for the nearest of its bases."""
+    name = type(classifier).__name__
+    raise NotImplementedError(f"{name} needs a method `make(task)` or a function in simulate.estimators.classifiers")
+
+
+@model_of.register
 def make_boosting(classifier: classifiers.Boosting, task: Task) -> Any:
     stages = classifier.stages or "cv"
     return SparsePerceptron(classifier.k, stages, classifier.discount, categories=task.domain, random_state=task.random)
 
 
-@make.register
+@model_of.register
 def make_tree(classifier: classifiers.Tree, task: Task) -> Any:
     tree = DecisionTreeClassifier(criterion="entropy", min_samples_leaf=2, random_state=task.random)
     return GridSearchCV(tree, {"ccp_alpha": PRUNINGS}, cv=INNER)
 
 
-@make.register
+@model_of.register
 def make_mlp(classifier: classifiers.Mlp, task: Task) -> Any:
     network = MLPClassifier(
         learning_rate_init=0.01, max_iter=1000, early_stopping=True, validation_fraction=0.2, random_state=task.random
@@ -93,29 +98,29 @@ def make_mlp(classifier: classifiers.Mlp, task: Task) -> Any:
     return GridSearchCV(network, {"hidden_layer_sizes": [(units,) for units in HIDDEN]}, cv=INNER)
 
 
-@make.register
+@model_of.register
 def make_ordinary(classifier: classifiers.Ordinary, task: Task) -> Any:
     return LogisticRegression(C=1 / (classifier.decay * task.size), max_iter=5000)
 
 
-@make.register
+@model_of.register
 def make_second_order(classifier: classifiers.SecondOrder, task: Task) -> Any:
     pairs = PolynomialFeatures(2, interaction_only=True, include_bias=False)
     return make_pipeline(FunctionTransformer(csr_array), pairs, make_ordinary(classifier, task))
 
 
-@make.register
+@model_of.register
 def make_pruned(classifier: classifiers.Pruned, task: Task) -> Any:
     return PrunedPerceptron(classifier.decay, random_state=task.random)
 
 
-@make.register
+@model_of.register
 def make_perceptron(classifier: classifiers.Perceptron, task: Task) -> Any:
     order = "constant" if classifier.order == "by-class" else classifier.order
     return Perceptron(classifier.passes, order, classifier.output, random_state=task.random)
 
 
-@make.register
+@model_of.register
 def make_attentive(classifier: classifiers.Attentive, task: Task) -> Any:
     passes: dict[str, Any] = {"max_iter": classifier.passes, "random_state": task.random}
     if classifier.budget:
@@ -123,7 +128,7 @@ def make_attentive(classifier: classifiers.Attentive, task: Task) -> Any:
     return AttentivePerceptron(classifier.delta, classifier.level, classifier.chunk, classifier.chosen, **passes)
 
 
-@make.register
+@model_of.register
 def make_neighbours(classifier: classifiers.Neighbours, task: Task) -> Any:
     return KNeighborsClassifier(classifier.neighbours)
 

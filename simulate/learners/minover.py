@@ -1,19 +1,20 @@
-r"""MinOver: the example of least stability is added with strength 1, again and again (Krauth & Mezard 1987).
+r"""MinOver: adds the example of least stability with strength 1, again and again (Krauth & Mezard 1987).
 
 .. math:: \mu = \mathrm{argmin}_\nu\,\kappa^\nu, \quad \kappa^\nu = \mathbf w\cdot\xi^\nu S^\nu/|\mathbf w|; \qquad
           \mathbf w \leftarrow \mathbf w + \xi^\mu S^\mu/N
 
-from w = 0; of equal stabilities the first. With the fields :math:`e = Gx` an update is a minimum over e and a row of G.
+from w = 0; of equal stabilities it takes the first. With the fields :math:`e = Gx` an update is a minimum over e and a
+row of G.
 
-**When it ends.** For any strengths :math:`x\ge 0` the largest stability is at most
-:math:`|\sum_\mu x_\mu\mathbf z^\mu|/\sum_\mu x_\mu` (the least is below the mean that x weighs), so that
+**Stopping.** For any strengths :math:`x\ge 0` the largest stability is at most
+:math:`|\sum_\mu x_\mu\mathbf z^\mu|/\sum_\mu x_\mu` (the least is below the mean with weights x), so that
 
 .. math:: gap = 1 - \min_\mu e_\mu\,\sum_\mu x_\mu\Big/\sum_\mu x_\mu e_\mu
 
-bounds how far below the optimum, relatively, a student is. "Converged" is a certified gap. The patient stop rules watch
-what they can see: `stability-patience` the least stability before each update; `field-patience`, the code of
-the assignment's appendix, the least field :math:`\min_\mu e_\mu`, which is 0 at w = 0, negative until all examples are
-right and then grows with \|w\| for ever: it stops at update P + 1, or never.
+bounds the relative distance of a student from the optimum. "Converged" means a certified gap. The patient stop rules
+monitor what the algorithm computes: `stability-patience` the least stability before each update; `field-patience`, the
+code of the assignment's appendix, the least field :math:`\min_\mu e_\mu`, which is 0 at w = 0, negative until all
+examples are right and then grows with \|w\| forever: it stops at update P + 1, or never.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ from simulate.learners.examples import Batch
 from simulate.learners.interface import Learnt, Task, gap
 from statmech.learners import STOPPED_BY, MinOver
 
-UPDATES = 64  # between two looks at whether any data set of a batch still learns
+UPDATES = 64  # between two checks whether any data set of a batch is still learning
 
 
 class State(NamedTuple):
-    """One student: fields and strengths (P,), the squared length N|w|^2, and what the stop rule remembers."""
+    """One student: fields and strengths (P,), the squared length N|w|^2, and the memory of the stop rule."""
 
     fields: jax.Array
     strengths: jax.Array
@@ -73,7 +74,7 @@ def update(state: State, gram: jax.Array, size: jax.Array, until: jax.Array, sto
 def run(gram: jax.Array, sizes: jax.Array, until: jax.Array, stop: str) -> tuple[jax.Array, ...]:
     """All data sets of a batch: strengths (T, B, P), gap, updates and whether a stop rule has ended it (T, B)."""
     B, P, _ = gram.shape
-    fields = jnp.where(jnp.arange(P) < sizes[:, None], 0.0, jnp.inf).astype(gram.dtype)  # the filling is never least
+    fields = jnp.where(jnp.arange(P) < sizes[:, None], 0.0, jnp.inf).astype(gram.dtype)  # padding is never least
     zeros, none = jnp.zeros(B, gram.dtype), jnp.zeros(B, jnp.int64)
     start = State(fields, jnp.zeros_like(fields), zeros, none, zeros - jnp.inf, none, none > 0)
     step = jax.vmap(partial(update, stop=stop))

@@ -1,0 +1,130 @@
+"""A kind of scenario in one file outside the package is one like the others: docs/howto/own_scenario.md."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from conftest import disagreements, statmech
+
+import simulate
+import theory
+from figures.explorer import settings
+from statmech import ConfigError, load, load_results, plugins
+from statmech.scenarios.registry import SCENARIOS, scenario_from, schema
+
+FILE = Path(__file__).parent.parent / "docs" / "howto" / "linear_perceptron.py"
+CONFIG = """
+descent: gradient
+N: [50, 100]
+eta: [0.5, 1.0]
+sigma: 0.3
+t: {linspace: [0, 3, 7]}
+seeds: 12
+"""
+COMMAND = [sys.executable, "-m", "statmech.cli", "--load", str(FILE)]
+
+
+@pytest.fixture
+def kind():
+    """The kind, registered for one test."""
+    plugins.load(FILE)
+    yield SCENARIOS["descent"]
+    del SCENARIOS["descent"]
+
+
+@pytest.fixture
+def config(tmp_path):
+    path = tmp_path / "linear.yaml"
+    path.write_text(CONFIG)
+    return path
+
+
+def large(**given):
+    return scenario_from({"descent": "gradient", "N": 2000, "sigma": 0.5, "t": [0.5, 1, 2], "seeds": 16, **given})
+
+
+@pytest.mark.slow
+def test_its_simulation_agrees_with_its_theory(kind):
+    scenario = large(eta=[0.3, 1.5])
+    assert not disagreements(simulate.run(scenario), theory.solve(scenario))
+
+
+@pytest.mark.slow
+def test_a_wrong_theory_is_found(kind, monkeypatch):
+    right = kind.solve
+    monkeypatch.setattr(kind, "solve", lambda self, cell: {**right(self, cell), "rho": 0.98 * right(self, cell)["rho"]})
+    scenario = large()
+    assert disagreements(simulate.run(scenario), theory.solve(scenario))
+
+
+def test_growing_its_sweep_changes_no_earlier_number(kind):
+    small, grown = large(N=50, eta=0.5, seeds=3), large(N=[30, 50], eta=[0.5, 1], seeds=5)
+    before, after = simulate.run(small), simulate.run(grown).sel(N=50, eta=0.5).isel(seed=slice(3))
+    np.testing.assert_array_equal(after.eps_g, before.eps_g)
+
+
+def test_its_keys_are_checked_and_described_like_all_others(kind, config):
+    config.write_text(CONFIG.replace("sigma: 0.3", "sigma: -1").replace("eta: [0.5, 1.0]", "eta: 2") + "rule: hebb\n")
+    with pytest.raises(ConfigError, match="one of"):
+        load(config)
+    config.write_text(config.read_text().replace("rule: hebb\n", "etaa: 1\n"))
+    with pytest.raises(ConfigError) as refused:
+        load(config)
+    message = str(refused.value)
+    for sentence in ("sigma: must be at least 0, not -1", "eta: must be less than 2, not 2", 'Did you mean "eta"?'):
+        assert sentence in message
+    assert "LinearPerceptron" in [one["title"] for one in schema()["anyOf"]]
+    data = theory.solve(large())
+    assert data.sigma.attrs["long_name"] == "standard deviation of the noise added to the teacher's output"
+    assert data.eta.attrs["long_name"] == "learning rate"
+
+
+def test_the_explorer_drags_it(kind):
+    assert {"N", "eta", "sigma", "t"} <= set(settings.draggable("descent"))
+    for name in ("eta", "sigma"):
+        low, high, step = settings.range_of("descent", name)
+        assert low < high
+        assert step > 0
+    start = settings.page_of("descent").start
+    scenario = scenario_from(settings.config_of("descent", start))
+    assert theory.solve(scenario).eps_g.sizes["t"] == len(scenario.t)
+
+
+@pytest.mark.slow
+def test_one_command_simulates_solves_compares_draws_and_reports_it(kind, config, tmp_path, capsys):
+    out = tmp_path / "results"
+    assert statmech("run", config, "--out", out) == 0
+    printed = capsys.readouterr().out
+    assert "rho" in printed
+    for suffix in ("png", "svg", "pdf"):
+        assert (out / f"overlay.{suffix}").stat().st_size > 1000
+    assert statmech("run", config, "seeds=20", "--out", out) == 0
+    assert load_results(out).simulation.sizes["seed"] == 20
+    assert statmech("compare", out) == statmech("verify", out) == statmech("report", out) == 0
+    assert "linear perceptron" in (out / "report.html").read_text().lower()
+    assert statmech("export", out, "--to", tmp_path / "x.csv") == 0
+    assert "eps_g" in (tmp_path / "x.csv").read_text()
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_is_resumed_with_the_same_bits(kind, config, tmp_path):
+    more = ["N=500", "seeds=60", "t=2"]
+    whole = simulate.run(load(config, more))
+    folder = tmp_path / "killed"
+    command = [*COMMAND, "simulate", str(config), *more, "--out", str(folder), "--json"]
+    begun = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path)
+    for line in begun.stdout:
+        if json.loads(line)["event"] == "written":
+            break
+    begun.send_signal(signal.SIGKILL)
+    begun.wait(30)
+    begun.stdout.close()
+    assert subprocess.run(command, capture_output=True, cwd=tmp_path, timeout=240, check=False).returncode == 0
+    xr.testing.assert_equal(load_results(folder).simulation.eps_g, whole.eps_g)
