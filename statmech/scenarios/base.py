@@ -18,8 +18,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from statmech.errors import Problem, ScenarioError, not_known
 from statmech.parameters import known_parameters, parameter_problem, parameters_of
+from statmech.scenarios.all_problems import all_problems
 from statmech.scenarios.axes import MAX_AXIS, axis_of, expand, is_axis, points
-from statmech.scenarios.messages import all_problems
 from statmech.scenarios.variables import Variable
 
 MAX_N, MAX_SEEDS = 10**15, 10**9  # beyond lie typing errors, not sweeps
