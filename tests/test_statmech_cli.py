@@ -15,8 +15,8 @@ import typer
 import xarray as xr
 
 from figures import FIGURES
-from statmech import __version__
-from statmech.cli import main
+from statmech import Scenario, __version__
+from statmech.cli import main, progress
 from statmech.cli.commands import app
 from statmech.cli.execution import execution_of
 from statmech.cli.options import SimulationRun
@@ -219,9 +219,30 @@ def test_the_package_runs_as_a_command(module):
     assert done.stdout == f"statmech {__version__}\n"
 
 
-def test_completion_can_be_shown_for_a_shell():
-    done = statmech("--show-completion", "bash")
-    assert "_STATMECH" in done.stdout or "complete" in done.stdout, done.stderr
+def test_completion_is_offered(monkeypatch, capsys):
+    page = help_of((), monkeypatch, capsys)
+    assert "--install-completion" in page
+    assert "--show-completion" in page
+
+
+@pytest.mark.parametrize(
+    ("event", "message"),
+    [
+        ({"event": "failed", "cell": [1, 0], "seeds": [0, 1, 2], "attempt": 2, "error": "ValueError: x"},
+         "rule adatron, K 1, seeds 0 to 2: attempt 2 failed: ValueError: x"),
+        ({"event": "failed", "cell": [0, 1], "seeds": [5], "attempt": 1, "error": "x"},
+         "rule hebb, K 3, seeds 5: attempt 1 failed: x"),
+        ({"event": "failed", "cell": [0, 1], "seeds": [5, 7], "attempt": 1, "error": "x"},
+         "rule hebb, K 3, seeds 5, 7: attempt 1 failed: x"),
+        ({"event": "damaged", "block": 3, "faults": ["R"]}, "chunk 3 is corrupted and is recomputed (R)"),
+        ({"event": "restored", "file": "zarr.json"}, "zarr.json is corrupted and is rewritten"),
+        ({"event": "waiting", "owner": "process 7"}, "waiting: process 7 creates the store"),
+        ({"event": "grown", "differences": ["  K: 1"]}, "the sweep has grown, and its stored runs are kept:\n  K: 1"),
+        ({"event": "written", "block": 3}, ""),
+    ],
+)  # fmt: skip
+def test_an_event_is_a_sentence_that_names_the_parameters(event, message):
+    assert progress.message(event, Scenario(rule=["hebb", "adatron"], K=[1, 3], t=1)) == message
 
 
 def test_every_shipped_config_is_listed_with_a_line(capsys, monkeypatch):

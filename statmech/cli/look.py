@@ -93,7 +93,9 @@ def _explorer() -> tuple[Any, Any]:
     try:
         from figures.explorer import page, server
     except ModuleNotFoundError as missing:
-        raise ConfigError(f"explore needs {missing.name}: pip install 'statmech[explore]'") from None
+        raise ConfigError(
+            f"explore needs {missing.name}: run pip install -e '.[explore]' in the source folder of statmech"
+        ) from None
     return page, server
 
 

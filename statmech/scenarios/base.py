@@ -33,8 +33,9 @@ from pydantic import (
 
 from statmech.errors import Problem, ScenarioError, not_known
 from statmech.parameters import BOUNDS, SCHEMAS, Key, described, known_parameters, parameter_problem, parameters_of
+from statmech.scenarios.all_problems import all_problems
 from statmech.scenarios.axes import MAX_AXIS, axis_of, axis_schema, expand, is_axis, listed, points
-from statmech.scenarios.messages import all_problems, problems
+from statmech.scenarios.messages import problems
 from statmech.scenarios.page import Page
 from statmech.scenarios.variables import Variable
 
