@@ -1,4 +1,4 @@
-"""A store is of its config and of the data that the config names; its results are read where the data are not."""
+"""A store belongs to its config and to the data that it names; its results are read without the data."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def scenario(seeds=8):
 
 
 @pytest.mark.parametrize("seeds", [8, 128], ids=["again", "more seeds"])
-def test_runs_of_another_content_of_a_file_are_not_mixed_with_those_stored(seeds, here, path):
+def test_runs_on_changed_data_are_not_mixed_with_those_stored(seeds, here, path):
     run_into(path, scenario())
     before = store.load(path)
     table(here / "x.csv", 1)
@@ -67,7 +67,7 @@ def test_a_file_that_changes_while_python_runs_is_read_again(here):
     assert not np.array_equal(before.R, after.R)
 
 
-def test_results_are_read_exported_and_verified_where_the_file_is_not(here, path, capsys):
+def test_results_are_read_exported_and_verified_without_the_data_file(here, path, capsys):
     (here / "rows.yaml").write_text("rule: hebb\nN: 5\nt: [1, 4]\nseeds: 8\ninputs: {rows: {path: x.csv}}\n")
     assert statmech("run", "rows.yaml", "--out", path.parent) == 0
     expected = store.load(path)
@@ -83,7 +83,7 @@ def test_results_are_read_exported_and_verified_where_the_file_is_not(here, path
     assert "inputs: x.csv" in capsys.readouterr().err
 
 
-def test_a_file_that_is_missing_is_told_before_anything_is_written(tmp_path, path, monkeypatch):
+def test_a_missing_data_file_is_reported_before_anything_is_written(tmp_path, path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ScenarioError, match=r"inputs: x\.csv: not a readable table"):
         run_into(path, scenario())
@@ -102,9 +102,9 @@ def test_a_worker_whose_host_has_another_file_of_that_name_computes_nothing(here
 
 def test_a_store_that_does_not_know_its_data_is_read_but_not_added_to(here, path):
     made = create(path, scenario(), {"title": "statmech simulation"})
-    for block in made.chunks():
-        states = made.states(block)
-        made.write(block, made.buffer(block, states), states)
+    for chunk in made.chunks():
+        states = made.states(chunk)
+        made.write(chunk, made.buffer(chunk, states), states)
     with pytest.raises(StoreError, match="was computed before digests of data were kept"):
         run_into(path, scenario())
     assert isinstance(store.load(path), xr.Dataset)
@@ -125,7 +125,7 @@ def test_a_study_of_another_data_set_of_the_same_name_is_refused(made_data, tmp_
         run_into(path, simulate_again)
 
 
-def test_a_sweep_may_grow_by_another_file_or_data_set(here, path, made_data, monkeypatch):
+def test_a_sweep_may_be_extended_by_another_file_or_data_set(here, path, made_data, monkeypatch):
     small = scenario()
     law = small.config()["inputs"]
     run_into(path, small)

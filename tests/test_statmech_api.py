@@ -40,8 +40,13 @@ def test_a_config_is_run_by_name_with_other_values():
 
 
 def test_a_scenario_without_theory_has_only_a_simulation():
-    results = statmech.run(Scenario(rule="perceptron", N=20, t=[1], seeds=2, inputs="rademacher", K=2))
-    assert (results.theory is None) == bool(results.scenario.unsolved)
+    results = statmech.run(
+        Scenario(rule="hebb", N=20, t=[1], seeds=2, inputs={"anisotropic": {"spectrum": [0.5, 1.5]}})
+    )
+    assert results.scenario.unsolved
+    assert results.theory is None
+    assert results.scenario.unsolved in repr(statmech.compare(results))
+    assert results.scenario.unsolved in results._repr_html_()
 
 
 def test_the_comparison_is_that_of_the_two_datasets(results):

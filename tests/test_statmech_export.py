@@ -1,4 +1,4 @@
-"""Results leave for other programs with their numbers, and a folder of results stands for its config."""
+"""Exported files have the numbers of the results, and a folder of results serves as its config."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SMALL = ["K=1,3", "N=30", "seeds=4", "t=2"]
 
 
 @pytest.mark.parametrize("suffix", ["csv", "nc"])
-def test_files_hold_the_numbers(suffix, tmp_path):
+def test_files_have_the_numbers(suffix, tmp_path):
     scenario = StoredExamples(learner="minover", N=10, alpha=[1, 2], epochs=[5, 30], seeds=4, strengths=True)
     sim, sol, file = simulate.run(scenario), theory.solve(scenario), tmp_path / "new" / f"results.{suffix}"
     store.save(sim, tmp_path / "sim.zarr")
@@ -56,7 +56,7 @@ def test_a_folder_of_results_stands_for_its_config(in_scratch, capsys, monkeypat
     assert load("mine").seeds == 6
 
 
-def test_a_folder_that_holds_no_results_is_told(in_scratch):
+def test_a_folder_without_results_is_reported(in_scratch):
     (in_scratch / "empty").mkdir()
     with pytest.raises(ConfigError, match=r"empty: a folder without results: no simulation.zarr$"):
         load("empty")
@@ -65,7 +65,7 @@ def test_a_folder_that_holds_no_results_is_told(in_scratch):
         load("empty")
 
 
-def test_what_is_not_there_is_told_with_what_is(in_scratch):
+def test_a_missing_result_is_reported_with_those_that_exist(in_scratch):
     store.save(simulate.run(Scenario(rule="hebb", N=10, t=[1], seeds=2)), in_scratch / "results/one/simulation.zarr")
     with pytest.raises(ConfigError, match=r"Folders with results in it: results/one$"):
         load("results")
@@ -78,16 +78,16 @@ def test_what_is_not_there_is_told_with_what_is(in_scratch):
     assert load("results/one/simulation.zarr").rule == "hebb"
 
 
-def test_one_override_may_stand_alone():
+def test_a_single_override_needs_no_list():
     assert load("ensemble", "K=3").K == 3
 
 
 @pytest.mark.parametrize("solved", [simulate.run, theory.solve])
-def test_a_name_is_no_scenario(solved):
+def test_a_name_is_not_a_scenario(solved):
     with pytest.raises(TypeError, match=r"such as statmech.load\('ensemble'\)"):
         solved("ensemble")
 
 
-def test_load_stands_before_the_command(in_scratch, capsys, monkeypatch):
-    code, told = called(monkeypatch, capsys, "run", "ensemble", "--load", "mine.py")
-    assert (code, told) == (2, "--load stands before the command: statmech --load FILE.py run ...\n")
+def test_load_precedes_the_command(in_scratch, capsys, monkeypatch):
+    code, message = called(monkeypatch, capsys, "run", "ensemble", "--load", "mine.py")
+    assert (code, message) == (2, "--load stands before the command: statmech --load FILE.py run ...\n")

@@ -1,4 +1,4 @@
-"""A sweep that is killed, grown, cut into shards, damaged or held by another ends with the bits of one that was not."""
+"""A sweep that was killed, extended, sharded, corrupted or locked ends with the bits of an undisturbed one."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ KINDS = [
 
 @contextmanager
 def held(path, shard=(1, 1)):
-    """The store's lock, as a run holds it."""
+    """The lock of a store, as a run holds it."""
     with claimed(path, shard) as claim:
         claim.open(find=lambda: True, create=lambda: True, wait=print)
         yield
@@ -50,7 +50,7 @@ def held(path, shard=(1, 1)):
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    """Blocks of few cells, so that a small sweep has several."""
+    """Chunks of few parameter combinations, so that a small sweep has several."""
     monkeypatch.setattr("statmech.results.chunks.SECONDS", 1e-3)
 
 
@@ -60,7 +60,7 @@ def path(tmp_path):
 
 
 def same(path, scenario):
-    """That a store holds the very bits of a run in memory."""
+    """Assert that a store has the bits of a simulation in memory."""
     found, expected = store.load(path), simulate.run(scenario)
     assert set(found.variables) == set(expected.variables)
     for name in expected.variables:
@@ -70,23 +70,23 @@ def same(path, scenario):
 
 
 @pytest.mark.parametrize("scenario", KINDS, ids=lambda scenario: scenario.CHOICE)
-def test_a_sweep_played_in_blocks_has_the_bits_of_one_played_in_memory(scenario, path):
+def test_a_sweep_in_chunks_has_the_bits_of_one_in_memory(scenario, path):
     outcome = run_into(path, scenario)
     assert outcome.missing == outcome.failed == 0
     same(path, scenario)
 
 
-def test_blocks_cover_the_grid_once():
+def test_chunks_cover_the_grid_once():
     scenario = Scenario(**{**SWEEP, "seeds": 150})
     shape = (*scenario.shape.values(), 150)
     covered = np.zeros(shape, int)
-    for block in chunks(shape, chunk_lengths(scenario)):
-        covered[block.box] += 1
-        assert block.seeds.start % 64 == 0
+    for chunk in chunks(shape, chunk_lengths(scenario)):
+        covered[chunk.box] += 1
+        assert chunk.seeds.start % 64 == 0
     assert np.all(covered == 1)
 
 
-def test_a_sweep_that_grows_keeps_its_numbers_and_plays_only_what_is_new(path):
+def test_a_sweep_that_grows_keeps_its_numbers_and_simulates_only_new_runs(path):
     small, large = Scenario(**SWEEP), Scenario(**{**SWEEP, "rule": ["adatron", "hebb", "perceptron"], "seeds": 9})
     run_into(path, small)
     before, events = store.load(path), []
@@ -106,14 +106,14 @@ def test_a_single_value_may_become_an_axis(path):
 
 
 @pytest.mark.parametrize("change", [{"t": [0, 2]}, {"seeds": 3}, {"key": 1}, {"rule": "hebb"}, {"N": 51}])
-def test_what_would_lose_or_change_a_number_is_refused_with_a_line_a_difference(path, change):
+def test_what_would_lose_or_change_a_number_is_refused_with_a_line_per_difference(path, change):
     run_into(path, Scenario(**SWEEP))
     with pytest.raises(StoreError, match=f"{next(iter(change))}: stored"):
         run_into(path, Scenario(**{**SWEEP, **change}))
     same(path, Scenario(**SWEEP))
 
 
-def test_shards_together_play_everything_and_nothing_twice(path):
+def test_shards_together_simulate_everything_and_nothing_twice(path):
     scenario = Scenario(**SWEEP)
     for k in (3, 1, 2):
         outcome = run_into(path, scenario, shard=(k, 3))
@@ -123,7 +123,7 @@ def test_shards_together_play_everything_and_nothing_twice(path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("harm", ["flip", "truncate", "delete"])
-def test_every_damaged_chunk_is_found_and_played_again(path, harm):
+def test_every_damaged_chunk_is_found_and_recomputed(path, harm):
     scenario = Scenario(**SWEEP)
     run_into(path, scenario)
     names = [*SweepStore(path).arrays, FINGERPRINT, store.STATE]
@@ -148,15 +148,15 @@ def _harm(file, harm):
 
 
 def test_a_state_that_cannot_be_trusted_shows_nothing(path):
-    """The control: without its chunk of `state` a block counts as missing, whatever its variables hold."""
+    """The control: without its file of `state` a chunk counts as missing, whatever its variables contain."""
     run_into(path, Scenario(**SWEEP))
     made = SweepStore(path)
-    block = made.chunks()[0]
-    made.mark_missing(block)
-    assert made.counts()[DONE] == 24 - made.states(block).size
+    chunk = made.chunks()[0]
+    made.mark_missing(chunk)
+    assert made.counts()[DONE] == 24 - made.states(chunk).size
 
 
-def test_a_second_run_on_a_store_is_told_who_holds_it(path):
+def test_a_second_run_on_a_store_is_refused_with_the_process_that_holds_the_lock(path):
     with held(path), pytest.raises(StoreError, match=f"is being written by process {os.getpid()} on "):
         run_into(path, Scenario(**SWEEP))
     run_into(path, Scenario(**SWEEP))
@@ -168,7 +168,7 @@ def test_a_second_run_on_a_store_is_told_who_holds_it(path):
 
 @dataclass(frozen=True)
 class Brittle(Rule):
-    """Raises for every trace, as a user's own rule may."""
+    """Raises whenever it is traced, as a user's rule may."""
 
     label = "brittle"
 
@@ -180,7 +180,7 @@ class Brittle(Rule):
         raise RuntimeError("no such modulation")
 
 
-def test_a_rule_that_raises_is_recorded_and_stops_nobody(path, monkeypatch):
+def test_a_rule_that_raises_is_recorded_and_stops_no_other(path, monkeypatch):
     monkeypatch.setitem(RULES, "brittle", Brittle)
     scenario, events = Scenario(rule=["hebb", "brittle", "adatron"], N=50, t=[1], seeds=3), []
     outcome = run_into(path, scenario, tell=events.append)
@@ -199,7 +199,7 @@ def test_a_rule_that_raises_is_recorded_and_stops_nobody(path, monkeypatch):
 
 @dataclass(frozen=True)
 class Explosive(Brittle):
-    """Grows beyond all floats."""
+    """Grows beyond the largest float."""
 
     label = "explosive"
 
@@ -218,11 +218,11 @@ def test_a_full_disk_is_told_and_what_was_written_before_is_whole(path, monkeypa
     scenario, written = Scenario(**SWEEP), []
     plain = SweepStore.write
 
-    def full(self, block, values, states):
+    def full(self, chunk, values, states):
         if len(written) == 2:
             monkeypatch.setattr("zarr.Array.__setitem__", no_space)
-        written.append(block)
-        plain(self, block, values, states)
+        written.append(chunk)
+        plain(self, chunk, values, states)
 
     def no_space(self, *_):
         raise OSError(28, "No space left on device")
@@ -239,7 +239,7 @@ def test_a_full_disk_is_told_and_what_was_written_before_is_whole(path, monkeypa
 
 @pytest.mark.parametrize("moment", ["new", "old"])
 def test_a_kill_while_a_store_grows_loses_nothing(path, moment):
-    """Between two renames the old store stands aside, or the new one is not yet there."""
+    """Between two renames the old store has its backup name, or the new one does not exist yet."""
     scenario = Scenario(**SWEEP)
     run_into(path, scenario)
     if moment == "old":
@@ -252,8 +252,8 @@ def test_a_kill_while_a_store_grows_loses_nothing(path, moment):
     assert not [file for file in path.parent.iterdir() if file.name.endswith((".old", ".new"))]
 
 
-def test_a_block_that_kills_its_process_is_played_apart_and_its_cell_recorded(path, monkeypatch):
-    """Two runs have died while block 1 was played; the third plays it in a child, and its deadly cell in another."""
+def test_a_chunk_that_kills_its_process_is_isolated_and_the_deadly_run_recorded(path, monkeypatch):
+    """Two runs have died while simulating chunk 1; the third simulates it in a child, and each point in another."""
     scenario = Scenario(**SWEEP)
     store_ = create(path, scenario, {"title": "statmech simulation", "source": "the Gram engine"})
     log = Log(path)
@@ -262,36 +262,36 @@ def test_a_block_that_kills_its_process_is_played_apart_and_its_cell_recorded(pa
         log(event="playing", block=1)
     assert log.suspects() == {1}
     deadly = store_.chunks()[1]
-    told = []
+    calls = []
 
-    def played(path, block, again, index=()):
-        told.append((block.number, index))
+    def played(path, chunk, again, index=()):
+        calls.append((chunk.number, index))
         if not index or index == tuple(part.start for part in deadly.box[:-1]):
             return "the process died of SIGSEGV"
-        simulate_chunk(path, block.number, only=index)
+        simulate_chunk(path, chunk.number, only=index)
         return ""
 
     monkeypatch.setattr("simulate.execution.isolated._run_child", played)
     outcome = run_into(path, scenario)
     assert outcome.missing == 0
     assert outcome.failed == 6
-    assert told[0] == (1, ())
+    assert calls[0] == (1, ())
     assert "SIGSEGV" in read(path)["failures"][-1]["error"]
     assert log.suspects() == set()
 
 
 @pytest.mark.slow
-def test_a_child_plays_a_block_and_tells_how_it_died(path, monkeypatch):
+def test_a_child_simulates_a_chunk_and_its_cause_of_death_is_known(path, monkeypatch):
     from simulate.execution import isolated
 
     store_ = create(path, Scenario(**SWEEP), {"title": "statmech simulation"})
-    block = store_.chunks()[0]
-    assert isolated._run_child(path, block, False) == ""
-    assert (store_.states(block) == DONE).all()
+    chunk = store_.chunks()[0]
+    assert isolated._run_child(path, chunk, False) == ""
+    assert (store_.states(chunk) == DONE).all()
     monkeypatch.setattr(isolated, "CHILD", "import os; os.kill(os.getpid(), 11)")
-    assert isolated._run_child(path, block, False) == "the process died of SIGSEGV"
+    assert isolated._run_child(path, chunk, False) == "the process died of SIGSEGV"
     monkeypatch.setattr(isolated, "CHILD", "raise ValueError")
-    assert isolated._run_child(path, block, False) is None
+    assert isolated._run_child(path, chunk, False) is None
 
 
 CODE = """
@@ -325,9 +325,9 @@ def test_a_sweep_killed_again_and_again_ends_with_the_same_bits(path):
 
 def test_the_status_of_a_store_counts_and_times(path):
     run_into(path, Scenario(**SWEEP), shard=(1, 2))
-    told = read(path.parent)
-    assert told["done"] + told["missing"] == told["runs"] == 24
-    assert told["writer"] == ""
+    status = read(path.parent)
+    assert status["done"] + status["missing"] == status["runs"] == 24
+    assert status["writer"] == ""
     with held(path):
         assert str(os.getpid()) in read(path)["writer"]
     with pytest.raises(StoreError, match="no such result"):

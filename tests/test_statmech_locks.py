@@ -1,4 +1,4 @@
-"""No process writes into a store that is not the one it opened, and none grows a store that others write."""
+"""No process writes into a store other than the one it opened, or extends a store that others write."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ for line in sys.stdin:
 
 
 class Writer:
-    """A process that computes shards when it is asked to."""
+    """A process that computes shards on request."""
 
     def __init__(self):
         self.process = subprocess.Popen(
@@ -81,7 +81,7 @@ def small_blocks(monkeypatch):
 
 
 def same(path, config):
-    """Whether a store holds the very bits of a run in memory."""
+    """True if a store has the bits of a simulation in memory."""
     found, expected = store.load(path), simulate.run(StoredExamples(**config))
     return "done" not in found.coords and all(
         np.array_equal(found[name], expected[name], equal_nan=expected[name].dtype.kind == "f")
@@ -92,7 +92,7 @@ def same(path, config):
 @pytest.mark.slow
 @pytest.mark.parametrize("first", [OLD, GROWN], ids=["old first", "grown first"])
 def test_a_shard_of_a_sweep_and_one_of_its_larger_self_never_write_into_each_other(first, writers, tmp_path):
-    """Twenty times, with processes of their own; whatever comes of it, the numbers are those of the larger sweep."""
+    """Twenty times, in separate processes; whichever succeeds, the numbers are those of the larger sweep."""
     one, other = writers
     second, answers, rng = (GROWN if first is OLD else OLD), [], random.Random(1)
     for turn in range(20):
@@ -109,7 +109,7 @@ def test_a_shard_of_a_sweep_and_one_of_its_larger_self_never_write_into_each_oth
 
 
 def test_two_shards_of_a_grown_sweep_that_begin_at_once_both_compute(writers, path):
-    """One grows the store, the other waits for that and finds it grown."""
+    """One extends the store, the other waits and finds it extended."""
     run_into(path, StoredExamples(**OLD))
     for shard, writer in enumerate(writers, 1):
         writer.begin(path, GROWN, [shard, 2])
@@ -130,7 +130,7 @@ def test_a_store_that_shards_write_is_neither_grown_nor_replaced_and_the_message
 
 
 def test_a_block_computed_for_a_store_that_was_replaced_is_not_written(path, monkeypatch):
-    """A worker may outlive its run: even a store of the same config is another one."""
+    """A worker may outlive its run: a new store is another one, even if it has the same config."""
     scenario = StoredExamples(**OLD)
     create(path, scenario, {})
     plain = SweepStore.write
@@ -145,12 +145,12 @@ def test_a_block_computed_for_a_store_that_was_replaced_is_not_written(path, mon
     assert SweepStore(path).counts()[DONE] == 0
 
 
-def test_a_store_is_not_exchanged_between_the_check_and_the_write_of_a_block(path):
-    """The lock holds over both: who wants to replace the store waits until the block is there."""
+def test_a_store_is_not_exchanged_between_the_check_and_the_write_of_a_chunk(path):
+    """The lock covers both: a process that replaces the store waits until the chunk is written."""
     scenario = StoredExamples(**OLD)
     made, order = create(path, scenario, {}), []
-    block = made.chunks()[0]
-    values = made.buffer(block, made.states(block))
+    chunk = made.chunks()[0]
+    values = made.buffer(chunk, made.states(chunk))
     plain = made._check_identity
 
     def slow():
@@ -165,12 +165,12 @@ def test_a_store_is_not_exchanged_between_the_check_and_the_write_of_a_block(pat
 
     replacing = threading.Thread(target=replace)
     made._check_identity = slow
-    made.write(block, values, np.full(block.shape, MISSING, "int8"))
+    made.write(chunk, values, np.full(chunk.shape, MISSING, "int8"))
     replacing.join(10)
     assert order == ["written", "replaced"]
 
 
-def test_whoever_waits_for_a_store_that_another_process_makes_says_for_whom(path, monkeypatch):
+def test_a_process_that_waits_for_another_to_create_a_store_names_it(path, monkeypatch):
     monkeypatch.setattr("statmech.results.locks.QUIET", 0.05)
     path.parent.mkdir(exist_ok=True)
     named, going = [], threading.Event()
@@ -216,7 +216,7 @@ def test_a_planted_link_in_place_of_a_lock_or_a_log_is_refused_and_its_target_ke
 
 
 @pytest.mark.parametrize("name", [".simulation.zarr.lock", "simulation.log"])
-def test_a_pipe_in_place_of_a_lock_or_a_log_hangs_nobody(name, path):
+def test_a_pipe_in_place_of_a_lock_or_a_log_blocks_no_process(name, path):
     os.mkfifo(path.parent / name)
     if name == "simulation.log":
         Log(path)(event="begun", done=0)

@@ -1,4 +1,4 @@
-"""Whatever stands in a log, runs go on and are counted; whatever stands in a config, only a whole one is computed."""
+"""Whatever a log contains, runs continue and are counted; only an intact config is computed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def path(tmp_path):
 
 
 @pytest.mark.parametrize("line", FOREIGN, ids=range(len(FOREIGN)))
-def test_a_line_that_is_no_event_is_left_out_wherever_it_stands(line, path):
+def test_a_line_that_is_no_event_is_skipped_wherever_it_is(line, path):
     scenario = StoredExamples(**SWEEP)
     run_into(path, scenario)
     log, known = path.with_suffix(".log"), runs(path.with_suffix(".log"))
@@ -56,7 +56,7 @@ def test_a_line_that_is_no_event_is_left_out_wherever_it_stands(line, path):
     assert len(runs(log)) == 2 or not line.endswith(b"\n")
 
 
-def test_a_log_that_is_a_folder_or_may_not_be_read_is_done_without(path):
+def test_a_log_that_is_a_folder_or_cannot_be_read_is_omitted(path):
     path.with_suffix(".log").mkdir()
     assert run_into(path, StoredExamples(**SWEEP)) == (32, 0, 0)
     assert Log(path).suspects() == set()
@@ -65,7 +65,7 @@ def test_a_log_that_is_a_folder_or_may_not_be_read_is_done_without(path):
 
 @pytest.fixture
 def damaged(path):
-    """Results whose stored config says 17 seeds, of which there are 16."""
+    """Results whose stored config says 17 seeds, though there are 16."""
     run_into(path, StoredExamples(**SWEEP))
     root = path / "zarr.json"
     root.write_text(root.read_text().replace('\\"seeds\\": 16', '\\"seeds\\": 17'))
@@ -83,7 +83,7 @@ def test_a_damaged_config_is_never_computed_from(how, damaged, monkeypatch, caps
     assert SweepStore(damaged, check=False).counts()[DONE] == 32  # nothing was replaced
 
 
-def test_a_whole_stored_config_is_computed_from(path):
+def test_an_intact_stored_config_is_computed_from(path):
     run_into(path, StoredExamples(**SWEEP))
     assert config.load(path.parent).seeds == 16
     with pytest.raises(ConfigError, match="a folder without results"):

@@ -1,4 +1,4 @@
-"""The same bits whatever plays a sweep, damage that is told or mended, disks that are full."""
+"""The same bits on any workers and devices; corruption is reported or repaired; full disks."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def digest(dataset):
 
 
 def backwards(scenario):
-    """The same cells, in another order."""
+    """The same grid, in another order."""
     axes = {name: value[::-1] for along in scenario.dimensions.values() for name, value in along.items()}
     config = scenario.config()
     for group in config.get("zip", []):
@@ -59,9 +59,7 @@ def backwards(scenario):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", KINDS, ids=lambda scenario: scenario.CHOICE)
-def test_cells_in_another_order_blocks_of_other_sizes_and_other_workers_give_the_same_bits(
-    scenario, tmp_path, monkeypatch
-):
+def test_another_order_other_chunks_and_other_workers_give_the_same_bits(scenario, tmp_path, monkeypatch):
     expected = digest(simulate.run(scenario))
     assert digest(simulate.run(backwards(scenario))) == expected
     for number, (seconds, workers) in enumerate([(1e-9, 1), (1e-3, 3)]):
@@ -117,7 +115,7 @@ def test_two_processes_at_once_give_the_same_bits(tmp_path):
 
 @pytest.fixture
 def made(path, monkeypatch):
-    """A finished store of several blocks, and the digest of its values."""
+    """A finished store of several chunks, and the digest of its values."""
     monkeypatch.setattr("statmech.results.chunks.SECONDS", 1e-9)
     run_into(path, StoredExamples(**SWEEP))
     monkeypatch.setattr("statmech.results.chunks.SECONDS", 1.0)  # as another version may cut them
@@ -141,7 +139,7 @@ def harmed(file, harm):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("harm", HARMS)
-def test_damaged_metadata_and_coordinates_are_told_to_readers_and_made_anew_by_the_next_run(made, harm):
+def test_damaged_metadata_and_coordinates_are_reported_to_readers_and_repaired_by_the_next_run(made, harm):
     path, expected = made
     once = [
         file
@@ -178,7 +176,7 @@ def test_a_digit_changed_in_the_metadata_is_found_though_they_can_be_read(made):
     assert corrupted(path) == ["zarr.json"]
 
 
-def test_a_chunk_that_is_gone_is_told_and_not_read_as_missing_values(made):
+def test_a_chunk_that_is_gone_is_reported_and_not_read_as_missing_values(made):
     path, _ = made
     file = next(file for file in (path / "updates_made" / "c").rglob("*") if file.is_file())
     file.unlink()
@@ -186,7 +184,7 @@ def test_a_chunk_that_is_gone_is_told_and_not_read_as_missing_values(made):
         store.load(path)
 
 
-def test_a_damaged_store_that_grows_keeps_what_is_whole_and_plays_the_rest(made):
+def test_a_corrupted_store_that_is_extended_keeps_intact_chunks_and_recomputes_the_rest(made):
     path, _ = made
     for file in sorted(file for file in (path / "R" / "c").rglob("*") if file.is_file())[:2]:
         harmed(file, "flip")
@@ -221,7 +219,7 @@ main()
 
 @pytest.mark.slow
 @pytest.mark.parametrize("limit", [0, 1000, 8000])
-def test_files_that_may_not_grow_are_told_in_a_line_and_the_sweep_goes_on_later(limit, tmp_path):
+def test_files_that_may_not_grow_are_reported_in_a_line_and_the_sweep_is_resumed_later(limit, tmp_path):
     given = [
         "simulate",
         "capacity",
@@ -247,7 +245,7 @@ def test_files_that_may_not_grow_are_told_in_a_line_and_the_sweep_goes_on_later(
     assert digest(store.load(path)) == digest(simulate.run(scenario))
 
 
-def test_a_folder_that_cannot_be_made_is_told_before_anything_is_computed(tmp_path, monkeypatch):
+def test_a_folder_that_cannot_be_made_is_reported_before_anything_is_computed(tmp_path, monkeypatch):
     (tmp_path / "taken").write_text("a file")
     monkeypatch.setattr("simulate.execution.to_store.simulate_chunks", None)
     with pytest.raises(StoreError, match="cannot be written"):

@@ -1,4 +1,4 @@
-"""A number that is read back is the one that was computed for its place, or there is an error."""
+"""A number that is read is the one that was computed for its place, or there is an error."""
 
 from __future__ import annotations
 
@@ -52,17 +52,17 @@ def exchanged(one, other):
 
 
 def two_chunks(path):
-    """Two chunks of a variable, in each other's place."""
+    """Two chunks of a variable, exchanged."""
     exchanged(*chunks(path, "R")[:2])
 
 
 def two_variables(path):
-    """A chunk of one variable as another's."""
+    """A chunk of one variable in the place of another's."""
     exchanged(chunks(path, "R")[0], chunks(path, "eps_g")[0])
 
 
 def two_blocks(path):
-    """Every chunk of two blocks, with their fingerprints and states."""
+    """Two chunks of all variables, with their fingerprints and states."""
     for name in [*SweepStore(path).arrays, "fingerprint", "state"]:
         exchanged(*chunks(path, name)[:2])
 
@@ -76,7 +76,7 @@ def another_key(path):
 
 
 def another_store(path):
-    """All of a block of the same sweep with another key, its fingerprints and states, too."""
+    """A chunk of all variables of the same sweep with another key, with its fingerprints and states."""
     other = path.with_name("other.zarr")
     run_into(other, StoredExamples(**SWEEP, key=1))
     for name in [*SweepStore(path).arrays, "fingerprint", "state"]:
@@ -84,7 +84,7 @@ def another_store(path):
 
 
 def its_fingerprints(path):
-    """The fingerprints of two blocks."""
+    """The fingerprints of two chunks."""
     exchanged(*chunks(path, "fingerprint")[:2])
 
 
@@ -92,7 +92,7 @@ HARMS = [two_chunks, two_variables, two_blocks, another_key, another_store, its_
 
 
 @pytest.mark.parametrize("harm", HARMS, ids=lambda harm: harm.__name__)
-def test_chunks_in_a_wrong_place_are_found_by_whoever_reads_and_computed_again(harm, path, capsys):
+def test_chunks_in_a_wrong_place_are_found_by_every_reader_and_recomputed(harm, path, capsys):
     scenario = StoredExamples(**SWEEP)
     run_into(path, scenario)
     assert verify(path).sound
@@ -148,7 +148,7 @@ def test_each_fault_has_a_line_that_says_where_and_what(path, capsys):
 
 @pytest.mark.slow
 def test_every_chunk_of_results_is_read(path):
-    """The control of the command: whatever chunk is truncated, it says so."""
+    """The control of the command: it reports any truncated chunk."""
     run_into(path, StoredExamples(**SWEEP))
     for file in sorted(file for file in path.rglob("*") if file.is_file() and "c" in file.relative_to(path).parts):
         content = file.read_bytes()
@@ -158,7 +158,7 @@ def test_every_chunk_of_results_is_read(path):
     assert verify(path).sound
 
 
-def test_status_says_that_it_has_not_looked_at_the_numbers(path, capsys):
+def test_status_says_that_it_has_not_read_the_numbers(path, capsys):
     run_into(path, StoredExamples(**SWEEP))
     assert statmech("status", path.parent) == 0
     assert (
@@ -167,7 +167,7 @@ def test_status_says_that_it_has_not_looked_at_the_numbers(path, capsys):
 
 
 def made_before(path, scenario):
-    """A store as versions without fingerprints made it."""
+    """A store as versions without fingerprints created it."""
     plain = store_creation._create_empty
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(store_creation, "_create_empty", lambda *given, **_: plain(*given, fingerprinted=False))
@@ -234,12 +234,12 @@ def test_a_fingerprint_does_not_depend_on_how_many_runs_are_read_together(monkey
     np.testing.assert_array_equal(part, made[10:20])
 
 
-def test_a_folder_without_results_is_no_result(tmp_path):
+def test_a_folder_without_results_is_refused(tmp_path):
     with pytest.raises(StoreError, match="no such result"):
         verify(tmp_path)
 
 
-def test_the_answer_for_programs_has_the_same_parts(path, capsys):
+def test_the_json_has_the_same_parts(path, capsys):
     run_into(path, StoredExamples(**SWEEP))
     assert statmech("verify", path, "--json") == 0
     found = json.loads(capsys.readouterr().out)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # two datasets have no single truth value
 class Results:
     """Simulation and theory of one scenario; a notebook shows them as comparison tables and a figure.
 

@@ -19,12 +19,18 @@ if TYPE_CHECKING:
 def tables(simulation: Results | xr.Dataset | None, theory: xr.Dataset | None = None) -> Tables:
     """The tables of any results: simulation against theory or, for a study on data, its accuracies.
 
-    Empty where there is nothing to compare.
+    Only a note where there is nothing to compare.
     """
     results = results_of(simulation, theory)
     if not results.complete:
-        return Tables()
+        return Tables([Table("", (), (), (_missing(results),))])
     return Tables(study_tables(results.either) if results.scenario.on_data else comparison_tables(results))
+
+
+def _missing(results: Results) -> str:
+    if results.simulation is None:
+        return "There is no simulation to compare with theory."
+    return f"There is no theory to compare with: {results.scenario.unsolved or 'it has not been solved'}."
 
 
 def study_tables(study: xr.Dataset) -> Iterator[Table]:
