@@ -11,7 +11,6 @@ SYMBOLS = {  # of keys, until every kind of scenario states its own
     **{name: f"${name}$" for name in ("t", "K", "N", "P", "s", "k")},
     **{name: f"$\\{name}$" for name in ("alpha", "delta", "eta", "kappa", "omega", "theta")},
 }
-UNITS = {"t": "steps / N", "alpha": "P / N"}
 ABSCISSAE = {"rule": "t", "learner": "alpha", "boundary": "delta", "attention": "t", "booster": "P"}
 WORDS = {
     "left",
@@ -29,15 +28,7 @@ SIGNS = {"infty": "∞", "le": "≤", "ge": "≥", "pm": "±", "cdot": "·", "ti
 
 def symbol(scenario: Any, name: str) -> str:
     """The symbol of a key or coordinate, in mathtext where it has one, else its name."""
-    if hasattr(scenario, "symbol"):
-        return str(scenario.symbol(name))
-    return SYMBOLS.get(name, name)
-
-
-def unit(scenario: Any, name: str) -> str:
-    """The unit of a key or coordinate; empty if it has none."""
-    known = str(scenario.key(name).unit) if hasattr(scenario, "key") and callable(scenario.key) else UNITS.get(name, "")
-    return "" if known == "1" else known
+    return str(scenario.describe(name).label) if hasattr(scenario, "describe") else SYMBOLS.get(name, name)
 
 
 def abscissa(scenario: Any) -> str | None:
@@ -47,14 +38,13 @@ def abscissa(scenario: Any) -> str | None:
 
 
 def axis_label(scenario: Any, names: list[str]) -> str:
-    """The label of an axis, with the unit; of an axis along which several keys vary together, the symbols of all.
+    """The label of an axis, from the symbols of all keys that vary along it.
 
     >>> from statmech import Scenario
-    >>> axis_label(Scenario(rule="hebb", t=1), ["t"])
-    '$t$ (steps / N)'
+    >>> axis_label(Scenario(rule="hebb", t=1), ["t"]), axis_label(Scenario(rule="hebb", t=1), ["eta", "N"])
+    ('$t$', '$\\\\eta$, $N$')
     """
-    first = unit(scenario, names[0])
-    return ", ".join(symbol(scenario, name) for name in names) + (f" ({first})" if first else "")
+    return ", ".join(symbol(scenario, name) for name in names)
 
 
 def value_label(name: str, value: Any) -> str:
