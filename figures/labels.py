@@ -26,26 +26,19 @@ def symbol(scenario: Any, name: str) -> str:
     return str(scenario.describe(name).label)
 
 
-def unit(scenario: Any, name: str) -> str:
-    """The unit of a key or coordinate; empty if it has none."""
-    known = str(scenario.describe(name).unit)
-    return "" if known == "1" else known
-
-
 def abscissa(scenario: Any) -> str | None:
     """The key that this kind of scenario is usually drawn against; None if there is none."""
     return None if scenario.PAGE is None else str(scenario.PAGE.along)
 
 
 def axis_label(scenario: Any, names: list[str]) -> str:
-    """The label of an axis, with the unit; of an axis along which several keys vary together, the symbols of all.
+    """The label of an axis, from the symbols of all keys that vary along it.
 
     >>> from statmech import Scenario
-    >>> axis_label(Scenario(rule="hebb", t=1), ["t"])
-    '$t$ (steps / N)'
+    >>> axis_label(Scenario(rule="hebb", t=1), ["t"]), axis_label(Scenario(rule="hebb", t=1), ["eta", "N"])
+    ('$t$', '$\\\\eta$, $N$')
     """
-    first = unit(scenario, names[0])
-    return ", ".join(symbol(scenario, name) for name in names) + (f" ({first})" if first else "")
+    return ", ".join(symbol(scenario, name) for name in names)
 
 
 def value_label(name: str, value: Any) -> str:

@@ -11,9 +11,20 @@ import pytest
 import figures
 import simulate
 import theory
-from figures import FIGURES, OVERLAYS, concept, style
-from statmech import ConfigError, Scenario, load
+from figures import FIGURES, OVERLAYS, concept, labels, series, style
+from statmech import (
+    Attention,
+    Boosting,
+    ConfigError,
+    Results,
+    Scenario,
+    Stopping,
+    StoredExamples,
+    Study,
+    load,
+)
 from statmech.config import shipped
+from statmech.scenarios.registry import KINDS
 
 NAMES = list(dict.fromkeys(name for figures_of in FIGURES.values() for name in figures_of))
 TINY = ["N=40", "seeds=4", "t=0.5,2"]
@@ -104,6 +115,99 @@ def test_a_single_moment_is_drawn_against_the_longest_axis_of_numbers():
     assert figures.draw("overlay", simulate.run(rules), theory.solve(rules)).axes[3].get_xlabel() == "$t$"
 
 
+SMALL = {  # a sweep of every kind of scenario
+    "rule": Scenario(rule=["hebb", "perceptron"], K=[1, 3], N=30, t=[0, 1], seeds=3),
+    "learner": StoredExamples(learner=["minover", "hebb"], N=10, alpha=[1, 2], epochs=[1, 5], seeds=3),
+    "boundary": Stopping(boundary=["constant", "centred"], delta=[0.1, 0.2], N=16, walks=20, seeds=3),
+    "attention": Attention(attention=["constant", "centred"], delta=[0.1, 0.2], N=16, t=[0.5, 1], seeds=3),
+    "booster": Boosting(booster="adaboost", N=6, s=[1, 3], P=[20, 40], tests=100, seeds=3),
+    "classifier": Study(classifier=["perceptron", "neighbours"], data="moons", folds=3),
+}
+
+
+def computed(scenario):
+    """Results of a small scenario."""
+    return Results(scenario, simulate.run(scenario), None if scenario.unsolved else theory.solve(scenario))
+
+
+def lines(figure):
+    """Every value that a picture shows."""
+    shown = [np.asarray(line.get_xydata(), float).ravel() for ax in figure.axes for line in ax.lines]
+    return np.concatenate([*shown, [np.nan]])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("choice", KINDS)
+def test_the_overlay_draws_every_kind_with_and_without_theory(choice):
+    results = computed(SMALL[choice])
+    variables = series.with_values(results)
+    for name in ("overlay", figures.overlay_of(choice)):
+        figure = figures.draw(name, results)
+        assert len([ax for ax in figure.axes if ax.axison]) == len(variables)
+    drawn = lines(figure)
+    for variable in variables:
+        mean, _ = series.mean_and_error(results.simulation[variable])
+        finite = mean.values[np.isfinite(mean.values)]
+        assert all(np.isclose(drawn, value, rtol=1e-12).any() for value in finite), variable
+    simulated = figures.draw("overlay", results.simulation, None)
+    assert np.isfinite(lines(simulated)).any()
+    if results.theory is not None:
+        solved = lines(figures.draw("overlay", None, results.theory))
+        line = results.theory[next(iter(variables))]
+        line = line.mean("student") if "student" in line.dims else line
+        assert all(np.isclose(solved, value, rtol=1e-12).any() for value in line.values.flat)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("choice", KINDS)
+def test_every_kind_is_charted_variable_by_variable(choice):
+    pytest.importorskip("bokeh")
+    from figures.report import charts
+
+    results = computed(SMALL[choice])
+    shown = charts.charts(results)
+    titles = {chart.title.text for one in shown.sets for chart in one.charts}
+    assert titles == {labels.plain(variable.symbol) for variable in series.with_values(results).values()}
+    [colour] = series.layout(results).colours
+    assert [label for label, _, _ in shown.legend] == series.labels(results.either, colour)
+
+
+def test_a_kind_of_scenario_without_published_figures_is_drawn_by_the_overlay():
+    assert figures.named(None, "something", "unit") == "overlay"
+    assert figures.named("overlay", "something", "unit") == "overlay"
+    with pytest.raises(ConfigError, match='"ensemble" is not a figure of a config with `unit`'):
+        figures.named("ensemble", "something", "unit")
+
+
+def test_every_symbol_has_plain_letters():
+    for choice, scenario in SMALL.items():
+        keys = [labels.symbol(scenario, name) for name in scenario.axis_names()]
+        for symbol in [*keys, *(variable.symbol for variable in scenario.variables.values())]:
+            text = labels.plain(symbol)
+            assert text, (choice, symbol)
+            assert not set("\\${}") & set(text), (choice, symbol, text)
+
+
+def test_an_axis_with_a_zero_stays_linear_in_a_picture():
+    import xarray as xr
+
+    scenario = Scenario(rule="hebb", N=20, t=[0, 1, 100, 1000], seeds=2)
+    means = xr.Dataset({"eps_g": (("seed", "t"), [[0.5, 0.1, 1e-3, 0.0]] * 2)}, {"t": list(scenario.t)})
+    results, variables = Results(scenario, means), {"eps_g": scenario.variables["eps_g"]}
+    assert series.scales(results, "t", variables, lossless=True) == series.Scales()
+    positive = Results(scenario, means.isel(t=slice(1, 3)))
+    assert series.scales(positive, "t", variables).log_y == {"eps_g"}
+
+
+def test_folds_give_the_standard_error_of_each_shuffle():
+    import xarray as xr
+
+    folds = xr.DataArray([[0.0, 1.0, 2.0], [1.0, 1.0, 1.0]], dims=("seed", "fold"))
+    mean, error = series.mean_and_error(folds)
+    assert mean == 1.0
+    np.testing.assert_allclose(error, (1 / np.sqrt(3) + 0) / 2)
+
+
 def test_boosting_along_one_value_of_s_and_P_and_along_others_still_draws():
     one = load("boosting", ["N=6", "seeds=1", "s=3", "P=50", "tests=500"])
     figures.draw("boosting", simulate.run(one), theory.solve(one))
@@ -122,7 +226,7 @@ def overlapping(figure):
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_a_concept_is_drawn_a_bar_a_conjunction_without_overlaps(classes, tmp_path):
+def test_a_concept_is_drawn_with_one_bar_per_conjunction_and_no_overlaps(classes, tmp_path):
     from simulate.learners import SparsePerceptron
 
     rng = np.random.default_rng(classes)

@@ -187,7 +187,7 @@ def test_runs_that_are_missing_or_have_failed_are_told_and_left_out(tmp_path, mo
     assert called(monkeypatch, "theory", *small, "--out", str(out)) == 0
     words = paged(out).words
     assert "Of 140 runs, 128 are finished, 12 are missing and 0 have failed" in words
-    assert "Violations: none." in words  # a run that is missing breaks no bound
+    assert "Violations: none." in words  # a run that is missing violates no bound
     assert "64/64" in words
 
 
@@ -215,7 +215,7 @@ def test_a_scenario_without_theory_and_one_not_yet_solved_or_played_have_reports
     store.save(theory.solve(scenario), tmp_path / "solved" / "theory.zarr")
     assert "There is no simulation" in paged(tmp_path / "solved").words
     one = played(tmp_path / "one", Scenario(rule="hebb", N=20, t=1, seeds=1))
-    assert "one seed has no standard error" in paged(one).words
+    assert "a single seed has no standard error" in paged(one).words
 
 
 def called(monkeypatch, *arguments: str) -> int:
