@@ -1,4 +1,4 @@
-"""Files for people and other programs: written whole or not at all, read only where they are ordinary files."""
+"""Atomic writes, and reads that accept only ordinary files of bounded size."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from statmech.errors import unwritable
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all, with the folders above it: a file that is there is replaced at the end.
+    """Write a file atomically, and create its folders: an existing file is replaced at the end.
 
-    The target of a symbolic link is replaced, not the link; permissions stay, or are those that new files have. What
-    is no ordinary file (a terminal, a pipe) is written in place. Raises `StoreError` if it cannot be written.
+    The target of a symbolic link is replaced, not the link; the permissions of an existing file are kept. A terminal,
+    pipe or device is written in place. Raises `StoreError` if the file cannot be written.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -40,14 +40,14 @@ def read(path: Path, most: int) -> bytes:
     """The content of an ordinary file. Raises `OSError` for a pipe or a device, and for more than `most` bytes."""
     with opened(path, most) as descriptor, open(descriptor, "rb", closefd=False) as file:
         content = file.read(most + 1)
-    if len(content) > most:  # it has grown since it was opened, or says that it is empty, as files of /proc do
+    if len(content) > most:  # it has grown since it was opened, or its stated size is 0, as in /proc
         raise _too_large(path, most)
     return content
 
 
 @contextmanager
 def opened(path: Path, most: int) -> Iterator[int]:
-    """The descriptor of an ordinary file; what `read` raises."""
+    """The descriptor of an ordinary file. Raises the errors of `read`."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would wait for a writer
     try:
         status = os.fstat(descriptor)
@@ -62,12 +62,12 @@ def opened(path: Path, most: int) -> Iterator[int]:
 
 
 def version(path: str | Path) -> tuple[int, ...]:
-    """What tells a file from another of its name, or from what it held before; empty if it is not there."""
+    """The identity and state of a file: device, inode, size and time of change; empty if it does not exist."""
     try:
-        known = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return ()
-    return known.st_dev, known.st_ino, known.st_size, known.st_mtime_ns
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _too_large(path: Path, most: int) -> OSError:
@@ -77,7 +77,7 @@ def _too_large(path: Path, most: int) -> OSError:
 def _replace(target: Path, content: bytes) -> None:
     mode = _mode_of(target)
     scratch = target.with_name(f".{os.getpid()}-{secrets.token_hex(6)}.partial")
-    # exclusive, so that no link that lies there is followed
+    # exclusive, so that no existing link is followed
     descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
     try:
         with open(descriptor, "wb") as file:
@@ -92,7 +92,7 @@ def _replace(target: Path, content: bytes) -> None:
 
 
 def _mode_of(target: Path) -> int | None:
-    """The permissions of the file that is replaced, if there is one; one that is read-only is not replaced."""
+    """The permissions of a file to be replaced, None if it does not exist. `PermissionError` if it is read-only."""
     if not target.exists():
         return None
     if not os.access(target, os.W_OK):

@@ -1,4 +1,4 @@
-"""Forks of a process that has computed with JAX: its threads are not copied, and a child would wait for them."""
+"""Detection of forks after JAX has started: its threads are not copied, and the child would wait for them forever."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import os
 from statmech.errors import ForkedError
 
 _used = False  # whether this process has computed with JAX
-_forked = False  # whether it is a fork of one that had
+_forked = False  # whether it is a fork of a process that had
 
 
 def check_fork() -> None:
-    """Note that this process computes with JAX from here on. Raises `ForkedError` in a fork of one that already had.
+    """Record that this process computes with JAX. Raises `ForkedError` in a fork of a process that already had.
 
     >>> check_fork()
     """

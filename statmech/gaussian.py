@@ -1,10 +1,10 @@
-r"""Gaussian averages: quadrature cut at the kinks, and the few functions that must keep their digits.
+r"""Gaussian averages: quadrature cut at the kinks, and a few functions that avoid cancellation.
 
 A learning rule jumps or bends at its kinks, and a quadrature across a jump does not converge (Gauss-Hermite
 with 200 nodes still errs by 4e-4). `panels` therefore cuts the line at given edges and puts a Gauss-Legendre
-rule on each piece, where the integrand is smooth and the error falls exponentially in the number of nodes.
+rule on each piece, where the integrand is smooth and the error decreases exponentially with the number of nodes.
 
-Functions here take NumPy or JAX arrays and answer in kind, so that this module imports neither's backend.
+Functions take NumPy or JAX arrays and return the same kind; JAX is not imported here.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-Array = Any  # a NumPy array, a JAX array or tracer, or a float: told apart by `namespace` alone
+Array = Any  # a NumPy array, a JAX array or tracer, or a float; see `namespace`
 
-NODES = 32  # per panel; doubling them moves no average of a shipped rule by more than 1e-12 (tested)
+NODES = 32  # per panel; doubling them changes no average of a shipped rule by more than 1e-12 (tested)
 TAIL = 9.5  # standard deviations kept; the mass beyond is 2e-21
 
 
 def namespace(x: Array) -> Any:
-    """The array module `x` belongs to: `numpy` or `jax.numpy`.
+    """The array module of `x`: `numpy` or `jax.numpy`.
 
     >>> namespace(1.0).__name__
     'numpy'
@@ -79,13 +79,26 @@ def composite_legendre(edges: Array, nodes: int = NODES) -> tuple[Array, Array]:
 
 
 def panels(edges: Array, nodes: int = NODES) -> tuple[Array, Array]:
-    """Nodes and weights, shape (panels * nodes,), of Gauss-Legendre rules on a line cut at the edges.
+    """Nodes and weights of Gauss-Legendre rules on the line cut at the edges, for averages over a Gaussian.
 
     Edges are clipped to [-TAIL, TAIL] and sorted, and may coincide. Their number is fixed by the caller, so the
-    quadrature compiles once whatever the edges' values.
+    quadrature compiles once for all values of the edges.
 
-    >>> x, w = panels(np.array([-2.0, 0.3, 5.0]))
-    >>> round(float(w @ abs(x - 0.3)), 12)          # exact, though |x - 0.3| bends at 0.3
+    Parameters
+    ----------
+    edges : array (p + 1,)
+        Ends of the line and the kinks of the integrand, in any order.
+    nodes : int
+        Nodes per panel.
+
+    Returns
+    -------
+    x, weight : arrays (p * nodes,)
+
+    Examples
+    --------
+    >>> x, weight = panels(np.array([-2.0, 0.3, 5.0]))
+    >>> round(float(weight @ abs(x - 0.3)), 12)          # exact, though |x - 0.3| bends at 0.3
     13.69
     """
     xp = namespace(edges)
@@ -122,7 +135,7 @@ def step(x: Array) -> Array:
 def x_minus_sin(x: Array) -> Array:
     r""":math:`x - \sin x` without the cancellation at small x, where it is :math:`x^3/6`.
 
-    Relative error below 1e-14 for all x in [0, 2 pi]; a plain difference has none right at x = 1e-6.
+    Relative error below 1e-14 for all x in [0, 2 pi]; the plain difference has no correct digit at x = 1e-6.
 
     >>> float(x_minus_sin(np.float64(1e-6)))
     1.666666666666...e-19
@@ -137,5 +150,5 @@ def x_minus_sin(x: Array) -> Array:
 
 
 def one_minus_cos(x: Array) -> Array:
-    r""":math:`1 - \cos x = 2\sin^2(x/2)`, right to the last digit at small x."""
+    r""":math:`1 - \cos x = 2\sin^2(x/2)`, without cancellation at small x."""
     return 2 * namespace(x).sin(x / 2) ** 2

@@ -1,4 +1,4 @@
-"""Tables of inputs: rows of numbers in a file, read once, and again when the file has changed."""
+"""Tables of inputs: rows of numbers in a file, cached until the file changes."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ import numpy as np
 from statmech.errors import ScenarioError
 from statmech.files import opened, version
 
-MOST_BYTES = 2**30  # of a file; as numbers of 8 bytes, and again centred, it takes several times its size
+MOST_BYTES = 2**30  # of a file; converted to float64 and centred it takes several times this memory
 
 
 def table(path: str) -> np.ndarray:
     """The rows (rows, columns) of a .npy or .csv file, centred, with mean |x|^2 = 1, in float32.
 
-    Raises `ScenarioError` for what is no table of finite real numbers whose rows differ.
+    Raises `ScenarioError` if the file is not a table of finite real numbers whose rows differ.
     """
     return _table(path, version(path))
 
 
 def digest(path: str) -> str:
-    """The SHA-256 of a table, whichever way its numbers are written."""
+    """The SHA-256 of a table, independent of its file format."""
     return _digest(path, version(path))
 
 
 @lru_cache(maxsize=4)
-def _digest(path: str, known: tuple[int, ...]) -> str:
-    rows = _table(path, known)
+def _digest(path: str, state: tuple[int, ...]) -> str:
+    rows = _table(path, state)
     return hashlib.sha256(f"{rows.shape}".encode() + rows.tobytes()).hexdigest()
 
 
 @lru_cache(maxsize=4)
-def _table(path: str, known: tuple[int, ...]) -> np.ndarray:
+def _table(path: str, state: tuple[int, ...]) -> np.ndarray:
     try:
         rows = np.atleast_2d(_real(_numbers(Path(path))))
     except (OSError, ValueError, TypeError, EOFError, MemoryError) as failure:
@@ -45,12 +45,12 @@ def _table(path: str, known: tuple[int, ...]) -> np.ndarray:
     rows = rows - rows.mean(axis=0)
     scale = np.sqrt(np.mean(np.sum(rows**2, axis=1)))
     if rows.ndim != 2 or not np.isfinite(scale) or scale == 0:
-        raise ScenarioError([(("inputs",), f"{path}: a table of finite numbers whose rows differ is needed")])
+        raise ScenarioError([(("inputs",), f"{path}: must be a table of finite numbers whose rows differ")])
     return (rows / scale).astype(np.float32)
 
 
 def _numbers(path: Path) -> np.ndarray:
-    """The numbers of an ordinary file of bounded size: a device would be read without end, a pipe waited for."""
+    """The numbers of an ordinary file of bounded size; reading a device or a pipe might never end."""
     with opened(path, MOST_BYTES) as descriptor, open(descriptor, "rb", closefd=False) as file:
         if path.suffix == ".npy":
             return np.lib.format.read_array(file, allow_pickle=False)
@@ -58,18 +58,18 @@ def _numbers(path: Path) -> np.ndarray:
 
 
 class _Unreal(ValueError):
-    """A table of other than real numbers; its message holds nothing of the file but their type."""
+    """A table without real numbers; the message does not quote the file, only the type of its entries."""
 
 
 def _real(rows: np.ndarray) -> np.ndarray:
-    """Numbers as floats; of complex ones half would be lost."""
+    """Numbers as floats; complex numbers are refused."""
     if rows.dtype.kind not in "buif" or not rows.size:
         raise _Unreal(f"real numbers are needed, not {rows.dtype.name}" if rows.size else "it is empty")
     return rows.astype(float)
 
 
 def _why(failure: Exception) -> str:
-    """Why a file is no table, in words that quote nothing of it: the message may be shown to others than its owner.
+    """The reason why a file is not a table, without quoting it: others than its owner may see the message.
 
     >>> _why(ValueError("could not convert string 'secret' to float64 at row 0, column 2."))
     'row 1, column 2 is not a number'
@@ -77,9 +77,9 @@ def _why(failure: Exception) -> str:
     if isinstance(failure, _Unreal):
         return str(failure)
     if isinstance(failure, OSError):
-        return failure.strerror or "no such file"  # NumPy's own of a file that is missing has no strerror
+        return failure.strerror or "no such file"  # NumPy's error for a missing file has no strerror
     if place := re.search(r" at row (\d+), column (\d+)\.$", str(failure)):  # NumPy counts rows from 0, columns from 1
         return f"row {int(place[1]) + 1}, column {place[2]} is not a number"
     if place := re.search(r"^the number of columns changed from \d+ to \d+ at row \d+", str(failure)):
         return place[0]
-    return "it holds something else"
+    return "its content is not a table"

@@ -1,9 +1,9 @@
-r"""Laws of the inputs. All are centred; `isotropic` ones have covariance I/N, so that theory's limit is theirs, too.
+r"""Distributions of the inputs: all centred; `isotropic` ones have covariance I/N, so that the theory applies.
 
-**To add a law** write one class with `draw` and add one line to `INPUTS`: config name, sweep axis and the direct engine
-follow. A law with parameters is given in a config as a mapping, `inputs: {anisotropic: {spectrum: [0.5, 1.5]}}`, one
-without by its name. Errors of students are angles between vectors where the law of a field depends on its vector's
-length alone (`exact`), and are measured on fresh inputs elsewhere.
+**To add a distribution** write one class with `draw` and add one line to `INPUTS`: its config name, sweep axis and the
+direct engine follow. With parameters it is written in a config as a mapping, `inputs: {anisotropic: {spectrum: [0.5,
+1.5]}}`, without by its name. Errors of students are angles between vectors if the distribution of a field depends on
+the length of its vector alone (`exact`), and are measured on new inputs otherwise.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ from statmech.errors import Problem, ScenarioError, not_known
 from statmech.gaussian import Array
 from statmech.random_numbers import normals, signs
 
-LARGEST = 1e20  # eigenvalue, and the inverse of the smallest: inputs and their squares are float32, over N
+LARGEST = 1e20  # largest eigenvalue, and inverse of the smallest: inputs and their squares are float32, over N
 
 
 @dataclass(frozen=True)
 class Inputs(ABC):
-    """A law of inputs x; subclasses state `isotropic`, `exact` and `draw`."""
+    """A distribution of inputs x; subclasses define `isotropic`, `exact` and `draw`."""
 
     isotropic: ClassVar[bool] = True  # covariance I/N: the equations of theory.online hold in the limit
     exact: ClassVar[bool] = False  # eps_g is a function of angles at finite N, not only in the limit
 
     @abstractmethod
     def draw(self, key: Array, M: int, N: int, table: Array) -> Array:
-        """M inputs, shape (M, N) in float32, from a JAX key and what `table` returned."""
+        """M inputs, shape (M, N) in float32, from a JAX key and the result of `table`."""
 
     def problem(self, N: int) -> Problem | None:
-        """Why there are no such inputs of N components."""
+        """The reason why there are no such inputs of N components, None if there are."""
         return None
 
     def table(self, N: int) -> np.ndarray:
-        """What `draw` needs beside its key: prepared once, outside the compiled program."""
+        """Data for `draw`, computed once outside the compiled program."""
         return np.zeros(0, np.float32)
 
     def lacking(self, N: int) -> Problem | None:
-        """Why the files that the law names cannot give such inputs here; stored results are read without them."""
+        """The reason why files of the distribution are not usable, or None; stored results do not need them."""
         return None
 
     def digests(self) -> dict[str, str]:
-        """The SHA-256 of what each file that the law names holds, by its path."""
+        """The SHA-256 of the content of each file of the distribution, by its path."""
         return {}
 
 
@@ -83,7 +83,7 @@ class Sphere(Inputs):
 
 @dataclass(frozen=True)
 class Anisotropic(Inputs):
-    """Gaussian with the given eigenvalues of N Cov(x), each on an equal share of the axes."""
+    """Gaussian with these eigenvalues of N Cov(x), each on an equal number of axes."""
 
     isotropic = False
     spectrum: tuple[float, ...] = (1.0,)
@@ -97,15 +97,15 @@ class Anisotropic(Inputs):
         except (TypeError, ValueError):
             values = np.asarray([np.nan])
         if values.ndim != 1 or not values.size or not np.all(np.isfinite(values) & (values >= 0)) or not values.any():
-            return ("inputs",), "a spectrum lists finite eigenvalues, none negative, not all 0"
+            return ("inputs",), "a spectrum is a list of finite eigenvalues, none negative and not all 0"
         if np.any((values > 0) & ((values < 1 / LARGEST) | (values > LARGEST))):
-            told = f"between {1 / LARGEST:g} and {LARGEST:g}, whose inputs float32 holds"
-            return ("inputs",), f"a spectrum's eigenvalues are 0 or lie {told}"
+            bounds = f"between {1 / LARGEST:g} and {LARGEST:g}, the range of float32 inputs"
+            return ("inputs",), f"eigenvalues of a spectrum must be 0 or {bounds}"
         return None
 
     def table(self, N: int) -> np.ndarray:
-        shares = np.arange(N) * len(self.spectrum) // N
-        return np.sqrt(np.asarray(self.spectrum)[shares]).astype(np.float32)
+        index = np.arange(N) * len(self.spectrum) // N
+        return np.sqrt(np.asarray(self.spectrum)[index]).astype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Rows(Inputs):
             columns = input_table.table(self.path).shape[1]
         except ScenarioError as failure:
             return failure.problems[0]
-        return None if columns == N else (("N",), f"{self.path} has {columns} columns, so N must be that, not {N}")
+        return None if columns == N else (("N",), f"{self.path} has {columns} columns, so N must be {columns}, not {N}")
 
     def table(self, N: int) -> np.ndarray:
         return input_table.table(self.path)
@@ -144,7 +144,7 @@ INPUTS: dict[str, type[Inputs]] = {
 
 
 def inputs_from(given: Any) -> Inputs:
-    """A law from its form in a config: a name, or a mapping of a name to its parameters.
+    """A distribution from its form in a config: a name, or a mapping of a name to parameters.
 
     >>> inputs_from("sphere")
     Sphere()
@@ -155,33 +155,33 @@ def inputs_from(given: Any) -> Inputs:
         return given
     name, parameters = next(iter(given.items())) if isinstance(given, dict) and len(given) == 1 else (given, {})
     if not isinstance(name, str) or name not in INPUTS:
-        raise ValueError(not_known(name, "a law of inputs", INPUTS))
+        raise ValueError(not_known(name, "a distribution of inputs", INPUTS))
     if not isinstance(parameters, dict):
         raise ValueError(f"{name} takes its parameters by name, as in {{{name}: {{parameter: value}}}}")
     known = {field.name: field.default for field in fields(INPUTS[name])}
-    made = {key: tuple(value) if isinstance(value, list) else value for key, value in parameters.items()}
-    for key, value in made.items():
+    parameters = {key: tuple(value) if isinstance(value, list) else value for key, value in parameters.items()}
+    for key, value in parameters.items():
         if key not in known:
             raise ValueError(not_known(key, f"a parameter of {name}", known))
         if not isinstance(value, type(known[key])):
             raise ValueError(f"{key} of {name} must be like {written_value(known[key])}, not {value!r}")
-    return INPUTS[name](**made)
+    return INPUTS[name](**parameters)
 
 
 def written_value(value: Any) -> Any:
-    """A parameter's value as a config holds it."""
+    """A parameter's value in the form of a config."""
     return list(value) if isinstance(value, tuple) else value
 
 
 def written(law: Inputs) -> Any:
-    """A law as a config holds it; `inputs_from(written(law)) == law`."""
+    """A distribution in the form of a config; `inputs_from(written(law)) == law`."""
     name = next(name for name, kind in INPUTS.items() if type(law) is kind)
     values = {f.name: getattr(law, f.name) for f in fields(law)}
     return {name: {key: written_value(value) for key, value in values.items()}} if values else name
 
 
 def label_of(law: Inputs) -> str:
-    """A law's name on the axis of a dataset."""
+    """The name of a distribution on the axis of a dataset."""
     form = written(law)
     if isinstance(form, str):
         return form

@@ -1,7 +1,7 @@
-"""Compiled programs kept between processes, so that only the first run of a kind waits for the compiler.
+"""A persistent cache of compiled programs, so that only the first run of each kind waits for the compiler.
 
-They lie in a folder of the user's own (`STATMECH_CACHE`, else the platform's cache folder) and are JAX's own files,
-keyed by program, versions and hardware. `STATMECH_CACHE=off`, or a cache that the user has set up in JAX, is respected.
+The files are JAX's, keyed by program, versions and hardware, in the folder `STATMECH_CACHE`, by default the user's
+cache folder. `STATMECH_CACHE=off` disables it; a cache that the user has set up in JAX is respected.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ from pathlib import Path
 
 
 def folder() -> Path | None:
-    """Where compiled programs are kept; None if they are not."""
-    given = os.environ.get("STATMECH_CACHE")
-    if given == "off":
+    """The folder of compiled programs; None if there is no cache."""
+    setting = os.environ.get("STATMECH_CACHE")
+    if setting == "off":
         return None
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(given) if given else Path(base) / "statmech" / "compiled"
+    return Path(setting) if setting else Path(base) / "statmech" / "compiled"
 
 
 def use_cache() -> None:
-    """Let JAX keep what it compiles from here on; small programs, too, for most of ours are."""
+    """Let JAX cache the programs it compiles from now on, small ones included."""
     import jax
 
-    where = folder()
-    if where is None or getattr(jax.config, "jax_compilation_cache_dir", None) is not None:
+    path = folder()
+    if path is None or getattr(jax.config, "jax_compilation_cache_dir", None) is not None:
         return
     try:
-        where.mkdir(parents=True, exist_ok=True)
-    except OSError:  # a read-only home only costs time
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError:  # without a writable folder programs are compiled again
         return
-    jax.config.update("jax_compilation_cache_dir", str(where))
+    jax.config.update("jax_compilation_cache_dir", str(path))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)

@@ -1,14 +1,14 @@
 r"""The error of a majority vote of any students, by exact integration over great circles.
 
-For two independent inputs x and x', every :math:`x\cos\phi + x'\sin\phi` has the law of an input, so eps_g is the mean
-over circles of the share of :math:`\phi\in[0,\pi)` on which the vote is wrong (the other half turn repeats it with all
-signs reversed). On a circle each of the K + 1 perceptrons changes sign once, at an angle known in closed form; between
-these angles the vote is constant, so the share is a sum of arcs. It is continuous in the fields and shrinks with the
-students' angles to the teacher: near perfect learning the *relative* error stays what it is elsewhere.
+For two independent inputs x and x', every :math:`x\cos\phi + x'\sin\phi` has the distribution of an input, so eps_g is
+the mean over circles of the fraction of :math:`\phi\in[0,\pi)` on which the vote is wrong (the other half turn repeats
+it with all signs reversed). On a circle each of the K + 1 perceptrons changes sign once, at an angle known in closed
+form; between these angles the vote is constant, so the fraction is a sum of arcs. It is continuous in the fields and
+decreases with the students' angles to the teacher: its *relative* error does not grow near perfect learning.
 
-The weight mean is a single perceptron, whose eps_g is known exactly: what its share on the same circles misses
-corrects the vote's (a control variate of coefficient 1). Circles are drawn at random or from a scrambled Sobol net;
-either way the average is unbiased, and independent draws tell its error.
+The weight mean is a single perceptron, whose eps_g is known exactly: its deviation on the same circles corrects the
+vote's (a control variate with coefficient 1). Circles are random or from a scrambled Sobol net; either way the average
+is unbiased, and independent draws give its error.
 """
 
 from __future__ import annotations
@@ -16,19 +16,20 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtri
 
-TEST_CIRCLES = 1024  # on which a run's vote is measured; unbiased, so the spread of seeds counts its error
+TEST_CIRCLES = 1024  # per run; the estimate is unbiased, so the spread of seeds includes its error
 MAX_SOBOL = 21_201  # dimensions that SciPy tabulates
 
 
 def circles(rng: np.random.Generator, points: int, n: int) -> np.ndarray:
-    """Pairs of inputs' coordinates along (1) and across (n) the teacher, shape (2, points, 1 + n), at random."""
+    """Random pairs of inputs' coordinates along (1) and across (n) the teacher, shape (2, points, 1 + n)."""
     return rng.standard_normal((2, points, 1 + n))
 
 
 def net_of_circles(rng: np.random.Generator, points: int, n: int) -> np.ndarray:
-    """The same, more evenly: from a scrambled Sobol net of `points` (a power of 2) while SciPy has one of so many axes.
+    """The same from a scrambled Sobol net of `points` (a power of 2).
 
-    It pays from some thousand points on: with 1,024 the vote's error spreads as much as at random.
+    Random if SciPy tabulates no net of so many dimensions. A net pays above some thousand points: with 1,024 the vote's
+    error varies as much as with random circles.
     """
     dimensions = 2 * (1 + n)
     if dimensions > MAX_SOBOL:
@@ -40,9 +41,10 @@ def net_of_circles(rng: np.random.Generator, points: int, n: int) -> np.ndarray:
 
 
 def vote_error(along: np.ndarray, factor: np.ndarray, inputs: np.ndarray) -> np.ndarray:
-    """eps_g of the majority vote of students along (..., K) and across (..., K, n) the teacher, on `circles`.
+    """eps_g of the majority vote of students with components along (..., K) and across (..., K, n) the teacher.
 
-    `inputs` may have axes between its first two that broadcast against the students' own. Even K: a tie is a fair coin.
+    `inputs` are `circles`, and may have axes between the first two that broadcast with the leading axes of the
+    students. For even K a tie is decided by a fair coin.
 
     >>> inputs = circles(np.random.default_rng(0), 1024, 1)
     >>> error = vote_error(np.array([1.0]), np.array([[1.0]]), inputs)     # one student at 45 degrees: 1/4
@@ -53,13 +55,13 @@ def vote_error(along: np.ndarray, factor: np.ndarray, inputs: np.ndarray) -> np.
     across = np.swapaxes(factor, -1, -2)
     fields = [along[..., None, :] * x[..., :1] + x[..., 1:] @ across for x in inputs]
     mean = [field.sum(axis=-1, keepdims=True) for field in fields]
-    excess = _wrong_share(teacher, fields) - _wrong_share(teacher, mean)
+    excess = _wrong_fraction(teacher, fields) - _wrong_fraction(teacher, mean)
     sum_along, sum_across = along.sum(axis=-1), np.linalg.norm(factor.sum(axis=-2), axis=-1)
     return excess.mean(axis=-1) + np.arctan2(sum_across, sum_along) / np.pi
 
 
-def _wrong_share(teacher: np.ndarray, fields: list[np.ndarray]) -> np.ndarray:
-    """The share of each circle on which the vote is wrong: teacher (2, .., points, 1), students 2 x (.., points, K)."""
+def _wrong_fraction(teacher: np.ndarray, fields: list[np.ndarray]) -> np.ndarray:
+    """The fraction of each circle with a wrong vote; teacher (2, .., points, 1), students 2 x (.., points, K)."""
     turns = _turn(*fields)
     order = np.argsort(turns, axis=-1)
     start = np.sign(fields[0])
@@ -69,7 +71,7 @@ def _wrong_share(teacher: np.ndarray, fields: list[np.ndarray]) -> np.ndarray:
     ends = np.zeros_like(total)
     edges = np.concatenate([ends, np.take_along_axis(turns, order, axis=-1), ends + np.pi], axis=-1)
     arcs = np.diff(edges, axis=-1)
-    before = np.clip(_turn(*teacher) - edges[..., :-1], 0.0, arcs)  # of each arc, what lies before the teacher's turn
+    before = np.clip(_turn(*teacher) - edges[..., :-1], 0.0, arcs)  # part of each arc before the teacher's turn
     agreement = np.sign(teacher[0, ..., 0]) * np.sum(vote * (2 * before - arcs), axis=-1)
     return (1 - agreement / np.pi) / 2
 

@@ -15,8 +15,8 @@ The last is Owen's T function, written as a sum of terms of one sign; :math:`I(\
 
 Two students at angle :math:`\beta` are both below c with probability
 :math:`P_2 = \Phi(c) - \Phi(-|c|) + I(\frac{\pi-\beta}2)`, and both so while v > 0 with :math:`P_3`, so that
-:math:`\langle f_1f_2\rangle = 2\lambda P_2 + 2(1-2\lambda)P_3`. Let :math:`\omega` be the angle of their parts across
-the teacher. At :math:`\omega=\pi/2` they are independent given v; from there Plackett's identity carries P_3 on:
+:math:`\langle f_1f_2\rangle = 2\lambda P_2 + 2(1-2\lambda)P_3`. Let :math:`\omega` be the angle between their parts
+across the teacher. At :math:`\omega=\pi/2` they are independent given v; from there Plackett's identity gives P_3:
 
 .. math::
     P_3 = \int_0^\infty\!\varphi(v)\prod_{k=1,2}\Phi\!\left(\frac{c-v\cos\theta_k}{\sin\theta_k}\right)dv
@@ -31,12 +31,12 @@ import numpy as np
 
 from statmech.gaussian import TAIL, Array, composite_legendre, cumulative, density, namespace, panels
 
-REACH = 9.0  # exp(-REACH^2 / 2) is nothing
+REACH = 9.0  # exp(-REACH^2 / 2) is negligible
 TINY = 1e-200
 
 
 def single(c: Array, theta: Array, flip: Array) -> tuple[Array, Array, Array]:
-    r""":math:`\langle fu\rangle`, the response, and :math:`\langle f^2\rangle` at an angle; scalars in and out.
+    r""":math:`\langle fu\rangle`, the response and :math:`\langle f^2\rangle` at an angle to the teacher; scalars.
 
     >>> [float(value.round(6)) for value in single(0.5, 1.0, 0.1)]
     [-0.173365, 0.462013, 0.565163]
@@ -66,7 +66,7 @@ def wedge(c: Array, theta: Array) -> Array:
     acute = xp.minimum(theta, np.pi - theta)
     top = xp.log(xp.maximum(acute, TINY))
     low = xp.minimum(xp.log(abs(c) / REACH + TINY), top)
-    # in log s the integrand rises over a range of about 1, wherever that is; what is cut off is 1e-16 of the whole
+    # in log s the integrand rises over a range of about 1, wherever that is; the neglected part is 1e-16 of the whole
     x, weight = _between(xp.maximum(low, top - 37.0), np.zeros(0), top)
     s = xp.exp(x)
     part = xp.sum(weight * s * xp.exp(-0.5 * (c / xp.sin(s)) ** 2)) / np.pi
@@ -74,24 +74,24 @@ def wedge(c: Array, theta: Array) -> Array:
 
 
 def _before_the_teacher(c: Array, theta_1: Array, theta_2: Array, between: Array) -> Array:
-    """P_3, the probability that both are below c while v > 0."""
+    """P_3, the probability that both stabilities are below c and v > 0."""
     xp = namespace(between)
     sin, cos = (xp.sin(theta_1), xp.sin(theta_2)), (xp.cos(theta_1), xp.cos(theta_2))
-    apart = theta_1 - theta_2
-    haversine = xp.sin((between + apart) / 2) * xp.sin((between - apart) / 2) / (sin[0] * sin[1])
+    difference = theta_1 - theta_2
+    haversine = xp.sin((between + difference) / 2) * xp.sin((between - difference) / 2) / (sin[0] * sin[1])
     omega = 2 * xp.arcsin(xp.sqrt(xp.clip(haversine, 0.0, 1.0)))
-    # the last factor turns where pi - omega is about c / sin(theta): pieces that grow fourfold from there
-    turns = abs(c) / xp.sqrt(sin[0] * sin[1]) * 4.0 ** np.arange(-1, 4)
-    at, weight = _between(xp.pi / 2, xp.pi - turns, omega)
-    sines = sin[0] * sin[1] * xp.sin(at)
-    half = xp.arcsin(xp.sqrt(xp.clip(xp.sin(apart / 2) ** 2 + sin[0] * sin[1] * xp.sin(at / 2) ** 2, 0.0, 1.0)))
-    turned = cumulative(c * (cos[0] + cos[1]) * xp.tan(half) / xp.maximum(sines, TINY))
-    rate = sines / xp.maximum(xp.sin(2 * half), TINY) * xp.exp(-0.5 * (c / xp.cos(half)) ** 2) * turned
+    # the last factor bends where pi - omega is about c / sin(theta): pieces that grow fourfold from there
+    bends = abs(c) / xp.sqrt(sin[0] * sin[1]) * 4.0 ** np.arange(-1, 4)
+    angle, weight = _between(xp.pi / 2, xp.pi - bends, omega)
+    sines = sin[0] * sin[1] * xp.sin(angle)
+    half = xp.arcsin(xp.sqrt(xp.clip(xp.sin(difference / 2) ** 2 + sin[0] * sin[1] * xp.sin(angle / 2) ** 2, 0.0, 1.0)))
+    right = cumulative(c * (cos[0] + cos[1]) * xp.tan(half) / xp.maximum(sines, TINY))
+    rate = sines / xp.maximum(xp.sin(2 * half), TINY) * xp.exp(-0.5 * (c / xp.cos(half)) ** 2) * right
     return _independent(c, sin, cos) - xp.sum(weight * rate) / (2 * np.pi)
 
 
 def _independent(c: Array, sin: tuple[Array, Array], cos: tuple[Array, Array]) -> Array:
-    """The same for students that are independent given the teacher's field."""
+    """P_3 of students that are independent given the teacher's field."""
     xp = namespace(sin[0])
     edges = [0.0 * sin[0], TAIL + 0.0 * sin[0]]
     for s, r in zip(sin, cos, strict=True):
@@ -103,7 +103,7 @@ def _independent(c: Array, sin: tuple[Array, Array], cos: tuple[Array, Array]) -
 
 
 def _between(low: Array, cuts: Array, high: Array) -> tuple[Array, Array]:
-    """Nodes and weights of Gauss-Legendre rules from low to high, in halves, and cut; weights < 0 if high is lower."""
+    """Gauss-Legendre rules from low to high, cut in the middle and at `cuts`; weights are negative if high < low."""
     xp = namespace(high)
     middle = (low + high) / 2
     inside = xp.clip(cuts, xp.minimum(middle, high), xp.maximum(middle, high))

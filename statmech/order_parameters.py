@@ -7,8 +7,8 @@ The state of every online scenario is :math:`G_{ij} = \mathbf w_i\cdot\mathbf w_
 
 As learning succeeds R and q round to 1 and differences such as 1 - R lose their digits. The split of a student
 along and across the teacher, :math:`\mathbf J_k/\sqrt N = a_k\hat{\mathbf B} + \mathbf b_k`, does not: `along`
-is a_k, `across` is :math:`|\mathbf b_k|`, and :math:`\theta_k = \operatorname{atan2}(across, along)` is right to the
-last digit. Two students' transverse parts meet at the cosine
+is a_k, `across` is :math:`|\mathbf b_k|`, and :math:`\theta_k = \operatorname{atan2}(across, along)` keeps
+all its digits. Two students' transverse parts have the cosine
 :math:`c_{kk'} = \hat{\mathbf b}_k\cdot\hat{\mathbf b}_{k'}`.
 """
 
@@ -19,11 +19,11 @@ import numpy as np
 from statmech.gaussian import Array, namespace
 
 EXTREME = 2.0**300
-ALIKE = 2.0**20  # ratio of squares up to which rounding to the size of the largest costs the smallest little
+ALIKE = 2.0**20  # ratio of squared lengths up to which no scaling is needed
 
 
 def angle(across: Array, along: Array) -> Array:
-    r"""The angle :math:`\theta = \arccos R` between student and teacher, from its two components.
+    r"""The angle :math:`\theta = \arccos R` between student and teacher, from the components.
 
     >>> float(angle(1e-9, 1.0))
     1e-09
@@ -32,7 +32,7 @@ def angle(across: Array, along: Array) -> Array:
 
 
 def angle_from_versine(y: Array) -> Array:
-    r"""The angle :math:`\theta = \arccos R` from :math:`y = 1 - R`, right to the last digit as R -> 1.
+    r"""The angle :math:`\theta = \arccos R` from :math:`y = 1 - R`, without cancellation as R -> 1.
 
     .. math:: \theta = 2\operatorname{atan2}(\sqrt y, \sqrt{2 - y})
 
@@ -46,15 +46,15 @@ def angle_from_versine(y: Array) -> Array:
 def angle_between(theta_1: Array, theta_2: Array, c: Array) -> Array:
     r"""The angle :math:`\arccos q` between two students at angles theta to the teacher and transverse cosine c.
 
-    :math:`q = \cos\theta_1\cos\theta_2 + c\,\sin\theta_1\sin\theta_2`, taken as a haversine so that a small angle
-    keeps its digits.
+    :math:`q = \cos\theta_1\cos\theta_2 + c\,\sin\theta_1\sin\theta_2`, computed as a haversine so that
+    small angles are accurate.
 
     >>> float(angle_between(1e-8, 1e-8, 0.5))
     1e-08
     """
     xp = namespace(c)
     haversine = xp.sin(theta_1) * xp.sin(theta_2) * (1 - c) / 2
-    if theta_1 is not theta_2:  # where one student stands for all there is nothing to add
+    if theta_1 is not theta_2:  # zero where one student represents all
         haversine = haversine + xp.sin((theta_1 - theta_2) / 2) ** 2
     return 2 * xp.arctan2(xp.sqrt(haversine), xp.sqrt(xp.maximum(1 - haversine, 0.0)))
 
@@ -75,7 +75,7 @@ def gram(length: np.ndarray, R: np.ndarray, q: np.ndarray) -> np.ndarray:
 def lowest_eigenvalue(R: np.ndarray, q: np.ndarray) -> float:
     """The lowest eigenvalue of the matrix of cosines; negative beyond rounding if no such vectors exist.
 
-    R (K,) and q (K, K), or one q for all pairs.
+    R (K,) and q (K, K), or a scalar q for all pairs.
 
     >>> lowest_eigenvalue(np.array([0.9, 0.9]), np.array([[1, -0.5], [-0.5, 1]])) < 0
     True
@@ -88,22 +88,22 @@ def lowest_eigenvalue(R: np.ndarray, q: np.ndarray) -> float:
 
 
 def _lowest_of_one_q(R: np.ndarray, q: float) -> float:
-    """On the span of the teacher, the students' sum and that weighted by R; across it all eigenvalues are 1 - q."""
+    """On the span of the teacher, the students' sum and their sum weighted by R; all other eigenvalues are 1 - q."""
     K = R.size
     spanning = np.zeros((K + 1, 3))
     spanning[0, 0], spanning[1:, 1], spanning[1:, 2] = 1.0, 1.0, R
     basis = np.linalg.qr(spanning)[0]
     teacher, students = basis[:1], basis[1:]
-    moved = np.concatenate([teacher + R @ students, R[:, None] * teacher + (1 - q) * students + q * students.sum(0)])
-    lowest = float(np.linalg.eigvalsh(basis.T @ moved)[0])
+    image = np.concatenate([teacher + R @ students, R[:, None] * teacher + (1 - q) * students + q * students.sum(0)])
+    lowest = float(np.linalg.eigvalsh(basis.T @ image)[0])
     return min(lowest, 1 - q) if K > 2 else lowest
 
 
 def coordinates(length: np.ndarray, R: np.ndarray, q: np.ndarray) -> np.ndarray:
     r"""Students' coordinates, shape (K, K+1), in an orthonormal basis whose axis 0 is the teacher's direction.
 
-    Rows have norm l_k, inner products l_k l_k' q_kk' and first entry l_k R_k. Any consistent start has one,
-    identical students included (the transverse Gram matrix is split by its eigenvalues, not by Cholesky).
+    Rows have norm l_k, inner products l_k l_k' q_kk' and first entry l_k R_k. Coordinates exist for any
+    consistent R and q, including identical students: the transverse Gram matrix is factored by its eigenvalues.
 
     >>> rows = coordinates(np.ones(2), np.array([0.6, 0.6]), np.ones((2, 2)))
     >>> rows @ rows.T
@@ -116,7 +116,7 @@ def coordinates(length: np.ndarray, R: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 
 def square_root(matrix: np.ndarray) -> np.ndarray:
-    r"""Factors F of positive semidefinite matrices (..., K, K) with :math:`FF^\mathsf{T}` the matrix, singular or not.
+    r"""Factors F, :math:`FF^\mathsf{T} = M`, of positive semidefinite matrices M (..., K, K), singular or not.
 
     >>> factor = square_root(np.ones((2, 2)))
     >>> factor @ factor.T
@@ -125,18 +125,18 @@ def square_root(matrix: np.ndarray) -> np.ndarray:
     """
     scale = _sizes(np.diagonal(matrix, axis1=-2, axis2=-1))
     values, vectors = np.linalg.eigh(matrix / (scale[..., :, None] * scale[..., None, :]))
-    # an eigenvalue of rounding size is 0: its root would be of size 1e-8
+    # an eigenvalue of the size of rounding errors is set to 0: its square root would be 1e-8
     values = np.where(values > 1e-14 * values[..., -1:], values, 0.0)
     return scale[..., None] * (vectors * np.sqrt(values)[..., None, :])
 
 
 def _sizes(squares: np.ndarray) -> np.ndarray:
-    """Powers of two near the roots of squares (..., K) of very different, or extreme, size, else ones.
+    """Powers of two close to the square roots of (..., K), where these differ much in size or are extreme; else 1.
 
-    The eigenvalues of a matrix are right to the size of the largest: a vector 1e7 times shorter would be lost. One, or
-    a power of two, changes no bit.
+    The error of eigenvalues is relative to the largest: a vector 1e7 times shorter would be lost. Scaling by a power
+    of two changes no bit.
     """
     most, positive = squares.max(axis=-1, keepdims=True), squares > 0
     differ = most > ALIKE * np.where(positive, squares, most).min(axis=-1, keepdims=True)
-    differ |= (most > EXTREME) | (most < 1 / EXTREME)  # which LAPACK would scale by no power of two
+    differ |= (most > EXTREME) | (most < 1 / EXTREME)  # LAPACK would scale these, not by a power of two
     return np.where(positive & differ, np.exp2(np.rint(np.log2(np.where(positive, squares, 1.0)) / 2)), 1.0)

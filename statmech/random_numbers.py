@@ -1,10 +1,10 @@
 r"""Random numbers of the simulations, in float32, from a JAX key.
 
-The generator is JAX's own threefry. `jax.random` keeps one of the two words it makes a call, so that an array's
-numbers do not depend on how it lies on several devices; here a draw lies on one, and both are kept. Normals come in
-pairs, by Box and Muller: :math:`\sqrt{-2\ln u}\,(\cos\phi, \sin\phi)`. An angle :math:`\phi` in an eighth of a turn
-either side of 0, a coin for the cosine's sign and one that swaps the two make up the circle, so that short Taylor
-series are exact to rounding. On one core this gives twice the normals a second of `jax.random.normal`
+The generator is JAX's threefry. `jax.random` keeps one of the two words of each call, so that an array's numbers do not
+depend on how it is distributed over devices; here a draw is on one device, and both words are kept. Normals come in
+pairs, by Box and Muller: :math:`\sqrt{-2\ln u}\,(\cos\phi, \sin\phi)`. An angle :math:`\phi` within an eighth of a turn
+of 0, a random sign of the cosine and a random swap of the two cover the circle, so that short Taylor series are exact
+to rounding. On one core this draws twice as many normals per second as `jax.random.normal`
 (`python benchmarks/engines.py limit`).
 """
 
@@ -31,7 +31,7 @@ def bits(key: Array, count: int) -> Array:
 
 
 def signs(key: Array, shape: tuple[int, ...]) -> Array:
-    """+1 or -1, a fair coin each."""
+    """+1 or -1 with equal probability."""
     count = math.prod(shape)
     words = bits(key, -(-count // 32))
     coins = (words[:, None] >> np.arange(32, dtype=np.uint32)) & np.uint32(1)
@@ -39,12 +39,12 @@ def signs(key: Array, shape: tuple[int, ...]) -> Array:
 
 
 def normals(key: Array, shape: tuple[int, ...]) -> Array:
-    """Standard normals, cut at 5.9 standard deviations (4e-9 of them lie beyond)."""
+    """Standard normals, truncated at 5.9 standard deviations (4e-9 of a normal's probability is beyond)."""
     return normals_and_uniforms(key, shape, (0,))[0]
 
 
 def normals_and_uniforms(key: Array, shape: tuple[int, ...], uniform: tuple[int, ...]) -> tuple[Array, Array]:
-    """Standard normals of one shape and uniforms in (0, 1) of another: one draw, for each compiles for half a second.
+    """Standard normals of one shape and uniforms in (0, 1) of another: one draw, as each compiles for half a second.
 
     >>> import jax
     >>> x, u = normals_and_uniforms(jax.random.key(0), (3, 1000), (2,))
@@ -59,19 +59,19 @@ def normals_and_uniforms(key: Array, shape: tuple[int, ...], uniform: tuple[int,
 
 
 def _box_muller(radial: Array, angular: Array) -> Array:
-    """Two normals, shape (2, pairs), of two words."""
+    """Two normals per pair of words, shape (2, pairs)."""
     import jax.numpy as jnp
 
     radius = jnp.sqrt(np.float32(-2) * jnp.log(_uniform(radial)))
     v = 2 * _uniform(angular) - 1
     cosine, sine = radius * _series(COSINE, v * v), radius * v * _series(SINE, v * v)
-    cosine = jnp.where(angular & np.uint32(1), cosine, -cosine)  # the low bits, which _uniform leaves
+    cosine = jnp.where(angular & np.uint32(1), cosine, -cosine)  # the low bits, which _uniform does not use
     swap = (angular & np.uint32(2)) > 0
     return jnp.stack([jnp.where(swap, sine, cosine), jnp.where(swap, cosine, sine)])
 
 
 def _uniform(words: Array) -> Array:
-    """The middles of 2^24 equal steps of (0, 1): neither end is met, and none is rounded to an end."""
+    """The midpoints of 2^24 equal intervals of (0, 1): neither 0 nor 1 occurs, also after rounding."""
     steps = (words >> np.uint32(8)).astype(np.int32).astype(np.float32)
     return steps * np.float32(2.0**-24) + np.float32(2.0**-25)
 

@@ -10,7 +10,7 @@ The simulation, the order-parameter equations (by quadrature cut at the kinks), 
 and figure labels and the conformance tests follow by themselves:
 
 >>> class Cautious(Rule):
-...     "Corrects its errors, the less the longer it is."
+...     "Corrects its errors, less for a longer student."
 ...     label = "cautious"
 ...     kinks = (0.0,)
 ...     def g(self, kappa, length):
@@ -21,9 +21,9 @@ in NumPy and, traced and batched, in JAX. A parameter of a rule is a dataclass f
 `statmech.parameters.parameter`.
 
 **Closed forms.** A rule may add `closed_form` and `closed_form_pair`; theory then uses them in place of the
-quadrature, and the conformance suite holds one against the other; `line_form` and `line_form_pair` are the same for
-what can be brought down to integrals over a line. Closed forms are written in angles, because near
-perfect learning R and q are rounded to 1 while the angles keep all their digits: :math:`\theta = \arccos R`
+quadrature, and the conformance suite compares the two; `line_form` and `line_form_pair` are the same for
+averages that reduce to integrals over a line. Closed forms are written in angles, because near
+perfect learning R and q round to 1 while the angles keep all their digits: :math:`\theta = \arccos R`
 between student and teacher, :math:`\theta_{12} = \arccos q` between two students.
 """
 
@@ -41,11 +41,11 @@ from statmech.parameters import parameter
 
 
 class Averages(NamedTuple):
-    r"""What one student's equations need, for learning rate 1.
+    r"""The averages in one student's equations, for learning rate 1.
 
     `fu` is :math:`\langle f u\rangle`, `ff` is :math:`\langle f^2\rangle`, and `response` is
-    :math:`\langle\partial f/\partial v\rangle`, the pull towards the teacher, which gives every other average
-    of f with a field h by Stein's lemma: :math:`\langle f v\rangle = R\langle fu\rangle + (1-R^2)\,response`.
+    :math:`\langle\partial f/\partial v\rangle`, the response, which gives every other average of f with a field h
+    by Stein's lemma: :math:`\langle f v\rangle = R\langle fu\rangle + (1-R^2)\,response`.
     """
 
     fu: Array
@@ -59,14 +59,14 @@ class Rule(ABC):
 
     eta: float = parameter(1.0, "learning rate", symbol=r"$\eta$", above=0.0)
 
-    label: ClassVar[str]  # what tables and legends call it
+    label: ClassVar[str]  # the name in tables and legends
     cites: ClassVar[tuple[str, ...]] = ()  # papers, by their keys in the bibliography
-    equation: ClassVar[str] = ""  # g in LaTeX, for pages that show it
+    equation: ClassVar[str] = ""  # g in LaTeX
     kinks: ClassVar[Any] = ()  # the stabilities where g jumps or bends (a tuple, or a property of it)
 
     @abstractmethod
     def g(self, kappa: Array, length: Array) -> Array:
-        """The modulation at stability `kappa` for a student of length `length`; shapes broadcast."""
+        """The modulation g(kappa, l) for arrays of stabilities and lengths, which broadcast."""
 
     @property
     def has_closed_form(self) -> bool:
@@ -87,19 +87,19 @@ class Rule(ABC):
         raise NotImplementedError
 
     def line_form(self, angle: Array, length: Array, flip: Array) -> Averages:
-        """The same of scalars, by integrals over a line where there is no closed form."""
+        """One student's averages for scalar arguments, by integrals over a line where there is no closed form."""
         raise NotImplementedError
 
     def line_form_pair(
         self, angles: tuple[Array, Array], between: Array, lengths: tuple[Array, Array], flip: Array
     ) -> Array:
-        """The pair's average of scalars, by integrals over a line instead of a plane."""
+        """The average of a pair for scalar arguments, by integrals over a line instead of a plane."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class Hebb(Rule):
-    r"""Hebbian learning, g = 1: every example is learnt alike (Miyoshi, Hara & Okada, section 4)."""
+    r"""Hebbian learning, g = 1: every example is learnt with the same weight (Miyoshi, Hara & Okada, section 4)."""
 
     label = "Hebbian"
     equation = r"g(\kappa, l) = 1"
@@ -119,11 +119,11 @@ class Hebb(Rule):
 
 @dataclass(frozen=True)
 class Perceptron(Rule):
-    r"""Rosenblatt's perceptron, :math:`g = \Theta(c-\kappa)`: learns what it gets wrong, or right by less than c.
+    r"""Rosenblatt's perceptron, :math:`g = \Theta(c-\kappa)`: learns examples of stability below the margin c.
 
     Closed forms hold at margin c = 0, where :math:`\langle f_1f_2\rangle` is the probability that both err:
     the excess :math:`(\theta_1+\theta_2-\theta_{12})/2\pi` of a spherical triangle;
-    `statmech.margin_averages` has the others.
+    `statmech.margin_averages` has the averages for c > 0 and c < 0.
     """
 
     label = "perceptron"
@@ -143,7 +143,7 @@ class Perceptron(Rule):
         return self.margin == 0
 
     def closed_form(self, angle: Array, length: Array, flip: Array) -> Averages:
-        # flip enters as a mixture of the angle and its supplement, whose 1 - cos is 2 less this one's
+        # flip mixes the angle and its supplement, whose 1 - cos is 2 - versine
         versine = one_minus_cos(angle)
         fu = -((1 - flip) * versine + flip * (2 - versine)) / np.sqrt(2 * np.pi)
         response = (1 - 2 * flip) / np.sqrt(2 * np.pi)
@@ -168,9 +168,9 @@ class Perceptron(Rule):
 class AdaTron(Rule):
     r"""AdaTron as the ensemble paper prints it, :math:`g = -\kappa\,\Theta(-\kappa)`, with the *normalised* field.
 
-    The correction does not grow with the student, so the length matters: errors draw it to eta/2. With label noise it
-    settles there; without, errors die out before: it stays at 0.6202 for eta = 1 from R = 0 and length 1.
-    Not the textbook rule, `AdaTronTextbook`: at t = 50 their eps_g differ by 13 %.
+    The correction does not grow with the student, so the length matters: errors drive it towards eta/2. With label
+    noise it converges to this value; without, errors vanish first: it stays at 0.6202 for eta = 1 from R = 0 and
+    length 1. This is not the textbook rule, `AdaTronTextbook`: at t = 50 their eps_g differ by 13 %.
     """
 
     label = "AdaTron"
@@ -183,7 +183,7 @@ class AdaTron(Rule):
 
     def closed_form(self, angle: Array, length: Array, flip: Array) -> Averages:
         xp = namespace(angle)
-        right = x_minus_sin(2 * angle)  # and of the supplement 2 pi less this
+        right = x_minus_sin(2 * angle)  # 2 pi - right for the supplement
         ff = ((1 - flip) * right + flip * (2 * np.pi - right)) / (2 * np.pi)
         return Averages(-ff, (1 - 2 * flip) * xp.sin(angle) / np.pi, ff)
 
@@ -197,7 +197,7 @@ class AdaTron(Rule):
 
 @dataclass(frozen=True)
 class AdaTronTextbook(AdaTron):
-    r"""The textbook AdaTron, :math:`g = -l\kappa\,\Theta(-\kappa)`, where R does not depend on l (Biehl & Riegler)."""
+    r"""The textbook AdaTron, :math:`g = -l\kappa\,\Theta(-\kappa)`, whose R does not depend on l (Biehl & Riegler)."""
 
     label = "AdaTron (textbook)"
     cites = ("anlauf1989",)
@@ -221,7 +221,7 @@ def _common_error(total: Array, between: Array) -> Array:
     :math:`\int_{\theta_{12}}^{\theta_1+\theta_2}(\theta_1+\theta_2-x)\sin x\,dx`.
 
     With the excess :math:`e = \theta_1+\theta_2-\theta_{12}` it is :math:`e\cos\theta_{12} + \sin\theta_{12} -
-    \sin(\theta_{12}+e)`; as a sum of two terms of one sign it keeps its digits when all three angles vanish.
+    \sin(\theta_{12}+e)`; as a sum of two terms of one sign it is accurate when all three angles vanish.
     """
     xp = namespace(between)
     excess = total - between

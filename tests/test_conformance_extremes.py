@@ -274,7 +274,7 @@ def test_float32_is_refused_where_rounding_outweighs_an_example():
 
 @pytest.mark.parametrize("spectrum", [[1e-300], [1.0, 1e300], [5e-324, 1.0], [1e21]])
 def test_eigenvalues_that_float32_inputs_lose_are_refused(spectrum):
-    with pytest.raises(ScenarioError, match="eigenvalues are 0 or lie between 1e-20 and 1e\\+20"):
+    with pytest.raises(ScenarioError, match="eigenvalues of a spectrum must be 0 or between 1e-20 and 1e\\+20"):
         Scenario(rule="perceptron", N=20, t=[1], inputs={"anisotropic": {"spectrum": spectrum}})
 
 

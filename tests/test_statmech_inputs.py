@@ -97,13 +97,13 @@ def test_a_law_survives_being_written_down(law):
     ("inputs", "message"),
     [
         ("gausian", 'Did you mean "gaussian"'),
-        (3, "is not a law of inputs"),
+        (3, "is not a distribution of inputs"),
         ({"rows": {"file": "x"}}, '"file" is not a parameter of rows'),
         ({"rows": {"path": 3}}, "path of rows must be like"),
         ({"rows": "x.csv"}, "takes its parameters by name"),
-        ({"anisotropic": {"spectrum": [-1]}}, "a spectrum lists finite eigenvalues"),
-        ({"anisotropic": {"spectrum": ["a"]}}, "a spectrum lists finite eigenvalues"),
-        ({"anisotropic": {"spectrum": []}}, "a spectrum lists finite eigenvalues"),
+        ({"anisotropic": {"spectrum": [-1]}}, "a spectrum is a list of finite eigenvalues"),
+        ({"anisotropic": {"spectrum": ["a"]}}, "a spectrum is a list of finite eigenvalues"),
+        ({"anisotropic": {"spectrum": []}}, "a spectrum is a list of finite eigenvalues"),
     ],
 )
 def test_impossible_inputs_are_refused(inputs, message):
@@ -132,8 +132,8 @@ def test_a_table_of_other_than_real_numbers_is_refused(rows, told, tmp_path):
         ("a.csv", b"root:x:0:0\n", "row 1, column 1 is not a number"),
         ("a.csv", b"1,2\n3,secret\n", "row 2, column 2 is not a number"),
         ("a.csv", b"1,2\n3\n", "the number of columns changed from 2 to 1 at row 2"),
-        ("a.csv", b"\xff\xfesecret\n", "it holds something else"),
-        ("a.npy", b"\x93NUMPY\x01\x00\x10\x00root:x: secret 1", "it holds something else"),
+        ("a.csv", b"\xff\xfesecret\n", "its content is not a table"),
+        ("a.npy", b"\x93NUMPY\x01\x00\x10\x00root:x: secret 1", "its content is not a table"),
     ],
 )
 def test_a_message_about_a_table_quotes_nothing_of_the_file(name, content, told, tmp_path, monkeypatch):
