@@ -222,7 +222,7 @@ def _located(failure: ScenarioError, path: Path, document: Any, places: dict[str
 
 
 def _quoted(sentence: str, key: str) -> str:
-    """A sentence about an override: a range in it is quoted, for the shell would take its brackets apart."""
+    """A sentence about an override: a range in it is quoted, for the shell would expand its brackets."""
     return re.sub(r"{linspace: .*?}", lambda found: f"'{key}={found[0]}'", sentence)
 
 

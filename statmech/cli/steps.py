@@ -94,7 +94,7 @@ def stored_results(job: Job) -> Results:
     theory = store.kept(job.theory, job.scenario, fresh=False)
     results = Results(job.scenario, simulation, theory, None, job.name, job.figure, job.folder)
     if not results.complete:
-        raise ConfigError(f"{job.folder}: has no simulation and theory yet. `statmech run {job.name}` computes them")
+        raise ConfigError(f"{job.folder}: no simulation and theory. `statmech run {job.name}` computes them")
     counts = read(job.simulation)
     if counts["missing"] or counts["failed"]:
         runs = f"{counts['missing']} runs are missing and {counts['failed']} have failed"
