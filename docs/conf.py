@@ -15,7 +15,14 @@ project = "statmech"
 author = copyright = "The statmech developers"
 release = version = statmech.__version__
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx_design", "sphinx_copybutton"]
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.mathjax",
+    "sphinx_design",
+    "sphinx_copybutton",
+]
 exclude_patterns = ["_build"]
 suppress_warnings = ["toc.empty_glob"]
 

@@ -17,6 +17,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -24,6 +25,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import simulate
 from simulate import margin
 from simulate.estimators.concept import LATEX, RELATIONS
+from simulate.estimators.pruned import PrunedPerceptron
 from simulate.kernels.partial_sums import walks
 from simulate.learners import AdaTron, AttentivePerceptron, MinOver, Perceptron, SparsePerceptron, max_stability
 from statmech.boundaries import threshold
@@ -185,7 +187,10 @@ def test_a_margin_is_the_least_distance_of_an_example_from_the_boundary_negative
     assert margin is simulate.estimators.linear.margin
 
 
-@pytest.mark.parametrize("model", [Perceptron(output="voted"), AttentivePerceptron(delta=0.3, chunk=1)])
+@pytest.mark.parametrize(
+    "model",
+    [Perceptron(output="voted"), AttentivePerceptron(delta=0.3, chunk=1), PrunedPerceptron(), LogisticRegression()],
+)
 def test_a_margin_is_that_of_the_weights_whatever_the_estimator_decides_by(model):
     rng = np.random.default_rng(1)
     X = rng.standard_normal((60, 8))
@@ -493,11 +498,11 @@ def test_a_latex_table_holds_no_command_that_is_not_ours():
     ("given", "message"),
     [
         ({"negated": "yes"}, "negated must be True or False, not 'yes'"),
-        ({"k": 0}, "k must be a whole number from 1 on, not 0"),
+        ({"k": 0}, "k must be a whole number of at least 1, not 0"),
         ({"stages": "many"}, 'stages must be "cv" or a whole number'),
         ({"stages": 0}, "stages must be"),
         ({"discount": 2}, "discount must lie between 0 and 1"),
-        ({"bins": 1}, "bins must be a whole number from 2 on"),
+        ({"bins": 1}, "bins must be a whole number of at least 2"),
     ],
 )
 def test_impossible_parameters_of_a_sparse_perceptron_are_refused(given, message):
@@ -511,16 +516,16 @@ def test_impossible_parameters_of_a_sparse_perceptron_are_refused(given, message
     [
         (Perceptron(order="random"), "order must be one of constant, once, every, not 'random'"),
         (Perceptron(output="mean"), "output must be one of last, averaged, voted"),
-        (Perceptron(max_iter=0), "max_iter must be a whole number from 1 on, not 0"),
+        (Perceptron(max_iter=0), "max_iter must be a whole number of at least 1, not 0"),
         (MinOver(stop="never"), '"never" is not a stop rule'),
         (MinOver(within=0), "within: must be greater than 0"),
         (AdaTron(omega=2), "omega: must be less than 2"),
         (AttentivePerceptron(delta=0.5), "delta must lie between 1e-300 and 0.5, not 0.5"),
         (AttentivePerceptron(boundary="brownian"), '"brownian" is not a boundary. Did you mean "brownian-bridge"'),
         (AttentivePerceptron(order="weights"), '"weights" is not an order. Did you mean "weight"'),
-        (AttentivePerceptron(order="weight", budget=3), "a budget is of features known before"),
+        (AttentivePerceptron(order="weight", budget=3), "with a budget the features are chosen before"),
         (AttentivePerceptron(probes=0), "probes must lie between 0 and 1, not 0"),
-        (AttentivePerceptron(chunk=0), "chunk must be a whole number from 1 on, not 0"),
+        (AttentivePerceptron(chunk=0), "chunk must be a whole number of at least 1, not 0"),
     ],
 )
 def test_impossible_parameters_are_refused(model, message):

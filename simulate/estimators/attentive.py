@@ -18,32 +18,53 @@ ORDERS = ("fixed", "random", "weight")
 
 
 class Course:
-    """A student under way: of how many features, which of them it knows and in what order, and what each pass made."""
+    """The state of a student: number of features, those known and their order, and counts of each pass."""
 
     def __init__(self, student: Attentive, features: int, known: np.ndarray, random: np.random.RandomState):
         self.student, self.features, self.known, self.random = student, features, known, random
         self.order = np.arange(known.size)
         self.made: list[int] = []  # mistakes of each pass
-        self.seen: list[float] = []  # features evaluated an example
+        self.seen: list[float] = []  # features evaluated per example
 
 
 class AttentivePerceptron(LinearClassifier):
-    r"""A perceptron that looks no longer at an example than it must.
+    r"""A perceptron that stops evaluating an example when its margin is likely to be positive.
 
-    The margin :math:`y(\mathbf w\cdot\mathbf x+b)` is summed in chunks of `chunk` features, in the `order` "weight",
-    largest first (anew each pass), "random" (anew each pass) or "fixed". An example whose partial sum reaches the level
-    of its `boundary` ("brownian-bridge", "constant", "centred" or "as-printed", see `statmech.boundaries`), which
-    promises at most a share `delta` of decision errors if features are exchangeable, is taken for right; all others
-    are evaluated fully and learnt as in `Perceptron`. A share `probes` of the examples is evaluated fully in any case:
-    their margins tell mean and variance, fairly.
+    The margin :math:`y(\mathbf w\cdot\mathbf x+b)` is summed a few features at a time. An example whose partial sum
+    reaches the level of the boundary (`statmech.boundaries`) is assumed to be right; all others are evaluated fully and
+    learnt as by `Perceptron`. Prediction, without a label, stops where the absolute value of the sum reaches the level
+    of a walk without drift; `evaluate` returns the features it needs. `partial_fit` makes one pass in the order given.
 
-    `budget`: the hard-budget perceptron instead, which knows only so many features, the first of the order.
-    Prediction, which knows no label, stops where a sum is as far from 0, on either side, as the boundary of a walk
-    without drift; `evaluate` tells the features that took. `partial_fit` makes one pass in the order given.
+    Parameters
+    ----------
+    delta : float
+        Target decision-error rate, met if features are exchangeable.
+    boundary : {"brownian-bridge", "constant", "centred", "as-printed"}
+    chunk : int
+        Features between looks.
+    order : {"random", "weight", "fixed"}
+        Order of the features: random or by decreasing weight, drawn or sorted again before each pass, or as given.
+    budget : int, optional
+        Use the hard-budget perceptron instead, which knows only this number of features, the first of the order.
+    probes : float
+        Fraction of the examples that are always evaluated in full; their margins give unbiased mean and variance.
+    max_iter : int
+        Largest number of passes.
+    fit_intercept : bool
+    random_state : int or RandomState
 
-    Fitted: `classes_`, `coef_`, `intercept_`, `n_iter_`, `mistakes_` and `features_` (evaluated, a mean over examples)
-    of each pass, `levels_` and `orders_` for prediction.
+    Attributes
+    ----------
+    classes_, coef_, intercept_, n_iter_
+    mistakes_ : list of int
+        Mistakes of each pass.
+    features_ : list of float
+        Features evaluated in each pass, a mean over examples.
+    levels_, orders_ : lists
+        Levels and orders of features for prediction.
 
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((2000, 300))
     >>> y = X @ rng.standard_normal(300) > 0
@@ -78,7 +99,7 @@ class AttentivePerceptron(LinearClassifier):
         """Learn from examples X (m, features) with labels y (m,)."""
         self._courses: list[Course] = []
         super().fit(X, y)
-        self._tell()
+        self._describe()
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
@@ -92,22 +113,22 @@ class AttentivePerceptron(LinearClassifier):
             self._pass(course, labelled(X, one, self.fit_intercept), np.arange(len(y)))
             students.append(self._student(course))
         self._take(students)
-        self._tell()
+        self._describe()
         return self
 
     def evaluate(self, X: Any) -> list[Walks]:
-        """For each student (one for two classes) where its sums ended on the rows of X, and the features that took."""
+        """Final sums on the rows of X, and the features evaluated, for each student (one for two classes)."""
         check_is_fitted(self)
         X = self._validated(X, dtype=float, reset=False)
         check_size(X)
-        found = []
+        results = []
         for w, b, order, level in zip(self.coef_, self.intercept_, self.orders_, self.levels_, strict=True):
             columns = X if np.array_equal(order, np.arange(X.shape[1])) else X[:, order]
-            found.append(walks(columns, w[order], looks(order.size, self.chunk), level, b, two_sided=True))
-        return found
+            results.append(walks(columns, w[order], looks(order.size, self.chunk), level, b, two_sided=True))
+        return results
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """The sums where evaluation ended: (m,) for the second of two classes, else (m, classes)."""
+        """The sums where evaluation ended: (m,) for two classes, positive for the second, else (m, classes)."""
         return self._decision([one.sums for one in self.evaluate(X)])
 
     def _learn(self, z: Any) -> Student:
@@ -138,7 +159,7 @@ class AttentivePerceptron(LinearClassifier):
         weights[course.known], weights[-1] = course.student.w, course.student.b
         return Student(weights, len(course.made))
 
-    def _tell(self) -> None:
+    def _describe(self) -> None:
         self.mistakes_ = summed([course.made for course in self._courses])
         self.features_ = [count / len(self._courses) for count in summed([course.seen for course in self._courses])]
         self.levels_ = [course.student.blind() for course in self._courses]
@@ -159,9 +180,9 @@ class AttentivePerceptron(LinearClassifier):
         return wrong, features
 
     def _known(self, n: int, random: np.random.RandomState) -> np.ndarray:
-        """The features that are ever evaluated."""
-        every = random.permutation(n) if self.budget is not None and self.order == "random" else np.arange(n)
-        return every[: self.budget]
+        """The features that are used."""
+        features = random.permutation(n) if self.budget is not None and self.order == "random" else np.arange(n)
+        return features[: self.budget]
 
     def _order(self, w: np.ndarray, random: np.random.RandomState) -> np.ndarray:
         if self.order == "random" and self.budget is None:
@@ -176,7 +197,7 @@ class AttentivePerceptron(LinearClassifier):
         if self.order not in ORDERS:
             raise ValueError(f"order: {not_known(self.order, 'an order', ORDERS)}")
         if self.order == "weight" and self.budget is not None:
-            raise ValueError("a budget is of features known before weights are: order must be fixed or random")
+            raise ValueError("with a budget the features are chosen before learning: order must be fixed or random")
         if not 0 < self.probes <= 1:
             raise ValueError(f"probes must lie between 0 and 1, not {self.probes!r}")
         check_whole(chunk=self.chunk, max_iter=self.max_iter)

@@ -1,4 +1,4 @@
-"""What all our classifiers share: two classes by one student, more by one against the rest each."""
+"""The base of all classifiers: one student for two classes, for more classes one against the rest each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 
 
 class OneAgainstRest(ClassifierMixin, BaseEstimator):
-    """A classifier whose `decision_function` is made of a column for each student."""
+    """A classifier whose `decision_function` has one column per student."""
 
     classes_: np.ndarray
 
@@ -22,38 +22,39 @@ class OneAgainstRest(ClassifierMixin, BaseEstimator):
         decision = self.decision_function(X)
         return self.classes_[(decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)]
 
-    def _validated(self, *given: Any, **how: Any) -> Any:
-        """scikit-learn's checks, whose sum over X may overflow: that is no fault of finite numbers."""
+    def _validated(self, *arrays: Any, **options: Any) -> Any:
+        """scikit-learn's checks, without warnings if their sum over finite X overflows."""
         with np.errstate(over="ignore", invalid="ignore"):
-            return validate_data(self, *given, **how)
+            return validate_data(self, *arrays, **options)
 
     def _name_classes(self, y: np.ndarray) -> None:
         check_classification_targets(y)
         self.classes_ = np.unique(y)
         if len(self.classes_) < 2:
-            told = f"needs examples of two classes or more, not of 1 class: {self.classes_[0]!r}"
-            raise ValueError(f"{type(self).__name__} {told}")
+            raise ValueError(
+                f"{type(self).__name__} needs examples of at least two classes, not of 1 class: {self.classes_[0]!r}"
+            )
 
     def _signs(self, y: np.ndarray) -> list[np.ndarray]:
-        """Labels +-1 for each student."""
+        """The labels +-1 of each student."""
         ones = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
         return [np.where(y == one, 1, -1) for one in ones]
 
     @staticmethod
     def _decision(columns: list[np.ndarray]) -> np.ndarray:
-        """One column (m,) of two classes, else (m, classes)."""
+        """One column (m,) for two classes, else (m, classes)."""
         return columns[0] if len(columns) == 1 else np.column_stack(columns)
 
 
 def check_whole(least: int = 1, **values: Any) -> None:
-    """Refuse parameters that are no whole numbers from `least` on."""
+    """Raise `ValueError` for parameters that are not whole numbers of at least `least`."""
     for name, value in values.items():
         if not isinstance(value, Integral) or value < least:
-            raise ValueError(f"{name} must be a whole number from {least} on, not {value!r}")
+            raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")
 
 
 def summed(passes: list[list[Any]]) -> list[Any]:
-    """What several students count in each pass, together; some end before others.
+    """Counts of several students per pass, added up; some end before others.
 
     >>> summed([[3, 1, 0], [2, 0]])
     [5, 1, 0]

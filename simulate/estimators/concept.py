@@ -1,4 +1,4 @@
-"""What a sparse perceptron has learnt, for people: its weighted conjunctions in words and as a LaTeX table."""
+"""The concept of a sparse perceptron: its weighted conjunctions in words and as a LaTeX table."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ RELATIONS = {"<=": r"$\le$", ">=": r"$\ge$", "!=": r"$\ne$"}
 
 
 class Term(NamedTuple):
-    """A weighted conjunction: true, it votes for one class (sense 1) or for the other (-1); false, the other way round.
+    """A weighted conjunction: if true, it votes for one class (sense 1) or the other (-1); if false, vice versa.
 
-    `names` say what its indicators say; without any it is always true. A weight is a float, or an int of whole ones.
+    `names` are the conditions of its indicators; without any it is always true. Weights are floats, or all ints.
     """
 
     positive: str
@@ -41,7 +41,7 @@ class Term(NamedTuple):
 
     @property
     def parts(self) -> tuple[str, str, str, str]:
-        """The class it speaks for, its weight, if or unless, and of what."""
+        """The class it votes for, its weight, "if" or "unless", and the condition."""
         weight = str(self.weight) if isinstance(self.weight, int) else f"{self.weight:.3f}"
         if not self.names:
             return self.positive if self.sense > 0 else self.negative, weight, "", "always"
@@ -49,7 +49,7 @@ class Term(NamedTuple):
 
 
 def text(terms: Sequence[Term]) -> str:
-    """A line a term.
+    """One line per term.
 
     >>> print(text([Term("sick", "well", 3, 1, ("fever = high", "age > 60")), Term("sick", "well", 1, -1, ())]))
     sick:  3  if  fever = high and age > 60
@@ -59,7 +59,7 @@ def text(terms: Sequence[Term]) -> str:
 
 
 def latex(terms: Sequence[Term]) -> str:
-    r"""A `tabular` of four columns, which needs no package.
+    r"""A `tabular` of four columns, without packages.
 
     >>> print(latex([Term("a_b", "c", 1.25, -1, ("cost < 5%",))]))
     \begin{tabular}{lrll}
@@ -73,13 +73,13 @@ def latex(terms: Sequence[Term]) -> str:
     return "\n".join([*head, *rows, r"\end{tabular}"])
 
 
-def escaped(told: str) -> str:
-    r"""Text in which LaTeX reads no commands; relations as their signs, any white space as one blank.
+def escaped(plain: str) -> str:
+    r"""Text without LaTeX commands; relations as their symbols, white space as single blanks.
 
     >>> print(escaped("R&D != 50_000$"))
     R\&D $\ne$ 50\_000\$
     """
-    words = " ".join(told.split()).split(" ")
+    words = " ".join(plain.split()).split(" ")
     return " ".join(
         RELATIONS.get(word) or "".join(LATEX.get(character, character) for character in word) for word in words
     )

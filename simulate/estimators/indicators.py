@@ -1,10 +1,12 @@
 """Nominal attributes as 0-1 indicators, the inputs of sparse perceptrons.
 
-A column of words has an indicator for each of its values; a missing value ("?") has none. A column of numbers has one
-for each of a few intervals: of its values, if it has few, else of about equally many examples.
+A column of words has one indicator per value; a missing value ("?") has none. A column of numbers has one per interval:
+one interval per value if there are few values, else intervals of approximately equal numbers of examples, closed above,
+"a < x <= b" (those of scikit-learn's KBinsDiscretizer are closed below, "a <= x < b", and the bounds are values).
 
-Negated, each has a further one, true wherever it is not: also where the value is missing, of which "= v" is not true.
-That is how a vote counts an indicator that is false, too: "unless x = v" and "if x != v" are the same.
+With negations each indicator has a second one, true wherever the first is not, also where the value is missing, of
+which "= v" is not true. In this way a vote can count an indicator that is false: "unless x = v" and "if x != v" are the
+same.
 """
 
 from __future__ import annotations
@@ -18,24 +20,24 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Attribute:
-    """A column: its name, and its values in words, or the upper bounds of its intervals (the last is unbounded)."""
+    """A column: its name, and its words, or the upper bounds of its intervals (the last is unbounded)."""
 
     name: str
     words: tuple[str, ...] | None
     bounds: np.ndarray | None
 
     def indicators(self, column: np.ndarray, missing: str) -> np.ndarray:
-        """One column (m, indicators) of 0 and 1 a value or interval; raises `ValueError` for a word not seen before."""
+        """Indicators (m, n) of 0 and 1, one column per word or interval. Raises `ValueError` for an unknown word."""
         if self.words is None:
             assert self.bounds is not None
             return np.eye(len(self.bounds) + 1)[np.searchsorted(self.bounds, np.asarray(column, float))]
-        given = [str(value) for value in column]
-        if unknown := sorted({*given} - {*self.words, missing}):
+        words = [str(value) for value in column]
+        if unknown := sorted({*words} - {*self.words, missing}):
             raise ValueError(f"Found unknown categories {unknown} in {self.name}. Known: {', '.join(self.words)}")
-        return (np.array(given)[:, None] == np.array(self.words)).astype(float)
+        return (np.array(words)[:, None] == np.array(self.words)).astype(float)
 
     def names(self) -> list[str]:
-        """What each indicator says.
+        """The condition of each indicator in words.
 
         >>> Attribute("age", None, np.array([30.0, 60.0])).names()
         ['age <= 30', '30 < age <= 60', 'age > 60']
@@ -50,7 +52,7 @@ class Attribute:
         return [f"{self.name} <= {low:.4g}", *between, f"{self.name} > {high:.4g}"]
 
     def negations(self) -> list[str]:
-        """What each indicator's negation says.
+        """The condition of each negated indicator in words.
 
         >>> Attribute("age", None, np.array([30.0, 60.0])).negations()
         ['age > 30', 'not 30 < age <= 60', 'age <= 60']
@@ -65,7 +67,7 @@ class Attribute:
 
 
 def attribute_of(name: str, column: np.ndarray, bins: int, missing: str, words: Any = None) -> Attribute:
-    """What a column's values make of it, or, of a nominal attribute, the `words` that it may be."""
+    """The attribute of a column of values; `words`, if given, are the possible values of a nominal attribute."""
     if words is not None:
         return Attribute(name, tuple(map(str, words)), None)
     if not all(isinstance(value, Real) for value in column):
@@ -80,7 +82,7 @@ def attribute_of(name: str, column: np.ndarray, bins: int, missing: str, words: 
 
 
 def _between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """A bound between each two values, the middle; the lower one where rounding leaves nothing between them."""
+    """The midpoints between values, or the lower value where there is no number between them."""
     with np.errstate(over="ignore"):
         middle = (high + low) / 2
     middle = np.where(np.isfinite(middle), middle, low / 2 + high / 2)
@@ -88,7 +90,7 @@ def _between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 
 def encode(attributes: list[Attribute], X: Any, missing: str, negated: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Indicators (m, n) of all columns of X, then, if asked for, their negations, and each one's attribute (n,)."""
+    """Indicators (m, n) of all columns of X, if `negated` followed by their negations, and their attributes (n,)."""
     parts = [attribute.indicators(X[:, i], missing) for i, attribute in enumerate(attributes)]
-    found, of = np.hstack(parts), np.repeat(np.arange(len(parts)), [part.shape[1] for part in parts])
-    return (np.hstack([found, 1 - found]), np.tile(of, 2)) if negated else (found, of)
+    indicators, numbers = np.hstack(parts), np.repeat(np.arange(len(parts)), [part.shape[1] for part in parts])
+    return (np.hstack([indicators, 1 - indicators]), np.tile(numbers, 2)) if negated else (indicators, numbers)

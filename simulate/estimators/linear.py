@@ -1,4 +1,4 @@
-"""What the linear estimators share: students of examples times their labels."""
+"""The base of the linear estimators, which learn from examples times their labels."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from simulate.estimators.classes import OneAgainstRest
 
-LARGEST = 1e50  # margins are sums of products of two features, and their variance is of the square: 1e200
+LARGEST = 1e50  # margins are sums of products of two features, and their variance is of order 1e200
 
 
 class Student(NamedTuple):
-    """A student's weights on features and, last, on the constant 1, and the passes (or epochs) it took."""
+    """A student's weights of the features and, last, of the constant 1, and its number of passes (or epochs)."""
 
     w: np.ndarray
     n_iter: int
 
 
 class LinearClassifier(OneAgainstRest, ABC):
-    """A student of examples times their labels; subclasses say how it learns, and whether rows may be sparse."""
+    """A linear classifier; subclasses define how it learns, and whether rows may be sparse."""
 
     sparse_rows = False
     fit_intercept: bool
@@ -38,7 +38,7 @@ class LinearClassifier(OneAgainstRest, ABC):
         return self
 
     def _more(self, X: Any, y: Any, classes: Any) -> tuple[Any, np.ndarray, bool]:
-        """The examples of a `partial_fit`, and whether it is the first, which must name all classes."""
+        """The examples of a `partial_fit`, and True for the first call, which must name all classes."""
         self._check_parameters()
         first = not hasattr(self, "classes_")
         X, y = self._validated(X, y, dtype=float, accept_sparse="csr" if self.sparse_rows else False, reset=first)
@@ -47,14 +47,14 @@ class LinearClassifier(OneAgainstRest, ABC):
             raise ValueError("classes must be passed on the first call to partial_fit.")
         known = np.unique(classes) if first else self.classes_
         if len(known) < 2:
-            raise ValueError(f"needs two classes or more, not {known}")
+            raise ValueError(f"needs at least two classes, not {known}")
         if unknown := sorted(set(np.unique(y).tolist()) - set(known.tolist())):
             raise ValueError(f"y has classes {unknown} that are not among {known.tolist()}")
         self.classes_ = known
         return X, y, first
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """The activations w.x + b: (m,) for the second of two classes, else (m, classes)."""
+        """The activations w.x + b: (m,) for two classes, positive for the second, else (m, classes)."""
         check_is_fitted(self)
         X = self._validated(X, dtype=float, accept_sparse="csr" if self.sparse_rows else False, reset=False)
         check_size(X)
@@ -67,10 +67,10 @@ class LinearClassifier(OneAgainstRest, ABC):
 
     @abstractmethod
     def _learn(self, z: Any) -> Student:
-        """A student of the rows z (m, features + 1), examples times their labels, their last column the constant."""
+        """The student that learns rows z (m, features + 1), examples times labels, with the constant as last column."""
 
     def _check_parameters(self) -> None:
-        """Refuse impossible parameters."""
+        """Raise `ValueError` for invalid parameters."""
 
     def _take(self, students: list[Student]) -> None:
         weights = np.array([student.w for student in students])
@@ -80,7 +80,7 @@ class LinearClassifier(OneAgainstRest, ABC):
 
 
 def check_size(X: Any) -> None:
-    """Refuse numbers of dense or sparse rows X whose margins might overflow."""
+    """Raise `ValueError` for dense or sparse rows X whose margins might overflow."""
     largest = float(np.max(np.abs(X.data if sp.issparse(X) else X), initial=0.0))
     if largest > LARGEST:
         raise ValueError(
@@ -89,16 +89,16 @@ def check_size(X: Any) -> None:
 
 
 def check_columns(X: Any) -> None:
-    """Refuse examples X (m, features) one of whose features is so small that its products vanish."""
+    """Raise `ValueError` for examples X (m, features) with a feature so small that its products underflow."""
     largest = abs(X).max(axis=0).toarray().ravel() if sp.issparse(X) else np.max(np.abs(X), axis=0)
     small = np.flatnonzero((largest > 0) & (largest < 1 / LARGEST))
     if small.size:
-        told = f"feature {small[0]} of X has no value larger than {largest[small[0]]:g} in size"
-        raise ValueError(f"{told}, less than {1 / LARGEST:g}: multiply it by a constant")
+        fault = f"feature {small[0]} of X has no value larger than {largest[small[0]]:g} in size"
+        raise ValueError(f"{fault}, less than {1 / LARGEST:g}: multiply it by a constant")
 
 
 def labelled(X: Any, signs: np.ndarray, intercept: bool) -> Any:
-    """Examples times their labels, with a last column of the constant 1 (0 without an intercept) times the label."""
+    """Examples times labels, with a last column of the constant 1 (0 without an intercept) times the label."""
     signs = signs.astype(float)
     constant = (signs if intercept else 0 * signs)[:, None]
     if sp.issparse(X):
@@ -106,7 +106,7 @@ def labelled(X: Any, signs: np.ndarray, intercept: bool) -> Any:
     return np.hstack([signs[:, None] * X, constant])
 
 
-def margin(model: LinearClassifier, X: Any, y: Any) -> float:
+def margin(model: Any, X: Any, y: Any) -> float:
     r"""The margin of a fitted linear classifier on a data set of two classes.
 
     .. math:: \min_\mu\, y^\mu\,(\mathbf w\cdot\mathbf x^\mu+b)/|\mathbf w|, \qquad y^\mu = \pm1
@@ -116,9 +116,9 @@ def margin(model: LinearClassifier, X: Any, y: Any) -> float:
 
     Parameters
     ----------
-    model : LinearClassifier
-        A fitted estimator of `simulate.learners` with `coef_`, of two classes.
-    X : array (m, features)
+    model : estimator
+        A linear classifier of two classes, fitted: of `simulate.learners` or scikit-learn, with `coef_`.
+    X : array or sparse matrix (m, features)
     y : array (m,)
         Labels of these classes.
 
@@ -139,7 +139,8 @@ def margin(model: LinearClassifier, X: Any, y: Any) -> float:
     >>> margin(Perceptron(fit_intercept=False).fit(X, y), X, y)
     1.0
     """
-    activations, y = LinearClassifier.decision_function(model, X), np.asarray(y)
+    check_is_fitted(model, "coef_")
+    X, y = check_array(X, dtype=float, accept_sparse="csr"), np.asarray(y)
     if len(model.classes_) != 2:
         raise ValueError(f"a margin needs two classes, and this classifier has {len(model.classes_)}")
     if unknown := sorted(set(y.tolist()) - set(model.classes_.tolist())):
@@ -147,4 +148,5 @@ def margin(model: LinearClassifier, X: Any, y: Any) -> float:
     length = np.linalg.norm(model.coef_)
     if length == 0:
         raise ValueError("the margin is undefined: all weights of this classifier are 0")
+    activations = (X @ model.coef_.T + model.intercept_)[:, 0]
     return float(np.min(np.where(y == model.classes_[1], 1.0, -1.0) * activations) / length)

@@ -17,7 +17,7 @@ OUTPUTS = ("last", "averaged", "voted")
 
 
 class Progress:
-    """A student under way: its weights, visits so far, and what averaged and voted outputs need."""
+    """The state of a student: its weights, the number of visits, and the sums for averaged and voted outputs."""
 
     def __init__(self, features: int, voted: bool):
         self.w = np.zeros(features)
@@ -40,7 +40,7 @@ class Progress:
         return self.w - self.weighted / max(self.visits, 1)
 
     def electorate(self) -> tuple[np.ndarray, np.ndarray]:
-        """All students on the way (n, features), and how many visits each survived."""
+        """All successive students (n, features), and the number of visits that each survived."""
         assert self.voters is not None
         voters = [*self.voters, (self.w, self.visits - self.since)]
         return np.array([w for w, _ in voters]), np.array([count for _, count in voters], float)
@@ -52,18 +52,35 @@ class Progress:
 
 
 class Perceptron(LinearClassifier):
-    r"""PerceptronTrain and PerceptronTest of Daume's chapter 3 (algorithms 5 and 6).
+    r"""Rosenblatt's perceptron, PerceptronTrain and PerceptronTest of Daume's chapter 3 (algorithms 5 and 6).
 
     .. math:: a = \mathbf w\cdot\mathbf x + b; \qquad
-              \text{where } ya\le 0:\quad \mathbf w \leftarrow \mathbf w + y\mathbf x, \quad b\leftarrow b+y
+              \text{if } ya\le 0:\quad \mathbf w \leftarrow \mathbf w + y\mathbf x, \quad b\leftarrow b+y
 
-    from w = 0, b = 0, for `max_iter` passes or until one is without a mistake. `order` of the examples: "constant",
-    permuted "once", or before "every" pass, by `random_state`. `output`: the "last" weights, their mean over all visits
-    ("averaged"), or the vote of all weights, each for the visits it survived ("voted"). More than two classes: one
-    against the rest. Rows may be sparse; `partial_fit` makes one pass in the order given.
+    from w = 0, b = 0. More than two classes: one against the rest. Rows may be sparse; `partial_fit` makes one pass in
+    the order given.
 
-    Fitted: `classes_`, `coef_`, `intercept_` (of the last or averaged weights), `n_iter_`, `mistakes_` of each pass.
+    Parameters
+    ----------
+    max_iter : int
+        Largest number of passes; learning stops after a pass without a mistake.
+    order : {"constant", "once", "every"}
+        Order of the examples: as given, permuted once, or before every pass, by `random_state`.
+    output : {"last", "averaged", "voted"}
+        The last weights, their mean over all visits, or the vote of all weights, each counted once per visit survived.
+    fit_intercept : bool
+    random_state : int or RandomState
 
+    Attributes
+    ----------
+    classes_, n_iter_
+    coef_, intercept_ : arrays (1 or classes, features) and (1 or classes,)
+        Of the last or averaged weights.
+    mistakes_ : list of int
+        Mistakes of each pass.
+
+    Examples
+    --------
     >>> model = Perceptron(order="constant").fit([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [1, 0, 1])
     >>> model.coef_.tolist(), model.intercept_.tolist(), model.mistakes_
     ([[2.0, -1.0]], [0.0], [3, 1, 0])
@@ -105,7 +122,7 @@ class Perceptron(LinearClassifier):
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """The activations, (m,) or (m, classes); voted: the share of the vote, from -1 to 1."""
+        """The activations, (m,) or (m, classes); voted: the mean vote, from -1 to 1."""
         if self.output != "voted":
             return super().decision_function(X)
         check_is_fitted(self)

@@ -4,8 +4,8 @@ The unit is trained until its cross-entropy is least; then the weight of least s
 
 .. math:: s_i = \tfrac12 h_{ii}w_i^2, \qquad h_{ii} = \sum_x p(x)(1-p(x))\,x_i^2,
 
-what the error would rise by were the error a parabola without mixed terms, is set to 0 for good, and so on. A
-validation set decides how many weights stay.
+the increase of a quadratic error without mixed terms, is set to 0 permanently, and so on. A validation set decides how
+many weights remain.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 
 class PrunedPerceptron(ClassifierMixin, BaseEstimator):
-    """A sigmoid unit of two classes with few weights left, those of the least validation error, of equals the fewest.
+    """A sigmoid unit of two classes, pruned to least validation error, of equal errors to the fewest weights.
 
-    `decay` is the weight decay per example, `validation` the share of the examples that decides. Fitted: `classes_`,
-    `coef_`, `intercept_`. Raises `ValueError` as scikit-learn's estimators do.
+    `decay` is the weight decay per example, `validation` the fraction of the examples used for validation. Fitted:
+    `classes_`, `coef_`, `intercept_`. Raises `ValueError` as scikit-learn's estimators do.
 
     >>> X = np.random.default_rng(0).standard_normal((200, 10))
     >>> model = PrunedPerceptron().fit(X, X[:, 3] > 0)
@@ -49,7 +49,7 @@ class PrunedPerceptron(ClassifierMixin, BaseEstimator):
         least = np.inf
         for coef, intercept in self._shrinking(inside, y_inside):
             wrong = np.mean(self.classes_[(outside @ coef + intercept > 0).astype(int)] != y_outside)
-            if wrong <= least:  # of equals the fewest weights
+            if wrong <= least:  # of equal errors the fewest weights
                 least, self.coef_, self.intercept_ = wrong, coef[None], np.array([intercept])
         return self
 
@@ -61,8 +61,8 @@ class PrunedPerceptron(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of each example."""
-        chosen: np.ndarray = self.classes_[(self.decision_function(X) > 0).astype(int)]
-        return chosen
+        predicted: np.ndarray = self.classes_[(self.decision_function(X) > 0).astype(int)]
+        return predicted
 
     def _shrinking(self, X: np.ndarray, y: np.ndarray) -> Iterator[tuple[np.ndarray, float]]:
         """Weights and bias after each pruning, from all weights to none."""

@@ -22,22 +22,52 @@ class SparsePerceptron(OneAgainstRest):
 
     .. math:: f(x) = \mathrm{sign}\sum_i -\ln(\beta_i)\,h_i(x)
 
-    (Figure 1 and section 3.3 of the paper; `simulate.kernels.conjunctions`). Columns of words are nominal attributes,
-    columns of numbers are cut into at most `bins` intervals. More than two classes: one against the rest.
+    (Jackson & Craven, Figure 1 and section 3.3; `simulate.kernels.conjunctions`). Columns of words are nominal
+    attributes, columns of numbers are cut into at most `bins` intervals. More than two classes: one against the rest.
 
-    Parameters: `k`, the most attributes in a conjunction; `stages`, a number, which boosting may not need (`n_stages_`
-    tells), or "cv" for that of the least error in cross-validation, at most the number of an ordinary perceptron's
-    weights; `discount` of the correlations of conjunctions of two and more (the paper's factor is unreadable; 1/2 is
-    our reading); `bins`; `cv` folds, shuffled by `random_state`; the word for `missing` values; `categories`, a list
-    of the words of each column, or "auto" for those that the examples have; `negated`, whether conjunctions may also
-    hold "attribute != value", which is true where the value is missing.
+    Parameters
+    ----------
+    k : int
+        Largest number of attributes in a conjunction.
+    stages : int or "cv"
+        Number of boosting stages, of which fewer may suffice (`n_stages_`), or "cv" for the number of least error in
+        cross-validation, at most the number of weights of an ordinary perceptron.
+    discount : float
+        Factor of the correlations of conjunctions of two or more (the paper's value is illegible; 1/2 is our reading).
+    bins : int
+        Largest number of intervals of a column of numbers.
+    cv : int
+        Folds of the cross-validation, shuffled by `random_state`.
+    missing : str
+        The word for missing values.
+    categories : "auto" or list
+        The words of each column; "auto" for those of the examples.
+    random_state : int or RandomState
+    negated : bool
+        Allow "attribute != value" in conjunctions, which is true where the value is missing.
 
-    Fitted: `classes_`, `attributes_`, `stages_` (weak hypotheses, a list for each class, one for two classes),
-    `n_stages_`, `n_weights_` (different conjunctions), `terms_` (they and their weights, the heaviest first),
-    `concept_` in words, `concept_latex_` as a table. `integer_weights` makes a copy of whole weights.
+    Attributes
+    ----------
+    classes_ : array
+    attributes_ : list
+        Names and words or intervals of the columns.
+    stages_ : list of lists of Stage
+        Weak hypotheses, one list per class, one for two classes.
+    n_stages_ : list of int
+    n_weights_ : int
+        Number of different conjunctions.
+    terms_ : list
+        Conjunctions and their weights, the largest weight first.
+    concept_, concept_latex_ : str
+        The terms in words and as a LaTeX table.
 
-    Raises `ValueError` as scikit-learn's estimators do, also for a word that was not seen in `fit`.
+    Raises
+    ------
+    ValueError
+        As scikit-learn's estimators do, also for a word that did not occur in `fit`.
 
+    Examples
+    --------
     >>> X = [["y", "n"], ["y", "y"], ["n", "n"], ["n", "y"]] * 5
     >>> model = SparsePerceptron(discount=1.0).fit(X, ["and" if row == ["y", "y"] else "not" for row in X])
     >>> print(model.concept_)
@@ -79,24 +109,24 @@ class SparsePerceptron(OneAgainstRest):
             for i, (name, words) in enumerate(zip(names, self._words(X.shape[1]), strict=True))
         ]
         indicators, attributes = encode(self.attributes_, X, self.missing, self.negated)
-        with threadpool_limits(1, user_api="blas"):  # its products are small: threads would only wait for each other
+        with threadpool_limits(1, user_api="blas"):  # its products are small: threads would mostly wait
             self.stages_ = [self._learn(indicators, attributes, signs) for signs in self._signs(y)]
         self.n_stages_ = [len(stages) for stages in self.stages_]
         self.n_weights_ = sum(len(merged(stages)) for stages in self.stages_)
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """The weighted votes: (m,) for the second of two classes, else (m, classes)."""
+        """The weighted votes: (m,) for two classes, positive for the second, else (m, classes)."""
         check_is_fitted(self)
         indicators = self._indicators(X)
         return self._decision([output(stages, indicators) for stages in self.stages_])
 
     def integer_weights(self, X: Any, limit: int = 1000) -> Self:
-        r"""A copy whose weights are whole numbers and which decides all examples X, those of `fit`, as this one does.
+        r"""A copy with integer weights that decides all examples X, those of `fit`, as this one does.
 
-        The weights are :math:`c\,w/\max|w|`, rounded, with the smallest whole c that does; it is the copy's
-        `integer_scale_`, its largest weight. A conjunction whose weight rounds to 0 is dropped. A tie is a decision of
-        its own. Raises `ValueError` if no c up to `limit` does.
+        The weights are :math:`c\,w/\max|w|`, rounded, with the smallest suitable integer c, the copy's `integer_scale_`
+        and largest weight. A conjunction whose weight rounds to 0 is dropped. A tie counts as a decision of its own.
+        Raises `ValueError` if no c up to `limit` is suitable.
 
         >>> X = [[a, b, c] for a in "yn" for b in "yn" for c in "yn"]
         >>> model = SparsePerceptron(stages=20).fit(X, [row.count("y") > 1 for row in X]).integer_weights(X)
@@ -155,12 +185,12 @@ class SparsePerceptron(OneAgainstRest):
 
     @property
     def concept_(self) -> str:
-        """The learnt concept, a line a conjunction: the class it speaks for, its weight, and when."""
+        """The learnt concept, one line per conjunction: the class it votes for, its weight, and its condition."""
         return text(self.terms_)
 
     @property
     def concept_latex_(self) -> str:
-        """The same as a LaTeX table."""
+        """The concept as a LaTeX table."""
         return latex(self.terms_)
 
     def __sklearn_tags__(self) -> Any:
@@ -174,7 +204,7 @@ class SparsePerceptron(OneAgainstRest):
         return list(boost(indicators, y, attributes, self.k, int(wanted), self.discount))
 
     def _by_cross_validation(self, X: np.ndarray, attributes: np.ndarray, y: np.ndarray, most: int) -> int:
-        """The fewest stages of the least held-out error."""
+        """The smallest number of stages of least held-out error."""
         folds = min(self.cv, int(np.sum(y == 1)), int(np.sum(y == -1)))
         if folds < 2:
             return most
@@ -185,7 +215,7 @@ class SparsePerceptron(OneAgainstRest):
                 votes = output([stage], X[outside]) + (votes if stage.error > 0 else 0)
                 wrong[done] += np.sum(np.sign(votes) != y[outside])
                 done += 1
-            wrong[done:] += np.sum(np.sign(votes) != y[outside])  # it ended early: more stages change nothing
+            wrong[done:] += np.sum(np.sign(votes) != y[outside])  # it ended early: no more changes
         return int(np.argmin(wrong)) + 1
 
     def _words(self, columns: int) -> list[Any]:
@@ -201,7 +231,7 @@ class SparsePerceptron(OneAgainstRest):
         check_whole(k=self.k)
         check_whole(2, bins=self.bins)
         if self.stages != "cv" and (not isinstance(self.stages, Integral) or self.stages < 1):
-            raise ValueError(f'stages must be "cv" or a whole number from 1 on, not {self.stages!r}')
+            raise ValueError(f'stages must be "cv" or a whole number of at least 1, not {self.stages!r}')
         if not isinstance(self.negated, bool | np.bool_):
             raise ValueError(f"negated must be True or False, not {self.negated!r}")
         if not 0 <= self.discount <= 1:

@@ -17,21 +17,21 @@ from statmech import learners
 from statmech.learners import Learner
 from statmech.scenarios.stored_examples import StoredExamples
 
-MOMENTS = 32  # epochs at which students are kept, from the first to the last
-LARGEST = 20_000  # examples whose Gram matrix (3 GiB) we still hold
+MOMENTS = 32  # epochs at which students are recorded, from the first to the last
+LARGEST = 20_000  # examples, with a Gram matrix of 3 GiB
 
 
 class _Stored(LinearClassifier):
     """A learner of embedding strengths, as in the teacher-student simulation.
 
-    Examples that cannot be separated let neither MinOver nor AdaTron come to rest. Then the student of the fewest
-    training errors is taken, of those after some 30 numbers of epochs.
+    On examples that are not separable neither MinOver nor AdaTron converges. The result is then the student of fewest
+    training errors among those recorded after about 30 numbers of epochs.
     """
 
     def _of(self, name: str, learner: Learner, z: np.ndarray) -> Student:
         m, features = z.shape
         if m > LARGEST:
-            raise ValueError(f"{m} examples: a Gram matrix of more than {LARGEST} rows is not held")
+            raise ValueError(f"{m} examples are too many: the Gram matrix is limited to {LARGEST} rows")
         data = batch([DataSet(np.zeros(features), z)], padded(m))
         until = np.unique(np.rint(np.geomspace(1, self.max_epochs, MOMENTS)).astype(int)) * m
         with jax.enable_x64(True):
@@ -39,8 +39,8 @@ class _Stored(LinearClassifier):
         assert learnt.strengths is not None
         strengths, kept = learnt.strengths[0, :, :m], len(until) - 1
         if not learnt.converged[0, -1]:
-            told = f"{type(self).__name__} did not converge in {self.max_epochs} epochs: not separable, or not yet"
-            warnings.warn(told, ConvergenceWarning, stacklevel=4)
+            message = f"{type(self).__name__} did not converge in {self.max_epochs} epochs: not separable, or too few"
+            warnings.warn(message, ConvergenceWarning, stacklevel=4)
             errors = np.sum(strengths @ z @ z.T <= 0, axis=1)
             kept -= int(np.argmin(errors[::-1]))  # the latest of the fewest
         self.strengths_.append(strengths[kept])
@@ -60,12 +60,32 @@ class _Stored(LinearClassifier):
 
 
 class MinOver(_Stored):
-    r"""MinOver: the example of least stability is added, again and again (`simulate.learners.minover`).
+    r"""MinOver: the example of least stability is added repeatedly (`simulate.learners.minover`).
 
-    `stop` as in a config: "epochs", "stability-patience" or "field-patience". Warns (`ConvergenceWarning`) if the
-    stability is not certified to come `within` that share of the largest. The intercept is the weight of a constant
-    feature 1, and counts in the stability. Fitted: `classes_`, `coef_`, `intercept_`, `n_iter_` epochs, `strengths_`.
+    .. math:: \mathbf w \leftarrow \mathbf w + y^\mu\mathbf x^\mu, \qquad
+              \mu = \mathrm{argmin}_\nu\, y^\nu\,\mathbf w\cdot\mathbf x^\nu
 
+    (Krauth & Mezard 1987). The intercept is the weight of a constant feature 1, and counts in the stability.
+
+    Parameters
+    ----------
+    max_epochs : int
+    stop : {"epochs", "stability-patience", "field-patience"}
+        Stop rule, as in a config.
+    within : float
+        Relative distance from the largest stability that must be certified; else a `ConvergenceWarning`.
+    fit_intercept : bool
+
+    Attributes
+    ----------
+    classes_, coef_, intercept_
+    n_iter_ : int
+        Epochs.
+    strengths_ : list of arrays (m,)
+        Embedding strengths.
+
+    Examples
+    --------
     >>> model = MinOver(max_epochs=1000).fit([[2.0], [-1.0], [-3.0]], [1, 0, 0])
     >>> bool(abs(-model.intercept_[0] / model.coef_[0, 0] - 0.5) < 0.01)      # half way between 2 and -1
     True
@@ -84,9 +104,22 @@ class MinOver(_Stored):
 class AdaTron(_Stored):
     r"""Batch AdaTron, the perceptron of maximum stability by coordinate ascent (`simulate.learners.adatron`).
 
-    Stops when its stability is certified to be within `tolerance` of the largest, else warns (`ConvergenceWarning`)
-    after `max_epochs`. `omega` (0 < omega < 2) is the step. The intercept is the weight of a constant feature 1.
+    .. math:: x_\mu \leftarrow x_\mu + \max\{-x_\mu,\ \omega(1-e_\mu)/G_{\mu\mu}\}
 
+    (Anlauf & Biehl 1989). The intercept is the weight of a constant feature 1, and counts in the stability.
+
+    Parameters
+    ----------
+    max_epochs : int
+        Epochs after which a `ConvergenceWarning` is issued.
+    omega : float
+        Step size, 0 < omega < 2.
+    tolerance : float
+        Certified relative distance from the largest stability at which learning stops.
+    fit_intercept : bool
+
+    Examples
+    --------
     >>> model = AdaTron().fit([[2.0], [-1.0], [-3.0]], [1, 0, 0])
     >>> model.decision_function([[2.0], [-1.0], [-3.0]]).round(4).tolist()      # the nearest two: equal
     [1.0, -1.0, -2.3333]

@@ -2,22 +2,22 @@ r"""Boosting over conjunctions: the kernel of sparse perceptrons (Jackson & Crav
 
 Examples are rows of 0-1 indicators. A weak hypothesis h is a conjunction of at most k indicators of different
 attributes, the empty one (always true) included, in one of two senses: true counts +1, or true counts -1. Stage i takes
-that of the largest correlation :math:`E_{D_i}[f\,h]` with the labels f, those of two and more indicators discounted,
-and reweighs what it gets right by :math:`\beta_i`:
+the one of largest correlation :math:`E_{D_i}[f\,h]` with the labels f, where those of two or more indicators are
+discounted, and multiplies the weights of the examples that it gets right by :math:`\beta_i`:
 
 .. math:: \epsilon_i = \sum_{h_i(x)\ne f(x)} D_i(x), \quad \beta_i = \epsilon_i/(1-\epsilon_i), \quad
           \text{output } \mathrm{sign}\sum_i -\ln(\beta_i)\,h_i(x).
 
-**The search is exact and made of matrix products.** With :math:`d_x = D(x)f(x)` and a conjunction's truth c,
+**The search is exact and consists of matrix products.** With :math:`d_x = D(x)f(x)` and a conjunction's truth c,
 :math:`E_D[f h] = \pm(2\sum_x d_xc(x) - \sum_x d_x)`. For all pairs at once the sums are
 :math:`S = X^\mathsf{T}\mathrm{diag}(d)X`; for triples the same over the rows where a first indicator holds.
 
-**A stage costs what it got wrong.** The next distribution is the last, times :math:`\beta` where h was right, over its
-sum :math:`2\epsilon`, so that only the sums over the wrong rows are new:
+**The cost of a stage is proportional to its mistakes.** The next distribution is the previous one, times :math:`\beta`
+where h is right, over its sum :math:`2\epsilon`, so that only the sums over the wrong rows are computed:
 
 .. math:: S \leftarrow \frac{S}{2(1-\epsilon)} + \frac{1-2\epsilon}{2\epsilon(1-\epsilon)}\,S_\text{wrong}.
 
-The first factor is below 1: rounding errors fade from stage to stage.
+The first factor is below 1: rounding errors decay from stage to stage.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-MOST = 5 * 10**7  # conjunctions whose sums are kept: some gigabytes
-ROWS = 256  # multiplied at a time: they stay in the cache
+MOST = 5 * 10**7  # largest number of conjunctions whose sums are stored: some gigabytes
+ROWS = 256  # rows multiplied at a time, which fit into the cache
 
 
 class Conjunction(NamedTuple):
-    """Indices of the indicators that must all be 1 (none: always true), and the sense: what true counts, +1 or -1."""
+    """Indices of the indicators that must all be 1 (none: always true), and the sense: the value of true, +1 or -1."""
 
     indicators: tuple[int, ...]
     sense: int
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
-        """Its values +-1 on rows of indicators."""
+        """Values +-1 on rows of indicators."""
         return np.where(X[:, list(self.indicators)].all(axis=1), self.sense, -self.sense)
 
 
@@ -54,12 +54,32 @@ class Stage(NamedTuple):
 def boost(
     X: np.ndarray, y: np.ndarray, attributes: np.ndarray, k: int, stages: int, discount: float = 0.5
 ) -> Iterator[Stage]:
-    """AdaBoost's stages on indicators X (m, n) of 0 and 1 and labels y (m,) of +-1, at most `stages` of them.
+    """AdaBoost's stages on 0-1 indicators.
 
-    `attributes` (n,) numbers the attribute of each indicator. It ends early with a hypothesis that is always right,
-    whose weight beta = 0 leaves undefined: it is 1, and is meant to stand alone (`output` sees to that); and before one
-    that is no better than chance, after which nothing would change.
+    It ends early with a hypothesis that is always right, whose weight is undefined (beta = 0) and set to 1, and which
+    votes alone (see `output`); or before one that is no better than a random guess, after which nothing would change.
 
+    Parameters
+    ----------
+    X : array (m, n)
+        Indicators 0 or 1.
+    y : array (m,)
+        Labels +-1.
+    attributes : array (n,)
+        Number of the attribute of each indicator; a conjunction joins indicators of different attributes.
+    k : int
+        Largest number of indicators in a conjunction.
+    stages : int
+        Largest number of stages.
+    discount : float
+        Factor of the correlations of conjunctions of two or more indicators.
+
+    Yields
+    ------
+    Stage
+
+    Examples
+    --------
     >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
     >>> [stage] = boost(X, np.array([-1, -1, -1, 1]), np.arange(2), k=2, stages=10, discount=1.0)
     >>> stage                                                                # AND, in one stage
@@ -87,16 +107,16 @@ def boost(
 def best(X: np.ndarray, signed: np.ndarray, attributes: np.ndarray, k: int, discount: float) -> Conjunction:
     """The conjunction of the largest discounted correlation, for `signed` (m,), the distribution times the labels.
 
-    Of equal ones (to rounding) that of fewer indicators, then of lower indices.
+    Of equal ones (to rounding) the one of fewer indicators, then of lower indices.
     """
     return Search(np.asarray(X, float), signed, attributes, k, discount).best()
 
 
 class Search:
-    """The sums of `signed` (m,) over the rows where each conjunction is true, kept from stage to stage.
+    """The sums of `signed` (m,) over the rows where each conjunction is true, updated from stage to stage.
 
-    A block holds those of all that join some first indicators (none for pairs) with two later ones. Raises `ValueError`
-    for more of k indicators than `MOST`.
+    A block contains the sums of all conjunctions of given first indicators (none for pairs) with two later ones. Raises
+    `ValueError` if there are more conjunctions of k indicators than `MOST`.
     """
 
     def __init__(self, X: np.ndarray, signed: np.ndarray, attributes: np.ndarray, k: int, discount: float):
@@ -105,9 +125,9 @@ class Search:
         if comb(n, k) > MOST:
             raise ValueError(f"conjunctions of {k} of {n} indicators are too many to search: more than {MOST:,}")
         self.X, self.attributes, self.discount = X, attributes, discount
-        self.apart = np.triu(attributes[:, None] != attributes, 1).astype(float)
-        # where blocks are worked on: large arrays cost more to make than to fill
-        self.room, self.rows = np.empty(n * n), np.empty((2, ROWS, n))
+        self.distinct = np.triu(attributes[:, None] != attributes, 1).astype(float)
+        # work space: large arrays cost more to allocate than to fill
+        self.space, self.rows = np.empty(n * n), np.empty((2, ROWS, n))
         leading = [first for order in range(2, k + 1) for first in _leading(n, attributes, order - 2)]
         self.blocks = [(first, np.zeros((n - _after(first),) * 2)) for first in leading]
         self.total, self.singles = 0.0, np.zeros(n)
@@ -115,26 +135,26 @@ class Search:
 
     def best(self) -> Conjunction:
         """See `best`."""
-        largest, found = abs(self.total), Conjunction((), 1 if self.total >= 0 else -1)
+        largest, result = abs(self.total), Conjunction((), 1 if self.total >= 0 else -1)
         for first, sums, allowed, discount in self._blocks():
-            half = np.subtract(sums, self.total / 2, out=self._room(sums))
+            half = np.subtract(sums, self.total / 2, out=self._space(sums))
             np.abs(half, out=half)
             half *= allowed
             peak = half.max(initial=0.0)
             if 2 * discount * peak > largest * (1 + 1e-12) + 1e-15:
-                at = np.unravel_index(np.argmax(half >= peak * (1 - 1e-12)), sums.shape)
+                index = np.unravel_index(np.argmax(half >= peak * (1 - 1e-12)), sums.shape)
                 largest = 2 * discount * peak
-                indicators = (*first, *(int(i) + _after(first) for i in at))
-                found = Conjunction(indicators, 1 if sums[at] >= self.total / 2 else -1)
-        return found
+                indicators = (*first, *(int(i) + _after(first) for i in index))
+                result = Conjunction(indicators, 1 if sums[index] >= self.total / 2 else -1)
+        return result
 
     def reweigh(self, signed: np.ndarray, wrong: np.ndarray, error: float) -> None:
-        """To the next stage's distribution, from that times the labels, what a hypothesis got wrong, and its error."""
+        """Update to the next distribution, from `signed` of this stage, the mask of its mistakes and its error."""
         fade, grow = 0.5 / (1 - error), (0.5 - error) / (error * (1 - error))
         self._add(fade, np.flatnonzero(wrong), grow * signed[wrong])
 
     def _add(self, fade: float, rows: np.ndarray, signed: np.ndarray) -> None:
-        """All sums times `fade`, and the sums of `signed` (r,) over these rows (r,) more."""
+        """Multiply all sums by `fade`, and add the sums of `signed` (r,) over these rows (r,)."""
         self.total = fade * self.total + signed.sum()
         for first, sums in self.blocks:
             sums *= fade
@@ -146,24 +166,24 @@ class Search:
             self.singles = fade * self.singles + signed @ self.X[rows]
 
     def _add_products(self, sums: np.ndarray, rows: np.ndarray, signed: np.ndarray, start: int) -> None:
-        """The same for the pairs of indicators from `start` on, by matrix products of a few rows at a time."""
-        room = self._room(sums)
-        for at in range(0, len(rows), ROWS):
-            some = rows[at : at + ROWS]
-            taken, weighted = self.rows[:, : len(some)]
-            self.X.take(some, axis=0, out=taken, mode="clip")  # or it would be copied once more
-            np.multiply(taken, signed[at : at + ROWS, None], out=weighted)
-            sums += np.matmul(weighted[:, start:].T, taken[:, start:], out=room)
+        """Add the sums of the pairs of indicators from `start` on, by matrix products of ROWS rows at a time."""
+        space = self._space(sums)
+        for first in range(0, len(rows), ROWS):
+            batch = rows[first : first + ROWS]
+            taken, weighted = self.rows[:, : len(batch)]
+            self.X.take(batch, axis=0, out=taken, mode="clip")  # without "clip" it is copied once more
+            np.multiply(taken, signed[first : first + ROWS, None], out=weighted)
+            sums += np.matmul(weighted[:, start:].T, taken[:, start:], out=space)
 
-    def _room(self, sums: np.ndarray) -> np.ndarray:
-        return self.room[: sums.size].reshape(sums.shape)
+    def _space(self, sums: np.ndarray) -> np.ndarray:
+        return self.space[: sums.size].reshape(sums.shape)
 
     def _blocks(self) -> Iterator[tuple[list[int], np.ndarray, np.ndarray | float, float]]:
-        """All conjunctions but the empty one, by size: first indicators, sums, which of them to look at, discount."""
+        """All conjunctions but the empty one, by size: first indicators, sums, mask of allowed ones, discount."""
         yield [], self.singles, 1.0, 1.0
         for first, sums in self.blocks:
             start = _after(first)
-            allowed = self.apart[start:, start:]
+            allowed = self.distinct[start:, start:]
             if first:
                 other = np.all(self.attributes[start:, None] != self.attributes[first], axis=1)
                 allowed = allowed * other * other[:, None]
@@ -171,12 +191,12 @@ class Search:
 
 
 def _after(first: list[int]) -> int:
-    """The first indicator that may join these: each conjunction is looked at once, its indicators in order."""
+    """The first indicator that may join these: each conjunction occurs once, with its indicators in order."""
     return first[-1] + 1 if first else 0
 
 
 def counted(stages: list[Stage]) -> list[Stage]:
-    """The stages that vote: all, or the last alone if that is always right."""
+    """The stages that vote: all, or only the last if it is always right."""
     return stages[-1:] if stages and stages[-1].error == 0.0 else stages
 
 
@@ -186,13 +206,13 @@ def output(stages: list[Stage], X: np.ndarray) -> np.ndarray:
 
 
 def merged(stages: list[Stage]) -> dict[Conjunction, float]:
-    """Conjunctions with the sum of their weights, both senses of one as one; the heaviest first."""
+    """Conjunctions and their total weights, both senses of one combined; the largest weight first."""
     total: dict[tuple[int, ...], float] = {}
     for stage in counted(stages):
         indicators = stage.hypothesis.indicators
         total[indicators] = total.get(indicators, 0) + stage.hypothesis.sense * stage.weight
-    heaviest = sorted(total.items(), key=lambda item: -abs(item[1]))
-    return {Conjunction(indicators, 1 if weight >= 0 else -1): abs(weight) for indicators, weight in heaviest}
+    ordered = sorted(total.items(), key=lambda item: -abs(item[1]))
+    return {Conjunction(indicators, 1 if weight >= 0 else -1): abs(weight) for indicators, weight in ordered}
 
 
 def _leading(n: int, attributes: np.ndarray, size: int) -> Iterator[list[int]]:

@@ -7,7 +7,7 @@ Both engines learn in blocks. Within a block a student changes only along the bl
 .. math:: h^m_k \leftarrow h^m_k + \sum_{n<m} f^n_k S_{nm}, \qquad
           l_k^2 \leftarrow l_k^2 + (2f^m_kh^m_k + (f^m_k)^2S_{mm})/N,
 
-and the weights need the modulations f only at its end. Where the fields come from is the engine's affair.
+and the weights need the modulations f only at its end. The engines differ in how they draw the fields.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from statmech.rules import Rule
 
 
 class Record(NamedTuple):
-    """What an engine returns: students at the recorded times, seeds first.
+    """The result of an engine: students at the recorded times, seeds first.
 
     `along` (seeds, T, K) are their parts along the teacher, `across` (seeds, T, K, K) the Gram matrix of the rest.
-    `measured` (seeds, T, K + 2) are the errors of students, vote and mean on fresh inputs, where angles do not tell.
+    `measured` (seeds, T, K + 2) are the errors of students, vote and mean on new inputs, where angles do not give them.
     """
 
     along: Array
@@ -40,8 +40,8 @@ def modulations(
 
     `fields` (K+1, M) are those of teacher and students at the block's start, `inner` (M, M) the inputs' inner
     products, `squared_length` (K,) is l^2, and `right` (M,) is 1 for a true label, -1 for a flipped one, and 0 where
-    there is no step at all (the tail of the last block before a recorded time). Every array may have a trailing axis
-    of lanes, one seed a lane.
+    there is no step (after the last step before a recorded time). Every array may have a trailing axis of lanes, one
+    lane per seed.
     """
 
     def step(carry: tuple[Array, Array], xs: tuple[Array, ...]) -> tuple[tuple[Array, Array], None]:
@@ -63,7 +63,7 @@ def modulation(
     """One step: the modulations f and the students' new squared lengths; `norm` is the input's squared norm."""
     label = jnp.where(teacher > 0, right, -right)
     length = jnp.sqrt(squared_length)
-    # length 0 has no direction: its field counts as 0, which every rule but a wide margin's calls no error
+    # length 0 has no direction: its normalised field is set to 0, an error only for a rule with a margin > 0
     u = h / jnp.where(length > 0, length, 1.0)
     f = (rule.eta * label * rule.g(label * u, length)).astype(h.dtype)
     return f, jnp.maximum(squared_length + (2 * f * h + f * f * norm) / N, 0.0)

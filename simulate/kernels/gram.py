@@ -1,22 +1,21 @@
-r"""The Gram engine: the exact law of the order parameters at finite N, at a cost that does not depend on N.
+r"""The Gram engine: the exact distribution of the order parameters at finite N, at a cost per example independent of N.
 
 For inputs :math:`\mathbf x\sim N(0, I/N)` seen once, only the span of :math:`\mathbf B, \mathbf J_1, \dots,
 \mathbf J_K` matters. Let :math:`e_0 = \mathbf B/|\mathbf B|, e_1, \dots` be an orthonormal basis of it and C the
 students' coordinates, :math:`\mathbf J_k/\sqrt N = \sum_i C_{ki}e_i`. The coordinates of :math:`\sqrt N\mathbf x` on
-the n basis vectors are independent normals, and the rest of it, orthogonal to all of them and of unknown but irrelevant
+the n basis vectors are independent normals, and the remainder, orthogonal to all of them and of unknown but irrelevant
 direction, has the length of a :math:`\chi_{N-n}` variable. Taking that direction as a new basis vector, an input is n
 normals and one chi.
 A block of M steps adds M axes (the m-th input has n + m normals before its chi, which has N - n - m degrees of freedom:
 the Bartlett factor of the inputs' Wishart matrix); rotating axes 1, 2, ... among themselves, which changes neither the
-teacher nor any inner product, an LQ decomposition brings the students back to K + 1 axes.
+teacher nor any inner product, an LQ decomposition reduces the students to K + 1 axes again.
 
-Nothing is approximated: R, q, l have the law they have in `simulate.kernels.vectors`, fluctuations included, for any N
-that holds the K + 1 vectors (an axis beyond the N-th is zero). Coordinates, not the Gram matrix, are the state: its
-Cholesky factor would lose half the digits as q -> 1 and all of them for identical students, whose rows here stay
-identical.
+Nothing is approximated: R, q, l have the same distribution as in `simulate.kernels.vectors`, fluctuations included, for
+any N (coordinates beyond the N-th axis are zero). The state is the coordinates, not the Gram matrix, whose Cholesky
+factor would lose half the digits as q -> 1 and all of them for identical students; here their rows stay identical.
 
-Few students are lanes: seeds on the last axis, one wide elementwise program (`_block_of_lanes`). Many are matrices:
-seeds on the first axis, matrix products and LAPACK's QR (`_block_of_matrices`). The law is the same.
+For few students seeds are lanes, the last axis of one wide elementwise program (`_block_of_lanes`); for many students
+they are the first axis of matrix products and LAPACK's QR (`_block_of_matrices`). The distribution is the same.
 """
 
 from __future__ import annotations
@@ -40,26 +39,26 @@ from statmech.rules import Rule
 from statmech.scenarios.online import Cell
 
 LANES = 32  # blocks whose random numbers are drawn together: drawn inside a block of lanes they are computed twice
-MATRICES = 4  # the same, where a block is longer
-MANY = 16  # students from which matrices beat lanes
+MATRICES = 4  # the same for blocks of matrices, which are longer
+MANY = 16  # number of students from which matrices are faster than lanes
 
-STEP = 5e5  # a student's length times N over eta up to which float32 resolves a step: see docs/gram_engine.md
+STEP = 5e5  # a student's length times N over eta up to which float32 resolves a step (docs/gram_engine.md)
 
 NAME = "order parameters in their exact law at finite N (simulate.kernels.gram)"
 
 
 def covers(cell: Cell) -> bool:
-    """Whether the engine is exact for a cell: its inputs' law is the same in every orthonormal basis."""
+    """True if the engine is exact for a cell: if its inputs are Gaussian, with equal coordinates in every basis."""
     return isinstance(cell.inputs, Gaussian)
 
 
 def batch(K: int) -> int:
-    """Seeds a unit of work, of a cell with K students: enough to fill the lanes, few enough to stay in cache."""
+    """Seeds per unit of work, of a cell with K students: enough to fill the lanes, few enough to stay in cache."""
     return 64 if K <= 10 else 16
 
 
 def block_steps(K: int) -> int:
-    """Steps a block: the LQ costs K^2 (K + M) a block, the growing basis M a step."""
+    """Steps per block: the LQ costs K^2 (K + M) per block, the growing basis M per step."""
     if K < MANY:
         return 2 if K == 1 else max(3, K // 2)
     return min(K, 64)
@@ -152,7 +151,7 @@ def _block_of_matrices(rule: Rule, N: Array, students: Array, xs: tuple[Array, .
     right = jnp.where(active[:, None], right, 0.0)
     f = _scanned_modulations(rule, z[:, :, 0], seen, inner, squared_length, right, N)
     wide = jnp.pad(students, ((0, 0), (0, 0), (0, M))) + f @ z / N
-    # one matrix at a time: a batched QR waits for threads of the pool it runs in, and two units at once wait for ever
+    # one matrix at a time: a batched QR waits for threads of its own pool, and two units at once would wait forever
     upper = jax.lax.map(partial(jnp.linalg.qr, mode="r"), jnp.swapaxes(wide[:, :, 1:], 1, 2))
     return jnp.concatenate([wide[:, :, :1], jnp.swapaxes(upper, 1, 2)], axis=2), None
 
@@ -168,7 +167,7 @@ def _matrices(normals: Array, chi: Array, n: int) -> Array:
 def _scanned_modulations(
     rule: Rule, teacher: Array, seen: Array, inner: Array, squared_length: Array, right: Array, N: Array
 ) -> Array:
-    """`modulations`, seeds first: (seeds, K, M). Its loop with lanes last would cost 15 to 50 % more at K >= 20."""
+    """`modulations`, seeds first: (seeds, K, M). The loop with lanes last costs 15 to 50 % more at K >= 20."""
 
     def step(carry: tuple[Array, Array], xs: tuple[Array, ...]) -> tuple[tuple[Array, Array], None]:
         f, squared_length = carry
@@ -184,7 +183,7 @@ def _scanned_modulations(
 
 
 def _rows(normals: Array, chi: Array, n: int) -> Array:
-    """The inputs' coordinates: row m holds n + m normals, its chi, and zeros."""
+    """The inputs' coordinates: row m consists of n + m normals, its chi, and zeros."""
     M, lanes = chi.shape
     rows, used = [], 0
     for m in range(M):
@@ -197,7 +196,7 @@ def _rows(normals: Array, chi: Array, n: int) -> Array:
 def _lower(rows: Array) -> Array:
     """The lower triangular factor L of rows = L Q, shape (K, K, lanes), by modified Gram-Schmidt.
 
-    Q is not needed, and L is backward stable. A row in the span of the earlier ones has a zero on the diagonal.
+    Q is not needed, and L is backward stable. A row in the span of the previous ones has a zero on the diagonal.
     """
     K = rows.shape[0]
     columns = []
@@ -218,7 +217,7 @@ def _randoms(program: Program, problem: Problem, key: Array, blocks: int) -> tup
     count = M * n + M * (M - 1) // 2
     axis = jnp.asarray([i for m in range(M) for i in range(n + m)])
     normals, u = normals_and_uniforms(key, (blocks, count, lanes), (blocks, M, lanes))
-    # a branch: the list of axes is no plain range, and a loop that looks it up is four times slower
+    # a branch: the axes are not a plain range, and a loop that looks them up is four times slower
     exists = partial(jnp.where, (axis < N)[:, None])
     normals = jax.lax.cond(n + M > N, lambda z: exists(z, 0.0), lambda z: z, normals.astype(dtype))
     chi = chi_variable(chi_key, N - n - jnp.arange(M)[:, None], (blocks, M, lanes)).astype(dtype)
@@ -239,11 +238,11 @@ def chi_variable(key: Array, degrees: Array, shape: tuple[int, ...]) -> Array:
         x = x.astype(float)
         s = scale * x
         w = s * (3 + s * (3 + s))  # (1 + s)^3 - 1
-        # accepted are u < exp(A), A = 3 shift (log(1 + s) - s + s^2/2 - s^3/3) >= -0.84 shift s^4 if |s| < 1/8: at
-        # large N that lets all pass, and logarithms, which cost more than the rest together, are hardly ever taken
-        sure = (jnp.abs(s) < 0.125) & (u < 1 - 0.84 * shift * s**4)
-        accepted = jax.lax.cond(jnp.all(sure), lambda: sure, lambda: sure | _accepted(u, x, w, shift))
-        accepted |= degrees == 1  # whose chi is a normal's modulus: nothing to reject
+        # accept u < exp(A), A = 3 shift (log(1 + s) - s + s^2/2 - s^3/3) >= -0.84 shift s^4 if |s| < 1/8: at
+        # large N this accepts all, and logarithms, which cost more than everything else, are almost never computed
+        certain = (jnp.abs(s) < 0.125) & (u < 1 - 0.84 * shift * s**4)
+        accepted = jax.lax.cond(jnp.all(certain), lambda: certain, lambda: certain | _accepted(u, x, w, shift))
+        accepted |= degrees == 1  # chi is the modulus of a normal: nothing to reject
         drawn = jnp.where(degrees == 1, jnp.abs(x), jnp.sqrt(2 * shift * jnp.maximum(1 + w, 0.0)))
         value = jnp.where(waiting & accepted, drawn, value)
         return attempt + 1, value, waiting & ~accepted
@@ -253,15 +252,15 @@ def chi_variable(key: Array, degrees: Array, shape: tuple[int, ...]) -> Array:
 
 
 def _accepted(u: Array, x: Array, w: Array, shift: Array) -> Array:
-    """Marsaglia and Tsang's test itself."""
-    held = jnp.where(w > -1, w, 0.0)
-    return (w > -1) & (jnp.log(u) < x * x / 2 + shift * (jnp.log1p(held) - held))
+    """Marsaglia and Tsang's acceptance test."""
+    safe = jnp.where(w > -1, w, 0.0)
+    return (w > -1) & (jnp.log(u) < x * x / 2 + shift * (jnp.log1p(safe) - safe))
 
 
 def _initial(key: Array, K: int, N: float, lanes: int) -> np.ndarray:
     """Students with N(0, 1) entries: K rows of normals, with chis, in the basis that they span with the teacher.
 
-    Drawn by NumPy, as many as a run starts with: a compiled program would take longer to load than this to run.
+    Drawn by NumPy: a compiled program would take longer to load than this to run.
     """
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
     rows = np.tril(rng.standard_normal((lanes, K, K + 1)))
@@ -271,6 +270,6 @@ def _initial(key: Array, K: int, N: float, lanes: int) -> np.ndarray:
 
 
 def _record(students: Array) -> Record:
-    """Of students (seeds, K, n): along (seeds, K) and across (seeds, K, K)."""
+    """Parts of students (seeds, K, n) along (seeds, K) and across (seeds, K, K) the teacher."""
     rest = students[:, :, 1:]
     return Record(students[:, :, 0], rest @ jnp.swapaxes(rest, -1, -2))

@@ -1,12 +1,12 @@
-r"""The direct engine: weight vectors, N numbers a student, learning on inputs drawn one block at a time.
+r"""The direct engine: weight vectors of N components that learn from inputs drawn one block at a time.
 
 M inputs are drawn; one matrix product gives all their fields and one their inner products; the M steps are taken in
-the space of fields (`simulate.kernels.field_steps`); one product updates the weights. This is the step-by-step
-simulation to rounding, with the N-dimensional work in a form a processor likes.
+the space of fields (`simulate.kernels.field_steps`); one product updates the weights. This equals the
+step-by-step simulation to rounding, with the N-dimensional work in matrix products.
 
-Inputs of any law of `statmech.inputs` are drawn with 32 bits, whatever the precision of the weights: drawing is what
-bounds this engine, and float64 normals cost five times as much. Normals are cut at 5.4 standard deviations by that.
-Where angles do not determine the errors, those of students, vote and mean are measured on fresh inputs.
+Inputs of any distribution of `statmech.inputs` are drawn in float32, for any precision of the weights: drawing limits
+this engine, and float64 normals cost five times as much. This truncates normals at 5.4 standard deviations. Where
+angles do not determine the errors, those of students, vote and mean are measured on new inputs.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from statmech.parameters import Family, family_of
 from statmech.rules import Rule
 from statmech.scenarios.online import Cell
 
-TEST_INPUTS, TEST_PARTS = 4096, 16  # on which errors are measured, drawn a part at a time
-BLOCK = 16  # steps a block: fewer make thin matrix products, more make the inner products cost more than the inputs
+TEST_INPUTS, TEST_PARTS = 4096, 16  # inputs on which errors are measured, and the parts they are drawn in
+BLOCK = 16  # steps per block: fewer make thin matrix products, with more the inner products cost more than the inputs
 
 
 Draw = Callable[[Array, int], Array]  # inputs of shape (M, N), from a key and M
@@ -86,7 +86,7 @@ def run(cell: Cell, dtype: str, key: Array, steps: Array) -> Record:
 
 @partial(jax.jit, static_argnames="program")
 def _run(program: Program, keys: Array, problem: Problem, steps: Array) -> Record:
-    # one seed after the other: a block of inputs of one seed fills a core's cache, those of several spill
+    # one seed after the other: a block of inputs of one seed fills a core's cache, several would not fit
     return jax.lax.map(lambda key: _trajectory(program, key, problem, steps), keys)
 
 
@@ -154,6 +154,6 @@ def _measured(draw: Draw, key: Array, teacher: Array, students: Array) -> Array:
         label, fields = jnp.sign(x @ teacher), x @ students.T
         vote, mean = jnp.sign(fields).sum(axis=1, keepdims=True), fields.sum(axis=1, keepdims=True)
         answers = jnp.sign(jnp.concatenate([fields, vote, mean], axis=1))
-        return jnp.mean((1 - label[:, None] * answers) / 2, axis=0)  # a tie counts 1/2, the coin's mean
+        return jnp.mean((1 - label[:, None] * answers) / 2, axis=0)  # a tie counts 1/2, the mean of a fair coin
 
     return jax.lax.map(wrong, jax.random.split(key, TEST_PARTS)).mean(axis=0)

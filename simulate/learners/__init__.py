@@ -1,7 +1,7 @@
 """Learners of stored examples, one file each, named as in `statmech.learners.LEARNERS`.
 
-Each file has `learn(batch, task) -> Learnt`. Students live in the space of embedding strengths x, in which a step costs
-O(P) (see `simulate.learners.examples`); those of the version space are weight vectors.
+Each file has `learn(batch, task) -> Learnt`. Students are represented by embedding strengths x, so that a step costs
+O(P) (see `simulate.learners.examples`); those of the version space by weight vectors.
 """
 
 from __future__ import annotations
@@ -15,7 +15,21 @@ from statmech.forks import check_fork
 
 
 def learn(batch: Batch, task: Task) -> Learnt:
-    """All data sets of a batch, learnt by one learner: by the file of its name, or by its class's own `learn`."""
+    """Learn all data sets of a batch by one learner.
+
+    By the `learn` of its class if it has one, else by the file of its name.
+
+    Parameters
+    ----------
+    batch : simulate.learners.examples.Batch
+        Data sets side by side.
+    task : simulate.learners.interface.Task
+        The learner with its parameters, and the numbers of updates at which students are recorded.
+
+    Returns
+    -------
+    Learnt
+    """
     check_fork()
     learner = getattr(task.learner, "learn", None) or import_module(f"simulate.learners.{task.name}").learn
     learnt: Learnt = learner(batch, task)
@@ -32,7 +46,7 @@ ESTIMATORS = {
 
 
 def __getattr__(name: str) -> Any:
-    """Learners as scikit-learn estimators, imported when asked for: scikit-learn alone takes a second."""
+    """Learners as scikit-learn estimators, imported on first use: scikit-learn alone takes a second."""
     if name not in ESTIMATORS:
         raise AttributeError(f"module 'simulate.learners' has no attribute {name!r}")
     return getattr(import_module(ESTIMATORS[name]), name)

@@ -2,7 +2,7 @@ r"""Batch AdaTron (Anlauf & Biehl 1989): coordinate ascent on the dual of maximu
 
 .. math:: x_\mu \leftarrow x_\mu + \max\{-x_\mu,\ \omega(1-e_\mu)/G_{\mu\mu}\}, \qquad e = Gx
 
-in turn, from x = 0: a strength goes to where its own field is 1 (times omega, 0 < omega < 2), and never below 0. Its
+in turn, from x = 0: a step makes the field of its example 1 (times omega, 0 < omega < 2), and no strength negative. The
 fixed point has :math:`e_\mu \ge 1`, and = 1 where :math:`x_\mu > 0`: the perceptron of maximum stability. It stops when
 the gap (see `simulate.learners.minover`) certifies it.
 """
@@ -27,7 +27,7 @@ def move(field: jax.Array, strength: jax.Array, own: jax.Array, omega: jax.Array
 
 @lru_cache(maxsize=8)
 def done_at(tolerance: float) -> Done:
-    """One function a tolerance, so that JAX compiles it once."""
+    """The same function for the same tolerance, so that JAX compiles it once."""
 
     def done(state: State, real: jax.Array) -> jax.Array:
         return gap(jnp.where(real, state.fields, jnp.inf), state.strengths) <= tolerance

@@ -1,7 +1,7 @@
-"""The Bayes vote: students drawn evenly from the version space decide by majority.
+"""The Bayes vote: students drawn uniformly from the version space decide by majority.
 
-A vote of n independent students errs more often than that of all, by a share of about 1/n (`theory.ensemble_error` at
-R = q tells it); so does one of a chain with as many autocorrelation times.
+A vote of n independent students errs more often than that of all, by a relative excess of about 1/n
+(`theory.ensemble_error` at R = q gives it); so does one of a chain with as many autocorrelation times.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from simulate.learners.interface import Learnt, Task
 from simulate.learners.version_space import students
 from statmech.learners import Bayes
 
-ENOUGH = 100.0  # autocorrelation times, so that the vote is nearly that of the whole version space
+ENOUGH = 100.0  # autocorrelation times, for a vote close to that of the whole version space
 
 
 def learn(batch: Batch, task: Task) -> Learnt:

@@ -1,4 +1,4 @@
-"""Learners that visit the examples in turn and may end after any whole epoch."""
+"""Learners that visit the examples in turn and may stop after any complete epoch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Done = Callable[["State", jax.Array], jax.Array]
 
 
 class State(NamedTuple):
-    """One student: fields and strengths (P,), examples visited, whether it has ended."""
+    """One student: fields and strengths (P,), number of visits, and True if it has stopped."""
 
     fields: jax.Array
     strengths: jax.Array
@@ -30,29 +30,29 @@ class State(NamedTuple):
 def epoch(
     state: State, gram: jax.Array, size: jax.Array, until: jax.Array, parameter: jax.Array, move: Move, done: Done
 ) -> State:
-    """One visit of each example, unless the run has ended or reached `until`; both may happen within an epoch."""
-    first = state.visits % size  # an epoch that was cut by a moment of recording goes on from there
+    """One visit of each example, unless the run has stopped or reached `until`, possibly within the epoch."""
+    first = state.visits % size  # an epoch that was interrupted by a recorded time is resumed
 
-    def visit(at: jax.Array, now: State) -> State:
-        goes = ~now.ended & (at >= first) & (at < size) & (now.visits < until)
-        change = jnp.where(goes, move(now.fields[at], now.strengths[at], gram[at, at], parameter), 0.0)
+    def visit(index: jax.Array, now: State) -> State:
+        goes = ~now.ended & (index >= first) & (index < size) & (now.visits < until)
+        change = jnp.where(goes, move(now.fields[index], now.strengths[index], gram[index, index], parameter), 0.0)
         return State(
-            fields=now.fields + change * gram[at],
-            strengths=now.strengths.at[at].add(change),
+            fields=now.fields + change * gram[index],
+            strengths=now.strengths.at[index].add(change),
             visits=now.visits + goes,
             ended=now.ended,
         )
 
     state = jax.lax.fori_loop(0, gram.shape[0], visit, state)
-    whole = (state.visits > 0) & (state.visits % size == 0)
-    return state._replace(ended=state.ended | (whole & done(state, jnp.arange(gram.shape[0]) < size)))
+    complete = (state.visits > 0) & (state.visits % size == 0)
+    return state._replace(ended=state.ended | (complete & done(state, jnp.arange(gram.shape[0]) < size)))
 
 
 @partial(jax.jit, static_argnames=("move", "done"))
 def run(
     gram: jax.Array, sizes: jax.Array, until: jax.Array, parameter: jax.Array, move: Move, done: Done
 ) -> tuple[jax.Array, ...]:
-    """All data sets of a batch: strengths (T, B, P), visits and whether it has ended (T, B)."""
+    """All data sets of a batch: strengths (T, B, P), visits and the stopped runs (T, B)."""
     strengths = jnp.zeros(gram.shape[:2], gram.dtype)
     none = jnp.zeros(len(gram), jnp.int64)
     start = State(strengths, strengths, none, none > 0)
@@ -71,7 +71,7 @@ def run(
 
 
 def learn_in_turn(batch: Batch, task: Task, parameter: float, move: Move, done: Done, by: str) -> Learnt:
-    """The task of a cyclic learner whose runs, when `done`, have stopped `by`."""
+    """Learn by a cyclic learner; runs that are `done` are recorded as stopped by `by`."""
     recorded = run(batch.gram, batch.sizes, task.until, np.asarray(parameter, batch.gram.dtype), move=move, done=done)
     strengths, visits, ended = (np.moveaxis(np.asarray(part), 0, 1) for part in recorded)
     stopped_by = np.where(ended, STOPPED_BY.index(by), STOPPED_BY.index("epochs"))

@@ -1,10 +1,11 @@
 r"""Data sets of stored examples: P inputs :math:`\xi\sim N(0, I)` with a teacher's labels S, some flipped.
 
-A data set belongs to the experiment's key, N and the seed's number alone: every learner, noise and alpha sees the same
-teacher and the same inputs, the first P of one endless list, and the same examples flip first as noise grows.
-Learners see :math:`\mathbf z^\mu = S^\mu\xi^\mu` and the Gram matrix :math:`G = \mathbf z\mathbf z^\mathsf{T}/N`, in
-which a student :math:`\mathbf w = \frac1N\sum_\mu x_\mu\mathbf z^\mu` of embedding strengths x has the fields
-:math:`\mathbf w\cdot\mathbf z^\mu = (Gx)_\mu`: a step that changes one strength costs one row of G, not O(P N).
+A data set depends only on the experiment's key, N and the seed's number: all learners, noise levels and alphas see the
+same teacher and the same inputs, the first P of one infinite sequence, and the examples that are flipped at one noise
+level are also flipped at larger ones. Learners see :math:`\mathbf z^\mu = S^\mu\xi^\mu` and the Gram matrix :math:`G =
+\mathbf z\mathbf z^\mathsf{T}/N`, in which a student :math:`\mathbf w = \frac1N\sum_\mu x_\mu\mathbf z^\mu` of embedding
+strengths x has the fields :math:`\mathbf w\cdot\mathbf z^\mu = (Gx)_\mu`: a step that changes one strength costs one
+row of G, not O(P N).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class DataSet(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Data sets of up to P examples side by side, filled up with zeros: z (B, P, N), gram (B, P, P), sizes P (B,)."""
+    """Data sets side by side, padded with zeros to P examples: z (B, P, N), gram (B, P, P), sizes (B,)."""
 
     z: np.ndarray
     gram: np.ndarray
@@ -35,7 +36,7 @@ class Batch(NamedTuple):
 
     @property
     def real(self) -> np.ndarray:
-        """Which of the examples are none of the filling, shape (B, P)."""
+        """True for examples, False for padding, shape (B, P)."""
         return np.arange(self.z.shape[1]) < self.sizes[:, None]
 
 
@@ -61,7 +62,7 @@ def draw(key: int, seed: int, N: int, P: int, flip: float) -> DataSet:
 
 
 def batch(data: list[DataSet], P: int) -> Batch:
-    """Data sets side by side, each filled up to P examples."""
+    """Data sets side by side, each padded to P examples."""
     N = data[0].z.shape[1]
     z = np.zeros((len(data), P, N))
     gram = np.zeros((len(data), P, P))

@@ -1,4 +1,4 @@
-"""Gibbs learning: one student drawn evenly from the version space."""
+"""Gibbs learning: one student drawn uniformly from the version space."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from simulate.learners.interface import Learnt, Task
 from simulate.learners.version_space import students
 from statmech.learners import Gibbs
 
-ENOUGH = 20.0  # autocorrelation times, so that the student is far from where its chain began
+ENOUGH = 20.0  # autocorrelation times, for a student independent of the start of its chain
 
 
 def learn(batch: Batch, task: Task) -> Learnt:

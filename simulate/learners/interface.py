@@ -1,4 +1,4 @@
-"""What a learner is asked for, and what it gives back."""
+"""The interface of learners: their task and their result."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from statmech.learners import STOPPED_BY, Learner
 
 
 class Task(NamedTuple):
-    """A learner with its parameters; the updates (B, T) at which each data set's student is recorded,
-    and a row of 32-bit words (B, W) for each data set's random numbers."""
+    """The task of a learner.
+
+    The name and parameters of the learner, the numbers of updates (B, T) at which each data set's student is recorded,
+    and a row of 32-bit words (B, W) per data set for its random numbers.
+    """
 
     name: str
     learner: Learner
@@ -23,10 +26,10 @@ class Task(NamedTuple):
 
 
 class Learnt(NamedTuple):
-    """Students of B data sets at T moments.
+    """Students of B data sets at T recorded times.
 
-    Embedding strengths (B, T, P), or, from a learner that has none, students' weights (B, T, K, N); how many updates
-    were made, what ended them (an index of `STOPPED_BY`) and whether the learner says that it converged, all (B, T).
+    Embedding strengths (B, T, P), or, for learners without strengths, students' weights (B, T, K, N); the number of
+    updates, the reason why they ended (an index of `STOPPED_BY`) and convergence according to the learner, all (B, T).
     """
 
     strengths: np.ndarray | None
@@ -45,9 +48,9 @@ def at_once(
     by: str = "exact",
     converged: np.ndarray | bool = True,
 ) -> Learnt:
-    """The same strengths (B, P) or students (B, K, N) at every moment, of learners whose steps are not recorded.
+    """The same strengths (B, P) or students (B, K, N) at all recorded times, for learners whose steps are not recorded.
 
-    There is no student where none `exists` (B,).
+    Data sets where no student `exists` (B,) get NaN.
     """
     code = np.where(exists, STOPPED_BY.index(by), STOPPED_BY.index("no-solution"))
 
@@ -63,24 +66,24 @@ def at_once(
 
 
 def own(batch: Batch, lane: int) -> np.ndarray:
-    """A data set's own examples z (P, N), without the filling."""
+    """The examples z (P, N) of a data set, without padding."""
     return batch.z[lane, : batch.sizes[lane]]
 
 
 def one_by_one(batch: Batch, strengths: Callable[[np.ndarray], np.ndarray | None]) -> tuple[np.ndarray, np.ndarray]:
-    """Each data set's strengths, filled up with zeros (B, P), and whether it has any (B,)."""
+    """The strengths of each data set, padded with zeros (B, P), and True where they exist (B,)."""
     x, exists = np.zeros(batch.z.shape[:2]), np.zeros(len(batch.z), bool)
     for lane, size in enumerate(batch.sizes):
-        found = strengths(own(batch, lane))
-        if found is not None:
-            x[lane, :size], exists[lane] = found, True
+        solution = strengths(own(batch, lane))
+        if solution is not None:
+            x[lane, :size], exists[lane] = solution, True
     return x, exists
 
 
 def gap(fields: Array, strengths: Array) -> Array:
     """1 - kappa / (an upper bound of the largest kappa), see `simulate.learners.minover`; infinite for w = 0.
 
-    Of fields and strengths (..., P), in NumPy or JAX, the fields in any unit.
+    For fields, in any unit, and strengths (..., P), in NumPy or JAX.
     """
     xp = namespace(fields)
     along = xp.sum(xp.where(strengths > 0, strengths * fields, 0.0), axis=-1)

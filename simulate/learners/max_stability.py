@@ -1,9 +1,9 @@
 r"""The perceptron of maximum stability, exactly.
 
-Its direction is the point of least length in the convex hull of the :math:`\mathbf z^\mu`, whose length is the
+Its direction is that of the shortest vector in the convex hull of the :math:`\mathbf z^\mu`, whose length is the
 stability :math:`\kappa`. Over x >= 0, :math:`|\sum_\mu x_\mu\mathbf z^\mu|^2 + (1-\sum_\mu x_\mu)^2` is least at a
 multiple of that point's weights: nonnegative least squares, solved by SciPy's active set method to rounding.
-The hull holds the origin, and the least length is 0, exactly if no perceptron is right on all examples.
+The hull contains the origin, and the least length is 0, if and only if no perceptron is right on all examples.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from scipy.optimize import nnls
 from simulate.learners.examples import Batch
 from simulate.learners.interface import Learnt, Task, at_once, one_by_one
 
-VANISHING = 1e-8  # a hull nearer than this to the origin, in units of sqrt(N), holds it
+VANISHING = 1e-8  # distance of hull and origin, in units of sqrt(N), that counts as 0
 
 
 def strengths(z: np.ndarray) -> np.ndarray | None:

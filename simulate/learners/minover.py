@@ -11,10 +11,10 @@ row of G.
 
 .. math:: gap = 1 - \min_\mu e_\mu\,\sum_\mu x_\mu\Big/\sum_\mu x_\mu e_\mu
 
-bounds the relative distance of a student from the optimum. "Converged" means a certified gap. The patient stop rules
-monitor what the algorithm computes: `stability-patience` the least stability before each update; `field-patience`, the
-code of the assignment's appendix, the least field :math:`\min_\mu e_\mu`, which is 0 at w = 0, negative until all
-examples are right and then grows with \|w\| forever: it stops at update P + 1, or never.
+bounds the relative distance of a student's stability from the optimum. "Converged" means that this gap is certified.
+The patience rules monitor other quantities: `stability-patience` the least stability before each update;
+`field-patience`, the code of the assignment's appendix, the least field :math:`\min_\mu e_\mu`, which is 0 at w = 0,
+negative until all examples are right and then grows with \|w\| without bound: it stops at update P + 1, or never.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from simulate.learners.examples import Batch
 from simulate.learners.interface import Learnt, Task, gap
 from statmech.learners import STOPPED_BY, MinOver
 
-UPDATES = 64  # between two checks whether any data set of a batch is still learning
+UPDATES = 64  # between two checks whether any data set of a batch still learns
 
 
 class State(NamedTuple):
@@ -47,9 +47,9 @@ class State(NamedTuple):
 
 
 def update(state: State, gram: jax.Array, size: jax.Array, until: jax.Array, stop: str) -> State:
-    """One update, unless the run has ended or reached `until`."""
+    """One update, unless the run has stopped or reached `until`."""
     goes = ~state.stopped & (state.updates < until)
-    least, at = first_least(state.fields)
+    least, index = first_least(state.fields)
     best, waited = state.best, state.waited
     if stop != "epochs":
         if stop == "stability-patience":
@@ -60,9 +60,9 @@ def update(state: State, gram: jax.Array, size: jax.Array, until: jax.Array, sto
         best = jnp.where(goes & grown, watched, best)
         waited = jnp.where(goes, jnp.where(grown, 0, waited + 1), waited)
     return State(
-        fields=state.fields + jnp.where(goes, gram[at], 0.0),
-        strengths=state.strengths.at[at].add(jnp.where(goes, 1.0, 0.0)),
-        length2=state.length2 + jnp.where(goes, 2 * least + gram[at, at], 0.0),
+        fields=state.fields + jnp.where(goes, gram[index], 0.0),
+        strengths=state.strengths.at[index].add(jnp.where(goes, 1.0, 0.0)),
+        length2=state.length2 + jnp.where(goes, 2 * least + gram[index, index], 0.0),
         updates=state.updates + goes,
         best=best,
         waited=waited,
@@ -72,9 +72,9 @@ def update(state: State, gram: jax.Array, size: jax.Array, until: jax.Array, sto
 
 @partial(jax.jit, static_argnames="stop")
 def run(gram: jax.Array, sizes: jax.Array, until: jax.Array, stop: str) -> tuple[jax.Array, ...]:
-    """All data sets of a batch: strengths (T, B, P), gap, updates and whether a stop rule has ended it (T, B)."""
+    """All data sets of a batch: strengths (T, B, P), gap, updates and the runs ended by a stop rule (T, B)."""
     B, P, _ = gram.shape
-    fields = jnp.where(jnp.arange(P) < sizes[:, None], 0.0, jnp.inf).astype(gram.dtype)  # padding is never least
+    fields = jnp.where(jnp.arange(P) < sizes[:, None], 0.0, jnp.inf).astype(gram.dtype)  # padding is never the least
     zeros, none = jnp.zeros(B, gram.dtype), jnp.zeros(B, jnp.int64)
     start = State(fields, jnp.zeros_like(fields), zeros, none, zeros - jnp.inf, none, none > 0)
     step = jax.vmap(partial(update, stop=stop))

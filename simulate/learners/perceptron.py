@@ -1,4 +1,4 @@
-r"""Rosenblatt's perceptron on stored examples: in turn, what is wrong or undecided is added with strength 1.
+r"""Rosenblatt's perceptron on stored examples: in turn, each that is wrong or undecided is added with strength 1.
 
 .. math:: \mathbf w \leftarrow \mathbf w + \Theta(-\mathbf w\cdot\xi^\mu S^\mu)\,\xi^\mu S^\mu/N
 
@@ -18,21 +18,21 @@ from simulate.learners.cyclic import State, learn_in_turn
 from simulate.learners.examples import Batch
 from simulate.learners.interface import Learnt, Task
 
-DENSE = 2**22  # numbers of sparse rows that are written out at a time
+DENSE = 2**22  # entries of sparse rows that are converted to dense at a time
 
 
 def wrong(field: Any) -> Any:
-    """Whether an example is not right: undecided counts as wrong, or w = 0 would never learn. Of NumPy or JAX."""
+    """True for a misclassified or undecided example (else w = 0 would never learn), in NumPy or JAX."""
     return field <= 0
 
 
 def move(field: jax.Array, strength: jax.Array, own: jax.Array, parameter: jax.Array) -> jax.Array:
-    """Strength 1 more if the example is not right."""
+    """The increase of a strength: 1 if the example is not right."""
     return jnp.where(wrong(field), 1.0, 0.0)
 
 
 def done(state: State, real: jax.Array) -> jax.Array:
-    """Whether all examples are right."""
+    """True if all examples are right."""
     return jnp.all((state.fields > 0) | ~real)
 
 
@@ -43,25 +43,25 @@ def learn(batch: Batch, task: Task) -> Learnt:
 def mistakes(w: np.ndarray, z: Any, block: int = 64) -> Iterator[tuple[int, np.ndarray]]:
     """One pass over the examples times their labels z (P, N), dense or sparse rows: each mistake and the w after it.
 
-    The same learner in weights, for many examples of few features: blocks of examples are looked at together up to
+    The same learner in weight space, for many examples of few features: blocks of examples are evaluated together up to
     their first mistake. `w` is the student before the pass, and is not changed.
 
-    >>> [int(at) for at, _ in mistakes(np.zeros(1), np.array([[1.0], [2.0], [-1.0], [0.5]]))]
+    >>> [int(index) for index, _ in mistakes(np.zeros(1), np.array([[1.0], [2.0], [-1.0], [0.5]]))]
     [0, 2, 3]
     """
     if not isinstance(z, np.ndarray):
         chunk = max(1, DENSE // z.shape[1])
         for start in range(0, z.shape[0], chunk):
-            for at, w in mistakes(w, z[start : start + chunk].toarray(), block):  # noqa: B020
-                yield start + at, w
+            for index, w in mistakes(w, z[start : start + chunk].toarray(), block):  # noqa: B020
+                yield start + index, w
         return
-    at = 0
-    while at < len(z):
-        errors = np.flatnonzero(wrong(z[at : at + block] @ w))
+    index = 0
+    while index < len(z):
+        errors = np.flatnonzero(wrong(z[index : index + block] @ w))
         if not errors.size:
-            at, block = at + block, min(2 * block, 8192)
+            index, block = index + block, min(2 * block, 8192)
             continue
-        at += int(errors[0])
-        w = w + z[at]
-        yield at, w
-        at, block = at + 1, max(block // 2, 16)
+        index += int(errors[0])
+        w = w + z[index]
+        yield index, w
+        index, block = index + 1, max(block // 2, 16)

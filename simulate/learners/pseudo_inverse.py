@@ -1,7 +1,7 @@
 r"""Pseudo-inverse: the fixed point of Adaline.
 
 The shortest w that minimises :math:`\sum_\mu(\mathbf w\cdot\mathbf z^\mu - 1)^2`: its strengths solve
-:math:`Gx = 1` in the sense of least squares, and are themselves the shortest such.
+:math:`Gx = 1` in the least-squares sense, and are the shortest such solution.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from simulate.learners.interface import Learnt, Task, at_once, one_by_one
 
 
 def strengths(z: np.ndarray) -> np.ndarray:
-    """x (P,) of the examples z (P, N) by the singular values of z, which keep the digits that G = z z^T / N loses."""
+    """x (P,) of the examples z (P, N) by the singular values of z, more accurate than G = z z^T / N."""
     P, N = z.shape
     left, values, _ = np.linalg.svd(z, full_matrices=False)
     kept = values > values[0] * max(P, N) * np.finfo(float).eps

@@ -1,12 +1,13 @@
-r"""A Markov chain of students that are right on all examples, even over their directions.
+r"""A Markov chain that samples the version space uniformly.
 
-The version space is a cone, :math:`\mathbf w\cdot\mathbf z^\mu > 0` for all :math:`\mu`. Points even in its cut with
-the unit ball have even directions, so the chain samples those, one coordinate after the other: given all others,
-:math:`w_j` is even on the interval that the examples and the ball leave it. It is drawn there at one step in ten; at
-the others it is reflected in the interval's middle, which keeps it even and lets the chain go on in one direction
-(overrelaxation: half the autocorrelation time at N = 200). With the fields at hand that costs one column of z, O(P), so
-a sweep over all N coordinates costs as much as a single step along a direction of chance. The chain starts at the
-perceptron of maximum stability; a tenth of its sweeps, which forget that, are not used.
+The version space is a cone, :math:`\mathbf w\cdot\mathbf z^\mu > 0` for all :math:`\mu`. Points that are uniform in its
+intersection with the unit ball have uniform directions, so the chain samples those, one coordinate after the other:
+given all others, :math:`w_j` is uniform on the interval allowed by the examples and the ball. It is drawn from this
+interval at one step in ten; at the others it is reflected at the interval's middle, which preserves the uniform
+distribution and lets the chain continue in one direction (overrelaxation: half the autocorrelation time at N = 200).
+With the fields stored that costs one column of z, O(P), so a sweep over all N coordinates costs as much as a single
+step along a random direction. The chain starts at the perceptron of maximum stability; the first tenth of its sweeps is
+discarded.
 """
 
 from __future__ import annotations
@@ -23,19 +24,19 @@ from simulate.learners import max_stability
 from simulate.learners.examples import Batch
 from simulate.learners.interface import Learnt, Task, at_once, one_by_one, own
 
-FORGOTTEN = 0.1  # share of the sweeps before the first student is taken
-REFLECTED = 0.9  # share of the steps that reflect a coordinate
+FORGOTTEN = 0.1  # fraction of the sweeps before the first student is recorded
+REFLECTED = 0.9  # fraction of the steps that reflect a coordinate
 
 Walk = tuple[jax.Array, jax.Array, jax.Array]  # a student w (N,), its fields (P,), |w|^2
 
 
 def placed(w: jax.Array, columns: jax.Array) -> Walk:
-    """A student with its fields computed anew; `columns` is z transposed, (N, P), 0 for the filling."""
+    """A student with its fields recomputed; `columns` is z transposed, (N, P), 0 for padding."""
     return w, jnp.where(jnp.any(columns != 0, axis=0), w @ columns, 1.0), w @ w
 
 
 def sweep(walk: Walk, key: jax.Array, columns: jax.Array) -> Walk:
-    """All coordinates of a student moved in turn."""
+    """Update all coordinates of a student in turn."""
     uniform, kind = jax.random.uniform(key, (2, walk[0].size), columns.dtype)
 
     def draw(j: jax.Array, now: Walk) -> Walk:
@@ -57,7 +58,7 @@ def sweep(walk: Walk, key: jax.Array, columns: jax.Array) -> Walk:
 def chains(
     keys: jax.Array, columns: jax.Array, start: jax.Array, forget: int, blocks: int, each: int
 ) -> tuple[jax.Array, jax.Array]:
-    """For each data set students (blocks, N), `each` sweeps apart, and the cosine with the start after every sweep."""
+    """For each data set students (blocks, N), one per `each` sweeps, and each sweep's cosine with the start."""
 
     def run(key: jax.Array, columns: jax.Array, start: jax.Array) -> tuple[jax.Array, jax.Array]:
         def one(walk: Walk, number: jax.Array) -> tuple[Walk, jax.Array]:
@@ -79,8 +80,8 @@ def chains(
 def autocorrelation_time(series: np.ndarray) -> float:
     r"""Integrated autocorrelation time of a series, :math:`1 + 2\sum_{k\le M}\rho_k` with M at least 5 times it
     (Sokal 1997); infinite if the series ends before."""
-    n, apart = len(series), series - series.mean()
-    spectrum = np.abs(np.fft.rfft(apart, 2 * n)) ** 2
+    n, deviation = len(series), series - series.mean()
+    spectrum = np.abs(np.fft.rfft(deviation, 2 * n)) ** 2
     correlation = np.fft.irfft(spectrum)[:n]
     if not correlation[0] > 0:
         return np.inf
@@ -90,10 +91,10 @@ def autocorrelation_time(series: np.ndarray) -> float:
 
 
 def students(batch: Batch, task: Task, number: int, sweeps: int, enough: float) -> Learnt:
-    """`number` students of each data set, of one chain of `sweeps`; none where the version space is empty.
+    """`number` students per data set from one chain of `sweeps`; none where the version space is empty.
 
-    A chain has converged if it is as long as `enough` autocorrelation times (of the cosine with its start) and rounding
-    has not driven it out.
+    A chain has converged if it is longer than `enough` autocorrelation times (of the cosine with its start) and all its
+    students are inside the version space despite rounding.
     """
     strengths, exists = one_by_one(batch, max_stability.strengths)
     B, P, N = batch.z.shape
@@ -101,7 +102,7 @@ def students(batch: Batch, task: Task, number: int, sweeps: int, enough: float) 
     for lane in map(int, np.flatnonzero(exists)):
         w = strengths[lane, : batch.sizes[lane]] @ own(batch, lane)
         start[lane], columns[lane] = w / np.linalg.norm(w), batch.z[lane].T
-    start[~exists, 0] = 1.0  # any: without examples the chain walks through the ball, and is not used
+    start[~exists, 0] = 1.0  # arbitrary: without examples the chain samples the ball, and is not used
     forget = ceil(FORGOTTEN * sweeps)
     each = ceil((sweeps - forget) / number)
     w, cosines = map(np.asarray, chains(task.words[:, :2], columns, start, forget=forget, blocks=number, each=each))
