@@ -12,17 +12,7 @@ SYMBOLS = {  # of keys, until every kind of scenario states its own
     **{name: f"$\\{name}$" for name in ("alpha", "delta", "eta", "kappa", "omega", "theta")},
 }
 ABSCISSAE = {"rule": "t", "learner": "alpha", "boundary": "delta", "attention": "t", "booster": "P"}
-WORDS = {
-    "left",
-    "right",
-    "mathrm",
-    "mathbf",
-    "text",
-    "rm",
-    "bf",
-    "tfrac",
-    "frac",
-}  # that only say how to set what follows
+SETTING = ("left", "right", "mathrm", "mathbf", "text", "rm", "bf")  # commands that only say how to set what follows
 SIGNS = {"infty": "∞", "le": "≤", "ge": "≥", "pm": "±", "cdot": "·", "times": "×", "langle": "⟨", "rangle": "⟩"}
 
 
@@ -97,7 +87,7 @@ def plain(latex: str) -> str:
 def _letter(command: re.Match[str]) -> str:
     """What stands for one LaTeX command, with a space where it would run into a letter before or after it."""
     before, name, after = command.groups()
-    sign = SIGNS.get(name) or _greek(name) or ("" if name in WORDS else name)
+    sign = SIGNS.get(name) or _greek(name) or ("" if name in SETTING else name)
     return before + (" " if before and sign.isalpha() else "") + sign + (" " if after and sign.isalpha() else "")
 
 
