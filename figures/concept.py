@@ -1,7 +1,7 @@
-"""What a sparse perceptron has learnt, as a picture: a bar a conjunction, as long as its weight.
+"""The concept that a sparse perceptron has learnt: one bar per conjunction, as long as its weight.
 
-A conjunction that is true votes for one class, one that is false for the other: colour and side tell for which it votes
-where it is true. Of more than two classes each has its own perceptron, against the rest, and its own colour.
+A conjunction that is true votes for one class, one that is false for the other: colour and side show for which it votes
+where it is true. Each of more than two classes has its own perceptron, against the rest, and its own colour.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from figures.style import COLOURS, PAGE, styled
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST, WIDTH = 25, 44  # bars drawn, and letters in a line beside them
+MOST, WIDTH = 25, 44  # bars, and letters per line beside them
 LINE = 0.155  # inches of height
 
 
 class Bar(NamedTuple):
-    """Text beside it, signed weight, and its colour and what that stands for."""
+    """The text beside a bar, its signed weight, its colour and the meaning of the colour."""
 
     condition: str
     weight: float
@@ -35,7 +35,7 @@ class Bar(NamedTuple):
 def draw(concept: Any, most: int = MOST) -> Figure:
     """The weighted conjunctions of a fitted `SparsePerceptron`, or of a list of pairs (text, signed weight).
 
-    Heaviest on top, of each class by itself; the `most` heaviest if there are more.
+    The heaviest on top, class by class; only the `most` heaviest if there are more.
 
     >>> ax = draw([("fever = high", 2.0), ("age > 60 and x_1 = $5", -1.5)]).axes[0]
     >>> [float(bar.get_width()) for bar in ax.patches]
@@ -44,35 +44,35 @@ def draw(concept: Any, most: int = MOST) -> Figure:
     bars, title = _bars(concept)
     if not bars:
         raise ValueError("a concept without a conjunction has no bars to draw")
-    shown = sorted(sorted(range(len(bars)), key=lambda at: -abs(bars[at].weight))[:most])
-    lines = [_wrapped(bars[at].condition) for at in shown]
-    figure = Figure(figsize=(PAGE, 1.0 + LINE * sum(len(some) + 0.5 for some in lines)))
+    shown = sorted(sorted(range(len(bars)), key=lambda index: -abs(bars[index].weight))[:most])
+    lines = [_wrapped(bars[index].condition) for index in shown]
+    figure = Figure(figsize=(PAGE, 1.0 + LINE * sum(len(text) + 0.5 for text in lines)))
     ax = figure.subplots()
-    _draw(ax, [bars[at] for at in shown], lines)
+    _draw(ax, [bars[index] for index in shown], lines)
     if len(shown) < len(bars):
         ax.set_title(f"the heaviest {len(shown)} of {len(bars)} conjunctions")
-    kinds = {bars[at].label: bars[at].colour for at in shown}
-    patches = [Patch(color=colour, label=told) for told, colour in kinds.items()]
+    kinds = {bars[index].label: bars[index].colour for index in shown}
+    patches = [Patch(color=colour, label=label) for label, colour in kinds.items()]
     legend = figure.legend(handles=patches, loc="outside lower center", ncols=min(len(patches), 4), title=title)
-    for told in legend.get_texts():
-        told.set_parse_math(False)
+    for text in legend.get_texts():
+        text.set_parse_math(False)
     return figure
 
 
 def _draw(ax: Axes, bars: list[Bar], lines: list[list[str]]) -> None:
-    """Bars from top to bottom, each as high as its text, with their weights at their ends."""
+    """Bars from top to bottom, each as high as its text, with the weight at its end."""
     place, places = 0.0, []
-    for bar, some in zip(bars, lines, strict=True):
-        height = len(some) + 0.5
+    for bar, text in zip(bars, lines, strict=True):
+        height = len(text) + 0.5
         places.append(place + height / 2)
         place += height
         ax.barh(places[-1], bar.weight, height=1.0, color=bar.colour)
-        told = f"{bar.weight:.3g}".replace("-", "\N{MINUS SIGN}")
+        weight = f"{bar.weight:.3g}".replace("-", "\N{MINUS SIGN}")
         side: dict[str, Any] = (
             {"ha": "left", "xytext": (2, 0)} if bar.weight >= 0 else {"ha": "right", "xytext": (-2, 0)}
         )
-        ax.annotate(told, (bar.weight, places[-1]), textcoords="offset points", va="center", fontsize=6.5, **side)
-    ax.set_yticks(places, ["\n".join(some) for some in lines])
+        ax.annotate(weight, (bar.weight, places[-1]), textcoords="offset points", va="center", fontsize=6.5, **side)
+    ax.set_yticks(places, ["\n".join(text) for text in lines])
     for tick in ax.get_yticklabels():
         tick.set_parse_math(False)
     ax.set(ylim=(place, 0), xlabel="weight")
@@ -91,22 +91,24 @@ def _wrapped(condition: str) -> list[str]:
     for part in condition.replace(" and ", "\0and ").split("\0"):
         longer = f"{lines[-1]} {part}".strip()
         lines[-1:] = [longer] if len(longer) <= WIDTH or not lines[-1] else [lines[-1], part]
-    return [some for line in lines for some in textwrap.wrap(line, WIDTH, break_on_hyphens=False) or [""]]
+    return [part for line in lines for part in textwrap.wrap(line, WIDTH, break_on_hyphens=False) or [""]]
 
 
 def _bars(concept: Any) -> tuple[list[Bar], str]:
-    """The bars, and what the legend is about."""
+    """The bars, and the title of the legend."""
     terms = getattr(concept, "terms_", None)
     if terms is None:
         return _of_pairs(concept), ""
     classes = list(map(str, concept.classes_))
     two = len(classes) == 2
-    found = []
+    bars = []
     for term in sorted(terms, key=lambda term: classes.index(term.positive)):
-        who = term.positive if term.sense > 0 or not two else term.negative
-        found.append(Bar(term.condition, term.sense * term.weight, COLOURS[classes.index(who) % len(COLOURS)], who))
+        choice = term.positive if term.sense > 0 or not two else term.negative
+        bars.append(
+            Bar(term.condition, term.sense * term.weight, COLOURS[classes.index(choice) % len(COLOURS)], choice)
+        )
     return (
-        found,
+        bars,
         "where true, it votes for" if two else "where true, it votes for (right) or against (left)",
     )
 

@@ -7,17 +7,7 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Any
 
-WORDS = {
-    "left",
-    "right",
-    "mathrm",
-    "mathbf",
-    "text",
-    "rm",
-    "bf",
-    "tfrac",
-    "frac",
-}  # that only say how to set what follows
+SETTING = ("left", "right", "mathrm", "mathbf", "text", "rm", "bf")  # commands that only say how to set what follows
 SIGNS = {"infty": "∞", "le": "≤", "ge": "≥", "pm": "±", "cdot": "·", "times": "×", "langle": "⟨", "rangle": "⟩"}
 
 
@@ -91,7 +81,7 @@ def plain(latex: str) -> str:
 def _letter(command: re.Match[str]) -> str:
     """What stands for one LaTeX command, with a space where it would run into a letter before or after it."""
     before, name, after = command.groups()
-    sign = SIGNS.get(name) or _greek(name) or ("" if name in WORDS else name)
+    sign = SIGNS.get(name) or _greek(name) or ("" if name in SETTING else name)
     return before + (" " if before and sign.isalpha() else "") + sign + (" " if after and sign.isalpha() else "")
 
 

@@ -14,7 +14,7 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",  # no other site may show this page in a frame and have it clicked
     "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",  # the address holds the token
+    "Referrer-Policy": "no-referrer",  # the address contains the token
 }
 Refused = tuple[HTTPStatus, str]
 
@@ -28,7 +28,7 @@ class Guard:
 
     def __init__(self, port: int):
         self.token = secrets.token_urlsafe(32)
-        self.cookie = f"statmech-{port}"  # browsers do not keep the cookies of two ports apart
+        self.cookie = f"statmech-{port}"  # browsers do not distinguish the cookies of two ports
         self.hosts = {f"{name}:{port}" for name in (HERE, "localhost")}
         if port == 80:  # the port that browsers leave out
             self.hosts |= {HERE, "localhost"}

@@ -1,6 +1,6 @@
 """Figure 3 of Miyoshi, Hara & Okada: number of students and effect of the ensemble in AdaTron learning.
 
-The gain is the largest: AdaTron keeps its students apart longest.
+The gain is the largest: AdaTron students stay different longest.
 """
 
 from __future__ import annotations

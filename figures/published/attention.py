@@ -1,8 +1,8 @@
-"""The Attentive Perceptron on line: what it learns, what it evaluates, and whether its boundaries keep their promise.
+"""The Attentive Perceptron on line: eps_g, features evaluated, and decision errors compared with their target.
 
-Above, one boundary: eps_g and the share of the features evaluated against t, and eps_g over that of a plain perceptron
+Above, one boundary: eps_g and the fraction of features evaluated against t, and eps_g over that of a plain perceptron
 which has evaluated as many features. Below, all boundaries against delta at the last time. Decision errors of labelled
-margins may exceed delta: the label makes their features dependent, and the variance that tells the level too small.
+margins may exceed delta: the label makes their features dependent, and the variance that sets the level too small.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         _line(above[2], line.work, line.eps_g / plain(line.work), cloud.eps_g / plain(cloud.work), index)
     above[2].axhline(1, color="k", linewidth=0.8)
     above[0].set(xscale="log", yscale="log", xlabel="$t$", title=rf"$\epsilon_g$, {boundary}")
-    above[1].set(xscale="log", xlabel="$t$", title="share of features", ylim=(0, 1))
+    above[1].set(xscale="log", xlabel="$t$", title="fraction of features", ylim=(0, 1))
     above[2].set(xscale="log", xlabel="features evaluated $/\\,N^2$", title=r"$\epsilon_g$ over plain, equal work")
     logarithmic_error(above[0])
     for ax in above:
@@ -53,7 +53,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 class Plain:
-    """eps_g of the plain perceptron against t, which is its work, too."""
+    """eps_g of the plain perceptron against t, which is also its work."""
 
     def __init__(self, last: float):
         self.t = np.append(0.0, np.geomspace(1e-3, max(last, 1.0), 200))
@@ -61,14 +61,14 @@ class Plain:
         self.log_eps = np.log(solver.solve(scenario).eps_g.isel(student=0).values)
 
     def __call__(self, t: Any) -> Any:
-        """At times t, of any shape: a straight line between logarithms, right to 1e-4."""
+        """At times t, of any shape: linear interpolation of the logarithms, accurate to 1e-4."""
         return np.exp(np.interp(t, self.t, self.log_eps)) + 0 * t
 
 
 def _against_delta(axes: Any, cloud: xr.Dataset, line: xr.Dataset, plain: Plain) -> None:
     """eps_g over the plain perceptron's at the same time, features, and decision errors."""
     slow, seen, lost = axes
-    delta, told = line.delta.values, rf"$t={line.t.item():g}$"
+    delta, time = line.delta.values, rf"$t={line.t.item():g}$"
     for index, boundary in enumerate(map(str, line.attention.values)):
         here, there = cloud.sel(attention=boundary), line.sel(attention=boundary)
         alone = plain(line.t.item())
@@ -78,10 +78,10 @@ def _against_delta(axes: Any, cloud: xr.Dataset, line: xr.Dataset, plain: Plain)
         lost.plot(delta, there.decision_error, color=look_of(index)["color"])
         points(lost, made.delta, made.decision_error, index)
     slow.axhline(1, color="k", linewidth=0.8)
-    lost.plot(delta, delta, color="0.3", linewidth=0.7, linestyle="--", label="promised")
-    slow.set(xscale="log", xlabel=r"$\delta$", title=rf"$\epsilon_g$ over plain, {told}")
-    seen.set(xscale="log", xlabel=r"$\delta$", title=f"share of features, {told}", ylim=(0, 1))
-    lost.set(xscale="log", yscale="log", xlabel=r"$\delta$", title=f"decision errors, {told}")
+    lost.plot(delta, delta, color="0.3", linewidth=0.7, linestyle="--", label="target")
+    slow.set(xscale="log", xlabel=r"$\delta$", title=rf"$\epsilon_g$ over plain, {time}")
+    seen.set(xscale="log", xlabel=r"$\delta$", title=f"fraction of features, {time}", ylim=(0, 1))
+    lost.set(xscale="log", yscale="log", xlabel=r"$\delta$", title=f"decision errors, {time}")
     slow.legend(fontsize=6.5)
     lost.legend(fontsize=6.5)
 

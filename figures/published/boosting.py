@@ -1,9 +1,9 @@
 r"""Boosting sparse perceptrons against the bounds of Jackson & Craven: stages, eps_g and advantage.
 
-Points are means over teachers; dashed lines of the same colour are what the paper's Lemmas 1 and 2 promise: after
+Points are means over teachers; dashed lines of the same colour are the bounds of the paper's Lemmas 1 and 2: after
 :math:`2s^2\ln P` stages all P examples are right, no stage has an advantage below 1/(2s), and eps_g stays below a
-bound that is 1, no promise at all, until P is some :math:`s^4\ln^2 P` (or the square of the number of conjunctions, if
-that is less). A mean of no errors has no place on a logarithmic axis.
+bound that is 1, and says nothing, until P is some :math:`s^4\ln^2 P` (or the square of the number of conjunctions, if
+that is less). A mean of zero has no place on a logarithmic axis.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ MOST = 4  # curves of one P each
 
 @styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Stages and least advantage against s for several P; stages and eps_g against P, a colour for each s."""
+    """Stages and least advantage against s for several P; stages and eps_g against P, one colour per s."""
     figure = Figure(figsize=(PAGE, 5.2))
     (stages_s, stages_P), (advantage, error) = figure.subplots(2, 2)
     at = np.unique(np.linspace(0, simulation.sizes["P"] - 1, MOST).round().astype(int))
     for index, P in enumerate(simulation.P.values[at]):
-        cell, promised = simulation.sel(P=P), theory.sel(P=P)
-        _over_bound(stages_s, cell.s, cell.stages, promised.stages, index, f"$P={P:,}$".replace(",", r"\,"))
+        cell, bounds = simulation.sel(P=P), theory.sel(P=P)
+        _over_bound(stages_s, cell.s, cell.stages, bounds.stages, index, f"$P={P:,}$".replace(",", r"\,"))
         points(advantage, 1 / (2 * cell.s), cell.advantage, index)
     for index, s in enumerate(simulation.s.values):
-        cell, promised = simulation.sel(s=s), theory.sel(s=s)
-        _over_bound(stages_P, cell.P, cell.stages, promised.stages, index, f"$s={s}$")
-        _over_bound(error, cell.P, cell.eps_g, promised.eps_g, index)
+        cell, bounds = simulation.sel(s=s), theory.sel(s=s)
+        _over_bound(stages_P, cell.P, cell.stages, bounds.stages, index, f"$s={s}$")
+        _over_bound(error, cell.P, cell.eps_g, bounds.eps_g, index)
     bound = theory.advantage.isel(P=0)
     advantage.plot(1 / (2 * theory.s), bound, "--", color="0.3")
     for ax, title in ((stages_s, "stages until all are right"), (stages_P, "stages until all are right")):
@@ -60,7 +60,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def _over_bound(ax: Axes, x: Any, runs: Any, bound: Any, index: int, label: str | None = None) -> None:
-    """Means over seeds, none where it is 0, and the bound as a dashed line."""
+    """Means over seeds, except zeros, and the bound as a dashed line."""
     shown = runs.where(runs.mean("seed") > 0)
     points(ax, x, shown, index, linestyle="-", linewidth=0.6, label=label)
     ax.plot(x, bound, "--", color=look_of(index)["color"])

@@ -22,7 +22,7 @@ AXES = ("data", "classifier")  # of the sweep, that this figure shows
 
 @styled
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """A row a data set, a column a classifier; shaded where it chooses the second class."""
+    """One row per data set, one column per classifier; shaded where it chooses the second class."""
     if "decision" not in simulation:
         raise ConfigError("the figure boundaries needs `plane: true`, which records decisions on a plane")
     sets, names = ([str(value) for value in simulation[axis].values] for axis in AXES)
@@ -34,7 +34,7 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
             _plane(ax, load(data), cell.decision.isel(seed=0).values)
             ax.set_title(f"{CLASSIFIERS[name].label}: {float(cell.accuracy.mean()):.0%}", fontsize=8)
         row[0].set_ylabel(source(data).title)
-    figure.suptitle("learnt from all points; accuracy when held out", fontsize=8)
+    figure.suptitle("learnt from all points; accuracy on held-out folds", fontsize=8)
     return figure
 
 

@@ -1,7 +1,7 @@
 r"""Storage of random labels: Gardner's capacity :math:`\alpha_c(\kappa)`, and how it shows in finite sets.
 
-Left: the largest stability that a set of P = alpha N labels by chance has; its median over data sets lies, at any
-kappa >= 0, where half of the sets can be stored with that stability. Right: the share of sets that can be stored at
+Left: the largest stability that a set of P = alpha N random labels has; its median over data sets lies, at any
+kappa >= 0, where half of the sets can be stored with that stability. Right: the fraction of sets that can be stored at
 all, over Cover's exact counting function for the same N; it is one half at alpha = 2 for every N.
 """
 
@@ -27,7 +27,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Points: the learner of maximum stability on random labels, a colour for each N."""
     last = at_end(simulation)
     figure = Figure(figsize=(PAGE, 2.8))
-    stability, share = figure.subplots(1, 2)
+    stability, fraction = figure.subplots(1, 2)
     kappa = np.linspace(0, 3, 301)
     stability.plot(kappa, capacity(kappa), color="0.3", label=r"Gardner, $N=\infty$")
     alphas = np.linspace(float(last.alpha.min()), float(last.alpha.max()), 300)
@@ -43,14 +43,14 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
             **look_of(index),
             label=f"$N={N}$",
         )
-        share.plot(alphas, separable_fraction(np.rint(alphas * N), N), color=colour, label=f"Cover, $N={N}$")
-        points(share, cell.alpha, cell.converged.astype(float), index, label=f"simulation, $N={N}$")
+        fraction.plot(alphas, separable_fraction(np.rint(alphas * N), N), color=colour, label=f"Cover, $N={N}$")
+        points(fraction, cell.alpha, cell.converged.astype(float), index, label=f"simulation, $N={N}$")
     stability.set(
         xlabel=r"stability $\kappa$", ylabel=r"$\alpha=P/N$", title=r"half of the sets can be stored with $\kappa$"
     )
     stability.legend()
-    share.set(xlabel=r"$\alpha=P/N$", title="share of sets that can be stored")
-    share.legend()
+    fraction.set(xlabel=r"$\alpha=P/N$", title="fraction of sets that can be stored")
+    fraction.legend()
     return figure
 
 

@@ -1,4 +1,4 @@
-"""The Attentive Perceptron on real digits: what error is paid for how many features, beside a hard budget."""
+"""The Attentive Perceptron on real digits: error against features evaluated, compared with a hard budget."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AXES = ("data", "chosen", "delta_budget")  # of the sweep, that this figure show
 
 @styled
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """A column a data set: error against features evaluated, in prediction (full) and in learning (dashed)."""
+    """One column per data set: error against features evaluated, in prediction (solid) and in learning (dashed)."""
     sets = [str(name) for name in simulation.data.values]
     figure = Figure(figsize=(PAGE, 3.2))
     for ax, data in zip(figure.subplots(1, len(sets), sharey=True, squeeze=False)[0], sets, strict=True):
@@ -34,7 +34,7 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
         hard = cells.sel(chosen=str(simulation.chosen.values[0])).isel(delta_budget=simulation.budget.values > 0)
         if hard.sizes["delta_budget"]:
             _line(ax, hard, "features", 6, "hard budget", linestyle=":")
-        ax.set(title=source(data).title, xlabel="features evaluated an example", xscale="log")
+        ax.set(title=source(data).title, xlabel="features evaluated per example", xscale="log")
         ax.xaxis.set_major_locator(FixedLocator([50, 100, 200, 400, 784]))
         ax.xaxis.set_major_formatter("{x:g}")
         ax.xaxis.set_minor_locator(NullLocator())
@@ -43,7 +43,7 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
         *figure.axes[0].get_legend_handles_labels(),
         loc="outside lower center",
         ncols=3,
-        title=r"full lines: to classify; dashed: an example and pass in learning; numbers: $\delta$",
+        title=r"solid: in prediction; dashed: per example and pass in learning; numbers: $\delta$",
         title_fontsize=7.5,
     )
     return figure
@@ -51,9 +51,9 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
 
 def _line(ax: Axes, cells: Any, features: str, index: int, label: str | None, **look: Any) -> None:
     error, spread = mean_and_error(100 * (1 - cells.accuracy))
-    evaluated, apart = mean_and_error(cells[features])
+    evaluated, deviation = mean_and_error(cells[features])
     look = {**look_of(index), "linewidth": 1.0, "markersize": 3, **look}
-    ax.errorbar(evaluated, error, xerr=apart, yerr=spread, label=label, **look)
+    ax.errorbar(evaluated, error, xerr=deviation, yerr=spread, label=label, **look)
 
 
 def _deltas(ax: Axes, cells: Any) -> None:

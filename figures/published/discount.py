@@ -1,4 +1,4 @@
-"""What discounting the correlations of conjunctions of two does: accuracy, number of weights, share of conjunctions."""
+"""Discounted correlations of conjunctions of two inputs: accuracy, number of weights, fraction of conjunctions."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ AXES = ("data", "discount")  # of the sweep, that this figure shows
 
 @styled
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """A colour a data set; standard errors over folds. The paper's factor is unreadable in our copy; we read 1/2."""
+    """One colour per data set; standard errors over folds. The paper's factor is illegible in our copy; we read 1/2."""
     figure = Figure(figsize=(PAGE, 2.5))
-    accuracy, weights, share = figure.subplots(1, 3)
+    accuracy, weights, fraction = figure.subplots(1, 3)
     for index, data in enumerate(map(str, simulation.data.values)):
         cell = simulation.sel(data=data)
         curve(accuracy, cell.discount, 100 * cell.accuracy, index, label=source(data).title)
         curve(weights, cell.discount, cell.weights, index)
-        curve(share, cell.discount, 100 * cell.pairs / cell.weights, index)
+        curve(fraction, cell.discount, 100 * cell.pairs / cell.weights, index)
     accuracy.set(title="accuracy (%)")
     weights.set(title="weights", ylim=(0, None))
-    share.set(title="conjunctions of two (%)")
-    for ax in (accuracy, weights, share):
+    fraction.set(title="conjunctions of two (%)")
+    for ax in (accuracy, weights, fraction):
         ax.set(xlabel="discount")
     figure.legend(loc="outside lower center", ncols=4)
     return figure

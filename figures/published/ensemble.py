@@ -1,4 +1,4 @@
-"""Figures 1 to 4 of Miyoshi, Hara & Okada on one page: what an ensemble gains under each rule, and why."""
+"""Figures 1 to 4 of Miyoshi, Hara & Okada on one page: the gain of an ensemble for each rule, and its origin."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AXES = ("rule", "K")  # of the sweep, that this figure shows
 
 @styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """A panel for each rule of the sweep, and R against q for all."""
+    """A panel per rule of the sweep, and R against q for all."""
     rules = [str(rule) for rule in theory.rule.values]
     figure = Figure(figsize=(PAGE, 5.2))
     axes = figure.subplots(2, (len(rules) + 2) // 2).ravel()
@@ -25,7 +25,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         effect_panel(ax, simulation.sel(rule=rule), theory.sel(rule=rule))
         ax.set_title(f"({letter}) {label_of(rule)}, $t={simulation.t.values[-1]:g}$")
     lowest = min(ax.get_ylim()[0] for ax in axes[: len(rules)])
-    for ax in axes[: len(rules)]:  # one scale, so that the rules can be told apart by eye
+    for ax in axes[: len(rules)]:  # one scale, so that the rules can be compared by eye
         ax.set_ylim(lowest, 1.03)
     axes[0].legend(loc="lower left")
     largest = {"K": -1}

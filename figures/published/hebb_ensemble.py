@@ -1,6 +1,6 @@
 """Figure 1 of Miyoshi, Hara & Okada: number of students and effect of the ensemble in Hebbian learning.
 
-The gain is small: all students move alike, and q runs ahead of R.
+The gain is small: all students move alike, and q increases faster than R.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Learning curves: eps_g against t of one student, of the vote of K and of their weight mean, one panel a rule."""
+"""Learning curves: eps_g against t of one student, of the vote of K and of their weight mean, one panel per rule."""
 
 from __future__ import annotations
 

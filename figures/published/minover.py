@@ -38,7 +38,7 @@ AXES = ("N", "alpha")  # of the sweep, that this figure shows
 
 @styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """eps_g, kappa, and what finite N does to eps_g, against alpha; a colour for each N and moment."""
+    """eps_g, kappa, and the finite-N bias of eps_g, against alpha; one colour per N and recorded time."""
     moment = recorded_dimension(simulation)
     figure = Figure(figsize=(PAGE, 2.7))
     error, stability, bias = figure.subplots(1, 3)
@@ -49,10 +49,10 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     series = [(N, at) for N in range(simulation.sizes["N"]) for at in range(simulation.sizes[moment])]
     for index, (N, at) in enumerate(series):
         cell = simulation.isel({"N": N, moment: at})
-        told = f"$N={cell.N.item()}$, {cell[moment].item():g} {moment}"
-        runs(error, cell.alpha, cell, "eps_g", index, label=told)
+        label = f"$N={cell.N.item()}$, {cell[moment].item():g} {moment}"
+        runs(error, cell.alpha, cell, "eps_g", index, label=label)
         runs(stability, cell.alpha, cell, "kappa", index)
-        aside = 0.01 * (index - (len(series) - 1) / 2) * float(line.alpha.max())  # or their bars would hide each other
+        aside = 0.01 * (index - (len(series) - 1) / 2) * float(line.alpha.max())  # so that their bars do not overlap
         means(bias, cell.alpha + aside, _relative(cell, line), index)
     for ax, title in zip(
         (error, stability, bias), (r"$\epsilon_g$", r"$\kappa$", r"$\epsilon_g$ over theory $-\,1$"), strict=True

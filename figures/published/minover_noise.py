@@ -1,13 +1,13 @@
-"""Figure 4 of the MinOver assignment (experiment C): eps_g against alpha for several shares of flipped labels.
+"""Figure 4 of the MinOver assignment (experiment C): eps_g against alpha for several fractions of flipped labels.
 
 Lines: maximum stability, which with flipped labels exists up to alpha_c(flip) only, where they end. Beyond, MinOver
-has no goal: it goes round among the examples that contradict each other. The assignment's claims, at N = 20
+has no solution: it cycles among examples that contradict each other. The assignment's claims, at N = 20
 (`statmech run minover_c`):
 
 - "With at least 10 % of noise the vector of optimal stability cannot be found": true beyond alpha_c, 2.99 at 10 %; at
-  alpha = 0.5 most runs converge even with labels by chance.
+  alpha = 0.5 most runs converge even with random labels.
 - "The predictions are mostly random guesses": no. At 10 % eps_g goes down to 0.29 near alpha = 3, and then *up* with
-  more examples (0.39 at alpha = 10 after 100 epochs). Guessing, eps_g = 0.5, is what 50 % give.
+  more examples (0.39 at alpha = 10 after 100 epochs). Only 50 % noise gives random guessing, eps_g = 0.5.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ AXES = ("flip", "alpha")  # of the sweep, that this figure shows
 
 @styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Points: the last recorded moment; lines to alpha_c(flip)."""
+    """Points: as last recorded; lines up to alpha_c(flip)."""
     moment, last = recorded_dimension(simulation), at_end(simulation)
     figure = Figure(figsize=(COLUMN, 3.6))
     ax = figure.add_subplot()

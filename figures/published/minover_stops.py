@@ -1,8 +1,8 @@
-"""What MinOver's patient stop rules do: when they stop, and what that costs.
+"""MinOver's patient stop rules: when they stop, and the effect on eps_g.
 
-`field-patience`, the code of the assignment's appendix, watches the least field min w.xi S. From w = 0 it must find a
+`field-patience`, the code of the assignment's appendix, watches the least field min w.xi S. From w = 0 it must reach a
 positive one within P updates; a run that does not is stopped at update P + 1 whatever it has learnt (at alpha = 10 nine
-in ten), and one that does has a field that grows with |w| for ever, and goes on until the last epoch.
+in ten), and in one that does the field grows with |w| without limit, until the last epoch.
 `stability-patience` watches kappa, and stops every run after about 5 epochs, far from the largest stability, but not
 from the eps_g of all epochs.
 """
@@ -48,15 +48,15 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def _ends(ax: Axes, cell: xr.Dataset) -> None:
-    """Shares of runs stopped at update P + 1, stopped later, and never."""
+    """Fractions of runs stopped at update P + 1, stopped later, and never."""
     stopped = cell.stopped_by == STOPPED_BY.index("field-patience")
     at_once = stopped & (cell.updates_made == cell.P + 1)
-    shares = {"at update P + 1": at_once, "later": stopped & ~at_once, "never": ~stopped}
+    fractions = {"at update P + 1": at_once, "later": stopped & ~at_once, "never": ~stopped}
     below = 0.0 * cell.P
     width = float(cell.alpha.diff("alpha").min()) if cell.alpha.size > 1 else 1.0
-    for (told, which), index in zip(shares.items(), (1, 4, 0), strict=True):
-        share = which.mean("seed")
-        ax.bar(cell.alpha, share, width, bottom=below, color=look_of(index)["color"], label=told)
-        below = below + share
-    ax.set(title="field-patience stops", xlabel=r"$\alpha=P/N$", ylabel="share of runs", ylim=(0, 1))
+    for (label, which), index in zip(fractions.items(), (1, 4, 0), strict=True):
+        fraction = which.mean("seed")
+        ax.bar(cell.alpha, fraction, width, bottom=below, color=look_of(index)["color"], label=label)
+        below = below + fraction
+    ax.set(title="field-patience stops", xlabel=r"$\alpha=P/N$", ylabel="fraction of runs", ylim=(0, 1))
     ax.legend(loc="upper left", bbox_to_anchor=(0.0, 0.98), labelcolor="white")

@@ -1,4 +1,4 @@
-"""eps_g and the distance from the largest stability along MinOver's updates: what the assignment's tmax = 20 means.
+"""eps_g and the distance from the largest stability along MinOver's updates: the meaning of the assignment's tmax = 20.
 
 Read in updates, tmax = 20 (dotted) leaves eps_g at 0.19 for every alpha from 5 on: the student is a sum of 20 examples,
 however many there are to choose from. This is the assignment's Figure 3 ("never below 20 %"). Read in epochs, as its

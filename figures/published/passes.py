@@ -1,4 +1,4 @@
-"""Training and test error of Daume's perceptron over passes (his Figure 3.3), and what the order of examples does."""
+"""Training and test error of Daume's perceptron over passes (his Figure 3.3), and the effect of the order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AXES = ("classifier", "order", "passes")  # of the sweep, that this figure shows
 
 @styled
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """Left: the last order of the sweep, a colour a classifier; right: its first classifier, a colour an order."""
+    """Left: the last order, one colour per classifier; right: the first classifier, one colour per order."""
     test, training = 100 * (1 - simulation.accuracy), 100 * (1 - simulation.accuracy_training)
     figure = Figure(figsize=(PAGE, 3.0))
     left, right = figure.subplots(1, 2)

@@ -1,8 +1,8 @@
 """How the number of features evaluated grows with their number N.
 
 Behind a level of so many standard deviations, tau = a sqrt(N). Where each feature adds to the mean the way there takes
-tau / drift features, a square root of N; where the whole sum has a mean of so many standard deviations, however many
-features it is of, a share of N is left.
+tau / drift features, a square root of N; where the whole sum has a mean of so many standard deviations, whatever the
+number of features, a fraction of N is evaluated.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         cloud, line = (part.isel(mean_drift=index) for part in (simulation, theory))
         ax.plot(N, N * line.features, color=look_of(index)["color"])
         ax.plot(N, N * line.features_brownian, color=look_of(index)["color"], linestyle=":", linewidth=0.9)
-        points(ax, N, cloud.N * cloud.features, index, label=f"{_law(line)}\n{_slopes(cloud, line)}")
+        points(ax, N, cloud.N * cloud.features, index, label=f"{_mean_label(line)}\n{_slopes(cloud, line)}")
     ax.plot(N, N, color="0.5", linewidth=0.7, linestyle="--", label="all")
-    told = rf"{theory.boundary.item()}, $\delta={theory.delta.item():g}$"
-    ax.set(xscale="log", yscale="log", xlabel="features $N$", ylabel="features evaluated", title=told)
+    title = rf"{theory.boundary.item()}, $\delta={theory.delta.item():g}$"
+    ax.set(xscale="log", yscale="log", xlabel="features $N$", ylabel="features evaluated", title=title)
     figure.legend(loc="outside lower center")
     return figure
 
 
-def _law(cell: xr.Dataset) -> str:
+def _mean_label(cell: xr.Dataset) -> str:
     if cell.drift:
         return rf"$E\,S_N={cell.drift.item():g}\sqrt{{N}}$ std"
     return rf"$E\,S_N={cell['mean'].item():g}$ std"
@@ -52,8 +52,8 @@ def _slopes(cloud: xr.Dataset, line: xr.Dataset) -> str:
         return ""
     log_N = np.log(line.N.values[upper])
 
-    def slope(share: Any) -> Any:
-        return 1 + np.polyfit(log_N, np.log(share).T, 1)[0]
+    def slope(fraction: Any) -> Any:
+        return 1 + np.polyfit(log_N, np.log(fraction).T, 1)[0]
 
     slopes = slope(cloud.features.transpose("seed", "N").values[:, upper])
     measured = rf"{slopes.mean():.3f} $\pm$ {standard_error(slopes):.3f}"

@@ -21,7 +21,7 @@ AXES = ("data", "classifier")  # of the sweep, that this figure shows
 
 @styled
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """A row for each classifier: points with standard errors over folds; open diamonds: the paper."""
+    """A row per classifier: points with standard errors over folds; open diamonds: the paper."""
     names = [str(name) for name in simulation.classifier.values]
     figure = Figure(figsize=(PAGE, 1.1 + 0.32 * len(names)))
     accuracy, weights = figure.subplots(1, 2, sharey=True)
@@ -42,13 +42,13 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     handles, labels = accuracy.get_legend_handles_labels()
     if any(data in paper.ACCURACY for data in sets):
         handles.append(accuracy.plot([], [], "D", color="0.3", markerfacecolor="white", markersize=5)[0])
-        labels.append("paper (two where our scan of it leaves two)")
+        labels.append("paper (two where our scan is ambiguous)")
     figure.legend(handles, labels, loc="outside lower center", ncols=4)
     return figure
 
 
 def _rows(count: int, index: int, sets: list[str]) -> list[float]:
-    """The heights of a data set's points, those of several apart."""
+    """The heights of a data set's points, shifted if there are several data sets."""
     return [row + 0.22 * (index - (len(sets) - 1) / 2) for row in range(count)]
 
 

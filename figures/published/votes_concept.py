@@ -1,4 +1,4 @@
-"""What boosting makes of all examples of a data set: its weighted conjunctions, a bar each."""
+"""The concept that boosting learns from all examples of a data set: weighted conjunctions, one bar each."""
 
 from __future__ import annotations
 
