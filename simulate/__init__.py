@@ -1,14 +1,14 @@
 """Simulates a scenario: students learn example by example at finite N."""
 
-from typing import TYPE_CHECKING, Any
+import typing
 
 from simulate.run import run as run
 
-if TYPE_CHECKING:
+if typing.TYPE_CHECKING:
     from simulate.estimators.linear import margin as margin
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> typing.Any:
     """`margin`, imported on first use: scikit-learn alone takes a second."""
     if name != "margin":
         raise AttributeError(f"module 'simulate' has no attribute {name!r}")
