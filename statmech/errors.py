@@ -87,6 +87,7 @@ def not_known(given: object, noun: str, known: Iterable[str]) -> str:
     names = list(known)
     folded, word = {name.casefold(): name for name in names}, str(given).casefold()
     close = get_close_matches(word, folded, n=1, cutoff=CLOSE if len(word) > SHORT else CLOSE_SHORT)
+    close = close or [name for name in folded if len(word) > SHORT and name.startswith(word)]  # half of a name
     likely = f' Did you mean "{folded[close[0]]}"?' if close else ""
     shown = " ".join(str(given).encode(errors="backslashreplace").decode().split())
     shown = shown if len(shown) <= 60 else f"{shown[:57]}..."

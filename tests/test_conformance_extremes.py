@@ -266,7 +266,7 @@ def test_students_of_very_different_lengths_start_at_their_cosines(length):
 
 def test_float32_is_refused_where_rounding_outweighs_an_example():
     """At N = 1e6 and t = 1 lengths in float32 are ten spreads of a run off."""
-    with pytest.raises(ScenarioError, match=r"float32 does not resolve what one example of N = 1e\+06 teaches"):
+    with pytest.raises(ScenarioError, match=r"float32 does not resolve the update by one example at N = 1e\+06"):
         simulate.run(Scenario(rule="hebb", N=10**6, t=[0.001], seeds=2, dtype="float32"))
     simulate.run(Scenario(rule="hebb", N=10**6, t=[0.001], seeds=2))
     simulate.run(Scenario(rule="hebb", N=10**6, t=[0], seeds=2, dtype="float32"))

@@ -162,7 +162,7 @@ def test_a_sweep_compiles_once(play):
 
 
 def test_weight_vectors_beyond_memory_are_refused_at_once():
-    with pytest.raises(ScenarioError, match="Gaussian inputs need none of it on engine: gram"):
+    with pytest.raises(ScenarioError, match="`engine: gram` avoids this for Gaussian inputs"):
         simulate.run(Scenario(rule="hebb", N=10**12, t=[1], engine="vectors"))
     with pytest.raises(ScenarioError, match="GiB"):
         simulate.run(Scenario(rule="hebb", N=10**12, t=[1e-12], inputs={"anisotropic": {"spectrum": [1, 2]}}))
