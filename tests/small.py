@@ -1,4 +1,4 @@
-"""A small sweep of every kind of scenario: conformance tests range over them, so that no kind is forgotten."""
+"""A small sweep of every kind of scenario: conformance tests range over the registry, so that no kind is forgotten."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from statmech import Boosting, Scenario, StoredExamples, load
 from statmech.scenarios.registry import SCENARIOS
 
 SMALL = {
-    "rule": Scenario(rule=["hebb", "perceptron"], K=[1, 3], N=50, t=[0, 1], seeds=6, gram=True),
+    "rule": Scenario(rule=["hebb", "perceptron"], K=[1, 3], N=50, eta=[0.5, 1.0], t=[0, 1], seeds=6, gram=True),
     "learner": StoredExamples(
-        learner=["minover", "perceptron"], N=10, alpha=[1, 2], epochs=[1, 5], seeds=3, strengths=True
+        learner=["hebb", "minover"], N=10, alpha=[1.0, 0.5, 2.0], flip=[0, 0.2], epochs=[1, 4], seeds=3, strengths=True
     ),
     "boundary": load("stopping", ["N=16,20", "seeds=2", "walks=20", "delta=0.1,0.2"]),
     "attention": load("attention", ["N=16,20", "seeds=2", "t=0.5", "delta=0.1,0.2"]),
     "booster": Boosting(booster="adaboost", N=6, s=[1, 3], P=[20, 40], tests=100, seeds=2),
     "classifier": load("boundaries", ["folds=2"]),
 }
-EVERY = [SMALL[choice] for choice in SCENARIOS]  # a kind without a small sweep is an error here
+EVERY = [SMALL[choice] for choice in SCENARIOS]  # a kind of scenario without a small sweep is an error

@@ -15,11 +15,12 @@ import jax
 import numpy as np
 import pytest
 import xarray as xr
+from small import EVERY
 
 import simulate
 from simulate.execution.chunks import simulate_chunk
 from simulate.execution.to_store import run_into
-from statmech import RULES, Boosting, Rule, Scenario, StoredExamples, StoreError, load
+from statmech import RULES, Rule, Scenario, StoredExamples, StoreError
 from statmech.results import store
 from statmech.results.chunks import chunk_lengths, chunks
 from statmech.results.fingerprints import FINGERPRINT
@@ -30,14 +31,6 @@ from statmech.results.store_creation import create
 from statmech.results.sweep_store import DONE, FAILED, SweepStore
 
 SWEEP = {"rule": ["hebb", "perceptron"], "K": [1, 3], "N": 50, "t": [0, 1], "seeds": 6}
-KINDS = [
-    Scenario(**SWEEP, gram=True),
-    StoredExamples(learner=["minover", "perceptron"], N=10, alpha=[1, 2], epochs=[1, 5], seeds=3, strengths=True),
-    Boosting(booster="adaboost", N=6, s=[1, 3], P=[20, 40], tests=100, seeds=2),
-    load("stopping", ["N=20", "seeds=2", "walks=20", "delta=0.1"]),
-    load("attention", ["N=20", "seeds=2", "t=0.5", "delta=0.1"]),
-    load("boundaries", ["folds=2"]),
-]
 
 
 @contextmanager
@@ -69,7 +62,7 @@ def same(path, scenario):
     assert found.attrs["config"] == expected.attrs["config"]
 
 
-@pytest.mark.parametrize("scenario", KINDS, ids=lambda scenario: scenario.CHOICE)
+@pytest.mark.parametrize("scenario", EVERY, ids=lambda scenario: scenario.CHOICE)
 def test_a_sweep_in_chunks_has_the_bits_of_one_in_memory(scenario, path):
     outcome = run_into(path, scenario)
     assert outcome.missing == outcome.failed == 0

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small import EVERY
 
 import simulate
 from simulate.execution.to_store import run_into
-from statmech import Boosting, Scenario, StoredExamples, StoreError, load
+from statmech import StoredExamples, StoreError, load
 from statmech.errors import DamagedError
 from statmech.results import store
 from statmech.results.checksums import corrupted
@@ -22,14 +23,6 @@ from statmech.results.sweep_store import DONE, SweepStore
 from statmech.scenarios.registry import scenario_from
 
 SWEEP = {"learner": ["hebb", "minover"], "N": 10, "alpha": [1.0, 0.5, 2.0], "seeds": 3, "epochs": [1, 4]}
-KINDS = [
-    Scenario(rule=["hebb", "perceptron"], K=[1, 3], N=50, eta=[0.5, 1.0], t=[0, 1], seeds=6),
-    StoredExamples(**SWEEP, flip=[0, 0.2]),
-    Boosting(booster="adaboost", N=6, s=[1, 3], P=[20, 40], tests=100, seeds=2),
-    load("stopping", ["N=16,20", "seeds=2", "walks=20", "delta=0.1,0.2"]),
-    load("attention", ["N=16,20", "seeds=2", "t=0.5", "delta=0.1,0.2"]),
-    load("boundaries", ["folds=2"]),
-]
 
 
 @pytest.fixture
@@ -58,7 +51,7 @@ def backwards(scenario):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scenario", KINDS, ids=lambda scenario: scenario.CHOICE)
+@pytest.mark.parametrize("scenario", EVERY, ids=lambda scenario: scenario.CHOICE)
 def test_another_order_other_chunks_and_other_workers_give_the_same_bits(scenario, tmp_path, monkeypatch):
     expected = digest(simulate.run(scenario))
     assert digest(simulate.run(backwards(scenario))) == expected
@@ -98,7 +91,7 @@ def begun(path, scenario, shard=(1, 1), devices=1):
 @pytest.mark.slow
 @pytest.mark.parametrize("devices", [1, 2, 4, 8])
 def test_any_number_of_devices_gives_the_same_bits(devices, tmp_path):
-    for number, scenario in enumerate(KINDS[:2]):
+    for number, scenario in enumerate(EVERY[:2]):
         path = tmp_path / f"{number}.zarr"
         assert begun(path, scenario, devices=devices).wait(120) == 0
         assert digest(store.load(path)) == digest(simulate.run(scenario))
@@ -106,7 +99,7 @@ def test_any_number_of_devices_gives_the_same_bits(devices, tmp_path):
 
 @pytest.mark.slow
 def test_two_processes_at_once_give_the_same_bits(tmp_path):
-    for number, scenario in enumerate(KINDS[:2]):
+    for number, scenario in enumerate(EVERY[:2]):
         path = tmp_path / f"{number}.zarr"
         shards = [begun(path, scenario, (k, 2)) for k in (1, 2)]
         assert [shard.wait(120) for shard in shards] == [0, 0]

@@ -9,11 +9,12 @@ import shutil
 import numpy as np
 import pytest
 from conftest import statmech
+from small import EVERY
 
 import simulate
 import theory
 from simulate.execution.to_store import run_into
-from statmech import Boosting, Scenario, StoredExamples, StoreError, load
+from statmech import StoredExamples, StoreError
 from statmech.errors import DamagedError
 from statmech.results import status, store, store_creation
 from statmech.results.fingerprints import fingerprints, salt_of
@@ -21,14 +22,6 @@ from statmech.results.sweep_store import DONE, SweepStore
 from statmech.results.verification import verify
 
 SWEEP = {"learner": ["hebb", "minover"], "N": 10, "alpha": [1.0, 0.5, 2.0], "seeds": 3, "epochs": [1, 4]}
-KINDS = [
-    Scenario(rule=["hebb", "perceptron"], K=[1, 3], N=50, eta=[0.5, 1.0], t=[0, 1], seeds=6, gram=True),
-    StoredExamples(**SWEEP, strengths=True),
-    Boosting(booster="adaboost", N=6, s=[1, 3], P=[20, 40], tests=100, seeds=2),
-    load("stopping", ["N=16,20", "seeds=2", "walks=20", "delta=0.1,0.2"]),
-    load("attention", ["N=16,20", "seeds=2", "t=0.5", "delta=0.1,0.2"]),
-    load("boundaries", ["folds=2"]),
-]
 
 
 @pytest.fixture(autouse=True)
@@ -108,7 +101,7 @@ def test_chunks_in_a_wrong_place_are_found_by_every_reader_and_recomputed(harm, 
     assert verify(path).sound
 
 
-@pytest.mark.parametrize("scenario", KINDS, ids=lambda scenario: scenario.CHOICE)
+@pytest.mark.parametrize("scenario", EVERY, ids=lambda scenario: scenario.CHOICE)
 def test_a_last_bit_of_any_number_of_any_kind_of_scenario_breaks_its_runs_fingerprint(scenario, path):
     run_into(path, scenario)
     found = SweepStore(path)

@@ -1,0 +1,128 @@
+"""Every registered kind of scenario survives what a sweep goes through: growth, shards, a kill, a table, a report.
+
+Stores in chunks, shuffled axes, fingerprints, figures and charts of every kind: test_statmech_growing, _survival,
+_verify, test_figures.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from small import EVERY
+
+import simulate
+import theory
+from figures import series
+from figures.explorer import settings
+from figures.report.html import report
+from simulate.execution.to_store import run_into
+from statmech.results import store
+from statmech.results.results import Results
+from statmech.results.status import read
+from statmech.scenarios.registry import SCENARIOS, scenario_from
+
+KILLED = """
+import json, os, signal, sys
+import statmech.results.chunks
+from simulate.execution.to_store import run_into
+from statmech.scenarios.registry import scenario_from
+from pathlib import Path
+
+statmech.results.chunks.SECONDS = 1e-9
+
+def tell(event):
+    if event["event"] == "written":
+        os.kill(os.getpid(), signal.SIGKILL)
+
+run_into(Path(sys.argv[1]), scenario_from(json.loads(sys.argv[2])), tell=tell)
+"""
+every_kind = pytest.mark.parametrize("scenario", EVERY, ids=lambda scenario: scenario.CHOICE)
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch):
+    monkeypatch.setattr("statmech.results.chunks.SECONDS", 1e-9)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "simulation.zarr"
+
+
+def same(path, scenario):
+    """That a store holds the bits of a run in memory."""
+    stored, expected = store.load(path), simulate.run(scenario)
+    assert set(stored.variables) == set(expected.variables)
+    for name in expected.variables:
+        np.testing.assert_array_equal(stored[name].values, expected[name].values, err_msg=str(name))
+
+
+def smaller(scenario):
+    """The sweep without the last value of each axis and the last seed, where there is more than one."""
+    config = scenario.config()
+    for along in scenario.dimensions.values():
+        for name, values in along.items():
+            config[name] = config[name][: max(1, len(values) - 1)]
+    config["seeds"] = max(1, scenario.seeds - 1)
+    return scenario_from(config)
+
+
+@every_kind
+def test_a_kind_states_all_that_others_ask_of_it(scenario):
+    kind = type(scenario)
+    assert SCENARIOS[scenario.CHOICE] is kind
+    assert kind.TITLE
+    assert scenario.seconds() > 0
+    for name in (*scenario.recorded, *scenario.axis_values(), *scenario.derived, "seed"):
+        assert len(kind.describe(name).meaning) > 3, name
+    assert all(it.long_name and it.symbol for it in (scenario.variables | scenario.theory_only).values())
+    assert scenario.unsolved or kind.PAGE is not None
+    assert scenario.unsolved or kind.PAGE.along in settings.draggable(scenario.CHOICE)
+
+
+@every_kind
+def test_a_sweep_that_grows_keeps_the_bits_of_one_that_was_large_from_the_start(scenario, path):
+    assert smaller(scenario).config() != scenario.config()
+    run_into(path, smaller(scenario))
+    run_into(path, scenario)
+    same(path, scenario)
+
+
+@every_kind
+def test_shards_in_any_order_have_the_bits_of_one_run(scenario, path):
+    for k in (3, 1, 2):
+        outcome = run_into(path, scenario, shard=(k, 3))
+    assert outcome.missing == outcome.failed == 0
+    same(path, scenario)
+
+
+@pytest.mark.slow
+@every_kind
+def test_a_run_that_is_killed_is_resumed_with_the_bits_of_one_that_was_not(scenario, path):
+    command = [sys.executable, "-c", KILLED, str(path), json.dumps(scenario.config())]
+    assert subprocess.run(command, capture_output=True, check=False, timeout=120).returncode == -signal.SIGKILL
+    status = read(path)
+    assert 0 < status["done"] < status["runs"]
+    run_into(path, scenario)
+    same(path, scenario)
+
+
+@pytest.mark.slow
+@every_kind
+def test_results_show_themselves_and_are_reported(scenario, tmp_path):
+    solution = None if scenario.unsolved else theory.solve(scenario)
+    results = Results(scenario, simulate.run(scenario), solution, folder=tmp_path)
+    shown = results._repr_html_()
+    assert "<table" in shown
+    assert "<img" in shown
+    store.save(results.simulation, tmp_path / "simulation.zarr")
+    if solution is not None:
+        store.save(solution, tmp_path / "theory.zarr")
+    page = report(tmp_path).read_text()
+    assert len(series.drawn(scenario)) > 0
+    assert page.count('role="img"') >= len(series.drawn(scenario))
