@@ -1,7 +1,7 @@
-"""Studies on data: which classifiers learn which data, judged by cross-validation.
+"""Cross-validation: classifiers compared on data sets.
 
-A `Study` is what a config file with the key `classifier` holds and what `simulate.run` takes. There is no theory of
-real data, and none is solved.
+A `Study` is what a config file with the key `classifier` holds and what `simulate.run` takes. There is no theory
+of real data.
 """
 
 from __future__ import annotations
@@ -30,13 +30,15 @@ PLANE = 160  # points along each side of a plane of decisions
 
 Fold = ("fold",)
 STUDY = {
-    "accuracy": Variable(Fold, "share of a fold's examples that are classified rightly", "accuracy"),
-    "accuracy_training": Variable(Fold, "the same of the examples learnt from", "training accuracy"),
-    "weights": Variable(Fold, "weights that are not 0, thresholds apart", "weights"),
-    "features": Variable(Fold, "features evaluated to classify an example, mean", "features"),
-    "features_learning": Variable(Fold, "features evaluated an example and pass in learning, mean", "features"),
+    "accuracy": Variable(Fold, "fraction of a fold's examples that are classified correctly", "accuracy"),
+    "accuracy_training": Variable(
+        Fold, "fraction of the training examples that are classified correctly", "training accuracy"
+    ),
+    "weights": Variable(Fold, "number of nonzero weights, without thresholds", "weights"),
+    "features": Variable(Fold, "features evaluated per classified example, mean", "features"),
+    "features_learning": Variable(Fold, "features evaluated per example and pass during learning, mean", "features"),
     "pairs": Variable(Fold, "conjunctions of two among a sparse perceptron's weights", "pairs"),
-    "codon_pairs": Variable(Fold, "those of them within one codon", "pairs within a codon"),
+    "codon_pairs": Variable(Fold, "conjunctions of two within one codon", "pairs within a codon"),
     "passes_made": Variable(Fold, "passes over the examples until there is no mistake", "passes"),
 }
 DECISION = Variable(("row", "column"), "decision on a plane of two attributes, learnt from all examples", "decision")
@@ -53,7 +55,7 @@ DataAxis = axis_of(Annotated[str, AfterValidator(_data_name)], {"type": "string"
 class Study(Sweep):
     """Classifiers judged on data by cross-validation; any list is an axis of a sweep.
 
-    Raises `ScenarioError` with one sentence a problem.
+    Raises `ScenarioError` with one sentence per problem.
 
     >>> study = Study(classifier=["boosting", "tree"], data="votes", seeds=1)
     >>> [cell.name for cell in study.cells()], dict(study.recorded)["fold"].size
@@ -71,15 +73,15 @@ class Study(Sweep):
     }
     AXES: ClassVar = ("data", "classifier", "order", "level", "chosen", PARAMETERS)
 
-    classifier: one_of(CLASSIFIERS, "a classifier") = Field(description="what classifies")  # type: ignore[valid-type]
+    classifier: one_of(CLASSIFIERS, "a classifier") = Field(description="classifier")  # type: ignore[valid-type]
     data: DataAxis = Field(description="data set, from --data-dir or OpenML")  # type: ignore[valid-type]
     folds: Annotated[Whole, Field(ge=2, le=MOST_FOLDS)] = Field(
-        10, description="parts that the examples are cut into; each is held out once"
+        10, description="number of parts of the examples; each is held out once"
     )
     examples: Annotated[Whole, Field(ge=20)] | None = Field(
-        None, description="so many of the examples, drawn anew for each seed; all by default"
+        None, description="number of examples, drawn again for each seed; all by default"
     )
-    plane: bool = Field(False, description="record the decisions on a plane, too, for data of two attributes")
+    plane: bool = Field(False, description="also record the decisions on a plane, for data of two attributes")
     seeds: Annotated[Whole, Field(ge=1, le=10**6)] = Field(1, description="independent shuffles into folds")
 
     def data_digests(self) -> dict[str, str]:
@@ -92,7 +94,7 @@ class Study(Sweep):
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
-        """Folds: as many as the set that has most; one with folds of its own may have fewer."""
+        """Folds: as many as the data set with the most folds; one that comes with its own folds may have fewer."""
         most = max(data_sets.source(name).folds or self.folds for name in points(self.data))
         found = {"fold": np.arange(most)}
         return found | ({"row": np.arange(PLANE), "column": np.arange(PLANE)} if self.plane else {})

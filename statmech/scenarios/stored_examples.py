@@ -1,4 +1,4 @@
-"""Learning from stored examples: which learners see how many examples, and when they are looked at.
+"""Learning from stored examples: the learners, the numbers of examples, and the recorded times.
 
 A `StoredExamples` is what a config file with the key `learner` holds and what `simulate.run` and `theory.solve` take.
 """
@@ -55,12 +55,12 @@ FLAGS = {"flag_values": list(range(len(STOPPED_BY))), "flag_meanings": " ".join(
 STORED = {
     "R": Variable((MOMENT,), "teacher-student cosine", "$R$"),
     "eps_g": Variable((MOMENT,), "generalization error", r"$\epsilon_g$"),
-    "kappa": Variable((MOMENT,), "least stability w.xi S/|w| of the stored examples", r"$\kappa$"),
+    "kappa": Variable((MOMENT,), "smallest stability w.xi S/|w| of the stored examples", r"$\kappa$"),
     "eps_t": Variable((MOMENT,), "training error", r"$\epsilon_t$", in_theory=False),
     "gap": Variable((MOMENT,), "certified relative distance from the largest stability", "gap", in_theory=False),
-    "updates_made": Variable((MOMENT,), "updates made (examples visited, if in turn)", "updates", 0, False),
-    "stopped_by": Variable((MOMENT,), "what ended the run", "stopped by", 0, False, FLAGS),
-    "converged": Variable((MOMENT,), "whether the learner says that it converged", "converged", False, False),
+    "updates_made": Variable((MOMENT,), "updates made (examples visited, if visited in turn)", "updates", 0, False),
+    "stopped_by": Variable((MOMENT,), "criterion that ended the run", "stopped by", 0, False, FLAGS),
+    "converged": Variable((MOMENT,), "whether the learner reports convergence", "converged", False, False),
 }
 STRENGTHS = Variable((MOMENT, "example"), "embedding strengths x: w = sum of x xi S / N", "$x$", in_theory=False)
 
@@ -68,7 +68,7 @@ STRENGTHS = Variable((MOMENT, "example"), "embedding strengths x: w = sum of x x
 class StoredExamples(Sweep):
     """Learners of P = alpha N stored examples of one teacher; any list is an axis of a sweep.
 
-    Raises `ScenarioError` with one sentence a problem.
+    Raises `ScenarioError` with one sentence per problem.
 
     >>> scenario = StoredExamples(learner=["minover", "hebb"], N=20, alpha=[1, 2, 5], seeds=10)
     >>> [cell.P for cell in scenario.cells()]
@@ -106,7 +106,7 @@ class StoredExamples(Sweep):
         None, description="epochs (of P updates) after which students are recorded, increasing; 100 by default"
     )
     updates: Updates | None = Field(None, description="the same, counted in updates")
-    strengths: bool = Field(False, description="record the embedding strengths, too")
+    strengths: bool = Field(False, description="also record the embedding strengths")
 
     def _problems(self) -> Iterator[Problem]:
         if self.epochs is not None and self.updates is not None:
@@ -114,13 +114,13 @@ class StoredExamples(Sweep):
         name, moments = self.moments
         for alpha, N in self.pairs("alpha", "N"):
             if alpha * N > MAX_UPDATES:
-                yield ("alpha",), f"{alpha * N:g} examples are more than can be counted"
+                yield ("alpha",), f"{alpha * N:g} examples are too many to count in float64"
                 break
             if round(alpha * N) < 1:
                 yield ("alpha",), f"alpha = {alpha:g} at N = {N} leaves no example: P = alpha N is below 1"
                 break
             if moments[-1] * alpha * N > MAX_UPDATES:
-                yield (name,), f"{moments[-1]:g} of {alpha * N:g} updates are more than can be counted"
+                yield (name,), f"{moments[-1]:g} of {alpha * N:g} updates are too many to count in float64"
                 break
 
     @property
