@@ -21,7 +21,8 @@ from pydantic import Field
 
 from statmech.parameters import parameter
 from statmech.scenarios.axes import axis_of
-from statmech.scenarios.base import PARAMETERS, DimensionAxis, Number, Sweep, Times, config_key, one_of
+from statmech.scenarios.base import Sweep
+from statmech.scenarios.keys import PARAMETERS, DimensionAxis, Number, Times, config_key, one_of
 from statmech.scenarios.page import Page
 from statmech.scenarios.registry import SCENARIOS
 from statmech.scenarios.variables import Variable

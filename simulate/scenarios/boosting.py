@@ -17,8 +17,8 @@ from simulate.execution import units
 from simulate.execution.units import UnitResult
 from simulate.kernels.conjunctions import MOST, Conjunction, Stage, boost, merged, output
 from statmech.errors import ScenarioError
-from statmech.scenarios.base import words_of
 from statmech.scenarios.boosting import Boosting, BoostingCell
+from statmech.scenarios.grid import words_of
 
 CHUNK = 4096  # inputs drawn at a time, whatever P
 DECIDED = 0.1  # of inputs: a teacher that decides fewer is drawn again

@@ -23,8 +23,8 @@ from statmech.classifiers import Classifier
 from statmech.data_sets import Data
 from statmech.errors import ScenarioError
 from statmech.scenarios.axes import points
-from statmech.scenarios.base import words_of
 from statmech.scenarios.cross_validation import PLANE, Study, StudyCell
+from statmech.scenarios.grid import words_of
 
 
 class Prepared(NamedTuple):

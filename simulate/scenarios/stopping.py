@@ -14,7 +14,7 @@ import numpy as np
 from simulate.execution import units
 from simulate.execution.units import UnitResult
 from simulate.kernels.partial_sums import walks
-from statmech.scenarios.base import words_of
+from statmech.scenarios.grid import words_of
 from statmech.scenarios.stopping import Stopping, StoppingCell
 
 NUMBERS = 2**19  # drawn together

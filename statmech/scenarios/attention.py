@@ -15,7 +15,8 @@ from pydantic import Field
 from statmech.boundaries import BOUNDARIES, Boundary, looks
 from statmech.errors import Problem
 from statmech.scenarios.axes import points
-from statmech.scenarios.base import PARAMETERS, DimensionAxis, Number, Sweep, Times, Whole, config_key
+from statmech.scenarios.base import Sweep
+from statmech.scenarios.keys import PARAMETERS, DimensionAxis, Number, Times, Whole, config_key
 from statmech.scenarios.online import MAX_STEPS
 from statmech.scenarios.page import Page
 from statmech.scenarios.stopping import BoundaryAxis, ChunkAxis, DeltaAxis, chunk_problems

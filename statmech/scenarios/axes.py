@@ -95,7 +95,7 @@ def axis_of(value_type: Any, schema: dict[str, Any] | None = None, spaced: bool 
     `schema` is the JSON Schema of one value, by default what pydantic makes of the type; `spaced` says whether
     `{linspace: ...}` and the like may stand for the values.
 
-    >>> from statmech.scenarios.base import Number
+    >>> from statmech.scenarios.keys import Number
     >>> TypeAdapter(axis_of(Annotated[Number, Field(ge=0)])).validate_python({"linspace": [0, 1, 3]})
     (0.0, 0.5, 1.0)
     """

@@ -1,110 +1,37 @@
-"""What every scenario shares: keys that may be axes, the grid they span, and how it is written down.
+"""The base of all scenarios: keys that may be axes, what each kind states, and how a scenario is written down.
 
 A key given as a list is an axis of the sweep (`statmech.scenarios.axes`); `cells()` visits every point of the grid
-once. What learns is named by one key (`CHOICE`), and the parameters of all it may name (`KINDS`) are keys like the
-others.
+once (`statmech.scenarios.grid`). What learns is named by one key (`CHOICE`), and the parameters of all it may name
+(`KINDS`) are keys like the others.
 """
 
 from __future__ import annotations
 
-import hashlib
-import itertools
-import json
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import is_dataclass
+from collections.abc import Iterator
 from functools import cache
-from types import SimpleNamespace
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StrictBool,
-    TypeAdapter,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from statmech.errors import Problem, ScenarioError, not_known
-from statmech.parameters import BOUNDS, SCHEMAS, Key, described, known_parameters, parameter_problem, parameters_of
+from statmech.parameters import Key, described, known_parameters, parameter_problem, parameters_of
 from statmech.scenarios.all_problems import all_problems
-from statmech.scenarios.axes import MAX_AXIS, axis_of, axis_schema, expand, is_axis, listed, points
+from statmech.scenarios.axes import MAX_AXIS, is_axis, points
+from statmech.scenarios.grid import Grid, unzip
+from statmech.scenarios.keys import PARAMETER_AXES, PARAMETERS, Whole, key_of
 from statmech.scenarios.messages import problems
 from statmech.scenarios.page import Page
+from statmech.scenarios.schema import INNER, schema_of
 from statmech.scenarios.variables import Variable
 
-MAX_N, MAX_SEEDS = 10**15, 10**9  # beyond lie typing errors, not sweeps
-PARAMETERS = "parameters"  # where, among a scenario's axes, those of the parameters stand
+MAX_SEEDS = 10**9  # more are typing errors
 COORDINATES = {"seed": Key("seed", "independent run", int)}  # of every kind
-TYPES = {schema: kind for kind, schema in SCHEMAS.items()}
-PLAIN = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}  # pydantic's words
 SECONDS_PER_RUN = 1e-2  # of a kind that gives no estimate
 
 
-def _plain_number(given: Any) -> Any:
-    """Numbers only: YAML's true and "3" are no numbers, NumPy's scalars are."""
-    if isinstance(given, bool | str):
-        raise ValueError(f"must be a number, not {json.dumps(given)}")
-    return given.item() if isinstance(given, np.generic) else given
-
-
-Number = Annotated[float, BeforeValidator(_plain_number), Field(allow_inf_nan=False)]
-Whole = Annotated[int, BeforeValidator(_plain_number)]
-DimensionAxis = axis_of(Annotated[Whole, Field(ge=2, le=MAX_N)], {"type": "integer", "minimum": 2, "maximum": MAX_N})
-FlipAxis = axis_of(Annotated[Number, Field(ge=0, le=0.5)], {"type": "number", "minimum": 0, "maximum": 0.5})
-PARAMETER_AXES: dict[type, TypeAdapter[Any]] = {  # by the type of a parameter; whole numbers stand as floats here
-    type_: TypeAdapter(axis_of(value, {}, spaced=value is Number))
-    for type_, value in ((float, Number), (int, Number), (bool, StrictBool), (str, str))
-}
-
-
-def config_key(default: Any = ..., *, description: str, symbol: str = "", unit: str = "1", **more: Any) -> Any:
-    """A pydantic `Field` that knows the symbol and the unit of the key, too; without a default it is needed."""
-    return Field(default, description=description, json_schema_extra={"symbol": symbol, "unit": unit}, **more)
-
-
-def one_of(known: Mapping[str, object], noun: str) -> Any:
-    """The type of a key whose values are names among the `known` ones; any other gets a message with the likely one."""
-    return axis_of(Annotated[str, AfterValidator(name_among(known, noun))], {"enum": list(known)}, spaced=False)
-
-
-def increasing(noun: str) -> AfterValidator:
-    """A validator of values in increasing order, which the message calls by `noun`."""
-
-    def check(values: tuple[float, ...]) -> tuple[float, ...]:
-        if any(later <= earlier for earlier, later in itertools.pairwise(values)):
-            raise ValueError(f"{noun} must increase")
-        return values
-
-    return AfterValidator(check)
-
-
-def name_among(known: Mapping[str, object], noun: str) -> Any:
-    """A validator of names: those of `known`, or a message with the likely one."""
-
-    def check(given: str) -> str:
-        if given not in known:
-            raise ValueError(not_known(given, noun, known))
-        return given
-
-    return check
-
-
-Times = Annotated[
-    tuple[Annotated[Number, Field(ge=0)], ...],
-    BeforeValidator(listed),
-    Field(min_length=1),
-    increasing("times"),
-]
-
-
-class Sweep(BaseModel):
+class Sweep(Grid, BaseModel):
     """A scenario; any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -144,7 +71,7 @@ class Sweep(BaseModel):
         if inner := {"zipped", PARAMETERS} & given.keys():  # our own names of what is gathered here
             raise ScenarioError([((name,), not_known(name, "a key of a config", cls.known_keys())) for name in inner])
         if "zip" in given:
-            given["zipped"] = _unzip(given, cls.axis_names())
+            given["zipped"] = unzip(given, cls.axis_names())
         known = known_parameters(cls.KINDS)
         for name in known.keys() & cls.model_fields.keys():
             of = ", ".join(described(cls.KINDS, name))
@@ -272,13 +199,14 @@ class Sweep(BaseModel):
         >>> key.meaning, key.symbol, key.at_least
         ('input dimension', '$N$', 2)
         """
-        return _described(cls)[name]
+        parameters = known_parameters(cls.KINDS)  # looked up again each time, for a user may add a rule
+        return {**COORDINATES, **cls.COORDINATES, **parameters, **_fields(cls)}[name]
 
     @classmethod
     def equation_of(cls, name: str) -> str:
         """The equation of one of the kinds that learn, in LaTeX; empty if it states none."""
-        told: str = getattr(cls.KINDS[name], "equation", "")
-        return told
+        equation: str = getattr(cls.KINDS[name], "equation", "")
+        return equation
 
     @classmethod
     def axis_names(cls) -> list[str]:
@@ -298,54 +226,6 @@ class Sweep(BaseModel):
         given = {**own, **self.parameters}
         return {name: given[name] for name in self.axis_names() if name in given}
 
-    def pairs(self, one: str, other: str) -> list[tuple[Any, Any]]:
-        """The values that two keys take together: side by side if zipped, else each with each."""
-        values = self.axis_values()
-        first, second = points(values[one]), points(values[other])
-        together = any(one in group and other in group for group in self.zipped)
-        return list(zip(first, second, strict=True) if together else itertools.product(first, second))
-
-    @property
-    def dimensions(self) -> dict[str, dict[str, tuple[Any, ...]]]:
-        """The sweep's dimensions: for each, the coordinates that run along it (several if zipped)."""
-        found: dict[str, dict[str, tuple[Any, ...]]] = {}
-        for name, value in self.axis_values().items():
-            if is_axis(value):
-                group = next((group for group in self.zipped if name in group), (name,))
-                found.setdefault("_".join(group), {})[name] = value
-        return found
-
-    @property
-    def shape(self) -> dict[str, int]:
-        """Length of each dimension of the sweep."""
-        return {name: len(next(iter(along.values()))) for name, along in self.dimensions.items()}
-
-    def cells(self) -> Iterator[Any]:
-        """Every point of the grid, the last dimension fastest."""
-        for values, index in self.grid():
-            yield GridPoint(index=index, **{**values, self.CHOICE: self.kind_at(values)})
-
-    def generator(self, cell: Any, seed: int) -> np.random.Generator:
-        """The random numbers of one run of a `GridPoint`: they depend on its own values, the key and the seed alone."""
-        return np.random.default_rng(words_of({**cell.identity, "key": self.key, "seed": seed}))
-
-    def grid(self) -> Iterator[tuple[dict[str, Any], tuple[int, ...]]]:
-        """Every point of the grid, the last dimension fastest: its values by key, and its indices."""
-        dimensions, fixed = self.dimensions, {k: v for k, v in self.axis_values().items() if not is_axis(v)}
-        for index in itertools.product(*(range(n) for n in self.shape.values())):
-            here = {
-                name: values[i]
-                for i, along in zip(index, dimensions.values(), strict=True)
-                for name, values in along.items()
-            }
-            yield {**fixed, **here}, index
-
-    def kind_at(self, values: dict[str, Any]) -> Any:
-        """What learns at a grid point, with its parameters."""
-        kind = self.KINDS[values[self.CHOICE]]
-        # in their own type, as defaults are: random numbers are named by parameters, and 2.0 must not differ from 2
-        return kind(**{name: key.read(values[name]) for name, key in parameters_of(kind).items() if name in values})
-
     def config(self) -> dict[str, Any]:
         """This scenario as a config file would hold it, from which the same scenario can be made again."""
         flat = {**self.model_dump(mode="json"), **{name: _jsonable(v) for name, v in self.parameters.items()}}
@@ -356,91 +236,14 @@ class Sweep(BaseModel):
     @classmethod
     def schema_of(cls) -> dict[str, Any]:
         """The JSON Schema of a config of this kind, so that editors complete and check it."""
-        made = cls.model_json_schema()
-        for said in made["properties"].values():
-            said.pop("symbol", None), said.pop("unit", None)
-        shared = Sweep.model_fields
-        properties = {name: made["properties"][name] for name in cls.model_fields if name not in shared}
-        properties[cls.CHOICE] |= axis_schema({"enum": list(cls.KINDS)}, spaced=False)  # with those of the user's files
-        for name, key in known_parameters(cls.KINDS).items():
-            forms = [it.schema for it in described(cls.KINDS, name).values()]
-            value = key.schema if all(form == key.schema for form in forms) else {"anyOf": forms}
-            properties[name] = {
-                **axis_schema(value, spaced=key.numeric),
-                "default": key.default,
-                "description": key.meaning,
-            }
-        properties |= {name: made["properties"][name] for name in shared if name not in (PARAMETERS, "zipped")}
-        group = {"type": "object", "properties": {n: {} for n in cls.axis_names()}, "additionalProperties": False}
-        properties["zip"] = {
-            "description": "axes that run side by side instead of each with each",
-            "anyOf": [group, {"type": "array", "items": group}],
-        }
-        return {**made, "properties": properties}
-
-
-def _described(kind: type[Sweep]) -> dict[str, Key]:
-    """Every key and coordinate of a kind; parameters are looked up again each time, for a user may add a rule."""
-    return {**COORDINATES, **kind.COORDINATES, **known_parameters(kind.KINDS), **_fields(kind)}
+        return schema_of(cls, list(Sweep.model_fields))
 
 
 @cache
 def _fields(kind: type[Sweep]) -> dict[str, Key]:
+    """The keys of a kind, without the parameters of what learns."""
     schemas = kind.model_json_schema()["properties"]
-    return {name: _key(name, schemas[name]) for name in kind.model_fields if name not in (PARAMETERS, "zipped")}
-
-
-def _key(name: str, schema: dict[str, Any]) -> Key:
-    """A field as a key: what its JSON Schema says of one value."""
-    one = next(iter(schema.get("anyOf", [schema])))
-    one = one["items"] if one.get("type") == "array" else one
-    stated = {PLAIN.get(word, word): limit for word, limit in one.items()}
-    bounds = {bound: stated[it.schema] for bound, it in BOUNDS.items() if it.schema in stated}
-    said = {word: schema[word] for word in ("default", "symbol", "unit") if word in schema}
-    kind, choices = TYPES.get(one.get("type"), str), tuple(one.get("enum", ()))
-    return Key(name, schema.get("description", ""), kind, choices=choices, **bounds, **said)
-
-
-class GridPoint(SimpleNamespace):
-    """One point of the grid: a value for each key that may be an axis, and what learns with its parameters."""
-
-    index: tuple[int, ...]
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """The values that name this point, whatever its place in a grid."""
-        plain = {name: value for name, value in vars(self).items() if name != "index"}
-        kinds = {name: {"name": type(it).__name__, **vars(it)} for name, it in plain.items() if is_dataclass(it)}
-        return plain | kinds
-
-
-def words_of(identity: dict[str, Any]) -> tuple[int, ...]:
-    """Eight 32-bit words that name a run by its own parameters, never by its place in a grid.
-
-    Random keys are made of them: adding values to an axis changes no other cell's numbers.
-    """
-    digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).digest()
-    return tuple(int.from_bytes(digest[i : i + 4], "big") for i in range(0, 32, 4))
-
-
-def _unzip(given: dict[str, Any], names: list[str]) -> tuple[tuple[str, ...], ...]:
-    """Spread the `zip` groups over their keys in `given`; return the groups' names."""
-    groups = given.pop("zip")
-    groups = groups if isinstance(groups, list | tuple) else [groups]
-    for group in groups:
-        if not isinstance(group, dict) or len(group) < 2:
-            raise ScenarioError([(("zip",), "a zip group names two or more axes, each with its list")])
-        for name in group:
-            if name not in names:
-                raise ScenarioError([(("zip", name), not_known(name, "an axis", names))])
-            if name in given:
-                raise ScenarioError([(("zip", name), f"{name} is given outside zip, too")])
-            given[name] = expand(group[name])
-        lengths = {name: len(given[name]) if isinstance(given[name], list | tuple) else 1 for name in group}
-        if len(set(lengths.values())) > 1:
-            told = ", ".join(f"{name} has {n}" for name, n in lengths.items())
-            raise ScenarioError([(("zip",), f"zipped axes must be of one length, but {told}")])
-    return tuple(tuple(name for name in names if name in group) for group in groups)
+    return {name: key_of(name, schemas[name]) for name in kind.model_fields if name not in INNER}
 
 
 def _jsonable(value: Any) -> Any:

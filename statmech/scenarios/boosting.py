@@ -20,7 +20,8 @@ from pydantic import Field
 
 from statmech.parameters import parameter
 from statmech.scenarios.axes import axis_of
-from statmech.scenarios.base import PARAMETERS, DimensionAxis, Sweep, Whole, config_key, one_of
+from statmech.scenarios.base import Sweep
+from statmech.scenarios.keys import PARAMETERS, DimensionAxis, Whole, config_key, one_of
 from statmech.scenarios.page import Page
 from statmech.scenarios.variables import Variable
 

@@ -20,7 +20,9 @@ from statmech.classifiers import ORDERS as ORDERS
 from statmech.errors import Problem
 from statmech.parameters import Key
 from statmech.scenarios.axes import axis_of, points
-from statmech.scenarios.base import PARAMETERS, Sweep, Whole, one_of, words_of
+from statmech.scenarios.base import Sweep
+from statmech.scenarios.grid import words_of
+from statmech.scenarios.keys import PARAMETERS, Whole, one_of
 from statmech.scenarios.variables import Variable
 
 MOST_FOLDS = 1000

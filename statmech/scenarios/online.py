@@ -20,18 +20,10 @@ from statmech.order_parameters import coordinates
 from statmech.parameters import Key, family_of, parameters_of, shown
 from statmech.rules import RULES, Rule
 from statmech.scenarios.axes import axis_of, points
-from statmech.scenarios.base import (
-    PARAMETERS,
-    DimensionAxis,
-    FlipAxis,
-    Sweep,
-    Times,
-    Whole,
-    config_key,
-    one_of,
-    words_of,
-)
+from statmech.scenarios.base import Sweep
+from statmech.scenarios.grid import words_of
 from statmech.scenarios.initial_conditions import DRAWN, OrderParameters, Start
+from statmech.scenarios.keys import PARAMETERS, DimensionAxis, FlipAxis, Times, Whole, config_key, one_of
 from statmech.scenarios.page import Page
 from statmech.scenarios.variables import Variable
 

@@ -16,7 +16,8 @@ from pydantic import Field
 from statmech.boundaries import BOUNDARIES, LEAST, Boundary, looks, rise, threshold
 from statmech.errors import Problem
 from statmech.scenarios.axes import axis_of
-from statmech.scenarios.base import PARAMETERS, DimensionAxis, Number, Sweep, Whole, config_key, one_of
+from statmech.scenarios.base import Sweep
+from statmech.scenarios.keys import PARAMETERS, DimensionAxis, Number, Whole, config_key, one_of
 from statmech.scenarios.page import Page
 from statmech.scenarios.variables import Variable
 

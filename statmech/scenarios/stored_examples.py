@@ -16,17 +16,8 @@ from statmech.errors import Problem
 from statmech.learners import LEARNERS, STOPPED_BY, Learner
 from statmech.parameters import Key
 from statmech.scenarios.axes import axis_of, listed
-from statmech.scenarios.base import (
-    PARAMETERS,
-    DimensionAxis,
-    FlipAxis,
-    Number,
-    Sweep,
-    Whole,
-    config_key,
-    increasing,
-    one_of,
-)
+from statmech.scenarios.base import Sweep
+from statmech.scenarios.keys import PARAMETERS, DimensionAxis, FlipAxis, Number, Whole, config_key, increasing, one_of
 from statmech.scenarios.page import Page
 from statmech.scenarios.variables import Variable
 

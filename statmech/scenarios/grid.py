@@ -1,0 +1,122 @@
+"""The grid that the axes of a sweep span, and the words that name its points."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import is_dataclass
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from statmech.errors import ScenarioError, not_known
+from statmech.parameters import parameters_of
+from statmech.scenarios.axes import expand, is_axis, points
+
+
+class Grid(ABC):
+    """Axes, some of them side by side (`zipped`), and every point of the grid that they span."""
+
+    if TYPE_CHECKING:  # stated by the scenario
+        CHOICE: ClassVar[str]
+        KINDS: ClassVar[dict[str, type]]
+        key: int
+        zipped: tuple[tuple[str, ...], ...]
+
+    @abstractmethod
+    def axis_values(self) -> dict[str, Any]:
+        """The values of the keys that may be axes, in the order of the sweep's dimensions."""
+
+    def pairs(self, one: str, other: str) -> list[tuple[Any, Any]]:
+        """The values that two keys take together: side by side if zipped, else each with each."""
+        values = self.axis_values()
+        first, second = points(values[one]), points(values[other])
+        together = any(one in group and other in group for group in self.zipped)
+        return list(zip(first, second, strict=True) if together else itertools.product(first, second))
+
+    @property
+    def dimensions(self) -> dict[str, dict[str, tuple[Any, ...]]]:
+        """The sweep's dimensions: for each, the coordinates that run along it (several if zipped)."""
+        found: dict[str, dict[str, tuple[Any, ...]]] = {}
+        for name, value in self.axis_values().items():
+            if is_axis(value):
+                group = next((group for group in self.zipped if name in group), (name,))
+                found.setdefault("_".join(group), {})[name] = value
+        return found
+
+    @property
+    def shape(self) -> dict[str, int]:
+        """Length of each dimension of the sweep."""
+        return {name: len(next(iter(along.values()))) for name, along in self.dimensions.items()}
+
+    def cells(self) -> Iterator[Any]:
+        """Every point of the grid, the last dimension fastest."""
+        for values, index in self.grid():
+            yield GridPoint(index=index, **{**values, self.CHOICE: self.kind_at(values)})
+
+    def generator(self, cell: Any, seed: int) -> np.random.Generator:
+        """The random numbers of one run of a `GridPoint`: they depend on its own values, the key and the seed alone."""
+        return np.random.default_rng(words_of({**cell.identity, "key": self.key, "seed": seed}))
+
+    def grid(self) -> Iterator[tuple[dict[str, Any], tuple[int, ...]]]:
+        """Every point of the grid, the last dimension fastest: its values by key, and its indices."""
+        dimensions, fixed = self.dimensions, {k: v for k, v in self.axis_values().items() if not is_axis(v)}
+        for index in itertools.product(*(range(n) for n in self.shape.values())):
+            here = {
+                name: values[i]
+                for i, along in zip(index, dimensions.values(), strict=True)
+                for name, values in along.items()
+            }
+            yield {**fixed, **here}, index
+
+    def kind_at(self, values: dict[str, Any]) -> Any:
+        """What learns at a grid point, with its parameters."""
+        kind = self.KINDS[values[self.CHOICE]]
+        # in their own type, as defaults are: random numbers are named by parameters, and 2.0 must not differ from 2
+        return kind(**{name: key.read(values[name]) for name, key in parameters_of(kind).items() if name in values})
+
+
+class GridPoint(SimpleNamespace):
+    """One point of the grid: a value for each key that may be an axis, and what learns with its parameters."""
+
+    index: tuple[int, ...]
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The values that name this point, whatever its place in a grid."""
+        plain = {name: value for name, value in vars(self).items() if name != "index"}
+        kinds = {name: {"name": type(it).__name__, **vars(it)} for name, it in plain.items() if is_dataclass(it)}
+        return plain | kinds
+
+
+def words_of(identity: dict[str, Any]) -> tuple[int, ...]:
+    """Eight 32-bit words that name a run by its own parameters, never by its place in a grid.
+
+    Random keys are made of them: adding values to an axis changes no other cell's numbers.
+    """
+    digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).digest()
+    return tuple(int.from_bytes(digest[i : i + 4], "big") for i in range(0, 32, 4))
+
+
+def unzip(given: dict[str, Any], names: list[str]) -> tuple[tuple[str, ...], ...]:
+    """Spread the `zip` groups over their keys in `given`; return the groups' names."""
+    groups = given.pop("zip")
+    groups = groups if isinstance(groups, list | tuple) else [groups]
+    for group in groups:
+        if not isinstance(group, dict) or len(group) < 2:
+            raise ScenarioError([(("zip",), "a zip group names two or more axes, each with its list")])
+        for name in group:
+            if name not in names:
+                raise ScenarioError([(("zip", name), not_known(name, "an axis", names))])
+            if name in given:
+                raise ScenarioError([(("zip", name), f"{name} is given outside zip, too")])
+            given[name] = expand(group[name])
+        lengths = {name: len(given[name]) if isinstance(given[name], list | tuple) else 1 for name in group}
+        if len(set(lengths.values())) > 1:
+            lengths_given = ", ".join(f"{name} has {n}" for name, n in lengths.items())
+            raise ScenarioError([(("zip",), f"zipped axes must be of one length, but {lengths_given}")])
+    return tuple(tuple(name for name in names if name in group) for group in groups)

@@ -1,0 +1,88 @@
+"""The types of config keys, and the descriptions that are made of them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, TypeAdapter
+
+from statmech.errors import not_known
+from statmech.parameters import BOUNDS, SCHEMAS, Key
+from statmech.scenarios.axes import axis_of, listed
+
+MAX_N = 10**15  # larger values are typing errors
+PARAMETERS = "parameters"  # stands for the parameters among the axes of a scenario
+TYPES = {schema: kind for kind, schema in SCHEMAS.items()}
+PLAIN = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}  # pydantic's words
+
+
+def _plain_number(given: Any) -> Any:
+    """Numbers only: YAML's true and "3" are no numbers, NumPy's scalars are."""
+    if isinstance(given, bool | str):
+        raise ValueError(f"must be a number, not {json.dumps(given)}")
+    return given.item() if isinstance(given, np.generic) else given
+
+
+Number = Annotated[float, BeforeValidator(_plain_number), Field(allow_inf_nan=False)]
+Whole = Annotated[int, BeforeValidator(_plain_number)]
+DimensionAxis = axis_of(Annotated[Whole, Field(ge=2, le=MAX_N)], {"type": "integer", "minimum": 2, "maximum": MAX_N})
+FlipAxis = axis_of(Annotated[Number, Field(ge=0, le=0.5)], {"type": "number", "minimum": 0, "maximum": 0.5})
+PARAMETER_AXES: dict[type, TypeAdapter[Any]] = {  # by the type of a parameter; whole numbers stand as floats here
+    type_: TypeAdapter(axis_of(value, {}, spaced=value is Number))
+    for type_, value in ((float, Number), (int, Number), (bool, StrictBool), (str, str))
+}
+
+
+def config_key(default: Any = ..., *, description: str, symbol: str = "", unit: str = "1", **more: Any) -> Any:
+    """A pydantic `Field` that knows the symbol and the unit of the key, too; without a default it is needed."""
+    return Field(default, description=description, json_schema_extra={"symbol": symbol, "unit": unit}, **more)
+
+
+def one_of(known: Mapping[str, object], noun: str) -> Any:
+    """The type of a key whose values are names among the `known` ones; any other gets a message with the likely one."""
+    return axis_of(Annotated[str, AfterValidator(name_among(known, noun))], {"enum": list(known)}, spaced=False)
+
+
+def increasing(noun: str) -> AfterValidator:
+    """A validator of values in increasing order, which the message calls by `noun`."""
+
+    def check(values: tuple[float, ...]) -> tuple[float, ...]:
+        if any(later <= earlier for earlier, later in itertools.pairwise(values)):
+            raise ValueError(f"{noun} must increase")
+        return values
+
+    return AfterValidator(check)
+
+
+def name_among(known: Mapping[str, object], noun: str) -> Any:
+    """A validator of names: those of `known`, or a message with the likely one."""
+
+    def check(given: str) -> str:
+        if given not in known:
+            raise ValueError(not_known(given, noun, known))
+        return given
+
+    return check
+
+
+Times = Annotated[
+    tuple[Annotated[Number, Field(ge=0)], ...],
+    BeforeValidator(listed),
+    Field(min_length=1),
+    increasing("times"),
+]
+
+
+def key_of(name: str, schema: dict[str, Any]) -> Key:
+    """The description of a field, from its JSON Schema."""
+    one = next(iter(schema.get("anyOf", [schema])))
+    one = one["items"] if one.get("type") == "array" else one
+    stated = {PLAIN.get(word, word): limit for word, limit in one.items()}
+    bounds = {bound: stated[it.schema] for bound, it in BOUNDS.items() if it.schema in stated}
+    said = {word: schema[word] for word in ("default", "symbol", "unit") if word in schema}
+    kind, choices = TYPES.get(one.get("type"), str), tuple(one.get("enum", ()))
+    return Key(name, schema.get("description", ""), kind, choices=choices, **bounds, **said)

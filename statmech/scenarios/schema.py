@@ -1,0 +1,45 @@
+"""The JSON Schema of a kind of scenario, so that editors complete and check its configs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from statmech.parameters import described, known_parameters
+from statmech.scenarios.axes import axis_schema
+from statmech.scenarios.keys import PARAMETERS
+
+if TYPE_CHECKING:
+    from statmech.scenarios.base import Sweep
+
+INNER = (PARAMETERS, "zipped")  # fields that are not keys of a config
+
+
+def schema_of(kind: type[Sweep], shared: list[str]) -> dict[str, Any]:
+    """The JSON Schema of a config of this kind; keys that all kinds share come last."""
+    schema = kind.model_json_schema()
+    fields = {name: _plain(schema["properties"][name]) for name in kind.model_fields if name not in INNER}
+    own = {name: field for name, field in fields.items() if name not in shared}
+    own[kind.CHOICE] |= axis_schema({"enum": list(kind.KINDS)}, spaced=False)  # with those of the user's files
+    parameters = {name: _parameter(kind, name) for name in known_parameters(kind.KINDS)}
+    last = {name: fields[name] for name in shared if name in fields}
+    return {**schema, "properties": {**own, **parameters, **last, "zip": _zip(kind)}}
+
+
+def _plain(field: dict[str, Any]) -> dict[str, Any]:
+    return {word: value for word, value in field.items() if word not in ("symbol", "unit")}
+
+
+def _parameter(kind: type[Sweep], name: str) -> dict[str, Any]:
+    key = known_parameters(kind.KINDS)[name]
+    forms = [it.schema for it in described(kind.KINDS, name).values()]
+    value = key.schema if all(form == key.schema for form in forms) else {"anyOf": forms}
+    return {**axis_schema(value, spaced=key.numeric), "default": key.default, "description": key.meaning}
+
+
+def _zip(kind: type[Sweep]) -> dict[str, Any]:
+    names: dict[str, Any] = {name: {} for name in kind.axis_names()}
+    group = {"type": "object", "properties": names, "additionalProperties": False}
+    return {
+        "description": "axes that run side by side instead of each with each",
+        "anyOf": [group, {"type": "array", "items": group}],
+    }
