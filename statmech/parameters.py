@@ -46,6 +46,7 @@ BOUNDS = {
     "below": Bound("less than", "<", "exclusiveMaximum", operator.lt),
     "at_most": Bound("at most", "≤", "maximum", operator.le),
 }
+WHOLE = "of whole numbers"  # in the metadata of a field
 NOUNS = {float: "a number", int: "a whole number", bool: "true or false", str: "text"}
 SCHEMAS = {float: "number", int: "integer", bool: "boolean", str: "string"}
 
@@ -164,6 +165,7 @@ def parameter(
     at_most: float | None = None,
     choices: Collection[str] = (),
     noun: str = "",
+    whole: bool = False,
 ) -> Any:
     r"""A dataclass field that is a parameter; the annotation gives its type.
 
@@ -177,14 +179,15 @@ def parameter(
     at_least, at_most : closed bounds
     choices : the words that it may be, or a mapping from each to its meaning; `Literal[...]` gives them as well
     noun : of such a word in messages, "a stop rule"
+    whole : makes a parameter annotated `float` a whole number, as files of earlier versions do; write `int` instead
 
     Returns
     -------
     a `dataclasses.field`
     """
     bounds = {"above": above, "at_least": at_least, "below": below, "at_most": at_most}
-    words = {"choices": choices, "noun": noun}
-    return field(default=default, metadata={"meaning": doc, "symbol": symbol, "unit": unit, **bounds, **words})
+    others = {"choices": choices, "noun": noun, WHOLE: whole}
+    return field(default=default, metadata={"meaning": doc, "symbol": symbol, "unit": unit, **bounds, **others})
 
 
 def parameters_of(kind: Any) -> dict[str, Key]:
@@ -213,6 +216,7 @@ def _key(cls: type, f: Field[Any]) -> Key:
     if get_origin(annotation) is Literal:
         stated["choices"] = stated.get("choices") or get_args(annotation)
         annotation = str
+    annotation = int if annotation is float and f.metadata.get(WHOLE) else annotation
     if annotation not in NOUNS or (annotation is str and not stated.get("choices")):
         possible = "float, int, bool, Literal[...], or str with `choices`"
         raise ScenarioError([((), f"the parameter {f.name} of {cls.__name__} needs a type: {possible}")])

@@ -336,3 +336,14 @@ def test_a_parameter_is_described_for_each_class_that_has_it():
         "bayes": 20_000,
     }
     assert known_parameters(LEARNERS)["stop"].choices == parameters_of(MinOver())["stop"].choices
+
+
+def test_a_parameter_of_an_earlier_version_is_still_a_whole_number():
+    @dataclass(frozen=True)
+    class Old:
+        depth: float = parameter(3, "layers", above=0, whole=True)
+
+    key = parameters_of(Old)["depth"]
+    assert key.whole
+    assert key.problem(2.5) == "must be a whole number, not 2.5"
+    assert key.problem(2.0) is None
