@@ -96,7 +96,7 @@ def test_a_table_shows_names_as_they_are(monkeypatch):
     shown = Console(file=io.StringIO(), force_terminal=True, width=200, color_system=None)
     monkeypatch.setattr(output, "out", shown)
     name = f"[red]x[/red]{TITLE}"
-    output.out.print(output._rich_table(Table(f"of {name}", (Column("[b]rule"),), ((Cell(name),),))))
+    output._print_table(Table(f"of {name}", (Column("[b]rule"),), ((Cell(name),),)))
     text = shown.file.getvalue()
     assert text.count(f"[red]x[/red]{SHOWN}") == 2
     assert "[b]rule" in text

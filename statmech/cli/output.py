@@ -29,7 +29,7 @@ def results(simulation: Results | xr.Dataset | None, theory: xr.Dataset | None =
 
     for table in tables(simulation, theory):
         if table.rows:
-            out.print(_rich_table(table))
+            _print_table(table)
         for note in table.notes:
             print(note, file=sys.stdout if table.rows else sys.stderr)
 
@@ -78,10 +78,15 @@ def estimate(scenario: Sweep) -> None:
     )
 
 
+def _print_table(table: Table) -> None:
+    out.print(Text(escaped(table.title)), soft_wrap=True)  # a title of the table itself would wrap at its width
+    out.print(_rich_table(table))
+
+
 def _rich_table(table: Table) -> RichTable:
     from rich.table import Table as RichTable
 
-    rich = RichTable(title=Text(escaped(table.title)), title_justify="left")
+    rich = RichTable()
     for column in table.columns:
         rich.add_column(Text(column.heading), justify="right" if column.number else "left", no_wrap=table.whole)
     for row in table.rows:

@@ -30,7 +30,7 @@ class Verification(NamedTuple):
         """The text for people: faults first, then what was read."""
         old = "was made before runs had fingerprints: checksums hold, but a chunk in the wrong place would not be found"
         verified = "all sound" if self.sound else f"{len(self.faults)} faults"
-        read = f"{', '.join(self.stores)}: {self.blocks} chunks and {self.done} runs read, {verified}"
+        read = f"{', '.join(self.stores)}: {self.blocks} chunk{'' if self.blocks == 1 else 's'} and {self.done} runs read, {verified}"
         return [*self.faults, *(f"{store}: {old}" for store in self.unverified), read]
 
 
