@@ -30,7 +30,8 @@ class Verification(NamedTuple):
         """The text for people: faults first, then what was read."""
         old = "was made before runs had fingerprints: checksums hold, but a chunk in the wrong place would not be found"
         verified = "all sound" if self.sound else f"{len(self.faults)} faults"
-        read = f"{', '.join(self.stores)}: {self.blocks} chunk{'' if self.blocks == 1 else 's'} and {self.done} runs read, {verified}"
+        chunks = f"{self.blocks} chunk{'' if self.blocks == 1 else 's'}"
+        read = f"{', '.join(self.stores)}: {chunks} and {self.done} runs read, {verified}"
         return [*self.faults, *(f"{store}: {old}" for store in self.unverified), read]
 
 
