@@ -7,7 +7,9 @@ from statmech.moved import MOVED, PACKAGES, find_old_paths
 from statmech.shadowed import check_packages, warn_of_shadowed
 
 if TYPE_CHECKING:
+    from statmech.api import Results as Results
     from statmech.api import draw as draw
+    from statmech.api import load_results as load_results
     from statmech.api import run as run
     from statmech.api import solve as solve
     from statmech.config import load as load
@@ -17,8 +19,6 @@ if TYPE_CHECKING:
     from statmech.errors import StatmechError as StatmechError
     from statmech.errors import StoreError as StoreError
     from statmech.learners import LEARNERS as LEARNERS
-    from statmech.results.results import Results as Results
-    from statmech.results.results import load_results as load_results
     from statmech.rules import RULES as RULES
     from statmech.rules import Rule as Rule
     from statmech.scenarios.attention import Attention as Attention
@@ -46,7 +46,7 @@ _HOMES = {
     "StoreError": "statmech.errors",
     "LEARNERS": "statmech.learners",
     "RULES": "statmech.rules",
-    "Results": "statmech.results.results",
+    "Results": "statmech.api",
     "Rule": "statmech.rules",
     "Scenario": "statmech.scenarios.online",
     "Start": "statmech.scenarios.initial_conditions",
@@ -54,7 +54,7 @@ _HOMES = {
     "StoredExamples": "statmech.scenarios.stored_examples",
     "Study": "statmech.scenarios.cross_validation",
     "draw": "statmech.api",
-    "load_results": "statmech.results.results",
+    "load_results": "statmech.api",
     "run": "statmech.api",
     "solve": "statmech.api",
 }

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from statmech import config
 from statmech.errors import StatmechError
-from statmech.results.results import Results, results_of
+from statmech.results import results
+from statmech.results.results import results_of
 from statmech.results.study_tables import tables
 from statmech.scenarios.base import Sweep
 from statmech.scenarios.registry import scenario_from
@@ -19,6 +20,41 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDTH = 720  # of the figure in a notebook, in pixels
+
+
+class Results(results.Results):
+    """Simulation and theory of one scenario (`statmech.results.results`), shown in a notebook as tables and a figure.
+
+    >>> import statmech
+    >>> results = statmech.run(statmech.Scenario(rule="hebb", N=50, t=[1, 2], seeds=4, eta=[0.5, 1]))
+    >>> results
+    Results: Scenario, 2 eta, 4 seeds; simulation and theory
+    >>> len(results.draw().axes) > 0
+    True
+    """
+
+    def draw(self, figure: str | None = None) -> Figure:
+        """The published figure of this name; by default that of the results, or the overlay of simulation and theory.
+
+        Raises `ConfigError` for a figure that is unknown, or cannot show these results.
+        """
+        return draw(self, figure=figure)
+
+    def _repr_html_(self) -> str:
+        return html(self)
+
+
+def load_results(folder: str | Path) -> Results:
+    """The results in a folder that `statmech run` has written.
+
+    `figure` is the published figure that the folder remembers. Raises `StoreError` if there are no results, if they are
+    corrupted, or if simulation and theory belong to different scenarios.
+
+    >>> load_results("nowhere")
+    Traceback (most recent call last):
+    statmech.errors.StoreError: nowhere: no results. `statmech run CONFIG --out nowhere` computes them
+    """
+    return Results(**vars(results.load_results(folder)))
 
 
 def run(scenario: Sweep | str | Path, **overrides: Any) -> Results:
@@ -61,7 +97,9 @@ def solve(scenario: Sweep) -> xr.Dataset:
     return theory.solve(scenario)
 
 
-def draw(simulation: Results | xr.Dataset, theory: xr.Dataset | None = None, figure: str | None = None) -> Figure:
+def draw(
+    simulation: results.Results | xr.Dataset, theory: xr.Dataset | None = None, figure: str | None = None
+) -> Figure:
     """Draw results, or a simulation and its theory, as a matplotlib figure.
 
     `figure` names a published figure (`statmech figure --list`); by default it is the figure of the results, the one
@@ -75,16 +113,16 @@ def draw(simulation: Results | xr.Dataset, theory: xr.Dataset | None = None, fig
     check_packages("figures")
     import figures
 
-    results = results_of(simulation, theory)
-    name = figures.named(figure or results.figure, results.name, results.scenario.CHOICE)
+    drawn = results_of(simulation, theory)
+    name = figures.named(figure or drawn.figure, drawn.name, drawn.scenario.CHOICE)
     if figure is None:
-        name = figures.fitting(name, results.either)
-    return figures.draw(name, results.either, results.theory)
+        name = figures.fitting(name, drawn.either)
+    return figures.draw(name, drawn.either, drawn.theory)
 
 
-def html(results: Results) -> str:
+def html(shown: results.Results) -> str:
     """Results as a notebook shows them: one sentence, the comparison tables, and the figure."""
-    return f"<p>{escape(repr(results))}</p>{_tables(results)}{_figure(results)}"
+    return f"<p>{escape(repr(shown))}</p>{_tables(shown)}{_figure(shown)}"
 
 
 def _scenario(given: Sweep | str | Path) -> tuple[Sweep, str]:
@@ -94,23 +132,23 @@ def _scenario(given: Sweep | str | Path) -> tuple[Sweep, str]:
     return config.load(given), config.find(given).stem
 
 
-def _tables(results: Results) -> str:
+def _tables(shown: results.Results) -> str:
     try:
-        return tables(results)._repr_html_()
+        return tables(shown)._repr_html_()
     except StatmechError as failure:
         return f"<p>{escape(str(failure))}</p>"
 
 
-def _figure(results: Results) -> str:
+def _figure(shown: results.Results) -> str:
     """The figure as an image; nothing where there is no simulation and theory to draw."""
     from base64 import b64encode
 
     from figures import style
 
-    if not results.complete:
+    if not shown.complete:
         return ""
     try:
-        picture = b64encode(style.element(draw(results)).encode()).decode()
+        picture = b64encode(style.element(draw(shown)).encode()).decode()
     except StatmechError as failure:
         return f"<p>{escape(str(failure))}</p>"
     return f'<img alt="figure" style="max-width: {WIDTH}px" src="data:image/svg+xml;base64,{picture}">'

@@ -22,8 +22,8 @@ from figures import series
 from figures.explorer import settings
 from figures.report.html import report
 from simulate.execution.to_store import run_into
+from statmech import Results
 from statmech.results import store
-from statmech.results.results import Results
 from statmech.results.status import read
 from statmech.scenarios.registry import SCENARIOS, scenario_from
 

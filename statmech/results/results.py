@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +19,11 @@ from statmech.scenarios.base import Sweep
 
 if TYPE_CHECKING:
     import xarray as xr
-    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False)  # two datasets have no single truth value
 class Results:
-    """Simulation and theory of one scenario; a notebook shows them as comparison tables and a figure.
+    """Simulation and theory of one scenario.
 
     Parameters
     ----------
@@ -67,14 +65,6 @@ class Results:
         """True if there is all that is compared and drawn: a simulation and, where theory exists, its theory."""
         return self.simulation is not None and (self.theory is not None or self.scenario.on_data)
 
-    def draw(self, figure: str | None = None) -> Figure:
-        """The published figure of this name; by default that of the results, or the overlay of simulation and theory.
-
-        Raises `ConfigError` for a figure that is unknown, or cannot show these results.
-        """
-        drawn: Figure = import_module("statmech.api").draw(self, figure=figure)  # figures stand above results
-        return drawn
-
     def __repr__(self) -> str:
         shape = [f"{length} {name}" for name, length in self.scenario.shape.items()]
         seeds = f"{self.scenario.seeds} seed{'s' if self.scenario.seeds > 1 else ''}"
@@ -82,10 +72,6 @@ class Results:
         title = f"Results {self.name}".rstrip()
         kind = type(self.scenario).__name__
         return f"{title}: {', '.join([kind, *shape, seeds])}; {' and '.join(parts) or 'no data'}"
-
-    def _repr_html_(self) -> str:
-        shown: str = import_module("statmech.api").html(self)
-        return shown
 
 
 def load_results(folder: str | Path) -> Results:
