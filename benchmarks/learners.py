@@ -5,8 +5,8 @@
 
 MinOver: `naive.minover`, the loop and sort of the assignment's appendix, and the same with one matrix-vector product
 and argmin per update, on one data set; ours on 64 data sets in parallel, Gram matrices computed beforehand. All find
-the same student. The largest stability: ours (nonnegative least squares) and scikit-learn's LinearSVC without an intercept,
-hinge loss at C = 10^4, tolerance 1e-3, each with its relative deviation from the optimum.
+the same student. The largest stability: ours (nonnegative least squares) and scikit-learn's LinearSVC without an
+intercept, hinge loss at C = 10^4, tolerance 1e-3, each with its relative deviation from the optimum.
 """
 
 from __future__ import annotations
