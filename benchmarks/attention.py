@@ -1,12 +1,12 @@
-"""The attentive evaluation of margins against all of it, `X @ w`: in seconds, at the same accuracy.
+"""Attentive compared with full evaluation of margins, `X @ w`: seconds at the same accuracy.
 
     python benchmarks/attention.py           # pins itself to one core; under a minute
-    python benchmarks/attention.py --tiny    # the same at toy size: that it runs, not how fast
+    python benchmarks/attention.py --tiny    # the same at toy size: tests that it runs, not how fast
 
-Teacher and student of cosine 0.95, Gaussian examples that lie in memory. Prediction, two-sided as of an
-`AttentivePerceptron`: delta is the largest of a list at which accuracies, on the same examples, agree within the
-standard error of the full one. Features in their own order and, laid out beforehand, largest weights first. "pays
-from": what a feature must cost to be had, in ns, for the features saved to be worth the seconds lost. Learning: one
+Teacher and student of cosine 0.95, Gaussian examples in memory. Prediction, two-sided as in
+`AttentivePerceptron`: delta is the largest of a list for which the accuracies on the same examples agree within the
+standard error of the full one. Features in their original order and, sorted beforehand, largest weights first. "pays
+from": the cost of obtaining a feature, in ns, above which the saved features outweigh the lost time. Learning: one
 pass of the perceptron's kernel, and of the attentive one, over the same examples. Wall time.
 """
 
@@ -30,7 +30,7 @@ DELTAS = (0.45, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
 class Size(NamedTuple):
     predicted: list[tuple[int, int, tuple[int, ...]]]  # features, examples, features between looks
     learnt: list[tuple[int, int, int]]  # features, examples, chunk
-    single: int  # examples one after the other
+    single: int  # examples evaluated one by one
     repeats: int
 
 
@@ -55,7 +55,7 @@ def task(n: int, m: int) -> Task:
 
 
 def ordered(given: Task) -> Task:
-    """The same, largest weights first."""
+    """The same task with the largest weights first."""
     order = np.argsort(-np.abs(given.w))
     return Task(np.ascontiguousarray(given.X[:, order]), given.labels, given.w[order], given.teacher[order])
 
@@ -73,14 +73,14 @@ def fitting(given: Task, chunk: int) -> tuple[float, float, float, Walks]:
     full = (np.sign(given.X @ given.w) == given.labels).mean()
     error = np.sqrt(full * (1 - full) / len(given.X))
     for delta in DELTAS:
-        found = predict(given, chunk, level(given, delta))
-        if abs(accuracy(given, found) - full) <= error:
+        result = predict(given, chunk, level(given, delta))
+        if abs(accuracy(given, result) - full) <= error:
             break
-    return delta, float(full), float(error), found
+    return delta, float(full), float(error), result
 
 
-def accuracy(given: Task, found: Walks) -> float:
-    return float((np.sign(found.sums) == given.labels).mean())
+def accuracy(given: Task, result: Walks) -> float:
+    return float((np.sign(result.sums) == given.labels).mean())
 
 
 def prediction_rows(size: Size) -> list[list[object]]:
@@ -89,18 +89,26 @@ def prediction_rows(size: Size) -> list[list[object]]:
         drawn = task(n, m)
         for order, given in (("drawn", drawn), ("weight", ordered(drawn))):
             for chunk in chunks:
-                delta, full, error, found = fitting(given, chunk)
-                share = found.features.mean() / n
-                told = [n, order, chunk, delta, f"{full:.4f} ± {error:.4f}", f"{accuracy(given, found):.4f}", share]
+                delta, full, error, result = fitting(given, chunk)
+                fraction = result.features.mean() / n
+                labels = [
+                    n,
+                    order,
+                    chunk,
+                    delta,
+                    f"{full:.4f} ± {error:.4f}",
+                    f"{accuracy(given, result):.4f}",
+                    fraction,
+                ]
                 for name, seconds in timed(given, chunk, level(given, delta), size).items():
-                    each = [1e6 * part for part in seconds]
-                    pays = 1e3 * (each[1] - each[0]) / n / (1 - share) if share < 1 else np.inf
-                    rows.append([*told, name, *each, each[0] / each[1], max(pays, 0.0)])
+                    each = [1e6 * one for one in seconds]
+                    pays = 1e3 * (each[1] - each[0]) / n / (1 - fraction) if fraction < 1 else np.inf
+                    rows.append([*labels, name, *each, each[0] / each[1], max(pays, 0.0)])
     return rows
 
 
 def timed(given: Task, chunk: int, tau: float, size: Size) -> dict[str, tuple[float, float]]:
-    """Seconds an example of the full and the attentive evaluation: all examples at once, and one by one."""
+    """Seconds per example of the full and the attentive evaluation: all examples at once, and one by one."""
     one_by_one = [slice(i, i + 1) for i in range(size.single)]
     calls = {
         "full, batch": lambda: given.X @ given.w,
@@ -108,9 +116,9 @@ def timed(given: Task, chunk: int, tau: float, size: Size) -> dict[str, tuple[fl
         "full, single": lambda: [given.X[row] @ given.w for row in one_by_one],
         "single": lambda: [predict(given, chunk, tau, row) for row in one_by_one],
     }
-    found = timing.measure(calls, size.repeats, time.perf_counter)
+    times = timing.measure(calls, size.repeats, time.perf_counter)
     count = {"batch": len(given.X), "single": size.single}
-    return {name: (found[f"full, {name}"].seconds / m, found[name].seconds / m) for name, m in count.items()}
+    return {name: (times[f"full, {name}"].seconds / m, times[name].seconds / m) for name, m in count.items()}
 
 
 def learning_rows(size: Size) -> list[list[object]]:
@@ -119,11 +127,11 @@ def learning_rows(size: Size) -> list[list[object]]:
         given = task(n, m)
         z = given.X * given.labels[:, None]
         calls = {"perceptron": lambda z=z: plain(z), "attentive": lambda z=z, c=chunk: attentive(z, c)}
-        found = timing.measure(calls, min(size.repeats, 3), time.perf_counter)
+        times = timing.measure(calls, min(size.repeats, 3), time.perf_counter)
         for name, call in calls.items():
             w, features = call()
             cosine = w @ given.teacher / np.linalg.norm(w) / np.linalg.norm(given.teacher)
-            rows.append([n, m, name, float(cosine), features / m / n, 1e6 * found[name].seconds / m])
+            rows.append([n, m, name, float(cosine), features / m / n, 1e6 * times[name].seconds / m])
     return rows
 
 
@@ -163,9 +171,13 @@ def main() -> None:
         "full, us",
         "attentive, us",
     ]
-    timing.table("prediction, an example", [*header, "ratio", "pays from, ns a feature"], prediction_rows(size))
-    header = ["n", "examples", "learner", "R", "features", "us an example"]
-    timing.table("learning, one pass", header, learning_rows(size))
+    timing.table(
+        "Attentive compared with full evaluation, at the same accuracy",
+        [*header, "ratio", "pays from, ns per feature"],
+        prediction_rows(size),
+    )
+    header = ["n", "examples", "learner", "R", "features", "us per example"]
+    timing.table("Learning, one pass", header, learning_rows(size))
 
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
-"""Boosting over conjunctions against loops over pairs, a product of all rows a stage, and scikit-learn's AdaBoost.
+"""Boosting over conjunctions compared with loops over pairs, a matrix product per stage, and scikit-learn's AdaBoost.
 
     python benchmarks/boosting.py           # pins itself to one core; 20 seconds
-    python benchmarks/boosting.py --tiny    # the same at toy size: that it runs, not how fast
+    python benchmarks/boosting.py --tiny    # the same at toy size: tests that it runs, not how fast
 
-Data: nominal attributes of four values each, drawn evenly, and labels of a vote of nine conjunctions of 1 to 3 values,
+Data: nominal attributes of four values each, drawn uniformly; labels by a vote of nine conjunctions of 1 to 3 values,
 one in ten flipped; the sizes of the paper's promoters (57 attributes, 106 examples), ten times as many examples, and
 protein coding (15 attributes, 20,000 examples). The searches of a stage: `naive.best_pair_python` and
-`naive.best_pair_numpy`, loops over all pairs, in full; `naive.best_pair_product`, one matrix product over all rows, the
-pairs gathered from it; ours, whose sums go from stage to stage. Ours is timed over many stages, what they share
-included. All find the same pair. scikit-learn: AdaBoostClassifier of trees of depth k on the same indicators.
+`naive.best_pair_numpy`, complete loops over all pairs; `naive.best_pair_product`, one matrix product over all rows, the
+pairs gathered from it; ours, which keeps its sums from stage to stage. Ours is timed over many stages, including their
+common work. All find the same pair. scikit-learn: AdaBoostClassifier of trees of depth k on the same indicators.
 """
 
 from __future__ import annotations
@@ -73,20 +73,20 @@ def search_rows(size: Size) -> list[list[object]]:
             "product": partial(naive.best_pair_product, data.X, signed, data.attributes),
         }
         ours = Search(data.X, signed, data.attributes, 2, 1.0).best().indicators
-        found = {call() for call in loops.values()} | ({ours} if len(ours) == 2 else set())
-        assert len(found) == 1, found
+        pairs_found = {call() for call in loops.values()} | ({ours} if len(ours) == 2 else set())
+        assert len(pairs_found) == 1, pairs_found
         times = {name: timing.measure({name: call}, 1, time.process_time)[name].seconds for name, call in loops.items()}
         times["product"] = timing.measure({"": loops["product"]}, 9, time.process_time)[""].seconds
         ours = timing.measure({"": partial(boosted, data, 2, size.stages)}, size.repeats, time.process_time)[""].seconds
         ours /= len(boosted(data, 2, size.stages))
         pairs = int(np.triu(data.attributes[:, None] != data.attributes).sum())
-        told = [1e3 * times[name] for name in ("python", "numpy", "product")]
-        rows.append([len(data.attributes), m, pairs, *told, 1e3 * ours, *(t / 1e3 / ours for t in told)])
+        baselines = [1e3 * times[name] for name in ("python", "numpy", "product")]
+        rows.append([len(data.attributes), m, pairs, *baselines, 1e3 * ours, *(t / 1e3 / ours for t in baselines)])
     return rows
 
 
 def limit_rows(size: Size) -> list[list[object]]:
-    """Arithmetic of a stage's matrix product over what this machine multiplies in the same time."""
+    """Rate of a stage's matrix product compared with the rate of large matrix products on this machine."""
     A = np.random.default_rng(0).standard_normal((size.product, size.product))
     limit = 2 * size.product**3 / timing.measure({"": lambda: A @ A}, 5, time.process_time)[""].seconds
     rows: list[list[object]] = []
@@ -98,15 +98,15 @@ def limit_rows(size: Size) -> list[list[object]]:
             ""
         ].seconds
         done = 2.0 * n**2 * (m + sum(wrong[:-1]))
-        asked = 2.0 * n**2 * m * len(wrong)
-        share = float(np.mean(wrong)) / m
-        rows.append([n, m, f"{share:.0%}", done / seconds / 1e9, limit / 1e9, f"{done / seconds / limit:.0%}"])
-        rows[-1].append(f"{asked / seconds / limit:.0%}")
+        complete = 2.0 * n**2 * m * len(wrong)
+        fraction = float(np.mean(wrong)) / m
+        rows.append([n, m, f"{fraction:.0%}", done / seconds / 1e9, limit / 1e9, f"{done / seconds / limit:.0%}"])
+        rows[-1].append(f"{complete / seconds / limit:.0%}")
     return rows
 
 
 def ways_rows(size: Size) -> list[list[object]]:
-    """Other ways to the sums of all pairs over all rows, and the sums over the wrong rows of a first stage."""
+    """Other ways to compute the sums of all pairs over all rows, and over the misclassified rows of a first stage."""
     rows = []
     for attributes, m in size.data:
         X, y, of = draw(attributes, m)
@@ -131,7 +131,7 @@ def _weighted(X: np.ndarray, signed: np.ndarray) -> np.ndarray:
 
 
 def _halves(up: np.ndarray, down: np.ndarray, above: np.ndarray, below: np.ndarray) -> np.ndarray:
-    """The rows of positive and of negative labels, each as A^T A, of which BLAS makes only one triangle."""
+    """The rows of positive and of negative labels, each as A^T A, of which BLAS computes only one triangle."""
     A, B = up * np.sqrt(above)[:, None], down * np.sqrt(below)[:, None]
     return A.T @ A - B.T @ B
 
@@ -152,10 +152,10 @@ def sklearn_rows(size: Size) -> list[list[object]]:
                 "trees": partial(trees.fit, train.X, train.y),
             }
             times = timing.measure(calls, 1, time.process_time)
-            found = boosted(train, k, stages)
-            ours, theirs = times["ours"].seconds / len(found), times["trees"].seconds / len(trees.estimators_)
-            right = [np.mean(np.sign(output(found, data.X[part])) == data.y[part]) for part in (slice(m), rest)]
-            scores = [trees.score(data.X[part], data.y[part]) for part in (slice(m), rest)]
+            hypotheses = boosted(train, k, stages)
+            ours, theirs = times["ours"].seconds / len(hypotheses), times["trees"].seconds / len(trees.estimators_)
+            right = [np.mean(np.sign(output(hypotheses, data.X[rows])) == data.y[rows]) for rows in (slice(m), rest)]
+            scores = [trees.score(data.X[half], data.y[half]) for half in (slice(m), rest)]
             rows.append([len(data.attributes), m, k, stages, 1e3 * ours, 1e3 * theirs, theirs / ours])
             rows[-1] += [f"{a:.1%} / {b:.1%}" for a, b in (right, scores)]
     return rows
@@ -167,16 +167,18 @@ def main() -> None:
     size = TINY if parser.parse_args().tiny else FULL
     timing.pin()
     print(timing.machine())
-    header = ["indicators", "m", "pairs", "Python, ms", "NumPy a pair, ms", "product, ms", "ours, ms"]
+    header = ["indicators", "m", "pairs", "Python, ms", "NumPy per pair, ms", "product, ms", "ours, ms"]
     header += ["Python / ours", "NumPy / ours", "product / ours"]
-    timing.table("one stage, k = 2: loops over all pairs, one product a stage, ours", header, search_rows(size))
+    timing.table("One stage of boosting over conjunctions of at most two indicators", header, search_rows(size))
     header = ["indicators", "m", "wrong", "GFLOP/s", "limit", "of the limit", "had it summed all rows"]
-    timing.table("arithmetic of a stage over products of large float64 matrices", header, limit_rows(size))
+    timing.table("Compared with the machine's matrix products", header, limit_rows(size))
     header = ["indicators", "m", "wrong", "all rows, ms", "two halves, ms", "float32, ms", "wrong rows, ms", "best, ms"]
-    timing.table("ways to the sums of a first stage, and the best of them", header, ways_rows(size))
+    timing.table("Other ways to compute the sums of a first stage", header, ways_rows(size))
     header = ["indicators", "m", "k", "stages", "ours, ms/stage", "trees, ms/stage", "trees / ours"]
     header += ["ours right, train / test", "trees right, train / test"]
-    timing.table("scikit-learn's AdaBoost of trees of depth k", header, sklearn_rows(size))
+    timing.table(
+        "scikit-learn's AdaBoost of trees of depth k, the same indicators, one run", header, sklearn_rows(size)
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What docs/scaling.md reckons with: the costs of a run, a chunk, a check, a config, a task and a line of the log.
+"""The costs that docs/scaling.md assumes: of a run, a chunk, a check, a config, a task and a line of the log.
 
 python benchmarks/clusters.py      (about a minute)
 """
@@ -27,7 +27,7 @@ MODEL: dict[str, Any] = {"rule": "hebb", "K": 3, "N": 1000, "t": [0, 1, 2, 5, 10
 
 
 def seconds(call: Callable[[], object]) -> float:
-    """Of one call."""
+    """Wall time of one call."""
     begun = time.perf_counter()
     call()
     return time.perf_counter() - begun
@@ -63,7 +63,7 @@ def of_a_config() -> None:
     for count in (1_000, 10_000, 100_000):
         config = Scenario(**MODEL, eta=np.linspace(0.1, 2, count).tolist(), seeds=2).config()
         took = seconds(lambda config=config: list(scenario_from(config).cells()))
-        print(f"config of {count:>7,} cells read   {took:.3f} s")
+        print(f"config, {count:>7,} combinations  {took:.3f} s to read")
 
 
 def of_a_task() -> None:
@@ -80,7 +80,7 @@ def of_a_line(folder: Path) -> None:
     print(f"line of the log                 {took:.3f} ms")
 
 
-def of_looking_again(folder: Path) -> None:
+def of_a_check(folder: Path) -> None:
     scenario = Scenario(rule="hebb", eta=np.linspace(0.1, 2, 40).tolist(), K=1, N=50, t=[0, 1], seeds=640)
     run_into(folder / "again.zarr", scenario)
     count = len(SweepStore(folder / "again.zarr").chunks())
@@ -95,4 +95,4 @@ if __name__ == "__main__":
         of_a_config()
         of_a_task()
         of_a_line(Path(scratch))
-        of_looking_again(Path(scratch))
+        of_a_check(Path(scratch))

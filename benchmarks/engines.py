@@ -1,12 +1,12 @@
-"""The two engines against a plain NumPy loop, scikit-learn, and the speed of random numbers.
+"""The two engines compared with a plain NumPy loop, scikit-learn, and the speed of random numbers.
 
     python benchmarks/engines.py            # all tables, minutes; pins itself to one core
-    python benchmarks/engines.py --tiny     # the same at toy size: that it runs, not how fast
+    python benchmarks/engines.py --tiny     # the same at toy size: tests that it runs, not how fast
     python benchmarks/engines.py gram limit # some tables (names: see SECTIONS)
 
-All tables are of the perceptron rule. The Gram engine plays the law of the order parameters and no weights:
-its ratio over NumPy is one of algorithms, for the same law of R, q and l, not the same trajectory. The direct
-engine holds all weights, as NumPy and scikit-learn do. Baselines (naive.py) take turns with the engines.
+All tables use the perceptron rule. The Gram engine samples the distribution of the order parameters, without weights:
+its ratio to NumPy is one of algorithms, for the same distribution of R, q and l, not the same trajectory. The direct
+engine holds all weights, as NumPy and scikit-learn do. Baselines (naive.py) and engines run alternately.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Size(NamedTuple):
     """How much work: steps are those of one seed in one call."""
 
     N: int
-    gram_steps: dict[int, int]  # of each K: a second or less a call
+    gram_steps: dict[int, int]  # for each K: at most a second per call
     naive_steps: int
     dimensions: list[int]
     seeds: list[int]
@@ -84,13 +84,13 @@ TINY = Size(
 
 
 def gram_over_numpy(size: Size) -> None:
-    """(a) Gram engine against NumPy, by the number of students."""
+    """(a) Gram engine compared with NumPy, by the number of students."""
     rows = []
     for K, steps in size.gram_steps.items():
         batches = math.ceil(64 / gram.batch(K))  # at least 64 seeds
         calls = {
-            "gram": player(gram, cell(size.N, K), steps, batches=batches),
-            "numpy": partial(play_numpy, size.N, K, size.naive_steps),
+            "gram": simulation(gram, cell(size.N, K), steps, batches=batches),
+            "numpy": partial(run_numpy, size.N, K, size.naive_steps),
         }
         took = timing.measure(calls, size.repeats, timing.clock())
         seeds = batches * gram.batch(K)
@@ -103,7 +103,7 @@ def gram_over_numpy(size: Size) -> None:
 def gram_by_dimension(size: Size) -> None:
     """(b) Cost of a Gram step at very different N."""
     steps = size.gram_steps[3]
-    calls = {N: player(gram, cell(N, 3), steps) for N in size.dimensions}
+    calls = {N: simulation(gram, cell(N, 3), steps) for N in size.dimensions}
     took = timing.measure(calls, size.repeats, timing.clock())
     cost = {N: 1e9 * took[N].seconds / (steps * gram.batch(3)) for N in size.dimensions}
     lowest = min(cost.values())
@@ -121,7 +121,7 @@ def gram_by_seeds(size: Size) -> None:
             if len(timing.cores()) > 1:
                 calls[seeds, 2] = partial(result_of, pair, work)
         took = timing.measure(calls, min(size.repeats, 3), time.perf_counter)
-    cost = {at: 1e9 * took[at].seconds / (at[0] * size.N * size.seeds_t) for at in calls}
+    cost = {case: 1e9 * took[case].seconds / (case[0] * size.N * size.seeds_t) for case in calls}
     rows = []
     for seeds in size.seeds:
         one, two = cost[seeds, 1], cost.get((seeds, 2))
@@ -131,13 +131,13 @@ def gram_by_seeds(size: Size) -> None:
 
 
 def vectors_over_numpy(size: Size) -> None:
-    """(d) Direct engine against NumPy, in both precisions."""
+    """(d) Direct engine compared with NumPy, in both precisions."""
     rows = []
     for K in size.vectors_students:
         calls = {
-            "float64": player(vectors, cell(size.N, K), size.vectors_steps, "float64"),
-            "float32": player(vectors, cell(size.N, K), size.vectors_steps, "float32"),
-            "numpy": partial(play_numpy, size.N, K, size.naive_steps),
+            "float64": simulation(vectors, cell(size.N, K), size.vectors_steps, "float64"),
+            "float32": simulation(vectors, cell(size.N, K), size.vectors_steps, "float32"),
+            "numpy": partial(run_numpy, size.N, K, size.naive_steps),
         }
         took = timing.measure(calls, size.repeats, timing.clock())
         theirs = took["numpy"].seconds / size.naive_steps
@@ -149,46 +149,46 @@ def vectors_over_numpy(size: Size) -> None:
 
 
 def single_over_sklearn(size: Size) -> None:
-    """(e) One student against scikit-learn's partial_fit."""
+    """(e) One student compared with scikit-learn's partial_fit."""
     N, steps = size.small_N, size.small_steps
     check_baselines(N, min(steps, 200))
     calls = {
-        "scikit-learn": partial(play_sklearn, N, steps),
-        "NumPy": partial(play_numpy, N, 1, steps),
-        "direct, float64": player(vectors, cell(N, 1), steps, "float64"),
-        "direct, float32": player(vectors, cell(N, 1), steps, "float32"),
-        "Gram, float64 (same law)": player(gram, cell(N, 1), steps),
+        "scikit-learn": partial(run_sklearn, N, steps),
+        "NumPy": partial(run_numpy, N, 1, steps),
+        "direct, float64": simulation(vectors, cell(N, 1), steps, "float64"),
+        "direct, float32": simulation(vectors, cell(N, 1), steps, "float32"),
+        "Gram, float64 (same distribution)": simulation(gram, cell(N, 1), steps),
     }
-    played = {name: steps for name in calls}
-    played["direct, float64"] = played["direct, float32"] = steps * vectors.batch(1)
-    played["Gram, float64 (same law)"] = steps * gram.batch(1)
+    simulated = {name: steps for name in calls}
+    simulated["direct, float64"] = simulated["direct, float32"] = steps * vectors.batch(1)
+    simulated["Gram, float64 (same distribution)"] = steps * gram.batch(1)
     took = timing.measure(calls, size.repeats, timing.clock())
-    cost = {name: 1e6 * took[name].seconds / played[name] for name in calls}
+    cost = {name: 1e6 * took[name].seconds / simulated[name] for name in calls}
     rows = [[name, cost[name], cost["scikit-learn"] / cost[name]] for name in calls]
     timing.table(f"(e) one student, N = {N:,}", ["", "us/step-seed", "over scikit-learn"], rows)
 
 
-def share_of_limit(size: Size) -> None:
-    """(f) Normals a second that the engines consume, over those that `statmech.random_numbers` makes alone."""
+def fraction_of_limit(size: Size) -> None:
+    """(f) Normals per second used by the engines, compared with `statmech.random_numbers` alone."""
     steps = {"Gram": size.gram_steps[3], "direct, float32": size.vectors_steps}
     calls: dict[object, Call] = {
         (name, n): partial(draw, source, jax.random.key(0), n) for name, source in SOURCES.items() for n in size.normals
     }
-    calls["Gram"] = player(gram, cell(size.N, 3), steps["Gram"])
-    calls["direct, float32"] = player(vectors, cell(size.N, 3), steps["direct, float32"], "float32")
+    calls["Gram"] = simulation(gram, cell(size.N, 3), steps["Gram"])
+    calls["direct, float32"] = simulation(vectors, cell(size.N, 3), steps["direct, float32"], "float32")
     took = timing.measure(calls, size.repeats, timing.clock())
     best = {name: max((n * DRAWS / took[name, n].seconds, n) for n in size.normals) for name in SOURCES}
     limit = best["statmech.random_numbers.normals"][0]
-    # a step's coordinates on the K + 1 basis vectors and the axes its block has added, and one for its chi
+    # a step's coordinates on the K + 1 basis vectors and the axes added by its block, and one for its chi
     needed = {"Gram": 3 + 1 + (gram.block_steps(3) - 1) / 2 + 1, "direct, float32": size.N}
     seeds = {"Gram": gram.batch(3), "direct, float32": vectors.batch(3)}
     rows = []
-    for name, (rate, at) in best.items():
-        rows.append([f"{name}, best at {at:,} a call", rate / 1e6, f"{100 * rate / limit:.0f} %"])
+    for name, (rate, count) in best.items():
+        rows.append([f"{name}, best at {count:,} per call", rate / 1e6, f"{100 * rate / limit:.0f} %"])
     for name, count in needed.items():
         rate = count * steps[name] * seeds[name] / took[name].seconds
         rows.append([f"{name}, K = 3", rate / 1e6, f"{100 * rate / limit:.0f} %"])
-    timing.table(f"(f) float32 normals a second, N = {size.N:,}", ["", "millions/s", "of the limit"], rows)
+    timing.table(f"(f) float32 normals per second, N = {size.N:,}", ["", "millions/s", "of the limit"], rows)
 
 
 SECTIONS = {
@@ -197,7 +197,7 @@ SECTIONS = {
     "seeds": gram_by_seeds,
     "vectors": vectors_over_numpy,
     "sklearn": single_over_sklearn,
-    "limit": share_of_limit,
+    "limit": fraction_of_limit,
 }
 Source = Callable[[jax.Array, tuple[int, ...]], jax.Array]
 SOURCES: dict[str, Source] = {
@@ -208,41 +208,41 @@ DRAWS = 20  # of normals in one timed call: the clock of CPU time may tick in mi
 
 
 def cell(N: int, K: int) -> Cell:
-    """The perceptron rule at learning rate 1, students drawn."""
+    """The perceptron rule at learning rate 1, random students."""
     return next(Scenario(rule="perceptron", K=K, N=N, t=[1.0]).cells())
 
 
-def player(engine: ModuleType, cell: Cell, steps: int, dtype: str = "float64", batches: int = 1) -> Call:
-    """A call that plays batches of an engine, recorded once, at the end."""
+def simulation(engine: ModuleType, cell: Cell, steps: int, dtype: str = "float64", batches: int = 1) -> Call:
+    """A call that simulates batches with an engine, recorded once, at the end."""
 
-    def play() -> None:
+    def run() -> None:
         with jax.enable_x64(True):
             for batch in range(batches):
-                key = jax.random.key(batch, impl="threefry2x32")  # as simulate.run's
+                key = jax.random.key(batch, impl="threefry2x32")  # as in simulate.run
                 jax.block_until_ready(engine.run(cell, dtype, key, jnp.asarray([steps], jnp.int64)))
 
-    return play
+    return run
 
 
-def play_numpy(N: int, K: int, steps: int) -> None:
+def run_numpy(N: int, K: int, steps: int) -> None:
     rng = np.random.default_rng(0)
-    naive.numpy_loop(rng, *begun(N, K), [steps / N])
+    naive.numpy_loop(rng, *initial(N, K), [steps / N])
 
 
-def play_sklearn(N: int, steps: int) -> None:
-    teacher, students = begun(N, 1)
+def run_sklearn(N: int, steps: int) -> None:
+    teacher, students = initial(N, 1)
     naive.sklearn_loop(np.random.default_rng(0), teacher, students[0], [steps / N])
 
 
 @cache
-def begun(N: int, K: int) -> tuple[np.ndarray, np.ndarray]:
-    """A start, drawn by the first call, which no median counts: it costs as much as K + 1 steps."""
+def initial(N: int, K: int) -> tuple[np.ndarray, np.ndarray]:
+    """Initial weights, drawn in the first call, which no median includes: they cost as much as K + 1 steps."""
     return naive.begin(np.random.default_rng(1), N, K)
 
 
 def check_baselines(N: int, steps: int) -> None:
-    """The two baselines are one model: the same examples give the same R."""
-    teacher, students = begun(N, 1)
+    """The two baselines are the same model: the same examples give the same R."""
+    teacher, students = initial(N, 1)
     times = [steps / 2 / N, steps / N]
     R, _, _ = naive.numpy_loop(np.random.default_rng(2), teacher, students, times)
     same = naive.sklearn_loop(np.random.default_rng(2), teacher, students[0], times)
@@ -260,7 +260,7 @@ def drawn(source: Source, key: jax.Array, count: int) -> jax.Array:
 
 
 def process_on(cores: list[int]) -> ProcessPoolExecutor:
-    """A process that may use these cores alone; started afresh, so that JAX counts them itself."""
+    """A process that may use these cores alone; newly started, so that JAX counts them itself."""
     return ProcessPoolExecutor(1, get_context("spawn"), os.sched_setaffinity, (0, cores))
 
 
@@ -277,13 +277,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     parser.add_argument("sections", nargs="*", help=f"of {', '.join(SECTIONS)}; all by default")
     parser.add_argument("--tiny", action="store_true", help="toy size")
-    asked = parser.parse_args()
-    if unknown := set(asked.sections) - set(SECTIONS):
+    arguments = parser.parse_args()
+    if unknown := set(arguments.sections) - set(SECTIONS):
         parser.error(f"no section {', '.join(sorted(unknown))}; sections: {', '.join(SECTIONS)}")
     timing.pin()
     print(timing.machine())
-    for name in asked.sections or SECTIONS:
-        SECTIONS[name](TINY if asked.tiny else FULL)
+    for name in arguments.sections or SECTIONS:
+        SECTIONS[name](TINY if arguments.tiny else FULL)
     print(f"\nPeak memory of this process: {timing.peak_memory():.0f} MiB")
 
 

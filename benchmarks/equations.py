@@ -1,13 +1,13 @@
-"""1,000 scenarios' order-parameter equations: theory's one vmapped call against SciPy, one at a time.
+"""The order-parameter equations of 1,000 scenarios: one vmapped call of theory compared with SciPy, one at a time.
 
     python benchmarks/equations.py           # pins itself to one core
-    python benchmarks/equations.py --tiny    # the same at toy size: that it runs, not how fast
+    python benchmarks/equations.py --tiny    # the same at toy size: tests that it runs, not how fast
 
 The scenarios are ensembles of the perceptron rule, learning rates from 0.5 to 2, t = 0 .. 50 at 201 times.
 LSODA integrates (l, R, q) at rtol = atol = 1e-8 with the closed-form averages; theory integrates to rtol
-1e-10, in variables that keep their digits near R = 1. Both must give the same l, R and q to 1e-6. LSODA is
-timed on a few of the scenarios and scaled to all. `theory.solve` also gives the ensemble's errors, in a
-labelled dataset. A second table times the learning curves of stored examples.
+1e-10, in variables without loss of precision near R = 1. Both must give the same l, R and q to 1e-6. LSODA is
+timed on a few of the scenarios and scaled to all. `theory.solve` also computes the ensemble's errors and
+returns a labelled dataset. A second table times the learning curves of stored examples.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def perceptron_rates(_: float, y: np.ndarray, eta: float) -> list[float]:
     length, R, q = y
     fu = eta * (R - 1) / np.sqrt(2 * np.pi)
     fv = -fu
-    fu_other = eta * (R - q) / np.sqrt(2 * np.pi)  # of one student's f and another's field
+    fu_other = eta * (R - q) / np.sqrt(2 * np.pi)  # average of one student's f times another's field
     ff = eta**2 * np.arccos(R) / np.pi
     ff_other = eta**2 * (2 * np.arccos(R) - np.arccos(q)) / (2 * np.pi)
     return [
@@ -87,7 +87,7 @@ def main() -> None:
     each = {name: 1e3 * took[name].seconds / solved[name] for name in calls}
     peer = each["SciPy LSODA"]
     rows = [[name, each[name], each[name] * count, peer / each[name], took[name].compile] for name in calls]
-    header = ["", "ms a scenario", f"ms for {count:,}", "over LSODA", "compile, s"]
+    header = ["", "ms per scenario", f"ms for {count:,}", "over LSODA", "compile, s"]
     difference = largest_difference(cells, picked)
     print(timing.machine())
     timing.table(f"{count:,} scenarios, t = 0 .. 50 at 201 times", header, rows)
@@ -96,7 +96,9 @@ def main() -> None:
     curves = {f"flip = {flip:g}": partial(theory.learning_curves, alphas, flip) for flip in (0.0, 0.1)}
     took = timing.measure(curves, repeats, timing.clock())
     rows = [[name, 1e3 * one.seconds, 1e3 * one.first] for name, one in took.items()]
-    timing.table(f"theory.learning_curves, all five at {points} alphas", ["", "ms", "the first call, ms"], rows)
+    timing.table(
+        f"theory.learning_curves, all five curves at {points} values of alpha", ["", "ms", "the first call, ms"], rows
+    )
     print(f"\nLargest difference of l, R or q: {difference:.1e} (must be below {AGREE:g})")
     print(f"Peak memory of this process: {timing.peak_memory():.0f} MiB")
     if difference > AGREE:

@@ -1,13 +1,13 @@
-"""Faults of sweeps, again and again: runs killed, disks full, files damaged, two writers, readers, interrupts.
+"""Faults of sweeps, repeatedly: runs killed, disks full, files corrupted, two writers, readers, interrupts.
 
     python benchmarks/faults.py                # two to four minutes on two cores
-    python benchmarks/faults.py throughput     # 10,000 small cells into a store, over the same in memory; two minutes
+    python benchmarks/faults.py throughput     # 10,000 small parameter combinations: store and memory; two minutes
     python benchmarks/faults.py --tiny         # all at toy size
 
-"Lost" are runs (cells times seeds) that were told to be written and are not done after the fault; "wrong" are runs
-that are done and whose values are not, bit for bit, those of a sweep that nothing happened to, and results that
-anything but a clear message or those values came of. Everything happens in a scratch folder of this machine, and
-every wait has a limit. Kills are SIGKILL, at random moments between a run's begin and the time one takes.
+"Lost" are runs (parameter combinations times seeds) that were reported as written and are not done after the fault;
+"wrong" are runs that are done with values that are not, bit for bit, those of an undisturbed sweep, and attempts that
+ended with neither a clear message nor those values. Everything happens in a scratch folder of this machine, and every
+wait has a limit. Kills are SIGKILL, at random times between the start of a run and its usual duration.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ import xarray as xr
 from zygote import PATIENCE, Zygote, events
 
 ROOT = Path(__file__).parent.parent
-TINY_BLOCKS, LARGE_BLOCKS = 1e-6, 2e-2  # seconds of a block: all writing, or a few of them
+TINY_BLOCKS, LARGE_BLOCKS = 1e-6, 2e-2  # seconds per block: during writes only, or a few blocks
 RULES = ["hebb", "max_stability"]
 SWEEP: dict[str, Any] = {"learner": RULES, "N": 12, "flip": [0.0, 0.2], "alpha": [0.5, 1.0, 2.0, 3.0], "seeds": 3}
 GROWN = {**SWEEP, "alpha": [0.5, 1.0, 1.5, 2.0, 3.0, 4.0], "seeds": 5}
@@ -44,13 +44,13 @@ ROWS: list[list[object]] = []
 
 
 class Size(NamedTuple):
-    kills: int  # of each of three kinds of runs, and of a fourth a third as many
-    commands: int  # kills of the command itself
+    kills: int  # for each of three kinds of runs, and a third as many for a fourth
+    commands: int  # kills of the command
     harms: int
     writers: int
     reads: float  # seconds
     clusters: int  # kills of each of three parts of a cluster
-    cells: int  # of the throughput
+    combinations: int  # for the throughput
     repeats: int
 
 
@@ -59,7 +59,7 @@ TINY = Size(1, 1, 1, 1, 1.0, 1, 40, 1)
 
 
 class Count:
-    """Tries of a fault, and what they cost."""
+    """Attempts of a fault, and the runs that they cost."""
 
     def __init__(self, fault: str):
         self.fault, self.tries, self.lost, self.wrong, self._start = fault, 0, 0, 0, time.perf_counter()
@@ -78,7 +78,7 @@ class Count:
 
 
 def reference(config: dict[str, Any]) -> xr.Dataset:
-    """What a sweep that nothing happens to holds."""
+    """The results of an undisturbed sweep."""
     import simulate
     from statmech.scenarios.registry import scenario_from
 
@@ -86,7 +86,7 @@ def reference(config: dict[str, Any]) -> xr.Dataset:
 
 
 def done(store: Path) -> int:
-    """How many runs are done of the store that the same command would go on with."""
+    """The number of done runs in the store that the same command would resume."""
     from statmech.results.store_creation import complete_replacement
     from statmech.results.sweep_store import DONE, SweepStore
 
@@ -94,47 +94,47 @@ def done(store: Path) -> int:
     return SweepStore(store).counts()[DONE] if store.exists() else 0
 
 
-def wrong(found: xr.Dataset, right: xr.Dataset) -> int:
-    """How many runs that are done have values other than the right ones, which may be of a larger sweep."""
-    state = found["state"].values == 1
-    right = right.sel(flip=found.flip, alpha=found.alpha, learner=found.learner).isel(seed=slice(found.seed.size))
+def wrong(result: xr.Dataset, right: xr.Dataset) -> int:
+    """The number of done runs with wrong values; the right ones may be of a larger sweep."""
+    state = result["state"].values == 1
+    right = right.sel(flip=result.flip, alpha=result.alpha, learner=result.learner).isel(seed=slice(result.seed.size))
     bad = np.zeros(state.shape, bool)
     for name in right.data_vars:
-        one, other = found[name].values, right[name].values
+        one, other = result[name].values, right[name].values
         same = (one == other) | ((one != one) & (other != other))
         bad |= ~same.all(axis=tuple(range(state.ndim, same.ndim)))
     return int(np.count_nonzero(bad & state))
 
 
 def opened(store: Path) -> xr.Dataset:
-    """A store as a reader sees it who knows nothing of statmech: the states first."""
+    """A store as seen by a reader without statmech: the states are read first."""
     with xr.open_zarr(store, consolidated=False) as dataset:
         state = dataset["state"].load()
         return dataset.load().assign(state=state)
 
 
 def finished(store: Path, right: xr.Dataset) -> bool:
-    """Whether a store is complete, and has every bit of the right one."""
+    """True if a store is complete and equals the right one bit for bit."""
     from statmech.results import store as stores
 
-    found = stores.load(store)
-    same = set(found.variables) == set(right.variables)
-    return same and all(np.array_equal(found[v], right[v], equal_nan=right[v].dtype.kind == "f") for v in right)
+    result = stores.load(store)
+    same = set(result.variables) == set(right.variables)
+    return same and all(np.array_equal(result[v], right[v], equal_nan=right[v].dtype.kind == "f") for v in right)
 
 
 def kills(size: Size, scratch: Path, rng: random.Random) -> None:
     small, large = reference(SWEEP), reference(GROWN)
     with Zygote() as zygote:
-        for told, config, seconds, right in (
-            ("kill -9, all of it writing", SWEEP, TINY_BLOCKS, small),
+        for fault, config, seconds, right in (
+            ("kill -9, during writes only", SWEEP, TINY_BLOCKS, small),
             ("kill -9, a few blocks", SLOW, LARGE_BLOCKS, reference(SLOW)),
         ):
-            with Count(told) as count:
+            with Count(fault) as count:
                 killed(count, zygote, scratch, rng, size.kills, config, seconds, right, None)
         before = scratch / "before" / "simulation.zarr"
         before.parent.mkdir()
         zygote.wait(zygote.begin(before, SWEEP, seconds=TINY_BLOCKS))
-        with Count("kill -9 while a sweep grows") as count:
+        with Count("kill -9 while a sweep is extended") as count:
             killed(count, zygote, scratch, rng, size.kills, GROWN, TINY_BLOCKS, large, before)
         with Count("kill -9 of one of two shards") as count:
             sharded(count, zygote, scratch, rng, -(-size.kills // 3), small)
@@ -151,7 +151,7 @@ def killed(
     right: xr.Dataset,
     before: Path | None,
 ) -> None:
-    """Kill runs of one command, over and over until one ends; then a new store, until there were enough kills."""
+    """Kill runs of one command repeatedly until one completes; then a new store, until there were enough kills."""
     store = scratch / "killed" / "simulation.zarr"
     takes = 0.0
     while count.tries < kills or not takes:
@@ -180,19 +180,19 @@ def killed(
 
 
 def written(store: Path) -> list[dict[str, Any]]:
-    """The blocks reported as written, each with the runs that it added."""
-    found, last = [], 0
+    """The blocks reported as written, each with the number of runs that it added."""
+    blocks, last = [], 0
     for event in events(store):
         if event["event"] == "begun":
             last = event["done"]
         elif event["event"] == "written":
-            found.append({**event, "new": event["done"] - last})
+            blocks.append({**event, "new": event["done"] - last})
             last = event["done"]
-    return found
+    return blocks
 
 
 def sharded(count: Count, zygote: Zygote, scratch: Path, rng: random.Random, kills: int, right: xr.Dataset) -> None:
-    """Two shards at once, one of them killed and begun again while the other goes on."""
+    """Two shards at once, one of them killed and restarted while the other continues."""
     while count.tries < kills:
         store = scratch / f"shards{count.tries}" / "simulation.zarr"
         store.parent.mkdir()
@@ -206,9 +206,9 @@ def sharded(count: Count, zygote: Zygote, scratch: Path, rng: random.Random, kil
 
 
 def raced(size: Size, scratch: Path, rng: random.Random) -> None:
-    """A shard of a sweep and one of its larger self at once, each first in turn; one in five times one is killed."""
+    """A shard of a sweep and one of its extension at once, each first in turn; every fifth time one is killed."""
     right, refused = reference(GROWN), 0
-    with Zygote() as zygote, Count("shards of a sweep and of its larger self at once") as count:
+    with Zygote() as zygote, Count("shards of a sweep and of its extension at once") as count:
         while count.tries < size.kills:
             store = scratch / f"raced{count.tries}" / "simulation.zarr"
             store.parent.mkdir()
@@ -226,13 +226,13 @@ def raced(size: Size, scratch: Path, rng: random.Random) -> None:
             last = zygote.wait(zygote.begin(store, GROWN, seconds=TINY_BLOCKS))
             clear = {*codes} <= {0, 2, -signal.SIGKILL}
             count.tried(clear and last == 0 and finished(store, right), wrong=bad)
-        count.fault += f" ({refused} times one was refused)"
+        count.fault += f" (one was refused {refused} times)"
 
 
 COMMAND = ["learner=hebb,max_stability", "N=40", "alpha=1,2,3,4", "seeds=100"]
 
 
-# while Python itself starts, an interrupt is its own matter
+# Python answers an interrupt itself while it starts
 START = """
 import signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -242,11 +242,15 @@ main()
 """
 
 
-def command(*given: str, folder: Path, **how: Any) -> subprocess.Popen[str]:
-    """The command line itself, in a process group of its own."""
-    made = ["-c", how.pop("before", "") + START, *given, "--out", str(folder)]
+def command(*words: str, folder: Path, **how: Any) -> subprocess.Popen[str]:
+    """A process of the command line."""
+    arguments = ["-c", how.pop("before", "") + START, *words, "--out", str(folder)]
     return subprocess.Popen(
-        [*how.pop("prefix", []), sys.executable, *made], stderr=subprocess.PIPE, text=True, env=environment(), **how
+        [*how.pop("prefix", []), sys.executable, *arguments],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+        **how,
     )
 
 
@@ -255,16 +259,16 @@ def environment() -> dict[str, str]:
 
 
 def ended(running: subprocess.Popen[str]) -> tuple[int, str]:
-    """The exit code of a command and what it says, within `PATIENCE`."""
+    """The exit code of a command and its standard error, within `PATIENCE`."""
     try:
-        told = running.communicate(timeout=PATIENCE)[1]
+        errors = running.communicate(timeout=PATIENCE)[1]
     finally:
         running.kill()
-    return running.returncode, told
+    return running.returncode, errors
 
 
 def command_kills(size: Size, scratch: Path, rng: random.Random) -> None:
-    """`statmech simulate`, killed on its way and begun again until it ends."""
+    """`statmech simulate`, killed while it runs and resumed until it completes."""
     folder = scratch / "command"
     with Count("kill -9 of `statmech simulate`") as count:
         for _ in range(size.commands):
@@ -284,17 +288,17 @@ def command_kills(size: Size, scratch: Path, rng: random.Random) -> None:
 
 
 def disks(size: Size, scratch: Path) -> None:
-    """Files that may not grow, a small disk that is full, and a folder that may not be written."""
+    """A limit on the size of files, and a small disk that is full."""
     right = reference(WIDE)
-    with Zygote() as zygote, Count("a limit of the size of files") as count:
+    with Zygote() as zygote, Count("a limit on the size of files") as count:
         for limit in (0, 100, 1000, 3000, 9000)[: None if size is FULL else 2]:
             store = scratch / f"limit{limit}" / "simulation.zarr"
             store.parent.mkdir()
-            if limit >= 3000:  # half of it is there
+            if limit >= 3000:  # half of the runs are done
                 zygote.wait(zygote.begin(store, WIDE, seconds=WIDE_BLOCKS, shard=[1, 2]))
             code = zygote.wait(zygote.begin(store, WIDE, seconds=WIDE_BLOCKS, limit=limit))
-            until(lambda store=store: bool(events(store)) and "told" in events(store)[-1])
-            last = events(store)[-1]["told"]
+            until(lambda store=store: bool(events(store)) and "message" in events(store)[-1])
+            last = events(store)[-1]["message"]
             clear = code == 2 and "cannot be written" in last and "\n" not in last
             reported = sum(event["new"] for event in written(store))
             assert (reported > 0) == (limit >= 3000)
@@ -302,23 +306,23 @@ def disks(size: Size, scratch: Path) -> None:
             lost = max(0, reported - done(store))
             again = zygote.wait(zygote.begin(store, WIDE, seconds=WIDE_BLOCKS))
             count.tried(clear and readable and again == 0 and finished(store, right), lost=lost)
-    with Count("a full disk (tmpfs, in a name space of its own)") as count:
+    with Count("a full disk (tmpfs, in a separate namespace)") as count:
         if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode:
-            count.fault += ": left out, may not be mounted"
+            count.fault += ": omitted, mounting is not allowed"
             return
         for kilobytes in (40, 160)[: None if size is FULL else 1]:
             count.tried(full(scratch / f"disk{kilobytes}", kilobytes))
 
 
 def full(folder: Path, kilobytes: int) -> bool:
-    """Whether a disk of so many kilobytes is told, and what it held is gone on with elsewhere."""
+    """True if a full disk of this size is reported, and its results are resumed elsewhere."""
     disk, kept = folder / "disk", folder / "kept"
     disk.mkdir(parents=True)
     script = f'mount -t tmpfs -o size={kilobytes}k none {disk}; "$@"; code=$?; cp -r {disk} {kept}; exit $code'
     given = ["learner=hebb", "N=10", "alpha={linspace: [0.5, 4, 24]}", "seeds=128"]
     running = command("simulate", "capacity", *given, folder=disk, prefix=["unshare", "-m", "sh", "-c", script, "sh"])
-    code, told = ended(running)
-    clear = code == 2 and "No space left on device" in told and "Traceback" not in told
+    code, errors = ended(running)
+    clear = code == 2 and "No space left on device" in errors and "Traceback" not in errors
     before = done(kept / "simulation.zarr")
     again, _ = ended(command("simulate", "capacity", *given, folder=kept))
     clean, _ = ended(command("simulate", "capacity", *given, folder=folder / "clean"))
@@ -329,18 +333,18 @@ def full(folder: Path, kilobytes: int) -> bool:
 
 
 def read_only(size: Size, scratch: Path) -> None:
-    """A folder that may not be written is told before anything is computed."""
-    with Count("a folder that may not be written") as count:
+    """A folder that is not writable is reported before anything is computed."""
+    with Count("a folder that is not writable") as count:
         folder = scratch / "locked"
         folder.mkdir(mode=0o555)
         for given in (folder, folder / "inner"):
             start = time.perf_counter()
-            code, told = ended(command("run", "ensemble", folder=given, before=AS_OTHERS))
-            clear = code == 2 and told.count("cannot be written") == 1 and len(told.splitlines()) == 1
+            code, errors = ended(command("run", "ensemble", folder=given, before=AS_OTHERS))
+            clear = code == 2 and errors.count("cannot be written") == 1 and len(errors.splitlines()) == 1
             count.tried(clear and time.perf_counter() - start < 20 and not list(folder.iterdir()))
 
 
-# gives up root's right to write where nobody may, in the process itself: root has it again after an exec
+# drops root's right to write everywhere, in the process itself: an exec would restore it
 AS_OTHERS = """
 import ctypes
 class Header(ctypes.Structure):
@@ -350,7 +354,7 @@ ctypes.CDLL(None).capset(ctypes.byref(Header(0x20080522, 0)), (ctypes.c_uint32 *
 
 
 def damage(size: Size, scratch: Path, rng: random.Random) -> None:
-    """Chunks flipped, truncated and deleted, each found by the next run; metadata, found by every reader."""
+    """Chunks flipped, truncated and deleted, each detected by the next run; metadata, detected by every reader."""
     right = reference(SWEEP)
     store = scratch / "damaged" / "simulation.zarr"
     store.parent.mkdir()
@@ -371,7 +375,7 @@ def damage(size: Size, scratch: Path, rng: random.Random) -> None:
             file, source = rng.choice(chunks), rng.choice(chunks)
             if rng.random() < 0.5:
                 source = other / file.relative_to(store)
-            if file.read_bytes() != source.read_bytes():  # those of `state` are all alike
+            if file.read_bytes() != source.read_bytes():  # the chunks of `state` are all equal
                 count.tried(mended(store, file, source, right, rng))
     metadata = sorted(store.rglob("zarr.json"))
     for harm in HARMS:
@@ -379,35 +383,35 @@ def damage(size: Size, scratch: Path, rng: random.Random) -> None:
             for file in metadata[: None if size is FULL else 2]:
                 content = (store / "zarr.json").read_bytes()
                 count.tried(mended(store, file, harm, right, rng))
-                (store / "zarr.json").write_bytes(content)  # which nothing can restore: a run refuses the store
+                (store / "zarr.json").write_bytes(content)  # which nothing else can restore: a run refuses the store
 
 
 HARMS = ("flipped", "truncated", "deleted")
 
 
 def mended(store: Path, file: Path, harm: str | Path, right: xr.Dataset, rng: random.Random) -> bool:
-    """Whether a file's damage is told to a reader, and the next run finds it and has every bit again, or refuses."""
+    """True if a reader reports a damaged file, and the next run restores every bit or refuses the store."""
     from simulate.execution.to_store import run_into
     from statmech import StoreError
     from statmech.results import store as stores
     from statmech.scenarios.registry import scenario_from
 
     harmed(file, harm, rng)
-    told: list[dict[str, Any]] = []
+    reported: list[dict[str, Any]] = []
     with contextlib.suppress(StoreError):
         stores.load(store)
         if file.parts[-2] != "state" and "/state/" not in str(file):
             return False
     try:
-        run_into(store, scenario_from(SWEEP), tell=told.append)
+        run_into(store, scenario_from(SWEEP), tell=reported.append)
     except StoreError as refused:
         return file == store / "zarr.json" and "--fresh" in str(refused) and "\n" not in str(refused)
-    found = {event["event"] for event in told} & {"damaged", "restored", "written"}
-    return bool(found) and finished(store, right)
+    repairs = {event["event"] for event in reported} & {"damaged", "restored", "written"}
+    return bool(repairs) and finished(store, right)
 
 
 def harmed(file: Path, harm: str | Path, rng: random.Random) -> None:
-    """Harm a chunk, or (a file) put another in its place."""
+    """Damage a file, or (given a path) replace it by that one."""
     content = bytearray(file.read_bytes())
     if isinstance(harm, Path):
         file.write_bytes(harm.read_bytes())
@@ -421,9 +425,9 @@ def harmed(file: Path, harm: str | Path, rng: random.Random) -> None:
 
 
 def writers(size: Size, scratch: Path) -> None:
-    """A second run is told who holds the store, and waits for nothing; a holder that was killed is forgotten."""
+    """A second run fails at once and names the process that holds the lock; a killed process releases its lock."""
     right = reference(SLOW)
-    with Zygote() as zygote, Count("two writers, and one that is dead") as count:
+    with Zygote() as zygote, Count("two writers, one of them dead") as count:
         for attempt in range(size.writers):
             store = scratch / f"writers{attempt}" / "simulation.zarr"
             store.parent.mkdir()
@@ -433,11 +437,11 @@ def writers(size: Size, scratch: Path) -> None:
             refused = zygote.wait(zygote.begin(store, SLOW))
             waited = time.perf_counter() - start
             last = [event for event in events(store) if event["event"] == "refused"]
-            told = bool(last) and f"process {first} on " in last[-1]["told"]
+            named = bool(last) and f"process {first} on " in last[-1]["message"]
             os.kill(first, signal.SIGKILL)
             zygote.wait(first)
-            went_on = zygote.wait(zygote.begin(store, SLOW))
-            count.tried(refused == 2 and told and waited < 5 and went_on == 0 and finished(store, right))
+            resumed = zygote.wait(zygote.begin(store, SLOW))
+            count.tried(refused == 2 and named and waited < 5 and resumed == 0 and finished(store, right))
 
 
 def until(true: Callable[[], bool]) -> None:
@@ -447,9 +451,9 @@ def until(true: Callable[[], bool]) -> None:
 
 
 def readers(size: Size, scratch: Path) -> None:
-    """A reader who opens a store over and over while it is written."""
+    """A reader opens a store repeatedly while it is written."""
     right = reference(SLOW)
-    with Zygote() as zygote, Count("opened by a reader meanwhile") as count:
+    with Zygote() as zygote, Count("read during the simulation") as count:
         end = time.perf_counter() + size.reads
         while time.perf_counter() < end:
             store = scratch / f"read{count.tries}" / "simulation.zarr"
@@ -462,7 +466,7 @@ def readers(size: Size, scratch: Path) -> None:
 
 
 def interrupts(size: Size, scratch: Path) -> None:
-    """Ctrl-C and SIGTERM end the command at once, and the store goes on."""
+    """Ctrl-C and SIGTERM end the command at once, and the store stays valid."""
     longest = 0.0
     with Count("SIGINT and SIGTERM") as count:
         for sent, expected in ((signal.SIGINT, 130), (signal.SIGTERM, 143)) * (2 if size is FULL else 1):
@@ -473,37 +477,37 @@ def interrupts(size: Size, scratch: Path) -> None:
             until(lambda log=log: log.exists() and "playing" in log.read_text())
             start = time.perf_counter()
             os.killpg(running.pid, sent)
-            code, told = ended(running)
+            code, errors = ended(running)
             longest = max(longest, time.perf_counter() - start)
             valid = done(folder / "simulation.zarr") >= 0
             count.tried(
-                code == expected and "the same command resumes it" in told and "Traceback" not in told and valid
+                code == expected and "rerun the command to resume" in errors and "Traceback" not in errors and valid
             )
         count.wrong += longest > 5
         count.fault += f" (the slowest ended after {longest:.2g} s)"
 
 
 ON_WORKERS = ["learner=hebb,max_stability", "N=40", "alpha={linspace: [0.5, 4, 40]}", "seeds=64"]
-SMALL_BLOCKS = "import statmech.results.chunks\nstatmech.blocks.SECONDS = 2e-2\n"
+SMALL_BLOCKS = "import statmech.results.chunks\nstatmech.results.chunks.SECONDS = 2e-2\n"
 
 
 @contextlib.contextmanager
 def dask(folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
-    """The address of a scheduler on loopback, and its process and those of two workers."""
+    """The address of a scheduler on the loopback interface, its process, and those of two workers."""
     file = folder / "scheduler.json"
-    told: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": environment()}
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": environment()}
     begin = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0"]
-    begun = [subprocess.Popen([*begin, "--no-dashboard", "--scheduler-file", str(file)], **told)]
+    processes = [subprocess.Popen([*begin, "--no-dashboard", "--scheduler-file", str(file)], **quiet)]
     worker = [sys.executable, "-m", "distributed.cli.dask_worker", "--host", "127.0.0.1", "--nthreads", "1"]
-    begun += [
-        subprocess.Popen([*worker, "--no-dashboard", "--no-nanny", "--scheduler-file", str(file)], **told)
+    processes += [
+        subprocess.Popen([*worker, "--no-dashboard", "--no-nanny", "--scheduler-file", str(file)], **quiet)
         for _ in range(2)
     ]
     try:
         until(lambda: file.exists() and file.stat().st_size > 0)
-        yield json.loads(file.read_text())["address"], begun
+        yield json.loads(file.read_text())["address"], processes
     finally:
-        for process in begun:
+        for process in processes:
             process.kill()
             process.wait(PATIENCE)
 
@@ -524,7 +528,7 @@ def clusters(size: Size, scratch: Path, rng: random.Random) -> None:
 
 
 def struck(folder: Path, victim: str, expected: set[int], rng: random.Random, right: xr.Dataset) -> tuple[bool, int]:
-    """Whether a run whose cluster is struck ends as expected and is resumed to the right bits, and the runs lost."""
+    """True if a run with a killed part ends as expected and resumes to the right bits; and the lost runs."""
     store, log = folder / "simulation.zarr", folder / "simulation.log"
     with dask(folder) as (address, (scheduler, *workers)):
         given = [*ON_WORKERS, "--dask", address, "--patience", "40"]
@@ -546,7 +550,7 @@ def logged(log: Path) -> list[dict[str, Any]]:
 
 
 def signals(size: Size, scratch: Path, rng: random.Random) -> None:
-    """Signals at any moment of `statmech run`: importing, simulating, solving, drawing."""
+    """Signals at any time during `statmech run`: importing, simulating, solving, drawing."""
     given = ["learner=hebb,max_stability", "N=20", "seeds=16"]
     start = time.perf_counter()
     clean = scratch / "signals"
@@ -557,17 +561,17 @@ def signals(size: Size, scratch: Path, rng: random.Random) -> None:
 
     right = stores.load(clean / "simulation.zarr")
     expected = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: -signal.SIGHUP}
-    with Count("SIGINT, SIGTERM, SIGHUP at any moment of `statmech run`") as count:
+    with Count("SIGINT, SIGTERM, SIGHUP at any time during `statmech run`") as count:
         folder, slowest = scratch / "signalled", 0.0
         while count.tries < size.kills:
             sent = list(expected)[count.tries % 3]
             running = command("run", "capacity", *given, folder=folder, start_new_session=True, **quiet)
-            time.sleep(0.4 + takes * rng.random())  # before that Python itself would answer
+            time.sleep(0.4 + takes * rng.random())  # earlier, Python itself would answer
             running.send_signal(sent)
             start = time.perf_counter()
-            code, told = ended(running)
+            code, errors = ended(running)
             slowest = max(slowest, time.perf_counter() - start if code else 0.0)
-            count.tried(code in (0, expected[sent], -sent) and "Traceback" not in told)
+            count.tried(code in (0, expected[sent], -sent) and "Traceback" not in errors)
             if count.tries % 5 == 0:
                 again, _ = ended(command("run", "capacity", *given, folder=folder, **quiet))
                 count.wrong += again != 0 or not finished(folder / "simulation.zarr", right)
@@ -586,13 +590,13 @@ THROUGHPUT = {
         "epochs": 20,
         "seeds": 1,
     },
-    "walks": {"boundary": "constant", "N": 32, "walks": 10, "mean": [0, 1], "delta": 2, "seeds": 2},
+    "random walks": {"boundary": "constant", "N": 32, "walks": 10, "mean": [0, 1], "delta": 2, "seeds": 2},
 }
 SPANS = {"alpha": [0.5, 2.5], "delta": [0.001, 0.4]}
 
 
 def throughput(size: Size, scratch: Path) -> list[list[object]]:
-    """Small cells into a store, over the same in memory, in turns; CPU time, for the machine is shared."""
+    """Small parameter combinations into a store and in memory, alternately; CPU time, because the machine is shared."""
     import simulate
     from simulate.execution.to_store import run_into
     from statmech.results.chunks import chunk_lengths, chunks
@@ -601,7 +605,7 @@ def throughput(size: Size, scratch: Path) -> list[list[object]]:
     rows: list[list[object]] = []
     for name, given in THROUGHPUT.items():
         axis = next(iter(SPANS.keys() & given.keys()))
-        config = {**given, axis: {"linspace": [*SPANS[axis], size.cells // int(given[axis])]}}
+        config = {**given, axis: {"linspace": [*SPANS[axis], size.combinations // int(given[axis])]}}
         scenario = scenario_from(config)
         simulate.run(scenario_from({**config, axis: SPANS[axis]}))
 
@@ -613,7 +617,17 @@ def throughput(size: Size, scratch: Path) -> list[list[object]]:
         shape = tuple(scenario.shape.values())
         count = len(list(chunks((*shape, scenario.seeds), chunk_lengths(scenario))))
         plain, stored = took["memory"].seconds, took["store"].seconds
-        rows.append([name, size.cells, count, 1e3 * plain / size.cells, plain, stored, f"{stored / plain - 1:+.1%}"])
+        rows.append(
+            [
+                name,
+                size.combinations,
+                count,
+                1e3 * plain / size.combinations,
+                plain,
+                stored,
+                f"{stored / plain - 1:+.1%}",
+            ]
+        )
     return rows
 
 
@@ -647,8 +661,17 @@ def main() -> None:
             clusters(size, scratch, rng)
             timing.table("Faults", ["fault", "tries", "runs lost", "wrong", "seconds"], ROWS)
         if "throughput" in tables:
-            header = ["cells of", "cells", "blocks", "ms a cell", "in memory, s", "into a store, s", "overhead"]
-            timing.table("Small cells into a store (CPU time)", header, throughput(size, scratch))
+            header = [
+                "scenario",
+                "combinations",
+                "blocks",
+                "ms per combination",
+                "in memory, s",
+                "into a store, s",
+                "overhead",
+            ]
+            title = f"{size.combinations:,} small parameter combinations written to a store, compared with memory"
+            timing.table(title, header, throughput(size, scratch))
     sys.exit(any(row[2] or row[3] for row in ROWS))
 
 

@@ -1,15 +1,15 @@
-"""Command lines and configs that nobody would write: each is answered or refused, quickly, and leaves nothing behind.
+"""Random command lines and configs: each is answered or refused, quickly, and a refused one leaves nothing behind.
 
     python benchmarks/fuzz.py                  # 1,000 command lines and 1,000 configs; four to seven minutes
     python benchmarks/fuzz.py --lines 200 --configs 0 --seed 7 --show
     python benchmarks/fuzz.py --tiny           # 40 and 20
 
-Lines that work are changed at random places: arguments left out, doubled, swapped, cut, replaced by hostile ones, with
-options and keys of all commands put in between; configs that are shipped are changed likewise, by character, line and
-value. Each runs in a fork of one process that has imported everything and computed nothing, in a folder of its own,
-for at most 10 seconds of CPU time and with 2 GB beyond what the imports take. Counted as findings: a traceback; an exit
-code other than 0, 1 and 2; a file written or changed although the code is 2, or outside the folder; control characters
-in what is printed; no end within the time. The same seed gives the same lines.
+Valid lines are changed at random places: arguments removed, doubled, swapped, cut, replaced by hostile ones, with
+options and keys of all commands inserted; shipped configs are changed likewise, by character, line and value. Each
+runs in a fork of one process that has imported everything and computed nothing, in a separate folder, for at most
+10 seconds of CPU time and with 2 GB beyond the memory of the imports. Counted as findings: a traceback; an exit code
+other than 0, 1 and 2; a file written or changed although the code is 2, or outside the folder; control characters in
+the output; no end within the time. The same seed gives the same lines.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from typing import Any
 
 import timing
 
-SECONDS, BYTES = 10, 2 * 10**9  # of CPU time, and of memory
-PATIENCE = 60.0  # seconds, for what waits
+SECONDS, BYTES = 10, 2 * 10**9  # CPU time and memory
+PATIENCE = 60.0  # seconds of wall time, for a process that waits
 IMPORTED = (
     "figures",
-    "matplotlib.font_manager",  # makes a list of fonts in the home folder once
+    "matplotlib.font_manager",  # writes a list of fonts into the home folder once
     "matplotlib.backends.backend_agg",
     "simulate.execution.to_store",
     "theory",
@@ -174,59 +174,59 @@ FINDINGS: list[str] = []
 
 
 def line_of(rng: random.Random) -> list[str]:
-    """A line that works, changed once to three times; what it would compute stays small."""
+    """A valid line, changed once to three times; its computation stays small."""
     line = list(rng.choice(WORKING))
     for _ in range(rng.choice((1, 1, 2, 3))):
-        at = rng.randrange(len(line) + 1)
-        rng.choice(CHANGES)(line, at, rng)
+        index = rng.randrange(len(line) + 1)
+        rng.choice(CHANGES)(line, index, rng)
     if line[:1] and line[0] in ("run", "simulate") and rng.random() < 0.5:
         line.append("--dry-run")
     return [word.replace("\0", "") for word in line]
 
 
-def _given(rng: random.Random) -> str:
+def _value_of(rng: random.Random) -> str:
     return rng.choice(rng.choice((FAIR, HOSTILE)))
 
 
-def _drop(line: list[str], at: int, rng: random.Random) -> None:
-    del line[at : at + 1]
+def _drop(line: list[str], index: int, rng: random.Random) -> None:
+    del line[index : index + 1]
 
 
-def _double(line: list[str], at: int, rng: random.Random) -> None:
-    line[at:at] = line[at : at + 1]
+def _double(line: list[str], index: int, rng: random.Random) -> None:
+    line[index:index] = line[index : index + 1]
 
 
-def _swap(line: list[str], at: int, rng: random.Random) -> None:
-    rng.shuffle(line) if rng.random() < 0.2 else line[at : at + 2].reverse()
+def _swap(line: list[str], index: int, rng: random.Random) -> None:
+    rng.shuffle(line) if rng.random() < 0.2 else line[index : index + 2].reverse()
 
 
-def _replace(line: list[str], at: int, rng: random.Random) -> None:
-    line[at : at + 1] = [rng.choice(HOSTILE)]
+def _replace(line: list[str], index: int, rng: random.Random) -> None:
+    line[index : index + 1] = [rng.choice(HOSTILE)]
 
 
-def _insert(line: list[str], at: int, rng: random.Random) -> None:
-    line[at:at] = [rng.choice(HOSTILE)]
+def _insert(line: list[str], index: int, rng: random.Random) -> None:
+    line[index:index] = [rng.choice(HOSTILE)]
 
 
-def _option(line: list[str], at: int, rng: random.Random) -> None:
+def _option(line: list[str], index: int, rng: random.Random) -> None:
     option = rng.choice(OPTIONS)
-    line[at:at] = [[option], [option, rng.choice(HOSTILE)], [f"{option}={rng.choice(HOSTILE)}"]][rng.randrange(3)]
+    line[index:index] = [[option], [option, rng.choice(HOSTILE)], [f"{option}={rng.choice(HOSTILE)}"]][rng.randrange(3)]
 
 
-def _key(line: list[str], at: int, rng: random.Random) -> None:
-    line[max(at, 2) : max(at, 2)] = [f"{rng.choice([*KEYS, *KEYS, *HOSTILE])}={_given(rng)}"]
+def _key(line: list[str], index: int, rng: random.Random) -> None:
+    line[max(index, 2) : max(index, 2)] = [f"{rng.choice([*KEYS, *KEYS, *HOSTILE])}={_value_of(rng)}"]
 
 
-def _value(line: list[str], at: int, rng: random.Random) -> None:
-    word = line[at % len(line)] if line else ""
+def _value(line: list[str], index: int, rng: random.Random) -> None:
+    word = line[index % len(line)] if line else ""
     if line:
-        line[at % len(line)] = f"{word.partition('=')[0]}={_given(rng)}"
+        line[index % len(line)] = f"{word.partition('=')[0]}={_value_of(rng)}"
 
 
-def _cut(line: list[str], at: int, rng: random.Random) -> None:
+def _cut(line: list[str], index: int, rng: random.Random) -> None:
     if line:
-        word, place = line[at % len(line)], rng.randint(0, 5)
-        line[at % len(line)] = (
+        word, place = line[index % len(line)], rng.randint(0, 5)
+        line[index % len(line)] = (
             word[:place] + rng.choice(["", rng.choice(HOSTILE)[:5], chr(rng.randrange(1, 256))]) + word[place + 1 :]
         )
 
@@ -239,26 +239,26 @@ def config_of(rng: random.Random, shipped: list[str]) -> str:
     """A shipped config, changed once to eight times by character, line or value."""
     text = rng.choice([*shipped, CONFIG])
     for _ in range(rng.randint(1, 8)):
-        at, lines = rng.randrange(len(text) + 1), text.splitlines(keepends=True)
+        index, lines = rng.randrange(len(text) + 1), text.splitlines(keepends=True)
         kind, row = rng.randrange(6), rng.randrange(len(lines) + 1)
         if kind == 0:
-            text = text[:at] + rng.choice(PIECES) + text[at:]
+            text = text[:index] + rng.choice(PIECES) + text[index:]
         elif kind == 1:
-            text = text[:at] + text[at + rng.randint(1, 5) :]
+            text = text[:index] + text[index + rng.randint(1, 5) :]
         elif kind == 2:
-            text = "".join([*lines[:row], f"{rng.choice(KEYS)}: {_given(rng)}\n", *lines[row:]])
+            text = "".join([*lines[:row], f"{rng.choice(KEYS)}: {_value_of(rng)}\n", *lines[row:]])
         elif kind == 3 and row < len(lines):
-            lines[row] = f"{lines[row].partition(':')[0]}: {_given(rng)}\n"
+            lines[row] = f"{lines[row].partition(':')[0]}: {_value_of(rng)}\n"
             text = "".join(lines)
         elif kind == 4:
             text = "".join([*lines[:row], *lines[row + 1 :]])
         else:
-            text = text[:at] + chr(rng.choice([rng.randrange(256), rng.randrange(0x10000)])) + text[at + 1 :]
+            text = text[:index] + chr(rng.choice([rng.randrange(256), rng.randrange(0x10000)])) + text[index + 1 :]
     return text
 
 
 def prepared(folder: Path) -> None:
-    """A folder with results, a config, a table of inputs, a file of one's own, and what is none of these."""
+    """A folder with results, a config, a table of inputs, a user file, and broken ones."""
     import subprocess
 
     (folder / "x.yaml").write_text(CONFIG)
@@ -272,51 +272,51 @@ def prepared(folder: Path) -> None:
 
 
 def contents(folder: Path) -> dict[str, str]:
-    """What a folder holds: files by a digest, all else by its kind."""
-    found = {}
+    """The contents of a folder: files by digest, everything else by kind."""
+    result = {}
     for path in sorted(folder.rglob("*")):
         mode = path.lstat().st_mode
         plain = hashlib.sha256(path.read_bytes()).hexdigest() if stat.S_ISREG(mode) else str(stat.S_IFMT(mode))
-        found[os.fsdecode(os.fsencode(path.relative_to(folder)))] = plain
-    return found
+        result[os.fsdecode(os.fsencode(path.relative_to(folder)))] = plain
+    return result
 
 
-def tried(given: list[str], made: Path, scratch: Path, config: str | None = None) -> tuple[str, str]:
-    """How a line ends, and what is wrong with that, if anything."""
+def tried(given: list[str], template: Path, scratch: Path, config: str | None = None) -> tuple[str, str]:
+    """The exit code of a line, and the findings, if any."""
     here, outside = scratch / "outer" / "here", scratch / "outer"
     shutil.rmtree(outside, ignore_errors=True)
     outside.mkdir()
-    shutil.copytree(made, here)
+    shutil.copytree(template, here)
     os.mkfifo(here / "pipe")
     (outside / "home").mkdir()
     if config is not None:
         (here / "bad.yaml").write_text(config, encoding="utf-8", errors="surrogatepass")
     before = contents(outside)
-    code = ended(given, here, outside / "home", scratch / "said")
-    said = (scratch / "said").read_bytes().decode(errors="replace")
+    code = ended(given, here, outside / "home", scratch / "output")
+    output = (scratch / "output").read_bytes().decode(errors="replace")
     new = [name for name, what in contents(outside).items() if before.get(name) != what]
     new += [name for name in before if not (outside / name).exists() and not (outside / name).is_symlink()]
-    return str(code), "; ".join(_wrong(code, said, new))
+    return str(code), "; ".join(_wrong(code, output, new))
 
 
-def _wrong(code: int | str, said: str, new: list[str]) -> Iterator[str]:
+def _wrong(code: int | str, output: str, new: list[str]) -> Iterator[str]:
     from statmech.errors import escaped
 
     if code not in (0, 1, 2):
         yield f"ended with {code}"
-    if "Traceback (most recent call last)" in said:
-        yield f"traceback: {said.splitlines()[-1]}"
+    if "Traceback (most recent call last)" in output:
+        yield f"traceback: {output.splitlines()[-1]}"
     if code == 2 and new:
-        yield f"wrote {new[:3]} and {max(len(new) - 3, 0)} more though refused"
+        yield f"wrote {new[:3]} and {max(len(new) - 3, 0)} more although it was refused"
     if elsewhere := [name for name in new if name.split("/")[0] != "here"]:
         yield f"wrote outside: {elsewhere[:3]}"
-    if escaped(said) != said:
+    if escaped(output) != output:
         yield "printed control characters"
 
 
-def ended(given: list[str], here: Path, home: Path, said: Path) -> int | str:
-    """The exit code of a line, in a fork; "killed" if it had not ended."""
-    out = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+def ended(given: list[str], here: Path, home: Path, output: Path) -> int | str:
+    """The exit code of a line, run in a fork; "killed" if it did not end."""
+    out = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     process = os.fork()
     if not process:
         os.setsid()
@@ -373,17 +373,21 @@ def warm(scratch: Path) -> None:
         page: Any = import_module("figures.explorer.page")
     except ModuleNotFoundError:
         return
-    page.serve = lambda *_: None  # which would wait for visitors
+    page.serve = lambda *_: None  # the page would wait for visitors
 
 
-def count(what: str, tries: list[tuple[list[str], str | None]], made: Path, scratch: Path, show: bool) -> list[object]:
+def count(
+    what: str, tries: list[tuple[list[str], str | None]], template: Path, scratch: Path, show: bool
+) -> list[object]:
     codes, wrong, start = Counter[str](), 0, time.perf_counter()
     for given, config in tries:
-        code, told = tried(given, made, scratch, config)
+        code, findings = tried(given, template, scratch, config)
         codes[code] += 1
-        wrong += bool(told)
-        if told:
-            FINDINGS.append(f"{told}\n    {given!r:.600}" + (f"\n    {config!r:.1500}" if config is not None else ""))
+        wrong += bool(findings)
+        if findings:
+            FINDINGS.append(
+                f"{findings}\n    {given!r:.600}" + (f"\n    {config!r:.1500}" if config is not None else "")
+            )
             if show:
                 print(FINDINGS[-1], flush=True)
     others = sum(codes.values()) - sum(codes[code] for code in "012")
@@ -395,26 +399,26 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=1000)
     parser.add_argument("--configs", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--show", action="store_true", help="print findings as they come")
+    parser.add_argument("--show", action="store_true", help="print findings as they occur")
     parser.add_argument("--tiny", action="store_true")
     given = parser.parse_args()
     sizes = (40, 20) if given.tiny else (given.lines, given.configs)
     rng = random.Random(given.seed)
     lines = [(line_of(rng), None) for _ in range(sizes[0])]
     with tempfile.TemporaryDirectory(prefix="statmech-fuzz-") as folder:
-        scratch, made = Path(folder), Path(folder) / "made"
-        made.mkdir()
+        scratch, template = Path(folder), Path(folder) / "template"
+        template.mkdir()
         warm(scratch)
-        prepared(made)
+        prepared(template)
         from statmech.config import SHIPPED
 
         shipped = [file.read_text() for file in sorted(SHIPPED.glob("*.yaml"))]
         configs = [(["run", "bad.yaml", "--dry-run"], config_of(rng, shipped)) for _ in range(sizes[1])]
-        rows = [count("command lines", lines, made, scratch, given.show)]  # type: ignore[arg-type]
-        rows.append(count("configs, --dry-run", configs, made, scratch, given.show))  # type: ignore[arg-type]
+        rows = [count("command lines", lines, template, scratch, given.show)]  # type: ignore[arg-type]
+        rows.append(count("configs, --dry-run", configs, template, scratch, given.show))  # type: ignore[arg-type]
     print(timing.machine())
     header = ["changed", "tries", "code 0", "code 1", "code 2", "others", "findings", "seconds"]
-    timing.table("Command lines and configs that nobody would write", header, rows)
+    timing.table("Random command lines and configs", header, rows)
     print("\n".join(["", *FINDINGS]))
     sys.exit(bool(FINDINGS))
 

@@ -1,12 +1,12 @@
-"""Learners of stored examples against what one would otherwise run: MinOver's loop, an SVM; the version space's chain.
+"""Learners of stored examples compared with the usual alternatives: a loop for MinOver, an SVM; the Markov chain.
 
     python benchmarks/learners.py           # pins itself to one core; 20 seconds
-    python benchmarks/learners.py --tiny    # the same at toy size: that it runs, not how fast
+    python benchmarks/learners.py --tiny    # the same at toy size: tests that it runs, not how fast
 
 MinOver: `naive.minover`, the loop and sort of the assignment's appendix, and the same with one matrix-vector product
-and argmin an update, on one data set; ours on 64 data sets side by side, Gram matrices made beforehand. All make the
-same student. The largest stability: ours (nonnegative least squares) and scikit-learn's LinearSVC without an intercept,
-hinge loss at C = 10^4, tolerance 1e-3, each with the share of the optimum that it misses.
+and argmin per update, on one data set; ours on 64 data sets in parallel, Gram matrices computed beforehand. All find
+the same student. The largest stability: ours (nonnegative least squares) and scikit-learn's LinearSVC without an
+intercept, hinge loss at C = 10^4, tolerance 1e-3, each with its relative deviation from the optimum.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def minover_rows(size: Size) -> list[list[object]]:
 
 
 def check(data: DataSet, one: object, updates: int) -> None:
-    """All three make the same student."""
+    """All three find the same student."""
     strengths = np.asarray(minover.run(one.gram[:1], one.sizes[:1], np.array([[updates]]), stop="epochs")[0])[0, 0]
     for w in (naive.minover(data.z, updates), naive.minover_matvec(data.z, updates)):
         np.testing.assert_allclose(strengths @ data.z / data.z.shape[1], w, rtol=1e-9, atol=1e-11)
@@ -90,7 +90,7 @@ def svm_rows(size: Size) -> list[list[object]]:
     rows = []
     for N, P in size.svm:
         z = sets(N, P, 1)[0].z
-        signs = np.where(np.arange(P) % 2, 1, -1)  # a classifier wants two classes: half of the examples turned round
+        signs = np.where(np.arange(P) % 2, 1, -1)  # a classifier needs two classes: half of the examples change sign
         model = LinearSVC(fit_intercept=False, loss="hinge", C=1e4, tol=1e-3, max_iter=1_000_000)
         calls = {
             "ours": lambda z=z: max_stability.strengths(z),
@@ -136,11 +136,11 @@ def main() -> None:
     print(timing.machine())
     with jax.enable_x64(True):
         header = ["N", "P", "data sets", "ours, ns/update", "appendix, us", "ratio", "NumPy, us", "ratio", "compile, s"]
-        timing.table("MinOver over plain Python and NumPy", header, minover_rows(size))
+        timing.table("MinOver compared with plain Python and NumPy", header, minover_rows(size))
         header = ["N", "P", "ours, ms", "misses", "LinearSVC, ms", "misses", "ratio"]
-        timing.table("the largest stability, one data set", header, svm_rows(size))
+        timing.table("The largest stability, one data set", header, svm_rows(size))
         header = ["N", "P", "data sets", "us/sweep", "ns/coordinate-example", "compile, s"]
-        timing.table("the chain through the version space", header, chain_rows(size))
+        timing.table("The Markov chain in the version space", header, chain_rows(size))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What a user would write without this library: the on-line perceptron and MinOver, a step at a time; pairs in loops.
+"""The baselines, written without this library: the on-line perceptron and MinOver step by step; loops over pairs.
 
 `numpy_loop` is a plain NumPy loop over examples and students; `sklearn_loop` gives the same examples, one
-by one, to scikit-learn's Perceptron. Both play the model of `simulate`: inputs of N(0, 1/N) entries, a
+by one, to scikit-learn's Perceptron. Both simulate the model of `simulate`: inputs with N(0, 1/N) entries, a
 teacher of length sqrt(N), order parameters recorded at times t = examples / N. The engines are timed
 against both, and both are checked to give the same R from the same generator:
 
@@ -18,7 +18,7 @@ Times = Sequence[float]
 
 
 def begin(rng: np.random.Generator, N: int, K: int) -> tuple[np.ndarray, np.ndarray]:
-    """A teacher of length sqrt(N), shape (N,), and students of N(0, 1) entries, shape (K, N)."""
+    """A teacher of length sqrt(N), shape (N,), and students with N(0, 1) entries, shape (K, N)."""
     teacher = rng.standard_normal(N)
     return teacher * np.sqrt(N) / np.linalg.norm(teacher), rng.standard_normal((K, N))
 
@@ -33,13 +33,13 @@ def numpy_loop(
             x = rng.standard_normal(N) / np.sqrt(N)
             label = 1.0 if teacher @ x > 0 else -1.0
             for student in students:
-                length = np.linalg.norm(student) / np.sqrt(N)  # as every rule in u needs it
+                length = np.linalg.norm(student) / np.sqrt(N)  # because rules use the normalised field u
                 u = student @ x / length
                 if label * u < 0:
                     student += eta * label * x
         done = round(t * N)
         recorded.append(order_parameters(teacher, students))
-    R, q, length = (np.array(part) for part in zip(*recorded, strict=True))
+    R, q, length = (np.array(values) for values in zip(*recorded, strict=True))
     return R, q, length
 
 
@@ -51,7 +51,7 @@ def sklearn_loop(
 
     N, recorded, done = teacher.size, [], 0
     model = Perceptron(fit_intercept=False, shuffle=False, eta0=eta)
-    model.partial_fit(np.zeros((1, N)), [1], classes=[-1, 1])  # makes coef_; an input of zeros moves nothing
+    model.partial_fit(np.zeros((1, N)), [1], classes=[-1, 1])  # creates coef_; an input of zeros changes nothing
     model.coef_[0] = student
     for t in times:
         for _ in range(done, round(t * N)):
@@ -63,7 +63,7 @@ def sklearn_loop(
 
 
 def minover(z: np.ndarray, updates: int) -> np.ndarray:
-    """MinOver as the assignment's appendix goes about it: a loop over the examples z (P, N) and a sort an update."""
+    """MinOver as in the assignment's appendix: a loop over the examples z (P, N) and a sort per update."""
     P, N = z.shape
     w = np.zeros(N)
     for _ in range(updates):
@@ -73,7 +73,7 @@ def minover(z: np.ndarray, updates: int) -> np.ndarray:
 
 
 def minover_matvec(z: np.ndarray, updates: int) -> np.ndarray:
-    """The same with one matrix-vector product and an argmin an update."""
+    """The same with one matrix-vector product and an argmin per update."""
     w = np.zeros(z.shape[1])
     for _ in range(updates):
         w = w + z[np.argmin(z @ w)] / w.size
@@ -88,7 +88,7 @@ def order_parameters(teacher: np.ndarray, students: np.ndarray) -> tuple[np.ndar
 
 
 def best_pair_python(X: np.ndarray, signed: np.ndarray, attributes: np.ndarray) -> tuple[int, int]:
-    """The pair of indicators of two attributes whose conjunction correlates most: a loop in a loop in a loop."""
+    """The pair of indicators of different attributes with the most correlated conjunction: three nested loops."""
     true = [set(np.flatnonzero(column)) for column in X.T.tolist()]
     weights, of = signed.tolist(), attributes.tolist()
     total, best, found = sum(weights), -1.0, (0, 0)
@@ -102,7 +102,7 @@ def best_pair_python(X: np.ndarray, signed: np.ndarray, attributes: np.ndarray) 
 
 
 def best_pair_numpy(X: np.ndarray, signed: np.ndarray, attributes: np.ndarray) -> tuple[int, int]:
-    """The same with one vectorised sum a pair."""
+    """The same with one vectorised sum per pair."""
     columns, total, best, found = np.ascontiguousarray(X.T), signed.sum(), -1.0, (0, 0)
     for i in range(len(attributes)):
         weighted = columns[i] * signed
@@ -117,8 +117,8 @@ def best_pair_numpy(X: np.ndarray, signed: np.ndarray, attributes: np.ndarray) -
 def best_pair_product(X: np.ndarray, signed: np.ndarray, attributes: np.ndarray) -> tuple[int, int]:
     """The same with one matrix product over all rows, of which the pairs are gathered."""
     one, other = np.triu_indices(len(attributes), 1)
-    apart = attributes[one] != attributes[other]
-    one, other = one[apart], other[apart]
+    different = attributes[one] != attributes[other]
+    one, other = one[different], other[different]
     values = np.abs(2 * ((X * signed[:, None]).T @ X)[one, other] - signed.sum())
-    at = int(np.argmax(values >= values.max() * (1 - 1e-12)))
-    return int(one[at]), int(other[at])
+    index = int(np.argmax(values >= values.max() * (1 - 1e-12)))
+    return int(one[index]), int(other[index])

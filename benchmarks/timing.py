@@ -1,7 +1,8 @@
-"""Helpers of the benchmarks: one pinned core, medians with the first call apart, Markdown tables.
+"""Helpers of the benchmarks: one pinned core, medians without the first call, Markdown tables.
 
 Times on a CPU are CPU time, which a neighbour on a shared machine disturbs less than wall time; on a GPU, and
-where cores are compared, they are wall time. Calls that are compared take turns: slow minutes hit them alike.
+where cores are compared, they are wall time. Calls that are compared run alternately, so that a slow minute affects
+all of them.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Timing(NamedTuple):
 
 
 def pin() -> None:
-    """Start this script again on its first core, BLAS on one thread: NumPy and JAX count cores only once."""
+    """Restart this script on its first core, BLAS on one thread: NumPy and JAX count cores only once."""
     if CORES in os.environ:
         return
     cores = sorted(os.sched_getaffinity(0))
@@ -54,14 +55,14 @@ def cores() -> list[int]:
 
 
 def clock() -> Callable[[], float]:
-    """CPU time on a CPU, wall time on an accelerator, whose work costs the CPU nothing."""
+    """CPU time on a CPU, wall time on an accelerator, which works without the CPU."""
     import jax  # not before `pin`
 
     return time.process_time if jax.default_backend() == "cpu" else time.perf_counter
 
 
 def measure(calls: dict[Name, Call], repeats: int, clock: Callable[[], float]) -> dict[Name, Timing]:
-    """Time calls in turns: once each for the first time, then `repeats` times each."""
+    """Time calls alternately: one first call of each, then `repeats` more of each."""
 
     def seconds(call: Call) -> float:
         start = clock()
@@ -82,7 +83,7 @@ def table(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -
 
 
 def machine() -> str:
-    """What was measured on: processor, versions, commit and date, in one line."""
+    """Processor, versions, commit and date, in one line."""
     import jax  # not before `pin`
 
     packages = ", ".join(f"{name} {version(name)}" for name in ("jax", "jaxlib", "numpy"))
@@ -94,8 +95,8 @@ def machine() -> str:
 
 
 def peak_memory() -> float:
-    """The largest memory this process has held, in MiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # Linux tells KiB
+    """The peak memory of this process, in MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # Linux reports KiB
 
 
 def _processor() -> str:
@@ -107,8 +108,8 @@ def _processor() -> str:
 
 def _commit() -> str:
     command = ["git", "describe", "--always", "--dirty"]
-    told = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True)
-    return told.stdout.strip() or "unknown"
+    process = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True)
+    return process.stdout.strip() or "unknown"
 
 
 def _cell(value: object) -> str:

@@ -1,10 +1,10 @@
-"""Fifty visitors of one explorer at once, again and again: how many are let in, and what time and memory that takes.
+"""Fifty simultaneous visitors of one explorer, repeatedly: how many are admitted, in which time and memory.
 
     python benchmarks/visitors.py           # four rounds, about three minutes on two cores
     python benchmarks/visitors.py --tiny    # one round of four visitors
 
-A visitor asks for the page with its token and joins its websocket, as a browser does, and draws nothing. All come in
-the same moment and leave together; after 20 seconds the next round begins.
+A visitor requests the page with its token and joins its websocket, as a browser does, and draws nothing. All arrive at
+the same time and leave together; the next round begins 20 seconds later.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class Explorer(NamedTuple):
 
     @property
     def megabytes(self) -> float:
-        """The memory that it holds."""
+        """Its resident memory in MB."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) / 1024
 
-    def asked(self, token: bool = True, socket: bool = False) -> HTTPRequest:
+    def request(self, token: bool = True, socket: bool = False) -> HTTPRequest:
         """A request for the page, or for its websocket."""
         base, shown = self.address.split("/?token=")
         port = base.rpartition(":")[2]
@@ -57,32 +57,32 @@ def started() -> Explorer:
     return Explorer(process, re.search(r"http://\S+", process.stdout.readline())[0])
 
 
-async def visit(client: AsyncHTTPClient, explorer: Explorer, here: list[Any]) -> tuple[int, float]:
-    """The status that a visitor is answered, and the seconds from asking to the websocket's first word."""
-    begun = time.perf_counter()
+async def visit(client: AsyncHTTPClient, explorer: Explorer, connected: list[Any]) -> tuple[int, float]:
+    """The status of the answer to a visitor, and the seconds from the request to the first message of the websocket."""
+    start = time.perf_counter()
     try:
-        page = await client.fetch(explorer.asked())
+        page = await client.fetch(explorer.request())
     except HTTPClientError as refused:
-        return refused.code, time.perf_counter() - begun
+        return refused.code, time.perf_counter() - start
     token = re.search(r'"token":"([^"]+)"', page.body.decode())[1]
-    joined = await websocket_connect(explorer.asked(socket=True), subprotocols=["bokeh", token])
+    joined = await websocket_connect(explorer.request(socket=True), subprotocols=["bokeh", token])
     await joined.read_message()
-    here.append(joined)
-    return page.code, time.perf_counter() - begun
+    connected.append(joined)
+    return page.code, time.perf_counter() - start
 
 
 async def rounds(explorer: Explorer, visitors: int, number: int) -> list[list[object]]:
-    """A row per round: visitors let in and refused, seconds until all were answered, memory, time of a refusal."""
+    """A row per round: visitors admitted and refused, seconds until all were answered, memory, time of a refusal."""
     AsyncHTTPClient.configure(None, max_clients=2 * visitors)
     client, rows = AsyncHTTPClient(), list[list[object]]()
     for one in range(number):
-        here: list[Any] = []
-        begun = time.perf_counter()
-        answers = await asyncio.gather(*[visit(client, explorer, here) for _ in range(visitors)])
-        took = time.perf_counter() - begun
+        connected: list[Any] = []
+        start = time.perf_counter()
+        answers = await asyncio.gather(*[visit(client, explorer, connected) for _ in range(visitors)])
+        took = time.perf_counter() - start
         codes = [code for code, _ in answers]
         held = explorer.megabytes
-        for joined in here:
+        for joined in connected:
             joined.close()
         await asyncio.sleep(LEFT)
         rows.append(
@@ -93,10 +93,10 @@ async def rounds(explorer: Explorer, visitors: int, number: int) -> list[list[ob
 
 async def refusal(explorer: Explorer) -> float:
     """Milliseconds until a request without the token is refused."""
-    begun = time.perf_counter()
-    answer = await AsyncHTTPClient().fetch(explorer.asked(token=False), raise_error=False)
+    start = time.perf_counter()
+    answer = await AsyncHTTPClient().fetch(explorer.request(token=False), raise_error=False)
     assert answer.code == 403
-    return 1e3 * (time.perf_counter() - begun)
+    return 1e3 * (time.perf_counter() - start)
 
 
 def main() -> None:
@@ -110,8 +110,16 @@ def main() -> None:
     finally:
         explorer.process.terminate()
         explorer.process.wait(60)
-    header = ["round", "let in", "refused (503)", "seconds", "MB, all here", "MB, 20 s after they left", "no token, ms"]
-    timing.table("Visitors of the explorer", header, rows)
+    header = [
+        "round",
+        "admitted",
+        "refused (503)",
+        "seconds",
+        "MB, all connected",
+        "MB, 20 s after they left",
+        "no token, ms",
+    ]
+    timing.table(f"{4 if tiny else 'Fifty'} simultaneous visitors of the explorer", header, rows)
 
 
 if __name__ == "__main__":

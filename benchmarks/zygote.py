@@ -1,7 +1,7 @@
-"""Runs to be killed, begun at once: a process that has imported everything and computed nothing forks one a request.
+"""Runs to be killed, without delay: a process that has imported everything and computed nothing forks one per request.
 
 A request is a line of JSON: {"store", "config", "seconds" (of a block), "shard", "limit" (of a file's bytes)} begins a
-run, answered by its process; {"wait": process} is answered by how it ended. What a run tells goes to STORE.events.
+run, answered by its process; {"wait": process} is answered by its exit code. The events of a run go to STORE.events.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ IMPORTED = (
     "xarray",
     "zarr",
 )
-PATIENCE = 60.0  # seconds after which a run, or an answer, is given up
+PATIENCE = 60.0  # seconds after which a run or an answer is abandoned
 
 
 class Zygote:
-    """The process, as its parent sees it."""
+    """The process, as seen by its parent."""
 
     def __init__(self) -> None:
         command = [sys.executable, __file__]
@@ -43,19 +43,19 @@ class Zygote:
         self._process.wait(PATIENCE)
 
     def begin(self, store: Path, config: dict[str, Any], **request: Any) -> int:
-        """The process of a run that has begun."""
-        return self._asked({"store": str(store), "config": config, **request})
+        """Begin a run and return its process."""
+        return self._request({"store": str(store), "config": config, **request})
 
     def wait(self, process: int, seconds: float = PATIENCE) -> int:
-        """How a run has ended: its exit code, or less the signal. Killed, if it has not by then."""
+        """The exit code of a run, or minus its signal. A run that has not ended by then is killed."""
         timer = threading.Timer(seconds, os.kill, (process, signal.SIGKILL))
         timer.start()
         try:
-            return self._asked({"wait": process})
+            return self._request({"wait": process})
         finally:
             timer.cancel()
 
-    def _asked(self, request: dict[str, Any]) -> int:
+    def _request(self, request: dict[str, Any]) -> int:
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
         assert stdout is not None
@@ -64,15 +64,15 @@ class Zygote:
 
 
 def events(store: Path) -> list[dict[str, Any]]:
-    """What runs into a store have told; a line cut short by a kill is left out."""
-    found = []
+    """The events of runs into a store, without a line cut short by a kill."""
+    result = []
     file = store.with_suffix(".events")
     for line in file.read_text().splitlines() if file.exists() else []:
         try:
-            found.append(json.loads(line))
+            result.append(json.loads(line))
         except ValueError:
             continue
-    return found
+    return result
 
 
 def serve() -> None:
@@ -98,19 +98,19 @@ def run(request: dict[str, Any]) -> int:
     store = Path(request["store"])
     statmech.results.chunks.SECONDS = request.get("seconds", statmech.results.chunks.SECONDS)
     out = os.open(store.with_suffix(".events"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    if "limit" in request:  # which holds for this process's files, not for its pipes
+    if "limit" in request:  # applies to this process's files, not to its pipes
         out = limited(request["limit"], out)
 
-    def tell(event: dict[str, Any]) -> None:
+    def report(event: dict[str, Any]) -> None:
         os.write(out, (json.dumps(event) + "\n").encode())
 
     try:
-        run_into(store, scenario_from(request["config"]), shard=tuple(request.get("shard", (1, 1))), tell=tell)
+        run_into(store, scenario_from(request["config"]), shard=tuple(request.get("shard", (1, 1))), tell=report)
     except StatmechError as problem:
-        tell({"event": "refused", "told": str(problem)})
+        report({"event": "refused", "message": str(problem)})
         return 2
     except BaseException as problem:
-        tell({"event": "traceback", "told": repr(problem)})
+        report({"event": "traceback", "message": repr(problem)})
         return 1
     return 0
 

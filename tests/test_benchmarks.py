@@ -33,7 +33,7 @@ def test_a_benchmark_runs_and_prints_its_tables(script):
 
 
 @pytest.mark.slow
-def test_changed_command_lines_and_configs_are_answered_or_refused():
+def test_random_command_lines_and_configs_are_answered_or_refused():
     command = [sys.executable, FOLDER / "fuzz.py", "--tiny"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -189,7 +189,7 @@ def test_the_page_opens_with_theory_and_simulation_lands_on_it(page):
     assert np.abs(np.subtract(found["points"], theory_there)).max() < 0.05  # N = 1000, and 4 seeds at first
 
 
-def test_a_drag_by_keyboard_moves_the_curve_and_copies_what_is_shown(page, tmp_path):
+def test_dragging_by_keyboard_moves_the_curve_and_the_copied_config_is_the_one_shown(page, tmp_path):
     before = shown(page, "ε_g (vote)", lambda it: it["theory"])
     press(page, "ArrowLeft")  # K = 3, then 2 (4 would not do: with ties decided by a coin it votes like 3)
     after = shown(page, "ε_g (vote)", lambda it: it["theory"] != before["theory"] and it["points"])
@@ -217,7 +217,7 @@ def test_a_bad_value_shows_a_message_and_leaves_the_curve(page):
     page.get_by_role("alert").get_by_text("nonsense").wait_for()
 
 
-def test_the_equations_follow_what_is_chosen(page):
+def test_the_equations_follow_the_chosen_rules(page):
     assert "hebb" in equations(page, 7)
     choose(page, "scenario", "stopping")
     told = equations(page, 4)
@@ -229,13 +229,13 @@ def test_the_equations_follow_what_is_chosen(page):
     ("scenario", "title"),
     [("stored examples", "ε_g"), ("stopping", "decision error"), ("attentive perceptron", "ε_g"), ("boosting", "ε_g")],
 )
-def test_every_scenario_is_solved_and_played(page, scenario, title):
+def test_every_scenario_is_solved_and_simulated(page, scenario, title):
     shown(page, "ε_g", lambda it: it["theory"])
     choose(page, "scenario", scenario)
     shown(page, title, lambda it: it["theory"] and it["points"] and it["labels"] != ["hebb", "perceptron", "adatron"])
 
 
-def test_what_is_held_stays_in_grey_and_logarithmic_axes_show_the_same(page):
+def test_a_pinned_curve_stays_in_grey_and_logarithmic_axes_show_the_same_points(page):
     before = shown(page, "ε_g", lambda it: it["theory"])
     page.get_by_role("button", name="Hold to compare").click()
     assert shown(page, "ε_g", lambda it: it["held"])["held"] == 3
@@ -247,7 +247,7 @@ def test_what_is_held_stays_in_grey_and_logarithmic_axes_show_the_same(page):
     shown(page, "ε_g", lambda it: not it["held"])
 
 
-def test_what_is_shown_can_be_downloaded(page, tmp_path):
+def test_the_results_shown_can_be_downloaded(page, tmp_path):
     import xarray as xr
 
     shown(page, "ε_g", lambda it: it["points"])
@@ -271,7 +271,7 @@ def test_what_is_shown_can_be_downloaded(page, tmp_path):
         assert found.sizes["seed"] == 16
 
 
-def test_nothing_lies_beyond_a_phones_width_and_the_theme_turns_dark(browser, address):
+def test_the_page_fits_a_phones_width_and_the_theme_turns_dark(browser, address):
     opening = opened(browser, address, viewport={"width": 390, "height": 800})
     page = next(opening)
     shown(page, "ε_g", lambda it: it["theory"])
@@ -347,7 +347,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("kind", ["live", "stored"])
-def test_names_that_hold_html_are_shown_and_not_executed(browser, kind, tmp_path):
+def test_names_that_contain_html_are_shown_and_not_executed(browser, kind, tmp_path):
     (tmp_path / "hostile.py").write_text(HOSTILE)
     for address in printed([sys.executable, str(tmp_path / "hostile.py"), kind]):
         for page in opened(browser, address):

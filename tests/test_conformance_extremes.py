@@ -126,7 +126,7 @@ def test_a_key_at_its_extremes_is_right_or_refused(make, fixed, key):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("make", "choice", "name", "parameter"), PARAMETRIC)
-def test_a_parameter_anywhere_is_right_or_refused(make, choice, name, parameter):
+def test_a_random_parameter_value_is_right_or_refused(make, choice, name, parameter):
     kinds = {"rule": RULES, "learner": LEARNERS, "booster": BOOSTERS}[choice]
     fixed = {choice: name} | ({"sweeps": 20} if name in ("gibbs", "bayes") and parameter != "sweeps" else {})
     scan(make, fixed, parameter, extremes(parameters_of(kinds[name])[parameter], MANY), patient=True)
@@ -134,7 +134,7 @@ def test_a_parameter_anywhere_is_right_or_refused(make, choice, name, parameter)
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("make", "fixed", "key"), KEYED)
-def test_a_key_anywhere_is_right_or_refused(make, fixed, key):
+def test_a_random_key_value_is_right_or_refused(make, fixed, key):
     fixed = fixed | ({"sweeps": 20} if fixed.get("learner") in ("gibbs", "bayes") else {})
     scan(make, {k: v for k, v in fixed.items() if k != key}, key, MANY, patient=True)
 
@@ -143,7 +143,7 @@ def test_a_key_anywhere_is_right_or_refused(make, fixed, key):
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("engine", ["gram", "vectors"])
-def test_a_start_of_any_length_is_right_or_refused(rule, engine, dtype):
+def test_any_initial_length_is_right_or_refused(rule, engine, dtype):
     for length in (*SMALL, 1e-100, 1e-10, 1e10, 1e100, *LARGE, 0.0, -1.0):
         fixed = {"rule": rule, "engine": engine, "dtype": dtype}
         for dataset in results(ONLINE, True, **fixed, start={"length": length}):
@@ -164,7 +164,7 @@ def recorded(scenario, engine):
 @pytest.mark.parametrize(("dtype", "power"), [("float64", 332), ("float32", 33)])
 @pytest.mark.parametrize("engine", [gram, vectors])
 @pytest.mark.parametrize(("rule", "K"), [("perceptron", 1), ("hebb", 3), ("adatron", 3), ("adatron_textbook", 1)])
-def test_lengths_and_rates_scaled_together_to_their_bounds_change_no_bit(rule, K, engine, dtype, power):
+def test_scaling_lengths_and_rates_together_changes_no_bit(rule, K, engine, dtype, power):
     def at(scale):
         start = {"length": scale, "R": 0.2, "q": 0.3}
         eta = 0.75 * (scale if rule != "adatron_textbook" else 1.0)
@@ -179,7 +179,7 @@ def test_lengths_and_rates_scaled_together_to_their_bounds_change_no_bit(rule, K
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", ["perceptron", "hebb", "adatron"])
-def test_theory_knows_only_the_ratio_of_rate_and_length(rule):
+def test_theory_depends_only_on_the_ratio_of_rate_and_length(rule):
     one, long, short = (
         theory.solve(Scenario(rule=rule, K=3, t=[1, 5], eta=scale, start={"length": scale, "R": 0.2, "q": 0.3}))
         for scale in (1.0, 1e100, 1e-100)
@@ -191,7 +191,7 @@ def test_theory_knows_only_the_ratio_of_rate_and_length(rule):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("length", [1e-100, 1e-30])
-def test_students_of_almost_no_length_learn_as_theory_says(length):
+def test_students_of_very_small_length_learn_as_in_theory(length):
     scenario = Scenario(rule="hebb", N=20_000, t=[0.5, 1], seeds=64, start={"length": length})
     assert not disagreements(simulate.run(scenario), theory.solve(scenario))
 
@@ -199,7 +199,7 @@ def test_students_of_almost_no_length_learn_as_theory_says(length):
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("rule", RULES)
-def test_a_rate_of_almost_nothing_teaches_nothing(rule, dtype):
+def test_students_learn_nothing_at_a_negligible_rate(rule, dtype):
     run = simulate.run(Scenario(rule=rule, K=3, N=50, t=[0, 1], eta=1e-300, seeds=4)).isel(seed=0)
     for name in ("R", "length", "eps_g"):
         np.testing.assert_allclose(run[name][1], run[name][0], rtol=1e-12)
@@ -209,7 +209,7 @@ def test_a_rate_of_almost_nothing_teaches_nothing(rule, dtype):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_a_margin_without_bounds_is_hebb_or_learns_nothing(dtype):
+def test_an_infinite_margin_is_hebb_or_learns_nothing(dtype):
     make = partial(Scenario, N=50, K=2, t=[1], dtype=dtype, start={"R": 0.2})
     hebb, wide = (
         recorded(make(**given), gram) for given in ({"rule": "hebb"}, {"rule": "perceptron", "margin": 1e300})
@@ -222,7 +222,7 @@ def test_a_margin_without_bounds_is_hebb_or_learns_nothing(dtype):
 @pytest.mark.slow
 @pytest.mark.parametrize("eta", [1e155, 1.79e308])
 @pytest.mark.parametrize("rule", RULES)
-def test_a_student_that_diverges_is_an_error_a_user_can_mend(rule, eta):
+def test_a_student_that_diverges_is_an_error_the_user_can_fix(rule, eta):
     with pytest.raises(DivergedError, match=rf"^{rule} \(eta = .*\) has diverged: a student's length left 1e-150 to"):
         simulate.run(Scenario(rule=rule, N=50, t=[1, 3], eta=eta, seeds=4))
     assert issubclass(DivergedError, StatmechError)
@@ -230,7 +230,7 @@ def test_a_student_that_diverges_is_an_error_a_user_can_mend(rule, eta):
 
 
 @pytest.mark.slow
-def test_a_length_that_grows_beyond_numbers_is_an_error_of_theory_too():
+def test_a_length_that_overflows_is_an_error_of_theory_too():
     """The textbook rule multiplies lengths."""
     with pytest.raises(DivergedError, match="diverged"):
         theory.solve(Scenario(rule="adatron_textbook", K=2, t=[1000], eta=6))
@@ -246,7 +246,7 @@ def test_a_length_that_grows_beyond_numbers_is_an_error_of_theory_too():
         ([1.0, 1e101], "float64", "not 1e\\+101"),
     ],
 )
-def test_a_start_too_short_or_long_is_refused(length, dtype, told):
+def test_an_initial_length_too_small_or_large_is_refused(length, dtype, told):
     with pytest.raises(ScenarioError, match=told.replace("1e+", r"1e\+")):
         Scenario(rule="perceptron", K=2, N=50, t=[1], dtype=dtype, start={"length": length})
 
@@ -273,14 +273,14 @@ def test_float32_is_refused_where_rounding_outweighs_an_example():
 
 
 @pytest.mark.parametrize("spectrum", [[1e-300], [1.0, 1e300], [5e-324, 1.0], [1e21]])
-def test_eigenvalues_that_float32_inputs_lose_are_refused(spectrum):
+def test_eigenvalues_too_small_for_float32_inputs_are_refused(spectrum):
     with pytest.raises(ScenarioError, match="eigenvalues of a spectrum must be 0 or between 1e-20 and 1e\\+20"):
         Scenario(rule="perceptron", N=20, t=[1], inputs={"anisotropic": {"spectrum": spectrum}})
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("value", [1e-20, 1e20])
-def test_inputs_of_extreme_size_are_learnt_by_rates_of_the_inverse(value):
+def test_inputs_of_extreme_size_are_learnt_at_inverse_rates(value):
     make = partial(Scenario, rule="hebb", N=40, t=[2], seeds=8)
     extreme = simulate.run(make(inputs={"anisotropic": {"spectrum": [value]}}, eta=value**-0.5))
     plain = simulate.run(make(engine="vectors"))
@@ -290,7 +290,7 @@ def test_inputs_of_extreme_size_are_learnt_by_rates_of_the_inverse(value):
 
 @pytest.mark.parametrize("boundary", BOUNDARIES)
 @pytest.mark.parametrize("given", [{"mean": 1000.0}, {"mean": -300.0}, {"theta": 300.0}, {"theta": -1000.0}])
-def test_walks_that_are_certain_are_so_in_theory_too(boundary, given):
+def test_a_decision_that_is_certain_is_so_in_theory_too(boundary, given):
     scenario = Stopping(boundary=boundary, delta=0.05, N=50, walks=500, seeds=4, **given)
     run, solved = simulate.run(scenario), theory.solve(scenario)
     for name in ("decision_error", "features"):
@@ -300,19 +300,19 @@ def test_walks_that_are_certain_are_so_in_theory_too(boundary, given):
 
 
 @pytest.mark.parametrize(("key", "value"), [("mean", 1001), ("theta", -1e30), ("drift", 200), ("delta", 1e-301)])
-def test_walks_beyond_counting_are_refused(key, value):
+def test_walks_too_numerous_to_count_are_refused(key, value):
     with pytest.raises(ScenarioError, match=f"^{key}: "):
         WALKS(**({"boundary": "constant", "delta": 0.05} | {key: value}))
 
 
-def test_bounds_of_boosting_say_nothing_rather_than_overflow():
+def test_bounds_of_boosting_are_nan_or_trivial_rather_than_overflow():
     for given in ({"discount": 1e-300}, {"discount": 1e-160}, {"N": 10**15}):
         found = theory.solve(Boosting(booster="adaboost", **({"s": 3, "P": 50, "N": 8} | given)))
         assert np.isnan(found.stages) or found.stages > 0
         assert np.isnan(found.eps_g) or found.eps_g == 1
 
 
-def test_minover_s_share_of_the_largest_stability_is_a_key_that_runs():
+def test_the_target_fraction_of_the_largest_stability_is_a_key_of_minover():
     """It used to be called `gap`, as a variable of the dataset is, and every run with it failed."""
     run = simulate.run(StoredExamples(learner="minover", N=10, alpha=1, within=[0.5, 1e-9], seeds=2, epochs=[50]))
     assert run.converged.sel(within=0.5).all()

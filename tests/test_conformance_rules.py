@@ -83,7 +83,7 @@ def test_the_line_forms_of_a_margin_equal_the_quadrature(margin):
 
 
 @pytest.mark.slow
-def test_more_quadrature_nodes_move_nothing(rule):
+def test_more_quadrature_nodes_change_nothing(rule):
     kind = RULES[rule]()
     with jax.enable_x64(True):
         double = jax.jit(lambda pair, nodes: quadrature_pair(kind, pair, 0.1, nodes=nodes), static_argnums=1)
@@ -119,7 +119,7 @@ def test_every_entry_of_the_gram_matrix_agrees_for_unequal_students(rule):
 
 
 @pytest.mark.slow
-def test_a_planted_error_is_found(rule, monkeypatch):
+def test_a_deliberate_error_is_detected(rule, monkeypatch):
     """<f_i f_j> dropped: the students' correlation q, and with it the ensemble, comes out wrong."""
     monkeypatch.setattr(online, "pair_average", lambda *args: 0.0 * averages.pair_average(*args))
     jax.clear_caches()
@@ -151,7 +151,7 @@ def test_the_same_key_gives_the_same_bits_and_another_key_others(rule):
 
 
 @pytest.mark.parametrize("engine", ["gram", pytest.param("vectors", marks=pytest.mark.slow)])
-def test_extending_a_sweep_changes_no_old_number(rule, engine):
+def test_extending_a_sweep_changes_no_earlier_number(rule, engine):
     few = simulate.run(scenario_of(rule, N=50, seeds=3, t=[1.0], eta=[0.5], engine=engine))
     many = simulate.run(scenario_of(rule, N=50, seeds=70, t=[1.0], eta=[0.3, 0.5], K=3, engine=engine))
     np.testing.assert_array_equal(few.R.sel(eta=0.5), many.R.sel(eta=0.5, seed=few.seed))

@@ -102,7 +102,7 @@ def test_a_sweep_that_a_figure_cannot_show_is_drawn_as_an_overlay():
 
 
 @pytest.mark.slow
-def test_a_single_moment_is_drawn_against_the_longest_axis_of_numbers():
+def test_a_single_recorded_time_is_drawn_against_the_longest_numeric_axis():
     swept = load("adatron_ensemble", ["K=1,3", "eta=0.5,1,2", "N=20", "seeds=2", "t=1"])
     simulation, solution = simulate.run(swept), theory.solve(swept)
     ax = figures.draw("overlay", simulation, solution).axes[3]
@@ -160,7 +160,7 @@ def test_the_overlay_draws_every_kind_with_and_without_theory(choice):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("choice", KINDS)
-def test_every_kind_is_charted_variable_by_variable(choice):
+def test_every_kind_of_scenario_has_a_chart_per_variable(choice):
     pytest.importorskip("bokeh")
     from figures.report import charts
 
@@ -179,7 +179,7 @@ def test_a_kind_of_scenario_without_published_figures_is_drawn_by_the_overlay():
         figures.named("ensemble", "something", "unit")
 
 
-def test_every_symbol_has_plain_letters():
+def test_every_symbol_has_a_plain_text_form():
     for choice, scenario in SMALL.items():
         keys = [labels.symbol(scenario, name) for name in scenario.axis_names()]
         for symbol in [*keys, *(variable.symbol for variable in scenario.variables.values())]:

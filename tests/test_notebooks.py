@@ -25,7 +25,7 @@ def code(path):
     return ["".join(cell["source"]) for cell in cells(path) if cell["cell_type"] == "code"]
 
 
-def test_there_is_one_for_each_kind_of_scenario_and_the_index_lists_it():
+def test_each_kind_of_scenario_has_a_notebook_listed_in_the_index():
     assert {path.stem for path in NOTEBOOKS} == set(KINDS)
     for path in NOTEBOOKS:
         assert KINDS[path.stem] in "\n".join(code(path))
@@ -33,7 +33,7 @@ def test_there_is_one_for_each_kind_of_scenario_and_the_index_lists_it():
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_holds_no_outputs(path):
+def test_a_notebook_contains_no_outputs(path):
     for cell in cells(path):
         if cell["cell_type"] == "code":
             assert cell["outputs"] == []
@@ -42,7 +42,7 @@ def test_a_notebook_holds_no_outputs(path):
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_is_valid_with_ids_that_differ(path):
+def test_a_notebook_is_valid_and_its_cell_ids_are_unique(path):
     nbformat = pytest.importorskip("nbformat")
     nbformat.validate(nbformat.read(path, as_version=4))
     ids = [cell["id"] for cell in cells(path)]
@@ -50,6 +50,6 @@ def test_a_notebook_is_valid_with_ids_that_differ(path):
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_every_cell_of_code_compiles(path):
+def test_every_code_cell_compiles(path):
     for source in code(path):
         compile("\n".join(line for line in source.splitlines() if not line.startswith("%")), path.name, "exec")

@@ -30,7 +30,7 @@ def walk(z, w, at, tau, slope):
 
 @pytest.mark.parametrize(("few", "many"), [(1, 1), (10**9, 1), (10**9, 40), (2**12, 2**16)])
 @pytest.mark.parametrize("at", [[3, 4, 11, 20], list(range(1, 21)), [20], list(looks(20, 6))])
-def test_walks_are_the_same_however_many_looks_are_taken_at_once(few, many, at, monkeypatch):
+def test_walks_do_not_depend_on_the_number_of_looks_per_chunk(few, many, at, monkeypatch):
     monkeypatch.setattr(partial_sums, "FEW", few)
     monkeypatch.setattr(partial_sums, "MANY", many)
     rng = np.random.default_rng(0)
@@ -54,7 +54,7 @@ def test_walks_that_stop_agree_with_exact_densities():
 
 
 @pytest.mark.parametrize("theta", [-0.4, 0.3])
-def test_theta_is_the_same_in_simulation_and_theory(theta):
+def test_theta_has_the_same_meaning_in_simulation_and_theory(theta):
     scenario = Stopping(boundary=list(BOUNDARIES), delta=0.05, theta=theta, N=32, walks=2000, seeds=8, mean=0.5)
     assert not disagreements(simulate.run(scenario), theory.solve(scenario))
 
@@ -62,7 +62,7 @@ def test_theta_is_the_same_in_simulation_and_theory(theta):
 @pytest.mark.parametrize(
     ("tau", "mean", "theta", "slope"), [(0.8, 0.0, 0.0, 0.0), (1.2, 1.0, 0.0, 0.0), (0.6, 0.7, 0.2, 0.7)]
 )
-def test_many_looks_are_a_raised_level(tau, mean, theta, slope):
+def test_discrete_looks_are_equivalent_to_a_raised_level(tau, mean, theta, slope):
     for count, close, near in ((30, 4e-3, 1.5e-3), (300, 2e-4, 3e-5)):
         exact = decision(tau, np.arange(1, count + 1), mean, 1.0, theta, slope)
         wrong, features = many_looks(tau, 1 / count, mean, 1.0, theta, slope)
@@ -70,7 +70,7 @@ def test_many_looks_are_a_raised_level(tau, mean, theta, slope):
         assert features == pytest.approx(exact.features / count, abs=near)
 
 
-def test_levels_that_are_told_not_exactly_are_not_told():
+def test_errors_of_levels_are_given_only_where_they_are_exact():
     sol = theory.solve(Stopping(boundary="constant", delta=0.3, mean=2, N=[300, 1000]))
     assert np.isfinite(sol.features.values).tolist() == [True, False]
     assert np.all(np.isfinite(sol.features_brownian))
@@ -84,7 +84,7 @@ def test_a_constant_level_is_the_root_wherever_there_is_one():
     assert np.all(error(0.0, mean, 1.0, theta)[~there] <= delta[~there])
 
 
-def test_the_law_of_features_is_that_of_the_drift():
+def test_the_number_of_features_scales_as_the_drift_predicts():
     """A share of N where the mean is of so many standard deviations, the root of N where each feature adds to it."""
     N = [1000, 10_000, 100_000, 1_000_000]
     sol = theory.solve(Stopping(boundary="brownian-bridge", delta=0.05, N=N, zip={"mean": [1, 0], "drift": [0, 0.1]}))
@@ -117,7 +117,7 @@ def by_hand(cell, world, steps):
 
 
 @pytest.mark.parametrize("boundary", BOUNDARIES)
-def test_an_attentive_student_is_the_one_of_a_plain_loop(boundary, monkeypatch):
+def test_an_attentive_student_equals_that_of_a_plain_loop(boundary, monkeypatch):
     """Example by example: in a block the level waits for the end of the lesson."""
     monkeypatch.setattr(attention, "BLOCK", 1)
     scenario = Attention(attention=boundary, delta=0.2, N=24, chunk=5, t=[3, 20], seeds=1, probes=0.3, memory=8)
@@ -130,7 +130,7 @@ def test_an_attentive_student_is_the_one_of_a_plain_loop(boundary, monkeypatch):
     assert spans @ sim.decision_error.values == pytest.approx(errors)
 
 
-def test_a_margin_given_its_end_is_a_bridge_whatever_the_teacher():
+def test_a_margin_given_its_final_sum_is_a_bridge_for_every_teacher():
     """Crossings given kappa <= 0 and shares of features, of fields with a teacher, against the closed forms."""
     rng, n, m = np.random.default_rng(0), 128, 40_000
     for tau, slope, R in ((0.8, 0.0, 0.3), (0.5, 0.5, 0.9)):
@@ -156,7 +156,7 @@ def test_a_margin_given_its_end_is_a_bridge_whatever_the_teacher():
 
 @pytest.mark.parametrize("given", [{"delta": 1e-200}, {"delta": 0.3, "probes": 1}])
 @pytest.mark.parametrize("boundary", ["brownian-bridge", "centred"])
-def test_without_attention_the_theory_is_the_plain_perceptron_s(boundary, given):
+def test_without_attention_the_theory_is_that_of_the_plain_perceptron(boundary, given):
     t = [0.5, 2, 10, 100]
     found = theory.solve(Attention(attention=boundary, t=t, **given))
     plain = theory.solve(Scenario(rule="perceptron", t=t)).isel(student=0)
@@ -166,7 +166,7 @@ def test_without_attention_the_theory_is_the_plain_perceptron_s(boundary, given)
     np.testing.assert_allclose(found.features, 1, rtol=1e-9)
 
 
-def test_theory_keeps_its_digits_and_its_balance():
+def test_theory_is_accurate_and_conserves_the_number_of_mistakes():
     """Mistakes are learnt or lost, at any angle; and the equations go on to t = 1e4."""
     for theta in (1e-7, 0.3, np.pi / 2):
         averages, errors = learnt(Watch(0.7, 0.1, 0.05), theta)
@@ -183,7 +183,7 @@ def lively():
     return simulate.run(Attention(**LIVELY))
 
 
-def test_attentive_students_learn_as_theory_says(lively):
+def test_attentive_students_learn_as_in_theory(lively):
     """Order parameters, features and decision errors; the controls: another memory, delta, and many looks."""
     assert not disagreements(lively, theory.solve(Attention(**LIVELY)))
     for wrong in ({"memory": 2}, {"delta": 0.3}, {"chunk": 100}):
@@ -202,7 +202,7 @@ def test_products_of_normals_overshoot_more_than_normals(monkeypatch):
 
 
 @pytest.mark.slow
-def test_one_order_of_features_for_ever_is_another_learner(monkeypatch):
+def test_a_fixed_order_of_features_defines_a_different_learner(monkeypatch):
     scenario = Attention(attention="constant", delta=0.05, N=300, chunk=3, t=[2, 20], seeds=12)
     solution = theory.solve(scenario)
     assert not disagreements(simulate.run(scenario), solution)
@@ -212,7 +212,7 @@ def test_one_order_of_features_for_ever_is_another_learner(monkeypatch):
     assert "eps_g" in told
 
 
-def test_a_longer_sweep_changes_no_old_number(lively):
+def test_a_longer_sweep_changes_no_earlier_number(lively):
     alone = simulate.run(Attention(**{**LIVELY, "attention": "centred", "seeds": 1, "delta": [0.1, 0.2], "t": [1, 2]}))
     for name in lively:
         old = lively[name].sel(attention="centred", t=2, seed=0)
@@ -228,7 +228,7 @@ def test_a_longer_sweep_changes_no_old_number(lively):
 @pytest.mark.parametrize(
     ("kind", "given"), [(Stopping, {"boundary": "constant"}), (Attention, {"attention": "constant", "t": 1})]
 )
-def test_a_share_of_errors_that_cannot_be_is_refused_in_one_sentence(kind, given, delta):
+def test_an_impossible_error_rate_is_refused_in_one_sentence(kind, given, delta):
     with pytest.raises(ScenarioError) as refused:
         kind(**given, delta=delta)
     assert len(refused.value.problems) == 1
@@ -249,14 +249,14 @@ def test_a_share_of_errors_that_cannot_be_is_refused_in_one_sentence(kind, given
         ({"attention": ["constant", "centered"], "t": 1}, 'attention[1]: "centered" is not a boundary'),
     ],
 )
-def test_bad_input_is_refused_with_what_is_possible(given, message):
+def test_bad_input_is_refused_with_the_possible_values(given, message):
     whole = {**({} if "attention" in given else {"boundary": "constant"}), "delta": 0.1, "N": 50, **given}
     with pytest.raises(ScenarioError) as refused:
         scenario_from(whole)
     assert message in str(refused.value)
 
 
-def test_scenarios_survive_being_written_down():
+def test_scenarios_survive_a_round_trip_through_yaml():
     for scenario in (
         Stopping(boundary=["constant", "centred"], delta=0.1, zip={"mean": [1, 0], "drift": [0, 0.1]}, N=[10, 20]),
         Attention(attention="centred", delta=[0.1, 0.2], t={"geomspace": [1, 4, 3]}, memory=50),
@@ -264,7 +264,7 @@ def test_scenarios_survive_being_written_down():
         assert scenario_from(scenario.config()) == scenario
 
 
-def test_seeds_that_are_equal_have_no_spread():
+def test_equal_values_of_all_seeds_have_no_standard_error():
     """Counts of few events may agree in all seeds; a difference over the rounding of their mean is no distance."""
     scenario = Stopping(boundary="constant", delta=0.1, N=20, walks=10, seeds=3)
     played, solution = simulate.run(scenario), theory.solve(scenario)

@@ -42,16 +42,16 @@ def skip_half_of_the_pairs(monkeypatch):
 SWEEP = {"s": [1, 2, 3, 5, 8], "P": [20, 200], "k": [1, 2, 3], "discount": [1.0, 0.5]}
 
 
-def test_stages_and_advantages_keep_their_bounds():
+def test_stages_and_advantages_satisfy_their_bounds():
     assert broken(scenario(**SWEEP)) == set()
 
 
-def test_a_search_that_skips_half_of_the_pairs_breaks_them(monkeypatch):
+def test_a_search_that_skips_half_of_the_pairs_violates_them(monkeypatch):
     skip_half_of_the_pairs(monkeypatch)
     assert broken(scenario(s=[1, 3], k=2)) == {"advantage"}
 
 
-def test_a_teacher_of_more_conjunctions_than_told_breaks_them(monkeypatch):
+def test_a_teacher_of_more_conjunctions_than_stated_violates_them(monkeypatch):
     draw = player.draw
     monkeypatch.setattr(player, "draw", lambda rng, cell: draw(rng, BoostingCell(cell.booster, cell.N, 15, 0, ())))
     assert "advantage" in broken(scenario(s=3, N=12, P=1000))
@@ -79,12 +79,12 @@ def test_lemma_1_holds_under_any_distribution(k):
     assert lacking(k) <= 1e-12
 
 
-def test_a_search_that_skips_half_of_the_pairs_breaks_lemma_1(monkeypatch):
+def test_a_search_that_skips_half_of_the_pairs_violates_lemma_1(monkeypatch):
     skip_half_of_the_pairs(monkeypatch)
     assert lacking(2) > 1e-3
 
 
-def test_few_runs_exceed_the_bound_on_eps_g_and_a_wrong_one_is_exceeded_by_most(monkeypatch):
+def test_few_runs_exceed_the_bound_on_eps_g_and_most_exceed_a_wrong_one(monkeypatch):
     one = scenario(s=[1, 3], P=[30, 100, 3000], seeds=20)
     sim, sol = simulate.run(one), theory.solve(one)
     assert float((sim.eps_g > sol.eps_g).mean()) <= bounds.DELTA
@@ -94,7 +94,7 @@ def test_few_runs_exceed_the_bound_on_eps_g_and_a_wrong_one_is_exceeded_by_most(
     assert float((simulate.run(few).eps_g > theory.solve(few).eps_g).mean()) > 0.5
 
 
-def test_more_values_and_seeds_change_no_old_number():
+def test_more_values_and_seeds_change_no_earlier_number():
     few = simulate.run(scenario(s=3, P=100, seeds=2))
     many = simulate.run(scenario(s=[2, 3], P=[50, 100, 150], discount=[0.7, 1.0], seeds=3))
     for name in few.data_vars:
@@ -103,7 +103,7 @@ def test_more_values_and_seeds_change_no_old_number():
     assert not np.array_equal(few.eps_g, other.eps_g) or not np.array_equal(few.advantage, other.advantage)
 
 
-def test_labels_are_the_signs_of_decided_sums_and_examples_come_one_after_the_other():
+def test_labels_are_the_signs_of_nonzero_sums_and_more_examples_change_no_earlier_ones():
     for seed, cell in enumerate(cells(3)):
         teacher = player.draw(np.random.default_rng(seed), cell)
         X, y = player.examples(np.random.default_rng(1), teacher, cell.N, 5000)
@@ -113,7 +113,7 @@ def test_labels_are_the_signs_of_decided_sums_and_examples_come_one_after_the_ot
         assert np.array_equal(X[:70], fewer)
 
 
-def test_a_teacher_s_conjunctions_have_evenly_one_to_k_inputs_and_a_fair_sense():
+def test_a_teacher_s_conjunctions_have_uniformly_one_to_k_inputs_and_random_signs():
     rng = np.random.default_rng(0)
     teachers = [player.draw(rng, BoostingCell(AdaBoost(k=3), 6, 5, 1, ())) for _ in range(200)]
     all_of_them = [h for teacher in teachers for h in teacher.conjunctions]
@@ -124,7 +124,7 @@ def test_a_teacher_s_conjunctions_have_evenly_one_to_k_inputs_and_a_fair_sense()
     assert all(len(set(h.indicators)) == len(h.indicators) for h in all_of_them)
 
 
-def test_a_run_that_is_given_up_has_no_stages_and_is_counted():
+def test_an_abandoned_run_has_no_stages_and_is_counted():
     one = scenario(s=9, P=300, N=12, cap=3)
     sim = simulate.run(one)
     assert not sim.converged.any()
@@ -135,7 +135,7 @@ def test_a_run_that_is_given_up_has_no_stages_and_is_counted():
     assert np.isnan(kept["stages"].ratio)
 
 
-def test_without_pairs_nothing_is_promised_of_a_teacher_of_pairs():
+def test_without_pairs_there_is_no_bound_for_a_teacher_of_pairs():
     one = scenario(s=3, discount=0.0, cap=200)
     sol = theory.solve(one)
     assert np.isnan(sol.stages)
@@ -148,7 +148,7 @@ def test_without_pairs_nothing_is_promised_of_a_teacher_of_pairs():
     assert theory.solve(scenario(s=3, discount=0.0, k=1)).stages == bounds.stages(3, 200)
 
 
-def test_what_keeps_a_bound_is_counted_on_the_right_side():
+def test_runs_that_satisfy_a_bound_are_counted_on_the_right_side():
     one = scenario(s=[3, 5], seeds=3)
     sim, sol = simulate.run(one), theory.solve(one)
     sim.stages[:] = [[1, 2, 3], [1, np.nan, 500]]
@@ -202,12 +202,12 @@ def test_a_bad_scenario_of_boosting_is_refused(given, message):
         ({"P": 10**11}, "P: a run with 100,000,000,000 examples of 8 inputs takes"),
     ],
 )
-def test_what_this_machine_cannot_play_is_refused_before_it_begins(given, message):
+def test_a_sweep_too_large_for_this_machine_is_refused_before_it_begins(given, message):
     with pytest.raises(ScenarioError, match=message):
         simulate.run(scenario(**given))
 
 
-def test_a_scenario_of_boosting_survives_being_written_down():
+def test_a_boosting_scenario_survives_a_round_trip_through_yaml():
     one = Boosting(booster="adaboost", s=[1, 3], zip={"N": [5, 6], "P": [10, 20]}, k=2, seeds=6)
     assert scenario_from(one.config()) == one
     assert dict(simulate.run(one).stages.sizes) == {"N_P": 2, "s": 2, "seed": 6}

@@ -127,7 +127,7 @@ def test_a_sweep_on_workers_has_the_bits_of_one_in_memory(scenario, path, schedu
     same(path, scenario)
 
 
-def test_a_rule_that_raises_on_a_worker_is_recorded_and_stops_nobody(path, scheduler, known_here):
+def test_a_rule_that_raises_on_a_worker_is_recorded_and_stops_no_other_run(path, scheduler, known_here):
     scenario = Scenario(rule=["hebb", "brittle", "adatron"], N=50, t=[1], seeds=3)
     assert run_on(scheduler, path, scenario) == (6, 3, 0)
     failures = read(path)["failures"]
@@ -146,7 +146,7 @@ def worker_processes():
 
 
 @pytest.mark.timeout(120)
-def test_workers_that_are_killed_again_and_again_cost_no_bit(path):
+def test_workers_that_are_killed_repeatedly_change_no_bit(path):
     scenario = Scenario(rule=["hebb", "perceptron", "adatron"], K=[1, 2], N=50, t=[0, 100], seeds=128)
     before, kills, rng = {one.pid for one in worker_processes()}, [], random.Random(0)
 
@@ -164,9 +164,7 @@ def test_workers_that_are_killed_again_and_again_cost_no_bit(path):
 
 
 @pytest.mark.timeout(120)
-def test_a_block_that_kills_its_workers_has_failed_and_takes_no_other_along(
-    path, rules_of_their_own, known_here, monkeypatch
-):
+def test_a_chunk_that_kills_its_workers_fails_alone(path, rules_of_their_own, known_here, monkeypatch):
     monkeypatch.setattr("statmech.results.chunks.SECONDS", 1e-6)
     scenario = Scenario(rule=["hebb", "deadly", "adatron"], N=50, t=[1], seeds=3)
     preload = {"distributed.worker.preload": [str(rules_of_their_own)], "distributed.scheduler.allowed-failures": 1}
@@ -178,7 +176,7 @@ def test_a_block_that_kills_its_workers_has_failed_and_takes_no_other_along(
 
 
 @pytest.mark.timeout(120)
-def test_a_scheduler_that_dies_costs_nothing_that_was_written(path, monkeypatch):
+def test_a_scheduler_that_dies_loses_no_written_chunk(path, monkeypatch):
     monkeypatch.setattr(clusters, "ANSWER", 3.0)
     scenario, cluster, written = Scenario(**SWEEP), started(1), []
 
@@ -196,7 +194,7 @@ def test_a_scheduler_that_dies_costs_nothing_that_was_written(path, monkeypatch)
     same(path, scenario)
 
 
-def test_without_workers_a_run_gives_up_in_time_and_its_store_is_whole(path):
+def test_without_workers_a_run_ends_in_time_and_its_store_is_intact(path):
     scenario, cluster = Scenario(**SWEEP), started(0)
     with pytest.raises(ClusterError, match="no worker has been active for 3 seconds") as told:
         run_on(cluster.scheduler_address, path, scenario, patience=3)
@@ -207,7 +205,7 @@ def test_without_workers_a_run_gives_up_in_time_and_its_store_is_whole(path):
     same(path, scenario)
 
 
-def test_a_scheduler_that_does_not_answer_is_one_message_within_seconds(in_scratch, monkeypatch, capsys):
+def test_a_scheduler_that_does_not_answer_is_reported_within_seconds(in_scratch, monkeypatch, capsys):
     monkeypatch.setattr(clusters, "ANSWER", 2.0)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         where = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
@@ -231,19 +229,19 @@ def test_a_scheduler_that_does_not_answer_is_one_message_within_seconds(in_scrat
         ("slurm:nowhere.yaml", "no such file"),
     ],
 )
-def test_what_names_no_cluster_is_refused(where, told):
+def test_a_name_that_is_not_a_cluster_is_refused(where, told):
     with pytest.raises(ConfigError, match=told):
         check(where)
 
 
-def test_without_dask_the_message_says_how_to_get_it(monkeypatch):
+def test_without_dask_the_message_says_how_to_install_it(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"pip install -e '\.\[cluster\]'"):
         check("local")
 
 
 @pytest.mark.parametrize("options", [["--shard", "1/2"], ["--memory", "1GiB"]])
-def test_dask_and_what_it_takes_over_do_not_go_together(options, in_scratch, monkeypatch, capsys):
+def test_dask_and_the_options_it_replaces_are_mutually_exclusive(options, in_scratch, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["statmech", "simulate", "ensemble", "--dask", "local", *options])
     with pytest.raises(SystemExit, match="2"):
         main()
@@ -251,13 +249,13 @@ def test_dask_and_what_it_takes_over_do_not_go_together(options, in_scratch, mon
     assert not list(in_scratch.iterdir())
 
 
-def test_a_worker_that_does_not_see_the_store_says_so(path, monkeypatch):
+def test_a_worker_that_does_not_see_the_store_reports_it(path, monkeypatch):
     monkeypatch.setattr(clusters, "SEEN", 0.0)
     with pytest.raises(StoreError, match="does not see this store; it must be visible to all workers"):
         clusters._await_store(path, "a store")
 
 
-def test_a_worker_never_writes_into_a_store_that_has_come_into_the_place_of_its_own(path, monkeypatch):
+def test_a_worker_never_writes_into_a_store_that_has_replaced_its_own(path, monkeypatch):
     """A worker may outlive its client, and the next run may grow the store."""
     scenario, other = Scenario(**SWEEP), Scenario(**{**SWEEP, "N": 60})
     create(path, scenario, {})

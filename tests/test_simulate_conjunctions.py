@@ -32,7 +32,7 @@ def slow_best(X, signed, attributes, k, discount):
 
 @pytest.mark.parametrize("k", [1, 2, 3])
 @pytest.mark.parametrize("discount", [1.0, 0.5])
-def test_the_search_finds_what_a_loop_over_all_conjunctions_finds(k, discount):
+def test_the_search_agrees_with_a_loop_over_all_conjunctions(k, discount):
     for seed in range(8):
         X, y = examples(seed)
         attributes = np.array([0, 0, 1, 1, 2, 3, 3])
@@ -55,7 +55,7 @@ def slow_boost(X, y, attributes, k, stages, discount):
 
 @pytest.mark.parametrize("k", [1, 2, 3])
 @pytest.mark.parametrize("discount", [1.0, 0.5])
-def test_stage_for_stage_boosting_is_what_a_loop_over_all_conjunctions_makes(k, discount):
+def test_every_stage_of_boosting_agrees_with_a_loop_over_all_conjunctions(k, discount):
     for seed in range(3):
         X, y = examples(seed, m=50)
         attributes = np.array([0, 1, 0, 1, 2, 3, 3])  # of one attribute, but not side by side
@@ -65,7 +65,7 @@ def test_stage_for_stage_boosting_is_what_a_loop_over_all_conjunctions_makes(k, 
         np.testing.assert_allclose([s.error for s in made], [one[2] for one in slow], rtol=1e-10)
 
 
-def test_sums_kept_over_hundreds_of_stages_are_those_made_anew():
+def test_sums_kept_over_hundreds_of_stages_equal_recomputed_ones():
     X, y = examples(1, m=600, n=12)
     attributes = np.arange(12)
     D = np.full(600, 1 / 600)
@@ -107,7 +107,7 @@ def test_a_tiny_case_by_hand():
     np.testing.assert_allclose(output(stages, X), expected)
 
 
-def test_a_hypothesis_that_is_always_right_stands_alone():
+def test_a_hypothesis_that_is_always_right_is_the_only_stage():
     X, _ = examples(0)
     y = np.where(X[:, 2] * X[:, 5] > 0, -1, 1)
     stages = list(boost(X, y, np.arange(7), k=2, stages=50, discount=1.0))
@@ -166,7 +166,7 @@ def teacher(rng, X, s):
 
 
 @pytest.mark.parametrize("s", [3, 5])
-def test_boosting_is_right_within_the_stages_of_theory_and_better_than_chance_by_its_advantage(s):
+def test_boosting_is_right_within_the_stages_and_by_the_advantage_of_theory(s):
     rng = np.random.default_rng(s)
     for _ in range(4):
         X = (rng.random((150, 8)) < 0.5).astype(float)
@@ -185,14 +185,14 @@ def test_the_training_error_stays_below_its_bound():
     assert bound[-1] < 1
 
 
-def test_nothing_better_than_chance_ends_the_stages():
+def test_boosting_stops_when_no_hypothesis_beats_chance():
     X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]] * 2)
     parity = np.where(X.sum(axis=1) % 2 == 1, 1, -1)
     assert list(boost(X, parity, np.arange(2), k=1, stages=10)) == []
     assert np.all(output([], X) == 0)
 
 
-def test_counts_are_those_of_the_listed_conjunctions():
+def test_counts_equal_the_number_of_listed_conjunctions():
     sizes = [2, 3, 1, 4]
     attributes = np.repeat(np.arange(4), sizes)
     for k in (1, 2, 3):

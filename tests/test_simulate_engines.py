@@ -18,7 +18,7 @@ from statmech import RULES, Scenario, ScenarioError
 LEVEL = 1e-4  # family-wise, over all distributions compared
 
 
-def test_a_block_of_steps_is_the_steps_one_by_one():
+def test_a_block_of_steps_equals_its_steps_one_by_one():
     """Fields updated in the small space against a plain loop over weight vectors, same inputs, all rules."""
     rng = np.random.default_rng(0)
     N, K, M, rounds = 40, 3, 8, 6
@@ -50,7 +50,7 @@ def step_by_step(rule, teacher, students, inputs, right):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("rule", "K"), [*((rule, 2) for rule in RULES), ("perceptron", gram.MANY)])
-def test_the_engines_have_the_same_law(rule, K):
+def test_the_engines_have_the_same_distribution(rule, K):
     """Two-sample Kolmogorov-Smirnov tests of R, q, l at small N, where the fluctuations are large."""
     p = []
     for N in (K + 3, 24, 50) if rule == "perceptron" else (5, 24):
@@ -65,7 +65,7 @@ def test_the_engines_have_the_same_law(rule, K):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("planted", ["degrees of freedom", "shared axis"])
-def test_a_planted_error_changes_the_law(planted, monkeypatch):
+def test_a_deliberate_error_changes_the_distribution(planted, monkeypatch):
     """A chi-square with the wrong degrees of freedom, or inputs of a block without their common part."""
     scenario = Scenario(rule="hebb", K=2, N=12, t=[2.0], seeds=3000)
     right = simulate.run(scenario)
@@ -81,7 +81,7 @@ def test_a_planted_error_changes_the_law(planted, monkeypatch):
 
 
 @pytest.mark.parametrize("degrees", [1, 2, 3, 10, 1000, 10**12])
-def test_chi_variables_have_their_law(degrees):
+def test_chi_variables_have_their_distribution(degrees):
     with jax.enable_x64(True):
         drawn = np.asarray(gram.chi_variable(jax.random.key(0), jnp.asarray(degrees), (20_000,)))
     if degrees > 10**6:  # SciPy's own cdf has no digits left there: the limit is normal
@@ -90,7 +90,7 @@ def test_chi_variables_have_their_law(degrees):
         assert kstest(drawn, chi(degrees).cdf).pvalue > LEVEL
 
 
-def test_no_degree_of_freedom_is_no_length():
+def test_zero_degrees_of_freedom_give_zero_length():
     with jax.enable_x64(True):
         np.testing.assert_array_equal(gram.chi_variable(jax.random.key(0), jnp.asarray([0, -3]), (2,)), 0.0)
 
@@ -98,7 +98,7 @@ def test_no_degree_of_freedom_is_no_length():
 @pytest.mark.slow
 @pytest.mark.parametrize("K", [3, gram.MANY])
 @pytest.mark.parametrize("engine", ["gram", "vectors"])
-def test_the_smallest_system_holds_teacher_and_students_and_no_more(engine, K):
+def test_the_smallest_system_has_as_many_dimensions_as_teacher_and_students(engine, K):
     scenario = Scenario(rule="adatron", K=K, N=K + 1, t=[0, 3], seeds=8, engine=engine)
     sim = simulate.run(scenario)
     assert all(np.all(np.isfinite(sim[name])) for name in sim)
@@ -115,7 +115,7 @@ def test_many_students_are_as_exact_as_few():
 
 
 @pytest.mark.slow
-def test_a_size_beyond_memory_meets_the_equations():
+def test_a_size_beyond_memory_agrees_with_the_equations():
     """N = 10^12, a thousand steps: the time is tiny, the deviations from the start are what is compared."""
     start = {"R": 0.5, "q": 0.3}
     scenario = Scenario(rule=["hebb", "perceptron", "adatron"], K=2, N=10**12, t=[1e-9, 2e-9], seeds=64, start=start)
@@ -128,7 +128,7 @@ def test_a_size_beyond_memory_meets_the_equations():
 
 
 @pytest.mark.slow
-def test_late_times_and_great_lengths_keep_their_digits():
+def test_late_times_and_great_lengths_keep_their_precision():
     """AdaTron at t = 3000, where 1 - R is 1e-6, and a Hebbian student of l sqrt(N) > 10^4."""
     scenario = Scenario(rule=["adatron", "hebb"], K=2, N=100, t=[3000.0], seeds=64)
     simulation, solution = simulate.run(scenario), theory.solve(scenario)
@@ -180,7 +180,7 @@ def test_single_precision_agrees_with_theory(engine):
 
 
 @pytest.mark.parametrize("engine", ["gram", "vectors"])
-def test_a_given_start_is_met_exactly(engine):
+def test_given_initial_overlaps_are_exact(engine):
     start = {"R": [0.5, -0.2], "q": [[1, 0.3], [0.3, 1]], "length": [2.0, 0.5]}
     sim = simulate.run(Scenario(rule="hebb", K=2, N=20, t=[0], seeds=3, start=start, engine=engine, gram=True))
     expected = [[1, 1.0, -0.1], [1.0, 4.0, 0.3], [-0.1, 0.3, 0.25]]
@@ -188,21 +188,21 @@ def test_a_given_start_is_met_exactly(engine):
 
 
 @pytest.mark.parametrize("engine", ["gram", "vectors"])
-def test_a_drawn_start_has_entries_from_the_normal_law(engine):
+def test_random_initial_weights_are_normal(engine):
     sim = simulate.run(Scenario(rule="hebb", K=2, N=50, t=[0], seeds=800, engine=engine))
     length = sim.length.isel(t=0, student=1)
     assert kstest(length * np.sqrt(50), chi(50).cdf).pvalue > LEVEL
     assert abs((sim.R**2).mean() * 50 - 1) < 4 * (sim.R**2).std() * 50 / np.sqrt(1600)
 
 
-def test_a_flipped_label_is_as_frequent_as_it_says():
+def test_labels_are_flipped_as_often_as_stated():
     """Hebbian learning along the teacher: <sigma v> = (1 - 2 flip) sqrt(2/pi)."""
     sim = simulate.run(Scenario(rule="hebb", N=1000, t=[4], flip=0.3, seeds=64, start={"R": 0}, gram=True))
     along = sim.gram.isel(t=0, row=0, column=1) / 4
     assert abs(along.mean() - 0.4 * np.sqrt(2 / np.pi)) < 4 * along.std(ddof=1) / 8
 
 
-def test_progress_is_told_to_the_end():
+def test_progress_is_reported_to_the_end():
     told = []
     simulate.run(Scenario(rule="hebb", N=10, t=[1], seeds=200), lambda done, total: told.append((done, total)))
     assert told == [(k, 4) for k in (1, 2, 3, 4)]

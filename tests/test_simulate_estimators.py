@@ -108,7 +108,7 @@ def test_perceptron_train_is_algorithm_5(sparse):
     np.testing.assert_allclose(voted.decision_function(given), votes, atol=1e-12)
 
 
-def test_an_undecided_example_is_learnt_or_nothing_would_be():
+def test_an_example_on_the_boundary_is_learnt_or_none_would_be():
     """ya <= 0 and not ya < 0: the first example meets w = 0."""
     model = Perceptron(max_iter=1, order="constant", fit_intercept=False).fit([[1.0], [-2.0]], [1, 0])
     assert model.coef_.tolist() == [[1.0]]
@@ -116,7 +116,7 @@ def test_an_undecided_example_is_learnt_or_nothing_would_be():
 
 
 @pytest.mark.parametrize("order", ["once", "every"])
-def test_a_permuted_order_is_the_random_state_s(order):
+def test_a_permuted_order_follows_the_random_state(order):
     X, y = separable()
     signs = np.where(y == "up", 1, -1)
     random = np.random.RandomState(3)
@@ -128,7 +128,7 @@ def test_a_permuted_order_is_the_random_state_s(order):
     assert model.mistakes_ == made
 
 
-def test_passes_one_by_one_are_partial_fits():
+def test_one_pass_at_a_time_is_a_partial_fit():
     X, y = separable()
     model = Perceptron(max_iter=3, order="constant").fit(X, y)
     steps = Perceptron(order="constant")
@@ -177,7 +177,7 @@ def test_mistakes_stay_below_novikoff_s_bound():
             assert made > mistake_bound(radius, 20 * gamma)  # no student has so large a margin
 
 
-def test_a_margin_is_the_least_distance_of_an_example_from_the_boundary_negative_if_one_is_wrong():
+def test_the_margin_is_the_smallest_signed_distance_of_an_example_from_the_boundary():
     X, y = np.array([[2.0, 0.0], [-1.0, 1.0], [-3.0, -2.0]]), np.array(["b", "a", "a"])
     model = AdaTron().fit(X, y)
     signs = np.where(y == "b", 1, -1)
@@ -191,7 +191,7 @@ def test_a_margin_is_the_least_distance_of_an_example_from_the_boundary_negative
     "model",
     [Perceptron(output="voted"), AttentivePerceptron(delta=0.3, chunk=1), PrunedPerceptron(), LogisticRegression()],
 )
-def test_a_margin_is_that_of_the_weights_whatever_the_estimator_decides_by(model):
+def test_the_margin_is_that_of_the_weights_for_every_decision_function(model):
     rng = np.random.default_rng(1)
     X = rng.standard_normal((60, 8))
     y = X[:, 0] > 0
@@ -200,7 +200,7 @@ def test_a_margin_is_that_of_the_weights_whatever_the_estimator_decides_by(model
     assert margin(model, X, y) == pytest.approx(np.min(np.where(y, 1, -1) * activations) / np.linalg.norm(model.coef_))
 
 
-def test_a_margin_of_what_has_none_is_refused():
+def test_an_estimator_without_a_margin_is_refused():
     X, y = np.array([[1.0], [-1.0], [3.0]]), np.array([1, 0, 2])
     with pytest.raises(ValueError, match="needs two classes, and this classifier has 3"):
         margin(Perceptron().fit(X, y), X, y)
@@ -233,7 +233,7 @@ def test_minover_and_adatron_tend_to_the_largest_margin():
         np.testing.assert_allclose(model.strengths_[0] @ z / 6, w)
 
 
-def test_what_cannot_be_separated_is_told_and_the_best_student_kept():
+def test_data_that_are_not_separable_give_a_warning_and_the_best_student():
     X, y = separable(m=80)
     y[:8] = y[8:16]
     for model in (MinOver(max_epochs=200), AdaTron(max_epochs=200)):
@@ -261,7 +261,7 @@ def test_an_attentive_perceptron_that_looks_at_everything_is_a_perceptron(order)
 
 
 @pytest.mark.parametrize("boundary", ["constant", "brownian-bridge", "centred"])
-def test_decision_errors_stay_below_what_is_promised(boundary):
+def test_decision_errors_stay_below_the_target(boundary):
     """Of a fixed student and exchangeable features; as-printed does not keep its promise on the same walks."""
     rng, n, m = np.random.default_rng(2), 256, 20_000
     w = rng.standard_normal(n)
@@ -285,7 +285,7 @@ def test_decision_errors_stay_below_what_is_promised(boundary):
     assert printed.mean() > 0.02 + 4 * error
 
 
-def test_walks_are_the_partial_sums_until_they_reach_the_level():
+def test_walks_are_partial_sums_until_they_reach_the_level():
     rng = np.random.default_rng(0)
     z, w, looks = rng.standard_normal((50, 20)), rng.standard_normal(20), np.array([3, 4, 11, 20])
     found = walks(z, w, looks, tau=1.5, start=0.25, slope=0.5)
@@ -314,7 +314,7 @@ def test_attention_saves_features_and_costs_little():
     assert scores[2] < scores[0]
 
 
-def test_a_hard_budget_knows_only_its_features():
+def test_a_hard_budget_uses_only_its_features():
     X, y = separable(m=100, features=10)
     for order in ("fixed", "random"):
         model = AttentivePerceptron(budget=4, order=order, max_iter=5, chunk=4).fit(X, y)
@@ -333,7 +333,7 @@ def nominal(seed=0, m=120):
     return X, y
 
 
-def test_a_concept_of_words_is_found_and_told_in_words():
+def test_a_concept_of_words_is_learnt_and_stated_in_words():
     import pandas as pd
 
     X, y = nominal()
@@ -355,7 +355,7 @@ def test_a_missing_value_has_no_indicator_and_an_unknown_word_is_refused():
     model.predict(np.array([["?", "?", "?"]], dtype=object))
 
 
-def test_it_works_where_scikit_learn_s_estimators_do():
+def test_it_works_in_pipelines_grids_and_cross_validation():
     X, y = nominal()
     model = SparsePerceptron(stages=6)
     assert cross_val_score(model, X, y, cv=4).mean() > 0.9
@@ -372,7 +372,7 @@ def test_cross_validation_chooses_no_more_stages_than_an_ordinary_perceptron_has
     assert 1 <= model.n_stages_[0] <= 7
 
 
-def test_numbers_are_cut_where_their_values_are():
+def test_numbers_are_cut_at_their_quantiles():
     X = np.array([[0.0], [1.0], [5.0]] * 4)
     model = SparsePerceptron(stages=2, k=1).fit(X, [0, 1, 0] * 4)
     assert model.attributes_[0].names() == ["x0 <= 0.5", "0.5 < x0 <= 3", "x0 > 3"]
@@ -388,7 +388,7 @@ def thing(seed=0, m=300):
     return X, np.where((X[:, 0] != "red") & (X[:, 1] != "big"), "yes", "no")
 
 
-def test_negated_values_say_in_one_conjunction_what_others_cannot():
+def test_one_negated_conjunction_replaces_several_others():
     X, y = thing()
     model = SparsePerceptron(negated=True, discount=1.0, stages=20).fit(X, y)
     assert model.concept_ == "yes:  1.000  if  x0 != red and x1 != big"
@@ -399,7 +399,7 @@ def test_negated_values_say_in_one_conjunction_what_others_cannot():
         model.predict([["green", "mid", "a"]])
 
 
-def test_of_single_values_negation_says_nothing_new():
+def test_negation_adds_nothing_to_single_values():
     X, y = nominal(m=80)
     y = np.where(np.random.default_rng(0).random(80) < 0.2, y[::-1], y)
     plain, negated = (SparsePerceptron(k=1, stages=12, negated=some).fit(X, y) for some in (False, True))
@@ -416,7 +416,7 @@ def test_no_conjunction_joins_two_indicators_of_one_attribute_negated_or_not(k):
     assert all(len(set(some)) == len(some) for some in columns)
 
 
-def test_intervals_are_negated_as_what_they_leave():
+def test_intervals_are_negated_as_their_complements():
     X = np.arange(60.0)[:, None]
     model = SparsePerceptron(stages=3, k=1, bins=3, negated=True).fit(X, X[:, 0] > 40)
     assert model.attributes_[0].negations() == ["x0 > 19", "not 19 < x0 <= 39", "x0 <= 39"]
@@ -425,7 +425,7 @@ def test_intervals_are_negated_as_what_they_leave():
     assert both.score(np.column_stack([X, X % 20]), y) > 0.8
 
 
-def test_cross_validation_s_most_stages_do_not_count_negations():
+def test_the_largest_number_of_stages_in_cross_validation_does_not_count_negations():
     X, y = thing(m=60)
     noisy = np.where(np.random.default_rng(0).random(60) < 0.4, y[::-1], y)
     for negated in (False, True):
@@ -476,7 +476,7 @@ def test_whole_weights_of_several_classes_share_one_scale():
     assert SparsePerceptron(k=1, stages=4).fit([["a"], ["b"]] * 4, ["u", "u", "v", "v"] * 2).integer_weights([["a"]])
 
 
-def test_a_latex_table_holds_no_command_that_is_not_ours():
+def test_a_latex_table_contains_no_foreign_command():
     import pandas as pd
 
     X, y = nominal(m=60)
@@ -573,7 +573,7 @@ def scaled(column=None, by=1.0):
 @pytest.mark.parametrize("model", LINEAR, ids=str)
 @pytest.mark.parametrize("column", [None, 0])
 @pytest.mark.parametrize("by", [1e-323, 1e-300, 1e-160, 1e-55, 1e55, 1e160, 1e300, 4e307])
-def test_features_whose_squares_are_no_numbers_are_refused(model, column, by):
+def test_features_whose_squares_overflow_are_refused(model, column, by):
     told = "divide that feature by a constant" if by > 1 else "multiply it by a constant"
     with pytest.raises(ValueError, match=told):
         clone(model).fit(*scaled(column, by))
@@ -624,7 +624,7 @@ def test_sparse_rows_of_extreme_size_are_refused_too():
 
 
 @pytest.mark.parametrize("low", [1.0, 5e-324, 1e300, 1.7e308, -1.7e308])
-def test_intervals_part_neighbouring_numbers_of_any_size(low):
+def test_intervals_separate_neighbouring_numbers_of_any_size(low):
     values = np.array([low, np.nextafter(low, np.inf)] * 10)[:, None]
     y = np.arange(20) % 2
     assert SparsePerceptron(stages=1).fit(values, y).score(values, y) == 1
@@ -642,7 +642,7 @@ def fitted_state(model, X, y):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("model", EVERY, ids=str)
-def test_copies_of_estimators_decide_and_learn_on_alike(model, tmp_path):
+def test_copies_of_estimators_decide_and_continue_to_learn_identically(model, tmp_path):
     X, y = separable()
     y = np.where(X[:, 0] > 1, "side", y)
     assert pickle.loads(pickle.dumps(model)).get_params() == model.get_params()

@@ -92,7 +92,7 @@ def test_a_missing_data_file_is_reported_before_anything_is_written(tmp_path, pa
     assert not path.exists()
 
 
-def test_a_worker_whose_host_has_another_file_of_that_name_computes_nothing(here, path):
+def test_a_worker_whose_host_has_a_different_file_of_that_name_computes_nothing(here, path):
     create(path, scenario(), {"data": scenario().data_digests()})
     table(here / "x.csv", 1)
     with pytest.raises(StoreError, match=r"from other data than x\.csv contains now"):

@@ -117,7 +117,7 @@ def _await(ready, seconds):
 
 @pytest.mark.slow
 @pytest.mark.timeout(200)
-def test_a_job_that_is_cancelled_costs_its_blocks_time_and_no_bit(slurm, tmp_path, monkeypatch):
+def test_a_cancelled_job_costs_the_time_of_its_chunks_and_no_bit(slurm, tmp_path, monkeypatch):
     from simulate.execution.clusters import run_on
 
     monkeypatch.setattr("statmech.results.chunks.SECONDS", 1e-3)
@@ -141,7 +141,7 @@ def test_a_job_that_is_cancelled_costs_its_blocks_time_and_no_bit(slurm, tmp_pat
 
 @pytest.mark.slow
 @pytest.mark.timeout(100)
-def test_a_job_that_slurm_does_not_take_is_one_message(slurm, tmp_path):
+def test_a_job_that_slurm_rejects_is_one_message(slurm, tmp_path):
     from simulate.execution.clusters import run_on
 
     (tmp_path / "jobs.yaml").write_text(JOBS.format(queue="nowhere", logs=tmp_path / "logs"))

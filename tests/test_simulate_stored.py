@@ -78,7 +78,7 @@ def test_a_learner_tends_to_its_theory_with_noise(learner, alpha):
 
 
 @pytest.mark.slow
-def test_a_wrong_replica_term_is_noticed(monkeypatch):
+def test_a_wrong_replica_term_is_detected(monkeypatch):
     """The same comparison must fail for an equation with one term 10 % off."""
     limit, error = at_large_n("max_stability", 1.5)
     right = replica.density
@@ -137,7 +137,7 @@ def primal_minover(z, updates):
 
 
 @pytest.mark.parametrize("alpha", [0.5, 2, 7.3])
-def test_minover_in_strengths_is_minover_in_weights(alpha):
+def test_minover_in_strengths_equals_minover_in_weights(alpha):
     sim = play(learner="minover", N=20, alpha=alpha, updates=[1, 7, 150], seeds=3, strengths=True)
     for seed in range(3):
         data = draw(0, seed, 20, int(sim.P), 0.0)
@@ -158,7 +158,7 @@ def primal_perceptron(z, epochs):
     return w, visits
 
 
-def test_the_perceptron_in_strengths_is_the_perceptron_in_weights():
+def test_the_perceptron_in_strengths_equals_the_perceptron_in_weights():
     sim = play(learner="perceptron", N=20, alpha=3, epochs=[2, 300], seeds=3, strengths=True)
     for seed in range(3):
         z = draw(0, seed, 20, 60, 0.0).z
@@ -171,7 +171,7 @@ def test_the_perceptron_in_strengths_is_the_perceptron_in_weights():
 
 
 @pytest.mark.parametrize("epochs", [[0.5, 0.9, 2.3, 4], [4]])
-def test_moments_within_an_epoch_change_nothing_later(epochs):
+def test_recorded_times_within_an_epoch_change_nothing_later(epochs):
     for learner in ("perceptron", "adatron", "minover"):
         found = only(play(learner=learner, N=20, alpha=3, epochs=epochs, seeds=2, strengths=True))
         plain = only(play(learner=learner, N=20, alpha=3, epochs=[4], seeds=2, strengths=True))
@@ -179,7 +179,7 @@ def test_moments_within_an_epoch_change_nothing_later(epochs):
         np.testing.assert_array_equal(found.strengths, plain.strengths)
 
 
-def test_adatron_is_the_quadratic_program():
+def test_adatron_solves_the_quadratic_program():
     """Strengths to 1e-6 of a general solver's, on the dual: max sum x - x G x / 2, x >= 0."""
     sim = play(learner="adatron", N=20, alpha=2, epochs=100_000, seeds=3, tolerance=1e-12, omega=1.4, strengths=True)
     exact = play(learner="max_stability", N=20, alpha=2, seeds=3, strengths=True)
@@ -219,7 +219,7 @@ def test_minover_approaches_the_largest_stability_from_below():
     assert float((found.gap / true).isel(epochs=-1).median()) < 3
 
 
-def test_a_run_beyond_separability_says_so_and_is_no_student():
+def test_a_run_beyond_separability_is_marked_and_has_no_student():
     sim = only(
         play(learner=["max_stability", "gibbs", "bayes", "minover"], N=20, alpha=6, flip=0.5, seeds=5, sweeps=50)
     )
@@ -230,7 +230,7 @@ def test_a_run_beyond_separability_says_so_and_is_no_student():
     assert np.all(np.isfinite(sim.eps_g.sel(learner="minover")))
 
 
-def test_the_share_of_separable_sets_is_cover_s():
+def test_the_fraction_of_separable_sets_is_cover_s():
     sim = only(play(learner="max_stability", N=12, alpha=[1.5, 2, 2.5], flip=0.5, seeds=600))
     share = sim.converged.mean("seed").values
     P = sim.P.values
@@ -241,14 +241,14 @@ def test_the_share_of_separable_sets_is_cover_s():
 
 
 @pytest.mark.parametrize("flip", [0.0, 0.1, 0.5])
-def test_noise_flips_the_stated_share(flip):
+def test_noise_flips_the_stated_fraction(flip):
     wrong = sum(int(np.sum(draw(0, s, 10, 500, flip).z @ draw(0, s, 10, 500, flip).teacher < 0)) for s in range(40))
     low, high = binom.interval(1 - 1e-4, 20_000, flip)
     assert low <= wrong <= high
     assert not binom.interval(1 - 1e-4, 20_000, flip + 0.02)[0] <= wrong
 
 
-def test_a_data_set_is_the_start_of_one_endless_list():
+def test_smaller_data_sets_are_the_beginning_of_larger_ones():
     few, many = draw(1, 5, 30, 10, 0.2), draw(1, 5, 30, 80, 0.2)
     np.testing.assert_array_equal(few.z, many.z[:10])
     assert np.linalg.norm(few.teacher) == pytest.approx(np.sqrt(30))
@@ -258,7 +258,7 @@ def test_a_data_set_is_the_start_of_one_endless_list():
 
 
 @pytest.mark.slow
-def test_results_do_not_depend_on_what_lies_beside_them():
+def test_results_do_not_depend_on_the_other_lanes():
     learners = ["perceptron", "minover", "adatron", "gibbs"]
     alone = play(learner=learners, N=20, alpha=2, seeds=2, sweeps=50)
     swept = play(learner=learners, N=20, alpha=[0.5, 1.9, 2, 2.2, 5], seeds=70, sweeps=50)
@@ -334,7 +334,7 @@ def test_every_learner_reports_what_it_did(learner):
     assert LEARNERS[learner].limit in {None, *theory.learning_curves([1.0]).learner.values}
 
 
-def test_a_learner_of_one_s_own_is_one_class_and_one_line(monkeypatch):
+def test_a_learner_of_the_user_is_one_class_and_one_line(monkeypatch):
     @dataclass(frozen=True)
     class First(Learner):
         """Only the first example is learnt."""
@@ -376,7 +376,7 @@ def test_a_learner_of_one_s_own_is_one_class_and_one_line(monkeypatch):
         ({"epochs": 1e300}, "more than can be counted"),
     ],
 )
-def test_bad_input_is_refused_with_what_is_possible(given, message):
+def test_bad_input_is_refused_with_the_possible_values(given, message):
     with pytest.raises(ScenarioError) as refused:
         StoredExamples(**{"learner": "minover", "N": 20, "alpha": 2.0, **given})
     assert message in str(refused.value)
@@ -387,7 +387,7 @@ def test_more_examples_than_memory_are_refused_before_anything_runs():
         play(learner="hebb", N=1000, alpha=1e6)
 
 
-def test_a_scenario_survives_being_written_down():
+def test_a_scenario_survives_a_round_trip_through_yaml():
 
     scenario = StoredExamples(
         learner=["minover", "hebb"], zip={"alpha": [1, 2], "N": [20, 40]}, updates={"geomspace": [1, 100, 5]}

@@ -27,7 +27,7 @@ def test_every_classifier_learns_a_rule_of_one_attribute(name, data_folder):
     assert float(found.accuracy_training.mean()) >= float(found.accuracy.mean()) - 0.05
 
 
-def test_labels_without_a_rule_are_told_by_chance(tmp_path, monkeypatch):
+def test_labels_without_a_rule_are_predicted_at_chance(tmp_path, monkeypatch):
     from conftest import write
 
     rng = np.random.default_rng(1)
@@ -39,7 +39,7 @@ def test_labels_without_a_rule_are_told_by_chance(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_no_classifier_changes_what_another_finds_and_more_shuffles_change_none(data_folder):
+def test_classifiers_do_not_affect_each_other_and_more_shuffles_change_none(data_folder):
     alone = study(classifier="tree", seeds=1)
     among = study(classifier=["boosting", "tree"], data=["promoters", "votes"], seeds=2)
     there = among.sel(classifier="tree", data="votes").isel(seed=[0])
@@ -47,13 +47,13 @@ def test_no_classifier_changes_what_another_finds_and_more_shuffles_change_none(
     np.testing.assert_array_equal(alone.weights, there.weights)
 
 
-def test_a_default_that_is_given_changes_nothing(data_folder):
+def test_stating_a_default_changes_nothing(data_folder):
     left, given = study(classifier="boosting"), study(classifier="boosting", k=2, discount=0.5, stages=0)
     np.testing.assert_array_equal(left.accuracy, given.accuracy)
     np.testing.assert_array_equal(left.weights, given.weights)
 
 
-def test_folds_hold_each_example_out_once(data_folder):
+def test_folds_hold_out_each_example_once(data_folder):
     from simulate.scenarios.cross_validation import folds
 
     made = Study(classifier="tree", data="votes", folds=5, seeds=2)
@@ -63,7 +63,7 @@ def test_folds_hold_each_example_out_once(data_folder):
         assert all(not set(part.inside) & set(part.outside) for part in parts)
 
 
-def test_a_set_keeps_its_own_folds(data_folder):
+def test_a_data_set_keeps_its_own_folds(data_folder):
     found = study(classifier="ordinary", data=["coding", "votes"], folds=5)
     assert np.isnan(found.accuracy.sel(data="coding")[..., 4]).all()
     assert np.isfinite(found.accuracy.sel(data="votes")).all()
@@ -76,19 +76,19 @@ def test_fewer_examples_are_drawn_when_asked(data_folder):
 
 
 @pytest.mark.slow
-def test_weights_are_those_that_are_not_zero(data_folder):
+def test_weights_counts_those_that_are_not_zero(data_folder):
     ordinary, second_order, mlp = study(classifier=["ordinary", "second_order", "mlp"], seeds=1).weights.values
     assert np.all(ordinary == 30)
     assert np.all((second_order > 400) & (second_order <= 450))  # a conjunction that no example has keeps the weight 0
     assert np.all(mlp % 31 == 0)
 
 
-def test_the_weights_of_hidden_units_are_the_papers_count():
+def test_the_weights_of_hidden_units_are_counted_as_in_the_paper():
     """A unit has as many as there are inputs, and one: the paper's 651, 2267 and 4270 are 21.0, 9.9 and 70.0 units."""
     assert [round(count / (inputs + 1), 1) for count, inputs in ((651, 30), (2267, 228), (4270, 60))] == [21, 9.9, 70]
 
 
-def test_attention_evaluates_fewer_features_and_a_budget_exactly_its_own(data_folder):
+def test_attention_evaluates_fewer_features_and_a_budget_exactly_its_number(data_folder):
     given = {"classifier": "attentive", "data": "digits-3-8", "folds": 2, "seeds": 1, "passes": 5}
     full = study(**given, budget=784)
     budget = study(**given, budget=50)
@@ -112,7 +112,7 @@ def test_the_pairs_chosen_on_coding_lie_within_one_codon(real_data):
     assert share > 0.95
 
 
-def test_the_order_by_class_is_a_bad_idea(real_data):
+def test_learning_in_order_of_class_is_worse(real_data):
     """Daume, section 3.2: one class after the other needs many passes for what any mixed order learns in one."""
     found = simulate.run(Study(classifier="perceptron", data="votes", order=["by-class", "every"], passes=3))
     by_class, every = found.accuracy.mean(["seed", "fold"]).values
@@ -139,7 +139,7 @@ def test_a_verdict_is_the_papers_t_test(data_folder):
     assert second.error == pytest.approx(mine.std(ddof=1) / 2)
 
 
-def test_a_clear_loser_is_marked(data_folder):
+def test_a_significantly_worse_classifier_is_marked(data_folder):
     found = study(classifier=["boosting", "tree"], seeds=2)
     found.accuracy[1] = found.accuracy[0] - [0.1, 0.12, 0.11, 0.1]
     assert [verdict.worse for verdict in verdicts(found)] == [None, 2]
@@ -154,7 +154,7 @@ def test_the_concept_of_all_examples_is_kept(data_folder):
     assert len(concept["terms"]) == concept["text"].count("\n") + 1
 
 
-def test_pruning_leaves_what_matters():
+def test_pruning_keeps_the_relevant_weights():
     X = np.random.default_rng(0).standard_normal((300, 12))
     model = PrunedPerceptron().fit(X, X[:, 3] - X[:, 7] > 0)
     assert {3, 7} <= set(np.flatnonzero(model.coef_))
@@ -163,7 +163,7 @@ def test_pruning_leaves_what_matters():
         PrunedPerceptron().fit(X, np.arange(300) % 3)
 
 
-def test_a_plane_holds_the_decisions_of_its_corners():
+def test_a_plane_contains_the_decisions_of_its_corners():
     found = simulate.run(Study(classifier="perceptron", data="clouds", plane=True, folds=2))
     decision = found.decision.isel(seed=0).values
     assert decision[0, 0] != decision[-1, -1]
@@ -184,7 +184,7 @@ def test_a_plane_holds_the_decisions_of_its_corners():
         ({"k": 0}, "k: must be at least 1, not 0"),
     ],
 )
-def test_a_study_that_cannot_be_is_refused(given, told):
+def test_an_impossible_study_is_refused(given, told):
     with pytest.raises(ScenarioError, match=told):
         Study(**{"classifier": "boosting", "data": "votes", **given})
 
@@ -194,6 +194,6 @@ def test_more_folds_than_examples_of_a_class_are_refused(data_folder):
         study(classifier="tree", folds=120)
 
 
-def test_there_is_no_theory_of_data():
+def test_real_data_have_no_theory():
     with pytest.raises(ScenarioError, match="no theory of real data"):
         theory.solve(Study(classifier="tree", data="votes"))

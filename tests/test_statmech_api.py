@@ -70,7 +70,7 @@ def test_a_notebook_shows_the_table_and_the_figure(results):
     assert "data:image/svg+xml;base64," in shown
 
 
-def test_without_theory_a_notebook_shows_what_there_is(results):
+def test_without_theory_a_notebook_shows_the_simulation(results):
     shown = Results(SCENARIO, results.simulation, name="<b>")._repr_html_()
     assert "simulation" in shown
     assert "<table>" not in shown
@@ -93,7 +93,7 @@ def test_stored_results_are_loaded_with_their_scenario_and_figure(results, tmp_p
     assert loaded.complete
 
 
-def test_one_of_the_two_suffices(results, tmp_path):
+def test_a_simulation_or_a_theory_alone_suffices(results, tmp_path):
     store.save(results.theory, tmp_path / "theory.zarr")
     loaded = load_results(tmp_path)
     assert loaded.simulation is None

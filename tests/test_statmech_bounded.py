@@ -141,7 +141,7 @@ def folder(tmp_path):
 
 
 @pytest.mark.slow
-def test_no_config_takes_long_or_much(folder):
+def test_no_config_takes_much_time_or_memory(folder):
     asked = []
     for number, (name, text) in enumerate(CONFIGS.items()):
         (folder / f"{number}.yaml").write_text(text)
@@ -153,7 +153,7 @@ def test_no_config_takes_long_or_much(folder):
     assert not {name: answer for name, answer in found.items() if len(answer) > 10_000}
 
 
-def test_no_override_or_special_file_takes_long_or_much(folder):
+def test_no_override_or_special_file_takes_much_time_or_memory(folder):
     asked = [[name, "hebb_ensemble", [given]] for name, given in OVERRIDES.items()]
     found = answers([*asked, *([name, name, []] for name in FILES)], folder)
     assert found.keys() == {*OVERRIDES, *FILES}
@@ -171,7 +171,7 @@ def test_no_override_or_special_file_takes_long_or_much(folder):
         (LAUGHS, 5, "contains more than 25,000 values"),
     ],
 )
-def test_what_is_too_much_has_a_line(text, line, told):
+def test_a_config_beyond_the_bounds_is_refused_in_one_line(text, line, told):
     with pytest.raises(TooLarge) as refused:
         document_of(text)
     assert (refused.value.problem_mark.line, refused.value.problem) == (line, told)

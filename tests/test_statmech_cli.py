@@ -56,7 +56,7 @@ def test_one_command_simulates_solves_compares_and_draws(in_scratch):
 
 
 @pytest.mark.slow
-def test_a_stored_result_is_kept_and_another_config_s_is_never_overwritten_in_silence(in_scratch, capsys, monkeypatch):
+def test_a_stored_result_is_kept_and_that_of_another_config_never_overwritten_silently(in_scratch, capsys, monkeypatch):
     def call(*arguments: str) -> tuple[int, str]:
         return called(monkeypatch, capsys, *arguments)
 
@@ -195,7 +195,7 @@ def test_help_names_the_extra_that_a_command_needs(monkeypatch, capsys):
     assert "statmech[explore]" in help_of(("explore",), monkeypatch, capsys)
 
 
-def test_commands_stand_in_groups_and_cluster_options_apart_from_daily_ones(monkeypatch, capsys):
+def test_commands_are_grouped_and_cluster_options_separate_from_common_ones(monkeypatch, capsys):
     page = help_of((), monkeypatch, capsys)
     assert re.findall(r"╭─ (.*?) ─", page) == ["Options", "Compute", "Look", "Share", "About"]
     daily, _, cluster = help_of(("run",), monkeypatch, capsys).partition("─ Clusters and job arrays ─")
@@ -251,7 +251,7 @@ def test_every_shipped_config_is_listed_with_a_line(capsys, monkeypatch):
     assert all(line.endswith(description(line.split()[0])) for line in lines)
 
 
-def test_run_without_a_config_names_the_shipped_ones():
+def test_run_without_a_config_lists_the_shipped_ones():
     for command in ("run", "simulate", "theory", "compare", "cite"):
         done = statmech(command)
         assert done.returncode == 2
@@ -260,7 +260,7 @@ def test_run_without_a_config_names_the_shipped_ones():
     assert "configs" not in statmech("status").stderr
 
 
-def test_a_folder_of_folders_proposes_those_with_results(in_scratch, capsys, monkeypatch):
+def test_a_folder_of_folders_suggests_those_with_results(in_scratch, capsys, monkeypatch):
     for name in ("one", "two"):
         (in_scratch / f"results/{name}/simulation.zarr").mkdir(parents=True)
     (in_scratch / "results/three").mkdir()
@@ -305,7 +305,7 @@ def test_help_needs_no_numerics():
 
 
 @pytest.mark.slow
-def test_the_table_counts_who_converged_and_fits_the_screen(in_scratch):
+def test_the_table_counts_converged_runs_and_fits_the_screen(in_scratch):
     done = statmech("run", "capacity", "N=10", "alpha=0.5,6", "seeds=4")
     assert done.returncode == 0, done.stderr
     assert "4/4" in done.stdout
@@ -317,7 +317,7 @@ def test_the_table_counts_who_converged_and_fits_the_screen(in_scratch):
 
 
 @pytest.mark.slow
-def test_of_bounds_the_table_counts_who_keeps_them(in_scratch, capsys, monkeypatch):
+def test_the_table_counts_the_runs_that_satisfy_a_bound(in_scratch, capsys, monkeypatch):
     def told(*arguments: str) -> str:
         monkeypatch.setattr(sys, "argv", ["statmech", *arguments, "N=8", "tests=500"])
         with pytest.raises(SystemExit) as stopped:
@@ -369,7 +369,7 @@ def test_interrupted_work_ends_at_once_and_keeps_what_is_finished(in_scratch, se
 
 
 @pytest.mark.slow
-def test_a_sweep_goes_on_where_its_shards_have_stopped(in_scratch, capsys, monkeypatch):
+def test_a_sweep_resumes_where_its_shards_have_stopped(in_scratch, capsys, monkeypatch):
     small = ["rule=hebb,adatron", "N=20", "t=1", "seeds=130", "K=1"]
     assert called(monkeypatch, capsys, "run", "variety", *small, "--shard", "1/2")[0] == 0
     assert read(in_scratch / "results" / "variety")["missing"] > 0
@@ -398,14 +398,14 @@ def test_options_that_make_no_sense_are_refused(in_scratch, capsys, monkeypatch,
 
 
 @pytest.mark.slow
-def test_events_come_as_lines_of_json_for_programs(in_scratch):
+def test_events_are_lines_of_json_for_programs(in_scratch):
     done = statmech("simulate", "variety", "N=20", "t=1", "seeds=2", "--json")
     events = [json.loads(line) for line in done.stdout.splitlines()]
     assert [events[0]["event"], events[-1]["event"]] == ["begun", "ended"]
     assert json.loads(statmech("status", "results/variety", "--json").stdout)["missing"] == 0
 
 
-def test_a_store_that_cannot_be_written_or_read_is_told(in_scratch, capsys, monkeypatch):
+def test_a_store_that_cannot_be_written_or_read_is_reported(in_scratch, capsys, monkeypatch):
     (in_scratch / "taken").write_text("a file, not a folder")
     told = refused(monkeypatch, capsys, "theory", "variety", "t=1", "--out", "taken")
     assert "cannot be written" in told
@@ -452,7 +452,7 @@ def test_a_study_prints_its_tables_and_the_concept(in_scratch, made_data):
         (["--set", "data=digits-3-3"], "is not a data set"),
     ],
 )
-def test_a_study_of_data_that_are_not_there_writes_nothing(in_scratch, arguments, told):
+def test_a_study_of_missing_data_writes_nothing(in_scratch, arguments, told):
     done = statmech("run", "votes", *arguments)
     assert done.returncode == 2
     assert told in done.stderr

@@ -187,7 +187,7 @@ BASES = {kind: list(configs_of(kind)) for kind in KINDS}
         ("rule: hebb\nt: 1\nseeds: {[1]: 2}\n", ":3: seeds: must be a whole number, not {"),
     ],
 )
-def test_what_made_configs_have_found_is_a_message(tmp_path, text, message):
+def test_errors_found_by_generated_configs_are_messages(tmp_path, text, message):
     path = tmp_path / "bad.yaml"
     path.write_text(text)
     with pytest.raises(ConfigError) as refused:
@@ -225,7 +225,7 @@ def test_a_fault_is_named_only_if_it_stays_when_the_others_are_corrected(tmp_pat
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_second_fault_hides_no_first_one(kind, tmp_path):
+def test_a_second_fault_does_not_hide_the_first(kind, tmp_path):
     for config in BASES[kind][:1]:
         text = "".join(f"{key}: {value}\n" for key, value in {**config, "seeds": "x", "ruel": 1}.items())
         lines = refusal(tmp_path / "bad.yaml", text, "key=-1")
@@ -304,7 +304,7 @@ def test_a_mistake_in_yaml_is_a_sentence_with_the_line_where_it_is(text, message
     assert refusal(tmp_path / "bad.yaml", text) == [message]
 
 
-def test_bytes_that_are_no_text_are_a_sentence_with_a_line(tmp_path):
+def test_bytes_that_are_not_text_are_a_sentence_with_a_line(tmp_path):
     path = tmp_path / "bad.yaml"
     path.write_bytes("# erstes\nrule: hébb\n".encode("latin1"))
     with pytest.raises(ConfigError, match=r"bad.yaml:2: the byte 0xe9 is not UTF-8"):
@@ -322,7 +322,7 @@ def test_every_shipped_config_has_a_description_of_one_line():
         assert 20 < len(description(name)) < 130, name
 
 
-def test_a_grid_of_a_billion_cells_is_estimated_at_once(tmp_path):
+def test_a_grid_of_a_billion_combinations_is_estimated_at_once(tmp_path):
     path = tmp_path / "large.yaml"
     path.write_text("learner: hebb\nalpha: {linspace: [1, 2, 100_000]}\nflip: {linspace: [0, 0.5, 10_000]}\n")
     cost = estimate(load(path))

@@ -25,7 +25,7 @@ REAL = {
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_the_real_data_have_the_examples_attributes_and_indicators_that_they_should(name, real_data):
+def test_the_real_data_have_the_stated_examples_attributes_and_indicators(name, real_data):
     m, columns, indicators, classes = REAL[name]
     data = load(name)
     assert data.X.shape == (m, columns)
@@ -45,7 +45,7 @@ def test_coding_has_four_folds_by_gene(real_data):
     assert np.unique(load("coding").folds).size == 4
 
 
-def test_physician_fee_freeze_is_left_out(data_folder):
+def test_physician_fee_freeze_is_omitted(data_folder):
     data = load("votes")
     assert data.X.shape == (160, 15)
     assert "physician-fee-freeze" not in data.names
@@ -69,7 +69,7 @@ def test_a_class_follows_its_attributes(data_folder):
         ("digits", [[0, "secret", *[0] * 782, "3"]], "is not a table of numbers: example 1, column pixel2"),
     ],
 )
-def test_a_file_that_is_not_what_it_should_be_is_refused(name, rows, told, tmp_path, monkeypatch):
+def test_a_file_of_the_wrong_form_is_refused(name, rows, told, tmp_path, monkeypatch):
     path = tmp_path / source(name).file
     write(path, rows, gzip.open if path.suffix == ".gz" else open)
     monkeypatch.setenv("STATMECH_DATA", str(tmp_path))
@@ -84,7 +84,7 @@ def test_a_folder_without_the_file_is_named(tmp_path, monkeypatch):
         load("votes")
 
 
-def test_an_unknown_name_is_told_the_likely_one():
+def test_an_unknown_name_is_answered_with_the_likely_one():
     with pytest.raises(ValueError, match=r'"vote" is not a data set\. Did you mean "votes"'):
         source("vote")
     with pytest.raises(ValueError, match="not a data set"):

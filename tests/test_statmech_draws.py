@@ -35,7 +35,7 @@ def test_the_two_normals_of_a_pair_are_independent(pairs):
 
 
 @pytest.mark.parametrize("missing", [1, 2])
-def test_without_one_of_its_coins_the_pair_has_another_law(missing):
+def test_without_one_of_its_random_signs_the_pair_has_a_different_distribution(missing):
     """A planted error: the cosine's sign always negative, or sine and cosine never swapped."""
     words = random_numbers.bits(jax.random.key(1), 100_000)
     radial, angular = words[:50_000], words[50_000:]
@@ -60,7 +60,7 @@ def test_signs_are_fair_and_independent():
     assert abs(np.mean(s[:, 1:] * s[:, :-1])) < 4.5 / np.sqrt(s.size)
 
 
-def test_no_word_comes_twice():
+def test_no_random_word_repeats():
     """Both words of every call of the generator are used, each once."""
     words = np.asarray(random_numbers.bits(jax.random.key(4), 10_001))
     assert len(np.unique(words)) > 10_001 - 5  # a birthday or two among 2^32

@@ -32,7 +32,7 @@ def test_a_page_begins_with_a_scenario_that_theory_solves(choice):
     assert not scenario.unsolved
 
 
-def test_every_kind_that_theory_knows_can_be_dragged():
+def test_every_kind_of_scenario_with_a_theory_can_be_dragged():
     assert set(settings.pages()) == {choice for choice, kind in KINDS.items() if not kind.on_data}
 
 
@@ -48,7 +48,7 @@ def test_every_number_that_may_be_an_axis_has_a_slider(choice):
             assert 0 < step < high - low
 
 
-def test_a_rule_of_ones_own_brings_its_slider(monkeypatch):
+def test_a_rule_of_the_user_has_its_slider(monkeypatch):
     from dataclasses import dataclass
 
     @dataclass(frozen=True)
@@ -63,21 +63,21 @@ def test_a_rule_of_ones_own_brings_its_slider(monkeypatch):
 
 
 @pytest.mark.parametrize("name", config.shipped())
-def test_a_config_written_is_the_same_config(name, tmp_path):
+def test_a_config_written_and_read_is_the_same_config(name, tmp_path):
     scenario = config.load(name)
     (tmp_path / "again.yaml").write_text(config.written(scenario))
     assert config.load(tmp_path / "again.yaml") == scenario
 
 
 @pytest.mark.parametrize("name", [name for name in config.shipped() if not config.load(name).on_data])
-def test_every_shipped_config_that_theory_knows_opens(name):
+def test_every_shipped_config_with_a_theory_opens(name):
     given, _ = settings.held_of(config.load(name))
     choice = config.load(name).CHOICE
     assert choice == scenario_from(settings.config_of(choice, given)).CHOICE
 
 
 @pytest.mark.slow
-def test_theory_one_by_one_is_theory_of_all():
+def test_theory_solved_one_by_one_equals_theory_of_all():
     scenario = Scenario(rule=["hebb", "perceptron"], margin=0.2, K=3, flip=0.1, t=[0.5, 2.0])
     joined, whole = _solved(scenario), theory.solve(scenario)
     for name in whole.data_vars:
@@ -97,7 +97,7 @@ def test_points_are_means_with_the_standard_errors_that_compare_uses():
 
 
 @pytest.mark.slow
-def test_over_theory_all_theory_is_one():
+def test_divided_by_theory_every_theory_is_one():
     scenario = Scenario(rule="hebb", K=3, t=[1.0, 2.0], **SMALL)
     sim, sol = simulate.run(scenario), theory.solve(scenario)
     layout = series.layout(results_of(sim))
@@ -124,7 +124,7 @@ def test_a_newer_scenario_ends_an_older_one():
     assert [(json.loads(it)["eta"], json.loads(it)["seeds"]) for it in landed] == [(2.0, 4), (2.0, 8)]
 
 
-def test_what_cannot_be_played_is_told_and_not_raised():
+def test_a_simulation_that_is_impossible_is_reported_and_not_raised():
     told, done = [], threading.Event()
 
     def tell(made, message):
@@ -137,7 +137,7 @@ def test_what_cannot_be_played_is_told_and_not_raised():
 
 
 @pytest.mark.parametrize("problem", [ZeroDivisionError("by zero"), ArithmeticError("hebb has diverged"), SystemExit(3)])
-def test_whatever_ends_a_simulation_reaches_the_page(problem, monkeypatch):
+def test_every_error_of_a_simulation_is_shown_on_the_page(problem, monkeypatch):
     told, done = [], threading.Event()
 
     def run(scenario, progress):
@@ -155,7 +155,7 @@ def test_whatever_ends_a_simulation_reaches_the_page(problem, monkeypatch):
     assert told[-1] == f"{type(problem).__name__}: {problem}"
 
 
-def test_a_rule_that_diverges_is_said_on_the_page():
+def test_a_rule_that_diverges_is_reported_on_the_page():
     told, done = [], threading.Event()
 
     def tell(made, message):
@@ -227,7 +227,7 @@ def test_a_file_that_the_config_names_is_kept_as_it_is(tmp_path):
     assert told == [("error", FILES), ("progress", "")]
 
 
-def test_whatever_theory_raises_is_said_on_the_page(live, monkeypatch):
+def test_every_error_of_theory_is_shown_on_the_page(live, monkeypatch):
     def solve(scenario):
         raise ZeroDivisionError("of a user's own rule")
 
@@ -237,7 +237,7 @@ def test_whatever_theory_raises_is_said_on_the_page(live, monkeypatch):
     assert told == [("error", "ZeroDivisionError: of a user's own rule"), ("progress", "")]
 
 
-def test_names_are_drawn_as_they_are_written_whatever_html_they_hold():
+def test_names_that_contain_html_are_drawn_as_written():
     from figures.explorer import page
 
     evil = "</textarea>$$<img src=x onerror=alert(1)>\\{"
@@ -247,7 +247,7 @@ def test_names_are_drawn_as_they_are_written_whatever_html_they_hold():
     assert not {"<", "$$"} & {page._safe(evil)[at : at + size] for size in (1, 2) for at in range(len(evil))}
 
 
-def test_a_netcdf_file_holds_both_datasets():
+def test_a_netcdf_file_contains_both_datasets():
     import io
 
     import xarray as xr
@@ -260,7 +260,7 @@ def test_a_netcdf_file_holds_both_datasets():
         assert json.loads(found.attrs["config"]) == scenario.config()
 
 
-def test_a_table_has_a_row_a_place_and_variable():
+def test_a_table_has_a_row_per_point_and_variable():
     scenario = Stopping(boundary=["constant", "brownian-bridge"], delta=[0.1, 0.2], walks=50, **SMALL)
     sim, sol = simulate.run(scenario), theory.solve(scenario)
     made = export.table(sim, sol).set_index(["boundary", "delta", "variable"])

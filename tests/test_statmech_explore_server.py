@@ -233,7 +233,7 @@ def test_nothing_but_the_page_is_served(explorer, session):
     assert explorer.get("/", Cookie=explorer.cookie, Content_Length=1, body="x")[0] == 400
 
 
-def test_every_handler_stands_behind_the_guard():
+def test_every_handler_is_guarded():
     from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
 
     guard = Guard(5006)
@@ -251,7 +251,7 @@ class Nothing:
     context = None
 
 
-def test_only_so_many_pages_are_open_and_a_closed_one_makes_room(alone):
+def test_the_number_of_open_pages_is_limited_and_a_closed_one_makes_room(alone):
     with contextlib.ExitStack() as opened:
         for _ in range(PAGES):
             assert opened.enter_context(alone.joined(alone.session())) == 101
@@ -293,7 +293,7 @@ def test_nothing_of_a_closed_page_is_kept():
     assert [page() for page in made] == [None]
 
 
-def test_pages_asked_for_at_once_are_not_more_than_may_be_open(alone):
+def test_simultaneous_requests_do_not_exceed_the_limit_of_open_pages(alone):
     with contextlib.ExitStack() as asked:
         all_at_once = [asked.enter_context(alone.asked(alone.shown)) for _ in range(4 * PAGES)]
         statuses = [int(one.recv(64).split()[1]) for one in all_at_once]
@@ -316,7 +316,7 @@ def test_it_listens_on_this_machine_alone(explorer):
             socket.create_connection((other, int(explorer.port)), timeout=5).close()
 
 
-def test_a_port_that_is_taken_is_refused(explorer):
+def test_a_port_in_use_is_refused(explorer):
     with pytest.raises(server.ConfigError, match="the port is in use"):
         server._bound(int(explorer.port))
 

@@ -83,7 +83,7 @@ def ended(script, *given, folder):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "at"), [*((name, "write") for name in WRITERS), ("a.csv", "rename")])
-def test_a_kill_while_a_file_is_written_leaves_the_old_one_whole(name, at, results):
+def test_a_kill_while_a_file_is_written_leaves_the_old_one_intact(name, at, results):
     file = results / name
     file.write_bytes(OLD)
     done = ended(KILLED, at, file.name, *WRITERS[name], folder=results)
@@ -96,7 +96,7 @@ def test_a_kill_while_a_file_is_written_leaves_the_old_one_whole(name, at, resul
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["mine/overlay.svg", "a.csv", "a.html"])
-def test_a_full_disk_names_the_file_and_leaves_the_old_one_whole(name, results):
+def test_a_full_disk_names_the_file_and_leaves_the_old_one_intact(name, results):
     file = results / name
     file.write_bytes(OLD)
     done = ended(FULL, file.name, *WRITERS[name], folder=results)
@@ -109,7 +109,7 @@ def test_a_full_disk_names_the_file_and_leaves_the_old_one_whole(name, results):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", WRITERS)
-def test_an_old_file_is_replaced_by_a_whole_new_one(name, results, monkeypatch, capsys):
+def test_an_old_file_is_replaced_by_a_complete_new_one(name, results, monkeypatch, capsys):
     monkeypatch.chdir(results)
     (results / name).write_bytes(OLD)
     code, told = called(monkeypatch, capsys, *WRITERS[name])
@@ -179,7 +179,7 @@ def test_standard_output_is_written_in_place(tmp_path):
         (lambda path: path.write_bytes(b"12345"), "is larger than 4 bytes"),
     ],
 )
-def test_what_is_no_ordinary_file_or_too_large_is_not_read(made, told, tmp_path):
+def test_a_file_that_is_special_or_too_large_is_not_read(made, told, tmp_path):
     made(tmp_path / "it")
     with pytest.raises(OSError, match=told):
         files.read(tmp_path / "it", most=4)

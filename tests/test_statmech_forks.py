@@ -64,7 +64,7 @@ def test_errors_reach_another_process_as_they_are():
     ],
     ids=lambda config: next(iter(config)),
 )
-def test_two_threads_at_once_find_the_bits_of_one(config):
+def test_two_simultaneous_threads_give_the_bits_of_one(config):
     scenario = scenario_from(dict(config))
     one, found = simulate.run(scenario), []
     threads = [threading.Thread(target=lambda: found.append(simulate.run(scenario))) for _ in range(2)]

@@ -99,7 +99,7 @@ def test_a_single_value_may_become_an_axis(path):
 
 
 @pytest.mark.parametrize("change", [{"t": [0, 2]}, {"seeds": 3}, {"key": 1}, {"rule": "hebb"}, {"N": 51}])
-def test_what_would_lose_or_change_a_number_is_refused_with_a_line_per_difference(path, change):
+def test_a_change_that_would_lose_or_change_a_number_is_refused_with_a_line_per_difference(path, change):
     run_into(path, Scenario(**SWEEP))
     with pytest.raises(StoreError, match=f"{next(iter(change))}: stored"):
         run_into(path, Scenario(**{**SWEEP, **change}))
@@ -207,7 +207,7 @@ def test_numbers_that_diverge_are_a_failure(path, monkeypatch):
     assert "diverged" in read(path)["failures"][-1]["error"]
 
 
-def test_a_full_disk_is_told_and_what_was_written_before_is_whole(path, monkeypatch):
+def test_a_full_disk_is_reported_and_earlier_chunks_are_intact(path, monkeypatch):
     scenario, written = Scenario(**SWEEP), []
     plain = SweepStore.write
 
@@ -300,7 +300,7 @@ run_into(Path(sys.argv[1]), scenario)
 
 
 @pytest.mark.slow
-def test_a_sweep_killed_again_and_again_ends_with_the_same_bits(path):
+def test_a_sweep_killed_repeatedly_ends_with_the_same_bits(path):
     rng = random.Random(1)
     for _ in range(8):
         running = subprocess.Popen([sys.executable, "-c", CODE, str(path)], stderr=subprocess.DEVNULL)

@@ -21,7 +21,7 @@ def drawn(law: Inputs, N: int, M: int = 20_000) -> np.ndarray:
 
 
 @pytest.mark.parametrize("law", [Gaussian(), Rademacher(), Sphere(), Anisotropic((0.4, 1.6))])
-def test_a_law_is_centred_and_has_its_covariance(law):
+def test_a_distribution_is_centred_and_has_its_covariance(law):
     N = 10
     x = drawn(law, N)
     expected = law.table(N) ** 2 if isinstance(law, Anisotropic) else np.ones(N)
@@ -30,21 +30,21 @@ def test_a_law_is_centred_and_has_its_covariance(law):
     np.testing.assert_allclose(N * x.T @ x / len(x), np.diag(expected), atol=2 * noise)
 
 
-def test_norms_are_those_of_the_law():
+def test_norms_follow_the_distribution():
     np.testing.assert_allclose((drawn(Sphere(), 7) ** 2).sum(axis=1), 1, rtol=1e-5)
     assert set(np.unique(drawn(Rademacher(), 4))) == {-0.5, 0.5}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("inputs", ["rademacher", "sphere"])
-def test_isotropic_inputs_meet_the_equations(inputs):
+def test_isotropic_inputs_agree_with_the_equations(inputs):
     scenario = Scenario(rule=["hebb", "adatron"], K=3, N=500, t=[0.5, 2], seeds=32, inputs=inputs, start={"R": 0.2})
     simulation = simulate.run(scenario)
     assert "weight vectors" in simulation.source  # the Gram engine is not exact here, and the result says so
     assert disagreements(simulation, theory.solve(scenario)) == []
 
 
-def test_an_axis_of_laws_runs_each_on_its_engine():
+def test_an_axis_of_distributions_runs_each_on_its_engine():
     scenario = Scenario(rule="hebb", N=20, t=[1], seeds=2, inputs=["gaussian", "sphere"])
     simulation = simulate.run(scenario)
     assert list(simulation.inputs.values) == ["gaussian", "sphere"]
@@ -53,7 +53,7 @@ def test_an_axis_of_laws_runs_each_on_its_engine():
     assert Scenario(**scenario.config()) == scenario
 
 
-def test_measured_errors_are_those_of_the_law_not_of_the_angle():
+def test_measured_errors_follow_the_distribution_and_not_the_angle():
     """One axis carries all: only it matters, so a student that agrees with the teacher there makes no errors."""
     law = {"anisotropic": {"spectrum": [1.0, 0.0]}}
     simulation = simulate.run(Scenario(rule="perceptron", N=2, t=[0, 30], seeds=16, inputs=law))
@@ -77,7 +77,7 @@ def test_rows_of_a_table_are_learnt(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_user_s_law_is_one_class_and_one_line(monkeypatch):
+def test_a_distribution_of_the_user_is_one_class_and_one_line(monkeypatch):
     @dataclass(frozen=True)
     class Uniform(Inputs):
         def draw(self, key, M, N, table):
@@ -89,7 +89,7 @@ def test_a_user_s_law_is_one_class_and_one_line(monkeypatch):
 
 
 @pytest.mark.parametrize("law", [Gaussian(), Rademacher(), Anisotropic((1.0, 2.0)), Rows("a.csv")])
-def test_a_law_survives_being_written_down(law):
+def test_a_distribution_survives_a_round_trip_through_yaml(law):
     assert inputs_from(written(law)) == law
 
 

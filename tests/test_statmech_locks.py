@@ -91,7 +91,7 @@ def same(path, config):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", [OLD, GROWN], ids=["old first", "grown first"])
-def test_a_shard_of_a_sweep_and_one_of_its_larger_self_never_write_into_each_other(first, writers, tmp_path):
+def test_a_shard_of_a_sweep_and_one_of_its_extension_never_write_into_each_other(first, writers, tmp_path):
     """Twenty times, in separate processes; whichever succeeds, the numbers are those of the larger sweep."""
     one, other = writers
     second, answers, rng = (GROWN if first is OLD else OLD), [], random.Random(1)
@@ -117,7 +117,7 @@ def test_two_shards_of_a_grown_sweep_that_begin_at_once_both_compute(writers, pa
     assert same(path, GROWN)
 
 
-def test_a_store_that_shards_write_is_neither_grown_nor_replaced_and_the_message_says_by_whom(writers, path):
+def test_a_store_that_shards_write_is_neither_extended_nor_replaced_and_the_message_names_them(writers, path):
     scenario = StoredExamples(**OLD)
     with claimed(path, (1, 2)) as claim:
         claim.open(find=lambda: None, create=lambda: create(path, scenario, {}), wait=print)

@@ -41,7 +41,7 @@ def path(tmp_path):
 
 
 @pytest.mark.parametrize("line", FOREIGN, ids=range(len(FOREIGN)))
-def test_a_line_that_is_no_event_is_skipped_wherever_it_is(line, path):
+def test_a_line_that_is_not_an_event_is_skipped_wherever_it_is(line, path):
     scenario = StoredExamples(**SWEEP)
     run_into(path, scenario)
     log, known = path.with_suffix(".log"), runs(path.with_suffix(".log"))

@@ -43,7 +43,7 @@ def mine(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_command_plays_solves_and_draws_a_rule_from_a_file(mine, in_scratch):
+def test_the_command_simulates_solves_and_draws_a_rule_from_a_file(mine, in_scratch):
     done = statmech("--load", str(mine()), "run", "variety", *SMALL)
     assert done.returncode == 0, done.stderr
     assert "depth" in done.stdout
@@ -53,7 +53,7 @@ def test_the_command_plays_solves_and_draws_a_rule_from_a_file(mine, in_scratch)
     assert '"cautious" is not a learning rule' in told.stderr
 
 
-def test_children_know_the_files_that_their_parent_has_run(mine):
+def test_child_processes_load_the_files_that_their_parent_has_run(mine):
     file = mine()
     plugins.load(file)
     plugins.load(file)  # once a process
@@ -80,12 +80,12 @@ WRONG = {
 
 
 @pytest.mark.parametrize("change", WRONG, ids=WRONG.values())
-def test_what_is_wrong_with_a_rule_is_told_before_anything_is_computed(mine, change):
+def test_an_error_in_a_rule_is_reported_before_anything_is_computed(mine, change):
     with pytest.raises(ConfigError, match=WRONG[change]):
         plugins.load(mine(*change))
 
 
-def test_a_file_that_is_not_there_or_not_python_is_told(tmp_path):
+def test_a_file_that_is_missing_or_not_python_is_reported(tmp_path):
     with pytest.raises(ConfigError, match="no such file"):
         plugins.load(tmp_path / "nothing.py")
     (tmp_path / "rules.txt").write_text("")

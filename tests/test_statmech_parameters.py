@@ -96,7 +96,7 @@ def test_each_parameter_has_a_meaning_and_a_default_that_it_may_have(named):
         assert type(key.default) is key.type
 
 
-def test_a_type_that_is_not_possible_is_an_error():
+def test_an_impossible_type_is_an_error():
     for annotation in ("list", "str", "Unknown"):
         made = {"__annotations__": {"x": annotation}, "x": parameter("u", "a text")}
         kind = dataclass(frozen=True)(type("Odd", (), made))
@@ -125,7 +125,7 @@ def test_a_type_that_is_not_possible_is_an_error():
         (Key("w", type=str, choices=("one",)), "on", '"on" is not a value of w. Did you mean "one"? Known: one.'),
     ],
 )
-def test_a_key_says_what_it_may_be(key, value, message):
+def test_a_key_states_its_possible_values(key, value, message):
     assert key.problem(value) == message
 
 
@@ -183,7 +183,7 @@ def test_a_stop_rule_does_not_change_the_random_numbers_of_a_run_and_other_param
         ({"learner": "repeated", "times": True}, "times: must be a number, not true"),
     ],
 )
-def test_what_is_wrong_with_a_parameter_of_the_user_is_named(mine, given, message):
+def test_an_error_in_a_parameter_of_the_user_is_named(mine, given, message):
     with pytest.raises(ScenarioError) as refused:
         scenario_from({**given, **({"t": 1} if "rule" in given else {"alpha": 1})})
     assert message in str(refused.value)
@@ -247,7 +247,7 @@ def test_a_program_serves_all_real_parameters_and_one_word_each(mine):
     assert family_of(powered()).reals == ["eta"]
 
 
-def test_the_explorer_has_sliders_for_numbers_and_stops_at_whole_ones(mine):
+def test_the_explorer_has_sliders_for_numbers_with_integer_steps_for_whole_ones(mine):
     from figures.explorer import settings
 
     assert {"power", "times"} <= {*settings.draggable("rule"), *settings.draggable("learner")}

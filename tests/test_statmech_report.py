@@ -96,7 +96,7 @@ def cells(table) -> list[list[str]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("choice", KINDS)
-def test_each_kind_makes_one_file_that_holds_its_results_and_loads_nothing(choice, tmp_path, data_folder):
+def test_each_kind_of_scenario_gives_one_file_with_its_results_that_loads_nothing(choice, tmp_path, data_folder):
     name, overrides = TINY[choice]
     scenario = load(name, overrides)
     folder = played(tmp_path / name, scenario)
@@ -142,7 +142,7 @@ def test_a_simulation_that_is_wrong_is_marked_in_the_table(tmp_path):
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>{{ 7 * 7 }}"
 
 
-def test_words_of_others_are_escaped(tmp_path, monkeypatch):
+def test_foreign_text_is_escaped(tmp_path, monkeypatch):
     monkeypatch.setitem(RULES, HOSTILE, RULES["hebb"])
     scenario = Scenario(rule=[HOSTILE, "adatron"], N=20, t=[1, 2], seeds=2, figure=HOSTILE)
     solution = theory.solve(scenario).assign_attrs(source=HOSTILE, machine=HOSTILE)
@@ -154,7 +154,7 @@ def test_words_of_others_are_escaped(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_labels_and_paths_of_others_are_escaped(tmp_path, monkeypatch):
+def test_foreign_labels_and_paths_are_escaped(tmp_path, monkeypatch):
     label = f"--><!--{HOSTILE.replace('{{ 7 * 7 }}', '')}]]>"
     monkeypatch.setitem(RULES, "mine", type("Mine", (RULES["hebb"],), {"label": label}))
     folder = tmp_path / "labels"
@@ -171,7 +171,7 @@ def test_labels_and_paths_of_others_are_escaped(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_charts_of_many_places_are_few_and_those_left_out_are_told():
+def test_many_points_give_few_charts_and_the_omitted_ones_are_mentioned():
     scenario = Scenario(rule="hebb", N=50, t=[1, 2, 3, 4], K=[1, 2, 3], eta={"linspace": [0.5, 1.5, 12]}, flip=[0, 0.1])
     drawn = charts.charts(Results(scenario, theory=theory.solve(scenario)))
     assert sum(len(one.charts) for one in drawn.sets) <= charts.MOST_CHARTS
@@ -180,7 +180,7 @@ def test_the_charts_of_many_places_are_few_and_those_left_out_are_told():
 
 
 @pytest.mark.slow
-def test_runs_that_are_missing_or_have_failed_are_told_and_left_out(tmp_path, monkeypatch, capsys):
+def test_runs_that_are_missing_or_failed_are_reported_and_omitted(tmp_path, monkeypatch, capsys):
     small = ["boosting", "N=5", "tests=200", "s=1,3", "P=20", "seeds=70"]
     out = tmp_path / "part"
     assert called(monkeypatch, "simulate", *small, "--shard", "1/2", "--out", str(out)) == 0
@@ -191,7 +191,7 @@ def test_runs_that_are_missing_or_have_failed_are_told_and_left_out(tmp_path, mo
     assert "64/64" in words
 
 
-def test_what_failed_is_told_with_its_message(tmp_path, monkeypatch):
+def test_a_failed_run_is_reported_with_its_message(tmp_path, monkeypatch):
     def raising(self, kappa, length):
         raise ValueError("<b>no</b> such g")
 
@@ -206,7 +206,7 @@ def test_what_failed_is_told_with_its_message(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_scenario_without_theory_and_one_not_yet_solved_or_played_have_reports(tmp_path):
+def test_a_scenario_without_theory_or_not_solved_or_not_simulated_has_a_report(tmp_path):
     law = {"anisotropic": {"spectrum": [0.5, 1.5]}}
     unsolved = played(tmp_path / "unsolved", Scenario(rule="hebb", N=20, t=[1, 2], seeds=2, inputs=law))
     assert "there is nothing to compare with" in paged(unsolved).words
@@ -235,7 +235,7 @@ def whole(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_the_command_writes_where_it_is_told(whole, tmp_path, monkeypatch, capsys):
+def test_the_command_writes_to_the_given_path(whole, tmp_path, monkeypatch, capsys):
     file = tmp_path / "sub" / "mine.html"
     assert called(monkeypatch, "report", str(whole / "theory.zarr"), "--out", str(file)) == 0
     assert f"wrote {file}" in capsys.readouterr().err
@@ -275,7 +275,9 @@ def taken(folder: Path) -> list[str]:
         (taken, "file.html: cannot be written: Is a directory"),
     ],
 )
-def test_what_cannot_be_reported_is_told_and_nothing_is_written(made, message, tmp_path, monkeypatch, capsys):
+def test_a_report_that_is_impossible_is_one_message_and_nothing_is_written(
+    made, message, tmp_path, monkeypatch, capsys
+):
     arguments = made(tmp_path / "here")
     before = sorted(tmp_path.rglob("*"))
     assert called(monkeypatch, "report", *arguments) == 2
@@ -285,13 +287,13 @@ def test_what_cannot_be_reported_is_told_and_nothing_is_written(made, message, t
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_without_bokeh_one_line_tells_what_to_install(whole, monkeypatch, capsys):
+def test_without_bokeh_one_line_says_what_to_install(whole, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "bokeh", None)
     assert called(monkeypatch, "report", str(whole)) == 2
     assert capsys.readouterr().err == "a report needs bokeh: pip install -e '.[explore]' in the folder of statmech\n"
 
 
-def test_a_browser_draws_the_charts_and_asks_for_nothing(whole, tmp_path):
+def test_a_browser_draws_the_charts_and_requests_nothing(whole, tmp_path):
     playwright = pytest.importorskip("playwright.sync_api")
     chromium = shutil.which("chromium")
     if chromium is None:

@@ -59,13 +59,13 @@ GOOD = {"rule": "perceptron", "t": [1.0, 2.0]}
         ({"eta": 1, "zip": {"eta": [1, 2], "flip": [0, 0.1]}}, "eta is given outside zip, too"),
     ],
 )
-def test_a_bad_scenario_is_refused_with_what_is_possible(given, message):
+def test_a_bad_scenario_is_refused_with_the_possible_values(given, message):
     with pytest.raises(ScenarioError) as refused:
         Scenario(**{**GOOD, **given})
     assert message in str(refused.value)
 
 
-def test_all_problems_are_told_at_once():
+def test_all_problems_are_reported_at_once():
     with pytest.raises(ScenarioError) as refused:
         Scenario(rule="hebbb", K=0, flip=2, t=[1])
     assert len(refused.value.problems) == 3
@@ -80,12 +80,12 @@ def test_all_problems_are_told_at_once():
         {"rule": ["hebb", "perceptron"], "t": {"logspace": [-1, 2, 4]}},
     ],
 )
-def test_a_scenario_survives_being_written_down(given):
+def test_a_scenario_survives_a_round_trip_through_yaml(given):
     scenario = Scenario(**{**GOOD, **given})
     assert Scenario(**scenario.config()) == scenario
 
 
-def test_cells_run_over_the_product_and_along_zipped_axes():
+def test_combinations_run_over_the_product_and_along_zipped_axes():
     scenario = Scenario(**GOOD, K=[1, 2], zip={"eta": [1, 2, 3], "flip": [0, 0.1, 0.2]})
     assert scenario.shape == {"K": 2, "eta_flip": 3}
     cells = [(cell.K, cell.rule.eta, cell.flip, cell.index) for cell in scenario.cells()]
@@ -93,7 +93,7 @@ def test_cells_run_over_the_product_and_along_zipped_axes():
     assert len(cells) == 6
 
 
-def test_a_cell_is_named_by_its_parameters_not_its_place():
+def test_the_random_numbers_of_a_combination_depend_on_its_parameters_and_not_its_place():
     [alone] = Scenario(**GOOD, eta=0.5).cells()
     swept = list(Scenario(**GOOD, eta=[0.1, 0.5], K=[1]).cells())
     assert alone.words() == swept[1].words() != swept[0].words()
@@ -101,19 +101,19 @@ def test_a_cell_is_named_by_its_parameters_not_its_place():
     assert with_time.words() == alone.words()
 
 
-def test_a_parameter_given_once_concerns_those_that_have_it():
+def test_a_parameter_given_once_applies_to_all_rules_that_have_it():
     cells = list(Scenario(rule=["hebb", "perceptron"], t=[1], margin=0.5).cells())
     assert cells[0].parameters == {"eta": 1.0}
     assert cells[1].parameters == {"eta": 1.0, "margin": 0.5}
 
 
-def test_the_schema_knows_every_key_rule_and_learner():
+def test_the_schema_contains_every_key_rule_and_learner():
     for made, (choice, kind) in zip(schema()["anyOf"], KINDS.items(), strict=True):
         assert set(kind.known_keys()) == set(made["properties"])
         assert made["properties"][choice]["anyOf"][0]["enum"] == list(kind.KINDS)
 
 
-def test_what_is_cited_is_in_the_bibliography_and_all_of_that_is_cited():
+def test_every_citation_is_in_the_bibliography_and_every_entry_is_cited():
     learning = [getattr(it, "cites", ()) for kind in KINDS.values() for it in kind.KINDS.values()]
     named = {key for keys in (*learning, *(kind.CITES for kind in KINDS.values())) for key in keys}
     assert named == set(citations.PAPERS)
@@ -123,7 +123,7 @@ def test_what_is_cited_is_in_the_bibliography_and_all_of_that_is_cited():
         assert entries.count("{") == entries.count("}")
 
 
-def test_the_key_that_names_what_learns_tells_the_kind_of_a_config():
+def test_the_key_that_names_the_learner_determines_the_kind_of_a_config():
     assert isinstance(scenario_from({"rule": "hebb", "t": 1}), Scenario)
     assert isinstance(scenario_from({"zip": {"learner": ["hebb", "minover"], "alpha": [1, 2]}}), StoredExamples)
     assert isinstance(scenario_from({"booster": "adaboost", "s": 3, "P": 10}), Boosting)
@@ -137,6 +137,6 @@ def test_the_key_that_names_what_learns_tells_the_kind_of_a_config():
             scenario_from(given)
 
 
-def test_a_large_grid_is_only_described():
+def test_a_large_grid_is_described_and_not_enumerated():
     scenario = Scenario(rule="hebb", t=[1], eta={"linspace": [0.1, 1, 100_000]}, flip={"linspace": [0, 0.5, 10_000]})
     assert scenario.shape == {"eta": 100_000, "flip": 10_000}

@@ -71,7 +71,7 @@ def test_stores_without_consolidated_metadata_are_read_resumed_and_extended(path
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_the_figure_that_a_folder_remembers_stands_in_its_stores_as_a_config_has_it(scenario, path):
+def test_the_figure_that_a_folder_remembers_is_stored_as_in_a_config(scenario, path):
     asked = scenario.model_copy(update={"figure": "overlay"}).config()
     assert json.dumps(with_figure(scenario.config(), "overlay")) == json.dumps(asked)
     run_into(path, scenario, figure="overlay")

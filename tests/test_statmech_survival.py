@@ -52,7 +52,7 @@ def backwards(scenario):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", EVERY, ids=lambda scenario: scenario.CHOICE)
-def test_another_order_other_chunks_and_other_workers_give_the_same_bits(scenario, tmp_path, monkeypatch):
+def test_the_order_of_runs_chunks_and_workers_do_not_change_the_bits(scenario, tmp_path, monkeypatch):
     expected = digest(simulate.run(scenario))
     assert digest(simulate.run(backwards(scenario))) == expected
     for number, (seconds, workers) in enumerate([(1e-9, 1), (1e-3, 3)]):
@@ -98,7 +98,7 @@ def test_any_number_of_devices_gives_the_same_bits(devices, tmp_path):
 
 
 @pytest.mark.slow
-def test_two_processes_at_once_give_the_same_bits(tmp_path):
+def test_two_simultaneous_processes_give_the_same_bits(tmp_path):
     for number, scenario in enumerate(EVERY[:2]):
         path = tmp_path / f"{number}.zarr"
         shards = [begun(path, scenario, (k, 2)) for k in (1, 2)]
@@ -161,7 +161,7 @@ def test_a_store_that_does_not_know_its_config_is_refused(made, harm):
         SweepStore(path)
 
 
-def test_a_digit_changed_in_the_metadata_is_found_though_they_can_be_read(made):
+def test_a_changed_digit_in_readable_metadata_is_detected(made):
     path, _ = made
     file = path / "zarr.json"
     assert corrupted(path) == []
@@ -187,7 +187,7 @@ def test_a_corrupted_store_that_is_extended_keeps_intact_chunks_and_recomputes_t
 
 
 @pytest.mark.parametrize("harm", HARMS)
-def test_a_damaged_theory_is_told(path, harm):
+def test_a_damaged_theory_is_reported(path, harm):
     import theory
 
     store.save(theory.solve(StoredExamples(learner="hebb", alpha=[1, 2])), path)

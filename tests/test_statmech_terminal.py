@@ -32,7 +32,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
-def test_what_is_not_seen_or_a_command_is_escaped(hostile):
+def test_characters_that_are_invisible_or_commands_are_escaped(hostile):
     shown = escaped(f"a{hostile}b")
     assert shown.isascii()
     assert shown.isprintable()
@@ -83,7 +83,7 @@ def test_names_in_a_config_file_are_shown_escaped(in_scratch, monkeypatch, capsy
     assert told.startswith(f"bad.yaml:3: {SHOWN}: ")
 
 
-def test_what_a_failed_run_says_is_shown_escaped_and_stays_json_for_programs(capsys):
+def test_the_error_of_a_failed_run_is_shown_escaped_and_stays_json_for_programs(capsys):
     event = {"error": f"ValueError: {TITLE}\x7f"}
     terminal.print(f"failed {event['error']}")
     terminal.print(json.dumps(event))

@@ -102,7 +102,7 @@ def test_chunks_in_a_wrong_place_are_found_by_every_reader_and_recomputed(harm, 
 
 
 @pytest.mark.parametrize("scenario", EVERY, ids=lambda scenario: scenario.CHOICE)
-def test_a_last_bit_of_any_number_of_any_kind_of_scenario_breaks_its_runs_fingerprint(scenario, path):
+def test_a_last_bit_of_any_number_of_any_kind_of_scenario_changes_its_runs_fingerprint(scenario, path):
     run_into(path, scenario)
     found = SweepStore(path)
     assert verify(path).sound
@@ -151,7 +151,7 @@ def test_every_chunk_of_results_is_read(path):
     assert verify(path).sound
 
 
-def test_status_says_that_it_has_not_read_the_numbers(path, capsys):
+def test_status_states_that_it_has_not_read_the_numbers(path, capsys):
     run_into(path, StoredExamples(**SWEEP))
     assert statmech("status", path.parent) == 0
     assert (
@@ -168,7 +168,7 @@ def made_before(path, scenario):
     run_into(path, scenario)
 
 
-def test_a_store_made_before_there_were_fingerprints_is_read_and_says_that_it_cannot_be_verified(path, capsys):
+def test_a_store_without_fingerprints_is_read_and_reported_as_unverifiable(path, capsys):
     made_before(path, StoredExamples(**SWEEP))
     assert not (path / "fingerprint").exists()
     np.testing.assert_array_equal(store.load(path).R, simulate.run(StoredExamples(**SWEEP)).R)
@@ -177,14 +177,14 @@ def test_a_store_made_before_there_were_fingerprints_is_read_and_says_that_it_ca
     assert "was made before runs had fingerprints" in capsys.readouterr().out
 
 
-def test_a_store_that_cannot_be_verified_does_not_become_so_by_growing(path):
+def test_a_store_without_fingerprints_stays_unverifiable_when_it_is_extended(path):
     made_before(path, StoredExamples(**SWEEP))
     run_into(path, StoredExamples(**{**SWEEP, "seeds": 5}))
     assert verify(path).unverified == [str(path)]
     np.testing.assert_array_equal(store.load(path).R, simulate.run(StoredExamples(**{**SWEEP, "seeds": 5})).R)
 
 
-def test_stores_of_shards_that_were_put_together_by_hand_are_sound(path):
+def test_stores_of_shards_merged_by_hand_are_valid(path):
     """As rsync from two machines would: the fingerprints know the config, not the disk."""
     other = path.with_name("other.zarr")
     for at, shard in ((path, (1, 2)), (other, (2, 2))):
@@ -198,7 +198,7 @@ def test_stores_of_shards_that_were_put_together_by_hand_are_sound(path):
     np.testing.assert_array_equal(store.load(path).R, simulate.run(StoredExamples(**SWEEP)).R)
 
 
-def test_two_runs_variables_or_configs_that_are_exchanged_change_the_fingerprint():
+def test_exchanging_two_runs_variables_or_configs_changes_the_fingerprint():
     rng, runs = np.random.default_rng(0), np.arange(6).reshape(2, 3)
     values = {"a": rng.normal(size=(2, 3, 4)), "b": rng.normal(size=(2, 3, 4)), "done": rng.random((2, 3)) < 0.5}
     salt = salt_of({"key": 0}, {})
@@ -211,7 +211,7 @@ def test_two_runs_variables_or_configs_that_are_exchanged_change_the_fingerprint
     assert (fingerprints({**values, "a": values["a"][..., ::-1]}, runs, salt) != made).all()
 
 
-def test_fingerprints_of_simple_numbers_differ_as_those_of_random_ones():
+def test_fingerprints_of_simple_numbers_differ_like_those_of_random_ones():
     """Zeros, ones and powers of two have nearly all of their bits equal."""
     simple = np.array(list(itertools.product([0.0, 1.0, 0.5, -1.0, 2.0, np.nan], repeat=5)))
     made = fingerprints({"a": simple}, np.zeros(len(simple), int), salt_of({}, {}))

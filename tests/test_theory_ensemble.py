@@ -38,7 +38,7 @@ def test_two_independent_integrals_agree_to_1e_12(R, q, K):
 
 
 @pytest.mark.slow
-def test_students_that_share_less_than_the_teacher_are_exact_too():
+def test_students_with_q_below_R_squared_are_exact_too():
     """q < R^2: the integral is continued analytically, and lies within the errors of a controlled sampling."""
     for R, q, K in [(0.7, 0.3, 3), (0.7, 0.4, 5), (0.3, -0.05, 3), (-0.7, 0.3, 3)]:
         matrix = np.full((K, K), q)
@@ -47,7 +47,7 @@ def test_students_that_share_less_than_the_teacher_are_exact_too():
         assert abs(theory.ensemble_error(R, q, K) - sampled.value) < 4 * sampled.error
 
 
-def test_an_even_ensemble_errs_like_the_odd_one_below():
+def test_an_even_ensemble_errs_like_the_next_smaller_odd_one():
     for K in (3, 5, 21):
         assert theory.ensemble_error(0.8, 0.7, K + 1) == theory.ensemble_error(0.8, 0.7, K)
     assert theory.ensemble_error(0.8, 0.7, 2) == pytest.approx(np.arccos(0.8) / np.pi, rel=1e-14)
@@ -61,7 +61,7 @@ def test_many_students_reach_the_limit():
         assert off[0] / off[1] == pytest.approx(10, rel=0.02)  # from above, as 1/K
 
 
-def test_edges_of_the_domain():
+def test_the_edges_of_the_domain_have_their_limits():
     error = theory.ensemble_error
     np.testing.assert_allclose(error(0.0, 0.0, [1, 3, np.inf]), 0.5, rtol=1e-15)
     np.testing.assert_array_equal(error(1.0, 1.0, [1, 3, np.inf]), 0.0)
@@ -71,7 +71,7 @@ def test_edges_of_the_domain():
     assert error(0.7, 0.5, 3, output="weight_mean") == pytest.approx(np.arccos(0.7 / np.sqrt(2 / 3)) / np.pi)
 
 
-def test_small_errors_keep_their_digits():
+def test_small_errors_keep_their_precision():
     """At angle theta to the teacher everything is proportional to theta."""
     ratio = [theory.ensemble_error(np.cos(a), 1 - 0.7 * a**2, 3) / a for a in (1e-3, 1e-4)]
     assert ratio[0] == pytest.approx(ratio[1], rel=1e-5)
@@ -91,7 +91,7 @@ def test_the_mean_of_unequal_lengths_is_that_of_the_weights():
 
 
 @pytest.mark.slow
-def test_the_sampling_error_is_what_it_says():
+def test_the_sampling_error_is_correct():
     """Among 40 ensembles the distances in units of the returned error look like a standard normal's."""
     rng = np.random.default_rng(3)
     z = []

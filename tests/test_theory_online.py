@@ -91,7 +91,7 @@ def test_the_symmetric_reduction_equals_the_full_equations():
     assert np.all(off < 4 * full.eps_g_majority_vote_error)
 
 
-def test_large_times_follow_the_known_laws():
+def test_large_times_follow_the_known_power_laws():
     for rule, power, constant in [("hebb", 1 / 2, 1 / np.sqrt(2 * np.pi)), ("perceptron", 1 / 3, 0.27807)]:
         found = last(Scenario(rule=rule, t=[1e6]), "eps_g") * 1e6**power
         assert abs(found - constant) < 2e-5, rule
@@ -119,7 +119,7 @@ def test_students_end_up_at_60_degrees_around_the_teacher():
     assert abs(np.log(away[0] / away[1]) / np.log(100) - 0.25) < 0.01
 
 
-def test_digits_survive_at_t_1e6():
+def test_the_precision_is_kept_to_t_1e6():
     """Textbook AdaTron at small angle is d theta/dt = -(1/pi - 1/(3 pi)) theta^2 = -2 theta^2/(3 pi) to relative
     theta^2, so that between t and 2t the inverse error grows by exactly 2t/3; errors of 1e-6 would show."""
     solution = theory.solve(Scenario(rule="adatron_textbook", K=2, t=[5e5, 1e6])).isel(student=0)
@@ -142,7 +142,7 @@ def test_pure_noise_teaches_nothing():
 
 
 @pytest.mark.slow
-def test_many_cells_in_one_call_equal_one_by_one():
+def test_many_combinations_in_one_call_equal_one_by_one():
     """A batch shares its solver's step count, not its steps: equal to tolerance, not to the bit."""
     scenario = Scenario(rule=["hebb", "perceptron"], K=2, t=[1, 20], eta={"linspace": [0.5, 2, 4]}, flip=[0, 0.1])
     together = theory.solve(scenario)
@@ -161,7 +161,7 @@ def test_students_that_cannot_be_integrated_are_named(monkeypatch):
         theory.solve(Scenario(rule="perceptron", t=[0.123, 77.7], eta=1.234, K=5, start={"R": [0.1] * 5}))
 
 
-def test_angles_between_students_keep_their_digits():
+def test_angles_between_students_keep_their_precision():
     assert angle_between(1e-9, 1e-9, 0.5) == pytest.approx(1e-9, rel=1e-12)
     assert angle_between(0.3, 0.3, 1.0) == 0.0
     assert angle_between(0.2, 0.7, 0.4) == pytest.approx(

@@ -30,7 +30,7 @@ def eps(alpha, learner, flip=0.0):
         ("pseudo_inverse", 0.205952),
     ],
 )
-def test_values_at_alpha_2(learner, expected):
+def test_values_at_alpha_2_are_the_known_ones(learner, expected):
     assert eps(2.0, learner) == pytest.approx(expected, abs=5e-7)
 
 
@@ -44,7 +44,7 @@ def test_values_at_alpha_2(learner, expected):
         ("pseudo_inverse", 0.5, 0.24049),
     ],
 )
-def test_laws_at_large_alpha(learner, power, amplitude):
+def test_errors_at_large_alpha_follow_the_known_laws(learner, power, amplitude):
     for alpha in (1e6, 1e9):
         assert alpha**power * eps(alpha, learner) == pytest.approx(amplitude, abs=6e-6)
 
@@ -136,7 +136,7 @@ def test_noisy_capacity_at_a_stability_is_where_the_maximum_stability_has_that_v
     assert np.all(shifted.kappa < 0.999 * kappa)
 
 
-def test_noise_bounds_what_a_perceptron_can_be_right_on():
+def test_noise_bounds_the_examples_that_a_perceptron_can_classify():
     assert noisy_capacity(0.1) == pytest.approx(2.992286, abs=5e-7)
     assert noisy_capacity(0) == np.inf
     assert noisy_capacity(0.5) == 2 == pytest.approx(noisy_capacity(0.499999), abs=1e-9)
@@ -147,7 +147,7 @@ def test_noise_bounds_what_a_perceptron_can_be_right_on():
     assert np.isnan(curves.eps_g[1])
 
 
-def test_labels_by_chance_teach_nothing():
+def test_random_labels_teach_nothing():
     curves = learning_curves([0.5, 1.5], 0.5)
     learners = ["hebb", "pseudo_inverse", "max_stability"]
     np.testing.assert_allclose(curves.eps_g.sel(learner=learners), 0.5, atol=1e-12)

@@ -22,7 +22,7 @@ def kept(boundary, delta, mean, variance, theta):
 
 @pytest.mark.parametrize("delta", [1e-6, 0.01, 0.2])
 @pytest.mark.parametrize("theta", [-0.5, 0.0, 0.7])
-def test_constant_and_centred_boundaries_keep_their_promise(delta, theta):
+def test_constant_and_centred_boundaries_meet_their_target(delta, theta):
     for variance in (0.25, 4.0):
         for boundary in ("constant", "centred"):
             found = kept(boundary, delta, MEANS, variance, theta)
@@ -32,7 +32,7 @@ def test_constant_and_centred_boundaries_keep_their_promise(delta, theta):
             assert np.all(found[tau == 0] <= delta * (1 + 1e-9) if boundary == "constant" else True)
 
 
-def test_a_bridge_is_careful_and_eq_4_on_raw_sums_is_not():
+def test_a_bridge_is_conservative_and_eq_4_on_raw_sums_is_not():
     assert np.all(kept("brownian-bridge", 0.01, MEANS, 1.0, 0.0) <= 0.01)
     assert kept("as-printed", 0.01, 1.0, 1.0, 0.0) == pytest.approx(0.038, abs=5e-4)
     assert kept("as-printed", 0.01, 0.0, 1.0, 0.0) == pytest.approx(0.01, rel=1e-9)
@@ -53,7 +53,7 @@ def test_discrete_steps_are_brownian_motion_with_its_level_raised_by_the_oversho
 
 
 @pytest.mark.parametrize("looks", [np.arange(1, 61), np.arange(5, 61, 5), np.array([3, 20, 45, 60]), np.array([60])])
-def test_walks_themselves_err_and_stop_as_often(looks):
+def test_simulated_walks_err_and_stop_as_often(looks):
     """By the walks' own standard errors; a walk whose drift is left out must be noticed."""
     rng, walks, n = np.random.default_rng(1), 100_000, 60
     sums = np.cumsum(rng.standard_normal((walks, n)) / np.sqrt(n) + 0.7 / n, axis=1)
@@ -70,14 +70,14 @@ def test_walks_themselves_err_and_stop_as_often(looks):
         assert abs(features.mean() - decision(0.75, looks, 0.0, 1.0).features) > 4 * features.std() / np.sqrt(walks)
 
 
-def test_centred_looks_are_a_walk_without_drift():
+def test_centred_looks_equal_a_walk_without_drift():
     found = decision(0.8, np.arange(1, 101), 1.0, 1.0, theta=0.0, slope=1.0)
     same = decision(0.8, np.arange(1, 101), 0.0, 1.0, theta=-1.0)
     assert found == pytest.approx(same, rel=1e-12)
 
 
 @pytest.mark.parametrize(("tau", "mean"), [(0.3, 0.0), (0.8, 1.0), (0.5, -2.0), (2.0, 5.0)])
-def test_the_mean_share_obeys_wald_s_identity(tau, mean):
+def test_the_mean_fraction_satisfies_wald_s_identity(tau, mean):
     """m E[T] = E[W_T]: tau for the walks that cross, the end for those that do not."""
 
     def survivors(w):
@@ -92,7 +92,7 @@ def test_the_mean_share_obeys_wald_s_identity(tau, mean):
         assert mean_share(tau, mean, 1.0) == pytest.approx(tau**2 * crossing + second, rel=1e-8)
 
 
-def test_uninformative_examples_cost_the_square_root_of_n_behind_a_bridge():
+def test_uninformative_examples_cost_the_square_root_of_n_with_a_bridge():
     """Of n features that each add to the margin: tau grows as sqrt(n), and so does the way to it."""
     n = np.array([1e3, 1e4, 1e5, 1e6])
     features = n * mean_share(threshold("brownian-bridge", 0.05, 0.3 * n, n), 0.3 * n, n)
@@ -118,5 +118,5 @@ def test_impossible_parameters_are_refused(call, message):
         call()
 
 
-def test_every_boundary_is_told_of():
+def test_every_boundary_is_documented():
     assert all(f"`{name}`" in boundaries.__doc__ for name in BOUNDARIES)
