@@ -38,7 +38,8 @@ def description(name: str) -> str:
     """The first comment of a shipped config: what it shows.
 
     >>> description("variety")
-    'Figure 4 of Miyoshi, Hara & Okada: R against q along learning; the lower the curve, the more an ensemble gains.'
+    'Figure 4 of Miyoshi, Hara & Okada: q against R in the course of learning;
+    the lower the curve, the more an ensemble gains.'
     """
     lines = (SHIPPED / f"{name}.yaml").read_text(encoding="utf-8").splitlines()
     return next((line.lstrip("# ") for line in lines if line.startswith("#")), "")

@@ -186,7 +186,7 @@ def test_one_compilation_serves_all_values_of_a_scenario(rule, engine):
     """Rates, flips, sizes (Gram engine) and times of one shape are numbers, not programs."""
     engine._run.clear_cache()
     for eta, flip, t in [(0.5, 0.0, [1.0]), (1.0, 0.1, [1.5]), (2.0, 0.3, [0.5])]:
-        name = engine.__name__.split(".")[1]
+        name = engine.__name__.split(".")[-1]
         N = int(20 * eta) if engine is gram else 20
         simulate.run(scenario_of(rule, N=N, eta=eta, flip=flip, t=t, seeds=2, engine=name))
     assert engine._run._cache_size() == 1

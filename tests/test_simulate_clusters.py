@@ -245,7 +245,7 @@ def test_dask_and_the_options_it_replaces_are_mutually_exclusive(options, in_scr
     monkeypatch.setattr(sys, "argv", ["statmech", "simulate", "ensemble", "--dask", "local", *options])
     with pytest.raises(SystemExit, match="2"):
         main()
-    assert "no --shard or --memory with it" in capsys.readouterr().err
+    assert "omit --shard and --memory" in capsys.readouterr().err
     assert not list(in_scratch.iterdir())
 
 

@@ -175,7 +175,7 @@ def test_single_precision_agrees_with_theory(engine):
     [cell] = scenario.cells()
     with jax.enable_x64(True):
         module = {"gram": gram, "vectors": vectors}[engine]
-        assert module.play(cell, "float32", jax.random.key(0), jnp.asarray([10])).along.dtype == jnp.float32
+        assert module.run(cell, "float32", jax.random.key(0), jnp.asarray([10])).along.dtype == jnp.float32
     assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []
 
 
