@@ -6,7 +6,7 @@
 Teacher and student of cosine 0.95, Gaussian examples that lie in memory. Prediction, two-sided as of an
 `AttentivePerceptron`: delta is the largest of a list at which accuracies, on the same examples, agree within the
 standard error of the full one. Features in their own order and, laid out beforehand, largest weights first. "pays
-from": what a feature must cost to be had, in ns, for the features saved to be worth the seconds lost. Learning: one
+from": what a feature must cost, in ns, for the features saved to be worth the seconds lost. Learning: one
 pass of the perceptron's kernel, and of the attentive one, over the same examples. Wall time.
 """
 

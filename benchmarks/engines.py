@@ -4,9 +4,9 @@
     python benchmarks/engines.py --tiny     # the same at toy size: that it runs, not how fast
     python benchmarks/engines.py gram limit # some tables (names: see SECTIONS)
 
-All tables are of the perceptron rule. The Gram engine plays the law of the order parameters and no weights:
-its ratio over NumPy is one of algorithms, for the same law of R, q and l, not the same trajectory. The direct
-engine holds all weights, as NumPy and scikit-learn do. Baselines (naive.py) take turns with the engines.
+All tables are of the perceptron rule. The Gram engine simulates the distribution of the order parameters without
+weights: its ratio over NumPy is one of algorithms, for the same distribution of R, q and l, not the same trajectory.
+The direct engine holds all weights, as NumPy and scikit-learn do. Baselines (naive.py) take turns with the engines.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ def cell(N: int, K: int) -> Cell:
 
 
 def player(engine: ModuleType, cell: Cell, steps: int, dtype: str = "float64", batches: int = 1) -> Call:
-    """A call that plays batches of an engine, recorded once, at the end."""
+    """A call that simulates batches by an engine, recorded once, at the end."""
 
     def play() -> None:
         with jax.enable_x64(True):

@@ -4,10 +4,10 @@
     python benchmarks/faults.py throughput     # 10,000 small cells into a store, over the same in memory; two minutes
     python benchmarks/faults.py --tiny         # all at toy size
 
-"Lost" are runs (cells times seeds) that were told to be written and are not done after the fault; "wrong" are runs
+"Lost" are runs (cells times seeds) that were reported as written and are not done after the fault; "wrong" are runs
 that are done and whose values are not, bit for bit, those of a sweep that nothing happened to, and results that
 anything but a clear message or those values came of. Everything happens in a scratch folder of this machine, and
-every wait has a limit. Kills are SIGKILL, at random moments between a run's begin and the time one takes.
+every wait has a limit. Kills are SIGKILL, at random times between the start of a run and its usual duration.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def reference(config: dict[str, Any]) -> xr.Dataset:
 
 
 def done(store: Path) -> int:
-    """How many runs are done of the store that the same command would go on with."""
+    """The number of completed runs in the store that the same command would resume."""
     from statmech.results.store_creation import complete_replacement
     from statmech.results.sweep_store import DONE, SweepStore
 
@@ -192,7 +192,7 @@ def written(store: Path) -> list[dict[str, Any]]:
 
 
 def sharded(count: Count, zygote: Zygote, scratch: Path, rng: random.Random, kills: int, right: xr.Dataset) -> None:
-    """Two shards at once, one of them killed and begun again while the other goes on."""
+    """Two shards at once, one of them killed and restarted while the other continues."""
     while count.tries < kills:
         store = scratch / f"shards{count.tries}" / "simulation.zarr"
         store.parent.mkdir()
@@ -311,7 +311,7 @@ def disks(size: Size, scratch: Path) -> None:
 
 
 def full(folder: Path, kilobytes: int) -> bool:
-    """Whether a disk of so many kilobytes is told, and what it held is gone on with elsewhere."""
+    """True if a disk of so many kilobytes is reported as full, and its contents are resumed elsewhere."""
     disk, kept = folder / "disk", folder / "kept"
     disk.mkdir(parents=True)
     script = f'mount -t tmpfs -o size={kilobytes}k none {disk}; "$@"; code=$?; cp -r {disk} {kept}; exit $code'
@@ -329,7 +329,7 @@ def full(folder: Path, kilobytes: int) -> bool:
 
 
 def read_only(size: Size, scratch: Path) -> None:
-    """A folder that may not be written is told before anything is computed."""
+    """A folder that may not be written is reported before anything is computed."""
     with Count("a folder that may not be written") as count:
         folder = scratch / "locked"
         folder.mkdir(mode=0o555)
@@ -386,7 +386,7 @@ HARMS = ("flipped", "truncated", "deleted")
 
 
 def mended(store: Path, file: Path, harm: str | Path, right: xr.Dataset, rng: random.Random) -> bool:
-    """Whether a file's damage is told to a reader, and the next run finds it and has every bit again, or refuses."""
+    """True if readers report a file's damage, and the next run detects it and restores every bit, or refuses."""
     from simulate.execution.to_store import run_into
     from statmech import StoreError
     from statmech.results import store as stores
@@ -421,7 +421,7 @@ def harmed(file: Path, harm: str | Path, rng: random.Random) -> None:
 
 
 def writers(size: Size, scratch: Path) -> None:
-    """A second run is told who holds the store, and waits for nothing; a holder that was killed is forgotten."""
+    """A second run fails at once and names the owner of the lock; the lock of a killed process is ignored."""
     right = reference(SLOW)
     with Zygote() as zygote, Count("two writers, and one that is dead") as count:
         for attempt in range(size.writers):
@@ -462,7 +462,7 @@ def readers(size: Size, scratch: Path) -> None:
 
 
 def interrupts(size: Size, scratch: Path) -> None:
-    """Ctrl-C and SIGTERM end the command at once, and the store goes on."""
+    """Ctrl-C and SIGTERM end the command at once, and the store can be resumed."""
     longest = 0.0
     with Count("SIGINT and SIGTERM") as count:
         for sent, expected in ((signal.SIGINT, 130), (signal.SIGTERM, 143)) * (2 if size is FULL else 1):
@@ -546,7 +546,7 @@ def logged(log: Path) -> list[dict[str, Any]]:
 
 
 def signals(size: Size, scratch: Path, rng: random.Random) -> None:
-    """Signals at any moment of `statmech run`: importing, simulating, solving, drawing."""
+    """Signals at any time during `statmech run`: importing, simulating, solving, drawing."""
     given = ["learner=hebb,max_stability", "N=20", "seeds=16"]
     start = time.perf_counter()
     clean = scratch / "signals"

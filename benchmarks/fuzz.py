@@ -258,7 +258,7 @@ def config_of(rng: random.Random, shipped: list[str]) -> str:
 
 
 def prepared(folder: Path) -> None:
-    """A folder with results, a config, a table of inputs, a file of one's own, and what is none of these."""
+    """A folder with results, a config, a table of inputs, a user's file, and things that are none of these."""
     import subprocess
 
     (folder / "x.yaml").write_text(CONFIG)

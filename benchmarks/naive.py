@@ -1,7 +1,7 @@
-"""What a user would write without this library: the on-line perceptron and MinOver, a step at a time; pairs in loops.
+"""What a user would write without this library: the online perceptron and MinOver, step by step; pairs in loops.
 
 `numpy_loop` is a plain NumPy loop over examples and students; `sklearn_loop` gives the same examples, one
-by one, to scikit-learn's Perceptron. Both play the model of `simulate`: inputs of N(0, 1/N) entries, a
+by one, to scikit-learn's Perceptron. Both simulate the model of `simulate`: inputs of N(0, 1/N) entries, a
 teacher of length sqrt(N), order parameters recorded at times t = examples / N. The engines are timed
 against both, and both are checked to give the same R from the same generator:
 

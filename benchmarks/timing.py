@@ -1,4 +1,4 @@
-"""Helpers of the benchmarks: one pinned core, medians with the first call apart, Markdown tables.
+"""Helpers of the benchmarks: one pinned core, medians with the first call reported separately, Markdown tables.
 
 Times on a CPU are CPU time, which a neighbour on a shared machine disturbs less than wall time; on a GPU, and
 where cores are compared, they are wall time. Calls that are compared take turns: slow minutes hit them alike.
@@ -95,7 +95,7 @@ def machine() -> str:
 
 def peak_memory() -> float:
     """The largest memory this process has held, in MiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # Linux tells KiB
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # in KiB on Linux
 
 
 def _processor() -> str:

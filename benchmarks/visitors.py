@@ -3,8 +3,8 @@
     python benchmarks/visitors.py           # four rounds, about three minutes on two cores
     python benchmarks/visitors.py --tiny    # one round of four visitors
 
-A visitor asks for the page with its token and joins its websocket, as a browser does, and draws nothing. All come in
-the same moment and leave together; after 20 seconds the next round begins.
+A visitor asks for the page with its token and joins its websocket, as a browser does, and draws nothing. All arrive at
+the same time and leave together; after 20 seconds the next round begins.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Runs to be killed, begun at once: a process that has imported everything and computed nothing forks one a request.
+"""Runs to be killed, begun at once: a process that has imported everything and computed nothing forks one per request.
 
 A request is a line of JSON: {"store", "config", "seconds" (of a block), "shard", "limit" (of a file's bytes)} begins a
-run, answered by its process; {"wait": process} is answered by how it ended. What a run tells goes to STORE.events.
+run, answered by its process; {"wait": process} is answered by how it ended. Its events are written to STORE.events.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Zygote:
 
 
 def events(store: Path) -> list[dict[str, Any]]:
-    """What runs into a store have told; a line cut short by a kill is left out."""
+    """The events of runs into a store; a line cut short by a kill is left out."""
     found = []
     file = store.with_suffix(".events")
     for line in file.read_text().splitlines() if file.exists() else []:

@@ -1,4 +1,4 @@
-r"""Order-parameter equations of on-line learning in the limit N -> infinity.
+r"""Order-parameter equations of online learning in the limit N -> infinity.
 
 For :math:`\mathbf J_k \leftarrow \mathbf J_k + f_k\mathbf x`, self-averaging gives the Gram matrix of
 :math:`\mathbf w = (\mathbf B, \mathbf J_1, \dots, \mathbf J_K)` with fields :math:`h_i = \mathbf w_i\cdot\mathbf x`

@@ -84,7 +84,7 @@ def range_of(choice: str, name: str) -> tuple[float, float, float]:
 
 
 def has(choice: str, chosen: Sequence[str], name: str) -> bool:
-    """Whether a key says anything where these learn: a parameter is of some of them, or it is no parameter."""
+    """True if a key applies where these learn: it is a parameter of at least one of them, or not a parameter at all."""
     kinds = SCENARIOS[choice].KINDS
     return name not in known_parameters(kinds) or any(name in parameters_of(kinds[one]) for one in chosen)
 

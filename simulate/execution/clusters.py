@@ -361,7 +361,7 @@ def _within(seconds: float, make: Callable[[], Any]) -> Any:
 
 def _bounded(close: Callable[..., Any]) -> None:
     """Close, but wait no longer than for an answer."""
-    with suppress(Exception):  # whatever is raised when all is done, or already broken
+    with suppress(Exception):  # errors no longer matter: all is done, or already broken
         close(timeout=ANSWER)
 
 

@@ -48,7 +48,7 @@ SECONDS_PER_RUN = 1e-2  # of a kind that gives no estimate
 
 
 def _plain_number(given: Any) -> Any:
-    """Numbers only: YAML's true and "3" are no numbers, NumPy's scalars are."""
+    """Numbers only: YAML's true and "3" are not numbers, NumPy's scalars are."""
     if isinstance(given, bool | str):
         raise ValueError(f"must be a number, not {json.dumps(given)}")
     return given.item() if isinstance(given, np.generic) else given
@@ -221,7 +221,7 @@ class Sweep(BaseModel):
         return iter(())
 
     def data_digests(self) -> dict[str, str]:
-        """The SHA-256 of each data set or file that the scenario names, at this moment."""
+        """The SHA-256 that each data set or file named by the scenario has now."""
         return {}
 
     @property
