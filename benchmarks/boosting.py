@@ -4,8 +4,8 @@
     python benchmarks/boosting.py --tiny    # the same at toy size: that it runs, not how fast
 
 Data: nominal attributes of four values each, drawn uniformly, and labels of a vote of nine conjunctions of 1 to 3
-values, one in ten flipped; the sizes of the paper's promoters (57 attributes, 106 examples), ten times as many examples, and
-protein coding (15 attributes, 20,000 examples). The searches of a stage: `naive.best_pair_python` and
+values, one in ten flipped; the sizes of the paper's promoters (57 attributes, 106 examples), ten times as many
+examples, and protein coding (15 attributes, 20,000 examples). The searches of a stage: `naive.best_pair_python` and
 `naive.best_pair_numpy`, loops over all pairs, in full; `naive.best_pair_product`, one matrix product over all rows, the
 pairs gathered from it; ours, whose sums go from stage to stage. Ours is timed over many stages, what they share
 included. All find the same pair. scikit-learn: AdaBoostClassifier of trees of depth k on the same indicators.

@@ -102,6 +102,30 @@ def test_links_of_the_readme_lead_to_pages_that_are_readable_unbuilt():
     assert executed == []
 
 
+CITED = re.compile(r"`(?:tests/)?(test_\w+)(…?)(?:\.py)?`")
+TESTS = {
+    name
+    for path in (ROOT / "tests").glob("test_*.py")
+    for name in (path.stem, *re.findall(r"def (test_\w+)", path.read_text()))
+}
+
+
+def unknown_tests(text):
+    """The tests that a text names in backticks and that do not exist; a name may be cut short by an ellipsis."""
+    cited = CITED.findall(text)
+    return [name for name, cut in cited if not any(it == name or (cut and it.startswith(name)) for it in TESTS)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_tests_that_a_page_cites_exist(page):
+    assert unknown_tests(page.read_text()) == []
+
+
+def test_a_cited_test_that_does_not_exist_is_found():
+    text = "`test_tests_that_a_page_…`, `tests/test_docs.py`, `test_gone`, `test_gone_…`, `tests/test_gone.py`"
+    assert unknown_tests(text) == ["test_gone", "test_gone_", "test_gone"]
+
+
 SENTENCE = "Define a learning model once, simulate it, solve it, and overlay the two."
 CITATION = YAML(typ="safe").load((ROOT / "CITATION.cff").read_text())
 
