@@ -1,4 +1,4 @@
-"""Detection of a user's `simulate.py`, `theory.py` or `figures.py`, which Python imports instead of our package.
+"""Detection of a `simulate.py`, `theory.py` or `figures.py` in the working folder, imported instead of our package.
 
 A script's folder, or a notebook's, comes first in `sys.path`, so such a file wins over the package of the same name.
 """

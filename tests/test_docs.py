@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import io
 import json
 import re
+import tokenize
 import tomllib
-from importlib import import_module
-from inspect import getdoc, isclass, ismodule
+from inspect import ismodule
 from pathlib import Path
 
 import pytest
@@ -218,39 +220,23 @@ def schema_texts():
     return descriptions(schema())
 
 
-def found(name):
-    """The object of a dotted name."""
-    parts = name.split(".")
-    for length in range(len(parts), 0, -1):
-        try:
-            thing = import_module(".".join(parts[:length]))
-        except ImportError:
-            continue
-        for part in parts[length:]:
-            thing = getattr(thing, part)
-        return thing
-    raise LookupError(name)
+def code_texts():
+    """Every docstring and comment of the packages, per file."""
+    for path in (path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))):
+        text = path.read_text()
+        parts = [docstring(node) for node in ast.walk(ast.parse(text)) if isinstance(node, DOCUMENTED)]
+        parts += [
+            it.string for it in tokenize.generate_tokens(io.StringIO(text).readline) if it.type == tokenize.COMMENT
+        ]
+        yield str(path.relative_to(ROOT)), "\n\n".join(parts)
 
 
-def docstrings():
-    """Of all that the reference documents: modules, functions, classes with their public methods, registries."""
-    reference = "\n".join(path.read_text() for path in (DOCS / "api").glob("*.md"))
-    names = {*NAMES, *re.findall(r"auto\w+:: ([\w.]+)", reference)}
-    things = {name: found(name) for name in sorted(names)}
-    things |= {
-        f"{cls.__module__}.{cls.__name__}": cls for cls in (*statmech.RULES.values(), *statmech.LEARNERS.values())
-    }
-    for name, thing in things.items():
-        yield name, (thing.__doc__ or "") if ismodule(thing) else docstring(thing)
-        methods = vars(thing).items() if isclass(thing) and thing.__module__.split(".")[0] in PACKAGES else ()
-        yield from ((f"{name}.{of}", docstring(it)) for of, it in methods if not of.startswith("_") and callable(it))
+def docstring(node):
+    """The docstring of a syntax node, without the headings that name its arguments, such as `apart : float`."""
+    return re.sub(r"^\w+( : \w+)?$", "", ast.get_docstring(node) or "", flags=re.MULTILINE)
 
 
-def docstring(thing):
-    """The docstring of an object, without the headings that name its arguments, such as `apart : float`."""
-    return re.sub(r"^\w+( : \w+)?$", "", getdoc(thing) or "", flags=re.MULTILINE)
-
-
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
 PACKAGES = ("statmech", "simulate", "theory", "figures")
 SOURCES = {
     "pages": lambda: ((str(path.relative_to(ROOT)), path.read_text()) for path in PAGES),
@@ -258,7 +244,7 @@ SOURCES = {
     "configs": lambda: ((path.name, comments(path)) for path in sorted((ROOT / "configs").glob("*.yaml"))),
     "help": help_texts,
     "schema": schema_texts,
-    "docstrings": docstrings,
+    "docstrings": code_texts,
 }
 
 
