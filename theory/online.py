@@ -62,7 +62,7 @@ class Students(NamedTuple):
 
 @dataclass(frozen=True)
 class Equations:
-    """What the compiled solver depends on: the rules, closed forms or quadrature, the number of distinct students."""
+    """Static arguments of the compiled solver: rules, closed forms or quadrature, the number of distinct students."""
 
     rules: tuple[Family, ...]
     closed: bool
@@ -70,7 +70,7 @@ class Equations:
 
 
 class Problem(NamedTuple):
-    """What it is run with: a rule's place among the rules, its parameters, the label noise and the initial students."""
+    """Run-time arguments of the solver: a rule's place among the rules, its parameters, the label noise and the initial students."""
 
     rule: Array
     parameters: dict[str, Array]

@@ -259,7 +259,7 @@ def _digest(store: SweepStore) -> str:
 
 
 def _requirements() -> tuple[str, list[str]]:
-    """What workers need from this host's file system: the folder of data sets, and the user's files of rules."""
+    """Files of this host that workers need: the folder of data sets, and the user's files of rules."""
     folder = os.environ.get(FOLDER, "")
     return (str(Path(folder).resolve()) if folder else ""), plugins.loaded()
 

@@ -1,4 +1,4 @@
-"""What every scenario shares: keys that may be axes, the grid they span, and how it is written down.
+"""Base class of scenarios: keys that may be axes, the grid they span, and how it is written down.
 
 A key given as a list is an axis of the sweep (`statmech.scenarios.axes`); `cells()` visits every point of the grid
 once. What learns is named by one key (`CHOICE`), and the parameters of all it may name (`KINDS`) are keys like the
@@ -255,7 +255,7 @@ class Sweep(BaseModel):
 
     @property
     def exchangeable(self) -> bool:
-        """Whether the students of every ensemble start alike."""
+        """True if the students of every ensemble start alike."""
         return True
 
     @classmethod
@@ -293,7 +293,7 @@ class Sweep(BaseModel):
         return [*fields, *known_parameters(cls.KINDS), "zip"]
 
     def axis_values(self) -> dict[str, Any]:
-        """What is given for the keys that may be axes, in the order of the sweep's dimensions."""
+        """The given values of the keys that may be axes, in the order of the sweep's dimensions."""
         own = {name: getattr(self, name) for name in self.AXES if name not in (PARAMETERS, *self.parameters)}
         given = {**own, **self.parameters}
         return {name: given[name] for name in self.axis_names() if name in given}
@@ -341,7 +341,7 @@ class Sweep(BaseModel):
             yield {**fixed, **here}, index
 
     def kind_at(self, values: dict[str, Any]) -> Any:
-        """What learns at a grid point, with its parameters."""
+        """The rule, learner, ... of a grid point, with its parameters."""
         kind = self.KINDS[values[self.CHOICE]]
         # in their own type, as defaults are: random numbers are named by parameters, and 2.0 must not differ from 2
         return kind(**{name: key.read(values[name]) for name, key in parameters_of(kind).items() if name in values})
