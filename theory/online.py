@@ -70,7 +70,7 @@ class Equations:
 
 
 class Problem(NamedTuple):
-    """Run-time arguments of the solver: a rule's index among the rules, its parameters, label noise, initial students."""
+    """Run-time arguments of the solver: a rule's index among all, its parameters, label noise, initial students."""
 
     rule: Array
     parameters: dict[str, Array]
