@@ -40,7 +40,7 @@ PUBLISHED = {  # by the key of the scenarios that they draw
         "stopping_law": "features evaluated against N: proportional to the square root of N, or to N",
     },
     "attention": {
-        "attention": "the Attentive Perceptron on line: eps_g, features, work and decision errors",
+        "attention": "the Attentive Perceptron, online: eps_g, features, work and decision errors",
     },
     "booster": {
         "boosting": "boosting sparse perceptrons: stages, eps_g and advantage, with the paper's bounds",

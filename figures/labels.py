@@ -1,4 +1,4 @@
-r"""What axes, curves and values are called: in mathtext for figures, in plain letters for browsers."""
+r"""Labels of axes, curves and values: in mathtext for figures, in plain letters for browsers."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def plain(latex: str) -> str:
 
 
 def _letter(command: re.Match[str]) -> str:
-    """What stands for one LaTeX command, with a space where it would run into a letter before or after it."""
+    """The text for one LaTeX command, with a space where it would run into a letter before or after it."""
     before, name, after = command.groups()
     sign = SIGNS.get(name) or _greek(name) or ("" if name in SETTING else name)
     return before + (" " if before and sign.isalpha() else "") + sign + (" " if after and sign.isalpha() else "")

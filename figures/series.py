@@ -190,7 +190,7 @@ def _spans(numbers: np.ndarray, ratio: float) -> bool:
 
 
 def _evenly_spaced(x: np.ndarray) -> bool:
-    """True if values are spaced more evenly on a logarithmic axis than on a linear one."""
+    """True if the spacing of values is more uniform on a logarithmic axis than on a linear one."""
 
     def unevenness(positions: np.ndarray) -> float:
         gaps = np.diff(np.unique(positions))

@@ -63,7 +63,7 @@ class Boundary(ABC):
         """The level at the start, of arrays of one shape; a negative one counts as 0."""
 
     def rise(self, mean: np.ndarray) -> np.ndarray:
-        """By how much the level rises, in proportion to the features evaluated, up to the end; 0 unless overridden."""
+        """The rise of the level up to the end, in proportion to the features evaluated; 0 unless overridden."""
         return np.zeros_like(mean)
 
 
@@ -125,7 +125,7 @@ def boundary_of(boundary: str | Boundary) -> Boundary:
 
 
 def rise(boundary: str | Boundary, mean: ArrayLike) -> np.ndarray:
-    """By how much the level of a boundary rises up to the end of sums of this mean: by it for `centred`, else by 0.
+    """The rise of a boundary's level up to the end of sums of this mean: the mean for `centred`, 0 for the others.
 
     >>> float(rise("centred", 0.5)), float(rise("constant", 0.5))
     (0.5, 0.0)

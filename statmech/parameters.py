@@ -71,17 +71,17 @@ class Key:
 
     @property
     def whole(self) -> bool:
-        """Whether its values are whole numbers."""
+        """True if its values are whole numbers."""
         return self.type is int
 
     @property
     def numeric(self) -> bool:
-        """Whether its values are numbers."""
+        """True if its values are numbers."""
         return self.type in (int, float)
 
     @property
     def label(self) -> str:
-        """What axes and legends call it: its symbol, or its name if it has none."""
+        """Its label on axes and in legends: its symbol, or its name if it has none."""
         return self.symbol or self.name
 
     @property

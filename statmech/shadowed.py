@@ -1,4 +1,4 @@
-"""Detection of a user's own `simulate.py`, `theory.py` or `figures.py`, which Python imports instead of our package.
+"""Detection of a `simulate.py`, `theory.py` or `figures.py` in the working folder, imported instead of our package.
 
 A script's folder, or a notebook's, comes first in `sys.path`, so such a file wins over the package of the same name.
 """
@@ -30,7 +30,7 @@ def shadow_of(package: str) -> Path | None:
 
 
 def message(package: str, file: Path) -> str:
-    """What is wrong and how to mend it, in one sentence."""
+    """A sentence that states the problem and its solution."""
     own = file.parent if file.name == "__init__.py" else file
     return f"{own} hides the package `{package}` of statmech: rename {own.name}, and restart Python"
 

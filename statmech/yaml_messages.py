@@ -19,7 +19,7 @@ Sentence = tuple[int | None, str]  # a line, counted from 1, and what is wrong t
 
 @dataclass(frozen=True)
 class Mistake:
-    """What the parser reports: the match of its problem, where it stopped, where the construct began, all lines."""
+    """The parser's report: the match of its problem, where it stopped, where the construct began, all lines."""
 
     problem: re.Match[str]
     here: int

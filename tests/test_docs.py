@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import io
 import json
 import re
+import tokenize
 import tomllib
-from importlib import import_module
-from inspect import getdoc, isclass, ismodule
+from inspect import ismodule
 from pathlib import Path
 
 import pytest
@@ -102,6 +104,30 @@ def test_links_of_the_readme_lead_to_pages_that_are_readable_unbuilt():
     assert executed == []
 
 
+CITED = re.compile(r"`(?:tests/)?(test_\w+)(…?)(?:\.py)?`")
+TESTS = {
+    name
+    for path in (ROOT / "tests").glob("test_*.py")
+    for name in (path.stem, *re.findall(r"def (test_\w+)", path.read_text()))
+}
+
+
+def unknown_tests(text):
+    """The tests that a text names in backticks and that do not exist; a name may be cut short by an ellipsis."""
+    cited = CITED.findall(text)
+    return [name for name, cut in cited if not any(it == name or (cut and it.startswith(name)) for it in TESTS)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_tests_that_a_page_cites_exist(page):
+    assert unknown_tests(page.read_text()) == []
+
+
+def test_a_cited_test_that_does_not_exist_is_found():
+    text = "`test_tests_that_a_page_…`, `tests/test_docs.py`, `test_gone`, `test_gone_…`, `tests/test_gone.py`"
+    assert unknown_tests(text) == ["test_gone", "test_gone_", "test_gone"]
+
+
 SENTENCE = "Define a learning model once, simulate it, solve it, and overlay the two."
 CITATION = YAML(typ="safe").load((ROOT / "CITATION.cff").read_text())
 
@@ -194,34 +220,23 @@ def schema_texts():
     return descriptions(schema())
 
 
-def found(name):
-    """The object of a dotted name."""
-    parts = name.split(".")
-    for length in range(len(parts), 0, -1):
-        try:
-            thing = import_module(".".join(parts[:length]))
-        except ImportError:
-            continue
-        for part in parts[length:]:
-            thing = getattr(thing, part)
-        return thing
-    raise LookupError(name)
+def code_texts():
+    """Every docstring and comment of the packages, per file."""
+    for path in (path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))):
+        text = path.read_text()
+        parts = [docstring(node) for node in ast.walk(ast.parse(text)) if isinstance(node, DOCUMENTED)]
+        parts += [
+            it.string for it in tokenize.generate_tokens(io.StringIO(text).readline) if it.type == tokenize.COMMENT
+        ]
+        yield str(path.relative_to(ROOT)), "\n\n".join(parts)
 
 
-def docstrings():
-    """Of all that the reference documents: modules, functions, classes with their public methods, registries."""
-    reference = "\n".join(path.read_text() for path in (DOCS / "api").glob("*.md"))
-    names = {*NAMES, *re.findall(r"auto\w+:: ([\w.]+)", reference)}
-    things = {name: found(name) for name in sorted(names)}
-    things |= {
-        f"{cls.__module__}.{cls.__name__}": cls for cls in (*statmech.RULES.values(), *statmech.LEARNERS.values())
-    }
-    for name, thing in things.items():
-        yield name, (thing.__doc__ if ismodule(thing) else getdoc(thing)) or ""
-        methods = vars(thing).items() if isclass(thing) and thing.__module__.split(".")[0] in PACKAGES else ()
-        yield from ((f"{name}.{of}", getdoc(it) or "") for of, it in methods if not of.startswith("_") and callable(it))
+def docstring(node):
+    """The docstring of a syntax node, without the headings that name its arguments, such as `apart : float`."""
+    return re.sub(r"^\w+( : \w+)?$", "", ast.get_docstring(node) or "", flags=re.MULTILINE)
 
 
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
 PACKAGES = ("statmech", "simulate", "theory", "figures")
 SOURCES = {
     "pages": lambda: ((str(path.relative_to(ROOT)), path.read_text()) for path in PAGES),
@@ -229,12 +244,11 @@ SOURCES = {
     "configs": lambda: ((path.name, comments(path)) for path in sorted((ROOT / "configs").glob("*.yaml"))),
     "help": help_texts,
     "schema": schema_texts,
-    "docstrings": docstrings,
+    "docstrings": code_texts,
 }
-CHECKED = ("pages", "notebooks", "configs")  # of `SOURCES`
 
 
-@pytest.mark.parametrize("source", CHECKED)
+@pytest.mark.parametrize("source", SOURCES)
 def test_what_a_user_reads_is_plain_english(source):
     problems = {name: plain_problems(text) for name, text in SOURCES[source]()}
     assert {name: places for name, places in problems.items() if places} == {}

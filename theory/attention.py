@@ -1,4 +1,4 @@
-r"""The on-line Attentive Perceptron for N -> infinity: early stopping as a learning rule of random modulation.
+r"""The online Attentive Perceptron for N -> infinity: early stopping as a learning rule of random modulation.
 
 Let u and v be the normalised fields of student and teacher, R their correlation, :math:`\sigma=\operatorname{sgn} v`
 and :math:`\kappa=\sigma u`. With features in random order, the partial fields (u(s), v(s)) of a fraction s of them are

@@ -135,7 +135,7 @@ def generalization_error(m: int, delta: float, log_size: float) -> float:
 
     .. math:: \epsilon = \min\Bigl(1, \frac1m\Bigl(\ln\frac1\delta + \ln|F|\Bigr)\Bigr)
 
-    (Lemma 2 solved for eps); a value of 1 is no guarantee. Raises `ScenarioError` for delta outside (0, 1).
+    (Lemma 2 solved for eps); a value of 1 guarantees nothing. Raises `ScenarioError` for delta outside (0, 1).
 
     >>> round(generalization_error(100, 0.05, log(1000)), 4)
     0.099

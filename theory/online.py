@@ -1,4 +1,4 @@
-r"""Order-parameter equations of on-line learning in the limit N -> infinity.
+r"""Order-parameter equations of online learning in the limit N -> infinity.
 
 For :math:`\mathbf J_k \leftarrow \mathbf J_k + f_k\mathbf x`, self-averaging gives the Gram matrix of
 :math:`\mathbf w = (\mathbf B, \mathbf J_1, \dots, \mathbf J_K)` with fields :math:`h_i = \mathbf w_i\cdot\mathbf x`
@@ -62,7 +62,7 @@ class Students(NamedTuple):
 
 @dataclass(frozen=True)
 class Equations:
-    """What the compiled solver depends on: the rules, closed forms or quadrature, the number of distinct students."""
+    """Static arguments of the compiled solver: rules, closed forms or quadrature, the number of distinct students."""
 
     rules: tuple[Family, ...]
     closed: bool
@@ -70,7 +70,7 @@ class Equations:
 
 
 class Problem(NamedTuple):
-    """What it is run with: a rule's place among the rules, its parameters, the label noise and the initial students."""
+    """Run-time arguments of the solver: a rule's index among all, its parameters, label noise, initial students."""
 
     rule: Array
     parameters: dict[str, Array]

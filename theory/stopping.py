@@ -3,7 +3,7 @@ r"""Decision errors and savings of early stopping of a margin (Pelossof & Ying, 
 The levels and their errors for Brownian motion (n large) are in `statmech.boundaries`. Steps are discrete: a walk
 overshoots its boundary between two looks, so all errors are slightly smaller than these. `decision` is exact for
 Gaussian steps and any looks; `many_looks` is Brownian motion below a level that is raised by the mean overshoot,
-:math:`\rho\sqrt{\sigma^2 h}` with :math:`\rho = -\zeta(1/2)/\sqrt{2\pi}` and looks h apart (Siegmund, Sequential
+:math:`\rho\sqrt{\sigma^2 h}` with :math:`\rho = -\zeta(1/2)/\sqrt{2\pi}` and looks of spacing h (Siegmund, Sequential
 Analysis, 1985).
 """
 

@@ -28,8 +28,8 @@ def keys(kind: Any) -> Markdown:
     rows = []
     for name in (name for name in schema["properties"] if name != "zip"):
         part, needed = schema["properties"][name], name in schema["required"]
-        told = _of_a_parameter(kind, known[name]) if name in known else _of_a_key(part, needed)
-        rows.append((f"`{name}`", *told, "yes" if name in kind.axis_names() else ""))
+        columns = _of_a_parameter(kind, known[name]) if name in known else _of_a_key(part, needed)
+        rows.append((f"`{name}`", *columns, "yes" if name in kind.axis_names() else ""))
     return table("key, values, default, meaning, axis", rows)
 
 
@@ -142,7 +142,8 @@ def commands() -> Iterator[Markdown]:
 
 def _option(one: Any) -> tuple[str, str]:
     form = one.metavar or one.name if one.param_type_name == "argument" else " ".join([one.opts[0], one.metavar or ""])
-    return f"`{form.strip()}`", (one.help or "").replace("[", r"\[")
+    default = f" Default: {one.show_default}." if isinstance(one.show_default, str) else ""
+    return f"`{form.strip()}`", (one.help or "").replace("[", r"\[") + default
 
 
 def keys_of_start() -> Markdown:

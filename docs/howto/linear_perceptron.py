@@ -5,11 +5,12 @@ The teacher's output is :math:`y = \mathbf B\cdot\mathbf x + \sigma\xi` with :ma
 
 .. math:: \mathbf J \leftarrow \mathbf J + \eta\,(y - \mathbf J\cdot\mathbf x)\,\mathbf x, \qquad \mathbf J(0) = 0.
 
-With :math:`\rho = \mathbf B\cdot\mathbf J/N` and :math:`E = |\mathbf B-\mathbf J|^2/N` averages over one example give
+Averaging over one example gives, for :math:`\rho = \mathbf B\cdot\mathbf J/N` and
+:math:`E = |\mathbf B-\mathbf J|^2/N`,
 
 .. math:: \dot\rho = \eta\,(1-\rho), \qquad \dot E = -\eta(2-\eta)\,E + \eta^2\sigma^2
 
-at :math:`t = \text{steps}/N`, which are solved by exponentials. The generalization error is
+at :math:`t = \text{steps}/N`. Their solutions are exponentials. The generalization error is
 :math:`\epsilon_g = E/2`: half the mean squared difference of the two outputs without the noise.
 """
 

@@ -91,7 +91,7 @@ class Live:
 
     @property
     def layout(self) -> Layout:
-        """What learns in colour, against the key that this kind is usually drawn against."""
+        """Rules, learners, ... in colour, against the key that this kind is usually drawn against."""
         x = settings.page_of(self.choice).along
         shown = (x, self.choice)
         return Layout(x, (self.choice,), tuple(axis for axis in axes(self.results.either) if axis not in shown))

@@ -69,7 +69,7 @@ class Explorer(BokehTornado):
 
     def __init__(self, make: Callable[[], Any], guard: Guard):
         self.guard = guard
-        self.coming: set[Any] = set()  # requests whose pages do not exist yet
+        self.coming: set[Any] = set()  # requests whose pages are still being made
         super().__init__(
             build_applications(make, title="statmech"),
             extra_websocket_origins=sorted(guard.hosts),

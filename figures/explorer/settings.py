@@ -49,7 +49,7 @@ def pages() -> dict[str, Page]:
 
 
 def page_of(choice: str) -> Page:
-    """What the page of a kind of scenario starts with."""
+    """The initial settings of the page of a kind of scenario."""
     return pages()[choice]
 
 
@@ -84,7 +84,7 @@ def range_of(choice: str, name: str) -> tuple[float, float, float]:
 
 
 def has(choice: str, chosen: Sequence[str], name: str) -> bool:
-    """Whether a key says anything where these learn: a parameter is of some of them, or it is no parameter."""
+    """True if a key applies where these learn: it is a parameter of at least one of them, or not a parameter at all."""
     kinds = SCENARIOS[choice].KINDS
     return name not in known_parameters(kinds) or any(name in parameters_of(kinds[one]) for one in chosen)
 
@@ -99,7 +99,7 @@ def spread(choice: str, end: float) -> list[float]:
 
 
 def moved(held: Any, value: Any) -> Any:
-    """What a slider says of a key: its value, or the list it began with while it stands at its end.
+    """A key's value: that of its slider, or the list it began with while the slider stands at its end.
 
     >>> moved([1, 2, 5], 5), moved([1, 2, 5], 10), moved(3, 4)
     ([1, 2, 5], 10, 4)
@@ -117,7 +117,7 @@ def labelled(names: Iterable[str]) -> dict[str, str]:
 
 
 def files(value: Any) -> list[Any]:
-    """What a config says of files to be read: all that stands under `rows`, wherever it stands.
+    """The files that a config asks to read: everything under `rows`, at any depth.
 
     >>> files({"inputs": ["sphere", {"rows": {"path": "x.csv"}}]})
     [{'path': 'x.csv'}]
@@ -139,7 +139,7 @@ def config_of(choice: str, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def held_of(scenario: Any) -> tuple[dict[str, Any], list[str]]:
-    """What a page holds of a scenario, and the keys of whose several values it takes only the first."""
+    """The settings of a page for a scenario, and the keys of whose values it takes only the first."""
     choice, cut = scenario.CHOICE, list[str]()
     along, config = page_of(choice).along, scenario.config()
     for group in config.pop("zip", []):

@@ -1,4 +1,4 @@
-"""The Attentive Perceptron on line: eps_g, features evaluated, and decision errors compared with their target.
+"""The Attentive Perceptron, online: eps_g, features evaluated, and decision errors compared with their target.
 
 Above, one boundary: eps_g and the fraction of features evaluated against t, and eps_g over that of a plain perceptron
 which has evaluated as many features. Below, all boundaries against delta at the last time. Decision errors of labelled

@@ -26,7 +26,7 @@ AXES = ("stop", "alpha")  # of the sweep, that this figure shows
 
 @styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """How runs of field-patience end; epochs until a run ends; eps_g over theory."""
+    """Ends of the runs of field-patience; epochs until a run ends; eps_g over theory."""
     last, line = at_end(simulation), at_end(theory).isel(stop=0)
     figure = Figure(figsize=(PAGE, 2.7))
     ends, lasts, errs = figure.subplots(1, 3)

@@ -1,4 +1,4 @@
-"""How the number of features evaluated grows with their number N.
+"""Growth of the number of evaluated features with N.
 
 Behind a level of so many standard deviations, tau = a sqrt(N). Where each feature adds to the mean the way there takes
 tau / drift features, a square root of N; where the whole sum has a mean of so many standard deviations, whatever the

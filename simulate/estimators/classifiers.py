@@ -52,7 +52,7 @@ def numbers(data: Data) -> np.ndarray:
 
 
 def make(classifier: Any, task: Task) -> Any:
-    """The model of a classifier with its parameters, not fitted yet, by its own method `make(task)` if it has one.
+    """The unfitted model of a classifier with its parameters, made by its method `make(task)` if it has one.
 
     Models learn from columns of words if the classifier is `symbolic`, else from `numbers`.
 

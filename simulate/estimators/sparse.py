@@ -161,7 +161,7 @@ class SparsePerceptron(OneAgainstRest):
         return made
 
     def _decided(self, columns: list[np.ndarray]) -> np.ndarray:
-        """What the votes (m,) of each student say: the sign of one, the class of several."""
+        """The decisions of the votes (m,) of each student: the sign of one, the class of several."""
         return np.sign(columns[0]) if len(columns) == 1 else np.argmax(columns, axis=0)
 
     def _indicators(self, X: Any) -> np.ndarray:

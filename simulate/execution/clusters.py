@@ -259,7 +259,7 @@ def _digest(store: SweepStore) -> str:
 
 
 def _requirements() -> tuple[str, list[str]]:
-    """What workers need from this host's file system: the folder of data sets, and the user's files of rules."""
+    """Files of this host that workers need: the folder of data sets, and the user's files of rules."""
     folder = os.environ.get(FOLDER, "")
     return (str(Path(folder).resolve()) if folder else ""), plugins.loaded()
 
@@ -361,7 +361,7 @@ def _within(seconds: float, make: Callable[[], Any]) -> Any:
 
 def _bounded(close: Callable[..., Any]) -> None:
     """Close, but wait no longer than for an answer."""
-    with suppress(Exception):  # whatever is raised when all is done, or already broken
+    with suppress(Exception):  # errors no longer matter: all is done, or already broken
         close(timeout=ANSWER)
 
 

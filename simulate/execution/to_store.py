@@ -61,7 +61,7 @@ def run_into(
     path
         The store; its `state` says which runs are done, failed or missing.
     fresh
-        True to replace whatever is stored, also the results of another config.
+        True to replace stored results, also those of another config.
     again
         True to try failed runs again.
     shard

@@ -34,7 +34,7 @@ class UnitResult(NamedTuple):
 
 
 class Simulator(ABC):
-    """How scenarios of one kind are simulated; subclasses state `source`, `units` and `run`, and override the rest."""
+    """The simulation of one kind of scenario; subclasses state `source`, `units` and `run`, and override the rest."""
 
     source: str  # of the numbers, for the dataset's attributes
     scenario: Any
@@ -110,7 +110,7 @@ def by_dimension(cells: Iterable[Any]) -> list[list[Any]]:
 
 
 def affordable(simulator: Simulator, workers: int | None, memory: float | None) -> int | None:
-    """How many units may run at once in so many bytes; raises `ScenarioError` if not even one may."""
+    """The number of units that may run at once in so many bytes; raises `ScenarioError` if not even one may."""
     if memory is None:
         return workers
     unit = (1 + AHEAD) * simulator.memory()

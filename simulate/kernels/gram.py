@@ -66,7 +66,7 @@ def block_steps(K: int) -> int:
 
 @dataclass(frozen=True)
 class Program:
-    """What the compiled program depends on; one is compiled for each."""
+    """Static arguments of the compiled program; one is compiled for each."""
 
     rule: Family
     K: int
@@ -76,7 +76,7 @@ class Program:
 
 
 class Problem(NamedTuple):
-    """What a program is run with: the random key, the rule's parameters, the label noise and N."""
+    """Run-time arguments of a program: the random key, the rule's parameters, the label noise and N."""
 
     key: Array
     parameters: dict[str, Array]

@@ -38,7 +38,7 @@ NAME = "weight vectors at finite N (simulate.kernels.vectors)"
 
 @dataclass(frozen=True)
 class Program:
-    """What the compiled program depends on; one is compiled for each."""
+    """Static arguments of the compiled program; one is compiled for each."""
 
     rule: Family
     inputs: Inputs
@@ -48,7 +48,7 @@ class Program:
 
 
 class Problem(NamedTuple):
-    """What a program is run with: the rule's parameters, the label noise, initial coordinates, and the inputs' table.
+    """Run-time arguments of a program: the rule's parameters, the label noise, initial coordinates, the inputs' table.
 
     `start` (K, K+1) are the students' coordinates, or None to draw them.
     """

@@ -1,1 +1,1 @@
-"""How each kind of scenario is simulated: one file per kind, of the same name as in `statmech.scenarios`."""
+"""Simulation of each kind of scenario: one file per kind, of the same name as in `statmech.scenarios`."""

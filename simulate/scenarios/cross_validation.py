@@ -146,7 +146,7 @@ def _visited(fold: Fold, y: np.ndarray) -> np.ndarray:
 
 
 def _plane(study: Study, cell: StudyCell, seed: int) -> np.ndarray:
-    """Whether the second class is chosen at each point of the plane (rows of the second attribute), of all examples."""
+    """True where the second class is chosen, learnt from all examples; rows of the plane are the second attribute."""
     have = prepared(cell.data)
     X, y = have.data.X, have.data.y
     low, high = plane_of(X)

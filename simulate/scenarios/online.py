@@ -47,7 +47,7 @@ class Simulator(units.Simulator):
         return {"source": "; ".join(dict.fromkeys(engines))}
 
     def remarks(self) -> list[str]:
-        """Whether another engine simulates than the one asked for."""
+        """True if the requested engine is replaced by another."""
         asked = f"simulate.kernels.{self.scenario.engine}"
         if all(engine_of(self.scenario, cell).__name__ == asked for cell in self.scenario.cells()):
             return []

@@ -1,4 +1,4 @@
-"""How a simulation runs: all of it or one shard, within a memory limit, in this process or on workers."""
+"""Execution of a simulation: all of it or one shard, within a memory limit, in this process or on workers."""
 
 from __future__ import annotations
 

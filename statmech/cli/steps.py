@@ -103,7 +103,7 @@ def stored_results(job: Job) -> Results:
 
 
 def can_show(job: Job, outcome: Outcome, execution: Execution) -> bool:
-    """Whether the results can be compared and drawn: no run is missing, and memory can hold them."""
+    """True if the results can be compared and drawn: no run is missing, and memory can hold them."""
     from statmech.scenarios.cost import estimate, machine_memory
 
     if outcome.missing:

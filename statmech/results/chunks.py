@@ -1,4 +1,4 @@
-"""How a sweep is divided into chunks: what is simulated, written and read back together.
+"""Division of a sweep into chunks, which are simulated, written and read as a whole.
 
 A chunk is a box of the grid (the sweep's axes, then seeds). It is one zarr chunk of every variable of a store, so that
 writers of different chunks never touch the same file. A chunk takes a few seconds of work: little is lost with one, and

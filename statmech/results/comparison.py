@@ -114,7 +114,7 @@ def _varying(distance: xr.Dataset, axes: list[Any]) -> list[str]:
 
 @dataclass(frozen=True)
 class Kept:
-    """How many of `of` runs satisfy a bound, and the ratio run / bound that is closest to 1 or beyond it."""
+    """The number of `of` runs that satisfy a bound, and the ratio run / bound that is closest to 1 or beyond it."""
 
     runs: int
     of: int

@@ -164,7 +164,7 @@ def another_config(path: Path, changed: list[str]) -> str:
 
 
 def provenance() -> dict[str, Any]:
-    """How a result was made: versions, commit of a checkout, machine."""
+    """Provenance of a result: versions, commit of a checkout, machine."""
     return {
         "commit": _commit(),
         "versions": {name: _version(name) for name in RECORDED},

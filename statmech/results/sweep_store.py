@@ -1,4 +1,4 @@
-"""Stores of sweeps, written chunk by chunk: a kill at any moment leaves them readable and correct.
+"""Stores of sweeps, written chunk by chunk: a kill at any time leaves them readable and correct.
 
 Of each chunk the variables are written first, then the fingerprints of its runs (`statmech.results.fingerprints`), and
 its `state` last; each file is written under a temporary name and renamed. A reader who looks at `state` therefore sees

@@ -53,7 +53,7 @@ def listed(given: Any) -> Any:
 
 
 def is_axis(value: Any) -> bool:
-    """Whether a validated value is an axis of the sweep.
+    """True if a validated value is an axis of the sweep.
 
     >>> is_axis((1, 2)), is_axis(3)
     (True, False)

@@ -1,4 +1,4 @@
-"""The base of all scenarios: keys that may be axes, what each kind states, and how a scenario is written down.
+"""Base class of scenarios: keys that may be axes, the grid they span, and how it is written down.
 
 A key given as a list is an axis of the sweep (`statmech.scenarios.axes`); `cells()` visits every point of the grid
 once (`statmech.scenarios.grid`). What learns is named by one key (`CHOICE`), and the parameters of all it may name
@@ -148,7 +148,7 @@ class Sweep(Grid, BaseModel):
         return iter(())
 
     def data_digests(self) -> dict[str, str]:
-        """The SHA-256 of each data set or file that the scenario names, at this moment."""
+        """The SHA-256 that each data set or file named by the scenario has now."""
         return {}
 
     @property
@@ -182,7 +182,7 @@ class Sweep(Grid, BaseModel):
 
     @property
     def exchangeable(self) -> bool:
-        """Whether the students of every ensemble start alike."""
+        """True if the students of every ensemble start alike."""
         return True
 
     @classmethod
@@ -221,7 +221,7 @@ class Sweep(Grid, BaseModel):
         return [*fields, *known_parameters(cls.KINDS), "zip"]
 
     def axis_values(self) -> dict[str, Any]:
-        """What is given for the keys that may be axes, in the order of the sweep's dimensions."""
+        """The given values of the keys that may be axes, in the order of the sweep's dimensions."""
         own = {name: getattr(self, name) for name in self.AXES if name not in (PARAMETERS, *self.parameters)}
         given = {**own, **self.parameters}
         return {name: given[name] for name in self.axis_names() if name in given}

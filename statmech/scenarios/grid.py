@@ -74,7 +74,7 @@ class Grid(ABC):
             yield {**fixed, **here}, index
 
     def kind_at(self, values: dict[str, Any]) -> Any:
-        """What learns at a grid point, with its parameters."""
+        """The rule, learner, ... of a grid point, with its parameters."""
         kind = self.KINDS[values[self.CHOICE]]
         # in their own type, as defaults are: random numbers are named by parameters, and 2.0 must not differ from 2
         return kind(**{name: key.read(values[name]) for name, key in parameters_of(kind).items() if name in values})

@@ -1,4 +1,4 @@
-"""How students start: drawn as in the paper, or at given order parameters."""
+"""Initial conditions of students: drawn as in the paper, or given by order parameters."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Start(BaseModel):
 
     @property
     def alike(self) -> bool:
-        """Whether all students start with the same order parameters."""
+        """True if all students start with the same order parameters."""
         return not any(isinstance(value, tuple) for value in (self.length, self.R, self.q))
 
     def of(self, K: int) -> OrderParameters:

@@ -65,7 +65,7 @@ def _unknown(location: tuple[str | int, ...], keys: list[str]) -> str:
 
 
 def _instead(given: Any) -> str:
-    """How a range or a list is written, for a text that looks like one."""
+    """The way to write a range or a list, for a text that looks like one."""
     if not isinstance(given, str):
         return ""
     if axis := spaced(given):

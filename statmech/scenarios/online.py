@@ -180,7 +180,7 @@ class Scenario(Sweep):
 
     @property
     def exchangeable(self) -> bool:
-        """Whether the students of every ensemble start in the same state."""
+        """True if the students of every ensemble start in the same state."""
         return all(cell.alike for cell in self.cells())
 
     @property
@@ -246,7 +246,7 @@ class Cell:
 
     @property
     def alike(self) -> bool:
-        """Whether all students start alike, so that one of them stands for all."""
+        """True if all students start alike, so that one of them represents all."""
         return (self.start or DRAWN).alike
 
     def words(self) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""What the explorer's page of a kind of scenario starts with."""
+"""The initial page of the explorer for a kind of scenario."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ class StoredExamples(Sweep):
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
-        """The coordinates of the dataset's dimensions that are no axes of the sweep."""
+        """The coordinates of the dataset's dimensions that are not axes of the sweep."""
         name, moments = self.moments
         largest = max(cell.P for cell in self.cells()) if self.strengths else 0
         return {name: np.asarray(moments)} | ({"example": np.arange(largest)} if self.strengths else {})
@@ -168,7 +168,7 @@ class StoredExamples(Sweep):
 
 @dataclass(frozen=True)
 class StoredCell:
-    """One point of the grid: one learner with its parameters, one size, one moment after the other."""
+    """One point of the grid: one learner with its parameters, one size, one recorded time after the other."""
 
     name: str
     learner: Learner

@@ -1,4 +1,4 @@
-"""What a dataset's variables are called, mean, and which axes they have; each kind of scenario lists its own."""
+"""Names, meanings and dimensions of a dataset's variables; each kind of scenario lists its own."""
 
 from __future__ import annotations
 

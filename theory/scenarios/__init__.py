@@ -1,1 +1,1 @@
-"""How each kind of scenario is solved: one file per kind, of the same name as in `statmech.scenarios`."""
+"""Theory of each kind of scenario: one file per kind, of the same name as in `statmech.scenarios`."""
