@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from statmech.results import comparison
+import simulate
+from statmech.results import comparison, store
 
 
 def pytest_addoption(parser):
@@ -77,6 +78,16 @@ def disagreements(simulation: xr.Dataset, theory: xr.Dataset) -> list[str]:
     ]
 
 
+def assert_same_bits(path, scenario):
+    """Assert that a store has the variables, values and attributes of a simulation in memory."""
+    stored, expected = store.load(path), simulate.run(scenario)
+    assert set(stored.variables) == set(expected.variables)
+    for name in expected.variables:
+        np.testing.assert_array_equal(stored[name].values, expected[name].values, err_msg=str(name))
+        assert stored[name].attrs == expected[name].attrs
+    assert stored.attrs["config"] == expected.attrs["config"]
+
+
 def statmech(*arguments):
     """The exit code of the command."""
     from statmech.cli import main
@@ -137,6 +148,18 @@ def real_data():
     if not (Path(folder) / "votes").is_dir() or not folder:
         pytest.skip("needs real data: STATMECH_DATA does not name a folder of them")
     return Path(folder)
+
+
+@pytest.fixture
+def path(tmp_path):
+    """The path of a new store."""
+    return tmp_path / "simulation.zarr"
+
+
+@pytest.fixture
+def small_chunks(monkeypatch):
+    """Chunks of few parameter combinations, so that a small sweep has several."""
+    monkeypatch.setattr("statmech.results.chunks.SECONDS", 1e-3)
 
 
 @pytest.fixture

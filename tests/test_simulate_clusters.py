@@ -13,6 +13,7 @@ import time
 
 import numpy as np
 import pytest
+from conftest import assert_same_bits
 
 import simulate
 from simulate.execution import clusters
@@ -30,7 +31,7 @@ dask = pytest.importorskip("dask", reason="needs pip install 'statmech[cluster]'
 distributed = pytest.importorskip("distributed", reason="needs pip install 'statmech[cluster]'")
 psutil = pytest.importorskip("psutil", reason="comes with Dask")
 
-pytestmark = pytest.mark.slow  # Dask alone takes eight seconds to import
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_chunks")]  # Dask alone takes eight seconds to import
 
 SWEEP = {"rule": ["hebb", "perceptron"], "K": [1, 3], "N": 50, "t": [0, 1], "seeds": 6}
 USER_RULES = """
@@ -53,12 +54,6 @@ class Deadly(Brittle):
 
 RULES |= {"brittle": Brittle, "deadly": Deadly}
 """
-
-
-@pytest.fixture(autouse=True)
-def small_blocks(monkeypatch):
-    """Blocks of few cells, so that a small sweep has several."""
-    monkeypatch.setattr("statmech.results.chunks.SECONDS", 1e-3)
 
 
 @pytest.fixture(scope="module")
@@ -100,18 +95,6 @@ def scheduler(user_rules):
     cluster.close(timeout=20)
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "simulation.zarr"
-
-
-def same(path, scenario):
-    """That a store holds the very bits of a run in memory."""
-    found, expected = store.load(path), simulate.run(scenario)
-    for name in expected.variables:
-        np.testing.assert_array_equal(found[name].values, expected[name].values, err_msg=str(name))
-
-
 @pytest.mark.parametrize(
     "scenario",
     [
@@ -124,7 +107,7 @@ def same(path, scenario):
 def test_a_sweep_on_workers_has_the_bits_of_one_in_memory(scenario, path, scheduler):
     outcome = run_on(scheduler, path, scenario)
     assert outcome.missing == outcome.failed == 0
-    same(path, scenario)
+    assert_same_bits(path, scenario)
 
 
 def test_a_rule_that_raises_on_a_worker_is_recorded_and_stops_no_other_run(path, scheduler, known_here):
@@ -159,7 +142,7 @@ def test_workers_that_are_killed_repeatedly_change_no_bit(path):
     outcome = run_on("local:2", path, scenario, tell=kill)
     assert len(kills) == 4
     assert outcome == (6 * 128, 0, 0)
-    same(path, scenario)
+    assert_same_bits(path, scenario)
     assert not [one for one in worker_processes() if one.pid not in before]
 
 
@@ -170,7 +153,7 @@ def test_a_chunk_that_kills_its_workers_fails_alone(path, user_rules, known_here
     preload = {"distributed.worker.preload": [str(user_rules)], "distributed.scheduler.allowed-failures": 1}
     with dask.config.set(preload):
         assert run_on("local:2", path, scenario) == (6, 3, 0)
-    assert "died again and again" in read(path)["failures"][-1]["error"]
+    assert "died repeatedly" in read(path)["failures"][-1]["error"]
     same_of = Scenario(rule=["hebb", "adatron"], N=50, t=[1], seeds=3)
     np.testing.assert_array_equal(store.load(path).R.sel(rule=["hebb", "adatron"]), simulate.run(same_of).R)
 
@@ -191,7 +174,7 @@ def test_a_scheduler_that_dies_loses_no_written_chunk(path, monkeypatch):
     assert time.monotonic() - begun < 60
     assert read(path)["done"] > 0
     run_into(path, scenario)
-    same(path, scenario)
+    assert_same_bits(path, scenario)
 
 
 def test_without_workers_a_run_ends_in_time_and_its_store_is_intact(path):
@@ -202,7 +185,7 @@ def test_without_workers_a_run_ends_in_time_and_its_store_is_intact(path):
     assert failure.value.status == 1
     assert read(path)["missing"] == 24
     run_into(path, scenario)
-    same(path, scenario)
+    assert_same_bits(path, scenario)
 
 
 def test_a_scheduler_that_does_not_answer_is_reported_within_seconds(in_scratch, monkeypatch, capsys):
@@ -245,7 +228,7 @@ def test_dask_and_the_options_it_replaces_are_mutually_exclusive(options, in_scr
     monkeypatch.setattr(sys, "argv", ["statmech", "simulate", "ensemble", "--dask", "local", *options])
     with pytest.raises(SystemExit, match="2"):
         main()
-    assert "no --shard or --memory with it" in capsys.readouterr().err
+    assert "omit --shard and --memory" in capsys.readouterr().err
     assert not list(in_scratch.iterdir())
 
 

@@ -25,11 +25,6 @@ from statmech.scenarios.registry import scenario_from
 SWEEP = {"learner": ["hebb", "minover"], "N": 10, "alpha": [1.0, 0.5, 2.0], "seeds": 3, "epochs": [1, 4]}
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "simulation.zarr"
-
-
 def digest(dataset):
     """The SHA-256 of a dataset's values, its axes in the order of their values."""
     digest = hashlib.sha256()

@@ -29,11 +29,6 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr("statmech.results.chunks.SECONDS", 1e-9)
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "simulation.zarr"
-
-
 def chunks(path, name):
     return sorted(file for file in (path / name / "c").rglob("*") if file.is_file())
 
