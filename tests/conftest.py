@@ -11,15 +11,18 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from statmech.results import comparison
+import simulate
+from statmech.results import comparison, store
 
 
 def pytest_addoption(parser):
-    parser.addoption("--costs", action="store_true", help="print the CPU seconds of every file, and its dearest tests")
+    parser.addoption(
+        "--costs", action="store_true", help="print the CPU seconds of every file and its most expensive test"
+    )
 
 
 class Costs:
-    """The last report of a test, a page's examples or a docstring carries its CPU seconds, from workers, too."""
+    """The last report of a test, a page's examples or a docstring contains its CPU seconds, also from workers."""
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_setup(self, item):
@@ -52,19 +55,19 @@ def pytest_terminal_summary(terminalreporter, config):
             if getattr(report, "when", "") == "teardown":
                 test, seconds = report.nodeid, dict(report.user_properties).get("seconds", 0.0)
                 costs[test.split("::")[0]].append((seconds, "slow" in report.keywords, test))
-    terminalreporter.section("CPU seconds: all, of those marked slow, and the dearest of the others")
+    terminalreporter.section("CPU seconds: all, of those marked slow, and of the most expensive of the others")
     for file, tests in sorted(costs.items(), key=lambda pair: -sum(one[0] for one in pair[1])):
         slow = sum(seconds for seconds, marked, _ in tests if marked)
-        dearest, name = max(((seconds, test) for seconds, marked, test in tests if not marked), default=(0.0, ""))
+        largest, name = max(((seconds, test) for seconds, marked, test in tests if not marked), default=(0.0, ""))
         total = sum(seconds for seconds, *_ in tests)
-        terminalreporter.line(f"{file:44}{total:8.1f}{slow:8.1f}{dearest:8.1f}  {name.partition('::')[2][:80]}")
+        terminalreporter.line(f"{file:44}{total:8.1f}{slow:8.1f}{largest:8.1f}  {name.partition('::')[2][:80]}")
     every = [one for tests in costs.values() for one in tests]
     slow = sum(seconds for seconds, marked, _ in every if marked)
     terminalreporter.line(f"{'all':44}{sum(seconds for seconds, *_ in every):8.1f}{slow:8.1f}")
 
 
 def disagreements(simulation: xr.Dataset, theory: xr.Dataset) -> list[str]:
-    """The values that lie further apart than a right theory's do in 99 of 100 sweeps, by the run's own errors."""
+    """The values that deviate from theory by more standard errors than those of a correct theory in 99 % of sweeps."""
     distance = comparison.distances(simulation, theory)
     bound = comparison.bound(distance)
     return [
@@ -75,12 +78,22 @@ def disagreements(simulation: xr.Dataset, theory: xr.Dataset) -> list[str]:
     ]
 
 
-def statmech(*given):
+def assert_same_bits(path, scenario):
+    """Assert that a store has the variables, values and attributes of a simulation in memory."""
+    stored, expected = store.load(path), simulate.run(scenario)
+    assert set(stored.variables) == set(expected.variables)
+    for name in expected.variables:
+        np.testing.assert_array_equal(stored[name].values, expected[name].values, err_msg=str(name))
+        assert stored[name].attrs == expected[name].attrs
+    assert stored.attrs["config"] == expected.attrs["config"]
+
+
+def statmech(*arguments):
     """The exit code of the command."""
     from statmech.cli import main
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sys.argv", ["statmech", *map(str, given)])
+        patch.setattr("sys.argv", ["statmech", *map(str, arguments)])
         try:
             main()
         except SystemExit as ended:
@@ -89,7 +102,7 @@ def statmech(*given):
 
 
 def write_data(folder):
-    """A folder of data sets of the real ones' forms, made on the spot: small, and with a rule to learn."""
+    """A folder of small generated data sets in the form of the real ones, each with a rule to learn."""
     rng = np.random.default_rng(0)
     votes = np.where(rng.random((160, 16)) < 0.5, "y", "n").astype(object)
     party = np.where(votes[:, 0] == "y", "democrat", "republican")
@@ -123,22 +136,34 @@ def made_data(tmp_path_factory):
 
 @pytest.fixture
 def data_folder(made_data, monkeypatch):
-    """The made data, where studies look for theirs."""
+    """The generated data, where studies look for theirs."""
     monkeypatch.setenv("STATMECH_DATA", str(made_data))
     return made_data
 
 
 @pytest.fixture
 def real_data():
-    """The real data, where they are."""
+    """The folder of the real data; the test is skipped where they are missing."""
     folder = os.environ.get("STATMECH_DATA", "")
     if not (Path(folder) / "votes").is_dir() or not folder:
-        pytest.skip("needs real data: STATMECH_DATA names no folder of them")
+        pytest.skip("needs real data: STATMECH_DATA does not name a folder of them")
     return Path(folder)
 
 
 @pytest.fixture
+def path(tmp_path):
+    """The path of a new store."""
+    return tmp_path / "simulation.zarr"
+
+
+@pytest.fixture
+def small_chunks(monkeypatch):
+    """Chunks of few parameter combinations, so that a small sweep has several."""
+    monkeypatch.setattr("statmech.results.chunks.SECONDS", 1e-3)
+
+
+@pytest.fixture
 def in_scratch(tmp_path, monkeypatch):
-    """A folder of the test's own to stand in."""
+    """A temporary folder as the working directory."""
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -1,4 +1,4 @@
-"""The benchmark scripts run, at toy size, where no one may be looking at their numbers."""
+"""The benchmark scripts run at toy size, where their numbers are meaningless."""
 
 from __future__ import annotations
 

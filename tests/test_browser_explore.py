@@ -1,4 +1,4 @@
-"""The explorer in a browser: a drag moves the curve, simulation lands on it, what is copied makes the same figure."""
+"""The explorer in a browser: dragging moves the curve, simulation agrees, and the copied config redraws it."""
 
 import csv
 import os
@@ -73,7 +73,7 @@ def address():
 
 
 def served(*arguments):
-    """The address, with its token, of an explorer in a process of its own."""
+    """The address, with its token, of an explorer in another process."""
     yield from printed(
         [sys.executable, "-m", "statmech.cli", "explore", *arguments, "--no-browser", "--port", str(free_port())]
     )
@@ -86,7 +86,7 @@ def free_port():
 
 
 def printed(command):
-    """The address that a command prints; its output goes to a file, for a pipe would fill up."""
+    """The address that a command prints; its output goes to a file because a pipe would fill up."""
     with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.DEVNULL)
         try:
@@ -111,14 +111,16 @@ def page(browser, address):
 
 
 def opened(browser, address, **context):
-    """A page that has drawn its charts; in the end nothing was asked of other machines, and nothing complained."""
+    """A page that has drawn its charts; at the end, no request went to other machines and there were no complaints."""
     context = browser.new_context(**{"viewport": {"width": 1300, "height": 900}, **context})
     context.grant_permissions(["clipboard-read", "clipboard-write"])
     page = context.new_page()
     page.set_default_timeout(SECONDS)
     requests, complaints = [], []
     page.on("request", lambda request: requests.append(request.url))
-    page.on("console", lambda told: complaints.append(told.text) if told.type in ("error", "warning") else None)
+    page.on(
+        "console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None
+    )
     page.on("pageerror", lambda problem: complaints.append(str(problem)))
     page.goto(address)
     page.wait_for_selector("canvas")
@@ -130,13 +132,13 @@ def opened(browser, address, **context):
 
 
 def shown(page, title, until):
-    """What a chart shows, once that is so."""
+    """The contents of a chart, once they satisfy a condition."""
     for _ in range(450):
         found = page.evaluate(SHOWN, title)
         if found is not None and until(found):
             return found
         time.sleep(0.2)
-    raise AssertionError(f"{title} never came to that: {found}")
+    raise AssertionError(f"{title} never satisfied the condition: {found}")
 
 
 def choose(page, label, option):
@@ -158,7 +160,7 @@ def press(page, key):
 
 
 def equations(page, number):
-    """The LaTeX of the equations that are shown, once they are so many."""
+    """The LaTeX of the displayed equations, once there are `number` of them."""
     for _ in range(450):
         if page.locator("mjx-container").count() == number:
             return " ".join(page.evaluate(EQUATIONS)[-number:])
@@ -167,7 +169,7 @@ def equations(page, number):
 
 
 def brightness(page):
-    """How bright the page is below its head, 0 to 1."""
+    """The brightness of the page below its head, 0 to 1."""
     from io import BytesIO
 
     from matplotlib.image import imread
@@ -180,7 +182,7 @@ def copied(page):
     return page.evaluate("() => navigator.clipboard.readText()")
 
 
-def test_the_page_opens_with_theory_and_simulation_lands_on_it(page):
+def test_the_page_opens_with_theory_and_a_simulation_that_agrees(page):
     found = shown(page, "ε_g", lambda it: it["points"])
     theory_there = np.concatenate(found["theory"])
     error = np.subtract(found["points"], found["low"])
@@ -191,7 +193,7 @@ def test_the_page_opens_with_theory_and_simulation_lands_on_it(page):
 
 def test_dragging_by_keyboard_moves_the_curve_and_the_copied_config_is_the_one_shown(page, tmp_path):
     before = shown(page, "ε_g (vote)", lambda it: it["theory"])
-    press(page, "ArrowLeft")  # K = 3, then 2 (4 would not do: with ties decided by a coin it votes like 3)
+    press(page, "ArrowLeft")  # K = 3, then 2 (4 would not do: with random tie-breaking it votes like 3)
     after = shown(page, "ε_g (vote)", lambda it: it["theory"] != before["theory"] and it["points"])
     (tmp_path / "copied.yaml").write_text(copied(page))
     scenario = config.load(tmp_path / "copied.yaml")
@@ -217,12 +219,12 @@ def test_a_bad_value_shows_a_message_and_leaves_the_curve(page):
     page.get_by_role("alert").get_by_text("nonsense").wait_for()
 
 
-def test_the_equations_follow_the_chosen_rules(page):
+def test_the_equations_follow_the_chosen_scenario(page):
     assert "hebb" in equations(page, 7)
     choose(page, "scenario", "stopping")
-    told = equations(page, 4)
-    assert "brownian-bridge" in told
-    assert "hebb" not in told
+    latex = equations(page, 4)
+    assert "brownian-bridge" in latex
+    assert "hebb" not in latex
 
 
 @pytest.mark.parametrize(
@@ -311,9 +313,9 @@ def test_the_page_is_reloaded_and_opened_by_its_token_alone(browser, address):
         page.wait_for_selector("canvas")
     page.reload()
     page.wait_for_selector("canvas")
-    page.goto(bare)  # the browser remembers
+    page.goto(bare)  # the browser sends its cookie
     page.wait_for_selector("canvas")
-    assert page.evaluate("document.cookie") == ""  # but tells no script
+    assert page.evaluate("document.cookie") == ""  # which scripts cannot read
     context.close()
 
 

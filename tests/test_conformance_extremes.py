@@ -56,9 +56,11 @@ def near(bound):
 
 
 def results(make, patient, **given):
-    """The datasets of simulation and theory, less those that are refused; no other error, and no warning."""
+    """The datasets of simulation and theory, without those that are refused; there is no other error and no warning."""
     found = []
-    hopeless = "rule" in given and not patient and given.get("eta", 1.0) > 1e100  # for theory, which tries for seconds
+    hopeless = (
+        "rule" in given and not patient and given.get("eta", 1.0) > 1e100
+    )  # for theory, which would try for seconds
     for run in (simulate.run,) if hopeless else (simulate.run, theory.solve):
         try:
             found.append(run(make(**given)))
@@ -68,7 +70,7 @@ def results(make, patient, **given):
 
 
 def faults(dataset, rounding=1e-9):
-    """Values of a dataset that none of its variables can have."""
+    """Impossible values in a dataset."""
     found = []
     bounds = {"R": (-1, 1), "q": (-1, 1), "eps_g": (0, 1), "decision_error": (0, 1), "features": (0, 1)}
     for name, variable in dataset.data_vars.items():
@@ -80,7 +82,7 @@ def faults(dataset, rounding=1e-9):
 
 
 def known(dataset, name):
-    """Where a variable must be a number: NaN means that a run has no such thing."""
+    """True where a variable must be a number; NaN means that it does not exist for a run."""
     values = dataset[name]
     theoretical = "seed" not in dataset.dims
     if "stopped_by" in dataset and name in ("R", "eps_g", "kappa", "eps_t", "gap"):
@@ -88,12 +90,12 @@ def known(dataset, name):
         solved = learnt & (dataset.stopped_by.values != 7)  # no-solution
         untouched = (dataset.R.values == 0) & (name in ("kappa", "gap"))  # w = 0 has no stability
         return solved & ~untouched & (name != "gap")
-    if theoretical and "alpha" in dataset.coords:  # a curve that we do not have, or stabilities that are Gaussian
+    if theoretical and "alpha" in dataset.coords:  # there is no such curve, or the stabilities are Gaussian
         return np.zeros(values.shape, bool) | (np.isfinite(dataset.R.values) & (name != "kappa"))
     if name == "stages" or (theoretical and "booster" in dataset.coords):
         return dataset["converged"].values if "converged" in dataset else np.zeros(values.shape, bool)
     if theoretical and "boundary" in dataset.coords and not name.endswith("_brownian"):
-        return np.isfinite(values.values)  # more looks than are counted, at a low level
+        return np.isfinite(values.values)  # too many looks to count, at a low level
     return np.ones(values.shape, bool)
 
 
@@ -104,7 +106,7 @@ def scan(make, fixed, key, values, patient=False):
 
 
 def extremes(key, values):
-    most = 100 if key.whole and key.upper > 100 else math.inf  # a longer run is not a fault
+    most = 100 if key.whole and key.upper > 100 else math.inf  # a longer run is not an error
     every = sorted({*values, *near(key.lower), *near(key.upper)})
     return [value for value in every if not 20 < value < 1e20 or value < most]
 
@@ -152,7 +154,7 @@ def test_any_initial_length_is_right_or_refused(rule, engine, dtype):
 
 
 def recorded(scenario, engine):
-    """Along and across of a cell's students, from one key whatever its parameters."""
+    """The students' components along and across the teacher, from one key for all parameters."""
     [cell] = scenario.cells()
     with jax.enable_x64(True):
         steps = np.array([0, 50, 150], np.int64)
@@ -237,7 +239,7 @@ def test_a_length_that_overflows_is_an_error_of_theory_too():
 
 
 @pytest.mark.parametrize(
-    ("length", "dtype", "told"),
+    ("length", "dtype", "message"),
     [
         (1e-300, "float64", "length must lie between 1e-100 and 1e+100, where float64 holds its square, not 1e-300"),
         (1e300, "float64", "not 1e+300"),
@@ -246,8 +248,8 @@ def test_a_length_that_overflows_is_an_error_of_theory_too():
         ([1.0, 1e101], "float64", "not 1e\\+101"),
     ],
 )
-def test_an_initial_length_too_small_or_large_is_refused(length, dtype, told):
-    with pytest.raises(ScenarioError, match=told.replace("1e+", r"1e\+")):
+def test_an_initial_length_too_small_or_large_is_refused(length, dtype, message):
+    with pytest.raises(ScenarioError, match=message.replace("1e+", r"1e\+")):
         Scenario(rule="perceptron", K=2, N=50, t=[1], dtype=dtype, start={"length": length})
 
 
@@ -265,7 +267,7 @@ def test_students_of_very_different_lengths_start_at_their_cosines(length):
 
 
 def test_float32_is_refused_where_rounding_outweighs_an_example():
-    """At N = 1e6 and t = 1 lengths in float32 are ten spreads of a run off."""
+    """At N = 1e6 and t = 1 lengths in float32 deviate by ten standard deviations of a run."""
     with pytest.raises(ScenarioError, match=r"float32 does not resolve the update by one example at N = 1e\+06"):
         simulate.run(Scenario(rule="hebb", N=10**6, t=[0.001], seeds=2, dtype="float32"))
     simulate.run(Scenario(rule="hebb", N=10**6, t=[0.001], seeds=2))
@@ -313,7 +315,7 @@ def test_bounds_of_boosting_are_nan_or_trivial_rather_than_overflow():
 
 
 def test_the_target_fraction_of_the_largest_stability_is_a_key_of_minover():
-    """It used to be called `gap`, as a variable of the dataset is, and every run with it failed."""
+    """It was once called `gap`, like a variable of the dataset, and every run with it failed."""
     run = simulate.run(StoredExamples(learner="minover", N=10, alpha=1, within=[0.5, 1e-9], seeds=2, epochs=[50]))
     assert run.converged.sel(within=0.5).all()
     assert not run.converged.sel(within=1e-9).any()

@@ -1,4 +1,4 @@
-"""Every rule of the registry, a user's own included, passes one suite: theory and simulation from one definition."""
+"""Every rule of the registry, and one of the user, passes one suite: theory and simulation from one definition."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COSINES = [-0.3, 0.0, 0.9, 1 - 1e-9, 1.0]
 
 @dataclass(frozen=True)
 class Cautious(Rule):
-    """A user's rule: no closed forms, two kinks, a parameter of its own, a modulation that knows the length."""
+    """A user's rule: no closed forms, two kinks, an additional parameter, a modulation that depends on the length."""
 
     label = "cautious"
     depth: float = parameter(1.0, "stability below which an example is given up", above=0.0)
@@ -48,7 +48,9 @@ def rule(request, monkeypatch) -> str:
 def test_closed_forms_equal_the_quadrature(rule):
     kind = RULES[rule]()
     if not kind.has_closed_form:
-        assert kind.closed_form.__func__ is Rule.closed_form  # what has none says so, and theory integrates
+        assert (
+            kind.closed_form.__func__ is Rule.closed_form
+        )  # a rule without a closed form has the default, and theory integrates
         return
     with jax.enable_x64(True):
         single = jax.jit(lambda theta, flip: quadrature(kind, theta, 1.3, flip))
@@ -120,7 +122,7 @@ def test_every_entry_of_the_gram_matrix_agrees_for_unequal_students(rule):
 
 @pytest.mark.slow
 def test_a_deliberate_error_is_detected(rule, monkeypatch):
-    """<f_i f_j> dropped: the students' correlation q, and with it the ensemble, comes out wrong."""
+    """Without <f_i f_j> the correlation q of the students, and with it the ensemble, is wrong."""
     monkeypatch.setattr(online, "pair_average", lambda *args: 0.0 * averages.pair_average(*args))
     jax.clear_caches()
     scenario = scenario_of(rule)
@@ -133,10 +135,10 @@ def test_a_deliberate_error_is_detected(rule, monkeypatch):
 
 @pytest.mark.slow
 def test_the_finite_size_bias_falls_with_N(rule):
-    """At N = 10 the means are off by more than errors; ten times the size, at least three times less."""
+    """At N = 10 the means deviate by more than their errors; at ten times the size at least three times less."""
     off = {}
     for N in (10, 100):
-        scenario = scenario_of(rule, N=N, K=1, t=[2.0], seeds=4096)  # one student: no votes to measure
+        scenario = scenario_of(rule, N=N, K=1, t=[2.0], seeds=4096)  # one student: no votes
         simulation, solution = simulate.run(scenario), theory.solve(scenario)
         off[N] = max(float(abs(simulation[n].mean() - solution[n].mean())) for n in ("R", "length"))
     assert off[10] > 3 * off[100]
@@ -158,7 +160,7 @@ def test_extending_a_sweep_changes_no_earlier_number(rule, engine):
 
 
 def test_students_are_exchangeable(rule):
-    """Students that start alike have the same law: their differences vanish on average."""
+    """Students with equal initial conditions have the same distribution: their differences vanish on average."""
     R = simulate.run(scenario_of(rule, seeds=256, t=[2.0])).R.isel(t=0)
     difference = R.sel(student=1) - R.sel(student=3)
     assert abs(difference.mean()) < 4 * difference.std(ddof=1) / 256**0.5
@@ -200,7 +202,7 @@ def test_a_rule_states_its_parameters_and_label(rule):
 
 @pytest.mark.slow
 def test_a_rule_without_its_closed_form_is_integrated_to_the_same_solution():
-    """The whole equations, not only their averages: AdaTron by quadrature is AdaTron."""
+    """The complete equations, not only their averages: the AdaTron by quadrature equals the AdaTron."""
 
     @dataclass(frozen=True)
     class Open(AdaTron):

@@ -1,4 +1,4 @@
-"""Each published figure draws from a tiny config, and shows what the paper claims."""
+"""Each published figure is drawn from a tiny config and agrees with the claims of the paper."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_figure_draws_from_a_tiny_config(name, tmp_path, data_folder):
     assert figures.fitting(name, simulation) == name
     figure = figures.draw(name, simulation, solution)
     files = style.save(figure, tmp_path / name)
-    assert dict(mpl.rcParams) == before  # the reader's own settings are left alone
+    assert dict(mpl.rcParams) == before  # the reader's settings are unchanged
     assert [file.suffix for file in files] == [".png", ".svg", ".pdf"]
     assert all(file.stat().st_size > 5000 for file in files)
     again = figures.draw(name, simulation, solution)
@@ -131,7 +131,7 @@ def computed(scenario):
 
 
 def lines(figure):
-    """Every value that a picture shows."""
+    """All values in a figure."""
     shown = [np.asarray(line.get_xydata(), float).ravel() for ax in figure.axes for line in ax.lines]
     return np.concatenate([*shown, [np.nan]])
 
@@ -217,7 +217,7 @@ def test_boosting_along_one_value_of_s_and_P_and_along_others_still_draws():
 
 
 def overlapping(figure):
-    """Pairs of texts of a picture that lie over each other."""
+    """Pairs of overlapping texts in a figure."""
     figure.canvas.draw()
     [ax] = figure.axes
     texts = [*ax.get_yticklabels(), *ax.texts]
@@ -275,7 +275,7 @@ def test_a_figure_holds_the_values_of_its_datasets():
     np.testing.assert_allclose(line, expected)
 
 
-# What the paper claims, of theory at t = 50 from its own start (section 5, Figures 1 to 4).
+# The claims of the paper on theory at t = 50 from its initial conditions (section 5, Figures 1 to 4).
 
 
 @pytest.fixture(scope="module")

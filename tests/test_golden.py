@@ -15,8 +15,8 @@ from golden import RECORD, record, scenarios
 
 RECORDED = json.loads(RECORD.read_text())
 SCENARIOS = scenarios()
-CLOSE = 1e-9  # of numbers from another processor, whose sums round otherwise
-SOLVED = 1e-6  # and of theory, which is solved to that accuracy
+CLOSE = 1e-9  # tolerance for another processor, whose sums round differently
+SOLVED = 1e-6  # tolerance for theory, which is solved to this accuracy
 
 PATHS = RECORD.with_name("public_paths.txt").read_text().split()
 

@@ -1,4 +1,4 @@
-"""The notebooks cover every scenario with theory, are valid, and hold no outputs, so that their diffs can be read."""
+"""The notebooks cover every scenario with theory, are valid, and contain no outputs, for readable diffs."""
 
 from __future__ import annotations
 

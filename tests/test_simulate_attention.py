@@ -1,4 +1,4 @@
-"""Attention: walks that stop and perceptrons that learn by them, each against its exact theory, and against loops."""
+"""Attention: stopped walks and the perceptrons that learn from them, compared with exact theory and with loops."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from theory.stopping import decision, many_looks
 
 
 def walk(z, w, at, tau, slope):
-    """Algorithm: one example, one feature after the other."""
+    """The algorithm: one example, feature by feature."""
     total = 0.0
     for i, product in enumerate(z * w, 1):
         total += product
@@ -30,7 +30,7 @@ def walk(z, w, at, tau, slope):
 
 @pytest.mark.parametrize(("few", "many"), [(1, 1), (10**9, 1), (10**9, 40), (2**12, 2**16)])
 @pytest.mark.parametrize("at", [[3, 4, 11, 20], list(range(1, 21)), [20], list(looks(20, 6))])
-def test_walks_do_not_depend_on_the_number_of_looks_per_chunk(few, many, at, monkeypatch):
+def test_walks_do_not_depend_on_how_many_looks_are_evaluated_at_once(few, many, at, monkeypatch):
     monkeypatch.setattr(partial_sums, "FEW", few)
     monkeypatch.setattr(partial_sums, "MANY", many)
     rng = np.random.default_rng(0)
@@ -42,12 +42,14 @@ def test_walks_do_not_depend_on_the_number_of_looks_per_chunk(few, many, at, mon
 
 
 def test_walks_that_stop_agree_with_exact_densities():
-    """Every boundary; the control: theory of more looks, and of another level."""
+    """Every boundary; the controls: theory with more looks, and the boundary as printed."""
     given = {"boundary": list(BOUNDARIES), "mean": [0, 1], "delta": [0.02, 0.2], "N": 64, "walks": 2000, "seeds": 8}
-    played = simulate.run(Stopping(**given, chunk=4))
-    assert not disagreements(played, theory.solve(Stopping(**given, chunk=4)))
-    assert disagreements(played, theory.solve(Stopping(**given, chunk=1)))
-    printed, kept = (played.decision_error.sel(boundary=name, mean=1, delta=0.02) for name in ("as-printed", "centred"))
+    simulation = simulate.run(Stopping(**given, chunk=4))
+    assert not disagreements(simulation, theory.solve(Stopping(**given, chunk=4)))
+    assert disagreements(simulation, theory.solve(Stopping(**given, chunk=1)))
+    printed, kept = (
+        simulation.decision_error.sel(boundary=name, mean=1, delta=0.02) for name in ("as-printed", "centred")
+    )
     assert (
         printed.mean() - 4 * printed.std(ddof=1) / np.sqrt(8) > 0.02 > kept.mean() - 4 * kept.std(ddof=1) / np.sqrt(8)
     )
@@ -70,7 +72,7 @@ def test_discrete_looks_are_equivalent_to_a_raised_level(tau, mean, theta, slope
         assert features == pytest.approx(exact.features / count, abs=near)
 
 
-def test_errors_of_levels_are_given_only_where_they_are_exact():
+def test_the_exact_number_of_features_is_omitted_at_large_N_and_the_brownian_one_given():
     sol = theory.solve(Stopping(boundary="constant", delta=0.3, mean=2, N=[300, 1000]))
     assert np.isfinite(sol.features.values).tolist() == [True, False]
     assert np.all(np.isfinite(sol.features_brownian))
@@ -85,7 +87,7 @@ def test_a_constant_level_is_the_root_wherever_there_is_one():
 
 
 def test_the_number_of_features_scales_as_the_drift_predicts():
-    """A share of N where the mean is of so many standard deviations, the root of N where each feature adds to it."""
+    """Proportional to N if the mean is a fixed number of standard deviations, to sqrt(N) if each feature adds to it."""
     N = [1000, 10_000, 100_000, 1_000_000]
     sol = theory.solve(Stopping(boundary="brownian-bridge", delta=0.05, N=N, zip={"mean": [1, 0], "drift": [0, 0.1]}))
     slopes = 1 + np.diff(np.log(sol.features)) / np.log(10)
@@ -95,30 +97,30 @@ def test_the_number_of_features_scales_as_the_drift_predicts():
 
 
 def by_hand(cell, world, steps):
-    """R, features and decision errors of one student, an example and a feature at a time."""
+    """R, features and decision errors of one student, computed example by example and feature by feature."""
     w, N, features, errors = world.student.copy(), cell.N, 0, 0
     mean, variance = 0.0, w @ w / N
     for step in range(steps):
         if step % attention.BLOCK == 0:
             w = w[world.turn()]
             z, probes = world.examples(attention.BLOCK)
-        at = step % attention.BLOCK
-        tau = np.inf if probes[at] else threshold(cell.boundary, cell.delta, mean, variance)
-        total, seen = walk(z[at], w, cell.looks, tau, rise(cell.boundary, mean))
+        row = step % attention.BLOCK
+        tau = np.inf if probes[row] else threshold(cell.boundary, cell.delta, mean, variance)
+        total, seen = walk(z[row], w, cell.looks, tau, rise(cell.boundary, mean))
         features += seen
-        errors += seen < N and z[at] @ w <= 0
-        if probes[at]:
-            apart = total - mean
-            mean += apart / cell.memory
-            variance = (1 - 1 / cell.memory) * (variance + apart**2 / cell.memory)
+        errors += seen < N and z[row] @ w <= 0
+        if probes[row]:
+            deviation = total - mean
+            mean += deviation / cell.memory
+            variance = (1 - 1 / cell.memory) * (variance + deviation**2 / cell.memory)
         if seen == N and total <= 0:
-            w = w + z[at]
+            w = w + z[row]
     return w @ world.teacher / np.linalg.norm(w) / np.sqrt(N), features, errors
 
 
 @pytest.mark.parametrize("boundary", BOUNDARIES)
 def test_an_attentive_student_equals_that_of_a_plain_loop(boundary, monkeypatch):
-    """Example by example: in a block the level waits for the end of the lesson."""
+    """With blocks of one example: within a block the level is not updated."""
     monkeypatch.setattr(attention, "BLOCK", 1)
     scenario = Attention(attention=boundary, delta=0.2, N=24, chunk=5, t=[3, 20], seeds=1, probes=0.3, memory=8)
     [cell], sim = scenario.cells(), simulate.run(scenario).isel(seed=0)
@@ -131,7 +133,7 @@ def test_an_attentive_student_equals_that_of_a_plain_loop(boundary, monkeypatch)
 
 
 def test_a_margin_given_its_final_sum_is_a_bridge_for_every_teacher():
-    """Crossings given kappa <= 0 and shares of features, of fields with a teacher, against the closed forms."""
+    """Crossings given kappa <= 0 and fractions of features, sampled with a teacher, agree with the closed forms."""
     rng, n, m = np.random.default_rng(0), 128, 40_000
     for tau, slope, R in ((0.8, 0.0, 0.3), (0.5, 0.5, 0.9)):
         path = np.cumsum(rng.standard_normal((m, n)), axis=1) / np.sqrt(n)
@@ -166,8 +168,8 @@ def test_without_attention_the_theory_is_that_of_the_plain_perceptron(boundary, 
     np.testing.assert_allclose(found.features, 1, rtol=1e-9)
 
 
-def test_theory_is_accurate_and_conserves_the_number_of_mistakes():
-    """Mistakes are learnt or lost, at any angle; and the equations go on to t = 1e4."""
+def test_theory_conserves_the_number_of_mistakes_and_reaches_t_1e4():
+    """Each mistake is either learnt or missed, at any angle; and the equations are solved up to t = 1e4."""
     for theta in (1e-7, 0.3, np.pi / 2):
         averages, errors = learnt(Watch(0.7, 0.1, 0.05), theta)
         assert averages.ff + errors == pytest.approx(theta / np.pi, rel=1e-13)
@@ -184,7 +186,7 @@ def lively():
 
 
 def test_attentive_students_learn_as_in_theory(lively):
-    """Order parameters, features and decision errors; the controls: another memory, delta, and many looks."""
+    """Order parameters, features and decision errors; the controls: different memory, delta and number of looks."""
     assert not disagreements(lively, theory.solve(Attention(**LIVELY)))
     for wrong in ({"memory": 2}, {"delta": 0.3}, {"chunk": 100}):
         other = theory.solve(Attention(**{**LIVELY, **wrong}))
@@ -193,12 +195,12 @@ def test_attentive_students_learn_as_in_theory(lively):
 
 @pytest.mark.slow
 def test_products_of_normals_overshoot_more_than_normals(monkeypatch):
-    """J and x are both drawn: a feature adds their product; Siegmund's number for Gaussian steps is seen to err."""
+    """J and x are both drawn: a feature adds their product; Siegmund's constant for Gaussian steps fails."""
     scenario = Attention(attention="brownian-bridge", delta=0.3, N=100, t=[1, 2], seeds=400, memory=2000)
-    played = simulate.run(scenario)
-    assert not disagreements(played, theory.solve(scenario))
+    simulation = simulate.run(scenario)
+    assert not disagreements(simulation, theory.solve(scenario))
     monkeypatch.setattr("theory.attention.overshoot", lambda chunk: OVERSHOOT)
-    assert any("features" in told for told in disagreements(played, theory.solve(scenario)))
+    assert any("features" in line for line in disagreements(simulation, theory.solve(scenario)))
 
 
 @pytest.mark.slow
@@ -207,9 +209,9 @@ def test_a_fixed_order_of_features_defines_a_different_learner(monkeypatch):
     solution = theory.solve(scenario)
     assert not disagreements(simulate.run(scenario), solution)
     monkeypatch.setattr(attention.World, "turn", lambda self: np.arange(self.teacher.size))
-    told = " ".join(disagreements(simulate.run(scenario), solution))
-    assert "features" in told
-    assert "eps_g" in told
+    differences = " ".join(disagreements(simulate.run(scenario), solution))
+    assert "features" in differences
+    assert "eps_g" in differences
 
 
 def test_a_longer_sweep_changes_no_earlier_number(lively):
@@ -220,8 +222,8 @@ def test_a_longer_sweep_changes_no_earlier_number(lively):
             assert float(alone[name].sel(delta=0.1, t=2, seed=0)) == pytest.approx(float(old), rel=1e-12)
     few = Stopping(boundary="constant", delta=0.1, N=30, walks=50, seeds=2)
     many = Stopping(boundary=["centred", "constant"], delta=[0.2, 0.1], N=[50, 30], walks=50, seeds=3)
-    part = simulate.run(many).sel(boundary="constant", delta=0.1, N=30, seed=[0, 1])
-    np.testing.assert_array_equal(simulate.run(few).features, part.features)
+    subset = simulate.run(many).sel(boundary="constant", delta=0.1, N=30, seed=[0, 1])
+    np.testing.assert_array_equal(simulate.run(few).features, subset.features)
 
 
 @pytest.mark.parametrize("delta", [0, 0.5, 0.7, -1, float("nan")])
@@ -265,8 +267,8 @@ def test_scenarios_survive_a_round_trip_through_yaml():
 
 
 def test_equal_values_of_all_seeds_have_no_standard_error():
-    """Counts of few events may agree in all seeds; a difference over the rounding of their mean is no distance."""
+    """Counts of few events may agree in all seeds; a difference over the rounding of their mean is no deviation."""
     scenario = Stopping(boundary="constant", delta=0.1, N=20, walks=10, seeds=3)
-    played, solution = simulate.run(scenario), theory.solve(scenario)
-    played["decision_error"][:] = 0.1
-    assert np.isnan(comparison.distances(played, solution).decision_error)
+    simulation, solution = simulate.run(scenario), theory.solve(scenario)
+    simulation["decision_error"][:] = 0.1
+    assert np.isnan(comparison.distances(simulation, solution).decision_error)

@@ -1,4 +1,4 @@
-"""Boosting random sparse perceptrons keeps the bounds of Jackson & Craven, and what breaks them is noticed."""
+"""Boosting random sparse perceptrons satisfies the bounds of Jackson & Craven, and violations are detected."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import simulate
 import theory
 from simulate.kernels import conjunctions
 from simulate.kernels.conjunctions import best
-from simulate.scenarios import boosting as player
+from simulate.scenarios import boosting as simulation
 from statmech import Boosting, ScenarioError
 from statmech.results import comparison
 from statmech.scenarios.boosting import AdaBoost, BoostingCell
@@ -23,7 +23,7 @@ def scenario(**given):
 
 
 def broken(of):
-    """Which bounds some runs of a scenario break, of those that hold for certain."""
+    """The bounds that hold with certainty and that some runs of a scenario violate."""
     found = comparison.kept(simulate.run(of), theory.solve(of))
     return {name for _, kept in found for name, one in kept.items() if one.runs < one.of and name != "eps_g"}
 
@@ -52,8 +52,8 @@ def test_a_search_that_skips_half_of_the_pairs_violates_them(monkeypatch):
 
 
 def test_a_teacher_of_more_conjunctions_than_stated_violates_them(monkeypatch):
-    draw = player.draw
-    monkeypatch.setattr(player, "draw", lambda rng, cell: draw(rng, BoostingCell(cell.booster, cell.N, 15, 0, ())))
+    draw = simulation.draw
+    monkeypatch.setattr(simulation, "draw", lambda rng, cell: draw(rng, BoostingCell(cell.booster, cell.N, 15, 0, ())))
     assert "advantage" in broken(scenario(s=3, N=12, P=1000))
 
 
@@ -62,11 +62,11 @@ def cells(k):
 
 
 def lacking(k):
-    """By how much the best conjunction falls short of Lemma 1 at most, of many teachers and distributions."""
+    """The largest violation of Lemma 1 by the best conjunction, over many teachers and distributions."""
     rng, short = np.random.default_rng(k), []
     for cell in cells(k):
         for unevenness in (0.0, 0.5, 1.0, 2.0, 4.0, 8.0):
-            X, y = player.examples(rng, player.draw(rng, cell), cell.N, cell.P)
+            X, y = simulation.examples(rng, simulation.draw(rng, cell), cell.N, cell.P)
             D = rng.random(cell.P) ** unevenness
             D /= D.sum()
             right = D[best(X, D * y, np.arange(cell.N), k, 1.0)(X) == y].sum()
@@ -90,7 +90,7 @@ def test_few_runs_exceed_the_bound_on_eps_g_and_most_exceed_a_wrong_one(monkeypa
     assert float((sim.eps_g > sol.eps_g).mean()) <= bounds.DELTA
     assert sol.eps_g.min() < 0.1
     few = scenario(s=9, P=30, N=20, seeds=20)
-    monkeypatch.setattr(bounds, "log_perceptrons", lambda features, r: 0.0)  # as of a single function
+    monkeypatch.setattr(bounds, "log_perceptrons", lambda features, r: 0.0)  # as if there were a single function
     assert float((simulate.run(few).eps_g > theory.solve(few).eps_g).mean()) > 0.5
 
 
@@ -105,21 +105,21 @@ def test_more_values_and_seeds_change_no_earlier_number():
 
 def test_labels_are_the_signs_of_nonzero_sums_and_more_examples_change_no_earlier_ones():
     for seed, cell in enumerate(cells(3)):
-        teacher = player.draw(np.random.default_rng(seed), cell)
-        X, y = player.examples(np.random.default_rng(1), teacher, cell.N, 5000)
+        teacher = simulation.draw(np.random.default_rng(seed), cell)
+        X, y = simulation.examples(np.random.default_rng(1), teacher, cell.N, 5000)
         assert np.array_equal(np.sign(teacher(X)), y)
         assert np.all(y != 0)
-        fewer, _ = player.examples(np.random.default_rng(1), teacher, cell.N, 70)
+        fewer, _ = simulation.examples(np.random.default_rng(1), teacher, cell.N, 70)
         assert np.array_equal(X[:70], fewer)
 
 
 def test_a_teacher_s_conjunctions_have_uniformly_one_to_k_inputs_and_random_signs():
     rng = np.random.default_rng(0)
-    teachers = [player.draw(rng, BoostingCell(AdaBoost(k=3), 6, 5, 1, ())) for _ in range(200)]
+    teachers = [simulation.draw(rng, BoostingCell(AdaBoost(k=3), 6, 5, 1, ())) for _ in range(200)]
     all_of_them = [h for teacher in teachers for h in teacher.conjunctions]
     for j in (1, 2, 3):
-        share = np.mean([len(h.indicators) == j for h in all_of_them])
-        assert abs(share - 1 / 3) < 4 * np.sqrt(2 / 9 / 1000)
+        fraction = np.mean([len(h.indicators) == j for h in all_of_them])
+        assert abs(fraction - 1 / 3) < 4 * np.sqrt(2 / 9 / 1000)
     assert abs(np.mean([h.sense for h in all_of_them])) < 4 / np.sqrt(1000)
     assert all(len(set(h.indicators)) == len(h.indicators) for h in all_of_them)
 

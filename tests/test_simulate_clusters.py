@@ -1,4 +1,4 @@
-"""Blocks played on workers have the bits of a run in memory, whatever dies; and every wait ends."""
+"""Chunks simulated on workers have the bits of a run in memory, whatever dies; and every wait ends."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import time
 
 import numpy as np
 import pytest
+from conftest import assert_same_bits
 
 import simulate
 from simulate.execution import clusters
@@ -30,10 +31,10 @@ dask = pytest.importorskip("dask", reason="needs pip install 'statmech[cluster]'
 distributed = pytest.importorskip("distributed", reason="needs pip install 'statmech[cluster]'")
 psutil = pytest.importorskip("psutil", reason="comes with Dask")
 
-pytestmark = pytest.mark.slow  # Dask alone takes eight seconds to be imported
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_chunks")]  # Dask alone takes eight seconds to import
 
 SWEEP = {"rule": ["hebb", "perceptron"], "K": [1, 3], "N": 50, "t": [0, 1], "seeds": 6}
-OF_THEIR_OWN = """
+USER_RULES = """
 import os
 from dataclasses import dataclass
 from statmech import RULES, Rule
@@ -55,24 +56,18 @@ RULES |= {"brittle": Brittle, "deadly": Deadly}
 """
 
 
-@pytest.fixture(autouse=True)
-def small_blocks(monkeypatch):
-    """Blocks of few cells, so that a small sweep has several."""
-    monkeypatch.setattr("statmech.results.chunks.SECONDS", 1e-3)
-
-
 @pytest.fixture(scope="module")
-def rules_of_their_own(tmp_path_factory):
-    """A file of rules, that workers load before they begin."""
-    file = tmp_path_factory.mktemp("rules") / "rules_of_their_own.py"
-    file.write_text(OF_THEIR_OWN)
+def user_rules(tmp_path_factory):
+    """A file of rules that workers load at their start."""
+    file = tmp_path_factory.mktemp("rules") / "user_rules.py"
+    file.write_text(USER_RULES)
     return file
 
 
 @pytest.fixture
-def known_here(rules_of_their_own):
+def known_here(user_rules):
     before = dict(RULES)
-    spec = importlib.util.spec_from_file_location("rules_of_their_own", rules_of_their_own)
+    spec = importlib.util.spec_from_file_location("user_rules", user_rules)
     spec.loader.exec_module(importlib.util.module_from_spec(spec))
     yield
     RULES.clear()
@@ -80,7 +75,7 @@ def known_here(rules_of_their_own):
 
 
 def started(workers, **config):
-    """A scheduler on loopback with its workers."""
+    """A scheduler on the loopback interface with its workers."""
     with dask.config.set({"logging": clusters.SILENT, **config}):
         return distributed.LocalCluster(
             n_workers=workers,
@@ -93,23 +88,11 @@ def started(workers, **config):
 
 
 @pytest.fixture(scope="module")
-def scheduler(rules_of_their_own):
+def scheduler(user_rules):
     """The address of a scheduler with two workers."""
-    cluster = started(2, **{"distributed.worker.preload": [str(rules_of_their_own)]})
+    cluster = started(2, **{"distributed.worker.preload": [str(user_rules)]})
     yield cluster.scheduler_address
     cluster.close(timeout=20)
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "simulation.zarr"
-
-
-def same(path, scenario):
-    """That a store holds the very bits of a run in memory."""
-    found, expected = store.load(path), simulate.run(scenario)
-    for name in expected.variables:
-        np.testing.assert_array_equal(found[name].values, expected[name].values, err_msg=str(name))
 
 
 @pytest.mark.parametrize(
@@ -124,7 +107,7 @@ def same(path, scenario):
 def test_a_sweep_on_workers_has_the_bits_of_one_in_memory(scenario, path, scheduler):
     outcome = run_on(scheduler, path, scenario)
     assert outcome.missing == outcome.failed == 0
-    same(path, scenario)
+    assert_same_bits(path, scenario)
 
 
 def test_a_rule_that_raises_on_a_worker_is_recorded_and_stops_no_other_run(path, scheduler, known_here):
@@ -137,7 +120,7 @@ def test_a_rule_that_raises_on_a_worker_is_recorded_and_stops_no_other_run(path,
 
 
 def worker_processes():
-    """The workers under this process; one that ends while it is looked at is none."""
+    """The child processes that are workers; one that ends during the query is omitted."""
     found = []
     for one in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.Error):
@@ -159,18 +142,18 @@ def test_workers_that_are_killed_repeatedly_change_no_bit(path):
     outcome = run_on("local:2", path, scenario, tell=kill)
     assert len(kills) == 4
     assert outcome == (6 * 128, 0, 0)
-    same(path, scenario)
+    assert_same_bits(path, scenario)
     assert not [one for one in worker_processes() if one.pid not in before]
 
 
 @pytest.mark.timeout(120)
-def test_a_chunk_that_kills_its_workers_fails_alone(path, rules_of_their_own, known_here, monkeypatch):
+def test_a_chunk_that_kills_its_workers_fails_alone(path, user_rules, known_here, monkeypatch):
     monkeypatch.setattr("statmech.results.chunks.SECONDS", 1e-6)
     scenario = Scenario(rule=["hebb", "deadly", "adatron"], N=50, t=[1], seeds=3)
-    preload = {"distributed.worker.preload": [str(rules_of_their_own)], "distributed.scheduler.allowed-failures": 1}
+    preload = {"distributed.worker.preload": [str(user_rules)], "distributed.scheduler.allowed-failures": 1}
     with dask.config.set(preload):
         assert run_on("local:2", path, scenario) == (6, 3, 0)
-    assert "died again and again" in read(path)["failures"][-1]["error"]
+    assert "died repeatedly" in read(path)["failures"][-1]["error"]
     same_of = Scenario(rule=["hebb", "adatron"], N=50, t=[1], seeds=3)
     np.testing.assert_array_equal(store.load(path).R.sel(rule=["hebb", "adatron"]), simulate.run(same_of).R)
 
@@ -191,18 +174,18 @@ def test_a_scheduler_that_dies_loses_no_written_chunk(path, monkeypatch):
     assert time.monotonic() - begun < 60
     assert read(path)["done"] > 0
     run_into(path, scenario)
-    same(path, scenario)
+    assert_same_bits(path, scenario)
 
 
 def test_without_workers_a_run_ends_in_time_and_its_store_is_intact(path):
     scenario, cluster = Scenario(**SWEEP), started(0)
-    with pytest.raises(ClusterError, match="no worker has been active for 3 seconds") as told:
+    with pytest.raises(ClusterError, match="no worker has been active for 3 seconds") as failure:
         run_on(cluster.scheduler_address, path, scenario, patience=3)
     cluster.close(timeout=20)
-    assert told.value.status == 1
+    assert failure.value.status == 1
     assert read(path)["missing"] == 24
     run_into(path, scenario)
-    same(path, scenario)
+    assert_same_bits(path, scenario)
 
 
 def test_a_scheduler_that_does_not_answer_is_reported_within_seconds(in_scratch, monkeypatch, capsys):
@@ -219,7 +202,7 @@ def test_a_scheduler_that_does_not_answer_is_reported_within_seconds(in_scratch,
 
 
 @pytest.mark.parametrize(
-    ("where", "told"),
+    ("where", "message"),
     [
         ("ssh://host", "is not a cluster. Known: local, "),
         ("local:0", "is not a cluster"),
@@ -229,8 +212,8 @@ def test_a_scheduler_that_does_not_answer_is_reported_within_seconds(in_scratch,
         ("slurm:nowhere.yaml", "no such file"),
     ],
 )
-def test_a_name_that_is_not_a_cluster_is_refused(where, told):
-    with pytest.raises(ConfigError, match=told):
+def test_a_name_that_is_not_a_cluster_is_refused(where, message):
+    with pytest.raises(ConfigError, match=message):
         check(where)
 
 
@@ -256,7 +239,7 @@ def test_a_worker_that_does_not_see_the_store_reports_it(path, monkeypatch):
 
 
 def test_a_worker_never_writes_into_a_store_that_has_replaced_its_own(path, monkeypatch):
-    """A worker may outlive its client, and the next run may grow the store."""
+    """A worker may outlive its client, and the next run may extend the store."""
     scenario, other = Scenario(**SWEEP), Scenario(**{**SWEEP, "N": 60})
     create(path, scenario, {})
     filled = "simulate.execution.chunks.ChunkBuffer.finished"
@@ -288,8 +271,8 @@ print(len(jax.devices()), hashlib.sha256(bits).hexdigest())
 def bits_on(devices):
     flags = {"XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}", "JAX_PLATFORMS": "cpu"}
     run = [sys.executable, "-c", DEVICES]
-    told = subprocess.run(run, env=os.environ | flags, capture_output=True, text=True, timeout=200, check=True)
-    count, bits = told.stdout.split()
+    process = subprocess.run(run, env=os.environ | flags, capture_output=True, text=True, timeout=200, check=True)
+    count, bits = process.stdout.split()
     assert int(count) == devices
     return bits
 

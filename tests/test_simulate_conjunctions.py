@@ -1,4 +1,4 @@
-"""Boosting over conjunctions does what Figure 1 says, as a slow search by hand does, within the bounds of theory."""
+"""Boosting over conjunctions follows Figure 1, agrees with a slow search, and satisfies the bounds of theory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def examples(seed, m=40, n=7):
 
 
 def slow_best(X, signed, attributes, k, discount):
-    """Every conjunction in both senses, one after the other."""
+    """Every conjunction with both signs, one by one."""
     scores = {}
     for order in range(k + 1):
         for indicators in itertools.combinations(range(X.shape[1]), order):
@@ -42,7 +42,7 @@ def test_the_search_agrees_with_a_loop_over_all_conjunctions(k, discount):
 
 
 def slow_boost(X, y, attributes, k, stages, discount):
-    """Figure 1 with that search, all sums anew at each stage."""
+    """Figure 1 with that search, all sums recomputed at each stage."""
     w = np.ones(len(y))
     for _ in range(stages):
         D = w / w.sum()
@@ -58,11 +58,11 @@ def slow_boost(X, y, attributes, k, stages, discount):
 def test_every_stage_of_boosting_agrees_with_a_loop_over_all_conjunctions(k, discount):
     for seed in range(3):
         X, y = examples(seed, m=50)
-        attributes = np.array([0, 1, 0, 1, 2, 3, 3])  # of one attribute, but not side by side
-        made = list(boost(X, y, attributes, k, 25, discount))
+        attributes = np.array([0, 1, 0, 1, 2, 3, 3])  # indicators of one attribute are not adjacent
+        fast = list(boost(X, y, attributes, k, 25, discount))
         slow = list(slow_boost(X, y, attributes, k, 25, discount))
-        assert [(s.hypothesis.indicators, s.hypothesis.sense) for s in made] == [one[:2] for one in slow]
-        np.testing.assert_allclose([s.error for s in made], [one[2] for one in slow], rtol=1e-10)
+        assert [(s.hypothesis.indicators, s.hypothesis.sense) for s in fast] == [one[:2] for one in slow]
+        np.testing.assert_allclose([s.error for s in fast], [one[2] for one in slow], rtol=1e-10)
 
 
 def test_sums_kept_over_hundreds_of_stages_equal_recomputed_ones():
@@ -76,23 +76,23 @@ def test_sums_kept_over_hundreds_of_stages_equal_recomputed_ones():
         kept.reweigh(D * y, wrong, eps)
         D = np.where(wrong, D, D * eps / (1 - eps))
         D /= D.sum()
-    anew = Search(X, D * y, attributes, 3, 1.0)
-    assert abs(kept.total - anew.total) < 1e-14
-    for (_, one), (_, other) in zip(kept.blocks, anew.blocks, strict=True):
+    recomputed = Search(X, D * y, attributes, 3, 1.0)
+    assert abs(kept.total - recomputed.total) < 1e-14
+    for (_, one), (_, other) in zip(kept.blocks, recomputed.blocks, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-14)
 
 
 def test_too_many_conjunctions_are_refused():
     with pytest.raises(ValueError, match="conjunctions of 4 of 300 indicators are too many to search"):
         next(boost(np.zeros((2, 300)), np.array([1, -1]), np.arange(300), 4, 1))
-    next(boost(np.eye(2, 300), np.array([1, -1]), np.repeat([0, 1], 150), 4, 1))  # of two attributes: pairs at most
+    next(boost(np.eye(2, 300), np.array([1, -1]), np.repeat([0, 1], 150), 4, 1))  # two attributes: at most pairs
 
 
 def test_a_tiny_case_by_hand():
     """Four examples of f = +, +, +, - whose single indicator is wrong on the second: D, eps and beta by hand."""
     X, y = np.array([[1.0], [0.0], [1.0], [0.0]]), np.array([1, 1, 1, -1])
     stages = list(boost(X, y, np.array([0]), k=1, stages=3))
-    # stage 1: always true and the indicator are both wrong once (1/4); the simpler is taken, beta = 1/3
+    # stage 1: always true and the indicator are both wrong once (1/4); the simpler one is chosen, beta = 1/3
     assert stages[0].hypothesis == Conjunction((), 1)
     assert stages[0].error == pytest.approx(1 / 4)
     assert stages[0].weight == pytest.approx(np.log(3))
@@ -140,8 +140,8 @@ def test_the_order_of_examples_and_indicators_does_not_matter():
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
-def test_the_same_conjunctions_are_found_whatever_the_order_of_examples_and_indicators(k):
-    """Of uneven examples, which leave no ties: stage for stage, index for index."""
+def test_the_same_conjunctions_are_found_in_any_order_of_examples_and_indicators(k):
+    """With examples repeated unequally, which avoids ties: stage by stage and index by index."""
     X, y = examples(4, m=61)
     repeated = np.repeat(np.arange(61), 1 + np.arange(61) % 7)
     X, y, attributes = X[repeated], y[repeated], np.array([0, 0, 1, 1, 2, 3, 3])
@@ -155,7 +155,7 @@ def test_the_same_conjunctions_are_found_whatever_the_order_of_examples_and_indi
 
 
 def teacher(rng, X, s):
-    """A vote of s conjunctions of up to 2 inputs that is nowhere undecided."""
+    """A vote of s conjunctions of up to 2 inputs without ties."""
     while True:
         votes = np.zeros(len(X))
         for _ in range(s):

@@ -1,4 +1,4 @@
-"""Both engines play the same game: the direct one step by step to rounding, the Gram engine in law, at any N."""
+"""Both engines simulate the same model: the direct one step by step to rounding, the Gram engine in distribution."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LEVEL = 1e-4  # family-wise, over all distributions compared
 
 
 def test_a_block_of_steps_equals_its_steps_one_by_one():
-    """Fields updated in the small space against a plain loop over weight vectors, same inputs, all rules."""
+    """Fields updated in the small space agree with a plain loop over weight vectors: same inputs, all rules."""
     rng = np.random.default_rng(0)
     N, K, M, rounds = 40, 3, 8, 6
     teacher = rng.standard_normal(N)
@@ -84,7 +84,7 @@ def test_a_deliberate_error_changes_the_distribution(planted, monkeypatch):
 def test_chi_variables_have_their_distribution(degrees):
     with jax.enable_x64(True):
         drawn = np.asarray(gram.chi_variable(jax.random.key(0), jnp.asarray(degrees), (20_000,)))
-    if degrees > 10**6:  # SciPy's own cdf has no digits left there: the limit is normal
+    if degrees > 10**6:  # SciPy's cdf has no precision left there: the limit is normal
         assert kstest(np.sqrt(2) * (drawn - np.sqrt(degrees - 0.5)), "norm").pvalue > LEVEL
     else:
         assert kstest(drawn, chi(degrees).cdf).pvalue > LEVEL
@@ -106,7 +106,7 @@ def test_the_smallest_system_has_as_many_dimensions_as_teacher_and_students(engi
 
 @pytest.mark.slow
 def test_many_students_are_as_exact_as_few():
-    """The matrix form of the Gram engine against theory, and identical students, whose LQ is of rank one."""
+    """The matrix form of the Gram engine agrees with theory and handles identical students, whose LQ has rank one."""
     scenario = Scenario(rule="perceptron", K=gram.MANY + 3, N=1000, t=[0.5, 2], seeds=64, flip=0.1)
     assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []
     same = simulate.run(Scenario(**{**scenario.config(), "start": {"q": 1.0}, "N": 40, "seeds": 2}))
@@ -116,7 +116,7 @@ def test_many_students_are_as_exact_as_few():
 
 @pytest.mark.slow
 def test_a_size_beyond_memory_agrees_with_the_equations():
-    """N = 10^12, a thousand steps: the time is tiny, the deviations from the start are what is compared."""
+    """N = 10^12, a thousand steps: the time is tiny, so the changes since the start are compared."""
     start = {"R": 0.5, "q": 0.3}
     scenario = Scenario(rule=["hebb", "perceptron", "adatron"], K=2, N=10**12, t=[1e-9, 2e-9], seeds=64, start=start)
     simulation, solution = simulate.run(scenario), theory.solve(scenario)
@@ -136,29 +136,31 @@ def test_late_times_and_great_lengths_keep_their_precision():
     assert simulation.R.sel(rule="adatron").min() < 1  # 1 - R is not rounded away
     ratio = simulation.eps_g.mean(("seed", "student")) / solution.eps_g.mean("student")
     assert np.all(abs(ratio - 1) < 0.05)  # O(1/N) bias, percent; lost digits would give factors
-    apart = np.sqrt((1 - simulation.q) / (1 - solution.q)).mean(("seed", "student"))
-    assert np.all(abs(apart - 1) < 0.05)
+    ratio_of_angles = np.sqrt((1 - simulation.q) / (1 - solution.q)).mean(("seed", "student"))
+    assert np.all(abs(ratio_of_angles - 1) < 0.05)
 
 
 def compilations(work):
-    """How many programs are compiled while `work` runs."""
-    told, listening = [], [True]
+    """The number of programs compiled while `work` runs."""
+    events, listening = [], [True]
     jax.monitoring.register_event_duration_secs_listener(
-        lambda event, *_, **__: told.append(event) if listening and event.endswith("backend_compile_duration") else None
+        lambda event, *_, **__: (
+            events.append(event) if listening and event.endswith("backend_compile_duration") else None
+        )
     )
     work()
-    listening.clear()  # JAX offers no way to take a listener away
-    return len(told)
+    listening.clear()  # JAX cannot remove a listener
+    return len(events)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("play", [simulate.run, theory.solve])
-def test_a_sweep_compiles_once(play):
-    """Parameters, label noise, times and (simulated) N and start are data; rule, K and counts make a program."""
+@pytest.mark.parametrize("solve", [simulate.run, theory.solve])
+def test_a_sweep_compiles_once(solve):
+    """Parameters, label noise, times and (simulated) N and start are data; rule, K and sizes fix the program."""
     base = {"rule": "perceptron", "K": 2, "N": 50, "t": [0.5, 1, 2, 3, 4, 5, 6], "seeds": 2, "eta": [0.5, 2]}
     other = {"eta": [0.1, 3], "flip": 0.1, "t": [0.7, 2, 3, 4, 5, 6, 7], "N": 60, "start": {"R": 0.5, "q": 0.4}}
-    assert compilations(lambda: play(Scenario(**base))) > 0
-    assert compilations(lambda: play(Scenario(**base | other))) == 0
+    assert compilations(lambda: solve(Scenario(**base))) > 0
+    assert compilations(lambda: solve(Scenario(**base | other))) == 0
 
 
 def test_weight_vectors_beyond_memory_are_refused_at_once():
@@ -203,7 +205,7 @@ def test_labels_are_flipped_as_often_as_stated():
 
 
 def test_progress_is_reported_to_the_end():
-    told = []
-    simulate.run(Scenario(rule="hebb", N=10, t=[1], seeds=200), lambda done, total: told.append((done, total)))
-    assert told == [(k, 4) for k in (1, 2, 3, 4)]
+    reports = []
+    simulate.run(Scenario(rule="hebb", N=10, t=[1], seeds=200), lambda done, total: reports.append((done, total)))
+    assert reports == [(k, 4) for k in (1, 2, 3, 4)]
     assert vectors.batch(3) > 0

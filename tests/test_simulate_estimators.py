@@ -1,4 +1,4 @@
-"""Learners as scikit-learn estimators: its own checks, real data where they are at hand, and readable concepts."""
+"""Learners as scikit-learn estimators: its own checks, real data where available, and readable concepts."""
 
 from __future__ import annotations
 
@@ -77,17 +77,17 @@ def separable(seed=0, m=60, features=5):
 
 
 def slow_perceptron(X, signs, orders):
-    """Algorithm 5, a line at a time: w, b, mistakes of each pass, and every w and b on the way, once a visit."""
-    w, b, made, visited = np.zeros(X.shape[1]), 0.0, [], []
+    """Algorithm 5 line by line: w, b, the mistakes of each pass, and w and b at every visit."""
+    w, b, mistakes, visited = np.zeros(X.shape[1]), 0.0, [], []
     for order in orders:
-        made.append(0)
+        mistakes.append(0)
         for i in order:
             if signs[i] * (w @ X[i] + b) <= 0:
-                w, b, made[-1] = w + signs[i] * X[i], b + signs[i], made[-1] + 1
+                w, b, mistakes[-1] = w + signs[i] * X[i], b + signs[i], mistakes[-1] + 1
             visited.append(np.append(w, b))
-        if not made[-1]:
+        if not mistakes[-1]:
             break
-    return w, b, made, np.array(visited)
+    return w, b, mistakes, np.array(visited)
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -95,12 +95,12 @@ def test_perceptron_train_is_algorithm_5(sparse):
     X, y = separable()
     signs = np.where(y == "up", 1, -1)
     given = sp.csr_array(X) if sparse else X
-    w, b, made, visited = slow_perceptron(X, signs, [range(60)] * 200)
+    w, b, mistakes, visited = slow_perceptron(X, signs, [range(60)] * 200)
     model = Perceptron(max_iter=200, order="constant").fit(given, y)
     np.testing.assert_allclose(model.coef_[0], w, atol=1e-12)
     assert model.intercept_[0] == pytest.approx(b)
-    assert model.mistakes_ == made
-    assert made[-1] == 0
+    assert model.mistakes_ == mistakes
+    assert mistakes[-1] == 0
     averaged = Perceptron(max_iter=200, order="constant", output="averaged").fit(given, y)
     np.testing.assert_allclose([*averaged.coef_[0], averaged.intercept_[0]], visited.mean(axis=0), atol=1e-12)
     voted = Perceptron(max_iter=200, order="constant", output="voted").fit(given, y)
@@ -122,10 +122,10 @@ def test_a_permuted_order_follows_the_random_state(order):
     random = np.random.RandomState(3)
     once = random.permutation(60)
     orders = [once] * 99 if order == "once" else [once, *(random.permutation(60) for _ in range(98))]
-    w, _, made, _ = slow_perceptron(X, signs, orders)
+    w, _, mistakes, _ = slow_perceptron(X, signs, orders)
     model = Perceptron(order=order, random_state=3).fit(X, y)
     np.testing.assert_allclose(model.coef_[0], w, atol=1e-12)
-    assert model.mistakes_ == made
+    assert model.mistakes_ == mistakes
 
 
 def test_one_pass_at_a_time_is_a_partial_fit():
@@ -143,7 +143,7 @@ def test_one_pass_at_a_time_is_a_partial_fit():
 
 
 def test_an_attentive_perceptron_learns_on_line_too():
-    """Of examples that are all probes it is the perceptron; of others it evaluates less, and learns."""
+    """If all examples are probes it equals the perceptron; otherwise it evaluates fewer features, and still learns."""
     X, y = separable()
     steps, plain = AttentivePerceptron(probes=1.0, order="fixed"), Perceptron()
     for part in (slice(0, 20), slice(20, 60), slice(0, 60)):
@@ -172,9 +172,9 @@ def test_mistakes_stay_below_novikoff_s_bound():
         gamma = np.min(np.where(y == "up", 1, -1) * (z @ w)) / np.linalg.norm(w)
         radius = np.linalg.norm(z, axis=1).max()
         for order in ("constant", "every"):
-            made = sum(Perceptron(max_iter=10_000, order=order).fit(X, y).mistakes_)
-            assert made <= mistake_bound(radius, gamma)
-            assert made > mistake_bound(radius, 20 * gamma)  # no student has so large a margin
+            mistakes = sum(Perceptron(max_iter=10_000, order=order).fit(X, y).mistakes_)
+            assert mistakes <= mistake_bound(radius, gamma)
+            assert mistakes > mistake_bound(radius, 20 * gamma)  # no student has such a large margin
 
 
 def test_the_margin_is_the_smallest_signed_distance_of_an_example_from_the_boundary():
@@ -248,21 +248,21 @@ def test_an_attentive_perceptron_that_looks_at_everything_is_a_perceptron(order)
     signs = np.where(y == "up", 1, -1)
     model = AttentivePerceptron(probes=1.0, order=order, chunk=3, random_state=5).fit(X, y)
     random, orders = np.random.RandomState(5), []
-    for _ in range(len(model.mistakes_)):  # what it draws: an order of features, of rows, and the probes
+    for _ in range(len(model.mistakes_)):  # its random numbers: an order of features, an order of rows, and the probes
         if order == "random":
             random.permutation(12)
         orders.append(random.permutation(80))
         random.random_sample(80)
-    w, b, made, _ = slow_perceptron(X, signs, orders)
+    w, b, mistakes, _ = slow_perceptron(X, signs, orders)
     np.testing.assert_allclose(model.coef_[0], w, atol=1e-12)
     assert model.intercept_[0] == b
-    assert model.mistakes_ == made
-    assert model.features_ == [12.0] * len(made)
+    assert model.mistakes_ == mistakes
+    assert model.features_ == [12.0] * len(mistakes)
 
 
 @pytest.mark.parametrize("boundary", ["constant", "brownian-bridge", "centred"])
 def test_decision_errors_stay_below_the_target(boundary):
-    """Of a fixed student and exchangeable features; as-printed does not keep its promise on the same walks."""
+    """For a fixed student and exchangeable features; as-printed exceeds its target on the same walks."""
     rng, n, m = np.random.default_rng(2), 256, 20_000
     w = rng.standard_normal(n)
     z = rng.standard_normal((m, n)) + 0.9 * w / np.linalg.norm(w) ** 2 * np.linalg.norm(w)
@@ -324,7 +324,7 @@ def test_a_hard_budget_uses_only_its_features():
 
 
 def nominal(seed=0, m=120):
-    """Words of three attributes, and the class of (colour = red and size = big) or shape = round."""
+    """Three nominal attributes, and the class of (colour = red and size = big) or shape = round."""
     rng = np.random.default_rng(seed)
     X = np.column_stack(
         [rng.choice(["red", "blue", "?"], m), rng.choice(["big", "small"], m), rng.choice(["round", "flat", "long"], m)]
@@ -372,15 +372,15 @@ def test_cross_validation_chooses_no_more_stages_than_an_ordinary_perceptron_has
     assert 1 <= model.n_stages_[0] <= 7
 
 
-def test_numbers_are_cut_at_their_quantiles():
+def test_numbers_are_cut_between_their_values():
     X = np.array([[0.0], [1.0], [5.0]] * 4)
     model = SparsePerceptron(stages=2, k=1).fit(X, [0, 1, 0] * 4)
     assert model.attributes_[0].names() == ["x0 <= 0.5", "0.5 < x0 <= 3", "x0 > 3"]
     assert model.predict([[0.9], [4.0], [-3.0]]).tolist() == [1, 0, 0]
 
 
-def thing(seed=0, m=300):
-    """Words of three attributes, some missing, and the class of size != big and colour != red."""
+def things(seed=0, m=300):
+    """Three nominal attributes, some missing, and the class of size != big and colour != red."""
     rng = np.random.default_rng(seed)
     X = np.column_stack(
         [rng.choice(["red", "blue", "pink", "?"], m), rng.choice(["big", "mid", "small"], m), rng.choice(["a", "b"], m)]
@@ -389,7 +389,7 @@ def thing(seed=0, m=300):
 
 
 def test_one_negated_conjunction_replaces_several_others():
-    X, y = thing()
+    X, y = things()
     model = SparsePerceptron(negated=True, discount=1.0, stages=20).fit(X, y)
     assert model.concept_ == "yes:  1.000  if  x0 != red and x1 != big"
     assert model.n_stages_ == [1]
@@ -408,7 +408,7 @@ def test_negation_adds_nothing_to_single_values():
 
 @pytest.mark.parametrize("k", [2, 3])
 def test_no_conjunction_joins_two_indicators_of_one_attribute_negated_or_not(k):
-    X, y = thing()
+    X, y = things()
     y = np.where(np.random.default_rng(1).random(300) < 0.3, y[::-1], y)
     model = SparsePerceptron(k=k, stages=40, discount=1.0, negated=True).fit(X, y)
     columns = [[name.split()[0] for name in term.names] for term in model.terms_]
@@ -426,7 +426,7 @@ def test_intervals_are_negated_as_their_complements():
 
 
 def test_the_largest_number_of_stages_in_cross_validation_does_not_count_negations():
-    X, y = thing(m=60)
+    X, y = things(m=60)
     noisy = np.where(np.random.default_rng(0).random(60) < 0.4, y[::-1], y)
     for negated in (False, True):
         asked = []
@@ -462,7 +462,7 @@ def test_whole_weights_decide_every_training_example_as_the_real_ones_do():
     assert "." not in "".join(line.split()[1] for line in whole.concept_.splitlines())
     with pytest.raises(ValueError, match=f"no whole weights up to {whole.integer_scale_ - 1} decide all of these"):
         model.integer_weights(X, limit=whole.integer_scale_ - 1)
-    assert isinstance(model.terms_[0].weight, float)  # the model itself is as it was
+    assert isinstance(model.terms_[0].weight, float)  # the model is unchanged
     assert np.array_equal(pickle.loads(pickle.dumps(whole)).predict(X), model.predict(X))
 
 
@@ -491,7 +491,8 @@ def test_a_latex_table_contains_no_foreign_command():
     assert not set(bare) & set("%$#_{}~^\\")
     assert all(len(re.findall(r"(?<!\\)&", line)) == 3 for line in (lines[1], *lines[3:-1]))
     assert all(line.endswith(r" \\") for line in (lines[1], *lines[3:-1]))
-    assert all(line.startswith(("{[}", "{*}")) for line in lines[3:-1])  # or they were options of the row before
+    # otherwise they would be options of the row before
+    assert all(line.startswith(("{[}", "{*}")) for line in lines[3:-1])
 
 
 @pytest.mark.parametrize(
@@ -563,7 +564,7 @@ EVERY = [*LINEAR, SparsePerceptron(stages=5)]
 
 
 def scaled(column=None, by=1.0):
-    """Separable examples of which one column, or all, are multiplied."""
+    """Separable examples with one column, or all, multiplied by a factor."""
     X, y = separable()
     X[:, slice(None) if column is None else column] *= by
     return X, y
@@ -593,7 +594,7 @@ def test_features_of_any_other_size_give_finite_decisions(model, column, by):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("power", [-150, 150])
 def test_without_an_intercept_only_ratios_of_features_count(power):
-    """Multiplied by a power of two, no bit of a decision changes but its exponent."""
+    """Multiplication by a power of two changes only the exponent of a decision."""
     X, y = separable()
     for model in (Perceptron(fit_intercept=False), MinOver(max_epochs=60, fit_intercept=False)):
         one, other = (clone(model).fit(X * scale, y) for scale in (1.0, 2.0**power))

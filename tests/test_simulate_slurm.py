@@ -70,7 +70,7 @@ log_directory: {logs}
 
 
 def program(name):
-    """Where a program of SLURM lies: Debian gives its daemons names of their own."""
+    """The path of a SLURM program; Debian renames the daemons."""
     found = (shutil.which(one, path=":".join(map(str, PLACES))) for one in (name, f"{name}-wlm"))
     return next((one for one in found if one), None)
 
@@ -95,7 +95,7 @@ def slurm(tmp_path, monkeypatch):
             daemon = subprocess.Popen([program(name), "-D", "-f", str(conf), *more], stderr=subprocess.DEVNULL)
             ending.callback(daemon.wait, timeout=20)
             ending.callback(daemon.terminate)
-        _await(lambda: "idle" in _told("sinfo"), 30)
+        _await(lambda: "idle" in _output("sinfo"), 30)
         yield
 
 
@@ -104,7 +104,7 @@ def _free_port():
         return taken.getsockname()[1]
 
 
-def _told(*command):
+def _output(*command):
     return subprocess.run(command, capture_output=True, text=True, timeout=20, check=False).stdout
 
 
@@ -127,8 +127,8 @@ def test_a_cancelled_job_costs_the_time_of_its_chunks_and_no_bit(slurm, tmp_path
 
     def cancel(event):
         if event["event"] == "written" and not cancelled:
-            cancelled.append(_told("squeue", "-h", "-t", "R", "-o", "%i").split()[0])
-            _told("scancel", cancelled[0])
+            cancelled.append(_output("squeue", "-h", "-t", "R", "-o", "%i").split()[0])
+            _output("scancel", cancelled[0])
 
     path = tmp_path / "simulation.zarr"
     assert run_on(f"slurm:{tmp_path / 'jobs.yaml'}", path, scenario, tell=cancel, patience=90) == (9 * 128, 0, 0)

@@ -1,4 +1,4 @@
-"""Learners of stored examples: each is what its definition says, and tends to its line of theory as N grows."""
+"""Learners of stored examples: each agrees with its definition and tends to its theory as N grows."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from theory import ensemble_error, replica, separable_fraction
 SIZES = (50, 100, 200, 400)
 
 
-def play(**given):
+def simulated(**given):
     return simulate.run(StoredExamples(**given))
 
 
-def only(dataset, moment=-1):
-    return dataset.isel(epochs=moment) if "epochs" in dataset.dims else dataset.isel(updates=moment)
+def only(dataset, index=-1):
+    return dataset.isel(epochs=index) if "epochs" in dataset.dims else dataset.isel(updates=index)
 
 
 def extrapolated(sizes, means, errors):
@@ -38,10 +38,10 @@ def extrapolated(sizes, means, errors):
 
 
 def at_large_n(learner, alpha, sizes=SIZES, **given):
-    """Mean and standard error of eps_g at each size; fewer data sets where they are larger and vary less."""
+    """Mean and standard error of eps_g at each size; fewer data sets where these are larger and vary less."""
     means, errors = [], []
     for N in sizes:
-        eps = only(play(learner=learner, N=N, alpha=alpha, seeds=max(12_000 // N, 24), **given)).eps_g
+        eps = only(simulated(learner=learner, N=N, alpha=alpha, seeds=max(12_000 // N, 24), **given)).eps_g
         means.append(float(eps.mean()))
         errors.append(float(eps.std(ddof=1)) / np.sqrt(eps.count()))
     return extrapolated(sizes, means, errors)
@@ -90,10 +90,10 @@ def test_a_wrong_replica_term_is_detected(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.5, 1.5, 3.0])
 def test_gibbs_and_bayes_tend_to_their_theory(alpha):
-    """The vote of K students of overlaps R = q errs as an ensemble of theory does, in the limit."""
+    """In the limit, the vote of K students of overlaps R = q errs like an ensemble in theory."""
     sizes, found = (25, 50, 100), {"gibbs": ([], []), "bayes": ([], [])}
     for N in sizes:
-        eps = only(play(learner=["gibbs", "bayes"], N=N, alpha=alpha, seeds=6400 // N, sweeps=800, votes=51)).eps_g
+        eps = only(simulated(learner=["gibbs", "bayes"], N=N, alpha=alpha, seeds=6400 // N, sweeps=800, votes=51)).eps_g
         for learner, (means, errors) in found.items():
             one = eps.sel(learner=learner)
             means.append(float(one.mean()))
@@ -107,7 +107,7 @@ def test_gibbs_and_bayes_tend_to_their_theory(alpha):
 
 @pytest.mark.slow
 def test_students_of_the_version_space_overlap_with_each_other_as_with_the_teacher():
-    """Nishimori's identity at any N: the mean of q is that of R. A chain that halves its steps' range breaks it."""
+    """Nishimori's identity at any N: the mean of q is that of R. Chains with half the step range violate it."""
     data = [draw(3, seed, 20, 40, 0.0) for seed in range(400)]
 
     words = np.arange(1600, dtype=np.uint32).reshape(400, 4)
@@ -121,7 +121,7 @@ def test_students_of_the_version_space_overlap_with_each_other_as_with_the_teach
     error = difference.std(ddof=1) / np.sqrt(400)
     assert abs(difference.mean()) < 4 * error
     assert np.all(np.einsum("bkn,bpn->bkp", w, np.array([one.z for one in data])) > 0)
-    # the negative control: the perceptron of maximum stability is no typical student
+    # the negative control: the perceptron of maximum stability is not a typical student
     best = np.array([max_stability.strengths(one.z) @ one.z for one in data])
     best /= np.linalg.norm(best, axis=-1, keepdims=True)
     wrong = np.sum(w[:, 0] * best, axis=-1) - np.sum(w[:, 0] * teachers, axis=-1)
@@ -129,7 +129,7 @@ def test_students_of_the_version_space_overlap_with_each_other_as_with_the_teach
 
 
 def primal_minover(z, updates):
-    """The assignment's code in weight vectors, an argmin an update."""
+    """The assignment's code in weight vectors, one argmin per update."""
     w = np.zeros(z.shape[1])
     for _ in range(updates):
         w = w + z[np.argmin(z @ w)] / z.shape[1]
@@ -138,13 +138,13 @@ def primal_minover(z, updates):
 
 @pytest.mark.parametrize("alpha", [0.5, 2, 7.3])
 def test_minover_in_strengths_equals_minover_in_weights(alpha):
-    sim = play(learner="minover", N=20, alpha=alpha, updates=[1, 7, 150], seeds=3, strengths=True)
+    sim = simulated(learner="minover", N=20, alpha=alpha, updates=[1, 7, 150], seeds=3, strengths=True)
     for seed in range(3):
         data = draw(0, seed, 20, int(sim.P), 0.0)
-        for moment, updates in enumerate((1, 7, 150)):
-            x = sim.strengths.isel(seed=seed, updates=moment).values
+        for index, updates in enumerate((1, 7, 150)):
+            x = sim.strengths.isel(seed=seed, updates=index).values
             np.testing.assert_allclose(x @ data.z / 20, primal_minover(data.z, updates), rtol=1e-12, atol=1e-13)
-            assert x.sum() == updates == sim.updates_made.isel(seed=seed, updates=moment)
+            assert x.sum() == updates == sim.updates_made.isel(seed=seed, updates=index)
 
 
 def primal_perceptron(z, epochs):
@@ -159,12 +159,12 @@ def primal_perceptron(z, epochs):
 
 
 def test_the_perceptron_in_strengths_equals_the_perceptron_in_weights():
-    sim = play(learner="perceptron", N=20, alpha=3, epochs=[2, 300], seeds=3, strengths=True)
+    sim = simulated(learner="perceptron", N=20, alpha=3, epochs=[2, 300], seeds=3, strengths=True)
     for seed in range(3):
         z = draw(0, seed, 20, 60, 0.0).z
-        for moment, epochs in enumerate((2, 300)):
+        for index, epochs in enumerate((2, 300)):
             w, visits = primal_perceptron(z, epochs)
-            one = sim.isel(seed=seed, epochs=moment)
+            one = sim.isel(seed=seed, epochs=index)
             np.testing.assert_allclose(one.strengths.values @ z / 20, w, rtol=1e-12, atol=1e-13)
             assert int(one.updates_made) == visits
             assert bool(one.converged) == bool(np.all(z @ w > 0))
@@ -173,16 +173,18 @@ def test_the_perceptron_in_strengths_equals_the_perceptron_in_weights():
 @pytest.mark.parametrize("epochs", [[0.5, 0.9, 2.3, 4], [4]])
 def test_recorded_times_within_an_epoch_change_nothing_later(epochs):
     for learner in ("perceptron", "adatron", "minover"):
-        found = only(play(learner=learner, N=20, alpha=3, epochs=epochs, seeds=2, strengths=True))
-        plain = only(play(learner=learner, N=20, alpha=3, epochs=[4], seeds=2, strengths=True))
+        found = only(simulated(learner=learner, N=20, alpha=3, epochs=epochs, seeds=2, strengths=True))
+        plain = only(simulated(learner=learner, N=20, alpha=3, epochs=[4], seeds=2, strengths=True))
         np.testing.assert_array_equal(found.updates_made, plain.updates_made)
         np.testing.assert_array_equal(found.strengths, plain.strengths)
 
 
 def test_adatron_solves_the_quadratic_program():
-    """Strengths to 1e-6 of a general solver's, on the dual: max sum x - x G x / 2, x >= 0."""
-    sim = play(learner="adatron", N=20, alpha=2, epochs=100_000, seeds=3, tolerance=1e-12, omega=1.4, strengths=True)
-    exact = play(learner="max_stability", N=20, alpha=2, seeds=3, strengths=True)
+    """Strengths agree to 1e-6 with a general solver of the dual: max sum x - x G x / 2, x >= 0."""
+    sim = simulated(
+        learner="adatron", N=20, alpha=2, epochs=100_000, seeds=3, tolerance=1e-12, omega=1.4, strengths=True
+    )
+    exact = simulated(learner="max_stability", N=20, alpha=2, seeds=3, strengths=True)
     for seed in range(3):
         z = draw(0, seed, 20, 40, 0.0).z
         gram = z @ z.T / 20
@@ -200,7 +202,7 @@ def test_adatron_solves_the_quadratic_program():
 
 
 def test_maximum_stability_is_certified_by_its_own_gap():
-    sim = only(play(learner="max_stability", N=[10, 50], alpha=[0.3, 1, 4], seeds=20))
+    sim = only(simulated(learner="max_stability", N=[10, 50], alpha=[0.3, 1, 4], seeds=20))
     assert float(abs(sim.gap).max()) < 1e-10
     assert bool(sim.converged.all())
     assert np.all(sim.eps_t == 0)
@@ -208,7 +210,9 @@ def test_maximum_stability_is_certified_by_its_own_gap():
 
 @pytest.mark.slow
 def test_minover_approaches_the_largest_stability_from_below():
-    learners = play(learner=["minover", "max_stability"], N=20, alpha=[0.5, 2, 5], epochs=[5, 50, 500, 5000], seeds=20)
+    learners = simulated(
+        learner=["minover", "max_stability"], N=20, alpha=[0.5, 2, 5], epochs=[5, 50, 500, 5000], seeds=20
+    )
     found, best = learners.sel(learner="minover"), learners.kappa.sel(learner="max_stability")
     assert bool((found.kappa <= best * (1 + 1e-12)).all())
     assert bool((found.kappa >= 0.99 * best).where(found.converged, True).all())
@@ -221,7 +225,7 @@ def test_minover_approaches_the_largest_stability_from_below():
 
 def test_a_run_beyond_separability_is_marked_and_has_no_student():
     sim = only(
-        play(learner=["max_stability", "gibbs", "bayes", "minover"], N=20, alpha=6, flip=0.5, seeds=5, sweeps=50)
+        simulated(learner=["max_stability", "gibbs", "bayes", "minover"], N=20, alpha=6, flip=0.5, seeds=5, sweeps=50)
     )
     assert not bool(sim.converged.any())
     none = sim.sel(learner=["max_stability", "gibbs", "bayes"])
@@ -231,13 +235,13 @@ def test_a_run_beyond_separability_is_marked_and_has_no_student():
 
 
 def test_the_fraction_of_separable_sets_is_cover_s():
-    sim = only(play(learner="max_stability", N=12, alpha=[1.5, 2, 2.5], flip=0.5, seeds=600))
-    share = sim.converged.mean("seed").values
+    sim = only(simulated(learner="max_stability", N=12, alpha=[1.5, 2, 2.5], flip=0.5, seeds=600))
+    fraction = sim.converged.mean("seed").values
     P = sim.P.values
     expected = separable_fraction(P, 12)
     error = np.sqrt(expected * (1 - expected) / 600)
-    assert np.all(abs(share - expected) < 4 * error)
-    assert np.any(abs(share - separable_fraction(P + 2, 12)) > 4 * error)  # the control: two examples more
+    assert np.all(abs(fraction - expected) < 4 * error)
+    assert np.any(abs(fraction - separable_fraction(P + 2, 12)) > 4 * error)  # the control: two more examples
 
 
 @pytest.mark.parametrize("flip", [0.0, 0.1, 0.5])
@@ -260,15 +264,15 @@ def test_smaller_data_sets_are_the_beginning_of_larger_ones():
 @pytest.mark.slow
 def test_results_do_not_depend_on_the_other_lanes():
     learners = ["perceptron", "minover", "adatron", "gibbs"]
-    alone = play(learner=learners, N=20, alpha=2, seeds=2, sweeps=50)
-    swept = play(learner=learners, N=20, alpha=[0.5, 1.9, 2, 2.2, 5], seeds=70, sweeps=50)
+    alone = simulated(learner=learners, N=20, alpha=2, seeds=2, sweeps=50)
+    swept = simulated(learner=learners, N=20, alpha=[0.5, 1.9, 2, 2.2, 5], seeds=70, sweeps=50)
     for name in ("R", "kappa", "updates_made"):
         np.testing.assert_array_equal(alone[name], swept[name].sel(alpha=2).isel(seed=slice(2)))
 
 
 def test_field_patience_stops_at_update_p_plus_1_or_hardly_ever():
-    """The appendix's stop rule, as its code: the least field before each update against the best so far, P times."""
-    sim = play(learner="minover", N=20, alpha=[2, 10], epochs=30, stop="field-patience", seeds=20)
+    """The appendix's stopping rule: the smallest field before each update compared with the best so far, P times."""
+    sim = simulated(learner="minover", N=20, alpha=[2, 10], epochs=30, stop="field-patience", seeds=20)
     by = only(sim).stopped_by == STOPPED_BY.index("field-patience")
     assert bool((only(sim).updates_made == sim.P + 1).where(by).sum() >= 0.9 * by.sum())
     for alpha in (0, 1):
@@ -284,19 +288,19 @@ def test_field_patience_stops_at_update_p_plus_1_or_hardly_ever():
 
 
 def test_twenty_updates_are_not_twenty_epochs():
-    """The assignment's figure 3 is that of updates; with noise more examples make it worse, though not a guess."""
-    updates = play(learner="minover", N=20, alpha=[5, 10], updates=[20], seeds=60).eps_g.mean("seed")
-    epochs = play(learner="minover", N=20, alpha=[5, 10], epochs=[20], seeds=60).eps_g.mean("seed")
+    """Figure 3 of the assignment counts updates; with noise more examples increase the error, but not to chance."""
+    updates = simulated(learner="minover", N=20, alpha=[5, 10], updates=[20], seeds=60).eps_g.mean("seed")
+    epochs = simulated(learner="minover", N=20, alpha=[5, 10], epochs=[20], seeds=60).eps_g.mean("seed")
     assert np.all((updates > 0.17) & (updates < 0.21))
     assert np.all(epochs < 0.1)
-    noisy = only(play(learner="minover", N=20, alpha=[3, 10], flip=0.1, seeds=60)).eps_g
+    noisy = only(simulated(learner="minover", N=20, alpha=[3, 10], flip=0.1, seeds=60)).eps_g
     error = np.sqrt((noisy.var("seed", ddof=1) / 60).sum())
     assert noisy.mean("seed")[1] - noisy.mean("seed")[0] > 4 * error
     assert np.all(noisy.mean("seed") < 0.45)
 
 
 def test_stability_patience_stops_when_kappa_has_not_grown_for_p_updates():
-    sim = only(play(learner="minover", N=20, alpha=2, epochs=100, stop="stability-patience", seeds=10))
+    sim = only(simulated(learner="minover", N=20, alpha=2, epochs=100, stop="stability-patience", seeds=10))
     assert np.all(sim.stopped_by == STOPPED_BY.index("stability-patience"))
     for seed in range(10):
         z = draw(0, seed, 20, 40, 0.0).z
@@ -318,7 +322,9 @@ def test_an_autocorrelation_time_is_that_of_its_process():
             series.append(0.8 * series[-1] + noise)
         found.append(version_space.autocorrelation_time(np.array(series)))
     assert abs(np.mean(found) - 9) < 4 * np.std(found, ddof=1) / np.sqrt(40) + 0.1
-    assert version_space.autocorrelation_time(np.arange(50.0)) > 50 / 20  # a drift is no chain of 20 times
+    assert (
+        version_space.autocorrelation_time(np.arange(50.0)) > 50 / 20
+    )  # a drift does not have 20 autocorrelation times
     assert version_space.autocorrelation_time(np.zeros(50)) == np.inf
 
 
@@ -326,7 +332,7 @@ def test_an_autocorrelation_time_is_that_of_its_process():
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_every_learner_reports_what_it_did(learner):
     given = {"sweeps": 30} if learner in ("gibbs", "bayes") else {}
-    sim = only(play(learner=learner, N=10, alpha=[0.1, 1, 3], epochs=[1, 20], seeds=3, **given))
+    sim = only(simulated(learner=learner, N=10, alpha=[0.1, 1, 3], epochs=[1, 20], seeds=3, **given))
     assert np.all(np.isfinite(sim.eps_g))
     assert np.all(abs(sim.R) <= 1)
     assert np.all((sim.eps_t >= 0) & (sim.eps_t <= 1))
@@ -373,7 +379,7 @@ def test_a_learner_of_the_user_is_one_class_and_one_line(monkeypatch):
         ({"learner": "adatron", "omega": 2}, "omega: must be less than 2, not 2"),
         ({"learner": "gibbs", "sweeps": 20.5}, "sweeps: must be a whole number, not 20.5"),
         ({"t": [1]}, '"t" is not a key of a config'),
-        ({"epochs": 1e300}, "more than can be counted"),
+        ({"epochs": 1e300}, "too many to count in float64"),
     ],
 )
 def test_bad_input_is_refused_with_the_possible_values(given, message):
@@ -384,7 +390,7 @@ def test_bad_input_is_refused_with_the_possible_values(given, message):
 
 def test_more_examples_than_memory_are_refused_before_anything_runs():
     with pytest.raises(ScenarioError, match="GiB are available per core"):
-        play(learner="hebb", N=1000, alpha=1e6)
+        simulated(learner="hebb", N=1000, alpha=1e6)
 
 
 def test_a_scenario_survives_a_round_trip_through_yaml():

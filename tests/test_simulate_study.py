@@ -1,4 +1,4 @@
-"""Studies on data: folds are the same for all, what is counted is what was learnt, and chance is told as chance."""
+"""Studies on data: all classifiers share the folds, counts are those of the model, and random labels give chance."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_weights_counts_those_that_are_not_zero(data_folder):
 
 
 def test_the_weights_of_hidden_units_are_counted_as_in_the_paper():
-    """A unit has as many as there are inputs, and one: the paper's 651, 2267 and 4270 are 21.0, 9.9 and 70.0 units."""
+    """A unit has one weight per input and one more: the paper's 651, 2267 and 4270 are 21.0, 9.9 and 70.0 units."""
     assert [round(count / (inputs + 1), 1) for count, inputs in ((651, 30), (2267, 228), (4270, 60))] == [21, 9.9, 70]
 
 
@@ -105,7 +105,7 @@ def test_pairs_within_a_codon_are_counted(data_folder):
 
 
 def test_the_pairs_chosen_on_coding_lie_within_one_codon(real_data):
-    """The paper's claim, on our stand-in; where the positions are permuted, only by chance (1/7)."""
+    """The paper's claim, on our stand-in; with permuted positions only at random (1/7)."""
     found = simulate.run(Study(classifier="boosting", data="coding", stages=60, seeds=1))
     share = float(found.codon_pairs.sum() / found.pairs.sum())
     assert float(found.pairs.sum()) >= 20
@@ -113,14 +113,14 @@ def test_the_pairs_chosen_on_coding_lie_within_one_codon(real_data):
 
 
 def test_learning_in_order_of_class_is_worse(real_data):
-    """Daume, section 3.2: one class after the other needs many passes for what any mixed order learns in one."""
+    """Daume, section 3.2: learning one class after the other needs many passes where a mixed order needs one."""
     found = simulate.run(Study(classifier="perceptron", data="votes", order=["by-class", "every"], passes=3))
     by_class, every = found.accuracy.mean(["seed", "fold"]).values
     assert every - by_class > 0.2
 
 
 def test_boosting_on_the_votes_is_as_accurate_and_as_sparse_as_in_the_paper(real_data):
-    """91.5 % and 12 weights; expected of other shuffles 91.1 with a spread of 1.0."""
+    """91.5 % and 12 weights; other shuffles give 91.1 with a standard deviation of 1.0."""
     found = simulate.run(Study(classifier="boosting", data="votes", seeds=2))
     accuracy = 100 * found.accuracy.mean("fold")
     assert abs(float(accuracy.mean()) - 91.1) < 3 * 1.0
@@ -171,7 +171,7 @@ def test_a_plane_contains_the_decisions_of_its_corners():
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ({"classifier": "bosting"}, 'Did you mean "boosting"'),
         ({"data": "vots"}, 'Did you mean "votes"'),
@@ -184,8 +184,8 @@ def test_a_plane_contains_the_decisions_of_its_corners():
         ({"k": 0}, "k: must be at least 1, not 0"),
     ],
 )
-def test_an_impossible_study_is_refused(given, told):
-    with pytest.raises(ScenarioError, match=told):
+def test_an_impossible_study_is_refused(given, message):
+    with pytest.raises(ScenarioError, match=message):
         Study(**{"classifier": "boosting", "data": "votes", **given})
 
 

@@ -1,4 +1,4 @@
-"""A config, however it is made, is answered or refused at once: measured below two seconds of CPU time and 210 MB."""
+"""Any config is answered or refused at once: measured below two seconds of CPU time and 210 MB."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from statmech.config import MOST_BYTES
 from statmech.safe_yaml import DEEPEST, MOST_VALUES, TooLarge, document_of
 
-SECONDS, BYTES = 5, 500_000_000  # far from what a config takes, and from what one took that hangs
+SECONDS, BYTES = 5, 500_000_000  # far from the cost of a config, and from that of one that hangs
 LAUGHS = "a0: &a0 [1, 1]\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 12))
 MERGED = "a0: &a0 {x: 1}\n" + "".join(f"a{i}: &a{i}\n  <<: [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 12))
 PLACES = [
@@ -29,7 +29,7 @@ PLACES = [
     *("dtype: *a11", "gram: *a11", "seeds: *a11", "flip: *a11", "eta: {linspace: *a11}", "zip: *a11", "unknown: *a11"),
     *("zip: {eta: *a11, flip: *a11}", "inputs: {anisotropic: {spectrum: *a11}}", "? *a11\n: 1", "<<: *a11", "1"),
 ]
-LARGE = MOST_BYTES - 100  # bytes: just what a file may have
+LARGE = MOST_BYTES - 100  # bytes: almost the largest allowed file
 ROWS = "rule: hebb\nt: 1\nN: 3\ninputs: {rows: {path: %s}}\n"
 CONFIGS = {
     **{f"laughs in {place}": f"{LAUGHS}{place}\n" for place in PLACES},
@@ -121,7 +121,7 @@ for line in sys.stdin:
 
 
 def answers(asked, folder):
-    """What each config is answered, by name; each is read by a process of its own."""
+    """The answer to each config, by name; each is read by a separate process."""
     command = [sys.executable, "-c", FORKED, str(SECONDS), str(BYTES)]
     given = "".join(json.dumps(one) + "\n" for one in asked)
     done = subprocess.run(command, input=given, cwd=folder, capture_output=True, text=True, timeout=240)

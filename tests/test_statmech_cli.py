@@ -1,4 +1,4 @@
-"""The command does the main job, refuses what it cannot do with exit code 2, and never writes half a result."""
+"""The command runs the main tasks, refuses impossible ones with exit code 2, and never writes incomplete results."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ def test_a_stored_result_is_kept_and_that_of_another_config_never_overwritten_si
     small = ["rule=hebb", "N=20", "t=1", "seeds=2", "K=1"]
     assert call("run", "variety", *small)[0] == 0
     assert "is up to date (use --fresh to recompute it)" in call("run", "variety", *small)[1]
-    code, told = call("run", "variety", *small, "eta=0.5")
+    code, message = call("run", "variety", *small, "eta=0.5")
     assert code == 2
-    assert "eta: stored nothing, asked for 0.5" in told
-    assert "--fresh" in told
+    assert "eta: stored nothing, asked for 0.5" in message
+    assert "--fresh" in message
     assert call("compare", "variety", *small)[0] == 0
     assert call("figure", "variety", *small, "figure=overlay")[0] == 0
     folder = in_scratch / "results" / "variety"
@@ -95,8 +95,8 @@ BAD_FILES = {
 @pytest.mark.parametrize(("text", "message"), BAD_FILES.items())
 def test_a_bad_config_names_its_line_and_writes_nothing(in_scratch, capsys, monkeypatch, text, message):
     (in_scratch / "bad.yaml").write_text(text)
-    told = refused(monkeypatch, capsys, "run", "bad.yaml")
-    assert message in told
+    answer = refused(monkeypatch, capsys, "run", "bad.yaml")
+    assert message in answer
     assert [path.name for path in in_scratch.iterdir()] == ["bad.yaml"]
 
 
@@ -127,15 +127,15 @@ def test_a_bad_command_is_refused(in_scratch, capsys, monkeypatch, arguments, me
 
 
 def refused(monkeypatch, capsys, *arguments: str) -> str:
-    """What the command says when it exits with 2, without a traceback."""
-    code, told = called(monkeypatch, capsys, *arguments)
+    """The message of the command when it exits with 2, without a traceback."""
+    code, message = called(monkeypatch, capsys, *arguments)
     assert code == 2
-    assert "Traceback" not in told
-    return told
+    assert "Traceback" not in message
+    return message
 
 
 def called(monkeypatch, capsys, *arguments: str) -> tuple[int, str]:
-    """The command in this process: its exit code and what it says on stderr."""
+    """The command in this process: its exit code and its standard error."""
     monkeypatch.setattr(sys, "argv", ["statmech", *arguments])
     with pytest.raises(SystemExit) as stopped:
         main()
@@ -265,9 +265,9 @@ def test_a_folder_of_folders_suggests_those_with_results(in_scratch, capsys, mon
         (in_scratch / f"results/{name}/simulation.zarr").mkdir(parents=True)
     (in_scratch / "results/three").mkdir()
     for command in ("status", "verify", "report", "run"):
-        told = refused(monkeypatch, capsys, command, "results")
-        assert told.startswith("results: a folder without results")
-        assert told.endswith("Folders with results in it: results/one, results/two\n")
+        message = refused(monkeypatch, capsys, command, "results")
+        assert message.startswith("results: a folder without results")
+        assert message.endswith("Folders with results in it: results/one, results/two\n")
 
 
 @pytest.mark.parametrize(
@@ -318,19 +318,19 @@ def test_the_table_counts_converged_runs_and_fits_the_screen(in_scratch):
 
 @pytest.mark.slow
 def test_the_table_counts_the_runs_that_satisfy_a_bound(in_scratch, capsys, monkeypatch):
-    def told(*arguments: str) -> str:
+    def printed(*arguments: str) -> str:
         monkeypatch.setattr(sys, "argv", ["statmech", *arguments, "N=8", "tests=500"])
         with pytest.raises(SystemExit) as stopped:
             main()
         assert stopped.value.code == 0
         return capsys.readouterr().out
 
-    table = told("run", "boosting", "s=1,3", "P=60", "seeds=5")
+    table = printed("run", "boosting", "s=1,3", "P=60", "seeds=5")
     assert "runs that satisfy theory's bounds" in table
     assert "standard errors" not in table
     assert table.count("5/5") == 2 * 4
     assert "Violations: none" in table
-    table = told("run", "boosting", "s=5", "P=200", "seeds=1", "cap=1", "--out", "capped")
+    table = printed("run", "boosting", "s=5", "P=200", "seeds=1", "cap=1", "--out", "capped")
     assert "Violations: stages 1." in table
     assert "0/1" in table
 
@@ -345,7 +345,7 @@ def test_an_import_starts_nothing():
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_interrupted_work_ends_at_once_and_keeps_what_is_finished(in_scratch, sent, code):
-    start = (  # tests run in a shell's background ignore the signal, and so would their children
+    start = (  # tests in the background of a shell ignore the signal, and so would their children
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\nfrom statmech.cli import main; main()"
     )
     command = [sys.executable, "-c", start, "simulate", "ensemble", "seeds=4096", "N=100000"]
@@ -357,12 +357,12 @@ def test_interrupted_work_ends_at_once_and_keeps_what_is_finished(in_scratch, se
         time.sleep(0.1)
     os.killpg(running.pid, sent)
     try:
-        told = running.communicate(timeout=10)[1]  # at once, though the programs under way would run for minutes
+        message = running.communicate(timeout=10)[1]  # at once, although the programs would run for minutes
     finally:
         running.kill()
-    assert running.returncode == code, told
-    assert "Completed work is saved; rerun the command to resume." in told
-    assert "Traceback" not in told
+    assert running.returncode == code, message
+    assert "Completed work is saved; rerun the command to resume." in message
+    assert "Traceback" not in message
     counted = read(log.parent)
     assert counted["writer"] == ""
     assert counted["missing"] > 0
@@ -373,9 +373,9 @@ def test_a_sweep_resumes_where_its_shards_have_stopped(in_scratch, capsys, monke
     small = ["rule=hebb,adatron", "N=20", "t=1", "seeds=130", "K=1"]
     assert called(monkeypatch, capsys, "run", "variety", *small, "--shard", "1/2")[0] == 0
     assert read(in_scratch / "results" / "variety")["missing"] > 0
-    code, told = called(monkeypatch, capsys, "run", "variety", *small, "--shard", "2/2")
+    code, message = called(monkeypatch, capsys, "run", "variety", *small, "--shard", "2/2")
     assert code == 0
-    assert "variety.png" in told
+    assert "variety.png" in message
     assert called(monkeypatch, capsys, "status", "results/variety")[0] == 0
     assert (
         "wrote results/variety/simulation.zarr" in called(monkeypatch, capsys, "run", "variety", *small, "seeds=140")[1]
@@ -407,8 +407,8 @@ def test_events_are_lines_of_json_for_programs(in_scratch):
 
 def test_a_store_that_cannot_be_written_or_read_is_reported(in_scratch, capsys, monkeypatch):
     (in_scratch / "taken").write_text("a file, not a folder")
-    told = refused(monkeypatch, capsys, "theory", "variety", "t=1", "--out", "taken")
-    assert "cannot be written" in told
+    message = refused(monkeypatch, capsys, "theory", "variety", "t=1", "--out", "taken")
+    assert "cannot be written" in message
     broken = in_scratch / "broken" / "theory.zarr"
     broken.mkdir(parents=True)
     (broken / "zarr.json").write_text("{")
@@ -444,7 +444,7 @@ def test_a_study_prints_its_tables_and_the_concept(in_scratch, made_data):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--set", "data=vots"], 'Did you mean "votes"'),
         (["--data-dir", "nowhere"], "--data-dir nowhere: no such folder"),
@@ -452,9 +452,9 @@ def test_a_study_prints_its_tables_and_the_concept(in_scratch, made_data):
         (["--set", "data=digits-3-3"], "is not a data set"),
     ],
 )
-def test_a_study_of_missing_data_writes_nothing(in_scratch, arguments, told):
+def test_a_study_of_missing_data_writes_nothing(in_scratch, arguments, message):
     done = statmech("run", "votes", *arguments)
     assert done.returncode == 2
-    assert told in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert not list(in_scratch.iterdir())

@@ -1,4 +1,4 @@
-"""Whatever stands in a config file: a scenario that survives being written down, or messages with file and line."""
+"""Any config file gives a scenario that survives a round trip, or messages with file and line."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def test_a_fault_is_named_only_if_it_stays_when_the_others_are_corrected(tmp_pat
     assert len(refusal(path, "rule: hebb\nt: 1\nK: 20\nN: 10\nflip: x\n")) == 2
     assert len(refusal(path, "rule: hebb\nt: 1\nzip: {K: [20, 2], N: [x, 10]}\n")) == 1
     lines = refusal(path, "rule: hebb\nT: 1\nK: 20\nN: 10\nzip: {eta: [1, 2], flip: [0]}\n")
-    assert [line[:6] for line in lines] == ["2: T: ", "4: N: ", "5: zip", " t: is"]  # what is missing has no line
+    assert [line[:6] for line in lines] == ["2: T: ", "4: N: ", "5: zip", " t: is"]  # a missing key has no line
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -273,7 +273,7 @@ def test_a_list_in_other_brackets_is_answered_with_a_list(tmp_path):
     assert line.endswith("A list is written [0.5, 1]")
 
 
-YAML_MISTAKES = {  # where the mistake is, not where the parser gives up
+YAML_MISTAKES = {  # where the mistake is, not where the parser stops
     "rule: hebb\nstart:\n\tR: 0.5\nt: 1\n": "3: a tab; YAML is indented and separated by spaces",
     "rule: hebb\nt: [1, 2\nseeds: 3\n\n": "2: the bracket [ is not closed: ] is missing",
     "rule: hebb\nstart: {R: 0.5\nt: 1\n": "2: the bracket { is not closed: } is missing",
@@ -340,7 +340,7 @@ WILD = st.recursive(
 
 @st.composite
 def texts(draw, kind):
-    """A shipped config of a kind, with some keys changed, taken away or made up."""
+    """A shipped config of a kind, with some keys changed, removed or invented."""
     config = dict(draw(st.sampled_from(BASES[kind])))
     keys = KINDS[kind].known_keys()
     for _ in range(draw(st.integers(0, 3))):
@@ -359,7 +359,7 @@ def texts(draw, kind):
 
 
 def outcome(path):
-    """Whether a config is valid, after the checks that belong to either case."""
+    """True if a config is valid; both cases are checked."""
     try:
         scenario = load(path)
     except ConfigError as refused:

@@ -1,4 +1,4 @@
-"""Real data are read whole or refused with a clear message; what they are is checked where they lie."""
+"""Real data are read completely or refused with a clear message; their properties are tested where available."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_class_follows_its_attributes(data_folder):
 
 
 @pytest.mark.parametrize(
-    ("name", "rows", "told"),
+    ("name", "rows", "message"),
     [
         ("votes", [["democrat", *["y"] * 15]], "votes-84.data:1: has 16 columns, and should have 17"),
         ("votes", [], "has no examples"),
@@ -69,11 +69,11 @@ def test_a_class_follows_its_attributes(data_folder):
         ("digits", [[0, "secret", *[0] * 782, "3"]], "is not a table of numbers: example 1, column pixel2"),
     ],
 )
-def test_a_file_of_the_wrong_form_is_refused(name, rows, told, tmp_path, monkeypatch):
+def test_a_file_of_the_wrong_form_is_refused(name, rows, message, tmp_path, monkeypatch):
     path = tmp_path / source(name).file
     write(path, rows, gzip.open if path.suffix == ".gz" else open)
     monkeypatch.setenv("STATMECH_DATA", str(tmp_path))
-    with pytest.raises(ScenarioError, match=told) as refused:
+    with pytest.raises(ScenarioError, match=message) as refused:
         load(name)
     assert "secret" not in str(refused.value)
 
@@ -93,7 +93,7 @@ def test_an_unknown_name_is_answered_with_the_likely_one():
 
 @pytest.fixture
 def openml(monkeypatch, made_data):
-    """OpenML as scikit-learn gives it, of the made votes, whose missing words are None there."""
+    """OpenML as scikit-learn returns it, with the generated votes, whose missing words are None."""
     monkeypatch.setenv("STATMECH_DATA", str(made_data))
     votes = load("votes")
     monkeypatch.setenv("STATMECH_DATA", "")

@@ -1,4 +1,4 @@
-"""The numbers drawn have the laws they should, and a generator with a coin missing has not."""
+"""Random numbers have their distributions, and a generator without one of its random signs does not."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scipy.stats import kstest
 
 from statmech import random_numbers
 
-LEVEL = 1e-5  # of each test
+LEVEL = 1e-5  # significance level of each test
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def test_normals_are_normal_and_uniforms_uniform(pairs):
 
 
 def test_the_two_normals_of_a_pair_are_independent(pairs):
-    """Correlations of values, of squares and of signs, and the law of the pair's angle."""
+    """Correlations of values, of squares and of signs, and the distribution of the pair's angle."""
     x, _ = pairs
     for values in (x, x**2, np.sign(x)):
         assert abs(np.corrcoef(values)[0, 1]) < 4.5 / np.sqrt(x.shape[1])
@@ -36,7 +36,7 @@ def test_the_two_normals_of_a_pair_are_independent(pairs):
 
 @pytest.mark.parametrize("missing", [1, 2])
 def test_without_one_of_its_random_signs_the_pair_has_a_different_distribution(missing):
-    """A planted error: the cosine's sign always negative, or sine and cosine never swapped."""
+    """A deliberate error: the cosine's sign always negative, or sine and cosine never swapped."""
     words = random_numbers.bits(jax.random.key(1), 100_000)
     radial, angular = words[:50_000], words[50_000:]
     right = np.asarray(random_numbers._box_muller(radial, angular), float)
@@ -46,7 +46,7 @@ def test_without_one_of_its_random_signs_the_pair_has_a_different_distribution(m
 
 @pytest.mark.slow
 def test_tails_reach_as_far_as_they_should():
-    """Four standard deviations, where a truncated angle or radius would show: counts within Poisson's error."""
+    """Four standard deviations, where a truncated angle or radius would be visible: counts within Poisson errors."""
     x = np.asarray(random_numbers.normals(jax.random.key(2), (4_000_000,)))
     for beyond in (3.0, 4.0):
         expected = 4e6 * 2 * 0.5 * float(jax.scipy.special.erfc(beyond / np.sqrt(2)))
@@ -63,4 +63,4 @@ def test_signs_are_fair_and_independent():
 def test_no_random_word_repeats():
     """Both words of every call of the generator are used, each once."""
     words = np.asarray(random_numbers.bits(jax.random.key(4), 10_001))
-    assert len(np.unique(words)) > 10_001 - 5  # a birthday or two among 2^32
+    assert len(np.unique(words)) > 10_001 - 5  # a few coincidences among 2^32

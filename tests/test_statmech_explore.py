@@ -1,4 +1,4 @@
-"""The explorer: what is dragged is a scenario, what is shown is theory and simulation, what is copied is its config."""
+"""The explorer: sliders define a scenario, the page shows its theory and simulation, and its config can be copied."""
 
 import json
 import threading
@@ -110,13 +110,13 @@ def test_divided_by_theory_every_theory_is_one():
 def test_a_newer_scenario_ends_an_older_one():
     landed, done = [], threading.Event()
 
-    def tell(made, message):
+    def show(made, message):
         if made is not None:
             landed.append(made.attrs["config"])
         if len(landed) == 2:
             done.set()
 
-    background = Background(tell)
+    background = Background(show)
     scenarios = [Scenario(rule="hebb", t=[1.0], eta=eta, N=100, seeds=8) for eta in (0.5, 1.0, 2.0)]
     for scenario in scenarios:
         background.start(scenario)
@@ -124,67 +124,67 @@ def test_a_newer_scenario_ends_an_older_one():
     assert [(json.loads(it)["eta"], json.loads(it)["seeds"]) for it in landed] == [(2.0, 4), (2.0, 8)]
 
 
-def test_a_simulation_that_is_impossible_is_reported_and_not_raised():
-    told, done = [], threading.Event()
+def test_an_impossible_simulation_is_reported_and_not_raised():
+    messages, done = [], threading.Event()
 
-    def tell(made, message):
-        told.append(message)
+    def show(made, message):
+        messages.append(message)
         if "memory" in message or "bytes" in message or "GiB" in message:
             done.set()
 
-    Background(tell).start(Scenario(rule="hebb", engine="vectors", N=10**12, t=[1e-12], seeds=4))
-    assert done.wait(60), told
+    Background(show).start(Scenario(rule="hebb", engine="vectors", N=10**12, t=[1e-12], seeds=4))
+    assert done.wait(60), messages
 
 
 @pytest.mark.parametrize("problem", [ZeroDivisionError("by zero"), ArithmeticError("hebb has diverged"), SystemExit(3)])
 def test_every_error_of_a_simulation_is_shown_on_the_page(problem, monkeypatch):
-    told, done = [], threading.Event()
+    messages, done = [], threading.Event()
 
     def run(scenario, progress):
         progress(1, 2)
         raise problem
 
-    def tell(made, message):
-        told.append(message)
+    def show(made, message):
+        messages.append(message)
         if not message.startswith("simulating"):
             done.set()
 
     monkeypatch.setattr(simulate, "run", run)
-    Background(tell).start(Scenario(rule="hebb", t=[1.0], **SMALL))
-    assert done.wait(60), told
-    assert told[-1] == f"{type(problem).__name__}: {problem}"
+    Background(show).start(Scenario(rule="hebb", t=[1.0], **SMALL))
+    assert done.wait(60), messages
+    assert messages[-1] == f"{type(problem).__name__}: {problem}"
 
 
 def test_a_rule_that_diverges_is_reported_on_the_page():
-    told, done = [], threading.Event()
+    messages, done = [], threading.Event()
 
-    def tell(made, message):
-        told.append(message)
+    def show(made, message):
+        messages.append(message)
         if "diverged" in message:
             done.set()
 
-    Background(tell).start(Scenario(rule="perceptron", eta=1e308, t=[1.0, 10.0], **SMALL))
-    assert done.wait(60), told
+    Background(show).start(Scenario(rule="perceptron", eta=1e308, t=[1.0, 10.0], **SMALL))
+    assert done.wait(60), messages
 
 
 @pytest.fixture
 def live():
-    """Sliders of a rule, with what they have told."""
+    """Sliders of a rule, with the messages shown."""
     from bokeh.document import Document
     from panel.io.state import set_curdoc
 
     from figures.explorer.live import Live
 
-    told = []
+    messages = []
     with set_curdoc(Document()):
         made = Live(
             dict(settings.page_of("rule").start),
             "rule",
             lambda: None,
             lambda: None,
-            lambda *message: told.append(message),
+            lambda *message: messages.append(message),
         )
-        yield made, told
+        yield made, messages
         made.close()
 
 
@@ -202,9 +202,9 @@ def test_no_file_is_named_on_a_page(typed, live, tmp_path, monkeypatch):
     from statmech import input_table
 
     monkeypatch.setattr(input_table, "table", lambda path: pytest.fail(f"{path} is read"))
-    made, told = live
+    made, messages = live
     made.more.value = typed.replace("FILE", str(tmp_path / "private"))
-    assert told == [("error", FILES), ("progress", "")]
+    assert messages == [("error", FILES), ("progress", "")]
 
 
 def test_a_file_that_the_config_names_is_kept_as_it_is(tmp_path):
@@ -216,15 +216,15 @@ def test_a_file_that_the_config_names_is_kept_as_it_is(tmp_path):
     np.savetxt(tmp_path / "rows.csv", np.random.default_rng(0).normal(size=(20, 5)), delimiter=",")
     rows = {"rows": {"path": str(tmp_path / "rows.csv")}}
     given, _ = settings.held_of(Scenario(rule="hebb", N=5, t=[1.0], seeds=2, inputs=rows))
-    told = []
+    messages = []
     with set_curdoc(Document()):
-        made = Live(given, "rule", lambda: None, lambda: None, lambda *message: told.append(message))
+        made = Live(given, "rule", lambda: None, lambda: None, lambda *message: messages.append(message))
         made.more.value = "flip=0.1"
         assert made.scenario.flip == 0.1
         assert made.scenario.config()["inputs"] == rows
         made.more.value = "'inputs={rows: {path: /etc/passwd}}'"
         made.close()
-    assert told == [("error", FILES), ("progress", "")]
+    assert messages == [("error", FILES), ("progress", "")]
 
 
 def test_every_error_of_theory_is_shown_on_the_page(live, monkeypatch):
@@ -232,9 +232,9 @@ def test_every_error_of_theory_is_shown_on_the_page(live, monkeypatch):
         raise ZeroDivisionError("of a user's own rule")
 
     monkeypatch.setattr(theory, "solve", solve)
-    made, told = live
+    made, messages = live
     made.more.value = "flip=0.1"
-    assert told == [("error", "ZeroDivisionError: of a user's own rule"), ("progress", "")]
+    assert messages == [("error", "ZeroDivisionError: of a user's own rule"), ("progress", "")]
 
 
 def test_names_that_contain_html_are_drawn_as_written():

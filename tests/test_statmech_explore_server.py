@@ -1,4 +1,4 @@
-"""The explorer answers this machine's own browser with the token of its address, and nobody else."""
+"""The explorer answers this machine's own browser with the token of its address, and refuses everyone else."""
 
 import asyncio
 import base64
@@ -41,7 +41,7 @@ EVIL = "evil.example"
 
 
 class Explorer:
-    """A server in a process of its own, spoken to by sockets: libraries would not forge what they send."""
+    """A server in another process, addressed through sockets: libraries would not send forged requests."""
 
     def __init__(self, folder):
         self.errors = folder / "stderr"
@@ -72,7 +72,7 @@ class Explorer:
 
     @contextlib.contextmanager
     def joined(self, session, **headers):
-        """A websocket, and the head of what it is answered."""
+        """A websocket, and the head of its answer."""
         upgrade = {
             "Connection": "Upgrade",
             "Upgrade": "websocket",
@@ -87,11 +87,11 @@ class Explorer:
             while b"\r\n\r\n" not in answer:
                 answer += asked.recv(1)
             if b" 101 " in answer:
-                asked.recv(1)  # what bokeh says as soon as the page is joined
+                asked.recv(1)  # bokeh's first message on the page
             yield int(answer.split()[1])
 
     def session(self, **headers):
-        """Bokeh's token of a page that is opened."""
+        """Bokeh's token of an opened page."""
         status, _, body = self.get(self.shown, **headers)
         assert status == 200
         return re.search(r'"token":"([^"]+)"', body)[1]
@@ -118,7 +118,7 @@ def parted(answer):
 
 @pytest.fixture
 def alone(tmp_path):
-    """An explorer that nobody else uses."""
+    """An explorer for one test only."""
     started = Explorer(tmp_path)
     yield started
     started.process.kill()
@@ -132,7 +132,7 @@ def explorer(tmp_path_factory):
     yield started
     code, _, errors = started.stop()
     started.process.stdout.close()
-    assert (code, errors) == (0, "")  # whatever the tests asked, no traceback
+    assert (code, errors) == (0, "")  # no request of the tests caused a traceback
 
 
 @pytest.fixture(scope="module")
@@ -261,7 +261,7 @@ def test_the_number_of_open_pages_is_limited_and_a_closed_one_makes_room(alone):
     alone.until(lambda: alone.get(alone.shown)[0] == 200)
     code, printed, errors = alone.stop()
     assert (code, errors) == (0, "")  # a page that closes leaves no traceback
-    assert "closed" in printed  # and is told so, to end what it simulates
+    assert "closed" in printed  # and its simulation ends
 
 
 @pytest.mark.filterwarnings("ignore:Both 'variant':PendingDeprecationWarning")  # Panel's own, of its downloads

@@ -47,12 +47,12 @@ def test_a_folder_of_results_stands_for_its_config(in_scratch, capsys, monkeypat
     assert call("run", "adatron_ensemble", *SMALL, "--out", "mine")[0] == 0
     assert load("mine").K == (1, 3)
     (in_scratch / "mine" / "adatron_ensemble.png").unlink()
-    assert call("figure", "mine")[0] == 0  # as what it was drawn first
+    assert call("figure", "mine")[0] == 0  # as it was drawn first
     assert (in_scratch / "mine" / "adatron_ensemble.png").exists()
     assert call("export", "mine", "--to", "mine.csv")[0] == 0
     assert set(pd.read_csv("mine.csv").variable) >= {"R", "eps_g_majority_vote"}
     assert call("compare", "mine")[0] == 0
-    assert call("run", "mine", "seeds=6")[0] == 0  # grows where it lies
+    assert call("run", "mine", "seeds=6")[0] == 0  # is extended in place
     assert load("mine").seeds == 6
 
 

@@ -1,4 +1,4 @@
-"""Files for people and other programs are written whole or not at all, and what is no ordinary file is not read."""
+"""Files for people and other programs are written completely or not at all, and special files are not read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from statmech import Scenario, files
 from statmech.errors import StoreError
 from statmech.results import store
 
-WRITERS = {  # a command that writes a file over an old one; the second of two in a folder of results named "mine"
+WRITERS = {  # a command that overwrites an existing file; the second of two in a folder of results named "mine"
     "mine/overlay.png": ["figure", "mine", "figure=overlay"],
     "mine/overlay.svg": ["figure", "mine", "figure=overlay"],
     "mine/overlay.pdf": ["figure", "mine", "figure=overlay"],
@@ -112,8 +112,8 @@ def test_a_full_disk_names_the_file_and_leaves_the_old_one_intact(name, results)
 def test_an_old_file_is_replaced_by_a_complete_new_one(name, results, monkeypatch, capsys):
     monkeypatch.chdir(results)
     (results / name).write_bytes(OLD)
-    code, told = called(monkeypatch, capsys, *WRITERS[name])
-    assert code == 0, told
+    code, message = called(monkeypatch, capsys, *WRITERS[name])
+    assert code == 0, message
     assert len((results / name).read_bytes()) > 400
     assert not list((results / name).parent.glob(".*.partial"))
 
@@ -132,7 +132,7 @@ def test_a_link_to_a_file_stays_a_link_to_a_new_file(tmp_path):
     (tmp_path / "far").mkdir()
     target, link = tmp_path / "far/a.csv", tmp_path / "a.csv"
     link.symlink_to(target)
-    for content in (b"first", b"second"):  # of which the first makes the target
+    for content in (b"first", b"second"):  # the first creates the target
         files.write(link, content)
         assert link.is_symlink()
         assert target.read_bytes() == content
@@ -171,7 +171,7 @@ def test_standard_output_is_written_in_place(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("made", "told"),
+    ("made", "message"),
     [
         (lambda path: path.mkdir(), "is a folder, not an ordinary file"),
         (os.mkfifo, "is a pipe or a device, not an ordinary file"),
@@ -179,9 +179,9 @@ def test_standard_output_is_written_in_place(tmp_path):
         (lambda path: path.write_bytes(b"12345"), "is larger than 4 bytes"),
     ],
 )
-def test_a_file_that_is_special_or_too_large_is_not_read(made, told, tmp_path):
+def test_a_file_that_is_special_or_too_large_is_not_read(made, message, tmp_path):
     made(tmp_path / "it")
-    with pytest.raises(OSError, match=told):
+    with pytest.raises(OSError, match=message):
         files.read(tmp_path / "it", most=4)
 
 
@@ -193,9 +193,9 @@ def test_an_empty_name_is_refused_and_nothing_is_written(folder, results, in_scr
         ["export", str(results / "mine")],
     ):
         if (folder == "--to") == (given[0] == "export"):
-            code, told = called(monkeypatch, capsys, *given, folder, "")
+            code, message = called(monkeypatch, capsys, *given, folder, "")
             assert code == 2
-            assert "the name is empty" in told
+            assert "the name is empty" in message
     assert list(in_scratch.iterdir()) == []
 
 

@@ -15,9 +15,9 @@ import jax
 import numpy as np
 import pytest
 import xarray as xr
+from conftest import assert_same_bits
 from small import EVERY
 
-import simulate
 from simulate.execution.chunks import simulate_chunk
 from simulate.execution.to_store import run_into
 from statmech import RULES, Rule, Scenario, StoredExamples, StoreError
@@ -30,6 +30,7 @@ from statmech.results.status import read
 from statmech.results.store_creation import create
 from statmech.results.sweep_store import DONE, FAILED, SweepStore
 
+pytestmark = pytest.mark.usefixtures("small_chunks")
 SWEEP = {"rule": ["hebb", "perceptron"], "K": [1, 3], "N": 50, "t": [0, 1], "seeds": 6}
 
 
@@ -41,32 +42,11 @@ def held(path, shard=(1, 1)):
         yield
 
 
-@pytest.fixture(autouse=True)
-def small_blocks(monkeypatch):
-    """Chunks of few parameter combinations, so that a small sweep has several."""
-    monkeypatch.setattr("statmech.results.chunks.SECONDS", 1e-3)
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "simulation.zarr"
-
-
-def same(path, scenario):
-    """Assert that a store has the bits of a simulation in memory."""
-    found, expected = store.load(path), simulate.run(scenario)
-    assert set(found.variables) == set(expected.variables)
-    for name in expected.variables:
-        np.testing.assert_array_equal(found[name].values, expected[name].values, err_msg=str(name))
-        assert found[name].attrs == expected[name].attrs
-    assert found.attrs["config"] == expected.attrs["config"]
-
-
 @pytest.mark.parametrize("scenario", EVERY, ids=lambda scenario: scenario.CHOICE)
 def test_a_sweep_in_chunks_has_the_bits_of_one_in_memory(scenario, path):
     outcome = run_into(path, scenario)
     assert outcome.missing == outcome.failed == 0
-    same(path, scenario)
+    assert_same_bits(path, scenario)
 
 
 def test_chunks_cover_the_grid_once():
@@ -87,7 +67,7 @@ def test_a_sweep_that_grows_keeps_its_numbers_and_simulates_only_new_runs(path):
     assert [event["event"] for event in events][:2] == ["grown", "begun"]
     after = store.load(path).sel(rule=["hebb", "perceptron"]).isel(seed=slice(6))
     np.testing.assert_array_equal(after.R, before.R)
-    same(path, large)
+    assert_same_bits(path, large)
 
 
 @pytest.mark.slow
@@ -95,7 +75,7 @@ def test_a_single_value_may_become_an_axis(path):
     run_into(path, Scenario(rule="hebb", K=2, N=50, t=[1], seeds=3))
     grown = Scenario(rule=["adatron", "hebb"], K=[2, 3], N=50, t=[1], seeds=3)
     run_into(path, grown)
-    same(path, grown)
+    assert_same_bits(path, grown)
 
 
 @pytest.mark.parametrize("change", [{"t": [0, 2]}, {"seeds": 3}, {"key": 1}, {"rule": "hebb"}, {"N": 51}])
@@ -103,7 +83,7 @@ def test_a_change_that_would_lose_or_change_a_number_is_refused_with_a_line_per_
     run_into(path, Scenario(**SWEEP))
     with pytest.raises(StoreError, match=f"{next(iter(change))}: stored"):
         run_into(path, Scenario(**{**SWEEP, **change}))
-    same(path, Scenario(**SWEEP))
+    assert_same_bits(path, Scenario(**SWEEP))
 
 
 def test_shards_together_simulate_everything_and_nothing_twice(path):
@@ -111,7 +91,7 @@ def test_shards_together_simulate_everything_and_nothing_twice(path):
     for k in (3, 1, 2):
         outcome = run_into(path, scenario, shard=(k, 3))
     assert outcome == (24, 0, 0)
-    same(path, scenario)
+    assert_same_bits(path, scenario)
 
 
 @pytest.mark.slow
@@ -126,7 +106,7 @@ def test_every_damaged_chunk_is_found_and_recomputed(path, harm):
         events = []
         run_into(path, scenario, tell=events.append)
         assert any(event["event"] == "written" for event in events), file
-        same(path, scenario)
+        assert_same_bits(path, scenario)
 
 
 def _harm(file, harm):
@@ -227,7 +207,7 @@ def test_a_full_disk_is_reported_and_earlier_chunks_are_intact(path, monkeypatch
     monkeypatch.undo()
     assert read(path)["done"] > 0
     run_into(path, scenario)
-    same(path, scenario)
+    assert_same_bits(path, scenario)
 
 
 @pytest.mark.parametrize("moment", ["new", "old"])
@@ -241,7 +221,7 @@ def test_a_kill_while_a_store_grows_loses_nothing(path, moment):
     events = []
     run_into(path, scenario, tell=events.append)
     assert not any(event["event"] == "written" for event in events)
-    same(path, scenario)
+    assert_same_bits(path, scenario)
     assert not [file for file in path.parent.iterdir() if file.name.endswith((".old", ".new"))]
 
 
@@ -313,7 +293,7 @@ def test_a_sweep_killed_repeatedly_ends_with_the_same_bits(path):
     assert done.returncode == 0
     given = {"learner": ["hebb", "perceptron", "adatron"], "alpha": [0.5, 1, 1.5, 2, 3, 4], "epochs": [20]}
     scenario = StoredExamples(N=12, seeds=4, **given)
-    same(path, scenario)
+    assert_same_bits(path, scenario)
 
 
 def test_the_status_of_a_store_counts_and_times(path):

@@ -1,4 +1,4 @@
-"""Input laws have the moments they say, isotropic ones meet the equations, and others are measured, not guessed."""
+"""Input distributions have the stated moments; isotropic ones agree with theory; errors of others are measured."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from statmech import Scenario, ScenarioError
 from statmech.inputs import INPUTS, Anisotropic, Gaussian, Inputs, Rademacher, Rows, Sphere, inputs_from, written
 
 
-def drawn(law: Inputs, N: int, M: int = 20_000) -> np.ndarray:
-    return np.asarray(law.draw(jax.random.key(0), M, N, law.table(N)), float)
+def drawn(inputs: Inputs, N: int, M: int = 20_000) -> np.ndarray:
+    return np.asarray(inputs.draw(jax.random.key(0), M, N, inputs.table(N)), float)
 
 
-@pytest.mark.parametrize("law", [Gaussian(), Rademacher(), Sphere(), Anisotropic((0.4, 1.6))])
-def test_a_distribution_is_centred_and_has_its_covariance(law):
+@pytest.mark.parametrize("inputs", [Gaussian(), Rademacher(), Sphere(), Anisotropic((0.4, 1.6))])
+def test_a_distribution_is_centred_and_has_its_covariance(inputs):
     N = 10
-    x = drawn(law, N)
-    expected = law.table(N) ** 2 if isinstance(law, Anisotropic) else np.ones(N)
+    x = drawn(inputs, N)
+    expected = inputs.table(N) ** 2 if isinstance(inputs, Anisotropic) else np.ones(N)
     noise = 5 * np.max(expected) / np.sqrt(len(x))
     np.testing.assert_allclose(x.mean(axis=0) * np.sqrt(N), 0, atol=noise)
     np.testing.assert_allclose(N * x.T @ x / len(x), np.diag(expected), atol=2 * noise)
@@ -40,7 +40,7 @@ def test_norms_follow_the_distribution():
 def test_isotropic_inputs_agree_with_the_equations(inputs):
     scenario = Scenario(rule=["hebb", "adatron"], K=3, N=500, t=[0.5, 2], seeds=32, inputs=inputs, start={"R": 0.2})
     simulation = simulate.run(scenario)
-    assert "weight vectors" in simulation.source  # the Gram engine is not exact here, and the result says so
+    assert "weight vectors" in simulation.source  # the Gram engine is not exact here, as the result states
     assert disagreements(simulation, theory.solve(scenario)) == []
 
 
@@ -54,26 +54,26 @@ def test_an_axis_of_distributions_runs_each_on_its_engine():
 
 
 def test_measured_errors_follow_the_distribution_and_not_the_angle():
-    """One axis carries all: only it matters, so a student that agrees with the teacher there makes no errors."""
-    law = {"anisotropic": {"spectrum": [1.0, 0.0]}}
-    simulation = simulate.run(Scenario(rule="perceptron", N=2, t=[0, 30], seeds=16, inputs=law))
+    """All variance is on one axis: a student that agrees with the teacher there makes no errors."""
+    inputs = {"anisotropic": {"spectrum": [1.0, 0.0]}}
+    simulation = simulate.run(Scenario(rule="perceptron", N=2, t=[0, 30], seeds=16, inputs=inputs))
     late = simulation.isel(t=1, student=0)
     assert np.all(late.eps_g == 0)
     assert np.all(np.arccos(late.R) > 0.01)
 
 
 def test_rows_of_a_table_are_learnt(tmp_path):
-    """All points of a plane's unit square corners, centred: the teacher is learnt on them without error."""
+    """Centred corners of a square: the teacher is learnt on them without error."""
     corners = np.array([[0, 0, 0], [0, 0, 1], [0, 1, 0], [1, 0, 0], [1, 1, 1]], float)
     np.savetxt(tmp_path / "rows.csv", corners, delimiter=",")
-    law = {"rows": {"path": str(tmp_path / "rows.csv")}}
-    table = inputs_from(law).table(3)
+    inputs = {"rows": {"path": str(tmp_path / "rows.csv")}}
+    table = inputs_from(inputs).table(3)
     np.testing.assert_allclose(table.mean(axis=0), 0, atol=1e-7)
     assert np.mean(np.sum(table**2, axis=1)) == pytest.approx(1, rel=1e-6)
-    simulation = simulate.run(Scenario(rule="perceptron", N=3, K=2, t=[0, 200], seeds=8, inputs=law))
+    simulation = simulate.run(Scenario(rule="perceptron", N=3, K=2, t=[0, 200], seeds=8, inputs=inputs))
     assert np.all(simulation.eps_g.isel(t=1) < 0.02)
     with pytest.raises(ScenarioError, match="isotropic inputs only"):
-        theory.solve(Scenario(rule="hebb", N=3, t=[1], inputs=law))
+        theory.solve(Scenario(rule="hebb", N=3, t=[1], inputs=inputs))
 
 
 @pytest.mark.slow
@@ -88,9 +88,9 @@ def test_a_distribution_of_the_user_is_one_class_and_one_line(monkeypatch):
     assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []
 
 
-@pytest.mark.parametrize("law", [Gaussian(), Rademacher(), Anisotropic((1.0, 2.0)), Rows("a.csv")])
-def test_a_distribution_survives_a_round_trip_through_yaml(law):
-    assert inputs_from(written(law)) == law
+@pytest.mark.parametrize("inputs", [Gaussian(), Rademacher(), Anisotropic((1.0, 2.0)), Rows("a.csv")])
+def test_a_distribution_survives_a_round_trip_through_yaml(inputs):
+    assert inputs_from(written(inputs)) == inputs
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_impossible_inputs_are_refused(inputs, message):
 
 
 @pytest.mark.parametrize(
-    ("rows", "told"),
+    ("rows", "reason"),
     [
         (np.array([[1j, 2], [3, 4]]), "real numbers are needed, not complex128"),
         (np.zeros((0, 3)), "it is empty"),
@@ -120,14 +120,14 @@ def test_impossible_inputs_are_refused(inputs, message):
         (np.zeros(2, [("a", "f4"), ("b", "i4")]), "real numbers are needed"),
     ],
 )
-def test_a_table_of_other_than_real_numbers_is_refused(rows, told, tmp_path):
+def test_a_table_of_other_than_real_numbers_is_refused(rows, reason, tmp_path):
     np.save(tmp_path / "x.npy", rows)
-    with pytest.raises(ScenarioError, match=f"not a readable table of numbers: {told}"):
+    with pytest.raises(ScenarioError, match=f"not a readable table of numbers: {reason}"):
         simulate.run(Scenario(rule="hebb", t=1, N=2, inputs={"rows": {"path": str(tmp_path / "x.npy")}}))
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "reason"),
     [
         ("a.csv", b"root:x:0:0\n", "row 1, column 1 is not a number"),
         ("a.csv", b"1,2\n3,secret\n", "row 2, column 2 is not a number"),
@@ -136,11 +136,11 @@ def test_a_table_of_other_than_real_numbers_is_refused(rows, told, tmp_path):
         ("a.npy", b"\x93NUMPY\x01\x00\x10\x00root:x: secret 1", "its content is not a table"),
     ],
 )
-def test_a_message_about_a_table_quotes_nothing_of_the_file(name, content, told, tmp_path, monkeypatch):
+def test_a_message_about_a_table_quotes_nothing_of_the_file(name, content, reason, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path(name).write_bytes(content)
     with pytest.raises(ScenarioError) as refused:
         simulate.run(Scenario(rule="hebb", t=[1], N=2, inputs={"rows": {"path": name}}))
     message = str(refused.value)
-    assert told in message
+    assert reason in message
     assert not [word for word in ("root", "secret", "0xff") if word in message]

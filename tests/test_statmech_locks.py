@@ -12,17 +12,17 @@ import time
 
 import numpy as np
 import pytest
+from conftest import assert_same_bits
 
-import simulate
 from simulate.execution.chunks import simulate_chunk
 from simulate.execution.to_store import run_into
 from statmech import StoredExamples, StoreError
-from statmech.results import store
 from statmech.results.locks import claimed, owner, writing
 from statmech.results.log import Log
 from statmech.results.store_creation import create
 from statmech.results.sweep_store import DONE, MISSING, SweepStore
 
+pytestmark = pytest.mark.usefixtures("small_chunks")
 OLD = {"learner": ["hebb", "max_stability"], "N": 60, "alpha": [2.0, 2.4, 2.8, 3.2], "seeds": 16}
 GROWN = {**OLD, "alpha": [1.0, *OLD["alpha"]]}
 WRITER = """
@@ -70,25 +70,6 @@ def writers():
         one.process.communicate(timeout=30)
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "simulation.zarr"
-
-
-@pytest.fixture(autouse=True)
-def small_blocks(monkeypatch):
-    monkeypatch.setattr("statmech.results.chunks.SECONDS", 1e-3)
-
-
-def same(path, config):
-    """True if a store has the bits of a simulation in memory."""
-    found, expected = store.load(path), simulate.run(StoredExamples(**config))
-    return "done" not in found.coords and all(
-        np.array_equal(found[name], expected[name], equal_nan=expected[name].dtype.kind == "f")
-        for name in expected.data_vars
-    )
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("first", [OLD, GROWN], ids=["old first", "grown first"])
 def test_a_shard_of_a_sweep_and_one_of_its_extension_never_write_into_each_other(first, writers, tmp_path):
@@ -102,7 +83,7 @@ def test_a_shard_of_a_sweep_and_one_of_its_extension_never_write_into_each_other
         other.begin(path, second, [2, 2])
         answers += [one.ended(), other.ended()]
         run_into(path, StoredExamples(**GROWN))
-        assert same(path, GROWN)
+        assert_same_bits(path, StoredExamples(**GROWN))
     refused = [answer for answer in answers if answer != "done"]
     assert all("is being written by process" in answer or "holds the result of another" in answer for answer in refused)
     assert len(refused) >= 5  # they did meet
@@ -114,7 +95,7 @@ def test_two_shards_of_a_grown_sweep_that_begin_at_once_both_compute(writers, pa
     for shard, writer in enumerate(writers, 1):
         writer.begin(path, GROWN, [shard, 2])
     assert [writer.ended() for writer in writers] == ["done", "done"]
-    assert same(path, GROWN)
+    assert_same_bits(path, StoredExamples(**GROWN))
 
 
 def test_a_store_that_shards_write_is_neither_extended_nor_replaced_and_the_message_names_them(writers, path):
@@ -126,7 +107,7 @@ def test_a_store_that_shards_write_is_neither_extended_nor_replaced_and_the_mess
                 run_into(path, StoredExamples(**given), **how)
         run_into(path, scenario, shard=(2, 2))  # beside it, another shard of the same sweep may compute
     run_into(path, StoredExamples(**GROWN))
-    assert same(path, GROWN)
+    assert_same_bits(path, StoredExamples(**GROWN))
 
 
 def test_a_block_computed_for_a_store_that_was_replaced_is_not_written(path, monkeypatch):

@@ -35,11 +35,6 @@ FOREIGN = [
 ]
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "simulation.zarr"
-
-
 @pytest.mark.parametrize("line", FOREIGN, ids=range(len(FOREIGN)))
 def test_a_line_that_is_not_an_event_is_skipped_wherever_it_is(line, path):
     scenario = StoredExamples(**SWEEP)

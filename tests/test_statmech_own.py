@@ -1,4 +1,4 @@
-"""A rule that stands in a file of the user's own is a rule like any other, and one that would fail is told at once."""
+"""A rule in a file of the user is a rule like any other, and an invalid one is reported at once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SMALL = ["rule=cautious", "depth=0.5,1", "K=3", "N=50", "t=1,2", "seeds=4"]
 
 @pytest.fixture
 def mine(tmp_path):
-    """A function that writes the file, changed, and what it adds is forgotten after the test."""
+    """A function that writes the file with changes; the rules it adds are removed after the test."""
     before = dict(RULES)
 
     def written(old="", new=""):
@@ -48,15 +48,15 @@ def test_the_command_simulates_solves_and_draws_a_rule_from_a_file(mine, in_scra
     assert done.returncode == 0, done.stderr
     assert "depth" in done.stdout
     assert (in_scratch / "results" / "variety" / "overlay.png").exists()
-    told = statmech("compare", "variety", *SMALL)
-    assert told.returncode == 2
-    assert '"cautious" is not a learning rule' in told.stderr
+    process = statmech("compare", "variety", *SMALL)
+    assert process.returncode == 2
+    assert '"cautious" is not a learning rule' in process.stderr
 
 
 def test_child_processes_load_the_files_that_their_parent_has_run(mine):
     file = mine()
     plugins.load(file)
-    plugins.load(file)  # once a process
+    plugins.load(file)  # once per process
     assert plugins.loaded() == [str(file)]
     assert plugins.for_children()[plugins.FILES] == str(file)
 

@@ -66,7 +66,7 @@ LEARNERS["repeated"] = Repeated
 
 @pytest.fixture
 def registries():
-    """What a test adds to the registries is forgotten after it."""
+    """Entries that a test adds to the registries are removed after it."""
     before = [(registry, dict(registry)) for registry in (RULES, LEARNERS, BOUNDARIES, CLASSIFIERS)]
     yield
     for registry, kept in before:
@@ -85,7 +85,7 @@ def mine(tmp_path, registries):
 
 EVERY = {
     (choice, name): kind for choice, scenario in KINDS.items() for name, kind in scenario.KINDS.items()
-}  # all that can learn, stop or classify
+}  # all rules, learners, boundaries and classifiers
 
 
 @pytest.mark.parametrize("named", EVERY, ids=" ".join)
@@ -276,7 +276,7 @@ def test_the_command_takes_parameters_of_a_file_of_the_user(mine, in_scratch):
 
 @dataclass(frozen=True)
 class Scaled(Boundary):
-    """The level of the Brownian bridge times a factor, rising by the mean's modulus."""
+    """The level of the Brownian bridge times a factor, increased by the modulus of the mean."""
 
     label = "scaled"
     equation = r"\tau = f\,\tau_{bridge}"

@@ -1,4 +1,4 @@
-"""A report is one file that loads nothing, holds what was computed, escapes what it is told, and is written whole."""
+"""A report is one file that loads nothing, contains all results, escapes foreign text, and is written completely."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from statmech.results.citations import cited
 from statmech.results.study_tables import tables
 from statmech.scenarios.registry import KINDS
 
-pytest.importorskip("panel")  # as a notebook may have: nothing of it is to come into a report
+pytest.importorskip("panel")  # a notebook may have loaded it; a report must contain nothing of it
 
 TINY = {
     "rule": ("ensemble", ["N=30", "t=0,1,2", "seeds=4", "K=1,2"]),
@@ -82,7 +82,7 @@ def saved(folder: Path, simulation, solution) -> Path:
     return folder
 
 
-def played(folder: Path, scenario) -> Path:
+def computed(folder: Path, scenario) -> Path:
     return saved(folder, simulate.run(scenario), None if scenario.unsolved else theory.solve(scenario))
 
 
@@ -99,7 +99,7 @@ def cells(table) -> list[list[str]]:
 def test_each_kind_of_scenario_gives_one_file_with_its_results_that_loads_nothing(choice, tmp_path, data_folder):
     name, overrides = TINY[choice]
     scenario = load(name, overrides)
-    folder = played(tmp_path / name, scenario)
+    folder = computed(tmp_path / name, scenario)
     page = paged(folder)
     assert {path.name for path in folder.iterdir()} == {"report.html", "simulation.zarr"} | (
         set() if scenario.on_data else {"theory.zarr"}
@@ -118,7 +118,7 @@ def test_each_kind_of_scenario_gives_one_file_with_its_results_that_loads_nothin
 
 
 def load_text(texts: list[str], folder: Path):
-    """The scenario of the config that stands among preformatted texts."""
+    """The scenario of the config among the preformatted texts."""
     [text] = [text for text in texts if "\nkey: " in text]
     (folder / "again.yaml").write_text(text)
     return load(folder / "again.yaml")
@@ -148,7 +148,7 @@ def test_foreign_text_is_escaped(tmp_path, monkeypatch):
     solution = theory.solve(scenario).assign_attrs(source=HOSTILE, machine=HOSTILE)
     folder = saved(tmp_path / "<img src=x onerror=alert(3)>", simulate.run(scenario), solution)
     page = paged(folder)
-    assert [tag for tag, _ in page.elements].count("script") == 3  # the library, how much it says, and its call
+    assert [tag for tag, _ in page.elements].count("script") == 3  # the library, its log level, and its call
     assert not [tag for tag, attrs in page.elements if tag == "img" or "onerror" in attrs]
     assert page.words.count(HOSTILE) >= 4  # legend, table, config, provenance
 
@@ -158,14 +158,14 @@ def test_foreign_labels_and_paths_are_escaped(tmp_path, monkeypatch):
     label = f"--><!--{HOSTILE.replace('{{ 7 * 7 }}', '')}]]>"
     monkeypatch.setitem(RULES, "mine", type("Mine", (RULES["hebb"],), {"label": label}))
     folder = tmp_path / "labels"
-    page = paged(played(folder, Scenario(rule=["mine", "adatron"], N=20, t=[1, 2], seeds=2, figure="overlay")))
+    page = paged(computed(folder, Scenario(rule=["mine", "adatron"], N=20, t=[1, 2], seeds=2, figure="overlay")))
     assert [tag for tag, _ in page.elements].count("script") == 3
     assert not [tag for tag, attrs in page.elements if tag == "img" or "onerror" in attrs]
     monkeypatch.chdir(tmp_path)
     path = "<img src=x onerror=alert(1)>.csv"
     (tmp_path / path).write_text("1,2,3\n4,5,7\n0,1,0\n")
     laws = ["gaussian", {"rows": {"path": path}}]
-    page = paged(played(tmp_path / "paths", Scenario(rule="hebb", inputs=laws, N=3, t=[1, 2], seeds=2)))
+    page = paged(computed(tmp_path / "paths", Scenario(rule="hebb", inputs=laws, N=3, t=[1, 2], seeds=2)))
     assert not [tag for tag, attrs in page.elements if tag == "img" or "onerror" in attrs]
     assert page.words.count(path) >= 2  # legend and config
 
@@ -187,7 +187,7 @@ def test_runs_that_are_missing_or_failed_are_reported_and_omitted(tmp_path, monk
     assert called(monkeypatch, "theory", *small, "--out", str(out)) == 0
     words = paged(out).words
     assert "Of 140 runs, 128 are finished, 12 are missing and 0 have failed" in words
-    assert "Violations: none." in words  # a run that is missing violates no bound
+    assert "Violations: none." in words  # a missing run violates no bound
     assert "64/64" in words
 
 
@@ -208,13 +208,13 @@ def test_a_failed_run_is_reported_with_its_message(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_a_scenario_without_theory_or_not_solved_or_not_simulated_has_a_report(tmp_path):
     law = {"anisotropic": {"spectrum": [0.5, 1.5]}}
-    unsolved = played(tmp_path / "unsolved", Scenario(rule="hebb", N=20, t=[1, 2], seeds=2, inputs=law))
+    unsolved = computed(tmp_path / "unsolved", Scenario(rule="hebb", N=20, t=[1, 2], seeds=2, inputs=law))
     assert "there is nothing to compare with" in paged(unsolved).words
     scenario = Scenario(rule="hebb", N=20, t=1, seeds=2)
-    assert "There is no theory" in paged(saved(tmp_path / "played", simulate.run(scenario), None)).words
+    assert "There is no theory" in paged(saved(tmp_path / "simulated", simulate.run(scenario), None)).words
     store.save(theory.solve(scenario), tmp_path / "solved" / "theory.zarr")
     assert "There is no simulation" in paged(tmp_path / "solved").words
-    one = played(tmp_path / "one", Scenario(rule="hebb", N=20, t=1, seeds=1))
+    one = computed(tmp_path / "one", Scenario(rule="hebb", N=20, t=1, seeds=1))
     assert "a single seed has no standard error" in paged(one).words
 
 
@@ -229,9 +229,9 @@ def called(monkeypatch, *arguments: str) -> int:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """Results of two axes beside x and colour."""
+    """Results with two axes besides x and colour."""
     scenario = Scenario(rule=["hebb", "adatron"], N=20, t=[0, 1, 2], K=[1, 2], flip=[0, 0.1], seeds=2)
-    return played(tmp_path_factory.mktemp("results") / "whole", scenario)
+    return computed(tmp_path_factory.mktemp("results") / "whole", scenario)
 
 
 @pytest.mark.slow
@@ -262,12 +262,12 @@ def mixed(folder: Path) -> list[str]:
 
 def taken(folder: Path) -> list[str]:
     (folder / "file.html").mkdir(parents=True)
-    played(folder / "results", Scenario(rule="hebb", N=20, t=1, seeds=2))
+    computed(folder / "results", Scenario(rule="hebb", N=20, t=1, seeds=2))
     return [str(folder / "results"), "--out", str(folder / "file.html")]
 
 
 @pytest.mark.parametrize(
-    ("made", "message"),
+    ("prepare", "message"),
     [
         (nothing, "no results. `statmech run CONFIG --out"),
         (damaged, "not a readable store"),
@@ -275,15 +275,13 @@ def taken(folder: Path) -> list[str]:
         (taken, "file.html: cannot be written: Is a directory"),
     ],
 )
-def test_a_report_that_is_impossible_is_one_message_and_nothing_is_written(
-    made, message, tmp_path, monkeypatch, capsys
-):
-    arguments = made(tmp_path / "here")
+def test_an_impossible_report_is_one_message_and_nothing_is_written(prepare, message, tmp_path, monkeypatch, capsys):
+    arguments = prepare(tmp_path / "here")
     before = sorted(tmp_path.rglob("*"))
     assert called(monkeypatch, "report", *arguments) == 2
-    told = capsys.readouterr().err
-    assert message in told
-    assert "Traceback" not in told
+    errors = capsys.readouterr().err
+    assert message in errors
+    assert "Traceback" not in errors
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -298,14 +296,14 @@ def test_a_browser_draws_the_charts_and_requests_nothing(whole, tmp_path):
     chromium = shutil.which("chromium")
     if chromium is None:
         pytest.skip("there is no chromium here")
-    file, asked, told = report(whole, tmp_path / "report.html"), [], []
+    file, requests, complaints = report(whole, tmp_path / "report.html"), [], []
     flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=chromium, args=flags)
         page = browser.new_context(offline=True, viewport={"width": 390, "height": 800}).new_page()
-        page.on("request", lambda request: asked.append(request.url))
-        page.on("console", lambda message: told.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda failure: told.append(str(failure)))
+        page.on("request", lambda request: requests.append(request.url))
+        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda failure: complaints.append(str(failure)))
         page.goto(file.as_uri())
         page.wait_for_function("Bokeh.index.roots.every(view => view.has_finished())")
         assert shown(page) == [0]
@@ -317,8 +315,8 @@ def test_a_browser_draws_the_charts_and_requests_nothing(whole, tmp_path):
         page.wait_for_function(f"({CANVASES})({now}) > 0")
         assert page.evaluate("document.documentElement.scrollWidth") == 390
         browser.close()
-    assert asked == [file.as_uri()]
-    assert told == []
+    assert requests == [file.as_uri()]
+    assert complaints == []
 
 
 CANVASES = """at => [...document.querySelectorAll(".place")[at].querySelectorAll("[data-root-id]")].filter(
@@ -327,12 +325,12 @@ CANVASES = """at => [...document.querySelectorAll(".place")[at].querySelectorAll
 
 
 def drawn(page, at: int) -> int:
-    """How many charts of a place have a canvas."""
+    """The number of charts of a point that have a canvas."""
     return page.evaluate(f"({CANVASES})({at})")
 
 
 def shown(page) -> list[int]:
-    """Which sets of charts can be seen."""
+    """The visible sets of charts."""
     return page.evaluate(
         "[...document.querySelectorAll('.place')].flatMap((it, at) => it.checkVisibility() ? [at] : [])"
     )

@@ -22,11 +22,6 @@ SCENARIOS = [
 ]
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "simulation.zarr"
-
-
 def strictly_opened(path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -25,20 +25,15 @@ from statmech.scenarios.registry import scenario_from
 SWEEP = {"learner": ["hebb", "minover"], "N": 10, "alpha": [1.0, 0.5, 2.0], "seeds": 3, "epochs": [1, 4]}
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "simulation.zarr"
-
-
 def digest(dataset):
     """The SHA-256 of a dataset's values, its axes in the order of their values."""
-    made = hashlib.sha256()
+    digest = hashlib.sha256()
     for name in dataset.dims:
         if name in dataset.coords and name not in ("t", "epochs", "fold"):
             dataset = dataset.sortby(name)
     for name in sorted(dataset.data_vars):
-        made.update(f"{name} {dataset[name].dims}".encode() + np.ascontiguousarray(dataset[name].values).tobytes())
-    return made.hexdigest()
+        digest.update(f"{name} {dataset[name].dims}".encode() + np.ascontiguousarray(dataset[name].values).tobytes())
+    return digest.hexdigest()
 
 
 def backwards(scenario):
@@ -107,11 +102,11 @@ def test_two_simultaneous_processes_give_the_same_bits(tmp_path):
 
 
 @pytest.fixture
-def made(path, monkeypatch):
+def stored(path, monkeypatch):
     """A finished store of several chunks, and the digest of its values."""
     monkeypatch.setattr("statmech.results.chunks.SECONDS", 1e-9)
     run_into(path, StoredExamples(**SWEEP))
-    monkeypatch.setattr("statmech.results.chunks.SECONDS", 1.0)  # as another version may cut them
+    monkeypatch.setattr("statmech.results.chunks.SECONDS", 1.0)  # another version may cut them differently
     return path, digest(store.load(path))
 
 
@@ -132,8 +127,8 @@ def harmed(file, harm):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("harm", HARMS)
-def test_damaged_metadata_and_coordinates_are_reported_to_readers_and_repaired_by_the_next_run(made, harm):
-    path, expected = made
+def test_damaged_metadata_and_coordinates_are_reported_to_readers_and_repaired_by_the_next_run(stored, harm):
+    path, expected = stored
     once = [
         file
         for file in sorted(path.rglob("*"))
@@ -152,8 +147,8 @@ def test_damaged_metadata_and_coordinates_are_reported_to_readers_and_repaired_b
 
 
 @pytest.mark.parametrize("harm", HARMS)
-def test_a_store_that_does_not_know_its_config_is_refused(made, harm):
-    path, _ = made
+def test_a_store_that_does_not_know_its_config_is_refused(stored, harm):
+    path, _ = stored
     harmed(path / "zarr.json", harm)
     with pytest.raises(StoreError, match=r"not a readable store \(corrupted or missing: zarr.json\). Use --fresh"):
         run_into(path, StoredExamples(**SWEEP))
@@ -161,24 +156,24 @@ def test_a_store_that_does_not_know_its_config_is_refused(made, harm):
         SweepStore(path)
 
 
-def test_a_changed_digit_in_readable_metadata_is_detected(made):
-    path, _ = made
+def test_a_changed_digit_in_readable_metadata_is_detected(stored):
+    path, _ = stored
     file = path / "zarr.json"
     assert corrupted(path) == []
     file.write_text(file.read_text().replace('\\"epochs\\": [1.0', '\\"epochs\\": [2.0'))
     assert corrupted(path) == ["zarr.json"]
 
 
-def test_a_chunk_that_is_gone_is_reported_and_not_read_as_missing_values(made):
-    path, _ = made
+def test_a_chunk_that_is_gone_is_reported_and_not_read_as_missing_values(stored):
+    path, _ = stored
     file = next(file for file in (path / "updates_made" / "c").rglob("*") if file.is_file())
     file.unlink()
     with pytest.raises(DamagedError, match="updates_made/c/"):
         store.load(path)
 
 
-def test_a_corrupted_store_that_is_extended_keeps_intact_chunks_and_recomputes_the_rest(made):
-    path, _ = made
+def test_a_corrupted_store_that_is_extended_keeps_intact_chunks_and_recomputes_the_rest(stored):
+    path, _ = stored
     for file in sorted(file for file in (path / "R" / "c").rglob("*") if file.is_file())[:2]:
         harmed(file, "flip")
     grown = StoredExamples(**{**SWEEP, "seeds": 4})

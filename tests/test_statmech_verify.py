@@ -1,4 +1,4 @@
-"""A number that is read is the one that was computed for its place, or there is an error."""
+"""Every number that is read is the one computed for its place, or there is an error."""
 
 from __future__ import annotations
 
@@ -29,11 +29,6 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr("statmech.results.chunks.SECONDS", 1e-9)
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "simulation.zarr"
-
-
 def chunks(path, name):
     return sorted(file for file in (path / name / "c").rglob("*") if file.is_file())
 
@@ -50,7 +45,7 @@ def two_chunks(path):
 
 
 def two_variables(path):
-    """A chunk of one variable in the place of another's."""
+    """A chunk of one variable in the place of another."""
     exchanged(chunks(path, "R")[0], chunks(path, "eps_g")[0])
 
 
@@ -112,7 +107,7 @@ def test_a_last_bit_of_any_number_of_any_kind_of_scenario_changes_its_runs_finge
         altered = values.copy()
         octets = altered.view(np.uint8).reshape(-1)
         octets[octets.size // 2] ^= 1
-        array[block.box] = altered  # with a checksum of its own
+        array[block.box] = altered  # with a correct checksum
         assert found.faults(block, found.states(block)), name
         array[block.box] = values
     assert verify(path).sound
@@ -185,7 +180,7 @@ def test_a_store_without_fingerprints_stays_unverifiable_when_it_is_extended(pat
 
 
 def test_stores_of_shards_merged_by_hand_are_valid(path):
-    """As rsync from two machines would: the fingerprints know the config, not the disk."""
+    """As merged by rsync from two machines: fingerprints depend on the config, not on the disk."""
     other = path.with_name("other.zarr")
     for at, shard in ((path, (1, 2)), (other, (2, 2))):
         run_into(at, StoredExamples(**SWEEP), shard=shard)
@@ -202,29 +197,29 @@ def test_exchanging_two_runs_variables_or_configs_changes_the_fingerprint():
     rng, runs = np.random.default_rng(0), np.arange(6).reshape(2, 3)
     values = {"a": rng.normal(size=(2, 3, 4)), "b": rng.normal(size=(2, 3, 4)), "done": rng.random((2, 3)) < 0.5}
     salt = salt_of({"key": 0}, {})
-    made = fingerprints(values, runs, salt)
-    assert len(np.unique(made)) == 6
-    assert (fingerprints({**values, "a": values["b"], "b": values["a"]}, runs, salt) != made).all()
-    assert (fingerprints(values, runs, salt_of({"key": 1}, {})) != made).all()
-    assert (fingerprints(values, runs, salt_of({"key": 0}, {"x.csv": "00"})) != made).all()
-    assert (fingerprints(values, runs + 1, salt) != made).all()
-    assert (fingerprints({**values, "a": values["a"][..., ::-1]}, runs, salt) != made).all()
+    reference = fingerprints(values, runs, salt)
+    assert len(np.unique(reference)) == 6
+    assert (fingerprints({**values, "a": values["b"], "b": values["a"]}, runs, salt) != reference).all()
+    assert (fingerprints(values, runs, salt_of({"key": 1}, {})) != reference).all()
+    assert (fingerprints(values, runs, salt_of({"key": 0}, {"x.csv": "00"})) != reference).all()
+    assert (fingerprints(values, runs + 1, salt) != reference).all()
+    assert (fingerprints({**values, "a": values["a"][..., ::-1]}, runs, salt) != reference).all()
 
 
 def test_fingerprints_of_simple_numbers_differ_like_those_of_random_ones():
     """Zeros, ones and powers of two have nearly all of their bits equal."""
     simple = np.array(list(itertools.product([0.0, 1.0, 0.5, -1.0, 2.0, np.nan], repeat=5)))
-    made = fingerprints({"a": simple}, np.zeros(len(simple), int), salt_of({}, {}))
-    assert len(np.unique(made)) == len(simple)
+    reference = fingerprints({"a": simple}, np.zeros(len(simple), int), salt_of({}, {}))
+    assert len(np.unique(reference)) == len(simple)
 
 
 def test_a_fingerprint_does_not_depend_on_how_many_runs_are_read_together(monkeypatch):
     values = {"a": np.random.default_rng(0).normal(size=(50, 7))}
-    made = fingerprints(values, np.arange(50), salt_of({}, {}))
+    reference = fingerprints(values, np.arange(50), salt_of({}, {}))
     monkeypatch.setattr("statmech.results.fingerprints.ROWS", 10)
-    np.testing.assert_array_equal(fingerprints(values, np.arange(50), salt_of({}, {})), made)
+    np.testing.assert_array_equal(fingerprints(values, np.arange(50), salt_of({}, {})), reference)
     part = fingerprints({"a": values["a"][10:20]}, np.arange(10, 20), salt_of({}, {}))
-    np.testing.assert_array_equal(part, made[10:20])
+    np.testing.assert_array_equal(part, reference[10:20])
 
 
 def test_a_folder_without_results_is_refused(tmp_path):

@@ -1,4 +1,4 @@
-"""Errors of an ensemble are exact: known limits, two independent integrals, and sampling of the bare definition."""
+"""Errors of an ensemble are exact: known limits, two independent integrals, and sampling of the definition."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GRID = [(0.9, 0.85, 3), (0.5, 0.3, 101), (0.99, 0.985, 5), (0.5, 0.3, 11), (0.1,
 
 
 def drawn_votes(R: float, q: float, K: int, n: int = 400_000) -> tuple[np.ndarray, np.ndarray]:
-    """Whether vote and mean are wrong, a coin for a tie, on n fields drawn from their joint law (eqs 3.2 to 3.4)."""
+    """True where vote and mean are wrong, ties broken at random, for n fields of eqs (3.2) to (3.4)."""
     rng = np.random.default_rng(0)
     covariance = np.full((K + 1, K + 1), q)
     covariance[0], covariance[:, 0] = R, R
@@ -24,7 +24,7 @@ def drawn_votes(R: float, q: float, K: int, n: int = 400_000) -> tuple[np.ndarra
 
 
 @pytest.mark.parametrize(("R", "q", "K"), [(0.9, 0.85, 3), (0.6, 0.5, 4), (0.7, 0.3, 3), (0.3, 0.6, 7), (0.4, 0.15, 9)])
-def test_errors_are_those_of_drawn_fields(R, q, K):
+def test_errors_are_those_of_sampled_fields(R, q, K):
     for wrong, output in zip(drawn_votes(R, q, K), ("majority_vote", "weight_mean"), strict=True):
         exact = theory.ensemble_error(R, q, K, output=output)
         assert abs(wrong.mean() - exact) < 4 * np.sqrt(exact * (1 - exact) / wrong.size)
@@ -39,7 +39,7 @@ def test_two_independent_integrals_agree_to_1e_12(R, q, K):
 
 @pytest.mark.slow
 def test_students_with_q_below_R_squared_are_exact_too():
-    """q < R^2: the integral is continued analytically, and lies within the errors of a controlled sampling."""
+    """q < R^2: the integral is continued analytically and agrees with sampling within its standard errors."""
     for R, q, K in [(0.7, 0.3, 3), (0.7, 0.4, 5), (0.3, -0.05, 3), (-0.7, 0.3, 3)]:
         matrix = np.full((K, K), q)
         np.fill_diagonal(matrix, 1.0)
@@ -92,7 +92,7 @@ def test_the_mean_of_unequal_lengths_is_that_of_the_weights():
 
 @pytest.mark.slow
 def test_the_sampling_error_is_correct():
-    """Among 40 ensembles the distances in units of the returned error look like a standard normal's."""
+    """In 40 ensembles the deviations, in units of the returned error, are compatible with a standard normal."""
     rng = np.random.default_rng(3)
     z = []
     for _ in range(40):

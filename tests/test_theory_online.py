@@ -1,4 +1,4 @@
-"""The order-parameter equations are right: against the paper's own form, closed solutions and large-t laws."""
+"""The order-parameter equations agree with the form in the paper, closed solutions and power laws at large t."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_errors_at_t_50_take_their_known_values(rule, one, vote_of_three):
 
 @pytest.mark.slow
 def test_hebbian_learning_is_solved_in_closed_form():
-    """a = sqrt(2/pi) (1 - 2 flip) eta t along the teacher, 1 + eta^2 t across it, and t of that in common."""
+    """a = sqrt(2/pi) (1 - 2 flip) eta t along the teacher, 1 + eta^2 t across it, of which eta^2 t is in common."""
     t, eta, flip = np.array([0.1, 1, 10, 1e3, 1e6]), 0.7, 0.2
     solution = theory.solve(Scenario(rule="hebb", K=2, t=list(t), eta=eta, flip=flip)).isel(student=0)
     along, across = np.sqrt(2 / np.pi) * (1 - 2 * flip) * eta * t, 1 + eta**2 * t
@@ -99,10 +99,10 @@ def test_large_times_follow_the_known_power_laws():
 
 
 def test_the_printed_adatron_reaches_half_its_rate_only_with_label_noise():
-    """Errors draw its length to eta/2; they die out as 1/t, what moves it as 1/t^3: it remembers its start."""
-    kept, eta = last(Scenario(rule="adatron", t=[1e6]), "length"), 0.8
-    assert abs(kept - 0.62016) < 1e-5
-    rate = 1 / kept  # at small angles d theta/dt = -(rate - rate^2/3) theta^2/pi
+    """Errors drive its length to eta/2; they vanish as 1/t and their effect as 1/t^3: the initial length matters."""
+    length, eta = last(Scenario(rule="adatron", t=[1e6]), "length"), 0.8
+    assert abs(length - 0.62016) < 1e-5
+    rate = 1 / length  # at small angles d theta/dt = -(rate - rate^2/3) theta^2/pi
     assert abs(last(Scenario(rule="adatron", t=[1e6]), "eps_g") * 1e6 * (rate - rate**2 / 3) - 1) < 1e-4
     assert abs(last(Scenario(rule="adatron", eta=eta, flip=0.1, t=[1e4]), "length") - eta / 2) < 1e-6
 
@@ -143,7 +143,7 @@ def test_pure_noise_teaches_nothing():
 
 @pytest.mark.slow
 def test_many_combinations_in_one_call_equal_one_by_one():
-    """A batch shares its solver's step count, not its steps: equal to tolerance, not to the bit."""
+    """A batch shares the solver's number of steps but not the steps: equal to tolerance, not bit for bit."""
     scenario = Scenario(rule=["hebb", "perceptron"], K=2, t=[1, 20], eta={"linspace": [0.5, 2, 4]}, flip=[0, 0.1])
     together = theory.solve(scenario)
     for rule, eta, flip in [("hebb", 0.5, 0.0), ("perceptron", 2.0, 0.1), ("perceptron", 1.0, 0.0)]:

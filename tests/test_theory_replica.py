@@ -1,4 +1,4 @@
-"""Learning curves from stored examples: published values, limits, identities, and a second form of every equation."""
+"""Learning curves of stored examples: published values, limits, identities, independent forms of every equation."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def test_errors_at_large_alpha_follow_the_known_laws(learner, power, amplitude):
         assert alpha**power * eps(alpha, learner) == pytest.approx(amplitude, abs=6e-6)
 
 
-def test_at_small_alpha_all_that_use_the_labels_fully_learn_like_hebb():
-    """R = sqrt(2 alpha/pi) for all but Gibbs, whose R is the square of it."""
+def test_at_small_alpha_all_learners_but_gibbs_learn_like_hebb():
+    """R = sqrt(2 alpha/pi) for all but Gibbs, whose R is the square of this."""
     R = learning_curves([1e-8]).R.isel(alpha=0)
     for learner in ("hebb", "pseudo_inverse", "max_stability", "bayes"):
         assert R.sel(learner=learner) == pytest.approx(np.sqrt(2e-8 / np.pi), rel=1e-6)
@@ -91,7 +91,7 @@ def volume_edge(alpha, flip, R, kappa, wrong=1.0):
 
 
 def largest_kappa(alpha, flip, wrong=1.0):
-    """The largest stability that some overlap allows: Gardner's volume seen from its other side."""
+    """The largest stability that any overlap allows: the edge of Gardner's volume."""
 
     def kappa_at(R):
         return brentq(lambda kappa: volume_edge(alpha, flip, R, kappa, wrong), -5, 20)
@@ -102,7 +102,7 @@ def largest_kappa(alpha, flip, wrong=1.0):
 
 @pytest.mark.parametrize(("alpha", "flip"), [(0.5, 0.0), (2.0, 0.0), (0.5, 0.1), (2.0, 0.1)])
 def test_maximum_stability_is_the_largest_kappa_that_any_overlap_allows(alpha, flip):
-    """An independent form: maximise kappa over R directly. A wrong term in the density must miss it."""
+    """An independent form: maximise kappa over R directly. A wrong term in the density must give a different value."""
     curve = learning_curves([alpha], flip).sel(learner="max_stability").isel(alpha=0)
     kappa, R = largest_kappa(alpha, flip)
     assert float(curve.kappa) == pytest.approx(kappa, abs=1e-8)
@@ -132,7 +132,7 @@ def test_noisy_capacity_at_a_stability_is_where_the_maximum_stability_has_that_v
     kappa = np.array([0.05, 0.5, 2.0])
     curve = replica.max_stability(noisy_capacity(flip, kappa), flip)
     np.testing.assert_allclose(curve.kappa, kappa, rtol=1e-9)
-    shifted = replica.max_stability(1.01 * noisy_capacity(flip, kappa), flip)  # 1 % more examples show
+    shifted = replica.max_stability(1.01 * noisy_capacity(flip, kappa), flip)  # 1 % more examples make a difference
     assert np.all(shifted.kappa < 0.999 * kappa)
 
 
@@ -167,7 +167,7 @@ def test_every_solution_carries_its_residual(flip):
     assert curves.exists.sel(learner="max_stability").values.tolist() == (alphas < noisy_capacity(flip)).tolist()
 
 
-def test_cover_s_counting_function():
+def test_the_separable_fraction_is_cover_s_counting_function():
     for P, N in ((5, 3), (12, 7), (30, 11), (3, 8)):
         counted = 2.0 ** (1 - P) * sum(comb(P - 1, k, exact=True) for k in range(N))
         assert separable_fraction(P, N) == pytest.approx(counted, rel=1e-12)

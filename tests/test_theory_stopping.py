@@ -1,4 +1,4 @@
-"""Early stopping: which boundary keeps its promise, by reflection, by carried densities and by walks themselves."""
+"""Early stopping: which boundaries meet their target error, by reflection, propagated densities and simulated walks."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from statmech import ScenarioError, boundaries
 from theory.stopping import BOUNDARIES, decision, error, mean_share, threshold
 
 MEANS = np.array([-0.5, 0.0, 0.3, 1.0, 3.0])
-OVERSHOOT = 0.5826  # -zeta(1/2)/sqrt(2 pi): what a Gaussian walk gains on a level, in steps' deviations (Siegmund 1985)
+OVERSHOOT = (
+    0.5826  # -zeta(1/2)/sqrt(2 pi): mean overshoot of a Gaussian walk, in standard deviations of a step (Siegmund 1985)
+)
 
 
 def kept(boundary, delta, mean, variance, theta):
-    """The error that a boundary makes, of Brownian motion."""
+    """The decision-error rate of a boundary for Brownian motion."""
     tau = threshold(boundary, delta, mean, variance, theta)
     return error(tau, 0.0, variance, theta - mean) if boundary == "centred" else error(tau, mean, variance, theta)
 
@@ -44,7 +46,7 @@ def test_a_bridge_is_conservative_and_eq_4_on_raw_sums_is_not():
     ("mean", "theta", "tau"), [(1.0, 0.0, 0.8), (0.0, 0.0, 1.2), (-0.5, 0.3, 0.9), (0.4, 0.5, 0.2)]
 )
 def test_discrete_steps_are_brownian_motion_with_its_level_raised_by_the_overshoot(mean, theta, tau):
-    """An independent form: densities carried from look to look, against reflection at Siegmund's corrected level."""
+    """An independent form: densities propagated from look to look agree with reflection at the raised level."""
     for n in (100, 400):
         found = decision(tau, np.arange(1, n + 1), mean, 1.0, theta)
         raised = tau + OVERSHOOT / np.sqrt(n)
@@ -54,7 +56,7 @@ def test_discrete_steps_are_brownian_motion_with_its_level_raised_by_the_oversho
 
 @pytest.mark.parametrize("looks", [np.arange(1, 61), np.arange(5, 61, 5), np.array([3, 20, 45, 60]), np.array([60])])
 def test_simulated_walks_err_and_stop_as_often(looks):
-    """By the walks' own standard errors; a walk whose drift is left out must be noticed."""
+    """Within the standard errors of the walks; a theory without the drift must disagree."""
     rng, walks, n = np.random.default_rng(1), 100_000, 60
     sums = np.cumsum(rng.standard_normal((walks, n)) / np.sqrt(n) + 0.7 / n, axis=1)
     seen = sums[:, looks - 1]
@@ -78,7 +80,7 @@ def test_centred_looks_equal_a_walk_without_drift():
 
 @pytest.mark.parametrize(("tau", "mean"), [(0.3, 0.0), (0.8, 1.0), (0.5, -2.0), (2.0, 5.0)])
 def test_the_mean_fraction_satisfies_wald_s_identity(tau, mean):
-    """m E[T] = E[W_T]: tau for the walks that cross, the end for those that do not."""
+    """m E[T] = E[W_T]: tau for the walks that cross, the final value for those that do not."""
 
     def survivors(w):
         return norm.pdf(w, mean) * -np.expm1(-2 * tau * (tau - w))
@@ -93,14 +95,14 @@ def test_the_mean_fraction_satisfies_wald_s_identity(tau, mean):
 
 
 def test_uninformative_examples_cost_the_square_root_of_n_with_a_bridge():
-    """Of n features that each add to the margin: tau grows as sqrt(n), and so does the way to it."""
+    """With n features that each add to the margin, tau grows as sqrt(n), and so does the number of features."""
     n = np.array([1e3, 1e4, 1e5, 1e6])
     features = n * mean_share(threshold("brownian-bridge", 0.05, 0.3 * n, n), 0.3 * n, n)
     slopes = np.diff(np.log(features)) / np.diff(np.log(n))
     np.testing.assert_allclose(slopes, 0.5, atol=0.03)
-    # where margins are as large as their deviation, as in the teacher-student world, a share of n is left
-    share = mean_share(threshold("brownian-bridge", 0.05, np.sqrt(n), n), np.sqrt(n), n)
-    np.testing.assert_allclose(share, share[0], rtol=1e-9)
+    # where margins are as large as their standard deviation, as for teacher and student, it is a fraction of n
+    fraction = mean_share(threshold("brownian-bridge", 0.05, np.sqrt(n), n), np.sqrt(n), n)
+    np.testing.assert_allclose(fraction, fraction[0], rtol=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def run_on(where: str, path: Path, scenario: Sweep, *, patience: float | None = 
     ----------
     where
         `local` (a worker per core), `local:3`, `tcp://host:port` of a running scheduler, or `slurm:FILE`, a YAML file
-        of dask-jobqueue's keywords for `SLURMCluster` and `jobs`, their number.
+        of dask-jobqueue's keywords for `SLURMCluster` and `jobs`, the number of jobs.
     patience
         Seconds without an active worker after which the run ends.
     options
@@ -86,7 +86,7 @@ def check(where: str) -> None:
     for module in ("distributed", "dask_jobqueue") if scheme == "slurm" else ("distributed",):
         if importlib.util.find_spec(module) is None:
             raise ConfigError(
-                f"--dask needs {module}, of the extra `cluster`: pip install -e '.[cluster]' in the folder of statmech"
+                f"--dask needs {module} of the extra `cluster`: pip install -e '.[cluster]' in the folder of statmech"
             )
     if scheme == "slurm" and shutil.which("sbatch") is None:
         raise ConfigError(
@@ -199,7 +199,7 @@ def _settled(store: SweepStore, chunk: Chunk, again: bool, problem: Exception | 
         failed = np.isin(states, lacking(again))
         error = f"{type(problem).__name__}: {problem}"
         if _is_fatal(problem):
-            error = "its worker died again and again: a crash, or too little memory"
+            error = "its worker died repeatedly: a crash, or too little memory"
         for inside in map(tuple, np.argwhere(failed.any(axis=-1))):
             cell = [int(i) + start for i, start in zip(inside, chunk.corner, strict=True)]
             seeds = [chunk.seeds.start + int(seed) for seed in np.flatnonzero(failed[inside])]
