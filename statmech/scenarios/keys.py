@@ -21,7 +21,7 @@ PLAIN = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "excl
 
 
 def _plain_number(given: Any) -> Any:
-    """Numbers only: YAML's true and "3" are no numbers, NumPy's scalars are."""
+    """Numbers only: YAML's true and "3" are not numbers, NumPy's scalars are."""
     if isinstance(given, bool | str):
         raise ValueError(f"must be a number, not {json.dumps(given)}")
     return given.item() if isinstance(given, np.generic) else given
