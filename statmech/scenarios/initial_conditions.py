@@ -94,8 +94,8 @@ def _length_problems(length: float | tuple[float, ...], dtype: str) -> list[str]
     longest = LONGEST[dtype]
     given = length if isinstance(length, tuple) else (length,)
     outside = [one for one in given if not 1 / longest <= one <= longest]
-    told = f"length must lie between {1 / longest:g} and {longest:g}, where {dtype} holds its square"
-    return [f"{told}, not {outside[0]:g}"] if outside else []
+    bounds = f"length must lie between {1 / longest:g} and {longest:g}, where {dtype} holds its square"
+    return [f"{bounds}, not {outside[0]:g}"] if outside else []
 
 
 def _matrix_problems(q: tuple[tuple[float, ...], ...], K: int) -> list[str]:
