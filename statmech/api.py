@@ -116,8 +116,8 @@ def draw(
     drawn = results_of(simulation, theory)
     name = figures.named(figure or drawn.figure, drawn.name, drawn.scenario.CHOICE)
     if figure is None:
-        name = figures.fitting(name, drawn.either)
-    return figures.draw(name, drawn.either, drawn.theory)
+        name = figures.fitting(name, drawn)
+    return figures.draw(name, drawn)
 
 
 def html(shown: results.Results) -> str:

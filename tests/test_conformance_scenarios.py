@@ -12,8 +12,8 @@ import signal
 import subprocess
 import sys
 
-import numpy as np
 import pytest
+from conftest import assert_same_bits
 from small import EVERY
 
 import simulate
@@ -50,19 +50,6 @@ def small_chunks(monkeypatch):
     monkeypatch.setattr("statmech.results.chunks.SECONDS", 1e-9)
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "simulation.zarr"
-
-
-def same(path, scenario):
-    """That a store holds the bits of a run in memory."""
-    stored, expected = store.load(path), simulate.run(scenario)
-    assert set(stored.variables) == set(expected.variables)
-    for name in expected.variables:
-        np.testing.assert_array_equal(stored[name].values, expected[name].values, err_msg=str(name))
-
-
 def smaller(scenario):
     """The sweep without the last value of each axis and the last seed, where there is more than one."""
     config = scenario.config()
@@ -91,7 +78,7 @@ def test_a_sweep_that_grows_keeps_the_bits_of_one_that_was_large_from_the_start(
     assert smaller(scenario).config() != scenario.config()
     run_into(path, smaller(scenario))
     run_into(path, scenario)
-    same(path, scenario)
+    assert_same_bits(path, scenario)
 
 
 @every_kind
@@ -99,7 +86,7 @@ def test_shards_in_any_order_have_the_bits_of_one_run(scenario, path):
     for k in (3, 1, 2):
         outcome = run_into(path, scenario, shard=(k, 3))
     assert outcome.missing == outcome.failed == 0
-    same(path, scenario)
+    assert_same_bits(path, scenario)
 
 
 @pytest.mark.slow
@@ -110,7 +97,7 @@ def test_a_run_that_is_killed_is_resumed_with_the_bits_of_one_that_was_not(scena
     status = read(path)
     assert 0 < status["done"] < status["runs"]
     run_into(path, scenario)
-    same(path, scenario)
+    assert_same_bits(path, scenario)
 
 
 @pytest.mark.slow

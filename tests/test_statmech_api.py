@@ -180,3 +180,21 @@ def test_a_folder_of_figures_hides_nothing(tmp_path):
     (tmp_path / "figures").mkdir()
     done = subprocess.run([sys.executable, "-c", "import statmech"], cwd=tmp_path, capture_output=True, text=True)
     assert done.stderr == ""
+
+
+def test_a_theory_without_a_simulation_is_drawn_as_theory():
+    scenario = statmech.Scenario(rule="hebb", N=50, t=[1, 2, 5], seeds=4)
+    alone = statmech.Results(scenario, theory=theory.solve(scenario)).draw()
+    assert all(line.get_marker() in ("None", "", None) for axes in alone.axes for line in axes.lines)
+    assert any(line.get_xdata().size > 1 for axes in alone.axes for line in axes.lines)
+
+
+def test_one_run_of_the_command_reads_its_config_once(tmp_path, monkeypatch):
+    from conftest import statmech as command
+
+    from statmech.scenarios.base import Sweep
+
+    read, begin = [], Sweep.__init__
+    monkeypatch.setattr(Sweep, "__init__", lambda self, **keys: read.append(keys) or begin(self, **keys))
+    assert command("run", "ensemble", "rule=hebb", "K=1", "N=50", "t=1", "seeds=2", "--out", tmp_path) == 0
+    assert len(read) == 1

@@ -141,10 +141,10 @@ def draw(results: Results) -> None:
 
     assert results.figure is not None
     assert results.folder is not None
-    name = figures.fitting(results.figure, results.either)
+    name = figures.fitting(results.figure, results)
     if name != results.figure:
         print(f"the figure {results.figure} cannot show all of these axes; drawing {name}", file=sys.stderr)
-    for file in style.save(figures.draw(name, results.either, results.theory), results.folder / name):
+    for file in style.save(figures.draw(name, results), results.folder / name):
         print(f"wrote {file}", file=sys.stderr)
 
 
