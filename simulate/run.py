@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-from simulate.execution.units import RunByRun, Simulator, attrs, check, run_units
+from simulate.execution.units import attrs, check, run_units, simulator_of
 from statmech.jax_cache import use_cache
 from statmech.results.dataset import Progress, arrays_of, blank, fill, tracked
 from statmech.scenarios.base import Sweep
@@ -46,14 +45,3 @@ def run(scenario: Sweep, progress: Progress | None = None) -> xr.Dataset:
 def remarks(scenario: Sweep) -> list[str]:
     """Sentences that a user should read before a scenario is simulated."""
     return simulator_of(scenario).remarks()
-
-
-def simulator_of(scenario: Sweep) -> Simulator:
-    """The simulator of a scenario: of its own method `simulate`, else of its file in `simulate/scenarios/`."""
-    if not isinstance(scenario, Sweep):
-        given = f"not {type(scenario).__name__}"
-        raise TypeError(f"expected a scenario, such as statmech.load({scenario!r}), {given}")
-    if hasattr(scenario, "simulate"):
-        return RunByRun(scenario)
-    simulator: Simulator = import_module(f"simulate.scenarios.{scenario.module()}").Simulator(scenario)
-    return simulator

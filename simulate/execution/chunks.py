@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from simulate.execution.units import Simulator, UnitResult, run_units
-from simulate.run import simulator_of
+from simulate.execution.units import Simulator, UnitResult, run_units, simulator_of
 from statmech.errors import StatmechError, StoreError
 from statmech.jax_cache import use_cache
 from statmech.results.chunks import Chunk

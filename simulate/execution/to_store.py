@@ -11,8 +11,7 @@ import numpy as np
 
 from simulate.execution.chunks import lacking, simulate_chunks
 from simulate.execution.isolated import simulate_isolated
-from simulate.execution.units import affordable, attrs, check
-from simulate.run import simulator_of
+from simulate.execution.units import affordable, attrs, check, simulator_of
 from statmech.errors import StatmechError, StoreError
 from statmech.jax_cache import use_cache
 from statmech.results.checksums import corrupted

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -85,6 +86,17 @@ class RunByRun(Simulator):
         cell, seed = unit
         values = {name: np.asarray(value)[None] for name, value in self.scenario.simulate(cell, seed).items()}
         return [UnitResult(cell.index, slice(seed, seed + 1), values)]
+
+
+def simulator_of(scenario: Sweep) -> Simulator:
+    """The simulator of a scenario: of its own method `simulate`, else of its file in `simulate/scenarios/`."""
+    if not isinstance(scenario, Sweep):
+        given = f"not {type(scenario).__name__}"
+        raise TypeError(f"expected a scenario, such as statmech.load({scenario!r}), {given}")
+    if hasattr(scenario, "simulate"):
+        return RunByRun(scenario)
+    simulator: Simulator = import_module(f"simulate.scenarios.{scenario.module()}").Simulator(scenario)
+    return simulator
 
 
 def check(simulator: Simulator) -> None:
