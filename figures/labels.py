@@ -22,13 +22,14 @@ def abscissa(scenario: Any) -> str | None:
 
 
 def axis_label(scenario: Any, names: list[str]) -> str:
-    """The label of an axis, from the symbols of all keys that vary along it.
+    """The label of an axis: the symbols of all keys that vary along it, and the unit if it is one key that has one.
 
     >>> from statmech import Scenario
     >>> axis_label(Scenario(rule="hebb", t=1), ["t"]), axis_label(Scenario(rule="hebb", t=1), ["eta", "N"])
-    ('$t$', '$\\\\eta$, $N$')
+    ('$t$ (steps / N)', '$\\\\eta$, $N$')
     """
-    return ", ".join(symbol(scenario, name) for name in names)
+    unit = scenario.describe(names[0]).unit if len(names) == 1 else "1"
+    return ", ".join(symbol(scenario, name) for name in names) + ("" if unit == "1" else f" ({unit})")
 
 
 def value_label(name: str, value: Any) -> str:
