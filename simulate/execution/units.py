@@ -72,6 +72,26 @@ class Simulator(ABC):
         return nullcontext()
 
 
+class SeedUnit(NamedTuple):
+    """All cells of one dimension, and one seed."""
+
+    cells: tuple[Any, ...]
+    seed: int
+
+
+class SeedBySeed(Simulator):
+    """Simulates kinds whose cells of one dimension N share a seed's random numbers: one unit per dimension and seed."""
+
+    def units(self, cells: Sequence[Any], seeds: range) -> Iterator[SeedUnit]:
+        """All cells of one dimension with one seed, the largest dimensions first."""
+        groups: dict[int, list[Any]] = {}
+        for cell in cells:
+            groups.setdefault(cell.N, []).append(cell)
+        for N in sorted(groups, reverse=True):
+            for seed in seeds:
+                yield SeedUnit(tuple(groups[N]), seed)
+
+
 class RunByRun(Simulator):
     """Simulates the kinds that have a method `simulate(cell, seed)`: one unit per cell and seed."""
 
@@ -111,14 +131,6 @@ def check_memory(key: str, run: str, needed: float, instead: str = "") -> None:
     if needed > (held := memory_per_core()):
         sizes = f"takes {needed / 2**30:.3g} GiB, and {held / 2**30:.3g} GiB are available per core"
         raise ScenarioError([((key,), f"{run} {sizes}{'. ' + instead if instead else ''}")])
-
-
-def by_dimension(cells: Iterable[Any]) -> list[list[Any]]:
-    """Cells that share a dimension N together, the largest dimensions first."""
-    groups: dict[int, list[Any]] = {}
-    for cell in cells:
-        groups.setdefault(cell.N, []).append(cell)
-    return [groups[N] for N in sorted(groups, reverse=True)]
 
 
 def affordable(simulator: Simulator, workers: int | None, memory: float | None) -> int | None:

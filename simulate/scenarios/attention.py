@@ -12,28 +12,17 @@ weights of the first ones would drift away from the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from simulate.execution import units
-from simulate.execution.units import UnitResult
+from simulate.execution.units import SeedBySeed, SeedUnit, UnitResult
 from simulate.kernels.partial_sums import FEWEST, Attentive, lessons
 from statmech.results.dataset import describe_student
 from statmech.scenarios.attention import Attention, AttentionCell
 from statmech.scenarios.grid import words_of
 
 BLOCK = 64  # examples drawn together, in one order of their features
-
-
-@dataclass(frozen=True)
-class Unit:
-    """All cells of one dimension, and one seed."""
-
-    cells: tuple[AttentionCell, ...]
-    seed: int
 
 
 class Counts(NamedTuple):
@@ -74,19 +63,13 @@ class World:
         return Examples(x, self._probes.random(m) < self._share)
 
 
-class Simulator(units.Simulator):
+class Simulator(SeedBySeed):
     """Attentive perceptrons that learn online."""
 
     source = "attentive perceptrons on line"
     scenario: Attention
 
-    def units(self, cells: Sequence[AttentionCell], seeds: range) -> Iterator[Unit]:
-        """All cells of one dimension with one seed, the largest dimensions first."""
-        for members in units.by_dimension(cells):
-            for seed in seeds:
-                yield Unit(tuple(members), seed)
-
-    def run(self, unit: Unit) -> list[UnitResult]:
+    def run(self, unit: SeedUnit) -> list[UnitResult]:
         """The variables (1, T) of each cell."""
         seeds = slice(unit.seed, unit.seed + 1)
         return [
@@ -95,7 +78,7 @@ class Simulator(units.Simulator):
         ]
 
 
-def _learn(scenario: Attention, unit: Unit) -> list[dict[str, np.ndarray]]:
+def _learn(scenario: Attention, unit: SeedUnit) -> list[dict[str, np.ndarray]]:
     """The variables (T,) of each cell's student."""
     N = unit.cells[0].N
     world = World(scenario.key, unit.seed, N, scenario.probes)

@@ -6,13 +6,9 @@ same walks without their drift, so that boundaries can be compared walk by walk.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-
 import numpy as np
 
-from simulate.execution import units
-from simulate.execution.units import UnitResult
+from simulate.execution.units import SeedBySeed, SeedUnit, UnitResult
 from simulate.kernels.partial_sums import walks
 from statmech.scenarios.grid import words_of
 from statmech.scenarios.stopping import Stopping, StoppingCell
@@ -20,27 +16,13 @@ from statmech.scenarios.stopping import Stopping, StoppingCell
 NUMBERS = 2**19  # drawn together
 
 
-@dataclass(frozen=True)
-class Unit:
-    """All cells of one dimension, and one seed."""
-
-    cells: tuple[StoppingCell, ...]
-    seed: int
-
-
-class Simulator(units.Simulator):
+class Simulator(SeedBySeed):
     """Walks with early stopping."""
 
     source = "walks of Gaussian features"
     scenario: Stopping
 
-    def units(self, cells: Sequence[StoppingCell], seeds: range) -> Iterator[Unit]:
-        """All cells of one dimension with one seed, the largest dimensions first."""
-        for members in units.by_dimension(cells):
-            for seed in seeds:
-                yield Unit(tuple(members), seed)
-
-    def run(self, unit: Unit) -> list[UnitResult]:
+    def run(self, unit: SeedUnit) -> list[UnitResult]:
         """The fractions of decision errors, and of features evaluated, of each cell's walks."""
         seeds = slice(unit.seed, unit.seed + 1)
         fractions = _counts(self.scenario, unit) / self.scenario.walks
@@ -50,7 +32,7 @@ class Simulator(units.Simulator):
         ]
 
 
-def _counts(scenario: Stopping, unit: Unit) -> np.ndarray:
+def _counts(scenario: Stopping, unit: SeedUnit) -> np.ndarray:
     """Decision errors and features evaluated (cells, 2) of a seed's walks."""
     N = unit.cells[0].N
     random = np.random.default_rng([scenario.key, unit.seed, *words_of({"data": "Gaussian walks", "N": N})])

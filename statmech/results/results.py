@@ -75,15 +75,7 @@ class Results:
 
 
 def load_results(folder: str | Path) -> Results:
-    """The results in a folder that `statmech run` has written.
-
-    `figure` is the published figure that the folder remembers. Raises `StoreError` if there are no results, if they are
-    corrupted, or if simulation and theory belong to different scenarios.
-
-    >>> load_results("nowhere")
-    Traceback (most recent call last):
-    statmech.errors.StoreError: nowhere: no results. `statmech run CONFIG --out nowhere` computes them
-    """
+    """The results in a folder; see `statmech.load_results`, which returns them with a picture of themselves."""
     given = Path(folder)
     folder = given.parent if given.suffix == ".zarr" else given
     simulated, solved = folder / "simulation.zarr", folder / "theory.zarr"
