@@ -39,6 +39,11 @@ class Bound(NamedTuple):
     schema: str
     holds: Callable[[Any, Any], bool]
 
+    @property
+    def pydantic(self) -> str:
+        """Its name in pydantic's fields and errors: "gt", "ge", "lt" or "le"."""
+        return self.holds.__name__
+
 
 BOUNDS = {
     "above": Bound("greater than", ">", "exclusiveMinimum", operator.gt),

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from IPython.display import Markdown
 
-from statmech.parameters import Key, described, known_parameters, parameters_of
+from statmech.parameters import BOUNDS, Key, described, known_parameters, parameters_of
 
-BOUNDS = {"minimum": "≥ {}", "ge": "≥ {}", "exclusiveMinimum": "> {}", "gt": "> {}"}
-BOUNDS |= {"maximum": "≤ {}", "le": "≤ {}", "exclusiveMaximum": "< {}", "lt": "< {}"}
+SIGNS = {word: bound.sign for bound in BOUNDS.values() for word in (bound.schema, bound.pydantic)}
 NOUNS = {"integer": "whole number", "number": "number", "boolean": "true or false", "string": "text"}
 
 
@@ -56,7 +55,7 @@ def _values(part: dict[str, Any]) -> str:
         return _values(forms[0]) + (" or a mapping" if _mapping(forms) else "")
     if part["type"] == "array":
         return f"list of: {_values(part['items'])}"
-    bounds = [text.format(_number(part[word])) for word, text in BOUNDS.items() if word in part]
+    bounds = [f"{sign} {_number(part[word])}" for word, sign in SIGNS.items() if word in part]
     return " ".join([NOUNS[part["type"]], ", ".join(bounds)]).strip()
 
 

@@ -17,7 +17,6 @@ from statmech.scenarios.axes import axis_of, listed
 MAX_N = 10**15  # larger values are typing errors
 PARAMETERS = "parameters"  # stands for the parameters among the axes of a scenario
 TYPES = {schema: kind for kind, schema in SCHEMAS.items()}
-PLAIN = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}  # pydantic's words
 
 
 def _plain_number(given: Any) -> Any:
@@ -81,8 +80,8 @@ def key_of(name: str, schema: dict[str, Any]) -> Key:
     """The description of a field, from its JSON Schema."""
     one = next(iter(schema.get("anyOf", [schema])))
     one = one["items"] if one.get("type") == "array" else one
-    stated = {PLAIN.get(word, word): limit for word, limit in one.items()}
-    bounds = {bound: stated[it.schema] for bound, it in BOUNDS.items() if it.schema in stated}
+    stated = ((name, word) for name, bound in BOUNDS.items() for word in (bound.schema, bound.pydantic))
+    bounds = {name: one[word] for name, word in stated if word in one}
     said = {word: schema[word] for word in ("default", "symbol", "unit") if word in schema}
     kind, choices = TYPES.get(one.get("type"), str), tuple(one.get("enum", ()))
     return Key(name, schema.get("description", ""), kind, choices=choices, **bounds, **said)

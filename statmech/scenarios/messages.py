@@ -9,16 +9,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from statmech.errors import Problem, ScenarioError, not_known
+from statmech.parameters import BOUNDS
 from statmech.scenarios.ranges import spaced
 
 FORMS = {"value", "axis", "drawn", "given"}  # the form in which a key was read: of no interest to the reader
 MOST = 20  # that are shown at once
-BOUNDS = {
-    "greater_than_equal": ("ge", "at least"),
-    "greater_than": ("gt", "greater than"),
-    "less_than_equal": ("le", "at most"),
-    "less_than": ("lt", "less than"),
-}
 
 
 def problems(failure: ValidationError, keys: list[str]) -> list[Problem]:
@@ -49,9 +44,9 @@ def _sentence(error: Any, location: tuple[str | int, ...], keys: list[str]) -> s
         return f"{context['error']}{_instead(error['input'])}"
     if kind in ("int_from_float", "int_type"):
         return f"must be a whole number, not {_shown(error['input'])}"
-    if kind in BOUNDS:
-        bound, words = BOUNDS[kind]
-        return f"must be {words} {context[bound]:g}, not {_shown(error['input'])}"
+    for bound in BOUNDS.values():
+        if bound.pydantic in context:
+            return f"must be {bound.words} {context[bound.pydantic]:g}, not {_shown(error['input'])}"
     return f"{error['msg'][:1].lower()}{error['msg'][1:]}, not {_shown(error['input'])}"
 
 
