@@ -11,7 +11,7 @@ import numpy as np
 from statmech.errors import ScenarioError
 from statmech.jax_cache import use_cache
 from statmech.results.dataset import Progress, arrays_of, blank, fill, tracked
-from statmech.scenarios.base import Sweep
+from statmech.scenarios.base import Sweep, check_type
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -34,9 +34,7 @@ def solve(scenario: Sweep, progress: Progress | None = None) -> xr.Dataset:
     >>> round(solve(StoredExamples(learner="minover", alpha=2)).kappa.item(), 6)
     0.454578
     """
-    if not isinstance(scenario, Sweep):
-        given = f"not {type(scenario).__name__}"
-        raise TypeError(f"expected a scenario, such as statmech.load({scenario!r}), {given}")
+    check_type(scenario)
     if scenario.unsolved:
         raise ScenarioError([((), scenario.unsolved)])
     use_cache()

@@ -19,7 +19,7 @@ import numpy as np
 
 from simulate.execution.threads import cores, memory_per_core, threads
 from statmech.errors import ScenarioError
-from statmech.scenarios.base import Sweep
+from statmech.scenarios.base import Sweep, check_type
 from statmech.scenarios.cost import estimate
 
 AHEAD = 2  # units per core that are started before the first result is taken
@@ -93,26 +93,29 @@ class SeedBySeed(Simulator):
 
 
 class RunByRun(Simulator):
-    """Simulates the kinds that have a method `simulate(cell, seed)`: one unit per cell and seed."""
+    """Simulates kinds that gain nothing from running seeds or cells together: one unit per cell and seed."""
 
     source = "one run after the other"
+
+    def simulate(self, cell: Any, seed: int) -> dict[str, Any]:
+        """The variables of one run, by the scenario's own method of this name."""
+        values: dict[str, Any] = self.scenario.simulate(cell, seed)
+        return values
 
     def units(self, cells: Sequence[Any], seeds: range) -> Iterator[tuple[Any, int]]:
         """Every cell with every seed."""
         yield from itertools.product(cells, seeds)
 
     def run(self, unit: tuple[Any, int]) -> list[UnitResult]:
-        """The variables of one run."""
+        """The variables of one run, with an axis of seeds."""
         cell, seed = unit
-        values = {name: np.asarray(value)[None] for name, value in self.scenario.simulate(cell, seed).items()}
+        values = {name: np.asarray(value)[None] for name, value in self.simulate(cell, seed).items()}
         return [UnitResult(cell.index, slice(seed, seed + 1), values)]
 
 
 def simulator_of(scenario: Sweep) -> Simulator:
     """The simulator of a scenario: of its own method `simulate`, else of its file in `simulate/scenarios/`."""
-    if not isinstance(scenario, Sweep):
-        given = f"not {type(scenario).__name__}"
-        raise TypeError(f"expected a scenario, such as statmech.load({scenario!r}), {given}")
+    check_type(scenario)
     if hasattr(scenario, "simulate"):
         return RunByRun(scenario)
     simulator: Simulator = import_module(f"simulate.scenarios.{scenario.module()}").Simulator(scenario)

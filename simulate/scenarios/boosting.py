@@ -6,15 +6,12 @@ P of a sweep sees the same ones (the first P), so runs can be compared example b
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Sequence
 from math import comb
 from typing import NamedTuple
 
 import numpy as np
 
 from simulate.execution import units
-from simulate.execution.units import UnitResult
 from simulate.kernels.conjunctions import MOST, Conjunction, Stage, boost, merged, output
 from statmech.errors import ScenarioError
 from statmech.scenarios.boosting import Boosting, BoostingCell
@@ -34,21 +31,15 @@ class Teacher(NamedTuple):
         return np.sum([h(X) for h in self.conjunctions], axis=0)
 
 
-class Simulator(units.Simulator):
+class Simulator(units.RunByRun):
     """Boosting until all examples are classified correctly."""
 
     source = "boosting over conjunctions"
     scenario: Boosting
 
-    def units(self, cells: Sequence[BoostingCell], seeds: range) -> Iterator[tuple[BoostingCell, int]]:
-        """Every cell with every seed."""
-        yield from itertools.product(cells, seeds)
-
-    def run(self, unit: tuple[BoostingCell, int]) -> list[UnitResult]:
-        """The variables (1,) of a run."""
-        cell, seed = unit
-        values = {name: np.array([value]) for name, value in _boosted(self.scenario, cell, seed).items()}
-        return [UnitResult(cell.index, slice(seed, seed + 1), values)]
+    def simulate(self, cell: BoostingCell, seed: int) -> dict[str, float]:
+        """The variables of one run."""
+        return _boosted(self.scenario, cell, seed)
 
     def check(self) -> None:
         """Refuse conjunctions that are too many to search, or examples that this machine cannot hold."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import cache
@@ -17,7 +16,6 @@ from sklearn.model_selection import StratifiedKFold
 
 from simulate.estimators.classifiers import Task, domain, features, make, numbers, pairs, weights
 from simulate.execution import units
-from simulate.execution.units import UnitResult
 from statmech import data_sets as sources
 from statmech.classifiers import Classifier
 from statmech.data_sets import Data
@@ -48,7 +46,7 @@ class Fold(NamedTuple):
     outside: np.ndarray
 
 
-class Simulator(units.Simulator):
+class Simulator(units.RunByRun):
     """Cross-validation: every classifier on every data set, each held-out fold of each shuffle."""
 
     source = "cross-validation on data"
@@ -69,18 +67,11 @@ class Simulator(units.Simulator):
         with self.context():
             return {"concepts": json.dumps(_concepts(self.scenario)), "notes": json.dumps(notes)}
 
-    def units(self, cells: Sequence[StudyCell], seeds: range) -> Iterator[tuple[StudyCell, int]]:
-        """Every cell with every shuffle."""
-        yield from itertools.product(cells, seeds)
-
-    def run(self, unit: tuple[StudyCell, int]) -> list[UnitResult]:
-        """The variables (1, folds) of a cell and shuffle, and the plane of decisions if asked for."""
-        (cell, seed), study = unit, self.scenario
-        judged = [judge(study, fold) for fold in folds(study, cell, seed)]
-        values = {name: np.array([[one[name] for one in judged]]) for name in judged[0]}
-        if study.plane:
-            values["decision"] = _plane(study, cell, seed)[None]
-        return [UnitResult(cell.index, slice(seed, seed + 1), values)]
+    def simulate(self, cell: StudyCell, seed: int) -> dict[str, np.ndarray]:
+        """The variables (folds,) of a cell and shuffle, and the plane of decisions if asked for."""
+        judged = [judge(self.scenario, fold) for fold in folds(self.scenario, cell, seed)]
+        values = {name: np.array([one[name] for one in judged]) for name in judged[0]}
+        return values | ({"decision": _plane(self.scenario, cell, seed)} if self.scenario.plane else {})
 
 
 @contextmanager

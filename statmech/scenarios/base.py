@@ -239,6 +239,13 @@ class Sweep(Grid, BaseModel):
         return schema_of(cls, list(Sweep.model_fields))
 
 
+def check_type(scenario: object) -> None:
+    """Raise `TypeError` if this is not a scenario; likely it is the name of a config."""
+    if not isinstance(scenario, Sweep):
+        given = f"not {type(scenario).__name__}"
+        raise TypeError(f"expected a scenario, such as statmech.load({scenario!r}), {given}")
+
+
 @cache
 def _fields(kind: type[Sweep]) -> dict[str, Key]:
     """The keys of a kind, without the parameters of what learns."""
