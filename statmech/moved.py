@@ -39,7 +39,6 @@ MOVED = {f"statmech.{name}": name for name in PACKAGES} | {
     "statmech.status": "statmech.results.status",
     "statmech.tables": "statmech.results.tables",
     "statmech.growing": "statmech.results.sweep_store",
-    "statmech.results.block_store": "statmech.results.sweep_store",
     "statmech.blocks": "statmech.results.chunks",
     "statmech.sealed": "statmech.results.checksums",
     "statmech.locks": "statmech.results.locks",
@@ -126,20 +125,19 @@ class OldPaths(MetaPathFinder, Loader):
     """Finds a module under another path; both names are of one module object."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:
-        root, _, inner = fullname.partition(".")
-        if (
-            root == "statmech" and "." in inner and inner.partition(".")[0] in PACKAGES
-        ):  # a second copy of the module would be loaded
-            raise ModuleNotFoundError(f"import {inner} instead of {fullname}", name=fullname)
+        root, *inner = fullname.split(".")
+        if root == "statmech" and len(inner) > 1 and inner[0] in PACKAGES:  # it would be a second copy of the module
+            raise ModuleNotFoundError(f"import {'.'.join(inner)} instead of {fullname}", name=fullname)
         return ModuleSpec(fullname, self) if fullname in MOVED else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         module = import_module(MOVED[spec.name])
-        self.original = module.__spec__
+        spec.loader_state = module.__spec__
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        module.__spec__ = self.original  # the import under the other path has replaced it
+        assert module.__spec__ is not None
+        module.__spec__ = module.__spec__.loader_state  # its own, which the import under the other path has replaced
 
 
 def find_old_paths() -> None:
