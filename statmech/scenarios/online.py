@@ -181,7 +181,7 @@ class Scenario(Sweep):
     @property
     def exchangeable(self) -> bool:
         """True if the students of every ensemble start in the same state."""
-        return all(cell.alike for cell in self.cells())
+        return (self.start if isinstance(self.start, Start) else DRAWN).alike
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
