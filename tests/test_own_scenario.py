@@ -136,3 +136,10 @@ def test_a_run_that_is_killed_is_resumed_with_the_same_bits(kind, config, tmp_pa
     begun.stdout.close()
     assert subprocess.run(command, capture_output=True, cwd=tmp_path, timeout=240, check=False).returncode == 0
     xr.testing.assert_equal(load_results(folder).simulation.eps_g, whole.eps_g)
+
+
+def test_a_figure_that_it_does_not_have_is_refused_with_its_line(kind, config, tmp_path, capsys):
+    config.write_text("figure: ensemble\n" + CONFIG)
+    assert statmech("theory", config, "--out", tmp_path / "results") == 2
+    assert "linear.yaml:1: figure" in capsys.readouterr().err
+    assert not (tmp_path / "results").exists()

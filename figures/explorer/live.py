@@ -17,7 +17,7 @@ from statmech.config import overridden
 from statmech.errors import ConfigError
 from statmech.results.results import Results
 from statmech.scenarios.cost import estimate
-from statmech.scenarios.registry import KINDS, scenario_from
+from statmech.scenarios.registry import SCENARIOS, scenario_from
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -49,7 +49,7 @@ class Live:
         self.simulation: xr.Dataset | None = None
         self.document: Any = pn.state.curdoc
         self.background = Background(self._arrived)
-        kinds = KINDS[choice].KINDS
+        kinds = SCENARIOS[choice].KINDS
         self.chosen = pmui.MultiChoice(
             label=choice,
             options=settings.labelled(kinds),
@@ -194,7 +194,7 @@ class Live:
 
 
 def _default(choice: str, name: str) -> Any:
-    return KINDS[choice].describe(name).default
+    return SCENARIOS[choice].describe(name).default
 
 
 def _solved(scenario: Any) -> xr.Dataset | None:

@@ -50,8 +50,9 @@ def job_of(source: Source, *, data: bool = False) -> Job:
 def _figure_problems(keys: dict[str, Any]) -> Iterator[Problem]:
     """The problem of a figure that does not exist, or cannot be drawn of a config with these keys."""
     import figures
+    from statmech.scenarios.registry import SCENARIOS
 
-    figure, choice = keys.get("figure"), next((key for key in figures.FIGURES if key in keys), None)
+    figure, choice = keys.get("figure"), next((key for key in SCENARIOS if key in keys), None)
     if isinstance(figure, str) and choice is not None:
         try:
             figures.named(figure, "", choice)

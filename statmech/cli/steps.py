@@ -87,12 +87,11 @@ def solve(job: Job) -> xr.Dataset:
 def stored_results(job: Job) -> Results:
     """The stored results of exactly this scenario; missing and failed runs are reported."""
     from statmech.results import store
-    from statmech.results.results import Results
     from statmech.results.status import read
 
     simulation = store.kept(job.simulation, job.scenario, fresh=False)
     theory = store.kept(job.theory, job.scenario, fresh=False)
-    results = Results(job.scenario, simulation, theory, None, job.name, job.figure, job.folder)
+    results = _results(job, simulation, theory)
     if not results.complete:
         raise ConfigError(f"{job.folder}: no simulation and theory. `statmech run {job.name}` computes them")
     counts = read(job.simulation)
@@ -100,6 +99,13 @@ def stored_results(job: Job) -> Results:
         runs = f"{counts['missing']} runs are missing and {counts['failed']} have failed"
         print(f"{job.simulation}: {runs}; they are left out", file=sys.stderr)
     return replace(results, status=counts)
+
+
+def _results(job: Job, simulation: xr.Dataset | None, theory: xr.Dataset | None) -> Results:
+    """The results of a job, in its folder and with its figure."""
+    from statmech.results.results import Results
+
+    return Results(job.scenario, simulation, theory, name=job.name, figure=job.figure, folder=job.folder)
 
 
 def can_show(job: Job, outcome: Outcome, execution: Execution) -> bool:
@@ -121,7 +127,6 @@ def show(job: Job, theory: xr.Dataset | None) -> None:
     """Compare and draw what has been simulated; solve it first unless its theory is given."""
     from statmech.cli import output
     from statmech.results import store
-    from statmech.results.results import Results
 
     if job.scenario.unsolved and not job.scenario.on_data:
         print(f"{job.scenario.unsolved}: simulated, but neither solved nor drawn", file=sys.stderr)
@@ -129,7 +134,7 @@ def show(job: Job, theory: xr.Dataset | None) -> None:
     simulation = store.kept(job.simulation, job.scenario, fresh=False)
     if theory is None and not job.scenario.on_data:
         theory = solve(job)
-    results = Results(job.scenario, simulation, theory, None, job.name, job.figure, job.folder)
+    results = _results(job, simulation, theory)
     output.results(results)
     draw(results)
 
