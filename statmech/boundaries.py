@@ -134,7 +134,7 @@ def rise(boundary: str | Boundary, mean: ArrayLike) -> np.ndarray:
 
 
 def looks(n: int, chunk: int) -> np.ndarray:
-    """The numbers of features after which sums of n features are looked at.
+    """The numbers of features after which a sum of n features is compared with the level.
 
     >>> looks(10, 4)
     array([ 4,  8, 10])

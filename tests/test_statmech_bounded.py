@@ -163,7 +163,7 @@ def test_no_override_or_special_file_takes_much_time_or_memory(folder):
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "told"),
+    ("text", "line", "problem"),
     [
         ("a: 1\nb: " + "[" * (DEEPEST + 1), 1, "is nested more than 20 deep"),
         ("a: &a [1]\nb: &b [2, *b]\n", 1, "*b contains itself"),
@@ -171,10 +171,10 @@ def test_no_override_or_special_file_takes_much_time_or_memory(folder):
         (LAUGHS, 5, "contains more than 25,000 values"),
     ],
 )
-def test_a_config_beyond_the_bounds_is_refused_in_one_line(text, line, told):
+def test_a_config_beyond_the_bounds_is_refused_in_one_line(text, line, problem):
     with pytest.raises(TooLarge) as refused:
         document_of(text)
-    assert (refused.value.problem_mark.line, refused.value.problem) == (line, told)
+    assert (refused.value.problem_mark.line, refused.value.problem) == (line, problem)
 
 
 def test_aliases_and_merged_maps_within_the_bounds_are_read():

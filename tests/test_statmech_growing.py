@@ -237,14 +237,14 @@ def test_a_chunk_that_kills_its_process_is_isolated_and_the_deadly_run_recorded(
     deadly = store_.chunks()[1]
     calls = []
 
-    def played(path, chunk, again, index=()):
+    def run_child(path, chunk, again, index=()):
         calls.append((chunk.number, index))
         if not index or index == tuple(part.start for part in deadly.box[:-1]):
             return "the process died of SIGSEGV"
         simulate_chunk(path, chunk.number, only=index)
         return ""
 
-    monkeypatch.setattr("simulate.execution.isolated._run_child", played)
+    monkeypatch.setattr("simulate.execution.isolated._run_child", run_child)
     outcome = run_into(path, scenario)
     assert outcome.missing == 0
     assert outcome.failed == 6

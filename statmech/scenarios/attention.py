@@ -125,5 +125,5 @@ class AttentionCell:
 
     @property
     def looks(self) -> np.ndarray:
-        """The numbers of features after which a margin is looked at."""
+        """The numbers of features after which a margin is compared with the level."""
         return looks(self.N, self.chunk)

@@ -133,7 +133,7 @@ class StoppingCell:
 
     @property
     def looks(self) -> np.ndarray:
-        """The numbers of features after which sums are looked at."""
+        """The numbers of features after which a sum is compared with the level."""
         return looks(self.N, self.chunk)
 
 
