@@ -536,11 +536,14 @@ def struck(folder: Path, victim: str, expected: set[int], rng: random.Random, ri
         until(lambda: log.exists() and "written" in log.read_text())
         time.sleep(1.5 * rng.random())
         {"a Dask worker": workers[0], "the Dask scheduler": scheduler, "the command": running}[victim].kill()
-        code, _ = ended(running)
+        code, errors = ended(running)
         before = max((event.get("done", 0) for event in logged(log)), default=0)
         lost = max(0, before - done(store))
         again, _ = ended(command("simulate", "capacity", *ON_WORKERS, folder=folder, before=SMALL_BLOCKS))
-    return code in expected and again == 0 and finished(store, right), lost
+    right_end = code in expected and again == 0
+    if not right_end:
+        print(f"{victim}: exit codes {code} and then {again}\n{errors}", file=sys.stderr)
+    return right_end and finished(store, right), lost
 
 
 def logged(log: Path) -> list[dict[str, Any]]:

@@ -177,6 +177,21 @@ def test_a_scheduler_that_dies_loses_no_written_chunk(path, monkeypatch):
     assert_same_bits(path, scenario)
 
 
+class AnsweredByNobody:
+    """A finished task of a scheduler that dies before its result is fetched."""
+
+    status = "finished"
+
+    def result(self, timeout):
+        raise distributed.comm.core.CommClosedError("the connection is closed")
+
+
+def test_a_scheduler_that_dies_before_a_result_is_fetched_is_not_a_fault_of_files():
+    workers = clusters.Workers(None, "tcp://127.0.0.1:8786", 1.0, lambda: None)
+    with pytest.raises(ClusterError, match=r"scheduler is gone \(CommClosedError\).*rerun the same command"):
+        workers._problem(AnsweredByNobody(), clusters.Notes())
+
+
 def test_without_workers_a_run_ends_in_time_and_its_store_is_intact(path):
     scenario, cluster = Scenario(**SWEEP), started(0)
     with pytest.raises(ClusterError, match="no worker has been active for 3 seconds") as failure:

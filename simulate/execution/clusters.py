@@ -23,6 +23,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from itertools import islice
@@ -169,13 +170,16 @@ class Workers:
 
     def _problem(self, future: Any, log: Log) -> Exception | None:
         """The exception of a task, if any; the events of a finished one are logged."""
-        if future.status == "finished":
-            for event in future.result(timeout=ANSWER):
-                log(**event)
-            return None
-        if future.status != "error":
+        if future.status not in ("finished", "error"):
             raise self._failure("the scheduler is gone, or has dropped a chunk")
-        problem: Exception = future.exception(timeout=ANSWER)
+        try:
+            if future.status == "finished":
+                for event in future.result(timeout=ANSWER):
+                    log(**event)
+                return None
+            problem: Exception = future.exception(timeout=ANSWER)
+        except (OSError, CancelledError) as failure:  # a timeout is an OSError, and so is a closed connection
+            raise self._failure(f"the scheduler is gone ({type(failure).__name__})") from None
         if isinstance(problem, StoreError):  # a full disk, an invisible store: no other chunk would succeed
             raise problem
         return problem
@@ -368,7 +372,7 @@ def _bounded(close: Callable[..., Any]) -> None:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Without Dask's own messages about workers that start and stop."""
-    loggers = [logging.getLogger(name) for name in ("distributed", "tornado.application")]
+    loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client", "tornado.application")]
     before = [logger.level for logger in loggers]
     for logger in loggers:
         logger.setLevel(logging.CRITICAL)
