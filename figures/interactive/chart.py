@@ -92,9 +92,9 @@ class Chart:
         """One row per line; against names, one row per name."""
         data: dict[str, list[Any]] = {name: [] for name in ("x", "y", "color", "label")}
         for index, curve in enumerate(curves):
-            if curve.theory is not None:
-                good = self._good(curve.x, curve.theory)
-                x, y = curve.x[good].tolist(), curve.theory[good].tolist()
+            if curve.theory is not None and curve.theory_x is not None:
+                good = self._good(curve.theory_x, curve.theory)
+                x, y = curve.theory_x[good].tolist(), curve.theory[good].tolist()
                 rows = len(x) if self.named else 1
                 data["x"] += x if self.named else [x]
                 data["y"] += y if self.named else [y]

@@ -56,8 +56,9 @@ class ChartGrid:
 
     def curves(self, name: str, results: Results, layout: Layout, unit: str = "") -> list[Curve]:
         """The curves of any variable, along the x of these charts."""
-        curves = series.curves(name, results.simulation, results.theory, layout, unit)
-        return [replace(curve, x=np.asarray(self.names)) for curve in curves] if self.names else curves
+        curves = series.curves(name, results.simulation, results.theory, layout, unit, results.lines)
+        names = np.asarray(self.names)
+        return [replace(curve, x=names, theory_x=names) for curve in curves] if self.names else curves
 
     def linked(self) -> list[Any]:
         """The Bokeh figures of the charts that show a value; they pan and zoom along x together."""
