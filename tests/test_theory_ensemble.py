@@ -30,6 +30,18 @@ def test_errors_are_those_of_sampled_fields(R, q, K):
         assert abs(wrong.mean() - exact) < 4 * np.sqrt(exact * (1 - exact) / wrong.size)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("output", ["majority_vote", "weight_mean"])
+@pytest.mark.parametrize("K", [2, 3, 11])
+def test_the_metropolis_walk_of_the_paper_agrees_with_the_exact_integral(K, output):
+    walk = theory.metropolis_error(0.9, 0.85, K, output, steps=10_000)
+    assert walk.error < 0.0015
+    assert abs(walk.value - theory.ensemble_error(0.9, 0.85, K, output=output)) < 4 * walk.error
+    assert abs(walk.value - theory.ensemble_error(0.9, 0.8, K, output=output)) > 3 * walk.error or (
+        K == 2 and output == "majority_vote"  # which does not depend on q
+    )
+
+
 @pytest.mark.parametrize(("R", "q", "K"), GRID)
 def test_two_independent_integrals_agree_to_1e_12(R, q, K):
     """The common field's integral, and Price's theorem in R."""

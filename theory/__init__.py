@@ -5,6 +5,7 @@ from theory.ensemble import ensemble_error as ensemble_error
 from theory.ensemble import ensemble_error_unequal as ensemble_error_unequal
 from theory.learning_curves import learning_curves as learning_curves
 from theory.learning_curves import separable_fraction as separable_fraction
+from theory.metropolis import metropolis_error as metropolis_error
 from theory.mistakes import mistake_bound as mistake_bound
 from theory.replica import capacity as capacity
 from theory.replica import noisy_capacity as noisy_capacity

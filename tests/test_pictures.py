@@ -1,0 +1,181 @@
+"""A machine finds what a referee would send back, and overlays show every axis of a sweep."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from small import EVERY
+
+import figures
+import simulate
+import statmech
+import theory
+from figures import captions, series
+from figures.inspection import AID, OUTSIDE, faults
+from figures.overlay import abscissa
+from figures.style import COLUMN, PAGE, styled
+from statmech import Attention, Boosting, Scenario, Stopping, StoredExamples
+
+
+@styled
+def picture(spoil=lambda figure, ax: None):
+    """A figure without faults, then spoilt."""
+    figure = Figure(figsize=(COLUMN, 2.5))
+    ax = figure.add_subplot()
+    ax.plot([0, 1, 2], [0, 1, 4], color="C0", label="theory")
+    ax.errorbar([0, 1, 2], [0.1, 1.1, 3.9], yerr=0.2, color="C1", linestyle="none", marker="o", label="simulation")
+    figure.legend(loc="outside lower center")
+    spoil(figure, ax)
+    return figure
+
+
+def test_a_picture_without_faults_passes():
+    assert faults(picture()) == []
+
+
+@pytest.mark.parametrize(
+    ("spoil", "fault"),
+    [
+        (lambda figure, ax: ax.set_ylim(0, 3), "lie outside"),
+        (lambda figure, ax: ax.set_ylim(-0.2, 4.05), "of 18 points lie outside"),  # the end of one bar
+        (lambda figure, ax: ax.legend(loc="center"), "a legend covers data"),
+        (
+            lambda figure, ax: ax.legend(loc=(0.7, 0.3)),
+            "a legend covers data",
+        ),  # a line runs through, no point lies there
+        (lambda figure, ax: ax.plot([0, 1], [3, 3], color="C2"), "a line of colour #2ca02c is in no legend"),
+        (lambda figure, ax: ax.set_title("small", fontsize=5.5), "text below 6 points: small"),
+        (lambda figure, ax: figure.set_size_inches(10, 2), "width of 10 inches"),
+    ],
+)
+def test_a_planted_fault_is_found(spoil, fault):
+    found = faults(picture(spoil))
+    assert any(fault in sentence for sentence in found), found
+
+
+def test_guides_need_no_legend_and_an_arrow_may_say_what_lies_outside():
+    assert faults(picture(lambda figure, ax: ax.axhline(2, color="C3", gid=AID))) == []
+
+    def arrow(figure, ax):
+        ax.set_ylim(0, 3)
+        ax.annotate("1 above", (2, 3), gid=OUTSIDE)
+
+    assert faults(picture(arrow)) == []
+
+
+def results(**keys):
+    return statmech.run(Scenario(rule="perceptron", **{"N": 50, "t": [0.5, 1, 2, 4, 8], "seeds": 3, **keys}))
+
+
+def panel(figure, symbol):
+    return next(ax for ax in figure.axes if ax.get_ylabel() == symbol)
+
+
+def theory_lines(ax):
+    """Lines that are denser than what was simulated."""
+    return [line for line in ax.lines if len(line.get_xdata()) > 50]
+
+
+def test_a_sweep_of_two_axes_has_a_colour_per_eta_a_marker_per_N_and_one_line_per_eta():
+    figure = figures.draw("overlay", results(eta=[0.5, 1, 2], N=[50, 100]))
+    ax = panel(figure, "$R$")
+    points = [line for line in ax.lines if line.get_marker() not in ("None", "", "_", "|")]
+    assert len({(line.get_color(), line.get_marker()) for line in points}) == 6
+    assert len(theory_lines(ax)) == 3
+    assert ax.get_xscale() == "log"
+    texts = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert [text for text in texts if "eta" in text or text.startswith("$N$")] == [
+        r"$\eta$ = 0.5",
+        r"$\eta$ = 1",
+        r"$\eta$ = 2",
+        "$N$ = 50",
+        "$N$ = 100",
+    ]
+    assert faults(figure) == []
+
+
+def test_all_values_of_a_long_axis_are_drawn_and_a_third_axis_has_panels():
+    long = figures.draw("overlay", results(eta=list(np.linspace(0.2, 2, 10)), seeds=2))
+    assert len(theory_lines(panel(long, "$R$"))) == 10
+    assert len({line.get_color() for line in theory_lines(panel(long, "$R$"))}) == 10
+    three = figures.draw("overlay", results(eta=[0.5, 1, 2], K=[1, 3], flip=[0, 0.1], seeds=2))
+    assert [ax.get_title() for ax in three.axes if ax.get_ylabel() == "$R$"] == [r"$\lambda$ = 0", r"$\lambda$ = 0.1"]
+    assert faults(three) == []
+
+
+def test_with_one_value_along_x_theory_has_a_dash():
+    one = figures.draw("overlay", results(t=[5], K=3))
+    [dash] = [line for line in panel(one, "$R$").lines if line.get_marker() == "_" and line.get_linestyle() == "-"]
+    np.testing.assert_allclose(dash.get_xydata(), [[5, theory.solve(results(t=[5], K=3).scenario).R[0, 0]]])
+
+
+DENSE = {
+    "t": Scenario(rule=["hebb", "adatron"], K=2, N=[50, 100], t=[0, 1, 5], seeds=2),
+    "eta": Scenario(rule="perceptron", eta=[0.5, 2], t=5, seeds=2),
+    "K": Scenario(rule="adatron", K=[1, 5], t=5, seeds=2),
+    "alpha": StoredExamples(learner=["minover", "hebb"], N=20, alpha=[0.5, 5], epochs=[5, 10], seeds=2),
+    "delta": Stopping(boundary="constant", delta=[0.01, 0.3], N=40, seeds=2),
+    "P": Boosting(booster="adaboost", s=3, P=[20, 500], N=6, seeds=2),
+}
+
+
+@pytest.mark.parametrize("axis", DENSE)
+def test_dense_theory_is_the_theory_between_the_recorded_values(axis):
+    scenario = DENSE[axis]
+    coarse, dense = theory.solve(scenario), theory.smooth(scenario, axis)
+    assert dense.sizes[axis] >= min(40, 5 if axis == "K" else 40)
+    assert "N" not in dense.dims
+    for name, values in coarse.data_vars.items():
+        ends = values.isel({axis: [0, -1]})
+        there = dense[name].isel({axis: [0, -1]})
+        if "student" in there.dims:
+            ends, there = ends.isel(student=0), there.isel(student=0)
+        ends = ends.isel({dim: 0 for dim in ends.dims if dim not in there.dims})
+        np.testing.assert_allclose(*np.broadcast_arrays(ends.values, there.values), rtol=1e-5, atol=1e-9)
+
+
+def test_there_is_no_dense_theory_along_an_axis_that_theory_ignores_or_a_zipped_one():
+    assert theory.smooth(DENSE["t"], "N") is None
+    assert theory.smooth(DENSE["alpha"], "epochs") is None
+    assert theory.smooth(Scenario(rule="hebb", t=[1, 2], zip={"eta": [1, 2], "flip": [0, 0.1]}), "eta") is None
+
+
+def test_means_between_recorded_times_have_no_dense_theory():
+    scenario = Attention(attention="constant", delta=0.1, N=20, t=[0.5, 1], seeds=2)
+    dense = theory.smooth(scenario, "t")
+    assert "R" in dense
+    assert "features" not in dense
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", EVERY, ids=lambda scenario: scenario.CHOICE)
+def test_the_overlay_of_every_kind_has_no_fault_that_a_machine_sees(scenario):
+    solution = None if scenario.unsolved else theory.solve(scenario)
+    drawn = statmech.Results(scenario, simulate.run(scenario), solution)
+    assert faults(figures.draw("overlay", drawn)) == []
+
+
+def test_a_caption_says_what_is_drawn_N_seeds_bars_and_the_command(tmp_path):
+    drawn = statmech.run("ensemble", rule=["hebb"], K=[1, 3], N=100, t=[1, 2], seeds=4)
+    text, latex = (file.read_text() for file in captions.save(drawn, "ensemble", tmp_path / "ensemble"))
+    assert "N = 100" in text
+    assert "means over 4 independent runs" in text
+    assert "standard errors" in text
+    assert "`statmech run ensemble seeds=4 rule=hebb K=1,3 N=100 t=1,2`" in text
+    assert r"$N\to\infty$" in latex
+    assert r"\texttt{statmech run ensemble seeds=4" in latex
+    assert "\\" not in text
+
+
+def test_the_command_of_a_caption_makes_the_same_scenario():
+    drawn = statmech.run("minover", N=10, alpha=[1, 2], epochs=[5], seeds=2)
+    command, name, *overrides = captions.command(drawn, "minover").removeprefix("statmech ").split(" ")
+    assert (command, statmech.load(name, overrides)) == ("run", drawn.scenario)
+
+
+def test_the_abscissa_of_an_overlay_is_an_axis_of_the_results():
+    drawn = results(t=[5], eta=[0.5, 1, 2])
+    assert abscissa(drawn) == "eta"
+    assert series.layout_along(drawn, "eta").colours == ()
+    assert PAGE == 2 * COLUMN

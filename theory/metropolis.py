@@ -1,0 +1,95 @@
+r"""The ensemble's error as Miyoshi, Hara & Okada integrate it: by a Metropolis walk through the fields.
+
+Their eq (3.2) is an average over the K students' fields u and the teacher's field v, which are jointly Gaussian with
+the covariance of eq (3.4). A walk proposes a step of all K + 1 fields at once and accepts it with probability
+:math:`\min(1, p'/p)`; the error is the fraction of its time that the ensemble is wrong. `theory.ensemble_error` has the
+same number to ten digits; this walk is here to show that both agree, and at what cost.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from statmech.errors import ScenarioError, not_known
+from statmech.statistics import standard_error
+from theory.ensemble import OUTPUTS, ControlledError
+
+STRIDE = 2.38  # over sqrt(K + 1): the step of least correlation in many dimensions (Roberts, Gelman & Gilks 1997)
+BURN = 0.1  # of the steps, before the walk is counted
+
+
+def metropolis_error(
+    R: float,
+    q: float,
+    K: int,
+    output: str = "majority_vote",
+    steps: int = 20_000,
+    walks: int = 64,
+    key: int = 0,
+) -> ControlledError:
+    """eps_g of an ensemble of K equal students by the Metropolis method, with its standard error.
+
+    Parameters
+    ----------
+    R, q
+        Teacher-student and student-student cosine.
+    K
+        Number of students.
+    output : {"majority_vote", "weight_mean"}
+    steps
+        Steps of each walk; the first tenth is not counted.
+    walks
+        Independent walks; the standard error is that of the mean over them.
+    key
+        Key of the random numbers.
+
+    Returns
+    -------
+    eps_g and its standard error (`ControlledError`).
+
+    Raises
+    ------
+    ScenarioError
+        If no K students have these cosines, or for an unknown output.
+
+    Examples
+    --------
+    >>> from theory import ensemble_error
+    >>> walk = metropolis_error(0.9, 0.85, 3, steps=2000)
+    >>> bool(abs(walk.value - ensemble_error(0.9, 0.85, 3)) < 4 * walk.error)
+    True
+    """
+    if output not in OUTPUTS:
+        raise ScenarioError([(("output",), not_known(output, "an ensemble output", OUTPUTS))])
+    factor, random = _factor(R, q, K), np.random.default_rng(key)
+    whitened = random.normal(size=(walks, K + 1))  # the fields are a linear image: their density is the same
+    wrong, counted = np.zeros(walks), 0
+    for step in range(steps):
+        proposed = whitened + STRIDE / np.sqrt(K + 1) * random.normal(size=whitened.shape)
+        gain = 0.5 * (whitened**2 - proposed**2).sum(axis=1)
+        accepted = random.random(walks) < np.exp(np.minimum(gain, 0.0))
+        whitened[accepted] = proposed[accepted]
+        if step >= BURN * steps:
+            wrong += _errors(whitened @ factor.T, output)
+            counted += 1
+    rates = wrong / counted
+    return ControlledError(np.asarray(rates.mean()), np.asarray(standard_error(rates)))
+
+
+def _factor(R: float, q: float, K: int) -> np.ndarray:
+    """The Cholesky factor of the covariance of eq (3.4), the teacher's field last."""
+    covariance = np.full((K + 1, K + 1), float(q))
+    covariance[-1], covariance[:, -1] = R, R
+    np.fill_diagonal(covariance, 1.0)
+    try:
+        return np.linalg.cholesky(covariance)
+    except np.linalg.LinAlgError:
+        sentence = f"no {K} students have R = {R:g} and q = {q:g} without lying in a plane with the teacher"
+        raise ScenarioError([(("R",), sentence)]) from None
+
+
+def _errors(fields: np.ndarray, output: str) -> np.ndarray:
+    """1 where the ensemble is wrong, 1/2 where its vote is tied."""
+    students, teacher = fields[:, :-1], np.sign(fields[:, -1])
+    total = (np.sign(students) if output == "majority_vote" else students).sum(axis=1)
+    return np.asarray(np.where(total == 0, 0.5, np.sign(total) != teacher), float)
