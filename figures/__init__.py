@@ -27,7 +27,7 @@ PUBLISHED = {  # by the key of the scenarios that they draw
         "learning_curves": "eps_g(t) of one student, vote and weight mean, for every rule",
     },
     "learner": {
-        "minover": "MinOver assignment, experiments A and B: eps_g against alpha for several numbers of epochs",
+        "minover": "MinOver assignment, experiments A and B: eps_g against alpha for several tmax",
         "minover_noise": "MinOver assignment, experiment C: eps_g against alpha for fractions of flipped labels",
         "minover_updates": "eps_g against the number of updates: what the assignment's tmax means",
         "minover_stops": "effect of MinOver's stop rules, against alpha",

@@ -41,6 +41,9 @@ STUDIES = {
 }
 
 
+UPDATES = ("minover_updates", "minover_noise")  # whose configs count updates
+
+
 def tiny(name):
     """A small scenario that a figure can draw."""
     if name in STUDIES:
@@ -58,7 +61,7 @@ def tiny(name):
         if name in FIGURES[choice]:
             return load({"stopping_overlay": "stopping_law"}.get(name, name), small[choice])
     config = {"minover_noise": "minover_c", "stored_overlay": "capacity"}.get(name, name)
-    stored = ["N=10", "seeds=4", "alpha=1,2", "updates=5,30" if name == "minover_updates" else "epochs=5,30"]
+    stored = ["N=10", "seeds=4", "alpha=1,2", "updates=5,30" if name in UPDATES else "epochs=5,30"]
     return load(config, [*stored, *(["sweeps=20", "votes=5"] if name == "stored_curves" else [])])
 
 
