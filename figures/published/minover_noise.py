@@ -6,8 +6,8 @@ in updates, as in its code (`statmech run minover_c`, 100 data sets), and in epo
 (`statmech run minover_c updates= epochs=100`):
 
 - "With at least 10 % of noise the vector of optimal stability cannot be found": true above alpha_c, which is 2.99 at
-  10 %. Below it the vector exists; after 100 epochs 65 % of the runs are certified within 1 % of it at alpha = 0.5, even
-  with random labels. 100 updates are enough for that at alpha = 0.1 only, with noise or without.
+  10 %. Below it the vector exists; after 100 epochs 65 % of the runs are certified within 1 % of it at alpha = 0.5,
+  even with random labels. 100 updates are enough for that at alpha = 0.1 only, with noise or without.
 - "The predictions are mostly random guesses": no. At 10 % eps_g falls to 0.29 near alpha = 2, and then *rises* with
   more examples, to 0.38 at alpha = 10 (in epochs 0.29 near alpha = 3 and 0.39 at alpha = 10). Only 50 % of noise gives
   random guessing, eps_g = 0.5.
@@ -15,9 +15,9 @@ in updates, as in its code (`statmech run minover_c`, 100 data sets), and in epo
 In one sentence the assignment flips only labels that are +1, with probability lambda; its equation flips either. For a
 student without a threshold the one is the other at lambda/2: it sees the examples only as :math:`\mathbf z=S\xi`, and
 for inputs as likely as their negatives :math:`\mathbf z` before the flip does not depend on the teacher's label, which
-is +1 in half of the cases. The labels then have the mean -lambda, which only a threshold could notice. Read this way the noise ends at lambda/2 = 1/4:
-alpha_c = 3.81 at lambda = 0.1, and at lambda = 0.5 eps_g is 0.44 at alpha = 10, not 1/2
-(`statmech run minover_c flip="{linspace: [0, 0.25, 6]}"`).
+is +1 in half of the cases. The labels then have the mean -lambda, which only a threshold could notice. Read this way
+the noise ends at lambda/2 = 1/4: alpha_c = 3.81 at lambda = 0.1, and at lambda = 0.5 eps_g is 0.44 at alpha = 10, not
+1/2 (`statmech run minover_c flip="{linspace: [0, 0.25, 6]}"`).
 """
 
 from __future__ import annotations

@@ -140,16 +140,17 @@ def show(job: Job, theory: xr.Dataset | None) -> None:
 
 
 def draw(results: Results) -> None:
-    """Draw results into their folder, as PNG, SVG and PDF."""
+    """Draw results into their folder, as PNG, SVG and PDF, and the film of a figure that has one, as GIF."""
     import figures
-    from figures import style
+    from figures import film, style
 
     assert results.figure is not None
     assert results.folder is not None
     name = figures.fitting(results.figure, results)
     if name != results.figure:
         print(f"the figure {results.figure} cannot show all of these axes; drawing {name}", file=sys.stderr)
-    for file in style.save(figures.draw(name, results), results.folder / name):
+    stem = results.folder / name
+    for file in (*style.save(figures.draw(name, results), stem), *film.save(name, results, stem)):
         print(f"wrote {file}", file=sys.stderr)
 
 
