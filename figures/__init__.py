@@ -27,9 +27,10 @@ PUBLISHED = {  # by the key of the scenarios that they draw
         "learning_curves": "eps_g(t) of one student, vote and weight mean, for every rule",
     },
     "learner": {
-        "minover": "MinOver assignment, experiments A and B: eps_g against alpha for several numbers of epochs",
+        "minover": "MinOver assignment, experiments A and B: eps_g against alpha for several tmax",
         "minover_noise": "MinOver assignment, experiment C: eps_g against alpha for fractions of flipped labels",
         "minover_updates": "eps_g against the number of updates: what the assignment's tmax means",
+        "version_space": "MinOver assignment, Figure 1: the version space of a few examples, and MinOver's walk in it",
         "minover_stops": "effect of MinOver's stop rules, against alpha",
         "stored_curves": "learning curves of all learners of stored examples, with all theory curves",
         "mistakes": "mistakes of the perceptron below the bound (R / gamma)^2, against alpha",

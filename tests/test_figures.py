@@ -7,11 +7,13 @@ from importlib import import_module
 import matplotlib as mpl
 import numpy as np
 import pytest
+from PIL import Image
 
 import figures
 import simulate
 import theory
-from figures import FIGURES, OVERLAYS, concept, labels, series, style
+from figures import FIGURES, OVERLAYS, concept, film, labels, series, style
+from figures.published import version_space
 from statmech import (
     Attention,
     Boosting,
@@ -30,21 +32,25 @@ NAMES = list(dict.fromkeys(name for figures_of in FIGURES.values() for name in f
 TINY = ["N=40", "seeds=4", "t=0.5,2"]
 
 
-STUDIES = {
+OWN = {  # overrides of figures whose configs need more than those of their kind
     "votes": ["folds=2", "seeds=2", "data=votes,promoters", "classifier=tree,ordinary,boosting", "stages=3"],
     "votes_concept": ["folds=2", "stages=5"],
     "discount": ["folds=2", "stages=3", "discount=0,1", "seeds=1"],
     "passes": ["folds=2", "seeds=1", "passes=1,3"],
     "boundaries": ["folds=2"],
     "digits": ["folds=2", "passes=2"],
+    "version_space": ["alpha=1,2", "updates=1,2,3"],
     "study_overlay": ["folds=2", "classifier=tree,attentive", "data=votes"],
 }
 
 
+UPDATES = ("minover_updates", "minover_noise")  # whose configs count updates
+
+
 def tiny(name):
     """A small scenario that a figure can draw."""
-    if name in STUDIES:
-        return load(name if name in shipped() else "votes", STUDIES[name])
+    if name in OWN:
+        return load(name if name in shipped() else "votes", OWN[name])
     if name in FIGURES["rule"]:
         config = name if name in shipped() else "variety"
         return load(config, [*TINY, *([] if config in ("variety", "learning_curves") else ["K=1,3"])])
@@ -58,15 +64,15 @@ def tiny(name):
         if name in FIGURES[choice]:
             return load({"stopping_overlay": "stopping_law"}.get(name, name), small[choice])
     config = {"minover_noise": "minover_c", "stored_overlay": "capacity"}.get(name, name)
-    stored = ["N=10", "seeds=4", "alpha=1,2", "updates=5,30" if name == "minover_updates" else "epochs=5,30"]
+    stored = ["N=10", "seeds=4", "alpha=1,2", "updates=5,30" if name in UPDATES else "epochs=5,30"]
     return load(config, [*stored, *(["sweeps=20", "votes=5"] if name == "stored_curves" else [])])
 
 
 def test_every_figure_but_the_overlays_has_a_config_and_every_config_a_figure():
     drawn = {figures.named(load(name).figure, name, load(name).CHOICE) for name in shipped()}
     assert drawn == set(NAMES) - set(OVERLAYS)
-    for name in NAMES:
-        assert import_module(f"figures.{name}").__doc__
+    for name in set(NAMES) - set(OVERLAYS):
+        assert import_module(f"figures.published.{name}").__doc__
 
 
 QUICK = ("ensemble", "minover", "votes", "overlay")
@@ -89,6 +95,39 @@ def test_a_figure_draws_from_a_tiny_config(name, tmp_path, data_folder):
     assert style.save(again, tmp_path / "again")[1].read_bytes() == files[1].read_bytes()
     drawn = [line for ax in figure.axes for line in ax.lines]
     assert drawn, "a figure without a line"
+
+
+def test_the_walk_of_the_version_space_is_the_stored_run():
+    """The weights regenerated from key and strengths have the recorded stabilities; another key's examples do not."""
+    simulation = simulate.run(tiny("version_space"))
+    wrong = simulation.assign_attrs(config=simulation.attrs["config"].replace('"key": 227', '"key": 228'))
+    assert wrong.attrs != simulation.attrs
+    for index, (walk, other) in enumerate(
+        zip(version_space.walks(simulation), version_space.walks(wrong), strict=True)
+    ):
+        recorded = simulation.kappa.isel(alpha=index, seed=0)
+        np.testing.assert_allclose(walk.stability, recorded.sel(learner="minover"), atol=1e-12)
+        np.testing.assert_allclose(walk.largest, recorded.sel(learner="max_stability")[-1], rtol=1e-12)
+        assert np.all(walk.stability <= walk.largest)
+        assert not np.allclose(other.stability, recorded.sel(learner="minover"))
+
+
+def test_the_version_space_needs_three_dimensions_and_strengths():
+    flat = StoredExamples(learner=["minover", "max_stability"], N=4, alpha=1, updates=[1], seeds=1, strengths=True)
+    with pytest.raises(ConfigError, match="version_space needs N: 3, `updates`, `strengths: true`"):
+        figures.draw("version_space", simulate.run(flat), theory.solve(flat))
+
+
+@pytest.mark.slow
+def test_a_film_is_written_beside_its_figure_and_is_the_same_each_time(tmp_path):
+    scenario = tiny("version_space")
+    results = Results(scenario, simulate.run(scenario), theory.solve(scenario))
+    [file] = film.save("version_space", results, tmp_path / "version_space")
+    assert file.name == "version_space.gif"
+    assert film.content(film.of("version_space", results)) == file.read_bytes()
+    with Image.open(file) as picture:
+        assert picture.n_frames == 6 + 3  # examples, then updates
+    assert film.save("minover", results, tmp_path / "none") == []
 
 
 @pytest.mark.slow

@@ -287,6 +287,20 @@ def test_field_patience_stops_at_update_p_plus_1_or_hardly_ever():
             assert int(only(sim).updates_made[alpha, seed]) == updates
 
 
+@pytest.mark.slow
+def test_in_updates_eps_g_stabilises_with_alpha_and_in_epochs_it_does_not():
+    """Figure 2 of the assignment: a student of 100 updates is a sum of 100 examples, however many there are."""
+    given = {"learner": "minover", "N": 20, "alpha": [2, 10, 20], "seeds": 40}
+    few, many = (only(simulated(**given, **times)).eps_g for times in ({"updates": [100]}, {"epochs": [20]}))
+
+    def falls(eps, first, last):
+        difference = eps.isel(alpha=first) - eps.isel(alpha=last)
+        return float(difference.mean() / (difference.std(ddof=1) / np.sqrt(40)))
+
+    assert falls(few, 0, 1) > 4
+    assert abs(falls(few, 1, 2)) < 4 < falls(many, 1, 2)
+
+
 def test_twenty_updates_are_not_twenty_epochs():
     """Figure 3 of the assignment counts updates; with noise more examples increase the error, but not to chance."""
     updates = simulated(learner="minover", N=20, alpha=[5, 10], updates=[20], seeds=60).eps_g.mean("seed")
@@ -297,6 +311,28 @@ def test_twenty_updates_are_not_twenty_epochs():
     error = np.sqrt((noisy.var("seed", ddof=1) / 60).sum())
     assert noisy.mean("seed")[1] - noisy.mean("seed")[0] > 4 * error
     assert np.all(noisy.mean("seed") < 0.45)
+
+
+def noisy_examples(rng, teacher, flip, only_positive):
+    """Gaussian examples of a teacher times their labels, flipped with this probability: all, or those that are +1."""
+    xi = rng.standard_normal((100, teacher.size))
+    true = np.sign(xi @ teacher)
+    flipped = (rng.random(100) < flip) & ((true > 0) | (not only_positive))
+    return np.where(flipped, -true, true)[:, None] * xi
+
+
+def test_flipping_only_positive_labels_is_flipping_all_with_half_the_probability():
+    """A student without a threshold sees only label times input, and half of all labels are +1."""
+    rng, cosines = np.random.default_rng(5), []
+    for _ in range(200):
+        teacher = rng.standard_normal(20)
+        kinds = ((0.4, True), (0.2, False), (0.4, False))
+        students = [primal_minover(noisy_examples(rng, teacher, *kind), 60) for kind in kinds]
+        cosines.append([w @ teacher / np.linalg.norm(w) / np.linalg.norm(teacher) for w in students])
+    one_sided, half, all_labels = np.mean(cosines, axis=0)
+    error = np.sqrt(2 / 200) * np.std(cosines, axis=0, ddof=1).max()
+    assert abs(one_sided - half) < 4 * error
+    assert one_sided - all_labels > 4 * error  # the control: all labels with the same probability
 
 
 def test_stability_patience_stops_when_kappa_has_not_grown_for_p_updates():

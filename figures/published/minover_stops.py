@@ -9,12 +9,14 @@ from the eps_g of all epochs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
 
 from matplotlib.figure import Figure
 
-from figures.published.helpers.stored_runs import at_end
-from figures.style import PAGE, look_of, points, styled
+from figures.published.helpers.panel_letters import letters
+from figures.published.helpers.stored_runs import at_end, beside
+from figures.style import PAGE, points, styled
 from statmech.learners import STOPPED_BY
 
 if TYPE_CHECKING:
@@ -22,13 +24,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 AXES = ("stop", "alpha")  # of the sweep, that this figure shows
+CAPTION = (
+    r"Stop rules of MinOver on $P=\alpha N$ stored examples: (a) fractions of runs that field-patience, the code of "
+    r"the assignment's appendix, stops at update $P+1$, later, and never; (b) updates made, in epochs of $P$ updates, "
+    r"when a run ends; (c) generalization error over that of maximum stability for $N\to\infty$. At one $\alpha$ the "
+    r"points are of the same data sets, moved sideways where error bars would overlap."
+)
+GREYS = {"field-patience stops at $P+1$": "0.35", "later": "0.65", "never": "0.9"}
 
 
 @styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Ends of the runs of field-patience; epochs until a run ends; eps_g over theory."""
     last, line = at_end(simulation), at_end(theory).isel(stop=0)
-    figure = Figure(figsize=(PAGE, 2.7))
+    figure = Figure(figsize=(PAGE, 2.8))
     ends, lasts, errs = figure.subplots(1, 3)
     rules = [str(rule) for rule in last.stop.values]
     if "field-patience" in rules:
@@ -38,25 +47,34 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     for index, rule in enumerate(rules):
         cell = last.sel(stop=rule)
         points(lasts, cell.alpha, cell.updates_made / cell.P, index, label=rule)
-        points(errs, cell.alpha, cell.eps_g / line.eps_g - 1, index)
-    lasts.set(yscale="log", title="epochs until the end (mean)", xlabel=r"$\alpha=P/N$")
-    errs.axhline(0, color="0.3")
-    errs.yaxis.set_major_formatter("{x:.0%}")
-    errs.set(title=r"$\epsilon_g$ over theory $-\,1$", xlabel=r"$\alpha=P/N$")
-    figure.legend(*lasts.get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        points(errs, beside(cell.alpha, index, len(rules)), cell.eps_g / line.eps_g, index)
+    lasts.set(yscale="log", ylabel="updates made / $P$")
+    lasts.yaxis.set_major_formatter("{x:g}")
+    errs.axhline(1, color="0.3")
+    errs.set_ylabel(r"$\epsilon_g$ / theory")
+    for ax in (ends, lasts, errs):
+        ax.set_xlabel(r"$\alpha=P/N$")
+    letters(ends, lasts, errs)
+    figure.legend(handles=_in_rows(lasts, ends), loc="outside lower center", ncols=3)
     return figure
+
+
+def _in_rows(*panels: Axes) -> list[Any]:
+    """The entries of a legend of three columns, a row per panel."""
+    rows = [ax.get_legend_handles_labels()[0] for ax in panels]
+    return [handle for column in zip_longest(*rows) for handle in column if handle is not None]
 
 
 def _ends(ax: Axes, cell: xr.Dataset) -> None:
     """Fractions of runs stopped at update P + 1, stopped later, and never."""
     stopped = cell.stopped_by == STOPPED_BY.index("field-patience")
     at_once = stopped & (cell.updates_made == cell.P + 1)
-    fractions = {"at update P + 1": at_once, "later": stopped & ~at_once, "never": ~stopped}
     below = 0.0 * cell.P
     width = float(cell.alpha.diff("alpha").min()) if cell.alpha.size > 1 else 1.0
-    for (label, which), index in zip(fractions.items(), (1, 4, 0), strict=True):
+    for (label, grey), which in zip(GREYS.items(), (at_once, stopped & ~at_once, ~stopped), strict=True):
         fraction = which.mean("seed")
-        ax.bar(cell.alpha, fraction, width, bottom=below, color=look_of(index)["color"], label=label)
+        look: dict[str, Any] = {"color": grey, "edgecolor": "0.2", "linewidth": 0.3, "label": f"(a) {label}"}
+        ax.bar(cell.alpha, fraction, width, bottom=below, **look)
         below = below + fraction
-    ax.set(title="field-patience stops", xlabel=r"$\alpha=P/N$", ylabel="fraction of runs", ylim=(0, 1))
-    ax.legend(loc="upper left", bbox_to_anchor=(0.0, 0.98), labelcolor="white")
+    ax.set(ylabel="fraction of runs", ylim=(0, 1))
+    ax.margins(x=0)

@@ -9,19 +9,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 from matplotlib.figure import Figure
 
 from figures.published.helpers.log_axes import logarithmic_alpha
-from figures.published.helpers.stored_runs import at_end
+from figures.published.helpers.stored_runs import at_end, smooth
 from figures.style import COLUMN, points, styled
 from statmech.errors import ConfigError
-from theory import learning_curves, mistake_bound
+from theory import mistake_bound
 
 if TYPE_CHECKING:
     import xarray as xr
 
 AXES = ("learner", "alpha")  # of the sweep, that this figure shows
+CAPTION = (
+    r"Mistakes of Rosenblatt's perceptron on $P=\alpha N$ stored examples until it classifies all of them correctly, "
+    r"over $N$, and the bound of Block and Novikoff on them, $1/\kappa^2$: from the largest stability $\kappa$ of each "
+    r"data set (mean over data sets), and from replica theory for $N\to\infty$ (line)."
+)
 
 
 @styled
@@ -35,14 +39,14 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     made = cell.strengths.sum("example").where(cell.converged)
     figure = Figure(figsize=(COLUMN, 2.9))
     ax = figure.subplots()
-    dense = np.geomspace(float(last.alpha.min()), float(last.alpha.max()), 200)
-    limit = learning_curves(dense, float(last.flip)).kappa.sel(learner="max_stability")
-    ax.plot(dense, mistake_bound(1, limit), color="0.3", label=r"bound $1/\kappa^2$, theory")
-    points(ax, cell.alpha, made / dimension, 0, label="mistakes / N")
+    limit = smooth("max_stability", last.alpha, last.flip.item())
+    ax.plot(limit.alpha, mistake_bound(1, limit.kappa), color="0.3", label=r"bound $1/\kappa^2$, theory, $N\to\infty$")
+    points(ax, cell.alpha, made / dimension, 0, label="mistakes / $N$")
     if "max_stability" in names:
         own = last.sel(learner="max_stability").kappa
-        points(ax, cell.alpha, own.copy(data=mistake_bound(1, own)), 1, label=r"bound $1/\kappa^2$, of each data set")
+        points(ax, cell.alpha, own.copy(data=mistake_bound(1, own)), 1, label=r"bound $1/\kappa^2$, simulation")
     logarithmic_alpha(ax)
-    ax.set(yscale="log", ylabel=f"per input dimension, $N={dimension:g}$")
-    ax.legend(loc="upper left")
+    ax.set(yscale="log", ylabel=f"number / $N$, $N={dimension:g}$")
+    ax.yaxis.set_major_formatter("{x:g}")
+    figure.legend(loc="outside lower center", ncols=2)
     return figure

@@ -140,9 +140,9 @@ def show(job: Job, theory: xr.Dataset | None) -> None:
 
 
 def draw(results: Results) -> None:
-    """Draw results into their folder, as PNG, SVG and PDF."""
+    """Draw results into their folder, as PNG, SVG and PDF, and the film of a figure that has one, as GIF."""
     import figures
-    from figures import captions, style
+    from figures import captions, film, style
 
     assert results.figure is not None
     assert results.folder is not None
@@ -150,7 +150,8 @@ def draw(results: Results) -> None:
     if name != results.figure:
         print(f"the figure {results.figure} cannot show all of these axes; drawing {name}", file=sys.stderr)
     stem = results.folder / name
-    for file in [*style.save(figures.draw(name, results), stem), *captions.save(results, name, stem)]:
+    pictures = style.save(figures.draw(name, results), stem)
+    for file in (*pictures, *captions.save(results, name, stem), *film.save(name, results, stem)):
         print(f"wrote {file}", file=sys.stderr)
 
 

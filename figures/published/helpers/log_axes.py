@@ -21,6 +21,6 @@ def logarithmic_alpha(ax: Axes) -> None:
 def logarithmic_error(ax: Axes) -> None:
     """A logarithmic axis of eps_g."""
     ax.set_yscale("log")
-    ax.yaxis.set_major_locator(FixedLocator([0.02, 0.05, 0.1, 0.2, 0.5]))
+    ax.yaxis.set_major_locator(FixedLocator([0.02, 0.03, 0.05, 0.1, 0.2, 0.3, 0.5]))
     ax.yaxis.set_major_formatter("{x:g}")
     ax.yaxis.set_minor_locator(NullLocator())

@@ -1,0 +1,68 @@
+"""Films of published figures: a GIF beside the figure, where its module has `film`."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from PIL import Image
+
+from statmech import files
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from statmech.results.results import Results
+
+COLOURS = 32
+Frames = Iterable[tuple["Figure", int]]  # each with the milliseconds that it is shown
+
+
+def of(name: str, results: Results) -> Frames | None:
+    """The frames of a figure's film; None if it has none.
+
+    >>> of("overlay", None) is None
+    True
+    """
+    from figures import OVERLAYS
+
+    if name in OVERLAYS:
+        return None
+    make = getattr(import_module(f"figures.published.{name}"), "film", None)
+    frames: Frames | None = make and make(results.simulation, results.theory)
+    return frames
+
+
+def save(name: str, results: Results, stem: Path) -> list[Path]:
+    """Write the film of a figure as a GIF, complete or not at all; nothing if it has none.
+
+    Returns the files. Raises `StoreError` if one cannot be written.
+    """
+    frames = of(name, results)
+    if frames is None:
+        return []
+    file = stem.with_name(f"{stem.name}.gif")
+    files.write(file, content(frames))
+    return [file]
+
+
+def content(frames: Frames) -> bytes:
+    """Frames as a GIF that starts again after its last one; the same frames give the same bytes."""
+    pictures, durations = zip(*_pictures(frames), strict=True)
+    palette = pictures[-1].quantize(COLOURS, Image.Quantize.MAXCOVERAGE)  # the last frame has every colour
+    small = [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures]
+    file = io.BytesIO()
+    small[0].save(file, "GIF", save_all=True, append_images=small[1:], duration=durations, loop=0, optimize=True)
+    return file.getvalue()
+
+
+def _pictures(frames: Frames) -> Iterator[tuple[Image.Image, int]]:
+    for figure, milliseconds in frames:
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        yield Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB"), milliseconds

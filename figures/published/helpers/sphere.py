@@ -1,0 +1,67 @@
+r"""Views of the unit sphere in three dimensions: from far away, and from its centre on a tangent plane.
+
+In the orthographic view a point p is at :math:`(p\cdot e_1, p\cdot e_2)`, in the gnomonic one at :math:`(p\cdot e_1,
+p\cdot e_2)/p\cdot e_3`, where great circles are straight lines; :math:`e_3` is the centre of the view.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+TURN = np.linspace(0, 2 * np.pi, 721)
+
+
+@dataclass(frozen=True)
+class View:
+    """A view of the sphere, by its axes e_1, e_2, e_3 (3, 3).
+
+    >>> View.towards(np.array([0, 0, 2.0])).orthographic(np.array([[0, 0, 5.0], [0, 0, -1.0]]))
+    array([[ 0.,  0.],
+           [nan, nan]])
+    """
+
+    axes: np.ndarray
+
+    @classmethod
+    def towards(cls, centre: np.ndarray) -> View:
+        """The view with this centre."""
+        e3 = centre / np.linalg.norm(centre)
+        e1 = np.cross(np.eye(3)[np.argmin(np.abs(e3))], e3)
+        e1 /= np.linalg.norm(e1)
+        return cls(np.array([e1, np.cross(e3, e1), e3]))
+
+    def orthographic(self, points: np.ndarray) -> np.ndarray:
+        """Places (n, 2) of the directions of points (n, 3); NaN on the far side."""
+        seen = self._unit(points)
+        return np.where(seen[:, 2:] >= 0, seen[:, :2], np.nan)
+
+    def gnomonic(self, points: np.ndarray) -> np.ndarray:
+        """Places (n, 2) on the tangent plane of the directions of points (n, 3); NaN on the far side."""
+        seen = self._unit(points)
+        return np.where(seen[:, 2:] > 0, seen[:, :2] / np.where(seen[:, 2:] > 0, seen[:, 2:], 1.0), np.nan)
+
+    def disc(self, places: int) -> tuple[np.ndarray, np.ndarray]:
+        """A grid (n,) of the orthographic view in both directions, and its points (n, n, 3); NaN beyond the rim."""
+        grid = np.linspace(-1, 1, places)
+        x, y = np.meshgrid(grid, grid)
+        depth2 = 1 - x**2 - y**2
+        depth = np.sqrt(np.where(depth2 >= 0, depth2, np.nan))
+        return grid, np.stack([x, y, depth], axis=-1) @ self.axes
+
+    def plane(self, width: float, places: int) -> tuple[np.ndarray, np.ndarray]:
+        """A grid (n,) of the gnomonic view in both directions, and its directions (n, n, 3), of length 1."""
+        grid = np.linspace(-width, width, places)
+        x, y = np.meshgrid(grid, grid)
+        points = np.stack([x, y, np.ones_like(x)], axis=-1)
+        return grid, points / np.linalg.norm(points, axis=-1, keepdims=True) @ self.axes
+
+    def _unit(self, points: np.ndarray) -> np.ndarray:
+        return points / np.linalg.norm(points, axis=-1, keepdims=True) @ self.axes.T
+
+
+def great_circle(normal: np.ndarray) -> np.ndarray:
+    """Points (n, 3) of the great circle orthogonal to a vector."""
+    e1, e2, _ = View.towards(normal).axes
+    return np.outer(np.cos(TURN), e1) + np.outer(np.sin(TURN), e2)
