@@ -159,14 +159,23 @@ def _digest(name: str, version: tuple[object, ...]) -> str:
 
 
 def _made(name: str, one: Source, size: int = 200) -> Data:
-    """Points in a plane, with a fixed random state."""
+    """A generated set, with a fixed random state."""
     from sklearn.datasets import make_blobs, make_moons
 
-    if name == "moons":
+    if name == "noisy":
+        X, y = _noisy_majority(len(one.attributes))
+    elif name == "moons":
         X, y = make_moons(size, noise=0.25, random_state=0)
     else:
         X, y = make_blobs(size, centers=[[-1.0, 0.0], [1.0, 1.0]], cluster_std=0.9, random_state=0)
     return Data(X, np.array(["-", "+"])[y], one.attributes, None)
+
+
+def _noisy_majority(attributes: int, size: int = 20_000, flip: float = 0.05) -> tuple[np.ndarray, np.ndarray]:
+    """Attributes -1 or 1 at random, and the majority of the first three, wrong in a fraction `flip` of the examples."""
+    rng = np.random.default_rng(0)
+    X = rng.choice([-1.0, 1.0], (size, attributes))
+    return X, ((X[:, :3].sum(axis=1) > 0) ^ (rng.random(size) < flip)).astype(int)
 
 
 def _of_file(one: Source, path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:

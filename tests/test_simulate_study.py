@@ -119,6 +119,25 @@ def test_learning_in_order_of_class_is_worse(real_data):
     assert every - by_class > 0.2
 
 
+@pytest.mark.slow
+def test_the_test_error_of_the_perceptron_falls_and_then_rises_with_passes():
+    """Daume's Figure 3.3, which the training error, that only falls, would not show."""
+    passes = {"passes": [1, 5, 89], "examples": 500, "folds": 5, "seeds": 12}
+    found = simulate.run(Study(classifier="perceptron", data="noisy", **passes)).mean("fold")
+    early, late = turns(1 - found.accuracy)
+    assert min(early, late) > 3
+    early, late = turns(1 - found.accuracy_training)
+    assert early > 3 > late
+
+
+def turns(error):
+    """The fall of an error from the first to the second number of passes and its rise to the third, in their errors."""
+    from statmech.statistics import standard_error
+
+    first, second, third = error.transpose("passes", "seed").values
+    return tuple(float(np.mean(d) / standard_error(d)) for d in (first - second, third - second))
+
+
 def test_boosting_on_the_votes_is_as_accurate_and_as_sparse_as_in_the_paper(real_data):
     """91.5 % and 12 weights; other shuffles give 91.1 with a standard deviation of 1.0."""
     found = simulate.run(Study(classifier="boosting", data="votes", seeds=2))
