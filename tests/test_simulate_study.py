@@ -189,6 +189,33 @@ def test_a_plane_contains_the_decisions_of_its_corners():
     assert set(np.unique(decision)) == {0.0, 1.0}
 
 
+@pytest.mark.parametrize("name", ["perceptron", "averaged", "tree"])
+def test_a_line_is_drawn_from_the_weights_that_were_learnt(name):
+    """From any others, or if the recorded decisions were not made by a line, there is none."""
+    from simulate.scenarios.cross_validation import weights_of_plane
+
+    plane = Study(classifier=name, data="separable", plane=True, folds=2)
+    [cell] = plane.cells()
+    decision = simulate.run(plane).decision.isel(seed=0).values
+    found = weights_of_plane(plane, cell, 0, decision)
+    assert (found is None) == (name == "tree")
+    assert weights_of_plane(plane, cell, 0, 1 - decision) is None
+    assert weights_of_plane(plane, cell, 0, np.roll(decision, 1, axis=1)) is None
+
+
+def test_the_margin_in_the_plane_is_that_of_the_classifier():
+    from figures.published import boundaries
+    from simulate.scenarios.cross_validation import plane_model
+    from statmech.data_sets import load
+
+    for data in ("separable", "clouds"):
+        plane, points = Study(classifier="perceptron", data=data, plane=True, folds=2), load(data)
+        model, scale = plane_model(plane, next(plane.cells()), 0)
+        expected = scale * simulate.margin(model, points.X / scale, points.y)
+        drawn = boundaries._margin(model.coef_[0] / scale, float(model.intercept_[0]), points)
+        assert drawn == pytest.approx(expected) if expected > 0 else np.isnan(drawn)
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
