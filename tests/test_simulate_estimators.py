@@ -227,7 +227,7 @@ def test_the_margin_is_the_smallest_signed_distance_of_an_example_from_the_bound
     distances = signs * (X @ model.coef_[0] + model.intercept_[0]) / np.linalg.norm(model.coef_[0])
     assert margin(model, X, y) == distances.min() > 0
     assert margin(model, X, y[::-1]) == -np.abs(distances)[[0, 2]].max()
-    assert margin is simulate.estimators.linear.margin
+    assert margin is simulate.estimators.linear.margin is simulate.learners.margin
 
 
 @pytest.mark.parametrize(
