@@ -32,7 +32,7 @@ CAPTION = (
     r"below the line $a=0$ is still misclassified. (b) All data sets: projection on the direction $\mathbf{u}$ of "
     r"largest margin $\gamma$, and squared length, in units of $\gamma$ and of $R^2=\max|\mathbf{x}|^2$; the proof "
     r"allows no point of the first below $k$, and none of the second above. (c) The data set of (a): the bounds "
-    r"$k\gamma$ and $\sqrt{k}R$ on $|\mathbf{w}|$ meet at the largest possible number of updates, $(R/\gamma)^2$."
+    r"$k\gamma$ and $Rk^{1/2}$ on $|\mathbf{w}|$ meet at the largest possible number of updates, $(R/\gamma)^2$."
 )
 
 
