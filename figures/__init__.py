@@ -34,6 +34,7 @@ PUBLISHED = {  # by the key of the scenarios that they draw
         "minover_stops": "effect of MinOver's stop rules, against alpha",
         "stored_curves": "learning curves of all learners of stored examples, with all theory curves",
         "mistakes": "mistakes of the perceptron below the bound (R / gamma)^2, against alpha",
+        "proof": "the convergence proof of the perceptron measured at every update: activation, projection, length",
         "capacity": "Gardner's alpha_c(kappa) and Cover's counting function, with the fraction of separable sets",
     },
     "boundary": {

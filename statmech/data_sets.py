@@ -13,7 +13,7 @@ import os
 import re
 import tomllib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -158,15 +158,28 @@ def _digest(name: str, version: tuple[object, ...]) -> str:
     return digest.hexdigest()
 
 
-def _made(name: str, one: Source, size: int = 200) -> Data:
-    """Points in a plane, with a fixed random state."""
+def _made(name: str, one: Source) -> Data:
+    """A generated set, with a fixed random state."""
     from sklearn.datasets import make_blobs, make_moons
 
-    if name == "moons":
-        X, y = make_moons(size, noise=0.25, random_state=0)
-    else:
-        X, y = make_blobs(size, centers=[[-1.0, 0.0], [1.0, 1.0]], cluster_std=0.9, random_state=0)
+    def clouds(size: int, deviation: float) -> Any:
+        return make_blobs(size, centers=[[-1.0, 0.0], [1.0, 1.0]], cluster_std=deviation, random_state=0)
+
+    makers: dict[str, Callable[[], Any]] = {
+        "separable": lambda: clouds(40, 0.35),
+        "clouds": lambda: clouds(200, 0.9),
+        "moons": lambda: make_moons(200, noise=0.25, random_state=0),
+        "noisy": lambda: _noisy_majority(len(one.attributes)),
+    }
+    X, y = makers[name]()
     return Data(X, np.array(["-", "+"])[y], one.attributes, None)
+
+
+def _noisy_majority(attributes: int, size: int = 20_000, flip: float = 0.05) -> tuple[np.ndarray, np.ndarray]:
+    """Attributes -1 or 1 at random, and the majority of the first three, wrong in a fraction `flip` of the examples."""
+    rng = np.random.default_rng(0)
+    X = rng.choice([-1.0, 1.0], (size, attributes))
+    return X, ((X[:, :3].sum(axis=1) > 0) ^ (rng.random(size) < flip)).astype(int)
 
 
 def _of_file(one: Source, path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:

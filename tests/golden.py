@@ -90,8 +90,13 @@ GIVEN = {
         "seeds": 2,
     },
     "boosting": {"booster": "adaboost", "N": 6, "s": [1, 3], "P": [20, 40], "tests": 100, "seeds": 2, "k": [1, 2]},
-    "boundaries": ["boundaries", "folds=2"],
-    "study": ["boundaries", "folds=2", "classifier=boosting,tree,perceptron,averaged,voted,attentive"],
+    "boundaries": ["boundaries", "folds=2", "data=clouds,moons"],
+    "study": [
+        "boundaries",
+        "folds=2",
+        "data=clouds,moons",
+        "classifier=boosting,tree,perceptron,averaged,voted,attentive",
+    ],
 }
 
 

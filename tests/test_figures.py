@@ -63,6 +63,8 @@ def tiny(name):
     for choice in small:
         if name in FIGURES[choice]:
             return load({"stopping_overlay": "stopping_law"}.get(name, name), small[choice])
+    if name == "proof":
+        return load("proof", ["N=10", "seeds=2", "alpha=2"])
     config = {"minover_noise": "minover_c", "stored_overlay": "capacity"}.get(name, name)
     stored = ["N=10", "seeds=4", "alpha=1,2", "updates=5,30" if name in UPDATES else "epochs=5,30"]
     return load(config, [*stored, *(["sweeps=20", "votes=5"] if name == "stored_curves" else [])])

@@ -28,6 +28,8 @@ from simulate.estimators.concept import LATEX, RELATIONS
 from simulate.estimators.pruned import PrunedPerceptron
 from simulate.kernels.partial_sums import walks
 from simulate.learners import AdaTron, AttentivePerceptron, MinOver, Perceptron, SparsePerceptron, max_stability
+from simulate.learners.convergence import broken, course
+from simulate.learners.perceptron import mistakes as walk
 from statmech.boundaries import threshold
 from theory import mistake_bound
 
@@ -177,6 +179,47 @@ def test_mistakes_stay_below_novikoff_s_bound():
             assert mistakes > mistake_bound(radius, 20 * gamma)  # no student has such a large margin
 
 
+def updates_of(z):
+    """The updates (M, N) of a perceptron on examples times labels, pass by pass until it makes no mistake."""
+    w, made = np.zeros(z.shape[1]), []
+    while True:
+        found = list(walk(w, z))
+        if not found:
+            return z[made]
+        made += [index for index, _ in found]
+        w = found[-1][1]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_every_update_satisfies_the_inequalities_of_the_convergence_proof(seed):
+    """Daume's (3.3) to (3.6), where the bias makes a grow by at least 1, and Novikoff's two."""
+    X, y = separable(seed)
+    z = np.where(y == "up", 1.0, -1.0)[:, None] * np.column_stack([X, np.ones(60)])
+    best, updates = max_stability.strengths(z) @ z, updates_of(z)
+    run = course(updates, best)
+    assert broken(run, z, best) == []
+    np.testing.assert_allclose(run.after - run.before, 1 + (updates[:, :-1] ** 2).sum(axis=1))
+    model = Perceptron(max_iter=10_000, order="constant").fit(X, y)
+    np.testing.assert_allclose(updates.sum(axis=0), np.append(model.coef_[0], model.intercept_[0]), atol=1e-10)
+    assert run.projection[-1] == pytest.approx(updates.sum(axis=0) @ best / np.linalg.norm(best))
+
+
+@pytest.mark.parametrize(
+    ("plant", "violated"),
+    [
+        (lambda updates, z: np.tile(z, (20, 1)), ["a <= 0", "|w|^2 <= k R^2"]),  # learns what is right, too
+        (lambda updates, z: updates / 2, ["a' - a >= min |z|^2", "u.w >= k gamma"]),  # too small a step
+        (lambda updates, z: -updates, ["u.w >= k gamma"]),  # the wrong direction
+    ],
+)
+def test_the_inequalities_of_the_proof_find_a_wrong_update(plant, violated):
+    X, y = separable()
+    z = np.where(y == "up", 1.0, -1.0)[:, None] * np.column_stack([X, np.ones(60)])
+    best = max_stability.strengths(z) @ z
+    found = broken(course(plant(updates_of(z), z), best), z, best)
+    assert set(violated) <= set(found)
+
+
 def test_the_margin_is_the_smallest_signed_distance_of_an_example_from_the_boundary():
     X, y = np.array([[2.0, 0.0], [-1.0, 1.0], [-3.0, -2.0]]), np.array(["b", "a", "a"])
     model = AdaTron().fit(X, y)
@@ -184,7 +227,7 @@ def test_the_margin_is_the_smallest_signed_distance_of_an_example_from_the_bound
     distances = signs * (X @ model.coef_[0] + model.intercept_[0]) / np.linalg.norm(model.coef_[0])
     assert margin(model, X, y) == distances.min() > 0
     assert margin(model, X, y[::-1]) == -np.abs(distances)[[0, 2]].max()
-    assert margin is simulate.estimators.linear.margin
+    assert margin is simulate.estimators.linear.margin is simulate.learners.margin
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,25 @@ def test_learning_in_order_of_class_is_worse(real_data):
     assert every - by_class > 0.2
 
 
+@pytest.mark.slow
+def test_the_test_error_of_the_perceptron_falls_and_then_rises_with_passes():
+    """Daume's Figure 3.3, which the training error, that only falls, would not show."""
+    passes = {"passes": [1, 5, 89], "examples": 500, "folds": 5, "seeds": 12}
+    found = simulate.run(Study(classifier="perceptron", data="noisy", **passes)).mean("fold")
+    early, late = turns(1 - found.accuracy)
+    assert min(early, late) > 3
+    early, late = turns(1 - found.accuracy_training)
+    assert early > 3 > late
+
+
+def turns(error):
+    """The fall of an error from the first to the second number of passes and its rise to the third, in their errors."""
+    from statmech.statistics import standard_error
+
+    first, second, third = error.transpose("passes", "seed").values
+    return tuple(float(np.mean(d) / standard_error(d)) for d in (first - second, third - second))
+
+
 def test_boosting_on_the_votes_is_as_accurate_and_as_sparse_as_in_the_paper(real_data):
     """91.5 % and 12 weights; other shuffles give 91.1 with a standard deviation of 1.0."""
     found = simulate.run(Study(classifier="boosting", data="votes", seeds=2))
@@ -168,6 +187,33 @@ def test_a_plane_contains_the_decisions_of_its_corners():
     decision = found.decision.isel(seed=0).values
     assert decision[0, 0] != decision[-1, -1]
     assert set(np.unique(decision)) == {0.0, 1.0}
+
+
+@pytest.mark.parametrize("name", ["perceptron", "averaged", "tree"])
+def test_a_line_is_drawn_from_the_weights_that_were_learnt(name):
+    """From any others, or if the recorded decisions were not made by a line, there is none."""
+    from simulate.scenarios.cross_validation import weights_of_plane
+
+    plane = Study(classifier=name, data="separable", plane=True, folds=2)
+    [cell] = plane.cells()
+    decision = simulate.run(plane).decision.isel(seed=0).values
+    found = weights_of_plane(plane, cell, 0, decision)
+    assert (found is None) == (name == "tree")
+    assert weights_of_plane(plane, cell, 0, 1 - decision) is None
+    assert weights_of_plane(plane, cell, 0, np.roll(decision, 1, axis=1)) is None
+
+
+def test_the_margin_in_the_plane_is_that_of_the_classifier():
+    from figures.published import boundaries
+    from simulate.scenarios.cross_validation import plane_model
+    from statmech.data_sets import load
+
+    for data in ("separable", "clouds"):
+        plane, points = Study(classifier="perceptron", data=data, plane=True, folds=2), load(data)
+        model, scale = plane_model(plane, next(plane.cells()), 0)
+        expected = scale * simulate.margin(model, points.X / scale, points.y)
+        drawn = boundaries._margin(model.coef_[0] / scale, float(model.intercept_[0]), points)
+        assert drawn == pytest.approx(expected) if expected > 0 else np.isnan(drawn)
 
 
 @pytest.mark.parametrize(

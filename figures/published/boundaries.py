@@ -2,22 +2,44 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from figures.style import COLOURS, PAGE, styled
-from simulate.scenarios.cross_validation import plane_of
+from simulate.scenarios.cross_validation import grid_of, plane_of, weights_of_plane
 from statmech.classifiers import CLASSIFIERS
-from statmech.data_sets import load, source
+from statmech.data_sets import Data, load, source
 from statmech.errors import ConfigError
+from statmech.results.dataset import scenario_of
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
 
 AXES = ("data", "classifier")  # of the sweep, that this figure shows
+CAPTION = (
+    "Decision boundaries of classifiers that learnt all the points shown; the second class is chosen where the plane "
+    "is shaded. Arrow: direction of the weight vector of a linear classifier, normal to its boundary, which is drawn "
+    "from the weights. Dashed: lines at the distance of the nearest point, the margin, if no point is misclassified. "
+    "Percentages: accuracy on held-out folds."
+)
+POINTS: tuple[dict[str, Any], ...] = (  # of the two classes, distinguishable in grey
+    {"color": COLOURS[0], "marker": "o", "markerfacecolor": "white"},
+    {"color": COLOURS[1], "marker": "s"},
+)
+LINE: dict[str, Any] = {"color": "0.1", "linewidth": 1.0}
+ARROW, LABEL = 0.17, 1.35  # the length of an arrow, of the plane's larger side, and where its label is, of the arrow
+
+
+class Linear(NamedTuple):
+    """A line w.x + b = 0, and its margin on the points: the distance of the nearest, NaN if one is misclassified."""
+
+    w: np.ndarray
+    b: float
+    margin: float
 
 
 @styled
@@ -26,24 +48,92 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     if "decision" not in simulation:
         raise ConfigError("the figure boundaries needs `plane: true`, which records decisions on a plane")
     sets, names = ([str(value) for value in simulation[axis].values] for axis in AXES)
-    figure = Figure(figsize=(PAGE, 0.4 + 2.1 * len(sets)))
+    figure = Figure(figsize=(PAGE, 0.6 + 1.95 * len(sets)))
     axes = figure.subplots(len(sets), len(names), squeeze=False)
     for row, data in zip(axes, sets, strict=True):
         for ax, name in zip(row, names, strict=True):
             cell = simulation.sel(data=data, classifier=name)
-            _plane(ax, load(data), cell.decision.isel(seed=0).values)
-            ax.set_title(f"{CLASSIFIERS[name].label}: {float(cell.accuracy.mean()):.0%}", fontsize=8)
-        row[0].set_ylabel(source(data).title)
-    figure.suptitle("learnt from all points; accuracy on held-out folds", fontsize=8)
+            decision, points = cell.decision.isel(seed=0).values, load(data)
+            _plane(ax, points, decision, _linear(simulation, data, name, points, decision))
+            what = f"{CLASSIFIERS[name].label}, {100 * float(cell.accuracy.mean()):.1f} %"
+            ax.set_title(f"{source(data).title}\n{what}", fontsize=8)
+        row[0].set_ylabel("$x_2$")
+    for ax in axes[-1]:
+        ax.set_xlabel("$x_1$")
+    figure.legend(handles=_handles(load(sets[0]).y), loc="outside lower center", ncols=5)
     return figure
 
 
-def _plane(ax: Axes, data: Any, decision: np.ndarray) -> None:
-    low, high = plane_of(data.X)
-    extent = (low[0], high[0], low[1], high[1])
-    ax.contourf(decision, levels=[-0.5, 0.5, 1.5], extent=extent, colors=COLOURS[:2], alpha=0.18)
-    ax.contour(decision, levels=[0.5], extent=extent, colors="0.2", linewidths=0.8)
-    for value, colour, marker in zip(np.unique(data.y), COLOURS, "os", strict=False):
-        points = data.X[data.y == value]
-        ax.plot(points[:, 0], points[:, 1], marker, color=colour, markersize=2.2, linestyle="none")
-    ax.set(xticks=[], yticks=[])
+def _linear(simulation: xr.Dataset, data: str, name: str, points: Data, decision: np.ndarray) -> Linear | None:
+    """The line of a linear classifier, learnt once more as it was for the recorded decisions; None for others."""
+    study = scenario_of(simulation)
+    for cell in study.cells():
+        if (cell.data, cell.name) == (data, name):
+            found = weights_of_plane(study, cell, int(simulation.seed.values[0]), decision)
+            if found is not None:
+                return Linear(*found, _margin(*found, points))
+    return None
+
+
+def _margin(w: np.ndarray, b: float, points: Data) -> float:
+    distance = np.where(points.y == np.unique(points.y)[-1], 1, -1) * (points.X @ w + b) / np.linalg.norm(w)
+    return float(distance.min()) if distance.min() > 0 else np.nan
+
+
+def _plane(ax: Axes, points: Data, decision: np.ndarray, linear: Linear | None) -> None:
+    """The side of the second class, its border, and the points."""
+    low, high = plane_of(points.X)
+    look: dict[str, Any] = {"extent": (low[0], high[0], low[1], high[1])}
+    side = decision - 0.5
+    if linear is not None:
+        side = (grid_of(points.X) @ linear.w + linear.b).reshape(decision.shape) / np.linalg.norm(linear.w)
+        _weights(ax, points.X, linear)
+        if np.isfinite(linear.margin):
+            at = [-linear.margin, linear.margin]
+            ax.contour(side, levels=at, colors="0.1", linewidths=0.8, linestyles="--", **look)
+    ax.contourf(side, levels=[0, np.inf], colors=[COLOURS[1]], alpha=0.18, **look)
+    ax.contour(side, levels=[0], colors=LINE["color"], linewidths=LINE["linewidth"], **look)
+    for value, own in zip(np.unique(points.y), POINTS, strict=False):
+        ax.plot(*points.X[points.y == value].T, linestyle="none", markersize=2.4, markeredgewidth=0.6, **own)
+    ax.set(aspect="equal", xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+
+
+def _weights(ax: Axes, X: np.ndarray, linear: Linear) -> None:
+    """The direction of w, as an arrow from the line to where there are few points."""
+    place = _free(X, linear)
+    if place is None:
+        return
+    start, step = place
+    look = {"arrowstyle": "-|>", "shrinkA": 0, "shrinkB": 0, "mutation_scale": 9, **LINE}
+    end, beyond = start + step, start + LABEL * step
+    ax.annotate("", (end[0], end[1]), (start[0], start[1]), arrowprops=look, zorder=4)
+    ax.text(beyond[0], beyond[1], r"$\mathbf{w}$", ha="center", va="center", zorder=5)
+
+
+def _free(X: np.ndarray, linear: Linear) -> tuple[np.ndarray, np.ndarray] | None:
+    """The start and the extent of an arrow along w, as far from all points as can be; None if the plane has no room."""
+    low, high = plane_of(X)
+    unit = linear.w / np.linalg.norm(linear.w)
+    foot = X.mean(axis=0) - (X.mean(axis=0) @ linear.w + linear.b) / np.linalg.norm(linear.w) * unit
+    step = ARROW * np.max(high - low) * unit
+    along = np.linspace(-1, 1, 201)[:, None] * np.linalg.norm(high - low) * np.array([-unit[1], unit[0]])
+    covered = (foot + along)[:, None] + np.array([0.0, 0.5, 1.0, LABEL])[:, None] * step
+    away = np.linalg.norm(covered[:, :, None] - X, axis=-1).min(axis=(1, 2))
+    margin = 0.03 * (high - low)
+    inside = ((covered > low + margin) & (covered < high - margin)).all(axis=(1, 2))
+    best = int(np.argmax(np.where(inside, away, -1)))
+    return ((foot + along)[best], step) if inside[best] else None
+
+
+def _handles(y: np.ndarray) -> list[Line2D]:
+    """The entries of the legend."""
+    classes = zip(np.unique(y), POINTS, strict=False)
+    return [
+        *(
+            Line2D([], [], linestyle="none", label=f"class {value}".replace("-", "\N{MINUS SIGN}"), **own)
+            for value, own in classes
+        ),
+        Line2D([], [], label="boundary", **LINE),
+        Line2D([], [], label="margin", linestyle="--", **{**LINE, "linewidth": 0.8}),
+        Line2D([], [], label=r"weights $\mathbf{w}$ (direction)", marker=">", markevery=[1], **LINE),
+    ]

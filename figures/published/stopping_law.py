@@ -11,38 +11,52 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-from figures.style import COLUMN, look_of, points, styled
+from figures.style import COLUMN, DASHES, look_of, points, styled
+from statmech.boundaries import BOUNDARIES
+from statmech.results.dataset import scenario_of
 from statmech.statistics import standard_error
+from theory import smooth
 
 if TYPE_CHECKING:
     import xarray as xr
 
 AXES = ("mean_drift", "N")  # of the sweep, that this figure shows
+ALL: dict[str, Any] = {"color": "0.5", "linewidth": 0.8, "linestyle": ":"}
+CAPTION = (
+    r"Mean number of features that a Gaussian walk evaluates before it stops at the boundary, or ends, against the "
+    r"number $N$ of features there are. The mean $m$ of the complete sum is one standard deviation $\sigma$ whatever "
+    r"$N$, or grows as $N^{1/2}\sigma$ because every feature has the same mean. Slopes are those of straight lines "
+    r"fitted to the logarithms over the upper half of the values of $N$. Dotted: all features."
+)
 
 
 @styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Features evaluated against N, and the slopes of simulation and theory over its upper half."""
+    lines = smooth(scenario_of(theory), "N")
+    dense = theory if lines is None else lines if "mean_drift" in lines.dims else lines.expand_dims("mean_drift")
     figure = Figure(figsize=(COLUMN, 3.9))
-    ax = figure.subplots()
-    N = theory.N.values
+    ax, handles = figure.subplots(), []
     for index in range(theory.sizes["mean_drift"]):
-        cloud, line = (part.isel(mean_drift=index) for part in (simulation, theory))
-        ax.plot(N, N * line.features, color=look_of(index)["color"])
-        ax.plot(N, N * line.features_brownian, color=look_of(index)["color"], linestyle=":", linewidth=0.9)
-        points(ax, N, cloud.N * cloud.features, index, label=f"{_mean_label(line)}\n{_slopes(cloud, line)}")
-    ax.plot(N, N, color="0.5", linewidth=0.7, linestyle="--", label="all")
-    title = rf"{theory.boundary.item()}, $\delta={theory.delta.item():g}$"
+        cloud, line, curve = (part.isel(mean_drift=index) for part in (simulation, theory, dense))
+        look = {**look_of(index), "linestyle": DASHES[index % len(DASHES)]}
+        ax.plot(curve.N, curve.N * curve.features, **{**look, "marker": None})
+        points(ax, theory.N, cloud.N * cloud.features, index)
+        label = f"{_mean_label(line)}\n{_slopes(cloud, line)}".strip()
+        handles.append(Line2D([], [], markerfacecolor="white", label=label, **look))
+    ax.plot(theory.N, theory.N, **ALL)
+    title = rf"{BOUNDARIES[theory.boundary.item()].label}, $\delta={theory.delta.item():g}$"
     ax.set(xscale="log", yscale="log", xlabel="features $N$", ylabel="features evaluated", title=title)
-    figure.legend(loc="outside lower center")
+    figure.legend(handles=[*handles, Line2D([], [], label="all features", **ALL)], loc="outside lower center")
     return figure
 
 
 def _mean_label(cell: xr.Dataset) -> str:
     if cell.drift:
-        return rf"$E\,S_N={cell.drift.item():g}\sqrt{{N}}$ std"
-    return rf"$E\,S_N={cell['mean'].item():g}$ std"
+        return rf"$m={cell.drift.item():g}\,\sqrt{{N}}\,\sigma$"
+    return rf"$m={cell['mean'].item():g}\,\sigma$"
 
 
 def _slopes(cloud: xr.Dataset, line: xr.Dataset) -> str:

@@ -42,11 +42,12 @@ ESTIMATORS = {
     "AdaTron": "simulate.estimators.stability",
     "AttentivePerceptron": "simulate.estimators.attentive",
     "SparsePerceptron": "simulate.estimators.sparse",
+    "margin": "simulate.estimators.linear",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Learners as scikit-learn estimators, imported on first use: scikit-learn alone takes a second."""
+    """Learners as scikit-learn estimators and `margin`, imported on first use: scikit-learn alone takes a second."""
     if name not in ESTIMATORS:
         raise AttributeError(f"module 'simulate.learners' has no attribute {name!r}")
     return getattr(import_module(ESTIMATORS[name]), name)

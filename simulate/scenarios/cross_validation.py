@@ -138,15 +138,38 @@ def _visited(fold: Fold, y: np.ndarray) -> np.ndarray:
 
 def _plane(study: Study, cell: StudyCell, seed: int) -> np.ndarray:
     """True where the second class is chosen, learnt from all examples; rows of the plane are the second attribute."""
+    grid = grid_of(prepared(cell.data).data.X)
+    model, scale = plane_model(study, cell, seed)
+    chosen = model.predict(grid / scale) == model.classes_[-1]
+    return chosen.reshape(PLANE, PLANE).astype(float)
+
+
+def plane_model(study: Study, cell: StudyCell, seed: int) -> tuple[Any, float]:
+    """The model whose decisions are recorded on the plane, and the size by which it divides all attributes."""
     have = prepared(cell.data)
     X, y = have.data.X, have.data.y
+    scale = float(np.abs(X).max())
+    return make(cell.classifier, Task(have.domain, len(y), cell.random(study.key, seed))).fit(X / scale, y), scale
+
+
+def weights_of_plane(study: Study, cell: StudyCell, seed: int, decision: np.ndarray) -> tuple[np.ndarray, float] | None:
+    """The weights (2,) and the bias, in units of the attributes, of the model on the plane.
+
+    None if the classifier has none, or if `decision`, as recorded, is not the sign of w.x + b at every point.
+    """
+    model, scale = plane_model(study, cell, seed)
+    if not hasattr(model, "coef_"):
+        return None
+    w, b = model.coef_[0] / scale, float(model.intercept_[0])
+    side = grid_of(prepared(cell.data).data.X) @ w + b > 0
+    return (w, b) if np.array_equal(side.reshape(PLANE, PLANE), decision > 0) else None
+
+
+def grid_of(X: np.ndarray) -> np.ndarray:
+    """The points (PLANE * PLANE, 2) at which decisions are recorded, the first attribute fastest."""
     low, high = plane_of(X)
     one, other = (np.linspace(low[i], high[i], PLANE) for i in range(2))
-    grid = np.stack(np.meshgrid(one, other), axis=-1).reshape(-1, 2)
-    scale = np.abs(X).max()
-    model = make(cell.classifier, Task(have.domain, len(y), cell.random(study.key, seed))).fit(X / scale, y)
-    chosen = model.predict(grid / scale) == np.unique(y)[-1]
-    return chosen.reshape(PLANE, PLANE).astype(float)
+    return np.stack(np.meshgrid(one, other), axis=-1).reshape(-1, 2)
 
 
 def plane_of(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -6,12 +6,29 @@ from typing import TYPE_CHECKING, Any
 
 from figures.series import mean_and_error
 from figures.style import look_of
+from statmech.data_sets import MADE, kept
+from statmech.results.dataset import scenario_of
+from statmech.results.statistics import standard_error
 
 if TYPE_CHECKING:
+    import xarray as xr
     from matplotlib.axes import Axes
 
+FEW = 0.1  # of a set: examples that are drawn again for each seed hardly overlap
 
-def curve(ax: Axes, x: Any, values: Any, index: int, **kwargs: Any) -> None:
-    """Means over shuffles and folds with standard errors over folds, joined by a line."""
+
+def independent(simulation: xr.Dataset, data: str) -> bool:
+    """True if every seed draws examples of its own: few of a generated set."""
+    examples = scenario_of(simulation).examples
+    return data in MADE and examples is not None and bool(examples <= FEW * kept(data).y.size)
+
+
+def curve(ax: Axes, x: Any, values: Any, index: int, own_examples: bool = False, **kwargs: Any) -> None:
+    """Means over shuffles and folds, joined by a line, with standard errors.
+
+    Of one data set they are those over folds, averaged over shuffles; over seeds if each has its own examples.
+    """
     mean, error = mean_and_error(values)
-    ax.errorbar(x, mean, yerr=error, **{**look_of(index), "markersize": 3, "linewidth": 1.0, **kwargs})
+    if own_examples and values.sizes["seed"] > 1:
+        error = standard_error(values.mean("fold"), "seed")
+    ax.errorbar(x, mean, yerr=error, **{**look_of(index), "markersize": 3.5, "linewidth": 1.0, **kwargs})

@@ -1,0 +1,133 @@
+r"""The convergence proof of the perceptron measured along runs: what every update does to a, u.w and the length of w.
+
+Daume's (3.3) to (3.6): an update of a misclassified example raises its activation by the squared length of the example
+(by 1 more if there is a bias), which does not mean that it is classified correctly afterwards. Block's and Novikoff's
+bounds: the projection on the direction u of largest margin grows by at least :math:`\gamma`, the squared length by at
+most :math:`R^2`, so that there are at most :math:`(R/\gamma)^2` updates.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import MultipleLocator
+
+from figures.style import COLOURS, PAGE, log_ticks, styled
+from simulate.learners.convergence import Course, course
+from simulate.learners.examples import draw as draw_examples
+from statmech.errors import ConfigError
+from statmech.results.dataset import scenario_of
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+
+AXES = ("learner",)  # of the sweep, that this figure shows
+PROJECTION, LENGTH = COLOURS[:2]
+CAPTION = (
+    r"Updates $k$ of the perceptron on separable data, without bias. (a) One data set: activation $a$ of the example "
+    r"times its label before and after the update, in units of $|\mathbf{x}|^2$; the difference is 1, and an example "
+    r"below the line $a=0$ is still misclassified. (b) All data sets: projection on the direction $\mathbf{u}$ of "
+    r"largest margin $\gamma$, and squared length, in units of $\gamma$ and of $R^2=\max|\mathbf{x}|^2$; the proof "
+    r"allows no point of the first below $k$, and none of the second above. (c) The data set of (a): the bounds "
+    r"$k\gamma$ and $Rk^{1/2}$ on $|\mathbf{w}|$ meet at the largest possible number of updates, $(R/\gamma)^2$."
+)
+
+
+class Run(NamedTuple):
+    """The updates of one data set, with its largest margin and the length of its longest example."""
+
+    course: Course
+    growth: np.ndarray  # of the activation by each update
+    margin: float
+    radius: float
+
+    @property
+    def k(self) -> np.ndarray:
+        return np.arange(1, len(self.growth) + 1)
+
+
+@styled
+def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
+    """Activations of the first data set, growth of projection and length in all, and the bounds for the first."""
+    runs = _runs(simulation)
+    figure = Figure(figsize=(PAGE, 3.1))
+    activations, growth, bounds = figure.subplots(1, 3)
+    _activations(activations, runs[0])
+    _growth(growth, runs)
+    _bounds(bounds, runs[0])
+    for ax, letter in zip((activations, growth, bounds), "abc", strict=True):
+        ax.set_xlabel("updates $k$")
+        ax.set_title(f"({letter})", loc="left")
+        columns = 2 if ax is bounds else 1
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.24), ncols=columns, columnspacing=1, handlelength=1.6)
+    return figure
+
+
+def _activations(ax: Axes, run: Run) -> None:
+    before, after = run.course.before / run.growth, run.course.after / run.growth
+    ax.vlines(run.k, before, after, color="0.7", linewidth=0.8)
+    ax.plot(run.k, before, "v", color="0.2", markerfacecolor="white", label="before the update")
+    ax.plot(run.k, after, "^", color="0.2", label="after the update")
+    ax.axhline(0, color="0.3", linewidth=0.7)
+    ax.yaxis.set_major_locator(MultipleLocator(0.5))
+    ax.set_ylabel(r"activation $y\,\mathbf{w}\cdot\mathbf{x}\,/\,|\mathbf{x}|^2$")
+
+
+def _growth(ax: Axes, runs: list[Run]) -> None:
+    most = max(run.k.size for run in runs)
+    for index, run in enumerate(runs):
+        labels = (r"$\mathbf{u}\cdot\mathbf{w}/\gamma$", r"$|\mathbf{w}|^2/R^2$") if index == 0 else ("", "")
+        projection, squared = run.course.projection / run.margin, run.course.squared_length / run.radius**2
+        ax.plot(run.k, projection, linewidth=0.6, label=labels[0], color=PROJECTION)
+        ax.plot(run.k, squared, linewidth=0.6, linestyle="-.", label=labels[1], color=LENGTH)
+    ax.plot([1, most], [1, most], "--", color="0.1", label="$k$, bound of both")
+    _logarithmic(ax, "projection, squared length")
+
+
+def _bounds(ax: Axes, run: Run) -> None:
+    most = (run.radius / run.margin) ** 2
+    dense = np.geomspace(1, 1.4 * most, 200)
+    ax.plot(dense, np.sqrt(dense) * run.radius, "--", color="0.1", label=r"$\sqrt{k}\,R$")
+    ax.plot(run.k, np.sqrt(run.course.squared_length), "D", color=LENGTH, markersize=2.5, label=r"$|\mathbf{w}|$")
+    look: dict[str, Any] = {"markersize": 2.5, "markerfacecolor": "white", "markeredgewidth": 0.7}
+    ax.plot(run.k, run.course.projection, "o", color=PROJECTION, label=r"$\mathbf{u}\cdot\mathbf{w}$", **look)
+    ax.plot(dense, dense * run.margin, ":", color="0.1", label=r"$k\gamma$")
+    ax.axvline(most, color="0.5", linewidth=0.8, label=rf"$(R/\gamma)^2={most:.0f}$")
+    _logarithmic(ax, r"length $|\mathbf{w}|$, projection")
+
+
+def _logarithmic(ax: Axes, ylabel: str) -> None:
+    ax.set(xscale="log", yscale="log", ylabel=ylabel)
+    log_ticks(ax.xaxis)
+    log_ticks(ax.yaxis)
+
+
+def _runs(simulation: xr.Dataset) -> list[Run]:
+    """Every data set that both learners learnt: its examples, and the order in which they were added to w."""
+    names = [str(name) for name in simulation.learner.values]
+    if "strengths" not in simulation or not {"perceptron", "max_stability"} <= set(names):
+        raise ConfigError("the figure proof needs `strengths: true` and the learners perceptron and max_stability")
+    if "updates" not in simulation.dims or np.any(np.diff(simulation.updates, prepend=-1) != 1):
+        raise ConfigError("the figure proof needs `updates` that are recorded one by one, from 0")
+    x = simulation.strengths.transpose("learner", "seed", "updates", "example")
+    made, best = x.sel(learner="perceptron").values, x.sel(learner="max_stability").isel(updates=-1).values
+    key, P, flip = scenario_of(simulation).key, int(simulation.P), float(simulation.flip)
+    runs = []
+    for seed, visits, strengths in zip(simulation.seed.values, made, best, strict=True):
+        z = draw_examples(key, int(seed), int(simulation.N), P, flip).z
+        if np.isfinite(strengths).all():
+            runs.append(_run(z, np.diff(visits[:, :P], axis=0), strengths[:P] @ z))
+    if not runs:
+        raise ConfigError("the figure proof needs separable data: no data set has a student without errors")
+    return runs
+
+
+def _run(z: np.ndarray, changes: np.ndarray, direction: np.ndarray) -> Run:
+    """The run of one data set, of which `changes` (visits, P) is 1 where a visit added an example to w."""
+    _, added = np.nonzero(changes > 0.5)
+    margin, radius = (z @ direction).min() / np.linalg.norm(direction), np.linalg.norm(z, axis=1).max()
+    found = course(z[added], direction)
+    return Run(found, (z[added] ** 2).sum(axis=1), float(margin), float(radius))

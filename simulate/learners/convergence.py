@@ -1,0 +1,76 @@
+r"""What each update of a perceptron does to its activation, its length and its projection: the steps of two proofs.
+
+With z an example times its label and :math:`|\mathbf u|=1`, the k-th update :math:`\mathbf w_k=\mathbf w_{k-1}+\mathbf
+z`, made because :math:`a=\mathbf w_{k-1}\cdot\mathbf z\le 0`, gives
+
+.. math:: a' = \mathbf w_k\cdot\mathbf z = a + |\mathbf z|^2, \qquad
+          \mathbf u\cdot\mathbf w_k \ge k\gamma, \qquad |\mathbf w_k|^2 \le k R^2
+
+if :math:`\mathbf u\cdot\mathbf z\ge\gamma` and :math:`|\mathbf z|\le R` for all examples. The first is Daume's (3.3) to
+(3.6), where a bias adds 1 to :math:`|\mathbf x|^2`; the others are Block's and Novikoff's, and :math:`\mathbf
+u\cdot\mathbf w\le|\mathbf w|` makes of them the bound of `theory.mistake_bound`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Course(NamedTuple):
+    """A run, update by update (M,): the activations a and a', the projection u.w and the squared length of w."""
+
+    before: np.ndarray
+    after: np.ndarray
+    projection: np.ndarray
+    squared_length: np.ndarray
+
+
+def course(updates: np.ndarray, direction: np.ndarray) -> Course:
+    r"""The course of a perceptron from w = 0.
+
+    Parameters
+    ----------
+    updates : array (M, N)
+        The examples times their labels that were added to w, one after the other.
+    direction : array (N,)
+        A student that is right on all examples, of any length; u is this divided by its length.
+
+    Returns
+    -------
+    Course
+        In units of the examples.
+
+    Examples
+    --------
+    >>> course(np.array([[2.0, 0.0], [-1.0, 1.0]]), np.array([1.0, 3.0])).after
+    array([4., 0.])
+    """
+    w = np.cumsum(updates, axis=0)
+    before = np.einsum("kn,kn->k", w - updates, updates)
+    after = np.einsum("kn,kn->k", w, updates)
+    return Course(before, after, w @ direction / np.linalg.norm(direction), np.einsum("kn,kn->k", w, w))
+
+
+def broken(run: Course, z: np.ndarray, direction: np.ndarray) -> list[str]:
+    """The inequalities that a run on examples times labels z (P, N) does not satisfy; none of a perceptron's.
+
+    >>> z = np.array([[2.0, 0.0], [-1.0, 1.0]])
+    >>> broken(course(z, np.array([1.0, 3.0])), z, np.array([1.0, 3.0]))
+    []
+    >>> broken(course(z[[0, 0]], np.array([1.0, 3.0])), z, np.array([1.0, 3.0]))
+    ['a <= 0', '|w|^2 <= k R^2']
+    """
+    margin, squared_radius = (z @ direction).min() / np.linalg.norm(direction), (z**2).sum(axis=1).max()
+    k = np.arange(1, len(run.before) + 1)
+    slack = 1e-9 * k * squared_radius  # rounding
+    shortest = (z**2).sum(axis=1).min()
+    holds = {
+        "a <= 0": run.before <= slack,
+        "a' - a >= min |z|^2": run.after - run.before >= shortest - slack,
+        "u.w >= k gamma": run.projection >= k * margin - slack,
+        "|w|^2 <= k R^2": run.squared_length <= k * squared_radius + slack,
+        "k <= (R / gamma)^2": k * margin**2 <= squared_radius + slack if margin > 0 else k < 0,
+    }
+    return [name for name, true in holds.items() if not np.all(true)]
