@@ -32,7 +32,11 @@ TINY = ["N=40", "seeds=4", "t=0.5,2"]
 
 STUDIES = {
     "votes": ["folds=2", "seeds=2", "data=votes,promoters", "classifier=tree,ordinary,boosting", "stages=3"],
+    "table1": ["folds=2", "seeds=1", "data=votes,coding", "classifier=tree,ordinary,boosting", "stages=3"],
+    "table2": ["folds=2", "seeds=1", "data=votes,coding", "classifier=tree,ordinary,boosting", "stages=3"],
     "votes_concept": ["folds=2", "stages=5"],
+    "promoters_concept": ["folds=2", "stages=5", "discount=1"],
+    "codons": ["folds=2", "stages=8", "discount=0.5,1"],
     "discount": ["folds=2", "stages=3", "discount=0,1", "seeds=1"],
     "passes": ["folds=2", "seeds=1", "passes=1,3"],
     "boundaries": ["folds=2"],
@@ -66,7 +70,8 @@ def test_every_figure_but_the_overlays_has_a_config_and_every_config_a_figure():
     drawn = {figures.named(load(name).figure, name, load(name).CHOICE) for name in shipped()}
     assert drawn == set(NAMES) - set(OVERLAYS)
     for name in NAMES:
-        assert import_module(f"figures.{name}").__doc__
+        package = "figures" if name in OVERLAYS else "figures.published"
+        assert import_module(f"{package}.{name}").__doc__
 
 
 QUICK = ("ensemble", "minover", "votes", "overlay")
