@@ -44,6 +44,7 @@ PUBLISHED = {  # by the key of the scenarios that they draw
     },
     "booster": {
         "boosting": "boosting sparse perceptrons: stages, eps_g and advantage, with the paper's bounds",
+        "boosting_flip": "boosting from flipped labels: eps_g against the fraction of flips and the number of stages",
     },
     "classifier": {
         "votes": "Tables 1 and 2 of Jackson & Craven: accuracy and number of weights of six classifiers",

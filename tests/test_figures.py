@@ -53,6 +53,8 @@ def tiny(name):
         config = name if name in shipped() else "variety"
         return load(config, [*TINY, *([] if config in ("variety", "learning_curves") else ["K=1,3"])])
     if name in FIGURES["booster"]:
+        if name == "boosting_flip":
+            return load(name, ["N=5", "seeds=2", "P=40", "tests=200", "flip=0,0.2", "cap=3,30"])
         return load("boosting", ["N=5", "seeds=2", "s=1,3", "P=20,40", "tests=200"])
     small = {
         "boundary": ["N=30", "seeds=2", "walks=20"],
