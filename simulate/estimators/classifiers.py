@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import singledispatch
+from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,8 @@ from statmech import classifiers
 from statmech.data_sets import Data, words
 
 HIDDEN = (5, 10, 20, 40, 80)  # units of the multi-layer perceptrons (section 4 of Jackson & Craven)
+HELD, BATCH = 0.2, 200  # fraction of their examples that decides when training stops, and examples per step
+PATIENCE = 100  # steps; with 10 passes, of 2 steps on the votes, small hidden layers stop before they have learnt
 PRUNINGS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1)  # candidate cost-complexities of a leaf
 INNER = 5  # folds of the inner cross-validations
 
@@ -93,9 +96,24 @@ def make_tree(classifier: classifiers.Tree, task: Task) -> Any:
 @model_of.register
 def make_mlp(classifier: classifiers.Mlp, task: Task) -> Any:
     network = MLPClassifier(
-        learning_rate_init=0.01, max_iter=1000, early_stopping=True, validation_fraction=0.2, random_state=task.random
+        learning_rate_init=0.01,
+        max_iter=1000,
+        early_stopping=True,
+        validation_fraction=HELD,
+        n_iter_no_change=_patience(task.size),
+        random_state=task.random,
     )
     return GridSearchCV(network, {"hidden_layer_sizes": [(units,) for units in HIDDEN]}, cv=INNER)
+
+
+def _patience(examples: int) -> int:
+    """Passes without progress on the validation set after which training stops: a pass of few examples is few steps.
+
+    >>> _patience(391), _patience(15000)
+    (50, 10)
+    """
+    steps = ceil((1 - HELD) * examples / BATCH)
+    return max(10, ceil(PATIENCE / steps))
 
 
 @model_of.register
