@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
-from figures.published.helpers.papers_tables import BESIDE, STARS, accuracy_panel, height, legend
+from figures.published.helpers.papers_tables import BESIDE, STARS, accuracy_legend, accuracy_panel, height
 from figures.style import PAGE, styled
 
 if TYPE_CHECKING:
@@ -23,5 +23,5 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     figure = Figure(figsize=(PAGE, height(simulation)))
     for ax, data in zip(figure.subplots(1, len(sets), sharey=True, squeeze=False)[0], sets, strict=True):
         accuracy_panel(ax, simulation, data)
-    legend(figure)
+    accuracy_legend(figure, simulation)
     return figure

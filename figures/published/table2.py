@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
-from figures.published.helpers.papers_tables import BESIDE, height, legend, weights_panel
+from figures.published.helpers.papers_tables import BESIDE, height, weights_legend, weights_panel
 from figures.style import PAGE, styled
 
 if TYPE_CHECKING:
@@ -25,5 +25,5 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     figure = Figure(figsize=(PAGE, height(shown)))
     for ax, data in zip(figure.subplots(1, len(sets), sharey=True, squeeze=False)[0], sets, strict=True):
         weights_panel(ax, shown, data)
-    legend(figure, stars=False)
+    weights_legend(figure, shown)
     return figure

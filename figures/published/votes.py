@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
-from figures.published.helpers.papers_tables import BESIDE, STARS, accuracy_panel, height, legend, weights_panel
+from figures.published.helpers.papers_tables import (
+    BESIDE,
+    STARS,
+    accuracy_legend,
+    accuracy_panel,
+    height,
+    weights_panel,
+)
 from figures.style import PAGE, styled
 
 if TYPE_CHECKING:
@@ -26,5 +33,5 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     for (accuracy, weights), data in zip(figure.subplots(len(sets), 2, sharey=True, squeeze=False), sets, strict=True):
         accuracy_panel(accuracy, simulation, data)
         weights_panel(weights, simulation, data)
-    legend(figure)
+    accuracy_legend(figure, simulation)
     return figure

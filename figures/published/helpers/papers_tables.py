@@ -28,6 +28,7 @@ STARS = (
 )
 LIFT = 0.17  # of measured values above the middle of a row, and of the paper's below it
 ROW = 0.3  # inches
+GREY: dict[str, Any] = {"color": "0.3", "linestyle": "none"}
 LESS = "\N{ASTERISK OPERATOR}"
 NARROW = 12  # the ratio of limits up to which a logarithmic axis has room for further ticks
 
@@ -55,21 +56,33 @@ def weights_panel(ax: Axes, study: xr.Dataset, data: str) -> None:
     _log_ticks(ax)
 
 
-def legend(figure: Figure, stars: bool = True) -> None:
-    """What the markers are; colours are those of the rows."""
-    grey: dict[str, Any] = {"color": "0.3", "linestyle": "none"}
-    handles = [
-        Line2D([], [], marker="o", label="measured, \N{PLUS-MINUS SIGN} standard error over folds", **grey),
-        Line2D([], [], marker="D", markerfacecolor="white", label="paper", **grey),
-        Line2D([], [], marker="D", markerfacecolor="white", label="paper: one of the two", **grey | {"linestyle": ":"}),
+def accuracy_legend(figure: Figure, study: xr.Dataset) -> None:
+    """What the markers of accuracies are; colours are those of the rows."""
+    look: dict[str, Any] = GREY | {"markersize": 6}
+    stars = [
+        Line2D([], [], marker=rf"${mark}$", label=f"{word} accurate than boosting, $p\\leq0.05$", **look)
+        for mark, word in ((r"\ast", "less"), ("+", "more"))
     ]
-    if stars:
-        look = grey | {"markersize": 6}
-        handles += [
-            Line2D([], [], marker=rf"${mark}$", label=f"{word} accurate than boosting, $p\\leq0.05$", **look)
-            for mark, word in ((r"\ast", "less"), ("+", "more"))
-        ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=2)
+    figure.legend(handles=[*_markers(study, paper.ACCURACY), *stars], loc="outside lower center", ncols=2)
+
+
+def weights_legend(figure: Figure, study: xr.Dataset) -> None:
+    """What the markers of numbers of weights are."""
+    figure.legend(handles=_markers(study, paper.WEIGHTS), loc="outside lower center", ncols=3)
+
+
+def _markers(study: xr.Dataset, values: dict[str, dict[str, tuple[float, ...]]]) -> list[Line2D]:
+    """Handles of measured values, of the paper's and, if some are ambiguous, of those."""
+    published = [
+        values.get(str(data), {}).get(str(name), ()) for data in study.data.values for name in study.classifier.values
+    ]
+    diamond: dict[str, Any] = GREY | {"marker": "D", "markerfacecolor": "white"}
+    handles = [Line2D([], [], marker="o", label="measured, \N{PLUS-MINUS SIGN} standard error over folds", **GREY)]
+    if any(published):
+        handles.append(Line2D([], [], label="paper", **diamond))
+    if any(len(pair) > 1 for pair in published):
+        handles.append(Line2D([], [], label="paper: one of the two", **diamond | {"linestyle": ":"}))
+    return handles
 
 
 def height(study: xr.Dataset, rows: int = 1) -> float:
@@ -96,7 +109,7 @@ def _colour(name: str) -> str:
 def _measured(ax: Axes, row: int, name: str, mean: float, error: float, mark: str = "") -> None:
     colour = _colour(name)
     ax.errorbar(mean, row - LIFT, xerr=error, marker="o", color=colour, linestyle="none", zorder=3)
-    _annotate(ax, mean + (error if error == error else 0), row - LIFT, mark, colour)
+    _annotate(ax, mean + (error if error == error else 0), row - LIFT, mark)
 
 
 def _published(ax: Axes, row: int, name: str, values: tuple[float, ...], mark: str = "") -> None:
@@ -104,11 +117,11 @@ def _published(ax: Axes, row: int, name: str, values: tuple[float, ...], mark: s
         return
     colour, rows = _colour(name), [row + LIFT] * len(values)
     ax.plot(sorted(values), rows, "D:", color=colour, markerfacecolor="white", markersize=4, linewidth=0.8, zorder=2)
-    _annotate(ax, max(values), row + LIFT, mark, colour)
+    _annotate(ax, max(values), row + LIFT, mark)
 
 
-def _annotate(ax: Axes, x: float, y: float, mark: str, colour: str) -> None:
-    look: dict[str, Any] = {"textcoords": "offset points", "va": "center_baseline", "fontsize": 7, "color": colour}
+def _annotate(ax: Axes, x: float, y: float, mark: str) -> None:
+    look: dict[str, Any] = {"textcoords": "offset points", "va": "center_baseline", "fontsize": 7, "color": "0.2"}
     ax.annotate(mark, (x, y), (4, 0), **look)
 
 
