@@ -5,7 +5,7 @@ The unit is trained until its cross-entropy is least; then the weight of least s
 .. math:: s_i = \tfrac12 h_{ii}w_i^2, \qquad h_{ii} = \sum_x p(x)(1-p(x))\,x_i^2,
 
 the increase of a quadratic error without mixed terms, is set to 0 permanently, and so on. A validation set decides how
-many weights remain. Where there are thousands, a share of them goes at a time.
+many weights remain. To save time, a fraction of the remaining weights can be set to 0 at once.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from statmech.scenarios.keys import PARAMETERS, DimensionAxis, FlipAxis, Whole, 
 from statmech.scenarios.page import Page
 from statmech.scenarios.variables import Variable
 
-MAX_S, MAX_P = 10**6, 10**12  # beyond lie typing errors
+MAX_S, MAX_P = 10**6, 10**12  # beyond lie typing errors; the latter for stages and tests, too
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,6 @@ SizeAxis = axis_of(
 ExamplesAxis = axis_of(
     Annotated[Whole, Field(ge=1, le=MAX_P)], {"type": "integer", "minimum": 1, "maximum": MAX_P}, spaced=False
 )
-
-CapAxis = axis_of(Annotated[Whole, Field(ge=1)], {"type": "integer", "minimum": 1}, spaced=False)
 
 BOOSTED = {
     "stages": Variable((), "stages until all examples are classified correctly", "stages", bound="above"),
@@ -100,10 +98,12 @@ class Boosting(Sweep):
     flip: FlipAxis = config_key(
         0.0, description="probability that a stored example's label is flipped", symbol=r"$\lambda$"
     )
-    cap: CapAxis = config_key(  # type: ignore[valid-type]
+    cap: ExamplesAxis = config_key(  # type: ignore[valid-type]
         10_000, description="boosting stages after which a run stops without having converged", symbol="$T$"
     )
-    tests: Annotated[Whole, Field(ge=1)] = Field(10_000, description="fresh examples on which eps_g is measured")
+    tests: Annotated[Whole, Field(ge=1, le=MAX_P)] = Field(
+        10_000, description="fresh examples on which eps_g is measured"
+    )
 
     @property
     def variables(self) -> dict[str, Variable]:
