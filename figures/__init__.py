@@ -46,10 +46,15 @@ PUBLISHED = {  # by the key of the scenarios that they draw
     },
     "booster": {
         "boosting": "boosting sparse perceptrons: stages, eps_g and advantage, with the paper's bounds",
+        "boosting_flip": "boosting from flipped labels: eps_g against the fraction of flips and the number of stages",
     },
     "classifier": {
         "votes": "Tables 1 and 2 of Jackson & Craven: accuracy and number of weights of six classifiers",
+        "table1": "Table 1 of Jackson & Craven: accuracy of all classifiers on all three domains",
+        "table2": "Table 2 of Jackson & Craven: number of weights of all classifiers on all three domains",
         "votes_concept": "the concept that boosting learns from all examples of a data set, one bar per conjunction",
+        "codons": "positions of the conjunctions of two that a sparse perceptron learns: codons light up",
+        "promoters_concept": "the concept that boosting learns from sequences, letter by letter along their positions",
         "discount": "effect of discounting conjunctions of two inputs in a sparse perceptron",
         "passes": "Daume's Figure 3.3: training and test error over passes, and the order of the examples",
         "boundaries": "decision boundaries of perceptron, tree and nearest neighbours in the plane",

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MOST = 7  # curves: as many as there are colours
 AVERAGED = ("student", "fold")
-UNSHOWN = ("seed", "row", "column", "example", *AVERAGED)
+UNSHOWN = ("seed", "row", "column", "position", "partner", "example", *AVERAGED)
 NORMALISED = {
     "": "as they are",
     "theory": "over theory",

@@ -95,6 +95,16 @@ class Pruned(Ordinary):
 
 
 @dataclass(frozen=True)
+class PrunedSecondOrder(Pruned):
+    """The same of all inputs and all their conjunctions of two, the open question of Jackson & Craven's section 4."""
+
+    label = "pruned 2nd-order"
+    share: float = parameter(
+        0.05, "fraction of its remaining weights that a pruned 2nd-order perceptron loses at a time", above=0, below=1
+    )
+
+
+@dataclass(frozen=True)
 class Perceptron(Classifier):
     """Daume's perceptron with its last weights."""
 
@@ -162,6 +172,7 @@ CLASSIFIERS: dict[str, type[Classifier]] = {
     "ordinary": Ordinary,
     "second_order": SecondOrder,
     "pruned": Pruned,
+    "pruned_second_order": PrunedSecondOrder,
     "perceptron": Perceptron,
     "averaged": Averaged,
     "voted": Voted,

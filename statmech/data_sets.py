@@ -14,7 +14,7 @@ import re
 import tomllib
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -46,6 +46,9 @@ class Source:
 
     Attributes are the columns other than the label, the fold and those `dropped`, in the order of the file. A set of
     sequences has them in one column, one letter per attribute.
+
+    >>> source("coding").attributes[:2], source("promoters").attributes[49:51], source("promoters").heading
+    (('p1', 'p2'), ('-1', '+1'), 'promoters (stand-in)')
     """
 
     title: str
@@ -55,21 +58,36 @@ class Source:
     dropped: tuple[str, ...] = ()
     sequence: str = ""  # the column that holds all attributes
     length: int = 0  # of the sequences
+    start: int | None = None  # position of the first letter, if positions are counted from a site: there is no 0
+    regions: dict[str, list[str]] = field(default_factory=dict)  # known parts of a sequence: first and last position
     fold: str = ""  # the column of predefined folds
     folds: int = 0  # their number
     numeric: bool = False
     header: bool = False  # the first row names the columns
     openml: int | None = None  # number of the data set at OpenML
     classes: tuple[str, ...] = ()  # use only examples of these classes; empty for all
+    meanings: dict[str, str] = field(default_factory=dict)  # words for the file's classes
     note: str = ""  # differences from the data of the paper
+    stand_in: bool = False  # other data than those of the paper
     codons: bool = False  # each three letters of the sequences are a codon
 
     @property
     def attributes(self) -> tuple[str, ...]:
         """Names of the attributes."""
         if self.sequence:
-            return tuple(f"p{i}" for i in range(1, self.length + 1))
+            return tuple(map(self._position, range(self.length)))
         return tuple(name for name in self.columns if name not in (self.label, self.fold, *self.dropped))
+
+    @property
+    def heading(self) -> str:
+        """The title, which says where the data stand in for those of the paper."""
+        return f"{self.title} (stand-in)" if self.stand_in else self.title
+
+    def _position(self, letter: int) -> str:
+        if self.start is None:
+            return f"p{letter + 1}"
+        place = self.start + letter
+        return f"{place + 1 if place >= 0 else place:+d}"
 
 
 def _sources(path: Path) -> dict[str, Source]:
@@ -261,7 +279,8 @@ def _cut(one: Source, X: np.ndarray, y: np.ndarray, folds: np.ndarray | None) ->
             raise ScenarioError([(("data",), f"{one.file}: contains NaN or infinite values")])
     else:
         X = X.astype(str).astype(object)
-    return Data(X, y.astype(str), one.attributes, folds)
+    classes = np.array([one.meanings.get(word, word) for word in map(str, y)])
+    return Data(X, classes, one.attributes, folds)
 
 
 def _where(one: Source, X: np.ndarray) -> str:

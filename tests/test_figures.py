@@ -34,7 +34,11 @@ TINY = ["N=40", "seeds=4", "t=0.5,2"]
 
 OWN = {  # overrides of figures whose configs need more than those of their kind
     "votes": ["folds=2", "seeds=2", "data=votes,promoters", "classifier=tree,ordinary,boosting", "stages=3"],
+    "table1": ["folds=2", "seeds=1", "data=votes,coding", "classifier=tree,ordinary,boosting", "stages=3"],
+    "table2": ["folds=2", "seeds=1", "data=votes,coding", "classifier=tree,ordinary,boosting", "stages=3"],
     "votes_concept": ["folds=2", "stages=5"],
+    "promoters_concept": ["folds=2", "stages=5", "discount=1"],
+    "codons": ["folds=2", "stages=8", "discount=0.5,1"],
     "discount": ["folds=2", "stages=3", "discount=0,1", "seeds=1"],
     "passes": ["folds=2", "seeds=1", "passes=1,3"],
     "boundaries": ["folds=2"],
@@ -55,6 +59,8 @@ def tiny(name):
         config = name if name in shipped() else "variety"
         return load(config, [*TINY, *([] if config in ("variety", "learning_curves") else ["K=1,3"])])
     if name in FIGURES["booster"]:
+        if name == "boosting_flip":
+            return load(name, ["N=5", "seeds=2", "P=40", "tests=200", "flip=0,0.2", "cap=3,30"])
         return load("boosting", ["N=5", "seeds=2", "s=1,3", "P=20,40", "tests=200"])
     small = {
         "boundary": ["N=30", "seeds=2", "walks=20"],

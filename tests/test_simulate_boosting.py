@@ -124,15 +124,75 @@ def test_a_teacher_s_conjunctions_have_uniformly_one_to_k_inputs_and_random_sign
     assert all(len(set(h.indicators)) == len(h.indicators) for h in all_of_them)
 
 
-def test_an_abandoned_run_has_no_stages_and_is_counted():
+def test_a_run_that_ends_before_its_bound_has_no_stages_and_is_not_judged_by_it():
     one = scenario(s=9, P=300, N=12, cap=3)
     sim = simulate.run(one)
     assert not sim.converged.any()
     assert np.isnan(sim.stages).all()
     assert comparison.converged(sim) == [(0, 6)]
     [(_, kept)] = comparison.kept(sim, theory.solve(one))
-    assert (kept["stages"].runs, kept["stages"].of) == (0, 6)
+    assert (kept["stages"].runs, kept["stages"].of) == (0, 0)
+    assert kept["advantage"].of == 6
     assert np.isnan(kept["stages"].ratio)
+
+
+def test_a_run_that_is_abandoned_at_its_bound_violates_it(monkeypatch):
+    stage = conjunctions.Stage(conjunctions.Conjunction((0,), 1), 0.4, 0.4)
+    monkeypatch.setattr(simulation, "until_right", lambda *args: ([stage], False))
+    one = scenario(s=1, cap=bounds.stages(1, 200))
+    [(_, kept)] = comparison.kept(simulate.run(one), theory.solve(one))
+    assert (kept["stages"].runs, kept["stages"].of) == (0, 6)
+
+
+def test_a_fraction_of_the_labels_is_flipped_and_more_flips_keep_those_of_fewer():
+    y = np.where(np.arange(10_000) % 3, 1.0, -1.0)
+    few, many = (simulation.flipped(np.random.default_rng(5), y, flip) != y for flip in (0.1, 0.3))
+    for flips, wanted in ((few, 0.1), (many, 0.3)):
+        assert abs(flips.mean() - wanted) < 4 * np.sqrt(wanted * (1 - wanted) / y.size)
+    assert np.all(many[few])
+    assert np.array_equal(simulation.flipped(np.random.default_rng(5), y, 0.0), y)
+
+
+FLIPPED = {"s": 5, "P": 1000, "N": 12, "flip": [0, 0.1], "cap": [30, 300], "seeds": 16}
+
+
+def test_without_flips_nothing_changes_and_with_them_the_teacher_is_learnt_less_well():
+    found = simulate.run(scenario(**FLIPPED))
+    plain = simulate.run(scenario(**{**FLIPPED, "flip": 0, "cap": 300}))
+    for name in plain.data_vars:
+        np.testing.assert_array_equal(plain[name], found[name].sel(flip=0, cap=300))
+    rise = (found.eps_g.sel(flip=0.1) - found.eps_g.sel(flip=0)).values
+    assert np.all(rise.mean(axis=1) > 4 * rise.std(axis=1, ddof=1) / np.sqrt(16))
+
+
+def test_boosting_from_flipped_labels_is_best_ended_early_and_from_clean_ones_never():
+    eps = simulate.run(scenario(**FLIPPED)).eps_g
+    later = (eps.sel(cap=300) - eps.sel(cap=30)).values
+    clean, flipped = later.mean(axis=1)
+    assert flipped > 4 * later[1].std(ddof=1) / np.sqrt(16)
+    assert clean <= 0
+
+
+def test_bounds_are_those_of_labels_without_flips():
+    sol = theory.solve(scenario(flip=[0, 0.1]))
+    assert np.all([np.isfinite(sol[name].sel(flip=0)) for name in ("stages", "eps_g", "advantage")])
+    assert np.all([np.isnan(sol[name].sel(flip=0.1)) for name in ("stages", "eps_g", "advantage")])
+    with pytest.raises(ScenarioError, match="are those of labels without flips"):
+        theory.solve(scenario(flip=[0.1, 0.2]))
+
+
+def test_flips_that_do_not_depend_on_the_inputs_leave_part_of_the_advantage_of_lemma_1_and_not_all():
+    rng, left, whole = np.random.default_rng(3), [], []
+    for cell in cells(2):
+        X, y = simulation.examples(rng, simulation.draw(rng, cell), cell.N, 20_000)
+        for flip in (0.1, 0.3):
+            labels = simulation.flipped(rng, y, flip)
+            found = np.mean(best(X, labels, np.arange(cell.N), 2, 1.0)(X) == labels) - 0.5
+            left.append(bounds.advantage(cell.s, flip=flip) - found)
+            whole.append(bounds.advantage(cell.s) - found)
+    error = 0.5 / np.sqrt(20_000)
+    assert max(left) < 4 * error
+    assert max(whole) > 4 * error
 
 
 def test_without_pairs_there_is_no_bound_for_a_teacher_of_pairs():
@@ -186,6 +246,7 @@ def test_bounds_are_those_of_the_lemmas():
         ({"discount": 1.5}, "discount: must be at most 1, not 1.5"),
         ({"discount": [0.5, -1]}, "discount: must be at least 0, not -1"),
         ({"cap": 0}, "cap: must be at least 1, not 0"),
+        ({"flip": 0.6}, "flip: must be at most 0.5, not 0.6"),
         ({"alpha": 2}, '"alpha" is not a key of a config'),
     ],
 )

@@ -104,6 +104,16 @@ def test_pairs_within_a_codon_are_counted(data_folder):
     assert np.isnan(study(classifier="boosting", seeds=1).codon_pairs).all()
 
 
+def test_weights_of_pairs_stand_at_their_positions(data_folder):
+    found = study(classifier=["boosting", "tree"], data="coding", discount=1, stages=8, seeds=1, positions=True)
+    weight = found.pair_weights.sel(classifier="boosting").isel(seed=0)
+    assert weight.dims == ("fold", "position", "partner")
+    np.testing.assert_array_less(0, weight.where(weight.position < weight.partner).sum(["position", "partner"]))
+    assert not weight.where(weight.position >= weight.partner, 0).any()
+    assert np.all((weight > 0).sum(["position", "partner"]) <= found.pairs.sel(classifier="boosting").isel(seed=0))
+    assert np.isnan(found.pair_weights.sel(classifier="tree")).all()
+
+
 def test_the_pairs_chosen_on_coding_lie_within_one_codon(real_data):
     """The paper's claim, on our stand-in; with permuted positions only at random (1/7)."""
     found = simulate.run(Study(classifier="boosting", data="coding", stages=60, seeds=1))
@@ -182,6 +192,19 @@ def test_pruning_keeps_the_relevant_weights():
         PrunedPerceptron().fit(X, np.arange(300) % 3)
 
 
+def test_pruning_among_all_pairs_keeps_the_pair_that_decides():
+    from simulate.estimators.classifiers import Task, make, weights
+    from statmech.classifiers import PrunedSecondOrder
+
+    X = np.random.default_rng(0).integers(0, 2, (400, 20)).astype(float)
+    y = X[:, 3] * X[:, 7] > 0
+    model = make(PrunedSecondOrder(), Task("auto", 400, 0)).fit(X, y)
+    kept = model[1].powers_[model[-1].coef_[0] != 0]
+    assert [3, 7] in [np.flatnonzero(powers).tolist() for powers in kept]
+    assert model.score(X, y) == 1.0
+    assert weights(model) == len(kept) <= 3  # of 210
+
+
 def test_a_plane_contains_the_decisions_of_its_corners():
     found = simulate.run(Study(classifier="perceptron", data="clouds", plane=True, folds=2))
     decision = found.decision.isel(seed=0).values
@@ -227,6 +250,7 @@ def test_the_margin_in_the_plane_is_that_of_the_classifier():
         ({"classifier": "attentive", "level": "constnt"}, 'Did you mean "constant"'),
         ({"folds": 1}, "at least 2"),
         ({"plane": True}, "votes has 15 attributes, and a plane has 2"),
+        ({"positions": True}, "positions: votes has no sequences"),
         ({"k": 0}, "k: must be at least 1, not 0"),
     ],
 )

@@ -15,7 +15,7 @@ from statmech.data_sets import load, source, words
 
 REAL = {
     "votes": (435, 15, 30, {"democrat": 267, "republican": 168}),
-    "promoters": (106, 57, 228, {"+": 53, "-": 53}),
+    "promoters": (106, 57, 228, {"other": 53, "promoter": 53}),
     "coding": (20000, 15, 60, {"coding": 10000, "noncoding": 10000}),
     "splice": (3190, 60, 287, {"EI": 767, "IE": 768, "N": 1655}),
     "kr-vs-kp": (3196, 36, 73, {"nowin": 1527, "won": 1669}),
@@ -50,6 +50,14 @@ def test_physician_fee_freeze_is_omitted(data_folder):
     assert data.X.shape == (160, 15)
     assert "physician-fee-freeze" not in data.names
     assert set(np.unique(data.X)) == {"?", "n", "y"}
+
+
+def test_positions_of_promoters_and_junctions_are_counted_from_their_sites():
+    promoters, splice = source("promoters").attributes, source("splice").attributes
+    assert (promoters[0], promoters[49], promoters[50], promoters[-1]) == ("-50", "-1", "+1", "+7")
+    assert (splice[0], splice[29], splice[30], splice[-1]) == ("-30", "-1", "+1", "+30")
+    assert "0" not in (*promoters, *splice)
+    assert all(set(ends) <= set(promoters) for ends in source("promoters").regions.values())
 
 
 def test_a_class_follows_its_attributes(data_folder):

@@ -24,28 +24,59 @@ DELTA = 0.05  # probability that a run exceeds its bound on eps_g
 
 
 def bounds(cell: BoostingCell) -> dict[str, float]:
-    """Upper bounds on stages and eps_g and a lower bound on the advantage; NaN where there is no bound."""
+    """Upper bounds on stages and eps_g and a lower bound on the advantage; NaN where there is no bound.
+
+    A run that `cap` ends before the bound on its stages can neither satisfy nor violate it. With flipped labels there
+    is no bound: AdaBoost moves its weight to the flipped examples, on which the teacher's own
+    conjunctions are worse than chance (`advantage` holds for its first stage only).
+    """
+    if cell.flip > 0:
+        return dict.fromkeys(("stages", "eps_g", "advantage"), np.nan)
     gamma = advantage(cell.s, cell.booster.discount if cell.k > 1 else 1.0)
     if gamma < LEAST:
         return {"stages": np.nan, "eps_g": np.nan, "advantage": gamma}
     most = stages(1 / (2 * gamma), cell.P)
     size = log_perceptrons(conjunctions(cell.N, cell.k) + 1, most)
     eps = generalization_error(cell.P, DELTA, size)
-    return {"stages": most, "eps_g": eps, "advantage": gamma}
+    return {"stages": most if most <= cell.cap else np.nan, "eps_g": eps, "advantage": gamma}
 
 
-def advantage(s: int, discount: float = 1.0) -> float:
+def advantage(s: int, discount: float = 1.0, flip: float = 0.0) -> float:
     r"""Guaranteed advantage over a random guess of the best conjunction, for a target that is a vote of s (Lemma 1).
 
-    .. math:: \gamma = \frac1{2s}
+    .. math:: \gamma = \frac{1-2\lambda}{2s}
 
     A search that discounts the correlations of some conjunctions guarantees :math:`\gamma` times the discount.
 
-    >>> advantage(5), advantage(5, discount=0.5)
-    (0.1, 0.05)
+    Parameters
+    ----------
+    s : int
+        Number of conjunctions in the target.
+    discount : float
+        Factor on the correlations of conjunctions of two and more.
+    flip : float
+        Probability :math:`\lambda` that a label is inverted, independently of the input. The advantage is then that of
+        an average over flips, under a distribution that does not depend on them: of AdaBoost's, the first.
+
+    Returns
+    -------
+    float
+        Between 0 and 1/2.
+
+    Raises
+    ------
+    ScenarioError
+        For s below 1, or a flip outside [0, 1/2].
+
+    Examples
+    --------
+    >>> advantage(5), advantage(5, discount=0.5), advantage(5, flip=0.25)
+    (0.1, 0.05, 0.05)
     """
     _check(s=s)
-    return discount / (2 * s)
+    if not 0 <= flip <= 0.5:
+        raise ScenarioError([(("flip",), f"must lie between 0 and 0.5, not {flip:g}")])
+    return discount * (1 - 2 * flip) / (2 * s)
 
 
 def conjunctions(inputs: int | Sequence[int], k: int) -> int:

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     import xarray as xr
 
 AXES: tuple[str, ...] | None = None  # any
+CAPTION = (
+    "The sparse perceptron learnt from all examples: a bar per conjunction, as long as its weight. Where the "
+    "conjunction is true it votes for the class of its colour, to the right for one class, to the left for the other; "
+    "where it is false it votes against it."
+)
 
 
 @styled
@@ -29,5 +34,5 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     name, learnt = next(iter(concepts.items()))
     terms = [Term(**term) for term in learnt["terms"]]
     figure = concept.draw(SimpleNamespace(terms_=terms, classes_=learnt["classes"]))
-    figure.suptitle(f"{source(name).title}: learnt from all examples", fontsize=9)
+    figure.suptitle(f"{source(name).heading}: learnt from all examples", fontsize=9)
     return figure

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import singledispatch
+from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,11 +20,13 @@ from simulate.estimators.attentive import AttentivePerceptron
 from simulate.estimators.perceptron import Perceptron
 from simulate.estimators.pruned import PrunedPerceptron
 from simulate.estimators.sparse import SparsePerceptron
-from simulate.kernels.conjunctions import counted
+from simulate.kernels.conjunctions import counted, merged
 from statmech import classifiers
 from statmech.data_sets import Data, words
 
 HIDDEN = (5, 10, 20, 40, 80)  # units of the multi-layer perceptrons (section 4 of Jackson & Craven)
+HELD, BATCH = 0.2, 200  # fraction of their examples that decides when training stops, and examples per step
+PATIENCE = 100  # steps; with 10 passes, of 2 steps on the votes, small hidden layers stop before they have learnt
 PRUNINGS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1)  # candidate cost-complexities of a leaf
 INNER = 5  # folds of the inner cross-validations
 
@@ -93,9 +96,24 @@ def make_tree(classifier: classifiers.Tree, task: Task) -> Any:
 @model_of.register
 def make_mlp(classifier: classifiers.Mlp, task: Task) -> Any:
     network = MLPClassifier(
-        learning_rate_init=0.01, max_iter=1000, early_stopping=True, validation_fraction=0.2, random_state=task.random
+        learning_rate_init=0.01,
+        max_iter=1000,
+        early_stopping=True,
+        validation_fraction=HELD,
+        n_iter_no_change=_patience(task.size),
+        random_state=task.random,
     )
     return GridSearchCV(network, {"hidden_layer_sizes": [(units,) for units in HIDDEN]}, cv=INNER)
+
+
+def _patience(examples: int) -> int:
+    """Passes without progress on the validation set after which training stops: a pass of few examples is few steps.
+
+    >>> _patience(391), _patience(15000)
+    (50, 10)
+    """
+    steps = ceil((1 - HELD) * examples / BATCH)
+    return max(10, ceil(PATIENCE / steps))
 
 
 @model_of.register
@@ -105,13 +123,23 @@ def make_ordinary(classifier: classifiers.Ordinary, task: Task) -> Any:
 
 @model_of.register
 def make_second_order(classifier: classifiers.SecondOrder, task: Task) -> Any:
-    pairs = PolynomialFeatures(2, interaction_only=True, include_bias=False)
-    return make_pipeline(FunctionTransformer(csr_array), pairs, make_ordinary(classifier, task))
+    return _of_pairs(make_ordinary(classifier, task))
 
 
 @model_of.register
 def make_pruned(classifier: classifiers.Pruned, task: Task) -> Any:
     return PrunedPerceptron(classifier.decay, random_state=task.random)
+
+
+@model_of.register
+def make_pruned_second_order(classifier: classifiers.PrunedSecondOrder, task: Task) -> Any:
+    return _of_pairs(PrunedPerceptron(classifier.decay, share=classifier.share, random_state=task.random))
+
+
+def _of_pairs(model: Any) -> Any:
+    """A model that learns from all inputs and all their conjunctions of two."""
+    pairs = PolynomialFeatures(2, interaction_only=True, include_bias=False)
+    return make_pipeline(FunctionTransformer(csr_array), pairs, model)
 
 
 @model_of.register
@@ -185,11 +213,32 @@ def pairs(model: Any, codons: bool) -> dict[str, float]:
 
 @pairs.register
 def _(model: SparsePerceptron, codons: bool) -> dict[str, float]:
-    size = [len(attribute.names()) for attribute in model.attributes_]
-    position = np.repeat(np.arange(len(size)), size)
+    position = _positions(model)
     chosen = {hypothesis.indicators for hypothesis in _voters(model) if len(hypothesis.indicators) == 2}
     within = sum(one == other for one, other in (position[list(pair)] // 3 for pair in chosen))
     return {"pairs": float(len(chosen)), "codon_pairs": float(within) if codons else np.nan}
+
+
+@singledispatch
+def pair_weights(model: Any, length: int) -> np.ndarray:
+    """Sums of |weight| over a sparse perceptron's conjunctions of two attributes (length, length), the first before the
+    second; NaN for other models."""
+    return np.full((length, length), np.nan)
+
+
+@pair_weights.register
+def _(model: SparsePerceptron, length: int) -> np.ndarray:
+    sums, position = np.zeros((length, length)), _positions(model)
+    for voter, weight in [pair for stages in model.stages_ for pair in merged(stages).items()]:
+        if len(voter.indicators) == 2:
+            sums[tuple(position[sorted(voter.indicators)])] += weight
+    return sums
+
+
+def _positions(model: SparsePerceptron) -> np.ndarray:
+    """The number of the attribute of each indicator."""
+    size = [len(attribute.names()) for attribute in model.attributes_]
+    return np.repeat(np.arange(len(size)), size)
 
 
 def _voters(model: SparsePerceptron) -> list[Any]:

@@ -1,7 +1,8 @@
 """Simulates boosting: teachers, examples, and the kernel of `SparsePerceptron` until no example is misclassified.
 
 A seed has one teacher for each N, k and s, one endless list of examples and another of tests: every discount and every
-P of a sweep sees the same ones (the first P), so runs can be compared example by example.
+P of a sweep sees the same ones (the first P), so runs can be compared example by example. A larger probability of flips
+flips the same labels and more.
 """
 
 from __future__ import annotations
@@ -54,15 +55,15 @@ class Simulator(units.RunByRun):
 def _boosted(scenario: Boosting, cell: BoostingCell, seed: int) -> dict[str, float]:
     """The variables of one run."""
     own = {"N": cell.N, "k": cell.k, "s": cell.s, "key": scenario.key, "seed": seed}
-    of_teacher, of_examples, of_tests = (np.random.default_rng([*words_of(own), part]) for part in range(3))
+    of_teacher, of_examples, of_tests, of_flips = (np.random.default_rng([*words_of(own), part]) for part in range(4))
     teacher = draw(of_teacher, cell)
     X, y = examples(of_examples, teacher, cell.N, cell.P)
-    stages, right = until_right(X, y, cell, scenario.cap)
+    stages, right = until_right(X, flipped(of_flips, y, cell.flip), cell, cell.cap)
     tests, labels = examples(of_tests, teacher, cell.N, scenario.tests)
     return {
         "stages": len(stages) if right else np.nan,
         "eps_g": float(np.mean(1 - labels * np.sign(output(stages, tests)))) / 2,
-        "advantage": advantage(stages, ended=right or len(stages) == scenario.cap),
+        "advantage": advantage(stages, ended=right or len(stages) == cell.cap),
         "weights": len(merged(stages)),
         "converged": right,
     }
@@ -103,6 +104,11 @@ def examples(rng: np.random.Generator, teacher: Teacher, N: int, P: int) -> tupl
         labels.append(np.sign(sums[sums != 0]))
         drawn += len(inputs[-1])
     return np.concatenate(inputs)[:P], np.concatenate(labels)[:P]
+
+
+def flipped(rng: np.random.Generator, y: np.ndarray, flip: float) -> np.ndarray:
+    """The labels (P,), each inverted with this probability; a larger one inverts the same labels and more."""
+    return np.where(rng.random(y.size) < flip, -y, y)
 
 
 def _conjunction(rng: np.random.Generator, N: int, k: int) -> Conjunction:

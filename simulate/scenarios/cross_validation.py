@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold
 
-from simulate.estimators.classifiers import Task, domain, features, make, numbers, pairs, weights
+from simulate.estimators.classifiers import Task, domain, features, make, numbers, pair_weights, pairs, weights
 from simulate.execution import units
 from statmech import data_sets as sources
 from statmech.classifiers import Classifier
@@ -88,7 +88,7 @@ def folds(study: Study, cell: StudyCell, seed: int) -> list[Fold]:
     return [Fold(cell, seed, inside, outside) for inside, outside in parts]
 
 
-def judge(study: Study, fold: Fold) -> dict[str, float]:
+def judge(study: Study, fold: Fold) -> dict[str, Any]:
     """The variables of one fold's classifier."""
     have = prepared(fold.cell.data)
     X, y = have.inputs(fold.cell.classifier), have.data.y
@@ -102,7 +102,8 @@ def judge(study: Study, fold: Fold) -> dict[str, float]:
         "passes_made": np.max(model.n_iter_) if "passes" in vars(fold.cell.classifier) else np.nan,
     }
     codons = sources.source(fold.cell.data).codons
-    return {**found, **features(model, X[outside]), **pairs(model, codons)}
+    found |= {**features(model, X[outside]), **pairs(model, codons)}
+    return found | ({"pair_weights": pair_weights(model, len(study.recorded["position"]))} if study.positions else {})
 
 
 @cache

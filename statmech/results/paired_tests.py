@@ -28,8 +28,8 @@ class PairedTest:
         Its coordinates.
     means
         Means over shuffles and folds.
-    error
-        Standard error of the accuracy over folds, averaged over shuffles.
+    errors
+        Standard errors over folds, averaged over shuffles.
     worse, better
         The numbers of shuffles in which it is significantly less, or more, accurate than boosting, by a paired
         two-tailed t-test over folds; None if there is no such test.
@@ -37,9 +37,14 @@ class PairedTest:
 
     cell: dict[str, Any]
     means: dict[str, float]
-    error: float
+    errors: dict[str, float]
     worse: int | None
     better: int | None
+
+    @property
+    def error(self) -> float:
+        """The standard error of the accuracy."""
+        return self.errors["accuracy"]
 
 
 def paired_tests(study: xr.Dataset) -> Iterator[PairedTest]:
@@ -53,10 +58,11 @@ def _paired_test(study: xr.Dataset, place: dict[str, int]) -> PairedTest:
     cell, reference = study.isel(place), _reference(study, place)
     accuracy = cell.accuracy.values
     tests = None if reference is None else [_compare(*pair) for pair in zip(accuracy, reference, strict=True)]
+    folded = {str(name): cell[name].values for name in study.data_vars if cell[name].dims == ("seed", "fold")}
     return PairedTest(
         {str(name): cell[name].item() for axis in place for name, c in study.coords.items() if c.dims == (axis,)},
-        {str(name): _mean(cell[name].values) for name in study.data_vars if cell[name].dims == ("seed", "fold")},
-        _mean(standard_error(accuracy, axis=1)),
+        {name: _mean(values) for name, values in folded.items()},
+        {name: _mean(standard_error(values, axis=1)) for name, values in folded.items()},
         None if tests is None else sum(worse for worse, _ in tests),
         None if tests is None else sum(better for _, better in tests),
     )

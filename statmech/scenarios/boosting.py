@@ -7,6 +7,10 @@ drawn. Inputs are uniform on :math:`\{0,1\}^N`; where the sum is 0, f is not def
 is a teacher that is undecided on more than 90 % of the inputs. For odd s every input is decided; for even s the
 remaining inputs have :math:`|\sum_i h_i| \ge 2`, an easier task.
 
+With `flip` each label of a stored example is inverted with this probability, independently; eps_g is that of the
+teacher's own labels. A vote that repeats all flips takes many stages, if there is one: `cap` ends a run earlier, and
+is an axis too.
+
 A `Boosting` is what a config file with the key `booster` holds and what `simulate.run` and `theory.solve` take.
 """
 
@@ -16,16 +20,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+import numpy as np
 from pydantic import Field
 
 from statmech.parameters import parameter
-from statmech.scenarios.axes import axis_of
+from statmech.scenarios.axes import axis_of, points
 from statmech.scenarios.base import Sweep
-from statmech.scenarios.keys import PARAMETERS, DimensionAxis, Whole, config_key, one_of
+from statmech.scenarios.keys import PARAMETERS, DimensionAxis, FlipAxis, Whole, config_key, one_of
 from statmech.scenarios.page import Page
 from statmech.scenarios.variables import Variable
 
-MAX_S, MAX_P = 10**6, 10**12  # beyond lie typing errors
+MAX_S, MAX_P = 10**6, 10**12  # beyond lie typing errors; the latter for stages and tests, too
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,7 @@ class Boosting(Sweep):
 
     CHOICE: ClassVar = "booster"
     KINDS: ClassVar = BOOSTERS
-    AXES: ClassVar = ("booster", "N", PARAMETERS, "s", "P")
+    AXES: ClassVar = ("booster", "N", PARAMETERS, "s", "P", "flip", "cap")
     TITLE: ClassVar = "boosting"
     CITES: ClassVar = ("jackson1996", "freund1997")
     PAGE: ClassVar = Page(
@@ -90,39 +95,53 @@ class Boosting(Sweep):
     s: SizeAxis = config_key(description="number of conjunctions in the teacher", symbol="$s$")  # type: ignore[valid-type]
     P: ExamplesAxis = config_key(description="number of stored examples", symbol="$P$")  # type: ignore[valid-type]
     N: DimensionAxis = config_key(20, description="number of Boolean inputs", symbol="$N$")
-    cap: Annotated[Whole, Field(ge=1)] = Field(
-        10_000, description="boosting stages after which a run stops without having converged"
+    flip: FlipAxis = config_key(
+        0.0, description="probability that a stored example's label is flipped", symbol=r"$\lambda$"
     )
-    tests: Annotated[Whole, Field(ge=1)] = Field(10_000, description="fresh examples on which eps_g is measured")
+    cap: ExamplesAxis = config_key(  # type: ignore[valid-type]
+        10_000, description="boosting stages after which a run stops without having converged", symbol="$T$"
+    )
+    tests: Annotated[Whole, Field(ge=1, le=MAX_P)] = Field(
+        10_000, description="fresh examples on which eps_g is measured"
+    )
 
     @property
     def variables(self) -> dict[str, Variable]:
         return BOOSTED
+
+    @property
+    def unsolved(self) -> str:
+        return "" if 0 in points(self.flip) else "the bounds of Lemmas 1 and 2 are those of labels without flips"
 
     def seconds(self) -> float:
         return sum(map(self._seconds, self.cells()))
 
     def _seconds(self, cell: BoostingCell) -> float:
         """Seconds per run: of the about 0.4 s^2 stages that it needs where there are enough examples."""
-        stages, conjunctions = min(1 + 0.4 * cell.s**2, cell.P, self.cap), cell.N**cell.k
+        needed = np.inf if cell.flip else min(1 + 0.4 * cell.s**2, cell.P)
+        stages, conjunctions = min(needed, cell.cap), cell.N**cell.k
         stage = 1e-4 + 3e-9 * conjunctions + cell.P * (2e-8 + 2e-9 * cell.N + 5e-11 * conjunctions) + 1e-8 * self.tests
         return 5e-3 + stages * stage + 1.5e-8 * cell.s * (cell.P + self.tests)
 
     def cells(self) -> Iterator[BoostingCell]:
         """Every point of the grid, the last dimension fastest."""
         for values, index in self.grid():
-            yield BoostingCell(self.kind_at(values), values["N"], values["s"], values["P"], index)
+            yield BoostingCell(
+                self.kind_at(values), values["N"], values["s"], values["P"], index, values["flip"], values["cap"]
+            )
 
 
 @dataclass(frozen=True)
 class BoostingCell:
-    """One point of the grid: a booster with its parameters, a class of teachers, a number of examples."""
+    """One point of the grid: a booster with its parameters, a class of teachers, a number of examples, and flips."""
 
     booster: AdaBoost
     N: int
     s: int
     P: int
     index: tuple[int, ...]
+    flip: float = 0.0
+    cap: int = 10_000
 
     @property
     def k(self) -> int:

@@ -44,6 +44,11 @@ STUDY = {
     "passes_made": Variable(Fold, "passes over the examples until there is no mistake", "passes"),
 }
 DECISION = Variable(("row", "column"), "decision on a plane of two attributes, learnt from all examples", "decision")
+PAIR_WEIGHTS = Variable(
+    ("fold", "position", "partner"),
+    "sum of |weight| over a sparse perceptron's conjunctions of two at two positions of the sequence",
+    "weight of pairs",
+)
 
 
 def _data_name(given: str) -> str:
@@ -72,6 +77,8 @@ class Study(Sweep):
         "fold": Key("fold", "held-out fold", int),
         "row": Key("row", "point along the second attribute", int),
         "column": Key("column", "point along the first attribute", int),
+        "position": Key("position", "letter of the sequence, from 1", int),
+        "partner": Key("partner", "letter of the sequence after `position`", int),
     }
     AXES: ClassVar = ("data", "classifier", "order", "level", "chosen", PARAMETERS)
 
@@ -84,6 +91,9 @@ class Study(Sweep):
         None, description="number of examples, drawn again for each seed; all by default"
     )
     plane: bool = Field(False, description="also record the decisions on a plane, for data of two attributes")
+    positions: bool = Field(
+        False, description="also record the weights of conjunctions of two by their positions in a sequence"
+    )
     seeds: Annotated[Whole, Field(ge=1, le=10**6)] = Field(1, description="independent shuffles into folds")
 
     def data_digests(self) -> dict[str, str]:
@@ -92,13 +102,17 @@ class Study(Sweep):
 
     @property
     def variables(self) -> dict[str, Variable]:
-        return STUDY | ({"decision": DECISION} if self.plane else {})
+        further = {"decision": DECISION} if self.plane else {}
+        return STUDY | further | ({"pair_weights": PAIR_WEIGHTS} if self.positions else {})
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
         """Folds: as many as the data set with the most folds; one that comes with its own folds may have fewer."""
         most = max(data_sets.source(name).folds or self.folds for name in points(self.data))
         found = {"fold": np.arange(most)}
+        if self.positions:
+            letters = np.arange(1, max(data_sets.source(name).length for name in points(self.data)) + 1)
+            found |= {"position": letters, "partner": letters}
         return found | ({"row": np.arange(PLANE), "column": np.arange(PLANE)} if self.plane else {})
 
     @property
@@ -109,6 +123,10 @@ class Study(Sweep):
         for name in points(self.data):
             if self.plane and len(data_sets.source(name).attributes) != 2:
                 yield ("plane",), f"{name} has {len(data_sets.source(name).attributes)} attributes, and a plane has 2"
+                break
+        for name in points(self.data):
+            if self.positions and not data_sets.source(name).sequence:
+                yield ("positions",), f"{name} has no sequences, in which attributes have positions"
                 break
 
     def seconds(self) -> float:

@@ -1,0 +1,73 @@
+"""Positions of the conjunctions of two that a sparse perceptron learns from sequences: codons light up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.colors import PowerNorm
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from figures.style import COLOURS, PAGE, styled
+from statmech.data_sets import source
+from statmech.errors import ConfigError
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+
+AXES = ("discount",)  # of the sweep, that this figure shows
+CODON = 3  # letters
+FRAME = COLOURS[1]
+CAPTION = (
+    "Sum of the weights of conjunctions of two bases at each pair of positions, mean over held-out folds of windows of "
+    "five codons, the outlined squares (Jackson & Craven, section 4); d is the discount. The percentages are the part "
+    "of the conjunctions that lie within one codon; of all pairs of positions 14 % do. The windows stand in for the "
+    "paper's data."
+)
+
+
+@styled
+def draw(simulation: xr.Dataset, theory: None) -> Figure:
+    """A panel per discount: the mean weight of pairs over folds, as shades of grey."""
+    if "pair_weights" not in simulation:
+        raise ConfigError("the figure codons needs `positions: true`, which records where conjunctions lie")
+    figure = Figure(figsize=(PAGE, 3.9))
+    panels = figure.subplots(1, simulation.sizes["discount"], sharey=True, squeeze=False)[0]
+    mean = simulation.pair_weights.mean(["seed", "fold"])
+    norm = PowerNorm(0.5, vmin=0, vmax=float(mean.max()) or 1.0)
+    for ax, discount in zip(panels, simulation.discount.values, strict=True):
+        shown = _matrix(ax, mean.sel(discount=discount), norm)
+        _outline(ax, simulation.sizes["position"])
+        ax.set(xlabel="position of the first base", title=_title(simulation.sel(discount=discount)))
+    panels[0].set_ylabel("position of the second base")
+    figure.colorbar(shown, ax=list(panels), label=r"$\sum|w|$ of conjunctions", shrink=0.8)
+    figure.suptitle(source(str(simulation.data.item())).heading, fontsize=9)
+    figure.legend(handles=[Patch(fill=False, edgecolor=FRAME, label="within one codon")], loc="outside lower center")
+    return figure
+
+
+def _matrix(ax: Axes, mean: Any, norm: PowerNorm) -> Any:
+    """Shades of the pairs of positions: the first along x, the second, which lies behind it, along y."""
+    edges = np.append(mean.position.values - 0.5, mean.position.values[-1] + 0.5)
+    ahead = mean.position.values[:, None] < mean.partner.values
+    shown = ax.pcolormesh(
+        edges, edges, np.where(ahead, mean.values, np.nan).T, cmap="Greys", norm=norm, rasterized=True
+    )
+    places = mean.position.values[:: 2 if len(edges) < 20 else 10]
+    ax.set(aspect="equal", xticks=places, yticks=places)
+    return shown
+
+
+def _outline(ax: Axes, length: int) -> None:
+    """Frames around the pairs within a codon."""
+    for first in range(1, length - CODON + 2, CODON):
+        low, high = first - 0.5, first + CODON - 0.5
+        ax.plot([low, high, high, low, low], [low, low, high, high, low], color=FRAME, linewidth=1.0)
+
+
+def _title(cell: xr.Dataset) -> str:
+    pairs, within = float(cell.pairs.sum()), float(cell.codon_pairs.sum())
+    share = f", {100 * within / pairs:.0f} % within codons" if pairs and np.isfinite(within) else ""
+    return f"$d={float(cell.discount):g}$: {pairs / cell.pairs.size:.3g} pairs{share}"

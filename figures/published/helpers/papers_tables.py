@@ -1,0 +1,143 @@
+"""A column of Table 1 or 2 of Jackson & Craven as a panel: a row per classifier, measured values above the paper's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullLocator
+
+from figures.style import COLOURS
+from statmech.classifiers import CLASSIFIERS
+from statmech.data_sets import source
+from statmech.results import published_values as paper
+from statmech.results.paired_tests import PairedTest, paired_tests
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+BESIDE = (
+    "Circles: measured by cross-validation. Open diamonds: Jackson & Craven; two joined by a dotted line where the "
+    "scan of the paper leaves open which of them it is. Data sets marked as stand-ins are not those of the paper."
+)
+STARS = (
+    "Stars and plus signs: significantly less and more accurate than boosting, by a paired two-tailed t-test over "
+    "folds at p <= 0.05; a fraction says in how many shuffles."
+)
+LIFT = 0.17  # of measured values above the middle of a row, and of the paper's below it
+ROW = 0.3  # inches
+GREY: dict[str, Any] = {"color": "0.3", "linestyle": "none"}
+LESS = "\N{ASTERISK OPERATOR}"
+NARROW = 12  # the ratio of limits up to which a logarithmic axis has room for further ticks
+
+
+def accuracy_panel(ax: Axes, study: xr.Dataset, data: str) -> None:
+    """Accuracies in per cent, with a star where boosting is significantly better."""
+    for row, (name, test) in enumerate(_tests(study, data).items()):
+        _measured(ax, row, name, 100 * test.means["accuracy"], 100 * test.error, _marks(test, study.sizes["seed"]))
+        star = LESS if name in paper.LESS_ACCURATE.get(data, ()) else ""
+        _published(ax, row, name, paper.ACCURACY.get(data, {}).get(name, ()), star)
+    _rows(ax, study)
+    ax.set(xlabel="accuracy (%)", title=source(data).heading)
+    ax.margins(x=0.16)
+
+
+def weights_panel(ax: Axes, study: xr.Dataset, data: str) -> None:
+    """Numbers of weights, on a logarithmic axis."""
+    for row, (name, test) in enumerate(_tests(study, data).items()):
+        if test.means["weights"] > 0:
+            _measured(ax, row, name, test.means["weights"], test.errors["weights"])
+        _published(ax, row, name, paper.WEIGHTS.get(data, {}).get(name, ()))
+    _rows(ax, study)
+    ax.set(xlabel="weights", title=source(data).heading, xscale="log")
+    ax.margins(x=0.1)
+    _log_ticks(ax)
+
+
+def accuracy_legend(figure: Figure, study: xr.Dataset) -> None:
+    """What the markers of accuracies are; colours are those of the rows."""
+    look: dict[str, Any] = GREY | {"markersize": 6}
+    stars = [
+        Line2D([], [], marker=rf"${mark}$", label=f"{word} accurate than boosting, $p\\leq0.05$", **look)
+        for mark, word in ((r"\ast", "less"), ("+", "more"))
+    ]
+    figure.legend(handles=[*_markers(study, paper.ACCURACY), *stars], loc="outside lower center", ncols=2)
+
+
+def weights_legend(figure: Figure, study: xr.Dataset) -> None:
+    """What the markers of numbers of weights are."""
+    figure.legend(handles=_markers(study, paper.WEIGHTS), loc="outside lower center", ncols=3)
+
+
+def _markers(study: xr.Dataset, values: dict[str, dict[str, tuple[float, ...]]]) -> list[Line2D]:
+    """Handles of measured values, of the paper's and, if some are ambiguous, of those."""
+    published = [
+        values.get(str(data), {}).get(str(name), ()) for data in study.data.values for name in study.classifier.values
+    ]
+    diamond: dict[str, Any] = GREY | {"marker": "D", "markerfacecolor": "white"}
+    handles = [Line2D([], [], marker="o", label="measured, \N{PLUS-MINUS SIGN} standard error over folds", **GREY)]
+    if any(published):
+        handles.append(Line2D([], [], label="paper", **diamond))
+    if any(len(pair) > 1 for pair in published):
+        handles.append(Line2D([], [], label="paper: one of the two", **diamond | {"linestyle": ":"}))
+    return handles
+
+
+def height(study: xr.Dataset, rows: int = 1) -> float:
+    """Inches for this many rows of panels and a legend."""
+    return rows * (0.75 + ROW * study.sizes["classifier"]) + 0.45
+
+
+def _tests(study: xr.Dataset, data: str) -> dict[str, PairedTest]:
+    """The comparison of each classifier with boosting on one data set, by name."""
+    tests = paired_tests(study.sel(data=[data]))
+    return {str(test.cell["classifier"]): test for test in tests}
+
+
+def _marks(test: PairedTest, shuffles: int) -> str:
+    """A star or plus, with the number of shuffles in which the difference is significant if not in all."""
+    pairs = ((LESS, test.worse), ("+", test.better))
+    return " ".join(f"{mark}" if count == shuffles else f"{mark}{count}/{shuffles}" for mark, count in pairs if count)
+
+
+def _colour(name: str) -> str:
+    return COLOURS[list(CLASSIFIERS).index(name) % len(COLOURS)]
+
+
+def _measured(ax: Axes, row: int, name: str, mean: float, error: float, mark: str = "") -> None:
+    colour = _colour(name)
+    ax.errorbar(mean, row - LIFT, xerr=error, marker="o", color=colour, linestyle="none", zorder=3)
+    _annotate(ax, mean + (error if error == error else 0), row - LIFT, mark)
+
+
+def _published(ax: Axes, row: int, name: str, values: tuple[float, ...], mark: str = "") -> None:
+    if not values:
+        return
+    colour, rows = _colour(name), [row + LIFT] * len(values)
+    ax.plot(sorted(values), rows, "D:", color=colour, markerfacecolor="white", markersize=4, linewidth=0.8, zorder=2)
+    _annotate(ax, max(values), row + LIFT, mark)
+
+
+def _annotate(ax: Axes, x: float, y: float, mark: str) -> None:
+    look: dict[str, Any] = {"textcoords": "offset points", "va": "center_baseline", "fontsize": 7, "color": "0.2"}
+    ax.annotate(mark, (x, y), (4, 0), **look)
+
+
+def _rows(ax: Axes, study: xr.Dataset) -> None:
+    names = [str(name) for name in study.classifier.values]
+    ax.set_yticks(range(len(names)), [CLASSIFIERS[name].label for name in names])
+    for row in range(len(names) - 1):
+        ax.axhline(row + 0.5, color="0.9", linewidth=0.6, zorder=0)
+    ax.set_ylim(len(names) - 0.45, -0.55)
+    ax.tick_params(axis="y", length=0)
+
+
+def _log_ticks(ax: Axes) -> None:
+    """Ticks that can be read: plain numbers, more of them where the axis is short."""
+    low, high = ax.get_xlim()
+    subs = (1, 1.5, 2, 3, 5, 7) if high < NARROW * low else (1, 3) if high < 300 * low else (1,)
+    ax.xaxis.set_major_locator(LogLocator(subs=subs))
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.xaxis.set_minor_locator(NullLocator())

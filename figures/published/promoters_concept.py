@@ -1,0 +1,89 @@
+"""The concept that boosting learns from sequences: letters at their positions, as high as their weights."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from matplotlib.figure import Figure
+
+from figures.style import COLOURS, PAGE, styled
+from simulate.estimators.concept import Term
+from statmech.data_sets import Source, source
+from statmech.errors import ConfigError
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+
+AXES: tuple[str, ...] | None = None  # any
+TICKS = 12  # positions with a tick, about
+CAPTION = (
+    "The sparse perceptron learnt from all examples: each letter is a condition 'this base at this position', at the "
+    "height of its weight. Letters above 0 vote for the class on top where they are true and against it where they are "
+    "false; letters below 0 the other way round. A conjunction of two is a pair of joined letters. Shaded: the regions "
+    "in which the polymerase makes contact, by the domain theory that comes with the data."
+)
+
+
+@styled
+def draw(simulation: xr.Dataset, theory: None) -> Figure:
+    """The concept of the study's first set of sequences."""
+    name, learnt = _learnt(json.loads(simulation.attrs["concepts"]))
+    figure = Figure(figsize=(PAGE, 3.0))
+    ax, one = figure.subplots(), source(name)
+    terms = [Term(**term) for term in learnt["terms"]]
+    places = {position: place for place, position in enumerate(one.attributes)}
+    heights = [term.sense * term.weight for term in terms if term.names]
+    for term in terms:
+        _letters(ax, term, places)
+    _regions(ax, one, places)
+    _axes(ax, one, heights, learnt["classes"])
+    always = [f"threshold {term.sense * term.weight:+.2f}" for term in terms if not term.names]
+    ax.set_title(", ".join([f"{one.heading}: learnt from all examples", *always]))
+    return figure
+
+
+def _learnt(concepts: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The first data set of sequences with two classes, and its concept."""
+    for name, learnt in concepts.items():
+        if source(name).sequence and len(learnt["classes"]) == 2:
+            return name, learnt
+    raise ConfigError("the figure promoters_concept needs the classifier boosting on sequences of two classes")
+
+
+def _letters(ax: Axes, term: Term, places: dict[str, int]) -> None:
+    """The letters of a conjunction, each on a stem, joined by a line if there are two."""
+    height = term.sense * term.weight
+    pairs = [condition.split(" = ") for condition in term.names]
+    ax.plot([places[position] for position, _ in pairs], [height] * len(pairs), color="0.3", linewidth=0.8)
+    for position, letter in pairs:
+        ax.plot([places[position]] * 2, [0, height], color="0.7", linewidth=0.8, zorder=1)
+        colour = COLOURS["acgt".find(letter) % len(COLOURS)]
+        look: dict[str, Any] = {"color": colour, "fontsize": 9, "fontweight": "bold", "ha": "center", "va": "center"}
+        box = {"boxstyle": "round,pad=0.05", "facecolor": "white", "edgecolor": "none"}
+        ax.text(places[position], height, letter.upper(), bbox=box, **look)
+
+
+def _regions(ax: Axes, one: Source, places: dict[str, int]) -> None:
+    """Bands of the known parts, with their names on top."""
+    for name, (first, last) in one.regions.items():
+        left, right = places[first] - 0.5, places[last] + 0.5
+        ax.axvspan(left, right, color="0.92", linewidth=0, zorder=0)
+        look: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": 7}
+        ax.annotate(
+            name.replace("-", "\N{MINUS SIGN}"), ((left + right) / 2, 0), xycoords=("data", "axes fraction"), **look
+        )
+
+
+def _axes(ax: Axes, one: Source, heights: list[float], classes: list[str]) -> None:
+    positions = one.attributes
+    every = max(1, round(len(positions) / TICKS / 5) * 5)
+    marked = [place for place, position in enumerate(positions) if int(position.lstrip("p")) % every == 0]
+    labels = [positions[place].replace("-", "\N{MINUS SIGN}").lstrip("p") for place in marked]
+    ax.set_xticks(marked, labels)
+    top = 1.25 * max(0.0, *heights)
+    ax.set(xlim=(-1, len(positions)), ylim=(1.35 * min(0.0, *heights), top), xlabel="position", ylabel="weight")
+    ax.axhline(0, color="0.3", linewidth=0.8)
+    for text, y, side in ((f"where true: {classes[1]}", 0.98, "top"), (f"where true: {classes[0]}", 0.08, "bottom")):
+        ax.text(0.99, y, text, transform=ax.transAxes, ha="right", va=side, fontsize=7, color="0.3")
