@@ -88,6 +88,7 @@ def _letter(command: re.Match[str]) -> str:
 
 def _greek(name: str) -> str:
     size, letter = "CAPITAL" if name[0].isupper() else "SMALL", name.removeprefix("var").upper()
+    letter = "LAMDA" if letter == "LAMBDA" else letter  # as Unicode spells it
     try:
         return unicodedata.lookup(f"GREEK {size} LETTER {letter}")
     except KeyError:

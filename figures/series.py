@@ -29,7 +29,7 @@ UNSHOWN = ("seed", "row", "column", "example", *AVERAGED)
 NORMALISED = {
     "": "as they are",
     "theory": "over theory",
-    "one student": "eps_g over that of one student",
+    "one student": "ε_g over that of one student",
 }
 SPAN, WIDE = 100, 20  # the ratio of largest to smallest value from which an axis is logarithmic; WIDE if none is lost
 ROUNDING = 1e-12  # what is less than this, over the largest, is 0
@@ -37,13 +37,15 @@ ROUNDING = 1e-12  # what is less than this, over the largest, is 0
 
 @dataclass(frozen=True)
 class Curve:
-    """One colour of a chart: x (numbers or names), theory there, and the simulation's means and standard errors."""
+    """One colour of a chart: x (numbers or names), the simulation's means and standard errors there, and theory, at its
+    own places if it has any."""
 
     label: str
     x: np.ndarray
-    theory: np.ndarray | None = None
     mean: np.ndarray | None = None
     error: np.ndarray | None = None
+    theory_x: np.ndarray | None = None
+    theory: np.ndarray | None = None
 
     @property
     def empty(self) -> bool:
