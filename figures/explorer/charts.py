@@ -146,17 +146,19 @@ class Charts:
     def _place(self) -> None:
         assert self.grid is not None
         charts = [self.plane.chart] if self.plane else list(self.grid.charts.values())
-        self.panes = [pn.pane.Bokeh(chart.figure, **self._size(len(charts))) for chart in charts]
+        for chart in charts:  # its own style sheet, for the figure stands in the place of its pane
+            chart.figure.stylesheets = [self._size(len(charts))]
+        self.panes = [pn.pane.Bokeh(chart.figure, sizing_mode="stretch_both", margin=0) for chart in charts]
         self.area.objects = self.panes
 
-    def _size(self, number: int) -> dict[str, Any]:
+    def _size(self, number: int) -> str:
         """The size of each of so many charts: as many columns as fit, and together the height of the window."""
         columns = {1: 1, 2: 2, 3: 3, 4: 2}.get(number, 3)
         rows = -(-number // columns)
         height = f"max(260px, min(({self.height}) / {rows} - {GAP}px, 92vw))"
         basis = f"calc({100 / columns:.4f}% - {GAP}px)"
-        place = f"flex: 1 1 {basis} !important; min-width: min(100%, 340px); height: {height} !important"
-        return {"sizing_mode": "stretch_both", "margin": 0, "stylesheets": [f":host {{ {place} }}"]}
+        width = f"flex: 1 1 {basis} !important; width: {basis} !important; min-width: min(100%, 340px)"
+        return f":host {{ {width}; height: {height} !important }}"
 
     def _axes(self, picture: Picture) -> Axes:
         results, x = picture.results, picture.layout.x

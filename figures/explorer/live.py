@@ -35,7 +35,7 @@ REST = 250  # milliseconds without a step after which a drag has ended
 PATIENCE = 1.5  # seconds that the smooth line may take once a drag has ended
 LONGEST = {"10 seconds": 10.0, "a minute": 60.0, "10 minutes": 600.0, "never": 0.0}
 SLIDER: dict[str, Any] = {"width": 112, "margin": (4, 8), "size": "small", "tooltips": False}
-EDITED: dict[str, Any] = SLIDER | {"width": 142}
+EDITED: dict[str, Any] = SLIDER | {"width": 160}
 NO_PAIR = "q compares two students, and K = 1: set K to 2 or more"
 
 
@@ -70,7 +70,7 @@ class Live:
             value=view.config[choice],
             max_items=7,
             chip=False,
-            width=220,
+            width=190,
             margin=(4, 6),
             visual_size="small",
         )
@@ -307,8 +307,8 @@ class Live:
 
     def _abscissas(self, x: str) -> Any:
         symbols = {settings.symbol(self.choice, name): name for name in self._may_lie_along_x()}
-        both = {f"{one} against {other}": name for name, (one, other) in settings.planes(self.choice).items()}
-        return pmui.Select(label="x", options=symbols | both, value=x, width=110, margin=(4, 6), size="small")
+        both = {f"{one}–{other} plane": name for name, (one, other) in settings.planes(self.choice).items()}
+        return pmui.Select(label="x", options=symbols | both, value=x, width=124, margin=(4, 6), size="small")
 
     def _may_lie_along_x(self) -> list[str]:
         page = settings.page_of(self.choice)

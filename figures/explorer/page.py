@@ -34,7 +34,7 @@ EQUATION: dict[str, Any] = {"renderer": "mathjax", "styles": LOOK, "margin": (2,
 COPY = "navigator.clipboard.writeText(text.value)"
 COPY_LINK = "navigator.clipboard.writeText(location.origin + location.pathname + '?' + text.value)"
 ADDRESS = "history.replaceState(null, '', '?' + cb_obj.value)"
-ABOVE = 218  # pixels: header, controls and legend, above the charts
+ABOVE = 206  # pixels: header, controls and legend, above the charts
 INLINE = "460px"  # height of the charts in a notebook
 CHOSEN = "(as chosen)"
 WHITE = "rgba(255, 255, 255, 0.85)"
@@ -69,7 +69,9 @@ class Page:
         self.yaml = pn.widgets.TextAreaInput(visible=False)  # the text that is copied
         self.link = pn.widgets.TextAreaInput(visible=False)  # the query of the address
         self.row = pn.FlexBox(sizing_mode="stretch_width", styles=ROW, flex_wrap="nowrap", margin=0)
-        self.strip = pn.FlexBox(styles=ROW | {"max-width": "100%"}, flex_wrap="nowrap", margin=0)
+        self.strip = pn.FlexBox(
+            styles=ROW | {"max-width": "100%", "width": "auto", "white-space": "nowrap"}, flex_wrap="nowrap", margin=0
+        )
         self.more = pmui.Column(sizing_mode="stretch_width")
         self.menus: list[Any] = []
         self.downloads = self._downloads()
@@ -163,9 +165,14 @@ class Page:
     def _menus(self, choice: str) -> None:
         kinds = {SCENARIOS[name].TITLE: name for name in settings.pages()}
         presets = {title: (name, view) for name in kinds.values() for title, view in views(name).items()}
-        look: dict[str, Any] = {"size": "small", "margin": (6, 6), "sx": {} if self.inline else HEADER}
-        self.kind = pmui.Select(label="scenario", options=kinds, value=choice, styles=wide(180), **look)
-        self.preset = pmui.Select(label="preset", options=[CHOSEN, *presets], value=CHOSEN, styles=wide(320), **look)
+        look: dict[str, Any] = {
+            "size": "small",
+            "margin": (6, 6),
+            "sizing_mode": "stretch_width",
+            "sx": {} if self.inline else HEADER,
+        }
+        self.kind = pmui.Select(label="scenario", options=kinds, value=choice, **look, max_width=180)
+        self.preset = pmui.Select(label="preset", options=[CHOSEN, *presets], value=CHOSEN, **look, max_width=310)
         self.menus = [self.kind, self.preset]
 
         def turn(event: Any) -> None:
@@ -289,11 +296,6 @@ def _named(name: str) -> str:
 def _safe(equation: str) -> str:
     """An equation from which no HTML can follow."""
     return equation.replace("$$", "").replace("<", r"\lt ").replace(">", r"\gt ")
-
-
-def wide(pixels: int) -> dict[str, str]:
-    """The width of a menu of the header, which becomes narrower on a phone."""
-    return {"width": f"min({pixels}px, 24vw)"}
 
 
 def views(choice: str) -> dict[str, View]:

@@ -20,7 +20,7 @@ class Player:
         self.clock, self.shown, self.wanted = clock, shown, at
         self.axis, self.values = "", np.zeros(0)
         self.playing, self.offering = False, False
-        self.button = pmui.Button(label=PLAY, variant="outlined", size="small", width=44, margin=(2, 2), visible=False)
+        self.button = pmui.Button(label=PLAY, variant="outlined", size="small", width=66, margin=(2, 2), visible=False)
         self.slider = pmui.DiscreteSlider(
             options=[0], value=0, width=112, margin=(0, 8), size="small", tooltips=False, visible=False
         )

@@ -97,13 +97,14 @@ def has(choice: str, chosen: Sequence[str], name: str) -> bool:
 
 
 def symbol(choice: str, name: str) -> str:
-    """The symbol of a key in plain letters, and its name in a config where that is another.
+    """The symbol of a key in plain letters, with its name in a config where the symbol does not say it.
 
-    >>> symbol("rule", "K"), symbol("rule", "eta")
-    ('K', 'η eta')
+    >>> symbol("rule", "K"), symbol("rule", "eta"), symbol("rule", "flip").split()
+    ('K', 'η', ['λ', 'flip'])
     """
-    shown = plain(SCENARIOS[choice].describe(name).label)
-    return shown if shown == name else f"{shown} {name}"
+    label = SCENARIOS[choice].describe(name).label
+    shown = plain(label)
+    return shown if name in (shown, label.strip("$\\")) else f"{shown}\u00a0{name}"
 
 
 def planes(choice: str) -> dict[str, tuple[str, str]]:
