@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from figures.labels import value_label
+from figures.style import COLOURS, shades
 from statmech.results.statistics import standard_error
 from statmech.scenarios.variables import Variable
 
@@ -31,14 +32,14 @@ NORMALISED = {
     "theory": "over theory",
     "one student": "ε_g over that of one student",
 }
-SPAN, WIDE = 100, 20  # the ratio of largest to smallest value from which an axis is logarithmic; WIDE if none is lost
+SPAN, WIDE = 100, 4  # the ratio of largest to smallest value from which an axis is logarithmic; WIDE if none is lost
 ROUNDING = 1e-12  # what is less than this, over the largest, is 0
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One colour of a chart: x (numbers or names), the simulation's means and standard errors there, and theory, at its
-    own places if it has any."""
+    """One curve of a chart: the simulation's means and standard errors at x (numbers or names), and theory at
+    `theory_x`, which is denser where theory can be solved between the recorded values."""
 
     label: str
     x: np.ndarray
@@ -52,20 +53,16 @@ class Curve:
         """True if neither theory nor simulation has a value."""
         return not any(part is not None and np.isfinite(part).any() for part in (self.theory, self.mean))
 
-    def over(self, unit: np.ndarray) -> Curve:
-        """The same in another unit, point by point."""
-        parts = ((name, getattr(self, name)) for name in ("theory", "mean", "error"))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return replace(self, **{name: part / unit for name, part in parts if part is not None})
-
 
 @dataclass(frozen=True)
 class Layout:
-    """The axis along x, the axes distinguished by colour, and those of which one position is shown."""
+    """The axis along x, the axes distinguished by colour, by marker and by panel, and those of one position."""
 
     x: str
     colours: tuple[str, ...]
     rest: tuple[str, ...]
+    markers: tuple[str, ...] = ()
+    panels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -130,6 +127,32 @@ def layout(results: Results) -> Layout:
     few = [axis for axis in every if axis != x and 1 < dataset.sizes[axis] <= MOST]
     colour = choice if choice in few else next(iter(few), None)
     return Layout(x, (colour,) if colour else (), tuple(axis for axis in every if axis not in (x, colour)))
+
+
+def layout_along(results: Results, x: str) -> Layout:
+    """The layout of a figure against x that shows all axes.
+
+    In colour what learns, otherwise the first axis that the theory depends on; by marker an axis that it does not
+    depend on, otherwise the next; every further axis in panels.
+    """
+    dataset, ignored = results.either, results.scenario.theory_ignores
+    others = [axis for axis in axes(dataset) if axis != x]
+    many = [axis for axis in others if dataset.sizes[axis] > 1]
+    ranked = sorted(many, key=lambda axis: (axis != results.scenario.CHOICE, axis in ignored))
+    colours, left = ranked[:1], ranked[1:]
+    few = sorted((axis for axis in left if dataset.sizes[axis] <= MOST), key=lambda axis: axis not in ignored)
+    markers = few[:1]
+    panels = tuple(axis for axis in many if axis not in (*colours, *markers))
+    rest = tuple(axis for axis in others if axis not in many)
+    return Layout(x, tuple(colours), rest, tuple(markers), panels)
+
+
+def colours_of(dataset: xr.Dataset, names: tuple[str, ...]) -> list[Any]:
+    """The colour at each position on these axes: shades of ordered numbers, if there are more than colours."""
+    count = int(np.prod([dataset.sizes[name] for name in names]))
+    if count > len(COLOURS) and all(is_numeric(dataset, name) for name in names):
+        return shades(count)
+    return [COLOURS[index % len(COLOURS)] for index in range(count)]
 
 
 def longest(names: list[str], dataset: xr.Dataset) -> str:
@@ -202,21 +225,26 @@ def _evenly_spaced(x: np.ndarray) -> bool:
 
 
 def curves(
-    name: str, simulation: xr.Dataset | None, theory: xr.Dataset | None, layout: Layout, unit: str = ""
+    name: str,
+    simulation: xr.Dataset | None,
+    theory: xr.Dataset | None,
+    layout: Layout,
+    unit: str = "",
+    lines: xr.Dataset | None = None,
 ) -> list[Curve]:
     """The curves of a variable, one per colour, from datasets with no other axes than those of the layout.
 
     `unit` is one of `NORMALISED`: "theory" divides all by theory, "one student" errors of an ensemble by theory's of
-    one student.
+    one student. `lines` is theory on a dense grid along x.
     """
     needed = {name, "eps_g"} if unit == "one student" else {name}  # slicing whole datasets would take most of the time
-    simulation, theory = (
-        None if part is None else part[[it for it in part.data_vars if it in needed]] for part in (simulation, theory)
-    )
-    either = simulation if simulation is not None else theory
-    assert either is not None
+    parts = [
+        None if part is None else part[[it for it in part.data_vars if it in needed]]
+        for part in (simulation, theory, lines)
+    ]
+    either = next(part for part in parts if part is not None)
     return [
-        curve(name, label, pick(simulation, position), pick(theory, position), layout.x, unit)
+        curve(name, label, *(pick(part, position) for part in parts), x=layout.x, unit=unit)
         for label, position in itertools.islice(positions(either, layout.colours), MOST)
     ]
 
@@ -238,22 +266,41 @@ def labels(dataset: xr.Dataset, axis: str, label: Callable[[str, Any], str] = va
 
 
 def curve(
-    name: str, label: str, simulation: xr.Dataset | None, theory: xr.Dataset | None, x: str, unit: str = ""
+    name: str,
+    label: str,
+    simulation: xr.Dataset | None,
+    theory: xr.Dataset | None,
+    lines: xr.Dataset | None = None,
+    *,
+    x: str,
+    unit: str = "",
 ) -> Curve:
-    """One variable along x, from datasets with no other axis left."""
+    """One variable along x, from datasets with no other axis left; of theory, the dense `lines` where they have it."""
     either = simulation if simulation is not None else theory
     assert either is not None
-    made = Curve(label, values(either, x))
-    if theory is not None and name in theory:
-        made = replace(made, theory=_line(theory[name], made.x))
+    places = values(either, x)
+    made = Curve(label, places)
     if simulation is not None and name in simulation:
-        mean, error = mean_and_error(simulation[name])
-        made = replace(made, mean=np.atleast_1d(mean.values), error=np.atleast_1d(error.values))
-    if unit == "theory" and made.theory is not None:
-        return made.over(made.theory)
-    if unit == "one student" and name.startswith("eps_g") and theory is not None:
-        return made.over(_line(theory.eps_g, made.x))
+        over = _unit(name, theory, places, unit)
+        mean, error = (_ratio(np.atleast_1d(part.values), over) for part in mean_and_error(simulation[name]))
+        made = replace(made, mean=mean, error=error)
+    solved = lines if lines is not None and name in lines else theory
+    if solved is not None and name in solved:
+        at = values(solved, x) if solved is lines else places
+        line = _ratio(_line(solved[name], at), _unit(name, solved, at, unit))
+        made = replace(made, theory_x=at, theory=line)
     return made
+
+
+def _ratio(part: np.ndarray, unit: np.ndarray | float) -> np.ndarray:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(part / unit)
+
+
+def _unit(name: str, theory: xr.Dataset | None, x: np.ndarray, unit: str) -> np.ndarray | float:
+    """What a variable is divided by, at each x."""
+    over = {"theory": name, "one student": "eps_g" if name.startswith("eps_g") else ""}.get(unit, "")
+    return _line(theory[over], x) if theory is not None and over in theory else 1.0
 
 
 def _line(array: Any, x: np.ndarray) -> np.ndarray:
@@ -275,9 +322,17 @@ def mean_and_error(runs: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray]:
 
 def sliced(results: Results, position: dict[str, Any]) -> Results:
     """Results at one position on each of these axes."""
-    both = results.simulation, results.theory
-    simulation, theory = (pick(part, position) for part in both)
-    return replace(results, simulation=simulation, theory=theory)
+    simulation, theory, lines = (pick(part, position) for part in (results.simulation, results.theory, results.lines))
+    return replace(results, simulation=simulation, theory=theory, lines=lines)
+
+
+def with_lines(results: Results, x: str) -> Results:
+    """Results with their theory, if they have one, on a dense grid along x; of all axes but x still at full length."""
+    from theory import smooth  # here: charts of live scenarios do not wait for it
+
+    if results.theory is None:
+        return results
+    return replace(results, lines=smooth(results.scenario, x))
 
 
 def pick(dataset: xr.Dataset | None, position: dict[str, Any]) -> xr.Dataset | None:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 COLUMN, PAGE = 3.375, 6.75  # inches
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe & Ito
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+DASHES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (6, 2, 1, 2, 1, 2)), (0, (1, 3)), (0, (8, 3)))
+THEORY = "0.25"  # of one line for points of all colours
+SHADES = "viridis"  # of ordered values, more than there are colours
 MANY = 30  # more points than these would hide each other
 NARROW = 200  # the ratio of limits up to which a logarithmic axis has room for ticks at 2 and 5
 FORMATS = ("png", "svg", "pdf")
@@ -73,6 +76,11 @@ def look_of(index: int) -> dict[str, Any]:
     return {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
 
 
+def shades(count: int) -> list[Any]:
+    """Colours of so many ordered values, from dark to light, none too light for print."""
+    return [mpl.colormaps[SHADES](place) for place in np.linspace(0, 0.9, count)]
+
+
 def points(ax: Axes, x: Any, values: Any, index: int, **kwargs: Any) -> None:
     """Simulation: means over seeds with their standard errors."""
     look = {"linestyle": "none", "markerfacecolor": "white", **look_of(index), **kwargs}
@@ -85,27 +93,30 @@ def spread(values: Any) -> Any:
 
 
 def points_or_band(
-    ax: Axes, x: Any, mean: Any, error: Any, index: int, filled: Any = None, label: str | None = None
+    ax: Axes, x: Any, mean: Any, error: Any, look: int | dict[str, Any], filled: Any = None, label: str | None = None
 ) -> None:
     """Means with standard errors as points with bars; many points are small, in a band instead of bars.
 
-    `filled` says which points are filled; the others, and by default all, are hollow.
+    `look` is colour and marker, or the index of the curve. `filled` says which points are filled; the others, and by
+    default all, are hollow.
     """
-    look = {**look_of(index), "linestyle": "none"}
+    own = look_of(look) if isinstance(look, int) else look
+    look = {**own, "linestyle": "none"}
     if len(x) <= MANY:
         ax.errorbar(x, mean, yerr=error, **look, markerfacecolor="white", label=label, zorder=3)
     else:
         look |= {"markersize": 2.2, "markeredgewidth": 0.5}
         ax.plot(x, mean, **look, markerfacecolor="white", label=label, zorder=3)
-        band(ax, x, mean, error, index)
+        band(ax, x, mean, error, own)
     if filled is not None:
         ax.plot(np.asarray(x)[filled], np.asarray(mean)[filled], **look, zorder=4)
 
 
-def band(ax: Axes, x: Any, mean: Any, error: Any, index: int) -> None:
+def band(ax: Axes, x: Any, mean: Any, error: Any, look: int | dict[str, Any]) -> None:
     """Standard errors about means."""
     if error is not None:
-        ax.fill_between(x, mean - error, mean + error, color=look_of(index)["color"], alpha=0.2, linewidth=0)
+        colour = (look_of(look) if isinstance(look, int) else look)["color"]
+        ax.fill_between(x, mean - error, mean + error, color=colour, alpha=0.2, linewidth=0)
 
 
 def log_ticks(axis: Axis) -> None:

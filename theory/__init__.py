@@ -8,4 +8,5 @@ from theory.learning_curves import separable_fraction as separable_fraction
 from theory.mistakes import mistake_bound as mistake_bound
 from theory.replica import capacity as capacity
 from theory.replica import noisy_capacity as noisy_capacity
+from theory.smooth import smooth as smooth
 from theory.solve import solve as solve

@@ -122,12 +122,11 @@ class Charts:
                 self._release(draw=False)  # they are curves of other axes
             self.axes = axes
             self._make(axes)
-        held, smooth = self.held, self.picture.smooth
         if self.plane is not None:
-            shown = self.plane.show(results, layout, held.get(self._plane_name()), smooth)
+            shown = self.plane.show(results, layout, self.held.get(self._plane_name(), ()))
         else:
             assert self.grid is not None
-            self.grid.show(results, layout, held, smooth)
+            self.grid.show(results, layout, self.held)
             shown = next(reversed(self.grid.shown.values()), [])
         if changed:  # only now: a chart that is drawn without data cannot find its ranges
             self._place()
@@ -197,7 +196,7 @@ class Charts:
         """Keep all that is shown, dashed and fainter, below what is shown next."""
         if self.picture is None or self.grid is None:
             return
-        shown = self.picture.results, self.picture.layout, self.picture.smooth
+        shown = self.picture.results, self.picture.layout
         if self.plane is not None:
             self.held = {self._plane_name(): self.plane.curves(*shown)}
         else:

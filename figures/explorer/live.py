@@ -6,6 +6,7 @@ import json
 import shlex
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -120,7 +121,7 @@ class Live:
     @property
     def results(self) -> Results:
         """All that has been solved and simulated."""
-        return Results(self.scenario, self.simulation, self.theory, figure=self.scenario.figure)
+        return Results(self.scenario, self.simulation, self.theory, figure=self.scenario.figure, lines=self.smooth)
 
     @property
     def layout(self) -> Layout:
@@ -136,11 +137,11 @@ class Live:
         last: dict[str, Any] = dict.fromkeys(layout.rest, -1)
         if self.player.axis in layout.rest:
             last[self.player.axis] = self.player.index
-        results, smooth = series.sliced(self.results, last), series.pick(self.smooth, last)
+        results = series.sliced(self.results, last)
         if self.plane is not None:
-            results, smooth = self._so_far(results, smooth)
+            results = self._so_far(results)
         at = f"{self.player.axis} = {self.player.at:g}" if self.player.axis in layout.rest else ""
-        return Picture(results, layout, smooth, self.plane, caption(self.results, (self.along, self.choice), at))
+        return Picture(results, layout, self.plane, caption(self.results, (self.along, self.choice), at))
 
     @property
     def view(self) -> View:
@@ -167,14 +168,15 @@ class Live:
                 return
         self.update()
 
-    def _so_far(self, results: Results, smooth: xr.Dataset | None) -> tuple[Results, xr.Dataset | None]:
+    def _so_far(self, results: Results) -> Results:
         """What a plane shows: everything up to the recorded time that is shown."""
         if self.player.axis != self.along:
-            return results, smooth
-        results = series.sliced(results, {self.along: slice(0, self.player.index + 1)})
-        if smooth is not None:
-            smooth = smooth.isel({self.along: smooth[self.along].values <= self.player.at})
-        return results, smooth
+            return results
+        lines = results.lines
+        results = series.sliced(replace(results, lines=None), {self.along: slice(0, self.player.index + 1)})
+        if lines is None:
+            return results
+        return replace(results, lines=lines.isel({self.along: lines[self.along].values <= self.player.at}))
 
     def _times(self) -> tuple[str, np.ndarray]:
         """The recorded times (epochs, ...) that can be shown one by one; none if they lie along x."""
@@ -237,6 +239,7 @@ class Live:
             return None, None
         values = self._values(scenario)
         dense = self._dense(values, at_once)
+        averaged = [name for name, it in scenario.variables.items() if it.between]  # between recorded times
         if len(dense) <= len(values):
             return _solved(scenario), None
         try:
@@ -245,6 +248,8 @@ class Live:
         except StatmechError:  # beyond the end of x are values that the scenario refuses
             return _solved(scenario), None
         at = np.asarray(dense)
+        if averaged and self.along in scenario.recorded:
+            return _solved(scenario), whole.drop_vars([name for name in averaged if name in whole])
         theory = whole.isel({self.along: np.searchsorted(at, values)})
         theory = theory.assign_coords({self.along: values}).assign_attrs(config=json.dumps(scenario.config()))
         return theory, whole.isel({self.along: at <= values[-1]})

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from figures.labels import plain
 from figures.series import Layout
 from statmech.results.results import Results
 from statmech.scenarios.axes import is_axis
 
-if TYPE_CHECKING:
-    import xarray as xr
-
 
 @dataclass(frozen=True)
 class Picture:
-    """Results with no other axes than those of the layout, theory on a dense grid along x, the two variables of a
-    plane if they are drawn against each other, and a caption."""
+    """Results with no other axes than those of the layout, the two variables of a plane if they are drawn against each
+    other, and a caption."""
 
     results: Results
     layout: Layout
-    smooth: xr.Dataset | None = None
     plane: tuple[str, str] | None = None
     caption: str = ""
 

@@ -142,8 +142,8 @@ class Chart:
         """One row per line; against names, one row per name."""
         data: dict[str, list[Any]] = {name: [] for name in ("x", "y", "color", "label")}
         for index, curve in enumerate(curves):
-            if curve.theory is not None:
-                x, y = self._line(curve, curve.theory)
+            if curve.theory is not None and curve.theory_x is not None:
+                x, y = self._line(curve.theory_x, curve.theory)
                 rows = len(x) if self.named else 1
                 data["x"] += x if self.named else [x]
                 data["y"] += y if self.named else [y]
@@ -155,17 +155,16 @@ class Chart:
         """The places at which theory exists, where they are whole numbers: between them it has no values."""
         data: dict[str, list[Any]] = {name: [] for name in ("x", "y", "color")}
         for index, curve in enumerate(curves):
-            if self.whole and not self.named and curve.theory is not None:
-                x, y = self._line(curve, curve.theory)
+            if self.whole and not self.named and curve.theory is not None and curve.theory_x is not None:
+                x, y = self._line(curve.theory_x, curve.theory)
                 data["x"] += x
                 data["y"] += y
                 data["color"] += [COLOURS[index % len(COLOURS)]] * len(x)
         return data
 
-    def _line(self, curve: Curve, theory: np.ndarray) -> tuple[list[Any], list[Any]]:
-        places = curve.x if curve.theory_x is None else curve.theory_x
-        good = self._good(places, theory)
-        return places[good].tolist(), theory[good].tolist()
+    def _line(self, x: np.ndarray, y: np.ndarray) -> tuple[list[Any], list[Any]]:
+        good = self._good(x, y)
+        return x[good].tolist(), y[good].tolist()
 
     def _points(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
         data: dict[str, list[Any]] = {name: [] for name in POINTS}

@@ -15,8 +15,6 @@ from figures.series import Curve, Layout, Scales
 from statmech.scenarios.variables import Variable
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from statmech.results.results import Results
 
 
@@ -69,27 +67,19 @@ class ChartGrid:
         }
         self.shown: dict[str, list[Curve]] = {}
 
-    def show(
-        self,
-        results: Results,
-        layout: Layout,
-        held: Mapping[str, Sequence[Curve]] | None = None,
-        smooth: xr.Dataset | None = None,
-    ) -> None:
+    def show(self, results: Results, layout: Layout, held: Mapping[str, Sequence[Curve]] | None = None) -> None:
         """Show results with no other axes than those of the layout, and curves held for comparison."""
         for name, chart in self.charts.items():
-            self.shown[name] = self.curves(name, results, layout, smooth)
+            self.shown[name] = self.curves(name, results, layout)
             chart.show(self.shown[name], (held or {}).get(name, ()))
 
-    def curves(self, name: str, results: Results, layout: Layout, smooth: xr.Dataset | None = None) -> list[Curve]:
-        """The curves of any variable, along the x of these charts; theory on a grid of its own, if it has one."""
-        curves = series.curves(name, results.simulation, results.theory, layout, self.unit)
-        if self.names:
-            return [replace(curve, x=np.asarray(self.names)) for curve in curves]
-        if smooth is None or name not in smooth:
-            return curves
-        lines = series.curves(name, None, smooth, layout, self.unit)
-        return [replace(curve, theory_x=line.x, theory=line.theory) for curve, line in zip(curves, lines, strict=False)]
+    def curves(self, name: str, results: Results, layout: Layout) -> list[Curve]:
+        """The curves of any variable, along the x of these charts; none before there is a value."""
+        if not any(part is not None and name in part for part in (results.simulation, results.theory)):
+            return []
+        curves = series.curves(name, results.simulation, results.theory, layout, self.unit, results.lines)
+        names = np.asarray(self.names)
+        return [replace(curve, x=names, theory_x=names) for curve in curves] if self.names else curves
 
     def linked(self) -> list[Any]:
         """The Bokeh figures of the charts that show a value; they pan and zoom along x together."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,6 @@ from figures.labels import plain
 from figures.series import Curve, Layout
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from statmech.results.results import Results
 
 GUIDES = {("R", "q"): lambda R: R**2}  # the boundary of equal students in the limit: they share only the teacher
@@ -31,22 +30,19 @@ class Plane:
             places = np.linspace(0, 1, 101)
             self.chart.guide(places.tolist(), GUIDES[pair](places).tolist())
 
-    def show(
-        self, results: Results, layout: Layout, held: list[Curve] | None = None, smooth: xr.Dataset | None = None
-    ) -> list[Curve]:
+    def show(self, results: Results, layout: Layout, held: Sequence[Curve] = ()) -> list[Curve]:
         """Show the curves of results with no other axes than those of the layout, and those held for comparison."""
-        curves = self.curves(results, layout, smooth)
-        self.chart.show(curves, held or ())
+        curves = self.curves(results, layout)
+        self.chart.show(curves, held)
         return curves
 
-    def curves(self, results: Results, layout: Layout, smooth: xr.Dataset | None = None) -> list[Curve]:
+    def curves(self, results: Results, layout: Layout) -> list[Curve]:
         """Theory as a line, the simulation's means as points with the standard errors of y."""
-        points = [series.curves(name, results.simulation, results.theory, layout) for name in self.pair]
-        solved = results.theory if smooth is None else smooth
-        lines = points if solved is None else [series.curves(name, None, solved, layout) for name in self.pair]
+        parts = results.simulation, results.theory
+        both = [series.curves(name, *parts, layout, lines=results.lines) for name in self.pair]
         made = []
-        for x, y, line_x, line_y in zip(*points, *lines, strict=True):
+        for x, y in zip(*both, strict=True):
             place = x.mean if x.mean is not None else x.theory
             if place is not None:
-                made.append(replace(y, x=place, theory_x=line_x.theory, theory=line_y.theory))
+                made.append(replace(y, x=place, theory_x=x.theory))
         return made

@@ -57,6 +57,7 @@ def charts(results: Results) -> Charts:
     legend, meanings = _legend(results, layout), _meanings(results, variables)
     results, thinned = _along_x(results, layout.x)
     scales, xlabel = series.scales(results, layout.x, variables), label_of(results, layout.x)
+    results = series.with_lines(results, layout.x)
     shown = _few({axis: len(every) for axis, every in labels.items()}, max(1, MOST_CHARTS // len(variables)))
     sets = []
     for chosen, position in _positions(shown):

@@ -39,6 +39,8 @@ class Results:
         The published figure that the config asks for, or that the folder remembers.
     folder
         Where the results are stored, if they are.
+    lines
+        Theory on a dense grid along the axis that results are drawn against (`theory.smooth`).
 
     >>> import statmech
     >>> statmech.run(statmech.Scenario(rule="hebb", N=50, t=[1, 2], seeds=4, eta=[0.5, 1]))
@@ -52,6 +54,7 @@ class Results:
     name: str = ""
     figure: str | None = None
     folder: Path | None = None
+    lines: xr.Dataset | None = None
 
     @property
     def either(self) -> xr.Dataset:

@@ -30,12 +30,16 @@ ATTENTIVE = {
     "length": Variable(("t",), "length |J|/sqrt(N)", "$l$"),
     "eps_g": Variable(("t",), "generalization error", r"$\epsilon_g$"),
     "features": Variable(
-        ("t",), "fraction of the features that are evaluated, mean since the last recorded time", "features"
+        ("t",),
+        "fraction of the features that are evaluated, mean since the last recorded time",
+        "features",
+        between=True,
     ),
     "decision_error": Variable(
         ("t",),
         "decision errors: fraction of examples since the last recorded time that were stopped although kappa <= 0",
         "decision error",
+        between=True,
     ),
     "work": Variable(("t",), "features evaluated so far, divided by N^2 (equals t if all are)", "work"),
 }

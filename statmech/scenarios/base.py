@@ -181,6 +181,11 @@ class Sweep(Grid, BaseModel):
         return ""
 
     @property
+    def theory_ignores(self) -> dict[str, Any]:
+        """Keys that the theory does not depend on; those with a value have it where theory is solved for lines."""
+        return {}
+
+    @property
     def exchangeable(self) -> bool:
         """True if the students of every ensemble start alike."""
         return True

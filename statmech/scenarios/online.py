@@ -182,6 +182,10 @@ class Scenario(Sweep):
         return "" if isotropic else "theory has equations for isotropic inputs only"
 
     @property
+    def theory_ignores(self) -> dict[str, Any]:
+        return {"N": None}
+
+    @property
     def variables(self) -> dict[str, Variable]:
         return VARIABLES | ({"gram": GRAM} if self.gram else {})
 

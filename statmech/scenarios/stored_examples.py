@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field
 
 from statmech.errors import Problem
 from statmech.learners import LEARNERS, STOPPED_BY, Learner
-from statmech.parameters import Key
+from statmech.parameters import Key, known_parameters
 from statmech.scenarios.axes import axis_of, listed
 from statmech.scenarios.base import Sweep
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, FlipAxis, Number, Whole, config_key, increasing, one_of
@@ -130,6 +130,11 @@ class StoredExamples(Sweep):
     def moments(self) -> tuple[str, tuple[float, ...]]:
         """The name of the recorded dimension, `epochs` or `updates`, and its values."""
         return ("updates", self.updates) if self.updates is not None else ("epochs", self.epochs or (100.0,))
+
+    @property
+    def theory_ignores(self) -> dict[str, Any]:
+        """All but learner, alpha and flip; N is so large that P / N is alpha to six digits."""
+        return {"N": 10**6, "epochs": None, "updates": None} | dict.fromkeys(known_parameters(LEARNERS))
 
     @property
     def variables(self) -> dict[str, Variable]:

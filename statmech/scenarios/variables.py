@@ -11,8 +11,8 @@ import numpy as np
 @dataclass(frozen=True)
 class Variable:
     """A variable's axes after the sweep's own and `seed`, its long name, its short name for tables and plots, what
-    stands where there is none, whether theory has it, too, attributes of its own, and, where theory has a bound and not
-    a value, whether that lies "above" or "below" every run."""
+    stands where there is none, whether theory has it, too, attributes of its own, where theory has a bound and not a
+    value, whether that lies "above" or "below" every run, and whether it is a mean between two recorded times."""
 
     dims: tuple[str, ...]
     long_name: str
@@ -21,6 +21,7 @@ class Variable:
     in_theory: bool = True
     attrs: dict[str, Any] = field(default_factory=dict)
     bound: Literal["", "above", "below"] = ""
+    between: bool = False
 
     @property
     def described(self) -> dict[str, Any]:

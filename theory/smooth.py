@@ -1,0 +1,102 @@
+r"""Theory on a dense grid along one axis, for lines that are smooth whatever was simulated."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from statmech.errors import ScenarioError, SolverError
+from statmech.scenarios.base import Sweep
+from theory.solve import solve, solver_of
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+PLACES = 200  # along the axis
+MOST, LEAST = 6000, 40  # grid points of a sweep with further axes, and places along the axis even then
+
+
+def smooth(scenario: Sweep, axis: str, places: int = PLACES) -> xr.Dataset | None:
+    """Solve the theory of a scenario on a dense grid along one axis.
+
+    Half of the places are equally spaced and half geometrically, so that a line bends smoothly on linear and on
+    logarithmic axes; of whole numbers (K, s, P) all, or as many as there are places.
+
+    Parameters
+    ----------
+    scenario
+        Any scenario with a theory.
+    axis
+        An axis of the sweep or of its recorded times; the grid extends from its first to its last value.
+    places
+        The largest number of grid points along the axis.
+
+    Returns
+    -------
+    The Dataset of `theory.solve`, dense along `axis` and without the axes that the theory does not depend on (such as
+    N); variables averaged between recorded times (`Variable.between`) are left out of a grid of times. None if the
+    theory does not vary along `axis`, or cannot be solved on such a grid.
+
+    >>> from statmech import Scenario
+    >>> line = smooth(Scenario(rule="hebb", N=[50, 100], t=[1, 10]), "t")
+    >>> dict(line.R.sizes), line.t.values[[0, -1]]
+    ({'t': 200, 'student': 1}, array([ 1., 10.]))
+    """
+    config = _config(scenario, axis, places)
+    if config is None:
+        return None
+    try:
+        dense = type(scenario)(**config)
+        solved = solve(dense)
+    except (ScenarioError, SolverError):  # a grid that is too fine or leaves the range of the equations
+        return None
+    if axis in dense.recorded:
+        solved = solved.drop_vars([name for name, it in dense.variables.items() if it.between and name in solved])
+    ignored = [str(dim) for dim in solved.dims if dim in scenario.theory_ignores]
+    return solved.isel(dict.fromkeys(ignored, 0), drop=True)
+
+
+def _config(scenario: Sweep, axis: str, places: int) -> dict[str, Any] | None:
+    """The config of the dense scenario; None if there is none."""
+    config, ignores = scenario.config(), scenario.theory_ignores
+    values = np.asarray(config.get(axis, ()))
+    zipped = [name for group in scenario.zipped for name in group]
+    if scenario.unsolved or scenario.on_data or axis in ignores or {axis, *ignores} & {*zipped}:
+        return None
+    if values.dtype.kind not in "iuf" or values.size < 2:
+        return None
+    others = math.prod(length for name, length in scenario.shape.items() if name not in (axis, *ignores))
+    most = min(places, max(LEAST, MOST // others), getattr(solver_of(scenario), "PLACES", places))
+    whole = scenario.describe(axis).type is int
+    return {**config, axis: grid(values, most, whole).tolist(), **_without(config, ignores)}
+
+
+def _without(config: dict[str, Any], ignores: dict[str, Any]) -> dict[str, Any]:
+    """One value of each given key that the theory does not depend on: the stated one, else the first."""
+    given = {name: config[name] for name in config.keys() & ignores.keys()}
+    first = {name: value[0] if isinstance(value, list) else value for name, value in given.items()}
+    return first | {name: value for name, value in ignores.items() if value is not None}
+
+
+def grid(values: np.ndarray, places: int, whole: bool = False) -> np.ndarray:
+    """Increasing places from the least to the largest of these values.
+
+    >>> grid(np.array([1, 11]), 200, whole=True)
+    array([ 1,  2,  3,  4,  5,  6,  7,  8,  9, 10, 11])
+    """
+    low, high = values.min(), values.max()
+    if whole and high - low < places:
+        return np.arange(low, high + 1)
+    equally, first = np.linspace(low, high, places - places // 2), _first(values)
+    bent = np.geomspace(first, high, places // 2 + 2)[1:-1] if first else np.linspace(low, high, places // 2 + 2)[1:-1]
+    together = np.sort(np.concatenate([equally, bent]))
+    return np.union1d(np.rint(together).astype(int), values) if whole else together
+
+
+def _first(values: np.ndarray) -> float:
+    """Where geometric spacing begins: a tenth of the least positive value if an axis begins at 0; 0 if below."""
+    if values.min() < 0 or values.max() <= 0:
+        return 0.0
+    return float(values.min() or values[values > 0].min() / 10)
