@@ -8,7 +8,18 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 SETTING = ("left", "right", "mathrm", "mathbf", "text", "rm", "bf")  # commands that only say how to set what follows
-SIGNS = {"infty": "∞", "le": "≤", "ge": "≥", "pm": "±", "cdot": "·", "times": "×", "langle": "⟨", "rangle": "⟩"}
+SIGNS = {
+    "infty": "∞",
+    "le": "≤",
+    "ge": "≥",
+    "pm": "±",
+    "cdot": "·",
+    "times": "×",
+    "langle": "⟨",
+    "rangle": "⟩",
+    "to": "→",
+}
+SPELT = {"lambda": "LAMDA"}  # by Unicode
 
 
 def symbol(scenario: Any, name: str) -> str:
@@ -30,6 +41,18 @@ def axis_label(scenario: Any, names: list[str]) -> str:
     """
     unit = scenario.describe(names[0]).unit if len(names) == 1 else "1"
     return ", ".join(symbol(scenario, name) for name in names) + ("" if unit == "1" else f" ({unit})")
+
+
+def size_of(dataset: Any) -> str:
+    """The input dimension, if it is a single value, and the number of runs, for titles.
+
+    >>> from statmech import Scenario, run
+    >>> size_of(run(Scenario(rule="hebb", N=1000, t=1, seeds=2)).simulation)
+    '$N$ = 1,000, 2 seeds'
+    """
+    N, seeds = dataset.coords.get("N"), dataset.sizes.get("seed")
+    size = [f"$N$ = {int(N):,}"] if N is not None and N.size == 1 else []
+    return ", ".join([*size, *([f"{seeds:,} seed{'s' if seeds > 1 else ''}"] if seeds else [])])
 
 
 def value_label(name: str, value: Any) -> str:
@@ -71,8 +94,8 @@ def plain(latex: str) -> str:
 
     Greek letters are found by their Unicode names; a command that is not known is written as a word.
 
-    >>> plain(r"$\epsilon_g$ (vote)"), plain(r"$\min_i\gamma_i$"), plain(r"$\tau$"), plain(r"$\Delta R_{12}$")
-    ('ε_g (vote)', 'min_i γ_i', 'τ', 'Δ R_12')
+    >>> plain(r"$\epsilon_g$ (vote)"), plain(r"$\min_i\gamma_i$"), plain(r"$\tau$"), plain(r"$\Delta\lambda_{12}$")
+    ('ε_g (vote)', 'min_i γ_i', 'τ', 'Δλ_12')
     """
     text = re.sub(r"\\t?frac\{(.*?)\}\{(.*?)\}", r"\1/\2", latex)
     text = re.sub(r"([^\W_]?)\\([A-Za-z]+)\s*(?=([^\W_]?))", _letter, text)
@@ -87,9 +110,8 @@ def _letter(command: re.Match[str]) -> str:
 
 
 def _greek(name: str) -> str:
-    size, letter = "CAPITAL" if name[0].isupper() else "SMALL", name.removeprefix("var").upper()
-    letter = "LAMDA" if letter == "LAMBDA" else letter  # as Unicode spells it
+    size, letter = "CAPITAL" if name[0].isupper() else "SMALL", name.removeprefix("var")
     try:
-        return unicodedata.lookup(f"GREEK {size} LETTER {letter}")
+        return unicodedata.lookup(f"GREEK {size} LETTER {SPELT.get(letter.lower(), letter.upper())}")
     except KeyError:
         return ""

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 from figures import labels, legends, series
 from figures.series import Layout
-from figures.style import DASHES, MARKERS, PAGE, THEORY, log_ticks, look_of, points_or_band, styled
+from figures.style import DASHES, MARKERS, PAGE, THEORY, log_ticks, look_of, points_or_band, styled, theory_line
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -114,9 +114,7 @@ def _draw(ax: Axes, name: str, results: Results, x: str, look: Look, bound: bool
     curve = series.curve(name, "", results.simulation, results.theory, results.lines, x=x)
     if curve.theory is not None and curve.theory_x is not None and look.line is not None:
         dashes = {"linestyle": "--"} if bound else {}
-        single = discrete or curve.theory.size == 1
-        dash = {"marker": "_", "markersize": 7, "markeredgewidth": 1.1, "linewidth": 0.7} if single else {}
-        ax.plot(curve.theory_x, curve.theory, **{**look.line, **dashes, **dash}, gid="theory")
+        theory_line(ax, curve.theory_x, curve.theory, discrete, **{**look.line, **dashes})
     if curve.mean is not None:
         points_or_band(ax, curve.x, curve.mean, curve.error, look.points, _converged(results.simulation))
 
@@ -165,10 +163,7 @@ def _labels(results: Results, axis: str) -> list[str]:
 
 def _title(figure: Figure, fixed: list[str], results: Results) -> None:
     """Above all panels: the axes of a single value, the size, and the number of runs."""
-    size = getattr(results.scenario, "N", None)
-    sized = [f"$N$ = {size:,}"] if isinstance(size, int) else []
-    runs = [f"{results.scenario.seeds:,} seeds"] if results.simulation is not None else []
-    if words := [*fixed, *sized, *runs]:
+    if words := [word for word in (*fixed, labels.size_of(results.either)) if word]:
         figure.suptitle(", ".join(words), fontsize=8)
 
 
@@ -205,4 +200,4 @@ def _point(ax: Axes, results: Results, name: str, row: int) -> None:
         mean, error = series.mean_and_error(results.simulation[name])
         ax.errorbar([mean], [row], xerr=[error], linestyle="none", **look_of(0))
     if results.theory is not None and name in results.theory:
-        ax.plot([results.theory[name].mean()], [row], "|", color=THEORY, markersize=9, gid="theory")
+        ax.plot([results.theory[name].mean()], [row], "|", color=THEORY, markersize=9)

@@ -87,6 +87,12 @@ def points(ax: Axes, x: Any, values: Any, index: int, **kwargs: Any) -> None:
     ax.errorbar(x, values.mean("seed"), yerr=spread(values), **look)
 
 
+def theory_line(ax: Axes, x: Any, values: Any, discrete: bool = False, **look: Any) -> None:
+    """Theory as a line; where x is a single value, or takes whole numbers only (`discrete`), with a dash at each."""
+    dash = {"marker": "_", "markersize": 7, "markeredgewidth": 1.1, "linewidth": 0.7}
+    ax.plot(x, values, **{**(dash if discrete or np.size(x) == 1 else {}), **look})
+
+
 def spread(values: Any) -> Any:
     """The standard error of the mean over seeds; None for a single seed."""
     return standard_error(values) if values.sizes["seed"] > 1 else None

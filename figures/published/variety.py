@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
-from figures.published.helpers.ensemble_panels import variety_panel
+from figures.labels import size_of
+from figures.published.helpers.ensemble_panels import dense, variety_panel
 from figures.style import COLUMN, styled
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """R against q for every rule of the sweep."""
     figure = Figure(figsize=(COLUMN, 2.9))
     ax = figure.add_subplot()
-    variety_panel(ax, simulation, theory)
-    ax.set_title("points: simulation, lines: theory")
+    variety_panel(ax, simulation, dense(theory, "t"))
+    ax.set_title(f"{size_of(simulation)}; lines: theory", fontsize=8)
     ax.legend(loc="upper left")
     return figure

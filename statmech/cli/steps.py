@@ -142,14 +142,15 @@ def show(job: Job, theory: xr.Dataset | None) -> None:
 def draw(results: Results) -> None:
     """Draw results into their folder, as PNG, SVG and PDF."""
     import figures
-    from figures import style
+    from figures import captions, style
 
     assert results.figure is not None
     assert results.folder is not None
     name = figures.fitting(results.figure, results)
     if name != results.figure:
         print(f"the figure {results.figure} cannot show all of these axes; drawing {name}", file=sys.stderr)
-    for file in style.save(figures.draw(name, results), results.folder / name):
+    stem = results.folder / name
+    for file in [*style.save(figures.draw(name, results), stem), *captions.save(results, name, stem)]:
         print(f"wrote {file}", file=sys.stderr)
 
 

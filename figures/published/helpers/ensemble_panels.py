@@ -2,80 +2,132 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-from figures.style import COLUMN, label_of, look_of, points, spread, styled
-from theory import ensemble_error
+from figures.inspection import AID
+from figures.labels import size_of
+from figures.legends import points_with_bars
+from figures.style import COLOURS, COLUMN, MARKERS, THEORY, label_of, look_of, points, spread, styled, theory_line
+from statmech.results.dataset import scenario_of
+from theory import ensemble_error, smooth
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
 
-OUTPUTS = {"eps_g_majority_vote": "majority vote", "eps_g_weight_mean": "weight mean"}
+OUTPUTS: dict[str, tuple[str, Any, float]] = {  # label, dashes, and by how much points are shifted where they would overlap
+    "eps_g_majority_vote": ("majority vote", "-", 0.98),
+    "eps_g_weight_mean": ("weight mean", "--", 1.02),
+}
+GUIDE: dict[str, Any] = {"linestyle": ":", "color": "0.5", "linewidth": 1, "zorder": 0, "gid": AID}
+DISCRETE = 15  # students up to which theory has a dash at each K
+SMALL_GAIN = 0.1  # less than this is enlarged in an inset
 
 
-def effect_panel(ax: Axes, simulation: xr.Dataset, theory: xr.Dataset) -> None:
-    """One rule: eps_g of vote and mean against K, over the theoretical eps_g of one student (dotted: K infinite)."""
+def dense(theory: xr.Dataset, axis: str) -> xr.Dataset:
+    """The theory of a figure on a dense grid along an axis, where it has one."""
+    lines = smooth(scenario_of(theory), axis) if axis in theory.dims else None
+    return theory if lines is None else lines
+
+
+def effect_panel(
+    ax: Axes, simulation: xr.Dataset, theory: xr.Dataset, lines: xr.Dataset, colour: str | None = None
+) -> None:
+    """One rule at the last time: eps_g of vote and mean against K, over the theoretical eps_g of one student.
+
+    `lines` is theory at every K; the dotted line is K infinite. Both outputs have one colour, if it is given.
+    """
     last = {"t": -1}
-    simulation, theory = simulation.isel(last), theory.isel(last)
-    simulation, theory = simulation.sortby("K"), theory.sortby("K")
+    simulation, theory, lines = (part.isel(last).sortby("K") for part in (simulation, theory, lines))
     one = theory.eps_g.isel(K=-1, student=0).item()
-    for index, (name, label) in enumerate(OUTPUTS.items()):
-        ax.plot(theory.K, theory[name] / one, color=look_of(index)["color"], label=f"{label}, theory")
-        points(ax, simulation.K, simulation[name] / one, index, label=f"{label}, simulation")
+    for index, (name, (label, dashes, aside)) in enumerate(OUTPUTS.items()):
+        own = colour or COLOURS[index]
+        discrete, look = lines.sizes["K"] <= DISCRETE, {"color": own, "linestyle": dashes}
+        theory_line(ax, lines.K, lines[name] / one, discrete, **look, label=f"{label}, theory")
+        points(ax, simulation.K * aside, simulation[name] / one, index, color=own, label=f"{label}, simulation")
     if int(theory.K.max()) > 1:  # one student has no q
-        R, q = (theory[name].isel(K=-1, student=0).item() for name in ("R", "q"))
-        limit = ensemble_error(R, q, np.inf) / one
-        ax.axhline(limit, linestyle=":", color="0.5", linewidth=1, zorder=0)
-        ax.set_ylim(bottom=limit - 0.12 * (1 - limit))  # room for its label
-        ax.annotate(
-            r"$K=\infty$",
-            (1, limit),
-            (0, -2),
-            xycoords=ax.get_yaxis_transform(),
-            textcoords="offset points",
-            ha="right",
-            va="top",
-            color="0.4",
-            fontsize=7,
-        )
+        ax.axhline(_limit(theory, one), **GUIDE)
+
+
+def keys() -> tuple[list[Any], list[str]]:
+    """Handles and texts of a legend of the outputs, without the colours of rules."""
+    handles: list[Any] = []
+    texts: list[str] = []
+    for index, (label, dashes, _) in enumerate(OUTPUTS.values()):
+        handles += [Line2D([], [], color=THEORY, linestyle=dashes), points_with_bars(MARKERS[index])]
+        texts += [f"{label}, theory", f"{label}, simulation"]
+    return handles, texts
+
+
+def label_limit(ax: Axes, theory: xr.Dataset) -> None:
+    """Name the dotted line of infinite K, on the right of the axes."""
+    if int(theory.K.max()) == 1:
+        return
+    one = theory.isel(t=-1).eps_g.isel(K=-1, student=0).item()
+    limit = _limit(theory.isel(t=-1), one)
+    place: dict[str, Any] = {"xycoords": ax.get_yaxis_transform(), "textcoords": "offset points"}
+    ax.annotate(r"$K=\infty$", (1, limit), (2, 0), ha="left", va="center", color="0.4", fontsize=7, **place)
+
+
+def _limit(theory: xr.Dataset, one: float) -> float:
+    R, q = (theory[name].isel(K=-1, student=0).item() for name in ("R", "q"))
+    return float(ensemble_error(R, q, np.inf)) / one
+
+
+def students_axis(ax: Axes, K: np.ndarray) -> None:
+    """A logarithmic axis of the number of students, with both axes labelled."""
     ax.set_xscale("log")
-    ax.set_xticks(ticks := _ticks(theory.K.values), [str(K) for K in ticks])
+    ax.set_xticks(ticks := _ticks(K), [str(K) for K in ticks])
     ax.minorticks_off()
     ax.set_xlabel("number of students $K$")
     ax.set_ylabel(r"$\epsilon_g(K)\,/\,\epsilon_g(1)$")
 
 
-def variety_panel(ax: Axes, simulation: xr.Dataset, theory: xr.Dataset) -> None:
+def enlarged(ax: Axes, simulation: xr.Dataset, theory: xr.Dataset, lines: xr.Dataset, colour: str) -> None:
+    """The same panel in an inset with a scale of its own, where the gain is small on the common one."""
+    if ax.dataLim.y0 < 1 - SMALL_GAIN:
+        return
+    inset = ax.inset_axes((0.32, 0.12, 0.64, 0.56))
+    effect_panel(inset, simulation, theory, lines, colour)
+    inset.set_xscale("log")
+    inset.set_xticks(ticks := _ticks(theory.K.values)[::2], [str(K) for K in ticks])
+    inset.minorticks_off()
+    inset.tick_params(labelsize=6.5)
+    inset.set_title("enlarged", fontsize=7)
+
+
+def variety_panel(ax: Axes, simulation: xr.Dataset, lines: xr.Dataset) -> None:
     """R against q, theory as lines along t, simulation as points with the standard errors of both."""
     R = np.linspace(0, 1, 101)
-    ax.plot(R, R**2, linestyle=":", color="0.5", linewidth=1, label="$q=R^2$", zorder=0)
-    for index, rule in enumerate(theory.rule.values):
-        line, cloud = theory.sel(rule=rule).isel(student=0), simulation.sel(rule=rule).mean("student")
-        ax.plot(line.R, line.q, color=look_of(index)["color"], label=label_of(str(rule)))
-        points(ax, cloud.R.mean("seed"), cloud.q, index, xerr=spread(cloud.R))
-    ax.set(
-        xlim=(-0.02, 1.02),
-        ylim=(-0.02, 1.02),
-        xlabel="$R$ (teacher, student)",
-        ylabel="$q$ (student, student)",
-    )
+    ax.plot(R, R**2, **GUIDE)
+    ax.annotate("$q=R^2$", (0.62, 0.62**2), (4, -8), textcoords="offset points", color="0.4", fontsize=7)
+    for index, rule in enumerate(lines.rule.values):
+        line, cloud = lines.sel(rule=rule).isel(student=0), simulation.sel(rule=rule).mean("student")
+        ax.plot(line.R, line.q, color=look_of(index)["color"], zorder=1)
+        look = {"label": label_of(str(rule)), "xerr": spread(cloud.R)}
+        points(ax, cloud.R.mean("seed"), cloud.q, index, **look)
+    ax.set(xlabel="$R$ (teacher, student)", ylabel="$q$ (student, student)")
+    ax.margins(0.05)
 
 
 @styled
 def draw_rule(simulation: xr.Dataset, theory: xr.Dataset, rule: str) -> Figure:
     """One panel for one rule (the sweep's first, if it does not have this one), one column wide."""
     rule = rule if rule in theory.rule.values else str(theory.rule.values[0])
+    lines = dense(theory, "K")
+    lines = lines.sel(rule=rule) if "rule" in lines.dims else lines
     simulation, theory = simulation.sel(rule=rule), theory.sel(rule=rule)
-    figure = Figure(figsize=(COLUMN, 2.6))
+    figure = Figure(figsize=(COLUMN, 2.9))
     ax = figure.add_subplot()
-    effect_panel(ax, simulation, theory)
-    t, N = simulation.t.values[-1], int(simulation.N)
-    ax.set_title(f"{label_of(rule)} learning, $t={t:g}$, $N={N}$")
-    ax.legend()
+    effect_panel(ax, simulation, theory, lines)
+    students_axis(ax, theory.K.values)
+    label_limit(ax, theory)
+    ax.set_title(f"{label_of(rule)}, $t={simulation.t.values[-1]:g}$, {size_of(simulation)}", fontsize=8)
+    figure.legend(loc="outside lower center", ncols=2)
     return figure
 
 

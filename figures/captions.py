@@ -1,0 +1,174 @@
+r"""Captions of figures: what is drawn, its parameters, N, the number of runs, what bars and lines are, and the command.
+
+A published figure states what it shows in its `CAPTION`; the rest follows from the results. Text is LaTeX inside dollar
+signs, for the `.tex` file beside a figure; the `.txt` file has it in plain letters.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from figures import labels, series
+from figures.labels import plain
+from statmech import config, files
+from statmech.errors import StatmechError
+
+if TYPE_CHECKING:
+    from statmech.results.results import Results
+
+SPECIAL = re.compile(r"([#%&_])")  # of LaTeX, outside mathematics
+FEW = 6  # values of an axis that are listed
+
+
+def caption(results: Results, figure: str) -> str:
+    """The caption of a figure of these results, in LaTeX.
+
+    Parameters
+    ----------
+    results
+        Simulation and theory that are drawn.
+    figure
+        The name of a published figure, or of the overlay.
+
+    >>> from statmech import Results, Scenario, run
+    >>> results = run(Scenario(rule="hebb", N=50, t=[1, 2], seeds=4))
+    >>> print(plain(caption(results, "overlay")))  # doctest: +ELLIPSIS
+    Online ensemble: every variable against t (steps / N). Rule: Hebbian, N = 50. ...
+    """
+    return " ".join(sentence.strip() for sentence in _sentences(results, figure) if sentence)
+
+
+def save(results: Results, figure: str, stem: Path) -> list[Path]:
+    """Write the caption beside a figure, as plain text and as LaTeX to include; returns the files.
+
+    Raises `StoreError` if one cannot be written.
+    """
+    text = caption(results, figure)
+    contents = {"txt": plain(text), "tex": _latex(text)}
+    written = []
+    for suffix, content in contents.items():
+        written.append(stem.with_name(f"{stem.name}.{suffix}"))
+        files.write(written[-1], (content + "\n").encode())
+    return written
+
+
+def _latex(text: str) -> str:
+    """The text with LaTeX's special characters escaped outside mathematics, and commands in a typewriter font."""
+    parts = text.split("$")
+    parts[::2] = [re.sub(r"`(.*?)`", r"\\texttt{\1}", SPECIAL.sub(r"\\\1", part)) for part in parts[::2]]
+    return "$".join(parts)
+
+
+def _sentences(results: Results, figure: str) -> Iterator[str]:
+    yield _shown(results, figure)
+    yield f"{_parameters(results)}."
+    yield from _points(results)
+    yield from _lines(results)
+    yield f"Command: `{command(results, figure)}`."
+
+
+def _shown(results: Results, figure: str) -> str:
+    """What the figure shows, in its own words."""
+    from figures import OVERLAYS, PUBLISHED
+    from figures.overlay import abscissa
+
+    if figure not in OVERLAYS:
+        short = PUBLISHED[results.scenario.CHOICE][figure]
+        own: str = getattr(import_module(f"figures.published.{figure}"), "CAPTION", "")
+        return own or f"{short[0].upper()}{short[1:]}."
+    title, x = results.scenario.TITLE or type(results.scenario).__name__, abscissa(results)
+    if x is None:
+        return f"{title.capitalize()}: every variable."
+    names = series.along(results.either, x) if x in results.either.dims else [x]
+    return f"{title.capitalize()}: every variable against {labels.axis_label(results.scenario, names)}."
+
+
+def _parameters(results: Results) -> str:
+    """The values of what learns, of N, and of the keys that do not have their default; an axis as a list or a range."""
+    scenario = results.scenario
+    written, fields = scenario.config(), type(scenario).model_fields
+    default = {name: field.get_default(call_default_factory=True) for name, field in fields.items()}
+    names = [name for name in scenario.axis_values() if name != scenario.CHOICE and name in written]
+    stated = [name for name in names if name == "N" or getattr(scenario, name, None) != default.get(name, ...)]
+    learns = f"{scenario.CHOICE.capitalize()}: {_values(scenario, scenario.CHOICE, written[scenario.CHOICE])}"
+    return ", ".join([learns, *(_stated(scenario, name, written[name]) for name in stated)])
+
+
+def _stated(scenario: Any, name: str, value: Any) -> str:
+    return f"{labels.symbol(scenario, name)} = {_values(scenario, name, value)}"
+
+
+def _values(scenario: Any, name: str, value: Any) -> str:
+    """One value, a short list, or the range of a long one."""
+    label = labels.mathtext_label(scenario)
+    many = list(value) if isinstance(value, tuple | list) else [value]
+    words = [
+        label(name, it) if isinstance(it, str) else f"{it:,}" if isinstance(it, int) else _number(it) for it in many
+    ]
+    return ", ".join(words) if len(words) <= FEW else f"{words[0]} to {words[-1]} ({len(words)} values)"
+
+
+def _number(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _points(results: Results) -> Iterator[str]:
+    if results.simulation is None:
+        return
+    seeds, folds = results.scenario.seeds, results.simulation.sizes.get("fold")
+    if folds:
+        yield f"Points: means over {folds} folds and {seeds} shuffles; bars: standard errors over folds."
+    elif seeds == 1:
+        yield "Points: one run, without error bars."
+    else:
+        yield f"Points: means over {seeds:,} independent runs; bars and bands: standard errors of these means."
+
+
+def _lines(results: Results) -> Iterator[str]:
+    if results.theory is None:
+        return
+    bounds = any(variable.bound for variable in results.scenario.variables.values())
+    limit = r" in the limit $N\to\infty$" if "N" in results.scenario.theory_ignores else ""
+    yield "Dashed lines: bounds of theory." if bounds else f"Lines: theory{limit}."
+
+
+def command(results: Results, figure: str) -> str:
+    """The command that draws the figure again: of a shipped config with the keys that differ, else of the results."""
+    known = _config_of(results, figure)
+    if known is None:
+        return f"statmech figure {results.folder.name if results.folder else 'RESULTS'} figure={figure}"
+    name, shipped = known
+    given, default = results.scenario.config(), shipped.config()
+    changed = {key: value for key, value in given.items() if default.get(key) != value and key != "figure"}
+    other = [] if figure in (name, shipped.figure) else [f"figure={figure}"]
+    return " ".join(["statmech run", name, *(f"{key}={_override(value)}" for key, value in changed.items()), *other])
+
+
+def _config_of(results: Results, figure: str) -> tuple[str, Any] | None:
+    """The shipped config of these results: that of their name, or of the figure's, if it is of the same kind."""
+    for name in (results.name, figure):
+        if name in config.shipped():
+            try:
+                shipped = config.load(name)
+            except StatmechError:
+                continue
+            if type(shipped) is type(results.scenario) and shipped.config().keys() <= results.scenario.config().keys():
+                return name, shipped
+    return None
+
+
+def _override(value: Any) -> str:
+    if isinstance(value, list) and all(isinstance(it, int | float | str) for it in value):
+        return ",".join(_number(it) if not isinstance(it, str) else it for it in value)
+    return (
+        value
+        if isinstance(value, str)
+        else f"'{json.dumps(value)}'"
+        if isinstance(value, dict | list)
+        else _number(value)
+    )

@@ -1,0 +1,168 @@
+"""Faults of a figure that a machine can see: what a referee would send back before reading it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.collections import LineCollection
+from matplotlib.colors import to_rgb
+from matplotlib.lines import Line2D
+from matplotlib.text import Text
+
+from figures.style import COLUMN, PAGE, STYLE
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
+
+LEAST_TEXT = 6.0  # points, at the width of a column
+SLACK = 1.5  # pixels that a point may lie outside its axes
+NEUTRAL = 0.12  # the most that the channels of a grey differ
+OUTSIDE = "outside"  # the gid of an arrow that says how much lies outside the axes
+_NOWHERE = np.zeros((0, 2))
+AID = "aid"  # the gid of lines that guide the eye, and need no entry in a legend
+
+
+def faults(figure: Figure) -> list[str]:
+    """The faults of a figure, one sentence each: data outside axes, covered by a legend or missing from it, small text.
+
+    Artists with the gid "aid" need no legend; an axes with an artist of gid "outside" says itself what lies outside.
+
+    >>> from matplotlib.figure import Figure
+    >>> figure = Figure(figsize=(PAGE, 2))
+    >>> ax = figure.add_subplot()
+    >>> _ = ax.plot([0, 1], [0, 2], color="C1")
+    >>> _ = ax.set_ylim(0, 1)
+    >>> faults(figure)
+    ['axes 1: 1 of 2 points lie outside', 'axes 1: a line of colour #ff7f0e is in no legend']
+    """
+    with mpl.rc_context(STYLE):
+        figure.draw_without_rendering()
+    return [*_width(figure), *_outside(figure), *_covered(figure), *_unnamed(figure), *_small(figure)]
+
+
+def _width(figure: Figure) -> Iterator[str]:
+    width = figure.get_size_inches()[0]
+    if not (COLUMN <= width <= PAGE):
+        yield f"a width of {width:g} inches is not between a column and a page"
+
+
+def _axes(figure: Figure) -> Iterator[tuple[int, Axes]]:
+    return ((number, ax) for number, ax in enumerate(figure.axes, 1) if ax.axison)
+
+
+def _pixels(ax: Axes, artist: Any) -> np.ndarray:
+    """The points of an artist in pixels, those without a place on a logarithmic axis left out."""
+    if isinstance(artist, Line2D):
+        data, transform = np.asarray(artist.get_xydata(), float), artist.get_transform()
+    elif isinstance(artist, LineCollection):
+        data = np.concatenate([_NOWHERE, *(np.reshape(piece, (-1, 2)) for piece in artist.get_segments())])
+        transform = artist.get_transform()
+    else:
+        data, transform = np.reshape(np.asarray(artist.get_offsets(), float), (-1, 2)), artist.get_offset_transform()
+    shown = np.isfinite(data).all(axis=1)
+    if transform == ax.transData:
+        shown &= ~(((ax.get_xscale() == "log") & (data[:, 0] <= 0)) | ((ax.get_yscale() == "log") & (data[:, 1] <= 0)))
+    return np.asarray(transform.transform(data[shown]))
+
+
+def _artists(ax: Axes) -> Iterator[Any]:
+    """Lines, error bars and points that show data."""
+    every: list[Any] = [*ax.lines, *ax.collections]
+    for artist in every:
+        known = isinstance(artist, Line2D | LineCollection) or (
+            len(artist.get_offsets()) and artist.get_offset_transform() == ax.transData
+        )
+        if artist.get_visible() and known:
+            yield artist
+
+
+def _outside(figure: Figure) -> Iterator[str]:
+    """Points, and ends of error bars, outside their axes."""
+    for number, ax in _axes(figure):
+        if any(artist.get_gid() == OUTSIDE for artist in [*ax.texts, *ax.lines, *ax.patches]):
+            continue
+        box = ax.get_window_extent()
+        places = np.concatenate([_NOWHERE, *(_pixels(ax, artist) for artist in _artists(ax))])
+        low, high = np.asarray(box.min) - SLACK, np.asarray(box.max) + SLACK
+        inside = ((places >= low) & (places <= high)).all(axis=1)
+        if not inside.all():
+            yield f"axes {number}: {np.count_nonzero(~inside)} of {inside.size} points lie outside"
+
+
+def _legends(figure: Figure) -> list[Legend]:
+    return [*figure.legends, *(legend for ax in figure.axes if (legend := ax.get_legend()) is not None)]
+
+
+def _covered(figure: Figure) -> Iterator[str]:
+    """Data below a legend: points, or a line that runs through it."""
+    for legend in _legends(figure):
+        box = legend.get_window_extent()
+        for number, ax in _axes(figure):
+            if any(_meets(_pixels(ax, artist), box, isinstance(artist, Line2D)) for artist in _artists(ax)):
+                yield f"axes {number}: a legend covers data"
+
+
+def _meets(places: np.ndarray, box: Any, joined: bool) -> bool:
+    if joined and 1 < len(places) < 1000:  # a straight piece may cross the legend between its ends
+        steps = np.linspace(0, 1, 20)[:, None, None]
+        places = (places[:-1] * (1 - steps) + places[1:] * steps).reshape(-1, 2)
+    return bool(((places > box.min) & (places < box.max)).all(axis=1).any())
+
+
+def _unnamed(figure: Figure) -> Iterator[str]:
+    """Colours of lines and points that no legend, label or title names."""
+    named = {_colour(handle) for legend in _legends(figure) for handle in _handles(legend)}
+    named |= {
+        _rgb(text.get_color()) for text in figure.findobj(Text) if text.get_text()
+    }  # text beside a curve names it
+    for number, ax in _axes(figure):
+        drawn = {
+            _rgb(line.get_color()): line
+            for line in ax.lines
+            if line.get_visible() and line.get_gid() != AID and _is_data(ax, line)
+        }
+        for colour, line in drawn.items():
+            if colour not in named and not _is_grey(colour):
+                yield f"axes {number}: a line of colour {mpl.colors.to_hex(line.get_color())} is in no legend"
+
+
+def _is_data(ax: Axes, line: Line2D) -> bool:
+    return bool(len(_pixels(ax, line)))
+
+
+def _handles(legend: Legend) -> Iterator[Any]:
+    for handle in legend.findobj(
+        lambda artist: isinstance(artist, Line2D | LineCollection) or hasattr(artist, "get_facecolor")
+    ):
+        if handle is not legend.get_frame():
+            yield handle
+
+
+def _colour(artist: Any) -> tuple[float, float, float]:
+    colour = artist.get_color() if hasattr(artist, "get_color") else artist.get_facecolor()
+    rows = np.atleast_2d(np.asarray(colour, object)) if not isinstance(colour, str) else None
+    return _rgb(colour if rows is None else tuple(map(float, rows[0])) if rows.size else "white")
+
+
+def _rgb(colour: Any) -> tuple[float, float, float]:
+    red, green, blue = (round(float(channel), 3) for channel in to_rgb(colour))
+    return red, green, blue
+
+
+def _is_grey(colour: tuple[float, float, float]) -> bool:
+    return max(colour) - min(colour) < NEUTRAL
+
+
+def _small(figure: Figure) -> Iterator[str]:
+    small = {
+        text.get_text()
+        for text in figure.findobj(Text)
+        if text.get_text() and text.get_visible() and float(text.get_fontsize()) < LEAST_TEXT
+    }
+    if small:
+        yield f"text below {LEAST_TEXT:g} points: {', '.join(sorted(small)[:3])}"
