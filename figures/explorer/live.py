@@ -205,7 +205,7 @@ class Live:
             self._failed(problem)
             return
         if self.plane is not None and points(self.scenario.axis_values().get("K", 2))[0] == 1:
-            self.message("info", NO_PAIR)
+            self.message("error", NO_PAIR)
 
     def _failed(self, problem: Exception) -> None:
         """Stop the simulation and show why there is nothing new."""

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
 
-OUTPUTS: dict[str, tuple[str, Any, float]] = {  # label, dashes, and by how much points are shifted where they would overlap
+OUTPUTS: dict[
+    str, tuple[str, Any, float]
+] = {  # label, dashes, and by how much points are shifted where they would overlap
     "eps_g_majority_vote": ("majority vote", "-", 0.98),
     "eps_g_weight_mean": ("weight mean", "--", 1.02),
 }
