@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from figures.explorer import settings
+from figures.explorer.settings import is_number
 from figures.series import NORMALISED, drawn
 from statmech.config import overridden
 from statmech.errors import ConfigError, StatmechError, not_known
@@ -18,7 +19,7 @@ from statmech.scenarios.registry import SCENARIOS, scenario_from
 
 VIEW = "view"  # the section of a link that is no key of a config
 WORD = re.compile(r"[A-Za-z_][\w-]*")
-YAML_WORDS = ("null", "true", "false", "yes", "no", "on", "off", "y", "n")
+YAML_WORDS = ("null", "true", "false")
 FILES = "{}: files (inputs: rows) can only be named in a config: statmech explore CONFIG.yaml"
 
 
@@ -60,7 +61,7 @@ def checked(view: View, choice: str) -> View:
     x = view.x or page.view.x or page.along
     scenario = scenario_from(settings.config_of(choice, view.config, x))
     held, _ = settings.held_of(scenario, x)
-    ends = {name: view.config[name] for name in view.config if name in held and _is_number(view.config[name])}
+    ends = {name: view.config[name] for name in view.config if name in held and is_number(view.config[name])}
     known = drawn(scenario)
     unknown = [name for name in view.show if name not in known]
     if unknown:
@@ -101,7 +102,7 @@ def _view(given: dict[str, Any], shown: dict[str, Any], choice: str) -> View:
         raise ConfigError(not_known(str(x), "an abscissa", settings.abscissas(choice)))
     if over not in NORMALISED:
         raise ConfigError(not_known(str(over), "a unit", [name for name in NORMALISED if name]))
-    if at is not None and not _is_number(at):
+    if at is not None and not is_number(at):
         raise ConfigError(f"{VIEW}.at must be a number, not {json.dumps(at, default=str)}")
     log = tuple(name for name in _words(shown.get("log", ["x"])) if name in ("x", "y"))
     return View(given, str(x), tuple(_words(shown.get("show", []))), str(over), log, at)
@@ -111,19 +112,15 @@ def _words(given: Any) -> list[str]:
     return [str(one) for one in (given if isinstance(given, list) else [given])]
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def _text(value: Any) -> str:
     """A value as an override of the command line holds it."""
     if isinstance(value, list) and len(value) == 1 and _is_word(value[0]):
         return str(value[0])
-    if isinstance(value, list) and len(value) > 1 and all(_is_number(one) or _is_word(one) for one in value):
+    if isinstance(value, list) and len(value) > 1 and all(is_number(one) or _is_word(one) for one in value):
         return ",".join(one if isinstance(one, str) else f"{one:.12g}" for one in value)
     if _is_word(value):
         return str(value)
-    return f"{value:.12g}" if _is_number(value) else json.dumps(value)
+    return f"{value:.12g}" if is_number(value) else json.dumps(value)
 
 
 def _is_word(value: Any) -> bool:

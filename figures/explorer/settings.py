@@ -141,7 +141,7 @@ def places(choice: str, name: str, end: float, few: bool = False, above: float =
 
 def end_of(choice: str, name: str, value: Any) -> Any:
     """The end of a key that is laid along x: its value or, if that leaves fewer than `FEW` places, a larger one."""
-    if isinstance(value, list) or name == page_of(choice).along:
+    if not is_number(value) or name == page_of(choice).along:
         return value
     stops = stops_of(choice, name)
     if not stops:
@@ -156,6 +156,11 @@ def spread(choice: str, end: float, number: int) -> list[float]:
     if page.whole:
         return sorted({round(place) for place in found})
     return [float(f"{place:.4g}") for place in found]
+
+
+def is_number(value: Any) -> bool:
+    """True for a number, which stands for all values up to it; everything else is checked as a config has it."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def rounded(value: float) -> float:
@@ -210,7 +215,7 @@ def config_of(choice: str, given: dict[str, Any], x: str = "") -> dict[str, Any]
     for name in dict.fromkeys([key, *([along] if is_recorded(choice, along) else [])]):
         value = made.get(name, default_of(choice, name))
         above = max(points(given.get("K", 0))) + 1 if name == "N" and choice == "rule" else 0
-        made[name] = value if isinstance(value, list) else places(choice, name, value, name != key, above)
+        made[name] = places(choice, name, value, name != key, above) if is_number(value) else value
     return {name: value for name, value in made.items() if value is not None}
 
 
@@ -253,14 +258,16 @@ def thinned(values: list[Any]) -> Any:
 def between(choice: str, x: str, values: Sequence[float], number: int) -> list[float]:
     """About so many places at which theory is solved for a smooth line through these values, which are among them.
 
-    Whole numbers have none between them but the missing ones below `WHOLE_UP_TO`.
+    Of whole numbers all below `WHOLE_UP_TO` are among them.
     """
     if len(values) < 2:
         return list(values)
-    if SCENARIOS[choice].describe(x).whole:
-        return sorted({*values, *(n for n in range(1, WHOLE_UP_TO) if values[0] < n < values[-1])})
     parts = -(-number // (len(values) - 1))
-    return [float(v) for low, high in itertools.pairwise(values) for v in _parts(low, high, parts)] + [values[-1]]
+    dense = [float(v) for low, high in itertools.pairwise(values) for v in _parts(low, high, parts)] + [values[-1]]
+    if not SCENARIOS[choice].describe(x).whole:
+        return dense
+    few = () if choice in COMPILED else (round(v) for v in dense)
+    return sorted({*values, *few, *(n for n in range(1, WHOLE_UP_TO) if values[0] < n < values[-1])})
 
 
 def _parts(low: float, high: float, parts: int) -> Any:

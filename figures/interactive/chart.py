@@ -24,6 +24,7 @@ SHAPES = {
     "X": "x",
 }
 FAINT = 0.45  # opacity of curves that are held for comparison
+MARKED = 30  # places of theory beyond which marks would hide the line
 TICKS = 12  # at most, on a linear axis
 POINTS = ("x", "y", "low", "high", "error", "color", "marker", "label")
 
@@ -157,6 +158,8 @@ class Chart:
         for index, curve in enumerate(curves):
             if self.whole and not self.named and curve.theory is not None and curve.theory_x is not None:
                 x, y = self._line(curve.theory_x, curve.theory)
+                if len(x) > MARKED:
+                    continue
                 data["x"] += x
                 data["y"] += y
                 data["color"] += [COLOURS[index % len(COLOURS)]] * len(x)
