@@ -16,8 +16,8 @@ from figures.explorer.background import Background
 from figures.explorer.link import FILES
 from figures.explorer.live import _solved
 from statmech import Scenario, Stopping, StoredExamples, config
-from statmech.parameters import parameter
 from statmech.errors import ConfigError
+from statmech.parameters import parameter
 from statmech.results import export
 from statmech.results.comparison import distances
 from statmech.results.results import results_of
@@ -112,7 +112,7 @@ def test_theory_is_dense_between_the_values_along_x_and_has_them():
     ],
 )
 def test_a_bad_link_is_refused_with_one_message(query, said):
-    with pytest.raises(ConfigError, match="^link: ") as refused:
+    with pytest.raises(ConfigError, match=r"^link: ") as refused:
         link.read(query)
     assert said in str(refused.value)
 

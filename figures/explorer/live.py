@@ -106,7 +106,7 @@ class Live:
         try:
             scenario = self._read()
             began = time.perf_counter()
-            theory, smooth = self._both(scenario, at_once=True)
+            theory, smooth = self._both(scenario)
             self.spent = time.perf_counter() - began
         except Exception as problem:  # a user's rule may raise anything
             self._failed(problem)
@@ -158,10 +158,12 @@ class Live:
         self.player.stop()
 
     def _turn(self) -> None:
-        """Lay another key along x: its slider now says up to which value."""
+        """Lay another key along x: its slider now says up to which value, and those before state one value again."""
+        kept = (self.choice, *(name for name in self.given if settings.is_recorded(self.choice, name)))
+        lists = {name: v[-1] for name, v in self.given.items() if isinstance(v, list) and name not in kept}
+        self.given = {**self.given, **lists}
         if self.plane is None and self.along in self.sliders:
             slider = self.sliders[self.along]
-            self.given = {name: v for name, v in self.given.items() if name != self.along or not isinstance(v, list)}
             end = settings.end_of(self.choice, self.along, slider.value)
             if end != slider.value:
                 slider.value = end  # which updates the page
@@ -204,7 +206,7 @@ class Live:
         except Exception as problem:  # as above: equations, too, come from the user's rule
             self._failed(problem)
             return
-        if self.plane is not None and points(self.scenario.axis_values().get("K", 2))[0] == 1:
+        if self.plane is not None and points(self.scenario.axis_values().get("K", 2))[-1] == 1:
             self.message("error", NO_PAIR)
 
     def _failed(self, problem: Exception) -> None:
@@ -233,12 +235,12 @@ class Live:
             raise ConfigError(FILES.format("other keys"))
         return scenario_from(given)
 
-    def _both(self, scenario: Any, at_once: bool) -> tuple[xr.Dataset | None, xr.Dataset | None]:
+    def _both(self, scenario: Any) -> tuple[xr.Dataset | None, xr.Dataset | None]:
         """Theory at the scenario's own values, and on a dense grid along x; solved once, where that costs little."""
         if scenario.unsolved:
             return None, None
         values = self._values(scenario)
-        dense = self._dense(values, at_once)
+        dense = self._dense(values)
         averaged = [name for name, it in scenario.variables.items() if it.between]  # between recorded times
         if len(dense) <= len(values):
             return _solved(scenario), None
@@ -262,8 +264,8 @@ class Live:
         values = list(given) if isinstance(given, tuple | np.ndarray) else []
         return values if values == sorted(values) else []
 
-    def _dense(self, values: list[float], at_once: bool) -> list[float]:
-        """The places at which theory is solved; of equations that are not compiled, the dense ones only at rest."""
+    def _dense(self, values: list[float]) -> list[float]:
+        """The places at which theory is solved at each step of a drag; none but the values where more would delay it."""
         if len(values) < 2:
             return []
         if settings.is_recorded(self.choice, self.along):
@@ -272,17 +274,19 @@ class Live:
             # always as many as there can be, for another number would be compiled, which takes seconds
             stops = [stop for stop in settings.stops_of(self.choice, self.along) if stop > values[-1]]
             return settings.between(self.choice, self.along, [*values, *stops], settings.SWEPT)
-        if at_once:
-            return []
-        number = min(2 * settings.SWEPT, int(len(values) * PATIENCE / max(self.spent, 1e-3)))
-        return settings.between(self.choice, self.along, values, number)
+        return []
 
     def _refine(self) -> None:
         """Draw theory as a smooth line, where that would have delayed a drag."""
-        if self.theory is not None and self.smooth is None:
-            _, self.smooth = self._both(self.scenario, at_once=False)
-            if self.smooth is not None:
-                self.shown()
+        from theory import smooth
+
+        values = self._values(self.scenario)
+        if self.theory is None or self.smooth is not None or len(values) < 2:
+            return
+        number = min(2 * settings.SWEPT, int(len(values) * PATIENCE / max(self.spent, 1e-3)))
+        if number > len(values):
+            self.smooth = smooth(self.scenario, self.along, number)
+            self.shown()
 
     def _simulate(self) -> None:
         seeds, seconds = self.scenario.seeds, estimate(self.scenario).seconds

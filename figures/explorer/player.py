@@ -22,7 +22,7 @@ class Player:
         self.playing, self.offering = False, False
         self.button = pmui.Button(label=PLAY, variant="outlined", size="small", width=66, margin=(2, 2), visible=False)
         self.slider = pmui.DiscreteSlider(
-            options=[0], value=0, width=112, margin=(0, 8), size="small", tooltips=False, visible=False
+            options=[0], value=0, width=130, margin=(0, 8), size="small", tooltips=False, visible=False
         )
         self.slider.param.watch(lambda event: self._moved(), "value")
         self.button.on_click(lambda event: self._toggle())

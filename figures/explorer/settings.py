@@ -258,16 +258,14 @@ def thinned(values: list[Any]) -> Any:
 def between(choice: str, x: str, values: Sequence[float], number: int) -> list[float]:
     """About so many places at which theory is solved for a smooth line through these values, which are among them.
 
-    Of whole numbers all below `WHOLE_UP_TO` are among them.
+    Whole numbers have none between them but the missing ones below `WHOLE_UP_TO`.
     """
     if len(values) < 2:
         return list(values)
+    if SCENARIOS[choice].describe(x).whole:
+        return sorted({*values, *(n for n in range(1, WHOLE_UP_TO) if values[0] < n < values[-1])})
     parts = -(-number // (len(values) - 1))
-    dense = [float(v) for low, high in itertools.pairwise(values) for v in _parts(low, high, parts)] + [values[-1]]
-    if not SCENARIOS[choice].describe(x).whole:
-        return dense
-    few = () if choice in COMPILED else (round(v) for v in dense)
-    return sorted({*values, *few, *(n for n in range(1, WHOLE_UP_TO) if values[0] < n < values[-1])})
+    return [float(v) for low, high in itertools.pairwise(values) for v in _parts(low, high, parts)] + [values[-1]]
 
 
 def _parts(low: float, high: float, parts: int) -> Any:
