@@ -132,6 +132,28 @@ def test_a_page_of_a_bad_link_shows_the_message_and_opens_as_usual():
         page.close()
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Both 'variant':PendingDeprecationWarning")
+def test_a_notebook_shows_the_same_controls_and_charts():
+    import asyncio
+
+    import statmech
+
+    async def cell():
+        view = statmech.explore("ensemble", rule="hebb", K=[1, 3], N=50, t=[1, 2], seeds=2)
+        await asyncio.sleep(2)
+        return view
+
+    view = asyncio.run(cell())
+    assert hasattr(view, "_repr_mimebundle_")
+    assert hasattr(view, "servable")
+    from panel.pane import Bokeh
+
+    assert len(list(view.select(Bokeh))) == 2
+    with pytest.raises(ConfigError, match="study of data sets"):
+        statmech.explore("passes")
+
+
 def test_a_slider_states_numbers_as_they_are_typed():
     from figures.explorer.live import Tidy
 

@@ -40,9 +40,9 @@ def read(query: str | Iterable[tuple[str, str]]) -> View | None:
 
     >>> read("rule=hebb&t=50&K=3&view.x=K").x
     'K'
-    >>> read("rule=hebb&t=50&view.x=seeds")
+    >>> read("rule=hebb&t=50&view.at=now")
     Traceback (most recent call last):
-    statmech.errors.ConfigError: link: "seeds" is not an abscissa. Known: K, N, eta, discount, margin, flip, t, R-q.
+    statmech.errors.ConfigError: link: view.at must be a number, not "now"
     """
     pairs = parse_qsl(query.lstrip("?"), keep_blank_values=True) if isinstance(query, str) else list(query)
     pairs = [(name, value) for name, value in pairs if name != "token"]

@@ -265,7 +265,7 @@ class Live:
         return values if values == sorted(values) else []
 
     def _dense(self, values: list[float]) -> list[float]:
-        """The places at which theory is solved at each step of a drag; none but the values where more would delay it."""
+        """The places at which theory is solved at each step of a drag; none where more than the values would delay it."""
         if len(values) < 2:
             return []
         if settings.is_recorded(self.choice, self.along):
@@ -283,7 +283,7 @@ class Live:
         values = self._values(self.scenario)
         if self.theory is None or self.smooth is not None or len(values) < 2:
             return
-        number = min(2 * settings.SWEPT, int(len(values) * PATIENCE / max(self.spent, 1e-3)))
+        number = min(settings.LINE, int(len(values) * PATIENCE / max(self.spent, 1e-3)))
         if number > len(values):
             self.smooth = smooth(self.scenario, self.along, number)
             self.shown()

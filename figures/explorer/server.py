@@ -15,11 +15,10 @@ from typing import Any
 import panel as pn
 from bokeh.server.server import BaseServer
 from bokeh.server.tornado import BokehTornado
-from bokeh.server.views.ws import WSHandler
 from bokeh.util.token import check_token_signature, get_session_id
 from panel.io.application import build_applications
 from panel.io.resources import DIST_DIR
-from panel.io.server import get_static_routes
+from panel.io.server import WSHandler, get_static_routes
 from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
 from tornado.web import OutputTransform, RequestHandler
