@@ -30,7 +30,7 @@ UNSHOWN = ("seed", "row", "column", "position", "partner", "example", *AVERAGED)
 NORMALISED = {
     "": "as they are",
     "theory": "over theory",
-    "one student": "eps_g over that of one student",
+    "one student": "ε_g over that of one student",
 }
 SPAN, WIDE = 100, 4  # the ratio of largest to smallest value from which an axis is logarithmic; WIDE if none is lost
 ROUNDING = 1e-12  # what is less than this, over the largest, is 0

@@ -7,6 +7,7 @@ from statmech.moved import MOVED, PACKAGES, find_old_paths
 from statmech.shadowed import check_packages, warn_of_shadowed
 
 if TYPE_CHECKING:
+    from figures.explorer.notebook import explore as explore
     from statmech.api import Results as Results
     from statmech.api import draw as draw
     from statmech.api import load_results as load_results
@@ -58,7 +59,7 @@ _HOMES = {
     "run": "statmech.api",
     "solve": "statmech.api",
 }
-__all__ = [*_HOMES, "compare", *PACKAGES]
+__all__ = [*_HOMES, "compare", "explore", *PACKAGES]
 
 
 def __getattr__(name: str) -> Any:

@@ -11,15 +11,18 @@ pytest.importorskip("panel", reason="the extra [explore] is not installed")
 import simulate
 import theory
 from figures import series
-from figures.explorer import settings
+from figures.explorer import link, settings
 from figures.explorer.background import Background
-from figures.explorer.live import FILES, _solved
+from figures.explorer.link import FILES
+from figures.explorer.live import _solved
 from statmech import Scenario, Stopping, StoredExamples, config
+from statmech.errors import ConfigError
 from statmech.parameters import parameter
 from statmech.results import export
 from statmech.results.comparison import distances
 from statmech.results.results import results_of
 from statmech.rules import RULES, Hebb
+from statmech.scenarios.page import View
 from statmech.scenarios.registry import KINDS, scenario_from
 
 SMALL = {"N": 50, "seeds": 3}
@@ -30,6 +33,133 @@ def test_a_page_begins_with_a_scenario_that_theory_solves(choice):
     scenario = scenario_from(settings.config_of(choice, settings.page_of(choice).start))
     assert choice == scenario.CHOICE
     assert not scenario.unsolved
+
+
+PRESETS = {title: (choice, view) for choice, page in settings.pages().items() for title, view in page.presets.items()}
+
+
+@pytest.mark.parametrize("title", PRESETS)
+def test_a_preset_is_a_valid_view_that_its_link_restores(title):
+    from figures.explorer.page import started
+
+    choice, view = PRESETS[title]
+    made = started(choice, view)
+    config_, again = (settings.config_of(choice, it.config, it.x) for it in (made, link.read(link.written(made))))
+    assert scenario_from(config_) == scenario_from(again)
+    assert link.read(link.written(made)).x == made.x
+
+
+def test_there_are_presets_of_figures_1_to_4_and_of_each_paper():
+    for said in (*(f"Figure {n}" for n in (1, 2, 3, 4)), "MinOver", "Daume", "Attentive", "Jackson"):
+        assert [title for title in PRESETS if said in title], said
+
+
+def test_the_ensemble_opens_as_figure_3_does_and_variety_in_the_plane():
+    from figures.explorer.page import named, opening
+
+    scenario = config.load("ensemble")
+    view, cut = opening(scenario, named("rule", "ensemble"))
+    assert (view.x, view.over, cut) == ("K", "one student", [])
+    assert view.config["K"] == list(scenario.K)
+    assert opening(config.load("variety"), named("rule", "variety"))[0].x == "R-q"
+    assert opening(Scenario(rule="hebb", t=[1, 2], flip=[0.0, 0.1, 0.2]))[0].x == "flip"
+    assert opening(Scenario(rule="hebb", t=[1, 2]))[0].x == "t"
+
+
+@pytest.mark.parametrize("choice", settings.pages())
+def test_every_number_can_lie_along_x(choice):
+    start = settings.page_of(choice).start
+    for x in settings.abscissas(choice):
+        if settings.default_of(choice, settings.key_along(choice, x)) is None and x not in start:
+            continue  # updates, where epochs are given
+        key = settings.key_along(choice, x)
+        kinds = [name for name in KINDS[choice].KINDS if settings.has(choice, [name], key)][:1]
+        value = start.get(key, settings.default_of(choice, key))
+        given = {**start, choice: kinds, key: settings.end_of(choice, key, value)}
+        scenario = scenario_from(settings.config_of(choice, given, x))
+        values = scenario.recorded.get(key, scenario.axis_values().get(key))
+        assert len(values) > 2, key
+
+
+def test_theory_is_dense_between_the_values_along_x_and_has_them():
+    for values in ([0.0, 0.5, 2.0], [0.1, 1.0, 20.0]):
+        dense = settings.between("rule", "t", values, settings.LINE)
+        assert len(dense) > settings.LINE
+        assert set(values) <= set(dense)
+        assert dense == sorted(set(dense))
+    assert settings.between("rule", "K", [1, 3, 5, 11], 40) == list(range(1, 12))
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("rule=hebb&t=50&view.x=seeds", "abscissa"),
+        ("rule=hebbb&t=50", "hebb"),
+        ("rule=hebb&t=50&nonsense=1", "nonsense"),
+        ("rule=hebb&t=50&flip=0.7", "flip"),
+        ("rule=hebb&t=[", "t=["),
+        ("K=3", "names none of"),
+        ("rule=hebb&t=50&inputs=rows", "files"),
+        ("rule=hebb&t=50&inputs.rows.path=/etc/passwd", "files"),
+        ("rule=hebb&t=50&view.show=beauty", "beauty"),
+        ("rule=hebb&t=50&view.at=now", "view.at"),
+        ("rule=hebb&t=50&view.color=red", "color"),
+        ("rule=hebb&t=50&view=1", "section"),
+        ("rule=hebb&t=50&view.over=pi", "unit"),
+        ("rule=3&t=50", "rule"),
+        ("rule=hebb&t=x", "t"),
+        ("rule=hebb&K=0&t=50&view.x=K", "K"),
+    ],
+)
+def test_a_bad_link_is_refused_with_one_message(query, said):
+    with pytest.raises(ConfigError, match=r"^link: ") as refused:
+        link.read(query)
+    assert said in str(refused.value)
+
+
+@pytest.mark.filterwarnings("ignore:Both 'variant':PendingDeprecationWarning")  # Panel's own, of its downloads
+def test_a_page_of_a_bad_link_shows_the_message_and_opens_as_usual():
+    from bokeh.document import Document
+    from panel.io.state import set_curdoc
+
+    from figures.explorer.page import Page
+
+    with set_curdoc(Document()):
+        page = Page(query=[("rule", "nonsense<b>")])
+        assert page.message.visible
+        assert "<" not in page.message.object
+        assert page.source.choice == "rule"
+        page.close()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Both 'variant':PendingDeprecationWarning")
+def test_a_notebook_shows_the_same_controls_and_charts():
+    import asyncio
+
+    import statmech
+
+    async def cell():
+        view = statmech.explore("ensemble", rule="hebb", K=[1, 3], N=50, t=[1, 2], seeds=2)
+        await asyncio.sleep(2)
+        return view
+
+    view = asyncio.run(cell())
+    assert hasattr(view, "_repr_mimebundle_")
+    assert hasattr(view, "servable")
+    from panel.pane import Bokeh
+
+    assert len(list(view.select(Bokeh))) == 2
+    with pytest.raises(ConfigError, match="study of data sets"):
+        statmech.explore("passes")
+
+
+def test_a_slider_states_numbers_as_they_are_typed():
+    from figures.explorer.live import Tidy
+
+    slider = Tidy(start=0.05, end=3, step=0.05, value=1)
+    slider._process_events({"value": 1.3000000000000003})
+    assert slider.value == 1.3
 
 
 def test_every_kind_of_scenario_with_a_theory_can_be_dragged():
@@ -178,7 +308,7 @@ def live():
     messages = []
     with set_curdoc(Document()):
         made = Live(
-            dict(settings.page_of("rule").start),
+            View(dict(settings.page_of("rule").start), x="t"),
             "rule",
             lambda: None,
             lambda: None,
@@ -203,8 +333,8 @@ def test_no_file_is_named_on_a_page(typed, live, tmp_path, monkeypatch):
 
     monkeypatch.setattr(input_table, "table", lambda path: pytest.fail(f"{path} is read"))
     made, messages = live
-    made.more.value = typed.replace("FILE", str(tmp_path / "private"))
-    assert messages == [("error", FILES), ("progress", "")]
+    made.more_keys.value = typed.replace("FILE", str(tmp_path / "private"))
+    assert messages == [("error", FILES.format("other keys")), ("progress", "")]
 
 
 def test_a_file_that_the_config_names_is_kept_as_it_is(tmp_path):
@@ -218,13 +348,13 @@ def test_a_file_that_the_config_names_is_kept_as_it_is(tmp_path):
     given, _ = settings.held_of(Scenario(rule="hebb", N=5, t=[1.0], seeds=2, inputs=rows))
     messages = []
     with set_curdoc(Document()):
-        made = Live(given, "rule", lambda: None, lambda: None, lambda *message: messages.append(message))
-        made.more.value = "flip=0.1"
+        made = Live(View(given, x="t"), "rule", lambda: None, lambda: None, lambda *message: messages.append(message))
+        made.more_keys.value = "flip=0.1"
         assert made.scenario.flip == 0.1
         assert made.scenario.config()["inputs"] == rows
-        made.more.value = "'inputs={rows: {path: /etc/passwd}}'"
+        made.more_keys.value = "'inputs={rows: {path: /etc/passwd}}'"
         made.close()
-    assert messages == [("error", FILES), ("progress", "")]
+    assert messages == [("error", FILES.format("other keys")), ("progress", "")]
 
 
 def test_every_error_of_theory_is_shown_on_the_page(live, monkeypatch):
@@ -233,7 +363,7 @@ def test_every_error_of_theory_is_shown_on_the_page(live, monkeypatch):
 
     monkeypatch.setattr(theory, "solve", solve)
     made, messages = live
-    made.more.value = "flip=0.1"
+    made.more_keys.value = "flip=0.1"
     assert messages == [("error", "ZeroDivisionError: of a user's own rule"), ("progress", "")]
 
 

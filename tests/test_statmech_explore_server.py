@@ -293,6 +293,56 @@ def test_nothing_of_a_closed_page_is_kept():
     assert [page() for page in made] == [None]
 
 
+def test_what_a_closed_page_sent_is_ignored_without_a_traceback(caplog):
+    from bokeh.protocol import Protocol
+    from panel.io.server import WSHandler
+
+    class Closed:
+        """A connection whose session is detached, as when a tab closes while the server is busy."""
+
+        _session = None
+
+        @property
+        def session(self):
+            raise AssertionError
+
+        def error(self, message, text):
+            return text
+
+    def handled(kind):
+        handler = kind.__new__(kind)
+        handler.connection, handler.handler = Closed(), ProtocolHandler()
+        return asyncio.run(handler._handle(Protocol().create("PATCH-DOC", [changed()])))
+
+    from bokeh.server.protocol_handler import ProtocolHandler
+
+    assert handled(WSHandler) is not None  # Bokeh's own logs a traceback
+    assert "AssertionError" in caplog.text
+    caplog.clear()
+    assert handled(server.Socket) is None
+    assert not caplog.text
+
+
+def changed():
+    """An event of a document."""
+    from bokeh.document import Document
+    from bokeh.document.events import TitleChangedEvent
+
+    return TitleChangedEvent(Document(), "a title")
+
+
+def test_the_explorers_websockets_are_those_that_ignore_closed_pages():
+    from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
+
+    guard = Guard(5006)
+    application = server.Explorer(lambda: None, guard)
+    application._crowded = lambda request: None
+    headers = HTTPHeaders({"Host": f"{HERE}:5006", "Origin": f"http://{HERE}:5006"})
+    line = RequestStartLine("GET", f"/ws?token={guard.token}", "HTTP/1.1")
+    request = HTTPServerRequest(start_line=line, headers=headers, connection=Nothing())
+    assert application.find_handler(request).handler_class is server.Socket
+
+
 def test_simultaneous_requests_do_not_exceed_the_limit_of_open_pages(alone):
     with contextlib.ExitStack() as asked:
         all_at_once = [asked.enter_context(alone.asked(alone.shown)) for _ in range(4 * PAGES)]
@@ -304,8 +354,9 @@ def test_simultaneous_requests_do_not_exceed_the_limit_of_open_pages(alone):
 def test_ctrl_c_ends_it_at_once_while_a_page_is_open(alone, how):
     with alone.joined(alone.session()) as status:
         assert status == 101
-        code, _, errors = alone.stop(how)
+        code, printed, errors = alone.stop(how)
     assert (code, errors) == (0, "")
+    assert server.STOPPED in printed.splitlines()
 
 
 def test_it_listens_on_this_machine_alone(explorer):

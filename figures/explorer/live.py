@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import json
 import shlex
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import panel as pn
+import numpy as np
 import panel_material_ui as pmui
 
+from figures import series
 from figures.explorer import settings
-from figures.explorer.background import Background, sentence
-from figures.series import Layout, axes, sliced
+from figures.explorer.background import FIRST, Background, sentence
+from figures.explorer.clock import Clock
+from figures.explorer.link import FILES
+from figures.explorer.picture import Picture, caption
+from figures.explorer.player import Player
+from figures.series import Layout
 from statmech.config import overridden
-from statmech.errors import ConfigError
+from statmech.errors import ConfigError, StatmechError
 from statmech.results.results import Results
+from statmech.scenarios.axes import points
 from statmech.scenarios.cost import estimate
+from statmech.scenarios.page import View
 from statmech.scenarios.registry import SCENARIOS, scenario_from
 
 if TYPE_CHECKING:
@@ -24,62 +33,87 @@ if TYPE_CHECKING:
 
 SOON = 1  # milliseconds that a step waits for the next; Panel's own 50 would be visible
 REST = 250  # milliseconds without a step after which a drag has ended
-FILES = "other keys: files (inputs: rows) can only be named in a config: statmech explore CONFIG.yaml"
+PATIENCE = 1.5  # seconds that the smooth line may take once a drag has ended
 LONGEST = {"10 seconds": 10.0, "a minute": 60.0, "10 minutes": 600.0, "never": 0.0}
+SLIDER: dict[str, Any] = {"width": 112, "margin": (4, 8), "size": "small", "tooltips": False}
+EDITED: dict[str, Any] = SLIDER | {"width": 160}
+NO_PAIR = "q compares two students, and K = 1: set K to 2 or more"
 
 
 class Live:
-    """The sliders of one kind of scenario.
+    """The controls of one kind of scenario.
 
     `shown()` is called at every step of a drag, `settled()` at its end, and `message(severity, text)` with errors and
-    progress.
+    progress. `row` holds the controls that are always in sight, `more` the others.
     """
 
     def __init__(
         self,
-        given: dict[str, Any],
+        view: View,
         choice: str,
         shown: Callable[[], None],
         settled: Callable[[], None],
         message: Callable[[str, str], None],
     ):
-        self.choice, self.given, self.shown, self.settled, self.message = choice, given, shown, settled, message
+        self.choice, self.given, self.shown, self.settled, self.message = choice, view.config, shown, settled, message
         self.scenario: Any = None
         self.theory: xr.Dataset | None = None
+        self.smooth: xr.Dataset | None = None
         self.simulation: xr.Dataset | None = None
-        self.document: Any = pn.state.curdoc
+        self.clock = Clock()
         self.background = Background(self._arrived)
-        kinds = SCENARIOS[choice].KINDS
+        self.spent = 0.0
+        self.left_out = ""
+        self.x = self._abscissas(view.x or settings.page_of(choice).along)
         self.chosen = pmui.MultiChoice(
             label=choice,
-            options=settings.labelled(kinds),
-            value=given[choice],
+            options=settings.labelled(SCENARIOS[choice].KINDS),
+            value=view.config[choice],
             max_items=7,
-            sizing_mode="stretch_width",
+            chip=False,
+            width=190,
+            margin=(4, 6),
+            visual_size="small",
         )
         self.sliders = {name: self._slider(name) for name in settings.draggable(choice)}
+        self.player = Player(self.clock, self.shown, view.at)
         self.seeds = self._stops("seeds")
-        self.more = pmui.TextInput(label="other keys", placeholder="key=value key=value", sizing_mode="stretch_width")
-        self.longest = pmui.Select(label="simulate if it takes up to", options=LONGEST, value=10.0)
-        for widget in (self.chosen, *self.sliders.values(), self.seeds, self.more, self.longest):
+        self.more_keys = pmui.TextInput(
+            label="other keys", placeholder="key=value key=value", sizing_mode="stretch_width"
+        )
+        self.longest = pmui.Select(label="simulate for up to", options=LONGEST, value=10.0, sizing_mode="stretch_width")
+        for widget in (self.chosen, *self.sliders.values(), self.seeds, self.more_keys, self.longest):
             widget._debounce = SOON
             widget.param.watch(lambda event: self.update(), "value")
-        self.view = pmui.Column(
-            self.chosen, *self.sliders.values(), self.seeds, self.longest, self.more, sizing_mode="stretch_width"
-        )
+        self.x.param.watch(lambda event: self._turn(), "value")
+        self.row = [self.x, self.chosen, *self.sliders.values()]
+        self.more = [self.seeds, self.longest, self.more_keys]
+        self._retitle()
+
+    @property
+    def along(self) -> str:
+        """The key along which curves run."""
+        return settings.key_along(self.choice, self.x.value)
+
+    @property
+    def plane(self) -> tuple[str, str] | None:
+        """The two variables that are drawn against each other, if x is such a plane."""
+        return settings.planes(self.choice).get(self.x.value)
 
     def update(self) -> None:
-        """Read the sliders, solve, show, and simulate in the background."""
-        for name, slider in self.sliders.items():
-            slider.visible = settings.has(self.choice, self.chosen.value or (), name)
+        """Read the controls, solve, show, and simulate in the background."""
+        self._retitle()
         try:
             scenario = self._read()
-            theory = _solved(scenario)
+            began = time.perf_counter()
+            theory, smooth = self._both(scenario)
+            self.spent = time.perf_counter() - began
         except Exception as problem:  # a user's rule may raise anything
             self._failed(problem)
             return
-        self.scenario, self.theory, self.simulation = scenario, theory, None
+        self.scenario, self.theory, self.smooth, self.simulation = scenario, theory, smooth, None
         self.background.stop()
+        self.player.offer(*self._times())
         if theory is not None:
             self.shown()
         self._rest()
@@ -87,23 +121,71 @@ class Live:
     @property
     def results(self) -> Results:
         """All that has been solved and simulated."""
-        return Results(self.scenario, self.simulation, self.theory, figure=self.scenario.figure)
+        return Results(self.scenario, self.simulation, self.theory, figure=self.scenario.figure, lines=self.smooth)
 
     @property
     def layout(self) -> Layout:
-        """Rules, learners, ... in colour, against the key that this kind is usually drawn against."""
-        x = settings.page_of(self.choice).along
-        shown = (x, self.choice)
-        return Layout(x, (self.choice,), tuple(axis for axis in axes(self.results.either) if axis not in shown))
+        """Rules, learners, ... in colour, against the chosen key."""
+        shown = (self.along, self.choice)
+        rest = tuple(axis for axis in series.axes(self.results.either) if axis not in shown)
+        return Layout(self.along, (self.choice,), rest)
 
     @property
-    def slice(self) -> Results:
-        """The results at the last recorded time, where that is not along x."""
-        return sliced(self.results, dict.fromkeys(self.layout.rest, -1))
+    def picture(self) -> Picture:
+        """The results at the recorded time that is shown, where time does not lie along x."""
+        layout = self.layout
+        last: dict[str, Any] = dict.fromkeys(layout.rest, -1)
+        if self.player.axis in layout.rest:
+            last[self.player.axis] = self.player.index
+        results = series.sliced(self.results, last)
+        if self.plane is not None:
+            results = self._so_far(results)
+        at = f"{self.player.axis} = {self.player.at:g}" if self.player.axis in layout.rest else ""
+        return Picture(results, layout, self.plane, caption(self.results, (self.along, self.choice), at))
+
+    @property
+    def view(self) -> View:
+        """The settings of the controls, from which the same page can be made."""
+        scenario_keys, _ = overridden(self._given(), shlex.split(self.more_keys.value or ""))
+        known = SCENARIOS[self.choice]
+        fixed = {name: known.describe(name).default for name in known.known_keys() if name not in ("zip",)}
+        config = {name: v for name, v in scenario_keys.items() if name == self.choice or v != fixed.get(name)}
+        return View(config, x=self.x.value, at=self.player.chosen)
 
     def close(self) -> None:
-        """Stop the simulation."""
+        """Stop the simulation and the player."""
         self.background.stop()
+        self.player.stop()
+
+    def _turn(self) -> None:
+        """Lay another key along x: its slider now says up to which value, and those before state one value again."""
+        kept = (self.choice, *(name for name in self.given if settings.is_recorded(self.choice, name)))
+        lists = {name: v[-1] for name, v in self.given.items() if isinstance(v, list) and name not in kept}
+        self.given = {**self.given, **lists}
+        if self.plane is None and self.along in self.sliders:
+            slider = self.sliders[self.along]
+            end = settings.end_of(self.choice, self.along, slider.value)
+            if end != slider.value:
+                slider.value = end  # which updates the page
+                return
+        self.update()
+
+    def _so_far(self, results: Results) -> Results:
+        """What a plane shows: everything up to the recorded time that is shown."""
+        if self.player.axis != self.along:
+            return results
+        lines = results.lines
+        results = series.sliced(replace(results, lines=None), {self.along: slice(0, self.player.index + 1)})
+        if lines is None:
+            return results
+        return replace(results, lines=lines.isel({self.along: lines[self.along].values <= self.player.at}))
+
+    def _times(self) -> tuple[str, np.ndarray]:
+        """The recorded times (epochs, ...) that can be shown one by one; none if they lie along x."""
+        for axis, values in self.scenario.recorded.items():
+            if axis not in series.UNSHOWN and len(values) > 1 and (axis != self.along or self.plane is not None):
+                return axis, np.asarray(values)
+        return "", np.zeros(0)
 
     def _rest(self) -> None:
         """Do at the end of a drag whatever would delay the next curve."""
@@ -114,14 +196,18 @@ class Live:
                 self.message("", "")
                 self._settle()
 
-        self.document.add_timeout_callback(settle, REST)
+        self.clock.later(REST, settle)
 
     def _settle(self) -> None:
         try:
             self.settled()
+            self._refine()
             self._simulate()
         except Exception as problem:  # as above: equations, too, come from the user's rule
             self._failed(problem)
+            return
+        if self.plane is not None and points(self.scenario.axis_values().get("K", 2))[-1] == 1:
+            self.message("error", NO_PAIR)
 
     def _failed(self, problem: Exception) -> None:
         """Stop the simulation and show why there is nothing new."""
@@ -129,28 +215,90 @@ class Live:
         self.message("error", sentence(problem))
         self.message("progress", "")
 
-    def _read(self) -> Any:
+    def _given(self) -> dict[str, Any]:
+        """The keys as the controls state them: of a key along x, the largest value."""
         if not self.chosen.value:
             raise ConfigError(f"choose at least one {self.choice}")
         given = {**self.given, self.choice: list(self.chosen.value), "seeds": self.seeds.value}
         for name, slider in self.sliders.items():
             if slider.visible:
                 given[name] = settings.moved(given.get(name), slider.value)
+        return given
+
+    def _read(self) -> Any:
         try:
-            given, _ = overridden(settings.config_of(self.choice, given), shlex.split(self.more.value or ""))
+            config = settings.config_of(self.choice, self._given(), self.x.value)
+            given, _ = overridden(config, shlex.split(self.more_keys.value or ""))
         except ValueError as problem:
             raise ConfigError(f"other keys: {problem}") from None
         if any(file not in settings.files(self.given) for file in settings.files(given)):
-            raise ConfigError(FILES)
+            raise ConfigError(FILES.format("other keys"))
         return scenario_from(given)
 
+    def _both(self, scenario: Any) -> tuple[xr.Dataset | None, xr.Dataset | None]:
+        """Theory at the scenario's own values, and on a dense grid along x; solved once, where that costs little."""
+        if scenario.unsolved:
+            return None, None
+        values = self._values(scenario)
+        dense = self._dense(values)
+        averaged = [name for name, it in scenario.variables.items() if it.between]  # between recorded times
+        if len(dense) <= len(values):
+            return _solved(scenario), None
+        try:
+            whole = _solved(scenario_from({**scenario.config(), self.along: dense}))
+            assert whole is not None
+        except StatmechError:  # beyond the end of x are values that the scenario refuses
+            return _solved(scenario), None
+        at = np.asarray(dense)
+        if averaged and self.along in scenario.recorded:
+            return _solved(scenario), whole.drop_vars([name for name in averaged if name in whole])
+        theory = whole.isel({self.along: np.searchsorted(at, values)})
+        theory = theory.assign_coords({self.along: values}).assign_attrs(config=json.dumps(scenario.config()))
+        return theory, whole.isel({self.along: at <= values[-1]})
+
+    def _values(self, scenario: Any) -> list[float]:
+        """The scenario's values along x; none where they are zipped with others or do not increase."""
+        if any(self.along in group for group in scenario.zipped):
+            return []
+        given = scenario.recorded.get(self.along, scenario.axis_values().get(self.along, ()))
+        values = list(given) if isinstance(given, tuple | np.ndarray) else []
+        return values if values == sorted(values) else []
+
+    def _dense(self, values: list[float]) -> list[float]:
+        """The places at which theory is solved at each step of a drag; none where more than the values would delay it."""
+        if len(values) < 2:
+            return []
+        if settings.is_recorded(self.choice, self.along):
+            return settings.between(self.choice, self.along, values, settings.LINE)
+        if self.choice in settings.COMPILED:
+            # always as many as there can be, for another number would be compiled, which takes seconds
+            stops = [stop for stop in settings.stops_of(self.choice, self.along) if stop > values[-1]]
+            return settings.between(self.choice, self.along, [*values, *stops], settings.SWEPT)
+        return []
+
+    def _refine(self) -> None:
+        """Draw theory as a smooth line, where that would have delayed a drag."""
+        from theory import smooth
+
+        values = self._values(self.scenario)
+        if self.theory is None or self.smooth is not None or len(values) < 2:
+            return
+        number = min(settings.LINE, int(len(values) * PATIENCE / max(self.spent, 1e-3)))
+        if number > len(values):
+            self.smooth = smooth(self.scenario, self.along, number)
+            self.shown()
+
     def _simulate(self) -> None:
-        seconds = estimate(self.scenario).seconds
-        if seconds > self.longest.value:
+        seeds, seconds = self.scenario.seeds, estimate(self.scenario).seconds
+        fit = seeds
+        while fit > FIRST and seconds * fit / seeds > self.longest.value:
+            fit = max(FIRST, fit // 2)
+        if seconds * fit / seeds > self.longest.value:
             self.background.stop()
-            self.message("progress", f"a simulation would take about {_duration(seconds)} and was not started")
-        else:
-            self.background.start(self.scenario)
+            self.message("progress", f"not simulated: it would take about {_duration(seconds * fit / seeds)}")
+            return
+        self.left_out = f" of {seeds}: all would take about {_duration(seconds)}" if fit < seeds else ""
+        self.background.start(self.scenario.model_copy(update={"seeds": fit}))
 
     def _arrived(self, simulation: xr.Dataset | None, text: str) -> None:
         """Pass a result from the thread of the simulation to that of the page."""
@@ -159,42 +307,66 @@ class Live:
         def land() -> None:
             if token != self.background.token:
                 return
-            self.message("progress", text)
+            self.message("progress", text + (self.left_out if simulation is not None else ""))
             if simulation is not None:
                 self.simulation = simulation
                 self.shown()
 
-        self.document.add_next_tick_callback(land)
+        self.clock.soon(land)
+
+    def _abscissas(self, x: str) -> Any:
+        symbols = {settings.symbol(self.choice, name): name for name in self._may_lie_along_x()}
+        both = {f"{one}–{other} plane": name for name, (one, other) in settings.planes(self.choice).items()}
+        return pmui.Select(label="x", options=symbols | both, value=x, width=124, margin=(4, 6), size="small")
+
+    def _may_lie_along_x(self) -> list[str]:
+        page = settings.page_of(self.choice)
+        return [name for name in settings.draggable(self.choice) if name not in page.sliders or self._is_given(name)]
+
+    def _is_given(self, name: str) -> bool:
+        """True if a key that has no value by default has one here: epochs or updates."""
+        return self.given.get(name, settings.default_of(self.choice, name)) is not None
 
     def _slider(self, name: str) -> Any:
-        title = f"{name} up to" if name == settings.page_of(self.choice).along else name
         if settings.stops_of(self.choice, name):
-            slider = self._stops(name, title)
-        else:
-            low, high, step = settings.range_of(self.choice, name)
-            given = self.given.get(name, _default(self.choice, name))
-            slider = pmui.EditableFloatSlider(
-                label=title,
-                start=min(low, given),
-                end=max(high, given),
-                step=step,
-                value=given,
-                sizing_mode="stretch_width",
-            )
-        slider.visible = settings.has(self.choice, self.given[self.choice], name)
-        return slider
+            return self._stops(name)
+        low, high, step = settings.range_of(self.choice, name)
+        given = self._value(name)
+        return Tidy(start=min(low, given), end=max(high, given), step=step, value=given, **EDITED)
 
-    def _stops(self, name: str, title: str = "") -> Any:
-        given = self.given.get(name, _default(self.choice, name))
-        given = given[-1] if isinstance(given, list) else given
+    def _stops(self, name: str) -> Any:
+        given = self._value(name)
         stops = sorted({*settings.stops_of(self.choice, name), given})
-        return pmui.DiscreteSlider(
-            label=title or name, options={f"{stop:g}": stop for stop in stops}, value=given, sizing_mode="stretch_width"
-        )
+        return pmui.DiscreteSlider(label=name, options={f"{stop:g}": stop for stop in stops}, value=given, **SLIDER)
+
+    def _value(self, name: str) -> Any:
+        """The value that a slider begins with: of several the last, for a key without any the first possible one."""
+        given = self.given.get(name, settings.default_of(self.choice, name))
+        given = settings.stops_of(self.choice, name)[0] if given is None else given
+        return given[-1] if isinstance(given, list) else given
+
+    def _retitle(self) -> None:
+        """Name the sliders, and hide those of keys that do not apply."""
+        upto = {self.along, *([settings.page_of(self.choice).along] if self._usual_is_recorded() else [])}
+        for name, slider in self.sliders.items():
+            needed = settings.has(self.choice, self.chosen.value or (), name) and self._is_given(name)
+            title = settings.symbol(self.choice, name) + (" up to" if name in upto else "")
+            if (slider.visible, slider.label) != (needed, title):
+                slider.param.update(visible=needed, label=title)
+
+    def _usual_is_recorded(self) -> bool:
+        return settings.is_recorded(self.choice, settings.page_of(self.choice).along)
 
 
-def _default(choice: str, name: str) -> Any:
-    return SCENARIOS[choice].describe(name).default
+class Tidy(pmui.EditableFloatSlider):
+    """A slider whose value is the number that it shows, without the digits that its steps add."""
+
+    def _process_property_change(self, msg: dict[str, Any]) -> dict[str, Any]:
+        changed: dict[str, Any] = super()._process_property_change(msg)
+        for name in ("value", "value_throttled"):
+            if isinstance(changed.get(name), float):
+                changed[name] = settings.rounded(changed[name])
+        return changed
 
 
 def _solved(scenario: Any) -> xr.Dataset | None:

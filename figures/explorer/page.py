@@ -1,10 +1,11 @@
-"""The page: sliders at the side, charts in the middle, equations, config and downloads beside them."""
+"""The page: controls in one row, charts below them, and everything else in a drawer."""
 
 from __future__ import annotations
 
 import html
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,59 +14,115 @@ import panel as pn
 import panel_material_ui as pmui
 
 import figures
-from figures.explorer import settings
+from figures.explorer import link, settings
+from figures.explorer.background import sentence
 from figures.explorer.charts import Charts
 from figures.explorer.live import Live
 from figures.explorer.stored_results import Stored
 from figures.style import STYLE
 from statmech import config
+from statmech.errors import ConfigError
 from statmech.results import export
 from statmech.results.results import Results, load_results
 from statmech.scenarios.axes import points
+from statmech.scenarios.page import View
 from statmech.scenarios.registry import SCENARIOS
 
 NAMED = r"\begin{array}{l}\text{%s:}\\ %s\end{array}"
 LOOK = {"overflow-x": "auto", "max-width": "100%", "font-size": "90%"}
 EQUATION: dict[str, Any] = {"renderer": "mathjax", "styles": LOOK, "margin": (2, 4)}
-COPY = "navigator.clipboard.writeText(yaml.value)"
+COPY = "navigator.clipboard.writeText(text.value)"
+COPY_LINK = "navigator.clipboard.writeText(location.origin + location.pathname + '?' + text.value)"
+ADDRESS = "history.replaceState(null, '', '?' + cb_obj.value)"
+ABOVE = 206  # pixels: header, controls and legend, above the charts
+INLINE = "460px"  # height of the charts in a notebook
+CHOSEN = "(as chosen)"
+WHITE = "rgba(255, 255, 255, 0.85)"
+HEADER = {  # of menus on the coloured bar
+    "& .MuiInputLabel-root": {"color": f"{WHITE} !important"},
+    "& .MuiOutlinedInput-notchedOutline": {"borderColor": f"{WHITE} !important"},
+    "& .MuiSvgIcon-root": {"color": WHITE},
+}
+ROW = {"flex-wrap": "nowrap", "overflow-x": "auto", "overflow-y": "hidden", "align-items": "center"}
 
 
 class Page:
-    """The page of one visitor: a scenario with sliders, or stored results."""
+    """The page of one visitor: a scenario with sliders, or stored results; in a notebook without a frame.
 
-    def __init__(self, scenario: Any = None, stored: Results | None = None):
-        self.charts = Charts()
-        self.message = pmui.Alert("", severity="info", visible=False, sizing_mode="stretch_width")
-        self.progress = pn.pane.HTML("", sizing_mode="stretch_width", styles={"opacity": "0.75"})
+    `query` is that of the address which the page was opened with (`figures.explorer.link`).
+    """
+
+    def __init__(
+        self,
+        scenario: Any = None,
+        stored: Results | None = None,
+        view: View | None = None,
+        query: Sequence[tuple[str, str]] = (),
+        inline: bool = False,
+    ):
+        self.inline = inline
+        self.charts = Charts(self._linked, ABOVE, INLINE if inline else "")
+        self.message = pmui.Alert("", severity="info", visible=False, sizing_mode="stretch_width", margin=(2, 8))
+        self.progress = pn.pane.HTML("", styles={"white-space": "nowrap", "opacity": "0.85"}, margin=(4, 8))
         self.equations = pmui.Column(sizing_mode="stretch_width")
         self.text = pn.pane.HTML("", sizing_mode="stretch_width")
         self.yaml = pn.widgets.TextAreaInput(visible=False)  # the text that is copied
-        self.side = pmui.Column(sizing_mode="stretch_width")
+        self.link = pn.widgets.TextAreaInput(visible=False)  # the query of the address
+        self.row = pn.FlexBox(sizing_mode="stretch_width", styles=ROW, flex_wrap="nowrap", margin=0)
+        self.strip = pn.FlexBox(
+            styles=ROW | {"max-width": "100%", "width": "auto", "white-space": "nowrap"}, flex_wrap="nowrap", margin=0
+        )
+        self.more = pmui.Column(sizing_mode="stretch_width")
+        self.menus: list[Any] = []
         self.downloads = self._downloads()
         self.source: Any = None
         self.whole: Any = None
         if stored is not None:
             self._use(Stored(stored, self._shown))
         else:
-            self._live(scenario)
+            self._live(scenario, view, query)
 
     def view(self) -> Any:
         """The page as Panel serves it."""
-        beside = pn.Column(
-            self._card("Equations", self.equations),
-            self._card("Config", self._copy(), self.text, self.yaml),
-            self._card("Download", pmui.FlexBox(*self.downloads, gap="4px")),
-            styles={"flex": "1 1 300px", "min-width": "300px"},
-        )
-        middle = pn.Column(
-            self.message, self.charts.view, self.progress, styles={"flex": "3 1 480px", "min-width": "310px"}
-        )
-        main = pn.FlexBox(middle, beside, sizing_mode="stretch_width", gap="16px")
+        self.link.jscallback(value=ADDRESS)
         # no busy indicator: it would redraw the whole page at the beginning and the end of every step of a drag
         self.whole = pmui.Page(
-            title="statmech", sidebar=[self.side], main=[main], sidebar_width=320, busy_indicator=None
+            title="statmech",
+            header=self.menus,
+            sidebar=self._drawer(),
+            main=[self._middle()],
+            sidebar_width=340,
+            sidebar_open=False,
+            sidebar_variant="temporary",
+            busy_indicator=None,
         )
         return self.whole
+
+    def inline_view(self) -> Any:
+        """The page as a part of a notebook."""
+        more = pmui.Accordion(("More", pmui.Column(*self._drawer())), sizing_mode="stretch_width")
+        self.whole = pn.Column(
+            pn.FlexBox(*self.menus), self._middle(), more, sizing_mode="stretch_width", min_width=600
+        )
+        return self.whole
+
+    def _middle(self) -> Any:
+        bar = pn.FlexBox(
+            self.strip, self.charts.legend, self.progress, sizing_mode="stretch_width", align_items="center", margin=0
+        )
+        hidden = [self.yaml, self.link]  # not in the drawer, which is not there before it is opened
+        return pn.Column(self.message, self.row, bar, self.charts.area, *hidden, sizing_mode="stretch_width", margin=0)
+
+    def _drawer(self) -> list[Any]:
+        copy_link = self._copy("Copy link", self.link, COPY_LINK)
+        links = [] if self.inline or isinstance(self.source, Stored) else [copy_link]
+        return [
+            *self.charts.switches,
+            self.more,
+            self._card("Equations", self.equations),
+            self._card("Config", self._copy("Copy config", self.yaml, COPY), *links, self.text),
+            self._card("Download", pmui.FlexBox(*self.downloads, gap="4px")),
+        ]
 
     def close(self) -> None:
         """Stop the simulation of this page, and release all that it showed.
@@ -77,50 +134,97 @@ class Page:
         if self.whole is not None:
             for part in self.whole.select():
                 part._models, part._documents = {}, {}
-            self.whole.param.update(main=[], sidebar=[])
+            self.whole.param.update(main=[], sidebar=[], header=[])
 
     @staticmethod
     def _card(title: str, *parts: Any) -> Any:
         return pmui.Card(*parts, title=title, collapsible=True, sizing_mode="stretch_width", margin=(0, 8, 12, 0))
 
-    def _live(self, scenario: Any) -> None:
-        choices = {SCENARIOS[choice].TITLE: choice for choice in settings.pages()}
-        given, cut = settings.held_of(scenario) if scenario is not None else (None, [])
-        begin = scenario.CHOICE if scenario is not None else next(iter(settings.pages()))
-        select = pmui.Select(label="scenario", options=choices, value=begin, sizing_mode="stretch_width")
-        below = pmui.Column(sizing_mode="stretch_width")
+    def _live(self, scenario: Any, view: View | None, query: Sequence[tuple[str, str]]) -> None:
+        problem, cut = "", list[str]()
+        try:
+            view = link.read(query) or view
+        except ConfigError as failure:
+            problem = sentence(failure)
+        choice = next(iter(settings.pages()))
+        if view is not None and view.config:
+            choice = next(name for name in settings.pages() if name in view.config)
+        elif scenario is not None:
+            choice = scenario.CHOICE
+            view, cut = opening(scenario, view)
+        else:
+            view = started(choice, settings.page_of(choice).view)
+        self._menus(choice)
+        self._open(choice, view)
+        if problem:
+            self._say("warning", problem)
+        elif cut:
+            firsts = ", ".join(f"{name} = {view.config[name]}" for name in cut)
+            self._say("info", f"The config has several values of {', '.join(cut)}; this page begins with {firsts}")
 
-        def use(choice: str, given: dict[str, Any]) -> None:
-            live = Live(given, choice, self._shown, self._settled, self._say)
-            below.objects = [live.view]
-            self._use(live)
+    def _menus(self, choice: str) -> None:
+        kinds = {SCENARIOS[name].TITLE: name for name in settings.pages()}
+        presets = {title: (name, view) for name in kinds.values() for title, view in views(name).items()}
+        look: dict[str, Any] = {
+            "size": "small",
+            "margin": (6, 6),
+            "sizing_mode": "stretch_width",
+            "sx": {} if self.inline else HEADER,
+        }
+        self.kind = pmui.Select(label="scenario", options=kinds, value=choice, **look, max_width=180)
+        self.preset = pmui.Select(label="preset", options=[CHOSEN, *presets], value=CHOSEN, **look, max_width=310)
+        self.menus = [self.kind, self.preset]
+
+        def turn(event: Any) -> None:
+            if event.new != self.source.choice:
+                self._open(event.new, started(event.new, settings.page_of(event.new).view))
+
+        def take(event: Any) -> None:
+            if event.new in presets:
+                name, view = presets[event.new]
+                self._open(name, started(name, view))
+                self.kind.value = name
+                self.preset.value = CHOSEN
+
+        self.kind.param.watch(turn, "value")
+        self.preset.param.watch(take, "value")
+
+    def _open(self, choice: str, view: View) -> None:
+        """Show another scenario, or another view of the same."""
+        self.message.visible = False
+        self.charts.use(view)
+        live = Live(view, choice, self._shown, self._settled, self._say)
+        self._use(live)
+        if self.inline:
+            live.clock.later(1, live.update)
+        else:
             pn.state.onload(live.update)
-
-        select.param.watch(lambda event: use(event.new, dict(settings.page_of(event.new).start)), "value")
-        self.side.objects = [select, below]
-        use(begin, given or dict(settings.page_of(begin).start))
-        if cut:
-            self._say(
-                "info", f"{', '.join(cut)}: only the first value; stored results of a sweep open with all of them"
-            )
 
     def _use(self, source: Live | Stored) -> None:
         if self.source is not None:
             self.source.close()
         self.source = source
+        self.row.objects = source.row
+        self.strip.objects = [*self.charts.bar, *(source.player.parts if isinstance(source, Live) else [])]
+        self.more.objects = source.more
         if isinstance(source, Stored):
-            self.side.objects = [source.view]
             source.update()
             self._settled()
 
     def _shown(self) -> None:
         """Show the present results of the source."""
-        self.charts.show(self.source.slice, self.source.layout)
+        self.charts.show(self.source.picture)
         for button in self.downloads[:2]:  # a picture needs simulation and theory
             button.disabled = not self.source.results.complete
 
+    def _linked(self) -> None:
+        """State the settings in the address, so that it restores the page."""
+        if isinstance(self.source, Live) and self.source.scenario is not None:
+            self.link.value = link.written(replace(self.source.view, **self.charts.view))
+
     def _settled(self) -> None:
-        """Show the config and the equations of the scenario."""
+        """Show the config, its link, and the equations of the scenario."""
+        self._linked()
         scenario = self.source.scenario
         self.yaml.value = config.written(scenario)
         self.text.object = f"<pre style='white-space:pre-wrap'>{html.escape(self.yaml.value)}</pre>"
@@ -140,9 +244,10 @@ class Page:
         elif self.message.severity == "error":  # it is corrected; what only informs stays
             self.message.visible = False
 
-    def _copy(self) -> Any:
-        button = pmui.Button(label="Copy config", variant="outlined")
-        button.js_on_click(args={"yaml": self.yaml}, code=COPY)
+    @staticmethod
+    def _copy(label: str, text: Any, code: str) -> Any:
+        button = pmui.Button(label=label, variant="outlined", size="small")
+        button.js_on_click(args={"text": text}, code=code)
         return button
 
     def _downloads(self) -> list[Any]:
@@ -193,12 +298,48 @@ def _safe(equation: str) -> str:
     return equation.replace("$$", "").replace("<", r"\lt ").replace(">", r"\gt ")
 
 
-def of_config(scenario: Any) -> Callable[[], Page]:
-    """Makes pages of a scenario with sliders."""
-    return lambda: Page(scenario)
+def views(choice: str) -> dict[str, View]:
+    """The presets of a kind of scenario, by their titles."""
+    return dict(settings.page_of(choice).presets)
+
+
+def started(choice: str, view: View) -> View:
+    """A view with the config that pages of this kind start with, where it has no other."""
+    given = {**settings.page_of(choice).start, **view.config}
+    return link.checked(replace(view, config={name: v for name, v in given.items() if v is not None}), choice)
+
+
+def opening(scenario: Any, view: View | None = None) -> tuple[View, list[str]]:
+    """How a scenario opens: as its figure does or, of no such figure, along the key that it sweeps.
+
+    Also the keys of whose values the page takes only the first.
+    """
+    page = settings.page_of(scenario.CHOICE)
+    known = [page.view, *page.presets.values()]
+    view = view or next((one for one in known if scenario.figure in one.figures), None)
+    x = view.x if view is not None and view.x else settings.x_of(scenario)
+    held, cut = settings.held_of(scenario, x)
+    return replace(view or View(log=("x",)), config=held, x=x), cut
+
+
+def named(choice: str, name: str) -> View | None:
+    """The view of a shipped config of this name, if it is that of a published figure that has one."""
+    page = settings.page_of(choice)
+    return next((replace(one, config={}) for one in (page.view, *page.presets.values()) if name in one.figures), None)
+
+
+def of_config(scenario: Any, view: View | None = None) -> Callable[[], Page]:
+    """Makes pages of a scenario with sliders, or of the view that their addresses state."""
+    return lambda: Page(scenario, view=view, query=_query())
 
 
 def of_result(folder: Path) -> Callable[[], Page]:
     """Makes pages of stored results. They are read now, so that an error is reported before anything is served."""
     results = load_results(folder)
     return lambda: Page(stored=results)
+
+
+def _query() -> list[tuple[str, str]]:
+    """The query of the address that the page was opened with."""
+    arguments = pn.state.session_args or {}
+    return [(name, value.decode(errors="replace")) for name, values in arguments.items() for value in values]

@@ -18,7 +18,7 @@ from bokeh.server.tornado import BokehTornado
 from bokeh.util.token import check_token_signature, get_session_id
 from panel.io.application import build_applications
 from panel.io.resources import DIST_DIR
-from panel.io.server import get_static_routes
+from panel.io.server import WSHandler, get_static_routes
 from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
 from tornado.web import OutputTransform, RequestHandler
@@ -33,6 +33,7 @@ GONE = 10  # seconds after which a disconnected page is discarded: it may reconn
 SWEEP = 2  # seconds between checks for pages to discard
 WEEK = 7 * 24 * 3600  # seconds during which a page may reconnect, while its session exists
 BODY = 2**16  # bytes that the body of a request may have; valid requests have none
+STOPPED = "statmech explore: stopped"
 FULL = "{} pages are open already. Close one and reload this page after {} seconds."
 
 
@@ -64,6 +65,18 @@ class Sealed(OutputTransform):
         return status_code, headers, chunk
 
 
+class Socket(WSHandler):
+    """A websocket that ignores what its page sent before it was closed and the server reads only now.
+
+    A busy server finds such messages in its buffer; Bokeh would look for the session that it has just detached.
+    """
+
+    async def _handle(self, message: Any) -> Any:
+        if self.connection is None or self.connection._session is None:
+            return None
+        return await super()._handle(message)
+
+
 class Explorer(BokehTornado):
     """Bokeh's application behind a guard that checks every request, whichever handler it is for."""
 
@@ -90,7 +103,10 @@ class Explorer(BokehTornado):
         refused = self.guard.refusal(request) or self._crowded(request)
         if refused:
             return self.get_handler_delegate(request, Refusal, dict(zip(("status", "sentence"), refused, strict=True)))
-        return super().find_handler(request, **kwargs)
+        found = super().find_handler(request, **kwargs)
+        if getattr(found, "handler_class", None) is WSHandler:
+            found.handler_class = Socket
+        return found
 
     def log_request(self, handler: RequestHandler) -> None:
         """Called by tornado when a request is answered; nothing is logged: the address may contain the token."""
@@ -145,14 +161,15 @@ def serve(make: Callable[[], Any], port: int | None, show: bool) -> None:
     http = HTTPServer(application, max_body_size=BODY)
     server = BaseServer(loop, application, http)
     http.add_sockets([bound])
+    for ending in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(ending, lambda *_: loop.add_callback_from_signal(loop.stop))
     print(f"statmech explore: {guard.address} (Ctrl-C stops it)", flush=True)
     if show:
         loop.add_callback(webbrowser.open, guard.address)
-    for ending in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(ending, lambda *_: loop.add_callback_from_signal(loop.stop))
     server.start()
     loop.start()
     server.stop()
+    print(STOPPED, flush=True)
 
 
 def _view(page: Any) -> Any:

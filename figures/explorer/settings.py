@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import html
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from figures.labels import plain
 from statmech.parameters import known_parameters, parameters_of
 from statmech.scenarios.axes import points
 from statmech.scenarios.page import Page
 from statmech.scenarios.registry import SCENARIOS, scenario_from
 
+SNAPSHOTS = 10  # recorded times where time is not along x
+PLACES, FEW = 11, 8  # values along x of a key without stops, and at least of one with them
+LINE, SWEPT = 170, 40  # places of a line of theory along recorded times, and along an axis of a sweep
+WHOLE_UP_TO = 12  # theory has every whole number below, and the stops from there
+COMPILED = ("rule",)  # kinds whose theory is one compiled program for each number of values
 DECADES = (1, 2, 5)
 WHOLE = (0, *(m * 10**e for e in range(5) for m in DECADES), 10**5)
 STOPS: dict[str, tuple[float, ...]] = {
@@ -89,13 +96,80 @@ def has(choice: str, chosen: Sequence[str], name: str) -> bool:
     return name not in known_parameters(kinds) or any(name in parameters_of(kinds[one]) for one in chosen)
 
 
-def spread(choice: str, end: float) -> list[float]:
-    """The values along x up to an end, uniform in the logarithm."""
+def symbol(choice: str, name: str) -> str:
+    """The symbol of a key in plain letters, with its name in a config where the symbol does not say it.
+
+    >>> symbol("rule", "K"), symbol("rule", "eta"), symbol("rule", "flip").split()
+    ('K', 'η', ['λ', 'flip'])
+    """
+    label = SCENARIOS[choice].describe(name).label
+    shown = plain(label)
+    return shown if name in (shown, label.strip("$\\")) else f"{shown}\u00a0{name}"
+
+
+def planes(choice: str) -> dict[str, tuple[str, str]]:
+    """The planes of two variables that this kind can be drawn in: names such as "R-q", and the variables."""
+    return {f"{x}-{y}": (x, y) for x, y in page_of(choice).planes}
+
+
+def abscissas(choice: str) -> list[str]:
+    """Everything that can lie along x: the keys that have sliders, and planes."""
+    return [*draggable(choice), *planes(choice)]
+
+
+def key_along(choice: str, x: str) -> str:
+    """The key along which curves run: x itself or, in a plane, that which this kind is usually drawn against."""
+    return page_of(choice).along if x in planes(choice) else x
+
+
+def is_recorded(choice: str, name: str) -> bool:
+    """True if a key lists what is recorded during a run, such as times, so that further values cost little."""
+    return name not in SCENARIOS[choice].axis_names()
+
+
+def places(choice: str, name: str, end: float, few: bool = False, above: float = 0) -> list[float]:
+    """The values of a key from its smallest up to an end; with `few`, of a key that is not along x."""
+    if name == page_of(choice).along:
+        return spread(choice, end, SNAPSHOTS if few else page_of(choice).places)
+    stops = stops_of(choice, name)
+    if stops:
+        first = max(SCENARIOS[choice].describe(name).lower, above)
+        return sorted({*(stop for stop in stops if first <= stop <= end), end})
+    low = min(range_of(choice, name)[0], end)
+    return sorted({rounded(float(value)) for value in np.linspace(low, end, PLACES)})
+
+
+def end_of(choice: str, name: str, value: Any) -> Any:
+    """The end of a key that is laid along x: its value or, if that leaves fewer than `FEW` places, a larger one."""
+    if not is_number(value) or name == page_of(choice).along:
+        return value
+    stops = stops_of(choice, name)
+    if not stops:
+        return range_of(choice, name)[1]
+    return max(value, stops[min(FEW, len(stops)) - 1])
+
+
+def spread(choice: str, end: float, number: int) -> list[float]:
+    """The values of the usual key along x up to an end, uniform in the logarithm."""
     page = page_of(choice)
-    places = np.geomspace(min(page.first, end / 2), end, page.places)
+    found = np.geomspace(min(page.first, end / 2), end, number)
     if page.whole:
-        return sorted({round(place) for place in places})
-    return [float(f"{place:.4g}") for place in places]
+        return sorted({round(place) for place in found})
+    return [float(f"{place:.4g}") for place in found]
+
+
+def is_number(value: Any) -> bool:
+    """True for a number, which stands for all values up to it; everything else is checked as a config has it."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def rounded(value: float) -> float:
+    """A number as it is typed: the slider's own arithmetic adds digits.
+
+    >>> rounded(1.3000000000000003)
+    1.3
+    """
+    return float(f"{value:.10g}")
 
 
 def moved(held: Any, value: Any) -> Any:
@@ -129,30 +203,74 @@ def files(value: Any) -> list[Any]:
     return [value] if value == "rows" else []
 
 
-def config_of(choice: str, given: dict[str, Any]) -> dict[str, Any]:
-    """The keys of a config from what a page holds, where one number may stand for all places along x."""
+def config_of(choice: str, given: dict[str, Any], x: str = "") -> dict[str, Any]:
+    """The keys of a config from what a page holds, where one number may stand for all values of a key.
+
+    Those are the key along x, and the usual one where its values are recorded anyway.
+    """
     along, known = page_of(choice).along, known_parameters(SCENARIOS[choice].KINDS)
-    places = given[along]
-    plain = {name for name, field in known.items() if given.get(name) == field.default}
-    made = {name: value for name, value in given.items() if name not in plain and has(choice, given[choice], name)}
-    return made if isinstance(places, list) else {**made, along: spread(choice, float(places))}
+    key = key_along(choice, x or along)
+    plain_ = {name for name, field in known.items() if given.get(name) == field.default and name != key}
+    made = {name: value for name, value in given.items() if name not in plain_ and has(choice, given[choice], name)}
+    for name in dict.fromkeys([key, *([along] if is_recorded(choice, along) else [])]):
+        value = made.get(name, default_of(choice, name))
+        above = max(points(given.get("K", 0))) + 1 if name == "N" and choice == "rule" else 0
+        made[name] = places(choice, name, value, name != key, above) if is_number(value) else value
+    return {name: value for name, value in made.items() if value is not None}
 
 
-def held_of(scenario: Any) -> tuple[dict[str, Any], list[str]]:
+def default_of(choice: str, name: str) -> Any:
+    """The default of a key."""
+    return SCENARIOS[choice].describe(name).default
+
+
+def x_of(scenario: Any) -> str:
+    """The key along x of a scenario: the usual one if it is swept, else the first number that is."""
+    along = page_of(scenario.CHOICE).along
+    swept = [name for name in scenario.axis_names() if len(points(scenario.axis_values().get(name, ()))) > 1]
+    numbers = [name for name in swept if scenario.describe(name).numeric]
+    return along if along in numbers or not numbers else numbers[0]
+
+
+def held_of(scenario: Any, x: str = "") -> tuple[dict[str, Any], list[str]]:
     """The settings of a page for a scenario, and the keys of whose values it takes only the first."""
     choice, cut = scenario.CHOICE, list[str]()
     along, config = page_of(choice).along, scenario.config()
+    key = key_along(choice, x or along)
     for group in config.pop("zip", []):
         config |= group
     for name in scenario.axis_names():
         value = config.get(name)
-        if isinstance(value, list) and name not in (choice, along):
+        if isinstance(value, list) and name not in (choice, key):
             config[name] = value[0]
             cut += [name] * (len(value) > 1)
     config[choice] = list(points(getattr(scenario, choice)))
-    places = config[along] if isinstance(config[along], list) else [config[along]]
-    config[along] = places[:: -(-len(places) // 60)] if len(places) > 1 else places[0]
+    for name in {key, along}:
+        config[name] = thinned(config[name]) if isinstance(config.get(name), list) else config.get(name)
     return config, cut
+
+
+def thinned(values: list[Any]) -> Any:
+    """At most 60 of these values; of one, that one."""
+    return values[:: -(-len(values) // 60)] if len(values) > 1 else values[0]
+
+
+def between(choice: str, x: str, values: Sequence[float], number: int) -> list[float]:
+    """About so many places at which theory is solved for a smooth line through these values, which are among them.
+
+    Whole numbers have none between them but the missing ones below `WHOLE_UP_TO`.
+    """
+    if len(values) < 2:
+        return list(values)
+    if SCENARIOS[choice].describe(x).whole:
+        return sorted({*values, *(n for n in range(1, WHOLE_UP_TO) if values[0] < n < values[-1])})
+    parts = -(-number // (len(values) - 1))
+    return [float(v) for low, high in itertools.pairwise(values) for v in _parts(low, high, parts)] + [values[-1]]
+
+
+def _parts(low: float, high: float, parts: int) -> Any:
+    """The first value and those inside of an interval that is divided into parts."""
+    return [low, *(np.geomspace if low > 0 else np.linspace)(low, high, parts + 1)[1:-1].tolist()]
 
 
 def one_by_one(scenario: Any) -> list[Any]:

@@ -10,11 +10,15 @@ import numpy as np
 import panel_material_ui as pmui
 
 from figures import series
+from figures.explorer.picture import Picture, caption
 from figures.explorer.settings import labelled
+from figures.labels import plain
 from figures.series import Layout
 from statmech.results.results import Results
 
 NONE = "(none)"
+MENU: dict[str, Any] = {"width": 150, "margin": (4, 6), "size": "small"}
+SLIDER: dict[str, Any] = {"width": 160, "margin": (4, 10), "size": "small", "tooltips": False}
 
 
 class Stored:
@@ -24,17 +28,15 @@ class Stored:
         self.results, self.scenario, self.shown = results, results.scenario, shown
         self.whole = series.with_any_axis(results)
         names, first = series.axes(self.whole.either), series.layout(self.whole)
-        self.x = pmui.Select(label="along x", options=labelled(names), value=first.x, sizing_mode="stretch_width")
+        self.x = pmui.Select(label="along x", options=labelled(names), value=first.x, **MENU)
         self.colour = pmui.Select(
-            label="in colours",
-            options=labelled([NONE, *names]),
-            value=next(iter(first.colours), NONE),
-            sizing_mode="stretch_width",
+            label="in colours", options=labelled([NONE, *names]), value=next(iter(first.colours), NONE), **MENU
         )
         self.sliders = {axis: self._slider(axis) for axis in names}
         for widget in (self.x, self.colour, *self.sliders.values()):
             widget.param.watch(lambda event: self.update(), "value")
-        self.view = pmui.Column(self.x, self.colour, *self.sliders.values(), sizing_mode="stretch_width")
+        self.row: list[Any] = [self.x, self.colour, *self.sliders.values()]
+        self.more: list[Any] = []
 
     @property
     def layout(self) -> Layout:
@@ -44,9 +46,13 @@ class Stored:
         return Layout(self.x.value, colours, tuple(axis for axis in self.sliders if axis not in shown))
 
     @property
-    def slice(self) -> Results:
+    def picture(self) -> Picture:
         """The results at the positions of the sliders."""
-        return series.sliced(self.whole, {axis: self.sliders[axis].value for axis in self.layout.rest})
+        layout = self.layout
+        here = {axis: self.sliders[axis].value for axis in layout.rest}
+        words = [series.labels(self.whole.either, axis, self._label)[index] for axis, index in here.items()]
+        shown = (layout.x, *layout.colours)
+        return Picture(series.sliced(self.whole, here), layout, caption=caption(self.whole, shown, ", ".join(words)))
 
     def update(self) -> None:
         """Show the results at the positions of the sliders."""
@@ -64,9 +70,9 @@ class Stored:
         }
         number = np.issubdtype(values.dtype, np.number)
         kind = pmui.DiscreteSlider if number and len(options) > 1 else pmui.Select
-        return kind(
-            label=html.escape(axis),
-            options=options,
-            value=len(values) - 1 if number else 0,
-            sizing_mode="stretch_width",
-        )
+        look = SLIDER if kind is pmui.DiscreteSlider else MENU
+        return kind(label=html.escape(axis), options=options, value=len(values) - 1 if number else 0, **look)
+
+    def _label(self, name: str, value: Any) -> str:
+        """A value of an axis as the caption states it."""
+        return value if isinstance(value, str) else f"{plain(self.scenario.describe(name).label)} = {value:g}"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from bokeh.models import ColumnDataSource, HoverTool
+from bokeh.models import ColumnDataSource, FixedTicker, HoverTool
 from bokeh.plotting import figure as bokeh_figure
 
 from figures.labels import plain
@@ -23,12 +23,32 @@ SHAPES = {
     "P": "plus",
     "X": "x",
 }
-HELD = "#8a8a8a"
+FAINT = 0.45  # opacity of curves that are held for comparison
+MARKED = 30  # places of theory beyond which marks would hide the line
+TICKS = 12  # at most, on a linear axis
 POINTS = ("x", "y", "low", "high", "error", "color", "marker", "label")
 
 
 class Chart:
-    """One variable against x; `show` replaces its curves, not the chart. Against names, theory is a dash."""
+    """One variable against x; `show` replaces its curves, not the chart. Against names, theory is a dash.
+
+    Parameters
+    ----------
+    variable
+        What is drawn.
+    xlabel
+        The label of x.
+    names
+        The positions along x, if it holds no numbers.
+    log_x, log_y
+        Logarithmic axes.
+    height
+        In pixels; None to fill the place that the page gives.
+    ylabel
+        The label of y, by default the variable's symbol.
+    whole
+        True if x holds whole numbers only, so that theory has a mark at each.
+    """
 
     def __init__(
         self,
@@ -37,17 +57,20 @@ class Chart:
         names: Sequence[str] = (),
         log_x: bool = False,
         log_y: bool = False,
-        height: int = 300,
+        height: int | None = 300,
+        ylabel: str = "",
+        whole: bool = False,
     ):
-        self.named, self.log_x, self.log_y = bool(names), log_x and not names, log_y
+        self.named, self.log_x, self.log_y, self.whole = bool(names), log_x and not names, log_y, whole
+        value = ylabel or plain(variable.symbol)
         factors: dict[str, Any] = {"x_range": list(names)} if names else {}
         self.figure: Any = bokeh_figure(
-            title=plain(variable.symbol),
             x_axis_label=xlabel,
+            y_axis_label=value,
             x_axis_type="log" if self.log_x else "auto",
             y_axis_type="log" if log_y else "auto",
             height=height,
-            sizing_mode="stretch_width",
+            sizing_mode="stretch_width" if height else "stretch_both",
             tools="pan,box_zoom,wheel_zoom,reset,save",
             active_scroll=None,
             toolbar_location="above",
@@ -57,52 +80,96 @@ class Chart:
         self.figure.toolbar.autohide = True
         self.figure.toolbar.logo = None
         self.figure.xaxis.major_label_orientation = 0.7 if names else "horizontal"
-        self.held = self._group("dashed" if variable.bound else "solid")
+        self.figure.axis.axis_label_text_font_style = "normal"
+        self.figure.axis.axis_label_text_font_size = "14px"
+        self.held = self._group("dotted" if variable.bound else "dashed", FAINT)
         self.curves = self._group("dashed" if variable.bound else "solid")
-        value = plain(variable.symbol)
         line = [("", "@label"), (xlabel, "@x" if names else "$data_x"), (value, "@y" if names else "$data_y")]
         self._hover("theory", line)
         self._hover("simulation", [("", "@label"), (xlabel, "@x"), (value, "@y @error")])
 
-    def _group(self, dash: str) -> dict[str, Any]:
+    def _group(self, dash: str, alpha: float = 1.0) -> dict[str, Any]:
         """The glyphs of a group of curves: few, because each costs the browser time at every redraw."""
         theory, points = ColumnDataSource(self._theory(())), ColumnDataSource(self._points(()))
         if self.named:
-            look = {"marker": "dash", "size": 24, "line_width": 2, "color": "color"}
+            look = {"marker": "dash", "size": 24, "line_width": 2, "color": "color", "alpha": alpha}
             lines = self.figure.scatter("x", "y", source=theory, **look)
         else:
-            lines = self.figure.multi_line("x", "y", source=theory, line_width=2, line_dash=dash, color="color")
-        self.figure.segment("x", "low", "x", "high", source=points, line_width=1.2, color="color")
-        look = {"marker": "marker", "size": 6, "fill_color": "white", "line_color": "color"}
+            look = {"line_width": 2, "line_dash": dash, "color": "color", "alpha": alpha}
+            lines = self.figure.multi_line("x", "y", source=theory, **look)
+        dots = ColumnDataSource(self._dots(()))
+        if self.whole and not self.named:
+            self.figure.scatter("x", "y", source=dots, marker="circle", size=3, color="color", alpha=alpha)
+        self.figure.segment("x", "low", "x", "high", source=points, line_width=1.2, color="color", alpha=alpha)
+        look = {"marker": "marker", "size": 7, "fill_color": "white", "line_color": "color", "line_width": 1.4}
+        look |= {"line_alpha": alpha, "fill_alpha": alpha}
         marks = self.figure.scatter("x", "y", source=points, **look)
-        return {"theory": theory, "simulation": points, "renderers": {"theory": lines, "simulation": marks}}
+        return {
+            "theory": theory,
+            "dots": dots,
+            "simulation": points,
+            "renderers": {"theory": lines, "simulation": marks},
+        }
 
     def _hover(self, part: str, tooltips: list[tuple[str, str]]) -> None:
         renderers = [group["renderers"][part] for group in (self.held, self.curves)]
         self.figure.add_tools(HoverTool(renderers=renderers, tooltips=tooltips, line_policy="nearest", visible=False))
 
     def show(self, curves: Sequence[Curve], held: Sequence[Curve] = ()) -> None:
-        """Show these curves, and in grey those held for comparison."""
-        for group, shown, grey in ((self.curves, curves, None), (self.held, held, HELD)):
-            for part, data in (("theory", self._theory(shown, grey)), ("simulation", self._points(shown, grey))):
+        """Show these curves, and dashed and fainter those held for comparison."""
+        for group, shown in ((self.curves, curves), (self.held, held)):
+            new = {"theory": self._theory(shown), "dots": self._dots(shown), "simulation": self._points(shown)}
+            for part, data in new.items():
                 if data["x"] or group[part].data["x"]:
                     group[part].data = data
+        if self.whole and not self.named:
+            self._tick([curve.x for curve in curves])
 
-    def _theory(self, curves: Sequence[Curve], grey: str | None = None) -> dict[str, list[Any]]:
+    def _tick(self, places: Sequence[np.ndarray]) -> None:
+        """Ticks at values of x, as many as have room for their labels."""
+        every = np.unique(np.concatenate(places)) if places else np.zeros(0)
+        apart = every[-1] / TICKS if every.size else 0.0
+        kept: list[float] = []
+        for value in every.tolist():
+            near = (value < 1.25 * kept[-1] if self.log_x else value - kept[-1] < apart) if kept else False
+            kept += [] if near else [value]
+        self.figure.xaxis.ticker = FixedTicker(ticks=kept)
+
+    def guide(self, x: Sequence[float], y: Sequence[float]) -> None:
+        """Draw a thin dotted line that no data change."""
+        self.figure.line(list(x), list(y), line_color="#8a8a8a", line_dash="dotted", line_width=1.2)
+
+    def _theory(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
         """One row per line; against names, one row per name."""
         data: dict[str, list[Any]] = {name: [] for name in ("x", "y", "color", "label")}
         for index, curve in enumerate(curves):
             if curve.theory is not None and curve.theory_x is not None:
-                good = self._good(curve.theory_x, curve.theory)
-                x, y = curve.theory_x[good].tolist(), curve.theory[good].tolist()
+                x, y = self._line(curve.theory_x, curve.theory)
                 rows = len(x) if self.named else 1
                 data["x"] += x if self.named else [x]
                 data["y"] += y if self.named else [y]
-                data["color"] += [grey or COLOURS[index % len(COLOURS)]] * rows
+                data["color"] += [COLOURS[index % len(COLOURS)]] * rows
                 data["label"] += [curve.label] * rows
         return data
 
-    def _points(self, curves: Sequence[Curve], grey: str | None = None) -> dict[str, list[Any]]:
+    def _dots(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
+        """The places at which theory exists, where they are whole numbers: between them it has no values."""
+        data: dict[str, list[Any]] = {name: [] for name in ("x", "y", "color")}
+        for index, curve in enumerate(curves):
+            if self.whole and not self.named and curve.theory is not None and curve.theory_x is not None:
+                x, y = self._line(curve.theory_x, curve.theory)
+                if len(x) > MARKED:
+                    continue
+                data["x"] += x
+                data["y"] += y
+                data["color"] += [COLOURS[index % len(COLOURS)]] * len(x)
+        return data
+
+    def _line(self, x: np.ndarray, y: np.ndarray) -> tuple[list[Any], list[Any]]:
+        good = self._good(x, y)
+        return x[good].tolist(), y[good].tolist()
+
+    def _points(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
         data: dict[str, list[Any]] = {name: [] for name in POINTS}
         for index, curve in enumerate(curves):
             if curve.mean is not None:
@@ -111,7 +178,7 @@ class Chart:
                 error = np.zeros_like(y) if curve.error is None else np.nan_to_num(curve.error[good])
                 low = np.maximum(y - error, y * 1e-2) if self.log_y else y - error
                 errors = [f"± {e:.2g}" if e else "" for e in error]
-                look = grey or COLOURS[index % len(COLOURS)], SHAPES[MARKERS[index % len(MARKERS)]], curve.label
+                look = COLOURS[index % len(COLOURS)], SHAPES[MARKERS[index % len(MARKERS)]], curve.label
                 columns = (
                     x.tolist(),
                     y.tolist(),

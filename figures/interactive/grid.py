@@ -35,28 +35,49 @@ class ChartGrid:
     scales
         Logarithmic axes, and the names along x where it holds no numbers.
     height
-        Of a chart, in pixels.
+        Of a chart, in pixels; None to fill the place that the page gives.
+    unit
+        One of `figures.series.NORMALISED`.
+    whole
+        True if x holds whole numbers only.
     """
 
-    def __init__(self, variables: Mapping[str, Variable], xlabel: str, scales: Scales, height: int):
-        self.names = scales.names
+    def __init__(
+        self,
+        variables: Mapping[str, Variable],
+        xlabel: str,
+        scales: Scales,
+        height: int | None,
+        unit: str = "",
+        whole: bool = False,
+    ):
+        self.names, self.unit = scales.names, unit
         self.charts = {
-            name: Chart(variable, xlabel, scales.names, scales.log_x, name in scales.log_y, height)
+            name: Chart(
+                variable,
+                xlabel,
+                scales.names,
+                scales.log_x,
+                name in scales.log_y,
+                height,
+                label_in(unit, name, variable),
+                whole,
+            )
             for name, variable in variables.items()
         }
         self.shown: dict[str, list[Curve]] = {}
 
-    def show(
-        self, results: Results, layout: Layout, unit: str = "", held: Mapping[str, Sequence[Curve]] | None = None
-    ) -> None:
-        """Show results with no other axes than those of the layout, and in grey curves held for comparison."""
+    def show(self, results: Results, layout: Layout, held: Mapping[str, Sequence[Curve]] | None = None) -> None:
+        """Show results with no other axes than those of the layout, and curves held for comparison."""
         for name, chart in self.charts.items():
-            self.shown[name] = self.curves(name, results, layout, unit)
+            self.shown[name] = self.curves(name, results, layout)
             chart.show(self.shown[name], (held or {}).get(name, ()))
 
-    def curves(self, name: str, results: Results, layout: Layout, unit: str = "") -> list[Curve]:
-        """The curves of any variable, along the x of these charts."""
-        curves = series.curves(name, results.simulation, results.theory, layout, unit, results.lines)
+    def curves(self, name: str, results: Results, layout: Layout) -> list[Curve]:
+        """The curves of any variable, along the x of these charts; none before there is a value."""
+        if not any(part is not None and name in part for part in (results.simulation, results.theory)):
+            return []
+        curves = series.curves(name, results.simulation, results.theory, layout, self.unit, results.lines)
         names = np.asarray(self.names)
         return [replace(curve, x=names, theory_x=names) for curve in curves] if self.names else curves
 
@@ -68,3 +89,15 @@ class ChartGrid:
         for figure in figures[1:]:
             figure.x_range = figures[0].x_range
         return figures
+
+
+def label_in(unit: str, name: str, variable: Variable) -> str:
+    """The label of a variable in a unit of `figures.series.NORMALISED`.
+
+    >>> label_in("one student", "eps_g", Variable((), "", r"$\\epsilon_g$")), label_in("", "R", Variable((), "", "$R$"))
+    ('ε_g / ε_g of one student', 'R')
+    """
+    symbol = plain(variable.symbol)
+    if unit == "theory":
+        return f"{symbol} / theory"
+    return f"{symbol} / ε_g of one student" if unit == "one student" and name.startswith("eps_g") else symbol

@@ -13,6 +13,7 @@ import sys
 from typing import Any
 
 INTERRUPTED, TERMINATED = 130, 143
+said = "Interrupted. Completed work is saved; rerun the command to resume."  # a command may say something else
 
 
 def watch() -> None:
@@ -23,7 +24,7 @@ def watch() -> None:
 
 def end(code: int) -> None:
     """End the process now: an ordinary exit would wait for programs that are still running in threads."""
-    print("Interrupted. Completed work is saved; rerun the command to resume.", file=sys.stderr)
+    print(said, file=sys.stderr)
     sys.stderr.flush()
     os._exit(code)
 

@@ -55,7 +55,10 @@ def figure(
 
 def explore(
     what: Annotated[
-        str | None, typer.Argument(metavar="RESULT|CONFIG", help="A folder of results, or a config as for run.")
+        str | None,
+        typer.Argument(
+            metavar="RESULT|CONFIG|LINK", help="A folder of results, a config as for run, or a copied link."
+        ),
     ] = None,
     overrides: Overrides = None,
     settings: Settings = None,
@@ -74,29 +77,42 @@ def explore(
     - `statmech explore`
     - `statmech explore ensemble`
     - `statmech explore results/ensemble`
+    - `statmech explore 'http://127.0.0.1:5006/?rule=hebb&t=50&K=11&view.x=K'`
     """
     from statmech import config as configs
+    from statmech.cli import interrupts
 
+    interrupts.said = "statmech explore: stopped"  # a server leaves nothing to resume
+    linked = what is not None and "?" in what
     result = what is not None and Path(what).is_dir()
     changes = [*(overrides or []), *(settings or [])]
     if result and changes:
         raise ConfigError(f"{what}: stored results have no keys to override")
-    scenario = None if what is None or result else configs.load(what, changes)
+    if linked and changes:
+        raise ConfigError("a link holds all keys: change them in the link")
+    scenario = None if what is None or result or linked else configs.load(what, changes)
     if scenario is not None and scenario.on_data:
         raise ConfigError(f"{what}: a study of data sets has no sliders. Run it, and explore its results")
-    page, server = _explorer()
-    server.serve(page.of_result(Path(str(what))) if result else page.of_config(scenario), port, browser)
+    page, server, link = _explorer()
+    if result:
+        make = page.of_result(Path(str(what)))
+    elif linked:
+        make = page.of_config(None, link.read(str(what).partition("?")[2]))
+    else:
+        name = "" if scenario is None else configs.find(str(what)).stem
+        make = page.of_config(scenario, page.named(scenario.CHOICE, name) if scenario is not None else None)
+    server.serve(make, port, browser)
 
 
-def _explorer() -> tuple[Any, Any]:
-    """The modules that make the page and serve it, if their libraries are installed."""
+def _explorer() -> tuple[Any, Any, Any]:
+    """The modules that make the page, serve it, and read its links, if their libraries are installed."""
     try:
-        from figures.explorer import page, server
+        from figures.explorer import link, page, server
     except ModuleNotFoundError as missing:
         raise ConfigError(
             f"explore needs {missing.name}: run pip install -e '.[explore]' in the source folder of statmech"
         ) from None
-    return page, server
+    return page, server, link
 
 
 def status(folder: ResultFolder, as_json: Json = False) -> None:

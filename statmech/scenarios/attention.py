@@ -18,7 +18,7 @@ from statmech.scenarios.axes import points
 from statmech.scenarios.base import Sweep
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, Number, Times, Whole, config_key
 from statmech.scenarios.online import MAX_STEPS
-from statmech.scenarios.page import Page
+from statmech.scenarios.page import Page, View
 from statmech.scenarios.stopping import BoundaryAxis, ChunkAxis, DeltaAxis, chunk_problems
 from statmech.scenarios.variables import Variable
 
@@ -65,6 +65,14 @@ class Attention(Sweep):
         along="t",
         start={"attention": ["brownian-bridge"], "delta": 0.1, "t": 5, "N": 200, "seeds": 4},
         places=30,
+        presets={
+            "Attentive Perceptron: errors and features": View(
+                {"attention": ["brownian-bridge", "constant"], "delta": 0.1, "t": 10},
+                show=("eps_g", "features"),
+                log=("x", "y"),
+                figures=("attention",),
+            ),
+        },
     )
     equations: ClassVar = (
         r"S_i = \sigma\sum_{j\le i} J_jx_j",

@@ -27,7 +27,7 @@ from statmech.parameters import parameter
 from statmech.scenarios.axes import axis_of, points
 from statmech.scenarios.base import Sweep
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, FlipAxis, Whole, config_key, one_of
-from statmech.scenarios.page import Page
+from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable
 
 MAX_S, MAX_P = 10**6, 10**12  # beyond lie typing errors; the latter for stages and tests, too
@@ -84,6 +84,11 @@ class Boosting(Sweep):
         first=10,
         places=8,
         whole=True,
+        presets={
+            "Jackson & Craven: stages of boosting": View(
+                {"s": 5, "P": 3000}, show=("stages", "eps_g"), log=("x", "y"), figures=("boosting",)
+            ),
+        },
     )
     equations: ClassVar = (
         r"f(x) = \mathrm{sign}\sum_{i=1}^s h_i(x)",

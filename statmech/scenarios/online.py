@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -24,7 +24,7 @@ from statmech.scenarios.base import Sweep
 from statmech.scenarios.grid import words_of
 from statmech.scenarios.initial_conditions import DRAWN, OrderParameters, Start
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, FlipAxis, Times, Whole, config_key, one_of
-from statmech.scenarios.page import Page
+from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable
 
 MAX_K = 100_000  # beyond lie typing errors, not ensembles
@@ -50,6 +50,15 @@ VARIABLES = {
 }
 VOTE_ERROR = Variable(("t",), "standard error of the vote's integration", r"$\epsilon_g$ (vote), error")
 GRAM = Variable(("t", "row", "column"), "Gram matrix of (B, J_1 .. J_K) / N", "$G$")
+
+
+VOTES = ("eps_g_majority_vote", "eps_g_weight_mean")
+ENSEMBLE = View(x="K", show=VOTES, over="one student", log=("x",), figures=("ensemble",))  # Figures 1 to 3 of the paper
+
+
+def _effect(rule: str) -> View:
+    """Errors of an ensemble of one rule against K, over that of one student, as in Figures 1 to 3 of the paper."""
+    return replace(ENSEMBLE, config={"rule": [rule], "K": 101, "t": 50}, figures=(f"{rule}_ensemble",))
 
 
 # seconds that a step of all K students of one seed takes on one core, in float64, measured by benchmarks/engines.py
@@ -85,8 +94,17 @@ class Scenario(Sweep):
     }
     PAGE: ClassVar = Page(
         along="t",
-        start={"rule": ["hebb", "perceptron", "adatron"], "K": 3, "N": 1000, "t": 20, "seeds": 16},
+        start={"rule": ["hebb", "perceptron", "adatron"], "K": 11, "N": 1000, "t": 50, "seeds": 16},
         places=30,
+        view=ENSEMBLE,
+        planes=(("R", "q"),),
+        presets={
+            "Miyoshi et al., Figure 1: Hebbian": _effect("hebb"),
+            "Miyoshi et al., Figure 2: perceptron": _effect("perceptron"),
+            "Miyoshi et al., Figure 3: AdaTron": _effect("adatron"),
+            "Miyoshi et al., Figure 4: R and q": View({"K": 2, "t": 50}, x="R-q", figures=("variety",)),
+            "Learning curves": View({"K": 3, "t": 50}, x="t", show=VOTES, log=("x", "y"), figures=("learning_curves",)),
+        },
     )
     equations: ClassVar = (
         r"\mathbf J_k \leftarrow \mathbf J_k + \eta\,\sigma\,g(\kappa_k, l_k)\,\mathbf x",

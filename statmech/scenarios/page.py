@@ -1,9 +1,34 @@
-"""The initial page of the explorer for a kind of scenario."""
+"""The initial page of the explorer for a kind of scenario, and the views that it offers."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+
+@dataclass(frozen=True)
+class View:
+    """What a page of the explorer shows: a config, and how its curves are laid out.
+
+    Parameters
+    ----------
+    config : the keys of the config that differ from those that the page starts with; a number along x is the largest
+    x : the key along x, or two variables of a plane, such as "R-q"; by default the page's own key
+    show : the variables that have charts; by default the page's own
+    over : the unit of the curves, a key of `figures.series.NORMALISED`
+    log : the logarithmic axes, "x" and "y"
+    at : the recorded time that is shown where time does not lie along x; by default the last
+    figures : the published figures that it resembles; a config of such a figure opens with this view
+    """
+
+    config: dict[str, Any] = field(default_factory=dict)
+    x: str = ""
+    show: tuple[str, ...] = ()
+    over: str = ""
+    log: tuple[str, ...] = ()
+    at: float | None = None
+    figures: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -12,12 +37,15 @@ class Page:
 
     Parameters
     ----------
-    along : the key along x
+    along : the key that this kind is usually drawn against
     start : the keys of the config, one value each but for what learns; of `along`, the largest value
-    first : the smallest value along x
-    places : the number of values along x
+    first : the smallest value of `along`
+    places : the number of values of `along`
     whole : whether they are whole numbers
     sliders : further keys that have sliders, beside the numeric axes
+    view : how the page opens; its config is `start`
+    planes : pairs of variables that may be drawn against each other, along `along`
+    presets : further views, by their titles
     """
 
     along: str
@@ -26,3 +54,6 @@ class Page:
     places: int = 20
     whole: bool = False
     sliders: tuple[str, ...] = ()
+    view: View = View(log=("x",))
+    planes: tuple[tuple[str, str], ...] = ()
+    presets: Mapping[str, View] = field(default_factory=dict)

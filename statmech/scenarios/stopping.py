@@ -18,7 +18,7 @@ from statmech.errors import Problem
 from statmech.scenarios.axes import axis_of
 from statmech.scenarios.base import Sweep
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, Number, Whole, config_key, one_of
-from statmech.scenarios.page import Page
+from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable
 
 MAX_WALKS = 10**9  # beyond lie typing errors
@@ -65,6 +65,14 @@ class Stopping(Sweep):
         start={"boundary": ["constant", "brownian-bridge"], "delta": 0.4, "mean": 1, "N": 784, "seeds": 16},
         first=0.001,
         places=12,
+        presets={
+            "Attentive Perceptron: decision errors": View(
+                {"boundary": ["constant", "brownian-bridge", "centred"], "mean": 1},
+                show=("decision_error", "features"),
+                log=("x", "y"),
+                figures=("stopping",),
+            ),
+        },
     )
     equations: ClassVar = (r"S_i = X_1 + \dots + X_i", r"\text{stop at the first } S_i \ge \tau")
 

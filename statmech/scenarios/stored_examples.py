@@ -18,7 +18,7 @@ from statmech.parameters import Key, known_parameters
 from statmech.scenarios.axes import axis_of, listed
 from statmech.scenarios.base import Sweep
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, FlipAxis, Number, Whole, config_key, increasing, one_of
-from statmech.scenarios.page import Page
+from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable
 
 MAX_UPDATES = 2**53  # counted in float64, too
@@ -79,7 +79,19 @@ class StoredExamples(Sweep):
         along="alpha",
         start={"learner": ["minover", "hebb"], "alpha": 5, "N": 50, "epochs": 100, "seeds": 16},
         first=0.2,
-        sliders=("epochs",),
+        sliders=("epochs", "updates"),
+        presets={
+            "MinOver assignment: tmax": View(
+                {"learner": ["minover"], "alpha": 10, "N": 20, "epochs": None, "updates": [20, 100, 5000]},
+                show=("eps_g", "kappa"),
+                figures=("minover",),
+            ),
+            "Daume: errors over passes": View(
+                {"learner": ["perceptron"], "alpha": 3, "flip": 0.1, "epochs": 50, "seeds": 64},
+                x="epochs",
+                show=("eps_g", "eps_t"),
+            ),
+        },
     )
     equations: ClassVar = (
         r"\alpha = P/N, \quad S^\mu = \mathrm{sign}(\mathbf B\cdot\xi^\mu)",

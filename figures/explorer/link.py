@@ -1,0 +1,127 @@
+"""The link that restores a page: its settings as the query of its address, checked like a config."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from figures.explorer import settings
+from figures.explorer.settings import is_number
+from figures.series import NORMALISED, drawn
+from statmech.config import overridden
+from statmech.errors import ConfigError, StatmechError, not_known
+from statmech.scenarios.page import View
+from statmech.scenarios.registry import SCENARIOS, scenario_from
+
+VIEW = "view"  # the section of a link that is no key of a config
+WORD = re.compile(r"[A-Za-z_][\w-]*")
+YAML_WORDS = ("null", "true", "false")
+FILES = "{}: files (inputs: rows) can only be named in a config: statmech explore CONFIG.yaml"
+
+
+def written(view: View) -> str:
+    """A view as the query of an address.
+
+    >>> written(View({"rule": ["hebb", "adatron"], "K": 11, "t": 50}, x="K", log=("x",)))
+    'rule=hebb,adatron&K=11&t=50&view.x=K&view.log=x'
+    """
+    shown = {"x": view.x, "show": list(view.show), "over": view.over, "log": list(view.log) or "none", "at": view.at}
+    kept = {f"{VIEW}.{name}": value for name, value in shown.items() if value not in ("", [], None)}
+    pairs = {name: _text(value) for name, value in {**view.config, **kept}.items()}
+    return urlencode(pairs, safe=",:[]{}")
+
+
+def read(query: str | Iterable[tuple[str, str]]) -> View | None:
+    """The view of a query, checked; None if it names none. Raises `ConfigError` with one message for a bad one.
+
+    >>> read("rule=hebb&t=50&K=3&view.x=K").x
+    'K'
+    >>> read("rule=hebb&t=50&view.at=now")
+    Traceback (most recent call last):
+    statmech.errors.ConfigError: link: view.at must be a number, not "now"
+    """
+    pairs = parse_qsl(query.lstrip("?"), keep_blank_values=True) if isinstance(query, str) else list(query)
+    pairs = [(name, value) for name, value in pairs if name != "token"]
+    if not pairs:
+        return None
+    try:
+        given, _ = overridden({}, [f"{name}={value}" for name, value in pairs])
+        return _checked(given)
+    except StatmechError as problem:
+        raise ConfigError(f"link: {problem}") from None
+
+
+def checked(view: View, choice: str) -> View:
+    """A view of a page of this kind, with all its settings; raises `ScenarioError` if its config is not valid."""
+    page = settings.page_of(choice)
+    x = view.x or page.view.x or page.along
+    scenario = scenario_from(settings.config_of(choice, view.config, x))
+    held, _ = settings.held_of(scenario, x)
+    ends = {name: view.config[name] for name in view.config if name in held and is_number(view.config[name])}
+    known = drawn(scenario)
+    unknown = [name for name in view.show if name not in known]
+    if unknown:
+        raise ConfigError(not_known(unknown[0], "a variable", known))
+    return replace(view, config={**held, **ends}, x=x)
+
+
+def _checked(given: dict[str, Any]) -> View:
+    shown = given.pop(VIEW, {})
+    if not isinstance(shown, Mapping):
+        raise ConfigError(f"{VIEW} is a section: {VIEW}.x=K")
+    choice = next((name for name in given if name in settings.pages()), None)
+    if choice is None:
+        raise ConfigError(f"names none of {', '.join(settings.pages())}")
+    if settings.files(given):
+        raise ConfigError(FILES.format("link"))
+    start = {name: value for name, value in settings.page_of(choice).start.items() if name not in given}
+    needed = {name: start[name] for name in start if SCENARIOS[choice].model_fields.get(name, _NOT).is_required()}
+    return checked(_view({**needed, **given}, dict(shown), choice), choice)
+
+
+class _NOT:
+    """Stands for a key that is not a field, such as a parameter, which is never required."""
+
+    @staticmethod
+    def is_required() -> bool:
+        return False
+
+
+def _view(given: dict[str, Any], shown: dict[str, Any], choice: str) -> View:
+    for name in shown:
+        if name not in ("x", "show", "over", "log", "at"):
+            raise ConfigError(
+                f"{VIEW}.{name}: {not_known(name, 'a setting of the view', ['x', 'show', 'over', 'log', 'at'])}"
+            )
+    x, over, at = shown.get("x", ""), shown.get("over", ""), shown.get("at")
+    if x and x not in settings.abscissas(choice):
+        raise ConfigError(not_known(str(x), "an abscissa", settings.abscissas(choice)))
+    if over not in NORMALISED:
+        raise ConfigError(not_known(str(over), "a unit", [name for name in NORMALISED if name]))
+    if at is not None and not is_number(at):
+        raise ConfigError(f"{VIEW}.at must be a number, not {json.dumps(at, default=str)}")
+    log = tuple(name for name in _words(shown.get("log", ["x"])) if name in ("x", "y"))
+    return View(given, str(x), tuple(_words(shown.get("show", []))), str(over), log, at)
+
+
+def _words(given: Any) -> list[str]:
+    return [str(one) for one in (given if isinstance(given, list) else [given])]
+
+
+def _text(value: Any) -> str:
+    """A value as an override of the command line holds it."""
+    if isinstance(value, list) and len(value) == 1 and _is_word(value[0]):
+        return str(value[0])
+    if isinstance(value, list) and len(value) > 1 and all(is_number(one) or _is_word(one) for one in value):
+        return ",".join(one if isinstance(one, str) else f"{one:.12g}" for one in value)
+    if _is_word(value):
+        return str(value)
+    return f"{value:.12g}" if is_number(value) else json.dumps(value)
+
+
+def _is_word(value: Any) -> bool:
+    return isinstance(value, str) and bool(WORD.fullmatch(value)) and value.lower() not in YAML_WORDS

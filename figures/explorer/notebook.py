@@ -1,0 +1,67 @@
+"""The explorer inside a notebook: `statmech.explore("ensemble", K=3)`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import panel as pn
+
+from figures.explorer.page import Page, named, opening, started
+from figures.explorer.settings import pages
+from statmech import config
+from statmech.errors import ConfigError
+from statmech.results.results import Results
+from statmech.scenarios.base import Sweep
+from statmech.scenarios.page import View
+from statmech.scenarios.registry import scenario_from
+
+
+def explore(scenario: Sweep | Results | str | Path | None = None, **overrides: Any) -> Any:
+    """Controls and charts of a scenario, or of results, as a part of a notebook.
+
+    Parameters
+    ----------
+    scenario
+        A scenario, results, the name of a shipped config, or the path of one; by default the ensemble that the page of
+        `statmech explore` opens with.
+    overrides
+        Keys of the config with other values.
+
+    Returns
+    -------
+    panel.Column
+        Which a notebook shows, and `panel serve` serves with its method `servable`.
+
+    Raises
+    ------
+    ConfigError
+        For a config that does not exist, or a study of data sets, which has no sliders.
+    ScenarioError
+        For overrides that are not valid.
+    """
+    pn.extension("mathjax")  # loads the libraries into the notebook; elsewhere it does nothing that shows
+    if isinstance(scenario, Results):
+        return Page(stored=scenario, inline=True).inline_view()
+    return Page(*_opened(scenario, overrides), inline=True).inline_view()
+
+
+def _opened(given: Sweep | str | Path | None, overrides: dict[str, Any]) -> tuple[Any, None, View]:
+    """A scenario and the view that its page opens with."""
+    if given is None:
+        choice = next(iter(pages()))
+        start = started(choice, pages()[choice].view)
+        return None, None, started(choice, _with(start, overrides))
+    found = given if isinstance(given, Sweep) else config.load(given)
+    if overrides:
+        found = scenario_from({**found.config(), **overrides})
+    if found.on_data:
+        raise ConfigError("a study of data sets has no sliders. Run it, and explore its results")
+    name = "" if isinstance(given, Sweep) else config.find(given).stem
+    return None, None, opening(found, named(found.CHOICE, name))[0]
+
+
+def _with(view: View, overrides: dict[str, Any]) -> View:
+    from dataclasses import replace
+
+    return replace(view, config={**view.config, **overrides})

@@ -1,0 +1,41 @@
+"""What the charts of the explorer show at one time, and the caption that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from figures.labels import plain
+from figures.series import Layout
+from statmech.results.results import Results
+from statmech.scenarios.axes import is_axis
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Results with no other axes than those of the layout, the two variables of a plane if they are drawn against each
+    other, and a caption."""
+
+    results: Results
+    layout: Layout
+    plane: tuple[str, str] | None = None
+    caption: str = ""
+
+
+def caption(results: Results, shown: Sequence[str], at: str = "") -> str:
+    """The parameters that curves have in common, and what points and lines are.
+
+    >>> from statmech import Scenario
+    >>> print(caption(Results(Scenario(rule=["hebb"], K=3, N=100, t=[1, 2]), None, None), ("t", "rule")))
+    K = 3, N = 100, λ = 0
+    """
+    scenario = results.scenario
+    fixed = [
+        f"{plain(scenario.describe(name).label)} = {value:g}"
+        for name, value in scenario.axis_values().items()
+        if name not in shown and not is_axis(value) and scenario.describe(name).numeric
+    ]
+    seeds = "" if results.simulation is None else f"; points: mean of {results.simulation.sizes['seed']} seeds"
+    bars = " ± standard error" if seeds else ""
+    lines = "" if results.theory is None else "; lines: theory"
+    return ", ".join([*([at] if at else []), *fixed]) + seeds + bars + lines

@@ -1,0 +1,92 @@
+"""A slider along recorded times, with a button that plays them one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import panel_material_ui as pmui
+
+from figures.explorer.clock import Clock
+
+FRAME = 250  # milliseconds that each recorded time is shown
+PLAY, PAUSE = "▶", "⏸"
+
+
+class Player:
+    """Shows one recorded time after the other; `shown()` is called for each."""
+
+    def __init__(self, clock: Clock, shown: Callable[[], None], at: float | None = None):
+        self.clock, self.shown, self.wanted = clock, shown, at
+        self.axis, self.values = "", np.zeros(0)
+        self.playing, self.offering = False, False
+        self.button = pmui.Button(label=PLAY, variant="outlined", size="small", width=66, margin=(2, 2), visible=False)
+        self.slider = pmui.DiscreteSlider(
+            options=[0], value=0, width=130, margin=(0, 8), size="small", tooltips=False, visible=False
+        )
+        self.slider.param.watch(lambda event: self._moved(), "value")
+        self.button.on_click(lambda event: self._toggle())
+        self.parts = [self.button, self.slider]
+
+    @property
+    def index(self) -> int:
+        """The position of the recorded time that is shown."""
+        return int(np.argmin(np.abs(self.values - self.slider.value))) if self.values.size else -1
+
+    @property
+    def at(self) -> float:
+        """The recorded time that is shown."""
+        return float(self.values[self.index]) if self.values.size else 0.0
+
+    @property
+    def chosen(self) -> float | None:
+        """The recorded time that is shown; None if it is the last."""
+        return self.at if self.values.size and self.index < self.values.size - 1 else None
+
+    def offer(self, axis: str, values: np.ndarray) -> None:
+        """Offer these recorded times; the one that is shown stays, or the last if it was the last."""
+        if axis == self.axis and np.array_equal(values, self.values):
+            return
+        at = self.chosen if self.values.size else self.wanted
+        self.axis, self.values = axis, values
+        visible = values.size > 1
+        self.button.visible = visible
+        if not visible:
+            self.slider.visible = False
+            self.stop()
+            return
+        nearest = values[-1] if at is None else values[np.argmin(np.abs(values - at))]
+        self.offering = True
+        try:
+            options = {f"{value:g}": float(value) for value in values}
+            self.slider.param.update(label=f"at {axis}", options=options, value=float(nearest), visible=True)
+        finally:
+            self.offering = False
+
+    def stop(self) -> None:
+        """Stop playing."""
+        self.playing = False
+        self.button.label = PLAY
+
+    def _moved(self) -> None:
+        if not self.offering:
+            self.shown()
+
+    def _toggle(self) -> None:
+        if self.playing:
+            self.stop()
+            return
+        if self.index == self.values.size - 1:
+            self.slider.value = float(self.values[0])
+        self.playing = True
+        self.button.label = PAUSE
+        self.clock.later(FRAME, self._step)
+
+    def _step(self) -> None:
+        if not self.playing:
+            return
+        if self.index >= self.values.size - 1:
+            self.stop()
+            return
+        self.slider.value = float(self.values[self.index + 1])
+        self.clock.later(FRAME, self._step)

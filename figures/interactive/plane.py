@@ -1,0 +1,48 @@
+"""One variable against another, as curves along a third: R against q in the course of learning."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from figures import series
+from figures.interactive.chart import Chart
+from figures.labels import plain
+from figures.series import Curve, Layout
+
+if TYPE_CHECKING:
+    from statmech.results.results import Results
+
+GUIDES = {("R", "q"): lambda R: R**2}  # the boundary of equal students in the limit: they share only the teacher
+
+
+class Plane:
+    """The chart of two variables; `show` replaces its curves, not the chart."""
+
+    def __init__(self, results: Results, pair: tuple[str, str], height: int | None):
+        self.pair = pair
+        x, y = (results.scenario.variables[name] for name in pair)
+        self.chart = Chart(y, plain(x.symbol), height=height)
+        if pair in GUIDES:
+            places = np.linspace(0, 1, 101)
+            self.chart.guide(places.tolist(), GUIDES[pair](places).tolist())
+
+    def show(self, results: Results, layout: Layout, held: Sequence[Curve] = ()) -> list[Curve]:
+        """Show the curves of results with no other axes than those of the layout, and those held for comparison."""
+        curves = self.curves(results, layout)
+        self.chart.show(curves, held)
+        return curves
+
+    def curves(self, results: Results, layout: Layout) -> list[Curve]:
+        """Theory as a line, the simulation's means as points with the standard errors of y."""
+        parts = results.simulation, results.theory
+        both = [series.curves(name, *parts, layout, lines=results.lines) for name in self.pair]
+        made = []
+        for x, y in zip(*both, strict=True):
+            place = x.mean if x.mean is not None else x.theory
+            if place is not None:
+                made.append(replace(y, x=place, theory_x=x.theory))
+        return made
