@@ -71,8 +71,8 @@ def plain(latex: str) -> str:
 
     Greek letters are found by their Unicode names; a command that is not known is written as a word.
 
-    >>> plain(r"$\epsilon_g$ (vote)"), plain(r"$\min_i\gamma_i$"), plain(r"$\tau$"), plain(r"$\Delta R_{12}$")
-    ('ε_g (vote)', 'min_i γ_i', 'τ', 'Δ R_12')
+    >>> plain(r"$\epsilon_g$ (vote)"), plain(r"$\min_i\gamma_i$"), plain(r"$\lambda$"), plain(r"$\Delta R_{12}$")
+    ('ε_g (vote)', 'min_i γ_i', 'λ', 'Δ R_12')
     """
     text = re.sub(r"\\t?frac\{(.*?)\}\{(.*?)\}", r"\1/\2", latex)
     text = re.sub(r"([^\W_]?)\\([A-Za-z]+)\s*(?=([^\W_]?))", _letter, text)
@@ -88,6 +88,7 @@ def _letter(command: re.Match[str]) -> str:
 
 def _greek(name: str) -> str:
     size, letter = "CAPITAL" if name[0].isupper() else "SMALL", name.removeprefix("var").upper()
+    letter = "LAMDA" if letter == "LAMBDA" else letter  # as Unicode spells it
     try:
         return unicodedata.lookup(f"GREEK {size} LETTER {letter}")
     except KeyError:

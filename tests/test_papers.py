@@ -25,13 +25,10 @@ def commands(text):
 
 def found(name):
     """The object that a dotted name leads to, whether it is in a module or in a class."""
-    module, thing = name.partition(".")[0], None
-    for part in name.split(".")[1:]:
-        thing = import_module(module) if thing is None else thing
-        if not hasattr(thing, part):
-            thing = import_module(f"{thing.__name__}.{part}")
-        else:
-            thing = getattr(thing, part)
+    first, *parts = name.split(".")
+    thing = import_module(first)
+    for part in parts:
+        thing = getattr(thing, part) if hasattr(thing, part) else import_module(f"{thing.__name__}.{part}")
     return thing
 
 

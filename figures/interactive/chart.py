@@ -40,6 +40,7 @@ class Chart:
         height: int = 300,
     ):
         self.named, self.log_x, self.log_y = bool(names), log_x and not names, log_y
+        self.colours = 0  # curves until a colour returns with the next marker; 0: each has both to itself
         factors: dict[str, Any] = {"x_range": list(names)} if names else {}
         self.figure: Any = bokeh_figure(
             title=plain(variable.symbol),
@@ -73,7 +74,7 @@ class Chart:
         else:
             lines = self.figure.multi_line("x", "y", source=theory, line_width=2, line_dash=dash, color="color")
         self.figure.segment("x", "low", "x", "high", source=points, line_width=1.2, color="color")
-        look = {"marker": "marker", "size": 6, "fill_color": "white", "line_color": "color"}
+        look = {"marker": "marker", "size": 6, "fill_color": "white", "line_color": "color", "name": "points"}
         marks = self.figure.scatter("x", "y", source=points, **look)
         return {"theory": theory, "simulation": points, "renderers": {"theory": lines, "simulation": marks}}
 
@@ -88,6 +89,11 @@ class Chart:
                 if data["x"] or group[part].data["x"]:
                     group[part].data = data
 
+    def look(self, index: int) -> tuple[str, str]:
+        """The colour and the marker of a curve."""
+        colour, marker = (index % self.colours, index // self.colours) if self.colours else (index, index)
+        return COLOURS[colour % len(COLOURS)], MARKERS[marker % len(MARKERS)]
+
     def _theory(self, curves: Sequence[Curve], grey: str | None = None) -> dict[str, list[Any]]:
         """One row per line; against names, one row per name."""
         data: dict[str, list[Any]] = {name: [] for name in ("x", "y", "color", "label")}
@@ -98,7 +104,7 @@ class Chart:
                 rows = len(x) if self.named else 1
                 data["x"] += x if self.named else [x]
                 data["y"] += y if self.named else [y]
-                data["color"] += [grey or COLOURS[index % len(COLOURS)]] * rows
+                data["color"] += [grey or self.look(index)[0]] * rows
                 data["label"] += [curve.label] * rows
         return data
 
@@ -111,7 +117,8 @@ class Chart:
                 error = np.zeros_like(y) if curve.error is None else np.nan_to_num(curve.error[good])
                 low = np.maximum(y - error, y * 1e-2) if self.log_y else y - error
                 errors = [f"± {e:.2g}" if e else "" for e in error]
-                look = grey or COLOURS[index % len(COLOURS)], SHAPES[MARKERS[index % len(MARKERS)]], curve.label
+                colour, marker = self.look(index)
+                look = grey or colour, SHAPES[marker], curve.label
                 columns = (
                     x.tolist(),
                     y.tolist(),
