@@ -49,7 +49,8 @@ def _set(text: str) -> Any:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(layout="none")
+    figure = Figure()
+    figure.set_layout_engine("none")
     figure.patch.set_alpha(0)
     words = figure.text(0, 0, f"${text}$", size=SIZE, math_fontfamily="cm")
     box = words.get_window_extent(FigureCanvasAgg(figure).get_renderer())
