@@ -32,6 +32,7 @@ WORD = rf"(?:(?:{FUNCTIONS}) )?{NAME}[{RAISED}]?(?:{CALL})?"
 PRODUCT = rf"(?:{COUNT})?(?:{WORD})(?:/(?:{WORD}|{NUMBER}))?|{NUMBER}(?:/{WORD}|/{NUMBER})?|∞"
 FORMULA = re.compile(rf"(?<![\w.'’/@-])(?:{PRODUCT})(?:\s*[=<>≤≥→≈+−·]\s*[−-]?(?:{PRODUCT}))*(?![\w(]|-\w|/\w|\.\w)")
 INITIALS = "BCDEFGHJLMST"  # of names and journals, where a full stop and a word follow
+LISTED = re.compile(r"experiments? (?:[A-Z],? (?:and )?)*$", re.IGNORECASE)
 UNIT = re.compile(r"\d\s$")
 
 
@@ -56,7 +57,7 @@ def is_formula(text: str, hit: re.Match[str]) -> bool:
     before, after = text[: hit.start()], text[hit.end() :]
     if re.fullmatch(rf"{COUNT} {LETTER}", hit[0]) or (len(hit[0]) == 1 and UNIT.search(before)):
         return False
-    return not (hit[0] in INITIALS and re.match(r"\. ?\w", after))
+    return not (hit[0] in INITIALS and (re.match(r"\. ?\w", after) or LISTED.search(before)))
 
 
 def latex(text: str) -> str:

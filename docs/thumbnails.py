@@ -125,7 +125,7 @@ HEAD = """# Contact sheet
 All figures of the [gallery](index.md), whole. A picture shows the full run if its page does, and the reduced run
 of the page otherwise. `docs/thumbnails.py` makes this page.
 
-::::{grid} 1 2 2 3
+::::{grid} 1 1 2 2
 :gutter: 3
 
 """

@@ -8,6 +8,7 @@ import json
 import re
 import tokenize
 import tomllib
+from importlib import import_module
 from inspect import ismodule
 from pathlib import Path
 
@@ -65,10 +66,66 @@ def test_a_config_is_shown_and_run_in_its_page_of_the_gallery(name):
     assert "statmech.draw(results)" in GALLERY[name]
 
 
-@pytest.mark.parametrize("name", sorted(set(GALLERY) - {"index"}))
+DRAWN = sorted(set(GALLERY) - {"index", "contact_sheet"})
+
+
+@pytest.mark.parametrize("name", DRAWN)
 def test_the_gallery_shows_a_thumbnail_of_every_page(name):
     assert f"../images/thumbnails/{name}.png" in GALLERY["index"]
     assert (DOCS / f"images/thumbnails/{name}.png").stat().st_size < 50_000
+
+
+@pytest.fixture
+def helper(monkeypatch):
+    """A module of the docs by name."""
+    monkeypatch.syspath_prepend(DOCS)
+    monkeypatch.syspath_prepend(DOCS / "theory")
+    return import_module
+
+
+def test_the_contact_sheet_shows_the_figure_of_every_page_once(helper):
+    thumbnails = helper("thumbnails")
+    assert sorted(thumbnails.pages()) == DRAWN
+    assert GALLERY["contact_sheet"] == thumbnails.sheet(), "python docs/thumbnails.py writes it"
+    assert [name for name in DRAWN if not (DOCS / f"images/sheet/{name}.png").is_file()] == []
+
+
+def test_a_card_shows_one_panel_in_its_size(helper):
+    thumbnails = helper("thumbnails")
+    page = """```{code-cell} ipython3
+%matplotlib inline
+from matplotlib.figure import Figure
+figure = Figure(layout="constrained")
+for ax in figure.subplots(1, 2):
+    ax.plot([1, 2], label="curve")
+    ax.legend()
+display(figure)
+```"""
+    figure = thumbnails.one_panel(thumbnails.drawn(page), 1)
+    [ax] = figure.axes
+    assert ax.get_legend() is None
+    assert thumbnails.png(figure, 100).startswith(b"\x89PNG")
+    assert tuple(figure.get_size_inches()) == thumbnails.INCHES
+
+
+@pytest.mark.parametrize("text", ["κ(α) ≥ 1/2", "eps_g → 0", "P = αN", "arccos R", "N(0, 1/N)", "1 - 2λ", "s²"])
+def test_a_formula_in_prose_is_set_whole(text, helper):
+    assert [formula for formula, _ in helper("formulas").parts(text.replace("-", "−"))] == [True]
+
+
+@pytest.mark.parametrize("text", ["a rule of 15 s", "one's own", "J. Phys. A", "e.g. t-test", "experiments A, B and C"])
+def test_words_units_and_initials_are_no_formulas(text, helper):
+    assert helper("formulas").parts(text) == [(False, text)]
+
+
+THEORY = sorted(path.stem for path in (DOCS / "theory").glob("*.md") if path.stem != "index")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", THEORY)
+def test_a_page_of_theory_has_a_figure_that_draws(name, helper):
+    assert f"pictures.{name}()" in (DOCS / f"theory/{name}.md").read_text()
+    assert helper("thumbnails").png(getattr(helper("pictures"), name)(), 50).startswith(b"\x89PNG")
 
 
 def test_the_tables_of_keys_are_of_every_kind_of_scenario():

@@ -124,7 +124,7 @@ def _show(grid: ChartGrid, results: Results, layout: Layout, marked: str | None)
 
 
 def _scales(results: Results, x: str, variables: dict[str, Variable]) -> Scales:
-    """Logarithmic axes; x is one even over a decade if it holds no zero."""
+    """Logarithmic axes; x is logarithmic from a ratio of `series.WIDE` on if it has no zero."""
     usual = series.scales(results, x, variables)
     return replace(usual, log_x=usual.log_x or series.scales(results, x, variables, lossless=True).log_x)
 
