@@ -17,7 +17,18 @@ GREEK = {
     "κ": r"\kappa", "λ": r"\lambda", "μ": r"\mu", "ξ": r"\xi", "π": r"\pi", "ρ": r"\rho", "σ": r"\sigma",
     "τ": r"\tau", "φ": r"\varphi", "ω": r"\omega", "Δ": r"\Delta", "Θ": r"\Theta", "Φ": r"\Phi", "Σ": r"\Sigma",
 }  # fmt: skip
-SIGNS = {"∞": r"\infty", "→": r"\to", "≤": r"\le", "≥": r"\ge", "≈": r"\approx", "·": r"\cdot", "−": "-", "±": r"\pm"}
+SIGNS = {
+    "∞": r"\infty",
+    "→": r"\to",
+    "->": r"\to",
+    "infinity": r"\infty",
+    "≤": r"\le",
+    "≥": r"\ge",
+    "≈": r"\approx",
+    "·": r"\cdot",
+    "−": "-",
+    "±": r"\pm",
+}
 POWERS = {"²": "2", "³": "3", "⁴": "4"}
 RAISED = "".join(POWERS)
 FUNCTIONS = "arccos|arcsin|sin|cos|cot|ln|sgn"
@@ -29,8 +40,10 @@ NAME = rf"(?:eps_[gt]\b|ε_[gt]\b|(?:[{''.join(GREEK)}]+{LETTER}?|{LETTER})(?:_\
 PLAIN = rf"(?:{COUNT})?{NAME}(?:/{NAME}|/{NUMBER})?|{NUMBER}(?:/{NAME})?"
 CALL = rf"\([−-]?(?:{PLAIN})(?:(?:, ?| ?[=+−] ?)[−-]?(?:{PLAIN}))*\)"
 WORD = rf"(?:(?:{FUNCTIONS}) )?{NAME}[{RAISED}]?(?:{CALL})?"
-PRODUCT = rf"(?:{COUNT})?(?:{WORD})(?:/(?:{WORD}|{NUMBER}))?|{NUMBER}(?:/{WORD}|/{NUMBER})?|∞"
-FORMULA = re.compile(rf"(?<![\w.'’/@-])(?:{PRODUCT})(?:\s*[=<>≤≥→≈+−·]\s*[−-]?(?:{PRODUCT}))*(?![\w(]|-\w|/\w|\.\w)")
+PRODUCT = rf"(?:{COUNT})?(?:{WORD})(?:/(?:{WORD}|{NUMBER}))?|{NUMBER}(?:/{WORD}|/{NUMBER})?|∞|infinity\b"
+FORMULA = re.compile(
+    rf"(?<![\w.'’/@-])(?:{PRODUCT})(?:\s*(?:->|[=<>≤≥→≈+−·])\s*[−-]?(?:{PRODUCT}))*(?![\w(]|-\w|/\w|\.\w)"
+)
 INITIALS = "BCDEFGHJLMST"  # of names and journals, where a full stop and a word follow
 LISTED = re.compile(r"experiments? (?:[A-Z],? (?:and )?)*$", re.IGNORECASE)
 UNIT = re.compile(r"\d\s$")
@@ -52,7 +65,7 @@ def parts(text: str) -> list[tuple[bool, str]]:
 
 def is_formula(text: str, hit: re.Match[str]) -> bool:
     """True of relations between symbols and of single ones; false of numbers, units and initials of names."""
-    if not re.search(WORD, hit[0]):
+    if hit[0] == "infinity" or not re.search(WORD, hit[0]):
         return False
     before, after = text[: hit.start()], text[hit.end() :]
     if re.fullmatch(rf"{COUNT} {LETTER}", hit[0]) or (len(hit[0]) == 1 and UNIT.search(before)):

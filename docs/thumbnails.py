@@ -44,7 +44,7 @@ def main(names: list[str]) -> None:
         full = DOCS / f"images/{name}.png"
         write(f"sheet/{name}.png", full.read_bytes() if full.is_file() else png(figure, 300), WIDTH)
         if name in WHOLE:
-            write(f"thumbnails/{name}.png", png(figure, DOTS))
+            write(f"thumbnails/{name}.png", png(figure, DOTS), WIDTH)
         else:
             write(f"thumbnails/{name}.png", png(one_panel(figure, PANEL.get(name, 0)), DOTS))
         print(name)
