@@ -191,13 +191,14 @@ def _picture(results: Results) -> dict[str, Any] | None:
 
 
 def _caption(results: Results) -> str:
-    """The sizes of what is drawn, and what its points, bars and lines are."""
-    scenario = results.scenario
+    """What the points, bars and lines of a figure are, and its sizes."""
+    scenario, seeds = results.scenario, results.scenario.seeds
+    if scenario.on_data:
+        shuffles = "one shuffle" if seeds == 1 else f"{seeds} shuffles"
+        return f"Points: means over {shuffles} into folds, with standard errors over folds."
     sizes = "; ".join(f"{name} = {values}" for name, values in _sizes(scenario) if name != "seeds")
-    over = "folds" if scenario.on_data else "seeds"
-    runs = f"means over {scenario.seeds} {'shuffles into folds' if scenario.on_data else 'seeds'}"
-    bars = f"with standard errors over {over}" if scenario.on_data or scenario.seeds > 1 else "without error bars"
-    points = f"Points: simulation{f' at {sizes}' if sizes else ''}, {runs}, {bars}."
+    runs = f"means over {seeds} seeds, with their standard errors" if seeds > 1 else "one seed, without error bars"
+    points = f"Points: simulation{f' at {sizes}' if sizes else ''}, {runs}."
     return points if results.theory is None else f"{points} Lines: theory."
 
 
