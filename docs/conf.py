@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 import tempfile
 from pathlib import Path
 
@@ -10,6 +11,9 @@ from pydantic import BaseModel
 
 import statmech
 from statmech.scenarios.base import Sweep
+
+sys.path.insert(0, str(Path(__file__).parent))
+from formulas import Formulas
 
 project = "statmech"
 author = copyright = "The statmech developers"
@@ -92,3 +96,4 @@ def setup(app):
     app.connect("source-read", _to_pages)
     app.connect("include-read", _to_pages)
     app.connect("autodoc-process-signature", _short_signature)
+    app.add_transform(Formulas)

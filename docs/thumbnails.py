@@ -1,43 +1,140 @@
-"""Small pictures of all figures for the gallery's index: `python docs/thumbnails.py [FOLDER]`.
+"""Pictures of all figures: `python docs/thumbnails.py [NAME ...]`, of all pages of the gallery or of those named.
 
-Each is made from the picture of the full run in docs/images if there is one, otherwise from the last picture on the
-figure's page: FOLDER contains the executed pages, docs/_build/jupyter_execute/gallery after `make docs`. They are
-written to docs/images/thumbnails, about 10 kB each.
+The code of a page is run up to its first figure, which is written twice: one panel in large type for its card
+(docs/images/thumbnails), and whole for the contact sheet (docs/images/sheet), where the picture of the full run in
+docs/images is used if there is one. The page of the contact sheet is written, too. Pages that need data which are not
+available keep their pictures.
 """
 
-import base64
-import io
-import json
-import sys
-from pathlib import Path
+from __future__ import annotations
 
+import ast
+import io
+import re
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from matplotlib.gridspec import GridSpec
 from PIL import Image
 
+from figures.style import STYLE
+from statmech import files
+
 DOCS = Path(__file__).parent
-SIZE = (440, 300)  # at most; cards show them at half this size
+PAGES = {path.stem: path for path in sorted((DOCS / "gallery").glob("*.md"))}
+CELL = re.compile(r"^```\{code-cell\}.*?\n(.*?)^```", re.MULTILINE | re.DOTALL)
+PANEL = {"ensemble": 2, "minover_updates": 1, "attention": 3}  # which panel says most, where it is not the first
+WHOLE = ("votes_concept",)  # the labels need the room that they have
+INCHES, DOTS = (2.2, 1.5), 200  # of a card, which shows it at half its dots
+WIDTH = 560  # of a picture on the contact sheet
 COLOURS = 64
 
 
-def drawn(page: Path) -> bytes:
-    """The last picture on an executed page."""
-    outputs = [out for cell in json.loads(page.read_text())["cells"] for out in cell.get("outputs", [])]
-    pictures = [out["data"]["image/png"] for out in outputs if "image/png" in out.get("data", {})]
-    return base64.b64decode(pictures[-1])
+def main(names: list[str]) -> None:
+    """Write the pictures of these pages, and the page of the contact sheet."""
+    for name in names or pages():
+        figure = drawn(PAGES[name].read_text())
+        if figure is None:
+            print(f"{name}: no figure without its data; its pictures stay")
+            continue
+        full = DOCS / f"images/{name}.png"
+        write(f"sheet/{name}.png", full.read_bytes() if full.is_file() else png(figure, 300), WIDTH)
+        if name in WHOLE:
+            write(f"thumbnails/{name}.png", png(figure, DOTS), WIDTH)
+        else:
+            write(f"thumbnails/{name}.png", png(one_panel(figure, PANEL.get(name, 0)), DOTS))
+        print(name)
+    files.write(PAGES["index"].parent / "contact_sheet.md", sheet().encode())
 
 
-def shrunk(picture: bytes) -> Image.Image:
+def pages() -> list[str]:
+    """The pages with a figure, in the order of the gallery."""
+    listed = PAGES["index"].read_text().rpartition("```{toctree}")[2]
+    return [name for name in listed.split() if name in PAGES and name != "contact_sheet"]
+
+
+def drawn(page: str) -> Figure | None:
+    """The first figure that the code of a page draws or displays."""
+    shown: list[Any] = []
+    names: dict[str, Any] = {"display": shown.append}
+    for cell in CELL.findall(page):
+        tree = ast.parse("\n".join(line for line in cell.splitlines() if not line.startswith(("%", "!", ":"))))
+        last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+        exec(compile(tree, "page", "exec"), names)
+        if last is not None:
+            shown.append(eval(compile(ast.Expression(last.value), "page", "eval"), names))
+        for it in shown:
+            if isinstance(it, Figure):
+                return it
+    return None
+
+
+def one_panel(figure: Figure, which: int) -> Figure:
+    """The figure with one of its panels alone, without titles and legends, in the size of a card."""
+    kept = figure.axes[which]
+    for ax in figure.axes:
+        if ax is not kept:
+            ax.remove()
+    for legend in (*figure.legends, *filter(None, [kept.get_legend()])):
+        legend.remove()
+    figure.suptitle("")
+    kept.set_title("")
+    kept.set_xlabel(textwrap.fill(kept.get_xlabel(), 28))
+    kept.set_ylabel(textwrap.fill(kept.get_ylabel(), 20))
+    kept.tick_params(labelbottom=True, labelleft=True)
+    kept.set_subplotspec(GridSpec(1, 1, figure=figure)[0])
+    figure.set_size_inches(INCHES)
+    return figure
+
+
+def png(figure: Figure, dots: int) -> bytes:
+    file = io.BytesIO()
+    with mpl.rc_context(STYLE):
+        figure.savefig(file, format="png", dpi=dots)
+    return file.getvalue()
+
+
+def write(name: str, picture: bytes, width: int | None = None) -> None:
+    """Write a picture with few colours, complete or not at all."""
     image = Image.open(io.BytesIO(picture)).convert("RGB")
-    image.thumbnail(SIZE, Image.Resampling.LANCZOS)
-    return image.quantize(COLOURS)
+    if width is not None:
+        image = image.resize((width, round(image.height * width / image.width)), Image.Resampling.LANCZOS)
+    file = io.BytesIO()
+    image.quantize(COLOURS).save(file, format="png", optimize=True)
+    path = DOCS / "images" / name
+    path.parent.mkdir(exist_ok=True)
+    files.write(path, file.getvalue())
 
 
-def main(executed: Path) -> None:
-    for page in sorted((DOCS / "gallery").glob("*.md")):
-        full, notebook = DOCS / f"images/{page.stem}.png", executed / f"{page.stem}.ipynb"
-        if page.stem != "index" and (full.is_file() or notebook.is_file()):
-            picture = full.read_bytes() if full.is_file() else drawn(notebook)
-            shrunk(picture).save(DOCS / f"images/thumbnails/{page.stem}.png", optimize=True)
+def sheet() -> str:
+    """The page of the contact sheet: all figures, in the order of the gallery."""
+    return HEAD + "\n".join(ITEM.format(name=name, title=title(name)) for name in pages()) + "::::\n"
 
+
+def title(name: str) -> str:
+    """The heading of a page."""
+    return next(line[2:] for line in PAGES[name].read_text().splitlines() if line.startswith("# "))
+
+
+HEAD = """# Contact sheet
+
+All figures of the [gallery](index.md), whole. A picture shows the full run if its page does, and the reduced run
+of the page otherwise. `docs/thumbnails.py` makes this page.
+
+::::{grid} 1 1 2 2
+:gutter: 3
+
+"""
+ITEM = """:::{{grid-item}}
+[![{title}](../images/sheet/{name}.png)]({name}.md)
+
+[{title}]({name}.md)
+:::
+"""
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else DOCS / "_build/jupyter_execute/gallery")
+    main(sys.argv[1:])

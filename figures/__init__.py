@@ -88,8 +88,29 @@ FIGURES = {choice: figures_of(choice) for choice in PUBLISHED}
 def named(figure: str | None, config: str, choice: str) -> str:
     """The figure that a config asks for, or that has its name, or the overlay.
 
-    `choice` is the key of its kind of scenario, such as "rule". Raises `ConfigError` for a figure that does not exist
-    or is of another kind.
+    Parameters
+    ----------
+    figure
+        The figure that a config names, or None.
+    config
+        The name of the config.
+    choice
+        The key of its kind of scenario, such as "rule".
+
+    Returns
+    -------
+    str
+        The name of a figure of this kind.
+
+    Raises
+    ------
+    ConfigError
+        For a figure that does not exist, or is of another kind.
+
+    Examples
+    --------
+    >>> named(None, "variety", "rule"), named(None, "my_config", "rule")
+    ('variety', 'overlay')
     """
     possible = figures_of(choice)
     if figure is not None and figure not in possible:
@@ -105,7 +126,27 @@ def overlay_of(choice: str) -> str:
 
 
 def fitting(name: str, simulation: xr.Dataset | Results) -> str:
-    """The figure of this name if it can show all axes of the sweep, otherwise the overlay, which shows any."""
+    """The figure of this name if it can show all axes of the sweep, otherwise the overlay, which shows any.
+
+    Parameters
+    ----------
+    name
+        The name of a figure.
+    simulation
+        A dataset of `simulate.run`, or `Results`.
+
+    Returns
+    -------
+    str
+        The name of this figure, or of the overlay.
+
+    Examples
+    --------
+    >>> import simulate
+    >>> from statmech import Scenario
+    >>> fitting("variety", simulate.run(Scenario(rule="hebb", K=2, N=50, t=[1, 2], eta=[0.5, 1], seeds=2)))
+    'overlay'
+    """
     scenario, shown = _results(simulation).scenario, _axes(name)
     return name if shown is None or set(scenario.shape) <= set(shown) else overlay_of(scenario.CHOICE)
 
@@ -121,7 +162,22 @@ def draw(name: str, simulation: xr.Dataset | Results | None, theory: xr.Dataset 
         What `simulate.run` and `theory.solve` return; or `Results`, which hold both. A study on data has no theory.
         Axes that the figure shows and the sweep does not have become axes of one value.
 
-    Raises `ConfigError` for a figure that does not exist, is of another kind of scenario, or cannot show an axis.
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    ConfigError
+        For a figure that does not exist, is of another kind of scenario, or cannot show an axis.
+
+    Examples
+    --------
+    >>> import simulate, theory
+    >>> from statmech import Scenario
+    >>> scenario = Scenario(rule="hebb", N=50, t=[1, 2], seeds=4)
+    >>> len(draw("overlay", simulate.run(scenario), theory.solve(scenario)).axes) > 0
+    True
     """
     results = _results(simulation, theory)
     choice = results.scenario.CHOICE

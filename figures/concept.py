@@ -37,6 +37,19 @@ def draw(concept: Any, most: int = MOST) -> Figure:
 
     The heaviest on top, class by class; only the `most` heaviest if there are more.
 
+    Parameters
+    ----------
+    concept
+        A fitted `SparsePerceptron`, or pairs of a text and a signed weight.
+    most
+        Largest number of conjunctions to draw.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
     >>> ax = draw([("fever = high", 2.0), ("age > 60 and x_1 = $5", -1.5)]).axes[0]
     >>> [float(bar.get_width()) for bar in ax.patches]
     [2.0, -1.5]

@@ -56,7 +56,23 @@ STYLE: dict[Any, Any] = {
 
 
 def styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
-    """Draw in this style, whatever matplotlib settings the reader has."""
+    """Draw in this style, whatever matplotlib settings the reader has.
+
+    Parameters
+    ----------
+    draw
+        A function that returns a figure.
+
+    Returns
+    -------
+    callable
+        The same function under the settings `STYLE`.
+
+    Examples
+    --------
+    >>> styled(lambda: mpl.rcParams["axes.titlesize"])()
+    9.0
+    """
 
     @wraps(draw)
     def drawn(*args: Any, **kwargs: Any) -> Figure:
@@ -137,7 +153,30 @@ def log_ticks(axis: Axis) -> None:
 def save(figure: Figure, stem: Path) -> list[Path]:
     """Write a figure as PNG (300 dots per inch), SVG and PDF, each file complete or not at all.
 
-    Returns the files. Raises `StoreError` if one cannot be written.
+    Parameters
+    ----------
+    figure
+        A figure.
+    stem
+        The path of the files, without a suffix.
+
+    Returns
+    -------
+    list of Path
+        The files.
+
+    Raises
+    ------
+    StoreError
+        If one cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from matplotlib.figure import Figure
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     [file.name for file in save(Figure(), Path(folder) / "empty")]
+    ['empty.png', 'empty.svg', 'empty.pdf']
     """
     contents = {stem.with_name(f"{stem.name}.{suffix}"): _content(figure, suffix) for suffix in FORMATS}
     for file, content in contents.items():

@@ -19,8 +19,26 @@ def run(scenario: Sweep, progress: Progress | None = None) -> xr.Dataset:
     Of a `Scenario`: R, q, length, eps_g, ... on t and student; of `StoredExamples`: R, eps_g, kappa, ... on epochs;
     of `Boosting`: stages, eps_g, advantage, weights.
     The same scenario gives the same bits, and more seeds or values on an axis change none of the old numbers.
-    Raises `ScenarioError` for what does not fit into this machine's memory.
 
+    Parameters
+    ----------
+    scenario
+        A scenario of any kind.
+    progress
+        Is called with the numbers of finished units of work and of all.
+
+    Returns
+    -------
+    xarray.Dataset
+        On (sweep axes, seed, recorded times, student).
+
+    Raises
+    ------
+    ScenarioError
+        For what does not fit into this machine's memory.
+
+    Examples
+    --------
     >>> from statmech import Scenario, StoredExamples
     >>> sim = run(Scenario(rule="hebb", K=2, N=100, t=[0, 1], seeds=4))
     >>> dict(sim.R.sizes)

@@ -36,7 +36,19 @@ class Results(results.Results):
     def draw(self, figure: str | None = None) -> Figure:
         """The published figure of this name; by default that of the results, or the overlay of simulation and theory.
 
-        Raises `ConfigError` for a figure that is unknown, or cannot show these results.
+        Parameters
+        ----------
+        figure
+            The name of a published figure, or "overlay".
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+
+        Raises
+        ------
+        ConfigError
+            For a figure that is unknown, or cannot show these results.
         """
         return draw(self, figure=figure)
 
@@ -47,9 +59,23 @@ class Results(results.Results):
 def load_results(folder: str | Path) -> Results:
     """The results in a folder that `statmech run` has written.
 
-    `figure` is the published figure that the folder remembers. Raises `StoreError` if there are no results, if they are
-    corrupted, or if simulation and theory belong to different scenarios.
+    Parameters
+    ----------
+    folder
+        A folder of results, or a store in it.
 
+    Returns
+    -------
+    Results
+        Their `figure` is the published figure that the folder remembers.
+
+    Raises
+    ------
+    StoreError
+        If there are no results, if they are corrupted, or if simulation and theory belong to different scenarios.
+
+    Examples
+    --------
     >>> load_results("nowhere")
     Traceback (most recent call last):
     statmech.errors.StoreError: nowhere: no results. `statmech run CONFIG --out nowhere` computes them
@@ -71,8 +97,15 @@ def run(scenario: Sweep | str | Path, **overrides: Any) -> Results:
     -------
     Results, without a theory where the scenario has none.
 
-    Raises `ConfigError` or `ScenarioError` for what cannot be simulated, and `SolverError` for what cannot be solved.
+    Raises
+    ------
+    ConfigError, ScenarioError
+        For what cannot be simulated.
+    SolverError
+        For what cannot be solved.
 
+    Examples
+    --------
     >>> results = run("ensemble", rule="hebb", K=[1, 3], N=50, t=[1, 2], seeds=4)
     >>> dict(results.simulation.R.sizes)
     {'K': 2, 'seed': 4, 't': 2, 'student': 3}
@@ -90,7 +123,24 @@ def run(scenario: Sweep | str | Path, **overrides: Any) -> Results:
 
 
 def solve(scenario: Sweep) -> xr.Dataset:
-    """The theory of a scenario in the limit N -> infinity (`theory.solve`)."""
+    """The theory of a scenario in the limit N -> infinity (`theory.solve`).
+
+    Parameters
+    ----------
+    scenario
+        A scenario of any kind.
+
+    Returns
+    -------
+    xarray.Dataset
+        On (sweep axes, recorded times, student).
+
+    Examples
+    --------
+    >>> from statmech import Scenario
+    >>> round(solve(Scenario(rule="hebb", t=10)).eps_g.item(), 4)
+    0.1254
+    """
     check_packages("theory")
     import theory
 
@@ -102,9 +152,27 @@ def draw(
 ) -> Figure:
     """Draw results, or a simulation and its theory, as a matplotlib figure.
 
-    `figure` names a published figure (`statmech figure --list`); by default it is the figure of the results, the one
-    with their name, or the overlay of simulation and theory. Raises `ConfigError` if it is unknown or cannot show them.
+    Parameters
+    ----------
+    simulation
+        `Results`, or a dataset of `simulate.run`.
+    theory
+        A dataset of `theory.solve`; None if there is none, or with `Results`.
+    figure
+        A published figure (`statmech figure --list`). By default that of the results, the one with their name, or the
+        overlay of simulation and theory.
 
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    ConfigError
+        For a figure that is unknown, or cannot show these results.
+
+    Examples
+    --------
     >>> from statmech import Scenario
     >>> drawn = draw(run(Scenario(rule="hebb", N=50, t=[1, 2], seeds=4)))
     >>> len(drawn.axes) > 0

@@ -60,10 +60,36 @@ class Boundary(ABC):
 
     @abstractmethod
     def threshold(self, delta: np.ndarray, mean: np.ndarray, variance: np.ndarray, theta: np.ndarray) -> np.ndarray:
-        """The level at the start, of arrays of one shape; a negative one counts as 0."""
+        """The level at the start, of arrays of one shape; a negative one counts as 0.
+
+        Parameters
+        ----------
+        delta : array
+            Target error rates.
+        mean, variance : array
+            Of the whole sums.
+        theta : array
+            Thresholds of the whole sums.
+
+        Returns
+        -------
+        array
+            Levels, of the same shape.
+        """
 
     def rise(self, mean: np.ndarray) -> np.ndarray:
-        """The rise of the level up to the end, in proportion to the features evaluated; 0 unless overridden."""
+        """The rise of the level up to the end, in proportion to the features evaluated; 0 unless overridden.
+
+        Parameters
+        ----------
+        mean : array
+            Means of the whole sums.
+
+        Returns
+        -------
+        array
+            Of the same shape.
+        """
         return np.zeros_like(mean)
 
 
@@ -116,7 +142,27 @@ BOUNDARIES: dict[str, type[Boundary]] = {
 
 
 def boundary_of(boundary: str | Boundary) -> Boundary:
-    """A boundary by its name, or itself. Raises `ScenarioError` for an unknown name."""
+    """A boundary by its name, or itself.
+
+    Parameters
+    ----------
+    boundary
+        Its name, or an object.
+
+    Returns
+    -------
+    Boundary
+
+    Raises
+    ------
+    ScenarioError
+        For an unknown name.
+
+    Examples
+    --------
+    >>> boundary_of("centred").label
+    'centred'
+    """
     if isinstance(boundary, Boundary):
         return boundary
     if boundary not in BOUNDARIES:
@@ -127,6 +173,20 @@ def boundary_of(boundary: str | Boundary) -> Boundary:
 def rise(boundary: str | Boundary, mean: ArrayLike) -> np.ndarray:
     """The rise of a boundary's level up to the end of sums of this mean: the mean for `centred`, 0 for the others.
 
+    Parameters
+    ----------
+    boundary
+        Its name, or an object.
+    mean : array_like
+        Mean of the whole sum.
+
+    Returns
+    -------
+    array
+        Of the shape of `mean`.
+
+    Examples
+    --------
     >>> float(rise("centred", 0.5)), float(rise("constant", 0.5))
     (0.5, 0.0)
     """
@@ -136,6 +196,20 @@ def rise(boundary: str | Boundary, mean: ArrayLike) -> np.ndarray:
 def looks(n: int, chunk: int) -> np.ndarray:
     """The numbers of features after which a sum of n features is compared with the level.
 
+    Parameters
+    ----------
+    n : int
+        Number of features.
+    chunk : int
+        Features between two looks.
+
+    Returns
+    -------
+    array of int
+        In increasing order; the last is n.
+
+    Examples
+    --------
     >>> looks(10, 4)
     array([ 4,  8, 10])
     """
@@ -154,8 +228,18 @@ def threshold(
     mean, variance : of the sums at their end
     theta : threshold that the final sum is compared with
 
-    Raises `ScenarioError` for an unknown name, delta outside (0, 1/2) or a variance that is not positive.
+    Returns
+    -------
+    array
+        Levels, of the broadcast shape.
 
+    Raises
+    ------
+    ScenarioError
+        For an unknown name, delta outside (0, 1/2) or a variance that is not positive.
+
+    Examples
+    --------
     >>> [float(threshold(name, 0.01, 1.0, 1.0).round(4)) for name in BOUNDARIES]
     [0.9994, 1.5174, 0.6632, 0.6632]
     """
@@ -169,6 +253,22 @@ def error(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike, theta: ArrayLike
     For :math:`\tau<\theta` a walk may also cross and end between the two: :math:`P(S_n<\theta) - P(\max_i S_i<\tau)`.
     For `centred` sums give mean 0 and theta less the mean.
 
+    Parameters
+    ----------
+    tau : array_like
+        Level, 0 or more.
+    mean, variance : array_like
+        Of the whole sum.
+    theta : array_like
+        Threshold of the whole sum.
+
+    Returns
+    -------
+    array
+        Probabilities, of the broadcast shape.
+
+    Examples
+    --------
     >>> float(error(threshold("as-printed", 0.01, 1.0, 1.0), 1.0, 1.0).round(3))      # target: 0.01
     0.038
     """

@@ -28,6 +28,13 @@ SHIPPED = next(
 def shipped() -> list[str]:
     """Names of the configs that come with statmech, found from any folder.
 
+    Returns
+    -------
+    list of str
+        In alphabetical order.
+
+    Examples
+    --------
     >>> "ensemble" in shipped()
     True
     """
@@ -48,7 +55,25 @@ def description(name: str) -> str:
 def find(config: str | Path) -> Path:
     """The file of a config given by path or by a shipped name, or a folder of results, which contain theirs.
 
-    Raises `ConfigError` if there is none.
+    Parameters
+    ----------
+    config
+        A path, or a shipped name.
+
+    Returns
+    -------
+    Path
+        Of the file, or of the folder.
+
+    Raises
+    ------
+    ConfigError
+        If there is none.
+
+    Examples
+    --------
+    >>> find("variety").name
+    'variety.yaml'
     """
     if not str(config):
         raise ConfigError("the name of the config is empty")
@@ -95,10 +120,29 @@ def _missing(path: Path) -> str:
 def load(config: str | Path, overrides: Iterable[str] = (), *, data: bool = False, check: Check | None = None) -> Any:
     """Read a config, by path or by a shipped name, with `key=v1,v2` overrides.
 
-    With `data`, the data files that it names must be available, as a simulation needs them; results are read without.
-    `check` returns further problems of the keys, such as a figure that does not exist.
-    Raises `ConfigError`; its message names file, line, what was given and what is possible.
+    Parameters
+    ----------
+    config
+        A path, a shipped name, or a folder of results.
+    overrides
+        Keys with other values: `key=v1,v2`.
+    data
+        True if the data files that it names must be available, as a simulation needs them.
+    check
+        Returns further problems of the keys, such as a figure that does not exist.
 
+    Returns
+    -------
+    Sweep
+        A scenario of the kind that the config describes.
+
+    Raises
+    ------
+    ConfigError
+        Naming file, line, what was given and what is possible.
+
+    Examples
+    --------
     >>> load("ensemble", ["K=3", "eta=0.5,1"]).shape
     {'rule': 3, 'eta': 2}
     """

@@ -31,10 +31,37 @@ class Inputs(ABC):
 
     @abstractmethod
     def draw(self, key: Array, M: int, N: int, table: Array) -> Array:
-        """M inputs, shape (M, N) in float32, from a JAX key and the result of `table`."""
+        """M inputs, shape (M, N) in float32, from a JAX key and the result of `table`.
+
+        Parameters
+        ----------
+        key
+            A JAX key.
+        M : int
+            Number of inputs.
+        N : int
+            Number of components.
+        table
+            What the method `table` returns.
+
+        Returns
+        -------
+        array (M, N)
+            In float32.
+        """
 
     def problem(self, N: int) -> Problem | None:
-        """The reason why there are no such inputs of N components, None if there are."""
+        """The reason why there are no such inputs of N components, None if there are.
+
+        Parameters
+        ----------
+        N : int
+            Number of components.
+
+        Returns
+        -------
+        Problem or None
+        """
         return None
 
     def table(self, N: int) -> np.ndarray:

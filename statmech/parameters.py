@@ -113,7 +113,17 @@ class Key:
         return {"type": SCHEMAS[self.type], **{bound.schema: value for bound, value in self.bounds}}
 
     def problem(self, value: Any) -> str | None:
-        """Why this cannot be a value of the key, a sentence; None if it can."""
+        """Why this cannot be a value of the key, a sentence; None if it can.
+
+        Parameters
+        ----------
+        value
+            What a config gives.
+
+        Returns
+        -------
+        str or None
+        """
         if problem := self.type_problem(value):
             return problem
         for bound, limit in self.bounds:

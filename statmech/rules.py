@@ -66,7 +66,25 @@ class Rule(ABC):
 
     @abstractmethod
     def g(self, kappa: Array, length: Array) -> Array:
-        """The modulation g(kappa, l) for arrays of stabilities and lengths, which broadcast."""
+        """The modulation g(kappa, l) for arrays of stabilities and lengths, which broadcast.
+
+        Parameters
+        ----------
+        kappa : array
+            Stabilities.
+        length : array
+            Lengths of the students.
+
+        Returns
+        -------
+        array
+            Of the broadcast shape; from NumPy arrays or, traced, from JAX arrays.
+
+        Examples
+        --------
+        >>> RULES["adatron"]().g(np.array([-1.0, 0.5]), np.array(1.0))
+        array([ 1., -0.])
+        """
 
     @property
     def has_closed_form(self) -> bool:
@@ -77,13 +95,45 @@ class Rule(ABC):
         return type(self).line_form is not Rule.line_form
 
     def closed_form(self, angle: Array, length: Array, flip: Array) -> Averages:
-        """One student's averages at an angle to the teacher, for learning rate 1."""
+        """One student's averages at an angle to the teacher, for learning rate 1.
+
+        Parameters
+        ----------
+        angle : array
+            Angle of the student to the teacher.
+        length : array
+            Length of the student.
+        flip : array
+            Probability that a label is flipped.
+
+        Returns
+        -------
+        Averages
+            Of the broadcast shape.
+        """
         raise NotImplementedError
 
     def closed_form_pair(
         self, angles: tuple[Array, Array], between: Array, lengths: tuple[Array, Array], flip: Array
     ) -> Array:
-        r""":math:`\langle f_1 f_2\rangle` of two students at `angles` to the teacher and `between` each other."""
+        r""":math:`\langle f_1 f_2\rangle` of two students at `angles` to the teacher and `between` each other.
+
+        Parameters
+        ----------
+        angles : pair of arrays
+            Angles of the two students to the teacher.
+        between : array
+            Their angle to each other.
+        lengths : pair of arrays
+            Their lengths.
+        flip : array
+            Probability that a label is flipped.
+
+        Returns
+        -------
+        array
+            Of the broadcast shape.
+        """
         raise NotImplementedError
 
     def line_form(self, angle: Array, length: Array, flip: Array) -> Averages:

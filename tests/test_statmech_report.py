@@ -13,7 +13,7 @@ import pytest
 
 import simulate
 import theory
-from figures.report import charts
+from figures.report import charts, equations
 from figures.report.html import report
 from simulate.execution.to_store import run_into
 from statmech import RULES, Results, Scenario, load, load_results
@@ -119,7 +119,7 @@ def test_each_kind_of_scenario_gives_one_file_with_its_results_that_loads_nothin
 
 def load_text(texts: list[str], folder: Path):
     """The scenario of the config among the preformatted texts."""
-    [text] = [text for text in texts if "\nkey: " in text]
+    [text] = [text for text in texts if re.match(r"\w+: ", text)]
     (folder / "again.yaml").write_text(text)
     return load(folder / "again.yaml")
 
@@ -172,11 +172,13 @@ def test_foreign_labels_and_paths_are_escaped(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_many_points_give_few_charts_and_the_omitted_ones_are_mentioned():
-    scenario = Scenario(rule="hebb", N=50, t=[1, 2, 3, 4], K=[1, 2, 3], eta={"linspace": [0.5, 1.5, 12]}, flip=[0, 0.1])
+    scenario = Scenario(
+        rule="hebb", N=50, t=[1, 2, 3, 4], K=[1, 2, 3, 5], eta={"linspace": [0.5, 1.5, 12]}, flip=[0, 0.1]
+    )
     drawn = charts.charts(Results(scenario, theory=theory.solve(scenario)))
     assert sum(len(one.charts) for one in drawn.sets) <= charts.MOST_CHARTS
     assert len(drawn.sets) == np.prod([len(labels) for labels in drawn.axes.values()])
-    assert any("of flip (" in item or "of t (" in item for item in drawn.left_out)
+    assert any(f"of {axis} (" in item for item in drawn.left_out for axis in ("K", "flip", "t"))
 
 
 @pytest.mark.slow
@@ -218,6 +220,40 @@ def test_a_scenario_without_theory_or_not_solved_or_not_simulated_has_a_report(t
     assert "a single seed has no standard error" in paged(one).words
 
 
+def test_a_page_begins_with_title_date_sizes_and_equations(tmp_path):
+    scenario = Scenario(rule=["hebb", "adatron"], N=20, t=[1, 2], seeds=2)
+    page = paged(saved(tmp_path / "mine", simulate.run(scenario), theory.solve(scenario)))
+    head = " ".join(page.words[: page.words.index("Provenance")].split())
+    assert re.search(r"Online ensemble: mine \d{4}-\d\d-\d\d · N = 20 · K = 1 · seeds = 2 · statmech", head)
+    stated = [attrs["aria-label"] for _, attrs in page.elements if attrs.get("role") == "img"]
+    named = [scenario.equation_of(name) for name in scenario.rule]
+    assert set(stated) >= {*scenario.equations, *named}
+    assert "gram" not in " ".join(page.pres)
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_every_equation_is_set_as_a_picture(kind):
+    stated = [*kind.equations, *(kind.equation_of(name) for name in kind.KINDS)]
+    assert [latex for latex in stated if latex and not equations.picture(latex)] == []
+
+
+def test_an_equation_that_cannot_be_set_has_no_picture():
+    assert equations.picture(r"\begin{matrix}1\end{matrix}") == ""
+
+
+def test_colour_is_an_axis_that_theory_knows_and_marker_one_that_it_does_not():
+    scenario = Scenario(rule="perceptron", N=[20, 50], t=[0.5, 1, 2, 5, 10], eta=[0.5, 1, 2], seeds=2)
+    drawn = charts.charts(Results(scenario, simulate.run(scenario), theory.solve(scenario)))
+    assert [label for label, colour, _ in drawn.legend if colour] == ["η = 0.5", "η = 1", "η = 2"]
+    assert [label for label, _, marker in drawn.legend if marker] == ["N = 20", "N = 50"]
+    assert drawn.axes == {}
+    points = [it for it in drawn.sets[0].charts[0].renderers if it.name == "points"][-1].data_source.data
+    looks = set(zip(points["label"], points["color"], points["marker"], strict=True))
+    assert len(looks) == 6
+    assert len({colour for _, colour, _ in looks}) == 3
+    assert {marker for label, _, marker in looks if "N = 50" in label} == {"square"}
+
+
 def called(monkeypatch, *arguments: str) -> int:
     from statmech.cli import main
 
@@ -240,7 +276,7 @@ def test_the_command_writes_to_the_given_path(whole, tmp_path, monkeypatch, caps
     assert called(monkeypatch, "report", str(whole / "theory.zarr"), "--out", str(file)) == 0
     assert f"wrote {file}" in capsys.readouterr().err
     assert [path.name for path in file.parent.iterdir()] == ["mine.html"]
-    assert "<h1>whole</h1>" in file.read_text()
+    assert "<h1>Online ensemble: whole</h1>" in file.read_text()
 
 
 def nothing(folder: Path) -> list[str]:

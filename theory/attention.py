@@ -165,6 +165,17 @@ def overshoot(chunk: int) -> float:
 
     :math:`\rho_c` of `theory.attention` by Spitzer's formula, for steps of `chunk` products.
 
+    Parameters
+    ----------
+    chunk : int
+        Features between two looks.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> round(overshoot(1), 4), round(overshoot(16), 4), round(overshoot(10**6), 4)
     (0.8183, 0.5988, 0.5826)
     """

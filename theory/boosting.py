@@ -124,8 +124,26 @@ def stages(s: float, m: int) -> int:
     .. math:: T > 2s^2\ln m
 
     (Lemma 1; Freund & Schapire 1995). It depends on the advantage alone: for another :math:`\gamma` pass
-    :math:`s = 1/2\gamma`. Raises `ScenarioError` for s or m below 1.
+    :math:`s = 1/2\gamma`.
 
+    Parameters
+    ----------
+    s : float
+        Number of conjunctions of the target, or 1/2 over the advantage.
+    m : int
+        Number of examples.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ScenarioError
+        For s or m below 1.
+
+    Examples
+    --------
     >>> stages(3, 1000)
     125
     """
@@ -138,8 +156,18 @@ def stages(s: float, m: int) -> int:
 def training_error(errors: Sequence[float] | np.ndarray) -> np.ndarray:
     r"""The bound :math:`\prod_{i\le T} 2\sqrt{\epsilon_i(1-\epsilon_i)}` on the training error after each stage.
 
-    From the weighted errors (T,) of the stages.
+    Parameters
+    ----------
+    errors : array_like (T,)
+        Weighted errors of the stages.
 
+    Returns
+    -------
+    array (T,)
+        The bound after each stage.
+
+    Examples
+    --------
     >>> training_error([0.2, 0.3]).round(4)
     array([0.8   , 0.7332])
     """
@@ -152,8 +180,28 @@ def sample_size(eps: float, delta: float, log_size: float) -> int:
 
     .. math:: m \ge \frac1\epsilon\left(\ln\frac1\delta + \ln|F|\right)
 
-    (Lemma 2), for a class of :math:`\ln|F|` = `log_size`. Raises `ScenarioError` for eps or delta outside (0, 1).
+    (Lemma 2), for a class of :math:`\ln|F|` = `log_size`.
 
+    Parameters
+    ----------
+    eps : float
+        Largest error.
+    delta : float
+        Probability of a larger one.
+    log_size : float
+        Logarithm of the number of functions in the class.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ScenarioError
+        For eps or delta outside (0, 1).
+
+    Examples
+    --------
     >>> sample_size(0.1, 0.05, log(1000))
     100
     """
@@ -166,8 +214,29 @@ def generalization_error(m: int, delta: float, log_size: float) -> float:
 
     .. math:: \epsilon = \min\Bigl(1, \frac1m\Bigl(\ln\frac1\delta + \ln|F|\Bigr)\Bigr)
 
-    (Lemma 2 solved for eps); a value of 1 guarantees nothing. Raises `ScenarioError` for delta outside (0, 1).
+    (Lemma 2 solved for eps); a value of 1 guarantees nothing.
 
+    Parameters
+    ----------
+    m : int
+        Number of examples.
+    delta : float
+        Probability that the bound does not hold.
+    log_size : float
+        Logarithm of the number of functions in the class.
+
+    Returns
+    -------
+    float
+        At most 1.
+
+    Raises
+    ------
+    ScenarioError
+        For delta outside (0, 1).
+
+    Examples
+    --------
     >>> round(generalization_error(100, 0.05, log(1000)), 4)
     0.099
     """
@@ -184,6 +253,19 @@ def log_perceptrons(features: int, r: int) -> float:
     the choices of r features, times fewer than :math:`2^{r^2}` threshold functions of them (Muroga 1971): the paper's
     :math:`O(r^2+kr\log n)` (after Bruck 1990) with its constants.
 
+    Parameters
+    ----------
+    features : int
+        Number of conjunctions to choose from.
+    r : int
+        Largest number of weights.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> round(log_perceptrons(450, 12), 1)
     153.0
     """
@@ -205,6 +287,25 @@ def enough_examples(inputs: int | Sequence[int], k: int, s: int, eps: float, del
     The smallest m of Lemma 2 for the perceptrons of :math:`r = 2s^2\ln m` weights that boosting returns for m examples:
     :math:`O(s^4/\epsilon)` up to logarithms.
 
+    Parameters
+    ----------
+    inputs
+        Number of Boolean inputs, or the number of values of each attribute.
+    k : int
+        Largest number of inputs in a conjunction.
+    s : int
+        Number of conjunctions of the target.
+    eps : float
+        Largest error.
+    delta : float
+        Largest probability of a larger one.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
     >>> enough_examples(30, 2, s=2, eps=0.1, delta=0.05) > 10 * enough_examples(30, 2, s=1, eps=0.1, delta=0.05)
     True
     """

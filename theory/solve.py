@@ -25,8 +25,28 @@ def solve(scenario: Sweep, progress: Progress | None = None) -> xr.Dataset:
     standard error of the vote's integration. Of `StoredExamples`: R, eps_g and kappa of each learner's limit
     (`theory.replica`), NaN where it does not exist; independent of the number of updates, for it is that of infinitely
     many. Of `Boosting`: bounds on stages, eps_g and advantage at this N and P (`theory.boosting`).
-    Raises `ScenarioError` for inputs without equations, `SolverError` naming a cell that cannot be solved.
 
+    Parameters
+    ----------
+    scenario
+        A scenario of any kind.
+    progress
+        Is called with the numbers of solved parameter combinations and of all.
+
+    Returns
+    -------
+    xarray.Dataset
+        On (sweep axes, recorded times, student).
+
+    Raises
+    ------
+    ScenarioError
+        For inputs without equations.
+    SolverError
+        Naming a parameter combination that cannot be solved.
+
+    Examples
+    --------
     >>> from statmech import Scenario, StoredExamples
     >>> sol = solve(Scenario(rule="hebb", K=2, t=[1, 10]))
     >>> sol.R.isel(student=0).values.round(6)

@@ -75,8 +75,20 @@ def crossing(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> np.ndarray
 
     .. math:: \Phi\!\left(\frac{m-\tau}\sigma\right) + e^{2m\tau/\sigma^2}\,\Phi\!\left(\frac{-\tau-m}\sigma\right)
 
-    Arguments are those of `mean_share` and broadcast.
+    Parameters
+    ----------
+    tau : array_like
+        Level, 0 or more.
+    mean, variance : array_like
+        Of the sum at its end.
 
+    Returns
+    -------
+    array
+        Probabilities, of the broadcast shape.
+
+    Examples
+    --------
     >>> float(crossing(1.0, 0.0, 1.0).round(4))
     0.3173
     """

@@ -25,8 +25,10 @@
     const svg = required("models/text/mathjax/index").tex2svg(tex[2], { display: tex[1] === "[" });
     svg.setAttribute("role", "img");
     svg.setAttribute("aria-label", tex[2]);
-    const number = element.querySelector(".eqno");
-    element.replaceChildren(...(number ? [number, svg] : [svg]));
+    const number = element.querySelector(".eqno"), formula = document.createElement("span");
+    formula.className = "formula";
+    formula.append(svg);
+    element.replaceChildren(...(number ? [number, formula] : [formula]));
     element.classList.add("set");
   }
 

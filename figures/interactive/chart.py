@@ -62,6 +62,7 @@ class Chart:
         whole: bool = False,
     ):
         self.named, self.log_x, self.log_y, self.whole = bool(names), log_x and not names, log_y, whole
+        self.colours = 0  # curves until a colour returns with the next marker; 0: each has both to itself
         value = ylabel or plain(variable.symbol)
         factors: dict[str, Any] = {"x_range": list(names)} if names else {}
         self.figure: Any = bokeh_figure(
@@ -101,7 +102,14 @@ class Chart:
         if self.whole and not self.named:
             self.figure.scatter("x", "y", source=dots, marker="circle", size=3, color="color", alpha=alpha)
         self.figure.segment("x", "low", "x", "high", source=points, line_width=1.2, color="color", alpha=alpha)
-        look = {"marker": "marker", "size": 7, "fill_color": "white", "line_color": "color", "line_width": 1.4}
+        look = {
+            "marker": "marker",
+            "size": 7,
+            "fill_color": "white",
+            "line_color": "color",
+            "line_width": 1.4,
+            "name": "points",
+        }
         look |= {"line_alpha": alpha, "fill_alpha": alpha}
         marks = self.figure.scatter("x", "y", source=points, **look)
         return {
@@ -139,6 +147,11 @@ class Chart:
         """Draw a thin dotted line that no data change."""
         self.figure.line(list(x), list(y), line_color="#8a8a8a", line_dash="dotted", line_width=1.2)
 
+    def look(self, index: int) -> tuple[str, str]:
+        """The colour and the marker of a curve."""
+        colour, marker = (index % self.colours, index // self.colours) if self.colours else (index, index)
+        return COLOURS[colour % len(COLOURS)], MARKERS[marker % len(MARKERS)]
+
     def _theory(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
         """One row per line; against names, one row per name."""
         data: dict[str, list[Any]] = {name: [] for name in ("x", "y", "color", "label")}
@@ -148,7 +161,7 @@ class Chart:
                 rows = len(x) if self.named else 1
                 data["x"] += x if self.named else [x]
                 data["y"] += y if self.named else [y]
-                data["color"] += [COLOURS[index % len(COLOURS)]] * rows
+                data["color"] += [self.look(index)[0]] * rows
                 data["label"] += [curve.label] * rows
         return data
 
@@ -178,7 +191,8 @@ class Chart:
                 error = np.zeros_like(y) if curve.error is None else np.nan_to_num(curve.error[good])
                 low = np.maximum(y - error, y * 1e-2) if self.log_y else y - error
                 errors = [f"± {e:.2g}" if e else "" for e in error]
-                look = COLOURS[index % len(COLOURS)], SHAPES[MARKERS[index % len(MARKERS)]], curve.label
+                colour, marker = self.look(index)
+                look = colour, SHAPES[marker], curve.label
                 columns = (
                     x.tolist(),
                     y.tolist(),

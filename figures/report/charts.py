@@ -1,8 +1,9 @@
 """All variables of a simulation and its theory as charts for one report.
 
-A chart shows one variable along one axis, one colour per value of another (`figures.series.layout`). Of every further
-axis it shows one position; there is one set of charts per position, of so few positions that the charts are not too
-many for a page.
+A chart shows one variable along one axis. Colour is the axis of what learns or, where there is only one, the axis along
+which theory differs most; an axis that theory does not know, such as N, is the marker. Of every further axis a chart
+shows one position; there is one set of charts per position, of so few positions that the charts are not too many for a
+page.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from figures import series
 from figures.interactive.grid import ChartGrid, label_of
-from figures.labels import plain
+from figures.labels import mathtext_label, plain, symbol
 from figures.series import Layout, Scales
 from figures.style import COLOURS, MARKERS
 from statmech.scenarios.variables import Variable
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from statmech.results.results import Results
 
 MOST_CHARTS, MOST_POINTS = 36, 400  # of a page, and of a curve
+SAME = 1e-9  # relative differences of theory along an axis that it does not know
 HEIGHT = 260  # of a chart, in pixels
 
 
@@ -39,8 +41,8 @@ class ChartSet:
 
 @dataclass(frozen=True)
 class Charts:
-    """The charts of a page: the axes to choose from with their labels, a legend (label, colour, marker), the meanings
-    of axes and variables, and what is not shown."""
+    """The charts of a page: the axes to choose from with their labels, a legend (label, colour, marker; one of them may
+    be empty), the meanings of axes and variables, and what is not shown."""
 
     axes: dict[str, list[str]]
     sets: list[ChartSet]
@@ -52,25 +54,80 @@ class Charts:
 def charts(results: Results) -> Charts:
     """Every variable of a simulation, a theory, or both."""
     results = series.with_any_axis(results)
-    layout, variables = series.layout(results), _variables(results)
-    labels = {axis: series.labels(results.either, axis) for axis in layout.rest}
-    legend, meanings = _legend(results, layout), _meanings(results, variables)
+    variables = _variables(results)
+    layout, marked = _layout(results)
+    labels = {axis: _labels(results, axis) for axis in layout.rest}
+    legend, meanings = _legend(results, layout, marked), _meanings(results, variables)
     results, thinned = _along_x(results, layout.x)
-    scales, xlabel = series.scales(results, layout.x, variables), label_of(results, layout.x)
+    scales, xlabel = _scales(results, layout.x, variables), label_of(results, layout.x)
     results = series.with_lines(results, layout.x)
     shown = _few({axis: len(every) for axis, every in labels.items()}, max(1, MOST_CHARTS // len(variables)))
     sets = []
     for chosen, position in _positions(shown):
         grid = ChartGrid(variables, xlabel, scales, HEIGHT)
-        grid.show(series.sliced(results, position), layout)
+        _show(grid, series.sliced(results, position), layout, marked)
         sets.append(ChartSet(chosen, [_scrolling(figure) for figure in grid.linked()]))
     return Charts(
-        {axis: [labels[axis][index] for index in kept] for axis, kept in shown.items() if len(kept) > 1},
+        {_named(results, axis): [labels[axis][at] for at in kept] for axis, kept in shown.items() if len(kept) > 1},
         sets,
         legend,
         meanings,
         [*thinned, *_cut(labels, shown), *_without_place(results, layout.x, variables, scales, xlabel)],
     )
+
+
+def _layout(results: Results) -> tuple[Layout, str | None]:
+    """What lies along x, is distinguished by colour, and remains; and the axis that is distinguished by marker."""
+    usual, dataset = series.layout(results), results.either
+    few = [axis for axis in series.axes(dataset) if axis != usual.x and 1 < dataset.sizes[axis] <= series.MOST]
+    spread = {axis: _spread_along(results, axis) for axis in few}
+    colours = [results.scenario.CHOICE] if results.scenario.CHOICE in few else sorted(few, key=lambda it: -spread[it])
+    if not colours or results.theory is None:
+        return usual, None
+    colour = colours[0]
+    marked = next((axis for axis in few if axis != colour and spread[axis] < SAME), None)
+    rest = tuple(axis for axis in (*usual.colours, *usual.rest) if axis not in (colour, marked))
+    return Layout(usual.x, (colour,), rest), marked
+
+
+def _spread_along(results: Results, axis: str) -> float:
+    """The largest difference along an axis, of any variable of theory, relative to its largest value."""
+    if results.theory is None or axis not in results.theory.dims:
+        return 0.0
+    every = (results.theory[name] for name in series.drawn(results.scenario) if name in results.theory)
+    known = [it for it in every if axis in it.dims and np.isfinite(it).any()]
+    return max((float((it.max(axis) - it.min(axis)).max() / (abs(it).max() or 1)) for it in known), default=0.0)
+
+
+def _labels(results: Results, axis: str) -> list[str]:
+    """Labels of the positions on an axis: words as figures write them, numbers with a symbol."""
+    label = mathtext_label(results.scenario)
+    shown = lambda name, value: label(name, value) if isinstance(value, str) else plain(label(name, value))  # noqa: E731
+    return series.labels(results.either, axis, shown)
+
+
+def _named(results: Results, axis: str) -> str:
+    """The symbols of an axis in plain letters."""
+    return ", ".join(plain(symbol(results.scenario, name)) for name in series.along(results.either, axis))
+
+
+def _show(grid: ChartGrid, results: Results, layout: Layout, marked: str | None) -> None:
+    """Show the curves of every colour, with one marker after the other."""
+    colours = [_labels(results, axis) for axis in layout.colours] or [[""]]
+    markers = _labels(results, marked) if marked else [""]
+    names = [", ".join(filter(None, (label, marker))) for marker in markers for label in colours[0][: series.MOST]]
+    for name, chart in grid.charts.items():
+        chart.colours = len(colours[0]) if marked else 0
+        parts = [series.sliced(results, {marked: at} if marked else {}) for at in range(len(markers))]
+        curves = [curve for part in parts for curve in grid.curves(name, part, layout)]
+        grid.shown[name] = [replace(curve, label=it or curve.label) for curve, it in zip(curves, names, strict=True)]
+        chart.show(grid.shown[name])
+
+
+def _scales(results: Results, x: str, variables: dict[str, Variable]) -> Scales:
+    """Logarithmic axes; x is logarithmic from a ratio of `series.WIDE` on if it has no zero."""
+    usual = series.scales(results, x, variables)
+    return replace(usual, log_x=usual.log_x or series.scales(results, x, variables, lossless=True).log_x)
 
 
 def _scrolling(figure: Any) -> Any:
@@ -138,13 +195,16 @@ def _without_place(
             yield f"means of {plain(variable.symbol)} that are 0, which has no place on a logarithmic axis"
 
 
-def _legend(results: Results, layout: Layout) -> list[tuple[str, str, str]]:
-    labels = series.labels(results.either, layout.colours[0])[: series.MOST] if layout.colours else []
-    return [(label, COLOURS[index], MARKERS[index]) for index, label in enumerate(labels)]
+def _legend(results: Results, layout: Layout, marked: str | None) -> list[tuple[str, str, str]]:
+    labels = _labels(results, layout.colours[0])[: series.MOST] if layout.colours else []
+    if marked is None:
+        return [(label, COLOURS[index], MARKERS[index]) for index, label in enumerate(labels)]
+    lines = [(label, COLOURS[index], "") for index, label in enumerate(labels)]
+    return lines + [(label, "", MARKERS[index]) for index, label in enumerate(_labels(results, marked))]
 
 
 def _meanings(results: Results, variables: dict[str, Variable]) -> list[tuple[str, str]]:
     either = results.either
     names = [name for axis in series.axes(either) for name in series.along(either, axis) if name in either.coords]
-    meanings = [(name, either[name].attrs["long_name"]) for name in names]
+    meanings = [(plain(symbol(results.scenario, name)), either[name].attrs["long_name"]) for name in names]
     return meanings + [(plain(variable.symbol), variable.long_name) for variable in variables.values()]

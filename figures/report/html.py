@@ -8,22 +8,25 @@ names in configs, folders and messages may come from anybody.
 from __future__ import annotations
 
 import importlib.util
-import json
 import math
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from figures.labels import plain, symbol
 from statmech import __version__, files
+from statmech.config import written
 from statmech.errors import ConfigError
 from statmech.results.citations import bibtex, cited, readable
 from statmech.results.log import logs, runs
 from statmech.results.results import load_results
+from statmech.scenarios.axes import points
 
 if TYPE_CHECKING:
     from statmech.results.results import Results
 
 PAGE = "report.html.jinja"
+SIZES = ("N", "K", "data")  # keys that head a page, of the scenarios that have them
 
 
 def report(result: Path, out: Path | None = None) -> Path:
@@ -54,11 +57,13 @@ def page(results: Results) -> str:
     from markupsafe import Markup
 
     from figures.report.charts import charts
+    from figures.report.equations import equations
 
     drawn = charts(results)
     script, elements = _embedded([chart for one in drawn.sets for chart in one.charts])
     remaining = iter(map(Markup, elements))
     parts = {
+        "equations": [(whose, latex, Markup(svg)) for whose, latex, svg in equations(results.scenario)],
         "charts": drawn,
         "sets": [(one.position, [next(remaining) for _ in one.charts]) for one in drawn.sets],
         "picture": _picture(results),
@@ -101,11 +106,13 @@ def _texts(results: Results) -> dict[str, Any]:
     keys = cited(scenario)
     return {
         "name": results.name,
+        "title": scenario.TITLE[:1].upper() + scenario.TITLE[1:],
         "summary": _summary(results),
+        "sizes": _sizes(scenario),
         "status": results.status,
         "missing": _missing(results),
         "tables": list(tables(results)),
-        "config": "\n".join(f"{name}: {json.dumps(value)}" for name, value in scenario.config().items()),
+        "config": written(scenario),
         "stores": {part: _provenance(results, part) for part in ("simulation", "theory")},
         "references": [(key, readable(key)) for key in keys],
         "bibtex": bibtex(keys),
@@ -120,7 +127,7 @@ def _summary(results: Results) -> str:
     """One sentence: the kind of scenario, the size of the sweep, and what there is of it."""
     scenario, seeds = results.scenario, results.scenario.seeds
     kind = (type(scenario).__doc__ or "").partition(";")[0]
-    shape = " x ".join(f"{length} {name}" for name, length in scenario.shape.items())
+    shape = " x ".join(f"{length} {plain(symbol(scenario, name))}" for name, length in scenario.shape.items())
     count = math.prod(scenario.shape.values())
     parts = [f"{count} parameter combinations ({shape})" if shape else "one parameter combination"]
     if results.simulation is not None:
@@ -129,6 +136,21 @@ def _summary(results: Results) -> str:
         both = {"simulation": results.simulation, "theory": results.theory}
         parts.append(" and ".join(name for name, part in both.items() if part is not None))
     return f"{kind}: {', '.join(parts)}."
+
+
+def _sizes(scenario: Any) -> list[tuple[str, str]]:
+    """What the results are of: their dimensions and seeds, as symbol and values."""
+    known = [name for name in SIZES if hasattr(scenario, name)]
+    given = {plain(symbol(scenario, name)): points(getattr(scenario, name)) for name in known}
+    shown = {name: values for name, values in given.items() if values and None not in values}
+    return [
+        (name, ", ".join(f"{value:,g}" if _number(value) else str(value) for value in values))
+        for name, values in shown.items()
+    ] + [("seeds", str(scenario.seeds))]
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float)
 
 
 def _missing(results: Results) -> str:
@@ -156,9 +178,28 @@ def _picture(results: Results) -> dict[str, Any] | None:
         name = figures.fitting(_figure(results), results)
         drawn = figures.draw(name, results)
     except ConfigError as failure:
-        return {"name": "", "shows": f"No figure: {failure}", "svg": ""}
+        return {"name": "", "shows": "", "caption": f"No figure: {failure}", "svg": ""}
     shows = figures.figures_of(results.scenario.CHOICE)[name]
-    return {"name": name, "shows": shows, "svg": Markup(element(drawn)), "inches": drawn.get_figwidth()}
+    caption = f"{shows[0].upper()}{shows[1:]}. {_caption(results)}"
+    return {
+        "name": name,
+        "shows": shows,
+        "caption": caption,
+        "svg": Markup(element(drawn)),
+        "inches": drawn.get_figwidth(),
+    }
+
+
+def _caption(results: Results) -> str:
+    """What the points, bars and lines of a figure are, and its sizes."""
+    scenario, seeds = results.scenario, results.scenario.seeds
+    if scenario.on_data:
+        shuffles = "one shuffle" if seeds == 1 else f"{seeds} shuffles"
+        return f"Points: means over {shuffles} into folds, with standard errors over folds."
+    sizes = "; ".join(f"{name} = {values}" for name, values in _sizes(scenario) if name != "seeds")
+    runs = f"means over {seeds} seeds, with their standard errors" if seeds > 1 else "one seed, without error bars"
+    points = f"Points: simulation{f' at {sizes}' if sizes else ''}, {runs}."
+    return points if results.theory is None else f"{points} Lines: theory."
 
 
 def _figure(results: Results) -> str:

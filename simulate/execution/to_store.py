@@ -78,9 +78,19 @@ def run_into(
     elsewhere
         Simulates and writes chunks in place of this process.
 
-    Raises `StoreError` for a store of another config or other data, for one that another run is writing, for one that
-    would have to be extended while shards write it, and for a full disk.
+    Returns
+    -------
+    Outcome
+        Numbers of runs that are done, failed and missing.
 
+    Raises
+    ------
+    StoreError
+        For a store of another config or other data, for one that another run is writing, for one that would have to be
+        extended while shards write it, and for a full disk.
+
+    Examples
+    --------
     >>> import tempfile
     >>> from statmech import Scenario
     >>> with tempfile.TemporaryDirectory() as folder:

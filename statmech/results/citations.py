@@ -45,6 +45,17 @@ LETTER = re.compile(r"\\(ss|ae|AE|aa|AA|[oOlLi])(?![a-zA-Z])\s*")
 def cited(scenario: Sweep) -> list[str]:
     """The keys of the papers that a scenario uses, each once.
 
+    Parameters
+    ----------
+    scenario
+        A scenario of any kind.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
     >>> from statmech import Scenario
     >>> cited(Scenario(rule=["hebb", "adatron"], t=1))
     ['miyoshi2005', 'anlauf1989']
@@ -57,6 +68,18 @@ def cited(scenario: Sweep) -> list[str]:
 def bibtex(keys: Iterable[str]) -> str:
     """The entries of these papers for LaTeX.
 
+    Parameters
+    ----------
+    keys
+        Keys of papers, as `cited` returns them.
+
+    Returns
+    -------
+    str
+        BibTeX.
+
+    Examples
+    --------
     >>> print(bibtex(["quinlan1993"]))
     @book{quinlan1993,
       author = {Quinlan, J. Ross},

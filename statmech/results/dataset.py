@@ -68,7 +68,25 @@ def fill(
 
 
 def scenario_of(dataset: xr.Dataset) -> Any:
-    """The scenario of a dataset, from the config in its attributes."""
+    """The scenario of a dataset, from the config in its attributes.
+
+    Parameters
+    ----------
+    dataset
+        Of a simulation or a theory.
+
+    Returns
+    -------
+    Sweep
+        Of the kind that the config describes.
+
+    Examples
+    --------
+    >>> import theory
+    >>> from statmech import Scenario
+    >>> scenario_of(theory.solve(Scenario(rule="hebb", t=1))).rule
+    'hebb'
+    """
     return scenario_from(json.loads(dataset.attrs["config"]))
 
 

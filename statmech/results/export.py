@@ -49,6 +49,12 @@ def table(simulation: Either, theory: xr.Dataset | None = None) -> pd.DataFrame:
     simulation, theory
         Either may be None; or the first alone, as `Results`.
 
+    Returns
+    -------
+    pandas.DataFrame
+
+    Examples
+    --------
     >>> import simulate, theory
     >>> from statmech import Scenario
     >>> scenario = Scenario(rule="hebb", N=100, t=[1, 2], seeds=4)

@@ -48,7 +48,26 @@ class PairedTest:
 
 
 def paired_tests(study: xr.Dataset) -> Iterator[PairedTest]:
-    """The tests of all parameter combinations of a study, in the order of its axes."""
+    """The tests of all parameter combinations of a study, in the order of its axes.
+
+    Parameters
+    ----------
+    study
+        A dataset of a study.
+
+    Yields
+    ------
+    PairedTest
+        One per parameter combination.
+
+    Examples
+    --------
+    >>> import simulate
+    >>> from statmech import Study
+    >>> study = simulate.run(Study(classifier=["perceptron", "neighbours"], data="moons", folds=5))
+    >>> [test.cell["classifier"] for test in paired_tests(study)]
+    ['perceptron', 'neighbours']
+    """
     axes = [str(dim) for dim in study.accuracy.dims if dim not in ("seed", "fold")]
     for index in itertools.product(*(range(study.sizes[axis]) for axis in axes)):
         yield _paired_test(study, dict(zip(axes, index, strict=True)))

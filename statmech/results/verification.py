@@ -38,7 +38,33 @@ class Verification(NamedTuple):
 def verify(result: Path) -> Verification:
     """Read every chunk of a folder of results, or of one store.
 
-    Runs that are missing or have failed hold no numbers, and are not faults. Raises `StoreError` if there is no store.
+    Runs that are missing or have failed hold no numbers, and are not faults.
+
+    Parameters
+    ----------
+    result
+        A folder of results, or a store.
+
+    Returns
+    -------
+    Verification
+        What is intact, and what is not.
+
+    Raises
+    ------
+    StoreError
+        If there is no store.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import theory
+    >>> from statmech import Scenario
+    >>> from statmech.results.store import save
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(theory.solve(Scenario(rule="hebb", t=10)), Path(folder) / "theory.zarr")
+    ...     verify(Path(folder)).faults
+    []
     """
     paths = [result] if result.suffix == ".zarr" else [result / f"{part}.zarr" for part in ("simulation", "theory")]
     paths = [path for path in paths if path.is_dir()]

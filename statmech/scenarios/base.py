@@ -232,7 +232,13 @@ class Sweep(Grid, BaseModel):
         return {name: given[name] for name in self.axis_names() if name in given}
 
     def config(self) -> dict[str, Any]:
-        """This scenario as a config file would hold it, from which the same scenario can be made again."""
+        """This scenario as a config file would hold it, from which the same scenario can be made again.
+
+        Returns
+        -------
+        dict
+            Keys and values, zipped keys under `zip`.
+        """
         flat = {**self.model_dump(mode="json"), **{name: _jsonable(v) for name, v in self.parameters.items()}}
         if self.zipped:
             flat["zip"] = [{name: flat.pop(name) for name in group} for group in self.zipped]

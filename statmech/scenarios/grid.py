@@ -54,7 +54,13 @@ class Grid(ABC):
         return {name: len(next(iter(along.values()))) for name, along in self.dimensions.items()}
 
     def cells(self) -> Iterator[Any]:
-        """Every point of the grid, the last dimension fastest."""
+        """Every point of the grid, the last dimension fastest.
+
+        Yields
+        ------
+        iterator
+            Cells: the scenario with one value of each axis.
+        """
         for values, index in self.grid():
             yield GridPoint(index=index, **{**values, self.CHOICE: self.kind_at(values)})
 

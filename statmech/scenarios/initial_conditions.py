@@ -56,14 +56,38 @@ class Start(BaseModel):
         return not any(isinstance(value, tuple) for value in (self.length, self.R, self.q))
 
     def of(self, K: int) -> OrderParameters:
-        """The start of K students, written out."""
+        """The start of K students, written out.
+
+        Parameters
+        ----------
+        K
+            Number of students.
+
+        Returns
+        -------
+        OrderParameters
+            R, q and length of each student.
+        """
         length, R = (np.broadcast_to(np.asarray(v, float), K).copy() for v in (self.length, self.R))
         q = np.broadcast_to(np.asarray(self.q, float), (K, K)).copy()
         np.fill_diagonal(q, 1.0)
         return OrderParameters(length, R, q)
 
     def problems(self, K: int, dtype: str = "float64") -> list[str]:
-        """Why K students cannot start like this, a sentence each."""
+        """Why K students cannot start like this, a sentence each.
+
+        Parameters
+        ----------
+        K
+            Number of students.
+        dtype
+            Precision in which the Gram matrix must have a root.
+
+        Returns
+        -------
+        list of str
+            Empty if they can.
+        """
         found = [*_length_problems(self.length, dtype)]
         found += [
             f"{name} lists {len(value)} students, but K = {K}"

@@ -1,0 +1,125 @@
+r"""Formulas in prose: what pages write as α = 10, N → ∞ or eps_g is set in the font of mathematics.
+
+Pages stay readable as text, and the site has one font for a symbol. Only words of paragraphs, lists and tables change:
+code, headings, signatures and the text of links do not.
+"""
+
+from __future__ import annotations
+
+import re
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.transforms import SphinxTransform
+
+GREEK = {
+    "α": r"\alpha", "γ": r"\gamma", "δ": r"\delta", "ε": r"\epsilon", "η": r"\eta", "θ": r"\theta",
+    "κ": r"\kappa", "λ": r"\lambda", "μ": r"\mu", "ξ": r"\xi", "π": r"\pi", "ρ": r"\rho", "σ": r"\sigma",
+    "τ": r"\tau", "φ": r"\varphi", "ω": r"\omega", "Δ": r"\Delta", "Θ": r"\Theta", "Φ": r"\Phi", "Σ": r"\Sigma",
+}  # fmt: skip
+SIGNS = {
+    "∞": r"\infty",
+    "→": r"\to",
+    "->": r"\to",
+    "infinity": r"\infty",
+    "≤": r"\le",
+    "≥": r"\ge",
+    "≈": r"\approx",
+    "·": r"\cdot",
+    "−": "-",
+    "±": r"\pm",
+}
+POWERS = {"²": "2", "³": "3", "⁴": "4"}
+RAISED = "".join(POWERS)
+FUNCTIONS = "arccos|arcsin|sin|cos|cot|ln|sgn"
+
+LETTER = r"[B-HJ-Zb-z]"  # not A, a or I, which are words
+COUNT = r"\d[\d,.]*(?<![,.])"
+NUMBER = rf"{COUNT}(?![\d\w])"
+NAME = rf"(?:eps_[gt]\b|ε_[gt]\b|(?:[{''.join(GREEK)}]+{LETTER}?|{LETTER})(?:_\w{{1,2}}\b)?(?![^\W{RAISED}]|['’]))"
+PLAIN = rf"(?:{COUNT})?{NAME}(?:/{NAME}|/{NUMBER})?|{NUMBER}(?:/{NAME})?"
+CALL = rf"\([−-]?(?:{PLAIN})(?:(?:, ?| ?[=+−] ?)[−-]?(?:{PLAIN}))*\)"
+WORD = rf"(?:(?:{FUNCTIONS}) )?{NAME}[{RAISED}]?(?:{CALL})?"
+PRODUCT = rf"(?:{COUNT})?(?:{WORD})(?:/(?:{WORD}|{NUMBER}))?|{NUMBER}(?:/{WORD}|/{NUMBER})?|∞|infinity\b"
+FORMULA = re.compile(
+    rf"(?<![\w.'’/@-])(?:{PRODUCT})(?:\s*(?:->|[=<>≤≥→≈+−·])\s*[−-]?(?:{PRODUCT}))*(?![\w(]|-\w|/\w|\.\w)"
+)
+INITIALS = "BCDEFGHJLMST"  # of names and journals, where a full stop and a word follow
+LISTED = re.compile(r"experiments? (?:[A-Z],? (?:and )?)*$", re.IGNORECASE)
+UNIT = re.compile(r"\d\s$")
+
+
+def parts(text: str) -> list[tuple[bool, str]]:
+    r"""The pieces of a text, each with whether it is a formula, and formulas in LaTeX.
+
+    >>> parts("as N → ∞ at α = 0.5 (15 s)")
+    [(False, 'as '), (True, 'N \\to \\infty'), (False, ' at '), (True, '\\alpha = 0.5'), (False, ' (15 s)')]
+    """
+    found, at = [], 0
+    for hit in FORMULA.finditer(text):
+        if is_formula(text, hit):
+            found += [(False, text[at : hit.start()]), (True, latex(hit[0]))]
+            at = hit.end()
+    return [piece for piece in (*found, (False, text[at:])) if piece[1]]
+
+
+def is_formula(text: str, hit: re.Match[str]) -> bool:
+    """True of relations between symbols and of single ones; false of numbers, units and initials of names."""
+    if hit[0] == "infinity" or not re.search(WORD, hit[0]):
+        return False
+    before, after = text[: hit.start()], text[hit.end() :]
+    if re.fullmatch(rf"{COUNT} {LETTER}", hit[0]) or (len(hit[0]) == 1 and UNIT.search(before)):
+        return False
+    return not (hit[0] in INITIALS and (re.match(r"\. ?\w", after) or LISTED.search(before)))
+
+
+def latex(text: str) -> str:
+    r"""A formula in LaTeX.
+
+    >>> print(latex("κ ≥ x²"), "and", latex("P = αN"), "and", latex("N = 1,000"), "and", latex("arccos R"))
+    \kappa \ge x^2 and P = \alpha N and N = 1{,}000 and \arccos R
+    """
+    text = re.sub(r"(?<=\d),(?=\d)", "{,}", text)
+    text = re.sub(r"_([A-Za-z0-9]{2})(?![A-Za-z0-9])", r"_{\1}", re.sub("eps_|ε_", "ε_", text))
+    for letter, command in (GREEK | SIGNS).items():
+        text = re.sub(rf"{letter}(?=[A-Za-z0-9])", lambda _, c=command: f"{c} " if c[0] == "\\" else c, text).replace(
+            letter, command
+        )
+    text = re.sub(rf"\b({FUNCTIONS})\b", r"\\\1", text).replace(r"\sgn", r"\mathrm{sgn}\,")
+    for letter, power in POWERS.items():
+        text = text.replace(letter, f"^{power}")
+    return text
+
+
+class Formulas(SphinxTransform):
+    """Sets the formulas in the prose of a page."""
+
+    default_priority = 800  # before Sphinx asks whether the page has equations
+
+    def apply(self) -> None:
+        for text in list(self.document.findall(nodes.Text)):
+            if _is_prose(text):
+                pieces = parts(str(text))
+                if any(formula for formula, _ in pieces):
+                    text.parent.replace(text, [_node(formula, piece) for formula, piece in pieces])
+
+
+KEPT = (
+    nodes.FixedTextElement, nodes.literal, nodes.math, nodes.math_block, nodes.title, nodes.reference, nodes.raw,
+    nodes.comment, nodes.field_name, nodes.term, addnodes.literal_strong, addnodes.literal_emphasis,
+    addnodes.desc_signature, addnodes.pending_xref, addnodes.toctree,
+)  # fmt: skip
+
+
+def _is_prose(text: nodes.Text) -> bool:
+    node, inside = text.parent, False
+    while node is not None and not isinstance(node, nodes.document):
+        if isinstance(node, KEPT):
+            return False
+        inside = inside or isinstance(node, nodes.paragraph | nodes.entry)
+        node = node.parent
+    return inside
+
+
+def _node(formula: bool, piece: str) -> nodes.Node:
+    return nodes.math(piece, piece) if formula else nodes.Text(piece)

@@ -1,0 +1,146 @@
+"""The figures of the theory pages, drawn from the functions that the pages derive when the site is built."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+import statmech
+from figures.style import COLOURS, MARKERS, PAGE, log_ticks, styled
+from simulate.kernels.conjunctions import Conjunction, boost, output
+from statmech import theory
+from statmech.boundaries import error, rise, threshold
+from statmech.rules import RULES
+from theory.boosting import advantage, stages, training_error
+
+DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
+
+
+def _panels() -> tuple[Figure, Any, Any]:
+    figure = Figure(figsize=(PAGE, 2.5))
+    return figure, *figure.subplots(1, 2)
+
+
+@styled
+def online() -> Figure:
+    """The rules, and the decay of their generalization errors."""
+    figure, left, right = _panels()
+    names, kappa, t = ["hebb", "perceptron", "adatron"], np.linspace(-2, 2, 401), np.geomspace(0.1, 1e4, 60)
+    solved = theory.solve(statmech.Scenario(rule=names, t=t.tolist())).eps_g.isel(student=0)
+    limits = {
+        "hebb": t**-0.5 / np.sqrt(2 * np.pi),
+        "perceptron": (2 / (3 * t)) ** (1 / 3) / np.pi,
+        "adatron": 1.3409 / t,
+    }
+    for name, colour, dash in zip(names, COLOURS, DASHES, strict=False):
+        label = RULES[name].label
+        left.plot(kappa, np.broadcast_to(RULES[name]().g(kappa, 1.0), kappa.shape), dash, color=colour, label=label)
+        right.plot(t, solved.sel(rule=name), dash, color=colour, label=label)
+        late = limits[name] < 0.3
+        right.plot(t[late], limits[name][late], ":", color="#888888", linewidth=0.8, zorder=1)
+    left.set(xlabel=r"stability $\kappa$", ylabel=r"modulation $g(\kappa)$", ylim=(-0.1, 2.1))
+    right.set(xscale="log", yscale="log", xlabel="$t$ (examples / $N$)", ylabel=r"$\epsilon_g$", ylim=(1e-4, 0.6))
+    left.legend()
+    right.legend(title="dotted: late times")
+    return figure
+
+
+@styled
+def ensemble() -> Figure:
+    """Vote and weight mean against K, and the gain at given R against q."""
+    figure, left, right = _panels()
+    R, q, K = 0.8, 0.64 + 0.36 * 0.4, np.arange(1, 31)
+    for index, (method, label) in enumerate((("majority_vote", "majority vote"), ("weight_mean", "weight mean"))):
+        errors = [theory.ensemble_error(R, q, int(k), method) for k in K]
+        left.plot(K, errors, MARKERS[index], color=COLOURS[index], markerfacecolor="white", label=label)
+    left.axhline(np.arccos(R / np.sqrt(q)) / np.pi, color="#888888", linestyle=":", label=r"$K\to\infty$")
+    every = np.linspace(R**2, 1, 101)
+    for index, k in enumerate((3, 11, 101)):
+        gain = theory.ensemble_error(R, every, k, "majority_vote") / (np.arccos(R) / np.pi)
+        right.plot(every, gain, linestyle=DASHES[index], color=COLOURS[index + 2], label=f"$K={k}$")
+    left.set(xlabel="number of students $K$", ylabel=r"$\epsilon_g$", ylim=(0.135, None))
+    right.set(xlabel="$q$ (student, student)", ylabel=r"$\epsilon_g$ of the vote / of one student")
+    left.legend()
+    right.legend()
+    return figure
+
+
+@styled
+def stored() -> Figure:
+    """Learning curves, and the capacity against the stability and the noise."""
+    figure, left, right = _panels()
+    alphas = np.concatenate([np.geomspace(0.1, 0.9, 60), np.linspace(0.9, 1.1, 41), np.geomspace(1.1, 30, 80)])
+    curves = theory.learning_curves(np.unique(alphas)).eps_g
+    names = ["hebb", "pseudo_inverse", "gibbs", "max_stability", "bayes"]
+    for name, colour, dash in zip(names, COLOURS, DASHES, strict=False):
+        left.plot(
+            curves.alpha, curves.sel(learner=name), linestyle=dash, color=colour, label=statmech.LEARNERS[name].label
+        )
+    kappa, flips = np.linspace(0, 2.5, 101), np.linspace(0.005, 0.5, 60)
+    right.plot(kappa, theory.capacity(kappa), color=COLOURS[0], label=r"$\alpha_c(\kappa)$, random labels")
+    noisy = [theory.noisy_capacity(flip=float(flip)) for flip in flips]
+    right.plot(flips, noisy, "--", color=COLOURS[1], label=r"$\alpha_c(\lambda)$, labels flipped")
+    left.set(xscale="log", yscale="log", xlabel=r"$\alpha=P/N$", ylabel=r"$\epsilon_g$")
+    log_ticks(left.xaxis)
+    log_ticks(left.yaxis)
+    right.set(xlabel=r"stability $\kappa$, or noise $\lambda$", ylabel=r"capacity $\alpha_c$", ylim=(0, 8))
+    left.legend()
+    right.legend()
+    return figure
+
+
+@styled
+def stopping() -> Figure:
+    """Partial sums under their boundaries, and the errors of the boundaries against the drift."""
+    figure, left, right = _panels()
+    n, mean, delta = 400, 1.0, 0.05
+    rng, s = np.random.default_rng(5), np.arange(n + 1) / n
+    walks = np.cumsum(rng.normal(mean / n, n**-0.5, (5, n)), axis=1)
+    for walk in np.concatenate([np.zeros((5, 1)), walks], axis=1):
+        left.plot(s, walk, color="#999999", linewidth=0.6)
+    for index, name in enumerate(("constant", "brownian-bridge", "centred", "as-printed")):
+        look = {"color": COLOURS[index], "linestyle": DASHES[index]}
+        level, up = float(threshold(name, delta, mean, 1.0)), float(rise(name, mean))
+        left.plot([0, 1], [level, level + up], **look)
+        means = np.linspace(0, 3, 61)
+        levels = np.array([(threshold(name, delta, m, 1.0), rise(name, m)) for m in means])
+        made = [error(tau, m - up, 1.0, -up) for (tau, up), m in zip(levels, means, strict=True)]
+        right.plot(means, made, label=name, **look)
+    right.axhline(delta, color="#888888", linestyle=":", linewidth=0.8)
+    left.axhline(0, color="black", linewidth=0.5)
+    left.set(xlabel="$i/n$", ylabel=r"partial sum $S_i/\sigma$")
+    right.set(yscale="log", xlabel=r"mean of the whole sum $m/\sigma$", ylabel="decision errors", ylim=(1e-5, 0.3))
+    figure.legend(loc="outside lower center", ncols=4)
+    return figure
+
+
+@styled
+def boosting() -> Figure:
+    """Training error and advantage of a run of AdaBoost, with their bounds."""
+    figure, left, right = _panels()
+    rng, N, s, m = np.random.default_rng(1), 20, 9, 1000
+    chosen = [tuple(rng.choice(N, rng.integers(1, 3), replace=False)) for _ in range(s)]
+    teacher = [Conjunction(pair, rng.choice([-1, 1])) for pair in chosen]
+    X = rng.integers(0, 2, (m, N)).astype(float)
+    y = np.sign(sum(conjunction(X) for conjunction in teacher))
+    made, errors = [], []
+    for stage in boost(X, y, np.arange(N), 2, stages(s, m), discount=1.0):
+        made.append(stage)
+        errors.append(np.mean(np.sign(output(made, X)) != y))
+        if errors[-1] == 0:
+            break
+    count = np.arange(1, len(made) + 1)
+    left.plot(count, errors, "o-", color=COLOURS[0], markersize=3, markerfacecolor="white", label="training error")
+    left.plot(count, training_error([stage.error for stage in made]), "--", color=COLOURS[1], label="bound")
+    gained = [0.5 - stage.error for stage in made]
+    right.plot(
+        count, gained, "s", color=COLOURS[2], markersize=3, markerfacecolor="white", label=r"advantage $\gamma_i$"
+    )
+    right.axhline(advantage(s), linestyle="--", color=COLOURS[1], label="least, $1/(2s)$")
+    left.set(xlabel="stage", ylabel="fraction of the examples")
+    right.set(xlabel="stage", ylabel="advantage over chance", ylim=(0, None))
+    left.legend()
+    right.legend()
+    return figure

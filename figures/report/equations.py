@@ -1,0 +1,68 @@
+r"""The equations of a scenario as pictures, which need neither scripts nor fonts.
+
+Matplotlib sets a part of LaTeX; what it does not know is rewritten, and an equation that it still cannot set is left
+as LaTeX.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from figures.labels import kind_label
+from figures.style import element, styled
+from statmech.scenarios.axes import points
+
+SIZE = 11  # points
+REWRITTEN = (  # what mathtext does not know, and the same in what it does
+    (r"\\[td]frac", r"\\frac"),
+    (r"\\frac\s*(\w)\s*(\w)", r"\\frac{\1}{\2}"),
+    (r"\\frac\s*(\w)\s*(\\\w+|\{)", r"\\frac{\1}\2"),
+    (r"(\\frac\{\w\})(\\[a-z]+)", r"\1{\2}"),
+    (r"\\(mathbf|mathrm|mathcal)\s+(\w)", r"\\\1{\2}"),
+    (r"\\(le|ge)(?![a-z])", r"\\\1q"),
+    (r"\\[bB]igg?[lr]?(?![a-z])", ""),
+)
+
+
+def equations(scenario: Any) -> list[tuple[str, str, str]]:
+    """The equations of a scenario, and of what learns in it: whose, in LaTeX, and as an SVG element or empty."""
+    common = [("", latex) for latex in scenario.equations]
+    names = dict.fromkeys(points(getattr(scenario, scenario.CHOICE)))
+    named = [(kind_label(scenario.KINDS, name), scenario.equation_of(name)) for name in names]
+    return [(whose, latex, picture(latex)) for whose, latex in (*common, *named) if latex]
+
+
+def mathtext(latex: str) -> str:
+    r"""An equation in the part of LaTeX that matplotlib sets.
+
+    >>> print(mathtext(r"\epsilon_g = \tfrac1\pi\arccos R \ge 0, \quad \mathbf w \leftarrow \tfrac12\mathbf w"))
+    \epsilon_g = \frac{1}{\pi}\arccos R \geq 0, \quad \mathbf{w} \leftarrow \frac{1}{2}\mathbf{w}
+    """
+    for given, known in REWRITTEN:
+        latex = re.sub(given, known, latex)
+    return latex
+
+
+@styled
+def _set(text: str) -> Any:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    figure.set_layout_engine("none")
+    figure.patch.set_alpha(0)
+    words = figure.text(0, 0, f"${text}$", size=SIZE, math_fontfamily="cm")
+    box = words.get_window_extent(FigureCanvasAgg(figure).get_renderer())
+    margin = 2 * figure.dpi / 72
+    figure.set_size_inches((box.width + 2 * margin) / figure.dpi, (box.height + 2 * margin) / figure.dpi)
+    words.set_position(((margin - box.x0) / figure.bbox.width, (margin - box.y0) / figure.bbox.height))
+    return figure
+
+
+def picture(latex: str) -> str:
+    """An equation as an SVG element; empty if matplotlib cannot set it."""
+    try:
+        return element(_set(mathtext(latex)))
+    except ValueError:
+        return ""
