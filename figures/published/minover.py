@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from figures.published.helpers.log_axes import logarithmic_error
@@ -89,5 +90,5 @@ def _theory(error: Axes, stability: Axes, simulation: xr.Dataset) -> None:
         return
     top = stability.get_ylim()[1]
     error.plot(limit.alpha, limit.eps_g, zorder=5, **THEORY)
-    stability.plot(limit.alpha, limit.kappa.where(limit.kappa < top), zorder=5, color=THEORY["color"])
+    stability.plot(limit.alpha, np.where(limit.kappa < top, limit.kappa, np.nan), zorder=5, color=THEORY["color"])
     stability.set_ylim(top=top)

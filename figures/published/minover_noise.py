@@ -76,5 +76,5 @@ def _theory(ax: Axes, cell: xr.Dataset, index: int) -> None:
     ax.plot(limit.alpha, limit.eps_g, color=colour, zorder=5)
     end = float(noisy_capacity(flip))
     if end < limit.alpha[-1]:
-        last = limit.eps_g.values[np.isfinite(limit.eps_g.values)][-1:]
+        last = limit.eps_g[np.isfinite(limit.eps_g)][-1:]
         ax.plot([end] * last.size, last, color=colour, zorder=6, **END)

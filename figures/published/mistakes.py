@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from matplotlib.figure import Figure
 
 from figures.published.helpers.log_axes import logarithmic_alpha
-from figures.published.helpers.stored_runs import at_end, smooth
+from figures.published.helpers.stored_runs import at_end, line
 from figures.style import COLUMN, points, styled
 from statmech.errors import ConfigError
 from theory import mistake_bound
@@ -39,7 +39,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     made = cell.strengths.sum("example").where(cell.converged)
     figure = Figure(figsize=(COLUMN, 2.9))
     ax = figure.subplots()
-    limit = smooth("max_stability", last.alpha, last.flip.item())
+    limit = line("max_stability", last.alpha, last.flip.item())
     ax.plot(limit.alpha, mistake_bound(1, limit.kappa), color="0.3", label=r"bound $1/\kappa^2$, theory, $N\to\infty$")
     points(ax, cell.alpha, made / dimension, 0, label="mistakes / $N$")
     if "max_stability" in names:

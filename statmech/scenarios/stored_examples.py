@@ -113,7 +113,7 @@ class StoredExamples(Sweep):
 
     def _problems(self) -> Iterator[Problem]:
         if self.epochs is not None and self.updates is not None:
-            yield ("updates",), "is the same as epochs, counted in updates: give one of them (`epochs=` removes it)"
+            yield ("updates",), "is the same as epochs, counted in updates: give one of them (`updates=` removes it)"
         name, moments = self.moments
         for alpha, N in self.pairs("alpha", "N"):
             if alpha * N > MAX_UPDATES:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from matplotlib.lines import Line2D
@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from figures.published.helpers.log_axes import logarithmic_alpha
 from figures.style import points_or_band, spread
 from statmech.learners import LEARNERS
-from theory import learning_curves
+from theory.learning_curves import curve_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,11 +30,25 @@ def at_end(dataset: Any) -> Any:
     return dataset.isel({recorded_dimension(dataset): -1})
 
 
-def smooth(learner: str, alphas: Any, flip: float) -> Any:
+class Line(NamedTuple):
+    """Theory along alpha."""
+
+    alpha: np.ndarray
+    eps_g: np.ndarray
+    kappa: np.ndarray
+
+
+def smooth(learner: str, alphas: Any, flip: float) -> Line | None:
     """Theory of a learner from the first to the last alpha, at logarithmic steps; None if no theory is known."""
     limit = LEARNERS[learner].limit
-    dense = np.geomspace(float(alphas.min()), float(alphas.max()), PLACES)
-    return None if limit is None else learning_curves(dense, float(flip)).sel(learner=limit)
+    return None if limit is None else line(limit, alphas, flip)
+
+
+def line(limit: str, alphas: Any, flip: float) -> Line:
+    """A curve of `theory.learning_curves` from the first to the last alpha, at logarithmic steps."""
+    alpha = np.geomspace(float(alphas.min()), float(alphas.max()), PLACES)
+    curve = curve_of(limit, alpha, float(flip))
+    return Line(alpha, curve.theta / np.pi, curve.kappa)
 
 
 def theory_handle() -> Line2D:
