@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 
 from figures import labels, series
 from figures.series import Layout
-from figures.style import DASHES, MARKERS, THEORY
+from figures.style import COLOURS, DASHES, MARKERS, THEORY
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,10 +34,10 @@ def below(figure: Figure, results: Results, layout: Layout) -> None:
     figure.legend(*zip(*entries, strict=True), loc="outside lower center", ncols=columns, **look)
 
 
-def points_with_bars(marker: str = "o") -> ErrorbarContainer:
+def points_with_bars(marker: str = "o", colour: str = THEORY) -> ErrorbarContainer:
     """A legend handle of points with error bars."""
-    look: dict[str, Any] = {"color": THEORY, "marker": marker, "linestyle": "none", "markerfacecolor": "white"}
-    bars = LineCollection([], colors=THEORY, linewidths=1.2)
+    look: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": "none", "markerfacecolor": "white"}
+    bars = LineCollection([], colors=colour, linewidths=1.2)
     return ErrorbarContainer((Line2D([], [], **look), (), (bars,)), has_yerr=True)
 
 
@@ -66,14 +66,14 @@ def _markers(results: Results, layout: Layout) -> Iterator[Entry]:
 
 
 def _parts(results: Results, layout: Layout) -> Iterator[Entry]:
-    """What points and lines are."""
+    """What points and lines are: in the colour of the figure if it has but one, with a dash for theory along names."""
+    colour = THEORY if layout.colours else COLOURS[0]
     if results.simulation is not None:
-        yield points_with_bars(), BARS
+        yield points_with_bars(colour=colour), BARS
     if results.theory is not None:
-        yield (
-            Line2D([], [], color=THEORY),
-            "theory" + (r", $N=\infty$" if "N" in results.scenario.theory_ignores else ""),
-        )
+        dash: dict[str, Any] = {} if layout.x else {"marker": "|", "linestyle": "none", "markersize": 9}
+        limit = r", $N=\infty$" if "N" in results.scenario.theory_ignores else ""
+        yield Line2D([], [], color=colour if layout.x else THEORY, **dash), f"theory{limit}"
 
 
 def _notes(results: Results) -> Iterator[str]:

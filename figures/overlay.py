@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 from figures import labels, legends, series
 from figures.series import Layout
-from figures.style import DASHES, MARKERS, PAGE, THEORY, log_ticks, points_or_band, styled, theory_line
+from figures.style import COLOURS, DASHES, MARKERS, PAGE, THEORY, log_ticks, points_or_band, styled, theory_line
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -198,6 +198,8 @@ def _point(ax: Axes, results: Results, name: str, row: int) -> None:
     """One value: the mean as a point with its standard error, theory as a dash."""
     if results.simulation is not None and name in results.simulation:
         mean, error = series.mean_and_error(results.simulation[name])
-        ax.errorbar([mean], [row], xerr=[error], linestyle="none", color=THEORY, marker="o")
+        ax.errorbar(
+            [mean], [row], xerr=[error], linestyle="none", color=COLOURS[0], marker="o", markerfacecolor="white"
+        )
     if results.theory is not None and name in results.theory:
         ax.plot([results.theory[name].mean()], [row], "|", color=THEORY, markersize=9)
