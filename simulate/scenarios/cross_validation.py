@@ -88,13 +88,19 @@ def folds(study: Study, cell: StudyCell, seed: int) -> list[Fold]:
     return [Fold(cell, seed, inside, outside) for inside, outside in parts]
 
 
-def judge(study: Study, fold: Fold) -> dict[str, float]:
-    """The variables of one fold's classifier."""
+def fitted(study: Study, fold: Fold) -> tuple[Any, np.ndarray, np.ndarray]:
+    """One fold's classifier, fitted, and the inputs and classes of all examples."""
     have = prepared(fold.cell.data)
     X, y = have.inputs(fold.cell.classifier), have.data.y
-    inside, outside = _visited(fold, y), fold.outside
+    inside = _visited(fold, y)
     random = fold.cell.random(study.key, fold.seed)
-    model = make(fold.cell.classifier, Task(have.domain, inside.size, random)).fit(X[inside], y[inside])
+    return make(fold.cell.classifier, Task(have.domain, inside.size, random)).fit(X[inside], y[inside]), X, y
+
+
+def judge(study: Study, fold: Fold) -> dict[str, float]:
+    """The variables of one fold's classifier."""
+    model, X, y = fitted(study, fold)
+    inside, outside = fold.inside, fold.outside
     found = {
         "accuracy": np.mean(model.predict(X[outside]) == y[outside]),
         "accuracy_training": np.mean(model.predict(X[inside]) == y[inside]),
