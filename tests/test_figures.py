@@ -37,6 +37,8 @@ STUDIES = {
     "passes": ["folds=2", "seeds=1", "passes=1,3"],
     "boundaries": ["folds=2"],
     "digits": ["folds=2", "passes=2"],
+    "digits_attention": ["folds=2", "passes=2"],
+    "digits_theta": ["folds=2", "passes=2", "seeds=1", "theta=1,100"],
     "study_overlay": ["folds=2", "classifier=tree,attentive", "data=votes"],
 }
 

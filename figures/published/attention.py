@@ -98,7 +98,7 @@ def _against_time(axes: Any, simulation: xr.Dataset, theory: xr.Dataset, plain: 
     error.set(xscale="log", yscale="log", xlabel="$t$", ylabel=r"$\epsilon_g$")
     error.set_title(f"boundary: {_name(boundary)}", loc="left")
     seen.set(xscale="log", xlabel="$t$", ylabel="fraction of features so far", ylim=(0, 1.05))
-    gained.set(xscale="log", xlabel="work (features evaluated $/\\,N^2$)")
+    gained.set(xscale="log", xlabel="work (features $/\\,N^2$)")
     gained.set_ylabel(r"$\epsilon_g/\epsilon_g^{\mathrm{plain}}$ at equal work")
     error.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5)))
     error.yaxis.set_major_formatter("{x:g}")

@@ -1,4 +1,4 @@
-r"""The opening idea of Pelossof & Ying: partial sums of easy and hard digits, the pixels looked at, features per example.
+r"""The opening idea of Pelossof & Ying: partial sums of easy and hard digits, and the pixels that are looked at.
 
 A stored study has the mean number of features of each fold, not those of each example. The figure learns the folds
 again, which gives the same students, and compares these means with the stored ones.
@@ -29,10 +29,10 @@ CAPTION = (
     r"The Attentive Perceptron on held-out digits, one row per order of the pixels. Left: partial sums $S_i$ of four "
     r"easy examples (those two of each class whose number of evaluated pixels is nearest to the lower quartile of the "
     r"class) and of four hard ones (those two of each class that are evaluated furthest and have the smallest "
-    r"$|S_n|$); evaluation stops, at the markers, where $|S_i|\geq\tau$ (dashed, with the class that is decided for), and "
-    r"dotted lines go on with the pixels that were not evaluated. Middle: the same digits; pixels that were not evaluated are grey, and the number "
-    r"of those that were is below each. Right: distribution of the number of evaluated pixels over all held-out "
-    r"examples (grey), and of those of them that are classified wrongly (black)."
+    r"$|S_n|$). Evaluation stops, at the markers, where $|S_i|\geq\tau$ (dashed, with the class that is decided for); "
+    r"dotted lines go on with the other pixels. Middle: the same digits; pixels that are not evaluated "
+    r"are grey, and the number of those that are is below each. Right: distribution of the number of evaluated pixels "
+    r"over all held-out examples (grey), and of those of them that are classified wrongly (black)."
 )
 EACH = 2  # examples of each class that are easy, and that are hard
 BINS = 16

@@ -23,9 +23,9 @@ CAPTION = (
 )
 NAMES = {"attentive": "perceptron", "passive_aggressive": "passive-aggressive"}
 PANELS = {
-    "accuracy": "error on held-out examples (%)",
+    "accuracy": "held-out errors (%)",
     "features": "features per prediction",
-    "features_learning": "features in learning",
+    "features_learning": "features per example in learning",
 }
 
 
@@ -48,6 +48,11 @@ def _line(ax: Axes, cells: Any, index: int) -> None:
     full = int(cells.budget) > 0
     name = str(cells.classifier.values)
     mean, error = mean_and_error(100 * (1 - cells) if cells.name == "accuracy" else cells)
-    look = {**look_of(index), "linewidth": 1.0, **({"linestyle": "--", "markerfacecolor": "white"} if full else {})}
+    look = {
+        **look_of(index),
+        "linewidth": 1.0,
+        "markersize": 5.5 - 2 * index,
+        **({"linestyle": "--", "markerfacecolor": "white"} if full else {}),
+    }
     which = f"{NAMES.get(name, CLASSIFIERS[name].label)}, {'all features' if full else 'stopping boundary'}"
     ax.errorbar(cells.theta, mean, yerr=error, label=which, **look)
