@@ -68,7 +68,7 @@ def test_every_figure_but_the_overlays_has_a_config_and_every_config_a_figure():
     drawn = {figures.named(load(name).figure, name, load(name).CHOICE) for name in shipped()}
     assert drawn == set(NAMES) - set(OVERLAYS)
     for name in NAMES:
-        assert import_module(f"figures.{name}").__doc__
+        assert import_module(f"figures.{'overlay' if name in OVERLAYS else f'published.{name}'}").__doc__
 
 
 QUICK = ("ensemble", "minover", "votes", "overlay")

@@ -30,7 +30,8 @@ CAPTION = (
     r"several target rates $\delta$ of decision errors: generalization error $\epsilon_g$; fraction of the features "
     r"evaluated so far; $\epsilon_g$ relative to the plain perceptron that has evaluated as many features. Bottom row, "
     r"at the last time against $\delta$: $\epsilon_g$ relative to the plain perceptron after the same number of "
-    r"examples; fraction of the features and decision errors since the last but one recorded time."
+    r"examples; fraction of the features and decision errors since the last but one recorded time. All $\delta$ and "
+    r"boundaries learn the same examples, so that their deviations from theory are correlated."
 )
 DASHES = ("-", "--", "-.", ":")
 GREYS = ("0", "0.45", "0.3", "0.6")

@@ -6,10 +6,11 @@ again, which gives the same students, and compares these means with the stored o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from figures.style import COLOURS, PAGE, styled
 from simulate.scenarios.cross_validation import fitted, folds
@@ -35,6 +36,7 @@ CAPTION = (
     r"over all held-out examples (grey), and of those of them that are classified wrongly (black)."
 )
 EACH = 2  # examples of each class that are easy, and that are hard
+COLUMNS, STEPS = 2 * EACH, (1.12, 1.3)  # of images: two classes; from one to the next, in their width
 BINS = 16
 ORDERED = {"random": "random order", "weight": r"largest $|w_j|$ first", "fixed": "row by row"}
 LOOKS = {"easy": {"color": COLOURS[0], "marker": "o"}, "hard": {"color": COLOURS[1], "marker": "s"}}
@@ -59,11 +61,11 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     for row, cell in enumerate(cells):
         parts = [part for seed in range(study.seeds) for part in _held_out(study, cell, seed, simulation)]
         examples = _examples(parts[0])
-        axes = [figure.add_subplot(grid[row, column]) for column in (0, 2)]
+        axes = [figure.add_subplot(grid[row, column]) for column in range(3)]
         _sums(axes[0], parts[0], examples, cell)
-        _images(figure, grid[row, 1], parts[0], examples)
-        _histogram(axes[1], parts)
-    handles = [pair for ax in axes for pair in zip(*ax.get_legend_handles_labels(), strict=True)]
+        _images(axes[1], parts[0], examples)
+        _histogram(axes[2], parts)
+    handles = [pair for ax in axes[::2] for pair in zip(*ax.get_legend_handles_labels(), strict=True)]
     figure.legend(*zip(*handles, strict=True), loc="outside lower center", ncols=4)
     return figure
 
@@ -117,7 +119,8 @@ def _sums(ax: Axes, part: HeldOut, examples: dict[str, np.ndarray], cell: StudyC
             ax.plot(at[: end + 1], sums[: end + 1], **look, markevery=[end], markerfacecolor="white", label=label)
             beyond = "not evaluated" if name == "easy" and label else None
             ax.plot(at[end:], sums[end:], color=LOOKS[name]["color"], linewidth=0.7, linestyle=":", label=beyond)
-    for sign, decided in zip((-1, 1), np.unique(part.classes), strict=True):
+    signs = (-1, 1) if np.isfinite(found.level) else ()  # of too few probes there is no level, and no stop
+    for sign, decided in zip(signs, np.unique(part.classes), strict=False):
         label = r"boundary $\pm\tau$" if sign > 0 else None
         ax.axhline(sign * found.level, color="k", linewidth=0.9, linestyle="--", label=label)
         ax.text(1.01, sign * found.level, decided, transform=ax.get_yaxis_transform(), va="center")
@@ -125,18 +128,21 @@ def _sums(ax: Axes, part: HeldOut, examples: dict[str, np.ndarray], cell: StudyC
     ax.set_title(f"{source(cell.data).title}, {ORDERED[_chosen(cell)]}", loc="left")
 
 
-def _images(figure: Figure, place: Any, part: HeldOut, examples: dict[str, np.ndarray]) -> None:
-    """The examples as images; pixels that were not looked at are dimmed."""
-    grid = place.subgridspec(len(examples), max(map(len, examples.values())), wspace=0.05, hspace=0.05)
+def _images(ax: Axes, part: HeldOut, examples: dict[str, np.ndarray]) -> None:
+    """The examples as images of width 1, in one row the easy and below the hard ones."""
     for line, (name, rows) in enumerate(examples.items()):
+        low = -STEPS[1] * line
         for column, row in enumerate(rows):
-            ax = figure.add_subplot(grid[line, column])
-            ax.imshow(_dimmed(part, row), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
-            ax.set(xticks=[], yticks=[])
-            ax.set_ylabel("" if column else name, fontsize=8)
-            ax.set_xlabel(f"{part.found.features[row]}", fontsize=7, labelpad=1.5)
-            for spine in ax.spines.values():
-                spine.set(visible=True, color=LOOKS[name]["color"], linewidth=1.2)
+            left = STEPS[0] * column
+            extent = (left, left + 1, low, low + 1)
+            look = {"cmap": "gray", "vmin": 0, "vmax": 1, "interpolation": "nearest"}
+            ax.imshow(_dimmed(part, row), extent=extent, clip_on=False, **look)
+            frame = {"fill": False, "linewidth": 1.2, "clip_on": False}
+            ax.add_patch(Rectangle((left, low), 1, 1, color=LOOKS[name]["color"], **frame))
+            ax.text(left + 0.5, low - 0.04, f"{part.found.features[row]}", ha="center", va="top", fontsize=7)
+        ax.text(-0.06, low + 0.5, name, rotation=90, ha="right", va="center")
+    ax.set(xlim=(-0.25, STEPS[0] * COLUMNS), ylim=(0.8 - STEPS[1] - 1, 1.05))
+    ax.set_axis_off()
 
 
 def _dimmed(part: HeldOut, row: int) -> np.ndarray:

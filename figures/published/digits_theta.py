@@ -25,7 +25,7 @@ NAMES = {"attentive": "perceptron", "passive_aggressive": "passive-aggressive"}
 PANELS = {
     "accuracy": "held-out errors (%)",
     "features": "features per prediction",
-    "features_learning": "features per example in learning",
+    "features_learning": "features in learning",
 }
 
 
@@ -51,7 +51,9 @@ def _line(ax: Axes, cells: Any, index: int) -> None:
     look = {
         **look_of(index),
         "linewidth": 1.0,
-        "markersize": 5.5 - 2 * index,
+        "markersize": 5 - 1.7 * index,
+        "elinewidth": 0.7,
+        "capsize": 1.5,
         **({"linestyle": "--", "markerfacecolor": "white"} if full else {}),
     }
     which = f"{NAMES.get(name, CLASSIFIERS[name].label)}, {'all features' if full else 'stopping boundary'}"
