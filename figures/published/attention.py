@@ -150,7 +150,12 @@ def _none_seen(ax: Axes, values: xr.DataArray, colour: str) -> None:
     """An arrow at the foot of the axes at each delta where no run had a decision error."""
     none = values.delta.values[np.asarray(values.mean("seed") == 0)]
     for delta in none:
-        look = {"arrowprops": {"arrowstyle": "->", "color": colour}, "color": colour, "ha": "center", "fontsize": 6.5}
+        look: dict[str, Any] = {
+            "arrowprops": {"arrowstyle": "->", "color": colour},
+            "color": colour,
+            "ha": "center",
+            "fontsize": 6.5,
+        }
         ax.annotate("0", (delta, 0), (0, 14), ax.get_xaxis_transform(), "offset points", **look)
 
 

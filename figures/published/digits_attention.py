@@ -6,7 +6,7 @@ again, which gives the same students, and compares these means with the stored o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -39,7 +39,10 @@ EACH = 2  # examples of each class that are easy, and that are hard
 COLUMNS, STEPS = 2 * EACH, (1.12, 1.3)  # of images: two classes; from one to the next, in their width
 BINS = 16
 ORDERED = {"random": "random order", "weight": r"largest $|w_j|$ first", "fixed": "row by row"}
-LOOKS = {"easy": {"color": COLOURS[0], "marker": "o"}, "hard": {"color": COLOURS[1], "marker": "s"}}
+LOOKS: dict[str, dict[str, Any]] = {
+    "easy": {"color": COLOURS[0], "marker": "o"},
+    "hard": {"color": COLOURS[1], "marker": "s"},
+}
 
 
 class HeldOut(NamedTuple):
@@ -115,7 +118,7 @@ def _sums(ax: Axes, part: HeldOut, examples: dict[str, np.ndarray], cell: StudyC
             label = name if row == rows[0] else None
             end = int(np.searchsorted(found.looks, found.features[row])) + 1
             at, sums = np.append(0, found.looks), np.append(0.0, found.sums[row])
-            look = {**LOOKS[name], "linewidth": 0.9}
+            look: dict[str, Any] = {**LOOKS[name], "linewidth": 0.9}
             ax.plot(at[: end + 1], sums[: end + 1], **look, markevery=[end], markerfacecolor="white", label=label)
             beyond = "not evaluated" if name == "easy" and label else None
             ax.plot(at[end:], sums[end:], color=LOOKS[name]["color"], linewidth=0.7, linestyle=":", label=beyond)
@@ -135,9 +138,9 @@ def _images(ax: Axes, part: HeldOut, examples: dict[str, np.ndarray]) -> None:
         for column, row in enumerate(rows):
             left = STEPS[0] * column
             extent = (left, left + 1, low, low + 1)
-            look = {"cmap": "gray", "vmin": 0, "vmax": 1, "interpolation": "nearest"}
+            look: dict[str, Any] = {"cmap": "gray", "vmin": 0, "vmax": 1, "interpolation": "nearest"}
             ax.imshow(_dimmed(part, row), extent=extent, clip_on=False, **look)
-            frame = {"fill": False, "linewidth": 1.2, "clip_on": False}
+            frame: dict[str, Any] = {"fill": False, "linewidth": 1.2, "clip_on": False}
             ax.add_patch(Rectangle((left, low), 1, 1, color=LOOKS[name]["color"], **frame))
             ax.text(left + 0.5, low - 0.04, f"{part.found.features[row]}", ha="center", va="top", fontsize=7)
         ax.text(-0.06, low + 0.5, name, rotation=90, ha="right", va="center")
@@ -160,11 +163,8 @@ def _histogram(ax: Axes, parts: list[HeldOut]) -> None:
     """Features per held-out example, as fractions of all, and those of examples that are classified wrongly."""
     features = np.concatenate([part.found.features for part in parts])
     wrong = np.concatenate([part.wrong for part in parts])
-    edges, share = np.linspace(0, parts[0].X.shape[1], BINS + 1), 100 / len(features)
-    for values, look in (
-        (features, {"color": "0.75", "label": "all examples"}),
-        (features[wrong], {"color": "k", "label": "classified wrongly"}),
-    ):
-        ax.hist(values, edges, weights=np.full(len(values), share), **look)
+    edges, share = np.linspace(0, parts[0].X.shape[1], BINS + 1).tolist(), 100 / len(features)
+    for values, colour, label in ((features, "0.75", "all examples"), (features[wrong], "k", "classified wrongly")):
+        ax.hist(values, edges, weights=np.full(len(values), share), color=colour, label=label)
     ax.axvline(features.mean(), color="k", linewidth=0.9, linestyle="-.", label="mean")
     ax.set(xlabel="pixels evaluated", ylabel="held-out examples (%)", xticks=[0, 400, 784])
