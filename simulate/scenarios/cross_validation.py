@@ -88,15 +88,6 @@ def folds(study: Study, cell: StudyCell, seed: int) -> list[Fold]:
     return [Fold(cell, seed, inside, outside) for inside, outside in parts]
 
 
-def fitted(study: Study, fold: Fold) -> tuple[Any, np.ndarray, np.ndarray]:
-    """One fold's classifier, fitted, and the inputs and classes of all examples."""
-    have = prepared(fold.cell.data)
-    X, y = have.inputs(fold.cell.classifier), have.data.y
-    inside = _visited(fold, y)
-    random = fold.cell.random(study.key, fold.seed)
-    return make(fold.cell.classifier, Task(have.domain, inside.size, random)).fit(X[inside], y[inside]), X, y
-
-
 def judge(study: Study, fold: Fold) -> dict[str, float]:
     """The variables of one fold's classifier."""
     model, X, y = fitted(study, fold)
@@ -109,6 +100,15 @@ def judge(study: Study, fold: Fold) -> dict[str, float]:
     }
     codons = sources.source(fold.cell.data).codons
     return {**found, **features(model, X[outside]), **pairs(model, codons)}
+
+
+def fitted(study: Study, fold: Fold) -> tuple[Any, np.ndarray, np.ndarray]:
+    """One fold's classifier, fitted, and the inputs and classes of all examples."""
+    have = prepared(fold.cell.data)
+    X, y = have.inputs(fold.cell.classifier), have.data.y
+    inside = _visited(fold, y)
+    random = fold.cell.random(study.key, fold.seed)
+    return make(fold.cell.classifier, Task(have.domain, inside.size, random)).fit(X[inside], y[inside]), X, y
 
 
 @cache
