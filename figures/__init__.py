@@ -59,6 +59,8 @@ PUBLISHED = {  # by the key of the scenarios that they draw
         "passes": "Daume's Figure 3.3: training and test error over passes, and the order of the examples",
         "boundaries": "decision boundaries of perceptron, tree and nearest neighbours in the plane",
         "digits": "the Attentive Perceptron on digits: error against features evaluated",
+        "digits_attention": "partial sums of easy and hard digits, the pixels looked at, features per example",
+        "digits_theta": "margin-based learners under the boundary: error and features against the threshold theta",
     },
 }
 OVERLAY = "overlay"

@@ -8,7 +8,7 @@ instead. Config keys, datasets, tables and figures follow.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from statmech.boundaries import BOUNDARIES
 from statmech.parameters import parameter
@@ -34,6 +34,11 @@ class Classifier:
     label: ClassVar[str]  # in tables and legends
     cites: ClassVar[tuple[str, ...]] = ()  # papers, by their keys in the bibliography
     symbolic: ClassVar[bool] = False  # learns from attributes, not from indicators, and states its concept in them
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The parameters that name the random numbers of a run: all of them."""
+        return dict(vars(self))
 
 
 @dataclass(frozen=True)
@@ -138,7 +143,8 @@ class Attentive(Classifier):
     """The Attentive Perceptron, which evaluates features until a boundary is reached (Pelossof & Ying)."""
 
     label = "attentive"
-    cites = ("pelossof2010",)
+    cites: ClassVar[tuple[str, ...]] = ("pelossof2010",)
+    update: ClassVar[str] = "perceptron"  # how it learns an example
     level: str = parameter(
         "brownian-bridge", "boundary where the Attentive Perceptron stops", choices=BOUNDARIES, noun="a boundary"
     )
@@ -154,6 +160,25 @@ class Attentive(Classifier):
     budget: int = parameter(
         0, "features of a hard-budget perceptron, which it always evaluates; 0: no budget", at_least=0
     )
+    theta: float = parameter(
+        0.0, "examples whose margin does not exceed theta are learnt", symbol=r"$\theta$", at_least=0
+    )
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Without theta, whose values are compared on the same orders of examples and features."""
+        return {name: value for name, value in vars(self).items() if name != "theta"}
+
+
+@dataclass(frozen=True)
+class PassiveAggressive(Attentive):
+    """The passive-aggressive learner PA-I (Crammer et al.), which evaluates features until a boundary is reached."""
+
+    label = "passive-aggressive"
+    cites = ("crammer2006", "pelossof2010")
+    update = "passive_aggressive"
+    theta: float = parameter(1.0, "examples whose margin does not exceed theta are learnt", symbol=r"$\theta$", above=0)
+    aggressiveness: float = parameter(1.0, "largest step of a passive-aggressive update", symbol="$C$", above=0)
 
 
 @dataclass(frozen=True)
@@ -177,5 +202,6 @@ CLASSIFIERS: dict[str, type[Classifier]] = {
     "averaged": Averaged,
     "voted": Voted,
     "attentive": Attentive,
+    "passive_aggressive": PassiveAggressive,
     "neighbours": Neighbours,
 }

@@ -41,6 +41,8 @@ OWN = {  # overrides of figures whose configs need more than those of their kind
     "codons": ["folds=2", "stages=8", "discount=0.5,1"],
     "discount": ["folds=2", "stages=3", "discount=0,1", "seeds=1"],
     "passes": ["folds=2", "seeds=1", "passes=1,3"],
+    "digits_attention": ["folds=2", "passes=2"],
+    "digits_theta": ["folds=2", "passes=2", "seeds=1", "theta=1,100"],
     "boundaries": ["folds=2"],
     "digits": ["folds=2", "passes=2"],
     "version_space": ["alpha=1,2", "updates=1,2,3"],

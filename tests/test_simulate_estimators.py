@@ -15,6 +15,7 @@ import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.optimize import minimize
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -26,7 +27,8 @@ import simulate
 from simulate import margin
 from simulate.estimators.concept import LATEX, RELATIONS
 from simulate.estimators.pruned import PrunedPerceptron
-from simulate.kernels.partial_sums import walks
+from simulate.estimators.updates import passive_aggressive
+from simulate.kernels.partial_sums import Attentive, lessons, walks
 from simulate.learners import AdaTron, AttentivePerceptron, MinOver, Perceptron, SparsePerceptron, max_stability
 from simulate.learners.convergence import broken, course
 from simulate.learners.perceptron import mistakes as walk
@@ -44,6 +46,7 @@ ESTIMATORS = [
     AdaTron(max_epochs=100),
     AttentivePerceptron(),
     AttentivePerceptron(chunk=1, delta=0.01, boundary="centred", order="weight"),
+    AttentivePerceptron(update="passive_aggressive"),
     SparsePerceptron(),
     SparsePerceptron(negated=True, stages=8, k=3),
 ]
@@ -357,6 +360,119 @@ def test_attention_saves_features_and_costs_little():
     assert scores[2] < scores[0]
 
 
+def test_theta_is_the_margin_up_to_which_examples_are_learnt():
+    """Evaluated in full: a perceptron with a margin, line by line; and every example ends above theta."""
+    X, y = separable(m=60, features=12)
+    z = np.where(y == "up", 1, -1)[:, None] * np.column_stack([X, np.ones(60)])
+    model = AttentivePerceptron(probes=1.0, order="fixed", theta=3.0)
+    w = np.zeros(13)
+    for _ in range(4):
+        model.partial_fit(X, y, classes=["down", "up"])
+        for row in z:
+            w = w + row * (w @ row <= 3.0)
+    np.testing.assert_allclose(np.append(model.coef_[0], model.intercept_), w)
+    finished = AttentivePerceptron(probes=1.0, theta=3.0, max_iter=10_000).fit(X, y)
+    assert np.min(z @ np.append(finished.coef_[0], finished.intercept_)) > 3.0
+    assert np.min(z @ w) < 3.0
+
+
+@pytest.mark.parametrize("boundary", ["constant", "centred"])
+def test_decision_errors_about_theta_stay_below_the_target(boundary):
+    """Stopped walks that end below theta; the level of theta = 0 exceeds the target on the same walks."""
+    rng, n, m, delta, theta = np.random.default_rng(3), 128, 8000, 0.02, 1.0
+    w = rng.standard_normal(n)
+    z = rng.standard_normal((m, n)) + 0.9 * w / np.linalg.norm(w)
+    w = w / np.linalg.norm(w)
+
+    def errors(level):
+        student = Attentive(w, boundary, delta, theta=level)
+        student.know((z @ w).mean(), (z @ w).var())
+        student.theta = theta  # whatever its level is for
+        stopped, margins = [], z @ w
+        for lesson in lessons(student, z, np.zeros(m), np.zeros(m, bool), np.arange(16, n + 1, 16)):
+            stopped.append(lesson.stopped)
+            assert lesson.mistaken == (margins[lesson.last] <= theta and not lesson.stopped[-1])
+        return np.concatenate(stopped) & (margins < theta)
+
+    most = delta + 4 * np.sqrt(delta * (1 - delta) / m)
+    assert errors(theta).mean() < most
+    assert errors(0.0).mean() > most
+
+
+@pytest.mark.parametrize("aggressiveness", [0.02, 10.0])
+def test_a_passive_aggressive_update_changes_the_weights_least_for_its_loss(aggressiveness):
+    """PA-I minimises |w' - w|^2 / 2 + C xi under y w'.x >= theta - xi and xi >= 0."""
+    rng = np.random.default_rng(4)
+    for theta in (1.0, 3.0):
+        w, x = rng.standard_normal((2, 5))
+        x *= -np.sign(w @ x)  # a mistake: the loss is positive
+        strength = passive_aggressive(theta - w @ x, x @ x, aggressiveness)
+        found = minimize(
+            lambda v, w=w: (v[:5] - w) @ (v[:5] - w) / 2 + aggressiveness * v[5],
+            np.append(w, theta - w @ x + 1),
+            constraints=[{"type": "ineq", "fun": lambda v, x=x, theta=theta: v[:5] @ x - theta + v[5]}],
+            bounds=[(None, None)] * 5 + [(0, None)],
+            method="SLSQP",
+            options={"ftol": 1e-10, "maxiter": 1000},
+        )
+        assert found.success
+        np.testing.assert_allclose(w + strength * x, found.x[:5], atol=1e-4)
+        assert (strength == aggressiveness) == (found.x[5] > 1e-4)
+
+
+def test_a_passive_aggressive_learner_that_looks_at_everything_learns_line_by_line():
+    X, y = separable(m=40, features=12)
+    z = np.where(y == "up", 1, -1)[:, None] * np.column_stack([X, np.ones(40)])
+    model = AttentivePerceptron(probes=1.0, order="fixed", update="passive_aggressive", aggressiveness=0.05)
+    w = np.zeros(13)
+    for _ in range(3):
+        model.partial_fit(X, y, classes=["down", "up"])
+        for row in z:
+            w = w + row * min(0.05, max(0.0, 1 - w @ row) / (row @ row))
+    np.testing.assert_allclose(np.append(model.coef_[0], model.intercept_), w, atol=1e-12)
+
+
+@pytest.mark.parametrize("update", ["perceptron", "passive_aggressive"])
+def test_attention_costs_a_margin_based_learner_little_accuracy_and_a_budget_more(update):
+    """By the standard error over data sets; the budget has as many features as attention evaluates."""
+    gaps, losses, features = [], [], []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((1500, 200))
+        y = X @ rng.standard_normal(200) > 0
+        inside, outside = slice(500), slice(500, None)
+
+        def score(model, X=X, y=y, inside=inside, outside=outside):
+            return model.fit(X[inside], y[inside]).score(X[outside], y[outside])
+
+        attentive = AttentivePerceptron(0.05, order="weight", update=update, max_iter=3)
+        full = score(AttentivePerceptron(budget=200, update=update, max_iter=3))
+        gaps.append(full - score(attentive))
+        features.append(attentive.evaluate(X[outside])[0].features.mean())
+        losses.append(full - score(AttentivePerceptron(budget=round(features[-1]), update=update, max_iter=3)))
+    error = np.std(gaps, ddof=1) / np.sqrt(6)
+    assert np.mean(features) < 0.6 * 200
+    assert np.mean(gaps) < 0.01 + 4 * error
+    assert np.mean(losses) > 0.01 + 4 * np.std(losses, ddof=1) / np.sqrt(6)
+
+
+def test_partial_sums_end_in_the_activation_and_stop_where_the_prediction_does():
+    X, y = separable(m=200, features=40)
+    model = AttentivePerceptron(delta=0.3, chunk=3, order="weight").fit(X, y)
+    [found], [walked] = model.partial_sums(X), model.evaluate(X)
+    assert found.looks.tolist() == [*range(3, 40, 3), 40]
+    np.testing.assert_allclose(found.sums[:, -1], X @ model.coef_[0] + model.intercept_[0])
+    for row, sums in enumerate(found.sums):
+        reached = np.flatnonzero(abs(sums) >= found.level)
+        stop = reached[0] if reached.size else -1
+        assert found.features[row] == found.looks[stop]
+        assert walked.sums[row] == pytest.approx(sums[stop])
+        seen = found.order[: found.features[row]]
+        assert sums[stop] == pytest.approx(X[row, seen] @ model.coef_[0, seen] + model.intercept_[0])
+    assert len(set(found.features)) > 3
+    assert len(AttentivePerceptron().fit(X, np.arange(200) % 3).partial_sums(X)) == 3
+
+
 def test_a_hard_budget_uses_only_its_features():
     X, y = separable(m=100, features=10)
     for order in ("fixed", "random"):
@@ -570,6 +686,11 @@ def test_impossible_parameters_of_a_sparse_perceptron_are_refused(given, message
         (AttentivePerceptron(order="weight", budget=3), "with a budget the features are chosen before"),
         (AttentivePerceptron(probes=0), "probes must lie between 0 and 1, not 0"),
         (AttentivePerceptron(chunk=0), "chunk must be a whole number of at least 1, not 0"),
+        (AttentivePerceptron(theta=-1.0), "theta must be at least 0, not -1.0"),
+        (AttentivePerceptron(theta=np.nan), "theta must be at least 0, not nan"),
+        (AttentivePerceptron(theta=0, update="passive_aggressive"), "theta must be greater than 0, not 0"),
+        (AttentivePerceptron(update="passive"), '"passive" is not an update. Did you mean "passive_aggressive"'),
+        (AttentivePerceptron(aggressiveness=0.0), "aggressiveness must be greater than 0, not 0.0"),
     ],
 )
 def test_impossible_parameters_are_refused(model, message):
@@ -602,6 +723,7 @@ LINEAR = [
     MinOver(max_epochs=60),
     AdaTron(max_epochs=60),
     AttentivePerceptron(),
+    AttentivePerceptron(update="passive_aggressive"),
 ]
 EVERY = [*LINEAR, SparsePerceptron(stages=5)]
 

@@ -1,8 +1,9 @@
 """The Attentive Perceptron, online: eps_g, features evaluated, and decision errors compared with their target.
 
-Above, one boundary: eps_g and the fraction of features evaluated against t, and eps_g over that of a plain perceptron
-which has evaluated as many features. Below, all boundaries against delta at the last time. Decision errors of labelled
-margins may exceed delta: the label makes their features dependent, and the variance that sets the level too small.
+Above, one boundary: eps_g and the fraction of features evaluated so far against t, and eps_g over that of a plain
+perceptron which has evaluated as many features. Below, all boundaries against delta at the last time. Decision errors
+of labelled margins may exceed delta: the label makes their features dependent, and the variance that sets the level too
+small.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter
+from matplotlib.ticker import LogLocator, NullLocator
 
 import theory as solver
-from figures.published.helpers.log_axes import logarithmic_error
-from figures.style import PAGE, look_of, points, styled
+from figures.style import PAGE, log_ticks, look_of, points, styled
+from statmech.boundaries import BOUNDARIES
+from statmech.results.dataset import scenario_of
 from statmech.scenarios.registry import scenario_from
 
 if TYPE_CHECKING:
@@ -23,6 +25,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 AXES = ("attention", "delta")  # of the sweep, that this figure shows
+CAPTION = (
+    r"Online learning with the Attentive Perceptron; points: simulation, lines: theory. Top row, one boundary and "
+    r"several target rates $\delta$ of decision errors: generalization error $\epsilon_g$; fraction of the features "
+    r"evaluated so far; $\epsilon_g$ relative to the plain perceptron that has evaluated as many features. Bottom row, "
+    r"at the last time against $\delta$: $\epsilon_g$ relative to the plain perceptron after the same number of "
+    r"examples; fraction of the features and decision errors since the last but one recorded time. All $\delta$ and "
+    r"boundaries learn the same examples, so that their deviations from theory are correlated."
+)
+DASHES = ("-", "--", "-.", ":")
+GREYS = ("0", "0.45", "0.3", "0.6")
 
 
 @styled
@@ -32,23 +44,8 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     figure = Figure(figsize=(PAGE, 5.0))
     above, below = figure.subplots(2, 3)
     plain = Plain(float(theory.t[-1]))
-    boundary = str(theory.attention.values[0])
-    t = theory.t.values
-    above[0].plot(t, plain(t), color="k", linewidth=0.8, label="plain")
-    for index, delta in enumerate(theory.delta.values):
-        cloud, line = (part.sel(attention=boundary, delta=delta) for part in (simulation, theory))
-        _line(above[0], t, line.eps_g, cloud.eps_g, index, rf"$\delta={delta:g}$")
-        _line(above[1], t, line.features, cloud.features, index)
-        _line(above[2], line.work, line.eps_g / plain(line.work), cloud.eps_g / plain(cloud.work), index)
-    above[2].axhline(1, color="k", linewidth=0.8)
-    above[0].set(xscale="log", yscale="log", xlabel="$t$", title=rf"$\epsilon_g$, {boundary}")
-    above[1].set(xscale="log", xlabel="$t$", title="fraction of features", ylim=(0, 1))
-    above[2].set(xscale="log", xlabel="features evaluated $/\\,N^2$", title=r"$\epsilon_g$ over plain, equal work")
-    logarithmic_error(above[0])
-    for ax in above:
-        ax.xaxis.set_minor_formatter(NullFormatter())
-    above[0].legend(fontsize=6.5)
-    _against_delta(below, simulation.isel(t=-1), theory.isel(t=-1), plain)
+    _against_time(above, simulation, theory, plain)
+    _against_delta(below, simulation, theory, plain)
     return figure
 
 
@@ -65,27 +62,103 @@ class Plain:
         return np.exp(np.interp(t, self.t, self.log_eps)) + 0 * t
 
 
-def _against_delta(axes: Any, cloud: xr.Dataset, line: xr.Dataset, plain: Plain) -> None:
+def _dense(theory: xr.Dataset, axis: str) -> xr.Dataset:
+    """Theory on a dense grid along an axis, or as it is if it has only one place there."""
+    dense = solver.smooth(scenario_of(theory), axis)
+    if dense is None:
+        return theory
+    dense = dense.sel(t=dense.t > 0)
+    return dense.expand_dims([name for name in AXES if name not in dense.dims])
+
+
+def _against_time(axes: Any, simulation: xr.Dataset, theory: xr.Dataset, plain: Plain) -> None:
+    """eps_g and the fraction of features so far against t, and eps_g over the plain perceptron's at equal work."""
+    error, seen, gained = axes
+    boundary = str(theory.attention.values[0])
+    lines = _dense(theory, "t")
+    t = lines.t.values
+    error.plot(t, plain(t), color="k", linewidth=0.8, label="plain")
+    for index, delta in enumerate(theory.delta.values):
+        cloud, line = (part.sel(attention=boundary, delta=delta) for part in (simulation, lines))
+        look = look_of(index)
+        error.plot([], [], **look, markerfacecolor="white", label=rf"$\delta={delta:g}$")
+        for ax, x, y, at, value in (
+            (error, t, line.eps_g, cloud.t, cloud.eps_g),
+            (seen, t, line.work / t, cloud.t, cloud.work / cloud.t),
+            (
+                gained,
+                line.work,
+                line.eps_g / plain(line.work),
+                cloud.work.mean("seed"),
+                cloud.eps_g / plain(cloud.work),
+            ),
+        ):
+            ax.plot(x, y, color=look["color"])
+            points(ax, at, value, index)
+    gained.axhline(1, color="k", linewidth=0.8)
+    error.set(xscale="log", yscale="log", xlabel="$t$", ylabel=r"$\epsilon_g$")
+    error.set_title(f"boundary: {_name(boundary)}", loc="left")
+    seen.set(xscale="log", xlabel="$t$", ylabel="fraction of features so far", ylim=(0, 1.05))
+    gained.set(xscale="log", xlabel="work (features $/\\,N^2$)")
+    gained.set_ylabel(r"$\epsilon_g/\epsilon_g^{\mathrm{plain}}$ at equal work")
+    error.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5)))
+    error.yaxis.set_major_formatter("{x:g}")
+    error.yaxis.set_minor_locator(NullLocator())
+    for ax in axes:
+        log_ticks(ax.xaxis)
+    error.legend(fontsize=6.5, loc="lower left")
+
+
+def _against_delta(axes: Any, simulation: xr.Dataset, theory: xr.Dataset, plain: Plain) -> None:
     """eps_g over the plain perceptron's at the same time, features, and decision errors."""
     slow, seen, lost = axes
-    delta, time = line.delta.values, rf"$t={line.t.item():g}$"
-    for index, boundary in enumerate(map(str, line.attention.values)):
-        here, there = cloud.sel(attention=boundary), line.sel(attention=boundary)
-        alone = plain(line.t.item())
-        _line(slow, delta, there.eps_g / alone, here.eps_g / alone, index, boundary)
-        _line(seen, delta, there.features, here.features, index)
-        made = here.isel(delta=np.flatnonzero(here.decision_error.mean("seed") > 0))
-        lost.plot(delta, there.decision_error, color=look_of(index)["color"])
-        points(lost, made.delta, made.decision_error, index)
+    lines = _dense(theory, "delta").isel(t=-1)
+    last, alone = simulation.isel(t=-1), plain(lines.t.item())
+    for index, boundary in enumerate(map(str, theory.attention.values)):
+        cloud, line = last.sel(attention=boundary), lines.sel(attention=boundary)
+        grey, dashes = GREYS[index % len(GREYS)], DASHES[index % len(DASHES)]
+        look = {"color": grey, "linestyle": dashes, "marker": look_of(index)["marker"]}
+        slow.plot([], [], **look, markerfacecolor="white", label=_name(boundary))
+        for ax, y, value in (
+            (slow, line.eps_g / alone, cloud.eps_g / alone),
+            (seen, line.features, cloud.features),
+            (lost, line.decision_error, _positive(cloud.decision_error)),
+        ):
+            ax.plot(lines.delta, y, color=grey, linestyle=dashes)
+            points(ax, value.delta, value, index, color=grey)
+        _none_seen(lost, cloud.decision_error, grey)
     slow.axhline(1, color="k", linewidth=0.8)
-    lost.plot(delta, delta, color="0.3", linewidth=0.7, linestyle="--", label="target")
-    slow.set(xscale="log", xlabel=r"$\delta$", title=rf"$\epsilon_g$ over plain, {time}")
-    seen.set(xscale="log", xlabel=r"$\delta$", title=f"fraction of features, {time}", ylim=(0, 1))
-    lost.set(xscale="log", yscale="log", xlabel=r"$\delta$", title=f"decision errors, {time}")
-    slow.legend(fontsize=6.5)
-    lost.legend(fontsize=6.5)
+    lost.plot(lines.delta, lines.delta, color="0.6", linewidth=0.8, label="target")
+    since = rf"$t={float(theory.t[-2]) if theory.sizes['t'] > 1 else 0:g}$ to ${lines.t.item():g}$"
+    slow.set(xscale="log", ylabel=rf"$\epsilon_g/\epsilon_g^{{\mathrm{{plain}}}}$ at $t={lines.t.item():g}$")
+    seen.set(xscale="log", ylabel=f"fraction of features, {since}", ylim=(0, 1.05))
+    lost.set(xscale="log", yscale="log", ylabel=f"decision errors, {since}")
+    for ax in axes:
+        ax.set_xlabel(r"target rate $\delta$")
+        log_ticks(ax.xaxis)
+    log_ticks(lost.yaxis)
+    for ax in (slow, lost):
+        ax.legend(fontsize=6.5, loc="upper left")
 
 
-def _line(ax: Axes, x: Any, line: Any, cloud: Any, index: int, label: str | None = None) -> None:
-    ax.plot(x, line, color=look_of(index)["color"], label=label)
-    points(ax, x, cloud, index)
+def _positive(values: xr.DataArray) -> xr.DataArray:
+    """The values at those delta where their mean has a logarithm."""
+    return values.isel(delta=np.flatnonzero(values.mean("seed") > 0))
+
+
+def _none_seen(ax: Axes, values: xr.DataArray, colour: str) -> None:
+    """An arrow at the foot of the axes at each delta where no run had a decision error."""
+    none = values.delta.values[np.asarray(values.mean("seed") == 0)]
+    for delta in none:
+        look: dict[str, Any] = {
+            "arrowprops": {"arrowstyle": "->", "color": colour},
+            "color": colour,
+            "ha": "center",
+            "fontsize": 6.5,
+        }
+        ax.annotate("0", (delta, 0), (0, 14), ax.get_xaxis_transform(), "offset points", **look)
+
+
+def _name(boundary: str) -> str:
+    """The label of a boundary in figures."""
+    return BOUNDARIES[boundary].label

@@ -8,57 +8,63 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from figures.series import mean_and_error
-from figures.style import PAGE, look_of, styled
+from figures.style import PAGE, log_ticks, look_of, styled
 from statmech.data_sets import source
-from statmech.scenarios.cross_validation import CHOSEN
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
 
 AXES = ("data", "chosen", "delta_budget")  # of the sweep, that this figure shows
+CAPTION = (
+    r"Error on held-out examples against the features evaluated per example, one panel per data set. Colours and "
+    r"markers: the order in which the Attentive Perceptron evaluates features, for several target rates $\delta$ of "
+    r"decision errors, which decrease from the stated one to the right; filled markers and solid lines: features "
+    r"evaluated in prediction; open markers and dashed lines: in learning, per example and pass. Dotted: a perceptron "
+    r"that learns and predicts with a fixed number of features, drawn at random."
+)
+ORDERED = {"random": "random order", "weight": r"largest $|w_j|$ first", "fixed": "order of the columns"}
 
 
 @styled
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
     """One column per data set: error against features evaluated, in prediction (solid) and in learning (dashed)."""
     sets = [str(name) for name in simulation.data.values]
-    figure = Figure(figsize=(PAGE, 3.2))
+    figure = Figure(figsize=(PAGE, 3.4))
     for ax, data in zip(figure.subplots(1, len(sets), sharey=True, squeeze=False)[0], sets, strict=True):
         cells = simulation.sel(data=data)
         for index, chosen in enumerate(map(str, simulation.chosen.values)):
             attentive = cells.sel(chosen=chosen).isel(delta_budget=simulation.budget.values == 0)
-            _line(ax, attentive, "features", index, f"attentive, features {CHOSEN[chosen]}")
-            _line(ax, attentive, "features_learning", index, None, linestyle="--", markerfacecolor="white")
-            _deltas(ax, attentive)
+            _line(ax, attentive, "features", index, f"{ORDERED[chosen]}, in prediction")
+            look = {"linestyle": "--", "markerfacecolor": "white"}
+            _line(ax, attentive, "features_learning", index, f"{ORDERED[chosen]}, in learning", **look)
+            _largest(ax, attentive)
         hard = cells.sel(chosen=str(simulation.chosen.values[0])).isel(delta_budget=simulation.budget.values > 0)
         if hard.sizes["delta_budget"]:
-            _line(ax, hard, "features", 6, "hard budget", linestyle=":")
-        ax.set(title=source(data).title, xlabel="features evaluated per example", xscale="log")
+            _line(ax, hard, "features", 6, "fixed number of features", linestyle=":")
+        ax.set(xlabel="features evaluated per example", xscale="log", yscale="log")
+        ax.set_title(source(data).title, loc="left")
         ax.xaxis.set_major_locator(FixedLocator([50, 100, 200, 400, 784]))
         ax.xaxis.set_major_formatter("{x:g}")
         ax.xaxis.set_minor_locator(NullLocator())
-    figure.axes[0].set_ylabel("error on held-out examples (%)")
-    figure.legend(
-        *figure.axes[0].get_legend_handles_labels(),
-        loc="outside lower center",
-        ncols=3,
-        title=r"solid: in prediction; dashed: per example and pass in learning; numbers: $\delta$",
-        title_fontsize=7.5,
-    )
+    for ax in figure.axes:
+        log_ticks(ax.yaxis)
+    figure.axes[0].set_ylabel("held-out errors (%)")
+    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
 
 
 def _line(ax: Axes, cells: Any, features: str, index: int, label: str | None, **look: Any) -> None:
     error, spread = mean_and_error(100 * (1 - cells.accuracy))
     evaluated, deviation = mean_and_error(cells[features])
-    look = {**look_of(index), "linewidth": 1.0, "markersize": 3, **look}
+    look = {**look_of(index), "linewidth": 1.0, "markersize": 3.5, "elinewidth": 0.7, "capsize": 1.5, **look}
     ax.errorbar(evaluated, error, xerr=deviation, yerr=spread, label=label, **look)
 
 
-def _deltas(ax: Axes, cells: Any) -> None:
-    error, _ = mean_and_error(100 * (1 - cells.accuracy))
+def _largest(ax: Axes, cells: Any) -> None:
+    """State the largest delta, the first point on the left."""
+    error, spread = mean_and_error(100 * (1 - cells.accuracy))
     evaluated, _ = mean_and_error(cells.features)
-    for i, place, side in ((0, (0, -10), "center"), (-1, (4, 4), "left")):
-        at = (float(evaluated[i]), float(error[i]))
-        ax.annotate(f"{cells.delta.values[i]:g}", at, place, textcoords="offset points", ha=side, fontsize=6.5)
+    at = (float(evaluated[-1]), float(error[-1] + spread[-1]))
+    text = rf"$\delta={cells.delta.values[-1]:g}$"
+    ax.annotate(text, at, (0, 3), textcoords="offset points", ha="center", fontsize=6.5)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -10,11 +10,25 @@ from sklearn.utils.validation import check_is_fitted
 
 from simulate.estimators.classes import check_whole, summed
 from simulate.estimators.linear import LinearClassifier, Student, check_size, labelled
-from simulate.kernels.partial_sums import Attentive, Walks, lessons, walks
+from simulate.estimators.updates import UPDATES
+from simulate.kernels.partial_sums import Attentive, Walks, lessons, sums_at, walks
 from statmech.boundaries import BOUNDARIES, LEAST, looks
 from statmech.errors import not_known
 
 ORDERS = ("fixed", "random", "weight")
+
+
+class PartialSums(NamedTuple):
+    """The partial sums of m examples, and the level at which their evaluation stops.
+
+    All sums are given, also those beyond the stop, which a prediction does not evaluate.
+    """
+
+    looks: np.ndarray  # numbers of features after which a sum is compared with the level, (looks,)
+    sums: np.ndarray  # (m, looks)
+    level: float  # evaluation stops where a sum's absolute value reaches it
+    features: np.ndarray  # evaluated, (m,)
+    order: np.ndarray  # in which the features are evaluated, (features,)
 
 
 class Course:
@@ -30,10 +44,20 @@ class Course:
 class AttentivePerceptron(LinearClassifier):
     r"""A perceptron that stops evaluating an example when its margin is likely to be positive.
 
-    The margin :math:`y(\mathbf w\cdot\mathbf x+b)` is summed a few features at a time. An example whose partial sum
-    reaches the level of the boundary (`statmech.boundaries`) is assumed to be right; all others are evaluated fully and
-    learnt as by `Perceptron`. Prediction, without a label, stops where the absolute value of the sum reaches the level
-    of a walk without drift; `evaluate` returns the features it needs. `partial_fit` makes one pass in the order given.
+    The margin :math:`S_n=y(\mathbf w\cdot\mathbf x+b)` is summed a few features at a time. An example whose partial sum
+    reaches the level :math:`\tau` of the boundary (`statmech.boundaries`) is assumed to have a margin above
+    :math:`\theta`. All others are evaluated fully and learnt if :math:`S_n\le\theta`: by default as by `Perceptron`.
+    Prediction, without a label, stops where the absolute value of the sum reaches the level of a walk without drift;
+    `evaluate` returns the features it needs. `partial_fit` makes one pass in the order given.
+
+    A *decision error* is an example that stops although :math:`S_n\le\theta`. Reflected at :math:`\tau`, a walk that
+    reaches it and ends at :math:`\theta` is one that ends at :math:`2\tau-\theta`, so that the level depends on
+    :math:`\theta`, for sums of mean m and variance :math:`\sigma^2` (eq (4) of the paper and its corrections):
+
+    .. math:: P(\max_i S_i\ge\tau,\ S_n\le\theta)
+              = e^{2m\tau/\sigma^2}\,\Phi\!\left(\frac{\theta-2\tau-m}{\sigma}\right), \qquad \tau\ge\max(\theta,0).
+
+    A prediction asks for the sign of the sum: its level is that of :math:`\theta=0`.
 
     Parameters
     ----------
@@ -45,23 +69,36 @@ class AttentivePerceptron(LinearClassifier):
     order : {"random", "weight", "fixed"}
         Order of the features: random or by decreasing weight, drawn or sorted again before each pass, or as given.
     budget : int, optional
-        Use the hard-budget perceptron instead, which knows only this number of features, the first of the order.
+        Evaluate always this number of features, the first of the order, and know no others: no attention.
     probes : float
         Fraction of the examples that are always evaluated in full; their margins give unbiased mean and variance.
     max_iter : int
         Largest number of passes.
     fit_intercept : bool
     random_state : int or RandomState
+    theta : float, optional
+        Examples of margin at most theta are learnt, in units of :math:`\mathbf w\cdot\mathbf x`, where a perceptron's w
+        grows by one example per update. Not negative, since w = 0 would never learn. By default 0, the perceptron's
+        mistakes, and 1 for passive-aggressive updates, which need a positive one.
+    update : {"perceptron", "passive_aggressive"}
+        How an example is learnt: added once, or PA-I (Crammer et al. 2006; `simulate.estimators.updates`).
+    aggressiveness : float
+        C of PA-I, which an example is added at most.
 
     Attributes
     ----------
     classes_, coef_, intercept_, n_iter_
     mistakes_ : list of int
-        Mistakes of each pass.
+        Examples learnt in each pass: mistakes, if theta is 0.
     features_ : list of float
         Features evaluated in each pass, a mean over examples.
     levels_, orders_ : lists
         Levels and orders of features for prediction.
+
+    Raises
+    ------
+    ValueError
+        In `fit` and `partial_fit`, for a parameter that is not possible.
 
     Examples
     --------
@@ -84,6 +121,9 @@ class AttentivePerceptron(LinearClassifier):
         max_iter: int = 100,
         fit_intercept: bool = True,
         random_state: Any = 0,
+        theta: float | None = None,
+        update: str = "perceptron",
+        aggressiveness: float = 1.0,
     ):
         self.delta = delta
         self.boundary = boundary
@@ -94,6 +134,9 @@ class AttentivePerceptron(LinearClassifier):
         self.max_iter = max_iter
         self.fit_intercept = fit_intercept
         self.random_state = random_state
+        self.theta = theta
+        self.update = update
+        self.aggressiveness = aggressiveness
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from examples X (m, features) with labels y (m,)."""
@@ -127,6 +170,38 @@ class AttentivePerceptron(LinearClassifier):
             results.append(walks(columns, w[order], looks(order.size, self.chunk), level, b, two_sided=True))
         return results
 
+    def partial_sums(self, X: Any) -> list[PartialSums]:
+        r"""The partial sums :math:`S_i=b+\sum_{j\le i}w_jx_j` of the rows of X, for each student (one for two classes).
+
+        Parameters
+        ----------
+        X : array (m, features)
+
+        Returns
+        -------
+        list of PartialSums
+            `looks`, `sums` (m, looks), the `level`, the number of `features` (m,) after which the absolute value
+            reaches it, and the `order` of the features.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.standard_normal((2000, 300))
+        >>> model = AttentivePerceptron(chunk=100, max_iter=20).fit(X, X.sum(axis=1) > 0)
+        >>> [found] = model.partial_sums(X[:2])
+        >>> found.looks.tolist(), found.features.tolist()
+        ([100, 200, 300], [200, 300])
+        >>> (abs(found.sums) >= found.level).tolist()
+        [[False, True, False], [False, False, False]]
+        """
+        every = zip(self.evaluate(X), self.coef_, self.intercept_, self.orders_, self.levels_, strict=True)
+        X = self._validated(X, dtype=float, reset=False)
+        results = []
+        for walked, w, b, order, level in every:
+            at = looks(order.size, self.chunk)
+            results.append(PartialSums(at, b + sums_at(X[:, order], w[order], at), level, walked.features, order))
+        return results
+
     def decision_function(self, X: Any) -> np.ndarray:
         """The sums where evaluation ended: (m,) for two classes, positive for the second, else (m, classes)."""
         return self._decision([one.sums for one in self.evaluate(X)])
@@ -141,7 +216,8 @@ class AttentivePerceptron(LinearClassifier):
     def _begin(self, n: int) -> Course:
         random = check_random_state(self.random_state)
         known = self._known(n, random)
-        return Course(Attentive(np.zeros(known.size), self.boundary, self.delta), n, known, random)
+        theta = UPDATES[self.update].theta if self.theta is None else self.theta
+        return Course(Attentive(np.zeros(known.size), self.boundary, self.delta, theta=theta), n, known, random)
 
     def _pass(self, course: Course, z: np.ndarray, rows: np.ndarray | None) -> None:
         """One pass over these rows, or all in random order, of examples times labels, the constant's last."""
@@ -166,18 +242,23 @@ class AttentivePerceptron(LinearClassifier):
         self.orders_ = [course.known[course.order] for course in self._courses]
 
     def _walk(self, one: Attentive, z: np.ndarray, start: np.ndarray, random: np.random.RandomState) -> tuple[int, int]:
-        """One pass over rows z; its mistakes, and the features evaluated."""
+        """One pass over rows z; how many of them are learnt, and the features evaluated."""
         wrong = features = 0
         probes = random.random_sample(len(z)) < self.probes
         for lesson in lessons(one, z, start, probes, looks(z.shape[1], self.chunk)):
             features += lesson.features
             if lesson.mistaken:
-                one.w = one.w + z[lesson.last]
-                one.b += start[lesson.last]
+                self._learn_one(one, z[lesson.last], start[lesson.last], lesson.margin)
                 wrong += 1
             if self.budget is None:
                 one.take(lesson.margins)
         return wrong, features
+
+    def _learn_one(self, one: Attentive, z: np.ndarray, start: float, margin: float) -> None:
+        """Learn an example times its label, z, with the constant's start, whose margin does not exceed theta."""
+        strength = UPDATES[self.update].strength(one.theta - margin, z @ z + start**2, self.aggressiveness)
+        one.w = one.w + strength * z
+        one.b += strength * start
 
     def _known(self, n: int, random: np.random.RandomState) -> np.ndarray:
         """The features that are used."""
@@ -203,3 +284,13 @@ class AttentivePerceptron(LinearClassifier):
         check_whole(chunk=self.chunk, max_iter=self.max_iter)
         if self.budget is not None:
             check_whole(budget=self.budget)
+        self._check_update()
+
+    def _check_update(self) -> None:
+        if self.update not in UPDATES:
+            raise ValueError(f"update: {not_known(self.update, 'an update', UPDATES)}")
+        passive = self.update == "passive_aggressive"
+        if self.theta is not None and (not 0 <= self.theta < np.inf or (passive and self.theta == 0)):
+            raise ValueError(f"theta must be {'greater than' if passive else 'at least'} 0, not {self.theta!r}")
+        if not self.aggressiveness > 0:
+            raise ValueError(f"aggressiveness must be greater than 0, not {self.aggressiveness!r}")

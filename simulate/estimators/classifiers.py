@@ -150,10 +150,16 @@ def make_perceptron(classifier: classifiers.Perceptron, task: Task) -> Any:
 
 @model_of.register
 def make_attentive(classifier: classifiers.Attentive, task: Task) -> Any:
-    passes: dict[str, Any] = {"max_iter": classifier.passes, "random_state": task.random}
+    given: dict[str, Any] = {
+        "max_iter": classifier.passes,
+        "random_state": task.random,
+        "theta": classifier.theta,
+        "update": classifier.update,
+        "aggressiveness": getattr(classifier, "aggressiveness", 1.0),
+    }
     if classifier.budget:
-        return AttentivePerceptron(budget=classifier.budget, **passes)
-    return AttentivePerceptron(classifier.delta, classifier.level, classifier.chunk, classifier.chosen, **passes)
+        return AttentivePerceptron(budget=classifier.budget, **given)
+    return AttentivePerceptron(classifier.delta, classifier.level, classifier.chunk, classifier.chosen, **given)
 
 
 @model_of.register

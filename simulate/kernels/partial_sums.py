@@ -64,6 +64,15 @@ def walks(
     return Walks(sums, features)
 
 
+def sums_at(z: np.ndarray, w: np.ndarray, looks: np.ndarray) -> np.ndarray:
+    """The sums of rows z (m, n) times w after each of `looks`, the last of which is n, wherever evaluation stops.
+
+    >>> sums_at(np.array([[2.0, -9.0, 1.0]]), np.ones(3), np.array([2, 3]))
+    array([[-7., -6.]])
+    """
+    return _partial_sums(z, w, looks, np.arange(len(z)))
+
+
 def _together(looks: np.ndarray, index: int, first: int, rows: int) -> int:
     """The end of the looks from `index` on that are computed together."""
     if rows * (looks[index] - first) >= FEW:
@@ -101,15 +110,19 @@ class Lesson(NamedTuple):
     features: int  # evaluated in total
     stopped: np.ndarray  # True for examples that were not evaluated to the end
     margins: np.ndarray  # of the probes
-    mistaken: bool  # the last example is a mistake
+    mistaken: bool  # the last example's margin does not exceed theta
+    margin: float  # of the last example, up to where its evaluation ended
 
 
 class Attentive:
-    """The state of a student: weights w (n,), a bias b, and mean and variance of its margins, estimated from probes."""
+    """The state of a student: weights w (n,), a bias b, and mean and variance of its margins, estimated from probes.
 
-    def __init__(self, w: np.ndarray, boundary: str | Boundary, delta: float, memory: int = MEMORY):
+    Its level is that of margins which are compared with theta.
+    """
+
+    def __init__(self, w: np.ndarray, boundary: str | Boundary, delta: float, memory: int = MEMORY, theta: float = 0.0):
         self.w, self.b = w, 0.0
-        self.boundary, self.delta, self.memory = boundary, delta, memory
+        self.boundary, self.delta, self.memory, self.theta = boundary, delta, memory, theta
         self.probes, self.mean, self.variance = 0, 0.0, 0.0
         self.level = Level(np.inf, 0.0)
 
@@ -132,22 +145,23 @@ class Attentive:
         self._watch()
 
     def blind(self) -> float:
-        """The level for examples of unknown label: that of a walk without drift."""
+        """The level for examples of unknown label: that of a walk without drift, compared with 0."""
         if not np.isfinite(self.level.tau):
             return np.inf
         return float(threshold(self.boundary, self.delta, 0.0, self.variance))
 
     def _watch(self) -> None:
-        tau = float(threshold(self.boundary, self.delta, self.mean, self.variance))
+        tau = float(threshold(self.boundary, self.delta, self.mean, self.variance, self.theta))
         self.level = Level(tau, float(rise(self.boundary, self.mean)))
 
 
 class Student(Protocol):
-    """Weights w (n,), a bias b and a level, which change during learning."""
+    """Weights w (n,), a bias b and a level, which change during learning, and the threshold theta of its margins."""
 
     w: np.ndarray
     b: float
     level: Level
+    theta: float
 
 
 def lessons(
@@ -163,11 +177,12 @@ def lessons(
         rows = slice(first, first + block)
         tau = np.where(probes[rows], np.inf, student.level.tau)
         result = walks(z[rows], student.w, looks, tau, student.b * start[rows], student.level.slope)
-        errors = np.flatnonzero((result.features == z.shape[1]) & wrong(result.sums))
+        errors = np.flatnonzero((result.features == z.shape[1]) & wrong(result.sums - student.theta))
         mistaken = bool(errors.size)
         count = int(errors[0]) + 1 if mistaken else len(result.sums)
         margins = result.sums[:count][probes[first : first + count]]
         features = result.features[:count]
-        yield Lesson(first + count - 1, int(features.sum()), features < z.shape[1], margins, mistaken)
+        last = first + count - 1, int(features.sum()), features < z.shape[1]
+        yield Lesson(*last, margins, mistaken, float(result.sums[count - 1]))
         first += count
         block = max(block // 2, FEWEST) if mistaken else min(2 * block, 8192)

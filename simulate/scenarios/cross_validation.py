@@ -90,11 +90,8 @@ def folds(study: Study, cell: StudyCell, seed: int) -> list[Fold]:
 
 def judge(study: Study, fold: Fold) -> dict[str, Any]:
     """The variables of one fold's classifier."""
-    have = prepared(fold.cell.data)
-    X, y = have.inputs(fold.cell.classifier), have.data.y
-    inside, outside = _visited(fold, y), fold.outside
-    random = fold.cell.random(study.key, fold.seed)
-    model = make(fold.cell.classifier, Task(have.domain, inside.size, random)).fit(X[inside], y[inside])
+    model, X, y = fitted(study, fold)
+    inside, outside = fold.inside, fold.outside
     found = {
         "accuracy": np.mean(model.predict(X[outside]) == y[outside]),
         "accuracy_training": np.mean(model.predict(X[inside]) == y[inside]),
@@ -104,6 +101,15 @@ def judge(study: Study, fold: Fold) -> dict[str, Any]:
     codons = sources.source(fold.cell.data).codons
     found |= {**features(model, X[outside]), **pairs(model, codons)}
     return found | ({"pair_weights": pair_weights(model, len(study.recorded["position"]))} if study.positions else {})
+
+
+def fitted(study: Study, fold: Fold) -> tuple[Any, np.ndarray, np.ndarray]:
+    """One fold's classifier, fitted, and the inputs and classes of all examples."""
+    have = prepared(fold.cell.data)
+    X, y = have.inputs(fold.cell.classifier), have.data.y
+    inside = _visited(fold, y)
+    random = fold.cell.random(study.key, fold.seed)
+    return make(fold.cell.classifier, Task(have.domain, inside.size, random)).fit(X[inside], y[inside]), X, y
 
 
 @cache

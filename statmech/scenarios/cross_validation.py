@@ -149,5 +149,5 @@ class StudyCell:
 
     def random(self, key: int, seed: int) -> int:
         """The random state of this cell's run of a seed."""
-        own = {"name": self.name, "data": self.data, **vars(self.classifier)}
+        own = {"name": self.name, "data": self.data, **self.classifier.identity}
         return words_of({**own, "key": key, "seed": seed})[0]

@@ -1,0 +1,170 @@
+r"""The opening idea of Pelossof & Ying: partial sums of easy and hard digits, and the pixels that are looked at.
+
+A stored study has the mean number of features of each fold, not those of each example. The figure learns the folds
+again, which gives the same students, and compares these means with the stored ones.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from figures.style import COLOURS, PAGE, styled
+from simulate.scenarios.cross_validation import fitted, folds
+from statmech.data_sets import source
+from statmech.errors import ConfigError
+from statmech.results.dataset import scenario_of
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+
+    from simulate.estimators.attentive import PartialSums
+    from statmech.scenarios.cross_validation import Study, StudyCell
+
+AXES = ("data", "chosen")  # of the sweep, that this figure shows
+CAPTION = (
+    r"The Attentive Perceptron on held-out digits, one row per order of the pixels. Left: partial sums $S_i$ of four "
+    r"easy examples (those two of each class whose number of evaluated pixels is nearest to the lower quartile of the "
+    r"class) and of four hard ones (those two of each class that are evaluated furthest and have the smallest "
+    r"$|S_n|$). Evaluation stops, at the markers, where $|S_i|\geq\tau$ (dashed, with the class that is decided for); "
+    r"dotted lines go on with the other pixels. Middle: the same digits; pixels that are not evaluated "
+    r"are grey, and the number of those that are is below each. Right: distribution of the number of evaluated pixels "
+    r"over all held-out examples (grey), and of those of them that are classified wrongly (black)."
+)
+EACH = 2  # examples of each class that are easy, and that are hard
+COLUMNS, STEPS = 2 * EACH, (1.12, 1.3)  # of images: two classes; from one to the next, in their width
+BINS = 16
+ORDERED = {"random": "random order", "weight": r"largest $|w_j|$ first", "fixed": "row by row"}
+LOOKS: dict[str, dict[str, Any]] = {
+    "easy": {"color": COLOURS[0], "marker": "o"},
+    "hard": {"color": COLOURS[1], "marker": "s"},
+}
+
+
+class HeldOut(NamedTuple):
+    """The held-out examples of a fold: their partial sums, classes, and where the prediction is wrong."""
+
+    X: np.ndarray
+    found: PartialSums
+    classes: np.ndarray
+    wrong: np.ndarray
+
+
+@styled
+def draw(simulation: xr.Dataset, theory: None) -> Figure:
+    """One row per data set and order of the features: partial sums, images, a histogram."""
+    study: Study = scenario_of(simulation)
+    cells = [cell for cell in study.cells() if _shown(simulation, cell)]
+    figure = Figure(figsize=(PAGE, 0.6 + 2.2 * len(cells)))
+    grid = figure.add_gridspec(len(cells), 3, width_ratios=(1, 1.5, 0.75))
+    for row, cell in enumerate(cells):
+        parts = [part for seed in range(study.seeds) for part in _held_out(study, cell, seed, simulation)]
+        examples = _examples(parts[0])
+        axes = [figure.add_subplot(grid[row, column]) for column in range(3)]
+        _sums(axes[0], parts[0], examples, cell)
+        _images(axes[1], parts[0], examples)
+        _histogram(axes[2], parts)
+    handles = [pair for ax in axes[::2] for pair in zip(*ax.get_legend_handles_labels(), strict=True)]
+    figure.legend(*zip(*handles, strict=True), loc="outside lower center", ncols=4)
+    return figure
+
+
+def _shown(simulation: xr.Dataset, cell: StudyCell) -> bool:
+    return cell.data in simulation.data.values and _chosen(cell) in simulation.chosen.values
+
+
+def _chosen(cell: StudyCell) -> str:
+    """The order of the features. Raises `ConfigError` for a classifier that has none."""
+    if not hasattr(cell.classifier, "chosen"):
+        raise ConfigError("the figure digits_attention needs the classifier attentive or passive_aggressive")
+    return str(cell.classifier.chosen)
+
+
+def _held_out(study: Study, cell: StudyCell, seed: int, simulation: xr.Dataset) -> list[HeldOut]:
+    """Every fold of a shuffle, learnt again. Raises `ConfigError` if this gives other numbers than the stored ones."""
+    stored = simulation.features.sel(data=cell.data, chosen=_chosen(cell)).isel(seed=seed)
+    parts = []
+    for fold in folds(study, cell, seed):
+        model, X, y = fitted(study, fold)
+        X, y = X[fold.outside], y[fold.outside]
+        parts.append(HeldOut(X, model.partial_sums(X)[0], y, model.predict(X) != y))
+        again, before = parts[-1].found.features.mean(), float(stored[len(parts) - 1])
+        if not np.isclose(again, before):
+            raise ConfigError(f"learnt again, {cell.data} needs {again:g} features, not the stored {before:g}")
+    return parts
+
+
+def _examples(part: HeldOut) -> dict[str, np.ndarray]:
+    """The easy and the hard examples, EACH of every class: their rows."""
+    last, features = np.abs(part.found.sums[:, -1]), part.found.features
+    chosen: dict[str, list[np.ndarray]] = {"easy": [], "hard": []}
+    for one in np.unique(part.classes):
+        rows = np.flatnonzero(part.classes == one)
+        near = np.abs(features[rows] - np.quantile(features[rows], 0.25))
+        chosen["easy"].append(rows[np.argsort(near, kind="stable")[:EACH]])
+        chosen["hard"].append(rows[np.lexsort((last[rows], -features[rows]))[:EACH]])
+    return {name: np.concatenate(rows) for name, rows in chosen.items()}
+
+
+def _sums(ax: Axes, part: HeldOut, examples: dict[str, np.ndarray], cell: StudyCell) -> None:
+    """Partial sums until they stop, and dotted what they would have been."""
+    found = part.found
+    for name, rows in examples.items():
+        for row in rows:
+            label = name if row == rows[0] else None
+            end = int(np.searchsorted(found.looks, found.features[row])) + 1
+            at, sums = np.append(0, found.looks), np.append(0.0, found.sums[row])
+            look: dict[str, Any] = {**LOOKS[name], "linewidth": 0.9}
+            ax.plot(at[: end + 1], sums[: end + 1], **look, markevery=[end], markerfacecolor="white", label=label)
+            beyond = "not evaluated" if name == "easy" and label else None
+            ax.plot(at[end:], sums[end:], color=LOOKS[name]["color"], linewidth=0.7, linestyle=":", label=beyond)
+    signs = (-1, 1) if np.isfinite(found.level) else ()  # of too few probes there is no level, and no stop
+    for sign, decided in zip(signs, np.unique(part.classes), strict=False):
+        label = r"boundary $\pm\tau$" if sign > 0 else None
+        ax.axhline(sign * found.level, color="k", linewidth=0.9, linestyle="--", label=label)
+        ax.text(1.01, sign * found.level, decided, transform=ax.get_yaxis_transform(), va="center")
+    ax.set(xlabel="pixels evaluated, $i$", ylabel="partial sum $S_i$", xticks=[0, 200, 400, 600, 784])
+    ax.set_title(f"{source(cell.data).title}, {ORDERED[_chosen(cell)]}", loc="left")
+
+
+def _images(ax: Axes, part: HeldOut, examples: dict[str, np.ndarray]) -> None:
+    """The examples as images of width 1, in one row the easy and below the hard ones."""
+    for line, (name, rows) in enumerate(examples.items()):
+        low = -STEPS[1] * line
+        for column, row in enumerate(rows):
+            left = STEPS[0] * column
+            extent = (left, left + 1, low, low + 1)
+            look: dict[str, Any] = {"cmap": "gray", "vmin": 0, "vmax": 1, "interpolation": "nearest"}
+            ax.imshow(_dimmed(part, row), extent=extent, clip_on=False, **look)
+            frame: dict[str, Any] = {"fill": False, "linewidth": 1.2, "clip_on": False}
+            ax.add_patch(Rectangle((left, low), 1, 1, color=LOOKS[name]["color"], **frame))
+            ax.text(left + 0.5, low - 0.04, f"{part.found.features[row]}", ha="center", va="top", fontsize=7)
+        ax.text(-0.06, low + 0.5, name, rotation=90, ha="right", va="center")
+    ax.set(xlim=(-0.25, STEPS[0] * COLUMNS), ylim=(0.8 - STEPS[1] - 1, 1.05))
+    ax.set_axis_off()
+
+
+def _dimmed(part: HeldOut, row: int) -> np.ndarray:
+    """Ink is black on white where it was looked at, and nearly as grey as the paper elsewhere."""
+    side = round(np.sqrt(part.X.shape[1]))
+    if side**2 != part.X.shape[1]:
+        raise ConfigError("the figure digits_attention needs data that are images, such as digits-3-8")
+    looked = np.zeros(side**2, bool)
+    looked[part.found.order[: part.found.features[row]]] = True
+    ink = part.X[row] / max(part.X[row].max(), 1e-300)
+    return np.where(looked, 1 - ink, 0.78 - 0.22 * ink).reshape(side, side)
+
+
+def _histogram(ax: Axes, parts: list[HeldOut]) -> None:
+    """Features per held-out example, as fractions of all, and those of examples that are classified wrongly."""
+    features = np.concatenate([part.found.features for part in parts])
+    wrong = np.concatenate([part.wrong for part in parts])
+    edges, share = np.linspace(0, parts[0].X.shape[1], BINS + 1).tolist(), 100 / len(features)
+    for values, colour, label in ((features, "0.75", "all examples"), (features[wrong], "k", "classified wrongly")):
+        ax.hist(values, edges, weights=np.full(len(values), share), color=colour, label=label)
+    ax.axvline(features.mean(), color="k", linewidth=0.9, linestyle="-.", label="mean")
+    ax.set(xlabel="pixels evaluated", ylabel="held-out examples (%)", xticks=[0, 400, 784])

@@ -1,0 +1,57 @@
+r"""Updates of margin-based learners: an example of label y whose margin does not exceed theta is added to the weights.
+
+.. math:: \mathbf w \leftarrow \mathbf w + s\,y\,\mathbf x \quad\text{if}\quad y\,\mathbf w\cdot\mathbf x \le \theta
+
+They differ in the strength s. The constant feature of a bias is one of the components of x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+
+def one(loss: float, square: float, aggressiveness: float) -> float:
+    """The perceptron's strength, 1 for any loss."""
+    return 1.0
+
+
+def passive_aggressive(loss: float, square: float, aggressiveness: float) -> float:
+    r"""The strength of PA-I (Crammer et al. 2006).
+
+    .. math:: s = \min\Bigl(C,\ \frac{\ell}{|\mathbf x|^2}\Bigr), \qquad
+              \ell = \max(0,\ \theta - y\,\mathbf w\cdot\mathbf x),
+
+    which solves :math:`\min_{\mathbf w'}\ \tfrac12|\mathbf w'-\mathbf w|^2 + C\,\ell(\mathbf w')`: the smallest change
+    that removes the loss, unless the strength would exceed C.
+
+    Parameters
+    ----------
+    loss : float
+        The loss, not negative.
+    square : float
+        Squared length of the example.
+    aggressiveness : float
+        The bound C.
+
+    Returns
+    -------
+    float
+        The strength s; 0 for an example of length 0, which no weights can change.
+
+    Examples
+    --------
+    >>> passive_aggressive(1.0, 4.0, 1.0), passive_aggressive(1.0, 4.0, 0.1)
+    (0.25, 0.1)
+    """
+    return min(aggressiveness, loss / square) if square > 0 else 0.0
+
+
+class Update(NamedTuple):
+    """An update: the threshold of margins that it is usually defined with, and its strength."""
+
+    theta: float
+    strength: Callable[[float, float, float], float]
+
+
+UPDATES = {"perceptron": Update(0.0, one), "passive_aggressive": Update(1.0, passive_aggressive)}
