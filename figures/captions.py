@@ -1,7 +1,8 @@
 r"""Captions of figures: what is drawn, its parameters, N, the number of runs, what bars and lines are, and the command.
 
-A published figure states what it shows in its `CAPTION`; the rest follows from the results. Text is LaTeX inside dollar
-signs, for the `.tex` file beside a figure; the `.txt` file has it in plain letters.
+A published figure states what it shows in its `CAPTION`, and in `POINTS` and `LINES` what those are where they are not
+means over runs and theory; the rest follows from the results. Text is LaTeX inside dollar signs, for the `.tex` file
+beside a figure; the `.txt` file has it in plain letters.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from figures import labels, series
 from figures.labels import plain
 from statmech import config, files
 from statmech.errors import StatmechError
+from statmech.parameters import known_parameters
 
 if TYPE_CHECKING:
     from statmech.results.results import Results
 
 SPECIAL = re.compile(r"([#%&_])")  # of LaTeX, outside mathematics
 FEW = 6  # values of an axis that are listed
+UNSTATED = ("key", "figure", "seeds", "dtype", "engine", "gram", "start", "zip", "strengths", "plane", "cap", "tests")
 
 
 def caption(results: Results, figure: str) -> str:
@@ -67,8 +70,8 @@ def _latex(text: str) -> str:
 def _sentences(results: Results, figure: str) -> Iterator[str]:
     yield _shown(results, figure)
     yield f"{_parameters(results)}."
-    yield from _points(results)
-    yield from _lines(results)
+    yield from _points(results, figure)
+    yield from _lines(results, figure)
     yield f"Command: `{command(results, figure)}`."
 
 
@@ -79,8 +82,7 @@ def _shown(results: Results, figure: str) -> str:
 
     if figure not in OVERLAYS:
         short = PUBLISHED[results.scenario.CHOICE][figure]
-        own: str = getattr(import_module(f"figures.published.{figure}"), "CAPTION", "")
-        return own or f"{short[0].upper()}{short[1:]}."
+        return _own(results, figure, "CAPTION") or f"{short[0].upper()}{short[1:]}."
     title, x = results.scenario.TITLE or type(results.scenario).__name__, abscissa(results)
     if x is None:
         return f"{title.capitalize()}: every variable."
@@ -88,15 +90,36 @@ def _shown(results: Results, figure: str) -> str:
     return f"{title.capitalize()}: every variable against {labels.axis_label(results.scenario, names)}."
 
 
+def _own(results: Results, figure: str, sentence: str) -> str | None:
+    """The figure's own `CAPTION`, `POINTS` (what points and bars are) or `LINES`; None: that of every figure."""
+    from figures import OVERLAYS
+
+    if figure in OVERLAYS:
+        return None
+    own: str | None = getattr(import_module(f"figures.published.{figure}"), sentence, None)
+    return own
+
+
 def _parameters(results: Results) -> str:
     """The values of what learns, of N, and of the keys that do not have their default; an axis as a list or a range."""
     scenario = results.scenario
-    written, fields = scenario.config(), type(scenario).model_fields
-    default = {name: field.get_default(call_default_factory=True) for name, field in fields.items()}
-    names = [name for name in scenario.axis_values() if name != scenario.CHOICE and name in written]
-    stated = [name for name in names if name == "N" or getattr(scenario, name, None) != default.get(name, ...)]
+    written, defaults = scenario.config(), _defaults(scenario)
+    names = [name for name in written if name not in (*UNSTATED, *_along_x(results), scenario.CHOICE)]
+    stated = [name for name in names if name == "N" or written[name] != defaults.get(name)]
     learns = f"{scenario.CHOICE.capitalize()}: {_values(scenario, scenario.CHOICE, written[scenario.CHOICE])}"
     return ", ".join([learns, *(_stated(scenario, name, written[name]) for name in stated)])
+
+
+def _defaults(scenario: Any) -> dict[str, Any]:
+    """The default of every key, as a config would hold it."""
+    fields = {name: field.default for name, field in type(scenario).model_fields.items()}
+    given = {name: key.default for name, key in known_parameters(scenario.KINDS).items()}
+    return {**fields, **given, "inputs": "gaussian"}
+
+
+def _along_x(results: Results) -> list[str]:
+    """The recorded times, if there are several."""
+    return [name for name, values in results.scenario.recorded.items() if values.size > 1 and name == "t"]
 
 
 def _stated(scenario: Any, name: str, value: Any) -> str:
@@ -117,8 +140,9 @@ def _number(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _points(results: Results) -> Iterator[str]:
-    if results.simulation is None:
+def _points(results: Results, figure: str) -> Iterator[str]:
+    if (own := _own(results, figure, "POINTS")) is not None or results.simulation is None:
+        yield own or ""
         return
     seeds, folds = results.scenario.seeds, results.simulation.sizes.get("fold")
     if folds:
@@ -129,8 +153,9 @@ def _points(results: Results) -> Iterator[str]:
         yield f"Points: means over {seeds:,} independent runs; bars and bands: standard errors of these means."
 
 
-def _lines(results: Results) -> Iterator[str]:
-    if results.theory is None:
+def _lines(results: Results, figure: str) -> Iterator[str]:
+    if (own := _own(results, figure, "LINES")) is not None or results.theory is None:
+        yield own or ""
         return
     bounds = any(variable.bound for variable in results.scenario.variables.values())
     limit = r" in the limit $N\to\infty$" if "N" in results.scenario.theory_ignores else ""
@@ -138,7 +163,9 @@ def _lines(results: Results) -> Iterator[str]:
 
 
 def command(results: Results, figure: str) -> str:
-    """The command that draws the figure again: of a shipped config with the keys that differ, else of the results."""
+    """The command that draws the figure: as given, else of a shipped config with other keys, else of the results."""
+    if results.command:
+        return results.command
     known = _config_of(results, figure)
     if known is None:
         return f"statmech figure {results.folder.name if results.folder else 'RESULTS'} figure={figure}"

@@ -12,6 +12,8 @@ SIGNS = {
     "infty": "∞",
     "le": "≤",
     "ge": "≥",
+    "leq": "≤",
+    "geq": "≥",
     "pm": "±",
     "cdot": "·",
     "times": "×",
@@ -97,7 +99,8 @@ def plain(latex: str) -> str:
     >>> plain(r"$\epsilon_g$ (vote)"), plain(r"$\min_i\gamma_i$"), plain(r"$\tau$"), plain(r"$\Delta\lambda_{12}$")
     ('ε_g (vote)', 'min_i γ_i', 'τ', 'Δλ_12')
     """
-    text = re.sub(r"\\t?frac\{(.*?)\}\{(.*?)\}", r"\1/\2", latex)
+    text = re.sub(r"\\sqrt\{(.*?)\}|\\sqrt ?(\w)", r"√\1\2", latex)
+    text = re.sub(r"\\t?frac\{(.*?)\}\{(.*?)\}", r"\1/\2", text)
     text = re.sub(r"([^\W_]?)\\([A-Za-z]+)\s*(?=([^\W_]?))", _letter, text)
     return re.sub(r"\\[,;:! ]|~", " ", text).translate(str.maketrans("", "", "${}\\")).strip()
 

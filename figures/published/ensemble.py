@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 AXES = ("rule", "K")  # of the sweep, that this figure shows
 CAPTION = (
-    r"(a)--(c) Generalization error of $K$ students over that of one, for each rule at the last recorded time: "
+    r"(a) to (c) Generalization error of $K$ students over that of one, for each rule at the last recorded time: "
     r"majority vote and weight mean. A vote of $2n$ students is as good as one of $2n-1$. "
     r"Dotted: infinitely many students. "
     r"(d) Order parameters in the course of learning: the lower $q$ at a given $R$, the more an ensemble gains; "

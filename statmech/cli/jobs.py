@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +18,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Job:
-    """The scenario of a config, the figure to draw of it, and the folder of its results."""
+    """The scenario of a config, the figure to draw of it, the folder of its results, and the command that runs it."""
 
     name: str
     scenario: Sweep
     figure: str
     folder: Path
+    command: str = ""  # of results that are only drawn again, none
 
     @property
     def simulation(self) -> Path:
@@ -44,7 +46,8 @@ def job_of(source: Source, *, data: bool = False) -> Job:
     scenario = configs.load(source.config, source.changes, data=data, check=_figure_problems)
     figure = figures.named(scenario.figure, path.stem, scenario.CHOICE)
     folder = source.out or (path if path.is_dir() else Path("results") / path.stem)
-    return Job(path.stem, scenario, figure, folder)
+    command = "" if path.is_dir() else shlex.join(["statmech", "run", str(source.config), *source.changes])
+    return Job(path.stem, scenario, figure, folder, command)
 
 
 def _figure_problems(keys: dict[str, Any]) -> Iterator[Problem]:

@@ -105,7 +105,8 @@ def _results(job: Job, simulation: xr.Dataset | None, theory: xr.Dataset | None)
     """The results of a job, in its folder and with its figure."""
     from statmech.results.results import Results
 
-    return Results(job.scenario, simulation, theory, name=job.name, figure=job.figure, folder=job.folder)
+    known = Results(job.scenario, simulation, theory, name=job.name, figure=job.figure, folder=job.folder)
+    return replace(known, command=job.command)
 
 
 def can_show(job: Job, outcome: Outcome, execution: Execution) -> bool:

@@ -39,6 +39,8 @@ class Results:
         The published figure that the config asks for, or that the folder remembers.
     folder
         Where the results are stored, if they are.
+    command
+        The command that computes and draws them, if they come from one.
     lines
         Theory on a dense grid along the axis that results are drawn against (`theory.smooth`).
 
@@ -54,6 +56,7 @@ class Results:
     name: str = ""
     figure: str | None = None
     folder: Path | None = None
+    command: str = ""
     lines: xr.Dataset | None = None
 
     @property
