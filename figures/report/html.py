@@ -170,6 +170,8 @@ def _picture(results: Results) -> dict[str, Any] | None:
     from markupsafe import Markup
 
     import figures
+    from figures import captions
+    from figures.labels import plain
     from figures.style import element
 
     if not results.complete:
@@ -179,27 +181,13 @@ def _picture(results: Results) -> dict[str, Any] | None:
         drawn = figures.draw(name, results)
     except ConfigError as failure:
         return {"name": "", "shows": "", "caption": f"No figure: {failure}", "svg": ""}
-    shows = figures.figures_of(results.scenario.CHOICE)[name]
-    caption = f"{shows[0].upper()}{shows[1:]}. {_caption(results)}"
     return {
         "name": name,
-        "shows": shows,
-        "caption": caption,
+        "shows": figures.figures_of(results.scenario.CHOICE)[name],
+        "caption": plain(captions.caption(results, name)),
         "svg": Markup(element(drawn)),
         "inches": drawn.get_figwidth(),
     }
-
-
-def _caption(results: Results) -> str:
-    """What the points, bars and lines of a figure are, and its sizes."""
-    scenario, seeds = results.scenario, results.scenario.seeds
-    if scenario.on_data:
-        shuffles = "one shuffle" if seeds == 1 else f"{seeds} shuffles"
-        return f"Points: means over {shuffles} into folds, with standard errors over folds."
-    sizes = "; ".join(f"{name} = {values}" for name, values in _sizes(scenario) if name != "seeds")
-    runs = f"means over {seeds} seeds, with their standard errors" if seeds > 1 else "one seed, without error bars"
-    points = f"Points: simulation{f' at {sizes}' if sizes else ''}, {runs}."
-    return points if results.theory is None else f"{points} Lines: theory."
 
 
 def _figure(results: Results) -> str:
