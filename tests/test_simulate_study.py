@@ -97,6 +97,13 @@ def test_attention_evaluates_fewer_features_and_a_budget_exactly_its_number(data
     assert np.all(budget.features_learning == 50)
 
 
+def test_values_of_theta_are_compared_on_the_same_orders_of_examples_and_features():
+    cells = Study(classifier=["attentive", "passive_aggressive"], data="votes", theta=[1, 10], delta=[0.1, 0.2]).cells()
+    random = {(cell.name, cell.classifier.theta, cell.classifier.delta): cell.random(0, 0) for cell in cells}
+    assert random["attentive", 1, 0.1] == random["attentive", 10, 0.1] != random["attentive", 1, 0.2]
+    assert random["attentive", 1, 0.1] != random["passive_aggressive", 1, 0.1]
+
+
 def test_pairs_within_a_codon_are_counted(data_folder):
     found = study(classifier="boosting", data="coding", discount=1, stages=8, seeds=1)
     assert np.all(found.codon_pairs <= found.pairs)
