@@ -41,7 +41,7 @@ def accuracy_panel(ax: Axes, study: xr.Dataset, data: str) -> None:
         _published(ax, row, name, paper.ACCURACY.get(data, {}).get(name, ()), star)
     _rows(ax, study)
     ax.set(xlabel="accuracy (%)", title=source(data).heading)
-    ax.margins(x=0.16)
+    ax.margins(x=0.24)
 
 
 def weights_panel(ax: Axes, study: xr.Dataset, data: str) -> None:
