@@ -171,7 +171,6 @@ def _picture(results: Results) -> dict[str, Any] | None:
 
     import figures
     from figures import captions
-    from figures.labels import plain
     from figures.style import element
 
     if not results.complete:
