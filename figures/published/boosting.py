@@ -35,6 +35,7 @@ CAPTION = (
     r"the generalization error. Thin lines join points. Dashed: the bounds of Jackson & Craven at every $s$ and $P$; "
     r"that on $\epsilon_g$ is drawn where it is less than 1. Where a point is missing no error was seen."
 )
+LINES = ""
 
 
 @styled

@@ -20,6 +20,7 @@ CAPTION = (
     r"labels flipped with probability $\lambda$, and ends after T stages or when it is right on all examples. Dashed: "
     r"$\epsilon_g=\lambda$, the error of the labels that it learns from."
 )
+LINES = ""
 
 
 @styled

@@ -26,7 +26,8 @@ CAPTION = (
     "from the weights. Dashed: lines at the distance of the nearest point, the margin, if no point is misclassified. "
     "Percentages: accuracy on held-out folds."
 )
-POINTS: tuple[dict[str, Any], ...] = (  # of the two classes, distinguishable in grey
+POINTS = LINES = ""  # neither means nor theory
+CLASSES: tuple[dict[str, Any], ...] = (  # of the two classes, distinguishable in grey
     {"color": COLOURS[0], "marker": "o", "markerfacecolor": "white"},
     {"color": COLOURS[1], "marker": "s"},
 )
@@ -93,7 +94,7 @@ def _plane(ax: Axes, points: Data, decision: np.ndarray, linear: Linear | None) 
             ax.contour(side, levels=at, colors="0.1", linewidths=0.8, linestyles="--", **look)
     ax.contourf(side, levels=[0, np.inf], colors=[COLOURS[1]], alpha=0.18, **look)
     ax.contour(side, levels=[0], colors=LINE["color"], linewidths=LINE["linewidth"], **look)
-    for value, own in zip(np.unique(points.y), POINTS, strict=False):
+    for value, own in zip(np.unique(points.y), CLASSES, strict=False):
         ax.plot(*points.X[points.y == value].T, linestyle="none", markersize=2.4, markeredgewidth=0.6, **own)
     ax.set(aspect="equal", xlim=(low[0], high[0]), ylim=(low[1], high[1]))
 
@@ -127,7 +128,7 @@ def _free(X: np.ndarray, linear: Linear) -> tuple[np.ndarray, np.ndarray] | None
 
 def _handles(y: np.ndarray) -> list[Line2D]:
     """The entries of the legend."""
-    classes = zip(np.unique(y), POINTS, strict=False)
+    classes = zip(np.unique(y), CLASSES, strict=False)
     return [
         *(
             Line2D([], [], linestyle="none", label=f"class {value}".replace("-", "\N{MINUS SIGN}"), **own)

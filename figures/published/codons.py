@@ -26,6 +26,7 @@ CAPTION = (
     "of the conjunctions that lie within one codon; of all pairs of positions 14 % do. The windows stand in for the "
     "paper's data."
 )
+POINTS = ""
 
 
 @styled

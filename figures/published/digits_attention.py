@@ -43,6 +43,7 @@ LOOKS: dict[str, dict[str, Any]] = {
     "easy": {"color": COLOURS[0], "marker": "o"},
     "hard": {"color": COLOURS[1], "marker": "s"},
 }
+POINTS = ""
 
 
 class HeldOut(NamedTuple):

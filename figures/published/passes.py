@@ -23,6 +23,10 @@ CAPTION = (
     "of its weights over all visits (averaged) and the vote of all of them (voted), as in Figure 3.3 of Daume's "
     "chapter; and its test error for different orders of the examples. Learning ends after a pass without a mistake."
 )
+POINTS = (
+    "Points: means over data sets, each with its own folds; bars: standard errors over data sets, or, of a given set, "
+    "over folds."
+)
 
 
 @styled

@@ -24,6 +24,7 @@ CAPTION = (
     "false; letters below 0 the other way round. A conjunction of two is a pair of joined letters. Shaded: the regions "
     "in which the polymerase makes contact, by the domain theory that comes with the data."
 )
+POINTS = ""
 
 
 @styled

@@ -34,6 +34,8 @@ CAPTION = (
     r"allows no point of the first below $k$, and none of the second above. (c) The data set of (a): the bounds "
     r"$k\gamma$ and $Rk^{1/2}$ on $|\mathbf{w}|$ meet at the largest possible number of updates, $(R/\gamma)^2$."
 )
+POINTS = ""
+LINES = ""
 
 
 class Run(NamedTuple):

@@ -36,6 +36,7 @@ CAPTION = (
     r"infinitely many looks at a constant level that is computed as if the sums had no drift, $m=0$. Where a point is "
     r"missing no decision error was seen."
 )
+LINES = ""
 
 
 @styled

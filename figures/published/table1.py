@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 AXES = ("data", "classifier")  # of the sweep, that this figure shows
 CAPTION = f"Accuracy on held-out folds of each classifier on three domains. {BESIDE} {STARS}"
+POINTS = "Points: means over folds (ten, or those given with the data) and shuffles; bars: standard errors over folds."
 
 
 @styled

@@ -53,6 +53,8 @@ BEST: dict[str, Any] = {
     "linestyle": "none",
     "label": "largest stability",
 }
+POINTS = ""
+LINES = ""
 
 
 class Walk(NamedTuple):

@@ -23,6 +23,7 @@ CAPTION = (
     "conjunction is true it votes for the class of its colour, to the right for one class, to the left for the other; "
     "where it is false it votes against it."
 )
+POINTS = ""
 
 
 @styled
