@@ -254,7 +254,7 @@ class Live:
             return _solved(scenario), whole.drop_vars([name for name in averaged if name in whole])
         theory = whole.isel({self.along: np.searchsorted(at, values)})
         theory = theory.assign_coords({self.along: values}).assign_attrs(config=json.dumps(scenario.config()))
-        return theory, whole.isel({self.along: at <= values[-1]})
+        return theory, whole if at[-1] == values[-1] else whole.isel({self.along: at <= values[-1]})
 
     def _values(self, scenario: Any) -> list[float]:
         """The scenario's values along x; none where they are zipped with others or do not increase."""
