@@ -153,7 +153,7 @@ class Live:
         return View(config, x=self.x.value, at=self.player.chosen)
 
     def close(self) -> None:
-        """Stop the simulation and the player."""
+        """Stop the simulation and the film."""
         self.background.stop()
         self.player.stop()
 
@@ -265,7 +265,7 @@ class Live:
         return values if values == sorted(values) else []
 
     def _dense(self, values: list[float]) -> list[float]:
-        """The places at which theory is solved at each step of a drag; none where more than the values would delay it."""
+        """The places at which theory is solved at each step of a drag; none where they would delay it."""
         if len(values) < 2:
             return []
         if settings.is_recorded(self.choice, self.along):
