@@ -17,7 +17,7 @@ from statmech.errors import ConfigError, StatmechError, not_known
 from statmech.scenarios.page import View
 from statmech.scenarios.registry import SCENARIOS, scenario_from
 
-VIEW = "view"  # the section of a link that is no key of a config
+VIEW = "view"  # the section of a link beside the keys of a config
 WORD = re.compile(r"[A-Za-z_][\w-]*")
 YAML_WORDS = ("null", "true", "false")
 FILES = "{}: files (inputs: rows) can only be named in a config: statmech explore CONFIG.yaml"

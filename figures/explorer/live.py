@@ -153,7 +153,7 @@ class Live:
         return View(config, x=self.x.value, at=self.player.chosen)
 
     def close(self) -> None:
-        """Stop the simulation and the player."""
+        """Stop the simulation and the film."""
         self.background.stop()
         self.player.stop()
 
@@ -254,7 +254,7 @@ class Live:
             return _solved(scenario), whole.drop_vars([name for name in averaged if name in whole])
         theory = whole.isel({self.along: np.searchsorted(at, values)})
         theory = theory.assign_coords({self.along: values}).assign_attrs(config=json.dumps(scenario.config()))
-        return theory, whole.isel({self.along: at <= values[-1]})
+        return theory, whole if at[-1] == values[-1] else whole.isel({self.along: at <= values[-1]})
 
     def _values(self, scenario: Any) -> list[float]:
         """The scenario's values along x; none where they are zipped with others or do not increase."""
@@ -265,7 +265,7 @@ class Live:
         return values if values == sorted(values) else []
 
     def _dense(self, values: list[float]) -> list[float]:
-        """The places at which theory is solved during a drag; none where more than the values would delay it."""
+        """The places at which theory is solved at each step of a drag; none where they would delay it."""
         if len(values) < 2:
             return []
         if settings.is_recorded(self.choice, self.along):

@@ -1,4 +1,4 @@
-"""A slider along recorded times, with a button that plays them one after the other."""
+"""A slider along recorded times, with a button that shows them in turn."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Player:
             self.offering = False
 
     def stop(self) -> None:
-        """Stop playing."""
+        """Stop at the recorded time that is shown."""
         self.playing = False
         self.button.label = PLAY
 

@@ -18,7 +18,7 @@ from statmech.scenarios.registry import SCENARIOS, scenario_from
 
 SNAPSHOTS = 10  # recorded times where time is not along x
 PLACES, FEW = 11, 8  # values along x of a key without stops, and at least of one with them
-LINE, SWEPT = 170, 40  # places of a line of theory along recorded times, and along an axis of a sweep
+LINE, SWEPT = 80, 40  # places of a line of theory along recorded times, and along an axis of a sweep
 WHOLE_UP_TO = 12  # theory has every whole number below, and the stops from there
 COMPILED = ("rule",)  # kinds whose theory is one compiled program for each number of values
 DECADES = (1, 2, 5)
