@@ -1,6 +1,6 @@
 """How often simulation exceeds the 99 % bound if theory is right, and how often 3 % too much in theory is found.
 
-python benchmarks/calibration.py           # about five minutes
+python benchmarks/calibration.py           # some minutes
 python benchmarks/calibration.py --tiny    # the same at toy size: tests that it runs; its numbers are meaningless
 
 Many seeds of a sweep are simulated once; each trial draws 8, 16 or 64 of them at random and compares their mean with a
@@ -146,7 +146,7 @@ def main() -> None:
     heads = ["simulation", "seeds", "sweeps", "beyond the bound", "beyond Bonferroni's", "values", "independent"]
     rows = [exceeded(of, count, trials) for of in populations for count in SEEDS]
     timing.table("Right theory", [*heads, "bound", "seeds that can judge"], rows)
-    heads = ["variable", "seeds", "sweeps", "found", "smallest largest z"]
+    heads = ["variable", "seeds", "sweeps", "found", "largest deviation, at least"]
     timing.table("Theory 3 % too large, N = 10,000", heads, found(Scenario(**PLANTED | small), 64, planted))
 
 

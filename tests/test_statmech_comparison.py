@@ -1,4 +1,4 @@
-"""Deviations of simulation from theory are judged by a bound that counts correlated values once, and by enough seeds."""
+"""Deviations of simulation from theory are judged by a bound that counts correlated values once, by enough seeds."""
 
 from __future__ import annotations
 
