@@ -12,8 +12,10 @@ from statmech.results.comparison import Kept as Kept
 from statmech.results.comparison import Row as Row
 from statmech.results.comparison import bound as bound
 from statmech.results.comparison import bounded as bounded
+from statmech.results.comparison import can_judge as can_judge
 from statmech.results.comparison import converged as converged
 from statmech.results.comparison import distances as distances
+from statmech.results.comparison import fewest_seeds as fewest_seeds
 from statmech.results.comparison import kept as kept
 from statmech.results.comparison import rows as rows
 from statmech.results.study_tables import tables

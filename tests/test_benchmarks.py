@@ -14,6 +14,7 @@ FOLDER = Path(__file__).parent.parent / "benchmarks"
 SCRIPTS = (
     "attention.py",
     "boosting.py",
+    "calibration.py",
     "engines.py",
     "equations.py",
     "faults.py",

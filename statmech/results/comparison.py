@@ -1,5 +1,9 @@
 """Deviation of simulation from theory, in standard errors estimated from the spread over seeds.
 
+How large the largest deviation may be if theory is exact, and how many seeds can judge, is derived in
+`statmech.results.multiplicity`: values that exceed the bound together, such as neighbouring recorded times or R and
+eps_g, count as one.
+
 Where theory gives a bound instead of a value (`Variable.bound`) a deviation is meaningless; instead, the runs that
 satisfy the bound are counted, and the ratio closest to violating it is given.
 """
@@ -14,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from statmech.errors import ScenarioError
+from statmech.results import multiplicity
+from statmech.results.multiplicity import LEVEL as LEVEL
 from statmech.results.results import Results, results_of
 from statmech.results.statistics import standard_error
 
@@ -23,7 +29,6 @@ if TYPE_CHECKING:
     Simulation = xr.Dataset | Results
 
 ROUNDING = 1e-9  # smaller differences are rounding: at a given start every seed has the same R, q, l
-LEVEL = 0.01  # probability that a sweep whose theory is exact has any value beyond `bound`
 
 
 def distances(simulation: Simulation, theory: xr.Dataset | None = None) -> xr.Dataset:
@@ -42,7 +47,9 @@ def distances(simulation: Simulation, theory: xr.Dataset | None = None) -> xr.Da
 
     Returns
     -------
-    The deviations on (sweep axes, recorded times), NaN where a value has no spread or no theory.
+    The deviations on (sweep axes, recorded times), NaN where a value has no spread or no theory. Of the attributes,
+    `seeds` is the number of seeds, `values` that of the values compared, and `independent` the number of independent
+    values that they count as.
 
     Raises `ScenarioError` for a single seed.
     """
@@ -51,17 +58,45 @@ def distances(simulation: Simulation, theory: xr.Dataset | None = None) -> xr.Da
     if runs.sizes["seed"] < 2:
         raise ScenarioError([(("seeds",), "a standard error needs at least 2 seeds")])
     names = [name for name in _shared(results) if not scenario.variables[name].bound]
-    deviations = runs[names].map(lambda values: _deviation(values, solution[values.name], scenario.exchangeable))
-    return deviations.assign_attrs(seeds=_seeds(runs), recorded=list(scenario.recorded))
+    alike = scenario.exchangeable
+    compared, expected = _compared(runs[names], alike), _compared(solution[names], alike)
+    deviations = compared.map(lambda values: _deviation(values, expected[values.name]))
+    recorded = [name for name in scenario.recorded if name in deviations.dims]
+    deviations = deviations.assign_attrs(seeds=_seeds(runs), recorded=list(scenario.recorded))
+    return deviations.assign_attrs(_numbers(compared, deviations, recorded))
 
 
-def _deviation(values: Any, expected: Any, exchangeable: bool) -> Any:
-    if exchangeable and "student" in values.dims:
-        values, expected = values.mean("student"), expected.mean("student")
+def _compared(dataset: xr.Dataset, exchangeable: bool) -> xr.Dataset:
+    return dataset.mean("student") if exchangeable and "student" in dataset.dims else dataset
+
+
+def _deviation(values: Any, expected: Any) -> Any:
     difference, error = values.mean("seed") - expected, standard_error(values)
     spread = error > ROUNDING * abs(values.mean("seed"))  # seeds that are equal differ by rounding
     known = spread & (abs(difference) > ROUNDING) & np.isfinite(difference)
     return (difference / error).where(known, other=np.nan)
+
+
+def _numbers(runs: xr.Dataset, deviations: xr.Dataset, recorded: list[str]) -> dict[str, Any]:
+    """The attributes `values` and `independent`."""
+    known = [np.isfinite(_by_cell(values, recorded)) for values in deviations.data_vars.values()]
+    samples = [_by_cell(values, ["seed", *recorded]) for values in runs.data_vars.values()]
+    counts = np.array([mask.reshape(len(mask), -1).sum(axis=1) for mask in known]).sum(axis=0)
+
+    def of(cell: int) -> np.ndarray:
+        pairs = zip(samples, known, strict=True)
+        return np.concatenate([values[cell][:, mask[cell]] for values, mask in pairs], axis=1)
+
+    independent = multiplicity.independent(counts, of, deviations.attrs["seeds"])
+    return {"values": int(counts.sum()), "independent": independent}
+
+
+def _by_cell(values: xr.DataArray, inside: list[str]) -> np.ndarray:
+    """An array (parameter combinations, *inside); of `inside`, the dimensions that there are."""
+    last = [dim for dim in inside if dim in values.dims]
+    outside = [dim for dim in values.dims if dim not in last]
+    array = values.transpose(*outside, *last).values
+    return array.reshape(-1, *array.shape[len(outside) :])
 
 
 @dataclass(frozen=True)
@@ -93,12 +128,20 @@ def rows(distance: xr.Dataset) -> Iterator[Row]:
 def bound(distance: xr.Dataset) -> float:
     """The deviation that none of these exceeds with probability 1 - LEVEL if theory is exact.
 
-    Bonferroni's bound over all values compared, with Student's t distribution for the number of seeds.
+    Student's t distribution for the number of seeds, at LEVEL divided by the number of independent values
+    (`statmech.results.multiplicity`).
     """
-    from scipy.special import stdtrit
+    return multiplicity.bound(distance.attrs["independent"], distance.attrs["seeds"])
 
-    compared = sum(int(np.isfinite(values.values).sum()) for values in distance.data_vars.values())
-    return float(-stdtrit(distance.attrs["seeds"] - 1, LEVEL / 2 / max(compared, 1)))
+
+def fewest_seeds(distance: xr.Dataset) -> int:
+    """The number of seeds from which on as many deviations can be judged (`statmech.results.multiplicity`)."""
+    return multiplicity.fewest_seeds(distance.attrs["values"])
+
+
+def can_judge(distance: xr.Dataset) -> bool:
+    """True if these deviations come from at least `fewest_seeds`."""
+    return int(distance.attrs["seeds"]) >= fewest_seeds(distance)
 
 
 def _largest(values: np.ndarray) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from html import escape
@@ -135,31 +136,48 @@ def _table_of_deviations(results: Results) -> Table:
     if results.either.sizes["seed"] < 2:
         return Table(DISTANCES, (), (), (ONE_SEED,))
     distance = comparison.distances(results)
-    every, bound = list(comparison.rows(distance)), comparison.bound(distance)
-    converged = comparison.converged(results)
+    every, converged = list(comparison.rows(distance)), comparison.converged(results)
+    limit = comparison.bound(distance) if comparison.can_judge(distance) else math.inf
     rows = [
         (
             *_coordinates(every[number].cell),
-            *(_deviation(z, bound) for z in every[number].largest.values()),
+            *(_deviation(z, limit) for z in every[number].largest.values()),
             *_converged(converged, number),
         )
         for number in _largest(every)
     ]
     columns = _columns(every[0].cell, every[0].largest, converged)
-    return Table(DISTANCES, columns, tuple(rows), tuple(_notes(every, bound, converged)))
+    return Table(DISTANCES, columns, tuple(rows), tuple(_notes(distance, every, converged)))
 
 
-def _notes(every: list[comparison.Row], bound: float, converged: list[tuple[int, int]] | None) -> Iterator[str]:
+def _notes(distance: xr.Dataset, every: list[comparison.Row], converged: list[tuple[int, int]] | None) -> Iterator[str]:
     if len(every) > MOST_ROWS:
         yield f"the {MOST_ROWS} largest deviations of {len(every)} parameter combinations"
+    if comparison.can_judge(distance):
+        yield from _judgement(distance, every)
+    elif distance.attrs["values"]:
+        yield _too_few(distance)
+    if converged is not None and any(runs < of for runs, of in converged):
+        yield NOT_ALL
+
+
+def _too_few(distance: xr.Dataset) -> str:
+    """Why these seeds cannot judge, and how many can."""
+    seeds, values, needed = distance.attrs["seeds"], distance.attrs["values"], comparison.fewest_seeds(distance)
+    what = f"{values} values" if values > 1 else "a value"
+    return (
+        f"{seeds} seeds are too few to judge {what}, as they leave the standard errors uncertain; {needed} seeds can."
+    )
+
+
+def _judgement(distance: xr.Dataset, every: list[comparison.Row]) -> Iterator[str]:
+    bound = comparison.bound(distance)
     values = [abs(z) for row in every for z in row.largest.values() if z == z]
     beyond = sum(z > bound for z in values)
     exceed = f"{beyond or 'none'} of {len(values)} values exceed{'s' if beyond == 1 else ''} the 99 % bound"
     yield f"If the theory is exact, all deviations stay below {bound:.1f} in 99 % of sweeps. Here {exceed}."
     if beyond:
         yield "The theory is that of N -> infinity; at finite N the means differ by O(1/N)."
-    if converged is not None and any(runs < of for runs, of in converged):
-        yield NOT_ALL
 
 
 def _columns(cell: Iterable[str], variables: Iterable[str], converged: Any) -> tuple[Column, ...]:
@@ -194,5 +212,5 @@ def _count(runs: int, of: int) -> Cell:
     return Cell(f"{runs}/{of}", runs < of)
 
 
-def _deviation(z: float, bound: float) -> Cell:
-    return Cell(f"{z:+.1f}", abs(z) > bound) if z == z else Cell("-")
+def _deviation(z: float, limit: float) -> Cell:
+    return Cell(f"{z:+.1f}", abs(z) > limit) if z == z else Cell("-")

@@ -1,0 +1,113 @@
+"""Deviations of simulation from theory are judged by a bound that counts correlated values once, by enough seeds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from conftest import disagreements
+from scipy.special import ndtri
+from scipy.stats import binomtest
+
+import simulate
+import theory
+from statmech import Scenario, compare
+from statmech.results import comparison, multiplicity
+
+CURVES = {"rule": ["hebb", "adatron"], "N": 10_000, "t": [0.1, 0.2, 0.4, 0.7, 1]}
+
+
+def samples(seeds: int, rng: np.random.Generator) -> np.ndarray:
+    """Two curves of six times, of which neighbouring ones are correlated by 0.9, each with a function of itself."""
+    steps = 0.9 ** np.abs(np.subtract.outer(range(6), range(6)))
+    curves = rng.standard_normal((seeds, 2, 6)) @ np.linalg.cholesky(steps).T
+    return np.concatenate([curves, 1 - 2 * curves], axis=1).reshape(seeds, -1)
+
+
+def count(runs: np.ndarray) -> float:
+    return multiplicity.independent(np.array([runs.shape[1]]), lambda _: runs, len(runs))
+
+
+def largest(runs: np.ndarray, mean: np.ndarray) -> float:
+    return float(np.max(np.abs(runs.mean(0) - mean) / runs.std(0, ddof=1)) * len(runs) ** 0.5)
+
+
+@pytest.mark.parametrize("seeds", [8, 64])
+def test_functions_of_each_other_count_once_and_independent_values_all(seeds):
+    x = np.random.default_rng(1).standard_normal((seeds, 5))
+    assert count(np.concatenate([x, -3 * x, x + 1], axis=1)) == pytest.approx(count(x), rel=0.1)
+    assert count(x) == pytest.approx(5, rel=0.1)
+    assert count(np.concatenate([x, x**3], axis=1)) > 6  # correlated, and yet not the same
+
+
+def test_missing_runs_are_left_out():
+    x = np.random.default_rng(2).standard_normal((32, 3))
+    x[:5, 1] = np.nan
+    assert count(np.concatenate([x, 2 * x], axis=1)) == pytest.approx(3, rel=0.1)
+
+
+@pytest.mark.parametrize("seeds", [8, 64])
+def test_the_bound_is_exceeded_in_one_sweep_of_a_hundred_and_one_that_counts_wrongly_is_not(seeds, monkeypatch):
+    """`benchmarks/calibration.py` does the same with simulations; here with 20 times the level, and fewer sweeps."""
+    monkeypatch.setattr(multiplicity, "LEVEL", 0.2)
+    monkeypatch.setattr(multiplicity, "DRAWS", 30)
+    rng, zero = np.random.default_rng(3), np.array([0.0] * 12 + [1.0] * 12)
+    sweeps = [samples(seeds, rng) for _ in range(300)]
+    deviations = [largest(runs, zero) for runs in sweeps]
+
+    def agrees(values: list[float]) -> bool:
+        beyond = sum(z > multiplicity.bound(v, seeds) for z, v in zip(deviations, values, strict=True))
+        return bool(binomtest(beyond, len(sweeps), 0.2).pvalue > 0.001)
+
+    assert agrees([count(runs) for runs in sweeps])
+    assert not agrees([24.0] * 300)  # Bonferroni's bound
+    assert not agrees([2.0] * 300)  # every curve counted as one value
+
+
+def test_as_many_seeds_can_judge_as_find_what_half_of_them_would_with_known_standard_deviations():
+    for values in (1, 10, 1000):
+        fewest, known = multiplicity.fewest_seeds(values), -ndtri(multiplicity.LEVEL / 2 / values)
+        assert multiplicity.bound(values, fewest) / fewest**0.5 <= known / (fewest / 2) ** 0.5
+        assert multiplicity.bound(values, fewest - 1) / fewest**0.5 > known / (fewest / 2) ** 0.5
+
+
+@pytest.mark.parametrize("seeds", [2, 8])
+def test_few_seeds_judge_nothing_however_large_the_deviations(seeds):
+    scenario = Scenario(**CURVES, seeds=seeds)
+    simulation, solution = simulate.run(scenario), theory.solve(scenario)
+    solution["R"] *= 1.5
+    [table] = compare(simulation, solution)
+    assert not any(cell.marked for row in table.rows for cell in row)
+    [note] = table.notes
+    assert note == (
+        f"{seeds} seeds are too few to judge 50 values, as they leave the standard errors uncertain; 14 seeds can."
+    )
+
+
+def test_as_many_seeds_as_the_note_asks_for_judge():
+    scenario = Scenario(**CURVES, seeds=14)
+    simulation, solution = simulate.run(scenario), theory.solve(scenario)
+    [table] = compare(simulation, solution)
+    assert not any(cell.marked for row in table.rows for cell in row)
+    assert "Here none of 10 values exceed the 99 % bound." in table.notes[0]
+    solution["R"] *= 1.5
+    [table] = compare(simulation, solution)
+    assert [cell.marked for row in table.rows for cell in row] == [False, True, *5 * [False]] * 2
+    assert "Here 2 of 10 values exceed the 99 % bound." in table.notes[0]
+
+
+def test_three_per_cent_too_much_in_theory_is_found_with_64_seeds():
+    scenario = Scenario(**CURVES, seeds=64)
+    simulation, solution = simulate.run(scenario), theory.solve(scenario)
+    assert not disagreements(simulation, solution)
+    for variable in ("length", "eps_g", "eps_g_majority_vote", "eps_g_weight_mean"):
+        wrong = solution.assign({variable: 1.03 * solution[variable]})
+        assert any(f" {variable}: " in line for line in disagreements(simulation, wrong))
+
+
+def test_one_student_s_three_errors_and_r_are_counted_once():
+    scenario = Scenario(**CURVES, seeds=64)
+    distance = comparison.distances(simulate.run(scenario), theory.solve(scenario))
+    alone = comparison.distances(simulate.run(scenario)[["R", "length"]], theory.solve(scenario))
+    assert (distance.attrs["values"], alone.attrs["values"]) == (50, 20)
+    assert distance.attrs["independent"] == pytest.approx(alone.attrs["independent"], rel=0.15)
+    assert comparison.bound(distance) < multiplicity.bound(50, 64) - 0.2
