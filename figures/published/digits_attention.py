@@ -30,7 +30,7 @@ CAPTION = (
     r"The Attentive Perceptron on held-out digits, one row per order of the pixels. Left: partial sums $S_i$ of four "
     r"easy examples (those two of each class whose number of evaluated pixels is nearest to the lower quartile of the "
     r"class) and of four hard ones (those two of each class that are evaluated furthest and have the smallest "
-    r"$|S_n|$). Evaluation stops, at the markers, where $|S_i|\geq\tau$ (dashed, with the class that is decided for); "
+    r"$|S_n|$). Evaluation stops, at the markers, where $|S_i|$ reaches $\tau$ (dashed, with the class decided for); "
     r"dotted lines go on with the other pixels. Middle: the same digits; pixels that are not evaluated "
     r"are grey, and the number of those that are is below each. Right: distribution of the number of evaluated pixels "
     r"over all held-out examples (grey), and of those of them that are classified wrongly (black)."

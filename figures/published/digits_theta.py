@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 AXES = ("classifier", "theta", "budget")  # of the sweep, that this figure shows
 CAPTION = (
-    r"Learners that learn the examples of margin $S_n\leq\theta$, by the perceptron's update and by the "
+    r"Learners that learn the examples whose margin is at most $\theta$, by the perceptron's update and by the "
     r"passive-aggressive one (PA-I), with all features (open markers, dashed) and with the stopping boundary (filled "
     r"markers, solid), against $\theta$. Left: error on held-out examples. Middle: features evaluated per prediction. "
     r"Right: features evaluated per example and pass in learning."
