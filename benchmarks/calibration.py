@@ -1,6 +1,6 @@
 """How often simulation exceeds the 99 % bound if theory is right, and how often 3 % too much in theory is found.
 
-python benchmarks/calibration.py           # some minutes
+python benchmarks/calibration.py           # about five minutes
 python benchmarks/calibration.py --tiny    # the same at toy size: tests that it runs; its numbers are meaningless
 
 Many seeds of a sweep are simulated once; each trial draws 8, 16 or 64 of them at random and compares their mean with a
