@@ -54,7 +54,21 @@ def course(updates: np.ndarray, direction: np.ndarray) -> Course:
 
 
 def broken(run: Course, z: np.ndarray, direction: np.ndarray) -> list[str]:
-    """The inequalities that a run on examples times labels z (P, N) does not satisfy; none of a perceptron's.
+    """The inequalities that a run does not satisfy; none of a perceptron's.
+
+    Parameters
+    ----------
+    run : Course
+        A run, update by update.
+    z : array (P, N)
+        All examples times their labels.
+    direction : array (N,)
+        A student that is right on all of them.
+
+    Returns
+    -------
+    list of str
+        The inequalities that fail.
 
     >>> z = np.array([[2.0, 0.0], [-1.0, 1.0]])
     >>> broken(course(z, np.array([1.0, 3.0])), z, np.array([1.0, 3.0]))

@@ -48,6 +48,10 @@ def bound(values: float, seeds: int) -> float:
     seeds
         The number of seeds from which each standard error is estimated, at least 2.
 
+    Returns
+    -------
+    The bound, in standard errors.
+
     >>> round(bound(1, 64), 1), round(bound(100, 64), 1), round(bound(100, 8), 1)
     (2.7, 4.2, 7.9)
     """
@@ -56,6 +60,15 @@ def bound(values: float, seeds: int) -> float:
 
 def fewest_seeds(values: int) -> int:
     """The number of seeds from which on the deviations of as many values can be judged.
+
+    Parameters
+    ----------
+    values
+        The number of independent values.
+
+    Returns
+    -------
+    The number of seeds.
 
     >>> [fewest_seeds(values) for values in (1, 100, 1000, 10_000)]
     [8, 15, 18, 22]

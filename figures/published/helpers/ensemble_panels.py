@@ -32,7 +32,7 @@ SMALL_GAIN = 0.1  # less than this is enlarged in an inset
 
 def dense(theory: xr.Dataset, axis: str) -> xr.Dataset:
     """The theory of a figure on a dense grid along an axis, where it has one."""
-    lines = smooth(scenario_of(theory), axis) if axis in theory.dims else None
+    lines = smooth(scenario_of(theory), axis) if theory.sizes.get(axis, 1) > 1 else None
     return theory if lines is None else lines
 
 
