@@ -319,9 +319,11 @@ def test_a_figure_holds_the_values_of_its_datasets():
     scenario = load("hebb_ensemble", ["K=1,3", "N=40", "seeds=4"])
     simulation, solution = simulate.run(scenario), theory.solve(scenario)
     [ax] = figures.draw("hebb_ensemble", simulation, solution).axes
-    line = ax.lines[0].get_ydata()
+    K, line = ax.lines[0].get_xydata().T
     expected = solution.eps_g_majority_vote.isel(t=-1) / solution.eps_g.isel(t=-1, K=-1, student=0)
-    np.testing.assert_allclose(line, expected)
+    np.testing.assert_array_equal(K, [1, 2, 3])
+    np.testing.assert_allclose(line[[0, 2]], expected)
+    assert line[1] == pytest.approx(line[0], rel=1e-8)  # two students vote no better than one
 
 
 # The claims of the paper on theory at t = 50 from its initial conditions (section 5, Figures 1 to 4).

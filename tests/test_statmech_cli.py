@@ -45,7 +45,7 @@ def test_one_command_simulates_solves_compares_and_draws(in_scratch):
         "simulation.zarr",
         "simulation.log",
         "theory.zarr",
-        *(f"ensemble.{s}" for s in ("png", "svg", "pdf")),
+        *(f"ensemble.{s}" for s in ("png", "svg", "pdf", "txt", "tex")),
     }
     simulation = xr.open_zarr(folder / "simulation.zarr", consolidated=False)
     theory = xr.open_zarr(folder / "theory.zarr", consolidated=False)
@@ -287,7 +287,7 @@ def test_a_bad_size_is_one_message(size):
 
 def test_a_dry_run_counts_and_writes_nothing(in_scratch):
     done = statmech("run", "ensemble", "--dry-run", "eta={linspace: [0.1, 1, 10]}")
-    assert "parameter combinations  150 (3 rule x 5 K x 10 eta)" in done.stdout
+    assert "parameter combinations  210 (3 rule x 7 K x 10 eta)" in done.stdout
     assert list(in_scratch.iterdir()) == []
 
 

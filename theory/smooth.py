@@ -39,6 +39,8 @@ def smooth(scenario: Sweep, axis: str, places: int = PLACES) -> xr.Dataset | Non
     N); variables averaged between recorded times (`Variable.between`) are left out of a grid of times. None if the
     theory does not vary along `axis`, or cannot be solved on such a grid.
 
+    Examples
+    --------
     >>> from statmech import Scenario
     >>> line = smooth(Scenario(rule="hebb", N=[50, 100], t=[1, 10]), "t")
     >>> dict(line.R.sizes), line.t.values[[0, -1]]

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from figures.labels import size_of
 from figures.published.helpers.ensemble_panels import (
+    Parts,
     dense,
     effect_panel,
     enlarged,
@@ -35,21 +36,21 @@ CAPTION = (
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """A panel per rule of the sweep, and R against q for all."""
     rules = [str(rule) for rule in theory.rule.values]
-    lines = dense(theory, "K")
+    parts = Parts(simulation, theory, dense(theory, "K"))
     figure = Figure(figsize=(PAGE, 5.6))
     axes = figure.subplots(2, (len(rules) + 2) // 2).ravel()
     panels = list(zip(axes, rules, "abcdefgh", strict=False))
     for index, (ax, rule, letter) in enumerate(panels):
-        effect_panel(ax, *_of(rule, simulation, theory, lines), COLOURS[index])
+        effect_panel(ax, parts.of(rule), COLOURS[index])
         students_axis(ax, theory.K.values)
         label_limit(ax, theory.sel(rule=rule))
         ax.set_title(f"({letter}) {label_of(rule)}, $t={simulation.t.values[-1]:g}$")
     bottom, top = min(ax.get_ylim()[0] for ax, *_ in panels), max(ax.get_ylim()[1] for ax, *_ in panels)
     for index, (ax, rule, _) in enumerate(panels):  # one scale, so that the rules can be compared by eye
         ax.set_ylim(bottom, top)
-        enlarged(ax, *_of(rule, simulation, theory, lines), COLOURS[index])
+        enlarged(ax, parts.of(rule), COLOURS[index])
     last, along_t = axes[len(rules)], dense(theory, "t")
-    variety_panel(last, simulation.isel(K=-1), along_t.isel(K=-1) if "K" in along_t.dims else along_t)
+    variety_panel(last, simulation.isel(K=-1), along_t.isel(K=-1))
     last.set_title(f"({'abcdefgh'[len(rules)]}) variety among the students")
     last.legend(loc="upper left")
     figure.suptitle(size_of(simulation), fontsize=8)
@@ -57,11 +58,3 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     for ax in axes[len(rules) + 1 :]:
         ax.set_axis_off()
     return figure
-
-
-def _of(
-    rule: str, simulation: xr.Dataset, theory: xr.Dataset, lines: xr.Dataset
-) -> tuple[xr.Dataset, xr.Dataset, xr.Dataset]:
-    """The parts of one rule; the sweep may have a single one."""
-    here = {"rule": rule}
-    return simulation.sel(here), theory.sel(here), lines.sel(here) if "rule" in lines.dims else lines

@@ -70,6 +70,8 @@ def broken(run: Course, z: np.ndarray, direction: np.ndarray) -> list[str]:
     list of str
         The inequalities that fail.
 
+    Examples
+    --------
     >>> z = np.array([[2.0, 0.0], [-1.0, 1.0]])
     >>> broken(course(z, np.array([1.0, 3.0])), z, np.array([1.0, 3.0]))
     []

@@ -52,6 +52,8 @@ def bound(values: float, seeds: int) -> float:
     -------
     The bound, in standard errors.
 
+    Examples
+    --------
     >>> round(bound(1, 64), 1), round(bound(100, 64), 1), round(bound(100, 8), 1)
     (2.7, 4.2, 7.9)
     """
@@ -70,6 +72,8 @@ def fewest_seeds(values: int) -> int:
     -------
     The number of seeds.
 
+    Examples
+    --------
     >>> [fewest_seeds(values) for values in (1, 100, 1000, 10_000)]
     [8, 15, 18, 22]
     """
@@ -95,6 +99,8 @@ def independent(counts: np.ndarray, runs: Callable[[int], np.ndarray], seeds: in
     -------
     A number between 1 and the sum of `counts`; 0 if that is 0. The same runs give the same number.
 
+    Examples
+    --------
     A value, its double, and one that is independent:
 
     >>> x, y = np.random.default_rng(1).standard_normal((2, 32))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -30,21 +30,32 @@ DISCRETE = 15  # students up to which theory has a dash at each K
 SMALL_GAIN = 0.1  # less than this is enlarged in an inset
 
 
+class Parts(NamedTuple):
+    """Simulation, its theory, and theory at every K."""
+
+    simulation: xr.Dataset
+    theory: xr.Dataset
+    lines: xr.Dataset
+
+    def of(self, rule: str) -> Parts:
+        """Those of one rule."""
+        return Parts(*(part.sel(rule=rule) for part in self))
+
+
 def dense(theory: xr.Dataset, axis: str) -> xr.Dataset:
     """The theory of a figure on a dense grid along an axis, where it has one."""
     lines = smooth(scenario_of(theory), axis) if theory.sizes.get(axis, 1) > 1 else None
-    return theory if lines is None else lines
+    if lines is None:
+        return theory
+    return lines.expand_dims([dim for dim in theory.dims if dim not in lines.dims])
 
 
-def effect_panel(
-    ax: Axes, simulation: xr.Dataset, theory: xr.Dataset, lines: xr.Dataset, colour: str | None = None
-) -> None:
+def effect_panel(ax: Axes, parts: Parts, colour: str | None = None) -> None:
     """One rule at the last time: eps_g of vote and mean against K, over the theoretical eps_g of one student.
 
-    `lines` is theory at every K; the dotted line is K infinite. Both outputs have one colour, if it is given.
+    The dotted line is K infinite. Both outputs have one colour, if it is given.
     """
-    last = {"t": -1}
-    simulation, theory, lines = (part.isel(last).sortby("K") for part in (simulation, theory, lines))
+    simulation, theory, lines = (part.isel(t=-1).sortby("K") for part in parts)
     one = theory.eps_g.isel(K=-1, student=0).item()
     for index, (name, (label, dashes, aside)) in enumerate(OUTPUTS.items()):
         own = colour or COLOURS[index]
@@ -89,14 +100,14 @@ def students_axis(ax: Axes, K: np.ndarray) -> None:
     ax.set_ylabel(r"$\epsilon_g(K)\,/\,\epsilon_g(1)$")
 
 
-def enlarged(ax: Axes, simulation: xr.Dataset, theory: xr.Dataset, lines: xr.Dataset, colour: str) -> None:
+def enlarged(ax: Axes, parts: Parts, colour: str) -> None:
     """The same panel in an inset with a scale of its own, where the gain is small on the common one."""
     if ax.dataLim.y0 < 1 - SMALL_GAIN:
         return
     inset = ax.inset_axes((0.32, 0.12, 0.64, 0.56))
-    effect_panel(inset, simulation, theory, lines, colour)
+    effect_panel(inset, parts, colour)
     inset.set_xscale("log")
-    inset.set_xticks(ticks := _ticks(theory.K.values)[::2], [str(K) for K in ticks])
+    inset.set_xticks(ticks := _ticks(parts.theory.K.values)[::2], [str(K) for K in ticks])
     inset.minorticks_off()
     inset.tick_params(labelsize=6.5)
     inset.set_title("enlarged", fontsize=7)
@@ -120,14 +131,12 @@ def variety_panel(ax: Axes, simulation: xr.Dataset, lines: xr.Dataset) -> None:
 def draw_rule(simulation: xr.Dataset, theory: xr.Dataset, rule: str) -> Figure:
     """One panel for one rule (the sweep's first, if it does not have this one), one column wide."""
     rule = rule if rule in theory.rule.values else str(theory.rule.values[0])
-    lines = dense(theory, "K")
-    lines = lines.sel(rule=rule) if "rule" in lines.dims else lines
-    simulation, theory = simulation.sel(rule=rule), theory.sel(rule=rule)
+    parts = Parts(simulation, theory, dense(theory, "K")).of(rule)
     figure = Figure(figsize=(COLUMN, 2.9))
     ax = figure.add_subplot()
-    effect_panel(ax, simulation, theory, lines)
+    effect_panel(ax, parts)
     students_axis(ax, theory.K.values)
-    label_limit(ax, theory)
+    label_limit(ax, parts.theory)
     ax.set_title(f"{label_of(rule)}, $t={simulation.t.values[-1]:g}$, {size_of(simulation)}", fontsize=8)
     figure.legend(loc="outside lower center", ncols=2)
     return figure
