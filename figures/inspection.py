@@ -24,7 +24,7 @@ SLACK = 1.5  # pixels that a point may lie outside its axes
 NEUTRAL = 0.12  # the most that the channels of a grey differ
 OUTSIDE = "outside"  # the gid of an arrow that says how much lies outside the axes
 _NOWHERE = np.zeros((0, 2))
-AID = "aid"  # the gid of lines that guide the eye, and need no entry in a legend
+AID = "aid"  # the gid of what needs no entry in a legend: lines that guide the eye, points that their row names
 
 
 def faults(figure: Figure) -> list[str]:

@@ -46,6 +46,9 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     plain = Plain(float(theory.t[-1]))
     _against_time(above, simulation, theory, plain)
     _against_delta(below, simulation, theory, plain)
+    figure.legend(*above[0].get_legend_handles_labels(), loc="outside upper center", ncols=6)
+    handles, names = zip(*(ax.get_legend_handles_labels() for ax in (below[0], below[2])), strict=True)
+    figure.legend([*handles[0], *handles[1]], [*names[0], *names[1]], loc="outside lower center", ncols=6)
     return figure
 
 
@@ -106,7 +109,6 @@ def _against_time(axes: Any, simulation: xr.Dataset, theory: xr.Dataset, plain: 
     error.yaxis.set_minor_locator(NullLocator())
     for ax in axes:
         log_ticks(ax.xaxis)
-    error.legend(fontsize=6.5, loc="lower left")
 
 
 def _against_delta(axes: Any, simulation: xr.Dataset, theory: xr.Dataset, plain: Plain) -> None:
@@ -137,8 +139,6 @@ def _against_delta(axes: Any, simulation: xr.Dataset, theory: xr.Dataset, plain:
         ax.set_xlabel(r"target rate $\delta$")
         log_ticks(ax.xaxis)
     log_ticks(lost.yaxis)
-    for ax in (slow, lost):
-        ax.legend(fontsize=6.5, loc="upper left")
 
 
 def _positive(values: xr.DataArray) -> xr.DataArray:

@@ -102,10 +102,11 @@ def _name_trivial(ax: Axes, bounds: xr.DataArray) -> None:
 
 
 def _least(values: Any) -> float:
-    """The least mean, or lower end of a bar, that a logarithmic axis shows."""
+    """The least lower end of a bar, or mean where its bar reaches down to 0, that a logarithmic axis shows."""
     means = values.mean("seed").values
     ends = means - standard_error(values).fillna(0).values
-    return float(ends[ends > CUT * means].min(initial=0.5))
+    ends = np.where(ends > CUT * means, ends, means)
+    return float(ends[ends > 0].min(initial=0.5))
 
 
 def _ticks(axis: Axis, values: list[float]) -> None:

@@ -9,6 +9,7 @@ from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from figures.inspection import AID
 from figures.style import COLOURS, PAGE, styled
 from statmech.data_sets import source
 from statmech.errors import ConfigError
@@ -65,7 +66,7 @@ def _outline(ax: Axes, length: int) -> None:
     """Frames around the pairs within a codon."""
     for first in range(1, length - CODON + 2, CODON):
         low, high = first - 0.5, first + CODON - 0.5
-        ax.plot([low, high, high, low, low], [low, low, high, high, low], color=FRAME, linewidth=1.0)
+        ax.plot([low, high, high, low, low], [low, low, high, high, low], color=FRAME, linewidth=1.0, gid=AID)
 
 
 def _title(cell: xr.Dataset) -> str:

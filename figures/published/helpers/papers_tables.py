@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullLocator
 
+from figures.inspection import AID
 from figures.style import COLOURS
 from statmech.classifiers import CLASSIFIERS
 from statmech.data_sets import source
@@ -108,7 +109,8 @@ def _colour(name: str) -> str:
 
 def _measured(ax: Axes, row: int, name: str, mean: float, error: float, mark: str = "") -> None:
     colour = _colour(name)
-    ax.errorbar(mean, row - LIFT, xerr=error, marker="o", color=colour, linestyle="none", zorder=3)
+    look: dict[str, Any] = {"marker": "o", "color": colour, "linestyle": "none", "gid": AID}  # the row names the colour
+    ax.errorbar(mean, row - LIFT, xerr=error, zorder=3, **look)
     _annotate(ax, mean + (error if error == error else 0), row - LIFT, mark)
 
 
@@ -116,7 +118,8 @@ def _published(ax: Axes, row: int, name: str, values: tuple[float, ...], mark: s
     if not values:
         return
     colour, rows = _colour(name), [row + LIFT] * len(values)
-    ax.plot(sorted(values), rows, "D:", color=colour, markerfacecolor="white", markersize=4, linewidth=0.8, zorder=2)
+    look: dict[str, Any] = {"color": colour, "markerfacecolor": "white", "markersize": 4, "linewidth": 0.8, "gid": AID}
+    ax.plot(sorted(values), rows, "D:", zorder=2, **look)
     _annotate(ax, max(values), row + LIFT, mark)
 
 
