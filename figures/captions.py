@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from statmech.results.results import Results
 
 SPECIAL = re.compile(r"([#%&_])")  # of LaTeX, outside mathematics
-FEW = 6  # values of an axis that are listed
+FEW = 8  # values of an axis that are listed
 UNSTATED = ("key", "figure", "seeds", "dtype", "engine", "gram", "start", "zip", "strengths", "plane", "cap", "tests")
 
 
