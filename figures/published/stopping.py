@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 AXES = ("boundary", "mean", "delta")  # of the sweep, that this figure shows
 AT_MEAN, AT_DELTA = 1.0, 0.01
-PLACES = 60  # of theory along an axis: each is a second's fraction of exact densities
 LEAST = 1e-7  # decision error, below which theory is not drawn
 LIMIT: dict[str, Any] = {"linestyle": ":", "linewidth": 0.9}
 TARGET: dict[str, Any] = {"color": "0.3", "linewidth": 0.7}
@@ -79,7 +78,7 @@ class Parts(NamedTuple):
 def _dense(theory: xr.Dataset, along: str, fixed: str, value: float) -> xr.Dataset:
     """Theory on a dense grid of one axis at one value of the other; as it is if there is no such grid."""
     scenario = scenario_of(theory)
-    lines = smooth(type(scenario)(**{**scenario.config(), fixed: value}), along, PLACES)
+    lines = smooth(type(scenario)(**{**scenario.config(), fixed: value}), along)
     if lines is None:
         return theory.sel({fixed: value})
     return lines if "boundary" in lines.dims else lines.expand_dims("boundary")

@@ -11,6 +11,7 @@ from statmech.scenarios.attention import Attention, AttentionCell
 from theory.attention import State, solve_cell
 
 SOURCE = "order-parameter equations, N -> infinity at given chunk / N and memory / N"
+PLACES = 60  # of a line: each costs tens of milliseconds
 
 
 def solve(scenario: Attention, cells: Sequence[AttentionCell]) -> Iterator[dict[str, np.ndarray]]:
