@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
 import theory as solver
+from figures.published.helpers.dense_theory import dense
 from figures.style import PAGE, log_ticks, look_of, points, styled
 from statmech.boundaries import BOUNDARIES
-from statmech.results.dataset import scenario_of
 from statmech.scenarios.registry import scenario_from
 
 if TYPE_CHECKING:
@@ -65,20 +65,12 @@ class Plain:
         return np.exp(np.interp(t, self.t, self.log_eps)) + 0 * t
 
 
-def _dense(theory: xr.Dataset, axis: str) -> xr.Dataset:
-    """Theory on a dense grid along an axis, or as it is if it has only one place there."""
-    dense = solver.smooth(scenario_of(theory), axis)
-    if dense is None:
-        return theory
-    dense = dense.sel(t=dense.t > 0)
-    return dense.expand_dims([name for name in AXES if name not in dense.dims])
-
-
 def _against_time(axes: Any, simulation: xr.Dataset, theory: xr.Dataset, plain: Plain) -> None:
     """eps_g and the fraction of features so far against t, and eps_g over the plain perceptron's at equal work."""
     error, seen, gained = axes
     boundary = str(theory.attention.values[0])
-    lines = _dense(theory, "t")
+    lines = dense(theory, "t")
+    lines = lines.sel(t=lines.t > 0)
     t = lines.t.values
     error.plot(t, plain(t), color="k", linewidth=0.8, label="plain")
     for index, delta in enumerate(theory.delta.values):
@@ -114,7 +106,7 @@ def _against_time(axes: Any, simulation: xr.Dataset, theory: xr.Dataset, plain: 
 def _against_delta(axes: Any, simulation: xr.Dataset, theory: xr.Dataset, plain: Plain) -> None:
     """eps_g over the plain perceptron's at the same time, features, and decision errors."""
     slow, seen, lost = axes
-    lines = _dense(theory, "delta").isel(t=-1)
+    lines = dense(theory, "delta").isel(t=-1)
     last, alone = simulation.isel(t=-1), plain(lines.t.item())
     for index, boundary in enumerate(map(str, theory.attention.values)):
         cloud, line = last.sel(attention=boundary), lines.sel(attention=boundary)

@@ -14,10 +14,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
+from figures.published.helpers.dense_theory import dense
 from figures.style import COLOURS, MARKERS, PAGE, points, styled
-from statmech.results.dataset import scenario_of
 from statmech.results.statistics import standard_error
-from theory import smooth
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -44,7 +43,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     figure = Figure(figsize=(PAGE, 5.2))
     (stages_s, stages_P), (advantage, error) = figure.subplots(2, 2)
     at = np.unique(np.linspace(0, simulation.sizes["P"] - 1, MOST).round().astype(int))
-    along_s, along_P = _dense(theory, "s", simulation.P.values[at].tolist()), _dense(theory, "P")
+    along_s, along_P = dense(theory, "s", P=simulation.P.values[at].tolist()), dense(theory, "P")
     for index, P in enumerate(simulation.P.values[at]):
         cell, bounds, look = simulation.sel(P=P), along_s.sel(P=P), _grey(index, len(at))
         _over_bound(stages_s, cell.s, cell.stages, look, bounds.s, bounds.stages, f"$P={P:,}$".replace(",", r"\,"))
@@ -70,13 +69,6 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     figure.legend(*stages_s.get_legend_handles_labels(), loc="outside lower left", **look)
     figure.legend(*stages_P.get_legend_handles_labels(), loc="outside lower right", **look)
     return figure
-
-
-def _dense(theory: xr.Dataset, axis: str, P: list[int] | None = None) -> xr.Dataset:
-    """The bounds at every s, or at many P; as they are if the sweep has one value."""
-    scenario = scenario_of(theory)
-    lines = smooth(scenario if P is None else type(scenario)(**{**scenario.config(), "P": P}), axis)
-    return theory if lines is None else lines.expand_dims([name for name in AXES if name not in lines.dims])
 
 
 def _grey(index: int, count: int) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from matplotlib.figure import Figure
 
 from figures.labels import size_of
+from figures.published.helpers.dense_theory import dense
 from figures.published.helpers.ensemble_panels import (
     Parts,
-    dense,
     effect_panel,
     enlarged,
     keys,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from matplotlib.figure import Figure
 
 from figures.labels import size_of
-from figures.published.helpers.ensemble_panels import dense
+from figures.published.helpers.dense_theory import dense
 from figures.style import DASHES, PAGE, label_of, log_ticks, look_of, points, styled
 
 if TYPE_CHECKING:

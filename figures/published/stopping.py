@@ -13,10 +13,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from figures.published.helpers.dense_theory import dense
 from figures.style import PAGE, THEORY, look_of, points, styled
 from statmech.boundaries import BOUNDARIES, error, threshold
-from statmech.results.dataset import scenario_of
-from theory import smooth
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -44,8 +43,8 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     figure = Figure(figsize=(PAGE, 3.0))
     kept, drifting, saved = figure.subplots(1, 3)
     mean, delta = _nearest(theory, "mean", AT_MEAN), _nearest(theory, "delta", AT_DELTA)
-    at_mean = Parts(simulation.sel(mean=mean), _dense(theory, "delta", "mean", mean))
-    at_delta = Parts(simulation.sel(delta=delta), _dense(theory, "mean", "delta", delta))
+    at_mean = Parts(simulation.sel(mean=mean), dense(theory, "delta", mean=mean))
+    at_delta = Parts(simulation.sel(delta=delta), dense(theory, "mean", delta=delta))
     for index, boundary in enumerate(map(str, theory.boundary.values)):
         _draw(kept, at_mean.of(boundary), "decision_error", "delta", index)
         _draw(drifting, at_delta.of(boundary), "decision_error", "mean", index)
@@ -73,15 +72,6 @@ class Parts(NamedTuple):
 
     def of(self, boundary: str) -> Parts:
         return Parts(self.cloud.sel(boundary=boundary), self.line.sel(boundary=boundary))
-
-
-def _dense(theory: xr.Dataset, along: str, fixed: str, value: float) -> xr.Dataset:
-    """Theory on a dense grid of one axis at one value of the other; as it is if there is no such grid."""
-    scenario = scenario_of(theory)
-    lines = smooth(type(scenario)(**{**scenario.config(), fixed: value}), along)
-    if lines is None:
-        return theory.sel({fixed: value})
-    return lines if "boundary" in lines.dims else lines.expand_dims("boundary")
 
 
 def _draw(ax: Axes, one: Parts, name: str, along: str, index: int) -> None:

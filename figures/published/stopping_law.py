@@ -13,11 +13,10 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from figures.published.helpers.dense_theory import dense
 from figures.style import COLUMN, DASHES, look_of, points, styled
 from statmech.boundaries import BOUNDARIES
-from statmech.results.dataset import scenario_of
 from statmech.statistics import standard_error
-from theory import smooth
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -35,12 +34,11 @@ CAPTION = (
 @styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Features evaluated against N, and the slopes of simulation and theory over its upper half."""
-    lines = smooth(scenario_of(theory), "N")
-    dense = theory if lines is None else lines if "mean_drift" in lines.dims else lines.expand_dims("mean_drift")
+    lines = dense(theory, "N")
     figure = Figure(figsize=(COLUMN, 3.9))
     ax, handles = figure.subplots(), []
     for index in range(theory.sizes["mean_drift"]):
-        cloud, line, curve = (part.isel(mean_drift=index) for part in (simulation, theory, dense))
+        cloud, line, curve = (part.isel(mean_drift=index) for part in (simulation, theory, lines))
         look = {**look_of(index), "linestyle": DASHES[index % len(DASHES)]}
         ax.plot(curve.N, curve.N * curve.features, **{**look, "marker": None})
         points(ax, theory.N, cloud.N * cloud.features, index)

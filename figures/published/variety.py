@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from matplotlib.figure import Figure
 
 from figures.labels import size_of
-from figures.published.helpers.ensemble_panels import dense, variety_panel
+from figures.published.helpers.dense_theory import dense
+from figures.published.helpers.ensemble_panels import variety_panel
 from figures.style import COLUMN, styled
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from matplotlib.lines import Line2D
 from figures.inspection import AID
 from figures.labels import size_of
 from figures.legends import points_with_bars
+from figures.published.helpers.dense_theory import dense
 from figures.style import COLOURS, COLUMN, MARKERS, THEORY, label_of, look_of, points, spread, styled, theory_line
-from statmech.results.dataset import scenario_of
-from theory import ensemble_error, smooth
+from theory import ensemble_error
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -40,14 +40,6 @@ class Parts(NamedTuple):
     def of(self, rule: str) -> Parts:
         """Those of one rule."""
         return Parts(*(part.sel(rule=rule) for part in self))
-
-
-def dense(theory: xr.Dataset, axis: str) -> xr.Dataset:
-    """The theory of a figure on a dense grid along an axis, where it has one."""
-    lines = smooth(scenario_of(theory), axis) if theory.sizes.get(axis, 1) > 1 else None
-    if lines is None:
-        return theory
-    return lines.expand_dims([dim for dim in theory.dims if dim not in lines.dims])
 
 
 def effect_panel(ax: Axes, parts: Parts, colour: str | None = None) -> None:
