@@ -38,7 +38,13 @@ def caption(results: Results, figure: str) -> str:
     figure
         The name of a published figure, or of the overlay.
 
-    >>> from statmech import Results, Scenario, run
+    Returns
+    -------
+    One paragraph of LaTeX.
+
+    Examples
+    --------
+    >>> from statmech import Scenario, run
     >>> results = run(Scenario(rule="hebb", N=50, t=[1, 2], seeds=4))
     >>> print(plain(caption(results, "overlay")))  # doctest: +ELLIPSIS
     Online ensemble: every variable against t (steps / N). Rule: Hebbian, N = 50. ...
@@ -47,9 +53,32 @@ def caption(results: Results, figure: str) -> str:
 
 
 def save(results: Results, figure: str, stem: Path) -> list[Path]:
-    """Write the caption beside a figure, as plain text and as LaTeX to include; returns the files.
+    """Write the caption beside a figure, as plain text and as LaTeX to include.
 
-    Raises `StoreError` if one cannot be written.
+    Parameters
+    ----------
+    results, figure
+        As for `caption`.
+    stem
+        The path of the figure without its suffix.
+
+    Returns
+    -------
+    The two files.
+
+    Raises
+    ------
+    StoreError
+        If one cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from statmech import Scenario, run
+    >>> results = run(Scenario(rule="hebb", N=50, t=[1, 2], seeds=4))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     [file.name for file in save(results, "overlay", Path(folder) / "overlay")]
+    ['overlay.txt', 'overlay.tex']
     """
     text = caption(results, figure)
     contents = {"txt": plain(text), "tex": _latex(text)}

@@ -32,6 +32,17 @@ def faults(figure: Figure) -> list[str]:
 
     Artists with the gid "aid" need no legend; an axes with an artist of gid "outside" says itself what lies outside.
 
+    Parameters
+    ----------
+    figure
+        Any matplotlib figure, at its printed size.
+
+    Returns
+    -------
+    The faults; none of a figure that passes.
+
+    Examples
+    --------
     >>> from matplotlib.figure import Figure
     >>> figure = Figure(figsize=(PAGE, 2))
     >>> ax = figure.add_subplot()
