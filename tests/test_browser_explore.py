@@ -246,7 +246,7 @@ def test_dragging_by_keyboard_moves_the_curve_and_the_copied_config_is_the_one_s
 def test_R_lies_against_q_and_the_play_button_draws_along_t(page):
     shown(page, VOTE, lambda it: it["theory"])
     choose(page, "preset", "Miyoshi et al., Figure 4")
-    whole = shown(page, "q", lambda it: it["theory"] and len(it["theory"][0]) > 100)
+    whole = shown(page, "q", lambda it: it["theory"] and len(it["theory"][0]) > 60)
     for R, q in zip(whole["x"], whole["theory"], strict=True):
         assert (np.diff(R) > 0).all()
         assert (np.asarray(q) >= np.square(R) - 1e-9).all()

@@ -330,7 +330,10 @@ def test_the_table_counts_the_runs_that_satisfy_a_bound(in_scratch, capsys, monk
     assert "standard errors" not in table
     assert table.count("5/5") == 2 * 4
     assert "Violations: none" in table
-    table = printed("run", "boosting", "s=5", "P=200", "seeds=1", "cap=1", "--out", "capped")
+    capped = printed("run", "boosting", "s=5", "P=200", "seeds=1", "cap=1", "--out", "capped")
+    assert "Violations: none" in capped  # fewer stages than the bound allows prove nothing
+    monkeypatch.setattr("theory.boosting.stages", lambda *_: 1.0)
+    table = printed("run", "boosting", "s=5", "P=200", "seeds=1", "--out", "wrong")
     assert "Violations: stages 1." in table
     assert "0/1" in table
 
@@ -434,7 +437,7 @@ def test_a_study_prints_its_tables_and_the_concept(in_scratch, made_data):
     assert "91.5" in done.stdout
     assert "handicapped-infants = " in done.stdout
     made = {path.name for path in (in_scratch / "results" / "votes").iterdir()}
-    assert made == {"simulation.zarr", "simulation.log", "votes.png", "votes.svg", "votes.pdf"}
+    assert made == {"simulation.zarr", "simulation.log", *(f"votes.{s}" for s in ("png", "svg", "pdf", "txt", "tex"))}
     again = statmech("figure", "votes", *given[:-2])
     assert again.returncode == 0, again.stderr
     compared = statmech("compare", "votes", *given[:-2])

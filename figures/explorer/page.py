@@ -43,6 +43,8 @@ HEADER = {  # of menus on the coloured bar
     "& .MuiOutlinedInput-notchedOutline": {"borderColor": f"{WHITE} !important"},
     "& .MuiSvgIcon-root": {"color": WHITE},
 }
+NARROW = "@media (max-width: 600px) { :host { max-width: 7.5rem !important; min-width: 0 !important } }"  # of menus
+UNTITLED = {"@media (max-width: 600px)": {"& .title": {"display": "none"}}}  # a phone has no room for it
 ROW = {"flex-wrap": "nowrap", "overflow-x": "auto", "overflow-y": "hidden", "align-items": "center"}
 
 
@@ -95,6 +97,7 @@ class Page:
             sidebar_open=False,
             sidebar_variant="temporary",
             busy_indicator=None,
+            sx=UNTITLED,
         )
         return self.whole
 
@@ -170,6 +173,7 @@ class Page:
             "margin": (6, 6),
             "sizing_mode": "stretch_width",
             "sx": {} if self.inline else HEADER,
+            "stylesheets": [NARROW],
         }
         self.kind = pmui.Select(label="scenario", options=kinds, value=choice, **look, max_width=180)
         self.preset = pmui.Select(label="preset", options=[CHOSEN, *presets], value=CHOSEN, **look, max_width=310)

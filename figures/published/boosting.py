@@ -61,6 +61,9 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     _ticks(stages_s.xaxis, simulation.s.values.tolist())
     stages_P.set(xscale="log", xlabel="$P$, examples")
     advantage.set(xscale="log", yscale="log", xlabel="$1/(2s)$", ylabel=r"least advantage $\gamma$")
+    for ax, axis in ((stages_s, simulation.s), (stages_P, simulation.P)):
+        if not np.isfinite(ax.dataLim.x0):  # no run was right on all examples
+            ax.set_xlim(axis.values.min() / 1.5, axis.values.max() * 1.5)
     for axis in (advantage.xaxis, advantage.yaxis):
         _ticks(axis, [0.02, 0.05, 0.1, 0.2, 0.5])
     error.set(xscale="log", yscale="log", xlabel="$P$, examples", ylabel=r"$\epsilon_g$")
