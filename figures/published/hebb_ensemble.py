@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from figures.published.helpers.ensemble_panels import draw_rule
+from figures.published.helpers.ensemble_panels import RULE_CAPTION, draw_rule
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
 AXES = ("rule", "K")  # of the sweep, that this figure shows
+CAPTION = RULE_CAPTION
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     import xarray as xr
 
 AXES = ("rule",)  # of the sweep, that this figure shows
+CAPTION = (
+    r"Similarity $q$ of two students against their similarity $R$ to the teacher, in the course of learning: the lower "
+    r"$q$ at a given $R$, the more an ensemble gains. Dotted: $q=R^2$."
+)
 
 
 @styled

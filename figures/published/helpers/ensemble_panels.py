@@ -26,6 +26,11 @@ OUTPUTS: dict[
     "eps_g_weight_mean": ("weight mean", "--", 1.02),
 }
 GUIDE: dict[str, Any] = {"linestyle": ":", "color": "0.5", "linewidth": 1, "zorder": 0, "gid": AID}
+RULE_CAPTION = (
+    r"Generalization error of the majority vote of $K$ students and of the mean of their weights, over the theoretical "
+    r"error of one student, at the last recorded time. A vote of $2n$ students is as good as one of $2n-1$. Dotted: "
+    r"infinitely many students. Where they would overlap, points are moved sideways."
+)
 DISCRETE = 15  # students up to which theory has a dash at each K
 SMALL_GAIN = 0.1  # less than this is enlarged in an inset
 
