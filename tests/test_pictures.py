@@ -137,6 +137,14 @@ def test_there_is_no_dense_theory_along_an_axis_that_theory_ignores_or_a_zipped_
     assert theory.smooth(Scenario(rule="hebb", t=[1, 2], zip={"eta": [1, 2], "flip": [0, 0.1]}), "eta") is None
 
 
+def test_unequal_students_have_no_dense_theory_and_are_drawn_at_the_recorded_times():
+    start = {"length": [1, 2], "R": [0, 0.2], "q": [[1, 0], [0, 1]]}
+    unequal = Scenario(rule="hebb", K=2, N=50, t=[1, 2, 4], start=start, seeds=2)
+    assert theory.smooth(unequal, "t") is None
+    drawn = figures.draw("overlay", statmech.run(unequal))
+    assert max(len(line.get_xdata()) for ax in drawn.axes for line in ax.lines) == 3
+
+
 def test_means_between_recorded_times_have_no_dense_theory():
     scenario = Attention(attention="constant", delta=0.1, N=20, t=[0.5, 1], seeds=2)
     dense = theory.smooth(scenario, "t")

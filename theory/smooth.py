@@ -37,7 +37,7 @@ def smooth(scenario: Sweep, axis: str, places: int = PLACES) -> xr.Dataset | Non
     -------
     The Dataset of `theory.solve`, dense along `axis` and without the axes that the theory does not depend on (such as
     N); variables averaged between recorded times (`Variable.between`) are left out of a grid of times. None if the
-    theory does not vary along `axis`, or cannot be solved on such a grid.
+    theory does not vary along `axis`, cannot be solved on such a grid, or would take minutes (unequal students).
 
     Examples
     --------
@@ -66,6 +66,8 @@ def _config(scenario: Sweep, axis: str, places: int) -> dict[str, Any] | None:
     values = np.asarray(config.get(axis, ()))
     zipped = [name for group in scenario.zipped for name in group]
     if scenario.unsolved or scenario.on_data or axis in ignores or {axis, *ignores} & {*zipped}:
+        return None
+    if not scenario.exchangeable:  # the vote of unequal students takes a second at each place
         return None
     if values.dtype.kind not in "iuf" or values.size < 2:
         return None
