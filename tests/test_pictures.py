@@ -145,6 +145,11 @@ def test_unequal_students_have_no_dense_theory_and_are_drawn_at_the_recorded_tim
     assert max(len(line.get_xdata()) for ax in drawn.axes for line in ax.lines) == 3
 
 
+def test_hundreds_of_parameter_combinations_have_no_dense_theory():
+    many = Scenario(rule="hebb", t=[1, 2], eta=list(np.linspace(0.1, 2, 20)), flip=list(np.linspace(0, 0.4, 10)))
+    assert theory.smooth(many, "t") is None
+
+
 def test_means_between_recorded_times_have_no_dense_theory():
     scenario = Attention(attention="constant", delta=0.1, N=20, t=[0.5, 1], seeds=2)
     dense = theory.smooth(scenario, "t")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 PLACES = 200  # along the axis
-MOST, LEAST = 6000, 40  # grid points of a sweep with further axes, and places along the axis even then
+MOST, LEAST = 6000, 40  # grid points of a sweep with further axes, and the fewest places that make a line smooth
 
 
 def smooth(scenario: Sweep, axis: str, places: int = PLACES) -> xr.Dataset | None:
@@ -37,7 +37,8 @@ def smooth(scenario: Sweep, axis: str, places: int = PLACES) -> xr.Dataset | Non
     -------
     The Dataset of `theory.solve`, dense along `axis` and without the axes that the theory does not depend on (such as
     N); variables averaged between recorded times (`Variable.between`) are left out of a grid of times. None if the
-    theory does not vary along `axis`, cannot be solved on such a grid, or would take minutes (unequal students).
+    theory does not vary along `axis`, cannot be solved on such a grid, or would take minutes (unequal
+    students, hundreds of parameter combinations).
 
     Examples
     --------
@@ -72,7 +73,9 @@ def _config(scenario: Sweep, axis: str, places: int) -> dict[str, Any] | None:
     if values.dtype.kind not in "iuf" or values.size < 2:
         return None
     others = math.prod(length for name, length in scenario.shape.items() if name not in (axis, *ignores))
-    most = min(places, max(LEAST, MOST // others), getattr(solver_of(scenario), "PLACES", places))
+    if others * LEAST > MOST:
+        return None
+    most = min(places, MOST // others, getattr(solver_of(scenario), "PLACES", places))
     whole = scenario.describe(axis).type is int
     return {**config, axis: grid(values, most, whole).tolist(), **_without(config, ignores)}
 
