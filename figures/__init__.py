@@ -7,7 +7,7 @@ pure `draw(simulation, theory) -> Figure`, one line in `PUBLISHED`, and one conf
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from statmech.errors import ConfigError, not_known
 
@@ -59,7 +59,7 @@ PUBLISHED = {  # by the key of the scenarios that they draw
         "passes": "Daume's Figure 3.3: training and test error over passes, and the order of the examples",
         "boundaries": "decision boundaries of perceptron, tree and nearest neighbours in the plane",
         "digits": "the Attentive Perceptron on digits: error against features evaluated",
-        "digits_attention": "partial sums of easy and hard digits, the pixels looked at, features per example",
+        "digits_attention": "partial sums of easy and hard digits, the pixels evaluated, features per example",
         "digits_theta": "margin-based learners under the boundary: error and features against the threshold theta",
     },
 }
@@ -195,7 +195,7 @@ def draw(name: str, simulation: xr.Dataset | Results | None, theory: xr.Dataset 
         raise ConfigError(f"figure: {problem}, or select one value")
     missing = [axis for axis in shown or () if axis not in data.dims]
     parts = [None if part is None else part.expand_dims(missing) for part in (results.simulation, results.theory)]
-    figure: Figure = import_module(f"figures.published.{name}").draw(*parts)
+    figure: Figure = module_of(name).draw(*parts)
     return figure
 
 
@@ -214,7 +214,14 @@ def _overlay(results: Results) -> Figure:
 
 def _axes(name: str) -> tuple[str, ...] | None:
     """The sweep axes that a figure can show; None: any."""
-    if name in OVERLAYS:
-        return None
-    axes: tuple[str, ...] | None = import_module(f"figures.published.{name}").AXES
+    axes: tuple[str, ...] | None = getattr(module_of(name), "AXES", None)
     return axes
+
+
+def module_of(name: str) -> Any:
+    """The module of a published figure; None for an overlay.
+
+    >>> module_of("variety").AXES, module_of("overlay")
+    (('rule',), None)
+    """
+    return None if name in OVERLAYS else import_module(f"figures.published.{name}")

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,11 +81,7 @@ def save(results: Results, figure: str, stem: Path) -> list[Path]:
     """
     text = caption(results, figure)
     contents = {"txt": plain(text), "tex": _latex(text)}
-    written = []
-    for suffix, content in contents.items():
-        written.append(stem.with_name(f"{stem.name}.{suffix}"))
-        files.write(written[-1], (content + "\n").encode())
-    return written
+    return files.write_beside(stem, {suffix: f"{content}\n".encode() for suffix, content in contents.items()})
 
 
 def _latex(text: str) -> str:
@@ -121,11 +116,9 @@ def _shown(results: Results, figure: str) -> str:
 
 def _own(results: Results, figure: str, sentence: str) -> str | None:
     """The figure's own `CAPTION`, `POINTS` (what points and bars are) or `LINES`; None: that of every figure."""
-    from figures import OVERLAYS
+    from figures import module_of
 
-    if figure in OVERLAYS:
-        return None
-    own: str | None = getattr(import_module(f"figures.published.{figure}"), sentence, None)
+    own: str | None = getattr(module_of(figure), sentence, None)
     return own
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,11 +28,9 @@ def of(name: str, results: Results) -> Frames | None:
     >>> of("overlay", None) is None
     True
     """
-    from figures import OVERLAYS
+    from figures import module_of
 
-    if name in OVERLAYS:
-        return None
-    make = getattr(import_module(f"figures.published.{name}"), "film", None)
+    make = getattr(module_of(name), "film", None)
     frames: Frames | None = make and make(results.simulation, results.theory)
     return frames
 
@@ -44,11 +41,7 @@ def save(name: str, results: Results, stem: Path) -> list[Path]:
     Returns the files. Raises `StoreError` if one cannot be written.
     """
     frames = of(name, results)
-    if frames is None:
-        return []
-    file = stem.with_name(f"{stem.name}.gif")
-    files.write(file, content(frames))
-    return [file]
+    return [] if frames is None else files.write_beside(stem, {"gif": content(frames)})
 
 
 def content(frames: Frames) -> bytes:

@@ -46,7 +46,7 @@ def _colours(results: Results, layout: Layout) -> Iterator[Entry]:
     hues = series.colours_of(results.either, layout.colours)
     if not layout.colours:
         return
-    line: Any = "none" if {*layout.colours} <= {*results.scenario.theory_ignores} else "-"
+    line: Any = "none" if series.ignored_by_theory(results, layout.colours) else "-"
     for index, (text, _) in enumerate(_positions(results, layout.colours)):
         marker = None if layout.markers else MARKERS[index % len(MARKERS)]
         look: dict[str, Any] = (
@@ -58,7 +58,7 @@ def _colours(results: Results, layout: Layout) -> Iterator[Entry]:
 
 def _markers(results: Results, layout: Layout) -> Iterator[Entry]:
     """One entry per marker and, if the theory depends on its axis, its dashes."""
-    ignored = {*layout.markers} <= {*results.scenario.theory_ignores}
+    ignored = series.ignored_by_theory(results, layout.markers)
     for index, (text, _) in enumerate(_positions(results, layout.markers) if layout.markers else ()):
         dashes: Any = "none" if ignored or results.theory is None else DASHES[index % len(DASHES)]
         marker = MARKERS[index % len(MARKERS)] if results.simulation is not None else "none"

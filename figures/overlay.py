@@ -97,13 +97,12 @@ def _panels(results: Results, x: str) -> Figure:
 def _combinations(results: Results, layout: Layout) -> Iterator[tuple[Look, Results]]:
     """Each combination of the axes in colour and in markers, with its look."""
     colours, markers = (list(series.positions(results.either, axes)) for axes in (layout.colours, layout.markers))
-    ignored = results.scenario.theory_ignores
     hues = series.colours_of(results.either, layout.colours)
     for (one, (_, colour)), (other, (_, marker)) in itertools.product(enumerate(colours), enumerate(markers)):
         line: dict[str, Any] | None = {"color": hues[one], "linestyle": DASHES[other % len(DASHES)]}
-        if {*layout.markers} <= {*ignored}:
+        if series.ignored_by_theory(results, layout.markers):
             line = {"color": hues[one]} if other == 0 else None
-        if layout.colours and {*layout.colours} <= {*ignored}:
+        if layout.colours and series.ignored_by_theory(results, layout.colours):
             line = {"color": THEORY} if one == other == 0 else None
         mark = MARKERS[(other if layout.markers else one) % len(MARKERS)]
         yield Look({"color": hues[one], "marker": mark}, line), series.sliced(results, {**colour, **marker})

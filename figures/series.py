@@ -147,6 +147,11 @@ def layout_along(results: Results, x: str) -> Layout:
     return Layout(x, tuple(colours), rest, tuple(markers), panels)
 
 
+def ignored_by_theory(results: Results, names: Iterable[str]) -> bool:
+    """True if theory depends on none of these axes."""
+    return {*names} <= {*results.scenario.theory_ignores}
+
+
 def colours_of(dataset: xr.Dataset, names: tuple[str, ...]) -> list[Any]:
     """The colour at each position on these axes: shades of ordered numbers, if there are more than colours."""
     count = int(np.prod([dataset.sizes[name] for name in names]))

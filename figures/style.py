@@ -178,10 +178,7 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     ...     [file.name for file in save(Figure(), Path(folder) / "empty")]
     ['empty.png', 'empty.svg', 'empty.pdf']
     """
-    contents = {stem.with_name(f"{stem.name}.{suffix}"): _content(figure, suffix) for suffix in FORMATS}
-    for file, content in contents.items():
-        files.write(file, content)
-    return list(contents)
+    return files.write_beside(stem, {suffix: _content(figure, suffix) for suffix in FORMATS})
 
 
 def _content(figure: Figure, suffix: str) -> bytes:

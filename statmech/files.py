@@ -36,6 +36,14 @@ def write(path: Path, content: bytes) -> None:
         raise unwritable(path, failure) from None
 
 
+def write_beside(stem: Path, contents: dict[str, bytes]) -> list[Path]:
+    """Write contents by suffix to files of one stem, each complete or not at all; returns the files."""
+    written = {stem.with_name(f"{stem.name}.{suffix}"): content for suffix, content in contents.items()}
+    for file, content in written.items():
+        write(file, content)
+    return list(written)
+
+
 def read(path: Path, most: int) -> bytes:
     """The content of an ordinary file. Raises `OSError` for a pipe or a device, and for more than `most` bytes."""
     with opened(path, most) as descriptor, open(descriptor, "rb", closefd=False) as file:

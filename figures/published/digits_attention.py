@@ -1,4 +1,4 @@
-r"""The opening idea of Pelossof & Ying: partial sums of easy and hard digits, and the pixels that are looked at.
+r"""The opening idea of Pelossof & Ying: partial sums of easy and hard digits, and the pixels that are evaluated.
 
 A stored study has the mean number of features of each fold, not those of each example. The figure learns the folds
 again, which gives the same students, and compares these means with the stored ones.
@@ -150,7 +150,7 @@ def _images(ax: Axes, part: HeldOut, examples: dict[str, np.ndarray]) -> None:
 
 
 def _dimmed(part: HeldOut, row: int) -> np.ndarray:
-    """Ink is black on white where it was looked at, and nearly as grey as the paper elsewhere."""
+    """Ink is black on white where it was evaluated, and nearly as grey as the paper elsewhere."""
     side = round(np.sqrt(part.X.shape[1]))
     if side**2 != part.X.shape[1]:
         raise ConfigError("the figure digits_attention needs data that are images, such as digits-3-8")

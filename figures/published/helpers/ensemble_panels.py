@@ -90,11 +90,15 @@ def _limit(theory: xr.Dataset, one: float) -> float:
 
 def students_axis(ax: Axes, K: np.ndarray) -> None:
     """A logarithmic axis of the number of students, with both axes labelled."""
-    ax.set_xscale("log")
-    ax.set_xticks(ticks := _ticks(K), [str(K) for K in ticks])
-    ax.minorticks_off()
+    _logarithmic(ax, _ticks(K))
     ax.set_xlabel("number of students $K$")
     ax.set_ylabel(r"$\epsilon_g(K)\,/\,\epsilon_g(1)$")
+
+
+def _logarithmic(ax: Axes, ticks: list[int]) -> None:
+    ax.set_xscale("log")
+    ax.set_xticks(ticks, [str(K) for K in ticks])
+    ax.minorticks_off()
 
 
 def enlarged(ax: Axes, parts: Parts, colour: str) -> None:
@@ -103,9 +107,7 @@ def enlarged(ax: Axes, parts: Parts, colour: str) -> None:
         return
     inset = ax.inset_axes((0.32, 0.12, 0.64, 0.56))
     effect_panel(inset, parts, colour)
-    inset.set_xscale("log")
-    inset.set_xticks(ticks := _ticks(parts.theory.K.values)[::2], [str(K) for K in ticks])
-    inset.minorticks_off()
+    _logarithmic(inset, _ticks(parts.theory.K.values)[::2])
     inset.tick_params(labelsize=6.5)
     inset.set_title("enlarged", fontsize=7)
 
