@@ -177,6 +177,24 @@ def test_a_scheduler_that_dies_loses_no_written_chunk(path, monkeypatch):
     assert_same_bits(path, scenario)
 
 
+@pytest.mark.timeout(120)
+def test_results_that_die_with_their_workers_are_computed_again(path):
+    scenario = Scenario(rule=["hebb", "perceptron", "adatron"], K=[1, 2], N=50, t=[0, 100], seeds=128)
+    before, kills = {one.pid for one in worker_processes()}, []
+
+    def kill_all(event):
+        if event["event"] == "written" and not kills:
+            time.sleep(3.0)  # the next chunks have ended, and nobody has fetched their results
+            kills.extend(one for one in worker_processes() if one.pid not in before)
+            for one in kills:
+                one.kill()
+            time.sleep(0.3)
+
+    assert run_on("local:2", path, scenario, tell=kill_all) == (6 * 128, 0, 0)
+    assert kills
+    assert_same_bits(path, scenario)
+
+
 class AnsweredByNobody:
     """A finished task of a scheduler that dies before its result is fetched."""
 

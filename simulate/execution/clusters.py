@@ -46,6 +46,7 @@ from statmech.scenarios.base import Sweep
 PATIENCE, QUEUE = 300.0, 86400.0  # seconds without an active worker: of a running cluster, and of a queue
 ANSWER, LOOK = 8.0, 2.0  # seconds for a scheduler to answer, and between queries
 QUERY = 60.0  # seconds for a cluster to start, and for SLURM to answer
+REPEATED = ("lost", "pending")  # states of a task whose result died with its worker
 AHEAD = 4  # chunks submitted per thread of the workers
 SEEN = 60.0  # seconds within which a shared file system shows a new store to every worker
 KNOWN = "local, local:WORKERS, tcp://HOST:PORT, slurm:FILE"
@@ -95,6 +96,10 @@ def check(where: str) -> None:
         )
 
 
+class _ResultLost(Exception):
+    """The worker of a finished task died before its result was fetched; the scheduler repeats the task."""
+
+
 class Workers:
     """The workers behind a Dask client, and how long to wait for them."""
 
@@ -132,8 +137,13 @@ class Workers:
                 if not submitted:
                     return
                 future = self._next(ended)
+                try:
+                    problem = self._problem(future, log)
+                except _ResultLost:
+                    future.add_done_callback(ended.put)
+                    continue
                 chunk, _ = submitted.pop(future.key)
-                yield chunk, self._problem(future, log)
+                yield chunk, problem
         finally:
             for _, future in submitted.values():
                 future.release()
@@ -169,7 +179,12 @@ class Workers:
         self.seen = time.monotonic()
 
     def _problem(self, future: Any, log: Log) -> Exception | None:
-        """The exception of a task, if any; the events of a finished one are logged."""
+        """The exception of a task, if any; the events of a finished one are logged.
+
+        Raises `_ResultLost` if the worker died before its result was fetched.
+        """
+        if future.status in REPEATED:
+            raise _ResultLost
         if future.status not in ("finished", "error"):
             raise self._failure("the scheduler is gone, or has dropped a chunk")
         try:
@@ -179,6 +194,8 @@ class Workers:
                 return None
             problem: Exception = future.exception(timeout=ANSWER)
         except (OSError, CancelledError) as failure:  # a timeout is an OSError, and so is a closed connection
+            if future.status in REPEATED:
+                raise _ResultLost from None
             raise self._failure(f"the scheduler is gone ({type(failure).__name__})") from None
         if isinstance(problem, StoreError):  # a full disk, an invisible store: no other chunk would succeed
             raise problem
