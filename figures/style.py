@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -150,8 +150,8 @@ def log_ticks(axis: Axis) -> None:
     axis.set_minor_locator(NullLocator())
 
 
-def save(figure: Figure, stem: Path) -> list[Path]:
-    """Write a figure as PNG (300 dots per inch), SVG and PDF, each file complete or not at all.
+def save(figure: Figure, stem: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
+    """Write a figure, by default as PNG (300 dots per inch), SVG and PDF, each file complete or not at all.
 
     Parameters
     ----------
@@ -159,6 +159,8 @@ def save(figure: Figure, stem: Path) -> list[Path]:
         A figure.
     stem
         The path of the files, without a suffix.
+    formats
+        Some of `png`, `svg` and `pdf`.
 
     Returns
     -------
@@ -178,7 +180,7 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     ...     [file.name for file in save(Figure(), Path(folder) / "empty")]
     ['empty.png', 'empty.svg', 'empty.pdf']
     """
-    return files.write_beside(stem, {suffix: _content(figure, suffix) for suffix in FORMATS})
+    return files.write_beside(stem, {suffix: _content(figure, suffix) for suffix in formats})
 
 
 def _content(figure: Figure, suffix: str) -> bytes:

@@ -38,7 +38,6 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize.elementwise import find_root
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from statmech.errors import ScenarioError, SolverError, not_known
@@ -310,6 +309,8 @@ def _low_constant(delta: np.ndarray, mean: np.ndarray, deviation: np.ndarray, th
         tau: np.ndarray, delta: np.ndarray, mean: np.ndarray, deviation: np.ndarray, theta: np.ndarray
     ) -> np.ndarray:
         return np.log(np.maximum(error(tau, mean, deviation**2, theta), 1e-300) / delta)
+
+    from scipy.optimize.elementwise import find_root  # takes longer to import than all boundaries to compute
 
     with np.errstate(invalid="ignore"):  # find_root's own test of elements that have already converged
         ends = np.zeros_like(lowest), np.where(start, 0.0, lowest)

@@ -36,9 +36,14 @@ def write(path: Path, content: bytes) -> None:
         raise unwritable(path, failure) from None
 
 
+def beside(stem: Path, suffix: str) -> Path:
+    """The file of a stem, which may contain dots, with a suffix."""
+    return stem.with_name(f"{stem.name}.{suffix}")
+
+
 def write_beside(stem: Path, contents: dict[str, bytes]) -> list[Path]:
     """Write contents by suffix to files of one stem, each complete or not at all; returns the files."""
-    written = {stem.with_name(f"{stem.name}.{suffix}"): content for suffix, content in contents.items()}
+    written = {beside(stem, suffix): content for suffix, content in contents.items()}
     for file, content in written.items():
         write(file, content)
     return list(written)

@@ -45,7 +45,7 @@ def test_one_command_simulates_solves_compares_and_draws(in_scratch):
         "simulation.zarr",
         "simulation.log",
         "theory.zarr",
-        *(f"ensemble.{s}" for s in ("png", "svg", "pdf", "txt", "tex")),
+        *(f"ensemble.{s}" for s in ("png", "txt", "tex")),
     }
     simulation = xr.open_zarr(folder / "simulation.zarr", consolidated=False)
     theory = xr.open_zarr(folder / "theory.zarr", consolidated=False)
@@ -53,6 +53,29 @@ def test_one_command_simulates_solves_compares_and_draws(in_scratch):
     assert theory.R.dims == ("rule", "K", "t", "student")
     assert json.loads(simulation.attrs["config"])["N"] == 30
     assert simulation.attrs["versions"]["jax"]
+
+
+def test_run_draws_png_and_every_format_that_is_asked_for_or_already_there(in_scratch, capsys, monkeypatch):
+    small = ["variety", "rule=hebb", "N=20", "t=1", "seeds=2", "K=1"]
+
+    def drawn(*arguments: str) -> set[str]:
+        assert called(monkeypatch, capsys, *arguments)[0] == 0
+        return {path.suffix for path in (in_scratch / "results" / "variety").glob("variety.*")} - {".txt", ".tex"}
+
+    assert drawn("run", *small) == {".png"}
+    assert drawn("run", *small, "--formats", "pdf") == {".png", ".pdf"}
+    old = in_scratch / "results" / "variety" / "variety.pdf"
+    old.write_bytes(b"the picture of older results")
+    assert drawn("run", *small) == {".png", ".pdf"}
+    assert old.read_bytes().startswith(b"%PDF")
+    assert drawn("figure", *small) == {".png", ".svg", ".pdf"}
+
+
+def test_an_unknown_format_is_refused_before_anything_runs(in_scratch, capsys, monkeypatch):
+    code, message = called(monkeypatch, capsys, "run", "variety", "--formats", "png,sgv")
+    assert code == 2
+    assert '"sgv" is not a format of pictures. Did you mean "svg"?' in " ".join(message.replace("│", " ").split())
+    assert list(in_scratch.iterdir()) == []
 
 
 @pytest.mark.slow
@@ -203,9 +226,9 @@ def test_commands_are_grouped_and_cluster_options_separate_from_common_ones(monk
     assert all(name in cluster for name in ("--shard", "--dask", "--memory", "--patience"))
 
 
-def test_run_and_simulate_take_the_same_options():
+def test_run_takes_the_options_of_simulate_and_the_formats_of_its_figure():
     commands = typer.main.get_command(app).commands
-    assert [one.name for one in commands["run"].params] == [one.name for one in commands["simulate"].params]
+    assert [it.name for it in commands["run"].params] == [*(it.name for it in commands["simulate"].params), "formats"]
 
 
 def test_the_version_is_shown():
@@ -437,7 +460,7 @@ def test_a_study_prints_its_tables_and_the_concept(in_scratch, made_data):
     assert "91.5" in done.stdout
     assert "handicapped-infants = " in done.stdout
     made = {path.name for path in (in_scratch / "results" / "votes").iterdir()}
-    assert made == {"simulation.zarr", "simulation.log", *(f"votes.{s}" for s in ("png", "svg", "pdf", "txt", "tex"))}
+    assert made == {"simulation.zarr", "simulation.log", *(f"votes.{s}" for s in ("png", "txt", "tex"))}
     again = statmech("figure", "votes", *given[:-2])
     assert again.returncode == 0, again.stderr
     compared = statmech("compare", "votes", *given[:-2])

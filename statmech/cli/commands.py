@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from statmech.cli.options import path_of
 from statmech.cli.terminal import print
 from statmech.errors import ConfigError, StatmechError
 
+COLLECTED = 100_000  # new objects between two garbage collections: those of imported modules are never garbage
 PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Compute": (compute.run, compute.simulate, compute.theory),
     "Look": (look.compare, look.figure, look.explore, look.status, look.verify),
@@ -72,6 +74,7 @@ def main() -> None:
     """Run the command; an error that the user can fix is one message and exit code 2."""
     # diffrax's run-time checks call back into Python, and JAX caches no such program; theory checks its results itself
     os.environ.setdefault("EQX_ON_ERROR", "nan")
+    gc.set_threshold(COLLECTED)
     interrupts.watch()
     try:
         if "--load" in sys.argv[2:] and not sys.argv[1].startswith("-"):

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from statmech.cli.options import Computation, SimulationRun, takes
+from statmech.cli.options import Computation, Run, SimulationRun, takes
 
 if TYPE_CHECKING:
     from statmech.cli.execution import Execution
     from statmech.cli.jobs import Job
 
+LOOK = frozenset({"png"})  # what is looked at: SVG and PDF are for papers, and take longer than most small simulations
 
-@takes(SimulationRun)
-def run(options: SimulationRun) -> None:
+
+@takes(Run)
+def run(options: Run) -> None:
     """Simulate, solve, compare and draw, all from one config.
+
+    The figure is drawn as PNG; `statmech figure` and --formats draw it as SVG and PDF, too.
 
     Examples:
 
@@ -28,7 +32,7 @@ def run(options: SimulationRun) -> None:
     theory = None if job.scenario.unsolved else steps.stored_theory(job, options.fresh)  # refused before anything runs
     outcome = steps.simulate(job, execution, options)
     if steps.can_show(job, outcome, execution) and not options.as_json:
-        steps.show(job, theory)
+        steps.show(job, theory, options.formats or LOOK)
     steps.end(outcome)
 
 

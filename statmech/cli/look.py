@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from statmech.cli.options import Json, Out, Overrides, ResultFolder, Settings, Source, takes
+from statmech.cli.options import Formats, Json, Out, Overrides, ResultFolder, Settings, Source, takes
 from statmech.cli.terminal import print
 from statmech.errors import ConfigError
 
@@ -33,9 +33,10 @@ def figure(
     overrides: Overrides = None,
     out: Out = None,
     settings: Settings = None,
+    formats: Formats = None,
     list_all: Annotated[bool, typer.Option("--list", help="List the published figures and stop.")] = False,
 ) -> None:
-    """Draw stored results again, as PNG, SVG and PDF.
+    """Draw stored results, as PNG, SVG and PDF unless --formats says which.
 
     Examples:
 
@@ -50,7 +51,7 @@ def figure(
     if config is None:
         raise ConfigError("figure needs a CONFIG, or --list")
     job = job_of(Source(config, overrides, out, settings))
-    steps.draw(steps.stored_results(job))
+    steps.draw(steps.stored_results(job), formats)
 
 
 def explore(

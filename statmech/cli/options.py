@@ -11,6 +11,8 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from statmech.errors import not_known
+
 CLUSTER = "Clusters and job arrays"
 
 
@@ -19,6 +21,17 @@ def path_of(text: str) -> Path:
     if not text:
         raise typer.BadParameter("the name is empty")
     return Path(text)
+
+
+def formats_of(text: str) -> frozenset[str]:
+    """The formats of pictures in a list that commas separate."""
+    from figures.style import FORMATS
+
+    formats = text.lower().split(",")
+    for name in formats:
+        if name not in FORMATS:
+            raise typer.BadParameter(not_known(name, "a format of pictures", FORMATS))
+    return frozenset(formats)
 
 
 Config = Annotated[
@@ -49,6 +62,16 @@ DataDir = Annotated[
     ),
 ]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Recompute, and replace what is stored.")]
+Formats = Annotated[
+    frozenset[str] | None,
+    typer.Option(
+        "--formats",
+        parser=formats_of,
+        metavar="png,svg,pdf",
+        help="Formats of the figure. Those that the folder has are always drawn again.",
+        show_default=False,
+    ),
+]
 RerunFailed = Annotated[bool, typer.Option("--rerun-failed", help="Retry the runs that have failed.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Estimate runs, memory and time; compute nothing.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
@@ -129,6 +152,13 @@ class SimulationRun(Computation):
     memory: Memory = None
     dask: Dask = None
     patience: Patience = None
+
+
+@dataclass(frozen=True)
+class Run(SimulationRun):
+    """A simulation that is compared with theory and drawn."""
+
+    formats: Formats = None
 
 
 def takes(options: type) -> Callable[[Callable[[Any], None]], Callable[..., None]]:

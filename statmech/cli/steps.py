@@ -124,7 +124,7 @@ def can_show(job: Job, outcome: Outcome, execution: Execution) -> bool:
     return True
 
 
-def show(job: Job, theory: xr.Dataset | None) -> None:
+def show(job: Job, theory: xr.Dataset | None, formats: frozenset[str]) -> None:
     """Compare and draw what has been simulated; solve it first unless its theory is given."""
     from statmech.cli import output
     from statmech.results import store
@@ -137,13 +137,17 @@ def show(job: Job, theory: xr.Dataset | None) -> None:
         theory = solve(job)
     results = _results(job, simulation, theory)
     output.results(results)
-    draw(results)
+    draw(results, formats)
 
 
-def draw(results: Results) -> None:
-    """Draw results into their folder, as PNG, SVG and PDF, and the film of a figure that has one, as GIF."""
+def draw(results: Results, formats: frozenset[str] | None = None) -> None:
+    """Draw results into their folder in these formats, by default all, and the film of a figure that has one, as GIF.
+
+    A format that the folder has is drawn again, too: a picture of older results beside a new one would mislead.
+    """
     import figures
     from figures import captions, film, style
+    from statmech import files
 
     assert results.figure is not None
     assert results.folder is not None
@@ -151,7 +155,8 @@ def draw(results: Results) -> None:
     if name != results.figure:
         print(f"the figure {results.figure} cannot show all of these axes; drawing {name}", file=sys.stderr)
     stem = results.folder / name
-    pictures = style.save(figures.draw(name, results), stem)
+    drawn = [it for it in style.FORMATS if formats is None or it in formats or files.beside(stem, it).exists()]
+    pictures = style.save(figures.draw(name, results), stem, drawn)
     for file in (*pictures, *captions.save(results, name, stem), *film.save(name, results, stem)):
         print(f"wrote {file}", file=sys.stderr)
 

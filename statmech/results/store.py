@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -111,7 +112,7 @@ def load(path: str | Path) -> xr.Dataset:
     if names := checksums.corrupted(path):
         raise DamagedError(path, names)
     try:
-        with quiet(), xr.open_zarr(path, consolidated=False) as dataset:
+        with quiet(), xr.open_zarr(path, consolidated=False, chunks=None) as dataset:
             # the reverse of a writer's order: runs that were done when their states were read are complete
             first = {name: dataset[name].load() for name in (STATE, FINGERPRINT) if name in dataset}
             found = dataset.load().assign(first)
@@ -257,6 +258,7 @@ def quiet() -> Iterator[None]:
         yield
 
 
+@cache
 def _commit() -> str:
     """The commit of the checkout that this package runs from, with `-dirty` if it is modified; empty if installed."""
     command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--exclude=*"]
@@ -267,6 +269,7 @@ def _commit() -> str:
     return done.stdout.strip()
 
 
+@cache
 def _version(name: str) -> str:
     try:
         return version(name)
