@@ -13,6 +13,7 @@ import statmech
 from statmech.scenarios.base import Sweep
 
 sys.path.insert(0, str(Path(__file__).parent))
+import executed_pages
 from formulas import Formulas
 
 project = "statmech"
@@ -45,7 +46,8 @@ python_maximum_signature_line_length = 88
 
 myst_enable_extensions = ["amsmath", "attrs_block", "colon_fence", "deflist", "dollarmath", "fieldlist"]
 myst_heading_anchors = 3
-nb_execution_mode = "force"
+nb_execution_mode = "cache"
+nb_execution_cache_path = executed_pages.cache()
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300
 nb_merge_streams = True

@@ -383,3 +383,26 @@ def test_words_to_avoid_are_found(text):
 )
 def test_plain_words_are_not(text):
     assert plain_problems(text) == []
+
+
+def test_pages_are_executed_again_if_the_package_a_config_or_the_data_changed_and_not_otherwise(tmp_path, monkeypatch):
+    from docs import executed_pages
+
+    monkeypatch.delenv(executed_pages.DATA, raising=False)
+    files = ("statmech/rules.py", "configs/ensemble.yaml", "docs/tutorial.md", *executed_pages.FILES)
+    for name in files:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("first")
+    before = Path(executed_pages.cache(tmp_path))
+    before.mkdir(parents=True)
+    (tmp_path / "docs/tutorial.md").write_text("second")
+    assert Path(executed_pages.cache(tmp_path)) == before
+    assert before.exists()
+    seen = {before}
+    for name in ("statmech/rules.py", "configs/ensemble.yaml", *executed_pages.FILES):
+        (tmp_path / name).write_text("second")
+        seen.add(Path(executed_pages.cache(tmp_path)))
+    monkeypatch.setenv(executed_pages.DATA, str(tmp_path / "statmech"))
+    seen.add(Path(executed_pages.cache(tmp_path)))
+    assert len(seen) == 4 + len(executed_pages.FILES)
+    assert not before.exists()
