@@ -17,6 +17,7 @@ SCRIPTS = (
     "calibration.py",
     "engines.py",
     "equations.py",
+    "everyday.py",
     "faults.py",
     "learners.py",
     "precision.py",

@@ -1,0 +1,120 @@
+"""What one does all day, in CPU time over what one would otherwise wait for: small runs, fits, drags, figures.
+
+    python benchmarks/everyday.py             # every table
+    python benchmarks/everyday.py commands    # one of them: commands, demo
+    python benchmarks/everyday.py --tiny      # the same at toy size: tests that it runs, not how fast
+
+**commands**: a small run and its steps, each in a new process, over `import jax, xarray, zarr, matplotlib.pyplot`.
+"Cold" has an empty cache of compiled programs, "warm" one that an earlier process filled. Processes that are compared
+run alternately; their CPU time is that of all their threads, user and system.
+
+**demo**: what `make demo` computes, and its stages as commands of their own, with a warm cache.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import timing
+
+IMPORTS = ("-c", "import jax, xarray, zarr, matplotlib.pyplot")
+SMALL = ("ensemble", "rule=perceptron", "K=3", "t=5", "seeds=8")
+TINY = ("ensemble", "rule=hebb", "K=1", "N=50", "t=1", "seeds=2")
+STAGES = ("simulate", "theory", "compare", "figure")
+
+
+class Process(NamedTuple):
+    """Arguments of a new Python process; `statmech` commands write into a folder of their own."""
+
+    arguments: tuple[str, ...]
+    writes: bool = False
+    cold: bool = False
+    kept: bool = False  # its folder holds what the commands before it wrote
+
+
+def statmech(command: str, *given: str, cold: bool = False, kept: bool = False) -> Process:
+    return Process(("-m", "statmech", command, *given), True, cold, kept)
+
+
+def seconds(process: Process, cache: Path, results: Path) -> float:
+    """CPU time of a process and of those that it starts."""
+    with tempfile.TemporaryDirectory() as empty, tempfile.TemporaryDirectory() as new:
+        out = ("--out", str(results if process.kept else new)) if process.writes else ()
+        environment = os.environ | {"STATMECH_CACHE": empty if process.cold else str(cache)}
+        before = _children()
+        subprocess.run(
+            [sys.executable, *process.arguments, *out], env=environment, check=True, capture_output=True, cwd=new
+        )
+        return _children() - before
+
+
+def medians(processes: dict[str, Process], repeats: int) -> dict[str, float]:
+    """The median time of each process, run alternately; a first turn fills the cache and is not counted."""
+    with tempfile.TemporaryDirectory() as cache, tempfile.TemporaryDirectory() as results:
+
+        def turn() -> dict[str, float]:
+            return {name: seconds(process, Path(cache), Path(results)) for name, process in processes.items()}
+
+        turn()
+        turns = [turn() for _ in range(repeats)]
+    return {name: statistics.median(turn[name] for turn in turns) for name in processes}
+
+
+def commands(tiny: bool) -> None:
+    """A small run over the imports that no run can do without."""
+    small = TINY if tiny else SMALL
+    processes = {
+        "the imports": Process(IMPORTS),
+        "statmech --version": Process(("-m", "statmech", "--version")),
+        "warm run": statmech("run", *small),
+        "warm simulate": statmech("simulate", *small),
+        "warm theory": statmech("theory", *small),
+        "cold run": statmech("run", *small, cold=True),
+    }
+    took = medians(processes, 1 if tiny else 5)
+    rows = [[name, one, one / took["the imports"]] for name, one in took.items()]
+    timing.table(f"statmech run {' '.join(small)}", ["", "CPU s", "over the imports"], rows)
+
+
+def demo(tiny: bool) -> None:
+    """The main job and its stages."""
+    given = TINY if tiny else ("ensemble",)
+    processes = {"run": statmech("run", *given)}
+    processes |= {stage: statmech(stage, *given, kept=True) for stage in STAGES}
+    with tempfile.TemporaryDirectory() as cache, tempfile.TemporaryDirectory() as results:
+        first = seconds(processes["run"], Path(cache), Path(results))  # fills the cache
+        took = {name: seconds(process, Path(cache), Path(results)) for name, process in processes.items()}
+    rows = [["run, cold", first], *([name, one] for name, one in took.items())]
+    timing.table("What make demo computes", ["", "CPU s"], rows)
+
+
+TABLES: dict[str, Callable[[bool], None]] = {"commands": commands, "demo": demo}
+
+
+def _children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
+    parser.add_argument("tables", nargs="*", metavar="table", choices=[*TABLES, []], help=", ".join(TABLES))
+    parser.add_argument("--tiny", action="store_true", help="toy size")
+    options = parser.parse_args(given)
+    print(timing.machine())
+    for name in options.tables or TABLES:
+        TABLES[name](options.tiny)
+
+
+if __name__ == "__main__":
+    main()
