@@ -5,10 +5,10 @@ but to find one JAX has to trace the function first: a second for the equations,
 StableHLO as well, as `jax.export` writes it, in the folder `programs` of that cache.
 
 **A file's name** is the digest of all that determines the program: the source of statmech, simulate and theory, the
-versions of JAX and NumPy, JAX's settings, the kind of device, and the function with its static argument and the shapes
-and types of its arrays. Static arguments that the sources do not determine (a rule of the user's own, which may use
-anything that it imports) are traced in each process. So is everything while a source file is younger than the process:
-what it has loaded may be older than the file.
+versions of JAX and of what traces with it, JAX's settings, the kind of device, and the function with its static
+argument and the shapes and types of its arrays. Static arguments that the sources do not determine (a rule of the
+user's own, which may use anything that it imports) are traced in each process. So is everything while a source file is
+younger than the process: what it has loaded may be older than the file.
 
 **The content** is a checksum of name and program, then the program: a file that is truncated, damaged, or another
 program's under this name is traced again and replaced. Files are written atomically, and hold no Python objects.
@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from functools import cache, update_wrapper
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from statmech.jax_cache import folder
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("statmech", "simulate", "theory")  # all that is traced
+TRACING = ("jax", "jaxlib", "numpy", "scipy", "diffrax", "equinox")  # and what is called meanwhile
 STARTED = time.time() - 5.0  # modules may have been imported this long before
 LARGEST = 2**26  # bytes of a program
 SIZE = hashlib.sha256().digest_size
@@ -176,12 +178,23 @@ def _digest(paths: tuple[Path, ...]) -> str:
 def _environment() -> list[str]:
     """Versions, the kind of device, and JAX's settings, but those of its cache and of the one device among many."""
     import jax
-    import jaxlib
 
     names = (name for name in sorted(jax.config.values) if "cache" not in name and name != "jax_default_device")
     settings = [f"{name}={getattr(jax.config, name, None)}" for name in names]
-    versions = [sys.implementation.cache_tag, jax.__version__, jaxlib.__version__, np.__version__]
-    return [*versions, *_platform(), *settings]
+    return [*_versions(), *_platform(), *settings]
+
+
+@cache
+def _versions() -> list[str]:
+    """The versions of Python, and of what is called while a program is traced."""
+    return [sys.version, *map(_version, TRACING)]
+
+
+def _version(name: str) -> str:
+    try:
+        return f"{name} {version(name)}"
+    except PackageNotFoundError:
+        return f"no {name}"
 
 
 def _platform() -> tuple[str, str]:

@@ -29,8 +29,6 @@ from functools import partial
 from math import prod
 from typing import Any, NamedTuple
 
-import diffrax
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -40,6 +38,7 @@ from statmech.forks import check_fork
 from statmech.gaussian import Array
 from statmech.order_parameters import angle_from_versine
 from statmech.parameters import Family, family_of
+from statmech.programs import kept
 from statmech.rules import Averages, Rule
 from statmech.scenarios.online import Cell
 from theory.averages import Pair, averages, pair_average
@@ -91,13 +90,13 @@ def solve_cells(cells: list[Cell], times: Iterable[float]) -> list[Students]:
         closed = cell.rule.has_closed_form
         groups.setdefault((closed, None if closed else family_of(cell.rule), distinct(cell)), []).append(index)
     check_fork()
+    t = np.asarray(list(times), float)
     with jax.enable_x64(True):
-        t = jnp.asarray(list(times), float)
         for (closed, _, students), members in groups.items():
             batch = [cells[index] for index in members]
             rules = tuple(dict.fromkeys(family_of(cell.rule) for cell in batch))
-            solved, completed = _solve_batch(Equations(rules, closed, students), _stacked(batch, rules), t)
-            for index, ok, *state in zip(members, completed, *map(np.asarray, solved), strict=True):
+            solved = _solve_batch(Equations(rules, closed, students), _stacked(batch, rules), t)
+            for index, *state, ok in zip(members, *map(np.asarray, solved), strict=True):
                 if not ok:
                     raise SolverError(
                         f"the order-parameter equations of {cells[index].described} stop before t = {t[-1]:g}"
@@ -183,10 +182,11 @@ def _of_pairs(x: Array) -> tuple[Array, Array]:
     return x[first], x[second]
 
 
-@eqx.filter_jit
-def _solve_batch(equations: Equations, problems: Problem, t: Array) -> tuple[Students, Array]:
-    """Integrate cells side by side; also whether each reached the last time."""
-    return jax.vmap(partial(_solve_one, equations), in_axes=(0, None))(problems, t)
+@kept
+def _solve_batch(equations: Equations, problems: Problem, t: Array) -> tuple[Array, ...]:
+    """Integrate cells side by side: log l, y and c at each time, and whether a cell has reached the last."""
+    students, completed = jax.vmap(partial(_solve_one, equations), in_axes=(0, None))(problems, t)
+    return *students, completed
 
 
 def _solve_one(equations: Equations, problem: Problem, t: Array) -> tuple[Students, Array]:
@@ -204,6 +204,14 @@ def _solve_one(equations: Equations, problem: Problem, t: Array) -> tuple[Studen
 
     y0 = jnp.concatenate(problem.start)
     atol = jnp.asarray([ATOL] * S + [ATOL_Y] * S + [ATOL] * (y0.size - 2 * S))
+    values, completed = _integrate(field, y0, atol, t)
+    return Students(*jnp.split(values, sizes, axis=1)), completed
+
+
+def _integrate(field: Callable[[Array, Array, None], Array], y0: Array, atol: Array, t: Array) -> tuple[Array, Array]:
+    """The solution (T, C) of dy/dt = field from y0 (C,) at each time, and whether the last was reached."""
+    import diffrax  # slow to import, and only needed where a program is traced
+
     solution = diffrax.diffeqsolve(
         diffrax.ODETerm(field),
         diffrax.Tsit5(),
@@ -216,19 +224,18 @@ def _solve_one(equations: Equations, problem: Problem, t: Array) -> tuple[Studen
         max_steps=MAX_STEPS,
         throw=False,
     )
-    completed = (solution.result == diffrax.RESULTS.successful) & jnp.all(jnp.isfinite(solution.ys))
-    return Students(*jnp.split(solution.ys, sizes, axis=1)), completed
+    return solution.ys, (solution.result == diffrax.RESULTS.successful) & jnp.all(jnp.isfinite(solution.ys))
 
 
 def _stacked(cells: list[Cell], rules: tuple[Family, ...]) -> Problem:
     """The problems of cells whose rules are among `rules`; a parameter that a cell's rule does not have is 1."""
     names = {name for family in rules for name in family.reals}
-    parameters = {name: jnp.asarray([cell.parameters.get(name, 1.0) for cell in cells]) for name in sorted(names)}
-    rule = jnp.asarray([rules.index(family_of(cell.rule)) for cell in cells])
+    parameters = {name: np.array([cell.parameters.get(name, 1.0) for cell in cells], float) for name in sorted(names)}
+    rule = np.array([rules.index(family_of(cell.rule)) for cell in cells])
     distinct_starts = {key: initial(cell) for key, cell in {(cell.start, cell.K): cell for cell in cells}.items()}
     starts = zip(*(distinct_starts[cell.start, cell.K] for cell in cells), strict=True)
-    start = Students(*(jnp.asarray(np.stack(part)) for part in starts))
-    return Problem(rule, parameters, jnp.asarray([cell.flip for cell in cells]), start)
+    start = Students(*map(np.stack, starts))
+    return Problem(rule, parameters, np.array([cell.flip for cell in cells], float), start)
 
 
 def _ratio(x: Array, y: Array) -> Array:
