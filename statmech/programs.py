@@ -37,7 +37,7 @@ from statmech.jax_cache import folder
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("statmech", "simulate", "theory")  # all that is traced
-TRACING = ("jax", "jaxlib", "numpy", "scipy", "diffrax", "equinox")  # and what is called meanwhile
+TRACING = ("jax", "jaxlib", "numpy", "scipy")  # and what is called meanwhile
 STARTED = time.time() - 5.0  # modules may have been imported this long before
 LARGEST = 2**26  # bytes of a program
 SIZE = hashlib.sha256().digest_size
