@@ -57,7 +57,7 @@ class Kept:
 
     def clear_cache(self) -> None:
         """Forget this process's programs; those in files remain."""
-        self._programs: dict[Any, Callable[..., tuple[Array, ...]]] = {}
+        self.programs: dict[Any, Callable[..., tuple[Array, ...]]] = {}
         self._lock = threading.Lock()
 
     def __call__(self, static: Any, *arguments: Any) -> tuple[Array, ...]:
@@ -67,9 +67,9 @@ class Kept:
         shapes = tuple((np.shape(array), np.result_type(array).name) for array in arrays)
         signature = (static, tree, shapes, *_environment())
         with self._lock:  # units of work that start together wait for one program
-            if signature not in self._programs:
-                self._programs[signature] = jax.jit(self._find(static, tree, shapes, arrays))
-        return self._programs[signature](*arrays)
+            if signature not in self.programs:
+                self.programs[signature] = jax.jit(self._find(static, tree, shapes, arrays))
+        return self.programs[signature](*arrays)
 
     def _find(self, static: Any, tree: Any, shapes: Any, arrays: list[Any]) -> Callable[..., tuple[Array, ...]]:
         """The program from its file, else traced and kept, else the function itself."""
