@@ -31,6 +31,7 @@ import timing
 import simulate
 from simulate.kernels import gram, vectors
 from statmech import Scenario, random_numbers
+from statmech.random_numbers import key_of
 from statmech.scenarios.online import Cell
 
 Call = timing.Call
@@ -218,8 +219,7 @@ def simulation(engine: ModuleType, cell: Cell, steps: int, dtype: str = "float64
     def run() -> None:
         with jax.enable_x64(True):
             for batch in range(batches):
-                key = jax.random.key(batch, impl="threefry2x32")  # as in simulate.run
-                jax.block_until_ready(engine.run(cell, dtype, key, jnp.asarray([steps], jnp.int64)))
+                jax.block_until_ready(engine.run(cell, dtype, key_of(batch), np.array([steps])))
 
     return run
 

@@ -64,7 +64,7 @@ def minover_rows(size: Size) -> list[list[object]]:
         calls = {
             "naive": lambda z=data[0].z: naive.minover(z, size.naive_updates),
             "numpy": lambda z=data[0].z: naive.minover_matvec(z, size.naive_updates),
-            "ours": lambda g=gram, s=sizes, u=until: minover.run(g, s, u, stop="epochs")[0].block_until_ready(),
+            "ours": lambda g=gram, s=sizes, u=until: minover.run("epochs", g, s, u)[0].block_until_ready(),
         }
         check(data[0], one, size.naive_updates)
         times = timing.measure(calls, size.repeats, timing.clock())
@@ -79,7 +79,7 @@ def minover_rows(size: Size) -> list[list[object]]:
 
 def check(data: DataSet, one: object, updates: int) -> None:
     """All three find the same student."""
-    strengths = np.asarray(minover.run(one.gram[:1], one.sizes[:1], np.array([[updates]]), stop="epochs")[0])[0, 0]
+    strengths = np.asarray(minover.run("epochs", one.gram[:1], one.sizes[:1], np.array([[updates]]))[0])[0, 0]
     for w in (naive.minover(data.z, updates), naive.minover_matvec(data.z, updates)):
         np.testing.assert_allclose(strengths @ data.z / data.z.shape[1], w, rtol=1e-9, atol=1e-11)
 
@@ -105,8 +105,8 @@ def svm_rows(size: Size) -> list[list[object]]:
     return rows
 
 
-def chain(*arrays: np.ndarray, options: dict[str, int]) -> None:
-    version_space.chains(*arrays, **options)[0].block_until_ready()
+def chain(sweeps: int, *arrays: np.ndarray) -> None:
+    version_space.chains((0, 1, sweeps), *arrays)[0].block_until_ready()
 
 
 def chain_rows(size: Size) -> list[list[object]]:
@@ -118,8 +118,7 @@ def chain_rows(size: Size) -> list[list[object]]:
         start /= np.linalg.norm(start, axis=1, keepdims=True)
         columns = np.array([one.z.T for one in data])
         keys = np.arange(2 * lanes, dtype=np.uint32).reshape(lanes, 2)
-        options = {"forget": 0, "blocks": 1, "each": size.sweeps}
-        call = partial(chain, keys, columns, start, options=options)
+        call = partial(chain, size.sweeps, keys, columns, start)
         time = timing.measure({"chain": call}, size.repeats, timing.clock())["chain"]
         each = time.seconds / size.sweeps / lanes
         rows.append([N, P, lanes, 1e6 * each, 1e9 * each / N / P, time.compile])

@@ -21,6 +21,43 @@ COSINE = [(-1) ** k * EIGHTH ** (2 * k) / math.factorial(2 * k) for k in range(5
 SINE = [(-1) ** k * EIGHTH ** (2 * k + 1) / math.factorial(2 * k + 1) for k in range(5)]  # of sin(v pi/4) / v
 
 
+ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))  # of threefry's rounds, in turn
+
+
+def key_of(number: int) -> np.ndarray:
+    """The words (2,) of `jax.random.key(number, impl="threefry2x32")`: on the host keys cost no compiling."""
+    return np.array([number >> 32 & 0xFFFFFFFF, number & 0xFFFFFFFF], np.uint32)
+
+
+def folded(key: np.ndarray, number: int) -> np.ndarray:
+    """The words (2,) of `jax.random.fold_in(key, number)`, which is also `jax.random.split(key, n)[number]`.
+
+    >>> folded(key_of(0), 1)
+    array([ 928981903, 3453687069], dtype=uint32)
+    """
+    return np.array(_threefry([int(word) for word in key], number >> 32 & 0xFFFFFFFF, number & 0xFFFFFFFF), np.uint32)
+
+
+def _threefry(key: list[int], x: int, y: int) -> tuple[int, int]:
+    """Threefry-2x32 with 20 rounds (Salmon et al. 2011) of one pair of words."""
+    keys = [*key, key[0] ^ key[1] ^ 0x1BD11BDA]
+    x, y = x + keys[0] & 0xFFFFFFFF, y + keys[1] & 0xFFFFFFFF
+    for group in range(5):
+        for turn in ROTATIONS[group % 2]:
+            x = x + y & 0xFFFFFFFF
+            y = (y << turn | y >> 32 - turn) & 0xFFFFFFFF ^ x
+        x = x + keys[(group + 1) % 3] & 0xFFFFFFFF
+        y = y + keys[(group + 2) % 3] + group + 1 & 0xFFFFFFFF
+    return x, y
+
+
+def wrapped(words: Array) -> Array:
+    """JAX's key, or array of keys, of words (..., 2)."""
+    import jax
+
+    return jax.random.wrap_key_data(words, impl="threefry2x32")
+
+
 def bits(key: Array, count: int) -> Array:
     """Random 32-bit words, shape (count,)."""
     import jax

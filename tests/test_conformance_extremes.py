@@ -18,6 +18,7 @@ from statmech.boundaries import BOUNDARIES
 from statmech.errors import DivergedError, StatmechError
 from statmech.order_parameters import coordinates
 from statmech.parameters import parameters_of
+from statmech.random_numbers import key_of
 from statmech.scenarios.boosting import BOOSTERS
 
 SMALL = (5e-324, 1e-300, 1e-160, 1e-50)
@@ -158,7 +159,7 @@ def recorded(scenario, engine):
     [cell] = scenario.cells()
     with jax.enable_x64(True):
         steps = np.array([0, 50, 150], np.int64)
-        record = engine.run(cell, scenario.dtype, jax.random.key(3, impl="threefry2x32"), steps)
+        record = engine.run(cell, scenario.dtype, key_of(3), steps)
         return [np.asarray(part, float) for part in record[:2]]
 
 

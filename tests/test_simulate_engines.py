@@ -14,6 +14,7 @@ import theory
 from simulate.kernels import gram, vectors
 from simulate.kernels.field_steps import modulations
 from statmech import RULES, Scenario, ScenarioError
+from statmech.random_numbers import key_of
 
 LEVEL = 1e-4  # family-wise, over all distributions compared
 
@@ -74,6 +75,7 @@ def test_a_deliberate_error_changes_the_distribution(planted, monkeypatch):
         monkeypatch.setattr(gram, "chi_variable", lambda key, d, shape: chi_variable(key, d + 2, shape))
     else:
         monkeypatch.setattr(gram, "_rows", lambda normals, chi, n: rows(normals, chi, n).at[:, n:].set(0.0))
+    monkeypatch.setenv("STATMECH_CACHE", "off")  # programs are kept by what the files of the package say
     gram._run.clear_cache()
     wrong = simulate.run(Scenario(**{**scenario.config(), "key": 1}))
     gram._run.clear_cache()
@@ -177,7 +179,7 @@ def test_single_precision_agrees_with_theory(engine):
     [cell] = scenario.cells()
     with jax.enable_x64(True):
         module = {"gram": gram, "vectors": vectors}[engine]
-        assert module.run(cell, "float32", jax.random.key(0), jnp.asarray([10])).along.dtype == jnp.float32
+        assert module.run(cell, "float32", key_of(0), np.array([10])).along.dtype == jnp.float32
     assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []
 
 

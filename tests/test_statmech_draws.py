@@ -64,3 +64,18 @@ def test_no_random_word_repeats():
     """Both words of every call of the generator are used, each once."""
     words = np.asarray(random_numbers.bits(jax.random.key(4), 10_001))
     assert len(np.unique(words)) > 10_001 - 5  # a few coincidences among 2^32
+
+
+def test_keys_made_on_the_host_are_those_of_jax():
+    """Across the range of the experiment's key, and of the words and numbers that are folded into it."""
+    numbers = [0, 1, 63, 2**31 - 1, 2**31, 2**32 - 1]
+    with jax.enable_x64(True):
+        for number in numbers:
+            key, words = jax.random.key(number, impl="threefry2x32"), random_numbers.key_of(number)
+            np.testing.assert_array_equal(words, jax.random.key_data(key))
+            for word in numbers:
+                folded = jax.random.key_data(jax.random.fold_in(key, np.uint32(word)))
+                np.testing.assert_array_equal(random_numbers.folded(words, word), folded)
+            parts = [random_numbers.folded(words, part) for part in range(5)]
+            np.testing.assert_array_equal(parts, jax.random.key_data(jax.random.split(key, 5)))
+            assert random_numbers.wrapped(words) == key

@@ -34,7 +34,8 @@ from simulate.kernels.field_steps import Record, modulation, modulations
 from statmech.gaussian import Array
 from statmech.inputs import Gaussian
 from statmech.parameters import Family, family_of
-from statmech.random_numbers import normals_and_uniforms
+from statmech.programs import kept
+from statmech.random_numbers import folded, normals_and_uniforms, wrapped
 from statmech.rules import Rule
 from statmech.scenarios.online import Cell
 
@@ -76,7 +77,7 @@ class Program:
 
 
 class Problem(NamedTuple):
-    """Run-time arguments of a program: the random key, the rule's parameters, the label noise and N."""
+    """Run-time arguments of a program: the random key's words, the rule's parameters, the label noise and N."""
 
     key: Array
     parameters: dict[str, Array]
@@ -84,19 +85,20 @@ class Problem(NamedTuple):
     N: Array
 
 
-def run(cell: Cell, dtype: str, key: Array, steps: Array) -> Record:
-    """Simulate a batch of seeds of a cell; `steps` (T,) are the step counts at which to record."""
+def run(cell: Cell, dtype: str, key: np.ndarray, steps: np.ndarray) -> Record:
+    """Simulate a batch of seeds of a cell from a key (2,); `steps` (T,) are the step counts at which to record."""
     K, lanes = cell.K, batch(cell.K)
-    start_key, key = jax.random.split(key)
-    start = cell.coordinates
+    start, start_key = cell.coordinates, folded(key, 0)
     students = _initial(start_key, K, cell.N, lanes) if start is None else np.repeat(start[..., None], lanes, axis=-1)
     program = Program(family_of(cell.rule), K, block_steps(K), lanes, dtype)
-    problem = Problem(key, cell.traced(dtype), jnp.float32(cell.flip), jnp.float64(cell.N))
-    return _run(program, problem, jnp.asarray(students, dtype), steps)
+    problem = Problem(folded(key, 1), cell.traced(dtype), np.float32(cell.flip), np.float64(cell.N))
+    return Record(*_run(program, problem, students.astype(dtype), steps))
 
 
-@partial(jax.jit, static_argnames="program")
-def _run(program: Program, problem: Problem, students: Array, steps: Array) -> Record:
+@kept
+def _run(program: Program, problem: Problem, students: Array, steps: Array) -> tuple[Array, Array]:
+    """The record of all seeds: parts along and across the teacher."""
+    problem = problem._replace(key=wrapped(problem.key))
     rule, many = program.rule(**problem.parameters), program.K >= MANY
     block = partial(_block_of_matrices if many else _block_of_lanes, rule, problem.N.astype(program.dtype))
     together = MATRICES if many else LANES
@@ -117,7 +119,8 @@ def _run(program: Program, problem: Problem, students: Array, steps: Array) -> R
         return (students, until), _record(students if many else jnp.moveaxis(students, -1, 0))
 
     _, record = jax.lax.scan(advance, (students, jnp.zeros_like(steps[0])), steps)
-    return Record(*(jnp.swapaxes(part, 0, 1) for part in record[:2]))
+    along, across, _ = record
+    return jnp.swapaxes(along, 0, 1), jnp.swapaxes(across, 0, 1)
 
 
 def _block_of_lanes(rule: Rule, N: Array, students: Array, xs: tuple[Array, ...]) -> tuple[Array, None]:
@@ -257,12 +260,12 @@ def _accepted(u: Array, x: Array, w: Array, shift: Array) -> Array:
     return (w > -1) & (jnp.log(u) < x * x / 2 + shift * (jnp.log1p(safe) - safe))
 
 
-def _initial(key: Array, K: int, N: float, lanes: int) -> np.ndarray:
+def _initial(key: np.ndarray, K: int, N: float, lanes: int) -> np.ndarray:
     """Students with N(0, 1) entries: K rows of normals, with chis, in the basis that they span with the teacher.
 
     Drawn by NumPy: a compiled program would take longer to load than this to run.
     """
-    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+    rng = np.random.default_rng(key)
     rows = np.tril(rng.standard_normal((lanes, K, K + 1)))
     degrees = np.maximum(N - 1 - np.arange(K), 0)
     rows[:, np.arange(K), 1 + np.arange(K)] = np.sqrt(rng.chisquare(degrees, (lanes, K)))

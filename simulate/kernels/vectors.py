@@ -24,6 +24,8 @@ from simulate.kernels.field_steps import Record, modulations
 from statmech.gaussian import Array
 from statmech.inputs import Inputs
 from statmech.parameters import Family, family_of
+from statmech.programs import kept
+from statmech.random_numbers import folded, wrapped
 from statmech.rules import Rule
 from statmech.scenarios.online import Cell
 
@@ -76,18 +78,20 @@ def memory(cell: Cell, dtype: str) -> int:
     return 2 * (cell.K + 1 + BLOCK) * cell.N * np.dtype(dtype).itemsize
 
 
-def run(cell: Cell, dtype: str, key: Array, steps: Array) -> Record:
-    """Simulate a batch of seeds of a cell; `steps` (T,) are the step counts at which to record."""
-    keys, table = jax.random.split(key, batch(cell.K)), jnp.asarray(cell.inputs.table(cell.N))
+def run(cell: Cell, dtype: str, key: np.ndarray, steps: np.ndarray) -> Record:
+    """Simulate a batch of seeds of a cell from a key (2,); `steps` (T,) are the step counts at which to record."""
+    keys = np.stack([folded(key, seed) for seed in range(batch(cell.K))])
     program = Program(family_of(cell.rule), cell.inputs, cell.K, cell.N, dtype)
-    problem = Problem(cell.traced(dtype), jnp.float32(cell.flip), cell.coordinates, table)
-    return _run(program, keys, problem, steps)
+    problem = Problem(cell.traced(dtype), np.float32(cell.flip), cell.coordinates, cell.inputs.table(cell.N))
+    return Record(*_run(program, keys, problem, steps))
 
 
-@partial(jax.jit, static_argnames="program")
-def _run(program: Program, keys: Array, problem: Problem, steps: Array) -> Record:
+@kept
+def _run(program: Program, keys: Array, problem: Problem, steps: Array) -> tuple[Array, ...]:
+    """The record of all seeds: its parts, without errors where they are not measured."""
     # one seed after the other: a block of inputs of one seed fills a core's cache, several would not fit
-    return jax.lax.map(lambda key: _trajectory(program, key, problem, steps), keys)
+    record = jax.lax.map(lambda key: _trajectory(program, key, problem, steps), wrapped(keys))
+    return tuple(part for part in record if part is not None)
 
 
 def _trajectory(program: Program, key: Array, problem: Problem, steps: Array) -> Record:

@@ -9,12 +9,12 @@ the gap (see `simulate.learners.minover`) certifies it.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 
-from simulate.learners.cyclic import Done, State, learn_in_turn
+from simulate.learners.cyclic import State, learn_in_turn
 from simulate.learners.examples import Batch
 from simulate.learners.interface import Learnt, Task, gap
 from statmech.learners import AdaTron
@@ -25,16 +25,16 @@ def move(field: jax.Array, strength: jax.Array, own: jax.Array, omega: jax.Array
     return jnp.maximum(-strength, omega * (1 - field) / jnp.where(own > 0, own, 1.0))
 
 
-@lru_cache(maxsize=8)
-def done_at(tolerance: float) -> Done:
-    """The same function for the same tolerance, so that JAX compiles it once."""
+@dataclass(frozen=True)
+class Certified:
+    """True if the gap is at most the tolerance."""
 
-    def done(state: State, real: jax.Array) -> jax.Array:
-        return gap(jnp.where(real, state.fields, jnp.inf), state.strengths) <= tolerance
+    tolerance: float
 
-    return done
+    def __call__(self, state: State, real: jax.Array) -> jax.Array:
+        return gap(jnp.where(real, state.fields, jnp.inf), state.strengths) <= self.tolerance
 
 
 def learn(batch: Batch, task: Task) -> Learnt:
     assert isinstance(task.learner, AdaTron)
-    return learn_in_turn(batch, task, task.learner.omega, move, done_at(task.learner.tolerance), "gap")
+    return learn_in_turn(batch, task, task.learner.omega, move, Certified(task.learner.tolerance), "gap")

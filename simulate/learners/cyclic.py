@@ -13,6 +13,7 @@ import numpy as np
 from simulate.learners.examples import Batch
 from simulate.learners.interface import Learnt, Task
 from statmech.learners import STOPPED_BY
+from statmech.programs import kept
 
 Move = Callable[[jax.Array, jax.Array, jax.Array, jax.Array], jax.Array]
 Done = Callable[["State", jax.Array], jax.Array]
@@ -48,11 +49,12 @@ def epoch(
     return state._replace(ended=state.ended | (complete & done(state, jnp.arange(gram.shape[0]) < size)))
 
 
-@partial(jax.jit, static_argnames=("move", "done"))
+@kept
 def run(
-    gram: jax.Array, sizes: jax.Array, until: jax.Array, parameter: jax.Array, move: Move, done: Done
+    learner: tuple[Move, Done], gram: jax.Array, sizes: jax.Array, until: jax.Array, parameter: jax.Array
 ) -> tuple[jax.Array, ...]:
     """All data sets of a batch: strengths (T, B, P), visits and the stopped runs (T, B)."""
+    move, done = learner
     strengths = jnp.zeros(gram.shape[:2], gram.dtype)
     none = jnp.zeros(len(gram), jnp.int64)
     start = State(strengths, strengths, none, none > 0)
@@ -72,7 +74,7 @@ def run(
 
 def learn_in_turn(batch: Batch, task: Task, parameter: float, move: Move, done: Done, by: str) -> Learnt:
     """Learn by a cyclic learner; runs that are `done` are recorded as stopped by `by`."""
-    recorded = run(batch.gram, batch.sizes, task.until, np.asarray(parameter, batch.gram.dtype), move=move, done=done)
+    recorded = run((move, done), batch.gram, batch.sizes, task.until, np.asarray(parameter, batch.gram.dtype))
     strengths, visits, ended = (np.moveaxis(np.asarray(part), 0, 1) for part in recorded)
     stopped_by = np.where(ended, STOPPED_BY.index(by), STOPPED_BY.index("epochs"))
     return Learnt(strengths, None, visits, stopped_by, ended)

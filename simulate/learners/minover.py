@@ -30,6 +30,7 @@ from simulate.kernels.reductions import first_least
 from simulate.learners.examples import Batch
 from simulate.learners.interface import Learnt, Task, gap
 from statmech.learners import STOPPED_BY, MinOver
+from statmech.programs import kept
 
 UPDATES = 64  # between two checks whether any data set of a batch still learns
 
@@ -70,8 +71,8 @@ def update(state: State, gram: jax.Array, size: jax.Array, until: jax.Array, sto
     )
 
 
-@partial(jax.jit, static_argnames="stop")
-def run(gram: jax.Array, sizes: jax.Array, until: jax.Array, stop: str) -> tuple[jax.Array, ...]:
+@kept
+def run(stop: str, gram: jax.Array, sizes: jax.Array, until: jax.Array) -> tuple[jax.Array, ...]:
     """All data sets of a batch: strengths (T, B, P), gap, updates and the runs ended by a stop rule (T, B)."""
     B, P, _ = gram.shape
     fields = jnp.where(jnp.arange(P) < sizes[:, None], 0.0, jnp.inf).astype(gram.dtype)  # padding is never the least
@@ -94,7 +95,7 @@ def run(gram: jax.Array, sizes: jax.Array, until: jax.Array, stop: str) -> tuple
 def learn(batch: Batch, task: Task) -> Learnt:
     learner = task.learner
     assert isinstance(learner, MinOver)
-    recorded = run(batch.gram, batch.sizes, task.until, stop=learner.stop)
+    recorded = run(learner.stop, batch.gram, batch.sizes, task.until)
     strengths, gaps, updates, stopped = (np.moveaxis(np.asarray(part), 0, 1) for part in recorded)
     by = np.where(stopped, STOPPED_BY.index(learner.stop), STOPPED_BY.index("epochs"))
     return Learnt(strengths, None, updates, by, gaps <= learner.within)

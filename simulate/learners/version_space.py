@@ -12,7 +12,6 @@ discarded.
 
 from __future__ import annotations
 
-from functools import partial
 from math import ceil
 
 import jax
@@ -23,6 +22,8 @@ from simulate.kernels.reductions import greatest, least
 from simulate.learners import max_stability
 from simulate.learners.examples import Batch
 from simulate.learners.interface import Learnt, Task, at_once, one_by_one, own
+from statmech.programs import kept
+from statmech.random_numbers import wrapped
 
 FORGOTTEN = 0.1  # fraction of the sweeps before the first student is recorded
 REFLECTED = 0.9  # fraction of the steps that reflect a coordinate
@@ -54,11 +55,13 @@ def sweep(walk: Walk, key: jax.Array, columns: jax.Array) -> Walk:
     return jax.lax.fori_loop(0, uniform.size, draw, walk)
 
 
-@partial(jax.jit, static_argnames=("forget", "blocks", "each"))
+@kept
 def chains(
-    keys: jax.Array, columns: jax.Array, start: jax.Array, forget: int, blocks: int, each: int
+    sweeps: tuple[int, int, int], keys: jax.Array, columns: jax.Array, start: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """For each data set students (blocks, N), one per `each` sweeps, and each sweep's cosine with the start."""
+    """For each data set students (blocks, N) and each sweep's cosine with the start; `sweeps` are those to forget, the
+    blocks, and the sweeps of each."""
+    forget, blocks, each = sweeps
 
     def run(key: jax.Array, columns: jax.Array, start: jax.Array) -> tuple[jax.Array, jax.Array]:
         def one(walk: Walk, number: jax.Array) -> tuple[Walk, jax.Array]:
@@ -74,7 +77,8 @@ def chains(
         _, (students, cosines) = jax.lax.scan(block, w, numbers)
         return students, cosines.reshape(-1)
 
-    return jax.vmap(run)(jax.random.wrap_key_data(keys, impl="threefry2x32"), columns, start)
+    students, cosines = jax.vmap(run)(wrapped(keys), columns, start)
+    return students, cosines
 
 
 def autocorrelation_time(series: np.ndarray) -> float:
@@ -105,7 +109,7 @@ def students(batch: Batch, task: Task, number: int, sweeps: int, enough: float) 
     start[~exists, 0] = 1.0  # arbitrary: without examples the chain samples the ball, and is not used
     forget = ceil(FORGOTTEN * sweeps)
     each = ceil((sweeps - forget) / number)
-    w, cosines = map(np.asarray, chains(task.words[:, :2], columns, start, forget=forget, blocks=number, each=each))
+    w, cosines = map(np.asarray, chains((forget, number, each), task.words[:, :2], columns, start))
     mixed = np.array([len(c) >= enough * autocorrelation_time(c) for c in cosines])
     inside = np.array([np.all(own(batch, lane) @ w[lane].T > 0) for lane in range(B)])
     return at_once(task.until, exists, students=w, by="sampled", converged=mixed & inside)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from types import ModuleType
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from simulate.execution import units
@@ -18,6 +17,7 @@ from statmech.errors import DivergedError, ScenarioError
 from statmech.forks import check_fork
 from statmech.majority_vote import TEST_CIRCLES, circles, vote_error
 from statmech.order_parameters import square_root
+from statmech.random_numbers import folded, key_of
 from statmech.results.dataset import describe, gram_of
 from statmech.scenarios.online import Cell, Scenario
 
@@ -88,7 +88,7 @@ def _values(scenario: Scenario, unit: Unit) -> dict[str, np.ndarray]:
     check_fork()
     cell, asked = unit.cell, unit.seeds.stop - unit.seeds.start
     with jax.enable_x64(True), next_device():
-        steps = jnp.asarray(np.rint(np.asarray(scenario.t) * cell.N), jnp.int64)
+        steps = np.rint(np.asarray(scenario.t) * cell.N).astype(np.int64)
         record = engine_of(scenario, cell).run(cell, scenario.dtype, unit_key(scenario, unit), steps)
         along, across = (np.asarray(part, float)[:asked] for part in record[:2])
     _check_lengths(scenario, cell, along, across)
@@ -122,11 +122,11 @@ def _check_precision(scenario: Scenario, cell: Cell, along: np.ndarray, across: 
         raise ScenarioError([(("dtype",), f"float32 does not resolve {small} ({cell.described}); use float64")])
 
 
-def unit_key(scenario: Scenario, unit: Unit) -> jax.Array:
+def unit_key(scenario: Scenario, unit: Unit) -> np.ndarray:
     """A batch's key: of the experiment's key, the cell's own parameters and the batch's number, not of any position."""
-    key = jax.random.key(scenario.key, impl="threefry2x32")
+    key = key_of(scenario.key)
     for word in (*unit.cell.words(), unit.batch):
-        key = jax.random.fold_in(key, np.uint32(word))
+        key = folded(key, word)
     return key
 
 

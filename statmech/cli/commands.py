@@ -72,8 +72,6 @@ def load(
 
 def main() -> None:
     """Run the command; an error that the user can fix is one message and exit code 2."""
-    # diffrax's run-time checks call back into Python, and JAX caches no such program; theory checks its results itself
-    os.environ.setdefault("EQX_ON_ERROR", "nan")
     gc.set_threshold(COLLECTED)
     interrupts.watch()
     try:

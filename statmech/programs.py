@@ -1,0 +1,205 @@
+"""Programs that are kept between processes: what JAX traced once it calls without tracing again.
+
+Tracing turns a Python function into StableHLO, which XLA compiles. XLA's binaries are cached (`statmech.jax_cache`),
+but to find one JAX has to trace the function first: a second for the equations, 0.2 s for an engine. `kept` keeps the
+StableHLO as well, as `jax.export` writes it, in the folder `programs` of that cache.
+
+**A file's name** is the digest of all that determines the program: the source of statmech, simulate and theory, the
+versions of JAX and of what traces with it, JAX's settings, the kind of device, and the function with its static
+argument and the shapes and types of its arrays. Static arguments that the sources do not determine (a rule of the
+user's own, which may use anything that it imports) are traced in each process. So is everything while a source file is
+younger than the process: what it has loaded may be older than the file.
+
+**The content** is a checksum of name and program, then the program: a file that is truncated, damaged, or another
+program's under this name is traced again and replaced. Files are written atomically, and hold no Python objects.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from functools import cache, update_wrapper
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from statmech import files
+from statmech.errors import StoreError
+from statmech.gaussian import Array
+from statmech.jax_cache import folder
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("statmech", "simulate", "theory")  # all that is traced
+TRACING = ("jax", "jaxlib", "numpy", "scipy")  # and what is called meanwhile
+STARTED = time.time() - 5.0  # modules may have been imported this long before
+LARGEST = 2**26  # bytes of a program
+SIZE = hashlib.sha256().digest_size
+
+
+class _Undetermined(Exception):
+    """A static argument that the sources do not determine."""
+
+
+class Kept:
+    """A compiled function of one static argument and arrays that returns a tuple of arrays."""
+
+    def __init__(self, function: Callable[..., tuple[Array, ...]]):
+        update_wrapper(self, function)
+        self.function = function
+        self.clear_cache()
+
+    def clear_cache(self) -> None:
+        """Forget this process's programs; those in files remain."""
+        self.programs: dict[Any, Callable[..., tuple[Array, ...]]] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, static: Any, *arguments: Any) -> tuple[Array, ...]:
+        import jax
+
+        arrays, tree = jax.tree.flatten(arguments)
+        shapes = tuple((np.shape(array), np.result_type(array).name) for array in arrays)
+        signature = (static, tree, shapes, *_environment())
+        with self._lock:  # units of work that start together wait for one program
+            if signature not in self.programs:
+                self.programs[signature] = jax.jit(self._find(static, tree, shapes, arrays))
+        return self.programs[signature](*arrays)
+
+    def _find(self, static: Any, tree: Any, shapes: Any, arrays: list[Any]) -> Callable[..., tuple[Array, ...]]:
+        """The program from its file, else traced and kept, else the function itself."""
+        import jax.export
+
+        def flat(*arrays: Any) -> tuple[Array, ...]:
+            return self.function(static, *jax.tree.unflatten(tree, arrays))
+
+        path = self._path(static, str(tree), shapes)
+        if path is None:
+            return flat
+        if (program := _read(path)) is not None:
+            with suppress(Exception):  # of another version of the format
+                return jax.export.deserialize(bytearray(program)).call
+        try:
+            exported = jax.export.export(jax.jit(flat))(*arrays)
+            program = bytes(exported.serialize())
+        except (NotImplementedError, ValueError, ImportError):  # a call that JAX does not keep; no flatbuffers
+            return flat
+        with suppress(StoreError):
+            files.write(path, _checksum(path, program) + program)
+        return exported.call
+
+    def _path(self, static: Any, tree: str, shapes: Any) -> Path | None:
+        """The program's file; None if it cannot be kept."""
+        import jax
+
+        base, sources = folder(), _sources()
+        if base is None or sources is None or getattr(jax.config, "jax_disable_jit", False):
+            return None
+        try:
+            words = [*_named(self.function), *_named(static), tree, repr(shapes), sources, *_environment()]
+        except _Undetermined:
+            return None
+        return base / "programs" / hashlib.sha256("\n".join(words).encode()).hexdigest()
+
+
+kept = Kept
+
+
+def _read(path: Path) -> bytes | None:
+    """The program of a file; None if there is none, or if it is not what was written."""
+    try:
+        content = files.read(path, LARGEST)
+    except OSError:
+        return None
+    program = content[SIZE:]
+    return program if content[:SIZE] == _checksum(path, program) else None
+
+
+def _checksum(path: Path, program: bytes) -> bytes:
+    return hashlib.sha256(path.name.encode() + program).digest()
+
+
+def _named(thing: Any) -> Iterator[str]:
+    """Words that name a static argument: numbers and text, classes and functions of the packages, tuples of them."""
+    if isinstance(thing, type) or (callable(thing) and hasattr(thing, "__qualname__")):
+        yield _defined(thing)
+    elif isinstance(thing, tuple):
+        yield f"{len(thing)} of"
+        for part in thing:
+            yield from _named(part)
+    elif is_dataclass(thing):
+        yield _defined(type(thing))
+        for field in fields(thing):
+            yield field.name
+            yield from _named(getattr(thing, field.name))
+    elif thing is None or type(thing) in (bool, int, float, str):
+        yield repr(thing)
+    else:
+        raise _Undetermined
+
+
+def _defined(thing: Any) -> str:
+    """Where a class or a function is defined, if that is a module of the packages."""
+    name, module = thing.__qualname__, sys.modules.get(thing.__module__)
+    file = Path(getattr(module, "__file__", None) or ".")
+    known = any(file.is_relative_to(ROOT / package) for package in PACKAGES)
+    found = getattr(module, name, None)
+    if not known or getattr(found, "function", found) is not thing:  # a decorated function is found as Kept
+        raise _Undetermined
+    return f"{thing.__module__}:{name}"
+
+
+def _sources() -> str | None:
+    """A digest of the packages' source; None if a file is younger than the process, or missing."""
+    paths = [sorted((ROOT / package).rglob("*.py")) for package in PACKAGES]
+    if not all(paths):
+        return None
+    every = [path for package in paths for path in package]
+    states = [path.stat() for path in every]
+    if max(max(state.st_mtime, state.st_ctime) for state in states) > STARTED:
+        return None
+    return _digest(tuple(every))
+
+
+@cache
+def _digest(paths: tuple[Path, ...]) -> str:
+    digest = hashlib.sha256()
+    for path in paths:
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(ROOT)} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
+
+
+def _environment() -> list[str]:
+    """Versions, the kind of device, and JAX's settings, but those of its cache and of the one device among many."""
+    import jax
+
+    names = (name for name in sorted(jax.config.values) if "cache" not in name and name != "jax_default_device")
+    settings = [f"{name}={getattr(jax.config, name, None)}" for name in names]
+    return [*_versions(), *_platform(), *settings]
+
+
+@cache
+def _versions() -> list[str]:
+    """The versions of Python, and of what is called while a program is traced."""
+    return [sys.version, *map(_version, TRACING)]
+
+
+def _version(name: str) -> str:
+    try:
+        return f"{name} {version(name)}"
+    except PackageNotFoundError:
+        return f"no {name}"
+
+
+def _platform() -> tuple[str, str]:
+    """The platform of JAX's default device, and its kind."""
+    import jax
+
+    device = getattr(jax.config, "jax_default_device", None) or jax.local_devices()[0]
+    return (device, device) if isinstance(device, str) else (device.platform, device.device_kind)

@@ -1,0 +1,276 @@
+"""Programs are kept between processes, and never another program than the source, the arguments and JAX determine."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+import pytest
+
+from statmech import files, programs
+from statmech.programs import Kept
+
+SOURCE = """
+from dataclasses import dataclass
+from statmech.programs import kept
+
+TRACED = []
+
+@dataclass(frozen=True)
+class Line:
+    slope: float
+    name: str = "line"
+
+@kept
+def scaled(line, x, y):
+    TRACED.append(line)
+    return x * line.slope + 1.25, y
+"""
+X, Y = np.arange(3.0), np.arange(2)
+
+
+@pytest.fixture
+def process(tmp_path, monkeypatch):
+    """A function that imports a small package as a new process would, its source older than that process."""
+    (tmp_path / "lines").mkdir()
+    (tmp_path / "lines/__init__.py").write_text(SOURCE)
+    monkeypatch.setenv("STATMECH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(programs, "ROOT", tmp_path)
+    monkeypatch.setattr(programs, "PACKAGES", ("lines",))
+    monkeypatch.setattr(programs, "STARTED", np.inf)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def begin():
+        sys.modules.pop("lines", None)
+        programs._digest.cache_clear()
+        return importlib.import_module("lines")
+
+    yield begin
+    sys.modules.pop("lines", None)
+    programs._digest.cache_clear()
+
+
+def kept_files(folder):
+    return sorted((folder / "cache/programs").glob("*"))
+
+
+def right(lines, slope=3.0):
+    """Whether a call gives the right numbers, and how often it was traced."""
+    first, second = lines.scaled(lines.Line(slope), X, Y)
+    np.testing.assert_array_equal(first, np.asarray(X * slope + 1.25, np.asarray(first).dtype))
+    np.testing.assert_array_equal(second, Y)
+    return len(lines.TRACED)
+
+
+def test_a_program_is_traced_in_the_first_process_alone(process, tmp_path):
+    assert [right(process()), right(process())] == [1, 0]
+    assert len(kept_files(tmp_path)) == 1
+
+
+def test_a_static_argument_a_shape_a_type_and_a_setting_are_other_programs(process, tmp_path):
+    lines = process()
+    right(lines), right(lines, 4.0)
+    for x in (np.arange(4.0), np.arange(3), np.arange(3.0).reshape(1, 3)):
+        np.testing.assert_array_equal(lines.scaled(lines.Line(3.0), x, Y)[0], x * 3 + 1.25)
+    with jax.enable_x64(True):
+        assert lines.scaled(lines.Line(3.0), X, Y)[0].dtype == np.float64
+    with jax.default_matmul_precision("float32"):
+        right(lines)
+    assert len(lines.TRACED) == len(kept_files(tmp_path)) == 7
+
+
+def damaged(content):
+    """A file's content with one bit changed, in each region; truncated; with more; and empty."""
+    for at in [0, programs.SIZE - 1, *range(programs.SIZE, len(content), 300), len(content) - 1]:
+        changed = bytearray(content)
+        changed[at] ^= 1 << at % 8
+        yield bytes(changed)
+    yield from (content[:-1], content[: len(content) // 2], content[:10], content + b"\0", b"")
+
+
+def test_a_damaged_program_is_traced_again_and_replaced(process, tmp_path):
+    right(process())
+    [path] = kept_files(tmp_path)
+    content = path.read_bytes()
+    for wrong in damaged(content):
+        path.write_bytes(wrong)
+        assert right(process()) == 1
+        assert path.read_bytes()[: programs.SIZE] == programs._checksum(path, path.read_bytes()[programs.SIZE :])
+
+
+def test_without_its_checksum_a_damaged_program_would_give_wrong_numbers(process, tmp_path, monkeypatch):
+    """The planted error of the test above: the constant 1.25 stands in the file."""
+    right(process())
+    [path] = kept_files(tmp_path)
+    content = bytearray(path.read_bytes())
+    at = content.index(np.float32(1.25).tobytes())
+    content[at + 2] ^= 1
+    path.write_bytes(bytes(content))
+    monkeypatch.setattr(programs, "_read", lambda path: path.read_bytes()[programs.SIZE :])
+    with pytest.raises(AssertionError):
+        right(process())
+
+
+def test_another_program_under_a_program_s_name_is_not_called(process, tmp_path):
+    lines = process()
+    right(lines)
+    [three] = kept_files(tmp_path)
+    right(lines, 4.0)
+    [four] = set(kept_files(tmp_path)) - {three}
+    three.write_bytes(four.read_bytes())
+    assert right(process()) == 1
+
+
+def changed(process, tmp_path):
+    """The constant that a call adds after the source's has changed from 1.25 to 2.5, and how often it was traced."""
+    right(process())
+    (tmp_path / "lines/__init__.py").write_text(SOURCE.replace("+ 1.25", "+ 2.5"))
+    lines = process()
+    return float(lines.scaled(lines.Line(3.0), X, Y)[0][0]), len(lines.TRACED)
+
+
+def test_a_change_of_the_source_gives_another_program(process, tmp_path):
+    assert changed(process, tmp_path) == (2.5, 1)
+
+
+def test_without_the_source_s_digest_the_old_program_would_be_called(process, tmp_path, monkeypatch):
+    """The planted error of the test above."""
+    monkeypatch.setattr(programs, "_sources", lambda: "the same")
+    assert changed(process, tmp_path) == (1.25, 0)
+
+
+def test_nothing_is_kept_while_a_source_is_younger_than_the_process(process, tmp_path, monkeypatch):
+    monkeypatch.setattr(programs, "STARTED", 0.0)
+    assert [right(process()), right(process())] == [1, 1]
+    assert kept_files(tmp_path) == []
+
+
+@dataclass(frozen=True)
+class Steep:
+    """A line of a user's own."""
+
+    slope: float = 3.0
+
+
+class Number(float):
+    """A number of a user's own."""
+
+
+@pytest.mark.parametrize("line", [Steep(), "a number", "a class of the same name"])
+def test_what_the_source_does_not_determine_is_traced_in_each_process(process, tmp_path, line):
+    for _ in range(2):
+        lines = process()
+        if line == "a number":
+            static = lines.Line(Number(3.0))
+        elif line == "a class of the same name":
+            static, lines.Line = lines.Line(3.0), Steep
+        else:
+            static = line
+        np.testing.assert_array_equal(lines.scaled(static, X, Y)[0], X * 3 + 1.25)
+        assert len(lines.TRACED) == 1
+    assert kept_files(tmp_path) == []
+
+
+@pytest.mark.parametrize("cache", ["off", "a file", "no folder"])
+def test_without_a_folder_programs_are_traced_without_a_word(process, tmp_path, monkeypatch, capfd, cache):
+    (tmp_path / "file").write_text("")
+    setting = {"off": "off", "a file": str(tmp_path / "file"), "no folder": "/proc/none"}[cache]
+    monkeypatch.setenv("STATMECH_CACHE", setting)
+    assert [right(process()), right(process())] == [1, 1]
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_folder_that_cannot_be_written_is_read(process, tmp_path, monkeypatch):
+    right(process())
+    monkeypatch.setattr(files.os, "replace", _refuse)
+    assert right(process()) == 0
+    assert right(process(), 4.0) == 1
+    assert len(kept_files(tmp_path)) == 1
+
+
+def _refuse(*_):
+    raise PermissionError(13, "Permission denied")
+
+
+def test_threads_that_start_together_trace_once(process):
+    lines = process()
+    threads = [threading.Thread(target=right, args=(lines,)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(lines.TRACED) == 1
+
+
+def test_a_program_that_jax_cannot_keep_is_traced(process, tmp_path):
+    (tmp_path / "lines/__init__.py").write_text(
+        SOURCE.replace("return x", "import jax\n    jax.debug.callback(int, 1)\n    return x")
+    )
+    assert [right(process()), right(process())] == [1, 1]
+    assert kept_files(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "module", ["simulate.kernels.gram", "simulate.kernels.vectors", "theory.online", "simulate.learners.minover"]
+)
+def test_rules_and_kernels_of_the_packages_are_determined(module):
+    from statmech.learners import AdaTron
+    from statmech.parameters import family_of
+    from statmech.rules import RULES
+
+    program = importlib.import_module(module)
+    function = next(thing for thing in vars(program).values() if isinstance(thing, Kept))
+    assert list(programs._named(function.function))
+    for thing in (*map(family_of, (kind() for kind in RULES.values())), type(AdaTron())):
+        assert list(programs._named(thing))
+
+
+COUNTED = """
+import functools, sys
+import simulate, theory
+from statmech import Scenario, load
+from simulate.kernels import gram
+from simulate.learners import cyclic, minover
+from theory import online
+
+traced = []
+
+def counted(function):
+    @functools.wraps(function)
+    def count(*arguments):
+        traced.append(function.__module__)
+        return function(*arguments)
+    return count
+
+for kept in (gram._run, cyclic.run, minover.run, online._solve_lanes):
+    kept.function = counted(kept.function)
+scenario = Scenario(rule="perceptron", K=2, N=50, t=[0.5, 1.0], seeds=2)
+values = [simulate.run(scenario), theory.solve(scenario)]
+for learner in ("minover", "adatron"):
+    values.append(simulate.run(load("minover", [f"learner={learner}", "N=10", "alpha=1", "seeds=2", "epochs=5"])))
+print(*sorted(set(traced)))
+print("scipy.integrate" in sys.modules)
+numbers = [one[name].values for one in values for name in sorted(one.data_vars)]
+print(*(array.tobytes().hex() for array in numbers if array.dtype.kind == "f"))
+"""
+MODULES = "simulate.kernels.gram simulate.learners.cyclic simulate.learners.minover theory.online"
+
+
+@pytest.mark.slow
+def test_a_second_process_traces_nothing_and_gives_the_same_bits(tmp_path):
+    def output(cache):
+        environment = {**os.environ, "STATMECH_CACHE": str(cache)}
+        command = [sys.executable, "-c", COUNTED]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.splitlines()
+
+    (first, _, numbers), second, (without, *_, bits) = output(tmp_path), output(tmp_path), output("off")
+    assert first == without == MODULES
+    assert second == ["", "False", numbers]
+    assert numbers == bits
