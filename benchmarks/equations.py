@@ -1,11 +1,11 @@
-"""The order-parameter equations of 1,000 scenarios: one vmapped call of theory compared with SciPy, one at a time.
+"""The order-parameter equations of 1,000 scenarios: one call of theory compared with SciPy, one at a time.
 
     python benchmarks/equations.py           # pins itself to one core
     python benchmarks/equations.py --tiny    # the same at toy size: tests that it runs, not how fast
 
 The scenarios are ensembles of the perceptron rule, learning rates from 0.5 to 2, t = 0 .. 50 at 201 times.
 LSODA integrates (l, R, q) at rtol = atol = 1e-8 with the closed-form averages; theory integrates to rtol
-1e-10, in variables without loss of precision near R = 1. Both must give the same l, R and q to 1e-6. LSODA is
+1e-9, in variables without loss of precision near R = 1. Both must give the same l, R and q to 1e-6. LSODA is
 timed on a few of the scenarios and scaled to all. `theory.solve` also computes the ensemble's errors and
 returns a labelled dataset. A second table times the learning curves of stored examples.
 """

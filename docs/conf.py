@@ -53,7 +53,6 @@ nb_render_markdown_format = "myst"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
-os.environ.setdefault("EQX_ON_ERROR", "nan")  # as the command does: compiled theory is cached from page to page
 
 # kernels without the reader's start-up files, without history, and without the warning that they use TCP
 IPYTHON = tempfile.TemporaryDirectory()

@@ -19,6 +19,7 @@ import numpy as np
 from statmech.gaussian import Array, namespace
 
 EXTREME = 2.0**300
+TINY = 1e-300  # a squared cosine that makes an angle pi/2 to all digits, and of which a quotient is finite
 ALIKE = 2.0**20  # ratio of squared lengths up to which no scaling is needed
 
 
@@ -34,13 +35,12 @@ def angle(across: Array, along: Array) -> Array:
 def angle_from_versine(y: Array) -> Array:
     r"""The angle :math:`\theta = \arccos R` from :math:`y = 1 - R`, without cancellation as R -> 1.
 
-    .. math:: \theta = 2\operatorname{atan2}(\sqrt y, \sqrt{2 - y})
+    .. math:: \theta = 2\arctan\sqrt{y/(2 - y)}
 
     >>> float(angle_from_versine(5e-19))
     1e-09
     """
-    xp = namespace(y)
-    return 2 * xp.arctan2(xp.sqrt(y), xp.sqrt(2 - y))
+    return _twice_the_angle(y, 2 - y)
 
 
 def angle_between(theta_1: Array, theta_2: Array, c: Array) -> Array:
@@ -56,7 +56,13 @@ def angle_between(theta_1: Array, theta_2: Array, c: Array) -> Array:
     haversine = xp.sin(theta_1) * xp.sin(theta_2) * (1 - c) / 2
     if theta_1 is not theta_2:  # zero where one student represents all
         haversine = haversine + xp.sin((theta_1 - theta_2) / 2) ** 2
-    return 2 * xp.arctan2(xp.sqrt(haversine), xp.sqrt(xp.maximum(1 - haversine, 0.0)))
+    return _twice_the_angle(haversine, 1 - haversine)
+
+
+def _twice_the_angle(sin2: Array, cos2: Array) -> Array:
+    """Twice the angle, up to pi/2, of a squared sine and cosine; compiled, it takes half the time of arctan2."""
+    xp = namespace(sin2)
+    return 2 * xp.arctan(xp.sqrt(sin2 / xp.maximum(cos2, TINY)))
 
 
 def gram(length: np.ndarray, R: np.ndarray, q: np.ndarray) -> np.ndarray:

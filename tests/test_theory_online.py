@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
@@ -9,6 +10,8 @@ from scipy.integrate import solve_ivp
 import theory
 from statmech import Scenario
 from statmech.order_parameters import angle_between
+from statmech.rules import RULES
+from theory import online
 
 ROOT = np.sqrt(2 * np.pi)
 
@@ -143,7 +146,7 @@ def test_pure_noise_teaches_nothing():
 
 @pytest.mark.slow
 def test_many_combinations_in_one_call_equal_one_by_one():
-    """A batch shares the solver's number of steps but not the steps: equal to tolerance, not bit for bit."""
+    """Batches of different sizes round differently: equal to tolerance, not bit for bit."""
     scenario = Scenario(rule=["hebb", "perceptron"], K=2, t=[1, 20], eta={"linspace": [0.5, 2, 4]}, flip=[0, 0.1])
     together = theory.solve(scenario)
     for rule, eta, flip in [("hebb", 0.5, 0.0), ("perceptron", 2.0, 0.1), ("perceptron", 1.0, 0.0)]:
@@ -152,10 +155,46 @@ def test_many_combinations_in_one_call_equal_one_by_one():
             np.testing.assert_allclose(alone[name], together[name].sel(rule=rule, eta=eta, flip=flip), rtol=1e-8)
 
 
+def reference(cell, times):
+    """log l, y and c of a cell's students at each time, by SciPy to a relative 1e-13."""
+    S = online.distinct(cell)
+    rates = jax.jit(lambda *state: online.rates(cell.rule, True, online.Students(*state), cell.flip))
+
+    def field(_, y):
+        log_length, versine, c = np.split(y, [S, 2 * S])
+        return np.concatenate(rates(log_length, np.clip(versine, 0, 2), np.clip(c, -1, 1)))
+
+    start = np.concatenate(online.initial(cell))
+    atol = np.concatenate([np.full(S, 1e-14), np.full(S, 1e-60), np.full(start.size - 2 * S, 1e-14)])
+    with jax.enable_x64(True):
+        return solve_ivp(field, (0, times[-1]), start, "DOP853", times, rtol=1e-13, atol=atol).y.T
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", [name for name, rule in RULES.items() if rule().has_closed_form])
+@pytest.mark.parametrize("flip", [0.0, 0.1])
+def test_solutions_have_eight_digits_at_all_times(rule, flip):
+    """Also where the step is bounded by stability (label noise, large t), and at times between the solver's steps."""
+    times = np.concatenate([[0.0], np.geomspace(0.01, 300, 90)])
+    scenario = Scenario(rule=rule, K=2, t=times, eta=[0.5, 1.5], flip=flip, start={"R": [0.1, 0.6], "length": 2.0})
+    for cell, students in zip(scenario.cells(), online.solve_cells(list(scenario.cells()), times), strict=True):
+        log_length, y, c = np.split(reference(cell, times), [2, 4], axis=1)
+        np.testing.assert_allclose(students.y, y, rtol=4e-9)
+        np.testing.assert_allclose(students.log_length, log_length, atol=4e-9)
+        np.testing.assert_allclose(students.c, c, atol=4e-9)
+
+
+def test_many_combinations_share_few_programs():
+    """Lanes and recorded times are filled up to powers of two, and more than 128 lanes are cut."""
+    online._solve_lanes.clear_cache()
+    for count, times in [(130, 5), (70, 8), (128, 3), (2, 8), (65, 7)]:
+        scenario = Scenario(rule="hebb", t=np.linspace(0, 1, times), eta={"linspace": [0.5, 2, count]})
+        assert len(online.solve_cells(list(scenario.cells()), scenario.t)) == count
+    assert online._solve_lanes._cache_size() == 2
+
+
 @pytest.mark.slow
 def test_students_that_cannot_be_integrated_are_named(monkeypatch):
-    from theory import online
-
     monkeypatch.setattr(online, "MAX_STEPS", 3)
     with pytest.raises(theory.SolverError, match=r"perceptron \(eta = 1.234"):
         theory.solve(Scenario(rule="perceptron", t=[0.123, 77.7], eta=1.234, K=5, start={"R": [0.1] * 5}))

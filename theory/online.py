@@ -29,8 +29,6 @@ from functools import partial
 from math import prod
 from typing import Any, NamedTuple
 
-import diffrax
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -43,6 +41,7 @@ from statmech.parameters import Family, family_of
 from statmech.rules import Averages, Rule
 from statmech.scenarios.online import Cell
 from theory.averages import Pair, averages, pair_average
+from theory.dormand_prince import TOGETHER, integrate
 
 RTOL = 1e-9
 ATOL = 1e-12  # of log l and c
@@ -50,6 +49,7 @@ ATOL_Y = 1e-60  # so that 1 - R is accurate to RTOL however small it gets
 LONGEST = 300.0  # log l is clipped here: a rule that scales with l has the same rates at any length
 LAST = 700.0  # log l beyond which l itself, or 1/l, overflows
 MAX_STEPS = 2_000_000
+LANES = 128  # parameter combinations that are integrated side by side, if their rules have closed forms
 
 
 class Students(NamedTuple):
@@ -69,8 +69,17 @@ class Equations:
     students: int
 
 
+class Lane(NamedTuple):
+    """A cell, its rule's index among those of its program, and its initial state."""
+
+    cell: Cell
+    rule: int
+    start: Students
+
+
 class Problem(NamedTuple):
-    """Run-time arguments of the solver: a rule's index among all, its parameters, label noise, initial students."""
+    """Run-time arguments of the solver, lanes last: a rule's index among all, its parameters, label noise, initial
+    students."""
 
     rule: Array
     parameters: dict[str, Array]
@@ -81,37 +90,68 @@ class Problem(NamedTuple):
 def solve_cells(cells: list[Cell], times: Iterable[float]) -> list[Students]:
     """The students of each cell at each time, arrays with a leading axis of times.
 
-    Cells with the same number of distinct students are integrated in one vmapped call: all rules with closed forms
-    together, since tracing the solver takes longer than solving, and each rule without them separately. Raises
+    Cells with the same number of distinct students are integrated side by side: all rules with closed forms together,
+    since tracing the solver takes longer than solving, and cells of a rule without them one after the other. Raises
     `SolverError` if the integration stops early, `DivergedError` for lengths beyond floating point numbers.
     """
-    solutions: dict[int, Students] = {}
+    starts, families = _starts(cells), [family_of(cell.rule) for cell in cells]
     groups: dict[Any, list[int]] = {}
-    for index, cell in enumerate(cells):
+    for index, (cell, start, family) in enumerate(zip(cells, starts, families, strict=True)):
         closed = cell.rule.has_closed_form
-        groups.setdefault((closed, None if closed else family_of(cell.rule), distinct(cell)), []).append(index)
+        groups.setdefault((closed, None if closed else family, start.y.size), []).append(index)
     check_fork()
+    solutions: dict[int, Students] = {}
     with jax.enable_x64(True):
-        t = jnp.asarray(list(times), float)
+        t = np.asarray(list(times), float)
         for (closed, _, students), members in groups.items():
-            batch = [cells[index] for index in members]
-            rules = tuple(dict.fromkeys(family_of(cell.rule) for cell in batch))
-            solved, completed = _solve_batch(Equations(rules, closed, students), _stacked(batch, rules), t)
-            for index, ok, *state in zip(members, completed, *map(np.asarray, solved), strict=True):
-                if not ok:
-                    raise SolverError(
-                        f"the order-parameter equations of {cells[index].described} stop before t = {t[-1]:g}"
-                    )
-                solutions[index] = Students(*state)
-                _check_lengths(cells[index], solutions[index])
+            rules = tuple(dict.fromkeys(families[index] for index in members))
+            equations, size = Equations(rules, closed, students), LANES if closed else 1
+            for some in (members[first : first + size] for first in range(0, len(members), size)):
+                lanes = [Lane(cells[index], rules.index(families[index]), starts[index]) for index in some]
+                solutions |= dict(zip(some, _solve_together(equations, lanes, t), strict=True))
     return [solutions[index] for index in range(len(cells))]
 
 
-def _check_lengths(cell: Cell, students: Students) -> None:
-    """Raise `DivergedError` for lengths that overflow, though their logarithms do not."""
-    if np.any(np.abs(students.log_length) > LAST):
+def _starts(cells: list[Cell]) -> list[Students]:
+    """The initial state of each cell; those of a sweep share few."""
+    different = {(id(cell.start), cell.K): cell for cell in cells}
+    computed = {key: initial(cell) for key, cell in different.items()}
+    return [computed[id(cell.start), cell.K] for cell in cells]
+
+
+def _solve_together(equations: Equations, lanes: list[Lane], times: np.ndarray) -> list[Students]:
+    """The students of at most `LANES` cells at each time.
+
+    Lanes and times are filled up to powers of two, so that few programs are compiled.
+    """
+    missing = _power_of_two(len(lanes)) - len(lanes)
+    problem = _stacked(lanes + lanes[-1:] * missing, equations.rules)
+    filled = np.pad(times, (0, max(TOGETHER, _power_of_two(times.size)) - times.size), constant_values=np.inf)
+    *state, completed = map(np.asarray, _solve_lanes(equations, problem, filled, np.int64(MAX_STEPS)))
+    solved = Students(*(np.moveaxis(part[: times.size], -1, 0)[: len(lanes)] for part in state))
+    _check([lane.cell for lane in lanes], solved, completed[: len(lanes)], times[-1])
+    return [Students(*state) for state in zip(*solved, strict=True)]
+
+
+def _check(cells: list[Cell], solved: Students, completed: np.ndarray, last: float) -> None:
+    """Raise `SolverError` for a cell that stops early, and `DivergedError` for lengths that overflow, though their
+    logarithms do not."""
+    completed = completed & np.all([np.isfinite(part).all(axis=(1, 2)) for part in solved], axis=0)
+    overflow = np.any(np.abs(solved.log_length) > LAST, axis=(1, 2))
+    for index in np.flatnonzero(~completed | overflow):
+        if not completed[index]:
+            raise SolverError(f"the order-parameter equations of {cells[index].described} stop before t = {last:g}")
         bounds = f"{np.exp(-LAST):.0e} to {np.exp(LAST):.0e}"
-        raise DivergedError(f"{cell.described} has diverged: a student's length left {bounds}")
+        raise DivergedError(f"{cells[index].described} has diverged: a student's length left {bounds}")
+
+
+def _power_of_two(least: int) -> int:
+    """The lowest power of two that is not below an integer.
+
+    >>> [_power_of_two(least) for least in (1, 8, 9)]
+    [1, 8, 16]
+    """
+    return 1 << (least - 1).bit_length()
 
 
 def distinct(cell: Cell) -> int:
@@ -148,6 +188,8 @@ def rates(rule: Rule, closed: bool, students: Students, flip: Array) -> Students
     The equations of `theory.online`; `closed` selects the rule's closed forms, `flip` is the label noise.
     """
     theta, length = angle_from_versine(students.y), jnp.exp(jnp.clip(students.log_length, -LONGEST, LONGEST))
+    # computed once, and not in each of the three rates: this halves the time
+    theta, length = jax.lax.optimization_barrier((theta, length))
     single = averages(rule, closed, theta, length, flip)
     angles, lengths = _of_pairs(theta), _of_pairs(length)
     pair = Pair(angles, students.c, lengths)
@@ -183,52 +225,41 @@ def _of_pairs(x: Array) -> tuple[Array, Array]:
     return x[first], x[second]
 
 
-@eqx.filter_jit
-def _solve_batch(equations: Equations, problems: Problem, t: Array) -> tuple[Students, Array]:
-    """Integrate cells side by side; also whether each reached the last time."""
-    return jax.vmap(partial(_solve_one, equations), in_axes=(0, None))(problems, t)
+@partial(jax.jit, static_argnames="equations")
+def _solve_lanes(equations: Equations, problem: Problem, times: Array, most: Array) -> tuple[Array, ...]:
+    """log l, y and c (T, ..., L) of L lanes, and whether each has reached the last time."""
+    S, pairs = equations.students, problem.start.c.shape[0]
+    one = jax.vmap(partial(_rates, equations), in_axes=-1, out_axes=-1)
+
+    def field(y: Array) -> Array:
+        return jnp.concatenate(one(Students(*jnp.split(y, [S, 2 * S])), problem.rule, problem.parameters, problem.flip))
+
+    atol = jnp.asarray([ATOL] * S + [ATOL_Y] * S + [ATOL] * pairs)[:, None]
+    values, completed = integrate(field, jnp.concatenate(problem.start), times, RTOL, atol, most)
+    return *jnp.split(values, [S, 2 * S], axis=1), completed
 
 
-def _solve_one(equations: Equations, problem: Problem, t: Array) -> tuple[Students, Array]:
-    S = equations.students
-    sizes = [S, 2 * S]
+def _rates(
+    equations: Equations, students: Students, rule: Array, parameters: dict[str, Array], flip: Array
+) -> Students:
+    """The time derivative of one lane's students."""
 
     def under(family: Family) -> Callable[[Students], Students]:
-        rule = family(**{name: problem.parameters[name] for name in family.reals})
-        return lambda students: rates(rule, equations.closed, students, problem.flip)
+        given = family(**{name: parameters[name] for name in family.reals})
+        return lambda students: rates(given, equations.closed, students, flip)
 
-    def field(_: Array, y: Array, __: None) -> Array:
-        log_length, versine, c = jnp.split(y, sizes)
-        students = Students(log_length, jnp.clip(versine, 0.0, 2.0), jnp.clip(c, -1.0, 1.0))
-        return jnp.concatenate(jax.lax.switch(problem.rule, [under(family) for family in equations.rules], students))
-
-    y0 = jnp.concatenate(problem.start)
-    atol = jnp.asarray([ATOL] * S + [ATOL_Y] * S + [ATOL] * (y0.size - 2 * S))
-    solution = diffrax.diffeqsolve(
-        diffrax.ODETerm(field),
-        diffrax.Tsit5(),
-        t0=0.0,
-        t1=t[-1],
-        dt0=None,
-        y0=y0,
-        saveat=diffrax.SaveAt(ts=t),
-        stepsize_controller=diffrax.PIDController(rtol=RTOL, atol=atol),
-        max_steps=MAX_STEPS,
-        throw=False,
-    )
-    completed = (solution.result == diffrax.RESULTS.successful) & jnp.all(jnp.isfinite(solution.ys))
-    return Students(*jnp.split(solution.ys, sizes, axis=1)), completed
+    inside = Students(students.log_length, jnp.clip(students.y, 0.0, 2.0), jnp.clip(students.c, -1.0, 1.0))
+    state: Students = jax.lax.switch(rule, [under(family) for family in equations.rules], inside)
+    return state
 
 
-def _stacked(cells: list[Cell], rules: tuple[Family, ...]) -> Problem:
-    """The problems of cells whose rules are among `rules`; a parameter that a cell's rule does not have is 1."""
-    names = {name for family in rules for name in family.reals}
-    parameters = {name: jnp.asarray([cell.parameters.get(name, 1.0) for cell in cells]) for name in sorted(names)}
-    rule = jnp.asarray([rules.index(family_of(cell.rule)) for cell in cells])
-    distinct_starts = {key: initial(cell) for key, cell in {(cell.start, cell.K): cell for cell in cells}.items()}
-    starts = zip(*(distinct_starts[cell.start, cell.K] for cell in cells), strict=True)
-    start = Students(*(jnp.asarray(np.stack(part)) for part in starts))
-    return Problem(rule, parameters, jnp.asarray([cell.flip for cell in cells]), start)
+def _stacked(lanes: list[Lane], rules: tuple[Family, ...]) -> Problem:
+    """The problem of cells whose rules are among `rules`; a parameter that a cell's rule does not have is 1."""
+    names = sorted({name for family in rules for name in family.reals})
+    parameters = {name: np.asarray([getattr(lane.cell.rule, name, 1.0) for lane in lanes], float) for name in names}
+    start = Students(*(np.stack(part, axis=-1) for part in zip(*(lane.start for lane in lanes), strict=True)))
+    rule, flip = [lane.rule for lane in lanes], np.asarray([lane.cell.flip for lane in lanes], float)
+    return Problem(np.asarray(rule), parameters, flip, start)
 
 
 def _ratio(x: Array, y: Array) -> Array:

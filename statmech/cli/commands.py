@@ -70,8 +70,6 @@ def load(
 
 def main() -> None:
     """Run the command; an error that the user can fix is one message and exit code 2."""
-    # diffrax's run-time checks call back into Python, and JAX caches no such program; theory checks its results itself
-    os.environ.setdefault("EQX_ON_ERROR", "nan")
     interrupts.watch()
     try:
         if "--load" in sys.argv[2:] and not sys.argv[1].startswith("-"):

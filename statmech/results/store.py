@@ -28,7 +28,7 @@ STATE = "state"  # of each run, in the store of a sweep (`statmech.results.sweep
 IDENTITY = "store"  # the attribute that distinguishes a store from any other of the same config
 DONE = 1  # the state of a finished run
 REPLACE = "Use --fresh to replace it, or --out DIR to keep both"
-RECORDED = ("statmech", "numpy", "scipy", "jax", "diffrax", "xarray", "zarr")
+RECORDED = ("statmech", "numpy", "scipy", "jax", "xarray", "zarr")
 
 
 def save(dataset: xr.Dataset, path: Path, figure: str | None = None) -> None:
