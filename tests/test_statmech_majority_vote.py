@@ -15,9 +15,9 @@ from statmech.equal_students import majority_vote as of_equal_students
 from statmech.equal_students import vote_in_common_field
 from statmech.few_students import vote_of_few
 from statmech.majority_vote import (
-    CIRCLES_PER_STUDENT,
     TEST_CIRCLES,
     circles,
+    circles_beside_equal_students,
     vote_beside_equal_students,
     vote_error,
 )
@@ -171,7 +171,7 @@ def learnt(K: int, N: int) -> tuple[np.ndarray, np.ndarray]:
 def measuring_share(K: int, N: int, old: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """The variance of measuring over that between runs, and its standard error, at each recorded time."""
     along, across = learnt(K, N)
-    rng, points = np.random.default_rng(4), TEST_CIRCLES if old else min(TEST_CIRCLES, CIRCLES_PER_STUDENT * K)
+    rng, points = np.random.default_rng(4), TEST_CIRCLES if old else circles_beside_equal_students(K, N)
     votes = np.empty((2, *along.shape[:-1]))
     for turn, seed in np.ndindex(2, len(along)):
         of = (along[seed], square_root(across[seed])) if old else (along[seed], across[seed])

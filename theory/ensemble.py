@@ -119,7 +119,7 @@ def ensemble_error_unequal(
     >>> q = np.array([[1, 0.7, 0.5], [0.7, 1, 0.6], [0.5, 0.6, 1]])
     >>> value, error = ensemble_error_unequal([0.8, 0.7, 0.6], q)
     >>> print(f"{value:.4f}", float(error))
-    0.2064 0.0
+    0.2065 0.0
     """
     if output not in OUTPUTS:
         raise ScenarioError([(("output",), not_known(output, "an ensemble output", OUTPUTS))])

@@ -17,7 +17,12 @@ from simulate.kernels import gram, vectors
 from statmech.errors import DivergedError, ScenarioError
 from statmech.few_students import FEW, vote_of_few
 from statmech.forks import check_fork
-from statmech.majority_vote import CIRCLES_PER_STUDENT, TEST_CIRCLES, circles, vote_beside_equal_students
+from statmech.majority_vote import (
+    TEST_CIRCLES,
+    circles,
+    circles_beside_equal_students,
+    vote_beside_equal_students,
+)
 from statmech.results.dataset import describe, gram_of
 from statmech.scenarios.online import Cell, Scenario
 
@@ -148,4 +153,4 @@ def _votes(scenario: Scenario, unit: Unit, along: np.ndarray, across: np.ndarray
 
 def _circles(cell: Cell) -> int:
     """Circles for each seed: few where students stay nearly equal."""
-    return min(TEST_CIRCLES, CIRCLES_PER_STUDENT * cell.K) if cell.alike else TEST_CIRCLES
+    return circles_beside_equal_students(cell.K, cell.N) if cell.alike else TEST_CIRCLES
