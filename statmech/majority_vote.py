@@ -1,14 +1,27 @@
-r"""The error of a majority vote of any students, by exact integration over great circles.
+r"""The error of a majority vote of many students, by exact integration over great circles.
 
 For two independent inputs x and x', every :math:`x\cos\phi + x'\sin\phi` has the distribution of an input, so eps_g is
 the mean over circles of the fraction of :math:`\phi\in[0,\pi)` on which the vote is wrong (the other half turn repeats
 it with all signs reversed). On a circle each of the K + 1 perceptrons changes sign once, at an angle known in closed
-form; between these angles the vote is constant, so the fraction is a sum of arcs. It is continuous in the fields and
-decreases with the students' angles to the teacher: its *relative* error does not grow near perfect learning.
+form. With the teacher's angle :math:`\phi_0`, the students' :math:`\phi_k` and signs :math:`s_k` at :math:`\phi = 0`,
+the vote agrees with the teacher more often than not by
 
-The weight mean is a single perceptron, whose eps_g is known exactly: its deviation on the same circles corrects the
-vote's (a control variate with coefficient 1). Circles are random or from a scrambled Sobol net; either way the average
-is unbiased, and independent draws give its error.
+.. math:: \int_0^\pi \operatorname{sgn}(vote)\,\operatorname{sgn}(teacher)\,d\phi = s_0\Big[\sum_k s_k\,p_k\,
+          (\phi_0 - |\phi_0 - \phi_k|) - \operatorname{sgn}\Big(\sum_k s_k\Big)(2\phi_0 - \pi)\Big],
+
+where :math:`p_k` is 2 if the others are divided equally at :math:`\phi_k`, 1 if one side leads by one, else 0. The
+fraction is continuous in the fields and decreases with the students' angles to the teacher: its *relative* error does
+not grow near perfect learning.
+
+Circles are random or from a scrambled Sobol net; either way the average is unbiased, and independent draws give its
+error. What is known exactly makes it small:
+
+* Students that start alike differ from equal ones, at the mean angle to the teacher and the mean cosine, by
+  :math:`1/\sqrt N`. The error of equal students is an integral (`statmech.equal_students`), and only the *difference*
+  is measured, on the same circles. Its variance decreases as 1/N, like that of the vote between runs, so that the same
+  number of circles serves at any N. From it a share of each student's own error is subtracted, whose mean is known.
+* The weight mean is a single perceptron, whose eps_g is known: for many students in few dimensions, which are far from
+  equal, its deviation on the same circles corrects the vote's.
 """
 
 from __future__ import annotations
@@ -16,8 +29,24 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtri
 
+from statmech.equal_students import vote_in_common_field
+from statmech.order_parameters import angle
+
 TEST_CIRCLES = 1024  # per run; the estimate is unbiased, so the spread of seeds includes its error
+FEWEST_CIRCLES = 64
 MAX_SOBOL = 21_201  # dimensions that SciPy tabulates
+
+
+def circles_beside_equal_students(K: int, N: float) -> int:
+    """Circles that measure students that start alike to less than a tenth of the variance between runs.
+
+    The variance of the difference grows with K and, since the turns of short fields are far off, with log N; it has a
+    bound, which counts at small N.
+
+    >>> [circles_beside_equal_students(5, N) for N in (10, 100, 10_000)]
+    [64, 120, 240]
+    """
+    return int(np.clip(min(12 * K * np.log10(N), 4 * N), FEWEST_CIRCLES, TEST_CIRCLES))
 
 
 def circles(rng: np.random.Generator, points: int, n: int) -> np.ndarray:
@@ -43,39 +72,97 @@ def net_of_circles(rng: np.random.Generator, points: int, n: int) -> np.ndarray:
 def vote_error(along: np.ndarray, factor: np.ndarray, inputs: np.ndarray) -> np.ndarray:
     """eps_g of the majority vote of students with components along (..., K) and across (..., K, n) the teacher.
 
-    `inputs` are `circles`, and may have axes between the first two that broadcast with the leading axes of the
-    students. For even K a tie is decided by a fair coin.
+    Measured beside the weight mean. `inputs` are `circles`, and may have axes between the first two that broadcast with
+    the leading axes of the students. For even K a tie is decided by a fair coin.
 
     >>> inputs = circles(np.random.default_rng(0), 1024, 1)
     >>> error = vote_error(np.array([1.0]), np.array([[1.0]]), inputs)     # one student at 45 degrees: 1/4
     >>> bool(abs(error - 0.25) < 1e-12)
     True
     """
-    teacher = inputs[..., :1]  # (2, ..., points, 1)
     across = np.swapaxes(factor, -1, -2)
     fields = [along[..., None, :] * x[..., :1] + x[..., 1:] @ across for x in inputs]
     mean = [field.sum(axis=-1, keepdims=True) for field in fields]
-    excess = _wrong_fraction(teacher, fields) - _wrong_fraction(teacher, mean)
+    teacher = inputs[..., :1]
+    excess = np.mean(_agreement(teacher, mean) - _agreement(teacher, fields), axis=-1) / 2
     sum_along, sum_across = along.sum(axis=-1), np.linalg.norm(factor.sum(axis=-2), axis=-1)
-    return excess.mean(axis=-1) + np.arctan2(sum_across, sum_along) / np.pi
+    return excess + np.arctan2(sum_across, sum_along) / np.pi
 
 
-def _wrong_fraction(teacher: np.ndarray, fields: list[np.ndarray]) -> np.ndarray:
-    """The fraction of each circle with a wrong vote; teacher (2, .., points, 1), students 2 x (.., points, K)."""
-    turns = _turn(*fields)
-    order = np.argsort(turns, axis=-1)
-    start = np.sign(fields[0])
-    change = np.take_along_axis(-2 * start, order, axis=-1)
-    total = start.sum(axis=-1, keepdims=True)
-    vote = np.sign(np.concatenate([total, total + np.cumsum(change, axis=-1)], axis=-1))
-    ends = np.zeros_like(total)
-    edges = np.concatenate([ends, np.take_along_axis(turns, order, axis=-1), ends + np.pi], axis=-1)
-    arcs = np.diff(edges, axis=-1)
-    before = np.clip(_turn(*teacher) - edges[..., :-1], 0.0, arcs)  # part of each arc before the teacher's turn
-    agreement = np.sign(teacher[0, ..., 0]) * np.sum(vote * (2 * before - arcs), axis=-1)
-    return (1 - agreement / np.pi) / 2
+def vote_beside_equal_students(along: np.ndarray, across: np.ndarray, inputs: np.ndarray) -> np.ndarray:
+    """The same eps_g of students with the Gram matrix (..., K, K) across the teacher, measured beside equal students.
+
+    `inputs` are `circles` in K dimensions, with axes as for `vote_error`.
+
+    >>> inputs = circles(np.random.default_rng(0), 16, 5)
+    >>> error = vote_beside_equal_students(np.ones(5), np.eye(5) + 1, inputs)     # which are equal: the exact integral
+    >>> float(error.round(6))
+    0.269993
+    """
+    length, K = np.sqrt(np.diagonal(across, axis1=-2, axis2=-1)), along.shape[-1]
+    theta = angle(length, along)
+    scale = np.where(length > 0, length, 1.0)
+    cosines = across / scale[..., :, None] / scale[..., None, :]
+    off_diagonal = cosines.sum(axis=(-2, -1)) - np.trace(cosines, axis1=-2, axis2=-1)
+    equal_theta, c = theta.mean(axis=-1), np.clip(off_diagonal / (K * (K - 1)), 0.0, 1.0)
+    equal = vote_in_common_field(equal_theta, c, K)
+    share = _share(equal, equal_theta, K)
+    teacher = inputs[..., :1]
+    measured = _agreement(teacher, _fields(theta, cosines, inputs), share)
+    expected = _agreement(teacher, _equal_fields(equal_theta, c, inputs), share)
+    return equal + np.mean(expected - measured, axis=-1) / 2
+
+
+def _share(vote: np.ndarray, theta: np.ndarray, K: int) -> np.ndarray:
+    """By how much the vote's error changes with a student's own: about as both to 1/2, early and late in learning.
+
+    Any share leaves the mean unchanged, for the mean angle is that of the equal students.
+    """
+    one = 0.5 - theta / np.pi
+    known = abs(one) > 1e-9
+    return np.clip(np.where(known, (0.5 - vote) / np.where(known, one, 1.0), 1.0) / K, 0.0, 1.0)
+
+
+def _fields(theta: np.ndarray, cosines: np.ndarray, inputs: np.ndarray) -> list[np.ndarray]:
+    """Fields (..., points, K) by the symmetric root of the cosines, which is close to that of equal students."""
+    values, vectors = np.linalg.eigh(cosines)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :] @ np.swapaxes(vectors, -1, -2)
+    along, across = np.cos(theta)[..., None, :], np.sin(theta)[..., None, :]
+    return [along * x[..., :1] + across * (x[..., 1:] @ root) for x in inputs]
+
+
+def _equal_fields(theta: np.ndarray, c: np.ndarray, inputs: np.ndarray) -> list[np.ndarray]:
+    K = inputs.shape[-1] - 1
+    theta, c = theta[..., None, None], c[..., None, None]
+    own = np.sqrt(1 - c)
+    common = (np.sqrt(1 + (K - 1) * c) - own) / K
+    along, across = np.cos(theta), np.sin(theta)
+    return [
+        along * x[..., :1] + across * (own * x[..., 1:] + common * x[..., 1:].sum(axis=-1, keepdims=True))
+        for x in inputs
+    ]
+
+
+def _agreement(teacher: np.ndarray, fields: list[np.ndarray], share: np.ndarray | float = 0.0) -> np.ndarray:
+    """The mean of the teacher's sign times the vote's, less `share` of each student's, over each circle.
+
+    The teacher's fields are (2, .., points, 1), the students' 2 x (.., points, K), `share` (..).
+    """
+    share = np.asarray(share)[..., None, None]
+    turns, teachers = _turn(*fields), _turn(*teacher)
+    bits = turns.view(np.int64)  # the last bit of an angle is the student's sign: one sort orders both
+    bits &= -2
+    bits |= fields[0] > 0
+    turns.sort(axis=-1)
+    sign = 2 * (bits & 1).astype(np.int16) - 1
+    total = sign.sum(axis=-1, keepdims=True, dtype=np.int16)
+    others = total + sign - 2 * np.cumsum(sign, axis=-1, dtype=np.int16)  # at each student's turn
+    weight = sign * (np.maximum(2 - abs(others), 0) - 2 * share)
+    turned = np.sum(weight * (teachers - abs(teachers - turns)), axis=-1, keepdims=True)
+    unturned = (np.sign(total) - share * total) * (2 * teachers - np.pi)
+    return (np.sign(teacher[0]) * (turned - unturned) / np.pi)[..., 0]
 
 
 def _turn(field: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """The angle in [0, pi) at which field cos(phi) + other sin(phi) changes sign."""
-    return np.arctan2(-field, other) % np.pi
+    """The angle in [0, pi] at which field cos(phi) + other sin(phi) changes sign."""
+    return np.arctan2(abs(field), np.where(field > 0, -other, other))

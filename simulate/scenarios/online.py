@@ -14,9 +14,14 @@ from simulate.execution.devices import next_device
 from simulate.execution.units import UnitResult
 from simulate.kernels import gram, vectors
 from statmech.errors import DivergedError, ScenarioError
+from statmech.few_students import FEW, vote_of_few
 from statmech.forks import check_fork
-from statmech.majority_vote import TEST_CIRCLES, circles, vote_error
-from statmech.order_parameters import square_root
+from statmech.majority_vote import (
+    TEST_CIRCLES,
+    circles,
+    circles_beside_equal_students,
+    vote_beside_equal_students,
+)
 from statmech.random_numbers import folded, key_of
 from statmech.results.dataset import describe, gram_of
 from statmech.scenarios.online import Cell, Scenario
@@ -131,15 +136,21 @@ def unit_key(scenario: Scenario, unit: Unit) -> np.ndarray:
 
 
 def _votes(scenario: Scenario, unit: Unit, along: np.ndarray, across: np.ndarray) -> np.ndarray:
-    """The error of the majority vote, shape (seeds, T), on test inputs that each seed draws."""
-    if unit.cell.K <= 2:  # a tie is a fair coin: two students err as often as one of them picked by it
-        return describe(along, across)["eps_g"].mean(axis=-1)
-    K, factor = unit.cell.K, square_root(across)
-    together = max(1, VOTE_CHUNK // (along[0].size * TEST_CIRCLES))
-    seeds, errors = range(unit.seeds.start, unit.seeds.stop), []
-    for first in range(0, len(seeds), together):
+    """The error of the majority vote, shape (seeds, T): exact, or measured on circles that each seed draws."""
+    cell, errors = unit.cell, []
+    if cell.K <= FEW:
+        return vote_of_few(along, across)
+    points = _circles(cell)
+    together = max(1, VOTE_CHUNK // (along[0].size * points))
+    for first in range(0, len(along), together):
         some = slice(first, first + together)
-        rngs = [np.random.default_rng([scenario.key, *unit.cell.words(), seed]) for seed in seeds[some]]
-        inputs = np.stack([circles(rng, TEST_CIRCLES, K) for rng in rngs], axis=1)
-        errors.append(vote_error(along[some], factor[some], inputs[:, :, None]))
+        seeds = range(unit.seeds.start, unit.seeds.stop)[some]
+        rngs = [np.random.default_rng([scenario.key, *cell.words(), seed]) for seed in seeds]
+        inputs = np.stack([circles(rng, points, cell.K) for rng in rngs], axis=1)
+        errors.append(vote_beside_equal_students(along[some], across[some], inputs[:, :, None]))
     return np.concatenate(errors)
+
+
+def _circles(cell: Cell) -> int:
+    """Circles for each seed: few where students stay nearly equal."""
+    return circles_beside_equal_students(cell.K, cell.N) if cell.alike else TEST_CIRCLES

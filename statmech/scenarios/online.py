@@ -15,6 +15,7 @@ import numpy as np
 from pydantic import AfterValidator, Discriminator, Field, PlainSerializer, Tag
 
 from statmech.errors import Problem
+from statmech.few_students import FEW
 from statmech.inputs import INPUTS, Gaussian, Inputs, inputs_from, written
 from statmech.order_parameters import coordinates
 from statmech.parameters import Key, family_of, parameters_of, shown
@@ -66,7 +67,7 @@ GRAM_STEP = {1: 3.2e-8, 3: 5.4e-8, 10: 2.4e-7, 30: 1.3e-6, 100: 7.5e-6}
 VECTORS_STEP = 1e-6  # and for each input dimension:
 VECTORS_STEP_PER_DIMENSION = 4.5e-9
 CALL = 3e-3  # seconds to begin and to read a batch of seeds, however few its steps
-VOTE, VOTE_PER_STUDENT = 3.5e-4, 5.3e-5  # seconds to integrate one seed's majority vote at one time, from K = 3 on
+VOTE_OF_FEW, VOTE_PER_TURN = 1e-5, 1e-7  # for one seed's majority vote at one time: exact; per circle and student
 
 
 class Scenario(Sweep):
@@ -198,7 +199,8 @@ class Scenario(Sweep):
         pairs = self.pairs("K", "N")
         steps, votes = self.t[-1] * cells / len(pairs), len(self.t) * cells / len(pairs)
         calls = CALL * cells / min(self.seeds, self.together)
-        return calls + sum(steps * N * _step(self.engine, K, N) + votes * _vote(K) for K, N in pairs)
+        measured = votes * sum(_vote(K, N, self.exchangeable) for K, N in pairs)
+        return calls + measured + steps * sum(N * _step(self.engine, K, N) for K, N in pairs)
 
     @property
     def exchangeable(self) -> bool:
@@ -294,5 +296,9 @@ def _step(engine: str, K: int, N: int) -> float:
     return float(np.exp(measured)) * max(K / largest, 1.0) ** 2
 
 
-def _vote(K: int) -> float:
-    return VOTE + VOTE_PER_STUDENT * K if K > 2 else 0.0
+def _vote(K: int, N: int, alike: bool) -> float:
+    if K <= FEW:
+        return VOTE_OF_FEW if K > 2 else 0.0
+    from statmech.majority_vote import TEST_CIRCLES, circles_beside_equal_students  # here: it imports SciPy
+
+    return VOTE_PER_TURN * K * (circles_beside_equal_students(K, N) if alike else TEST_CIRCLES)

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from statmech import order_parameters
+from statmech.equal_students import majority_vote, weight_mean
 from statmech.results.dataset import describe, gram_of
 from statmech.scenarios.online import Cell, Scenario
-from theory.ensemble import majority_vote, vote_of, weight_mean
+from theory.ensemble import vote_of
 from theory.online import Students, solve_cells
 
 SOURCE = "order-parameter equations, N -> infinity"
@@ -56,7 +57,7 @@ def _alike(K: int, students: Students, gram: bool) -> dict[str, np.ndarray]:
 def _unlike(students: Students, gram: bool) -> dict[str, np.ndarray]:
     theta, length = order_parameters.angle_from_versine(students.y), np.exp(students.log_length)
     along, across = _vectors(theta, length, _full(students.c, theta.shape[-1]))
-    vote = vote_of(along, order_parameters.square_root(across))
+    vote = vote_of(along, across)
     return {
         **describe(along, across),
         "eps_g_majority_vote": vote.value,

@@ -1,0 +1,183 @@
+r"""The error of a majority vote of up to four students: exact, for three an integral over one angle.
+
+One student errs with probability :math:`\theta/\pi`, two like one of them picked by the fair coin that decides a tie,
+and four like three of them so picked: without one of four, a majority stays one and a tie becomes a fair coin.
+
+**Three students.** The majority of three signs is :math:`(s_1 + s_2 + s_3 - s_1 s_2 s_3)/2`, so that with the
+teacher's sign :math:`s_0`
+
+.. math:: \epsilon_g = \tfrac12 - \tfrac14\Big[\sum_k \langle s_0 s_k\rangle
+          - \langle s_0 s_1 s_2 s_3\rangle\Big], \qquad \langle s_i s_j\rangle = 1 - 2\theta_{ij}/\pi .
+
+The mean of four signs has no closed form, but its derivatives do (Price's theorem): with the partial correlation of
+the other two fields,
+:math:`\partial\langle s_0 s_1 s_2 s_3\rangle/\partial\theta_{ij} = -(2/\pi)^2\arcsin\rho_{kl\cdot ij}`.
+Turn the teacher from student 1, where :math:`\langle s_0 s_1 s_2 s_3\rangle = \langle s_2 s_3\rangle`, along the great
+circle to its place. At the angle :math:`\psi` before that place, student k = 2, 3 has a component :math:`x_k` along the
+teacher's motion and a part :math:`\mathbf y_k` across the circle, which does not change:
+
+.. math:: x_k = \sin\theta_k\,c_{1k}\cos\psi - \cos\theta_k\sin\psi, \quad
+          \mathbf y_k\cdot\mathbf y_l = \sin\theta_k\sin\theta_l\,(c_{kl} - c_{1k}c_{1l}), \quad
+          p_k = \sqrt{x_k^2 + \mathbf y_k^2},
+
+with the cosines c of the students' parts across the teacher's place. There
+:math:`d\theta_{0k}/d\psi = -x_k/p_k`, and with the area :math:`Y = |\mathbf y_2\times\mathbf y_3|`
+
+.. math:: \epsilon_g = \frac{\theta_1 + \theta_2 + \theta_3 - \theta_{23}}{2\pi}
+          - \frac1{\pi^2}\Big[\theta_1 A_1
+          + \int_0^{\theta_1}\Big(\frac{x_2}{p_2}A_2 + \frac{x_3}{p_3}A_3\Big)d\psi\Big],
+
+.. math:: A_1 = \operatorname{atan2}(\mathbf y_2\cdot\mathbf y_3,\, Y), \qquad
+          A_2 = \operatorname{atan2}(\mathbf y_2^2\,x_3 - \mathbf y_2\cdot\mathbf y_3\,x_2,\, p_2 Y), \quad
+          A_3 \text{ with 2 and 3 exchanged}.
+
+Every term is of the size of an angle to the teacher, so that nothing cancels as learning succeeds. Where students are
+coplanar the arctangents become steps: panels are cut there and halved until they agree.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from statmech.gaussian import legendre
+from statmech.order_parameters import angle, angle_between
+
+FEW = 4  # students whose vote is exact
+NODES = 10  # per panel and per half of it
+AGREE = 1e-13  # of the path
+HALVINGS = 45
+SHARP = 0.1  # of the path: narrower steps lie between two nodes, and are cut at
+TOUCH = 1e-20  # of the largest angle: students closer than that are as good as this far apart
+
+
+class Path(NamedTuple):
+    """The numbers of the integrand, each an array (n,), for students in the order of their angles to the teacher."""
+
+    end: np.ndarray  # theta_1
+    sin2: np.ndarray  # x_2 at psi = 0
+    cos2: np.ndarray
+    sin3: np.ndarray
+    cos3: np.ndarray
+    y22: np.ndarray
+    y33: np.ndarray
+    y23: np.ndarray
+    area: np.ndarray
+
+
+def vote_of_few(along: np.ndarray, across: np.ndarray) -> np.ndarray:
+    """eps_g of the majority vote of up to four students, to 1e-12 of the largest of their angles to the teacher.
+
+    Where students coincide, or are coplanar with the teacher, to less than 1e-6: to 1e-8 of that angle.
+
+    Parameters
+    ----------
+    along : array (..., K)
+        The students' components along the teacher, K <= 4.
+    across : array (..., K, K)
+        The Gram matrix of their parts across the teacher.
+
+    Returns
+    -------
+    array (...)
+
+    Examples
+    --------
+    Identical students vote like one of them, here at 45 degrees:
+
+    >>> float(vote_of_few(np.ones(3), np.ones((3, 3))).round(12))
+    0.25
+    """
+    K = along.shape[-1]
+    if K <= 2:
+        return np.mean(angle(np.sqrt(np.diagonal(across, axis1=-2, axis2=-1)), along) / np.pi, axis=-1)
+    if K == 3:
+        return _of_three(along, across)
+    triples = np.array([[k for k in range(4) if k != out] for out in range(4)])
+    return _of_three(along[..., triples], across[..., triples[:, :, None], triples[:, None, :]]).mean(axis=-1)
+
+
+def _of_three(along: np.ndarray, across: np.ndarray) -> np.ndarray:
+    shape = along.shape[:-1]
+    theta, c = _sorted_angles(along.reshape(-1, 3), across.reshape(-1, 3, 3))
+    path = _path(theta, c)
+    theta_23 = angle_between(theta[:, 1], theta[:, 2], c[:, 1, 2])
+    bend = path.end * np.arctan2(path.y23, path.area) + _integral(path)
+    return ((theta.sum(axis=-1) - theta_23) / (2 * np.pi) - bend / np.pi**2).reshape(shape)
+
+
+def _sorted_angles(along: np.ndarray, across: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Angles (n, 3) to the teacher, the smallest first, and cosines (n, 3, 3) of the parts across it."""
+    length = np.sqrt(np.diagonal(across, axis1=-2, axis2=-1))
+    theta = angle(length, along)
+    parallel = length == 0
+    scale = np.where(parallel, 1.0, length)
+    c = np.clip(across / scale[:, :, None] / scale[:, None, :], -1.0, 1.0)
+    order = np.argsort(theta, axis=-1, kind="stable")
+    rows = np.arange(len(theta))[:, None]
+    return theta[rows, order], c[rows[..., None], order[:, :, None], order[:, None, :]]
+
+
+def _path(theta: np.ndarray, c: np.ndarray) -> Path:
+    (sin1, sin2, sin3), (_, cos2, cos3) = np.sin(theta).T, np.cos(theta).T
+    c12, c13, c23 = c[:, 0, 1], c[:, 0, 2], c[:, 1, 2]
+    y22, y33 = (1 - c12) * (1 + c12), (1 - c13) * (1 + c13)
+    most = np.sqrt(y22 * y33)
+    y23 = np.clip(c23 - c12 * c13, -most, most)
+    area = (most - y23) * (most + y23)
+    # each student a little off, in a direction that no other has: identical students keep a triangle's angles
+    off = (TOUCH * np.maximum(sin1, np.maximum(sin2, sin3))) ** 2
+    y22, y33, y23 = y22 * sin2**2, y33 * sin3**2, y23 * sin2 * sin3
+    area = np.sqrt(area * (sin2 * sin3) ** 2 + off * (y22 + y33 + off))
+    return Path(theta[:, 0], sin2 * c12, cos2, sin3 * c13, cos3, y22 + off, y33 + off, y23, area)
+
+
+def _integrand(psi: np.ndarray, path: Path) -> np.ndarray:
+    """At angles (n, nodes), for numbers (n, 1)."""
+    sin, cos = np.sin(psi), np.cos(psi)
+    x2, x3 = path.sin2 * cos - path.cos2 * sin, path.sin3 * cos - path.cos3 * sin
+    p2, p3 = np.sqrt(x2**2 + path.y22), np.sqrt(x3**2 + path.y33)
+    a2 = np.arctan2(path.y22 * x3 - path.y23 * x2, p2 * path.area)
+    a3 = np.arctan2(path.y33 * x2 - path.y23 * x3, p3 * path.area)
+    return x2 / p2 * a2 + x3 / p3 * a3
+
+
+def _panel(left: np.ndarray, width: np.ndarray, path: Path) -> np.ndarray:
+    """The integral over one panel (n,) of each path."""
+    x, weight = legendre(NODES)
+    values = _integrand(left[:, None] + width[:, None] * x, Path(*(number[:, None] for number in path)))
+    return width * (weight * values).sum(axis=-1)
+
+
+def _integral(path: Path) -> np.ndarray:
+    """The integral of each path; a panel that differs from its halves is replaced by them."""
+    edges = _edges(path)
+    owner, at = np.nonzero(np.diff(edges, axis=-1) > 0)
+    left, width = edges[owner, at], np.diff(edges, axis=-1)[owner, at]
+    total = np.zeros_like(path.end)
+    whole = _panel(left, width, Path(*(number[owner] for number in path)))
+    for _ in range(HALVINGS):
+        if not owner.size:
+            break
+        owner, width = np.repeat(owner, 2), np.repeat(width / 2, 2)
+        left = np.repeat(left, 2)
+        left[1::2] += width[1::2]
+        half = _panel(left, width, Path(*(number[owner] for number in path)))
+        both = half[::2] + half[1::2]
+        open_ = abs(both - whole) > AGREE * path.end[owner[::2]]
+        total += np.bincount(owner[::2][~open_], both[~open_], len(total))
+        open_ = np.repeat(open_, 2)
+        owner, left, width, whole = owner[open_], left[open_], width[open_], half[open_]
+    return total + np.bincount(owner, whole, len(total))
+
+
+def _edges(path: Path) -> np.ndarray:
+    """Ends of the panels, (n, 6): among them the zeros of x_2, x_3 and of the arctangents, where steps are narrow."""
+    h2, h3 = np.sqrt(path.y22), np.sqrt(path.y33)
+    s2, c2 = path.y22 * path.sin3 - path.y23 * path.sin2, path.y22 * path.cos3 - path.y23 * path.cos2
+    s3, c3 = path.y33 * path.sin2 - path.y23 * path.sin3, path.y33 * path.cos2 - path.y23 * path.cos3
+    sin, cos = np.stack([path.sin2, path.sin3, s2, s3]), np.stack([path.cos2, path.cos3, c2, c3])
+    narrow = np.stack([h2, h3, h2 * path.area, h3 * path.area]) < SHARP * path.end * np.hypot(sin, cos)
+    zero = np.where(narrow, np.arctan2(sin, cos) % np.pi, 0.0)
+    return np.sort(np.clip([*zero, np.zeros_like(path.end), path.end], 0.0, path.end), axis=0).T
