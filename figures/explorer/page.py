@@ -12,6 +12,7 @@ from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
+from panel.util.parameters import edit_readonly
 
 import figures
 from figures.explorer import link, settings
@@ -99,6 +100,8 @@ class Page:
             busy_indicator=None,
             sx=UNTITLED,
         )
+        with edit_readonly(self.whole):  # else Panel walks through all models of the page twice a step: 20 ms
+            self.whole.busy = False
         return self.whole
 
     def inline_view(self) -> Any:
@@ -216,10 +219,11 @@ class Page:
             self._settled()
 
     def _shown(self) -> None:
-        """Show the present results of the source."""
-        self.charts.show(self.source.picture)
-        for button in self.downloads[:2]:  # a picture needs simulation and theory
-            button.disabled = not self.source.results.complete
+        """Show the present results of the source, in one message to the browser."""
+        with pn.io.unlocked():
+            self.charts.show(self.source.picture)
+            for button in self.downloads[:2]:  # a picture needs simulation and theory
+                button.disabled = not self.source.results.complete
 
     def _linked(self) -> None:
         """State the settings in the address, so that it restores the page."""

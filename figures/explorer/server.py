@@ -66,10 +66,16 @@ class Sealed(OutputTransform):
 
 
 class Socket(WSHandler):
-    """A websocket that ignores what its page sent before it was closed and the server reads only now.
+    """A websocket that sends at once, and ignores what a page sent before it was closed and the server reads only now.
 
-    A busy server finds such messages in its buffer; Bokeh would look for the session that it has just detached.
+    A message of Bokeh has three parts. By default the second waits until the browser has acknowledged the first, which
+    it does after 40 ms. A busy server finds messages of a closed page in its buffer; Bokeh would look for the session
+    that it has just detached.
     """
+
+    def open(self) -> None:
+        self.set_nodelay(True)
+        super().open()
 
     async def _handle(self, message: Any) -> Any:
         if self.connection is None or self.connection._session is None:
