@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import betainc, dawsn, gammaln, log_ndtr, ndtr
+from scipy.special import betainc, comb, dawsn, gammaln, log_ndtr, ndtr
 
 from statmech.errors import ScenarioError, not_known
 from statmech.gaussian import TAIL, composite_legendre, density, legendre, panels
@@ -42,8 +42,9 @@ from statmech.statistics import standard_error
 
 OUTPUTS = ("majority_vote", "weight_mean")
 SCRAMBLES, FEWEST, MOST = 16, 2**12, 2**16  # independent nets, and their points
+SUMMED = 64  # half of the students, up to which the minority's probability is summed term by term
 BLOCK = 200  # elements of a broadcast that are integrated together, to bound memory
-HALVING = np.concatenate([[0.0], np.geomspace(2.0**-44 * 10.0, 10.0, 45)])  # edges of panels that halve towards 0
+HALVING = np.geomspace(2.0**-44 * 10.0, 10.0, 45)  # edges of panels that halve towards 0
 
 
 class ControlledError(NamedTuple):
@@ -192,23 +193,59 @@ def vote_of(along: np.ndarray, factor: np.ndarray, tolerance: float = 1e-4) -> C
 
 
 def _common_field_integral(theta: np.ndarray, c: np.ndarray, K: np.ndarray) -> np.ndarray:
-    """The integral over the common field, for arrays of shape (n,), a block of elements at a time."""
-    starts = range(0, theta.size, BLOCK)
-    values = [_integrate(*(x[first : first + BLOCK, None] for x in (theta, c, K))) for first in starts]
-    return np.concatenate([np.empty(0), *values])
+    """The integral over the common field, for arrays of shape (n,), a block of elements at a time.
 
-
-def _integrate(theta: np.ndarray, c: np.ndarray, K: np.ndarray) -> np.ndarray:
-    # panels shrink towards 0 by factors of 2, so that sigmoids of any width fall on several of them
-    m, weight = composite_legendre(HALVING, 16)
+    Panels shrink towards 0 by factors of 2 until both sigmoids of an element are smooth on the first. No element's
+    value depends on the others.
+    """
     sin, cos = np.sin(theta), np.cos(theta)
     with np.errstate(divide="ignore", invalid="ignore"):
         gamma = cos / (sin * np.sqrt(c))
         alpha = np.sqrt(cos**2 + sin**2 * c) / (sin * np.sqrt(1 - c))
     gamma = np.nan_to_num(gamma, nan=0.0, posinf=np.inf, neginf=-np.inf)
-    n = np.ceil(K / 2)
-    lost = betainc(n, n, ndtr(-alpha * m))
-    return np.sum(weight * 2 * density(m) * (ndtr(-gamma * m) * (1 - lost) + ndtr(gamma * m) * lost), axis=-1)
+    panels_each = _panels_for(np.maximum(np.where(np.isfinite(gamma), abs(gamma), 0.0), alpha * np.sqrt(K)))
+    values = np.empty_like(theta)
+    for number in np.unique(panels_each):
+        rows = np.flatnonzero(panels_each == number)
+        for some in np.split(rows, range(BLOCK, rows.size, BLOCK)):
+            edges = np.concatenate([[0.0], HALVING[-number:]])
+            values[some] = _integrate(alpha[some, None], gamma[some, None], np.ceil(K[some, None] / 2), edges)
+    return values
+
+
+def _panels_for(slope: np.ndarray) -> np.ndarray:
+    """How many panels the steepest sigmoid of each element needs, in steps of 4."""
+    halvings = np.log2(2 * HALVING[-1] * np.maximum(slope, 1.0))
+    return np.clip(4 * np.ceil((halvings + 1) / 4), 4, HALVING.size).astype(int)
+
+
+def _integrate(alpha: np.ndarray, gamma: np.ndarray, n: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    m, weight = composite_legendre(edges, 16)
+    lost, against = _minority(ndtr(-alpha * m), n), ndtr(-abs(gamma) * m)
+    wrong = against + (1 - 2 * against) * np.where(gamma < 0, 1 - lost, lost)
+    return np.sum(weight * 2 * density(m) * wrong, axis=-1)
+
+
+def _minority(p: np.ndarray, n: np.ndarray) -> np.ndarray:
+    r"""The probability :math:`I_p(n, n) = p^n\sum_{j<n}\binom{n-1+j}{j}(1-p)^j` that n of 2n - 1 have probability p.
+
+    The sum has positive terms only; for hundreds of students the incomplete beta function is faster.
+    """
+    lost = np.empty_like(p)
+    for size in np.unique(n).tolist():
+        rows = n[:, 0] == size
+        lost[rows] = _sum(p[rows], int(size)) if size <= SUMMED else betainc(size, size, p[rows])
+    return lost
+
+
+def _sum(p: np.ndarray, n: int) -> np.ndarray:
+    total, rest = np.full_like(p, comb(2 * n - 2, n - 1)), 1 - p
+    for j in reversed(range(n - 1)):
+        total *= rest
+        total += comb(n - 1 + j, j)
+    for _ in range(n):
+        total *= p
+    return total
 
 
 def _opposed(theta: float, c: float, K: int) -> float:
