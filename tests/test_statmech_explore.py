@@ -1,6 +1,7 @@
 """The explorer: sliders define a scenario, the page shows its theory and simulation, and its config can be copied."""
 
 import json
+import sys
 import threading
 
 import numpy as np
@@ -361,7 +362,7 @@ def test_every_error_of_theory_is_shown_on_the_page(live, monkeypatch):
     def solve(scenario):
         raise ZeroDivisionError("of a user's own rule")
 
-    monkeypatch.setattr(theory, "solve", solve)
+    monkeypatch.setattr(sys.modules["theory.solve"], "solve_each", solve)
     made, messages = live
     made.more_keys.value = "flip=0.1"
     assert messages == [("error", "ZeroDivisionError: of a user's own rule"), ("progress", "")]

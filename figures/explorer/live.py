@@ -272,7 +272,8 @@ class Live:
             return settings.between(self.choice, self.along, values, settings.LINE)
         if self.choice in settings.COMPILED:
             # always as many as there can be, for another number would be compiled, which takes seconds
-            stops = [stop for stop in settings.stops_of(self.choice, self.along) if stop > values[-1]]
+            every = [] if self.along in settings.SHARED else settings.stops_of(self.choice, self.along)
+            stops = [stop for stop in every if stop > values[-1]]
             return settings.between(self.choice, self.along, [*values, *stops], settings.SWEPT)
         return []
 
@@ -371,15 +372,9 @@ class Tidy(pmui.EditableFloatSlider):
 
 def _solved(scenario: Any) -> xr.Dataset | None:
     """The theory of each rule, learner, ... in turn; None where there is no theory."""
-    import xarray as xr
+    from theory.solve import solve_each
 
-    from theory import solve
-
-    if scenario.unsolved:
-        return None
-    parts = [solve(one) for one in settings.one_by_one(scenario)]
-    joined: xr.Dataset = xr.concat(parts, dim=scenario.CHOICE, coords="minimal", compat="override", join="override")
-    return joined.assign_attrs(config=json.dumps(scenario.config()))
+    return None if scenario.unsolved else solve_each(scenario)
 
 
 def _duration(seconds: float) -> str:

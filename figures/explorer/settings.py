@@ -14,13 +14,14 @@ from figures.labels import plain
 from statmech.parameters import known_parameters, parameters_of
 from statmech.scenarios.axes import points
 from statmech.scenarios.page import Page
-from statmech.scenarios.registry import SCENARIOS, scenario_from
+from statmech.scenarios.registry import SCENARIOS
 
 SNAPSHOTS = 10  # recorded times where time is not along x
 PLACES, FEW = 11, 8  # values along x of a key without stops, and at least of one with them
 LINE, SWEPT = 80, 40  # places of a line of theory along recorded times, and along an axis of a sweep
 WHOLE_UP_TO = 12  # theory has every whole number below, and the stops from there
-COMPILED = ("rule",)  # kinds whose theory is one compiled program for each number of values
+COMPILED = ("rule",)  # kinds whose theory is one compiled program for each number of values ...
+SHARED = ("K", "N")  # ... but of these, whose values share their equations
 DECADES = (1, 2, 5)
 WHOLE = (0, *(m * 10**e for e in range(5) for m in DECADES), 10**5)
 STOPS: dict[str, tuple[float, ...]] = {
@@ -271,16 +272,3 @@ def between(choice: str, x: str, values: Sequence[float], number: int) -> list[f
 def _parts(low: float, high: float, parts: int) -> Any:
     """The first value and those inside of an interval that is divided into parts."""
     return [low, *(np.geomspace if low > 0 else np.linspace)(low, high, parts + 1)[1:-1].tolist()]
-
-
-def one_by_one(scenario: Any) -> list[Any]:
-    """The scenario of each that learns: one program of theory serves each, whichever are chosen together."""
-    choice, kinds, config = scenario.CHOICE, scenario.KINDS, scenario.config()
-    known = known_parameters(kinds)
-    return [
-        scenario_from(
-            {name: v for name, v in config.items() if name not in known or name in parameters_of(kinds[one])}
-            | {choice: [one]}
-        )
-        for one in points(getattr(scenario, choice))
-    ]

@@ -17,7 +17,7 @@ SOURCE = "order-parameter equations, N -> infinity"
 
 
 def solve(scenario: Scenario, cells: Sequence[Cell]) -> Iterator[dict[str, np.ndarray]]:
-    """The variables of each cell, in their order. The equations of students that are alike are the same for all K > 1."""
+    """The variables of each cell, in their order. For students that are alike all K > 1 share their equations."""
     first: dict[Any, Cell] = {}
     for cell in cells:
         first.setdefault(_equations(cell), cell)
