@@ -15,7 +15,7 @@ from figures import series
 from figures.explorer import link, settings
 from figures.explorer.background import Background
 from figures.explorer.link import FILES
-from figures.explorer.live import _solved
+from figures.explorer.solved import _solved
 from statmech import Scenario, Stopping, StoredExamples, config
 from statmech.errors import ConfigError
 from statmech.parameters import parameter

@@ -6,6 +6,7 @@ import logging
 import secrets
 import signal
 import socket
+import threading
 import webbrowser
 from collections.abc import Callable
 from functools import partial
@@ -144,7 +145,7 @@ class Explorer(BokehTornado):
             return False
 
 
-def serve(make: Callable[[], Any], port: int | None, show: bool) -> None:
+def serve(make: Callable[[], Any], port: int | None, show: bool, prepare: Callable[[], None] | None = None) -> None:
     """Serve one page per visitor, only on this machine, until interrupted.
 
     Parameters
@@ -155,6 +156,8 @@ def serve(make: Callable[[], Any], port: int | None, show: bool) -> None:
         The port to listen on; by default 5006, or any free one.
     show
         True to open the page in a browser.
+    prepare
+        Is called in a thread, while the browser starts.
 
     Raises `ConfigError` if the port is in use.
     """
@@ -173,6 +176,8 @@ def serve(make: Callable[[], Any], port: int | None, show: bool) -> None:
     if show:
         loop.add_callback(webbrowser.open, guard.address)
     server.start()
+    if prepare is not None:
+        threading.Thread(target=prepare, daemon=True).start()
     loop.start()
     server.stop()
     print(STOPPED, flush=True)
