@@ -108,6 +108,8 @@ def test_theory_is_dense_between_the_values_along_x_and_has_them():
         ("rule=hebb&t=50&view=1", "section"),
         ("rule=hebb&t=50&view.over=pi", "unit"),
         ("rule=3&t=50", "rule"),
+        ("rule=3&t=50&eta=0.5", "rule"),
+        ("rule=hebbb&t=50&eta=0.5", "hebbb"),
         ("rule=hebb&t=x", "t"),
         ("rule=hebb&K=0&t=50&view.x=K", "K"),
     ],
@@ -116,6 +118,10 @@ def test_a_bad_link_is_refused_with_one_message(query, said):
     with pytest.raises(ConfigError, match=r"^link: ") as refused:
         link.read(query)
     assert said in str(refused.value)
+
+
+def test_a_link_of_one_rule_may_state_its_parameters():
+    assert link.read("rule=perceptron&t=50&eta=0.5").config["eta"] == 0.5
 
 
 @pytest.mark.filterwarnings("ignore:Both 'variant':PendingDeprecationWarning")  # Panel's own, of its downloads

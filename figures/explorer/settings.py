@@ -94,7 +94,8 @@ def range_of(choice: str, name: str) -> tuple[float, float, float]:
 def has(choice: str, chosen: Sequence[str], name: str) -> bool:
     """True if a key applies where these learn: it is a parameter of at least one of them, or not a parameter at all."""
     kinds = SCENARIOS[choice].KINDS
-    return name not in known_parameters(kinds) or any(name in parameters_of(kinds[one]) for one in chosen)
+    known = [kinds[one] for one in chosen if one in kinds]  # the scenario refuses others
+    return name not in known_parameters(kinds) or any(name in parameters_of(kind) for kind in known)
 
 
 def symbol(choice: str, name: str) -> str:
@@ -211,8 +212,9 @@ def config_of(choice: str, given: dict[str, Any], x: str = "") -> dict[str, Any]
     """
     along, known = page_of(choice).along, known_parameters(SCENARIOS[choice].KINDS)
     key = key_along(choice, x or along)
+    chosen = given[choice] if isinstance(given[choice], list | tuple) else [given[choice]]
     plain_ = {name for name, field in known.items() if given.get(name) == field.default and name != key}
-    made = {name: value for name, value in given.items() if name not in plain_ and has(choice, given[choice], name)}
+    made = {name: value for name, value in given.items() if name not in plain_ and has(choice, chosen, name)}
     for name in dict.fromkeys([key, *([along] if is_recorded(choice, along) else [])]):
         value = made.get(name, default_of(choice, name))
         above = max(points(given.get("K", 0))) + 1 if name == "N" and choice == "rule" else 0
