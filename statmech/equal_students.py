@@ -26,13 +26,15 @@ where even(c) is the probability that K - 1 = 2n students with v = u_1 = 0 split
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import betainc, dawsn, gammaln, log_ndtr, ndtr
+from numpy.typing import ArrayLike
+from scipy.special import betainc, comb, dawsn, gammaln, log_ndtr, ndtr
 
 from statmech.gaussian import TAIL, composite_legendre, density, legendre, panels
 from statmech.order_parameters import angle
 
 BLOCK = 200  # elements of a broadcast that are integrated together, to bound memory
-HALVING = np.concatenate([[0.0], np.geomspace(2.0**-44 * 10.0, 10.0, 45)])  # edges of panels that halve towards 0
+SUMMED = 64  # half of the students, up to which the minority's probability is summed term by term
+HALVING = np.geomspace(2.0**-44 * 10.0, 10.0, 45)  # edges of panels that halve towards 0
 
 
 def weight_mean(theta: np.ndarray, c: np.ndarray, K: np.ndarray) -> np.ndarray:
@@ -47,29 +49,26 @@ def majority_vote(theta: np.ndarray, c: np.ndarray, K: np.ndarray) -> np.ndarray
     error = np.where(K <= 2, theta / np.pi, weight_mean(theta, c, np.inf * np.ones_like(K)))
     several = np.isfinite(K) & (K > 2) & (theta > 0) & (theta < np.pi)
     independent = several & (c >= 0)
-    error[independent] = _common_field_integral(theta[independent], c[independent], K[independent])
+    error[independent] = vote_in_common_field(theta[independent], c[independent], K[independent])
     for index in map(tuple, np.argwhere(several & (c < 0))):
         error[index] = _opposed(theta[index], c[index], int(K[index]))
     return error
 
 
-def vote_in_common_field(theta: np.ndarray, c: np.ndarray, K: int) -> np.ndarray:
-    """The same for K > 2 and c >= 0, with only the panels that each element needs: five times faster, to 1e-12."""
-    gamma, alpha = _slopes(theta, c)
-    steepest = np.clip(np.maximum(abs(gamma), alpha * np.sqrt(K)), 1.0, 2.0**42)
-    halvings = np.ceil(np.log2(steepest)).astype(int) + 2
-    error = np.empty_like(theta)
-    for needed in np.unique(halvings):
-        some, edges = halvings == needed, np.concatenate([[0.0], HALVING[-needed - 1 :]])
-        error[some] = _integrate(edges, theta[some, None], c[some, None], np.asarray(float(K)))
-    return error
+def vote_in_common_field(theta: np.ndarray, c: np.ndarray, K: ArrayLike) -> np.ndarray:
+    """The same for K > 2 and c >= 0, a block of elements at a time.
 
-
-def _common_field_integral(theta: np.ndarray, c: np.ndarray, K: np.ndarray) -> np.ndarray:
-    """The integral over the common field, for arrays of shape (n,), a block of elements at a time."""
-    starts = range(0, theta.size, BLOCK)
-    values = [_integrate(HALVING, *(x[first : first + BLOCK, None] for x in (theta, c, K))) for first in starts]
-    return np.concatenate([np.empty(0), *values])
+    Panels shrink towards 0 by factors of 2 until both sigmoids of an element are smooth on the first. No element's
+    value depends on the others.
+    """
+    gamma, alpha, K = (x.ravel() for x in np.broadcast_arrays(*_slopes(theta, c), np.asarray(K, float)))
+    panels_each = _panels_for(np.maximum(np.where(np.isfinite(gamma), abs(gamma), 0.0), alpha * np.sqrt(K)))
+    values = np.empty_like(gamma)
+    for number in np.unique(panels_each):
+        rows, edges = np.flatnonzero(panels_each == number), np.concatenate([[0.0], HALVING[-number:]])
+        for some in np.split(rows, range(BLOCK, rows.size, BLOCK)):
+            values[some] = _integrate(alpha[some, None], gamma[some, None], np.ceil(K[some, None] / 2), edges)
+    return values.reshape(np.shape(theta))
 
 
 def _slopes(theta: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -81,13 +80,39 @@ def _slopes(theta: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.nan_to_num(gamma, nan=0.0, posinf=np.inf, neginf=-np.inf), alpha
 
 
-def _integrate(edges: np.ndarray, theta: np.ndarray, c: np.ndarray, K: np.ndarray) -> np.ndarray:
-    # panels shrink towards 0 by factors of 2, so that sigmoids of any width fall on several of them
+def _panels_for(slope: np.ndarray) -> np.ndarray:
+    """How many panels the steepest sigmoid of each element needs, in steps of 4."""
+    halvings = np.log2(2 * HALVING[-1] * np.maximum(slope, 1.0))
+    return np.clip(4 * np.ceil((halvings + 1) / 4), 4, HALVING.size).astype(int)
+
+
+def _integrate(alpha: np.ndarray, gamma: np.ndarray, n: np.ndarray, edges: np.ndarray) -> np.ndarray:
     m, weight = composite_legendre(edges, 16)
-    gamma, alpha = _slopes(theta, c)
-    n = np.ceil(K / 2)
-    lost = betainc(n, n, ndtr(-alpha * m))
-    return np.sum(weight * 2 * density(m) * (ndtr(-gamma * m) * (1 - lost) + ndtr(gamma * m) * lost), axis=-1)
+    lost, against = _minority(ndtr(-alpha * m), n), ndtr(-abs(gamma) * m)
+    wrong = against + (1 - 2 * against) * np.where(gamma < 0, 1 - lost, lost)
+    return np.sum(weight * 2 * density(m) * wrong, axis=-1)
+
+
+def _minority(p: np.ndarray, n: np.ndarray) -> np.ndarray:
+    r"""The probability :math:`I_p(n, n) = p^n\sum_{j<n}\binom{n-1+j}{j}(1-p)^j` that n of 2n - 1 have probability p.
+
+    The sum has positive terms only; for hundreds of students the incomplete beta function is faster.
+    """
+    lost = np.empty_like(p)
+    for size in np.unique(n).tolist():
+        rows = n[:, 0] == size
+        lost[rows] = _sum(p[rows], int(size)) if size <= SUMMED else betainc(size, size, p[rows])
+    return lost
+
+
+def _sum(p: np.ndarray, n: int) -> np.ndarray:
+    total, rest = np.full_like(p, comb(2 * n - 2, n - 1)), 1 - p
+    for j in reversed(range(n - 1)):
+        total *= rest
+        total += comb(n - 1 + j, j)
+    for _ in range(n):
+        total *= p
+    return total
 
 
 def _opposed(theta: float, c: float, K: int) -> float:

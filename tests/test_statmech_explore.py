@@ -1,6 +1,7 @@
 """The explorer: sliders define a scenario, the page shows its theory and simulation, and its config can be copied."""
 
 import json
+import sys
 import threading
 
 import numpy as np
@@ -14,7 +15,7 @@ from figures import series
 from figures.explorer import link, settings
 from figures.explorer.background import Background
 from figures.explorer.link import FILES
-from figures.explorer.live import _solved
+from figures.explorer.solved import _solved
 from statmech import Scenario, Stopping, StoredExamples, config
 from statmech.errors import ConfigError
 from statmech.parameters import parameter
@@ -107,6 +108,8 @@ def test_theory_is_dense_between_the_values_along_x_and_has_them():
         ("rule=hebb&t=50&view=1", "section"),
         ("rule=hebb&t=50&view.over=pi", "unit"),
         ("rule=3&t=50", "rule"),
+        ("rule=3&t=50&eta=0.5", "rule"),
+        ("rule=hebbb&t=50&eta=0.5", "hebbb"),
         ("rule=hebb&t=x", "t"),
         ("rule=hebb&K=0&t=50&view.x=K", "K"),
     ],
@@ -115,6 +118,10 @@ def test_a_bad_link_is_refused_with_one_message(query, said):
     with pytest.raises(ConfigError, match=r"^link: ") as refused:
         link.read(query)
     assert said in str(refused.value)
+
+
+def test_a_link_of_one_rule_may_state_its_parameters():
+    assert link.read("rule=perceptron&t=50&eta=0.5").config["eta"] == 0.5
 
 
 @pytest.mark.filterwarnings("ignore:Both 'variant':PendingDeprecationWarning")  # Panel's own, of its downloads
@@ -357,11 +364,96 @@ def test_a_file_that_the_config_names_is_kept_as_it_is(tmp_path):
     assert messages == [("error", FILES.format("other keys")), ("progress", "")]
 
 
+@pytest.fixture
+def page():
+    """A page as it opens, whose document a browser shows."""
+    from bokeh.document import Document
+    from panel.io.state import set_curdoc
+
+    from figures.explorer.page import Page
+
+    document = Document()
+    with set_curdoc(document):
+        made = Page(query=[("rule", "hebb"), ("t", "5"), ("K", "3"), ("view.x", "t")])
+        made.view().server_doc(document)
+        made.source.clock.later = lambda *_: None  # nothing is simulated
+        made.source.update()
+        yield made
+        made.close()
+
+
+WARNED = pytest.mark.filterwarnings("ignore:Both 'variant':PendingDeprecationWarning")  # Panel's own, of its downloads
+
+
+@pytest.mark.slow
+@WARNED
+def test_a_step_of_a_drag_replaces_data_and_no_models(page, monkeypatch):
+    """Whenever a model is replaced Bokeh lists all of them, which takes longer than solving."""
+    from bokeh.document.models import DocumentModelManager
+
+    calls = []
+    recompute = DocumentModelManager.recompute
+    monkeypatch.setattr(DocumentModelManager, "recompute", lambda self: calls.append(self) or recompute(self))
+    before = page.charts.grid.charts["eps_g_majority_vote"].curves["theory"].data["y"]
+    page.source.sliders["eta"].value = 0.55
+    page.source.x.value = "K"  # other axes need other charts
+    assert calls
+    calls.clear()
+    for eta in (0.6, 0.65):
+        page.source.sliders["eta"].value = eta
+    assert page.charts.grid.charts["eps_g_majority_vote"].curves["theory"].data["y"] != before
+    assert not calls
+
+
+@pytest.mark.slow
+@WARNED
+def test_a_busy_server_does_not_change_the_page(page):
+    """Panel would send all that the page holds through the list of its models, twice a step."""
+    from panel.io.state import state
+
+    state._add_busy_event("a step")
+    assert state.busy
+    assert not page.whole.busy
+    state._remove_busy_event("a step")
+
+
+@pytest.mark.slow
+@WARNED
+def test_what_is_prepared_is_what_the_page_opens_with(monkeypatch):
+    from bokeh.document import Document
+    from panel.io.state import set_curdoc
+
+    from figures.explorer import page, solved
+
+    solved._solved_as.cache_clear()
+    page.prepare()
+    assert solved._solved_as.cache_info().misses == 1
+    with set_curdoc(Document()):
+        made = page.Page()
+        made.source.clock.later = lambda *_: None
+        made.source.update()
+        assert made.source.theory is not None
+        made.close()
+    assert solved._solved_as.cache_info().misses == 1
+
+
+@pytest.mark.slow
+def test_a_rule_that_is_defined_again_is_solved_again(monkeypatch):
+    class Again(Hebb):
+        pass
+
+    scenario = Scenario(rule=["hebb"], t=[1.0])
+    first = _solved(scenario)
+    assert _solved(scenario) is first
+    monkeypatch.setitem(RULES, "hebb", Again)
+    assert _solved(scenario) is not first
+
+
 def test_every_error_of_theory_is_shown_on_the_page(live, monkeypatch):
     def solve(scenario):
         raise ZeroDivisionError("of a user's own rule")
 
-    monkeypatch.setattr(theory, "solve", solve)
+    monkeypatch.setattr(sys.modules["theory.solve"], "solve_each", solve)
     made, messages = live
     made.more_keys.value = "flip=0.1"
     assert messages == [("error", "ZeroDivisionError: of a user's own rule"), ("progress", "")]

@@ -167,6 +167,15 @@ def test_every_solution_carries_its_residual(flip):
     assert curves.exists.sel(learner="max_stability").values.tolist() == (alphas < noisy_capacity(flip)).tolist()
 
 
+def test_maximum_stability_takes_few_integrals(monkeypatch):
+    """One unknown per alpha is solved for: an angle within each step of another root would take hundreds."""
+    calls = []
+    lifted = replica._lifted
+    monkeypatch.setattr(replica, "_lifted", lambda *given: calls.append(given) or lifted(*given))
+    learning_curves(np.geomspace(0.1, 50, 200))
+    assert 5 < len(calls) < 50
+
+
 def test_the_separable_fraction_is_cover_s_counting_function():
     for P, N in ((5, 3), (12, 7), (30, 11), (3, 8)):
         counted = 2.0 ** (1 - P) * sum(comb(P - 1, k, exact=True) for k in range(N))

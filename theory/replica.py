@@ -33,8 +33,9 @@ one for all :math:`\alpha`:
 .. math:: \frac1{\alpha s} &= I(s, k) = \int_{-\infty}^k 2\varphi(st)[\lambda+(1-2\lambda)\Phi(Rt)](k-t)^2\,dt, \\
           \frac R{\alpha s} &= a\,[k\,\Phi(k) + \varphi(k)]
 
-(Opper, Kinzel, Kleinz & Nehl 1990 for :math:`\lambda = 0`). With noise the stability vanishes at
-:math:`\alpha_c(\lambda)`, beyond which no perceptron is right on all examples.
+(Opper, Kinzel, Kleinz & Nehl 1990 for :math:`\lambda = 0`). The second states the angle,
+:math:`\cot\theta = \alpha a\,[k\,\Phi(k) + \varphi(k)]`, so that one unknown is left, k. With noise the stability
+vanishes at :math:`\alpha_c(\lambda)`, beyond which no perceptron is right on all examples.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ from scipy.special import log_ndtr, ndtr
 from statmech.errors import ScenarioError, SolverError
 from statmech.gaussian import NODES, TAIL, density, legendre, legendre_per_panel
 
-LOWEST, HIGHEST = -60.0, 60.0  # brackets of logarithms: of gamma and kappa
+LOWEST, HIGHEST = -60.0, 60.0  # brackets of logarithms: of gamma, of kappa and of k
 WIDEST = (-90.0, 90.0)  # of tan(theta)
 TOLERANCE = 1e-9  # largest residual of a solution
 
@@ -242,18 +243,27 @@ def _entropic(gamma: np.ndarray) -> np.ndarray:
 
 
 def _most_stable(alpha: np.ndarray, flip: float) -> Curve:
-    """Maximum stability where it is positive. It decreases with alpha; with noise the angle need not."""
+    """Maximum stability where it is positive: the angle is explicit in k = kappa/s, which is solved for."""
 
-    def residual(log_kappa: np.ndarray, alpha: np.ndarray) -> np.ndarray:
-        kappa = np.exp(log_kappa)
-        log_tan = _angle(kappa, flip)
-        return -np.log(alpha * _sine(log_tan) * _lifted(log_tan, kappa / _sine(log_tan), flip))
+    def residual(log_k: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+        k = np.exp(log_k)
+        log_tan = _explicit_angle(alpha, k, flip)
+        return np.log(alpha * _sine(log_tan) * _lifted(log_tan, k, flip))
 
-    log_kappa = _root(residual, LOWEST, HIGHEST, (alpha,), "max_stability")
-    kappa = np.exp(log_kappa)
-    log_tan = _angle(kappa, flip)
-    largest = np.maximum(np.abs(residual(log_kappa, alpha)), np.abs(_balance(log_tan, kappa, flip)))
-    return Curve(np.arctan(np.exp(log_tan)), kappa, largest)
+    log_k = _root(residual, LOWEST, HIGHEST, (alpha,), "max_stability")
+    k = np.exp(log_k)
+    log_tan = _explicit_angle(alpha, k, flip)
+    return Curve(np.arctan(np.exp(log_tan)), k * _sine(log_tan), np.abs(residual(log_k, alpha)))
+
+
+def _explicit_angle(alpha: np.ndarray, k: np.ndarray, flip: float) -> np.ndarray:
+    """log tan(theta) by the second equation."""
+    return -np.log(alpha * signal(flip) * _pull(k))
+
+
+def _pull(k: np.ndarray) -> np.ndarray:
+    """k Phi(k) + phi(k)."""
+    return np.asarray(k * ndtr(k) + density(k))
 
 
 def _random_labels(alpha: np.ndarray) -> Curve:
@@ -274,7 +284,7 @@ def _angle(kappa: np.ndarray, flip: np.ndarray | float) -> np.ndarray:
 def _balance(log_tan: np.ndarray, kappa: np.ndarray, flip: np.ndarray | float) -> np.ndarray:
     """Logarithm of R I(s, k) over a (k Phi(k) + phi(k)), which decreases with the angle."""
     R, k = _cosine(log_tan), kappa / _sine(log_tan)
-    return np.log(R * _lifted(log_tan, k, flip) / (signal(flip) * (k * ndtr(k) + density(k))))
+    return np.log(R * _lifted(log_tan, k, flip) / (signal(flip) * _pull(k)))
 
 
 def _lifted(log_tan: np.ndarray, k: np.ndarray, flip: np.ndarray | float) -> np.ndarray:

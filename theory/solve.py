@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from importlib import import_module
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,15 +55,31 @@ def solve(scenario: Sweep, progress: Progress | None = None) -> xr.Dataset:
     >>> round(solve(StoredExamples(learner="minover", alpha=2)).kappa.item(), 6)
     0.454578
     """
+    return _filled(scenario, [list(scenario.cells())], progress)
+
+
+def solve_each(scenario: Sweep) -> xr.Dataset:
+    """The same dataset, but each rule, learner, ... solved by a call of its own.
+
+    One compiled program then serves each of them, whichever are chosen together.
+    """
+    groups: dict[int, list[Any]] = {}
+    axis = next((at for at, names in enumerate(scenario.dimensions.values()) if scenario.CHOICE in names), None)
+    for cell in scenario.cells():
+        groups.setdefault(0 if axis is None else cell.index[axis], []).append(cell)
+    return _filled(scenario, list(groups.values()))
+
+
+def _filled(scenario: Sweep, groups: list[list[Any]], progress: Progress | None = None) -> xr.Dataset:
     check_type(scenario)
     if scenario.unsolved:
         raise ScenarioError([((), scenario.unsolved)])
     use_cache()
-    solver, cells = solver_of(scenario), list(scenario.cells())
+    solver, cells = solver_of(scenario), [cell for group in groups for cell in group]
     dataset = blank(scenario, seeds=None, title="statmech theory", source=solver.SOURCE)
     arrays = arrays_of(dataset)
-    solutions = tracked(solver.solve(scenario, cells), len(cells), progress)
-    for cell, values in zip(cells, solutions, strict=True):
+    solutions = chain.from_iterable(solver.solve(scenario, group) for group in groups)
+    for cell, values in zip(cells, tracked(solutions, len(cells), progress), strict=True):
         fill(arrays, cell.index, values)
     return dataset
 

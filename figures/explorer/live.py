@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import time
 from collections.abc import Callable
@@ -13,7 +12,7 @@ import numpy as np
 import panel_material_ui as pmui
 
 from figures import series
-from figures.explorer import settings
+from figures.explorer import settings, solved
 from figures.explorer.background import FIRST, Background, sentence
 from figures.explorer.clock import Clock
 from figures.explorer.link import FILES
@@ -21,7 +20,7 @@ from figures.explorer.picture import Picture, caption
 from figures.explorer.player import Player
 from figures.series import Layout
 from statmech.config import overridden
-from statmech.errors import ConfigError, StatmechError
+from statmech.errors import ConfigError
 from statmech.results.results import Results
 from statmech.scenarios.axes import points
 from statmech.scenarios.cost import estimate
@@ -106,7 +105,7 @@ class Live:
         try:
             scenario = self._read()
             began = time.perf_counter()
-            theory, smooth = self._both(scenario)
+            theory, smooth = solved.both(scenario, self.along)
             self.spent = time.perf_counter() - began
         except Exception as problem:  # a user's rule may raise anything
             self._failed(problem)
@@ -235,52 +234,11 @@ class Live:
             raise ConfigError(FILES.format("other keys"))
         return scenario_from(given)
 
-    def _both(self, scenario: Any) -> tuple[xr.Dataset | None, xr.Dataset | None]:
-        """Theory at the scenario's own values, and on a dense grid along x; solved once, where that costs little."""
-        if scenario.unsolved:
-            return None, None
-        values = self._values(scenario)
-        dense = self._dense(values)
-        averaged = [name for name, it in scenario.variables.items() if it.between]  # between recorded times
-        if len(dense) <= len(values):
-            return _solved(scenario), None
-        try:
-            whole = _solved(scenario_from({**scenario.config(), self.along: dense}))
-            assert whole is not None
-        except StatmechError:  # beyond the end of x are values that the scenario refuses
-            return _solved(scenario), None
-        at = np.asarray(dense)
-        if averaged and self.along in scenario.recorded:
-            return _solved(scenario), whole.drop_vars([name for name in averaged if name in whole])
-        theory = whole.isel({self.along: np.searchsorted(at, values)})
-        theory = theory.assign_coords({self.along: values}).assign_attrs(config=json.dumps(scenario.config()))
-        return theory, whole if at[-1] == values[-1] else whole.isel({self.along: at <= values[-1]})
-
-    def _values(self, scenario: Any) -> list[float]:
-        """The scenario's values along x; none where they are zipped with others or do not increase."""
-        if any(self.along in group for group in scenario.zipped):
-            return []
-        given = scenario.recorded.get(self.along, scenario.axis_values().get(self.along, ()))
-        values = list(given) if isinstance(given, tuple | np.ndarray) else []
-        return values if values == sorted(values) else []
-
-    def _dense(self, values: list[float]) -> list[float]:
-        """The places at which theory is solved at each step of a drag; none where they would delay it."""
-        if len(values) < 2:
-            return []
-        if settings.is_recorded(self.choice, self.along):
-            return settings.between(self.choice, self.along, values, settings.LINE)
-        if self.choice in settings.COMPILED:
-            # always as many as there can be, for another number would be compiled, which takes seconds
-            stops = [stop for stop in settings.stops_of(self.choice, self.along) if stop > values[-1]]
-            return settings.between(self.choice, self.along, [*values, *stops], settings.SWEPT)
-        return []
-
     def _refine(self) -> None:
         """Draw theory as a smooth line, where that would have delayed a drag."""
         from theory import smooth
 
-        values = self._values(self.scenario)
+        values = solved.values_along(self.scenario, self.along)
         if self.theory is None or self.smooth is not None or len(values) < 2:
             return
         number = min(settings.LINE, int(len(values) * PATIENCE / max(self.spent, 1e-3)))
@@ -367,19 +325,6 @@ class Tidy(pmui.EditableFloatSlider):
             if isinstance(changed.get(name), float):
                 changed[name] = settings.rounded(changed[name])
         return changed
-
-
-def _solved(scenario: Any) -> xr.Dataset | None:
-    """The theory of each rule, learner, ... in turn; None where there is no theory."""
-    import xarray as xr
-
-    from theory import solve
-
-    if scenario.unsolved:
-        return None
-    parts = [solve(one) for one in settings.one_by_one(scenario)]
-    joined: xr.Dataset = xr.concat(parts, dim=scenario.CHOICE, coords="minimal", compat="override", join="override")
-    return joined.assign_attrs(config=json.dumps(scenario.config()))
 
 
 def _duration(seconds: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
 import io
 from collections.abc import Callable, Sequence
@@ -12,9 +13,10 @@ from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
+from panel.util.parameters import edit_readonly
 
 import figures
-from figures.explorer import link, settings
+from figures.explorer import link, settings, solved
 from figures.explorer.background import sentence
 from figures.explorer.charts import Charts
 from figures.explorer.live import Live
@@ -26,7 +28,7 @@ from statmech.results import export
 from statmech.results.results import Results, load_results
 from statmech.scenarios.axes import points
 from statmech.scenarios.page import View
-from statmech.scenarios.registry import SCENARIOS
+from statmech.scenarios.registry import SCENARIOS, scenario_from
 
 NAMED = r"\begin{array}{l}\text{%s:}\\ %s\end{array}"
 LOOK = {"overflow-x": "auto", "max-width": "100%", "font-size": "90%"}
@@ -99,6 +101,8 @@ class Page:
             busy_indicator=None,
             sx=UNTITLED,
         )
+        with edit_readonly(self.whole):  # else Panel walks through all models of the page twice a step: 20 ms
+            self.whole.busy = False
         return self.whole
 
     def inline_view(self) -> Any:
@@ -144,19 +148,12 @@ class Page:
         return pmui.Card(*parts, title=title, collapsible=True, sizing_mode="stretch_width", margin=(0, 8, 12, 0))
 
     def _live(self, scenario: Any, view: View | None, query: Sequence[tuple[str, str]]) -> None:
-        problem, cut = "", list[str]()
+        problem = ""
         try:
             view = link.read(query) or view
         except ConfigError as failure:
             problem = sentence(failure)
-        choice = next(iter(settings.pages()))
-        if view is not None and view.config:
-            choice = next(name for name in settings.pages() if name in view.config)
-        elif scenario is not None:
-            choice = scenario.CHOICE
-            view, cut = opening(scenario, view)
-        else:
-            view = started(choice, settings.page_of(choice).view)
+        choice, view, cut = opened(scenario, view)
         self._menus(choice)
         self._open(choice, view)
         if problem:
@@ -216,10 +213,11 @@ class Page:
             self._settled()
 
     def _shown(self) -> None:
-        """Show the present results of the source."""
-        self.charts.show(self.source.picture)
-        for button in self.downloads[:2]:  # a picture needs simulation and theory
-            button.disabled = not self.source.results.complete
+        """Show the present results of the source, in one message to the browser."""
+        with pn.io.unlocked():
+            self.charts.show(self.source.picture)
+            for button in self.downloads[:2]:  # a picture needs simulation and theory
+                button.disabled = not self.source.results.complete
 
     def _linked(self) -> None:
         """State the settings in the address, so that it restores the page."""
@@ -311,6 +309,25 @@ def started(choice: str, view: View) -> View:
     """A view with the config that pages of this kind start with, where it has no other."""
     given = {**settings.page_of(choice).start, **view.config}
     return link.checked(replace(view, config={name: v for name, v in given.items() if v is not None}), choice)
+
+
+def opened(scenario: Any = None, view: View | None = None) -> tuple[str, View, list[str]]:
+    """The kind of scenario that a page opens with, its view, and the keys of whose values it takes only the first."""
+    if view is not None and view.config:
+        return next(name for name in settings.pages() if name in view.config), view, []
+    if scenario is not None:
+        return scenario.CHOICE, *opening(scenario, view)
+    choice = next(iter(settings.pages()))
+    return choice, started(choice, settings.page_of(choice).view), []
+
+
+def prepare(scenario: Any = None, view: View | None = None) -> None:
+    """Solve the theory that a page opens with, while the browser starts. The page itself will show any error."""
+    choice, view, _ = opened(scenario, view)
+    with contextlib.suppress(Exception):  # a user's rule may raise anything
+        x = view.x or settings.page_of(choice).along
+        shown = scenario_from(settings.config_of(choice, view.config, x))
+        solved.both(shown, settings.key_along(choice, x))
 
 
 def opening(scenario: Any, view: View | None = None) -> tuple[View, list[str]]:

@@ -6,6 +6,7 @@ import logging
 import secrets
 import signal
 import socket
+import threading
 import webbrowser
 from collections.abc import Callable
 from functools import partial
@@ -66,10 +67,16 @@ class Sealed(OutputTransform):
 
 
 class Socket(WSHandler):
-    """A websocket that ignores what its page sent before it was closed and the server reads only now.
+    """A websocket that sends at once, and ignores what a page sent before it was closed and the server reads only now.
 
-    A busy server finds such messages in its buffer; Bokeh would look for the session that it has just detached.
+    A message of Bokeh has three parts. By default the second waits until the browser has acknowledged the first, which
+    it does after 40 ms. A busy server finds messages of a closed page in its buffer; Bokeh would look for the session
+    that it has just detached.
     """
+
+    def open(self) -> None:
+        self.set_nodelay(True)
+        super().open()
 
     async def _handle(self, message: Any) -> Any:
         if self.connection is None or self.connection._session is None:
@@ -138,7 +145,7 @@ class Explorer(BokehTornado):
             return False
 
 
-def serve(make: Callable[[], Any], port: int | None, show: bool) -> None:
+def serve(make: Callable[[], Any], port: int | None, show: bool, prepare: Callable[[], None] | None = None) -> None:
     """Serve one page per visitor, only on this machine, until interrupted.
 
     Parameters
@@ -149,6 +156,8 @@ def serve(make: Callable[[], Any], port: int | None, show: bool) -> None:
         The port to listen on; by default 5006, or any free one.
     show
         True to open the page in a browser.
+    prepare
+        Is called in a thread, while the browser starts.
 
     Raises `ConfigError` if the port is in use.
     """
@@ -167,6 +176,8 @@ def serve(make: Callable[[], Any], port: int | None, show: bool) -> None:
     if show:
         loop.add_callback(webbrowser.open, guard.address)
     server.start()
+    if prepare is not None:
+        threading.Thread(target=prepare, daemon=True).start()
     loop.start()
     server.stop()
     print(STOPPED, flush=True)

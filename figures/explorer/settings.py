@@ -14,13 +14,14 @@ from figures.labels import plain
 from statmech.parameters import known_parameters, parameters_of
 from statmech.scenarios.axes import points
 from statmech.scenarios.page import Page
-from statmech.scenarios.registry import SCENARIOS, scenario_from
+from statmech.scenarios.registry import SCENARIOS
 
 SNAPSHOTS = 10  # recorded times where time is not along x
 PLACES, FEW = 11, 8  # values along x of a key without stops, and at least of one with them
 LINE, SWEPT = 80, 40  # places of a line of theory along recorded times, and along an axis of a sweep
 WHOLE_UP_TO = 12  # theory has every whole number below, and the stops from there
-COMPILED = ("rule",)  # kinds whose theory is one compiled program for each number of values
+COMPILED = ("rule",)  # kinds whose theory is one compiled program for each number of values ...
+SHARED = ("K", "N")  # ... but of these, whose values share their equations
 DECADES = (1, 2, 5)
 WHOLE = (0, *(m * 10**e for e in range(5) for m in DECADES), 10**5)
 STOPS: dict[str, tuple[float, ...]] = {
@@ -93,7 +94,8 @@ def range_of(choice: str, name: str) -> tuple[float, float, float]:
 def has(choice: str, chosen: Sequence[str], name: str) -> bool:
     """True if a key applies where these learn: it is a parameter of at least one of them, or not a parameter at all."""
     kinds = SCENARIOS[choice].KINDS
-    return name not in known_parameters(kinds) or any(name in parameters_of(kinds[one]) for one in chosen)
+    known = [kinds[one] for one in chosen if one in kinds]  # the scenario refuses others
+    return name not in known_parameters(kinds) or any(name in parameters_of(kind) for kind in known)
 
 
 def symbol(choice: str, name: str) -> str:
@@ -210,8 +212,9 @@ def config_of(choice: str, given: dict[str, Any], x: str = "") -> dict[str, Any]
     """
     along, known = page_of(choice).along, known_parameters(SCENARIOS[choice].KINDS)
     key = key_along(choice, x or along)
+    chosen = given[choice] if isinstance(given[choice], list | tuple) else [given[choice]]
     plain_ = {name for name, field in known.items() if given.get(name) == field.default and name != key}
-    made = {name: value for name, value in given.items() if name not in plain_ and has(choice, given[choice], name)}
+    made = {name: value for name, value in given.items() if name not in plain_ and has(choice, chosen, name)}
     for name in dict.fromkeys([key, *([along] if is_recorded(choice, along) else [])]):
         value = made.get(name, default_of(choice, name))
         above = max(points(given.get("K", 0))) + 1 if name == "N" and choice == "rule" else 0
@@ -271,16 +274,3 @@ def between(choice: str, x: str, values: Sequence[float], number: int) -> list[f
 def _parts(low: float, high: float, parts: int) -> Any:
     """The first value and those inside of an interval that is divided into parts."""
     return [low, *(np.geomspace if low > 0 else np.linspace)(low, high, parts + 1)[1:-1].tolist()]
-
-
-def one_by_one(scenario: Any) -> list[Any]:
-    """The scenario of each that learns: one program of theory serves each, whichever are chosen together."""
-    choice, kinds, config = scenario.CHOICE, scenario.KINDS, scenario.config()
-    known = known_parameters(kinds)
-    return [
-        scenario_from(
-            {name: v for name, v in config.items() if name not in known or name in parameters_of(kinds[one])}
-            | {choice: [one]}
-        )
-        for one in points(getattr(scenario, choice))
-    ]

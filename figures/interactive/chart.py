@@ -141,7 +141,10 @@ class Chart:
         for value in every.tolist():
             near = (value < 1.25 * kept[-1] if self.log_x else value - kept[-1] < apart) if kept else False
             kept += [] if near else [value]
-        self.figure.xaxis.ticker = FixedTicker(ticks=kept)
+        if isinstance(self.figure.xaxis[0].ticker, FixedTicker):  # a new ticker would make Bokeh list all models again
+            self.figure.xaxis.ticker.ticks = kept
+        else:
+            self.figure.xaxis.ticker = FixedTicker(ticks=kept)
 
     def guide(self, x: Sequence[float], y: Sequence[float]) -> None:
         """Draw a thin dotted line that no data change."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -96,13 +97,12 @@ def explore(
         raise ConfigError(f"{what}: a study of data sets has no sliders. Run it, and explore its results")
     page, server, link = _explorer()
     if result:
-        make = page.of_result(Path(str(what)))
-    elif linked:
-        make = page.of_config(None, link.read(str(what).partition("?")[2]))
-    else:
-        name = "" if scenario is None else configs.find(str(what)).stem
-        make = page.of_config(scenario, page.named(scenario.CHOICE, name) if scenario is not None else None)
-    server.serve(make, port, browser)
+        server.serve(page.of_result(Path(str(what))), port, browser)
+        return
+    name = "" if scenario is None else configs.find(str(what)).stem
+    view = page.named(scenario.CHOICE, name) if scenario is not None else None
+    opening = (None, link.read(str(what).partition("?")[2])) if linked else (scenario, view)
+    server.serve(page.of_config(*opening), port, browser, partial(page.prepare, *opening))
 
 
 def _explorer() -> tuple[Any, Any, Any]:

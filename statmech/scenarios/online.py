@@ -54,6 +54,7 @@ GRAM = Variable(("t", "row", "column"), "Gram matrix of (B, J_1 .. J_K) / N", "$
 
 
 VOTES = ("eps_g_majority_vote", "eps_g_weight_mean")
+LEARNING = View(x="t", show=VOTES, log=("x", "y"), figures=("learning_curves",))
 ENSEMBLE = View(x="K", show=VOTES, over="one student", log=("x",), figures=("ensemble",))  # Figures 1 to 3 of the paper
 
 
@@ -95,16 +96,17 @@ class Scenario(Sweep):
     }
     PAGE: ClassVar = Page(
         along="t",
-        start={"rule": ["hebb", "perceptron", "adatron"], "K": 11, "N": 1000, "t": 50, "seeds": 16},
+        start={"rule": ["hebb", "perceptron", "adatron"], "K": 3, "N": 1000, "t": 50, "seeds": 16},
         places=30,
-        view=ENSEMBLE,
+        view=LEARNING,
         planes=(("R", "q"),),
         presets={
             "Miyoshi et al., Figure 1: Hebbian": _effect("hebb"),
             "Miyoshi et al., Figure 2: perceptron": _effect("perceptron"),
             "Miyoshi et al., Figure 3: AdaTron": _effect("adatron"),
             "Miyoshi et al., Figure 4: R and q": View({"K": 2, "t": 50}, x="R-q", figures=("variety",)),
-            "Learning curves": View({"K": 3, "t": 50}, x="t", show=VOTES, log=("x", "y"), figures=("learning_curves",)),
+            "Learning curves": replace(LEARNING, config={"K": 3, "t": 50}),
+            "Errors against K": replace(ENSEMBLE, config={"K": 11, "t": 50}),
         },
     )
     equations: ClassVar = (

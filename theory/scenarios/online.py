@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -17,26 +18,48 @@ SOURCE = "order-parameter equations, N -> infinity"
 
 
 def solve(scenario: Scenario, cells: Sequence[Cell]) -> Iterator[dict[str, np.ndarray]]:
-    """The variables of each cell, in their order."""
-    return _views(cells, solve_cells(list(cells), scenario.t), scenario.gram)
+    """The variables of each cell, in their order. For students that are alike all K > 1 share their equations."""
+    first: dict[Any, Cell] = {}
+    for cell in cells:
+        first.setdefault(_equations(cell), cell)
+    solved = dict(zip(first, solve_cells(list(first.values()), scenario.t), strict=True))
+    return _views(cells, [solved[_equations(cell)] for cell in cells], scenario.gram)
+
+
+def _equations(cell: Cell) -> tuple[Any, ...]:
+    """What the order-parameter equations and their initial conditions depend on."""
+    return cell.name, *cell.parameters.values(), cell.flip, id(cell.start), min(cell.K, 2) if cell.alike else cell.K
 
 
 def _views(cells: Sequence[Cell], solved: list[Students], gram: bool) -> Iterator[dict[str, np.ndarray]]:
-    """Each cell's arrays; cells whose students are alike are computed in one call per K."""
-    groups: dict[int, list[int]] = {}
-    for at, cell in enumerate(cells):
-        if cell.alike:
-            groups.setdefault(cell.K, []).append(at)
-    alike: dict[int, dict[str, np.ndarray]] = {}
-    for K, members in groups.items():
-        values = _alike(K, Students(*map(np.stack, zip(*(solved[at] for at in members), strict=True))), gram)
-        alike |= {at: {name: array[i] for name, array in values.items()} for i, at in enumerate(members)}
+    """Each cell's arrays; cells whose students are alike are computed together."""
+    members = [at for at, cell in enumerate(cells) if cell.alike]
+    every = _all_alike([cells[at].K for at in members], [solved[at] for at in members], gram)
+    alike = dict(zip(members, every, strict=True))
     for at in range(len(cells)):
         yield alike[at] if at in alike else _unlike(solved[at], gram)
 
 
+def _all_alike(K: Sequence[int], solved: Sequence[Students], gram: bool) -> Iterator[dict[str, np.ndarray]]:
+    """The arrays of cells whose students are alike: errors in one call, the others in one call per K."""
+    if not K:
+        return
+    students, sizes = Students(*map(np.stack, zip(*solved, strict=True))), np.asarray(K)
+    theta, c = order_parameters.angle_from_versine(students.y)[..., 0], students.c[..., 0]
+    errors = {
+        "eps_g_majority_vote": majority_vote(theta, c, sizes[:, None]),
+        "eps_g_weight_mean": weight_mean(theta, c, sizes[:, None]),
+    }
+    groups = {size: np.flatnonzero(sizes == size) for size in dict.fromkeys(K)}
+    values = {size: _alike(size, Students(*(part[rows] for part in students)), gram) for size, rows in groups.items()}
+    for at, size in enumerate(K):
+        place = int(np.searchsorted(groups[size], at))
+        own = {name: array[place] for name, array in values[size].items()}
+        yield own | {name: error[at] for name, error in errors.items()}
+
+
 def _alike(K: int, students: Students, gram: bool) -> dict[str, np.ndarray]:
-    """One student stands for all K; arrays may have any leading axes."""
+    """All but the errors of the ensemble; one student stands for all K, and arrays may have any leading axes."""
     theta, length, c = (
         order_parameters.angle_from_versine(students.y)[..., 0],
         np.exp(students.log_length[..., 0]),
@@ -45,8 +68,6 @@ def _alike(K: int, students: Students, gram: bool) -> dict[str, np.ndarray]:
     q = np.cos(order_parameters.angle_between(theta, theta, c)) if K > 1 else np.full(theta.shape, np.nan)
     one = {"R": 1 - students.y[..., 0], "q": q, "length": length, "eps_g": theta / np.pi}
     values = {name: np.repeat(value[..., None], K, axis=-1) for name, value in one.items()}
-    values["eps_g_majority_vote"] = majority_vote(theta, c, np.asarray(float(K)))
-    values["eps_g_weight_mean"] = weight_mean(theta, c, np.asarray(float(K)))
     if gram:
         everyone = np.zeros((*theta.shape, K))
         cosines = _full(np.repeat(c[..., None], K * (K - 1) // 2, axis=-1), K)

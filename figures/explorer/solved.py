@@ -1,0 +1,80 @@
+"""The theory that a page shows: at the scenario's own values, and on a dense grid along x where that costs little."""
+
+from __future__ import annotations
+
+import json
+import threading
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from figures.explorer import settings
+from statmech.errors import StatmechError
+from statmech.scenarios.axes import points
+from statmech.scenarios.registry import scenario_from
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+KEPT = 32  # datasets, so that a slider that returns to a value has its curves at once
+SOLVING = threading.Lock()  # a page that opens waits for what is being solved for it
+
+
+def both(scenario: Any, along: str) -> tuple[xr.Dataset | None, xr.Dataset | None]:
+    """Theory at the scenario's own values, and on a dense grid along a key; solved once, where that costs little."""
+    if scenario.unsolved:
+        return None, None
+    values = values_along(scenario, along)
+    dense = _dense(scenario.CHOICE, along, values)
+    averaged = [name for name, it in scenario.variables.items() if it.between]  # between recorded times
+    if len(dense) <= len(values):
+        return _solved(scenario), None
+    try:
+        whole = _solved(scenario_from({**scenario.config(), along: dense}))
+    except StatmechError:  # beyond the end of x are values that the scenario refuses
+        return _solved(scenario), None
+    at = np.asarray(dense)
+    if averaged and along in scenario.recorded:
+        return _solved(scenario), whole.drop_vars([name for name in averaged if name in whole])
+    theory = whole.isel({along: np.searchsorted(at, values)})
+    theory = theory.assign_coords({along: values}).assign_attrs(config=json.dumps(scenario.config()))
+    return theory, whole if at[-1] == values[-1] else whole.isel({along: at <= values[-1]})
+
+
+def values_along(scenario: Any, along: str) -> list[float]:
+    """The scenario's values of a key; none where they are zipped with others or do not increase."""
+    if any(along in group for group in scenario.zipped):
+        return []
+    given = scenario.recorded.get(along, scenario.axis_values().get(along, ()))
+    values = list(given) if isinstance(given, tuple | np.ndarray) else []
+    return values if values == sorted(values) else []
+
+
+def _dense(choice: str, along: str, values: list[float]) -> list[float]:
+    """The places at which theory is solved at each step of a drag; none where they would delay it."""
+    if len(values) < 2:
+        return []
+    if settings.is_recorded(choice, along):
+        return settings.between(choice, along, values, settings.LINE)
+    if choice in settings.COMPILED:
+        # always as many as there can be, for another number would be compiled, which takes seconds
+        every = [] if along in settings.SHARED else settings.stops_of(choice, along)
+        stops = [stop for stop in every if stop > values[-1]]
+        return settings.between(choice, along, [*values, *stops], settings.SWEPT)
+    return []
+
+
+def _solved(scenario: Any) -> xr.Dataset:
+    """The theory of each rule, learner, ... in turn, kept."""
+    kinds = tuple(scenario.KINDS[name] for name in points(getattr(scenario, scenario.CHOICE)))
+    with SOLVING:
+        return _solved_as(json.dumps(scenario.config()), kinds)
+
+
+@lru_cache(maxsize=KEPT)
+def _solved_as(config: str, kinds: tuple[type, ...]) -> xr.Dataset:
+    """The theory of a config with these kinds, which a user may define again under the same names."""
+    from theory.solve import solve_each
+
+    return solve_each(scenario_from(json.loads(config)))
