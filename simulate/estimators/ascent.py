@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import qr
 
-from simulate.estimators.compiled import compiled
+from simulate.kernels.compiled import compiled
 from simulate.learners.interface import gap
 
 NARROWEST = 2.0  # radius of a block in units of the way of the epoch before it

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from simulate.estimators.compiled import compiled
+from simulate.kernels.compiled import compiled
 
 LANES = 4  # neighbours whose least field is found together: the number of candidates is a multiple
 SHORTEST, LONGEST = 16, 2**17  # updates in a block
