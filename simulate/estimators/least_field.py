@@ -31,6 +31,7 @@ SHORTEST, LONGEST = 16, 2**17  # updates in a block
 FEW = 256  # candidates whose Gram matrix is computed at once
 PAID = 8  # times the cost of checking a block that its updates may cost, as long as there are fewer than LONGEST
 CALLS = 2 * 10**5  # cost of a block in array operations, in products of numbers
+ROOM = 2**27  # numbers in the rows of candidates, at most
 SHRUNK = 0.8  # of the candidates are so few that they are worth a new choice
 BEYOND = 1e300  # the field of padding
 
@@ -97,7 +98,8 @@ class Candidates:
         self.z, self.squares = examples.z[some], np.pad(examples.squares[some], (0, padding))
         self.slots, self.used = np.full(len(some) + padding, -1), 0
         if examples.gram is None and len(some) > FEW:
-            self.rows = np.zeros((min(len(some), updates), len(self.slots)))
+            room = max(updates, ROOM // len(self.slots))
+            self.rows = np.zeros((min(len(some), room), len(self.slots)))  # no memory before it is used
         else:
             inner = self.z @ self.z.T if examples.gram is None else examples.gram[np.ix_(some, some)]
             self.rows, self.used = np.pad(inner, (0, padding)), len(some)
@@ -105,7 +107,7 @@ class Candidates:
 
     def suffice(self, updates: int) -> bool:
         """True if there is room for the rows of so many updates more."""
-        return self.used == len(self.some) or len(self.rows) - self.used >= updates
+        return len(self.rows) >= min(len(self.some), self.used + updates)
 
     def need(self, one: int) -> None:
         """Add the row of one of them."""
