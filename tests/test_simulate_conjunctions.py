@@ -78,8 +78,82 @@ def test_sums_kept_over_hundreds_of_stages_equal_recomputed_ones():
         D /= D.sum()
     recomputed = Search(X, D * y, attributes, 3, 1.0)
     assert abs(kept.total - recomputed.total) < 1e-14
-    for (_, one), (_, other) in zip(kept.blocks, recomputed.blocks, strict=True):
+    for one, other in ((kept.sums, recomputed.sums), (kept.masses, recomputed.masses), (kept.signed, D * y)):
         np.testing.assert_allclose(one, other, atol=1e-14)
+
+
+def nominal(seed, attributes, values, m, k=3):
+    """Indicators of nominal attributes, labels of a vote of conjunctions with flips, and the attributes."""
+    rng = np.random.default_rng(seed)
+    drawn = rng.integers(0, values, (m, attributes))
+    X = (drawn[:, :, None] == np.arange(values)).reshape(m, -1).astype(float)
+    votes = np.zeros(m)
+    for _ in range(5):
+        chosen = rng.choice(attributes, rng.integers(1, k + 1), replace=False) * values + rng.integers(values)
+        votes += rng.choice([-1, 1]) * np.where(X[:, chosen].all(axis=1), 1, -1)
+    return (
+        X,
+        (np.sign(votes) * np.where(rng.random(m) < 0.1, -1, 1)).astype(int),
+        np.repeat(np.arange(attributes), values),
+    )
+
+
+def listed(attributes, k):
+    """All conjunctions of at most k indicators of different attributes, by size, then in order."""
+    return [
+        c
+        for order in range(k + 1)
+        for c in itertools.combinations(range(len(attributes)), order)
+        if len(set(attributes[list(c)])) == order
+    ]
+
+
+def exhaustive(X, signed, conjunctions, truth, discount):
+    """The best of all listed conjunctions, of which `truth` (m, conjunctions) holds the values."""
+    score = 2 * signed @ truth - signed.sum()
+    size = np.abs(score) * np.where([len(c) > 1 for c in conjunctions], discount, 1.0)
+    at = np.argmax(size >= size.max() - 1e-12)
+    return Conjunction(conjunctions[at], 1 if score[at] >= 0 else -1)
+
+
+SETS = [(12, 2, 60, 3), (8, 3, 200, 3), (6, 4, 40, 3), (9, 2, 80, 4), (14, 2, 50, 3)]
+
+
+@pytest.mark.parametrize(("attributes", "values", "m", "k"), SETS)
+@pytest.mark.parametrize("discount", [1.0, 0.6])
+def test_branch_and_bound_finds_the_best_of_all_conjunctions_at_every_stage(attributes, values, m, k, discount):
+    """And the first of equal ones: examples of equal weights have many."""
+    X, y, of = nominal(attributes + m, attributes, values, m)
+    conjunctions = listed(of, k)
+    truth = np.stack([X[:, list(c)].all(axis=1) for c in conjunctions], axis=1).astype(float)
+    D, sizes = np.full(m, 1 / m), []
+    for stage in boost(X, y, of, k, 40, discount):
+        assert stage.hypothesis == exhaustive(X, D * y, conjunctions, truth, discount)
+        wrong = stage.hypothesis(X) != y
+        D = np.where(wrong, D / stage.error, D / (1 - stage.error)) / 2 if stage.error else D
+        sizes.append(len(stage.hypothesis.indicators))
+    assert max(sizes) == k or discount < 1
+
+
+def test_gains_that_did_not_fade_would_miss_triples(monkeypatch):
+    X, y, of = nominal(74, 12, 2, 60)
+    right, reweigh = list(boost(X, y, of, 3, 40, 1.0)), Search.reweigh
+
+    def unfaded(self, *given):
+        gains = 2 * self.gains
+        reweigh(self, *given)
+        self.gains = gains
+
+    monkeypatch.setattr(Search, "reweigh", unfaded)
+    assert list(boost(X, y, of, 3, 40, 1.0)) != right
+
+
+def test_few_pairs_are_searched_for_triples():
+    """At the size of the promoters: 57 attributes of four values, 106 examples."""
+    X, y, of = nominal(0, 57, 4, 106)
+    search = Search(X, y / 106, of, 3, 1.0)
+    search.best()
+    assert np.count_nonzero(search.gains[0]) < 0.05 * np.count_nonzero(search.distinct)
 
 
 def test_too_many_conjunctions_are_refused():

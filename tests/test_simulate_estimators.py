@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax
 import joblib
 import numpy as np
 import pytest
@@ -25,13 +26,26 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import simulate
 from simulate import margin
+from simulate.estimators import ascent, least_field
 from simulate.estimators.concept import LATEX, RELATIONS
 from simulate.estimators.pruned import PrunedPerceptron
 from simulate.estimators.updates import passive_aggressive
 from simulate.kernels.partial_sums import Attentive, lessons, walks
-from simulate.learners import AdaTron, AttentivePerceptron, MinOver, Perceptron, SparsePerceptron, max_stability
+from simulate.learners import (
+    AdaTron,
+    AttentivePerceptron,
+    MinOver,
+    Perceptron,
+    SparsePerceptron,
+    adatron,
+    examples,
+    max_stability,
+    minover,
+)
 from simulate.learners.convergence import broken, course
+from simulate.learners.interface import Task
 from simulate.learners.perceptron import mistakes as walk
+from statmech import learners
 from statmech.boundaries import threshold
 from theory import mistake_bound
 
@@ -286,6 +300,112 @@ def test_data_that_are_not_separable_give_a_warning_and_the_best_student():
         with pytest.warns(ConvergenceWarning, match="did not converge in 200 epochs"):
             model.fit(X, y)
         assert model.score(X, y) > 0.7
+
+
+def simulated(learner, z, until):
+    """What the teacher-student simulation learns from one data set: strengths (T, P), updates (T,), converged."""
+    module = {learners.MinOver: minover, learners.AdaTron: adatron}[type(learner)]
+    data = examples.batch([examples.DataSet(np.zeros(z.shape[1]), z)], examples.padded(len(z)))
+    with jax.enable_x64(True):
+        learnt = module.learn(data, Task("", learner, until[None], np.zeros((1, 8), np.uint32)))
+    return learnt.strengths[0, :, : len(z)], learnt.updates[0], bool(learnt.converged[0, -1])
+
+
+def signed(seed, m, features, whole, right=True):
+    """Examples times a teacher's labels, or random ones; whole numbers have equal fields and equal rows."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(-2, 3, (m, features)).astype(float) if whole else rng.standard_normal((m, features))
+    return np.where(X @ rng.standard_normal(features) < 0, -1, 1)[:, None] * X if right else X
+
+
+SHAPES = [(300, 4), (300, 16), (70, 64), (20, 128), (1, 4), (2, 8)]  # powers of 2: (z.z)/N without rounding
+
+
+@pytest.mark.parametrize(("m", "features"), SHAPES)
+@pytest.mark.parametrize("right", [True, False])
+def test_minover_adds_the_examples_that_the_simulation_adds(m, features, right):
+    """One by one in effect: whole numbers, of whose equal fields the first is added, are exact in any order of sums."""
+    z = signed(m + features, m, features, True, right)
+    until = np.unique(np.geomspace(1, 40 * m, 12).astype(int))
+    run = least_field.learn(z, until)
+    strengths, updates, _ = simulated(learners.MinOver(), z, until)
+    np.testing.assert_array_equal(run.strengths, strengths)
+    np.testing.assert_array_equal(run.updates, updates)
+    np.testing.assert_array_equal(run.fields, z @ (strengths[-1] @ z))
+
+
+@pytest.mark.parametrize("stop", ["stability-patience", "field-patience"])
+@pytest.mark.parametrize("right", [True, False])
+def test_minover_stops_where_the_simulation_stops(stop, right):
+    ended = 0
+    for seed in range(4):
+        z = signed(seed, 60, 8, False, right)
+        until = np.array([30, 100, 60 * 300])
+        run = least_field.learn(z, until, stop)
+        strengths, updates, _ = simulated(learners.MinOver(stop=stop), z, until)
+        np.testing.assert_array_equal(run.strengths, strengths)
+        np.testing.assert_array_equal(run.updates, updates)
+        ended += updates[-1] < until[-1]
+    assert ended or (stop == "field-patience" and right)
+
+
+def test_minover_looks_at_few_examples_and_a_block_that_misses_one_is_found(monkeypatch):
+    z = signed(0, 600, 8, True)
+    until = np.array([40 * 600])
+    expected, looked, made = least_field.learn(z, until).strengths, [], least_field.add_least
+
+    def counting(slots, rows, fields, *rest):
+        looked.append(len(fields))
+        return made(slots, rows, fields, *rest)
+
+    monkeypatch.setattr(least_field, "add_least", counting)
+    course = least_field.Course(z, "epochs")
+    course.candidates = least_field.Candidates(course.examples, np.arange(4), 16)  # the first four: too few
+    for _ in course.blocks(until[0]):
+        pass
+    np.testing.assert_array_equal(course.strengths, expected[0])
+    assert min(looked) < 60
+    monkeypatch.setattr(least_field, "strayed", lambda *_: (0.0, -1e9, 0.0))  # as if nothing could be missed
+    assert not np.array_equal(least_field.learn(z, until).strengths, expected)
+
+
+@pytest.mark.parametrize(("m", "features"), [(300, 4), (300, 16), (70, 65), (20, 128), (1, 4), (2, 8)])
+@pytest.mark.parametrize(("omega", "right"), [(1.0, True), (0.4, True), (1.6, True), (1.0, False)])
+def test_adatron_makes_the_steps_that_the_simulation_makes(m, features, omega, right):
+    z = signed(m + features, m, features, False, right)
+    until = np.array([1, 2, 7, 40, 300])
+    run = ascent.learn(z, until, omega, 1e-6)
+    strengths, updates, converged = simulated(learners.AdaTron(omega=omega, tolerance=1e-6), z, until * m)
+    np.testing.assert_array_equal(run.epochs * m, updates)
+    np.testing.assert_allclose(run.strengths, strengths, rtol=1e-6, atol=1e-9 * max(1, np.abs(strengths).max()))
+    assert run.converged == converged
+    assert converged or m == 300 or omega < 1
+
+
+def test_adatron_visits_few_examples_and_would_err_without_its_radius(monkeypatch):
+    z = signed(0, 600, 8, False)
+    expected, looked, made = ascent.learn(z, np.array([300]), 1.0, 1e-9).strengths, [], ascent.visit
+
+    def counting(some, *rest):
+        looked.append(len(some))
+        return made(some, *rest)
+
+    monkeypatch.setattr(ascent, "visit", counting)
+    np.testing.assert_array_equal(ascent.learn(z, np.array([300]), 1.0, 1e-9).strengths, expected)
+    assert min(looked) < 60
+    monkeypatch.setattr(ascent, "NARROWEST", 0.0)  # only those that would change now, for many epochs
+    monkeypatch.setattr(ascent, "visit", lambda *given: made(*given[:6], 1e300, *given[7:]))
+    assert not np.allclose(ascent.learn(z, np.array([300]), 1.0, 1e-9).strengths, expected, rtol=1e-6)
+
+
+def test_no_fit_compiles_for_its_shape():
+    """Every loop was compiled once, for arrays of any shape."""
+    for shape in ((30, 4), (31, 5), (7, 40)):
+        X, y = separable(m=shape[0], features=shape[1])
+        AdaTron(tolerance=0.1).fit(X, y)
+        MinOver(within=0.5).fit(X, y)
+    for loop in (least_field.add_least, least_field.strayed, ascent.visit, ascent.product, ascent.distance):
+        assert len(loop.signatures) == 1
 
 
 @pytest.mark.parametrize("order", ["fixed", "random", "weight"])

@@ -1,24 +1,23 @@
-"""MinOver and AdaTron for scikit-learn: perceptrons of large stability."""
+"""MinOver and AdaTron for scikit-learn: perceptrons of large stability.
+
+They take the same steps as the learners of `simulate.learners`, one data set at a time and without compiling for its
+shape: `simulate.estimators.least_field` and `simulate.estimators.ascent`, imported by the first fit.
+"""
 
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from typing import Any
 
-import jax
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from simulate.estimators.linear import LinearClassifier, Student
-from simulate.learners import learn
-from simulate.learners.examples import DataSet, batch, padded
-from simulate.learners.interface import Task
-from statmech import learners
-from statmech.learners import Learner
+from simulate.learners.interface import gap
 from statmech.scenarios.stored_examples import StoredExamples
 
 MOMENTS = 32  # epochs at which students are recorded, from the first to the last
-LARGEST = 20_000  # examples, with a Gram matrix of 3 GiB
 
 
 class _Stored(LinearClassifier):
@@ -28,24 +27,6 @@ class _Stored(LinearClassifier):
     training errors among those recorded after about 30 numbers of epochs.
     """
 
-    def _of(self, name: str, learner: Learner, z: np.ndarray) -> Student:
-        m, features = z.shape
-        if m > LARGEST:
-            raise ValueError(f"{m} examples are too many: the Gram matrix is limited to {LARGEST} rows")
-        data = batch([DataSet(np.zeros(features), z)], padded(m))
-        until = np.unique(np.rint(np.geomspace(1, self.max_epochs, MOMENTS)).astype(int)) * m
-        with jax.enable_x64(True):
-            learnt = learn(data, Task(name, learner, until[None], np.zeros((1, 8), np.uint32)))
-        assert learnt.strengths is not None
-        strengths, kept = learnt.strengths[0, :, :m], len(until) - 1
-        if not learnt.converged[0, -1]:
-            message = f"{type(self).__name__} did not converge in {self.max_epochs} epochs: not separable, or too few"
-            warnings.warn(message, ConvergenceWarning, stacklevel=4)
-            errors = np.sum(strengths @ z @ z.T <= 0, axis=1)
-            kept -= int(np.argmin(errors[::-1]))  # the latest of the fewest
-        self.strengths_.append(strengths[kept])
-        return Student(strengths[kept] @ z / features, max(1, -(-int(learnt.updates[0, kept]) // m)))
-
     max_epochs: int
     strengths_: list[np.ndarray]
 
@@ -53,6 +34,22 @@ class _Stored(LinearClassifier):
         """Learn from examples X (m, features) with labels y (m,)."""
         self.strengths_ = []
         return super().fit(X, y)
+
+    def _learn(self, z: np.ndarray) -> Student:
+        recorded = np.unique(np.rint(np.geomspace(1, self.max_epochs, MOMENTS)).astype(int))
+        strengths, epochs, converged = self._strengths(z, recorded)
+        kept = len(recorded) - 1
+        if not converged:
+            message = f"{type(self).__name__} did not converge in {self.max_epochs} epochs: not separable, or too few"
+            warnings.warn(message, ConvergenceWarning, stacklevel=4)
+            errors = np.sum(strengths @ z @ z.T <= 0, axis=1)
+            kept -= int(np.argmin(errors[::-1]))  # the latest of the fewest
+        self.strengths_.append(strengths[kept])
+        return Student(strengths[kept] @ z / z.shape[1], max(1, int(epochs[kept])))
+
+    @abstractmethod
+    def _strengths(self, z: np.ndarray, recorded: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+        """Strengths (T, m) after these numbers of epochs (T,), how many epochs were made, and True if it converged."""
 
     def _check_parameters(self) -> None:
         own = {key: value for key, value in self.get_params().items() if key not in ("max_epochs", "fit_intercept")}
@@ -97,8 +94,12 @@ class MinOver(_Stored):
         self.within = within
         self.fit_intercept = fit_intercept
 
-    def _learn(self, z: Any) -> Student:
-        return self._of("minover", learners.MinOver(within=self.within, stop=self.stop), z)
+    def _strengths(self, z: np.ndarray, recorded: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+        from simulate.estimators import least_field  # compiled
+
+        run = least_field.learn(z, recorded * len(z), self.stop)
+        converged = gap(run.fields, run.strengths[-1]) <= self.within
+        return run.strengths, -(-run.updates // len(z)), bool(converged)
 
 
 class AdaTron(_Stored):
@@ -131,5 +132,7 @@ class AdaTron(_Stored):
         self.tolerance = tolerance
         self.fit_intercept = fit_intercept
 
-    def _learn(self, z: Any) -> Student:
-        return self._of("adatron", learners.AdaTron(omega=self.omega, tolerance=self.tolerance), z)
+    def _strengths(self, z: np.ndarray, recorded: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+        from simulate.estimators import ascent  # compiled
+
+        return ascent.learn(z, recorded, self.omega, self.tolerance)

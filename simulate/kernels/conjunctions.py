@@ -12,6 +12,15 @@ discounted, and multiplies the weights of the examples that it gets right by :ma
 :math:`E_D[f h] = \pm(2\sum_x d_xc(x) - \sum_x d_x)`. For all pairs at once the sums are
 :math:`S = X^\mathsf{T}\mathrm{diag}(d)X`; for triples the same over the rows where a first indicator holds.
 
+**Few triples are summed.** A conjunction that joins more indicators to a pair is true for some of its rows, so that its
+sum lies between minus the pair's negative and its positive :math:`d_x`. With their mass :math:`T = X^\mathsf{T}
+\mathrm{diag}(|d|)X` and :math:`s = \sum_x d_x`,
+
+.. math:: |E_D[f h]| \le T + |S - s|
+
+for all of them; those that cannot reach the largest correlation found are left out (branch and bound; triples by
+`simulate.kernels.triples`).
+
 **The cost of a stage is proportional to its mistakes.** The next distribution is the previous one, times :math:`\beta`
 where h is right, over its sum :math:`2\epsilon`, so that only the sums over the wrong rows are computed:
 
@@ -28,7 +37,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-MOST = 5 * 10**7  # largest number of conjunctions whose sums are stored: some gigabytes
+MOST = 5 * 10**7  # largest number of conjunctions to search: some seconds per stage if none can be left out
 ROWS = 256  # rows multiplied at a time, which fit into the cache
 
 
@@ -113,86 +122,153 @@ def best(X: np.ndarray, signed: np.ndarray, attributes: np.ndarray, k: int, disc
 
 
 class Search:
-    """The sums of `signed` (m,) over the rows where each conjunction is true, updated from stage to stage.
+    """The sums of `signed` (m,) over the rows where each pair of indicators is true, updated from stage to stage.
 
-    A block contains the sums of all conjunctions of given first indicators (none for pairs) with two later ones. Raises
-    `ValueError` if there are more conjunctions of k indicators than `MOST`.
+    Raises `ValueError` if there are more conjunctions of k indicators than `MOST`.
     """
 
     def __init__(self, X: np.ndarray, signed: np.ndarray, attributes: np.ndarray, k: int, discount: float):
         n, attributes = X.shape[1], np.asarray(attributes)
-        k = min(k, len(np.unique(attributes)))
-        if comb(n, k) > MOST:
-            raise ValueError(f"conjunctions of {k} of {n} indicators are too many to search: more than {MOST:,}")
-        self.X, self.attributes, self.discount = X, attributes, discount
+        self.k = min(k, len(np.unique(attributes)))
+        if comb(n, self.k) > MOST:
+            raise ValueError(f"conjunctions of {self.k} of {n} indicators are too many to search: more than {MOST:,}")
+        self.X, self.discount = X, discount
         self.distinct = np.triu(attributes[:, None] != attributes, 1).astype(float)
         # work space: large arrays cost more to allocate than to fill
-        self.space, self.rows = np.empty(n * n), np.empty((2, ROWS, n))
-        leading = [first for order in range(2, k + 1) for first in _leading(n, attributes, order - 2)]
-        self.blocks = [(first, np.zeros((n - _after(first),) * 2)) for first in leading]
+        self.space, self.rows = np.empty((n, n)), np.empty((2, ROWS, n))
         self.total, self.singles = 0.0, np.zeros(n)
+        self.sums, self.masses = (np.zeros((n, n)) if self.k > least else None for least in (1, 2))
+        triples = n if self.k > 2 else 0
+        self.columns = X[:, :triples].T.astype(np.uint8, order="C")
+        self.signed, self.gains = signed, np.zeros((2, triples, triples))
         self._add(0.0, np.arange(len(X)), signed)
 
     def best(self) -> Conjunction:
         """See `best`."""
-        largest, result = abs(self.total), Conjunction((), 1 if self.total >= 0 else -1)
-        for first, sums, allowed, discount in self._blocks():
-            half = np.subtract(sums, self.total / 2, out=self._space(sums))
-            np.abs(half, out=half)
-            half *= allowed
-            peak = half.max(initial=0.0)
-            if 2 * discount * peak > largest * (1 + 1e-12) + 1e-15:
-                index = np.unravel_index(np.argmax(half >= peak * (1 - 1e-12)), sums.shape)
-                largest = 2 * discount * peak
-                indicators = (*first, *(int(i) + _after(first) for i in index))
-                result = Conjunction(indicators, 1 if sums[index] >= self.total / 2 else -1)
-        return result
+        found = Found()
+        found.take((), abs(self.total), self.total)
+        half = np.abs(self.singles - self.total / 2)
+        if half.size:
+            at = _first(half)
+            found.take((at,), 2 * float(half[at]), 2 * self.singles[at] - self.total)
+        if self.sums is not None:
+            every = np.arange(len(half))
+            self._with_two_more(Part((), every, self.X, self.signed, self.sums, self.masses), found)
+        return found.result()
 
     def reweigh(self, signed: np.ndarray, wrong: np.ndarray, error: float) -> None:
         """Update to the next distribution, from `signed` of this stage, the mask of its mistakes and its error."""
         fade, grow = 0.5 / (1 - error), (0.5 - error) / (error * (1 - error))
-        self._add(fade, np.flatnonzero(wrong), grow * signed[wrong])
+        more = grow * signed[wrong]
+        self.signed = fade * signed
+        self.gains *= fade
+        self.signed[wrong] += more
+        self._add(fade, np.flatnonzero(wrong), more)
 
     def _add(self, fade: float, rows: np.ndarray, signed: np.ndarray) -> None:
         """Multiply all sums by `fade`, and add the sums of `signed` (r,) over these rows (r,)."""
         self.total = fade * self.total + signed.sum()
-        for first, sums in self.blocks:
-            sums *= fade
-            true = self.X[rows[:, None], first].all(axis=1) if first else slice(None)
-            self._add_products(sums, rows[true], signed[true], _after(first))
-        if self.blocks:
-            self.singles = self.blocks[0][1].diagonal().copy()  # an indicator and itself
-        else:
+        if self.sums is None:
             self.singles = fade * self.singles + signed @ self.X[rows]
+            return
+        self._add_products(self.sums, fade, rows, signed)
+        self.singles = self.sums.diagonal().copy()  # an indicator and itself
+        if self.masses is not None:
+            self._add_products(self.masses, fade, rows, np.abs(signed))
 
-    def _add_products(self, sums: np.ndarray, rows: np.ndarray, signed: np.ndarray, start: int) -> None:
-        """Add the sums of the pairs of indicators from `start` on, by matrix products of ROWS rows at a time."""
-        space = self._space(sums)
+    def _add_products(self, sums: np.ndarray, fade: float, rows: np.ndarray, signed: np.ndarray) -> None:
+        """Add the sums of all pairs, by matrix products of ROWS rows at a time."""
+        sums *= fade
         for first in range(0, len(rows), ROWS):
             batch = rows[first : first + ROWS]
             taken, weighted = self.rows[:, : len(batch)]
             self.X.take(batch, axis=0, out=taken, mode="clip")  # without "clip" it is copied once more
             np.multiply(taken, signed[first : first + ROWS, None], out=weighted)
-            sums += np.matmul(weighted[:, start:].T, taken[:, start:], out=space)
+            sums += np.matmul(weighted.T, taken, out=self.space)
 
-    def _space(self, sums: np.ndarray) -> np.ndarray:
-        return self.space[: sums.size].reshape(sums.shape)
+    def _with_two_more(self, part: Part, found: Found) -> None:
+        """Take two of the others, and search what joins more to them."""
+        first, others, *_, sums, masses = part
+        allowed = self.distinct if not first else self.distinct[others[:, None], others]
+        half = np.subtract(sums, self.total / 2, out=None if first else self.space)
+        np.abs(half, out=half)
+        half *= allowed
+        score = 2 * self.discount * float(half.max(initial=0.0))
+        if score >= found.least:
+            i, j = np.unravel_index(_first(half), half.shape)
+            found.take((*first, int(others[i]), int(others[j])), score, 2 * sums[i, j] - self.total)
+        if masses is None or self.discount == 0:
+            return
+        if len(first) + 3 == self.k:
+            self._with_three_more(part, allowed, found)
+            return
+        bound = self.discount * (masses + np.abs(sums - self.total)) * allowed
+        for i in np.argsort(-bound.max(axis=1)):
+            later = np.flatnonzero(bound[i] >= found.least)
+            if len(later) > 1:
+                self._below((*first, int(others[i])), others[later], found)
 
-    def _blocks(self) -> Iterator[tuple[list[int], np.ndarray, np.ndarray | float, float]]:
-        """All conjunctions but the empty one, by size: first indicators, sums, mask of allowed ones, discount."""
-        yield [], self.singles, 1.0, 1.0
-        for first, sums in self.blocks:
-            start = _after(first)
-            allowed = self.distinct[start:, start:]
-            if first:
-                other = np.all(self.attributes[start:, None] != self.attributes[first], axis=1)
-                allowed = allowed * other * other[:, None]
-            yield first, sums, allowed, self.discount
+    def _with_three_more(self, part: Part, allowed: np.ndarray, found: Found) -> None:
+        """Take three of the others."""
+        from simulate.kernels.triples import best_of_three  # compiled
+
+        assert part.masses is not None
+        equal = found.least * (1 - 2e-12) - 2e-15  # one that comes later may have lower indices
+        columns = self.columns if not part.first else part.X.T.astype(np.uint8, order="C")
+        gains = self.gains if not part.first else np.zeros((2, *allowed.shape))
+        pairs = allowed, part.sums, part.masses, gains, self.total
+        chosen, total = best_of_three(part.X, columns, part.signed, *pairs, equal / self.discount)
+        if chosen[0] >= 0:
+            signed = 2 * total - self.total
+            indicators = (*part.first, *(int(part.others[i]) for i in chosen))
+            found.take(indicators, self.discount * abs(signed), signed)
+
+    def _below(self, first: tuple[int, ...], others: np.ndarray, found: Found) -> None:
+        """Search the conjunctions of `first` with two or more of the `others`."""
+        rows = np.flatnonzero(self.X[:, first].all(axis=1))
+        true, signed = self.X[rows[:, None], others], self.signed[rows]
+        sums, masses = ((true * d[:, None]).T @ true for d in (signed, np.abs(signed)))
+        self._with_two_more(Part(first, others, true, signed, sums, masses), found)
 
 
-def _after(first: list[int]) -> int:
-    """The first indicator that may join these: each conjunction occurs once, with its indicators in order."""
-    return first[-1] + 1 if first else 0
+class Part(NamedTuple):
+    """Conjunctions that join indicators `others` (n,) to `first`.
+
+    X (m, n) and `signed` (m,) are those of the rows where `first` is true; `sums` and `masses` (n, n) are the sums of
+    `signed`, and of its absolute values, over the rows where two of the others are true.
+    """
+
+    first: tuple[int, ...]
+    others: np.ndarray
+    X: np.ndarray
+    signed: np.ndarray
+    sums: np.ndarray
+    masses: np.ndarray | None
+
+
+class Found:
+    """The best conjunctions found so far: of equal correlations (to rounding) all, as they may come in any order."""
+
+    def __init__(self) -> None:
+        self.largest, self.least = 0.0, 0.0
+        self.known: list[tuple[float, Conjunction]] = []
+
+    def take(self, indicators: tuple[int, ...], score: float, signed: float) -> None:
+        """A conjunction, the size of its discounted correlation, and the correlation."""
+        if score >= self.least:
+            self.known.append((score, Conjunction(indicators, 1 if signed >= 0 else -1)))
+            self.largest = max(self.largest, score)
+            self.least = self.largest * (1 - 1e-12) - 1e-15
+
+    def result(self) -> Conjunction:
+        """The one of fewest indicators, then of lowest indices."""
+        equal = [conjunction for score, conjunction in self.known if score >= self.least]
+        return min(equal, key=lambda one: (len(one.indicators), one.indicators))
+
+
+def _first(values: np.ndarray) -> int:
+    """The first place of the largest value, to rounding."""
+    return int(np.argmax(values >= values.max() * (1 - 1e-12)))
 
 
 def counted(stages: list[Stage]) -> list[Stage]:
@@ -213,14 +289,3 @@ def merged(stages: list[Stage]) -> dict[Conjunction, float]:
         total[indicators] = total.get(indicators, 0) + stage.hypothesis.sense * stage.weight
     ordered = sorted(total.items(), key=lambda item: -abs(item[1]))
     return {Conjunction(indicators, 1 if weight >= 0 else -1): abs(weight) for indicators, weight in ordered}
-
-
-def _leading(n: int, attributes: np.ndarray, size: int) -> Iterator[list[int]]:
-    """All increasing lists of `size` indicators of different attributes."""
-    if size == 0:
-        yield []
-        return
-    for shorter in _leading(n, attributes, size - 1):
-        for i in range(shorter[-1] + 1 if shorter else 0, n):
-            if attributes[i] not in attributes[shorter]:
-                yield [*shorter, i]

@@ -1,0 +1,173 @@
+r"""AdaTron's epochs over the few examples that can change, in blocks.
+
+AdaTron visits all examples in turn (`simulate.learners.adatron`), but one of strength 0 and field
+:math:`e_\nu=\mathbf w\cdot\mathbf z^\nu\ge 1` stays as it is. While the student moves by less than a radius r from
+where it was at a block's start, such examples are all those with
+
+.. math:: x_\nu = 0, \qquad e_\nu - 1 \ge r\,|\mathbf z^\nu|,
+
+by Cauchy and Schwarz: a block's epochs leave them out, until the student might have moved by r in the next. The steps
+are exactly AdaTron's. How far it has moved is measured at the start of each epoch; within, its steps are added up. A
+visit costs O(N), with N at most P: if there are more features than examples, the examples are expressed in a basis of
+the space that they span.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import qr
+
+from simulate.kernels.compiled import compiled
+from simulate.learners.interface import gap
+
+NARROWEST = 2.0  # radius of a block in units of the way of the epoch before it
+MOST = 0.7  # of the examples that a block is worth choosing
+FEW, MANY = 2, 16  # epochs in a block that show that its radius was small, or large
+
+
+class Run(NamedTuple):
+    """Embedding strengths (T, P) and epochs (T,) at the recorded times, and True if the gap is certified at the end."""
+
+    strengths: np.ndarray
+    epochs: np.ndarray
+    converged: bool
+
+
+def learn(z: np.ndarray, until: np.ndarray, omega: float, tolerance: float) -> Run:
+    """AdaTron from x = 0 until its gap is certified.
+
+    Parameters
+    ----------
+    z : array (P, N)
+        Examples times labels.
+    until : array (T,)
+        Increasing numbers of epochs at which strengths are recorded.
+    omega : float
+        Step size.
+    tolerance : float
+        The gap, see `simulate.learners.minover`.
+
+    Returns
+    -------
+    Run
+        Recorded times after the end repeat the last.
+
+    Examples
+    --------
+    >>> learn(np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([1, 5]), omega=1.0, tolerance=1e-6).strengths
+    array([[2. , 0.5],
+           [2. , 0.5]])
+    """
+    course = Course(z, omega, tolerance)
+    strengths = []
+    for most in until:
+        course.go_on(int(most))
+        strengths.append(course.x.copy())
+    return Run(np.array(strengths), np.minimum(until, course.epochs), course.converged)
+
+
+class Course:
+    """A run of AdaTron: strengths (P,) after a number of epochs, and True once the gap is certified."""
+
+    def __init__(self, z: np.ndarray, omega: float, tolerance: float):
+        self.N, self.omega, self.tolerance = z.shape[1], omega, tolerance
+        self.z = z if len(z) > self.N else np.ascontiguousarray(qr(z.T, mode="r")[0][: len(z)].T)
+        self.lengths = np.sqrt(np.einsum("pn,pn->p", self.z, self.z))
+        self.x, self.epochs, self.converged = np.zeros(len(z)), 0, False
+        self.w, self.fields = np.zeros(self.z.shape[1]), np.zeros(len(z))
+        self.way, self.reach = 0.0, NARROWEST
+
+    def go_on(self, until: int) -> None:
+        """Epochs until there are so many, or the gap is certified."""
+        while self.epochs < until and not self.converged:
+            some, radius = self._choose()
+            most = FEW if radius == np.inf else max(MANY, self.epochs // 4)
+            done = self._block(some, radius, min(until - self.epochs, most))
+            if radius < np.inf and done < FEW:
+                self.reach *= 2
+            elif done >= MANY:
+                self.reach = max(self.reach / 2, NARROWEST)
+            self.epochs += done
+            self.w = self.x @ self.z / self.N
+            self.fields = self.z @ self.w
+            self.converged = bool(gap(self.fields, self.x) <= self.tolerance)
+
+    def _choose(self) -> tuple[np.ndarray, float]:
+        """The examples that can change while the student moves by less than a radius, and that radius."""
+        room = np.where(self.x > 0, -1.0, self.fields - 1)
+        some = np.flatnonzero(room <= self.reach * self.way * self.lengths)
+        if not self.epochs or len(some) > MOST * len(room):
+            return np.arange(len(room)), np.inf
+        room[some] = np.inf
+        return some, float(np.min(room / np.where(self.lengths > 0, self.lengths, 1.0)))
+
+    def _block(self, some: np.ndarray, radius: float, most: int) -> int:
+        """Epochs of some of the examples, at most so many; returns their number."""
+        x, z = self.x[some], self.z[some]
+        limits = self.omega, self.tolerance, radius, float(self.N), most
+        done, self.way = visit(z, self.lengths[some], x, self.w, *limits)
+        self.x[some] = x
+        return int(done)
+
+
+@compiled("f8(f8[::1], f8[::1])")
+def distance(one, other):  # type: ignore[no-untyped-def]
+    """The length of the difference of two vectors (N,)."""
+    square = 0.0
+    for n in range(len(one)):
+        square += (one[n] - other[n]) * (one[n] - other[n])
+    return np.sqrt(square)
+
+
+@compiled("f8(f8[::1], f8[:,::1], i8)")
+def product(w, z, i):  # type: ignore[no-untyped-def]
+    """The field of an example."""
+    field = 0.0
+    for n in range(len(w)):
+        field += w[n] * z[i, n]
+    return field
+
+
+@compiled("Tuple((i8, f8))(f8[:,::1], f8[::1], f8[::1], f8[::1], f8, f8, f8, f8, i8)")
+def visit(z, lengths, x, w, omega, tolerance, radius, N, most):  # type: ignore[no-untyped-def]
+    """Epochs of examples z that change strengths x and the student w: their number, and the way of the last."""
+    start, w_before, x_before, away, worst = w.copy(), w.copy(), x.copy(), 0.0, 0
+    for epoch in range(most):
+        for n in range(len(w)):
+            w_before[n] = w[n]
+        for i in range(len(x)):
+            x_before[i] = x[i]
+            square = lengths[i] * lengths[i] / N
+            step = omega * (1 - product(w, z, i)) / (square if square > 0 else 1.0)
+            step = step if step > -x[i] else -x[i]
+            if step == 0:
+                continue
+            x[i] += step
+            step /= N
+            for n in range(len(w)):
+                w[n] += step * z[i, n]
+            away += abs(step) * lengths[i]
+            if away > radius:
+                away = distance(w, start)
+            if away > radius:  # others might have changed
+                way = distance(w, w_before)
+                for j in range(i + 1):
+                    x[j] = x_before[j]
+                return epoch, way
+        total, along = 0.0, 0.0
+        for i in range(len(x)):
+            total += x[i]
+        for n in range(len(w)):
+            along += N * w[n] * w[n]
+        least = product(w, z, worst)
+        if along - least * total > tolerance * along:  # the one that was the worst before suffices
+            continue
+        for i in range(len(x)):
+            field = product(w, z, i)
+            if field < least:
+                least, worst = field, i
+        if along - least * total <= tolerance * along:
+            return epoch + 1, distance(w, w_before)
+    return most, distance(w, w_before)

@@ -1,0 +1,285 @@
+r"""MinOver's updates on the few examples that can have the least field, in blocks that are checked afterwards.
+
+MinOver adds the example of least field again and again (`simulate.learners.minover`). An update needs the minimum of
+the fields :math:`e_\nu=\mathbf z^\nu\cdot\sum_\mu x_\mu\mathbf z^\mu` and a row of their Gram matrix; here only of some
+*candidates*. After a block of S updates, with :math:`\Delta_s` the sum of its first s examples, every other field was
+
+.. math:: e_\nu(s) = e_\nu(0) + \mathbf z^\nu\cdot\Delta_s
+          \ge \Bigl(1-\frac sS\Bigr)e_\nu(0) + \frac sS\,e_\nu(S) - \rho\,|\mathbf z^\nu|, \qquad
+          \rho = \max_s\Bigl|\Delta_s-\frac sS\Delta_S\Bigr|,
+
+by Cauchy and Schwarz. The least fields of the block lie below a line in s as well, so two comparisons, at s = 0 and at
+s = S, show that :math:`\nu` never had the least field. Those for which they do not become candidates, and the block is
+repeated at half its length. The updates are exactly MinOver's (of equal fields, the first), at the cost of the examples
+near the margin. The lengths are sums of fields:
+
+.. math:: |\Delta_{s+1}|^2 = |\Delta_s|^2 + 2\,\mathbf z\cdot\Delta_s + |\mathbf z|^2, \qquad
+          \Delta_{s+1}\cdot\Delta_S = \Delta_s\cdot\Delta_S + \mathbf z\cdot\Delta_S .
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from simulate.kernels.compiled import compiled
+
+LANES = 4  # neighbours whose least field is found together: the number of candidates is a multiple
+SHORTEST, LONGEST = 16, 2**17  # updates in a block
+FEW = 256  # candidates whose Gram matrix is computed at once
+PAID = 8  # times the cost of checking a block that its updates may cost, as long as there are fewer than LONGEST
+CALLS = 2 * 10**5  # cost of a block in array operations, in products of numbers
+ROOM = 2**27  # numbers in the rows of candidates, at most
+SHRUNK = 0.8  # of the candidates are so few that they are worth a new choice
+BEYOND = 1e300  # the field of padding
+
+
+class Run(NamedTuple):
+    """Embedding strengths (T, P) and numbers of updates (T,) at the recorded times, and the last fields (P,)."""
+
+    strengths: np.ndarray
+    updates: np.ndarray
+    fields: np.ndarray
+
+
+def learn(z: np.ndarray, until: np.ndarray, stop: str = "epochs") -> Run:
+    """MinOver from w = 0.
+
+    Parameters
+    ----------
+    z : array (P, N)
+        Examples times labels.
+    until : array (T,)
+        Increasing numbers of updates at which strengths are recorded.
+    stop : str
+        Stop rule, of `statmech.learners.STOPS`.
+
+    Returns
+    -------
+    Run
+        Fields in the unit of z.z; recorded times after the end repeat the last.
+
+    Examples
+    --------
+    >>> learn(np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([1, 5])).strengths
+    array([[1., 0.],
+           [4., 1.]])
+    """
+    course, recorded = Course(z, stop), []
+    for before, added in course.blocks(int(until[-1])):
+        first = course.updates - len(added)
+        inside = until[(first < until) & (until <= course.updates)]
+        recorded += [before + np.bincount(added[: time - first], minlength=len(z)) for time in inside]
+    strengths = np.array(recorded + [course.strengths] * (len(until) - len(recorded)))
+    return Run(strengths, np.minimum(until, course.updates), course.fields)
+
+
+class Examples:
+    """Examples times labels z (P, N), by their Gram matrix where that is the smaller array."""
+
+    def __init__(self, z: np.ndarray):
+        self.gram = z @ z.T if len(z) < z.shape[1] else None
+        self.z, self.squares = z, np.einsum("pn,pn->p", z, z)
+        self.lengths = np.sqrt(self.squares)
+
+    def fields(self, strengths: np.ndarray) -> np.ndarray:
+        """The fields (P,) of embedding strengths (P,), in the unit of z.z."""
+        fields: np.ndarray = self.z @ (strengths @ self.z) if self.gram is None else self.gram @ strengths
+        return fields
+
+
+class Candidates:
+    """Some of the examples, in increasing order, and rows of their Gram matrix: where they are many, those needed."""
+
+    def __init__(self, examples: Examples, some: np.ndarray, updates: int):
+        self.some, padding = some, -len(some) % LANES
+        self.z, self.squares = examples.z[some], np.pad(examples.squares[some], (0, padding))
+        self.slots, self.used = np.full(len(some) + padding, -1), 0
+        if examples.gram is None and len(some) > FEW:
+            room = max(updates, ROOM // len(self.slots))
+            self.rows = np.zeros((min(len(some), room), len(self.slots)))  # no memory before it is used
+        else:
+            inner = self.z @ self.z.T if examples.gram is None else examples.gram[np.ix_(some, some)]
+            self.rows, self.used = np.pad(inner, (0, padding)), len(some)
+            self.slots[: len(some)] = np.arange(len(some))
+
+    def suffice(self, updates: int) -> bool:
+        """True if there is room for the rows of so many updates more."""
+        return len(self.rows) >= min(len(self.some), self.used + updates)
+
+    def need(self, one: int) -> None:
+        """Add the row of one of them."""
+        np.matmul(self.z, self.z[one], out=self.rows[self.used, : len(self.some)])
+        self.slots[one], self.used = self.used, self.used + 1
+
+
+class Block(NamedTuple):
+    """Candidates added (S,), their fields before (S,), all strengths and fields after it and slacks (P,).
+
+    An example of positive slack never had the least field.
+    """
+
+    added: np.ndarray
+    least: np.ndarray
+    strengths: np.ndarray
+    fields: np.ndarray
+    slack: np.ndarray
+
+
+class Course:
+    """A run of MinOver: strengths and fields (P,) after a number of updates."""
+
+    def __init__(self, z: np.ndarray, stop: str):
+        self.examples, self.patience = Examples(z), Patience(stop, len(z))
+        self.strengths, self.fields = np.zeros((2, len(z)))
+        self.updates, self.ended, self.size = 0, False, SHORTEST
+        self._choose(np.arange(len(z)))
+
+    def blocks(self, until: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """The strengths before each block and the examples added, until all updates are made or the stop rule holds."""
+        while self.updates < until and not self.ended:
+            block = self._attempt(min(self.size, until - self.updates))
+            doubtful = block.slack <= 0
+            doubtful[self.candidates.some] = False
+            if doubtful.any():
+                self.size = max(self.size // 2, SHORTEST)
+                self._choose(np.union1d(self.candidates.some, np.flatnonzero(doubtful)))
+            else:
+                yield self._take(block)
+                self._go_on(block.slack)
+
+    def _go_on(self, slack: np.ndarray) -> None:
+        """Leave out candidates that were in no doubt, but for an eighth, and choose the length of the next block."""
+        number, doubt = len(self.candidates.some), int(np.sum(slack <= 0))
+        longest = PAID * (self.examples.z.size + CALLS) // number
+        self.size = max(SHORTEST, min(2 * self.size, longest, LONGEST))
+        if doubt + doubt // 8 + LANES < SHRUNK * number:
+            self._choose(lowest(slack, doubt + doubt // 8))
+        elif not self.candidates.suffice(self.size):
+            self._choose(self.candidates.some)
+
+    def _choose(self, some: np.ndarray) -> None:
+        self.candidates = Candidates(self.examples, some, 2 * self.size)
+
+    def _take(self, block: Block) -> tuple[np.ndarray, np.ndarray]:
+        """Go to the end of a block, or to where the stop rule ends the run in it."""
+        before, added = self.strengths, block.added
+        kept = self.patience.kept(block.least, self.examples.squares[added]) if self.patience.watches else len(added)
+        self.strengths, self.fields, self.ended = block.strengths, block.fields, self.patience.ended
+        if kept < len(added):
+            added = added[:kept]
+            self.strengths = before + np.bincount(added, minlength=len(before))
+            self.fields = self.examples.fields(self.strengths)
+        self.updates += len(added)
+        return before, added
+
+    def _attempt(self, size: int) -> Block:
+        """A block of the candidates' updates."""
+        of, number = self.candidates, len(self.candidates.some)
+        fields = np.full(len(of.slots), BEYOND)
+        fields[:number] = self.fields[of.some]
+        before, counts = fields.copy(), np.zeros(len(fields))
+        added, least = np.empty(size, int), np.empty(size)
+        done, missing = add_least(of.slots, of.rows, fields, counts, added, least, 0)
+        while done < size:
+            of.need(missing)
+            done, missing = add_least(of.slots, of.rows, fields, counts, added, least, done)
+        rho2, start, rise = strayed(of.squares, before, fields - before, counts, added, least)
+        strengths = self.strengths.copy()
+        strengths[of.some] += counts[:number]
+        after = self.examples.fields(strengths)
+        above = np.minimum(self.fields - start, after - (start + rise * size))
+        slack = above - np.sqrt(rho2) * self.examples.lengths - 1e-12 * abs(start)
+        return Block(of.some[added], least, strengths, after, slack)
+
+
+def lowest(values: np.ndarray, number: int) -> np.ndarray:
+    """The increasing indices of the lowest values (P,), so many and up to a multiple of LANES, not 0."""
+    number = min(len(values), max(LANES, number + -number % LANES))
+    return np.sort(np.argpartition(values, number - 1)[:number])
+
+
+class Patience:
+    """A stop rule of MinOver (see `simulate.learners.minover`), P updates without a larger watched quantity."""
+
+    def __init__(self, stop: str, P: int):
+        self.stop, self.P, self.watches = stop, P, stop != "epochs"
+        self.best, self.waited, self.square, self.ended = -np.inf, 0, 0.0, False
+
+    def kept(self, least: np.ndarray, squares: np.ndarray) -> int:
+        """The number of updates of a block that are made, for their least fields and squared lengths (S,)."""
+        grown = np.flatnonzero(self._grown(least, squares))
+        last = np.full(len(least), -self.waited - 1)
+        last[grown] = grown
+        waited = np.arange(len(least)) - np.maximum.accumulate(last)
+        self.waited, self.ended = int(waited[-1]), bool(waited.max() >= self.P)
+        return int(np.argmax(waited >= self.P)) + 1 if self.ended else len(least)
+
+    def _grown(self, least: np.ndarray, squares: np.ndarray) -> np.ndarray:
+        """True where the watched quantity exceeds its maximum so far, or equals that of the fields."""
+        watched = least
+        if self.stop == "stability-patience":
+            lengths2 = self.square + np.append(0.0, np.cumsum(2 * least + squares))
+            self.square, positive = float(lengths2[-1]), lengths2[:-1] > 0
+            watched = np.where(positive, least / np.sqrt(np.where(positive, lengths2[:-1], 1.0)), -np.inf)
+        best = np.maximum.accumulate(np.append(self.best, watched))
+        self.best = float(best[-1])
+        return watched > best[:-1] if self.stop == "stability-patience" else watched >= best[:-1]
+
+
+@compiled("UniTuple(i8, 2)(i8[::1], f8[:,::1], f8[::1], f8[::1], i8[::1], f8[::1], i8)")
+def add_least(slots, rows, fields, counts, added, least, done):  # type: ignore[no-untyped-def]
+    """Updates of candidates of these `fields`, whose rows of the Gram matrix are at `slots` of `rows`.
+
+    Returns the number of updates done, and the candidate whose row is missing, if they are not all.
+    """
+    groups = len(fields) // 4
+    lowest, at = fields[0], 0
+    for i in range(1, len(fields)):
+        if fields[i] < lowest:
+            lowest, at = fields[i], i
+    for s in range(done, len(added)):
+        slot = slots[at]
+        if slot < 0:
+            return s, at
+        added[s], least[s] = at, lowest
+        counts[at] += 1
+        lowest, first = 1e300, 0
+        for four in range(groups):  # written out, or it would not be vectorised
+            i = 4 * four
+            a, b = fields[i] + rows[slot, i], fields[i + 1] + rows[slot, i + 1]
+            c, d = fields[i + 2] + rows[slot, i + 2], fields[i + 3] + rows[slot, i + 3]
+            fields[i], fields[i + 1], fields[i + 2], fields[i + 3] = a, b, c, d
+            a = a if a < c else c
+            b = b if b < d else d
+            a = a if a < b else b
+            if a < lowest:
+                lowest, first = a, i
+        a, b, c = fields[first], fields[first + 1], fields[first + 2]
+        at = first + (0 if a == lowest else 1 if b == lowest else 2 if c == lowest else 3)
+    return len(added), at
+
+
+@compiled("UniTuple(f8, 3)(f8[::1], f8[::1], f8[::1], f8[::1], i8[::1], f8[::1])")
+def strayed(squares, before, moved, counts, added, least):  # type: ignore[no-untyped-def]
+    """A block's rho squared, and the start and the rise (of a step) of a line above its least fields.
+
+    In a function of its own: after the loop above, it would slow it down.
+    """
+    whole = 0.0
+    for i in range(len(counts)):
+        whole += counts[i] * moved[i]
+    each = 1 / len(added)
+    start, rise = least[0], (least[-1] - least[0]) * each
+    square, along, rho2 = 0.0, 0.0, 0.0
+    for s in range(len(added)):
+        at, share = added[s], s * each
+        gone = square + share * (share * whole - 2 * along)
+        rho2 = gone if gone > rho2 else rho2
+        above = least[s] - s * rise
+        start = above if above > start else start
+        square += 2 * (least[s] - before[at]) + squares[at]
+        along += moved[at]
+    return rho2 + 1e-10 * abs(whole), start, rise

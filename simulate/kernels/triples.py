@@ -1,0 +1,158 @@
+r"""The best conjunction of three indicators: a compiled search of the triples whose pairs can all be exceeded.
+
+Of a pair the rows of positive and of negative :math:`d_x` have masses :math:`P, N = (T\pm S)/2`, for the sums S and T
+of `simulate.kernels.conjunctions`. A triple i < j < l is true for some of the rows of each of its pairs, so that
+
+.. math:: -N \le S_{ijl} \le P
+
+for all three. Triples that cannot exceed the largest correlation known, :math:`|2S-s|`, are not summed.
+
+**What a search finds out narrows the next.** If it shows :math:`S_{ijl}\le P_{ij}-g` for all l, then after the step to
+the next distribution, where :math:`S\leftarrow fS+S_\text{wrong}` and :math:`P\leftarrow fP+P_\text{wrong}` with
+:math:`S_\text{wrong}\le P_\text{wrong}`,
+
+.. math:: S_{ijl} \le P_{ij} - f g,
+
+and likewise for N: the *gains* g of the pairs fade by f per stage, and are found again only for those that need it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from simulate.kernels.compiled import compiled
+
+SHARE = 6  # a pair's sums with all later indicators take as long as with one in SHARE of them
+
+
+def best_of_three(
+    X: np.ndarray,
+    columns: np.ndarray,
+    signed: np.ndarray,
+    allowed: np.ndarray,
+    sums: np.ndarray,
+    masses: np.ndarray,
+    gains: np.ndarray,
+    total: float,
+    known: float,
+) -> tuple[tuple[int, int, int], float]:
+    """The triple of largest |2S - total|, of equal ones (to rounding) the first, and its S.
+
+    Parameters
+    ----------
+    X : array (m, n)
+        Indicators 0 or 1.
+    columns : array (n, m)
+        The same as bytes, one indicator after the other.
+    signed : array (m,)
+        The distribution times the labels.
+    allowed : array (n, n)
+        1 for the pairs i < j that may be joined, else 0.
+    sums, masses : arrays (n, n)
+        The sums of `signed`, and of its absolute values, over the rows where i and j are true.
+    gains : array (2, n, n)
+        What the pairs i < j with a later one are known to miss of P and of N; updated.
+    total : float
+        s, the sum that a conjunction of no indicators has.
+    known : float
+        A triple must exceed this, by more than rounding.
+
+    Returns
+    -------
+    indicators : tuple of three int
+        All -1 if there is none.
+    sum : float
+
+    Examples
+    --------
+    >>> X = np.array([[1.0, 1.0, 1.0], [1.0, 1.0, 0.0], [0.0, 1.0, 1.0]])
+    >>> signed = np.array([0.5, -0.25, -0.25])
+    >>> pairs = [(X * d[:, None]).T @ X for d in (signed, np.abs(signed))]
+    >>> best_of_three(X, X.T.astype(np.uint8, order="C"), signed, np.triu(np.ones((3, 3)), 1), *pairs,
+    ...               gains=np.zeros((2, 3, 3)), total=0.0, known=0.5)
+    ((0, 1, 2), 0.5)
+    """
+    above = np.where(allowed > 0, masses + (sums - total), -np.inf)
+    below = np.where(allowed > 0, masses - (sums - total), -np.inf)
+    i, j, l, found = search(np.ascontiguousarray(X), columns, signed, above, below, gains, total, known)
+    return (int(i), int(j), int(l)), float(found)
+
+
+@compiled("i8(u1[::1], i8[::1])")
+def indices(true, rows):  # type: ignore[no-untyped-def]
+    """Write the indices of the ones, and return their number; without branches."""
+    number = 0
+    for x in range(len(true)):
+        rows[number] = x
+        number += true[x]
+    return number
+
+
+@compiled("void(f8[:,::1], i8[::1], f8[::1], i8, f8[::1])")
+def add_rows(X, rows, values, first, sums):  # type: ignore[no-untyped-def]
+    """The sums of these rows times their values, of the columns from `first` on; four rows at a time."""
+    sums[first:] = 0.0
+    fours = len(rows) // 4 * 4
+    for r in range(0, fours, 4):
+        a, b, c, d = rows[r], rows[r + 1], rows[r + 2], rows[r + 3]
+        e, f, g, h = values[r], values[r + 1], values[r + 2], values[r + 3]
+        for l in range(first, X.shape[1]):
+            sums[l] += e * X[a, l] + f * X[b, l] + g * X[c, l] + h * X[d, l]
+    for r in range(fours, len(rows)):
+        value, x = values[r], rows[r]
+        for l in range(first, X.shape[1]):
+            sums[l] += value * X[x, l]
+
+
+@compiled(
+    "Tuple((i8, i8, i8, f8))(f8[:,::1], u1[:,::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,:,::1], f8, f8)",
+)
+def search(X, columns, signed, above, below, gains, total, known):  # type: ignore[no-untyped-def]
+    """The triple, and its sum, for bounds `above` of 2S - s and `below` of s - 2S by pairs (n, n)."""
+    n, m = columns.shape
+    best, best_i, best_j, best_l, found = known, -1, -1, -1, 0.0
+    rows, of_both, values = np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m)
+    others, sums = np.empty(n, np.int64), np.empty(n)
+    for i in range(n):
+        true = -1  # rows of i, found when the first pair needs them
+        for j in range(i + 1, n):
+            least = best * (1 - 1e-12) - 1e-15
+            up, down = above[i, j] - 2 * gains[0, i, j] > least, below[i, j] - 2 * gains[1, i, j] > least
+            if not (up or down):
+                continue
+            number = 0
+            for l in range(j + 1, n):
+                others[number] = l
+                high = up and above[i, l] > least and above[j, l] > least
+                number += high or (down and below[i, l] > least and below[j, l] > least)
+            if number == 0:
+                continue
+            if true < 0:
+                true = indices(columns[i], rows)
+            both = 0
+            for r in range(true):
+                of_both[both] = rows[r]
+                both += columns[j, rows[r]]
+            for r in range(both):
+                values[r] = signed[of_both[r]]
+            most, fewest = (total + least) / 2, (total - least) / 2  # of those that are left out
+            if SHARE * number > n - j:  # all, which gains most
+                add_rows(X, of_both[:both], values, j + 1, sums)
+                number, most, fewest = 0, -np.inf, np.inf
+                for l in range(j + 1, n):
+                    others[number] = l
+                    number += above[i, l] > -np.inf and above[j, l] > -np.inf
+            else:
+                for o in range(number):
+                    product = 0.0
+                    for r in range(both):
+                        product += values[r] * columns[others[o], of_both[r]]
+                    sums[others[o]] = product
+            for o in range(number):
+                one = sums[others[o]]
+                most, fewest = max(most, one), min(fewest, one)
+                if abs(2 * one - total) > best * (1 + 1e-12) + 1e-15:
+                    best, best_i, best_j, best_l, found = abs(2 * one - total), i, j, others[o], one
+            gains[0, i, j] = max(gains[0, i, j], (above[i, j] + total) / 2 - most)
+            gains[1, i, j] = max(gains[1, i, j], (below[i, j] - total) / 2 + fewest)
+    return best_i, best_j, best_l, found
