@@ -76,9 +76,9 @@ def memory(cell: Cell, dtype: str) -> int:
     return 2 * (cell.K + 1 + BLOCK) * cell.N * np.dtype(dtype).itemsize
 
 
-def run(cell: Cell, dtype: str, key: Array, steps: Array) -> Record:
-    """Simulate a batch of seeds of a cell; `steps` (T,) are the step counts at which to record."""
-    keys, table = jax.random.split(key, batch(cell.K)), jnp.asarray(cell.inputs.table(cell.N))
+def run(cell: Cell, dtype: str, key: Array, steps: Array, part: slice = slice(None)) -> Record:
+    """Simulate a batch of seeds of a cell, or a part of it; `steps` (T,) are the step counts at which to record."""
+    keys, table = jax.random.split(key, batch(cell.K))[part], jnp.asarray(cell.inputs.table(cell.N))
     program = Program(family_of(cell.rule), cell.inputs, cell.K, cell.N, dtype)
     problem = Problem(cell.traced(dtype), jnp.float32(cell.flip), cell.coordinates, table)
     return _run(program, keys, problem, steps)
