@@ -11,6 +11,7 @@ to rounding. On one core this draws twice as many normals per second as `jax.ran
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,9 +20,15 @@ from statmech.gaussian import Array
 EIGHTH = math.pi / 4
 COSINE = [(-1) ** k * EIGHTH ** (2 * k) / math.factorial(2 * k) for k in range(5)]  # of cos(v pi/4), in v^2
 SINE = [(-1) ** k * EIGHTH ** (2 * k + 1) / math.factorial(2 * k + 1) for k in range(5)]  # of sin(v pi/4) / v
-
-
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))  # of threefry's rounds, in turn
+
+
+class Lanes(NamedTuple):
+    """Adjacent lanes of the last axis of a draw: the first, how many, and of how many in all."""
+
+    first: Array
+    width: int
+    of: int
 
 
 def key_of(number: int) -> np.ndarray:
@@ -58,13 +65,16 @@ def wrapped(words: Array) -> Array:
     return jax.random.wrap_key_data(words, impl="threefry2x32")
 
 
-def bits(key: Array, count: int) -> Array:
-    """Random 32-bit words, shape (count,)."""
+def bits(key: Array, count: int, lanes: Lanes | None = None) -> Array:
+    """Random 32-bit words, shape (count,); those of some lanes, as they are among all."""
     import jax
     import jax.numpy as jnp
     from jax.extend.random import threefry_2x32
 
-    return threefry_2x32(jax.random.key_data(key), jnp.arange(count, dtype=np.uint32))
+    counters = jnp.arange(count, dtype=np.uint32)
+    if lanes:
+        counters = counters // lanes.width * lanes.of + counters % lanes.width + lanes.first.astype(np.uint32)
+    return threefry_2x32(jax.random.key_data(key), counters)
 
 
 def signs(key: Array, shape: tuple[int, ...]) -> Array:
@@ -80,8 +90,12 @@ def normals(key: Array, shape: tuple[int, ...]) -> Array:
     return normals_and_uniforms(key, shape, (0,))[0]
 
 
-def normals_and_uniforms(key: Array, shape: tuple[int, ...], uniform: tuple[int, ...]) -> tuple[Array, Array]:
+def normals_and_uniforms(
+    key: Array, shape: tuple[int, ...], uniform: tuple[int, ...], lanes: Lanes | None = None
+) -> tuple[Array, Array]:
     """Standard normals of one shape and uniforms in (0, 1) of another: one draw, as each compiles for half a second.
+
+    Some lanes get the numbers that they have among all, if both shapes have a multiple of 2 elements in each lane.
 
     >>> import jax
     >>> x, u = normals_and_uniforms(jax.random.key(0), (3, 1000), (2,))
@@ -90,7 +104,7 @@ def normals_and_uniforms(key: Array, shape: tuple[int, ...], uniform: tuple[int,
     """
     count = math.prod(shape)
     pairs = -(-count // 2)
-    words = bits(key, 2 * pairs + math.prod(uniform))
+    words = bits(key, 2 * pairs + math.prod(uniform), lanes)
     both = _box_muller(words[:pairs], words[pairs : 2 * pairs])
     return both.reshape(-1)[:count].reshape(shape), _uniform(words[2 * pairs :]).reshape(uniform)
 

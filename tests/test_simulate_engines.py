@@ -11,8 +11,10 @@ from scipy.stats import chi, ks_2samp, kstest
 
 import simulate
 import theory
+from simulate.execution.units import simulator_of
 from simulate.kernels import gram, vectors
 from simulate.kernels.field_steps import modulations
+from simulate.scenarios import online
 from statmech import RULES, Scenario, ScenarioError
 from statmech.random_numbers import key_of
 
@@ -72,7 +74,7 @@ def test_a_deliberate_error_changes_the_distribution(planted, monkeypatch):
     right = simulate.run(scenario)
     chi_variable, rows = gram.chi_variable, gram._rows
     if planted == "degrees of freedom":
-        monkeypatch.setattr(gram, "chi_variable", lambda key, d, shape: chi_variable(key, d + 2, shape))
+        monkeypatch.setattr(gram, "chi_variable", lambda key, d, *others: chi_variable(key, d + 2, *others))
     else:
         monkeypatch.setattr(gram, "_rows", lambda normals, chi, n: rows(normals, chi, n).at[:, n:].set(0.0))
     monkeypatch.setenv("STATMECH_CACHE", "off")  # programs are kept by what the files of the package say
@@ -80,6 +82,56 @@ def test_a_deliberate_error_changes_the_distribution(planted, monkeypatch):
     wrong = simulate.run(Scenario(**{**scenario.config(), "key": 1}))
     gram._run.clear_cache()
     assert ks_2samp(right.length[:, 0, 0], wrong.length[:, 0, 0]).pvalue < 1e-6
+
+
+def numbers(cell, part=slice(None)):
+    """Parts along and across the teacher of a batch's seeds, or of a part of them, recorded four times."""
+    with jax.enable_x64(True):
+        key, steps = jax.random.key(5, impl="threefry2x32"), jnp.asarray([0, 1, 10, 133])
+        record = gram.run(cell, "float64", key, steps, part)
+    return [np.asarray(values) for values in record[:2]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize(("K", "width"), [(1, 16), (1, 32), (2, 16), (3, 8), (3, 32)])
+def test_a_part_of_a_batch_has_the_bits_of_the_whole(rule, K, width):
+    """For every rule and all K that are cut: at the least N, with label noise, and from a start."""
+    assert gram.divisible(K)
+    for given in ({"N": K + 1}, {"N": 1000, "flip": 0.1}, {"N": 100, "eta": 0.3, "start": {"R": 0.2}}):
+        [cell] = Scenario(rule=rule, K=K, t=[1.0], **given).cells()
+        whole = numbers(cell)
+        assert np.ptp(whole[0][:, -1], axis=0).min() > 0  # the seeds differ
+        for first in (0, gram.batch(K) - width):
+            for values, among in zip(numbers(cell, slice(first, first + width)), whole, strict=True):
+                np.testing.assert_array_equal(values, among[first : first + width])
+
+
+@pytest.mark.parametrize(
+    ("seeds", "K", "others", "workers", "widths"),
+    [
+        (64, 3, 1, 2, [32, 32]),
+        (64, 3, 1, 4, [16] * 4),
+        (64, 3, 1, 64, [16] * 4),
+        (64, 3, 2, 2, [64, 64]),
+        (64, 3, 1, 1, [64]),
+        (100, 3, 1, 2, [64, 64]),
+        (100, 3, 1, 4, [32] * 4),
+        (9, 1, 1, 1, [16]),
+        (2, 1, 5, 2, [8] * 5),
+        (64, 4, 1, 2, [64]),
+    ],
+)
+def test_a_batch_is_cut_where_there_are_fewer_units_than_cores(monkeypatch, seeds, K, others, workers, widths):
+    monkeypatch.setattr(online, "cores", lambda: workers)
+    eta = list(np.linspace(0.5, 1, others))
+    scenario = Scenario(rule="hebb", K=K, N=50, t=[1], seeds=seeds, eta=eta)
+    units = list(simulator_of(scenario).units(list(scenario.cells()), range(seeds)))
+    assert [unit.part.stop - unit.part.start for unit in units] == widths
+    found = [seed for unit in units for seed in range(unit.seeds.start, unit.seeds.stop)]
+    assert found == others * list(range(seeds))
+    for unit in units:
+        assert unit.seeds.start - unit.batch * gram.batch(K) == unit.part.start
 
 
 @pytest.mark.parametrize("degrees", [1, 2, 3, 10, 1000, 10**12])

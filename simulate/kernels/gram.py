@@ -20,7 +20,7 @@ they are the first axis of matrix products and LAPACK's QR (`_block_of_matrices`
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial, reduce
 from operator import add
@@ -35,7 +35,7 @@ from statmech.gaussian import Array
 from statmech.inputs import Gaussian
 from statmech.parameters import Family, family_of
 from statmech.programs import kept
-from statmech.random_numbers import folded, normals_and_uniforms, wrapped
+from statmech.random_numbers import Lanes, folded, normals_and_uniforms, wrapped
 from statmech.rules import Rule
 from statmech.scenarios.online import Cell
 
@@ -43,7 +43,11 @@ LANES = 32  # blocks whose random numbers are drawn together: drawn inside a blo
 MATRICES = 4  # the same for blocks of matrices, which are longer
 MANY = 16  # number of students from which matrices are faster than lanes
 
+DIVISIBLE = 3  # number of students up to which a part of a batch has the bits of the whole
+
 STEP = 5e5  # a student's length times N over eta up to which float32 resolves a step (docs/gram_engine.md)
+
+Draw = Callable[[Array, tuple[int, ...], tuple[int, ...]], tuple[Array, Array]]
 
 NAME = "order parameters in their exact law at finite N (simulate.kernels.gram)"
 
@@ -56,6 +60,11 @@ def covers(cell: Cell) -> bool:
 def batch(K: int) -> int:
     """Seeds per unit of work, of a cell with K students: enough to fill the lanes, few enough to stay in cache."""
     return 64 if K <= 10 else 16
+
+
+def divisible(K: int) -> bool:
+    """True if a part of a batch has the bits of the whole; for more students, products of the record differ."""
+    return K <= DIVISIBLE
 
 
 def block_steps(K: int) -> int:
@@ -74,25 +83,28 @@ class Program:
     M: int  # steps per block
     lanes: int  # seeds
     dtype: str
+    batch: int  # seeds of the batch that they belong to
 
 
 class Problem(NamedTuple):
-    """Run-time arguments of a program: the random key's words, the rule's parameters, the label noise and N."""
+    """Run-time arguments of a program: the key's words, the rule's parameters, the label noise, N, the first seed."""
 
     key: Array
     parameters: dict[str, Array]
     flip: Array
     N: Array
+    first: Array
 
 
-def run(cell: Cell, dtype: str, key: np.ndarray, steps: np.ndarray) -> Record:
-    """Simulate a batch of seeds of a cell from a key (2,); `steps` (T,) are the step counts at which to record."""
-    K, lanes = cell.K, batch(cell.K)
+def run(cell: Cell, dtype: str, key: np.ndarray, steps: np.ndarray, part: slice = slice(None)) -> Record:
+    """Simulate a batch of seeds of a cell from a key (2,), or a part of it, recorded at `steps` (T,) steps."""
+    K, size = cell.K, batch(cell.K)
+    first, last, _ = part.indices(size)
     start, start_key = cell.coordinates, folded(key, 0)
-    students = _initial(start_key, K, cell.N, lanes) if start is None else np.repeat(start[..., None], lanes, axis=-1)
-    program = Program(family_of(cell.rule), K, block_steps(K), lanes, dtype)
-    problem = Problem(folded(key, 1), cell.traced(dtype), np.float32(cell.flip), np.float64(cell.N))
-    return Record(*_run(program, problem, students.astype(dtype), steps))
+    students = _initial(start_key, K, cell.N, size) if start is None else np.repeat(start[..., None], size, axis=-1)
+    program = Program(family_of(cell.rule), K, block_steps(K), last - first, dtype, size)
+    problem = Problem(folded(key, 1), cell.traced(dtype), np.float32(cell.flip), np.float64(cell.N), np.uint32(first))
+    return Record(*_run(program, problem, students[..., first:last].astype(dtype), steps))
 
 
 @kept
@@ -219,15 +231,17 @@ def _randoms(program: Program, problem: Problem, key: Array, blocks: int) -> tup
     n = program.K + 1
     count = M * n + M * (M - 1) // 2
     axis = jnp.asarray([i for m in range(M) for i in range(n + m)])
-    normals, u = normals_and_uniforms(key, (blocks, count, lanes), (blocks, M, lanes))
+    whole = lanes == program.batch
+    draw = partial(normals_and_uniforms, lanes=None if whole else Lanes(problem.first, lanes, program.batch))
+    normals, u = draw(key, (blocks, count, lanes), (blocks, M, lanes))
     # a branch: the axes are not a plain range, and a loop that looks them up is four times slower
     exists = partial(jnp.where, (axis < N)[:, None])
     normals = jax.lax.cond(n + M > N, lambda z: exists(z, 0.0), lambda z: z, normals.astype(dtype))
-    chi = chi_variable(chi_key, N - n - jnp.arange(M)[:, None], (blocks, M, lanes)).astype(dtype)
+    chi = chi_variable(chi_key, N - n - jnp.arange(M)[:, None], (blocks, M, lanes), draw).astype(dtype)
     return normals, chi, jnp.where(u < problem.flip, -1.0, 1.0).astype(dtype)
 
 
-def chi_variable(key: Array, degrees: Array, shape: tuple[int, ...]) -> Array:
+def chi_variable(key: Array, degrees: Array, shape: tuple[int, ...], draw: Draw = normals_and_uniforms) -> Array:
     r"""Chi variables, exactly: :math:`\chi_d = \sqrt{2\Gamma(d/2)}` by Marsaglia & Tsang's rejection (2000).
 
     `degrees` broadcasts to `shape`; 0 degrees (or fewer) give 0, and one is the modulus of a normal.
@@ -237,7 +251,7 @@ def chi_variable(key: Array, degrees: Array, shape: tuple[int, ...]) -> Array:
 
     def propose(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         attempt, value, waiting = state
-        x, u = normals_and_uniforms(jax.random.fold_in(key, attempt), shape, shape)
+        x, u = draw(jax.random.fold_in(key, attempt), shape, shape)
         x = x.astype(float)
         s = scale * x
         w = s * (3 + s * (3 + s))  # (1 + s)^3 - 1

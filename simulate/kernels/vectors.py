@@ -78,9 +78,9 @@ def memory(cell: Cell, dtype: str) -> int:
     return 2 * (cell.K + 1 + BLOCK) * cell.N * np.dtype(dtype).itemsize
 
 
-def run(cell: Cell, dtype: str, key: np.ndarray, steps: np.ndarray) -> Record:
-    """Simulate a batch of seeds of a cell from a key (2,); `steps` (T,) are the step counts at which to record."""
-    keys = np.stack([folded(key, seed) for seed in range(batch(cell.K))])
+def run(cell: Cell, dtype: str, key: np.ndarray, steps: np.ndarray, part: slice = slice(None)) -> Record:
+    """Simulate a batch of seeds of a cell from a key (2,), or a part of it, recorded at `steps` (T,) steps."""
+    keys = np.stack([folded(key, seed) for seed in range(batch(cell.K))[part]])
     program = Program(family_of(cell.rule), cell.inputs, cell.K, cell.N, dtype)
     problem = Problem(cell.traced(dtype), np.float32(cell.flip), cell.coordinates, cell.inputs.table(cell.N))
     return Record(*_run(program, keys, problem, steps))

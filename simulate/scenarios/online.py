@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import ModuleType
@@ -11,6 +12,7 @@ import numpy as np
 
 from simulate.execution import units
 from simulate.execution.devices import next_device
+from simulate.execution.threads import cores
 from simulate.execution.units import UnitResult
 from simulate.kernels import gram, vectors
 from statmech.errors import DivergedError, ScenarioError
@@ -27,17 +29,24 @@ from statmech.results.dataset import describe, gram_of
 from statmech.scenarios.online import Cell, Scenario
 
 LONGEST = {"float64": 1e150, "float32": 1e15}  # and the inverse: their squares, over N or N of them, keep all digits
+NARROWEST = 8  # seeds: fewer take the time of 8
+SHORTEST = (
+    16  # seeds into which a batch is cut to occupy all cores: two parts of 8 take 1.5 times the time of one of 16
+)
 VOTE_CHUNK = 2**17  # fields integrated together: enough that threads compute more than they wait for the interpreter
 
 
 @dataclass(frozen=True)
 class Unit:
-    """A cell and a batch of its seeds. The batch has its engine's size, however few of its seeds are wanted:
-    another size would move the last bits."""
+    """A cell, the number of a batch of its seeds, those that are wanted, and the part of the batch that is simulated.
+
+    The whole batch is simulated, however few of its seeds are wanted, unless the engine gives a part the same bits.
+    """
 
     cell: Cell
     batch: int
     seeds: slice
+    part: slice
 
 
 class Simulator(units.Simulator):
@@ -72,11 +81,24 @@ class Simulator(units.Simulator):
                 units.check_memory("N", run, needed, "`engine: gram` avoids this for Gaussian inputs")
 
     def units(self, cells: Sequence[Cell], seeds: range) -> Iterator[Unit]:
-        """Every cell, its seeds in batches."""
+        """Every cell, its seeds in batches, or in parts of batches."""
         for cell in cells:
-            size = engine_of(self.scenario, cell).batch(cell.K)
-            for first in range(seeds.start, seeds.stop, size):
-                yield Unit(cell, first // size, slice(first, min(first + size, seeds.stop)))
+            size, width = engine_of(self.scenario, cell).batch(cell.K), self.width(cell)
+            for first in range(seeds.start, seeds.stop, width):
+                part = slice(first % size, first % size + width)
+                yield Unit(cell, first // size, slice(first, min(first + width, seeds.stop)), part)
+
+    def width(self, cell: Cell) -> int:
+        """Seeds that are simulated together: a whole batch, unless there are fewer seeds, or fewer units than cores."""
+        width = engine_of(self.scenario, cell).batch(cell.K)
+        if engine_of(self.scenario, cell) is vectors or not gram.divisible(cell.K):
+            return width
+        while width // 2 >= max(self.scenario.seeds, NARROWEST):
+            width //= 2
+        everywhere, workers = math.prod(self.scenario.shape.values()), self.scenario.workers or cores()
+        while width // 2 >= SHORTEST and everywhere * -(-self.scenario.seeds // width) < workers:
+            width //= 2
+        return width
 
     def run(self, unit: Unit) -> list[UnitResult]:
         """The variables of a batch of seeds."""
@@ -94,7 +116,7 @@ def _values(scenario: Scenario, unit: Unit) -> dict[str, np.ndarray]:
     cell, asked = unit.cell, unit.seeds.stop - unit.seeds.start
     with jax.enable_x64(True), next_device():
         steps = np.rint(np.asarray(scenario.t) * cell.N).astype(np.int64)
-        record = engine_of(scenario, cell).run(cell, scenario.dtype, unit_key(scenario, unit), steps)
+        record = engine_of(scenario, cell).run(cell, scenario.dtype, unit_key(scenario, unit), steps, unit.part)
         along, across = (np.asarray(part, float)[:asked] for part in record[:2])
     _check_lengths(scenario, cell, along, across)
     _check_precision(scenario, cell, along, across)
