@@ -49,6 +49,7 @@ NODES = 10  # per panel and per half of it
 AGREE = 1e-13  # of the path
 HALVINGS = 45
 SHARP = 0.1  # of the path: narrower steps lie between two nodes, and are cut at
+ROUNDING = 1e-14  # of a cosine
 TOUCH = 1e-20  # of the largest angle: students closer than that are as good as this far apart
 
 
@@ -69,7 +70,7 @@ class Path(NamedTuple):
 def vote_of_few(along: np.ndarray, across: np.ndarray) -> np.ndarray:
     """eps_g of the majority vote of up to four students, to 1e-12 of the largest of their angles to the teacher.
 
-    Where students coincide, or are coplanar with the teacher, to less than 1e-6: to 1e-8 of that angle.
+    Where students coincide, or are coplanar with the teacher, to less than 1e-6: to 1e-7 of that angle.
 
     Parameters
     ----------
@@ -114,6 +115,7 @@ def _sorted_angles(along: np.ndarray, across: np.ndarray) -> tuple[np.ndarray, n
     parallel = length == 0
     scale = np.where(parallel, 1.0, length)
     c = np.clip(across / scale[:, :, None] / scale[:, None, :], -1.0, 1.0)
+    c = np.where(abs(c) > 1 - ROUNDING, np.sign(c), c)  # the square root of a rounding error would be 1e-8
     order = np.argsort(theta, axis=-1, kind="stable")
     rows = np.arange(len(theta))[:, None]
     return theta[rows, order], c[rows[..., None], order[:, :, None], order[:, None, :]]

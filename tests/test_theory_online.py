@@ -88,10 +88,8 @@ def test_the_symmetric_reduction_equals_the_full_equations():
     K, t = 4, [0.5, 5.0]
     one = theory.solve(Scenario(rule="adatron", K=K, t=t, flip=0.1, start={"R": 0.1, "length": 2.0}))
     full = theory.solve(Scenario(rule="adatron", K=K, t=t, flip=0.1, start={"R": [0.1] * K, "length": [2.0] * K}))
-    for name in ("R", "q", "length", "eps_g", "eps_g_weight_mean"):
+    for name in ("R", "q", "length", "eps_g", "eps_g_weight_mean", "eps_g_majority_vote"):
         np.testing.assert_allclose(full[name], one[name], rtol=1e-8)
-    off = abs(full.eps_g_majority_vote - one.eps_g_majority_vote)
-    assert np.all(off < 4 * full.eps_g_majority_vote_error)
 
 
 def test_large_times_follow_the_known_power_laws():
