@@ -17,6 +17,7 @@ SCRIPTS = (
     "calibration.py",
     "engines.py",
     "equations.py",
+    "everyday_fits.py",
     "faults.py",
     "learners.py",
     "precision.py",
