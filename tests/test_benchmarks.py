@@ -18,6 +18,7 @@ SCRIPTS = (
     "engines.py",
     "equations.py",
     "everyday.py",
+    "everyday_fits.py",
     "faults.py",
     "learners.py",
     "precision.py",
