@@ -1,7 +1,8 @@
 """A persistent cache of compiled programs, so that only the first run of each kind waits for the compiler.
 
 The files are JAX's, keyed by program, versions and hardware, in the folder `STATMECH_CACHE`, by default the user's
-cache folder. `STATMECH_CACHE=off` disables it; a cache that the user has set up in JAX is respected.
+cache folder; `statmech.programs` keeps what was traced beside them. `STATMECH_CACHE=off` disables both; a cache that
+the user has set up in JAX is respected.
 """
 
 from __future__ import annotations

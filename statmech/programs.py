@@ -98,7 +98,8 @@ class Kept:
         import jax
 
         base, sources = folder(), _sources()
-        if base is None or sources is None or getattr(jax.config, "jax_disable_jit", False):
+        elsewhere = _platform()[0] != jax.default_backend()  # `export` lowers for the default platform
+        if base is None or sources is None or elsewhere or getattr(jax.config, "jax_disable_jit", False):
             return None
         try:
             words = [*_named(self.function), *_named(static), tree, repr(shapes), sources, *_environment()]
