@@ -175,7 +175,8 @@ def key_to_paint(browser: Any, address: str, query: str) -> list[float]:
     taken = []
     for _ in range(STEPS):
         page.keyboard.press("ArrowRight")
-        page.wait_for_timeout(500)
+        page.wait_for_function("window.painted > window.pressed")
+        page.wait_for_timeout(300)  # axes may follow
         taken.append(page.evaluate("window.painted - window.pressed"))
     page.close()
     return sorted(taken[4:])
