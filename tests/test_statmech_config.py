@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
+from statmech import Scenario
 from statmech.config import SHIPPED, description, load, shipped
 from statmech.errors import ConfigError, not_known
 from statmech.scenarios.cost import estimate
@@ -328,6 +329,20 @@ def test_a_grid_of_a_billion_combinations_is_estimated_at_once(tmp_path):
     cost = estimate(load(path))
     assert cost.cells == 10**9
     assert 0 < cost.seconds < math.inf
+
+
+@pytest.mark.parametrize(
+    ("given", "programs"),
+    [
+        ({"rule": "hebb", "K": 3, "eta": [0.5, 1], "N": [100, 200]}, 2),  # the engine's and the equations'
+        ({"rule": ["hebb", "adatron"], "K": [1, 3, 5]}, 7),
+        ({"rule": ["hebb", "adatron"], "K": 3, "N": [100, 200], "engine": "vectors"}, 5),
+        ({"rule": "hebb", "K": [2, 3], "start": {"R": 0.1}}, 3),
+        ({"rule": "hebb", "zip": [{"K": [1, 3], "N": [100, 200]}]}, 3),
+    ],
+)
+def test_an_estimate_counts_the_programs_that_are_compiled(given, programs):
+    assert estimate(Scenario(t=1, **given)).programs == programs
 
 
 SMALL = st.integers(1, 40).map(str) | st.floats(0.001, 2).map(str) | st.lists(st.floats(0, 5), max_size=4).map(str)

@@ -63,9 +63,12 @@ def figures() -> None:
 
 def estimate(scenario: Sweep) -> None:
     """Print how many runs a sweep has, and about how much memory and time they take."""
-    from statmech.scenarios.cost import estimate
+    from statmech.scenarios.cost import COMPILE, LOAD, START, estimate
 
     cost = estimate(scenario)
+    compiling = (
+        f"{cost.programs * COMPILE:.2g} to compile {cost.programs} programs, or {cost.programs * LOAD:.2g} to load them"
+    )
     grid = " x ".join(f"{n} {name}" for name, n in scenario.shape.items())
     seconds = float(f"{cost.seconds:.2g}")
     listing(
@@ -73,7 +76,11 @@ def estimate(scenario: Sweep) -> None:
             ("parameter combinations", f"{cost.cells}{f' ({grid})' if grid else ''}"),
             ("runs", f"{cost.runs}"),
             ("bytes", f"{cost.bytes_:,}"),
-            ("seconds", f"about {seconds:g} on 2 cores like those of benchmarks/README.md, without compilation"),
+            ("seconds", f"about {seconds:g} on 2 cores like those of benchmarks/README.md"),
+            (
+                "before",
+                f"about {START:g} to start" + (f", and {compiling}" if cost.programs else ", without compilation"),
+            ),
         ]
     )
 

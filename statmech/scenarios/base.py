@@ -165,6 +165,10 @@ class Sweep(Grid, BaseModel):
         """A rough estimate of the seconds that one seed of all cells takes on one core."""
         return SECONDS_PER_RUN * math.prod(self.shape.values())
 
+    def programs(self) -> set[Any]:
+        """What distinguishes the programs that its simulation and theory compile; empty for kinds that do not count."""
+        return set()
+
     @property
     def recorded(self) -> dict[str, np.ndarray]:
         """The coordinates of the dataset's dimensions that are not axes of the sweep."""

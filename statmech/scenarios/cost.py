@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 from statmech.scenarios.base import Sweep
 
 CORES = 2  # of a machine like the one of benchmarks/README.md
+# seconds of CPU time on an Intel Xeon, 22 November 2026: three runs of `statmech run ensemble rule=perceptron K=3 t=5
+# seeds=8` less its programs (5.6 to 6 in all), and first calls of programs of K = 1 to 3 (1.7 to 2; cached 0.22 to 0.28)
+START, COMPILE, LOAD = 5.0, 1.8, 0.25
 LOOKED_AT = 1000  # cells whose cost is estimated one by one
 
 
@@ -18,12 +21,15 @@ def machine_memory() -> float:
 
 
 class Cost(NamedTuple):
-    """A sweep's grid points, its independent runs, the bytes of its dataset, and a rough number of seconds."""
+    """A sweep's grid points, its independent runs, the bytes of its dataset, a rough number of seconds, and the
+    number of programs that are compiled first, or loaded from the cache.
+    """
 
     cells: int
     runs: int
     bytes_: int
     seconds: float
+    programs: int
 
 
 def estimate(scenario: Sweep) -> Cost:
@@ -40,7 +46,8 @@ def estimate(scenario: Sweep) -> Cost:
     some = thinned(scenario)
     share = math.prod(some.shape.values()) / cells
     cores = min(CORES, scenario.workers or CORES)
-    return Cost(cells, runs, 8 * values * runs, some.seconds() * scenario.seeds / cores / share)
+    seconds = some.seconds() * scenario.seeds / cores / share
+    return Cost(cells, runs, 8 * values * runs, seconds, len(some.programs()))
 
 
 def thinned(scenario: Sweep) -> Any:

@@ -204,6 +204,16 @@ class Scenario(Sweep):
         measured = votes * sum(_vote(K, N, self.exchangeable) for K, N in pairs)
         return calls + measured + steps * sum(N * _step(self.engine, K, N) for K, N in pairs)
 
+    def programs(self) -> set[Any]:
+        """The engine's, for each rule and K (and N, if it has weight vectors), and those of the equations."""
+        found: set[Any] = set()
+        for cell in self.cells():
+            direct = self.engine == "vectors" or not isinstance(cell.inputs, Gaussian)
+            found.add((family_of(cell.rule), cell.K, *((cell.N, cell.inputs) if direct else ())))
+            if not self.unsolved:
+                found.add(1 if cell.alike else cell.K)
+        return found
+
     @property
     def exchangeable(self) -> bool:
         """True if the students of every ensemble start in the same state."""
