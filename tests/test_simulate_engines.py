@@ -87,7 +87,7 @@ def test_a_deliberate_error_changes_the_distribution(planted, monkeypatch):
 def numbers(cell, part=slice(None)):
     """Parts along and across the teacher of a batch's seeds, or of a part of them, recorded four times."""
     with jax.enable_x64(True):
-        key, steps = jax.random.key(5, impl="threefry2x32"), jnp.asarray([0, 1, 10, 133])
+        key, steps = key_of(5), np.array([0, 1, 10, 133])
         record = gram.run(cell, "float64", key, steps, part)
     return [np.asarray(values) for values in record[:2]]
 
