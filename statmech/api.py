@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from statmech import config
 from statmech.errors import StatmechError
+from statmech.progress import Bar, shown
 from statmech.results import results
 from statmech.results.results import results_of
 from statmech.results.study_tables import tables
@@ -83,13 +85,15 @@ def load_results(folder: str | Path) -> Results:
     return Results(**vars(results.load_results(folder)))
 
 
-def run(scenario: Sweep | str | Path, **overrides: Any) -> Results:
+def run(scenario: Sweep | str | Path, *, progress: bool | None = None, **overrides: Any) -> Results:
     """Simulate a scenario and solve its theory, in memory.
 
     Parameters
     ----------
     scenario
         A scenario, the name of a shipped config, or the path of a config or of a folder of results.
+    progress
+        Whether a bar shows what is computed; by default on a terminal and in a notebook.
     overrides
         Keys of the config with other values.
 
@@ -117,9 +121,24 @@ def run(scenario: Sweep | str | Path, **overrides: Any) -> Results:
     known, name = _scenario(scenario)
     if overrides:
         known = scenario_from({**known.config(), **overrides})
-    simulation = simulate.run(known)
-    solution = None if known.unsolved else theory.solve(known)
+    with shown("simulation", progress) as bar:
+        simulation = simulate.run(known, _shown_on(bar))
+    if known.unsolved:
+        return Results(known, simulation, None, name=name, figure=known.figure)
+    with shown("theory", progress) as bar:
+        solution = theory.solve(known, _shown_on(bar))
     return Results(known, simulation, solution, name=name, figure=known.figure)
+
+
+def _shown_on(bar: Bar) -> Callable[[int, int], None]:
+    """What reports to a bar; until it does, programs are compiled, or loaded from the cache."""
+    bar.running("compiling or loading programs")
+
+    def progress(done: int, total: int) -> None:
+        bar.part = ""
+        bar.progress(done, total)
+
+    return progress
 
 
 def solve(scenario: Sweep) -> xr.Dataset:

@@ -48,7 +48,7 @@ MOVED = {f"statmech.{name}": name for name in PACKAGES} | {
     "statmech.verify": "statmech.results.verification",
     "figures.tables": "statmech.results.study_tables",
     "statmech.printed": "statmech.cli.output",
-    "statmech.bar": "statmech.cli.progress",
+    "statmech.bar": "statmech.progress",
     "statmech.terminal": "statmech.cli.terminal",
     "statmech.interrupts": "statmech.cli.interrupts",
     "statmech.report": "figures.report.html",

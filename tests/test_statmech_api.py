@@ -198,3 +198,42 @@ def test_one_run_of_the_command_reads_its_config_once(tmp_path, monkeypatch):
     monkeypatch.setattr(Sweep, "__init__", lambda self, **keys: read.append(keys) or begin(self, **keys))
     assert command("run", "ensemble", "rule=hebb", "K=1", "N=50", "t=1", "seeds=2", "--out", tmp_path) == 0
     assert len(read) == 1
+
+
+SMALL_RUN = {"rule": "hebb", "K": 1, "N": 20, "t": [1], "seeds": 2}
+
+
+def test_a_run_reports_its_progress_where_it_is_asked_to_or_someone_can_see_it(capsys):
+    statmech.run("ensemble", **SMALL_RUN)
+    assert capsys.readouterr() == ("", "")
+    statmech.run("ensemble", **SMALL_RUN, progress=True)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "simulation" in err
+    assert "theory" in err
+
+
+def test_in_a_notebook_a_line_says_what_is_computed_and_goes_at_the_end(monkeypatch):
+    from IPython import display
+
+    lines = []
+
+    class Handle:
+        def update(self, line, raw):
+            lines.append(line["text/html"])
+
+    def show(line, raw, display_id):
+        lines.append(line["text/html"])
+        return Handle()
+
+    monkeypatch.setattr(display, "display", show)
+    monkeypatch.setattr("statmech.progress.in_notebook", lambda: True)
+    monkeypatch.setattr("statmech.progress.EVERY", 0.0)
+    statmech.run("ensemble", **SMALL_RUN)
+    assert lines == [
+        *("simulation", "simulation, compiling or loading programs", "simulation: 1 of 1", ""),
+        *("theory", "theory, compiling or loading programs", "theory: 1 of 1", ""),
+    ]
+    lines.clear()
+    statmech.run("ensemble", **SMALL_RUN, progress=False)
+    assert lines == []

@@ -16,7 +16,7 @@ import xarray as xr
 
 from figures import FIGURES
 from statmech import Scenario, __version__
-from statmech.cli import main, progress
+from statmech.cli import events, main
 from statmech.cli.commands import app
 from statmech.cli.execution import execution_of
 from statmech.cli.options import SimulationRun
@@ -265,7 +265,7 @@ def test_completion_is_offered(monkeypatch, capsys):
     ],
 )  # fmt: skip
 def test_an_event_is_a_sentence_that_names_the_parameters(event, message):
-    assert progress.message(event, Scenario(rule=["hebb", "adatron"], K=[1, 3], t=1)) == message
+    assert events.message(event, Scenario(rule=["hebb", "adatron"], K=[1, 3], t=1)) == message
 
 
 def test_every_shipped_config_is_listed_with_a_line(capsys, monkeypatch):

@@ -27,12 +27,13 @@ UP_TO_DATE = "{} is up to date (use --fresh to recompute it)"
 def simulate(job: Job, execution: Execution, options: SimulationRun) -> Outcome:
     """Simulate the runs that the store lacks."""
     from simulate.run import remarks
-    from statmech.cli import progress
+    from statmech.cli.events import message
+    from statmech.progress import shown
 
     for remark in remarks(job.scenario):
         print(remark, file=sys.stderr)
     events: list[dict[str, Any]] = []
-    with progress.shown("simulation") as bar:
+    with shown("simulation") as bar:
 
         def follow(event: dict[str, Any]) -> None:
             events.append(event)
@@ -40,8 +41,8 @@ def simulate(job: Job, execution: Execution, options: SimulationRun) -> Outcome:
                 bar.running(f"chunk {event['block']}")
             if options.as_json:
                 print(json.dumps(event), flush=True)
-            elif message := progress.message(event, job.scenario):
-                print(message, file=sys.stderr)
+            elif sentence := message(event, job.scenario):
+                print(sentence, file=sys.stderr)
 
         outcome = execution.simulator()(
             job.simulation,
@@ -74,10 +75,10 @@ def stored_theory(job: Job, fresh: bool) -> xr.Dataset | None:
 def solve(job: Job) -> xr.Dataset:
     """Solve the scenario and store its theory."""
     import theory
-    from statmech.cli import progress
+    from statmech.progress import shown
     from statmech.results import store
 
-    with progress.shown("theory") as bar:
+    with shown("theory") as bar:
         dataset = theory.solve(job.scenario, bar.progress)
     store.save(dataset, job.theory, job.figure)
     print(f"wrote {job.theory}", file=sys.stderr)

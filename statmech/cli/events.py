@@ -1,56 +1,11 @@
-"""The progress of a computation: a bar on a terminal, and a sentence for each event that a user should know of."""
+"""A sentence for each event of a run that a user should know of."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
-
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
-from rich.text import Text
 
 if TYPE_CHECKING:
     from statmech.scenarios.base import Sweep
-
-err = Console(stderr=True)
-
-
-class Rate(ProgressColumn):
-    """Runs per second."""
-
-    def render(self, task: Any) -> Text:
-        return Text(f"{task.speed:.3g}/s" if task.speed else "")
-
-
-class Bar:
-    """A progress bar: how much is done, and which part is running."""
-
-    def __init__(self, bar: Progress, title: str):
-        self._bar, self._title = bar, title
-        self._task = bar.add_task(title, total=None)
-
-    def progress(self, done: int, total: int) -> None:
-        """Show how much is done."""
-        self._bar.update(self._task, completed=done, total=total)
-
-    def running(self, part: str) -> None:
-        """Show which part is running."""
-        self._bar.update(self._task, description=f"{self._title}, {part}")
-
-
-@contextlib.contextmanager
-def shown(title: str) -> Iterator[Bar]:
-    """A progress bar while a computation lasts; nothing where stderr is not a terminal."""
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        Rate(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=err, disable=not err.is_terminal) as bar:
-        yield Bar(bar, title)
 
 
 def message(event: dict[str, Any], scenario: Sweep) -> str:

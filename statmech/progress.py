@@ -1,0 +1,119 @@
+"""The progress of a computation: a bar on a terminal, a line in a notebook, nothing elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator
+from html import escape
+from typing import Any
+
+EVERY = 0.3  # seconds between two changes of a line in a notebook
+
+
+class Bar:
+    """How much of a computation is done, and which part is running; this one shows nothing."""
+
+    def __init__(self, title: str):
+        self.title, self.part, self.done, self.total = title, "", 0, 0
+
+    def progress(self, done: int, total: int) -> None:
+        """Show how much is done."""
+        self.done, self.total = done, total
+        self.show()
+
+    def running(self, part: str) -> None:
+        """Show which part is running."""
+        self.part = part
+        self.show()
+
+    def show(self) -> None:
+        """Show what is known."""
+
+    @property
+    def words(self) -> str:
+        """What is computed, and which part of it is running."""
+        return f"{self.title}, {self.part}" if self.part else self.title
+
+
+class Terminal(Bar):
+    """A bar of rich's."""
+
+    def __init__(self, title: str, bar: Any):
+        super().__init__(title)
+        self._bar, self._task = bar, bar.add_task(title, total=None)
+
+    def show(self) -> None:
+        """Show what is known."""
+        self._bar.update(self._task, completed=self.done, total=self.total or None, description=self.words)
+
+
+class Notebook(Bar):
+    """A line of text under a cell while it computes."""
+
+    def __init__(self, title: str):
+        from IPython.display import display
+
+        super().__init__(title)
+        self._handle, self._due = display(self._line(title), raw=True, display_id=True), 0.0
+
+    def show(self) -> None:
+        """Show what is known, but not too often."""
+        if time.monotonic() >= self._due:
+            self._due = time.monotonic() + EVERY
+            self._write(f"{self.words}: {self.done} of {self.total}" if self.total else self.words)
+
+    def close(self) -> None:
+        """Take the line away."""
+        self._write("")
+
+    def _write(self, text: str) -> None:
+        self._handle.update(self._line(text), raw=True)
+
+    @staticmethod
+    def _line(text: str) -> dict[str, str]:
+        return {"text/plain": text, "text/html": escape(text)}
+
+
+@contextlib.contextmanager
+def shown(title: str, wanted: bool | None = None) -> Iterator[Bar]:
+    """A progress bar while a computation lasts; by default where stderr is a terminal, and in a notebook."""
+    if wanted is not False and in_notebook():
+        line = Notebook(title)
+        try:
+            yield line
+        finally:
+            line.close()
+    elif wanted or (wanted is None and sys.stderr.isatty()):
+        with _rich() as bar:
+            yield Terminal(title, bar)
+    else:
+        yield Bar(title)
+
+
+def in_notebook() -> bool:
+    """True in a cell of Jupyter."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    return type(shell).__name__ == "ZMQInteractiveShell"
+
+
+def _rich() -> Any:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        """Runs per second."""
+
+        def render(self, task: Any) -> Text:
+            return Text(f"{task.speed:.3g}/s" if task.speed else "")
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        Rate(),
+        TimeRemainingColumn(),
+    )
+    return Progress(*columns, console=Console(stderr=True))
