@@ -50,7 +50,7 @@ AGREE = 1e-13  # of the path
 HALVINGS = 45
 SHARP = 0.1  # of the path: narrower steps lie between two nodes, and are cut at
 ROUNDING = 1e-14  # of a cosine
-TOUCH = 1e-20  # of the largest angle: students closer than that are as good as this far apart
+TOUCH = 1e-20  # of the largest angle: students closer than that are treated as this far from each other
 
 
 class Path(NamedTuple):

@@ -19,7 +19,7 @@ error. What is known exactly makes it small:
 * Students that start alike differ from equal ones, at the mean angle to the teacher and the mean cosine, by
   :math:`1/\sqrt N`. The error of equal students is an integral (`statmech.equal_students`), and only the *difference*
   is measured, on the same circles. Its variance decreases as 1/N, like that of the vote between runs, so that the same
-  number of circles serves at any N. From it a share of each student's own error is subtracted, whose mean is known.
+  number of circles serves at any N. From it a fraction of the error of each student is subtracted, whose mean is known.
 * The weight mean is a single perceptron, whose eps_g is known: for many students in few dimensions, which are far from
   equal, its deviation on the same circles corrects the vote's.
 """

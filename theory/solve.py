@@ -55,11 +55,12 @@ def solve(scenario: Sweep, progress: Progress | None = None) -> xr.Dataset:
     >>> round(solve(StoredExamples(learner="minover", alpha=2)).kappa.item(), 6)
     0.454578
     """
+    check_type(scenario)
     return _filled(scenario, [list(scenario.cells())], progress)
 
 
 def solve_each(scenario: Sweep) -> xr.Dataset:
-    """The same dataset, but each rule, learner, ... solved by a call of its own.
+    """The same dataset, but each rule, learner, ... solved by a separate call.
 
     One compiled program then serves each of them, whichever are chosen together.
     """

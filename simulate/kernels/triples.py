@@ -22,7 +22,7 @@ import numpy as np
 
 from simulate.kernels.compiled import compiled
 
-SHARE = 6  # a pair's sums with all later indicators take as long as with one in SHARE of them
+SHARE = 6  # a pair's sums with all later indicators take as long as with 1/SHARE of these indicators
 
 
 def best_of_three(
