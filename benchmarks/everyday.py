@@ -1,7 +1,7 @@
 """What one does all day, in CPU time over what one would otherwise wait for: small runs, fits, drags, figures.
 
     python benchmarks/everyday.py             # every table
-    python benchmarks/everyday.py commands    # one of them: commands, demo
+    python benchmarks/everyday.py commands    # one of them
     python benchmarks/everyday.py --tiny      # the same at toy size: tests that it runs, not how fast
 
 **commands**: a small run and its steps, each in a new process, over `import jax, xarray, zarr, matplotlib.pyplot`.
@@ -9,6 +9,8 @@
 run alternately; their CPU time is that of all their threads, user and system.
 
 **demo**: what `make demo` computes, and its stages as commands of their own, with a warm cache.
+
+The other tables are those of `engines.py seeds` (cores), `equations.py` and `everyday_*.py`.
 """
 
 from __future__ import annotations
@@ -97,7 +99,26 @@ def demo(tiny: bool) -> None:
     timing.table("What make demo computes", ["", "CPU s"], rows)
 
 
-TABLES: dict[str, Callable[[bool], None]] = {"commands": commands, "demo": demo}
+def script(name: str, *sections: str) -> Callable[[bool], None]:
+    """The tables of another script."""
+
+    def run(tiny: bool) -> None:
+        command = [sys.executable, str(Path(__file__).with_name(name)), *sections, *(["--tiny"] if tiny else [])]
+        subprocess.run(command, check=True)
+
+    return run
+
+
+TABLES: dict[str, Callable[[bool], None]] = {
+    "commands": commands,
+    "demo": demo,
+    "cores": script("engines.py", "seeds"),
+    "equations": script("equations.py"),
+    "programs": script("everyday_programs.py"),
+    "vote": script("everyday_vote.py"),
+    "fits": script("everyday_fits.py"),
+    "live": script("everyday_live.py"),
+}
 
 
 def _children() -> float:
@@ -111,7 +132,7 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("tables", nargs="*", metavar="table", choices=[*TABLES, []], help=", ".join(TABLES))
     parser.add_argument("--tiny", action="store_true", help="toy size")
     options = parser.parse_args(given)
-    print(timing.machine())
+    print(timing.machine(), flush=True)
     for name in options.tables or TABLES:
         TABLES[name](options.tiny)
 

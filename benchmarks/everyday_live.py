@@ -2,6 +2,7 @@
 
     python benchmarks/everyday_live.py              # without a browser, half a minute
     python benchmarks/everyday_live.py --browser    # also from the key to the painted chart, with Chromium
+    python benchmarks/everyday_live.py --tiny       # a few steps: tests that it runs, not how fast
 
 CPU time of this process, in milliseconds, as the median of steps whose values differ, so that nothing is kept from
 before. In the browser wall time, with the smallest value beside the median, for other work on the machine delays it; no
@@ -194,7 +195,10 @@ def first_chart(browser: Any) -> tuple[float, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--browser", action="store_true", help="also measure in Chromium")
+    parser.add_argument("--tiny", action="store_true", help="toy size")
     given = parser.parse_args()
+    global STEPS
+    STEPS = 4 if given.tiny else STEPS
     rows = [["theory of MinOver in the explorer", minover_theory()], ["five curves at 200 alphas", five_curves()]]
     timing.table("Theory of stored examples, CPU time", ["", "ms"], rows)
     steps = [[name, *drag(query)] for name, query in DRAGS.items()]

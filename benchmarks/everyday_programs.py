@@ -1,6 +1,7 @@
 """The first call of a compiled program in a new process: everything compiled, traced again, and kept.
 
-    python benchmarks/everyday_programs.py           # pins itself to one core
+    python benchmarks/everyday_programs.py           # pins itself to one core; two minutes
+    python benchmarks/everyday_programs.py --tiny    # each once: tests that it runs
 
 Each number is the median CPU time of the first call in new processes, imports excluded, less a second call's.
 """
@@ -52,7 +53,7 @@ def first_call(name: str, cache: Path) -> float:
     return float(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
 
 
-def rows(repeats: int = 3) -> list[list[object]]:
+def rows(repeats: int) -> list[list[object]]:
     """For each program its CPU seconds with an empty cache, traced again, and kept."""
     found: list[list[object]] = []
     for name in ("equations", "Gram", "MinOver"):
@@ -69,7 +70,12 @@ def rows(repeats: int = 3) -> list[list[object]]:
     return found
 
 
-if __name__ == "__main__":
+def main() -> None:
+    tiny = timing.tiny(__doc__)
     timing.pin()
-    for row in rows():
-        print(row)
+    header = ["", "everything compiled, s", "traced again, s", "kept, s"]
+    timing.table("The first call of a program in a new process, less a second one", header, rows(1 if tiny else 3))
+
+
+if __name__ == "__main__":
+    main()

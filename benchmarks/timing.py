@@ -7,6 +7,7 @@ all of them.
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
 import resource
@@ -34,6 +35,13 @@ class Timing(NamedTuple):
     @property
     def compile(self) -> float:
         return max(self.first - self.seconds, 0.0)
+
+
+def tiny(description: str) -> bool:
+    """Parse the command line of a script whose only option is toy size."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tiny", action="store_true", help="toy size")
+    return bool(parser.parse_args().tiny)
 
 
 def pin() -> None:

@@ -29,10 +29,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betainc, comb, dawsn, gammaln, log_ndtr, ndtr
 
-from statmech.gaussian import TAIL, composite_legendre, density, legendre, panels
+from statmech.gaussian import TAIL, composite_legendre, density
 from statmech.order_parameters import angle
 
 BLOCK = 200  # elements of a broadcast that are integrated together, to bound memory
+SLOWEST = 1e-24  # rate at which the integrand of opposed students decays at least
 SUMMED = 64  # half of the students, up to which the minority's probability is summed term by term
 HALVING = np.geomspace(2.0**-44 * 10.0, 10.0, 45)  # edges of panels that halve towards 0
 
@@ -116,25 +117,41 @@ def _sum(p: np.ndarray, n: int) -> np.ndarray:
 
 
 def _opposed(theta: float, c: float, K: int) -> float:
-    """Students with negative transverse cosine c, by the second form of the module's docstring."""
-    odd, (x, weight) = K - 1 + K % 2, legendre(96)
-    end = np.pi / 2 - theta
-    q = np.cos(theta) ** 2 + c * np.sin(theta) ** 2
-    cosine = (q - np.sin(end * x) ** 2) / np.cos(end * x) ** 2
-    return 0.5 - odd / np.pi * end * float(weight @ _equal_halves(cosine, (odd - 1) // 2))
+    """Students with negative transverse cosine c, by the second form of the module's docstring.
+
+    It is integrated over the logarithm of psi = pi/2 - phi, as the integrand changes where psi is of the order of
+    theta, and without its limit 1 far from there. Panels halve towards theta, where students that are as opposed as
+    possible give a square root.
+    """
+    if theta > np.pi / 2:
+        return 1 - _opposed(np.pi - theta, c, K)
+    odd, length = K - 1 + K % 2, np.log(np.pi / 2 / theta)
+    halved = min(length, 1.0) * 2.0 ** -np.arange(40.0, -1.0, -1.0)
+    edges = np.concatenate([[0.0], halved, np.linspace(halved[-1], length, 1 + int(np.ceil(length)))[1:]])
+    log_psi, weight = composite_legendre(edges, 16)
+    psi = theta * np.exp(log_psi)
+    cosine = 1 - (1 - c) * (np.sin(theta) / np.sin(psi)) ** 2
+    beyond = odd * _equal_halves(cosine, (odd - 1) // 2) - 1
+    return float(theta - weight @ (psi * beyond)) / np.pi
 
 
 def _equal_halves(c: np.ndarray, n: int) -> np.ndarray:
-    """The probability, for each c, that half of 2n normals of correlation c/(1 + c) are positive."""
-    reach = TAIL / np.sqrt(np.maximum(1 - 2 * n * np.maximum(-c, 0.0), 1e-4))
-    x, weight = panels(np.linspace(0.0, TAIL, 17))
-    m = reach[:, None] * x / TAIL
+    """The probability, for each c, that half of 2n normals of correlation c/(1 + c) are positive.
+
+    For negative c the integrand decays as exp(-rate m^2) only, and as a power of m where the students lie in fewer
+    dimensions than there are of them, c = -1/(2n).
+    """
+    rate = 0.5 - n * np.maximum(-c, 0.0)
+    reach = np.log2(1 / np.sqrt(2 * max(float(np.min(rate)), SLOWEST)))
+    wide = TAIL * 2 ** np.arange(0.5, reach + 0.5, 0.5)
+    m, weight = composite_legendre(np.concatenate([np.linspace(0.0, TAIL, 17), wide]), 16)
     scaled = np.sqrt(np.abs(c))[:, None] * m
-    # log of Phi(z) Phi(-z), which is 1/4 + dawsn(|z|/sqrt 2)^2 exp(|z|^2) / pi for imaginary z
-    imaginary = np.logaddexp(-np.log(4), scaled**2 + 2 * np.log(dawsn(scaled / np.sqrt(2))) - np.log(np.pi))
+    # Phi(z) Phi(-z) is 1/4 + dawsn(|z|/sqrt 2)^2 exp(|z|^2) / pi for imaginary z, whose exponential is in the rate
+    imaginary = np.log(np.exp(-(scaled**2)) / 4 + dawsn(scaled / np.sqrt(2)) ** 2 / np.pi)
     both = np.where(c[:, None] < 0, imaginary, log_ndtr(scaled) + log_ndtr(-scaled))
     log_ways = gammaln(2 * n + 1) - 2 * gammaln(n + 1)
-    return 2 * reach / TAIL * np.sum(weight * np.exp(log_ways + n * both - m**2 / 2), axis=-1) / np.sqrt(2 * np.pi)
+    decay = np.exp(log_ways + n * both - rate[:, None] * m**2)
+    return 2 * np.sum(weight * decay, axis=-1) / np.sqrt(2 * np.pi)
 
 
 def _half_without_field(error: np.ndarray, across: np.ndarray, along: np.ndarray) -> np.ndarray:

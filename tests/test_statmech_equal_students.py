@@ -1,4 +1,4 @@
-"""The vote of equal students: panels that end where the integrand is smooth, and a sum for the lost votes."""
+"""The vote of equal students: any K, students as similar or as opposed as they can be."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 from scipy.special import betainc, ndtr
 
 from statmech.equal_students import majority_vote
+from statmech.few_students import vote_of_few
 from statmech.gaussian import composite_legendre, density
 
 
@@ -34,3 +35,23 @@ def test_panels_that_stop_at_the_sigmoids_lose_no_digit(K):
     integrand = density(m) * (ndtr(-gamma * m) * (1 - lost) + ndtr(gamma * m) * lost)
     expected = 2 * np.sum(weight * integrand, axis=-1)
     np.testing.assert_allclose(majority_vote(theta, c, K), expected, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("K", [3, 4])
+@pytest.mark.parametrize("theta", [1e-8, 1e-3, 0.1, 0.7, 1.5, 1.6, 3.14])
+@pytest.mark.parametrize("nearly", [1e-9, 0.3, 0.9, 0.999, 1.0])
+def test_opposed_students_vote_as_the_exact_vote_of_few(K, theta, nearly):
+    """Up to students that are as opposed as K, or K - 1 for even K, can be."""
+    c = -nearly / (K - 1)
+    along = np.full(K, np.cos(theta))
+    across = np.sin(theta) ** 2 * ((1 - c) * np.eye(K) + c)
+    error = majority_vote(np.array(theta), np.array(c), np.array(float(K)))
+    np.testing.assert_allclose(error, vote_of_few(along, across), rtol=1e-7, atol=1e-12)
+
+
+@pytest.mark.parametrize("K", [5, 11, 101])
+def test_the_vote_of_opposed_students_continues_that_of_others(K):
+    """At c = 0 the two integrals meet, which have nothing in common."""
+    theta = np.array([1e-6, 1e-3, 0.1, 1.0, 2.0])
+    below, above = (majority_vote(theta, np.full(5, c), np.full(5, float(K))) for c in (-1e-13, 1e-13))
+    np.testing.assert_allclose(below, above, rtol=1e-9, atol=1e-14)  # rounding of numbers of order 1
