@@ -30,13 +30,12 @@ VALUES, TEACHER, FLIPPED = 4, 9, 0.1
 class Size(NamedTuple):
     data: list[tuple[int, int]]  # attributes, examples
     stages: int
-    triples: int  # stages of k = 3
     repeats: int
     product: int  # side of the matrices whose product is the machine's limit
 
 
-FULL = Size([(57, 106), (57, 1000), (15, 20_000)], 30, 5, 3, 1000)
-TINY = Size([(4, 40)], 3, 2, 1, 50)
+FULL = Size([(57, 106), (57, 1000), (15, 20_000)], 30, 3, 1000)
+TINY = Size([(4, 40)], 3, 1, 50)
 
 
 class Data(NamedTuple):
@@ -145,18 +144,17 @@ def sklearn_rows(size: Size) -> list[list[object]]:
         data = draw(attributes, 2 * m)
         train, rest = Data(data.X[:m], data.y[:m], data.attributes), slice(m, None)
         for k in (1, 2, 3):
-            stages = size.stages if k < 3 else size.triples
-            trees = AdaBoostClassifier(DecisionTreeClassifier(max_depth=k, random_state=0), n_estimators=stages)
+            trees = AdaBoostClassifier(DecisionTreeClassifier(max_depth=k, random_state=0), n_estimators=size.stages)
             calls = {
-                "ours": partial(boosted, train, k, stages),
+                "ours": partial(boosted, train, k, size.stages),
                 "trees": partial(trees.fit, train.X, train.y),
             }
             times = timing.measure(calls, 1, time.process_time)
-            hypotheses = boosted(train, k, stages)
+            hypotheses = boosted(train, k, size.stages)
             ours, theirs = times["ours"].seconds / len(hypotheses), times["trees"].seconds / len(trees.estimators_)
             right = [np.mean(np.sign(output(hypotheses, data.X[rows])) == data.y[rows]) for rows in (slice(m), rest)]
             scores = [trees.score(data.X[half], data.y[half]) for half in (slice(m), rest)]
-            rows.append([len(data.attributes), m, k, stages, 1e3 * ours, 1e3 * theirs, theirs / ours])
+            rows.append([len(data.attributes), m, k, size.stages, 1e3 * ours, 1e3 * theirs, theirs / ours])
             rows[-1] += [f"{a:.1%} / {b:.1%}" for a, b in (right, scores)]
     return rows
 

@@ -10,7 +10,7 @@ run alternately; their CPU time is that of all their threads, user and system.
 
 **demo**: what `make demo` computes, and its stages as commands of their own, with a warm cache.
 
-The other tables are those of `engines.py seeds` (cores), `equations.py` and `everyday_*.py`.
+The other tables are those of `engines.py seeds` (cores), `equations.py`, `boosting.py` (trees) and `everyday_*.py`.
 """
 
 from __future__ import annotations
@@ -117,6 +117,7 @@ TABLES: dict[str, Callable[[bool], None]] = {
     "programs": script("everyday_programs.py"),
     "vote": script("everyday_vote.py"),
     "fits": script("everyday_fits.py"),
+    "trees": script("boosting.py"),
     "live": script("everyday_live.py"),
 }
 

@@ -5,28 +5,22 @@
 
 MinOver and AdaTron with LinearSVC(loss="hinge", C=1e4, tol=1e-6), which all three miss the largest stability by the
 stated fraction: the digits 3 and 8 (357 x 64), and examples of a teacher without those near its boundary (10,000 x 50).
-"Another shape" has fewer examples each time. SparsePerceptron with AdaBoost over trees of depth k on the indicators of
-`boosting.py`.
+"Another shape" has fewer examples each time.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
 import warnings
 from itertools import count
 from typing import Any, NamedTuple
 
-import boosting
 import numpy as np
 import timing
 from scipy.optimize import nnls
 from sklearn.datasets import load_digits
-from sklearn.ensemble import AdaBoostClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
-from sklearn.tree import DecisionTreeClassifier
 
 from simulate.learners import AdaTron, MinOver
 
@@ -91,16 +85,6 @@ def missed(model: Any, X: np.ndarray, y: np.ndarray) -> float:
     return 1 - float(np.min(z @ w)) / float(np.linalg.norm(w)) * float(x.sum() / np.linalg.norm(x @ z))
 
 
-def conjunctions(attributes: int, m: int, k: int, stages: int, repeats: int = REPEATS) -> tuple[float, float]:
-    """Seconds per stage of boosting over conjunctions of k and over trees of depth k."""
-    data = boosting.draw(attributes, m)
-    trees = AdaBoostClassifier(DecisionTreeClassifier(max_depth=k, random_state=0), n_estimators=stages)
-    calls = {"ours": lambda: boosting.boosted(data, k, stages), "trees": lambda: trees.fit(data.X, data.y)}
-    times = timing.measure(calls, repeats, time.process_time)
-    made = len(boosting.boosted(data, k, stages)), len(trees.fit(data.X, data.y).estimators_)
-    return times["ours"].seconds / made[0], times["trees"].seconds / made[1]
-
-
 def stability_rows(tiny: bool) -> list[list[object]]:
     rows: list[list[object]] = []
     for name, (X, y) in (("digits 3/8", digits()), ("a gap", separable(*(200, 5) if tiny else (10_000, 50)))):
@@ -115,27 +99,13 @@ def stability_rows(tiny: bool) -> list[list[object]]:
     return rows
 
 
-def conjunction_rows(tiny: bool) -> list[list[object]]:
-    rows: list[list[object]] = []
-    for attributes, m in [(4, 40)] if tiny else boosting.FULL.data:
-        for k in (1, 2, 3):
-            ours, trees = conjunctions(attributes, m, k, 3 if tiny else 30, 1 if tiny else 3)
-            rows.append([boosting.VALUES * attributes, m, k, 1e3 * ours, 1e3 * trees, ours / trees])
-    return rows
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tiny", action="store_true", help="toy size")
-    tiny = parser.parse_args().tiny
+    tiny = timing.tiny(__doc__)
     timing.pin()
     print(timing.machine())
     header = ["data", "estimator", "first, ms", "again, ms", "another shape, ms", "LinearSVC, ms", "again / LinearSVC"]
     header += ["another shape / LinearSVC", "misses", "LinearSVC misses"]
     timing.table("Fits compared with scikit-learn's LinearSVC", header, stability_rows(tiny))
-    header = ["indicators", "m", "k", "ours, ms/stage", "trees, ms/stage", "ours / trees"]
-    timing.table("Boosting compared with scikit-learn's AdaBoost of trees of depth k", header, conjunction_rows(tiny))
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

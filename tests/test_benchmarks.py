@@ -13,7 +13,6 @@ FOLDER = Path(__file__).parent.parent / "benchmarks"
 
 SCRIPTS = (
     "attention.py",
-    "boosting.py",
     "calibration.py",
     "engines.py",
     "everyday.py",
