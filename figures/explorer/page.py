@@ -80,6 +80,7 @@ class Page:
         self.menus: list[Any] = []
         self.downloads = self._downloads()
         self.source: Any = None
+        self.sent = False  # whether the browser knows the controls of the source
         self.whole: Any = None
         if stored is not None:
             self._use(Stored(stored, self._shown))
@@ -204,7 +205,7 @@ class Page:
     def _use(self, source: Live | Stored) -> None:
         if self.source is not None:
             self.source.close()
-        self.source = source
+        self.source, self.sent = source, False
         self.row.objects = source.row
         self.strip.objects = [*self.charts.bar, *(source.player.parts if isinstance(source, Live) else [])]
         self.more.objects = source.more
@@ -213,8 +214,14 @@ class Page:
             self._settled()
 
     def _shown(self) -> None:
-        """Show the present results of the source, in one message to the browser."""
-        with pn.io.unlocked():
+        """Show the present results of the source, in one message to the browser.
+
+        The first results of a source wait for its controls to be sent: a message that overtakes them would name models
+        that the browser does not know.
+        """
+        at_once = pn.io.unlocked() if self.sent else contextlib.nullcontext()
+        self.sent = True
+        with at_once:
             self.charts.show(self.source.picture)
             for button in self.downloads[:2]:  # a picture needs simulation and theory
                 button.disabled = not self.source.results.complete
