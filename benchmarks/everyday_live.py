@@ -212,7 +212,9 @@ def main() -> None:
         rows = [[name, statistics.median(taken), taken[0]] for name, taken in painted.items()]
         timing.table(f"From a key to the painted charts, {load}", ["", "median, ms", "smallest, ms"], rows)
         names = ["theory", "simulation"]
-        timing.table(f"First chart, {load}", ["", *names], [["cold", *seconds[0]], ["warm", *seconds[1]]])
+        timing.table(
+            f"First chart, {load}", ["", *names], [["first start", *seconds[0]], ["second start", *seconds[1]]]
+        )
     print(timing.machine())
 
 
