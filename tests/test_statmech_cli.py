@@ -374,7 +374,7 @@ def test_interrupted_work_ends_at_once_and_keeps_what_is_finished(in_scratch, se
     start = (  # tests in the background of a shell ignore the signal, and so would their children
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\nfrom statmech.cli import main; main()"
     )
-    command = [sys.executable, "-c", start, "simulate", "ensemble", "seeds=4096", "N=100000"]
+    command = [sys.executable, "-c", start, "simulate", "ensemble", "seeds=4096", "N=1000000"]
     running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     log = in_scratch / "results" / "ensemble" / "simulation.log"
     for _ in range(200):
@@ -383,7 +383,7 @@ def test_interrupted_work_ends_at_once_and_keeps_what_is_finished(in_scratch, se
         time.sleep(0.1)
     os.killpg(running.pid, sent)
     try:
-        message = running.communicate(timeout=10)[1]  # at once, although the programs would run for minutes
+        message = running.communicate(timeout=30)[1]  # a unit of work would run for minutes
     finally:
         running.kill()
     assert running.returncode == code, message
