@@ -12,7 +12,6 @@ pass of the perceptron's kernel, and of the attentive one, over the same example
 
 from __future__ import annotations
 
-import argparse
 import time
 from typing import NamedTuple
 
@@ -154,9 +153,7 @@ def attentive(z: np.ndarray, chunk: int) -> tuple[np.ndarray, int]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tiny", action="store_true", help="toy size")
-    size = TINY if parser.parse_args().tiny else FULL
+    size = TINY if timing.tiny(__doc__) else FULL
     timing.pin()
     print(timing.machine())
     header = [

@@ -13,7 +13,6 @@ common work. All find the same pair. scikit-learn: AdaBoostClassifier of trees o
 
 from __future__ import annotations
 
-import argparse
 import time
 from functools import partial
 from typing import NamedTuple
@@ -160,9 +159,7 @@ def sklearn_rows(size: Size) -> list[list[object]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tiny", action="store_true", help="toy size")
-    size = TINY if parser.parse_args().tiny else FULL
+    size = TINY if timing.tiny(__doc__) else FULL
     timing.pin()
     print(timing.machine())
     header = ["indicators", "m", "pairs", "Python, ms", "NumPy per pair, ms", "product, ms", "ours, ms"]

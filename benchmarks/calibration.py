@@ -10,7 +10,6 @@ errors; the mean of all seeds, which is right at any N; or, for Gaussian seeds o
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -130,10 +129,7 @@ def _largest(distance: xr.Dataset) -> float:
 
 
 def main() -> None:
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
-    parser.add_argument("--tiny", action="store_true", help="toy size")
-    tiny = parser.parse_args().tiny
+    tiny = timing.tiny(__doc__)
     small, trials, planted = ({"seeds": 64, "N": 100}, 3, 2) if tiny else ({}, TRIALS, PLANTED_TRIALS)
     print(timing.machine())
     layout = against_mean("times and rules of `ensemble`, K = 3, N = 1,000", Scenario(**LAYOUT | small))

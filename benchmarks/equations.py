@@ -12,7 +12,6 @@ returns a labelled dataset. A second table times the learning curves of stored e
 
 from __future__ import annotations
 
-import argparse
 from functools import partial
 
 import numpy as np
@@ -68,10 +67,7 @@ def largest_difference(cells: list[Cell], picked: np.ndarray) -> float:
 
 
 def main() -> None:
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
-    parser.add_argument("--tiny", action="store_true", help="toy size")
-    tiny = parser.parse_args().tiny
+    tiny = timing.tiny(__doc__)
     timing.pin()
     count, sample, repeats = (10, 2, 1) if tiny else (1000, 20, 5)
     sweep = scenario(count)

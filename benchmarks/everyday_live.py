@@ -67,7 +67,7 @@ def cpu_ms(calls: list[Callable[[], object]]) -> float:
     return statistics.median(taken[2:])
 
 
-def minover_theory() -> float:
+def minover_theory(steps: int) -> float:
     """One step of the flip, of MinOver against alpha, as the explorer asks its theory."""
     from figures.explorer import settings, solved
     from statmech.scenarios.registry import scenario_from
@@ -76,14 +76,14 @@ def minover_theory() -> float:
         given = {"learner": ["minover"], "alpha": 20, "N": 100, "epochs": 100, "flip": flip}
         return solved.both(scenario_from(settings.config_of("learner", given, "alpha")), "alpha")
 
-    return cpu_ms([lambda flip=flip: solve(flip) for flip in np.linspace(0, 0.2, STEPS).round(4)])  # type: ignore[misc]
+    return cpu_ms([lambda flip=flip: solve(flip) for flip in np.linspace(0, 0.2, steps).round(4)])  # type: ignore[misc]
 
 
-def five_curves() -> float:
+def five_curves(steps: int) -> float:
     """Learning curves of the five learners at 200 alphas."""
     import theory
 
-    return cpu_ms([lambda: theory.learning_curves(np.geomspace(0.1, 50, 200))] * STEPS)
+    return cpu_ms([lambda: theory.learning_curves(np.geomspace(0.1, 50, 200))] * steps)
 
 
 class Sent:
@@ -98,7 +98,7 @@ class Sent:
         self.bytes += len(patch_doc.create([event]).content_json)
 
 
-def drag(query: str) -> tuple[float, float]:
+def drag(query: str, steps: int) -> tuple[float, float]:
     """The CPU time of a step of eta on the server, without the websocket, and the bytes that it sends."""
     import panel as pn
     from bokeh.document import Document
@@ -117,10 +117,10 @@ def drag(query: str) -> tuple[float, float]:
         page.source.update()
         document.callbacks.on_change_dispatch_to(sent)
         slider = page.source.sliders["eta"]
-        etas = (0.55 + 0.05 * np.arange(STEPS)).round(2).tolist()
+        etas = (0.55 + 0.05 * np.arange(steps)).round(2).tolist()
         taken = cpu_ms([lambda eta=eta: setattr(slider, "value", eta) for eta in etas])  # type: ignore[misc]
         page.source.close()
-    return taken, sent.bytes / STEPS
+    return taken, sent.bytes / steps
 
 
 @contextmanager
@@ -197,11 +197,13 @@ def main() -> None:
     parser.add_argument("--browser", action="store_true", help="also measure in Chromium")
     parser.add_argument("--tiny", action="store_true", help="toy size")
     given = parser.parse_args()
-    global STEPS
-    STEPS = 4 if given.tiny else STEPS
-    rows = [["theory of MinOver in the explorer", minover_theory()], ["five curves at 200 alphas", five_curves()]]
+    steps = 4 if given.tiny else STEPS
+    rows = [
+        ["theory of MinOver in the explorer", minover_theory(steps)],
+        ["five curves at 200 alphas", five_curves(steps)],
+    ]
     timing.table("Theory of stored examples, CPU time", ["", "ms"], rows)
-    steps = [[name, *drag(query)] for name, query in DRAGS.items()]
+    steps = [[name, *drag(query, steps)] for name, query in DRAGS.items()]
     timing.table("A step of eta on the server, CPU time", ["", "ms", "bytes"], steps)
     if given.browser:
         with chromium() as browser:

@@ -11,7 +11,6 @@ intercept, hinge loss at C = 10^4, tolerance 1e-3, each with its relative deviat
 
 from __future__ import annotations
 
-import argparse
 from functools import partial
 from typing import NamedTuple
 
@@ -126,9 +125,7 @@ def chain_rows(size: Size) -> list[list[object]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tiny", action="store_true", help="toy size")
-    size = TINY if parser.parse_args().tiny else FULL
+    size = TINY if timing.tiny(__doc__) else FULL
     timing.pin()
     import jax
 

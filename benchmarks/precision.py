@@ -6,8 +6,6 @@ python benchmarks/precision.py --tiny    # the same at toy size: tests that it r
 
 from __future__ import annotations
 
-import argparse
-
 import timing
 
 import simulate
@@ -34,11 +32,9 @@ def differences(rule: str, N: int, t: float) -> list[object]:
 
 
 def main() -> None:
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
-    parser.add_argument("--tiny", action="store_true", help="toy size")
+    cases = TINY if timing.tiny(__doc__) else CASES
     print(timing.machine())
-    rows = [differences(*case) for case in (TINY if parser.parse_args().tiny else CASES)]
+    rows = [differences(*case) for case in cases]
     timing.table(
         "float32 minus float64 in the Gram engine, relative", ["rule", "N", "t", "l sqrt(N)", "eps_g", "1 - q"], rows
     )

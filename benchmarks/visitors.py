@@ -9,7 +9,6 @@ the same time and leave together; the next round begins 20 seconds later.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import os
 import re
@@ -100,9 +99,7 @@ async def refusal(explorer: Explorer) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tiny", action="store_true")
-    tiny = parser.parse_args().tiny
+    tiny = timing.tiny(__doc__)
     print(timing.machine())
     explorer = started()
     try:

@@ -5,10 +5,11 @@ import os
 import shutil
 from pathlib import Path
 
+from statmech.data_sets import FOLDER
+
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("statmech", "simulate", "theory", "figures", "configs")
 FILES = ("pyproject.toml", "constraints.txt", "docs/conf.py")
-DATA = "STATMECH_DATA"  # where pages find real data; without it they show other cells' output
 
 
 def cache(root: Path = ROOT) -> str:
@@ -36,5 +37,6 @@ def _sources(root: Path) -> list[Path]:
 
 
 def _data() -> list[Path]:
-    folder = os.environ.get(DATA)
+    """The files of real data, without which pages show other output."""
+    folder = os.environ.get(FOLDER)
     return sorted(file for file in Path(folder).rglob("*") if file.is_file()) if folder else []

@@ -6,8 +6,8 @@ StableHLO as well, as `jax.export` writes it, in the folder `programs` of that c
 
 **A file's name** is the digest of all that determines the program: the source of statmech, simulate and theory, the
 versions of JAX and of what traces with it, JAX's settings, the kind of device, and the function with its static
-argument and the shapes and types of its arrays. Static arguments that the sources do not determine (a rule of the
-user's own, which may use anything that it imports) are traced in each process. So is everything while a source file is
+argument and the shapes and types of its arrays. Static arguments that the sources do not determine (a rule that a user
+has defined, which may use anything that it imports) are traced in each process. So is everything while a source file is
 younger than the process: what it has loaded may be older than the file.
 
 **The content** is a checksum of name and program, then the program: a file that is truncated, damaged, or another
@@ -188,14 +188,16 @@ def _environment() -> list[str]:
 @cache
 def _versions() -> list[str]:
     """The versions of Python, and of what is called while a program is traced."""
-    return [sys.version, *map(_version, TRACING)]
+    return [sys.version, *(f"{name} {version_of(name)}" for name in TRACING)]
 
 
-def _version(name: str) -> str:
+@cache
+def version_of(name: str) -> str:
+    """The version of a package."""
     try:
-        return f"{name} {version(name)}"
+        return version(name)
     except PackageNotFoundError:
-        return f"no {name}"
+        return "not installed"
 
 
 def _platform() -> tuple[str, str]:

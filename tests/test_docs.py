@@ -21,6 +21,7 @@ import simulate.learners
 import statmech
 import theory
 from statmech.config import shipped
+from statmech.data_sets import FOLDER
 from statmech.scenarios.registry import KINDS
 
 ROOT = Path(__file__).parent.parent
@@ -388,7 +389,7 @@ def test_plain_words_are_not(text):
 def test_pages_are_executed_again_if_the_package_a_config_or_the_data_changed_and_not_otherwise(tmp_path, monkeypatch):
     from docs import executed_pages
 
-    monkeypatch.delenv(executed_pages.DATA, raising=False)
+    monkeypatch.delenv(FOLDER, raising=False)
     files = ("statmech/rules.py", "configs/ensemble.yaml", "docs/tutorial.md", *executed_pages.FILES)
     for name in files:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -402,7 +403,7 @@ def test_pages_are_executed_again_if_the_package_a_config_or_the_data_changed_an
     for name in ("statmech/rules.py", "configs/ensemble.yaml", *executed_pages.FILES):
         (tmp_path / name).write_text("second")
         seen.add(Path(executed_pages.cache(tmp_path)))
-    monkeypatch.setenv(executed_pages.DATA, str(tmp_path / "statmech"))
+    monkeypatch.setenv(FOLDER, str(tmp_path / "statmech"))
     seen.add(Path(executed_pages.cache(tmp_path)))
     assert len(seen) == 4 + len(executed_pages.FILES)
     assert not before.exists()

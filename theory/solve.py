@@ -64,6 +64,7 @@ def solve_each(scenario: Sweep) -> xr.Dataset:
 
     One compiled program then serves each of them, whichever are chosen together.
     """
+    check_type(scenario)
     groups: dict[int, list[Any]] = {}
     axis = next((at for at, names in enumerate(scenario.dimensions.values()) if scenario.CHOICE in names), None)
     for cell in scenario.cells():
@@ -72,7 +73,6 @@ def solve_each(scenario: Sweep) -> xr.Dataset:
 
 
 def _filled(scenario: Sweep, groups: list[list[Any]], progress: Progress | None = None) -> xr.Dataset:
-    check_type(scenario)
     if scenario.unsolved:
         raise ScenarioError([((), scenario.unsolved)])
     use_cache()

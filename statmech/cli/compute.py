@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from statmech.cli.execution import Execution
     from statmech.cli.jobs import Job
 
-LOOK = frozenset({"png"})  # what is looked at: SVG and PDF are for papers, and take longer than most small simulations
+LOOK = frozenset({"png"})  # to see the results: SVG and PDF are for papers, and take longer than most small simulations
 
 
 @takes(Run)

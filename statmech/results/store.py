@@ -12,11 +12,11 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from statmech.errors import DamagedError, StoreError, unwritable
+from statmech.programs import version_of
 from statmech.results import checksums
 from statmech.results.fingerprints import FINGERPRINT, fingerprints, salt_of
 from statmech.results.stored_config import differences, with_figure
@@ -221,7 +221,7 @@ def provenance() -> dict[str, Any]:
     """
     return {
         "commit": _commit(),
-        "versions": {name: _version(name) for name in RECORDED},
+        "versions": {name: version_of(name) for name in RECORDED},
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "Conventions": "ACDD-1.3",
@@ -267,11 +267,3 @@ def _commit() -> str:
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.strip()
-
-
-@cache
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "not installed"
