@@ -232,21 +232,21 @@ def raced(size: Size, scratch: Path, rng: random.Random) -> None:
 COMMAND = ["learner=hebb,max_stability", "N=40", "alpha=1,2,3,4", "seeds=100"]
 
 
-# Python answers an interrupt itself while it starts
+# Python itself answers an interrupt while it starts: commands begin with interrupts ignored
 START = """
 import signal
-signal.signal(signal.SIGINT, signal.SIG_IGN)
-from statmech.cli import main
+from statmech import cli
 signal.signal(signal.SIGINT, signal.default_int_handler)
-main()
+cli.main()
 """
+IGNORING = ["env", "--ignore-signal=INT"]
 
 
 def command(*words: str, folder: Path, **how: Any) -> subprocess.Popen[str]:
     """A process of the command line."""
     arguments = ["-c", how.pop("before", "") + START, *words, "--out", str(folder)]
     return subprocess.Popen(
-        [*how.pop("prefix", []), sys.executable, *arguments],
+        [*how.pop("prefix", []), *IGNORING, sys.executable, *arguments],
         stderr=subprocess.PIPE,
         text=True,
         env=environment(),
@@ -569,12 +569,15 @@ def signals(size: Size, scratch: Path, rng: random.Random) -> None:
         while count.tries < size.kills:
             sent = list(expected)[count.tries % 3]
             running = command("run", "capacity", *given, folder=folder, start_new_session=True, **quiet)
-            time.sleep(0.4 + takes * rng.random())  # earlier, Python itself would answer
+            time.sleep(takes * rng.random())
             running.send_signal(sent)
             start = time.perf_counter()
             code, errors = ended(running)
             slowest = max(slowest, time.perf_counter() - start if code else 0.0)
-            count.tried(code in (0, expected[sent], -sent) and "Traceback" not in errors)
+            right_end = code in (0, expected[sent], -sent) and "Traceback" not in errors
+            if not right_end:
+                print(f"{sent.name}: exit code {code}\n{errors}", file=sys.stderr)
+            count.tried(right_end)
             if count.tries % 5 == 0:
                 again, _ = ended(command("run", "capacity", *given, folder=folder, **quiet))
                 count.wrong += again != 0 or not finished(folder / "simulation.zarr", right)

@@ -1,4 +1,4 @@
-"""An interrupt ends a command even where Python swallows exceptions."""
+"""An interrupt ends a command even where Python swallows exceptions, or where an exception would crash it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,20 @@ import sys
 
 import pytest
 
-SWALLOWED = """
-import gc, os, signal, sys
-from statmech.cli import commands as cli
+BEGIN = """
+import os, signal, sys
+from statmech import cli
+
 signal.signal(signal.SIGINT, signal.default_int_handler)
+sent = int(sys.argv.pop())
+"""
+
+SWALLOWED = """
+from statmech.cli import commands
 
 class Collected:
     def __del__(self):
-        os.kill(os.getpid(), int(sys.argv[1]))
+        os.kill(os.getpid(), sent)
         for _ in range(1000):  # here the signal becomes an exception, which Python prints and forgets
             pass
 
@@ -24,20 +30,46 @@ def begun(*_):
     Collected()
     print("went on", flush=True)
 
-cli.app = begun
-cli.main()
+commands.app = begun
+"""
+
+# compiled libraries that create Python types while they are loaded crash if one of these raises an exception
+IMPORTING = """
+class Finder:
+    def find_spec(name, *_):
+        if name == "typer":
+            try:
+                os.kill(os.getpid(), sent)
+                for _ in range(1000):
+                    pass
+            except BaseException:
+                os.abort()
+
+sys.meta_path.insert(0, Finder)
+"""
+
+PREPARING = """
+import typer.main
+
+def get_command(app):
+    os.kill(os.getpid(), sent)
+    for _ in range(1000):
+        pass
+
+typer.main.get_command = get_command
 """
 
 
+@pytest.mark.parametrize("where", [SWALLOWED, IMPORTING, PREPARING], ids=["swallowed", "importing", "preparing"])
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interrupt_that_python_would_swallow_ends_the_command(sent, code):
+def test_an_interrupt_ends_the_command_with_one_message(where, sent, code):
     done = subprocess.run(
-        [sys.executable, "-c", SWALLOWED, str(int(sent))],
+        [sys.executable, "-c", BEGIN + where + "\ncli.main()", str(int(sent))],
         capture_output=True,
         text=True,
         timeout=60,
         env={**os.environ, "STATMECH_CACHE": "off"},
     )
-    assert done.returncode == code
+    assert done.returncode == code, done.stderr
     assert done.stdout == ""
     assert done.stderr == "Interrupted. Completed work is saved; rerun the command to resume.\n"

@@ -1,3 +1,18 @@
 """The `statmech` command."""
 
-from statmech.cli.commands import main as main
+from statmech.cli import interrupts
+
+
+def main() -> None:
+    """Run the command. Nothing heavy is imported before Ctrl-C and SIGTERM are watched."""
+    interrupts.watch()
+    try:
+        from statmech.cli import commands
+
+        commands.main()
+    except KeyboardInterrupt:
+        interrupts.end(interrupts.INTERRUPTED)
+    except SystemExit as done:
+        if done.code not in (interrupts.INTERRUPTED, interrupts.TERMINATED):  # the first is how typer ends after Ctrl-C
+            raise
+        interrupts.end(done.code)

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from statmech.cli import about, compute, interrupts, look, share
+from statmech.cli import about, compute, look, share
 from statmech.cli.groups import Commands
 from statmech.cli.options import path_of
 from statmech.cli.terminal import print
@@ -73,7 +73,6 @@ def load(
 def main() -> None:
     """Run the command; an error that the user can fix is one message and exit code 2."""
     gc.set_threshold(COLLECTED)
-    interrupts.watch()
     try:
         if "--load" in sys.argv[2:] and not sys.argv[1].startswith("-"):
             raise ConfigError(f"--load stands before the command: statmech --load FILE.py {sys.argv[1]} ...")
@@ -87,7 +86,3 @@ def main() -> None:
     except MemoryError as failure:
         print(f"not enough memory: {failure or 'set --memory, or reduce the scenario'}", file=sys.stderr)
         sys.exit(2)
-    except SystemExit as done:
-        if done.code not in (interrupts.INTERRUPTED, interrupts.TERMINATED):  # the first is how typer ends after Ctrl-C
-            raise
-        interrupts.end(done.code)

@@ -1,8 +1,9 @@
 """Ctrl-C and SIGTERM end a command at once, whatever it is doing.
 
 An interrupt is an exception, and Python prints and discards exceptions that are raised during garbage collection or in
-a library's callback: the command would continue as if nobody had asked it to stop. Stores survive a kill at any time,
-so the process ends immediately.
+a library's callback: the command would continue as if nobody had asked it to stop. One raised during an import can
+crash the process, because compiled libraries create Python types while they are loaded. Stores survive a kill at any
+time, so in these cases the process ends immediately.
 """
 
 from __future__ import annotations
@@ -10,27 +11,45 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn
 
 INTERRUPTED, TERMINATED = 130, 143
 said = "Interrupted. Completed work is saved; rerun the command to resume."  # a command may say something else
 
 
 def watch() -> None:
-    """Make SIGTERM an exception like Ctrl-C, and let Python discard neither."""
+    """Make SIGTERM an exception like Ctrl-C, let Python discard neither, and raise neither during an import."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # it is ignored in the background of a shell
+        signal.signal(signal.SIGINT, _interrupted)
     signal.signal(signal.SIGTERM, _terminated)
     sys.unraisablehook = _unraisable
 
 
-def end(code: int) -> None:
+def end(code: int) -> NoReturn:
     """End the process now: an ordinary exit would wait for programs that are still running in threads."""
     print(said, file=sys.stderr)
     sys.stderr.flush()
     os._exit(code)
 
 
-def _terminated(*_: Any) -> None:
+def _interrupted(_: int, frame: FrameType | None) -> None:
+    if _importing(frame):
+        end(INTERRUPTED)
+    raise KeyboardInterrupt
+
+
+def _terminated(_: int, frame: FrameType | None) -> None:
+    if _importing(frame):
+        end(TERMINATED)
     raise SystemExit(TERMINATED)
+
+
+def _importing(frame: FrameType | None) -> bool:
+    """True if a module is being imported where the signal arrived."""
+    while frame is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
+        frame = frame.f_back
+    return frame is not None
 
 
 def _unraisable(discarded: Any) -> None:
