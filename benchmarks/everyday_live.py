@@ -203,8 +203,8 @@ def main() -> None:
         ["five curves at 200 alphas", five_curves(steps)],
     ]
     timing.table("Theory of stored examples, CPU time", ["", "ms"], rows)
-    steps = [[name, *drag(query, steps)] for name, query in DRAGS.items()]
-    timing.table("A step of eta on the server, CPU time", ["", "ms", "bytes"], steps)
+    rows = [[name, *drag(query, steps)] for name, query in DRAGS.items()]
+    timing.table("A step of eta on the server, CPU time", ["", "ms", "bytes"], rows)
     if given.browser:
         with chromium() as browser:
             with served("-c", WITHOUT_SIMULATION) as address:

@@ -15,6 +15,11 @@ from statmech import cli
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 sent = int(sys.argv.pop())
+
+def send():
+    os.kill(os.getpid(), sent)
+    for _ in range(1000):  # here the signal becomes an exception
+        pass
 """
 
 SWALLOWED = """
@@ -22,9 +27,7 @@ from statmech.cli import commands
 
 class Collected:
     def __del__(self):
-        os.kill(os.getpid(), sent)
-        for _ in range(1000):  # here the signal becomes an exception, which Python prints and forgets
-            pass
+        send()  # Python prints and forgets the exception
 
 def begun(*_):
     Collected()
@@ -39,9 +42,7 @@ class Finder:
     def find_spec(name, *_):
         if name == "typer":
             try:
-                os.kill(os.getpid(), sent)
-                for _ in range(1000):
-                    pass
+                send()
             except BaseException:
                 os.abort()
 
@@ -51,12 +52,7 @@ sys.meta_path.insert(0, Finder)
 PREPARING = """
 import typer.main
 
-def get_command(app):
-    os.kill(os.getpid(), sent)
-    for _ in range(1000):
-        pass
-
-typer.main.get_command = get_command
+typer.main.get_command = lambda app: send()
 """
 
 
