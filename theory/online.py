@@ -17,6 +17,11 @@ q round to 1. We integrate them in :math:`\log l_k`, :math:`y_k = 1 - R_k = 1 - 
         - \frac{c_{kj}}{2}\left(\frac{\langle f_k^2\rangle}{l_k^2\sin^2\theta_k}
         + \frac{\langle f_j^2\rangle}{l_j^2\sin^2\theta_j}\right).
 
+A teacher that drifts at rate :math:`\delta` (`drift`) turns away from all students, :math:`\dot R_k = -\delta R_k`, so
+with :math:`\rho_k = \cot\theta_k` the rates gain :math:`\delta\cos\theta_k` and :math:`\delta\,(2\rho_k\rho_j -
+c_{kj}(\rho_k^2 + \rho_j^2))`; weights that decay at rate w (`decay`) lose w in :math:`\log l_k`; and a `schedule`
+divides the learning rate by :math:`1 + t/t_0`.
+
 No term is larger than the sum's own size when :math:`\theta` is 1e-6, so eps_g keeps its digits to t = 1e6 and beyond.
 Students with equal initial conditions stay equal: one of them, and one pair, represent all (the symmetric reduction).
 """
@@ -40,7 +45,7 @@ from statmech.order_parameters import angle_from_versine
 from statmech.parameters import Family, family_of
 from statmech.programs import kept
 from statmech.rules import Averages, Rule
-from statmech.scenarios.online import Cell
+from statmech.scenarios.online import UNCHANGED, Cell
 from theory.averages import Pair, averages, pair_average
 from theory.dormand_prince import TOGETHER, integrate
 
@@ -63,11 +68,21 @@ class Students(NamedTuple):
 
 @dataclass(frozen=True)
 class Equations:
-    """Static arguments of the compiled solver: rules, closed forms or quadrature, the number of distinct students."""
+    """Static arguments of the compiled solver: rules, closed forms or quadrature, the number of distinct students, and
+    whether drift, decay or a schedule may differ from their defaults."""
 
     rules: tuple[Family, ...]
     closed: bool
     students: int
+    changing: bool
+
+
+class Changes(NamedTuple):
+    """The teacher's drift, the weights' decay, and the t0 of the learning rate."""
+
+    drift: Array
+    decay: Array
+    t0: Array
 
 
 class Lane(NamedTuple):
@@ -79,12 +94,13 @@ class Lane(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """Run-time arguments of the solver, lanes last: a rule's index among all, its parameters, label noise, initial
-    students."""
+    """Run-time arguments of the solver, lanes last: a rule's index among all, its parameters, label noise, what
+    changes, initial students."""
 
     rule: Array
     parameters: dict[str, Array]
     flip: Array
+    changes: Changes
     start: Students
 
 
@@ -98,15 +114,15 @@ def solve_cells(cells: list[Cell], times: Iterable[float]) -> list[Students]:
     starts, families = _starts(cells), [family_of(cell.rule) for cell in cells]
     groups: dict[Any, list[int]] = {}
     for index, (cell, start, family) in enumerate(zip(cells, starts, families, strict=True)):
-        closed = cell.rule.has_closed_form
-        groups.setdefault((closed, None if closed else family, start.y.size), []).append(index)
+        closed, changing = cell.rule.has_closed_form, bool(cell.changes)
+        groups.setdefault((closed, None if closed else family, start.y.size, changing), []).append(index)
     check_fork()
     solutions: dict[int, Students] = {}
     with jax.enable_x64(True):
         t = np.asarray(list(times), float)
-        for (closed, _, students), members in groups.items():
+        for (closed, _, students, changing), members in groups.items():
             rules = tuple(dict.fromkeys(families[index] for index in members))
-            equations, size = Equations(rules, closed, students), LANES if closed else 1
+            equations, size = Equations(rules, closed, students, changing), LANES if closed else 1
             for some in (members[first : first + size] for first in range(0, len(members), size)):
                 lanes = [Lane(cells[index], rules.index(families[index]), starts[index]) for index in some]
                 solutions |= dict(zip(some, _solve_together(equations, lanes, t), strict=True))
@@ -209,6 +225,14 @@ def rates(rule: Rule, closed: bool, students: Students, flip: Array) -> Students
     )
 
 
+def changed(rates: Students, students: Students, changes: Changes) -> Students:
+    """The rates of students whose weights decay, and whose teacher drifts."""
+    cos, sin = 1 - students.y, jnp.sqrt(students.y * (2 - students.y))
+    first, second = _of_pairs(_ratio(cos, sin))
+    turn = 2 * first * second - students.c * (first**2 + second**2)
+    return Students(rates.log_length - changes.decay, rates.y + changes.drift * cos, rates.c + changes.drift * turn)
+
+
 def one_student(averages: Averages, y: Array, length: Array) -> tuple[Array, Array]:
     """Time derivative of log l and y = 1 - R, for any rule with these averages."""
     diffusion = averages.ff / length**2
@@ -230,24 +254,42 @@ def _of_pairs(x: Array) -> tuple[Array, Array]:
 def _solve_lanes(equations: Equations, problem: Problem, times: Array, most: Array) -> tuple[Array, ...]:
     """log l, y and c (T, ..., L) of L lanes, and whether each has reached the last time."""
     S, pairs = equations.students, problem.start.c.shape[0]
+    cuts = [S, 2 * S, 2 * S + pairs]
     one = jax.vmap(partial(_rates, equations), in_axes=-1, out_axes=-1)
+    of_lanes = problem.rule, problem.parameters, problem.flip, problem.changes
 
     def field(y: Array) -> Array:
-        return jnp.concatenate(one(Students(*jnp.split(y, [S, 2 * S])), problem.rule, problem.parameters, problem.flip))
+        *state, t = jnp.split(y, cuts)
+        rates = one(Students(*state), t, *of_lanes)
+        return jnp.concatenate([*rates, jnp.ones_like(t)])
 
-    atol = jnp.asarray([ATOL] * S + [ATOL_Y] * S + [ATOL] * pairs)[:, None]
-    values, completed = integrate(field, jnp.concatenate(problem.start), times, RTOL, atol, most)
-    return *jnp.split(values, [S, 2 * S], axis=1), completed
+    start = [*problem.start, jnp.zeros((1 if equations.changing else 0, problem.flip.size))]  # the last row is the time
+    atol = jnp.asarray([ATOL] * S + [ATOL_Y] * S + [ATOL] * (len(start[-1]) + pairs))[:, None]
+    values, completed = integrate(field, jnp.concatenate(start), times, RTOL, atol, most)
+    return *jnp.split(values, cuts, axis=1)[:3], completed
 
 
 def _rates(
-    equations: Equations, students: Students, rule: Array, parameters: dict[str, Array], flip: Array
+    equations: Equations,
+    students: Students,
+    t: Array,
+    rule: Array,
+    parameters: dict[str, Array],
+    flip: Array,
+    changes: Changes,
 ) -> Students:
-    """The time derivative of one lane's students."""
+    """The time derivative of one lane's students; t is empty where nothing changes with time."""
+    if equations.changing:
+        parameters = {**parameters, "eta": parameters["eta"] / (1 + t[0] / changes.t0)}
 
     def under(family: Family) -> Callable[[Students], Students]:
         given = family(**{name: parameters[name] for name in family.reals})
-        return lambda students: rates(given, equations.closed, students, flip)
+
+        def of(students: Students) -> Students:
+            unchanged = rates(given, equations.closed, students, flip)
+            return changed(unchanged, students, changes) if equations.changing else unchanged
+
+        return of
 
     inside = Students(students.log_length, jnp.clip(students.y, 0.0, 2.0), jnp.clip(students.c, -1.0, 1.0))
     state: Students = jax.lax.switch(rule, [under(family) for family in equations.rules], inside)
@@ -260,7 +302,8 @@ def _stacked(lanes: list[Lane], rules: tuple[Family, ...]) -> Problem:
     parameters = {name: np.asarray([getattr(lane.cell.rule, name, 1.0) for lane in lanes], float) for name in names}
     start = Students(*(np.stack(part, axis=-1) for part in zip(*(lane.start for lane in lanes), strict=True)))
     rule, flip = [lane.rule for lane in lanes], np.asarray([lane.cell.flip for lane in lanes], float)
-    return Problem(np.asarray(rule), parameters, flip, start)
+    changes = Changes(*(np.asarray([getattr(lane.cell, name) for lane in lanes], float) for name in UNCHANGED))
+    return Problem(np.asarray(rule), parameters, flip, changes, start)
 
 
 def _ratio(x: Array, y: Array) -> Array:

@@ -74,6 +74,8 @@ class Simulator(units.Simulator):
 
     def check(self) -> None:
         """Refuse weight vectors that this machine cannot hold."""
+        if any(cell.changes for cell in self.scenario.cells()):
+            raise ScenarioError([((), "the engines have no drift, decay and schedule yet")])
         for cell in self.scenario.cells():
             if engine_of(self.scenario, cell) is vectors:
                 needed = vectors.memory(cell, self.scenario.dtype)

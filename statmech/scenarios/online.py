@@ -24,8 +24,9 @@ from statmech.scenarios.axes import axis_of, points
 from statmech.scenarios.base import Sweep
 from statmech.scenarios.grid import words_of
 from statmech.scenarios.initial_conditions import DRAWN, OrderParameters, Start
-from statmech.scenarios.keys import PARAMETERS, DimensionAxis, FlipAxis, Times, Whole, config_key, one_of
+from statmech.scenarios.keys import PARAMETERS, DimensionAxis, FlipAxis, RateAxis, Times, Whole, config_key, one_of
 from statmech.scenarios.page import Page, View
+from statmech.scenarios.schedules import CONSTANT, ScheduleAxis
 from statmech.scenarios.variables import Variable
 
 MAX_K = 100_000  # beyond lie typing errors, not ensembles
@@ -53,6 +54,7 @@ VOTE_ERROR = Variable(("t",), "standard error of the vote's integration", r"$\ep
 GRAM = Variable(("t", "row", "column"), "Gram matrix of (B, J_1 .. J_K) / N", "$G$")
 
 
+UNCHANGED: dict[str, Any] = {"drift": 0.0, "decay": 0.0, "schedule": CONSTANT}
 VOTES = ("eps_g_majority_vote", "eps_g_weight_mean")
 LEARNING = View(x="t", show=VOTES, log=("x", "y"), figures=("learning_curves",))
 ENSEMBLE = View(x="K", show=VOTES, over="one student", log=("x",), figures=("ensemble",))  # Figures 1 to 3 of the paper
@@ -86,7 +88,8 @@ class Scenario(Sweep):
     CHOICE: ClassVar = "rule"
     together: ClassVar = 64  # a multiple of every engine's batch
     KINDS: ClassVar = RULES
-    AXES: ClassVar = ("rule", "K", "N", "inputs", PARAMETERS, "flip")
+    AXES: ClassVar = ("rule", "K", "N", "inputs", PARAMETERS, "flip", *UNCHANGED)
+    OMITTED: ClassVar = {**UNCHANGED, "corrections": False}
     TITLE: ClassVar = "online ensemble"
     CITES: ClassVar = ("miyoshi2005",)
     COORDINATES: ClassVar = {
@@ -126,6 +129,22 @@ class Scenario(Sweep):
         json_schema_extra={"default": "gaussian"},
     )
     flip: FlipAxis = config_key(0.0, description="probability that the teacher's label is flipped", symbol=r"$\lambda$")
+    drift: RateAxis = config_key(
+        0.0,
+        description="rate of the teacher's random walk: a step turns it by an angle of cosine 1 - drift/N",
+        symbol=r"$\delta$",
+    )
+    decay: RateAxis = config_key(
+        0.0,
+        description="weight decay: a step multiplies the weights by 1 - decay/N, then adds the example",
+        symbol="$w$",
+    )
+    schedule: ScheduleAxis = config_key(  # type: ignore[valid-type]
+        CONSTANT,
+        description="{t0: time}: the learning rate falls as eta / (1 + t/t0); constant by default",
+        symbol="$t_0$",
+        unit="steps / N",
+    )
     t: Times = config_key(
         description="times (steps / N) at which order parameters are recorded, increasing",
         symbol="$t$",
@@ -140,6 +159,9 @@ class Scenario(Sweep):
         description="gram: the order parameters, in their exact distribution; vectors: the weight vectors",
     )
     gram: bool = Field(False, description="also record the Gram matrix of teacher and students")
+    corrections: bool = Field(
+        False, description="theory adds the standard deviation of one run and the bias at this N, to order 1/N"
+    )
 
     def _problems(self) -> Iterator[Problem]:
         yield from self._size_problems()
@@ -160,6 +182,11 @@ class Scenario(Sweep):
             if problem := law.problem(N):
                 yield problem
                 return
+        for name in ("drift", "decay"):
+            for rate, N in self.pairs(name, "N") if name in self.axis_values() else ():
+                if rate > N:
+                    yield (name,), f"{name} = {rate:g} is too large for N = {N}: 1 - {name}/N would be negative"
+                    return
 
     def data_problems(self) -> Iterator[Problem]:
         """Why the files of the inputs cannot be read, or have another number of columns than N."""
@@ -236,6 +263,7 @@ class Scenario(Sweep):
                 N=values["N"],
                 inputs=values["inputs"],
                 flip=values["flip"],
+                **{name: values[name] for name in UNCHANGED if name in values},
                 start=self.start if isinstance(self.start, Start) else None,
                 index=index,
             )
@@ -253,6 +281,9 @@ class Cell:
     flip: float
     start: Start | None  # None: drawn
     index: tuple[int, ...]
+    drift: float = 0.0
+    decay: float = 0.0
+    schedule: float = CONSTANT  # its t0
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -262,8 +293,13 @@ class Cell:
     @property
     def described(self) -> str:
         """Its rule with all parameters, for messages."""
-        parameters = {**self.parameters, "flip": self.flip}
+        parameters = {**self.parameters, "flip": self.flip, **self.changes}
         return f"{self.name} ({', '.join(f'{name} = {shown(value)}' for name, value in parameters.items())})"
+
+    @property
+    def changes(self) -> dict[str, float]:
+        """The teacher's drift, the weights' decay and the t0 of the learning rate, without those at their defaults."""
+        return {name: getattr(self, name) for name, default in UNCHANGED.items() if getattr(self, name) != default}
 
     def traced(self, dtype: str) -> dict[str, np.ndarray]:
         """The real parameters as arrays, so that one compiled program serves all their values."""
@@ -294,6 +330,7 @@ class Cell:
             "N": self.N,
             "flip": self.flip,
             "start": self.start.model_dump() if self.start else "drawn",
+            **self.changes,  # only those that are not the default: runs without them keep their random numbers
         }
         if not isinstance(self.inputs, Gaussian):
             identity["inputs"] = written(self.inputs)

@@ -28,7 +28,8 @@ def solve(scenario: Scenario, cells: Sequence[Cell]) -> Iterator[dict[str, np.nd
 
 def _equations(cell: Cell) -> tuple[Any, ...]:
     """What the order-parameter equations and their initial conditions depend on."""
-    return cell.name, *cell.parameters.values(), cell.flip, id(cell.start), min(cell.K, 2) if cell.alike else cell.K
+    students = min(cell.K, 2) if cell.alike else cell.K
+    return cell.name, *cell.parameters.values(), cell.flip, *cell.changes.items(), id(cell.start), students
 
 
 def _views(cells: Sequence[Cell], solved: list[Students], gram: bool) -> Iterator[dict[str, np.ndarray]]:
