@@ -45,7 +45,7 @@ from statmech.order_parameters import angle_from_versine
 from statmech.parameters import Family, family_of
 from statmech.programs import kept
 from statmech.rules import Averages, Rule
-from statmech.scenarios.online import UNCHANGED, Cell
+from statmech.scenarios.online import Cell
 from theory.averages import Pair, averages, pair_average
 from theory.dormand_prince import TOGETHER, integrate
 
@@ -302,7 +302,8 @@ def _stacked(lanes: list[Lane], rules: tuple[Family, ...]) -> Problem:
     parameters = {name: np.asarray([getattr(lane.cell.rule, name, 1.0) for lane in lanes], float) for name in names}
     start = Students(*(np.stack(part, axis=-1) for part in zip(*(lane.start for lane in lanes), strict=True)))
     rule, flip = [lane.rule for lane in lanes], np.asarray([lane.cell.flip for lane in lanes], float)
-    changes = Changes(*(np.asarray([getattr(lane.cell, name) for lane in lanes], float) for name in UNCHANGED))
+    of_each = [(lane.cell.drift, lane.cell.decay, lane.cell.schedule or np.inf) for lane in lanes]
+    changes = Changes(*(np.asarray(values, float) for values in zip(*of_each, strict=True)))
     return Problem(np.asarray(rule), parameters, flip, changes, start)
 
 

@@ -26,7 +26,7 @@ from statmech.scenarios.grid import words_of
 from statmech.scenarios.initial_conditions import DRAWN, OrderParameters, Start
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, FlipAxis, RateAxis, Times, Whole, config_key, one_of
 from statmech.scenarios.page import Page, View
-from statmech.scenarios.schedules import CONSTANT, ScheduleAxis
+from statmech.scenarios.schedules import OptionalSchedule
 from statmech.scenarios.variables import Variable
 
 MAX_K = 100_000  # beyond lie typing errors, not ensembles
@@ -54,7 +54,7 @@ VOTE_ERROR = Variable(("t",), "standard error of the vote's integration", r"$\ep
 GRAM = Variable(("t", "row", "column"), "Gram matrix of (B, J_1 .. J_K) / N", "$G$")
 
 
-UNCHANGED: dict[str, Any] = {"drift": 0.0, "decay": 0.0, "schedule": CONSTANT}
+UNCHANGED: dict[str, Any] = {"drift": 0.0, "decay": 0.0, "schedule": None}
 VOTES = ("eps_g_majority_vote", "eps_g_weight_mean")
 LEARNING = View(x="t", show=VOTES, log=("x", "y"), figures=("learning_curves",))
 ENSEMBLE = View(x="K", show=VOTES, over="one student", log=("x",), figures=("ensemble",))  # Figures 1 to 3 of the paper
@@ -102,6 +102,7 @@ class Scenario(Sweep):
         start={"rule": ["hebb", "perceptron", "adatron"], "K": 3, "N": 1000, "t": 50, "seeds": 16},
         places=30,
         view=LEARNING,
+        sliders=("schedule",),
         planes=(("R", "q"),),
         presets={
             "Miyoshi et al., Figure 1: Hebbian": _effect("hebb"),
@@ -139,8 +140,8 @@ class Scenario(Sweep):
         description="weight decay: a step multiplies the weights by 1 - decay/N, then adds the example",
         symbol="$w$",
     )
-    schedule: ScheduleAxis = config_key(  # type: ignore[valid-type]
-        CONSTANT,
+    schedule: OptionalSchedule = config_key(
+        None,
         description="{t0: time}: the learning rate falls as eta / (1 + t/t0); constant by default",
         symbol="$t_0$",
         unit="steps / N",
@@ -283,7 +284,7 @@ class Cell:
     index: tuple[int, ...]
     drift: float = 0.0
     decay: float = 0.0
-    schedule: float = CONSTANT  # its t0
+    schedule: float | None = None  # its t0; None: a constant learning rate
 
     @property
     def parameters(self) -> dict[str, Any]:

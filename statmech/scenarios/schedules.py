@@ -5,15 +5,12 @@ A schedule is its :math:`t_0`. An axis of the sweep is a list of schedules, or `
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
 from statmech.scenarios.axes import axis_of, axis_schema, is_axis
 from statmech.scenarios.keys import Number
-
-CONSTANT = math.inf  # the t0 of a learning rate that does not fall
 
 TIME = {"type": "number", "exclusiveMinimum": 0}
 SCHEDULE = {
@@ -34,16 +31,17 @@ def _time_of(given: Any) -> Any:
 
 
 def _written(t0: Any) -> Any:
-    """A t0, or an axis of them, as in a config; a constant learning rate is not written."""
+    """A t0, or an axis of them, as in a config."""
     if is_axis(t0):
         return [{"t0": one} for one in t0]
-    return {"t0": t0}
+    return None if t0 is None else {"t0": t0}
 
 
 Schedule = Annotated[Number, Field(gt=0), BeforeValidator(_time_of)]
-ScheduleAxis = Annotated[  # type: ignore[valid-type]
-    axis_of(Schedule, TIME),
+ScheduleAxis = axis_of(Schedule, TIME)
+OptionalSchedule = Annotated[
+    ScheduleAxis | None,  # type: ignore[valid-type]
     BeforeValidator(_time_of),
     PlainSerializer(_written, when_used="json"),
-    WithJsonSchema({"anyOf": [TIME, SCHEDULE, {"type": "array", "items": SCHEDULE, "minItems": 1}]}),
+    WithJsonSchema({"anyOf": [TIME, SCHEDULE, {"type": "array", "items": SCHEDULE, "minItems": 1}, {"type": "null"}]}),
 ]
