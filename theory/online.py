@@ -379,7 +379,7 @@ def _stacked(lanes: list[Lane], rules: tuple[Family, ...]) -> Problem:
     parameters = {name: np.asarray([getattr(lane.cell.rule, name, 1.0) for lane in lanes], float) for name in names}
     start = Students(*(np.stack(part, axis=-1) for part in zip(*(lane.start for lane in lanes), strict=True)))
     rule, flip = [lane.rule for lane in lanes], np.asarray([lane.cell.flip for lane in lanes], float)
-    of_each = [(lane.cell.drift, lane.cell.decay, lane.cell.schedule or np.inf) for lane in lanes]
+    of_each = [(lane.cell.drift, lane.cell.decay, lane.cell.t0) for lane in lanes]
     changes = Changes(*(np.asarray(values, float) for values in zip(*of_each, strict=True)))
     around = np.stack([_rows(lane.fluctuations) for lane in lanes], axis=-1)
     return Problem(np.asarray(rule), parameters, flip, changes, start, around)

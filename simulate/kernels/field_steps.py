@@ -40,7 +40,7 @@ import numpy as np
 
 from statmech.gaussian import Array
 from statmech.rules import Rule
-from statmech.scenarios.online import UNCHANGED, Cell
+from statmech.scenarios.online import Cell
 
 SHORTEST = 1e-300  # t0: a shorter one is 0 where numbers below the smallest normal one are
 
@@ -83,7 +83,7 @@ def changes_of(cell: Cell) -> Changes | None:
     """What changes in a cell, None if nothing does."""
     if not cell.changes:
         return None
-    drift, decay, t0 = (np.float64(getattr(cell, name)) for name in UNCHANGED)
+    drift, decay, t0 = map(np.float64, (cell.drift, cell.decay, cell.t0))
     return Changes(drift, decay, np.maximum(t0, SHORTEST))
 
 

@@ -331,6 +331,11 @@ class Cell:
         """The teacher's drift, the weights' decay and the t0 of the learning rate, without those at their defaults."""
         return {name: getattr(self, name) for name, default in UNCHANGED.items() if getattr(self, name) != default}
 
+    @property
+    def t0(self) -> float:
+        """The time of its schedule; infinite for a constant learning rate."""
+        return np.inf if self.schedule is None else self.schedule
+
     def traced(self, dtype: str) -> dict[str, np.ndarray]:
         """The real parameters as arrays, so that one compiled program serves all their values."""
         with np.errstate(over="ignore"):  # beyond float32 it is infinite, and so is the student: see DivergedError
