@@ -1,0 +1,339 @@
+r"""Fluctuations and bias of order 1/N of an ensemble of equal students who learn online.
+
+Two students' :math:`a_k = (\log l_k, \log\theta_k)` and the cosine :math:`c_{12}` of their parts across the teacher are
+a closed chain, whatever the ensemble, with :math:`\dot a_k = F(a_k)` and :math:`\dot c_{12} = F_c(a_1, a_2, c_{12})`.
+Its covariance and bias obey the equations of `theory.fluctuations`. In an ensemble that starts alike, students can be
+exchanged, and 13 covariances are different, none of which depends on K:
+
+.. math:: V_1 = \langle a_1a_1\rangle, \quad V_2 = \langle a_1a_2\rangle, \quad
+          W_1 = \langle a_1c_{12}\rangle, \quad W_2 = \langle a_3c_{12}\rangle, \quad
+          S_0 = \langle c_{12}^2\rangle, \quad S_1 = \langle c_{12}c_{13}\rangle, \quad S_2 = \langle c_{12}c_{34}\rangle.
+
+With :math:`A = F'`, :math:`g = \partial F_c/\partial a_1 = \partial F_c/\partial a_2`,
+:math:`h = \partial F_c/\partial c` and :math:`D` the covariances of one step (`theory.pair_noise`),
+
+.. math::
+    \dot V_1 &= AV_1 + V_1A^\mathsf{T} + D, \qquad \dot V_2 = AV_2 + V_2A^\mathsf{T} + D, \\
+    \dot W_1 &= (A + h)W_1 + (V_1 + V_2)\,g + D, \qquad \dot W_2 = (A + h)W_2 + 2V_2\,g + D, \\
+    \dot S_0 &= 2hS_0 + 4g\cdot W_1 + D, \quad \dot S_1 = 2hS_1 + 2g\cdot(W_1 + W_2) + D, \quad
+    \dot S_2 = 2hS_2 + 4g\cdot W_2 + D, \\
+    \dot m_c &= 2g\cdot m_a + hm_c + \tfrac12F_c'' : C + b_c
+        - \tfrac12(2g\cdot F + hF_c + \partial_tF_c).
+
+**A step with decay and drift.** Before the example, decay multiplies the weights by :math:`1 - \omega/N`, which makes
+the example's :math:`\tau` larger by as much: :math:`b_c` gains :math:`\omega\,\eta\,\partial F_c/\partial\eta`. After
+it, the teacher turns. Its random direction has the components :math:`\zeta_k` along the students' parts across it,
+with :math:`\langle\zeta_1\zeta_2\rangle = c`, so
+
+.. math:: \xi_{\theta_k} = \delta\cot\theta - \sqrt{2\delta}\,\zeta_k, \qquad
+          \xi_{12} = 2\delta(1-c)\cot^2\theta - \sqrt{2\delta}\,(1-c)\cot\theta\,(\zeta_1 + \zeta_2),
+
+and, the students' q being unchanged, :math:`b_c = \tfrac12\sum_{kj}\partial^2c/\partial R_k\partial R_j
+\langle p_kp_j\rangle`, :math:`\langle p_kp_j\rangle = \delta^2\cos^2\theta + 2\delta\sin^2\theta\,c_{kj}`, and the change
+of the drift by the example.
+
+**Integration.** The covariances do not act on the order parameters, whose equations are solved first. The coefficients
+of the linear equations are computed at the Gauss nodes of panels of t, where collocation solves them; panels whose
+highest Legendre coefficient is not small are halved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from statmech.errors import SolverError
+from statmech.gaussian import Array, legendre
+from statmech.order_parameters import angle_from_versine
+from statmech.parameters import Family, family_of
+from statmech.programs import kept
+from statmech.rules import Rule
+from statmech.scenarios.online import UNCHANGED, Cell
+from theory import fluctuations, online
+from theory.online import Changes, Students
+from theory.pair_noise import Products, products
+
+NODES = 8  # of a panel of t
+BATCH = 128  # nodes whose coefficients are computed together
+TOLERANCE = 1e-8  # of a covariance, beside the variances of both
+HALVINGS = 24
+SIZE = 16
+
+
+class PairFluctuations(NamedTuple):
+    """N times the covariances and biases of equal students, arrays (T, ...): of a = (log l, log theta) and c.
+
+    V1, V2 (T, 2, 2), W1, W2 (T, 2), S0, S1, S2 (T,), and the biases of a (T, 2) and c (T,).
+    """
+
+    V1: Array
+    V2: Array
+    W1: Array
+    W2: Array
+    S0: Array
+    S1: Array
+    S2: Array
+    bias: Array
+    bias_c: Array
+
+
+class Problem(NamedTuple):
+    """What the coefficients at a time depend on besides the state: the rule's parameters, label noise, what changes."""
+
+    parameters: dict[str, Array]
+    flip: Array
+    changes: Changes
+
+
+@dataclass(frozen=True)
+class Equations:
+    """Static arguments of the compiled coefficients: the rule, and whether it has closed forms."""
+
+    rule: Family
+    closed: bool
+
+
+def unpacked(x: Array) -> PairFluctuations:
+    """The covariances and biases from their vector (16, ...), or (..., 16) of NumPy."""
+    V1, V2 = (x[..., [at, at + 1, at + 1, at + 2]].reshape(*x.shape[:-1], 2, 2) for at in (0, 3))
+    return PairFluctuations(
+        V1, V2, x[..., 6:8], x[..., 8:10], *(x[..., at] for at in (10, 11, 12)), x[..., 13:15], x[..., 15]
+    )
+
+
+def solve(cell: Cell, times: Iterable[float]) -> PairFluctuations:
+    """The fluctuations of a cell's equal students at each time."""
+    t = np.asarray(list(times), float)
+    with jax.enable_x64(True):
+        return unpacked(_integrate(cell, t))
+
+
+def start(cell: Cell) -> np.ndarray:
+    """The covariances and biases at t = 0: none of given students; drawn ones are independent, and c has variance 1."""
+    x = np.zeros(SIZE)
+    if cell.start is None:
+        one = fluctuations.initial(np.asarray([np.pi / 2]), drawn=True)
+        x[:3], x[13:15], x[10] = one.covariance[:, 0], one.bias[:, 0], 1.0
+    return x
+
+
+def _integrate(cell: Cell, times: np.ndarray) -> np.ndarray:
+    """The vector at each time (T, 16), on panels that are halved until all are accurate."""
+    edges = np.expm1(np.linspace(0.0, np.log1p(times[-1]), 2 + int(2 * np.log1p(times[-1]))))
+    found: dict[tuple[float, float], tuple[np.ndarray, np.ndarray]] = {}
+    for _ in range(HALVINGS):
+        panels = list(zip(edges[:-1], edges[1:], strict=True))
+        new = [panel for panel in panels if panel not in found]
+        found |= dict(zip(new, _coefficients_of(cell, new), strict=True))
+        values, slopes, rough = _collocated(start(cell), panels, [found[panel] for panel in panels])
+        if not rough.any():
+            return _at(times, edges, values, slopes)
+        edges = np.sort(np.concatenate([edges, (edges[:-1] + edges[1:])[rough] / 2]))
+    raise SolverError(f"the equations of the fluctuations of {cell.described} need steps that are too small")
+
+
+def _collocated(
+    x: np.ndarray, panels: list[tuple[float, float]], coefficients: list[tuple[np.ndarray, np.ndarray]]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Values at the beginning of each panel (P, 16), slopes at its nodes (P, n, 16), and whether it is too long."""
+    to_nodes, last = _collocation()
+    weights = legendre(NODES)[1]
+    values, slopes, rough = [], [], []
+    for (begin, end), (M, d) in zip(panels, coefficients, strict=True):
+        h = end - begin
+        system = np.eye(NODES * SIZE) - h * np.einsum("iab,ij->iajb", M, to_nodes).reshape(NODES * SIZE, -1)
+        slope = np.linalg.solve(system, (M @ x + d).reshape(-1)).reshape(NODES, SIZE)
+        values.append(x)
+        slopes.append(slope)
+        x = x + h * weights @ slope
+        rough.append(np.any(h * np.abs(last @ slope) > TOLERANCE * _scale(x, values[-1])))
+    return np.stack(values), np.stack(slopes), np.asarray(rough)
+
+
+def _scale(x: np.ndarray, before: np.ndarray) -> np.ndarray:
+    """The size beside which an error of each covariance and bias is measured."""
+    V, W, S = (np.maximum(abs(x[at]), abs(before[at])) for at in (0, 2, 10))
+    l, t, c = np.sqrt([V, W, S]) + 1e-100
+    return np.array([l * l, l * t, t * t] * 2 + [l * c, t * c] * 2 + [c * c] * 3 + [max(l, l * l), max(t, t * t), c])
+
+
+def _collocation() -> tuple[np.ndarray, np.ndarray]:
+    """The integrals (n, n) of the Lagrange polynomials up to each node, and the weights (n,) of the last Legendre
+    coefficient of a function's values."""
+    nodes, weights = legendre(NODES)
+    series = np.polynomial.legendre.legvander(2 * nodes - 1, NODES - 1) * weights[:, None] * (2 * np.arange(NODES) + 1)
+    return _integrals(nodes) @ series.T, series[:, -1]
+
+
+def _integrals(s: np.ndarray) -> np.ndarray:
+    """The integrals from 0 to s of the Legendre polynomials on [0, 1] (S, n)."""
+    unit = np.polynomial.legendre.legint(np.eye(NODES), lbnd=-1, axis=0) / 2
+    return np.polynomial.legendre.legval(2 * s - 1, unit).T
+
+
+def _at(times: np.ndarray, edges: np.ndarray, values: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+    """The vector at each time (T, 16), from the panel it lies in."""
+    nodes, weights = legendre(NODES)
+    series = np.polynomial.legendre.legvander(2 * nodes - 1, NODES - 1) * weights[:, None] * (2 * np.arange(NODES) + 1)
+    panel = np.clip(np.searchsorted(edges, times, side="right") - 1, 0, len(values) - 1)
+    h = np.diff(edges)[panel]
+    weights = _integrals((times - edges[panel]) / h) @ series.T
+    return values[panel] + h[:, None] * np.einsum("tn,tna->ta", weights, slopes[panel])
+
+
+def _coefficients_of(cell: Cell, panels: list[tuple[float, float]]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """M (n, 16, 16) and d (n, 16) of x' = M x + d at the nodes of each panel."""
+    t = np.concatenate([begin + (end - begin) * legendre(NODES)[0] for begin, end in panels])
+    pieces = [_coefficients(cell, t[first : first + BATCH]) for first in range(0, t.size, BATCH)]
+    M, d = (np.concatenate(part).reshape(len(panels), NODES, *part[0].shape[1:]) for part in zip(*pieces, strict=True))
+    return list(zip(M, d, strict=True))
+
+
+def _coefficients(cell: Cell, t: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The same at up to `BATCH` increasing times."""
+    filled = np.pad(t, (0, BATCH - t.size), mode="edge")
+    [students] = online.solve_cells([cell], filled)
+    equations = Equations(family_of(cell.rule), cell.rule.has_closed_form)
+    parameters = {name: np.asarray(getattr(cell.rule, name), float) for name in equations.rule.reals}
+    changes = Changes(*(np.asarray(getattr(cell, name), float) for name in UNCHANGED))
+    problem = Problem(parameters, np.asarray(cell.flip, float), changes)
+    with jax.enable_x64(True):
+        M, d = _linear(equations, problem, filled, *(np.asarray(part)[:, 0] for part in students))
+    return np.asarray(M)[: t.size], np.asarray(d)[: t.size]
+
+
+@kept
+def _linear(
+    equations: Equations, problem: Problem, t: Array, log_length: Array, y: Array, c: Array
+) -> tuple[Array, ...]:
+    """M (T, 16, 16) and d (T, 16) of the linear equations x' = M x + d at states (T,)."""
+
+    def one(at: tuple[Array, ...]) -> tuple[Array, Array]:
+        def rate(x: Array) -> Array:
+            return _rate(equations, problem, *at, x)
+
+        zero = jnp.zeros(SIZE)
+        return jax.jacfwd(rate)(zero), rate(zero)
+
+    return jax.lax.map(one, (t, log_length, jnp.log(angle_from_versine(y)), jnp.maximum(c, 0.0)), batch_size=8)
+
+
+def _rate(
+    equations: Equations, problem: Problem, t: Array, log_l: Array, log_theta: Array, c: Array, x: Array
+) -> Array:
+    """The time derivative of the vector x (16,) at a state."""
+    flip, changes = problem.flip, problem.changes
+    now, a = _rule(equations, problem, t), jnp.stack([log_l, log_theta])
+    theta, length = jnp.exp(log_theta), jnp.exp(log_l)
+
+    def field(state: Array, t: Array) -> Array:
+        return _field(_rule(equations, problem, t[0]), equations.closed, state, flip, changes)
+
+    single = fluctuations.noise(now, theta, length, flip, changes)
+    V1, V2, W1, W2, S0, S1, S2, m, m_c = unpacked(x)
+    one = fluctuations.rates(
+        lambda a, t: field(jnp.append(a, c), t)[:2], a, t[None], single, fluctuations.Fluctuations(x[:3], m)
+    )
+    step = products(now, theta, length, c, flip)
+    D = _centred(step, theta, c, changes.drift)
+    pair = jnp.concatenate([a, a, c[None]])
+    F, slopes, later = field(pair, t[None]), jax.jacfwd(field)(pair, t[None]), jax.jacfwd(field, 1)(pair, t[None])
+    A, g, h = slopes[:2, :2], slopes[4, :2], slopes[4, 4]
+    curvature = jax.jacfwd(jax.jacfwd(lambda pair: field(pair, t[None])[4]))(pair)
+    C = jnp.block([[V1, V2, W1[:, None]], [V2, V1, W1[:, None]], [W1[None], W1[None], S0[None, None]]])
+    second = step.second + _changed_second(now, equations.closed, step, pair, flip, changes)
+    return jnp.concatenate(
+        [
+            one.covariance,
+            _upper(A @ V2 + V2 @ A.T + D.V2),
+            A @ W1 + h * W1 + (V1 + V2) @ g + D.W1,
+            A @ W2 + h * W2 + 2 * V2 @ g + D.W2,
+            jnp.stack([2 * h * S + slope + D_S for S, slope, D_S in (
+                (S0, 4 * g @ W1, D.S0), (S1, 2 * g @ (W1 + W2), D.S1), (S2, 4 * g @ W2, D.S2))]),
+            one.bias,
+            (2 * g @ m + h * m_c + jnp.sum(curvature * C) / 2 + second - (slopes[4] @ F + later[4, 0]) / 2)[None],
+        ]
+    )  # fmt: skip
+
+
+def _upper(V: Array) -> Array:
+    return jnp.stack([V[0, 0], (V[0, 1] + V[1, 0]) / 2, V[1, 1]])
+
+
+def _rule(equations: Equations, problem: Problem, t: Array) -> Rule:
+    """The rule with the learning rate of time t."""
+    parameters = problem.parameters
+    eta = parameters["eta"] / (1 + t / problem.changes.t0)
+    return equations.rule(**{**parameters, "eta": eta})
+
+
+def _field(rule: Rule, closed: bool, state: Array, flip: Array, changes: Changes) -> Array:
+    """F of one student's (log l, log theta, c), or of two students' (log l1, log theta1, log l2, log theta2, c)."""
+    students, scale = _students(state)
+    return _flat(online.changed(online.rates(rule, closed, students, flip), students, changes), scale)
+
+
+def _students(state: Array) -> tuple[Students, Array]:
+    """Students at (log l, log theta, .., c), and the change of their y with log theta."""
+    theta = jnp.exp(state[1:-1:2])
+    return Students(state[0:-1:2], 2 * jnp.sin(theta / 2) ** 2, state[-1:]), jnp.sin(theta) * theta
+
+
+def _flat(rates: Students, scale: Array) -> Array:
+    turns = jnp.stack([rates.log_length, rates.y / scale], axis=-1)
+    return jnp.concatenate([turns.reshape(-1), rates.c])
+
+
+def _changed_second(rule: Rule, closed: bool, step: Products, pair: Array, flip: Array, changes: Changes) -> Array:
+    """What decay and drift add to the second order of c."""
+    none = jnp.zeros(())
+
+    def of_rate(scale: Array) -> Array:
+        students, _ = _students(pair)
+        return online.rates(replace(rule, eta=scale * rule.eta), closed, students, flip).c[0]
+
+    def of_drift(pair: Array) -> Array:
+        students, _ = _students(pair)
+        still = Students(*map(jnp.zeros_like, students))
+        return online.changed(still, students, changes._replace(decay=none)).c[0]
+
+    example = jnp.concatenate([step.mean[:2], step.mean[:2], step.mean[2:]])
+    mixed = changes.decay * jax.jacfwd(of_rate)(1.0) + jax.jacfwd(of_drift)(pair) @ example
+    return mixed + _drift_second(jnp.exp(pair[1]), pair[-1], changes.drift)
+
+
+def _drift_second(theta: Array, c: Array, drift: Array) -> Array:
+    """The drift's second order of c: of the change of both R at the same q."""
+    sin, cos = jnp.sin(theta), jnp.cos(theta)
+    q = cos**2 + c * sin**2
+
+    def cosine(R: Array) -> Array:
+        return (q - R[0] * R[1]) / jnp.sqrt(jnp.prod(1 - R**2))
+
+    bend = jax.jacfwd(jax.jacfwd(cosine))(jnp.stack([cos, cos]))
+    changes = drift**2 * cos**2 + 2 * drift * sin**2 * jnp.stack([jnp.stack([1.0, c]), jnp.stack([c, 1.0])])
+    return jnp.sum(bend * changes) / 2
+
+
+def _centred(step: Products, theta: Array, c: Array, drift: Array) -> PairFluctuations:
+    """The covariances D of one step of students and pairs."""
+    a, pair = step.mean[:2], step.mean[2]
+    turn = jnp.stack([0.0, 1 / theta])  # of (log l, log theta) with the direction's component along a student
+    both = (1 - c) / jnp.tan(theta)  # of c12
+    noise = 2 * drift
+    return PairFluctuations(
+        V1=jnp.zeros((2, 2)),
+        V2=step.students - jnp.outer(a, a) + noise * c * jnp.outer(turn, turn),
+        W1=step.own - a * pair + noise * both * (1 + c) * turn,
+        W2=step.other - a * pair + noise * both * 2 * c * turn,
+        S0=step.same - pair**2 + noise * both**2 * 2 * (1 + c),
+        S1=step.sharing - pair**2 + noise * both**2 * (1 + 3 * c),
+        S2=step.disjoint - pair**2 + noise * both**2 * 4 * c,
+        bias=jnp.zeros(2),
+        bias_c=jnp.zeros(()),
+    )
