@@ -39,7 +39,7 @@ highest Legendre coefficient is not small are halved.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -214,51 +214,69 @@ def _linear(
     """M (T, 16, 16) and d (T, 16) of the linear equations x' = M x + d at states (T,)."""
 
     def one(at: tuple[Array, ...]) -> tuple[Array, Array]:
-        def rate(x: Array) -> Array:
-            return _rate(equations, problem, *at, x)
-
-        zero = jnp.zeros(SIZE)
-        return jax.jacfwd(rate)(zero), rate(zero)
+        rate = _rate(_at_state(equations, problem, *at))
+        return jax.jacfwd(lambda x: (rate(x),) * 2, has_aux=True)(jnp.zeros(SIZE))
 
     return jax.lax.map(one, (t, log_length, jnp.log(angle_from_versine(y)), jnp.maximum(c, 0.0)), batch_size=8)
 
 
-def _rate(
-    equations: Equations, problem: Problem, t: Array, log_l: Array, log_theta: Array, c: Array, x: Array
-) -> Array:
-    """The time derivative of the vector x (16,) at a state."""
+class _State(NamedTuple):
+    """What the rates of the covariances depend on: F (5,) of a pair, its derivatives by the state and t (5, 6) and
+    (5, 6, 6), and of one step the covariances D of two students and of pairs, and the second order of a and c."""
+
+    F: Array
+    slopes: Array
+    curvature: Array
+    D: PairFluctuations
+
+
+def _at_state(equations: Equations, problem: Problem, t: Array, log_l: Array, log_theta: Array, c: Array) -> _State:
     flip, changes = problem.flip, problem.changes
-    now, a = _rule(equations, problem, t), jnp.stack([log_l, log_theta])
-    theta, length = jnp.exp(log_theta), jnp.exp(log_l)
+    theta, length, now = jnp.exp(log_theta), jnp.exp(log_l), _rule(equations, problem, t)
 
-    def field(state: Array, t: Array) -> Array:
-        return _field(_rule(equations, problem, t[0]), equations.closed, state, flip, changes)
+    def field(state: Array) -> tuple[Array, Array]:
+        rates = _field(_rule(equations, problem, state[5]), equations.closed, state[:5], flip, changes)
+        return rates, rates
 
-    single = fluctuations.noise(now, theta, length, flip, changes)
-    V1, V2, W1, W2, S0, S1, S2, m, m_c = unpacked(x)
-    one = fluctuations.rates(
-        lambda a, t: field(jnp.append(a, c), t)[:2], a, t[None], single, fluctuations.Fluctuations(x[:3], m)
-    )
-    step = products(now, theta, length, c, flip)
+    def slopes(state: Array) -> tuple[Array, tuple[Array, Array]]:
+        slopes, F = jax.jacfwd(field, has_aux=True)(state)
+        return slopes, (slopes, F)
+
+    pair = jnp.stack([log_l, log_theta, log_l, log_theta, c, t])
+    curvature, (first, F) = jax.jacfwd(slopes, has_aux=True)(pair)
+    single, step = fluctuations.noise(now, theta, length, flip, changes), products(now, theta, length, c, flip)
     D = _centred(step, theta, c, changes.drift)
-    pair = jnp.concatenate([a, a, c[None]])
-    F, slopes, later = field(pair, t[None]), jax.jacfwd(field)(pair, t[None]), jax.jacfwd(field, 1)(pair, t[None])
+    ll, lt, tt = single.products
+    second = step.second + _changed_second(now, equations.closed, step, pair[:5], flip, changes)
+    V1 = jnp.stack([jnp.stack([ll, lt]), jnp.stack([lt, tt])]) - jnp.outer(F[:2], F[:2])
+    return _State(F, first, curvature, D._replace(V1=V1, bias=single.second, bias_c=second))
+
+
+def _rate(state: _State) -> Callable[[Array], Array]:
+    """The time derivative of the vector x (16,) at a state."""
+    F, slopes, curvature, D = state
     A, g, h = slopes[:2, :2], slopes[4, :2], slopes[4, 4]
-    curvature = jax.jacfwd(jax.jacfwd(lambda pair: field(pair, t[None])[4]))(pair)
-    C = jnp.block([[V1, V2, W1[:, None]], [V2, V1, W1[:, None]], [W1[None], W1[None], S0[None, None]]])
-    second = step.second + _changed_second(now, equations.closed, step, pair, flip, changes)
-    return jnp.concatenate(
-        [
-            one.covariance,
-            _upper(A @ V2 + V2 @ A.T + D.V2),
-            A @ W1 + h * W1 + (V1 + V2) @ g + D.W1,
-            A @ W2 + h * W2 + 2 * V2 @ g + D.W2,
-            jnp.stack([2 * h * S + slope + D_S for S, slope, D_S in (
-                (S0, 4 * g @ W1, D.S0), (S1, 2 * g @ (W1 + W2), D.S1), (S2, 4 * g @ W2, D.S2))]),
-            one.bias,
-            (2 * g @ m + h * m_c + jnp.sum(curvature * C) / 2 + second - (slopes[4] @ F + later[4, 0]) / 2)[None],
-        ]
-    )  # fmt: skip
+    discrete = (slopes[:, :5] @ F + slopes[:, 5]) / 2
+
+    def rate(x: Array) -> Array:
+        V1, V2, W1, W2, S0, S1, S2, m, m_c = unpacked(x)
+        C = jnp.block([[V1, V2, W1[:, None]], [V2, V1, W1[:, None]], [W1[None], W1[None], S0[None, None]]])
+        bend = jnp.sum(curvature[:, :5, :5] * C, axis=(1, 2)) / 2 - discrete
+        return jnp.concatenate(
+            [
+                _upper(A @ V1 + V1 @ A.T + D.V1),
+                _upper(A @ V2 + V2 @ A.T + D.V2),
+                A @ W1 + h * W1 + (V1 + V2) @ g + D.W1,
+                A @ W2 + h * W2 + 2 * V2 @ g + D.W2,
+                (2 * h * S0 + 4 * g @ W1 + D.S0)[None],
+                (2 * h * S1 + 2 * g @ (W1 + W2) + D.S1)[None],
+                (2 * h * S2 + 4 * g @ W2 + D.S2)[None],
+                A @ m + bend[:2] + D.bias,
+                (2 * g @ m + h * m_c + bend[4] + D.bias_c)[None],
+            ]
+        )
+
+    return rate
 
 
 def _upper(V: Array) -> Array:
