@@ -41,6 +41,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import NamedTuple
 
 import jax
@@ -58,9 +59,10 @@ from theory import fluctuations, online
 from theory.online import Changes, Students
 from theory.pair_noise import Products, products
 
-NODES = 8  # of a panel of t
-BATCH = 128  # nodes whose coefficients are computed together
-TOLERANCE = 1e-8  # of a covariance, beside the variances of both
+NODES = 12  # of a panel of t
+BATCH = 32  # nodes whose coefficients are computed together
+TINY = 1e-100  # of a standard deviation
+TOLERANCE = 1e-7  # of a covariance, beside the variances of both
 HALVINGS = 24
 SIZE = 16
 
@@ -125,73 +127,78 @@ def start(cell: Cell) -> np.ndarray:
 def _integrate(cell: Cell, times: np.ndarray) -> np.ndarray:
     """The vector at each time (T, 16), on panels that are halved until all are accurate."""
     edges = np.expm1(np.linspace(0.0, np.log1p(times[-1]), 2 + int(2 * np.log1p(times[-1]))))
-    found: dict[tuple[float, float], tuple[np.ndarray, np.ndarray]] = {}
+    slopes: dict[tuple[float, float], np.ndarray] = {}
     for _ in range(HALVINGS):
-        panels = list(zip(edges[:-1], edges[1:], strict=True))
-        new = [panel for panel in panels if panel not in found]
-        found |= dict(zip(new, _coefficients_of(cell, new), strict=True))
-        values, slopes, rough = _collocated(start(cell), panels, [found[panel] for panel in panels])
+        panels = list(pairwise(edges))
+        new = [panel for panel in panels if panel not in slopes]
+        slopes |= dict(zip(new, _slopes(cell, new), strict=True))
+        values, at_nodes = _propagated(start(cell), np.diff(edges), [slopes[panel] for panel in panels])
+        rough = _rough(np.diff(edges), values, at_nodes)
         if not rough.any():
-            return _at(times, edges, values, slopes)
+            return _at(times, edges, values, at_nodes)
         edges = np.sort(np.concatenate([edges, (edges[:-1] + edges[1:])[rough] / 2]))
-    raise SolverError(f"the equations of the fluctuations of {cell.described} need steps that are too small")
+    raise SolverError(f"the fluctuations of {cell.described} change too fast for their equations")
 
 
-def _collocated(
-    x: np.ndarray, panels: list[tuple[float, float]], coefficients: list[tuple[np.ndarray, np.ndarray]]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Values at the beginning of each panel (P, 16), slopes at its nodes (P, n, 16), and whether it is too long."""
-    to_nodes, last = _collocation()
-    weights = legendre(NODES)[1]
-    values, slopes, rough = [], [], []
-    for (begin, end), (M, d) in zip(panels, coefficients, strict=True):
-        h = end - begin
-        system = np.eye(NODES * SIZE) - h * np.einsum("iab,ij->iajb", M, to_nodes).reshape(NODES * SIZE, -1)
-        slope = np.linalg.solve(system, (M @ x + d).reshape(-1)).reshape(NODES, SIZE)
+def _propagated(x: np.ndarray, h: np.ndarray, slopes: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """The vector at the ends of all panels (P + 1, 16), and its slopes at their nodes (P, n, 16)."""
+    weights, values, at_nodes = legendre(NODES)[1], [x], []
+    for length, affine in zip(h, slopes, strict=True):
+        at_nodes.append(affine @ np.append(x, 1.0))
+        x = x + length * weights @ at_nodes[-1]
         values.append(x)
-        slopes.append(slope)
-        x = x + h * weights @ slope
-        rough.append(np.any(h * np.abs(last @ slope) > TOLERANCE * _scale(x, values[-1])))
-    return np.stack(values), np.stack(slopes), np.asarray(rough)
+    return np.stack(values), np.stack(at_nodes)
 
 
-def _scale(x: np.ndarray, before: np.ndarray) -> np.ndarray:
-    """The size beside which an error of each covariance and bias is measured."""
-    V, W, S = (np.maximum(abs(x[at]), abs(before[at])) for at in (0, 2, 10))
-    l, t, c = np.sqrt([V, W, S]) + 1e-100
-    return np.array([l * l, l * t, t * t] * 2 + [l * c, t * c] * 2 + [c * c] * 3 + [max(l, l * l), max(t, t * t), c])
+def _rough(h: np.ndarray, values: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+    """Whether the last Legendre coefficient of the slopes in a panel is not small (P,)."""
+    last = h[:, None] * abs(_series()[:, -1] @ slopes)
+    return np.any(last > TOLERANCE * _scale(np.maximum(abs(values[1:]), abs(values[:-1]))), axis=-1)
 
 
-def _collocation() -> tuple[np.ndarray, np.ndarray]:
-    """The integrals (n, n) of the Lagrange polynomials up to each node, and the weights (n,) of the last Legendre
-    coefficient of a function's values."""
+def _scale(x: np.ndarray) -> np.ndarray:
+    """The size beside which an error of each covariance and bias (.., 16) is measured."""
+    l, t, c = (np.sqrt(x[..., at]) + TINY for at in (0, 2, 10))
+    students, pairs = [l * l, l * t, t * t], [l * c, t * c]
+    biases = [np.maximum(l, l * l), np.maximum(t, t * t), np.maximum(c, c * c)]
+    return np.stack([*students, *students, *pairs, *pairs, *[c * c] * 3, *biases], axis=-1)
+
+
+def _series() -> np.ndarray:
+    """The matrix (n, n) that makes Legendre coefficients, along its second axis, of values at the nodes."""
     nodes, weights = legendre(NODES)
-    series = np.polynomial.legendre.legvander(2 * nodes - 1, NODES - 1) * weights[:, None] * (2 * np.arange(NODES) + 1)
-    return _integrals(nodes) @ series.T, series[:, -1]
+    return np.polynomial.legendre.legvander(2 * nodes - 1, NODES - 1) * weights[:, None] * (2 * np.arange(NODES) + 1)
 
 
-def _integrals(s: np.ndarray) -> np.ndarray:
-    """The integrals from 0 to s of the Legendre polynomials on [0, 1] (S, n)."""
-    unit = np.polynomial.legendre.legint(np.eye(NODES), lbnd=-1, axis=0) / 2
-    return np.polynomial.legendre.legval(2 * s - 1, unit).T
+def _to(s: np.ndarray) -> np.ndarray:
+    """The weights (S, n) of values at the nodes of [0, 1] in the integrals from 0 to s (S,) of their interpolation."""
+    integrals = np.polynomial.legendre.legint(np.eye(NODES), lbnd=-1, axis=0) / 2
+    return np.polynomial.legendre.legval(2 * s - 1, integrals).T @ _series().T
 
 
 def _at(times: np.ndarray, edges: np.ndarray, values: np.ndarray, slopes: np.ndarray) -> np.ndarray:
     """The vector at each time (T, 16), from the panel it lies in."""
-    nodes, weights = legendre(NODES)
-    series = np.polynomial.legendre.legvander(2 * nodes - 1, NODES - 1) * weights[:, None] * (2 * np.arange(NODES) + 1)
-    panel = np.clip(np.searchsorted(edges, times, side="right") - 1, 0, len(values) - 1)
+    panel = np.clip(np.searchsorted(edges, times, side="right") - 1, 0, len(slopes) - 1)
     h = np.diff(edges)[panel]
-    weights = _integrals((times - edges[panel]) / h) @ series.T
+    weights = _to((times - edges[panel]) / h)
     return values[panel] + h[:, None] * np.einsum("tn,tna->ta", weights, slopes[panel])
 
 
-def _coefficients_of(cell: Cell, panels: list[tuple[float, float]]) -> list[tuple[np.ndarray, np.ndarray]]:
-    """M (n, 16, 16) and d (n, 16) of x' = M x + d at the nodes of each panel."""
-    t = np.concatenate([begin + (end - begin) * legendre(NODES)[0] for begin, end in panels])
-    pieces = [_coefficients(cell, t[first : first + BATCH]) for first in range(0, t.size, BATCH)]
-    M, d = (np.concatenate(part).reshape(len(panels), NODES, *part[0].shape[1:]) for part in zip(*pieces, strict=True))
-    return list(zip(M, d, strict=True))
+def _slopes(cell: Cell, panels: list[tuple[float, float]]) -> list[np.ndarray]:
+    """The slopes at the nodes of each panel, (n, 16, 17), that multiply the vector at its beginning, and 1."""
+    begin, end = np.asarray(panels).T
+    t, to = begin[:, None] + (end - begin)[:, None] * legendre(NODES)[0], _to(legendre(NODES)[0])
+    M, d = _coefficients_of(cell, t)
+    known = np.concatenate([M, d[..., None]], axis=-1).reshape(len(panels), -1, SIZE + 1)
+    inside = np.einsum("p,piab,ij->piajb", end - begin, M, to).reshape(len(panels), NODES * SIZE, -1)
+    return list(np.linalg.solve(np.eye(NODES * SIZE) - inside, known).reshape(len(panels), NODES, SIZE, SIZE + 1))
+
+
+def _coefficients_of(cell: Cell, t: np.ndarray) -> tuple[np.ndarray, ...]:
+    """M (P, n, 16, 16) and d (P, n, 16) of x' = M x + d at increasing times (P, n)."""
+    every = t.reshape(-1)
+    pieces = [_coefficients(cell, every[first : first + BATCH]) for first in range(0, t.size, BATCH)]
+    return tuple(np.concatenate(part).reshape(*t.shape, *part[0].shape[1:]) for part in zip(*pieces, strict=True))
 
 
 def _coefficients(cell: Cell, t: np.ndarray) -> tuple[np.ndarray, ...]:
