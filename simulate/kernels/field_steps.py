@@ -16,13 +16,14 @@ and the weights need the modulations f only at its end. The engines differ in ho
 .. math:: h^m_k \leftarrow a^mh^m_k + \sum_{n<m} f^n_kS_{nm}, \qquad
           l_k^2 \leftarrow a^2l_k^2 + (2af^m_kh^m_k + (f^m_k)^2S_{mm})/N.
 
-Fractions lost, :math:`1 - a^m`, are computed and subtracted instead of a: in float32, or at large N, 1 - w/N rounds.
+Fractions lost, :math:`1 - a^m`, are computed, and subtracted from what the examples add: 1 - w/N itself is rounded, in
+float32 or at large N.
 **Schedule.** The learning rate of the m-th step of a run is :math:`\eta/(1 + m/(Nt_0))`, m = 0, 1, ...
 
 **Drift.** After each step the teacher turns, :math:`\mathbf e \leftarrow \cos\psi\,\mathbf e + \sin\psi\,\mathbf b`
 with :math:`\mathbf e = \mathbf B/\sqrt N`, :math:`\cos\psi = 1 - \delta/N`. A uniform direction b perpendicular to it
-is that of a normal vector g less its part along e. So a block's teacher stays in the span of where it was and the block's
-:math:`\mathbf g^n`: :math:`\mathbf e = \tau_0\mathbf e^0 + \sum_n\tau_{n+1}\mathbf g^n` with
+is that of a normal vector g less its part along e. So a block's teacher stays in the span of where it was and of the
+block's :math:`\mathbf g^n`: :math:`\mathbf e = \tau_0\mathbf e^0 + \sum_n\tau_{n+1}\mathbf g^n` with
 
 .. math:: \boldsymbol\tau \leftarrow \Bigl(\cos\psi - \sin\psi\,\frac{p}{r}\Bigr)\boldsymbol\tau, \qquad
           \tau_{m+1} = \frac{\sin\psi}{r}, \qquad p = \mathbf g^m\cdot\mathbf e, \quad r^2 = |\mathbf g^m|^2 - p^2.
@@ -139,9 +140,9 @@ def modulations(
     def step(carry: tuple[Array, Array], xs: tuple[Array, ...]) -> tuple[tuple[Array, Array], None]:
         f, squared_length = carry
         m, teacher, h, inner, right, now = xs
-        h = less(h, now and now.before) + jnp.sum(inner[:, None] * f, axis=0)  # f of the steps to come is zero
+        h = less(h, h, now and now.before) + jnp.sum(inner[:, None] * f, axis=0)  # f of the steps to come is zero
         new, squared_length = modulation(rule, teacher, h, inner[m], squared_length, right, N, now)
-        return (less(f, now and now.decay).at[m].set(new), squared_length), None
+        return (less(f, f, now and now.decay).at[m].set(new), squared_length), None
 
     # a loop, not unrolled: XLA would fuse the fields into every step that uses them, and compute them again there
     seen = jnp.swapaxes(fields[1:], 0, 1)
@@ -165,10 +166,14 @@ def modulation(
     # length 0 has no direction: its normalised field is set to 0, an error only for a rule with a margin > 0
     u = h / jnp.where(length > 0, length, 1.0)
     f = ((now.eta if now else rule.eta) * label * rule.g(label * u, length)).astype(h.dtype)
-    h, squared_length = less(h, now and now.decay), less(squared_length, now and now.decay * (2 - now.decay))
-    return f, jnp.maximum(squared_length + (2 * f * h + f * f * norm) / N, 0.0)
+    h = less(h, h, now and now.decay)
+    gain = less((2 * f * h + f * f * norm) / N, squared_length, now and now.decay * (2 - now.decay))
+    return f, jnp.maximum(squared_length + gain, 0.0)
 
 
-def less(x: Array, fraction: Array | None) -> Array:
-    """What is left of x without a fraction of it; x itself for None."""
-    return x if fraction is None else x - fraction * x
+def less(x: Array, of: Array, fraction: Array | None) -> Array:
+    """x less a fraction of another quantity; x itself where nothing is lost (None).
+
+    A gain less a loss is rounded with the gain, whose noise keeps losses below the last digit right on average.
+    """
+    return x if fraction is None else x - fraction * of

@@ -56,6 +56,7 @@ MANY = 16  # number of students from which matrices are faster than lanes
 DIVISIBLE = 3  # number of students up to which a part of a batch has the bits of the whole
 
 STEP = 5e5  # a student's length times N over eta up to which float32 resolves a step (docs/gram_engine.md)
+STEP_OF_ALL = 2.5e5  # and where all students change at every step, as teacher or weights do
 
 Draw = Callable[[Array, tuple[int, ...], tuple[int, ...]], tuple[Array, Array]]
 
@@ -172,15 +173,16 @@ def _block_of_lanes(rule: Rule, N: Array, students: Array, xs: tuple[Any, ...]) 
     right = jnp.where(active[:, None], right, 0.0)
     f, _ = modulations(rule, fields, inner[:M, :M], squared_length, right, N, course)
     wide = jnp.concatenate([students, jnp.zeros((K, vectors, lanes), students.dtype)], axis=1)
-    wide = less(wide, course and course.lost) + _sum(f[m, :, None] * z[m, None] for m in range(M)) / N
+    gain = less(_sum(f[m, :, None] * z[m, None] for m in range(M)) / N, wide, course and course.lost)
     if path is not None:
         arrived = _sum(path[m + 1] * z[M + m] for m in range(M)).at[0].add(path[0])
-        wide = _turned(_dot, wide, arrived)
+        gain = gain + _turn(_dot, wide + gain, arrived)
+    wide = wide + gain
     return jnp.concatenate([wide[:, :1], _lower(wide[:, 1:])], axis=1), None
 
 
-def _turned(dot: Callable[[Array, Array], Array], students: Array, teacher: Array) -> Array:
-    r"""Students (K, axes) when the axes turn, in the teacher's plane, until the first is the teacher (axes,).
+def _turn(dot: Callable[[Array, Array], Array], students: Array, teacher: Array) -> Array:
+    r"""What students (K, axes) gain when axes turn, in the teacher's plane, until the first is the teacher (axes,).
 
     With the teacher at :math:`\cos\psi\,e_0 + \sin\psi\,p`, coordinates gain :math:`\sin\psi\,c_p - (1 - \cos\psi)c_0`
     along :math:`e_0` and :math:`-\sin\psi\,c_0 - (1 - \cos\psi)c_p` along p. Arrays may have a trailing axis of lanes;
@@ -191,10 +193,9 @@ def _turned(dot: Callable[[Array, Array], Array], students: Array, teacher: Arra
     norm = jnp.hypot(sin, teacher[0])  # 1, but for rounding
     sin, cos = sin / norm, teacher[0] / norm
     versine = jnp.where(cos > 0, sin**2 / (1 + jnp.abs(cos)), 1 - cos)  # of a small angle with all digits
-    along, rest = students[:, 0], students[:, 1:]
-    onto = dot(rest, p)
-    turned = rest - (sin * along + versine * onto)[:, None] * p
-    return jnp.concatenate([(along + (sin * onto - versine * along))[:, None], turned], axis=1)
+    along, onto = students[:, 0], dot(students[:, 1:], p)
+    first, across = sin * onto - versine * along, -sin * along - versine * onto
+    return jnp.concatenate([first[:, None], across[:, None] * p], axis=1)
 
 
 def _dot(rows: Array, axis: Array) -> Array:
@@ -221,10 +222,12 @@ def _block_of_matrices(rule: Rule, N: Array, students: Array, xs: tuple[Any, ...
     squared_length = jnp.sum(students**2, axis=2)
     right = jnp.where(active[:, None], right, 0.0)
     f = _scanned_modulations(rule, teacher, seen, inner[:, :M, :M], squared_length, right, N, course)
-    wide = less(jnp.pad(students, ((0, 0), (0, 0), (0, vectors))), course and course.lost) + f @ x / N
+    wide = jnp.pad(students, ((0, 0), (0, 0), (0, vectors)))
+    gain = less(f @ x / N, wide, course and course.lost)
     if path is not None:
         arrived = jnp.einsum("ms,smi->si", path[1:], z[:, M:]).at[:, 0].add(path[0])
-        wide = jax.vmap(partial(_turned, jnp.matmul))(wide, arrived)
+        gain = gain + jax.vmap(partial(_turn, jnp.matmul))(wide + gain, arrived)
+    wide = wide + gain
     # one matrix at a time: a batched QR waits for threads of its own pool, and two units at once would wait forever
     upper = jax.lax.map(partial(jnp.linalg.qr, mode="r"), jnp.swapaxes(wide[:, :, 1:], 1, 2))
     return jnp.concatenate([wide[:, :, :1], jnp.swapaxes(upper, 1, 2)], axis=2), None
@@ -253,10 +256,10 @@ def _scanned_modulations(
     def step(carry: tuple[Array, Array], xs: tuple[Array, ...]) -> tuple[tuple[Array, Array], None]:
         f, squared_length = carry
         m, teacher, h, inner, right, now = xs
-        h = less(h, now and now.before) + jnp.einsum("skn,sn->sk", f, inner)  # f of the steps to come is zero
+        h = less(h, h, now and now.before) + jnp.einsum("skn,sn->sk", f, inner)  # f of the steps to come is zero
         norm = inner[:, m, None]
         new, squared_length = modulation(rule, teacher[:, None], h, norm, squared_length, right[:, None], N, now)
-        return (less(f, now and now.decay).at[:, :, m].set(new), squared_length), None
+        return (less(f, f, now and now.decay).at[:, :, m].set(new), squared_length), None
 
     seeds, M, K = seen.shape
     xs = (jnp.arange(M), teacher.T, jnp.moveaxis(seen, 1, 0), jnp.moveaxis(inner, 1, 0), right, course)

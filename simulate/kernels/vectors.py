@@ -26,7 +26,6 @@ from simulate.kernels.field_steps import (
     Record,
     changes_of,
     course_of,
-    less,
     modulations,
     path_of_teacher,
 )
@@ -169,8 +168,8 @@ def _block(
         seen, moved = _moved(jax.random.fold_in(key, 2), vectors[0], x, fields[0], inner, course.drift)
         fields = fields.at[0].set(seen)
     f, squared_length = modulations(rule, fields, inner, squared_length, right, N, course)
-    faded = less(vectors, course and jnp.pad(jnp.broadcast_to(course.lost, len(vectors) - 1), (1, 0))[:, None])
-    vectors = faded + jnp.pad(f.T, ((1, 0), (0, 0))) @ x  # the teacher, row 0, stays
+    gain = jnp.pad(f.T, ((1, 0), (0, 0))) @ x  # the teacher, row 0, stays
+    vectors = vectors + (gain if course is None else gain.at[1:].add(-course.lost * vectors[1:]))
     return State(vectors if moved is None else vectors.at[0].set(moved), squared_length)
 
 

@@ -145,7 +145,7 @@ def _check_precision(scenario: Scenario, cell: Cell, along: np.ndarray, across: 
         return
     length = np.sqrt(np.max(along**2 + np.diagonal(across, axis1=-2, axis2=-1)))
     eta = cell.rule.eta / (1 + scenario.t[-1] / cell.t0)
-    if length * cell.N > gram.STEP * eta:
+    if length * cell.N > (gram.STEP_OF_ALL if cell.drift or cell.decay else gram.STEP) * eta:
         small = f"the update by one example at N = {cell.N:g} for a student of length {length:.3g}"
         raise ScenarioError([(("dtype",), f"float32 does not resolve {small} ({cell.described}); use float64")])
 
