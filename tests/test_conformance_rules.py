@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import jax
 import numpy as np
 import pytest
-from conftest import disagreements
+from conftest import disagreements, start_of
 
 import simulate
 import theory
@@ -98,7 +98,7 @@ def test_more_quadrature_nodes_change_nothing(rule):
 
 def scenario_of(rule: str, **given) -> Scenario:
     defaults = {"K": 3, "N": 2000, "t": [0.5, 1, 3], "seeds": 128, "eta": 0.8, "flip": 0.05}
-    return Scenario(rule=rule, **{**defaults, **given})
+    return Scenario(rule=rule, **{**defaults, **given, "start": start_of(rule, given.get("start"))})
 
 
 @pytest.mark.parametrize("engine", ["gram", pytest.param("vectors", marks=pytest.mark.slow)])

@@ -75,12 +75,14 @@ class Students(NamedTuple):
 @dataclass(frozen=True)
 class Equations:
     """Static arguments of the compiled solver: rules, closed forms or quadrature, the number of distinct students,
-    whether drift, decay or a schedule may differ from their defaults, and whether fluctuations are followed."""
+    whether drift, decay or a schedule may differ from their defaults, whether there are pairs (averages of pairs by
+    quadrature take most of the time, and a single student has none), and whether fluctuations are followed."""
 
     rules: tuple[Family, ...]
     closed: bool
     students: int
     changing: bool
+    paired: bool
     corrected: bool = False
 
 
@@ -136,14 +138,16 @@ def _solve_cells(cells: list[Cell], times: Iterable[float], corrected: bool) -> 
     groups: dict[Any, list[int]] = {}
     for index, (cell, start, family) in enumerate(zip(cells, starts, families, strict=True)):
         closed, changing = cell.rule.has_closed_form, bool(cell.changes)
-        groups.setdefault((closed, None if closed else family, start.y.size, changing), []).append(index)
+        program = closed, start.y.size, changing, closed or cell.K > 1, None if closed else family
+        groups.setdefault(program, []).append(index)
     check_fork()
     solutions: dict[int, tuple[Students, Fluctuations]] = {}
     with jax.enable_x64(True):
         t = np.asarray(list(times), float)
-        for (closed, _, students, changing), members in groups.items():
+        for (closed, students, changing, paired, _), members in groups.items():
             rules = tuple(dict.fromkeys(families[index] for index in members))
-            equations, size = Equations(rules, closed, students, changing, corrected), LANES if closed else 1
+            equations = Equations(rules, closed, students, changing, paired, corrected)
+            size = LANES if closed else 1
             for some in (members[first : first + size] for first in range(0, len(members), size)):
                 lanes = [_lane(cells[index], rules.index(families[index]), starts[index], corrected) for index in some]
                 solutions |= dict(zip(some, _solve_together(equations, lanes, t), strict=True))
@@ -234,19 +238,22 @@ def initial(cell: Cell) -> Students:
     return Students(np.log(length[:S]), 1 - R[:S], np.clip(c, -1, 1))
 
 
-def rates(rule: Rule, closed: bool, students: Students, flip: Array) -> Students:
+def rates(rule: Rule, closed: bool, students: Students, flip: Array, paired: bool = True) -> Students:
     """Time derivative of the state of distinct students.
 
-    The equations of `theory.online`; `closed` selects the rule's closed forms, `flip` is the label noise.
+    The equations of `theory.online`; `closed` selects the rule's closed forms, `flip` is the label noise. A single
+    student's c, which means nothing, stays where it is unless `paired`.
     """
     theta, length = angle_from_versine(students.y), jnp.exp(jnp.clip(students.log_length, -LONGEST, LONGEST))
     # computed once, and not in each of the three rates: this halves the time
     theta, length = jax.lax.optimization_barrier((theta, length))
     single = averages(rule, closed, theta, length, flip)
+    log_rate, y_rate = one_student(single, students.y, length)
+    if not paired:
+        return Students(log_rate, y_rate, jnp.zeros_like(students.c))
     angles, lengths = _of_pairs(theta), _of_pairs(length)
     pair = Pair(angles, students.c, lengths)
     sin = jnp.sqrt(students.y * (2 - students.y))
-    log_rate, y_rate = one_student(single, students.y, length)
     diffusion = single.ff / length**2  # of the direction, per unit time
     across = _ratio(diffusion, sin**2)
     common = pair_average(rule, closed, pair, flip) / prod(lengths)
@@ -333,7 +340,7 @@ def _rates(
             return family(**{name: {**parameters, **late}[name] for name in family.reals})
 
         def of(students: Students) -> tuple[Array, ...]:
-            unchanged = rates(given(t), equations.closed, students, flip)
+            unchanged = rates(given(t), equations.closed, students, flip, equations.paired)
             first = changed(unchanged, students, changes) if equations.changing else unchanged
             return *first, around(students)
 

@@ -205,6 +205,11 @@ class Scenario(Sweep):
         return {path: digest for law in points(self.inputs) for path, digest in law.digests().items()}
 
     def _start_problems(self) -> Iterator[Problem]:
+        longest = float(np.max(self.start.length)) if isinstance(self.start, Start) else DRAWN.length
+        for name in points(self.rule):
+            if longest >= (bound := RULES[name].longest_start):
+                yield ("start",), _too_long(name, bound, None if self.start == "drawn" else longest)
+                return
         if isinstance(self.start, Start):
             for K in points(self.K):
                 for sentence in self.start.problems(K, self.dtype):
@@ -370,6 +375,13 @@ class Cell:
         if not isinstance(self.inputs, Gaussian):
             identity["inputs"] = written(self.inputs)
         return words_of(identity)
+
+
+def _too_long(rule: str, bound: float, length: float | None) -> str:
+    """Why a rule cannot start from students of this length; None: from drawn ones."""
+    given = "drawn students have length 1" if length is None else f"not {length:g}"
+    start = ", ".join(f"{name}: {value:g}" for name, value in RULES[rule].own_start().items())
+    return f'the rule "{rule}" starts from students shorter than {bound:g}, {given}: write start: {{{start}}}'
 
 
 def _step(engine: str, K: int, N: int) -> float:
