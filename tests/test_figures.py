@@ -59,7 +59,7 @@ def tiny(name):
         return load(name if name in shipped() else "votes", OWN[name])
     if name in FIGURES["rule"]:
         config = name if name in shipped() else "variety"
-        return load(config, [*TINY, *([] if config in ("variety", "learning_curves") else ["K=1,3"])])
+        return load(config, [*TINY, *([] if config in ("variety", "learning_curves", "advantage") else ["K=1,3"])])
     if name in FIGURES["booster"]:
         if name == "boosting_flip":
             return load(name, ["N=5", "seeds=2", "P=40", "tests=200", "flip=0,0.2", "cap=3,30"])
