@@ -23,6 +23,9 @@ c_{kj}(\rho_k^2 + \rho_j^2))`; weights that decay at rate w (`decay`) lose w in 
 divides the learning rate by :math:`1 + t/t_0`.
 
 No term is larger than the sum's own size when :math:`\theta` is 1e-6, so eps_g keeps its digits to t = 1e6 and beyond.
+Where corrections are asked for, the fluctuations of order 1/N of each student (`theory.fluctuations`) are integrated
+beside it.
+
 Students with equal initial conditions stay equal: one of them, and one pair, represent all (the symmetric reduction).
 """
 
@@ -40,17 +43,20 @@ import numpy as np
 
 from statmech.errors import DivergedError, SolverError
 from statmech.forks import check_fork
-from statmech.gaussian import Array
+from statmech.gaussian import Array, one_minus_cos
 from statmech.order_parameters import angle_from_versine
 from statmech.parameters import Family, family_of
 from statmech.programs import kept
 from statmech.rules import Averages, Rule
 from statmech.scenarios.online import UNCHANGED, Cell
+from theory import fluctuations
 from theory.averages import Pair, averages, pair_average
 from theory.dormand_prince import TOGETHER, integrate
+from theory.fluctuations import Fluctuations
 
 RTOL = 1e-9
 ATOL = 1e-12  # of log l and c
+RTOL_1, ATOL_1 = 1e-9, 1e-9  # of the fluctuations of order 1/N
 ATOL_Y = 1e-60  # so that 1 - R is accurate to RTOL however small it gets
 LONGEST = 300.0  # log l is clipped here: a rule that scales with l has the same rates at any length
 LAST = 700.0  # log l beyond which l itself, or 1/l, overflows
@@ -68,13 +74,14 @@ class Students(NamedTuple):
 
 @dataclass(frozen=True)
 class Equations:
-    """Static arguments of the compiled solver: rules, closed forms or quadrature, the number of distinct students, and
-    whether drift, decay or a schedule may differ from their defaults."""
+    """Static arguments of the compiled solver: rules, closed forms or quadrature, the number of distinct students,
+    whether drift, decay or a schedule may differ from their defaults, and whether fluctuations are followed."""
 
     rules: tuple[Family, ...]
     closed: bool
     students: int
     changing: bool
+    corrected: bool = False
 
 
 class Changes(NamedTuple):
@@ -91,25 +98,39 @@ class Lane(NamedTuple):
     cell: Cell
     rule: int
     start: Students
+    fluctuations: Fluctuations | None = None
 
 
 class Problem(NamedTuple):
     """Run-time arguments of the solver, lanes last: a rule's index among all, its parameters, label noise, what
-    changes, initial students."""
+    changes, initial students, and their fluctuations (5 S, L), or (0, L) where they are not followed."""
 
     rule: Array
     parameters: dict[str, Array]
     flip: Array
     changes: Changes
     start: Students
+    fluctuations: Array
 
 
 def solve_cells(cells: list[Cell], times: Iterable[float]) -> list[Students]:
     """The students of each cell at each time, arrays with a leading axis of times.
 
+    Raises `SolverError` if the integration stops early, `DivergedError` for lengths beyond floating point numbers.
+    """
+    return [students for students, _ in _solve_cells(cells, times, corrected=False)]
+
+
+def solve_corrected(cells: list[Cell], times: Iterable[float]) -> list[tuple[Students, Fluctuations]]:
+    """The students of each cell at each time, and their fluctuations of order 1/N; raises like `solve_cells`."""
+    return _solve_cells(cells, times, corrected=True)
+
+
+def _solve_cells(cells: list[Cell], times: Iterable[float], corrected: bool) -> list[tuple[Students, Fluctuations]]:
+    """The students of each cell at each time, and their fluctuations, empty if they are not followed.
+
     Cells with the same number of distinct students are integrated side by side: all rules with closed forms together,
-    since tracing the solver takes longer than solving, and cells of a rule without them one after the other. Raises
-    `SolverError` if the integration stops early, `DivergedError` for lengths beyond floating point numbers.
+    since tracing the solver takes longer than solving, and cells of a rule without them one after the other.
     """
     starts, families = _starts(cells), [family_of(cell.rule) for cell in cells]
     groups: dict[Any, list[int]] = {}
@@ -117,14 +138,14 @@ def solve_cells(cells: list[Cell], times: Iterable[float]) -> list[Students]:
         closed, changing = cell.rule.has_closed_form, bool(cell.changes)
         groups.setdefault((closed, None if closed else family, start.y.size, changing), []).append(index)
     check_fork()
-    solutions: dict[int, Students] = {}
+    solutions: dict[int, tuple[Students, Fluctuations]] = {}
     with jax.enable_x64(True):
         t = np.asarray(list(times), float)
         for (closed, _, students, changing), members in groups.items():
             rules = tuple(dict.fromkeys(families[index] for index in members))
-            equations, size = Equations(rules, closed, students, changing), LANES if closed else 1
+            equations, size = Equations(rules, closed, students, changing, corrected), LANES if closed else 1
             for some in (members[first : first + size] for first in range(0, len(members), size)):
-                lanes = [Lane(cells[index], rules.index(families[index]), starts[index]) for index in some]
+                lanes = [_lane(cells[index], rules.index(families[index]), starts[index], corrected) for index in some]
                 solutions |= dict(zip(some, _solve_together(equations, lanes, t), strict=True))
     return [solutions[index] for index in range(len(cells))]
 
@@ -136,8 +157,14 @@ def _starts(cells: list[Cell]) -> list[Students]:
     return [computed[id(cell.start), cell.K] for cell in cells]
 
 
-def _solve_together(equations: Equations, lanes: list[Lane], times: np.ndarray) -> list[Students]:
-    """The students of at most `LANES` cells at each time.
+def _lane(cell: Cell, rule: int, start: Students, corrected: bool) -> Lane:
+    if not corrected:
+        return Lane(cell, rule, start)
+    return Lane(cell, rule, start, fluctuations.initial(angle_from_versine(start.y), drawn=cell.start is None))
+
+
+def _solve_together(equations: Equations, lanes: list[Lane], times: np.ndarray) -> list[tuple[Students, Fluctuations]]:
+    """The students of at most `LANES` cells at each time, and their fluctuations.
 
     Lanes and times are filled up to powers of two, so that few programs are compiled.
     """
@@ -145,9 +172,17 @@ def _solve_together(equations: Equations, lanes: list[Lane], times: np.ndarray) 
     problem = _stacked(lanes + lanes[-1:] * missing, equations.rules)
     filled = np.pad(times, (0, max(TOGETHER, _power_of_two(times.size)) - times.size), constant_values=np.inf)
     *state, completed = map(np.asarray, _solve_lanes(equations, problem, filled, np.int64(MAX_STEPS)))
-    solved = Students(*(np.moveaxis(part[: times.size], -1, 0)[: len(lanes)] for part in state))
-    _check([lane.cell for lane in lanes], solved, completed[: len(lanes)], times[-1])
-    return [Students(*state) for state in zip(*solved, strict=True)]
+    *students, around = (np.moveaxis(part[: times.size], -1, 0)[: len(lanes)] for part in state)
+    solved = Students(*students)
+    completed = completed[: len(lanes)] & np.isfinite(around).all(axis=(1, 2))
+    _check([lane.cell for lane in lanes], solved, completed, times[-1])
+    return [(Students(*state), _by_student(rows)) for *state, rows in zip(*solved, around, strict=True)]
+
+
+def _by_student(rows: Array) -> Fluctuations:
+    """Fluctuations from the rows (..., 5 S) of the solver's state."""
+    parts = rows.reshape(*rows.shape[:-1], 5, -1)
+    return Fluctuations(parts[..., :3, :], parts[..., 3:, :])
 
 
 def _check(cells: list[Cell], solved: Students, completed: np.ndarray, last: float) -> None:
@@ -233,6 +268,15 @@ def changed(rates: Students, students: Students, changes: Changes) -> Students:
     return Students(rates.log_length - changes.decay, rates.y + changes.drift * cos, rates.c + changes.drift * turn)
 
 
+def logarithmic_rates(rule: Rule, closed: bool, state: Array, flip: Array, changes: Changes | None) -> Array:
+    """Time derivative (2,) of one student's (log l, log theta), where nothing changes if `changes` is None."""
+    length, theta = jnp.exp(jnp.clip(state[0], -LONGEST, LONGEST)), jnp.exp(state[1])
+    log_rate, y_rate = one_student(averages(rule, closed, theta, length, flip), one_minus_cos(theta), length)
+    if changes is not None:
+        log_rate, y_rate = log_rate - changes.decay, y_rate + changes.drift * jnp.cos(theta)
+    return jnp.stack([log_rate, y_rate / (theta * jnp.sin(theta))])
+
+
 def one_student(averages: Averages, y: Array, length: Array) -> tuple[Array, Array]:
     """Time derivative of log l and y = 1 - R, for any rule with these averages."""
     diffusion = averages.ff / length**2
@@ -252,48 +296,81 @@ def _of_pairs(x: Array) -> tuple[Array, Array]:
 
 @kept
 def _solve_lanes(equations: Equations, problem: Problem, times: Array, most: Array) -> tuple[Array, ...]:
-    """log l, y and c (T, ..., L) of L lanes, and whether each has reached the last time."""
-    S, pairs = equations.students, problem.start.c.shape[0]
-    cuts = [S, 2 * S, 2 * S + pairs]
+    """log l, y, c and the fluctuations' rows (T, ..., L) of L lanes, and whether each has reached the last time."""
+    S, pairs, around = equations.students, problem.start.c.shape[0], problem.fluctuations.shape[0]
+    cuts = [S, 2 * S, 2 * S + pairs, 2 * S + pairs + around]
     one = jax.vmap(partial(_rates, equations), in_axes=-1, out_axes=-1)
     of_lanes = problem.rule, problem.parameters, problem.flip, problem.changes
 
     def field(y: Array) -> Array:
-        *state, t = jnp.split(y, cuts)
-        rates = one(Students(*state), t, *of_lanes)
-        return jnp.concatenate([*rates, jnp.ones_like(t)])
+        *state, rows, t = jnp.split(y, cuts)
+        return jnp.concatenate([*one(Students(*state), rows, t, *of_lanes), jnp.ones_like(t)])
 
-    start = [*problem.start, jnp.zeros((1 if equations.changing else 0, problem.flip.size))]  # the last row is the time
-    atol = jnp.asarray([ATOL] * S + [ATOL_Y] * S + [ATOL] * (len(start[-1]) + pairs))[:, None]
+    # the last row is the time
+    start = [*problem.start, problem.fluctuations, jnp.zeros((1 if equations.changing else 0, problem.flip.size))]
+    first = [ATOL] * S + [ATOL_Y] * S + [ATOL] * pairs, [ATOL] * len(start[-1])
+    atol = jnp.asarray(first[0] + [ATOL_1] * around + first[1])[:, None]
     values, completed = integrate(field, jnp.concatenate(start), times, RTOL, atol, most)
-    return *jnp.split(values, cuts, axis=1)[:3], completed
+    return *jnp.split(values, cuts, axis=1)[:4], completed
 
 
 def _rates(
     equations: Equations,
     students: Students,
+    rows: Array,
     t: Array,
     rule: Array,
     parameters: dict[str, Array],
     flip: Array,
     changes: Changes,
-) -> Students:
-    """The time derivative of one lane's students; t is empty where nothing changes with time."""
-    if equations.changing:
-        parameters = {**parameters, "eta": parameters["eta"] / (1 + t[0] / changes.t0)}
+) -> tuple[Array, ...]:
+    """The time derivative of one lane's students and of their fluctuations (5 S,); t is empty where nothing changes
+    with time."""
 
-    def under(family: Family) -> Callable[[Students], Students]:
-        given = family(**{name: parameters[name] for name in family.reals})
+    def under(family: Family) -> Callable[[Students], tuple[Array, ...]]:
+        def given(t: Array) -> Rule:
+            late = {"eta": parameters["eta"] / (1 + t[0] / changes.t0)} if equations.changing else {}
+            return family(**{name: {**parameters, **late}[name] for name in family.reals})
 
-        def of(students: Students) -> Students:
-            unchanged = rates(given, equations.closed, students, flip)
-            return changed(unchanged, students, changes) if equations.changing else unchanged
+        def of(students: Students) -> tuple[Array, ...]:
+            unchanged = rates(given(t), equations.closed, students, flip)
+            first = changed(unchanged, students, changes) if equations.changing else unchanged
+            return *first, around(students)
+
+        def around(students: Students) -> Array:
+            if not equations.corrected:
+                return rows
+            theta = angle_from_versine(students.y)
+            one = partial(_fluctuation_rates, equations, given, t, flip, changes)
+            found = jax.vmap(one, in_axes=-1, out_axes=-1)(students.log_length, theta, _by_student(rows))
+            return jnp.concatenate(found).reshape(-1)
 
         return of
 
     inside = Students(students.log_length, jnp.clip(students.y, 0.0, 2.0), jnp.clip(students.c, -1.0, 1.0))
-    state: Students = jax.lax.switch(rule, [under(family) for family in equations.rules], inside)
+    state: tuple[Array, ...] = jax.lax.switch(rule, [under(family) for family in equations.rules], inside)
     return state
+
+
+def _fluctuation_rates(
+    equations: Equations,
+    given: Callable[[Array], Rule],
+    t: Array,
+    flip: Array,
+    changes: Changes,
+    log_length: Array,
+    theta: Array,
+    around: Fluctuations,
+) -> Fluctuations:
+    """The time derivative of one student's fluctuations."""
+    moving = changes if equations.changing else None
+
+    def field(state: Array, t: Array) -> Array:
+        return logarithmic_rates(given(t), equations.closed, state, flip, moving)
+
+    length = jnp.exp(jnp.clip(log_length, -LONGEST, LONGEST))
+    step = fluctuations.noise(given(t), theta, length, flip, moving)
+    return fluctuations.rates(field, jnp.stack([log_length, jnp.log(theta)]), t, step, around)
 
 
 def _stacked(lanes: list[Lane], rules: tuple[Family, ...]) -> Problem:
@@ -303,7 +380,13 @@ def _stacked(lanes: list[Lane], rules: tuple[Family, ...]) -> Problem:
     start = Students(*(np.stack(part, axis=-1) for part in zip(*(lane.start for lane in lanes), strict=True)))
     rule, flip = [lane.rule for lane in lanes], np.asarray([lane.cell.flip for lane in lanes], float)
     changes = Changes(*(np.asarray([getattr(lane.cell, name) for lane in lanes], float) for name in UNCHANGED))
-    return Problem(np.asarray(rule), parameters, flip, changes, start)
+    around = np.stack([_rows(lane.fluctuations) for lane in lanes], axis=-1)
+    return Problem(np.asarray(rule), parameters, flip, changes, start, around)
+
+
+def _rows(around: Fluctuations | None) -> np.ndarray:
+    """Fluctuations as rows of the solver's state."""
+    return np.zeros(0) if around is None else np.concatenate(around).reshape(-1)
 
 
 def _ratio(x: Array, y: Array) -> Array:

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, Discriminator, Field, PlainSerializer, Tag
 
 from statmech.errors import Problem
 from statmech.few_students import FEW
-from statmech.inputs import INPUTS, Gaussian, Inputs, inputs_from, written
+from statmech.inputs import INPUTS, Gaussian, Inputs, inputs_from, label_of, written
 from statmech.order_parameters import coordinates
 from statmech.parameters import Key, family_of, parameters_of, shown
 from statmech.rules import RULES, Rule
@@ -27,7 +27,7 @@ from statmech.scenarios.initial_conditions import DRAWN, OrderParameters, Start
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, FlipAxis, RateAxis, Times, Whole, config_key, one_of
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.schedules import CONSTANT, ScheduleAxis
-from statmech.scenarios.variables import Variable
+from statmech.scenarios.variables import Variable, bias_of, std_of
 
 MAX_K = 100_000  # beyond lie typing errors, not ensembles
 MAX_STEPS = 2**62
@@ -52,6 +52,8 @@ VARIABLES = {
 }
 VOTE_ERROR = Variable(("t",), "standard error of the vote's integration", r"$\epsilon_g$ (vote), error")
 GRAM = Variable(("t", "row", "column"), "Gram matrix of (B, J_1 .. J_K) / N", "$G$")
+OF_ONE_STUDENT = ("R", "length", "eps_g")  # their standard deviation and bias at finite N follow from one student
+OF_PAIRS: dict[str, Variable] = {}  # those that need pairs of equal students
 
 
 UNCHANGED: dict[str, Any] = {"drift": 0.0, "decay": 0.0, "schedule": CONSTANT}
@@ -166,6 +168,8 @@ class Scenario(Sweep):
     def _problems(self) -> Iterator[Problem]:
         yield from self._size_problems()
         yield from self._start_problems()
+        if self.corrections:
+            yield from self._correction_problems()
 
     def _size_problems(self) -> Iterator[Problem]:
         for K, N in self.pairs("K", "N"):
@@ -206,6 +210,22 @@ class Scenario(Sweep):
                     yield ("start",), sentence
                     return
 
+    def _correction_problems(self) -> Iterator[Problem]:
+        for law in points(self.inputs):
+            if not isinstance(law, Gaussian):
+                yield (
+                    ("corrections",),
+                    f"the corrections of order 1/N are those of gaussian inputs, not {label_of(law)}",
+                )
+                return
+        given = self.start.R if isinstance(self.start, Start) else 0.0
+        if any(abs(R) == 1 for R in (given if isinstance(given, tuple) else (given,))):
+            yield (
+                ("start",),
+                "a student that starts on the teacher's axis, at R = 1 or -1, has no corrections of order 1/N: "
+                "start it beside the axis, or leave out corrections",
+            )
+
     @property
     def unsolved(self) -> str:
         isotropic = all(law.isotropic for law in points(self.inputs))
@@ -213,7 +233,7 @@ class Scenario(Sweep):
 
     @property
     def theory_ignores(self) -> dict[str, Any]:
-        return {"N": None}
+        return {} if self.corrections else {"N": None}
 
     @property
     def variables(self) -> dict[str, Variable]:
@@ -221,7 +241,16 @@ class Scenario(Sweep):
 
     @property
     def theory_only(self) -> dict[str, Variable]:
-        return {} if self.exchangeable else {"eps_g_majority_vote_error": VOTE_ERROR}
+        corrections = self.corrected if self.corrections else {}
+        return corrections if self.exchangeable else {**corrections, "eps_g_majority_vote_error": VOTE_ERROR}
+
+    @property
+    def corrected(self) -> dict[str, Variable]:
+        """The standard deviations and biases to order 1/N: of each student and, if students are equal, of pairs."""
+        found: dict[str, Variable] = {}
+        for name in OF_ONE_STUDENT:
+            found |= std_of(name, VARIABLES[name]) | bias_of(name, VARIABLES[name])
+        return found | (OF_PAIRS if self.exchangeable and max(points(self.K)) > 1 else {})
 
     def seconds(self) -> float:
         cells = math.prod(self.shape.values())

@@ -12,7 +12,8 @@ from statmech.equal_students import majority_vote, weight_mean
 from statmech.results.dataset import describe, gram_of
 from statmech.scenarios.online import Cell, Scenario
 from theory.ensemble import vote_of
-from theory.online import Students, solve_cells
+from theory.fluctuations import Fluctuations, corrections
+from theory.online import Students, solve_cells, solve_corrected
 
 SOURCE = "order-parameter equations, N -> infinity"
 
@@ -22,8 +23,33 @@ def solve(scenario: Scenario, cells: Sequence[Cell]) -> Iterator[dict[str, np.nd
     first: dict[Any, Cell] = {}
     for cell in cells:
         first.setdefault(_equations(cell), cell)
-    solved = dict(zip(first, solve_cells(list(first.values()), scenario.t), strict=True))
-    return _views(cells, [solved[_equations(cell)] for cell in cells], scenario.gram)
+    if not scenario.corrections:
+        solved = dict(zip(first, solve_cells(list(first.values()), scenario.t), strict=True))
+        yield from _views(cells, [solved[_equations(cell)] for cell in cells], scenario.gram)
+        return
+    both = dict(zip(first, solve_corrected(list(first.values()), scenario.t), strict=True))
+    found = [both[_equations(cell)] for cell in cells]
+    further = _of_pairs(cells, scenario.t)
+    for at, values in enumerate(_views(cells, [students for students, _ in found], scenario.gram)):
+        yield values | _of_students(cells[at], *found[at]) | further.get(at, {})
+
+
+def _of_students(cell: Cell, students: Students, fluctuations: Fluctuations) -> dict[str, np.ndarray]:
+    """The corrections (times, K) of each student at this N."""
+    theta, length = order_parameters.angle_from_versine(students.y), np.exp(students.log_length)
+    found = corrections(theta, length, fluctuations, cell.N)
+    return {name: np.broadcast_to(value, (len(value), cell.K)) for name, value in found.items()}
+
+
+def _of_pairs(cells: Sequence[Cell], times: Sequence[float]) -> dict[int, dict[str, np.ndarray]]:
+    """The corrections that need pairs of students, by the place of the cell: of equal students, K > 1."""
+    members = [at for at, cell in enumerate(cells) if cell.alike and cell.K > 1]
+    return dict(zip(members, pair_corrections([cells[at] for at in members], times), strict=True))
+
+
+def pair_corrections(cells: Sequence[Cell], times: Sequence[float]) -> list[dict[str, np.ndarray]]:
+    """The variables `statmech.scenarios.online.OF_PAIRS` of each cell, whose students are equal and K > 1."""
+    return [{} for _ in cells]
 
 
 def _equations(cell: Cell) -> tuple[Any, ...]:
