@@ -84,7 +84,7 @@ def one_panel(figure: Figure, which: int) -> Figure:
     figure.suptitle("")
     kept.set_title("")
     kept.set_xlabel(textwrap.fill(kept.get_xlabel(), 28))
-    kept.set_ylabel(textwrap.fill(kept.get_ylabel(), 20))
+    kept.set_ylabel(textwrap.fill(kept.get_ylabel(), 20, break_long_words=False))
     kept.tick_params(labelbottom=True, labelleft=True)
     kept.set_subplotspec(GridSpec(1, 1, figure=figure)[0])
     figure.set_size_inches(INCHES)
