@@ -307,13 +307,20 @@ def test_small_rates_keep_their_digits_at_any_size():
 
 @pytest.mark.slow
 def test_single_precision_agrees_with_double_for_the_same_random_numbers():
-    """N = 100,000: rounded to float32, 1 - w/N would lose 10 % more, and lengths 2.7e-3 by t = 1."""
-    given = {"rule": "perceptron", "N": 100_000, "t": [1], "seeds": 16, "decay": 0.027, "drift": 0.01}
+    """N = 100,000: 1 - w/N, rounded to float32, would lose 2.5 % less, and lengths gain 0.3 % by t = 1."""
+    given = {"rule": "perceptron", "N": 100_000, "t": [1], "seeds": 16, "decay": 0.11, "drift": 0.2}
+    assert abs(1 - np.float32(1 - 1.1e-6)) < 0.976 * 1.1e-6
     single, double = (simulate.run(Scenario(**given, dtype=dtype)) for dtype in ("float32", "float64"))
     for name in ("R", "length"):
         assert abs(float((single[name] - double[name]).mean())) < 3e-4
-    with pytest.raises(ScenarioError, match="use float64"):
-        simulate.run(Scenario(**{**given, "N": 400_000, "t": [0.01]}, dtype="float32"))
+
+
+@pytest.mark.parametrize("key", ["drift", "decay"])
+def test_rates_that_single_precision_does_not_resolve_are_refused(key):
+    given = {"rule": "hebb", "N": 10_000, "t": [0.001], "seeds": 2, "dtype": "float32"}
+    with pytest.raises(ScenarioError, match=f"float32 does not resolve {key} = 0.005, .*; use float64"):
+        simulate.run(Scenario(**given, **{key: 0.005}))
+    assert np.all(simulate.run(Scenario(**given, **{key: 0.05})).length > 0)
 
 
 @pytest.mark.slow

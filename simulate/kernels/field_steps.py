@@ -43,6 +43,7 @@ from statmech.gaussian import Array
 from statmech.rules import Rule
 from statmech.scenarios.online import Cell
 
+SLOWEST = 1e-6  # w/N, and in the Gram engine drift/N, down to which float32 resolves them (docs/gram_engine.md)
 SHORTEST = 1e-300  # t0: a shorter one is 0 where numbers below the smallest normal one are
 
 

@@ -10,6 +10,10 @@ A block of M steps adds M axes (the m-th input has n + m normals before its chi,
 the Bartlett factor of the inputs' Wishart matrix); rotating axes 1, 2, ... among themselves, which changes neither the
 teacher nor any inner product, an LQ decomposition reduces the students to K + 1 axes again.
 
+A teacher that drifts turns after each input by a random direction, which is a normal vector like the input: a block has
+2 M such vectors, and as many axes. Its path is in their span (`simulate.kernels.field_steps`), and at the block's end
+the axes are rotated in one plane until the first is the teacher again.
+
 Nothing is approximated: R, q, l have the same distribution as in `simulate.kernels.vectors`, fluctuations included, for
 any N (coordinates beyond the N-th axis are zero). The state is the coordinates, not the Gram matrix, whose Cholesky
 factor would lose half the digits as q -> 1 and all of them for identical students; here their rows stay identical.
@@ -56,7 +60,6 @@ MANY = 16  # number of students from which matrices are faster than lanes
 DIVISIBLE = 3  # number of students up to which a part of a batch has the bits of the whole
 
 STEP = 5e5  # a student's length times N over eta up to which float32 resolves a step (docs/gram_engine.md)
-STEP_OF_ALL = 2.5e5  # and where all students change at every step, as teacher or weights do
 
 Draw = Callable[[Array, tuple[int, ...], tuple[int, ...]], tuple[Array, Array]]
 
@@ -79,12 +82,10 @@ def divisible(K: int) -> bool:
 
 
 def block_steps(K: int, drifting: bool = False) -> int:
-    """Steps per block: the LQ costs K^2 (K + M) per block, the growing basis M per step."""
-    if drifting:
-        return 1 if K < 8 else min(K // 2, 32)
+    """Steps per block: the LQ costs K^2 (K + M) per block, the growing basis M per step, 2 M if the teacher moves."""
     if K < MANY:
-        return 2 if K == 1 else max(3, K // 2)
-    return min(K, 64)
+        return (1 if drifting else 2) if K == 1 else max(3, K // 2)
+    return min(K, 64) // (2 if drifting else 1)
 
 
 @dataclass(frozen=True)
