@@ -40,18 +40,22 @@ under the density :math:`2\varphi(\kappa)`; F, D and b are averages over the sta
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import ndtr
+from jax.scipy.special import erfc
 
-from statmech.gaussian import Array, composite_legendre, density
+from statmech.gaussian import Array, density, legendre
 from statmech.rules import Rule
 
-NODES = 16  # per panel
-WIDTHS, TAIL = 8.5, 9.5  # of the label's sigmoid, and of the stability's density
+NODES = 20  # per panel: 1e-9 for rules with closed forms; those without need as many as `theory.averages`
+WIDTHS, TAIL = 7.0, 8.0  # of the label's sigmoid, and of the stability's density
+
+Pair = tuple[Array, Array]
 
 
 class Fluctuations(NamedTuple):
@@ -62,11 +66,11 @@ class Fluctuations(NamedTuple):
 
 
 class Noise(NamedTuple):
-    """Averages of one step: xi (2,), its products (3,) as (ll, lt, tt), and its second order (2,)."""
+    """Averages of one step: xi, its products as (ll, lt, tt), and its second order."""
 
-    first: Array
-    products: Array
-    second: Array
+    first: tuple[Array, Array]
+    products: tuple[Array, Array, Array]
+    second: tuple[Array, Array]
 
 
 class Angle(NamedTuple):
@@ -114,7 +118,7 @@ def step(rho: Array, kappa: Array, moments: tuple[Array, Array, Array], angle: A
         rho * m1 * (a + square / (2 * sin2))
         - m0 * square * (cot * (1 + a) + square * cot * (1 + 2 * sin2) / (8 * sin2)),
     )
-    return Noise(jnp.stack([m0 * along, across]), jnp.stack(products), jnp.stack(second))
+    return Noise((m0 * along, across), products, second)
 
 
 def noise(rule: Rule, theta: Array, length: Array, flip: Array, changes: Any = None, nodes: int = NODES) -> Noise:
@@ -122,68 +126,107 @@ def noise(rule: Rule, theta: Array, length: Array, flip: Array, changes: Any = N
 
     `changes` has the teacher's `drift` and the weights' `decay`; with None both are 0.
     """
+    x, weight = stabilities(edges(rule, theta), nodes)
+    terms = jax.vmap(lambda x, weight: examples(rule, x, weight, theta, length, flip, changes))(x, weight)
+    return averaged(theta, jax.tree.map(partial(jnp.sum, axis=0), terms), changes)
+
+
+def edges(rule: Rule, theta: Array) -> list[Array]:
+    """Increasing ends of the panels of `theory.averages`, folded at stability 0."""
+    kinks = [jnp.abs(kink) for kink in rule.kinks if not (isinstance(kink, (int, float)) and kink == 0)]
+    found = [jnp.minimum(edge, TAIL) for edge in (WIDTHS * jnp.abs(jnp.tan(theta)), *kinks)]
+    for last in range(len(found) - 1, 0, -1):  # sorted by exchanges: `jnp.sort` of a few is slow
+        for at in range(last):
+            low, high = found[at], found[at + 1]
+            found[at], found[at + 1] = jnp.minimum(low, high), jnp.maximum(low, high)
+    return [jnp.zeros_like(theta), *found, jnp.full_like(theta, TAIL)]
+
+
+def stabilities(edges: list[Array], nodes: int = NODES) -> tuple[Array, Array]:
+    """Sizes of the stability and weights of both its signs, (nodes, ...), on the panels between edges (...)."""
+    unit, weight = (part.reshape(-1, *[1] * edges[0].ndim) for part in legendre(nodes))
+    panels = list(pairwise(edges))
+    x = jnp.concatenate([left + (right - left) * unit for left, right in panels])
+    weights = jnp.concatenate([(right - left) * weight for left, right in panels])
+    return x, 2 * weights * density(x)
+
+
+def examples(
+    rule: Rule, x: Array, weight: Array, theta: Array, length: Array, flip: Array, changes: Any = None
+) -> Noise:
+    """The weighted terms of `step` at stabilities x and -x, which share all functions of their size; scalars."""
     angle, decay = Angle(theta, jnp.sin(theta), jnp.cos(theta)), 0.0 if changes is None else changes.decay
-    kappa, weight, moments = _stabilities(rule, angle, flip, nodes)
-    rho = rule.eta * rule.g(kappa, length) / length
-    example = Noise(*(part @ weight for part in step(rho, kappa, moments, angle, decay)))
-    return _of_logarithms(theta, example if changes is None else _drifted(example, angle, changes.drift))
-
-
-def _stabilities(rule: Rule, angle: Angle, flip: Array, nodes: int) -> tuple[Array, Array, tuple[Array, Array, Array]]:
-    """Stabilities, their weights, and the moments of the field across; positive and negative ones share all functions
-    of their size."""
-    kinks = [jnp.abs(jnp.asarray(kink, float)) for kink in rule.kinks if not _is_zero(kink)]
-    edges = jnp.stack([jnp.zeros(()), jnp.abs(WIDTHS / angle.cot), jnp.asarray(TAIL), *kinks])
-    x, weight = composite_legendre(jnp.sort(jnp.clip(edges, 0.0, TAIL)), nodes)
     field = jnp.abs(angle.cot) * x
-    wrong, slope = ndtr(-field), density(field)
+    wrong, m1 = erfc(field / np.sqrt(2)) / 2, (1 - 2 * flip) * density(field)  # ndtr takes six times as long
     likely, unlikely = flip + (1 - 2 * flip) * (1 - wrong), flip + (1 - 2 * flip) * wrong
-    acute = angle.cos > 0
-    m0 = jnp.concatenate([jnp.where(acute, likely, unlikely), jnp.where(acute, unlikely, likely)])
-    kappa, m1 = jnp.concatenate([x, -x]), (1 - 2 * flip) * jnp.concatenate([slope, slope])
-    weight = 2 * weight * density(x)
-    return kappa, jnp.concatenate([weight, weight]), (m0, m1, m0 - angle.cot * kappa * m1)
+    acute, shift = angle.cos > 0, angle.cot * x * m1
+
+    likely, unlikely, shift, m1 = jax.lax.optimization_barrier((likely, unlikely, shift, m1))
+
+    def at(kappa: Array, m0: Array, shift: Array) -> Noise:
+        rho = rule.eta * rule.g(kappa, length) / length
+        return step(rho, kappa, (m0, m1, m0 - shift), angle, decay)
+
+    right = at(x, jnp.where(acute, likely, unlikely), shift)
+    left = at(-x, jnp.where(acute, unlikely, likely), -shift)
+    return jax.tree.map(lambda one, other: weight * (one + other), right, left)
 
 
-def _is_zero(kink: Array) -> bool:
-    return isinstance(kink, (int, float)) and kink == 0
+def averaged(theta: Array, example: Noise, changes: Any = None) -> Noise:
+    """The averages of a step of (log l, log theta), with drift, from those of an example; scalars."""
+    angle = Angle(theta, jnp.sin(theta), jnp.cos(theta))
+    return _of_logarithms(theta, example if changes is None else _drifted(example, angle, changes.drift))
 
 
 def _drifted(example: Noise, angle: Angle, drift: Array) -> Noise:
     """The averages of a step after which the teacher drifts, from those of the example alone."""
-    sin2 = angle.sin**2
-    turn = jnp.stack([jnp.zeros_like(drift), drift * angle.cot])
-    bend = angle.cot / (2 * sin2) * (drift**2 * angle.cos**2 + 2 * drift * sin2) + drift * example.first[1] / sin2
-    mixed = jnp.stack(
-        [jnp.zeros_like(drift), turn[1] * example.first[0], 2 * turn[1] * example.first[1] + turn[1] ** 2]
-    )
-    products = example.products + mixed + jnp.stack([jnp.zeros_like(drift)] * 2 + [2 * drift])
-    return Noise(example.first + turn, products, example.second - jnp.stack([jnp.zeros_like(drift), bend]))
+    (along, across), (ll, lt, tt), (second_l, second_t) = example
+    sin2, turn = angle.sin**2, drift * angle.cot
+    bend = angle.cot / (2 * sin2) * (drift**2 * angle.cos**2 + 2 * drift * sin2) + drift * across / sin2
+    products = ll, lt + turn * along, tt + 2 * turn * across + turn**2 + 2 * drift
+    return Noise((along, across + turn), products, (second_l, second_t - bend))
 
 
 def _of_logarithms(theta: Array, noise: Noise) -> Noise:
     """The averages of a step of (log l, log theta), from those of (log l, theta)."""
-    scale = jnp.stack([jnp.ones_like(theta), 1 / theta])
-    products = noise.products / jnp.stack([jnp.ones_like(theta), theta, theta**2])
-    second = scale * noise.second - jnp.stack([jnp.zeros_like(theta), products[2] / 2])
-    return Noise(scale * noise.first, products, second)
+    (along, across), (ll, lt, tt), (second_l, second_t) = noise
+    square = tt / theta**2
+    return Noise((along, across / theta), (ll, lt / theta, square), (second_l, second_t / theta - square / 2))
 
 
 def rates(
-    field: Callable[[Array, Array], Array], state: Array, t: Array, noise: Noise, fluctuations: Fluctuations
+    field: Callable[[Array, Array, Array], Pair], state: Pair, t: Array, noise: Noise, fluctuations: Fluctuations
 ) -> Fluctuations:
-    """Time derivative of one student's fluctuations: of field(state, t) = F and the averages of one step."""
-    F = field(state, t)
-    A = jax.jacfwd(field)(state, t)
-    curvature = jax.jacfwd(jax.jacfwd(field))(state, t)
-    later = jax.jacfwd(field, 1)(state, t) if t.size else jnp.zeros((2, 1))
-    ll, lt, tt = fluctuations.covariance
-    C = jnp.stack([jnp.stack([ll, lt]), jnp.stack([lt, tt])])
-    AC = A @ C
-    D = noise.products - jnp.stack([F[0] ** 2, F[0] * F[1], F[1] ** 2])
-    covariance = jnp.stack([2 * AC[0, 0], AC[0, 1] + AC[1, 0], 2 * AC[1, 1]]) + D
-    bias = A @ fluctuations.bias + jnp.sum(curvature * C, axis=(1, 2)) / 2 + noise.second - (A @ F + later[:, 0]) / 2
-    return Fluctuations(covariance, bias)
+    """Time derivative of one student's fluctuations, from field(log l, log theta, t) = F and a step's averages."""
+    (Fl, Ft), (later_l, later_t) = _with_derivative(lambda t: field(*state, t), t)
+    (Al, Bl), (All, Bll) = _with_derivative(lambda l: _derivative(lambda l: field(l, state[1], t), l), state[0])
+    (At, Bt), (Att, Btt) = _with_derivative(lambda s: _derivative(lambda s: field(state[0], s, t), s), state[1])
+    Alt, Blt = _derivative(lambda s: _derivative(lambda l: field(l, s, t), state[0]), state[1])
+    (ll, lt, tt), (ml, mt) = fluctuations.covariance, fluctuations.bias
+    derivatives = Fl, Ft, Al, Bl, At, Bt, All, Bll, Alt, Blt, Att, Btt
+    Fl, Ft, Al, Bl, At, Bt, All, Bll, Alt, Blt, Att, Btt = jax.lax.optimization_barrier(derivatives)
+    covariance = (
+        2 * (Al * ll + At * lt) + noise.products[0] - Fl**2,
+        Al * lt + At * tt + Bl * ll + Bt * lt + noise.products[1] - Fl * Ft,
+        2 * (Bl * lt + Bt * tt) + noise.products[2] - Ft**2,
+    )
+    ml, mt = ml - Fl / 2, mt - Ft / 2  # A m - A F / 2
+    bias = (
+        Al * ml + At * mt + (All * ll + 2 * Alt * lt + Att * tt - later_l) / 2 + noise.second[0],
+        Bl * ml + Bt * mt + (Bll * ll + 2 * Blt * lt + Btt * tt - later_t) / 2 + noise.second[1],
+    )
+    covariance, bias = jax.lax.optimization_barrier((covariance, bias))
+    return Fluctuations(jnp.stack(covariance), jnp.stack(bias))
+
+
+def _with_derivative(of: Callable[[Array], Pair], x: Array) -> tuple[Pair, Pair]:
+    """A pair's values and derivatives at x."""
+    values, derivatives = jax.jvp(of, (x,), (jnp.ones_like(x),))
+    return values, derivatives
+
+
+def _derivative(of: Callable[[Array], Pair], x: Array) -> Pair:
+    return _with_derivative(of, x)[1]
 
 
 def initial(theta: np.ndarray, drawn: bool) -> Fluctuations:

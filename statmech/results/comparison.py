@@ -41,10 +41,10 @@ def distances(simulation: Simulation, theory: xr.Dataset | None = None) -> xr.Da
     .. math:: z = \frac{\overline{x} - x_\mathrm{theory}}{s / \sqrt{n}}
 
     with mean :math:`\overline x` and standard deviation s over n seeds; or, where theory has corrections, with its bias
-    added to :math:`x_\mathrm{theory}` and its standard deviation of one run in place of s. Students of an ensemble that start alike are
-    exchangeable, and their mean is compared; students that start differently, and all with a predicted standard
-    deviation, are compared one by one. Seeds for which
-    a learner does not exist are left out, and so are variables that theory only bounds (`kept`).
+    added to :math:`x_\mathrm{theory}` and its standard deviation of one run in place of s. Students of an ensemble
+    that start alike are exchangeable, and their mean is compared; students that start differently, and all with a
+    predicted standard deviation, are compared one by one. Seeds for which a learner does not exist are left out, and
+    so are variables that theory only bounds (`kept`).
 
     Parameters
     ----------
@@ -55,9 +55,9 @@ def distances(simulation: Simulation, theory: xr.Dataset | None = None) -> xr.Da
     -------
     The deviations on (sweep axes, recorded times), NaN where a value has no spread or no theory. Of the attributes,
     `seeds` is the number of seeds, `values` that of the values compared, and `independent` the number of independent
-    values that they count as. With a predicted standard deviation `left_out` names the variables left out, `unresolved` is
-    the number of values where the expansion in 1/N fails (`statmech.results.corrections.resolved`), and all values
-    count as independent, whatever their correlations: the bound is then too large rather than too small.
+    values that they count as. With a predicted standard deviation `left_out` names the variables left out,
+    `unresolved` is the number of values where the expansion in 1/N fails (`statmech.results.corrections.resolved`),
+    and all values count as independent, whatever their correlations: the bound is then too large rather than too small.
 
     Raises `ScenarioError` for a single seed, unless theory has corrections.
     """

@@ -189,9 +189,9 @@ def _of_prediction(distance: xr.Dataset, beyond: int) -> Iterator[str]:
     """What else a reader of predicted standard errors must know."""
     if distance.attrs["left_out"]:
         names = ", ".join(distance.attrs["left_out"])
-        yield f"Not compared, for theory does not have both their standard deviation and their bias at finite N: {names}."
+        yield f"Not compared, as theory lacks their standard deviation or their bias at finite N: {names}."
     if unresolved := distance.attrs["unresolved"]:
-        yield f"Not compared, for the expansion in 1/N fails where the bias is over half the spread: {unresolved} values."
+        yield f"Not compared, as the bias exceeds half the standard deviation: {unresolved} of the values."
     if beyond:
         yield "Theory has means and standard deviations to order 1/N; many seeds at small N resolve the next order."
 
