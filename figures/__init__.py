@@ -26,6 +26,7 @@ PUBLISHED = {  # by the key of the scenarios that they draw
         "variety": "Figure 4: the relation of R and q",
         "learning_curves": "eps_g(t) of one student, vote and weight mean, for every rule",
         "advantage": "eps_g of infinitely many students over that of one, against t, for every rule",
+        "fluctuations": "bias and variance of eps_g of runs at finite N, times N, and the distribution of single runs",
     },
     "learner": {
         "minover": "MinOver assignment, experiments A and B: eps_g against alpha for several tmax",

@@ -59,7 +59,10 @@ def tiny(name):
         return load(name if name in shipped() else "votes", OWN[name])
     if name in FIGURES["rule"]:
         config = name if name in shipped() else "variety"
-        return load(config, [*TINY, *([] if config in ("variety", "learning_curves", "advantage") else ["K=1,3"])])
+        return load(
+            config,
+            [*TINY, *([] if config in ("variety", "learning_curves", "advantage", "fluctuations") else ["K=1,3"])],
+        )
     if name in FIGURES["booster"]:
         if name == "boosting_flip":
             return load(name, ["N=5", "seeds=2", "P=40", "tests=200", "flip=0,0.2", "cap=3,30"])
@@ -435,3 +438,17 @@ def test_the_gain_of_an_ensemble_is_drawn_to_its_limit():
     [ax] = figures.draw("advantage", simulate.run(scenario), theory.solve(scenario)).axes
     ends = [line.get_xydata()[-1] for line in ax.lines if len(line.get_xydata()) == 200 and line.get_linewidth() > 1]
     np.testing.assert_allclose(ends, [[1e6, 1], [1e6, 1 / np.sqrt(2)]], rtol=1e-4)
+
+
+@pytest.mark.slow
+def test_fluctuations_times_N_lie_on_one_line_that_tends_to_the_constant_of_late_times():
+    scenario = load("fluctuations", ["rule=hebb", "N=20,80", "seeds=400", "t=1,10"])
+    simulation, solution = simulate.run(scenario), theory.solve(scenario)
+    bias, variance, density = figures.draw("fluctuations", simulation, solution).axes
+    for ax, limit in ((bias, -3 / 4), (variance, 1 / 2)):
+        line, dotted = (next(it for it in ax.lines if it.get_linestyle() == dashes) for dashes in ("-", ":"))
+        assert line.get_ydata()[-1] == pytest.approx(limit, rel=0.02)
+        assert dotted.get_ydata()[0] == pytest.approx(limit, rel=1e-3)
+    assert {len(line.get_xdata()) for line in density.lines} >= {200}
+    with pytest.raises(ConfigError, match="fluctuations needs `corrections: true`"):
+        figures.draw("fluctuations", simulation, theory.solve(load("fluctuations", ["corrections=false", "t=1"])))
