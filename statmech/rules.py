@@ -366,7 +366,8 @@ class Bayes(Rule):
         return s * hazard(z) / (1 + xp.exp(xp.clip(excess, -CERTAIN, CERTAIN)))
 
     def bends(self, length: Array) -> tuple[Array, ...]:
-        width, doubt = _spread(length) / length, quantile(self.noise / (1 - self.noise))
+        width, least = _spread(length) / length, quantile(self.noise / (1 - self.noise))
+        doubt = namespace(least).maximum(least, -40.0)  # finite: panels are differentiated with respect to the length
         tail = (REACH, -REACH, -16 * REACH, -256 * REACH)  # where the hazard tends to its asymptote as a power of kappa
         turn = (doubt + reach / (1 - doubt) for reach in (-30.0, 0.0, 30.0))  # from an error to a flip
         return tuple(width * edge for edge in (*tail, *turn))

@@ -12,3 +12,4 @@ from theory.replica import capacity as capacity
 from theory.replica import noisy_capacity as noisy_capacity
 from theory.smooth import smooth as smooth
 from theory.solve import solve as solve
+from theory.stationary import stationary as stationary
