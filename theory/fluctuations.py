@@ -126,14 +126,15 @@ def noise(rule: Rule, theta: Array, length: Array, flip: Array, changes: Any = N
 
     `changes` has the teacher's `drift` and the weights' `decay`; with None both are 0.
     """
-    x, weight = stabilities(edges(rule, theta), nodes)
+    x, weight = stabilities(edges(rule, theta, length), nodes)
     terms = jax.vmap(lambda x, weight: examples(rule, x, weight, theta, length, flip, changes))(x, weight)
     return averaged(theta, jax.tree.map(partial(jnp.sum, axis=0), terms), changes)
 
 
-def edges(rule: Rule, theta: Array) -> list[Array]:
+def edges(rule: Rule, theta: Array, length: Array) -> list[Array]:
     """Increasing ends of the panels of `theory.averages`, folded at stability 0."""
-    kinks = [jnp.abs(kink) for kink in rule.kinks if not (isinstance(kink, (int, float)) and kink == 0)]
+    every = (*rule.kinks, *rule.bends(length))
+    kinks = [jnp.abs(kink) for kink in every if not (isinstance(kink, (int, float)) and kink == 0)]
     found = [jnp.minimum(edge, TAIL) for edge in (WIDTHS * jnp.abs(jnp.tan(theta)), *kinks)]
     for last in range(len(found) - 1, 0, -1):  # sorted by exchanges: `jnp.sort` of a few is slow
         for at in range(last):

@@ -382,15 +382,17 @@ def _around(
     def rule_at(t: Array, parameters: dict[str, Array], changes: Changes) -> Rule:
         return _given(equations, family, parameters, changes, t)
 
-    def edges(theta: Array, t: Array, parameters: dict[str, Array], flip: Array, changes: Changes) -> Any:
-        return fluctuations.edges(rule_at(t, parameters, changes), theta)
+    def length_of(log_length: Array) -> Array:
+        return jnp.exp(jnp.clip(log_length, -LONGEST, LONGEST))
+
+    def edges(log_length: Array, theta: Array, t: Array, parameters: Any, flip: Array, changes: Changes) -> Any:
+        return fluctuations.edges(rule_at(t, parameters, changes), theta, length_of(log_length))
 
     def examples(
         x: Array, weight: Array, log_length: Array, theta: Array, t: Array, parameters: Any, flip: Array, changes: Any
     ) -> Any:
-        length = jnp.exp(jnp.clip(log_length, -LONGEST, LONGEST))
         moving, rule = changes if equations.changing else None, rule_at(t, parameters, changes)
-        return fluctuations.examples(rule, x, weight, theta, length, flip, moving)
+        return fluctuations.examples(rule, x, weight, theta, length_of(log_length), flip, moving)
 
     def rates(
         example: Any, log_length: Array, theta: Array, rows: Array, t: Array, parameters: Any, flip: Array, changes: Any
@@ -406,7 +408,7 @@ def _around(
         return jnp.concatenate(fluctuations.rates(field, (log_length, jnp.log(theta)), t, step, around))
 
     own = t, *of_lanes
-    x, weight = jax.lax.optimization_barrier(fluctuations.stabilities(by_lane(edges)(theta, *own), nodes))
+    x, weight = jax.lax.optimization_barrier(fluctuations.stabilities(by_lane(edges)(log_length, theta, *own), nodes))
     terms = jax.vmap(lambda x, weight: by_lane(examples)(x, weight, log_length, theta, *own))(x, weight)
     terms = jax.lax.optimization_barrier(terms)
     means = jax.lax.optimization_barrier(jax.tree.map(partial(jnp.sum, axis=0), terms))

@@ -30,7 +30,7 @@ from statmech.order_parameters import angle_from_versine
 from statmech.parameters import Family, family_of
 from statmech.results.dataset import arrays_of, blank, fill
 from statmech.rules import Rule
-from statmech.scenarios.online import CONSTANT, Cell, Scenario
+from statmech.scenarios.online import Cell, Scenario
 from theory.averages import averages
 from theory.online import Changes, Students, changed, rates, solve_cells
 
@@ -111,7 +111,7 @@ def _check(scenario: Scenario) -> None:
     """Raise `ScenarioError` for a scenario whose states this module does not find."""
     if scenario.unsolved:
         raise ScenarioError([((), scenario.unsolved)])
-    if any(cell.schedule != CONSTANT for cell in scenario.cells()):
+    if any(cell.schedule is not None for cell in scenario.cells()):
         raise ScenarioError([(("schedule",), "a learning rate that falls has no stationary state")])
     if not scenario.exchangeable:
         raise ScenarioError([(("start",), "stationary states are those of students that start alike")])
