@@ -50,6 +50,7 @@ OWN = {  # overrides of figures whose configs need more than those of their kind
 }
 
 
+OF_ONE_K = ("variety", "learning_curves", "advantage", "fluctuations")  # configs without an axis of K
 UPDATES = ("minover_updates", "minover_noise")  # whose configs count updates
 
 
@@ -59,10 +60,7 @@ def tiny(name):
         return load(name if name in shipped() else "votes", OWN[name])
     if name in FIGURES["rule"]:
         config = name if name in shipped() else "variety"
-        return load(
-            config,
-            [*TINY, *([] if config in ("variety", "learning_curves", "advantage", "fluctuations") else ["K=1,3"])],
-        )
+        return load(config, [*TINY, *([] if config in OF_ONE_K else ["K=1,3"])])
     if name in FIGURES["booster"]:
         if name == "boosting_flip":
             return load(name, ["N=5", "seeds=2", "P=40", "tests=200", "flip=0,0.2", "cap=3,30"])
@@ -450,5 +448,6 @@ def test_fluctuations_times_N_lie_on_one_line_that_tends_to_the_constant_of_late
         assert line.get_ydata()[-1] == pytest.approx(limit, rel=0.02)
         assert dotted.get_ydata()[0] == pytest.approx(limit, rel=1e-3)
     assert {len(line.get_xdata()) for line in density.lines} >= {200}
+    plain = theory.solve(scenario.model_copy(update={"corrections": False}))
     with pytest.raises(ConfigError, match="fluctuations needs `corrections: true`"):
-        figures.draw("fluctuations", simulation, theory.solve(load("fluctuations", ["corrections=false", "t=1"])))
+        figures.draw("fluctuations", simulation, plain)

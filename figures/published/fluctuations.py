@@ -58,7 +58,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
             _distribution(column[2], own.isel(t=-1), at.isel(t=-1), index)
         column[0].set_title(label_of(rule))
     _label(axes, float(theory.t.values[-1]))
-    figure.suptitle(size_of(simulation), fontsize=8)
+    figure.suptitle(size_of(simulation.squeeze()), fontsize=8)
     figure.legend(*_keys(theory), loc="outside lower center", ncols=3)
     return figure
 
