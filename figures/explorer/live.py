@@ -304,10 +304,8 @@ class Live:
 
     def _stops(self, name: str) -> Any:
         given = self._value(name)
-        default = settings.default_of(self.choice, name)
-        stops = sorted({*settings.stops_of(self.choice, name), given, *([default] * settings.is_infinite(default))})
-        options = {f"{stop:g}".replace("inf", "∞"): stop for stop in stops}
-        return pmui.DiscreteSlider(label=name, options=options, value=given, **SLIDER)
+        stops = sorted({*settings.stops_of(self.choice, name), given})
+        return pmui.DiscreteSlider(label=name, options={f"{stop:g}": stop for stop in stops}, value=given, **SLIDER)
 
     def _value(self, name: str) -> Any:
         """The value that a slider begins with: of several the last, for a key without any the first possible one."""

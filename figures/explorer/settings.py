@@ -28,7 +28,6 @@ STOPS: dict[str, tuple[float, ...]] = {
     "K": (1, 2, 3, 4, 5, 7, 9, 11, 15, 21, 31, 51, 101),
     "N": tuple(m * 10**e for e in range(1, 6) for m in DECADES),
     "t": tuple(m * 10**e for e in range(0, 7) for m in DECADES),
-    "schedule": (0.5, *(m * 10**e for e in range(0, 4) for m in DECADES)),
     "alpha": (0.5, 1, 1.5, 2, 3, 4, 5, 7, 10, 15, 20, 50),
     "delta": (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.45, 0.49),
     "P": (30, 100, 300, 1000, 3000, 10_000),
@@ -136,7 +135,6 @@ def places(choice: str, name: str, end: float, few: bool = False, above: float =
     if name == page_of(choice).along:
         return spread(choice, end, SNAPSHOTS if few else page_of(choice).places)
     stops = stops_of(choice, name)
-    end = end if math.isfinite(end) else stops[-1]
     if stops:
         first = max(SCENARIOS[choice].describe(name).lower, above)
         return sorted({*(stop for stop in stops if first <= stop <= end), end})
@@ -166,11 +164,6 @@ def spread(choice: str, end: float, number: int) -> list[float]:
 def is_number(value: Any) -> bool:
     """True for a number, which stands for all values up to it; everything else is checked as a config has it."""
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def is_infinite(value: Any) -> bool:
-    """True for the default of a key that no config states: the t0 of a constant learning rate."""
-    return isinstance(value, float) and math.isinf(value)
 
 
 def rounded(value: float) -> float:
@@ -223,7 +216,6 @@ def config_of(choice: str, given: dict[str, Any], x: str = "") -> dict[str, Any]
     chosen = given[choice] if isinstance(given[choice], list | tuple) else [given[choice]]
     plain_ = {name for name, field in known.items() if given.get(name) == field.default and name != key}
     made = {name: value for name, value in given.items() if name not in plain_ and has(choice, chosen, name)}
-    made = {name: value for name, value in made.items() if name == key or not is_infinite(value)}
     for name in dict.fromkeys([key, *([along] if is_recorded(choice, along) else [])]):
         value = made.get(name, default_of(choice, name))
         above = max(points(given.get("K", 0))) + 1 if name == "N" and choice == "rule" else 0
