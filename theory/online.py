@@ -43,7 +43,7 @@ import numpy as np
 
 from statmech.errors import DivergedError, SolverError
 from statmech.forks import check_fork
-from statmech.gaussian import NODES, Array, one_minus_cos
+from statmech.gaussian import Array, one_minus_cos
 from statmech.order_parameters import angle_from_versine
 from statmech.parameters import Family, family_of
 from statmech.programs import kept
@@ -75,13 +75,15 @@ class Students(NamedTuple):
 @dataclass(frozen=True)
 class Equations:
     """Static arguments of the compiled solver: rules, closed forms or quadrature, the number of distinct students,
-    whether drift, decay or a schedule may differ from their defaults, and whether fluctuations are followed."""
+    whether drift, decay or a schedule may differ from their defaults, whether fluctuations are followed, and
+    then whether the rules are linear."""
 
     rules: tuple[Family, ...]
     closed: bool
     students: int
     changing: bool
     corrected: bool = False
+    linear: bool = False
 
 
 class Changes(NamedTuple):
@@ -135,15 +137,15 @@ def _solve_cells(cells: list[Cell], times: Iterable[float], corrected: bool) -> 
     starts, families = _starts(cells), [family_of(cell.rule) for cell in cells]
     groups: dict[Any, list[int]] = {}
     for index, (cell, start, family) in enumerate(zip(cells, starts, families, strict=True)):
-        closed, changing = cell.rule.has_closed_form, bool(cell.changes)
-        groups.setdefault((closed, None if closed else family, start.y.size, changing), []).append(index)
+        closed, changing, linear = cell.rule.has_closed_form, bool(cell.changes), corrected and bool(cell.rule.linear)
+        groups.setdefault((closed, None if closed else family, start.y.size, changing, linear), []).append(index)
     check_fork()
     solutions: dict[int, tuple[Students, Fluctuations]] = {}
     with jax.enable_x64(True):
         t = np.asarray(list(times), float)
-        for (closed, _, students, changing), members in groups.items():
+        for (closed, _, students, changing, linear), members in groups.items():
             rules = tuple(dict.fromkeys(families[index] for index in members))
-            equations, size = Equations(rules, closed, students, changing, corrected), LANES if closed else 1
+            equations, size = Equations(rules, closed, students, changing, corrected, linear), LANES if closed else 1
             for some in (members[first : first + size] for first in range(0, len(members), size)):
                 lanes = [_lane(cells[index], rules.index(families[index]), starts[index], corrected) for index in some]
                 solutions |= dict(zip(some, _solve_together(equations, lanes, t), strict=True))
@@ -370,7 +372,6 @@ def _around(
     Nodes are mapped outside of lanes, so that lanes are the last axis of all arrays: this is several times faster.
     """
     by_lane = partial(jax.vmap, in_axes=-1, out_axes=-1)
-    nodes = fluctuations.NODES if equations.closed else NODES
 
     def rule_at(t: Array, parameters: dict[str, Array], changes: Changes) -> Rule:
         return _given(equations, family, parameters, changes, t)
@@ -379,11 +380,11 @@ def _around(
         return fluctuations.edges(rule_at(t, parameters, changes), theta)
 
     def examples(
-        x: Array, weight: Array, log_length: Array, theta: Array, t: Array, parameters: Any, flip: Array, changes: Any
+        place: Any, log_length: Array, theta: Array, t: Array, parameters: Any, flip: Array, changes: Any
     ) -> Any:
         length = jnp.exp(jnp.clip(log_length, -LONGEST, LONGEST))
         moving, rule = changes if equations.changing else None, rule_at(t, parameters, changes)
-        return fluctuations.examples(rule, x, weight, theta, length, flip, moving)
+        return fluctuations.examples(rule, place, theta, length, flip, moving)
 
     def rates(
         example: Any, log_length: Array, theta: Array, rows: Array, t: Array, parameters: Any, flip: Array, changes: Any
@@ -399,10 +400,13 @@ def _around(
         return jnp.concatenate(fluctuations.rates(field, (log_length, jnp.log(theta)), t, step, around))
 
     own = t, *of_lanes
-    x, weight = jax.lax.optimization_barrier(fluctuations.stabilities(by_lane(edges)(theta, *own), nodes))
-    terms = jax.vmap(lambda x, weight: by_lane(examples)(x, weight, log_length, theta, *own))(x, weight)
-    terms = jax.lax.optimization_barrier(terms)
-    means = jax.lax.optimization_barrier(jax.tree.map(partial(jnp.sum, axis=0), terms))
+    flip = of_lanes[1]
+    if equations.linear:
+        places = fluctuations.of_linear(theta, flip)
+    else:
+        places = fluctuations.on_panels(by_lane(edges)(theta, *own), theta, flip)
+    terms = jax.vmap(lambda place: by_lane(examples)(place, log_length, theta, *own))(places)
+    means = jax.tree.map(partial(jnp.sum, axis=0), terms)
     found: Array = by_lane(rates)(means, log_length, theta, rows, *own)
     return found
 
