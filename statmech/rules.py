@@ -80,6 +80,7 @@ class Rule(ABC):
     equation: ClassVar[str] = ""  # g in LaTeX
     kinks: ClassVar[Any] = ()  # the stabilities where g jumps or bends (a tuple, or a property of it)
     longest_start: ClassVar[float] = np.inf  # all students start shorter than this; drawn ones have length 1
+    linear: ClassVar[Any] = False  # True if g is linear in kappa on both sides of 0, so that few nodes are exact
 
     @abstractmethod
     def g(self, kappa: Array, length: Array) -> Array:
@@ -203,6 +204,7 @@ class Hebb(Rule):
 
     label = "Hebbian"
     equation = r"g(\kappa, l) = 1"
+    linear = True
 
     def g(self, kappa: Array, length: Array) -> Array:
         return 0.0 * kappa + 1.0
@@ -242,6 +244,10 @@ class Perceptron(Rule):
     def has_closed_form(self) -> bool:
         return self.margin == 0
 
+    @property
+    def linear(self) -> bool:
+        return self.margin == 0
+
     def closed_form(self, angle: Array, length: Array, flip: Array) -> Averages:
         # flip mixes the angle and its supplement, whose 1 - cos is 2 - versine
         versine = one_minus_cos(angle)
@@ -277,6 +283,7 @@ class AdaTron(Rule):
     cites = ("anlauf1989",)
     equation = r"g(\kappa, l) = -\kappa\,\Theta(-\kappa)"
     kinks = (0.0,)
+    linear = True
 
     def g(self, kappa: Array, length: Array) -> Array:
         return -kappa * step(-kappa)

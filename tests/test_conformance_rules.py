@@ -12,7 +12,7 @@ from conftest import disagreements, start_of
 import simulate
 import theory
 from simulate.kernels import gram, vectors
-from statmech import RULES, Scenario, gaussian
+from statmech import RULES, Scenario
 from statmech.gaussian import step
 from statmech.order_parameters import angle_between
 from statmech.parameters import parameter, parameters_of
@@ -220,9 +220,8 @@ def test_a_rule_without_its_closed_form_is_integrated_to_the_same_solution():
 def test_one_step_drives_the_fluctuations_as_it_does_the_order_parameters(rule):
     """F as the average of the step whose products and second order are the noise, against `theory.online`."""
     kind = RULES[rule](eta=0.8)
-    nodes = fluctuations.NODES if kind.has_closed_form else gaussian.NODES
     with jax.enable_x64(True):
-        one = jax.jit(lambda theta, length, flip: fluctuations.noise(kind, theta, length, flip, nodes=nodes).first)
+        one = jax.jit(lambda theta, length, flip: fluctuations.noise(kind, theta, length, flip).first)
         closed = kind.has_closed_form
         rates = jax.jit(lambda state, flip: online.logarithmic_rates(kind, closed, state, flip, None))
         for theta in (2.5, 1.0, 0.1, 1e-3, 1e-6):
@@ -240,3 +239,21 @@ def test_means_and_spreads_at_finite_n_are_those_of_the_corrections(rule, N):
     for name in ("R", "length", "eps_g"):
         ratio = simulation[name].std("seed", ddof=1) / solution[f"{name}_std"]
         assert np.abs(ratio - 1).max() < 4.5 / 2000**0.5 + 2 / N, name  # the next order is 1/N
+
+
+def test_few_nodes_serve_linear_rules(rule):
+    kind = RULES[rule](eta=0.8)
+    if not kind.linear:
+        return
+    with jax.enable_x64(True):
+
+        def means(places, theta, flip):
+            terms = jax.vmap(lambda place: fluctuations.examples(kind, place, theta, 0.9, flip))(places)
+            return np.array([part.sum() for part in jax.tree.leaves(terms)])
+
+        for theta in (3.0, 1.6, 1.0, 0.1, 1e-3):
+            for flip in (0.0, 0.2):
+                at = jax.numpy.asarray(theta)
+                few = means(fluctuations.of_linear(at, flip), at, flip)
+                many = means(fluctuations.on_panels(fluctuations.edges(kind, at), at, flip, nodes=64), at, flip)
+                np.testing.assert_allclose(few, many, rtol=2e-9, atol=2e-9 * np.abs(many).max())

@@ -49,7 +49,7 @@ def radial(power: int) -> float:
 
 
 class InGram:
-    """The expansion in M = l R and Q = l^2, with b = (0, <f^2 (u^2 + w^2 - 2)>), by quadrature over angles of errors."""
+    """The expansion in M = l R and Q = l^2, b = (0, <f^2 (u^2 + w^2 - 2)>), by quadrature over angles of errors."""
 
     x, weight = np.polynomial.legendre.leggauss(24)
 

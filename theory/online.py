@@ -43,7 +43,7 @@ import numpy as np
 
 from statmech.errors import DivergedError, SolverError
 from statmech.forks import check_fork
-from statmech.gaussian import NODES, Array, one_minus_cos
+from statmech.gaussian import Array, one_minus_cos
 from statmech.order_parameters import angle_from_versine
 from statmech.parameters import Family, family_of
 from statmech.programs import kept
@@ -76,7 +76,8 @@ class Students(NamedTuple):
 class Equations:
     """Static arguments of the compiled solver: rules, closed forms or quadrature, the number of distinct students,
     whether drift, decay or a schedule may differ from their defaults, whether there are pairs (averages of pairs by
-    quadrature take most of the time, and a single student has none), and whether fluctuations are followed."""
+    quadrature take most of the time, and a single student has none), whether fluctuations are followed, and then
+    whether the rules are linear."""
 
     rules: tuple[Family, ...]
     closed: bool
@@ -84,6 +85,7 @@ class Equations:
     changing: bool
     paired: bool
     corrected: bool = False
+    linear: bool = False
 
 
 class Changes(NamedTuple):
@@ -137,16 +139,16 @@ def _solve_cells(cells: list[Cell], times: Iterable[float], corrected: bool) -> 
     starts, families = _starts(cells), [family_of(cell.rule) for cell in cells]
     groups: dict[Any, list[int]] = {}
     for index, (cell, start, family) in enumerate(zip(cells, starts, families, strict=True)):
-        closed, changing = cell.rule.has_closed_form, bool(cell.changes)
-        program = closed, start.y.size, changing, closed or cell.K > 1, None if closed else family
+        closed, changing, linear = cell.rule.has_closed_form, bool(cell.changes), corrected and bool(cell.rule.linear)
+        program = closed, start.y.size, changing, closed or cell.K > 1, linear, None if closed else family
         groups.setdefault(program, []).append(index)
     check_fork()
     solutions: dict[int, tuple[Students, Fluctuations]] = {}
     with jax.enable_x64(True):
         t = np.asarray(list(times), float)
-        for (closed, students, changing, paired, _), members in groups.items():
+        for (closed, students, changing, paired, linear, _), members in groups.items():
             rules = tuple(dict.fromkeys(families[index] for index in members))
-            equations = Equations(rules, closed, students, changing, paired, corrected)
+            equations = Equations(rules, closed, students, changing, paired, corrected, linear)
             size = LANES if closed else 1
             for some in (members[first : first + size] for first in range(0, len(members), size)):
                 lanes = [_lane(cells[index], rules.index(families[index]), starts[index], corrected) for index in some]
@@ -377,7 +379,6 @@ def _around(
     Nodes are mapped outside of lanes, so that lanes are the last axis of all arrays: this is several times faster.
     """
     by_lane = partial(jax.vmap, in_axes=-1, out_axes=-1)
-    nodes = fluctuations.NODES if equations.closed else NODES
 
     def rule_at(t: Array, parameters: dict[str, Array], changes: Changes) -> Rule:
         return _given(equations, family, parameters, changes, t)
@@ -389,10 +390,10 @@ def _around(
         return fluctuations.edges(rule_at(t, parameters, changes), theta, length_of(log_length))
 
     def examples(
-        x: Array, weight: Array, log_length: Array, theta: Array, t: Array, parameters: Any, flip: Array, changes: Any
+        place: Any, log_length: Array, theta: Array, t: Array, parameters: Any, flip: Array, changes: Any
     ) -> Any:
         moving, rule = changes if equations.changing else None, rule_at(t, parameters, changes)
-        return fluctuations.examples(rule, x, weight, theta, length_of(log_length), flip, moving)
+        return fluctuations.examples(rule, place, theta, length_of(log_length), flip, moving)
 
     def rates(
         example: Any, log_length: Array, theta: Array, rows: Array, t: Array, parameters: Any, flip: Array, changes: Any
@@ -408,10 +409,13 @@ def _around(
         return jnp.concatenate(fluctuations.rates(field, (log_length, jnp.log(theta)), t, step, around))
 
     own = t, *of_lanes
-    x, weight = jax.lax.optimization_barrier(fluctuations.stabilities(by_lane(edges)(log_length, theta, *own), nodes))
-    terms = jax.vmap(lambda x, weight: by_lane(examples)(x, weight, log_length, theta, *own))(x, weight)
-    terms = jax.lax.optimization_barrier(terms)
-    means = jax.lax.optimization_barrier(jax.tree.map(partial(jnp.sum, axis=0), terms))
+    flip = of_lanes[1]
+    if equations.linear:
+        places = fluctuations.of_linear(theta, flip)
+    else:
+        places = fluctuations.on_panels(by_lane(edges)(log_length, theta, *own), theta, flip)
+    terms = jax.vmap(lambda place: by_lane(examples)(place, log_length, theta, *own))(places)
+    means = jax.tree.map(partial(jnp.sum, axis=0), terms)
     found: Array = by_lane(rates)(means, log_length, theta, rows, *own)
     return found
 
