@@ -31,8 +31,8 @@ NONE: tuple[str, Callable[[Any], Any]] = ("no decay", lambda drift: 0 * drift)
 POWERS = {"bayes": (0.4473209420, 1 / 3), "perceptron": (0.5052854482, 1 / 3), "hebb": (0.4237772081, 1 / 4)}
 CAPTION = (
     r"Stationary generalization error of one student of a teacher that drifts, against the rate $\delta$ of the drift; "
-    r"each rule with the weight decay that suits it. Dotted: powers of small drifts, $\delta^{1/3}$ with the amplitudes "
-    r"0.4473 and 0.5053 and $0.4238\,\delta^{1/4}$."
+    r"each rule with the weight decay that suits it. Dotted: powers of small drifts, $0.4473\,\delta^{1/3}$, "
+    r"$0.5053\,\delta^{1/3}$ and $0.4238\,\delta^{1/4}$."
 )
 LINES = r"Lines: stationary states of the order-parameter equations, $N\to\infty$."
 
