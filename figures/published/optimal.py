@@ -47,7 +47,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     for index, rule in enumerate(theory.rule.values):
         line, cloud = lines.sel(rule=rule), simulation.eps_g.sel(rule=rule).mean("student")
         look = {"color": look_of(index)["color"], "linestyle": DASHES[index % len(DASHES)]}
-        ax.plot(lines.t, line, **look, label=label_of(str(rule)))
+        ax.plot(lines.t, line.where(line < HIGHEST), **look, label=label_of(str(rule)))
         points(ax, cloud.t, (cloud * cloud.t).where(cloud.mean("seed") * cloud.t < HIGHEST), index)
     _constants(ax, float(lines.t[0]))
     ax.set(xscale="log", xlabel="$t$ (steps / $N$)", ylabel=r"$\epsilon_g\,t$", ylim=(0, HIGHEST))
