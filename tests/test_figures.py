@@ -46,6 +46,8 @@ OWN = {  # overrides of figures whose configs need more than those of their kind
     "boundaries": ["folds=2"],
     "digits": ["folds=2", "passes=2"],
     "version_space": ["alpha=1,2", "updates=1,2,3"],
+    "optimal": TINY,
+    "drift": ["N=40", "seeds=4", "t=2", "drift=0.1,1", "decay=0,0.1"],
     "study_overlay": ["folds=2", "classifier=tree,attentive", "data=votes"],
 }
 

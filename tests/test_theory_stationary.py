@@ -83,6 +83,7 @@ def test_every_start_leads_to_the_same_state():
     assert np.ptp([state.eps_g for state in states]) < 1e-12
 
 
+@pytest.mark.slow
 def test_the_best_decay_of_the_optimal_rule_is_the_drift():
     decays = [0.005, 0.009, 0.01, 0.011, 0.02]
     found = theory.stationary(Scenario(rule="bayes", drift=0.01, decay=decays, t=1, start=START)).eps_g
