@@ -7,7 +7,8 @@ exchanged, and 13 covariances are different, none of which depends on K:
 
 .. math:: V_1 = \langle a_1a_1\rangle, \quad V_2 = \langle a_1a_2\rangle, \quad
           W_1 = \langle a_1c_{12}\rangle, \quad W_2 = \langle a_3c_{12}\rangle, \quad
-          S_0 = \langle c_{12}^2\rangle, \quad S_1 = \langle c_{12}c_{13}\rangle, \quad S_2 = \langle c_{12}c_{34}\rangle.
+          S_0 = \langle c_{12}^2\rangle, \quad S_1 = \langle c_{12}c_{13}\rangle, \quad
+          S_2 = \langle c_{12}c_{34}\rangle.
 
 With :math:`A = F'`, :math:`g = \partial F_c/\partial a_1 = \partial F_c/\partial a_2`,
 :math:`h = \partial F_c/\partial c` and :math:`D` the covariances of one step (`theory.pair_noise`),
@@ -29,8 +30,8 @@ with :math:`\langle\zeta_1\zeta_2\rangle = c`, so
           \xi_{12} = 2\delta(1-c)\cot^2\theta - \sqrt{2\delta}\,(1-c)\cot\theta\,(\zeta_1 + \zeta_2),
 
 and, the students' q being unchanged, :math:`b_c = \tfrac12\sum_{kj}\partial^2c/\partial R_k\partial R_j
-\langle p_kp_j\rangle`, :math:`\langle p_kp_j\rangle = \delta^2\cos^2\theta + 2\delta\sin^2\theta\,c_{kj}`, and the change
-of the drift by the example.
+\langle p_kp_j\rangle`, :math:`\langle p_kp_j\rangle = \delta^2\cos^2\theta + 2\delta\sin^2\theta\,c_{kj}`, and the
+change of the drift by the example.
 
 **Integration.** The covariances do not act on the order parameters, whose equations are solved first. The coefficients
 of the linear equations are computed at the Gauss nodes of panels of t, where collocation solves them; panels whose
