@@ -36,7 +36,7 @@ FORWARD = np.arange(5), np.array([-25, 48, -36, 16, -3]) / 12
 
 
 class Means(NamedTuple):
-    """N times the covariances of the means over students and pairs: of a (T, 2, 2), of a and c (T, 2), and of c (T,)."""
+    """N times the covariances of means over students and pairs: of a (T, 2, 2), of a and c (T, 2), of c (T,)."""
 
     V: np.ndarray
     W: np.ndarray

@@ -7,7 +7,8 @@ exchanged, and 13 covariances are different, none of which depends on K:
 
 .. math:: V_1 = \langle a_1a_1\rangle, \quad V_2 = \langle a_1a_2\rangle, \quad
           W_1 = \langle a_1c_{12}\rangle, \quad W_2 = \langle a_3c_{12}\rangle, \quad
-          S_0 = \langle c_{12}^2\rangle, \quad S_1 = \langle c_{12}c_{13}\rangle, \quad S_2 = \langle c_{12}c_{34}\rangle.
+          S_0 = \langle c_{12}^2\rangle, \quad S_1 = \langle c_{12}c_{13}\rangle, \quad
+          S_2 = \langle c_{12}c_{34}\rangle.
 
 With :math:`A = F'`, :math:`g = \partial F_c/\partial a_1 = \partial F_c/\partial a_2`,
 :math:`h = \partial F_c/\partial c` and :math:`D` the covariances of one step (`theory.pair_noise`),
@@ -29,8 +30,8 @@ with :math:`\langle\zeta_1\zeta_2\rangle = c`, so
           \xi_{12} = 2\delta(1-c)\cot^2\theta - \sqrt{2\delta}\,(1-c)\cot\theta\,(\zeta_1 + \zeta_2),
 
 and, the students' q being unchanged, :math:`b_c = \tfrac12\sum_{kj}\partial^2c/\partial R_k\partial R_j
-\langle p_kp_j\rangle`, :math:`\langle p_kp_j\rangle = \delta^2\cos^2\theta + 2\delta\sin^2\theta\,c_{kj}`, and the change
-of the drift by the example.
+\langle p_kp_j\rangle`, :math:`\langle p_kp_j\rangle = \delta^2\cos^2\theta + 2\delta\sin^2\theta\,c_{kj}`, and the
+change of the drift by the example.
 
 **Integration.** The covariances do not act on the order parameters, whose equations are solved first. The coefficients
 of the linear equations are computed at the Gauss nodes of panels of t, where collocation solves them; panels whose
@@ -48,7 +49,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from statmech.errors import SolverError
+from statmech.errors import ScenarioError, SolverError
 from statmech.gaussian import Array, legendre
 from statmech.order_parameters import angle_from_versine
 from statmech.parameters import Family, family_of
@@ -57,13 +58,19 @@ from statmech.rules import Rule
 from statmech.scenarios.online import UNCHANGED, Cell
 from theory import fluctuations, online
 from theory.online import Changes, Students
-from theory.pair_noise import Products, products
+from theory.pair_noise import Products, opposed_products, products
 
 NODES = 12  # of a panel of t
 BATCH = 32  # nodes whose coefficients are computed together
 TINY = 1e-100  # of a standard deviation
 TOLERANCE = 1e-7  # of a covariance, beside the variances of both
 HALVINGS = 24
+OPPOSED = 0.05  # of (1 + (n - 1) c)/(1 - c), which n students as opposed as possible make 0: their averages diverge
+MOST_OPPOSED = (
+    "students that start almost as opposed as they can be have no corrections of order 1/N of q, the weight mean and the "
+    "vote: start them with a larger q, or leave out corrections"
+)
+ROUNDING = 1e-9  # of c: students that are less opposed are treated as independent
 SIZE = 16
 
 
@@ -85,19 +92,23 @@ class PairFluctuations(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """What the coefficients at a time depend on besides the state: the rule's parameters, label noise, what changes."""
+    """What the coefficients at a time depend on besides the state: the rule's parameters, label noise, what changes,
+    and the most students whose averages are needed."""
 
     parameters: dict[str, Array]
     flip: Array
     changes: Changes
+    most: Array
 
 
 @dataclass(frozen=True)
 class Equations:
-    """Static arguments of the compiled coefficients: the rule, and whether it has closed forms."""
+    """Static arguments of the compiled coefficients: the rule, whether it has closed forms, whether students may be
+    opposed (c < 0)."""
 
     rule: Family
     closed: bool
+    opposed: bool
 
 
 def unpacked(x: Array) -> PairFluctuations:
@@ -111,8 +122,33 @@ def unpacked(x: Array) -> PairFluctuations:
 def solve(cell: Cell, times: Iterable[float]) -> PairFluctuations:
     """The fluctuations of a cell's equal students at each time."""
     t = np.asarray(list(times), float)
+    first = online.initial(cell).c[0]
+    if (1 + (most_students(cell) - 1) * first) / (1 - min(first, 0.0)) < OPPOSED:
+        raise ScenarioError([(("start",), MOST_OPPOSED)])
+    if first > 1 - ROUNDING:
+        return _identical(cell, t)
     with jax.enable_x64(True):
         return unpacked(_integrate(cell, t))
+
+
+def _identical(cell: Cell, times: np.ndarray) -> PairFluctuations:
+    """The fluctuations of students that start, and so remain, identical."""
+    [(_, one)] = online.solve_corrected([cell], times)
+    V = one.covariance[..., [0, 1, 1, 2], 0].reshape(-1, 2, 2)
+    none = np.zeros((*times.shape, 2))
+    return PairFluctuations(V, V, none, none, *none.T, none[:, 0], one.bias[..., 0], none[:, 0])
+
+
+def most_students(cell: Cell) -> int:
+    """The most students whose averages are needed: 4 for any K, but for opposed ones, of whom four need not exist.
+
+    >>> from statmech import Scenario
+    >>> [[most_students(cell) for cell in Scenario(rule="hebb", K=[2, 9], t=[1], start=start).cells()]
+    ...  for start in ("drawn", {"R": 0.2})]
+    [[4, 4], [2, 4]]
+    """
+    opposed = online.initial(cell).c[0] < -ROUNDING
+    return min(cell.K, 4) if opposed else 4
 
 
 def start(cell: Cell) -> np.ndarray:
@@ -205,10 +241,10 @@ def _coefficients(cell: Cell, t: np.ndarray) -> tuple[np.ndarray, ...]:
     """The same at up to `BATCH` increasing times."""
     filled = np.pad(t, (0, BATCH - t.size), mode="edge")
     [students] = online.solve_cells([cell], filled)
-    equations = Equations(family_of(cell.rule), cell.rule.has_closed_form)
+    equations = Equations(family_of(cell.rule), cell.rule.has_closed_form, bool(np.any(students.c < -ROUNDING)))
     parameters = {name: np.asarray(getattr(cell.rule, name), float) for name in equations.rule.reals}
     changes = Changes(*(np.asarray(getattr(cell, name), float) for name in UNCHANGED))
-    problem = Problem(parameters, np.asarray(cell.flip, float), changes)
+    problem = Problem(parameters, np.asarray(cell.flip, float), changes, np.asarray(float(most_students(cell))))
     with jax.enable_x64(True):
         M, d = _linear(equations, problem, filled, *(np.asarray(part)[:, 0] for part in students))
     return np.asarray(M)[: t.size], np.asarray(d)[: t.size]
@@ -224,7 +260,7 @@ def _linear(
         rate = _rate(_at_state(equations, problem, *at))
         return jax.jacfwd(lambda x: (rate(x),) * 2, has_aux=True)(jnp.zeros(SIZE))
 
-    return jax.lax.map(one, (t, log_length, jnp.log(angle_from_versine(y)), jnp.maximum(c, 0.0)), batch_size=8)
+    return jax.lax.map(one, (t, log_length, jnp.log(angle_from_versine(y)), c), batch_size=8)
 
 
 class _State(NamedTuple):
@@ -251,12 +287,29 @@ def _at_state(equations: Equations, problem: Problem, t: Array, log_l: Array, lo
 
     pair = jnp.stack([log_l, log_theta, log_l, log_theta, c, t])
     curvature, (first, F) = jax.jacfwd(slopes, has_aux=True)(pair)
-    single, step = fluctuations.noise(now, theta, length, flip, changes), products(now, theta, length, c, flip)
+    single, step = (
+        fluctuations.noise(now, theta, length, flip, changes),
+        _step(equations, problem, now, theta, length, c),
+    )
     D = _centred(step, theta, c, changes.drift)
     ll, lt, tt = single.products
     second = step.second + _changed_second(now, equations.closed, step, pair[:5], flip, changes)
     V1 = jnp.stack([jnp.stack([ll, lt]), jnp.stack([lt, tt])]) - jnp.outer(F[:2], F[:2])
     return _State(F, first, curvature, D._replace(V1=V1, bias=single.second, bias_c=second))
+
+
+def _step(equations: Equations, problem: Problem, rule: Rule, theta: Array, length: Array, c: Array) -> Products:
+    """The averages over an example, without those of more students than are needed."""
+    step = products(rule, theta, length, jnp.maximum(c, 0.0), problem.flip)
+    if equations.opposed:
+        opposed = opposed_products(rule, theta, length, jnp.minimum(c, -ROUNDING), problem.flip, problem.most)
+        step = Products(*(jnp.where(c < -ROUNDING, x, y) for x, y in zip(opposed, step, strict=True)))
+    three, four = problem.most > 2, problem.most > 3
+    return step._replace(
+        other=jnp.where(three, step.other, 0.0),
+        sharing=jnp.where(three, step.sharing, 0.0),
+        disjoint=jnp.where(four, step.disjoint, 0.0),
+    )
 
 
 def _rate(state: _State) -> Callable[[Array], Array]:

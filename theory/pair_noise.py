@@ -22,6 +22,10 @@ input across the teacher less N, given all fields: :math:`s_0^2 + z_1^2 + z_2^2 
 So every average is one integral over y of products of the conditional moments
 :math:`\langle\tau^iz^j\rangle_z`, of polynomials in x whose moments given y (and the label noise) are closed.
 
+**Opposed students**, c < 0, have no such field, but all averages continue analytically: :math:`s_k = i\sqrt{-c}\,s_0 +
+\sqrt{1-c}\,z_k` with real normals. Given v and :math:`s_0` the contour of z is moved until the stability is real, where
+the moments are Fourier integrals of :math:`\tau^i`. Averages of n students exist for c > -1/(n - 1), like the students.
+
 **All averages are of one kind.** With :math:`\phi = (1, s, \tau, \tau s, \tau^2)` of one student,
 :math:`\xi_{12} = \phi_1^\mathsf{T}B\phi_2`, and a student's :math:`\xi_{\log l}` and :math:`\xi_\theta` are
 :math:`\ell^\mathsf{T}\phi`. With the mean :math:`\mu` and the second moments G of :math:`\phi` given y and x,
@@ -37,6 +41,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import ndtr
 
 from statmech.gaussian import TAIL, Array, density, legendre_per_panel
@@ -44,17 +49,19 @@ from statmech.rules import Rule
 from theory.averages import TINY, WIDTHS
 
 NODES = 24  # per panel
+POWERS = tuple((i, j) for i in range(1, 5) for j in range(min(2, 4 - i) + 1))  # of tau and z
+SLOWEST = 0.07  # rate of decay beyond which the nodes of opposed students' field reach: farther out it overflows
 
 
 class Common(NamedTuple):
-    """What students have in common at nodes of y (Y,) and x (3,): their weights, teacher's field and s0 (Y, 3); the
-    stability at z = 0 (Y,), and its change with z."""
+    """What students have in common at nodes (Y, X): weights, the teacher's field, s0, the common part of s, and one
+    student's moments of tau^i z^j."""
 
     weight: Array
     v: Array
     s0: Array
-    stability: Array
-    width: Array
+    part: Array
+    moments: dict[tuple[int, int], Array]
 
 
 class Products(NamedTuple):
@@ -76,25 +83,73 @@ class Products(NamedTuple):
 
 def products(rule: Rule, theta: Array, length: Array, c: Array, flip: Array, nodes: int = NODES) -> Products:
     """The averages of equal students of transverse cosine c >= 0, by quadrature cut at the kinks; scalars."""
-    common = _common(rule, theta, c, flip, nodes)
-    moments = _moments(rule, common, theta, length, nodes)
-    return _averages(common, moments, theta, c)
+    return _averages(_in_common_field(rule, theta, length, c, flip, nodes), theta, c)
 
 
-def _common(rule: Rule, theta: Array, c: Array, flip: Array, nodes: int) -> Common:
+def opposed_products(
+    rule: Rule, theta: Array, length: Array, c: Array, flip: Array, most: Array, nodes: int = NODES
+) -> Products:
+    """The same of students of transverse cosine c < 0; averages of more than `most` of them are meaningless."""
+    return _averages(_in_imaginary_field(rule, theta, length, c, flip, most, nodes), theta, c)
+
+
+def _in_common_field(rule: Rule, theta: Array, length: Array, c: Array, flip: Array, nodes: int) -> Common:
+    """Nodes of y, and three of x."""
     sin, cos, root = jnp.sin(theta), jnp.cos(theta), jnp.sqrt(c)
     width = sin * jnp.sqrt(1 - c)
     r = jnp.hypot(cos, root * sin)
     turn = jnp.arctan2(root * sin, cos)
     steep = jnp.cos(turn) / _nonzero(jnp.sin(turn))  # the teacher's field is positive where x < steep y
     reach = [WIDTHS / jnp.abs(_nonzero(steep)) * side for side in (-1, 1)]
-    kinks = [kink / _nonzero(r) + side * width / _nonzero(r) for kink in rule.kinks for side in (-WIDTHS, 0.0, WIDTHS)]
-    y, weight = _panels([0.0, *reach, *kinks], nodes)
+    y, weight = _panels([0.0, *reach, *_ridges(rule, r, width)], nodes)
     x = jnp.asarray([-1.0, 0.0, 1.0])
     v = jnp.cos(turn) * y[:, None] - jnp.sin(turn) * x
     s0 = jnp.sin(turn) * y[:, None] + jnp.cos(turn) * x
     given = 2 * (weight * density(y))[:, None] * _weights(steep * y, flip)
-    return Common(given, v, s0, r * y, width)
+    z, z_weight, tau = _updates(rule, theta, length, r * y, width, nodes)
+    moments = {(i, j): jnp.sum(z_weight * density(z) * tau**i * z**j, axis=-1, keepdims=True) for i, j in POWERS}
+    return Common(given, v, s0, root * s0, {(0, 0): 1.0, (0, 1): 0.0, (0, 2): 1.0} | moments)
+
+
+def _in_imaginary_field(
+    rule: Rule, theta: Array, length: Array, c: Array, flip: Array, most: Array, nodes: int
+) -> Common:
+    """Nodes of v, and of a positive s0, whose negative gives the complex conjugate."""
+    sin, cos, shift = jnp.sin(theta), jnp.cos(theta), jnp.sqrt(-c / (1 - c))
+    width = sin * jnp.sqrt(1 - c)
+    v, weight = _panels([0.0, *_ridges(rule, jnp.abs(cos), width), *_ridges(rule, -jnp.abs(cos), width)], nodes)
+    decay = jnp.sqrt(jnp.maximum((1 + (most - 1) * c) / (1 - c), SLOWEST))
+    s0, s0_weight = legendre_per_panel(jnp.linspace(0.0, 1.0, 5) * TAIL / decay, nodes)
+    s0, s0_weight = s0.reshape(-1), s0_weight.reshape(-1)
+    label = flip + (1 - 2 * flip) * (v > 0)
+    given = 4 * (weight * density(v) * label)[:, None] * s0_weight * density(s0)
+    z, z_weight, tau = _updates(rule, theta, length, cos * v, width, 2 * nodes)
+    b = shift * s0
+
+    def moment(i: int, j: int) -> Array:
+        """The contour of z is moved so that the stability is real."""
+        kernel = jnp.exp(1j * z[..., None] * b + (b**2 - z[..., None] ** 2) / 2) * (z[..., None] - 1j * b) ** j
+        return jnp.einsum("yz,yzx->yx", z_weight * tau**i, kernel) / np.sqrt(2 * np.pi)
+
+    moments = {(i, j): moment(i, j) for i, j in POWERS}
+    part = 1j * jnp.sqrt(-c) * s0 + 0.0 * v[:, None]
+    return Common(given, v[:, None], s0, part, {(0, 0): 1.0, (0, 1): 0.0, (0, 2): 1.0} | moments)
+
+
+def _ridges(rule: Rule, slope: Array, width: Array) -> list[Array]:
+    """Where the conditional moments change: around each kink, within some widths of the stability given y."""
+    sides = (-WIDTHS, 0.0, WIDTHS)
+    return [(kink + side * width) / _nonzero(slope) for kink in rule.kinks for side in sides]
+
+
+def _updates(
+    rule: Rule, theta: Array, length: Array, stability: Array, width: Array, nodes: int
+) -> tuple[Array, Array, Array]:
+    """Nodes of z (Y, Z) that are cut at the kinks, their weights, and tau there."""
+    cuts = [(kink - stability) / _nonzero(width) for kink in rule.kinks]
+    z, weight = _panels([0.0, *cuts], nodes, stability)
+    tau = rule.eta * rule.g(stability[:, None] + width * z, length) / (length * jnp.sin(theta))
+    return z, weight, tau
 
 
 def _weights(bound: Array, flip: Array) -> Array:
@@ -104,24 +159,9 @@ def _weights(bound: Array, flip: Array) -> Array:
     return jnp.stack([(m2 - m1) / 2, m0 - m2, (m2 + m1) / 2], axis=-1)
 
 
-def _moments(rule: Rule, common: Common, theta: Array, length: Array, nodes: int) -> dict[tuple[int, int], Array]:
-    r""":math:`\langle\tau^iz^j\rangle_z` (Y, 1) at each y, for i + j <= 4 and j <= 2."""
-
-    stability = common.stability
-    cuts = [(kink - stability) / _nonzero(common.width) for kink in rule.kinks]
-    z, weight = _panels([0.0, *cuts], nodes, stability)
-    tau = rule.eta * rule.g(stability[:, None] + common.width * z, length) / (length * jnp.sin(theta))
-    weight = weight * density(z)
-    found = {(0, 0): 1.0, (0, 1): 0.0, (0, 2): 1.0}
-    for i in range(1, 5):
-        weight = weight * tau
-        found |= {(i, j): jnp.sum(weight * z**j, axis=-1, keepdims=True) for j in range(min(2, 4 - i) + 1)}
-    return found
-
-
-def _averages(common: Common, z: dict[tuple[int, int], Array], theta: Array, c: Array) -> Products:
+def _averages(common: Common, theta: Array, c: Array) -> Products:
     """The averages of `Products` from the conditional moments of one student."""
-    at, own = jnp.sqrt(c) * common.s0, jnp.sqrt(1 - c)
+    at, own, z = common.part, jnp.sqrt(1 - c), common.moments
 
     def m(i: int, j: int) -> Array:
         """<tau^i s^j> given y and x."""
@@ -137,8 +177,8 @@ def _averages(common: Common, z: dict[tuple[int, int], Array], theta: Array, c: 
     sin, cos = jnp.sin(theta), jnp.cos(theta)
     ell = jnp.stack(
         [
-            jnp.stack([zero, zero, sin * cos * common.v, zero + sin**2, zero + sin**2 / 2], -1),
-            jnp.stack([zero, zero, -(sin**2) * common.v, zero + sin * cos, zero + sin * cos / 2], -1) / theta,
+            jnp.stack([zero, zero, sin * cos * common.v + zero, zero + sin**2, zero + sin**2 / 2], -1),
+            jnp.stack([zero, zero, -(sin**2) * common.v + zero, zero + sin * cos, zero + sin * cos / 2], -1) / theta,
         ],
         -2,
     )
@@ -161,7 +201,7 @@ def _averages(common: Common, z: dict[tuple[int, int], Array], theta: Array, c: 
     )
 
     def mean(x: Array) -> Array:
-        return jnp.tensordot(common.weight, x, 2)
+        return jnp.real(jnp.tensordot(common.weight, x, 2))
 
     return Products(
         mean=jnp.append(mean(a), mean(c12)),

@@ -53,7 +53,13 @@ VARIABLES = {
 VOTE_ERROR = Variable(("t",), "standard error of the vote's integration", r"$\epsilon_g$ (vote), error")
 GRAM = Variable(("t", "row", "column"), "Gram matrix of (B, J_1 .. J_K) / N", "$G$")
 OF_ONE_STUDENT = ("R", "length", "eps_g")  # their standard deviation and bias at finite N follow from one student
-OF_PAIRS: dict[str, Variable] = {}  # those that need pairs of equal students
+OF_PAIRS: dict[str, Variable] = {  # those that need pairs of equal students; the vote's bias has no equation
+    **std_of("q", VARIABLES["q"]),
+    **bias_of("q", VARIABLES["q"]),
+    **std_of("eps_g_weight_mean", VARIABLES["eps_g_weight_mean"]),
+    **bias_of("eps_g_weight_mean", VARIABLES["eps_g_weight_mean"]),
+    **std_of("eps_g_majority_vote", VARIABLES["eps_g_majority_vote"]),
+}
 
 
 UNCHANGED: dict[str, Any] = {"drift": 0.0, "decay": 0.0, "schedule": None}

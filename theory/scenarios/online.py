@@ -12,8 +12,11 @@ from statmech.equal_students import majority_vote, weight_mean
 from statmech.results.dataset import describe, gram_of
 from statmech.scenarios.online import Cell, Scenario
 from theory.ensemble import vote_of
+from theory.ensemble_fluctuations import corrections as ensemble_corrections
 from theory.fluctuations import Fluctuations, corrections
 from theory.online import Students, solve_cells, solve_corrected
+from theory.pair_fluctuations import PairFluctuations, most_students
+from theory.pair_fluctuations import solve as solve_pairs
 
 SOURCE = "order-parameter equations, N -> infinity"
 
@@ -29,9 +32,10 @@ def solve(scenario: Scenario, cells: Sequence[Cell]) -> Iterator[dict[str, np.nd
         return
     both = dict(zip(first, solve_corrected(list(first.values()), scenario.t), strict=True))
     found = [both[_equations(cell)] for cell in cells]
-    further = _of_pairs(cells, scenario.t)
+    further = _of_pairs(cells, [students for students, _ in found], scenario.t)
     for at, values in enumerate(_views(cells, [students for students, _ in found], scenario.gram)):
-        yield values | _of_students(cells[at], *found[at]) | further.get(at, {})
+        one = _of_students(cells[at], *found[at])
+        yield values | one | (_alone(one) if cells[at].K == 1 else further.get(at, {}))
 
 
 def _of_students(cell: Cell, students: Students, fluctuations: Fluctuations) -> dict[str, np.ndarray]:
@@ -41,15 +45,30 @@ def _of_students(cell: Cell, students: Students, fluctuations: Fluctuations) -> 
     return {name: np.broadcast_to(value, (len(value), cell.K)) for name, value in found.items()}
 
 
-def _of_pairs(cells: Sequence[Cell], times: Sequence[float]) -> dict[int, dict[str, np.ndarray]]:
-    """The corrections that need pairs of students, by the place of the cell: of equal students, K > 1."""
+def _alone(one: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The corrections of an ensemble of one student, whose weight mean and vote are its own."""
+    std, bias = one["eps_g_std"][:, 0], one["eps_g_bias"][:, 0]
+    return {"eps_g_weight_mean_std": std, "eps_g_weight_mean_bias": bias, "eps_g_majority_vote_std": std}
+
+
+def _of_pairs(
+    cells: Sequence[Cell], solved: Sequence[Students], times: Sequence[float]
+) -> dict[int, dict[str, np.ndarray]]:
+    """The corrections that need pairs of students, by the place of the cell: of equal students, K > 1.
+
+    Cells that differ in K and N share their pairs.
+    """
     members = [at for at, cell in enumerate(cells) if cell.alike and cell.K > 1]
-    return dict(zip(members, pair_corrections([cells[at] for at in members], times), strict=True))
-
-
-def pair_corrections(cells: Sequence[Cell], times: Sequence[float]) -> list[dict[str, np.ndarray]]:
-    """The variables `statmech.scenarios.online.OF_PAIRS` of each cell, whose students are equal and K > 1."""
-    return [{} for _ in cells]
+    pairs: dict[Any, PairFluctuations] = {}
+    found = {}
+    for at in members:
+        cell, key = cells[at], (*_equations(cells[at]), most_students(cells[at]))
+        pairs[key] = pairs[key] if key in pairs else solve_pairs(cell, times)
+        theta, c = order_parameters.angle_from_versine(solved[at].y)[:, 0], solved[at].c[:, 0]
+        values = ensemble_corrections(theta, c, cell.K, cell.N, pairs[key])
+        of_each = {name: np.repeat(values[name][:, None], cell.K, axis=-1) for name in ("q_std", "q_bias")}
+        found[at] = values | of_each
+    return found
 
 
 def _equations(cell: Cell) -> tuple[Any, ...]:
