@@ -77,6 +77,7 @@ def _effect(rule: str) -> View:
 GRAM_STEP = {1: 3.2e-8, 3: 5.4e-8, 10: 2.4e-7, 30: 1.3e-6, 100: 7.5e-6}
 VECTORS_STEP = 1e-6  # and for each input dimension:
 VECTORS_STEP_PER_DIMENSION = 4.5e-9
+DRIFTING, FADING = 2.5, 1.3  # times as long with drift (1.9 to 3.1); with decay or a schedule alone (1.0 to 1.3)
 CALL = 3e-3  # seconds to begin and to read a batch of seeds, however few its steps
 VOTE_OF_FEW, VOTE_PER_TURN = 1e-5, 1e-7  # for one seed's majority vote at one time: exact; per circle and student
 
@@ -270,16 +271,29 @@ class Scenario(Sweep):
         steps, votes = self.t[-1] * cells / len(pairs), len(self.t) * cells / len(pairs)
         calls = CALL * cells / min(self.seeds, self.together)
         measured = votes * sum(_vote(K, N, self.exchangeable) for K, N in pairs)
-        return calls + measured + steps * sum(N * _step(self.engine, K, N) for K, N in pairs)
+        return calls + measured + steps * self._slower() * sum(N * _step(self.engine, K, N) for K, N in pairs)
+
+    def _slower(self) -> float:
+        """The mean factor by which drift, decay and schedules lengthen a step."""
+        drifting = float(np.mean([rate > 0 for rate in points(self.drift)]))
+        changing = any(
+            value != UNCHANGED[name] for name in ("decay", "schedule") for value in points(getattr(self, name))
+        )
+        return drifting * DRIFTING + (1 - drifting) * (FADING if changing else 1.0)
 
     def programs(self) -> set[Any]:
-        """The engine's, for each rule and K (and N, if it has weight vectors), and those of the equations."""
+        """The engine's, for each rule and K (and N, if it has weight vectors), and those of the equations.
+
+        What drifts, and what else changes, has separate programs.
+        """
         found: set[Any] = set()
         for cell in self.cells():
             direct = self.engine == "vectors" or not isinstance(cell.inputs, Gaussian)
-            found.add((family_of(cell.rule), cell.K, *((cell.N, cell.inputs) if direct else ())))
+            changing = bool(cell.changes)
+            drawn = (cell.N, cell.inputs) if direct else ()
+            found.add((family_of(cell.rule), cell.K, changing, cell.drift > 0, *drawn))
             if not self.unsolved:
-                found.add(1 if cell.alike else cell.K)
+                found.add((1 if cell.alike else cell.K, changing))
         return found
 
     @property
