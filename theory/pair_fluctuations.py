@@ -67,8 +67,8 @@ TOLERANCE = 1e-7  # of a covariance, beside the variances of both
 HALVINGS = 24
 OPPOSED = 0.05  # of (1 + (n - 1) c)/(1 - c), which n students as opposed as possible make 0: their averages diverge
 MOST_OPPOSED = (
-    "students that start almost as opposed as they can be have no corrections of order 1/N of q, the weight mean and the "
-    "vote: start them with a larger q, or leave out corrections"
+    "students that start almost as opposed as they can be have no corrections of order 1/N of q, the weight mean and "
+    "the vote: start them with a larger q, or leave out corrections"
 )
 ROUNDING = 1e-9  # of c: students that are less opposed are treated as independent
 SIZE = 16
