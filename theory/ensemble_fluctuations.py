@@ -145,9 +145,10 @@ def vote_gradient(theta: np.ndarray, c: np.ndarray, K: int) -> tuple[np.ndarray,
         return theta / np.pi, np.zeros_like(theta)
     step = STEP * np.minimum(1 - c, c + 1 / K)
     places, weights = CENTRAL
-    turned = majority_vote(theta * np.exp(STEP * places[:, None]), c, K)
+    size = np.asarray(K)
+    turned = majority_vote(theta * np.exp(STEP * places[:, None]), c, size)
     central, forward = (
-        weights @ majority_vote(theta, np.maximum(c + step * places[:, None], 0.0), K)
+        weights @ majority_vote(theta, np.maximum(c + step * places[:, None], 0.0), size)
         for places, weights in (CENTRAL, FORWARD)
     )
     return weights @ turned / STEP, np.where(c >= 2 * step, central, forward) / step

@@ -55,7 +55,7 @@ from statmech.order_parameters import angle_from_versine
 from statmech.parameters import Family, family_of
 from statmech.programs import kept
 from statmech.rules import Rule
-from statmech.scenarios.online import UNCHANGED, Cell
+from statmech.scenarios.online import Cell
 from theory import fluctuations, online
 from theory.online import Changes, Students
 from theory.pair_noise import Products, opposed_products, products
@@ -114,9 +114,8 @@ class Equations:
 def unpacked(x: Array) -> PairFluctuations:
     """The covariances and biases from their vector (16, ...), or (..., 16) of NumPy."""
     V1, V2 = (x[..., [at, at + 1, at + 1, at + 2]].reshape(*x.shape[:-1], 2, 2) for at in (0, 3))
-    return PairFluctuations(
-        V1, V2, x[..., 6:8], x[..., 8:10], *(x[..., at] for at in (10, 11, 12)), x[..., 13:15], x[..., 15]
-    )
+    S0, S1, S2, bias_c = (x[..., at] for at in (10, 11, 12, 15))
+    return PairFluctuations(V1, V2, x[..., 6:8], x[..., 8:10], S0, S1, S2, x[..., 13:15], bias_c)
 
 
 def solve(cell: Cell, times: Iterable[float]) -> PairFluctuations:
@@ -135,8 +134,8 @@ def _identical(cell: Cell, times: np.ndarray) -> PairFluctuations:
     """The fluctuations of students that start, and so remain, identical."""
     [(_, one)] = online.solve_corrected([cell], times)
     V = one.covariance[..., [0, 1, 1, 2], 0].reshape(-1, 2, 2)
-    none = np.zeros((*times.shape, 2))
-    return PairFluctuations(V, V, none, none, *none.T, none[:, 0], one.bias[..., 0], none[:, 0])
+    none, nothing = np.zeros((*times.shape, 2)), np.zeros(times.shape)
+    return PairFluctuations(V, V, none, none, nothing, nothing, nothing, one.bias[..., 0], nothing)
 
 
 def most_students(cell: Cell) -> int:
@@ -243,7 +242,7 @@ def _coefficients(cell: Cell, t: np.ndarray) -> tuple[np.ndarray, ...]:
     [students] = online.solve_cells([cell], filled)
     equations = Equations(family_of(cell.rule), cell.rule.has_closed_form, bool(np.any(students.c < -ROUNDING)))
     parameters = {name: np.asarray(getattr(cell.rule, name), float) for name in equations.rule.reals}
-    changes = Changes(*(np.asarray(getattr(cell, name), float) for name in UNCHANGED))
+    changes = Changes(*(np.asarray(rate, float) for rate in (cell.drift, cell.decay, cell.t0)))
     problem = Problem(parameters, np.asarray(cell.flip, float), changes, np.asarray(float(most_students(cell))))
     with jax.enable_x64(True):
         M, d = _linear(equations, problem, filled, *(np.asarray(part)[:, 0] for part in students))
@@ -295,7 +294,7 @@ def _at_state(equations: Equations, problem: Problem, t: Array, log_l: Array, lo
     ll, lt, tt = single.products
     second = step.second + _changed_second(now, equations.closed, step, pair[:5], flip, changes)
     V1 = jnp.stack([jnp.stack([ll, lt]), jnp.stack([lt, tt])]) - jnp.outer(F[:2], F[:2])
-    return _State(F, first, curvature, D._replace(V1=V1, bias=single.second, bias_c=second))
+    return _State(F, first, curvature, D._replace(V1=V1, bias=jnp.stack(single.second), bias_c=second))
 
 
 def _step(equations: Equations, problem: Problem, rule: Rule, theta: Array, length: Array, c: Array) -> Products:
