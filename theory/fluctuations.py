@@ -73,11 +73,11 @@ class Fluctuations(NamedTuple):
 
 
 class Noise(NamedTuple):
-    """Averages of one step: xi, its products as (ll, lt, tt), and its second order."""
+    """Averages of one step: xi, its products as (ll, lt, tt), and its second order, each a tuple or an array of these."""
 
-    first: tuple[Array, Array]
-    products: tuple[Array, Array, Array]
-    second: tuple[Array, Array]
+    first: Array
+    products: Array
+    second: Array
 
 
 class Angle(NamedTuple):
@@ -145,7 +145,8 @@ def noise(rule: Rule, theta: Array, length: Array, flip: Array, changes: Any = N
     """
     places = of_linear(theta, flip) if rule.linear is True else on_panels(edges(rule, theta), theta, flip)
     terms = jax.vmap(lambda place: examples(rule, place, theta, length, flip, changes))(places)
-    return averaged(theta, jax.tree.map(partial(jnp.sum, axis=0), terms), changes)
+    means = averaged(theta, jax.tree.map(partial(jnp.sum, axis=0), terms), changes)
+    return Noise(*(jnp.stack(part) for part in means))
 
 
 def edges(rule: Rule, theta: Array) -> list[Array]:
