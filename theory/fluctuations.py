@@ -73,7 +73,7 @@ class Fluctuations(NamedTuple):
 
 
 class Noise(NamedTuple):
-    """Averages of one step: xi, its products as (ll, lt, tt), and its second order, each a tuple or an array of these."""
+    """Averages of one step: xi, its products as (ll, lt, tt), and its second order: tuples, or arrays."""
 
     first: Array
     products: Array
