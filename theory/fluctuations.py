@@ -73,11 +73,11 @@ class Fluctuations(NamedTuple):
 
 
 class Noise(NamedTuple):
-    """Averages of one step: xi, its products as (ll, lt, tt), and its second order."""
+    """Averages of one step: xi, its products as (ll, lt, tt), and its second order: tuples, or arrays."""
 
-    first: tuple[Array, Array]
-    products: tuple[Array, Array, Array]
-    second: tuple[Array, Array]
+    first: Array
+    products: Array
+    second: Array
 
 
 class Angle(NamedTuple):
@@ -146,7 +146,8 @@ def noise(rule: Rule, theta: Array, length: Array, flip: Array, changes: Any = N
     linear = rule.linear is True
     places = of_linear(theta, flip) if linear else on_panels(edges(rule, theta, length), theta, flip)
     terms = jax.vmap(lambda place: examples(rule, place, theta, length, flip, changes))(places)
-    return averaged(theta, jax.tree.map(partial(jnp.sum, axis=0), terms), changes)
+    means = averaged(theta, jax.tree.map(partial(jnp.sum, axis=0), terms), changes)
+    return Noise(*(jnp.stack(part) for part in means))
 
 
 def edges(rule: Rule, theta: Array, length: Array) -> list[Array]:
