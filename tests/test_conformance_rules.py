@@ -255,5 +255,5 @@ def test_few_nodes_serve_linear_rules(rule):
             for flip in (0.0, 0.2):
                 at = jax.numpy.asarray(theta)
                 few = means(fluctuations.of_linear(at, flip), at, flip)
-                many = means(fluctuations.on_panels(fluctuations.edges(kind, at), at, flip, nodes=64), at, flip)
+                many = means(fluctuations.on_panels(fluctuations.edges(kind, at, 0.9), at, flip, nodes=64), at, flip)
                 np.testing.assert_allclose(few, many, rtol=2e-9, atol=2e-9 * np.abs(many).max())

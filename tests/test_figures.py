@@ -416,7 +416,7 @@ def test_the_caption_and_the_report_name_the_band(corrected):
 
     said = "theory + bias ± one standard deviation of a run, to order 1/N"
     assert said in labels.plain(captions.caption(corrected, "overlay"))
-    assert html._bands(corrected) == said
+    assert html._bands(corrected) == f"{said}; of the vote without bias, which has no equation"
     shown = charts.charts(corrected)
     assert [label for label, _, _ in shown.legend] == ["Hebbian", "perceptron", "N = 20", "N = 500"]
     titles = {chart.yaxis.axis_label for one in shown.sets for chart in one.charts}

@@ -32,7 +32,6 @@ from theory.pair_fluctuations import PairFluctuations
 
 STEP = 1e-2  # of the vote's derivatives, over the distance on which it changes; their error is of the order STEP^4
 CENTRAL = np.array([-2, -1, 1, 2]), np.array([1, -8, 8, -1]) / 12
-FORWARD = np.arange(5), np.array([-25, 48, -36, 16, -3]) / 12
 
 
 class Means(NamedTuple):
@@ -144,14 +143,11 @@ def vote_gradient(theta: np.ndarray, c: np.ndarray, K: int) -> tuple[np.ndarray,
     if K <= 2:  # the mean of the students' own errors
         return theta / np.pi, np.zeros_like(theta)
     step = STEP * np.minimum(1 - c, c + 1 / K)
-    places, weights = CENTRAL
-    size = np.asarray(K)
+    places, weights, size = *CENTRAL, np.asarray(K)
     turned = majority_vote(theta * np.exp(STEP * places[:, None]), c, size)
-    central, forward = (
-        weights @ majority_vote(theta, np.maximum(c + step * places[:, None], 0.0), size)
-        for places, weights in (CENTRAL, FORWARD)
-    )
-    return weights @ turned / STEP, np.where(c >= 2 * step, central, forward) / step
+    shared = majority_vote(theta, c + step * places[:, None], size)
+    of_c = np.divide(weights @ shared, step, out=np.zeros_like(step), where=step > 0)  # identical ones remain so
+    return weights @ turned / STEP, of_c
 
 
 def _dot(x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -25,7 +25,7 @@ Then the teacher drifts: it adds :math:`2\delta` to :math:`D_{\theta\theta}`, :m
           - \frac{\delta F_\theta}{\sin^2\theta}.
 
 **Averages.** Given the stability :math:`\kappa = \sigma u`, the field :math:`\sigma w` has with :math:`\gamma =
-\cot\theta` and label noise :math:`\lambda` the moments
+\cot\theta` and label noise :math:`\lambda` powers that average to
 
 .. math:: M_0 = \lambda + (1-2\lambda)\Phi(\gamma\kappa), \quad M_1 = (1-2\lambda)\varphi(\gamma\kappa), \quad
           M_2 = M_0 - \gamma\kappa M_1

@@ -294,7 +294,7 @@ def _at_state(equations: Equations, problem: Problem, t: Array, log_l: Array, lo
     ll, lt, tt = single.products
     second = step.second + _changed_second(now, equations.closed, step, pair[:5], flip, changes)
     V1 = jnp.stack([jnp.stack([ll, lt]), jnp.stack([lt, tt])]) - jnp.outer(F[:2], F[:2])
-    return _State(F, first, curvature, D._replace(V1=V1, bias=jnp.stack(single.second), bias_c=second))
+    return _State(F, first, curvature, D._replace(V1=V1, bias=single.second, bias_c=second))
 
 
 def _step(equations: Equations, problem: Problem, rule: Rule, theta: Array, length: Array, c: Array) -> Products:

@@ -19,8 +19,8 @@ input across the teacher less N, given all fields: :math:`s_0^2 + z_1^2 + z_2^2 
           (v,\, s_0) = (y\cos\alpha - x\sin\alpha,\; y\sin\alpha + x\cos\alpha), \qquad
           (r\cos\alpha,\, r\sin\alpha) = (\cos\theta,\, \sqrt c\,\sin\theta).
 
-So every average is one integral over y of products of the conditional moments
-:math:`\langle\tau^iz^j\rangle_z`, of polynomials in x whose moments given y (and the label noise) are closed.
+So every average is one integral over y of products of the conditional averages
+:math:`\langle\tau^iz^j\rangle_z`, of polynomials in x whose averages given y (and the label noise) are closed.
 
 **Opposed students**, c < 0, have no such field, but all averages continue analytically: :math:`s_k = i\sqrt{-c}\,s_0 +
 \sqrt{1-c}\,z_k` with real normals. Given v and :math:`s_0` the contour of z is moved until the stability is real, where
@@ -28,7 +28,7 @@ the moments are Fourier integrals of :math:`\tau^i`. Averages of n students exis
 
 **All averages are of one kind.** With :math:`\phi = (1, s, \tau, \tau s, \tau^2)` of one student,
 :math:`\xi_{12} = \phi_1^\mathsf{T}B\phi_2`, and a student's :math:`\xi_{\log l}` and :math:`\xi_\theta` are
-:math:`\ell^\mathsf{T}\phi`. With the mean :math:`\mu` and the second moments G of :math:`\phi` given y and x,
+:math:`\ell^\mathsf{T}\phi`. With the mean :math:`\mu` and the averages G of products of :math:`\phi` given y and x,
 
 .. math:: \langle\xi_{12}^2\rangle = \operatorname{tr} GBGB, \quad
           \langle\xi_{12}\xi_{13}\rangle = (B\mu)^\mathsf{T}G\,B\mu, \quad
@@ -55,13 +55,13 @@ SLOWEST = 0.07  # rate of decay beyond which the nodes of opposed students' fiel
 
 class Common(NamedTuple):
     """What students have in common at nodes (Y, X): weights, the teacher's field, s0, the common part of s, and one
-    student's moments of tau^i z^j."""
+    student's averages of tau^i z^j."""
 
     weight: Array
     v: Array
     s0: Array
     part: Array
-    moments: dict[tuple[int, int], Array]
+    powers: dict[tuple[int, int], Array]
 
 
 class Products(NamedTuple):
@@ -107,8 +107,8 @@ def _in_common_field(rule: Rule, theta: Array, length: Array, c: Array, flip: Ar
     s0 = jnp.sin(turn) * y[:, None] + jnp.cos(turn) * x
     given = 2 * (weight * density(y))[:, None] * _weights(steep * y, flip)
     z, z_weight, tau = _updates(rule, theta, length, r * y, width, nodes)
-    moments = {(i, j): jnp.sum(z_weight * density(z) * tau**i * z**j, axis=-1, keepdims=True) for i, j in POWERS}
-    return Common(given, v, s0, root * s0, {(0, 0): 1.0, (0, 1): 0.0, (0, 2): 1.0} | moments)
+    powers = {(i, j): jnp.sum(z_weight * density(z) * tau**i * z**j, axis=-1, keepdims=True) for i, j in POWERS}
+    return Common(given, v, s0, root * s0, {(0, 0): 1.0, (0, 1): 0.0, (0, 2): 1.0} | powers)
 
 
 def _in_imaginary_field(
@@ -126,18 +126,18 @@ def _in_imaginary_field(
     z, z_weight, tau = _updates(rule, theta, length, cos * v, width, 2 * nodes)
     b = shift * s0
 
-    def moment(i: int, j: int) -> Array:
+    def average(i: int, j: int) -> Array:
         """The contour of z is moved so that the stability is real."""
         kernel = jnp.exp(1j * z[..., None] * b + (b**2 - z[..., None] ** 2) / 2) * (z[..., None] - 1j * b) ** j
         return jnp.einsum("yz,yzx->yx", z_weight * tau**i, kernel) / np.sqrt(2 * np.pi)
 
-    moments = {(i, j): moment(i, j) for i, j in POWERS}
+    powers = {(i, j): average(i, j) for i, j in POWERS}
     part = 1j * jnp.sqrt(-c) * s0 + 0.0 * v[:, None]
-    return Common(given, v[:, None], s0, part, {(0, 0): 1.0, (0, 1): 0.0, (0, 2): 1.0} | moments)
+    return Common(given, v[:, None], s0, part, {(0, 0): 1.0, (0, 1): 0.0, (0, 2): 1.0} | powers)
 
 
 def _ridges(rule: Rule, slope: Array, width: Array) -> list[Array]:
-    """Where the conditional moments change: around each kink, within some widths of the stability given y."""
+    """Where the conditional averages change: around each kink, within some widths of the stability given y."""
     sides = (-WIDTHS, 0.0, WIDTHS)
     return [(kink + side * width) / _nonzero(slope) for kink in rule.kinks for side in sides]
 
@@ -160,8 +160,8 @@ def _weights(bound: Array, flip: Array) -> Array:
 
 
 def _averages(common: Common, theta: Array, c: Array) -> Products:
-    """The averages of `Products` from the conditional moments of one student."""
-    at, own, z = common.part, jnp.sqrt(1 - c), common.moments
+    """The averages of `Products` from the conditional averages of one student."""
+    at, own, z = common.part, jnp.sqrt(1 - c), common.powers
 
     def m(i: int, j: int) -> Array:
         """<tau^i s^j> given y and x."""

@@ -263,7 +263,9 @@ class Scenario(Sweep):
         found: dict[str, Variable] = {}
         for name in OF_ONE_STUDENT:
             found |= std_of(name, VARIABLES[name]) | bias_of(name, VARIABLES[name])
-        return found | (OF_PAIRS if self.exchangeable and max(points(self.K)) > 1 else {})
+        alone = max(points(self.K)) == 1
+        ensemble = {name: it for name, it in OF_PAIRS.items() if not (alone and name.startswith("q"))}
+        return found | (ensemble if self.exchangeable else {})
 
     def seconds(self) -> float:
         cells = math.prod(self.shape.values())
