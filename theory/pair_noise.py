@@ -24,7 +24,7 @@ So every average is one integral over y of products of the conditional averages
 
 **Opposed students**, c < 0, have no such field, but all averages continue analytically: :math:`s_k = i\sqrt{-c}\,s_0 +
 \sqrt{1-c}\,z_k` with real normals. Given v and :math:`s_0` the contour of z is moved until the stability is real, where
-these averages are Fourier integrals of :math:`\tau^i`. Averages of n students exist for c > -1/(n - 1), like the students.
+these averages are Fourier integrals of :math:`\tau^i`. Those of n students exist for c > -1/(n - 1), like the students.
 
 **All averages are of one kind.** With :math:`\phi = (1, s, \tau, \tau s, \tau^2)` of one student,
 :math:`\xi_{12} = \phi_1^\mathsf{T}B\phi_2`, and a student's :math:`\xi_{\log l}` and :math:`\xi_\theta` are
