@@ -149,6 +149,28 @@ def vectors_over_numpy(size: Size) -> None:
     timing.table(f"(d) direct engine over NumPy, N = {size.N:,}", header, rows)
 
 
+def cost_of_changes(size: Size) -> None:
+    """(g) A step with a drifting teacher, or with decay, over one without, in both engines."""
+    rows = []
+    changes: dict[str, dict[str, float]] = {"none": {}, "decay": {"decay": 0.1}, "drift": {"drift": 0.1}}
+    for K, steps in size.gram_steps.items():
+        calls = {name: simulation(gram, cell(size.N, K, **given), steps) for name, given in changes.items()}
+        rows.append(["Gram", K, *over_the_first(calls, size, steps * gram.batch(K))])
+    for K in size.vectors_students:
+        steps = size.vectors_steps
+        calls = {name: simulation(vectors, cell(size.N, K, **given), steps) for name, given in changes.items()}
+        rows.append(["direct", K, *over_the_first(calls, size, steps * vectors.batch(K))])
+    header = ["engine", "K", "ns/step-seed", "with decay", "with drift"]
+    timing.table(f"(g) drift and decay, N = {size.N:,}, float64", header, rows)
+
+
+def over_the_first(calls: dict[str, Call], size: Size, steps: int) -> list[object]:
+    """Nanoseconds per step of the first call, and the ratios of the others to it."""
+    took = timing.measure(calls, size.repeats, timing.clock())
+    first, *others = (took[name].seconds for name in calls)
+    return [1e9 * first / steps, *(other / first for other in others)]
+
+
 def single_over_sklearn(size: Size) -> None:
     """(e) One student compared with scikit-learn's partial_fit."""
     N, steps = size.small_N, size.small_steps
@@ -199,6 +221,7 @@ SECTIONS = {
     "vectors": vectors_over_numpy,
     "sklearn": single_over_sklearn,
     "limit": fraction_of_limit,
+    "changes": cost_of_changes,
 }
 Source = Callable[[jax.Array, tuple[int, ...]], jax.Array]
 SOURCES: dict[str, Source] = {
@@ -208,9 +231,9 @@ SOURCES: dict[str, Source] = {
 DRAWS = 20  # of normals in one timed call: the clock of CPU time may tick in milliseconds
 
 
-def cell(N: int, K: int) -> Cell:
+def cell(N: int, K: int, **given: float) -> Cell:
     """The perceptron rule at learning rate 1, random students."""
-    return next(Scenario(rule="perceptron", K=K, N=N, t=[1.0]).cells())
+    return next(Scenario(rule="perceptron", K=K, N=N, t=[1.0], **given).cells())
 
 
 def simulation(engine: ModuleType, cell: Cell, steps: int, dtype: str = "float64", batches: int = 1) -> Call:

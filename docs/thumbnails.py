@@ -27,7 +27,8 @@ from statmech import files
 DOCS = Path(__file__).parent
 PAGES = {path.stem: path for path in sorted((DOCS / "gallery").glob("*.md"))}
 CELL = re.compile(r"^```\{code-cell\}.*?\n(.*?)^```", re.MULTILINE | re.DOTALL)
-PANEL = {"ensemble": 2, "minover_updates": 1, "attention": 3}  # which panel says most, where it is not the first
+# which panel says most, where it is not the first
+PANEL = {"ensemble": 2, "fluctuations": 4, "minover_updates": 1, "attention": 3}
 WHOLE = ("votes_concept",)  # the labels need the room that they have
 INCHES, DOTS = (2.2, 1.5), 200  # of a card, which shows it at half its dots
 WIDTH = 560  # of a picture on the contact sheet
@@ -84,7 +85,7 @@ def one_panel(figure: Figure, which: int) -> Figure:
     figure.suptitle("")
     kept.set_title("")
     kept.set_xlabel(textwrap.fill(kept.get_xlabel(), 28))
-    kept.set_ylabel(textwrap.fill(kept.get_ylabel(), 20))
+    kept.set_ylabel(textwrap.fill(kept.get_ylabel(), 20, break_long_words=False))
     kept.tick_params(labelbottom=True, labelleft=True)
     kept.set_subplotspec(GridSpec(1, 1, figure=figure)[0])
     figure.set_size_inches(INCHES)

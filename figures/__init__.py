@@ -25,6 +25,10 @@ PUBLISHED = {  # by the key of the scenarios that they draw
         "adatron_ensemble": "Figure 3: effect of the ensemble in AdaTron learning",
         "variety": "Figure 4: the relation of R and q",
         "learning_curves": "eps_g(t) of one student, vote and weight mean, for every rule",
+        "advantage": "eps_g of infinitely many students over that of one, against t, for every rule",
+        "fluctuations": "bias and variance of eps_g of runs at finite N, times N, and the distribution of single runs",
+        "optimal": "eps_g t against t: the optimal rule and the others, with the constants of late times",
+        "drift": "stationary eps_g against the drift of the teacher, with the powers of small drifts",
     },
     "learner": {
         "minover": "MinOver assignment, experiments A and B: eps_g against alpha for several tmax",

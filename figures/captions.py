@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from figures import labels, series
+from figures import labels, legends, series
 from figures.labels import plain
 from statmech import config, files
 from statmech.errors import StatmechError
@@ -24,7 +24,21 @@ if TYPE_CHECKING:
 
 SPECIAL = re.compile(r"([#%&_])")  # of LaTeX, outside mathematics
 FEW = 8  # values of an axis that are listed
-UNSTATED = ("key", "figure", "seeds", "dtype", "engine", "gram", "start", "zip", "strengths", "plane", "cap", "tests")
+UNSTATED = (
+    "key",
+    "figure",
+    "seeds",
+    "dtype",
+    "engine",
+    "gram",
+    "start",
+    "zip",
+    "corrections",
+    "strengths",
+    "plane",
+    "cap",
+    "tests",
+)
 
 
 def caption(results: Results, figure: str) -> str:
@@ -172,16 +186,22 @@ def _points(results: Results, figure: str) -> Iterator[str]:
     elif seeds == 1:
         yield "Points: one run, without error bars."
     else:
-        yield f"Points: means over {seeds:,} independent runs; bars and bands: standard errors of these means."
+        bars = "bars" if series.has_bands(results.scenario) else "bars and bands"
+        yield f"Points: means over {seeds:,} independent runs; {bars}: standard errors of these means."
 
 
 def _lines(results: Results, figure: str) -> Iterator[str]:
+    from figures import OVERLAYS
+
     if (own := _own(results, figure, "LINES")) is not None or results.theory is None:
         yield own or ""
         return
     bounds = any(variable.bound for variable in results.scenario.variables.values())
-    limit = r" in the limit $N\to\infty$" if "N" in results.scenario.theory_ignores else ""
+    limit = r" in the limit $N\to\infty$" if "N" in series.ignored_in_the_limit(results.scenario) else ""
     yield "Dashed lines: bounds of theory." if bounds else f"Lines: theory{limit}."
+    if series.has_bands(results.scenario) and figure in OVERLAYS:
+        sentence = legends.band_of(results)
+        yield f"{sentence[0].upper()}{sentence[1:]}."
 
 
 def command(results: Results, figure: str) -> str:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.collections import LineCollection
 from matplotlib.container import ErrorbarContainer
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from figures import labels, series
 from figures.series import Layout
-from figures.style import COLOURS, DASHES, MARKERS, THEORY
+from figures.style import BAND, COLOURS, DASHES, EDGE, MARKERS, THEORY
+from statmech.scenarios.variables import BIAS, STD
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,8 +21,12 @@ if TYPE_CHECKING:
     from statmech.results.results import Results
 
 Entry = tuple[Any, str]
+VOTE = "eps_g_majority_vote"
 BOUNDS, HOLLOW = "dashed: bounds of theory", "hollow points: not all runs converged"
 BARS = "simulation, mean and standard error"
+RUN = r"theory + bias $\pm$ std of a run"
+BANDS = r"band: theory + bias $\pm$ one standard deviation of a run, to order $1/N$"
+WITHOUT_BIAS = "of the vote without bias, which has no equation"
 MOST_COLUMNS = 5
 
 
@@ -60,9 +66,11 @@ def _markers(results: Results, layout: Layout) -> Iterator[Entry]:
     """One entry per marker and, if the theory depends on its axis, its dashes."""
     ignored = series.ignored_by_theory(results, layout.markers)
     for index, (text, _) in enumerate(_positions(results, layout.markers) if layout.markers else ()):
-        dashes: Any = "none" if ignored or results.theory is None else DASHES[index % len(DASHES)]
+        lined = results.theory is not None and (not ignored or series.has_bands(results.scenario))
+        dashes: Any = DASHES[index % len(DASHES)] if lined else "none"
         marker = MARKERS[index % len(MARKERS)] if results.simulation is not None else "none"
-        yield Line2D([], [], color=THEORY, marker=marker, linestyle=dashes, markerfacecolor="white"), text
+        width: dict[str, Any] = {"linewidth": EDGE} if ignored else {}  # then it is the edge of a band
+        yield Line2D([], [], color=THEORY, marker=marker, linestyle=dashes, markerfacecolor="white", **width), text
 
 
 def _parts(results: Results, layout: Layout) -> Iterator[Entry]:
@@ -72,8 +80,10 @@ def _parts(results: Results, layout: Layout) -> Iterator[Entry]:
         yield points_with_bars(colour=colour), BARS
     if results.theory is not None:
         dash: dict[str, Any] = {} if layout.x else {"marker": "|", "linestyle": "none", "markersize": 9}
-        limit = r", $N=\infty$" if "N" in results.scenario.theory_ignores else ""
+        limit = r", $N=\infty$" if "N" in series.ignored_in_the_limit(results.scenario) else ""
         yield Line2D([], [], color=colour if layout.x else THEORY, **dash), f"theory{limit}"
+        if series.has_bands(results.scenario):
+            yield Patch(facecolor=colour if layout.x else THEORY, alpha=1.5 * BAND, linewidth=0), RUN
 
 
 def _notes(results: Results) -> Iterator[str]:
@@ -81,6 +91,15 @@ def _notes(results: Results) -> Iterator[str]:
         yield BOUNDS
     if results.simulation is not None and "converged" in results.simulation:
         yield HOLLOW
+    if results.theory is not None and series.has_bands(results.scenario):
+        yield band_of(results)
+
+
+def band_of(results: Results) -> str:
+    """What the bands are, and which has no bias."""
+    known = results.theory
+    vote = known is not None and VOTE + STD in known and VOTE + BIAS not in known
+    return f"{BANDS}; {WITHOUT_BIAS}" if vote else BANDS
 
 
 def _positions(results: Results, axes: tuple[str, ...]) -> Iterator[tuple[str, dict[str, int]]]:

@@ -2,8 +2,9 @@
 
 The abscissa is the one that its kind is usually drawn against (t, alpha, ...) if it has several values, otherwise the
 longest axis of numbers. Of the other axes the first is distinguished by colour, the next by marker and dashes, and each
-combination of the rest has panels; an axis that the theory does not depend on (N) is a marker, over one line. A study
-on data, or a sweep over names alone, has one row per parameter combination instead.
+combination of the rest has panels; an axis that the theory does not depend on (N) is a marker, over one line. Theory
+with corrections of order 1/N adds a band for each N, in which it expects one run. A study on data, or a sweep over
+names alone, has one row per parameter combination instead.
 """
 
 from __future__ import annotations
@@ -18,7 +19,20 @@ from matplotlib.figure import Figure
 
 from figures import labels, legends, series
 from figures.series import Layout
-from figures.style import COLOURS, DASHES, MARKERS, PAGE, THEORY, log_ticks, points_or_band, styled, theory_line
+from figures.style import (
+    BAND,
+    COLOURS,
+    DASHES,
+    MARKERS,
+    PAGE,
+    THEORY,
+    log_ticks,
+    points_or_band,
+    run_band,
+    styled,
+    theory_line,
+)
+from statmech.results.corrections import predicted
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -62,10 +76,12 @@ def abscissa(results: Results) -> str | None:
 
 @dataclass(frozen=True)
 class Look:
-    """How the points of one parameter combination look, and its theory line; None: drawn with another combination."""
+    """How the points of one parameter combination look, its theory line (None: drawn with another combination), and
+    the band of one run."""
 
     points: dict[str, Any]
     line: dict[str, Any] | None
+    band: dict[str, Any]
 
 
 def _panels(results: Results, x: str) -> Figure:
@@ -85,7 +101,7 @@ def _panels(results: Results, x: str) -> Figure:
     ):
         part = series.sliced(results, position)
         for look, one in _combinations(part, layout):
-            _draw(ax, name, one, x, look, bool(variable.bound), discrete)
+            _draw(ax, name, one, x, look, bool(variable.bound), discrete, name in scales.log_y)
         _scale(ax, series.values(results.either, x), scales.log_x, name in scales.log_y)
         ax.set(ylabel=variable.symbol, title=title)
         ax.set_xlabel(labels.axis_label(results.scenario, series.along(results.either, x)))
@@ -105,17 +121,22 @@ def _combinations(results: Results, layout: Layout) -> Iterator[tuple[Look, Resu
         if layout.colours and series.ignored_by_theory(results, layout.colours):
             line = {"color": THEORY} if one == other == 0 else None
         mark = MARKERS[(other if layout.markers else one) % len(MARKERS)]
-        yield Look({"color": hues[one], "marker": mark}, line), series.sliced(results, {**colour, **marker})
+        band = {"colour": hues[one], "dashes": DASHES[other % len(DASHES)]}
+        yield Look({"color": hues[one], "marker": mark}, line, band), series.sliced(results, {**colour, **marker})
 
 
-def _draw(ax: Axes, name: str, results: Results, x: str, look: Look, bound: bool, discrete: bool) -> None:
-    """One variable along x: theory as a line, dashed if it is a bound, and the simulation as points."""
+def _draw(ax: Axes, name: str, results: Results, x: str, look: Look, bound: bool, discrete: bool, log_y: bool) -> None:
+    """One variable along x: theory as a line, dashed if it is a bound, its band, and the simulation as points."""
     curve = series.curve(name, "", results.simulation, results.theory, results.lines, x=x)
     if curve.theory is not None and curve.theory_x is not None and look.line is not None:
         dashes = {"linestyle": "--"} if bound else {}
         theory_line(ax, curve.theory_x, curve.theory, discrete, **{**look.line, **dashes})
+    if curve.band is not None and curve.theory is not None:
+        low, high = curve.band
+        run_band(ax, curve.theory_x, series.above_zero(low, curve.theory) if log_y else low, high, **look.band)
     if curve.mean is not None:
-        points_or_band(ax, curve.x, curve.mean, curve.error, look.points, _converged(results.simulation))
+        converged, bars = _converged(results.simulation), curve.band is not None
+        points_or_band(ax, curve.x, curve.mean, curve.error, look.points, converged, bars=bars)
 
 
 def _converged(simulation: xr.Dataset | None) -> np.ndarray | None:
@@ -201,4 +222,8 @@ def _point(ax: Axes, results: Results, name: str, row: int) -> None:
             [mean], [row], xerr=[error], linestyle="none", color=COLOURS[0], marker="o", markerfacecolor="white"
         )
     if results.theory is not None and name in results.theory:
+        mean, std = predicted(results.theory, name)
+        if std is not None:
+            ends = [float((mean + side * std).mean()) for side in (-1, 1)]
+            ax.plot(ends, [row, row], color=THEORY, alpha=BAND, linewidth=7, solid_capstyle="butt", zorder=0)
         ax.plot([results.theory[name].mean()], [row], "|", color=THEORY, markersize=9)

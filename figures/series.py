@@ -16,8 +16,9 @@ import numpy as np
 
 from figures.labels import value_label
 from figures.style import COLOURS, shades
+from statmech.results.corrections import predicted
 from statmech.results.statistics import standard_error
-from statmech.scenarios.variables import Variable
+from statmech.scenarios.variables import BIAS, STD, Variable
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -33,13 +34,15 @@ NORMALISED = {
     "one student": "ε_g over that of one student",
 }
 SPAN, WIDE = 100, 4  # the ratio of largest to smallest value from which an axis is logarithmic; WIDE if none is lost
+LEAST = 1e-2  # of a line, down to which a band or a bar reaches on a logarithmic axis
 ROUNDING = 1e-12  # what is less than this, over the largest, is 0
 
 
 @dataclass(frozen=True)
 class Curve:
     """One curve of a chart: the simulation's means and standard errors at x (numbers or names), and theory at
-    `theory_x`, which is denser where theory can be solved between the recorded values."""
+    `theory_x`, which is denser where theory can be solved between the recorded values. With corrections of order 1/N a
+    run lies in the `band`: theory with its bias, less and plus one standard deviation."""
 
     label: str
     x: np.ndarray
@@ -47,6 +50,7 @@ class Curve:
     error: np.ndarray | None = None
     theory_x: np.ndarray | None = None
     theory: np.ndarray | None = None
+    band: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
     def empty(self) -> bool:
@@ -135,7 +139,7 @@ def layout_along(results: Results, x: str) -> Layout:
     In colour what learns, otherwise the first axis that the theory depends on; by marker an axis that it does not
     depend on, otherwise the next; every further axis in panels.
     """
-    dataset, ignored = results.either, results.scenario.theory_ignores
+    dataset, ignored = results.either, ignored_in_the_limit(results.scenario)
     others = [axis for axis in axes(dataset) if axis != x]
     many = [axis for axis in others if dataset.sizes[axis] > 1]
     ranked = sorted(many, key=lambda axis: (axis != results.scenario.CHOICE, axis in ignored))
@@ -148,8 +152,18 @@ def layout_along(results: Results, x: str) -> Layout:
 
 
 def ignored_by_theory(results: Results, names: Iterable[str]) -> bool:
-    """True if theory depends on none of these axes."""
-    return {*names} <= {*results.scenario.theory_ignores}
+    """True if the lines of theory depend on none of these axes."""
+    return {*names} <= ignored_in_the_limit(results.scenario)
+
+
+def ignored_in_the_limit(scenario: Any) -> set[str]:
+    """The axes that the lines of theory do not depend on, though bands of order 1/N may."""
+    return {*scenario.theory_ignores, *(["N"] if has_bands(scenario) else [])}
+
+
+def has_bands(scenario: Any) -> bool:
+    """True if theory has corrections of order 1/N, so that bands say where one run lies."""
+    return bool(getattr(scenario, "corrections", False))
 
 
 def colours_of(dataset: xr.Dataset, names: tuple[str, ...]) -> list[Any]:
@@ -242,7 +256,8 @@ def curves(
     `unit` is one of `NORMALISED`: "theory" divides all by theory, "one student" errors of an ensemble by theory's of
     one student. `lines` is theory on a dense grid along x.
     """
-    needed = {name, "eps_g"} if unit == "one student" else {name}  # slicing whole datasets would take most of the time
+    needed = {name, name + STD, name + BIAS}  # slicing whole datasets would take most of the time
+    needed |= {"eps_g"} if unit == "one student" else set()
     parts = [
         None if part is None else part[[it for it in part.data_vars if it in needed]]
         for part in (simulation, theory, lines)
@@ -292,9 +307,27 @@ def curve(
     solved = lines if lines is not None and name in lines else theory
     if solved is not None and name in solved:
         at = values(solved, x) if solved is lines else places
-        line = _ratio(_line(solved[name], at), _unit(name, solved, at, unit))
-        made = replace(made, theory_x=at, theory=line)
+        over = _unit(name, solved, at, unit)
+        made = replace(
+            made, theory_x=at, theory=_ratio(_line(solved[name], at), over), band=_band(name, solved, at, over)
+        )
     return made
+
+
+def _band(
+    name: str, theory: xr.Dataset, x: np.ndarray, unit: np.ndarray | float
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Between which values theory expects a run; None where it has no standard deviation."""
+    mean, std = predicted(theory, name)
+    if std is None or not np.isfinite(std).any():
+        return None
+    middle, spread = _line(mean, x), _line(std, x)
+    return _ratio(middle - spread, unit), _ratio(middle + spread, unit)
+
+
+def above_zero(low: np.ndarray, line: np.ndarray) -> np.ndarray:
+    """The lower end of a band or a bar as a logarithmic axis can show it: at least a hundredth of the line."""
+    return np.maximum(low, LEAST * line)
 
 
 def _ratio(part: np.ndarray, unit: np.ndarray | float) -> np.ndarray:

@@ -31,6 +31,8 @@ DASHES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (6, 2, 1, 2, 1, 2)), (0, (1
 THEORY = "0.25"  # of one line for points of all colours
 SHADES = "viridis"  # of ordered values, more than there are colours
 MANY = 30  # more points than these would hide each other
+BAND = 0.18  # opacity of the band in which theory expects one run
+EDGE = 0.5  # width of its edges
 NARROW = 200  # the ratio of limits up to which a logarithmic axis has room for ticks at 2 and 5
 FORMATS = ("png", "svg", "pdf")
 
@@ -115,9 +117,18 @@ def spread(values: Any) -> Any:
 
 
 def points_or_band(
-    ax: Axes, x: Any, mean: Any, error: Any, look: int | dict[str, Any], filled: Any = None, label: str | None = None
+    ax: Axes,
+    x: Any,
+    mean: Any,
+    error: Any,
+    look: int | dict[str, Any],
+    filled: Any = None,
+    label: str | None = None,
+    bars: bool = False,
 ) -> None:
     """Means with standard errors as points with bars; many points are small, in a band instead of bars.
+
+    `bars` asks for bars however many points there are, where bands mean something else.
 
     `look` is colour and marker, or the index of the curve. `filled` says which points are filled; the others, and by
     default all, are hollow.
@@ -128,8 +139,10 @@ def points_or_band(
         ax.errorbar(x, mean, yerr=error, **look, markerfacecolor="white", label=label, zorder=3)
     else:
         look |= {"markersize": 2.2, "markeredgewidth": 0.5}
-        ax.plot(x, mean, **look, markerfacecolor="white", label=label, zorder=3)
-        band(ax, x, mean, error, own)
+        shown = {"yerr": error, "elinewidth": 0.5, "capsize": 0} if bars else {}
+        ax.errorbar(x, mean, **shown, **look, markerfacecolor="white", label=label, zorder=3)
+        if not bars:
+            band(ax, x, mean, error, own)
     if filled is not None:
         ax.plot(np.asarray(x)[filled], np.asarray(mean)[filled], **look, zorder=4)
 
@@ -139,6 +152,16 @@ def band(ax: Axes, x: Any, mean: Any, error: Any, look: int | dict[str, Any]) ->
     if error is not None:
         colour = (look_of(look) if isinstance(look, int) else look)["color"]
         ax.fill_between(x, mean - error, mean + error, color=colour, alpha=0.2, linewidth=0)
+
+
+def run_band(ax: Axes, x: Any, low: Any, high: Any, colour: Any, dashes: Any) -> None:
+    """Where theory expects one run: below all else, so that bands of several N show one within the other."""
+    if np.size(x) == 1:  # a band without width is a bar
+        ax.plot([x[0], x[0]], [low[0], high[0]], color=colour, alpha=BAND, linewidth=7, solid_capstyle="butt", zorder=0)
+        return
+    ax.fill_between(x, low, high, color=colour, alpha=BAND, linewidth=0, zorder=0)
+    for edge in (low, high):
+        ax.plot(x, edge, color=colour, linestyle=dashes, linewidth=EDGE, alpha=0.7, zorder=1)
 
 
 def log_ticks(axis: Axis) -> None:

@@ -192,7 +192,11 @@ def written(scenario: Any) -> str:
     every, zipped = scenario.config(), {name for group in scenario.zipped for name in group}
     required = [name for name, it in type(scenario).model_fields.items() if it.is_required() and name not in zipped]
     needed = {name: every[name] for name in (*required, *(["zip"] if zipped else []))}
-    default = type(scenario)(**needed).config()
+    try:
+        default = type(scenario)(**needed).config()
+    except ScenarioError as refused:  # the default of a key, such as the start of the optimal rule
+        needed |= {where[0]: every[where[0]] for where, _ in refused.problems}
+        default = type(scenario)(**needed).config()
     changed = {name: value for name, value in every.items() if default.get(name) != value}
     return "\n".join(f"{name}: {json.dumps(value)}" for name, value in {**needed, **changed}.items())  # JSON is YAML
 

@@ -17,6 +17,7 @@ import numpy as np
 Array = Any  # a NumPy array, a JAX array or tracer, or a float; see `namespace`
 
 NODES = 32  # per panel; doubling them changes no average of a shipped rule by more than 1e-12 (tested)
+LEFT = 8.0  # below -LEFT the hazard is a continued fraction
 TAIL = 9.5  # standard deviations kept; the mass beyond is 2e-21
 
 
@@ -121,6 +122,52 @@ def cumulative(x: Array) -> Array:
     else:
         from jax.scipy.special import ndtr
     return ndtr(1.0 * x)
+
+
+def log_cumulative(x: Array) -> Array:
+    r"""The logarithm of the standard normal distribution function, also where :math:`\Phi(x)` underflows.
+
+    >>> float(log_cumulative(-100.0).round(3))
+    -5005.524
+    """
+    xp = namespace(x)
+    left = -0.5 * x * x - np.log(2 * np.pi) / 2 - xp.log(_left_hazard(x))
+    return xp.where(x < -LEFT, left, xp.log(cumulative(xp.maximum(x, -LEFT))))
+
+
+def quantile(probability: Array) -> Array:
+    r"""The x at which :math:`\Phi(x)` is this probability, minus infinity at 0.
+
+    >>> float(quantile(0.025).round(6))
+    -1.959964
+    """
+    if namespace(probability) is np:
+        from scipy.special import ndtri
+    else:
+        from jax.scipy.special import ndtri
+    return ndtri(1.0 * probability)
+
+
+def hazard(x: Array) -> Array:
+    r""":math:`\varphi(x)/\Phi(x)`, which tends to -x in the far left tail, where both underflow.
+
+    The relative error is below 1e-14 up to x = 8, and beyond that of the density.
+
+    >>> [float(value.round(6)) for value in hazard(np.array([-1e8, -6.0, 0.0, 6.0]))]
+    [100000000.0, 6.158483, 0.797885, 0.0]
+    """
+    xp = namespace(x)
+    right = xp.maximum(x, -LEFT)
+    return xp.where(x < -LEFT, _left_hazard(x), density(right) / cumulative(right))
+
+
+def _left_hazard(x: Array) -> Array:
+    """The hazard below -LEFT: at y = -x Laplace's continued fraction y + 1/(y + 2/(y + 3/(y + ...)))."""
+    y = namespace(x).maximum(-1.0 * x, LEFT)
+    fraction = y
+    for term in range(12, 0, -1):
+        fraction = y + term / fraction
+    return fraction
 
 
 def step(x: Array) -> Array:

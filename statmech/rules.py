@@ -25,6 +25,9 @@ quadrature, and the conformance suite compares the two; `line_form` and `line_fo
 averages that reduce to integrals over a line. Closed forms are written in angles, because near
 perfect learning R and q round to 1 while the angles keep all their digits: :math:`\theta = \arccos R`
 between student and teacher, :math:`\theta_{12} = \arccos q` between two students.
+
+**Panels.** A g that bends smoothly, but on a scale of its own that may shrink with the length, states where in `bends`;
+the quadrature is cut there, too. A rule whose g has a meaning only for short students states `longest_start`.
 """
 
 from __future__ import annotations
@@ -36,8 +39,21 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from statmech import margin_averages
-from statmech.gaussian import Array, namespace, one_minus_cos, step, x_minus_sin
+from statmech.gaussian import (
+    Array,
+    hazard,
+    log_cumulative,
+    namespace,
+    one_minus_cos,
+    quantile,
+    step,
+    x_minus_sin,
+)
 from statmech.parameters import parameter
+
+REACH = 8.5  # standard deviations of the posterior beyond which its sign is certain
+LEAST = 1e-30  # s^2 of a student of length 1 or more, whose g is the limit s -> 0 to rounding
+CERTAIN = 80.0  # exp(-CERTAIN) of anything is negligible
 
 
 class Averages(NamedTuple):
@@ -63,6 +79,8 @@ class Rule(ABC):
     cites: ClassVar[tuple[str, ...]] = ()  # papers, by their keys in the bibliography
     equation: ClassVar[str] = ""  # g in LaTeX
     kinks: ClassVar[Any] = ()  # the stabilities where g jumps or bends (a tuple, or a property of it)
+    longest_start: ClassVar[float] = np.inf  # all students start shorter than this; drawn ones have length 1
+    linear: ClassVar[Any] = False  # True if g is linear in kappa on both sides of 0, so that few nodes are exact
 
     @abstractmethod
     def g(self, kappa: Array, length: Array) -> Array:
@@ -85,6 +103,39 @@ class Rule(ABC):
         >>> RULES["adatron"]().g(np.array([-1.0, 0.5]), np.array(1.0))
         array([ 1., -0.])
         """
+
+    def bends(self, length: Array) -> tuple[Array, ...]:
+        """Stabilities between which g is smooth on the scale of their distance, for a student of this length.
+
+        The quadrature is cut there, as at the kinks; a g that varies on the scale 1 needs none.
+
+        Parameters
+        ----------
+        length : array
+            Length of the student, a scalar that JAX may trace.
+
+        Returns
+        -------
+        tuple of arrays
+            Of a number that does not depend on the length; they may coincide or lie beyond all stabilities.
+        """
+        return ()
+
+    @classmethod
+    def own_start(cls) -> Any:
+        """A start for this rule: drawn, or a given one if its students must be shorter than drawn ones.
+
+        Returns
+        -------
+        "drawn" or dict
+            A value of the key `start` of a config.
+
+        Examples
+        --------
+        >>> Hebb.own_start(), Bayes.own_start()
+        ('drawn', {'length': 0.2, 'R': 0.2})
+        """
+        return "drawn" if cls.longest_start > 1 else {"length": 0.2 * cls.longest_start, "R": 0.2}
 
     @property
     def has_closed_form(self) -> bool:
@@ -153,6 +204,7 @@ class Hebb(Rule):
 
     label = "Hebbian"
     equation = r"g(\kappa, l) = 1"
+    linear = True
 
     def g(self, kappa: Array, length: Array) -> Array:
         return 0.0 * kappa + 1.0
@@ -192,6 +244,10 @@ class Perceptron(Rule):
     def has_closed_form(self) -> bool:
         return self.margin == 0
 
+    @property
+    def linear(self) -> bool:
+        return self.margin == 0
+
     def closed_form(self, angle: Array, length: Array, flip: Array) -> Averages:
         # flip mixes the angle and its supplement, whose 1 - cos is 2 - versine
         versine = one_minus_cos(angle)
@@ -227,6 +283,7 @@ class AdaTron(Rule):
     cites = ("anlauf1989",)
     equation = r"g(\kappa, l) = -\kappa\,\Theta(-\kappa)"
     kinks = (0.0,)
+    linear = True
 
     def g(self, kappa: Array, length: Array) -> Array:
         return -kappa * step(-kappa)
@@ -278,9 +335,60 @@ def _common_error(total: Array, between: Array) -> Array:
     return xp.sin(between) * one_minus_cos(excess) + xp.cos(between) * x_minus_sin(excess)
 
 
+@dataclass(frozen=True)
+class Bayes(Rule):
+    r"""The optimal rule: the student is the posterior mean of the teacher (Kinouchi & Caticha).
+
+    Let the teacher, given the examples so far, be Gaussian of mean :math:`\mathbf J` and variance :math:`s^2 = 1-l^2`
+    in every direction, so that :math:`|\mathbf B|^2 = N`. Its field on a new input is Gaussian of mean
+    :math:`\mathbf J\cdot\mathbf x` and variance :math:`s^2`; with a label that is wrong with probability p
+    (`noise`), the label has the probability :math:`Z = p + (1-2p)\,\Phi(l\kappa/s)`, and the new mean is
+    :math:`\mathbf J + s^2\,\partial\ln Z/\partial(\mathbf J\cdot\mathbf x)\,\mathbf x`:
+
+    .. math:: g(\kappa, l) = \frac{s\,(1-2p)\,\varphi(l\kappa/s)}{p + (1-2p)\,\Phi(l\kappa/s)} .
+
+    For a mean, :math:`\mathbf B\cdot\mathbf J` and :math:`|\mathbf J|^2` are equal on average: a student that starts
+    at l = R keeps it, others are attracted. With :math:`\eta=1` and p the flip of the labels no rule learns faster
+    online; with a teacher that drifts, if the weights decay at the rate of the drift. As :math:`l\to1`, g tends to the
+    textbook AdaTron :math:`-l\kappa\,\Theta(-\kappa)`, which shortens the student, or to 0 with `noise`: a student
+    that is certain of itself ascribes all errors to the labels. These limits are used where a run at small N has
+    :math:`l\ge1`; a start must be shorter.
+    """
+
+    label = "optimal (Bayes)"
+    cites = ("kinouchi1992", "kinouchi1993")
+    equation = r"g(\kappa, l) = \frac{s\,(1-2p)\,\varphi(l\kappa/s)}{p+(1-2p)\,\Phi(l\kappa/s)},\; s^2 = 1-l^2"
+    kinks = (0.0,)  # of the limit l -> 1
+    longest_start = 1.0
+    noise: float = parameter(
+        0.0, "fraction of flipped labels that the student assumes", symbol="$p$", at_least=0.0, below=0.5
+    )
+
+    def g(self, kappa: Array, length: Array) -> Array:
+        xp = namespace(kappa + length)
+        s = _spread(length)
+        z = length * kappa / s
+        odds = xp.where(self.noise > 0, self.noise, 1.0) / (1 - 2 * self.noise)  # of a flip, where there are any
+        excess = xp.where(self.noise > 0, xp.log(odds) - log_cumulative(z), -CERTAIN)
+        return s * hazard(z) / (1 + xp.exp(xp.clip(excess, -CERTAIN, CERTAIN)))
+
+    def bends(self, length: Array) -> tuple[Array, ...]:
+        width, least = _spread(length) / length, quantile(self.noise / (1 - self.noise))
+        doubt = namespace(least).maximum(least, -40.0)  # finite: panels are differentiated with respect to the length
+        tail = (REACH, -REACH, -16 * REACH, -256 * REACH)  # where the hazard tends to its asymptote as a power of kappa
+        turn = (doubt + reach / (1 - doubt) for reach in (-30.0, 0.0, 30.0))  # from an error to a flip
+        return tuple(width * edge for edge in (*tail, *turn))
+
+
+def _spread(length: Array) -> Array:
+    """The posterior standard deviation s of a teacher's component; a tiny number in place of 0 for lengths beyond 1."""
+    return namespace(length).sqrt(namespace(length).maximum((1 - length) * (1 + length), LEAST))
+
+
 RULES: dict[str, type[Rule]] = {
     "hebb": Hebb,
     "perceptron": Perceptron,
     "adatron": AdaTron,
     "adatron_textbook": AdaTronTextbook,
+    "bayes": Bayes,
 }

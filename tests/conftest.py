@@ -12,6 +12,7 @@ import pytest
 import xarray as xr
 
 import simulate
+from statmech import RULES
 from statmech.results import comparison, store
 
 
@@ -64,6 +65,17 @@ def pytest_terminal_summary(terminalreporter, config):
     every = [one for tests in costs.values() for one in tests]
     slow = sum(seconds for seconds, marked, _ in every if marked)
     terminalreporter.line(f"{'all':44}{sum(seconds for seconds, *_ in every):8.1f}{slow:8.1f}")
+
+
+def start_of(rule, given=None):
+    """The start that a rule has by itself, or a given one, its lengths halved until the rule allows them."""
+    kind = RULES[rule]
+    if given is None:
+        return kind.own_start()
+    length = np.asarray(given.get("length", 1.0))
+    while length.max() >= kind.longest_start:
+        length = length / 2
+    return {**given, "length": length.tolist()}
 
 
 def disagreements(simulation: xr.Dataset, theory: xr.Dataset) -> list[str]:

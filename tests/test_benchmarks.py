@@ -17,6 +17,7 @@ SCRIPTS = (
     "engines.py",
     "everyday.py",
     "faults.py",
+    "fluctuations.py",
     "learners.py",
     "precision.py",
     "visitors.py",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import jax
 import numpy as np
 import pytest
-from conftest import disagreements
+from conftest import disagreements, start_of
 
 import simulate
 import theory
@@ -17,7 +17,7 @@ from statmech.gaussian import step
 from statmech.order_parameters import angle_between
 from statmech.parameters import parameter, parameters_of
 from statmech.rules import AdaTron, Perceptron, Rule
-from theory import averages, online
+from theory import averages, fluctuations, online
 from theory.averages import Pair, quadrature, quadrature_pair
 
 ANGLES = [np.pi / 2, 2.5, 1.0, 0.1, 1e-3, 1e-6]
@@ -98,7 +98,7 @@ def test_more_quadrature_nodes_change_nothing(rule):
 
 def scenario_of(rule: str, **given) -> Scenario:
     defaults = {"K": 3, "N": 2000, "t": [0.5, 1, 3], "seeds": 128, "eta": 0.8, "flip": 0.05}
-    return Scenario(rule=rule, **{**defaults, **given})
+    return Scenario(rule=rule, **{**defaults, **given, "start": start_of(rule, given.get("start"))})
 
 
 @pytest.mark.parametrize("engine", ["gram", pytest.param("vectors", marks=pytest.mark.slow)])
@@ -215,3 +215,45 @@ def test_a_rule_without_its_closed_form_is_integrated_to_the_same_solution():
     [integrated] = online.solve_cells([replace(cell, rule=Open())], scenario.t)
     for one, other in zip(closed, integrated, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-8)
+
+
+def test_one_step_drives_the_fluctuations_as_it_does_the_order_parameters(rule):
+    """F as the average of the step whose products and second order are the noise, against `theory.online`."""
+    kind = RULES[rule](eta=0.8)
+    with jax.enable_x64(True):
+        one = jax.jit(lambda theta, length, flip: fluctuations.noise(kind, theta, length, flip).first)
+        closed = kind.has_closed_form
+        rates = jax.jit(lambda state, flip: online.logarithmic_rates(kind, closed, state, flip, None))
+        for theta in (2.5, 1.0, 0.1, 1e-3, 1e-6):
+            for length, flip in [(1.3, 0.0), (0.4, 0.2)]:
+                expected = rates((np.log(length), np.log(theta)), flip)
+                np.testing.assert_allclose(one(theta, length, flip), expected, rtol=2e-9, atol=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("N", [20, 100])
+def test_means_and_spreads_at_finite_n_are_those_of_the_corrections(rule, N):
+    scenario = scenario_of(rule, K=1, N=N, seeds=1000, corrections=True, start={"R": 0.3})
+    simulation, solution = simulate.run(scenario), theory.solve(scenario)
+    assert disagreements(simulation, solution) == []
+    for name in ("R", "length", "eps_g"):
+        ratio = simulation[name].std("seed", ddof=1) / solution[f"{name}_std"]
+        assert np.abs(ratio - 1).max() < 4.5 / 2000**0.5 + 2 / N, name  # the next order is 1/N
+
+
+def test_few_nodes_serve_linear_rules(rule):
+    kind = RULES[rule](eta=0.8)
+    if not kind.linear:
+        return
+    with jax.enable_x64(True):
+
+        def means(places, theta, flip):
+            terms = jax.vmap(lambda place: fluctuations.examples(kind, place, theta, 0.9, flip))(places)
+            return np.array([part.sum() for part in jax.tree.leaves(terms)])
+
+        for theta in (3.0, 1.6, 1.0, 0.1, 1e-3):
+            for flip in (0.0, 0.2):
+                at = jax.numpy.asarray(theta)
+                few = means(fluctuations.of_linear(at, flip), at, flip)
+                many = means(fluctuations.on_panels(fluctuations.edges(kind, at, 0.9), at, flip, nodes=64), at, flip)
+                np.testing.assert_allclose(few, many, rtol=2e-9, atol=2e-9 * np.abs(many).max())

@@ -46,10 +46,13 @@ OWN = {  # overrides of figures whose configs need more than those of their kind
     "boundaries": ["folds=2"],
     "digits": ["folds=2", "passes=2"],
     "version_space": ["alpha=1,2", "updates=1,2,3"],
+    "optimal": TINY,
+    "drift": ["N=40", "seeds=4", "t=2", "drift=0.1,1", "decay=0,0.1"],
     "study_overlay": ["folds=2", "classifier=tree,attentive", "data=votes"],
 }
 
 
+OF_ONE_K = ("variety", "learning_curves", "advantage", "fluctuations")  # configs without an axis of K
 UPDATES = ("minover_updates", "minover_noise")  # whose configs count updates
 
 
@@ -59,7 +62,7 @@ def tiny(name):
         return load(name if name in shipped() else "votes", OWN[name])
     if name in FIGURES["rule"]:
         config = name if name in shipped() else "variety"
-        return load(config, [*TINY, *([] if config in ("variety", "learning_curves") else ["K=1,3"])])
+        return load(config, [*TINY, *([] if config in OF_ONE_K else ["K=1,3"])])
     if name in FIGURES["booster"]:
         if name == "boosting_flip":
             return load(name, ["N=5", "seeds=2", "P=40", "tests=200", "flip=0,0.2", "cap=3,30"])
@@ -367,3 +370,86 @@ def test_adatron_has_the_smallest_q_at_a_given_R():
     curve = {rule: np.interp(R, fine.R.sel(rule=rule), fine.q.sel(rule=rule)) for rule in rules}
     assert np.all(curve["adatron"] < curve["perceptron"])
     assert np.all(curve["perceptron"] < curve["hebb"])
+
+
+CORRECTED = Scenario(rule=["hebb", "perceptron"], N=[20, 500], t=[0.5, 1, 5, 20], seeds=3, corrections=True)
+
+
+@pytest.fixture(scope="module")
+def corrected():
+    return computed(CORRECTED)
+
+
+def fills(ax):
+    """The vertices of every band in axes."""
+    paths = [path.vertices for collection in ax.collections for path in getattr(collection, "get_paths", list)()]
+    return [np.asarray(one) for one in paths if len(one) > 20]
+
+
+def test_an_overlay_draws_the_band_of_one_run_for_each_N_around_one_line(corrected):
+    figure = figures.draw("overlay", corrected)
+    drawn = [ax for ax in figure.axes if ax.axison]
+    assert not any("std" in ax.get_ylabel() or "bias" in ax.get_ylabel() for ax in drawn)
+    [ax] = [ax for ax in drawn if ax.get_ylabel() == r"$\epsilon_g$"]
+    assert len(fills(ax)) == 4  # 2 rules, 2 N
+    known = corrected.theory.sel(rule="perceptron", t=20).isel(student=0)
+    for N in (20, 500):
+        middle, std = float((known.eps_g + known.eps_g_bias).sel(N=N)), float(known.eps_g_std.sel(N=N))
+        for edge in (middle - std, middle + std):
+            assert any(np.isclose(band, [20, edge], rtol=1e-6).all(axis=1).any() for band in fills(ax)), (N, edge)
+    solid = [line for line in ax.lines if line.get_linewidth() > 1 and line.get_marker() == "None"]
+    assert len(solid) == 2  # one per rule: the limit does not depend on N
+    texts = [text.get_text() for legend in figure.legends for text in [legend.get_title(), *legend.get_texts()]]
+    assert any("one standard deviation of a run, to order $1/N$" in text for text in texts)
+    assert inspection.faults(figure) == []
+
+
+def test_without_corrections_no_band_is_drawn(corrected):
+    plain = Results(CORRECTED.model_copy(update={"corrections": False}), corrected.simulation, None)
+    assert not any(fills(ax) for ax in figures.draw("overlay", plain).axes)
+
+
+def test_the_caption_and_the_report_name_the_band(corrected):
+    pytest.importorskip("bokeh")
+    from figures import captions
+    from figures.report import charts, html
+
+    said = "theory + bias ± one standard deviation of a run, to order 1/N"
+    assert said in labels.plain(captions.caption(corrected, "overlay"))
+    assert html._bands(corrected) == f"{said}; of the vote without bias, which has no equation"
+    shown = charts.charts(corrected)
+    assert [label for label, _, _ in shown.legend] == ["Hebbian", "perceptron", "N = 20", "N = 500"]
+    titles = {chart.yaxis.axis_label for one in shown.sets for chart in one.charts}
+    assert not any("std" in title or "bias" in title for title in titles)
+
+
+@pytest.mark.slow
+def test_a_sweep_over_names_alone_has_a_bar_for_the_band_of_one_run():
+    rules = Scenario(rule=["hebb", "perceptron"], N=50, t=2, seeds=3, corrections=True)
+    results = computed(rules)
+    for x in (results, Results(rules, None, results.theory)):
+        figure = figures.draw("overlay", x)
+        assert any(line.get_linewidth() == 7 for ax in figure.axes for line in ax.lines)
+
+
+@pytest.mark.slow
+def test_the_gain_of_an_ensemble_is_drawn_to_its_limit():
+    scenario = load("advantage", ["K=3", "N=40", "seeds=3", "t=1,2", "rule=hebb,perceptron"])
+    [ax] = figures.draw("advantage", simulate.run(scenario), theory.solve(scenario)).axes
+    ends = [line.get_xydata()[-1] for line in ax.lines if len(line.get_xydata()) == 200 and line.get_linewidth() > 1]
+    np.testing.assert_allclose(ends, [[1e6, 1], [1e6, 1 / np.sqrt(2)]], rtol=1e-4)
+
+
+@pytest.mark.slow
+def test_fluctuations_times_N_lie_on_one_line_that_tends_to_the_constant_of_late_times():
+    scenario = load("fluctuations", ["rule=hebb", "N=20,80", "seeds=400", "t=1,10"])
+    simulation, solution = simulate.run(scenario), theory.solve(scenario)
+    bias, variance, density = figures.draw("fluctuations", simulation, solution).axes
+    for ax, limit in ((bias, -3 / 4), (variance, 1 / 2)):
+        line, dotted = (next(it for it in ax.lines if it.get_linestyle() == dashes) for dashes in ("-", ":"))
+        assert line.get_ydata()[-1] == pytest.approx(limit, rel=0.02)
+        assert dotted.get_ydata()[0] == pytest.approx(limit, rel=1e-3)
+    assert {len(line.get_xdata()) for line in density.lines} >= {200}
+    plain = theory.solve(scenario.model_copy(update={"corrections": False}))
+    with pytest.raises(ConfigError, match="fluctuations needs `corrections: true`"):
+        figures.draw("fluctuations", simulation, plain)

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conftest import disagreements
+from conftest import disagreements, start_of
 from scipy.stats import chi, ks_2samp, kstest
 
 import simulate
@@ -58,7 +58,8 @@ def test_the_engines_have_the_same_distribution(rule, K):
     """Two-sample Kolmogorov-Smirnov tests of R, q, l at small N, where the fluctuations are large."""
     p = []
     for N in (K + 3, 24, 50) if rule == "perceptron" else (5, 24):
-        scenario = Scenario(rule=rule, K=K, N=N, t=[1.0, 2.0], seeds=1500 if K == 2 else 400, flip=0.1, key=1)
+        seeds, start = 1500 if K == 2 else 400, start_of(rule)
+        scenario = Scenario(rule=rule, K=K, N=N, t=[1.0, 2.0], seeds=seeds, flip=0.1, key=1, start=start)
         direct = simulate.run(Scenario(**{**scenario.config(), "engine": "vectors"}))
         exact = simulate.run(scenario)
         for name in ("R", "q", "length"):
@@ -100,7 +101,7 @@ def test_a_part_of_a_batch_has_the_bits_of_the_whole(rule, K, width):
     """For every rule and all K that are cut: at the least N, with label noise, and from a start."""
     assert gram.divisible(K)
     for given in ({"N": K + 1}, {"N": 1000, "flip": 0.1}, {"N": 100, "eta": 0.3, "start": {"R": 0.2}}):
-        [cell] = Scenario(rule=rule, K=K, t=[1.0], **given).cells()
+        [cell] = Scenario(rule=rule, K=K, t=[1.0], **{**given, "start": start_of(rule, given.get("start"))}).cells()
         whole = numbers(cell)
         assert np.ptp(whole[0][:, -1], axis=0).min() > 0  # the seeds differ
         for first in (0, gram.batch(K) - width):

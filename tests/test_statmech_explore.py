@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+from conftest import start_of
 
 pytest.importorskip("panel", reason="the extra [explore] is not installed")
 
@@ -77,6 +78,8 @@ def test_every_number_can_lie_along_x(choice):
         kinds = [name for name in KINDS[choice].KINDS if settings.has(choice, [name], key)][:1]
         value = start.get(key, settings.default_of(choice, key))
         given = {**start, choice: kinds, key: settings.end_of(choice, key, value)}
+        if choice == "rule":
+            given["start"] = start_of(kinds[0])
         scenario = scenario_from(settings.config_of(choice, given, x))
         values = scenario.recorded.get(key, scenario.axis_values().get(key))
         assert len(values) > 2, key
@@ -444,9 +447,52 @@ def test_a_rule_that_is_defined_again_is_solved_again(monkeypatch):
 
     scenario = Scenario(rule=["hebb"], t=[1.0])
     first = _solved(scenario)
-    assert _solved(scenario) is first
+    assert np.shares_memory(_solved(scenario).R.values, first.R.values)
     monkeypatch.setitem(RULES, "hebb", Again)
-    assert _solved(scenario) is not first
+    assert not np.shares_memory(_solved(scenario).R.values, first.R.values)
+
+
+@pytest.mark.slow
+def test_the_band_of_one_run_follows_N_and_nothing_is_solved_for_it():
+    from figures.explorer import solved
+
+    made = {N: Scenario(rule="perceptron", N=N, t=[1.0, 10.0], corrections=True) for N in (20, 500)}
+    _solved(made[20])
+    before = solved._solved_as.cache_info().misses
+    for N, scenario in made.items():
+        found, expected = _solved(scenario), theory.solve(scenario)
+        assert int(found.N) == N
+        assert found.attrs["config"] == expected.attrs["config"]
+        for name in expected:
+            np.testing.assert_allclose(found[name], expected[name], rtol=1e-12, err_msg=str(name))
+    assert solved._solved_as.cache_info().misses == before
+
+
+@pytest.mark.slow
+@WARNED
+def test_the_switch_of_the_band_adds_it_to_the_charts_and_to_the_link(page):
+    chart = page.charts.grid.charts["eps_g_majority_vote"]
+    assert chart.curves["bands"].data["x"] == []
+    page.charts.variables.value = ["eps_g"]
+    page.source.sliders["N"].value = 100
+    page.source.band.value = True
+    [wide, *_] = page.charts.grid.charts["eps_g"].curves["bands"].data["y"]
+    page.source.sliders["N"].value = 10_000
+    [narrow, *_] = page.charts.grid.charts["eps_g"].curves["bands"].data["y"]
+    width = [np.subtract(y[-1], y[0]) for y in (wide, narrow)]  # of the first place: the band runs there and back
+    assert width[0] / width[1] == pytest.approx(10, rel=1e-9)
+    assert link.read(link.written(page.source.view)).config["corrections"] is True
+    page.source.band.value = False
+    assert page.charts.grid.charts["eps_g"].curves["bands"].data["x"] == []
+    assert "corrections" not in page.source.view.config
+
+
+def test_a_schedule_is_one_number_on_the_page():
+    start = {"rule": "hebb", "N": 50, "seeds": 3, "t": 5}
+    assert "schedule" not in settings.config_of("rule", start)
+    assert scenario_from(settings.config_of("rule", {**start, "schedule": 5})).schedule == 5
+    held, cut = settings.held_of(Scenario(rule="hebb", t=[1, 2], schedule={"t0": [2, 5]}))
+    assert (held["schedule"], cut) == (2, ["schedule"])
 
 
 def test_every_error_of_theory_is_shown_on_the_page(live, monkeypatch):

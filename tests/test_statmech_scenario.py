@@ -31,6 +31,14 @@ GOOD = {"rule": "perceptron", "t": [1.0, 2.0]}
         ({"N": "many"}, 'N: must be a number, not "many"'),
         ({"flip": 0.6}, "flip: must be at most 0.5, not 0.6"),
         ({"flip": -0.1}, "flip: must be at least 0, not -0.1"),
+        ({"drift": -1}, "drift: must be at least 0, not -1"),
+        ({"decay": [0, -1]}, "decay[1]: must be at least 0, not -1"),
+        ({"drift": [0, 30], "N": 20}, "drift = 30 is too large for N = 20: 1 - drift/N would be negative"),
+        ({"decay": 30, "N": [100, 20]}, "decay = 30 is too large for N = 20: 1 - decay/N would be negative"),
+        ({"schedule": {"t0": 0}}, "schedule: must be greater than 0, not 0"),
+        ({"schedule": {"t0": [1, -1]}}, "schedule[1]: must be greater than 0, not -1"),
+        ({"schedule": {"tau": 1}}, "a schedule is {t0: time}, for a learning rate of eta / (1 + t/t0)"),
+        ({"schedule": "fast"}, 'schedule: must be a number, not "fast"'),
         ({"eta": 0}, "eta: must be greater than 0, not 0"),
         ({"eta": float("nan")}, "eta: input should be a finite number"),
         ({"rule": ["hebb", "perceptron"], "margin": [0, 0.5]}, 'the rule "hebb" has no margin'),
@@ -78,6 +86,9 @@ def test_all_problems_are_reported_at_once():
         {"zip": [{"eta": [1, 2], "flip": [0, 0.1]}], "K": [1, 2]},
         {"start": {"R": [0.1, 0.2], "length": 2.0}, "K": 2, "gram": True, "engine": "vectors"},
         {"rule": ["hebb", "perceptron"], "t": {"logspace": [-1, 2, 4]}},
+        {"schedule": {"t0": 5}, "drift": 0.1, "decay": [0, 0.1]},
+        {"schedule": {"t0": {"linspace": [1, 2, 3]}}, "corrections": True},
+        {"zip": {"schedule": [{"t0": 1}, {"t0": 2}], "eta": [1, 2]}},
     ],
 )
 def test_a_scenario_survives_a_round_trip_through_yaml(given):
@@ -99,6 +110,14 @@ def test_the_random_numbers_of_a_combination_depend_on_its_parameters_and_not_it
     assert alone.words() == swept[1].words() != swept[0].words()
     with_time = next(Scenario(rule="perceptron", t=[3.0], eta=0.5).cells())
     assert with_time.words() == alone.words()
+
+
+def test_no_key_that_changes_nothing_is_stated_or_named_by_random_numbers():
+    unchanged = Scenario(**GOOD, drift=0, decay=0.0)
+    assert unchanged.config() == Scenario(**GOOD).config()
+    assert {"drift", "decay", "schedule"}.isdisjoint(unchanged.axis_values())
+    swept, drifting = Scenario(**GOOD, drift=[0, 0.1]).cells()
+    assert swept.words() == next(Scenario(**GOOD).cells()).words() != drifting.words()
 
 
 def test_a_parameter_given_once_applies_to_all_rules_that_have_it():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import theory
-from statmech import ScenarioError
+from statmech import Scenario, ScenarioError
 from statmech.equal_students import _opposed
 
 GRID = [(0.9, 0.85, 3), (0.5, 0.3, 101), (0.99, 0.985, 5), (0.5, 0.3, 11), (0.1, 0.02, 7), (-0.6, 0.5, 3)]
@@ -133,3 +133,45 @@ def test_the_sampling_error_is_correct():
 def test_impossible_ensembles_are_refused(arguments, message):
     with pytest.raises(ScenarioError, match=message):
         theory.ensemble_error(*arguments)
+
+
+FOUR = ["hebb", "perceptron", "adatron", "adatron_textbook"]
+GAIN = {  # at t = 1, 50, 1e3 and 1e6, by an independent code: SciPy's integrator in (log l, theta, c)
+    "hebb": [0.8488562875, 0.9903493984, 0.9995008973, 0.9999995000],
+    "perceptron": [0.7100628274, 0.7187558720, 0.7086877910, 0.7071225213],
+    "adatron": [0.6737400136, 0.6775940292, 0.7020872024, 0.7070172439],
+    "adatron_textbook": [0.6620475254, 0.6112764652, 0.6669004547, 0.7005665041],
+}
+
+
+@pytest.mark.slow
+def test_the_gain_of_infinitely_many_students_is_greatest_early_and_ends_alike_for_all_rules_but_hebb():
+    gain = theory.advantage(Scenario(rule=FOUR, t=[1, 3.66, 6.23, 50, 1e3, 1e6]))
+    for rule, expected in GAIN.items():
+        np.testing.assert_allclose(gain.sel(rule=rule, t=[1, 50, 1e3, 1e6]), expected, atol=2e-9)
+    assert gain.sel(rule="adatron_textbook", t=6.23) == pytest.approx(0.558140, abs=1e-6)
+    assert gain.sel(rule="adatron", t=3.66) == pytest.approx(0.618531, abs=1e-6)
+    late, limit = gain.sel(t=1e6), 1 / np.sqrt(2)
+    assert abs(late.sel(rule=["perceptron", "adatron"]) - limit).max() < 1e-4
+    assert 0 < limit - late.sel(rule="adatron_textbook") < 0.01 * limit
+    assert late.sel(rule="hebb") == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_students_are_nearly_infinitely_many():
+    """The error of the weight mean approaches its limit as 1/K: from 10^4 to 10^5 the distance falls by 10."""
+    some = Scenario(rule=["hebb", "perceptron"], K=[10**4, 10**5], N=10**5 + 1, t=[0.5, 5])
+    solved, limit = theory.solve(some), theory.advantage(some)
+    off = solved.eps_g_weight_mean / solved.eps_g.isel(student=0) - limit
+    assert np.all(off > 0)
+    assert np.all(off.sel(K=10**5) < 3e-5)
+    np.testing.assert_allclose(off.sel(K=10**4) / off.sel(K=10**5), 10, rtol=2e-3)
+
+
+def test_infinitely_many_students_start_alike_and_not_opposed():
+    with pytest.raises(ScenarioError, match="only if they start alike"):
+        theory.advantage(Scenario(rule="hebb", K=2, t=1, start={"R": [0.1, 0.2]}))
+    with pytest.raises(ScenarioError, match=r"cannot start with q below R\^2"):
+        theory.advantage(Scenario(rule="hebb", K=2, t=1, start={"R": 0.6, "q": 0.3}))
+    on_axis = theory.advantage(Scenario(rule="hebb", K=1, t=[0, 1], start={"R": 1, "q": 1}))
+    assert np.isfinite(on_axis).all()

@@ -1,6 +1,7 @@
 """Solves a scenario for N -> infinity: order-parameter equations, replica theory, and the errors of ensembles."""
 
 from statmech.errors import SolverError as SolverError
+from theory.advantage import advantage as advantage
 from theory.ensemble import ensemble_error as ensemble_error
 from theory.ensemble import ensemble_error_unequal as ensemble_error_unequal
 from theory.learning_curves import learning_curves as learning_curves
@@ -11,3 +12,4 @@ from theory.replica import capacity as capacity
 from theory.replica import noisy_capacity as noisy_capacity
 from theory.smooth import smooth as smooth
 from theory.solve import solve as solve
+from theory.stationary import stationary as stationary

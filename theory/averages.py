@@ -80,11 +80,11 @@ def _line_pair(rule: Rule, pair: Pair, flip: Array) -> Array:
 def quadrature(rule: Rule, theta: Array, length: Array, flip: Array, nodes: int = NODES) -> Averages:
     """One student's averages for learning rate 1 by quadrature cut at the kinks; scalars."""
     sin, tan = _nonzero(jnp.sin(theta)), jnp.tan(theta)
-    kinks = _kinks(rule)
-    kappa, weight = panels(jnp.concatenate([_around(0.0, tan), kinks]), nodes)
+    kinks = _edges(rule, length)
+    kappa, weight = panels(_cut(_around(0.0, tan), kinks), nodes)
     weight = weight * 2 * density(kappa) * (flip + (1 - 2 * flip) * ndtr(kappa * jnp.cos(theta) / sin))
     g = rule.g(kappa, length)
-    z, z_weight = panels(jnp.concatenate([_around(0.0, 1.0), kinks / sin]), nodes)
+    z, z_weight = panels(_cut(_around(0.0, 1.0), kinks / sin), nodes)
     response = jnp.sum(z_weight * density(z) * rule.g(sin * z, length))
     return Averages(
         fu=jnp.sum(weight * g * kappa),
@@ -104,35 +104,41 @@ def quadrature_pair(rule: Rule, pair: Pair, flip: Array, nodes: int = NODES) -> 
     norm = _nonzero(jnp.hypot(along, across))
     r, root = jnp.where(distinct, along / norm, 0.0), jnp.where(distinct, _nonzero(across / norm), 1.0)
     gamma = cos_1 / _nonzero(sin_1)
-    kinks = _kinks(rule)
+    first, second = (_edges(rule, length) for length in pair.lengths)
 
     def conditional(kappa_1: Array) -> Array:
         """The average over student 2 at a given stability of student 1."""
         turn = -gamma * kappa_1 / _nonzero(r)
-        edges = jnp.concatenate([_around(turn, root / _nonzero(r)), (kinks - q * kappa_1) / _nonzero(p)])
-        z, weight = panels(edges, nodes)
+        label = _around(turn, root / _nonzero(r))
+        z, weight = panels(_cut(label, (second - q * kappa_1) / _nonzero(p)), nodes)
         right = ndtr((gamma * kappa_1 + r * z) / root)
         g_2 = rule.g(q * kappa_1 + p * z, pair.lengths[1])
         return jnp.sum(weight * density(z) * (flip + (1 - 2 * flip) * right) * g_2)
 
     # over kappa_1 the inner integral changes where student 2's kink enters the ridge, and where it meets the label's
     slope = _nonzero(q / _nonzero(p) - gamma / _nonzero(r))
-    ridge = [_around(kink / _nonzero(q), p / _nonzero(q)) for kink in kinks]
-    meeting = [_around(kink / _nonzero(p) / slope, root / _nonzero(r) / slope) for kink in kinks]
-    edges = jnp.concatenate([_around(0.0, jnp.tan(pair.angles[0])), kinks, *ridge, *meeting])
-    kappa, weight = panels(edges, nodes)
+    ridge = [_around(kink / _nonzero(q), p / _nonzero(q)) for kink in rule.kinks]
+    meeting = [_around(kink / _nonzero(p) / slope, root / _nonzero(r) / slope) for kink in rule.kinks]
+    label = _around(0.0, jnp.tan(pair.angles[0]))
+    kappa, weight = panels(_cut(label, first, *ridge, *meeting), nodes)
     return jnp.sum(weight * 2 * density(kappa) * rule.g(kappa, pair.lengths[0]) * jax.vmap(conditional)(kappa))
 
 
-def _kinks(rule: Rule) -> Array:
-    return jnp.asarray(list(rule.kinks), dtype=float).reshape(-1)
+def _edges(rule: Rule, length: Array) -> Array:
+    """The stabilities at which panels end for a student of this length: the rule's kinks and bends."""
+    edges = [jnp.asarray(edge, float) for edge in (*rule.kinks, *rule.bends(length))]
+    return jnp.stack(edges) if edges else jnp.zeros(0)
 
 
 def _around(centre: Array, width: Array) -> Array:
-    """Edges that bracket a sigmoid of the given centre and width, on the whole line cut at 0."""
+    """Edges that bracket a sigmoid of the given centre and width."""
     reach = WIDTHS * jnp.abs(width)
-    edges = (-TAIL, 0.0, TAIL, centre - reach, centre, centre + reach)
-    return jnp.stack([jnp.asarray(edge, float) for edge in edges])
+    return jnp.stack([jnp.asarray(edge, float) for edge in (centre - reach, centre, centre + reach)])
+
+
+def _cut(*edges: Array) -> Array:
+    """The edges of panels on the whole line cut at 0 and at these edges."""
+    return jnp.concatenate([jnp.asarray([-TAIL, 0.0, TAIL]), *edges])
 
 
 def _nonzero(x: Array) -> Array:

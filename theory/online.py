@@ -17,7 +17,15 @@ q round to 1. We integrate them in :math:`\log l_k`, :math:`y_k = 1 - R_k = 1 - 
         - \frac{c_{kj}}{2}\left(\frac{\langle f_k^2\rangle}{l_k^2\sin^2\theta_k}
         + \frac{\langle f_j^2\rangle}{l_j^2\sin^2\theta_j}\right).
 
+A teacher that drifts at rate :math:`\delta` (`drift`) turns away from all students, :math:`\dot R_k = -\delta R_k`, so
+with :math:`\rho_k = \cot\theta_k` the rates gain :math:`\delta\cos\theta_k` and :math:`\delta\,(2\rho_k\rho_j -
+c_{kj}(\rho_k^2 + \rho_j^2))`; weights that decay at rate w (`decay`) lose w in :math:`\log l_k`; and a `schedule`
+divides the learning rate by :math:`1 + t/t_0`.
+
 No term is larger than the sum's own size when :math:`\theta` is 1e-6, so eps_g keeps its digits to t = 1e6 and beyond.
+Where corrections are asked for, the fluctuations of order 1/N of each student (`theory.fluctuations`) are integrated
+beside it.
+
 Students with equal initial conditions stay equal: one of them, and one pair, represent all (the symmetric reduction).
 """
 
@@ -35,17 +43,20 @@ import numpy as np
 
 from statmech.errors import DivergedError, SolverError
 from statmech.forks import check_fork
-from statmech.gaussian import Array
+from statmech.gaussian import Array, one_minus_cos
 from statmech.order_parameters import angle_from_versine
 from statmech.parameters import Family, family_of
 from statmech.programs import kept
 from statmech.rules import Averages, Rule
 from statmech.scenarios.online import Cell
+from theory import fluctuations
 from theory.averages import Pair, averages, pair_average
 from theory.dormand_prince import TOGETHER, integrate
+from theory.fluctuations import Fluctuations
 
 RTOL = 1e-9
 ATOL = 1e-12  # of log l and c
+RTOL_1, ATOL_1 = 1e-9, 1e-9  # of the fluctuations of order 1/N
 ATOL_Y = 1e-60  # so that 1 - R is accurate to RTOL however small it gets
 LONGEST = 300.0  # log l is clipped here: a rule that scales with l has the same rates at any length
 LAST = 700.0  # log l beyond which l itself, or 1/l, overflows
@@ -63,11 +74,26 @@ class Students(NamedTuple):
 
 @dataclass(frozen=True)
 class Equations:
-    """Static arguments of the compiled solver: rules, closed forms or quadrature, the number of distinct students."""
+    """Static arguments of the compiled solver: rules, closed forms or quadrature, the number of distinct students,
+    whether drift, decay or a schedule may differ from their defaults, whether there are pairs (averages of pairs by
+    quadrature take most of the time, and a single student has none), whether fluctuations are followed, and then
+    whether the rules are linear."""
 
     rules: tuple[Family, ...]
     closed: bool
     students: int
+    changing: bool
+    paired: bool
+    corrected: bool = False
+    linear: bool = False
+
+
+class Changes(NamedTuple):
+    """The teacher's drift, the weights' decay, and the t0 of the learning rate."""
+
+    drift: Array
+    decay: Array
+    t0: Array
 
 
 class Lane(NamedTuple):
@@ -76,39 +102,56 @@ class Lane(NamedTuple):
     cell: Cell
     rule: int
     start: Students
+    fluctuations: Fluctuations | None = None
 
 
 class Problem(NamedTuple):
-    """Run-time arguments of the solver, lanes last: a rule's index among all, its parameters, label noise, initial
-    students."""
+    """Run-time arguments of the solver, lanes last: a rule's index among all, its parameters, label noise, what
+    changes, initial students, and their fluctuations (5 S, L), or (0, L) where they are not followed."""
 
     rule: Array
     parameters: dict[str, Array]
     flip: Array
+    changes: Changes
     start: Students
+    fluctuations: Array
 
 
 def solve_cells(cells: list[Cell], times: Iterable[float]) -> list[Students]:
     """The students of each cell at each time, arrays with a leading axis of times.
 
+    Raises `SolverError` if the integration stops early, `DivergedError` for lengths beyond floating point numbers.
+    """
+    return [students for students, _ in _solve_cells(cells, times, corrected=False)]
+
+
+def solve_corrected(cells: list[Cell], times: Iterable[float]) -> list[tuple[Students, Fluctuations]]:
+    """The students of each cell at each time, and their fluctuations of order 1/N; raises like `solve_cells`."""
+    return _solve_cells(cells, times, corrected=True)
+
+
+def _solve_cells(cells: list[Cell], times: Iterable[float], corrected: bool) -> list[tuple[Students, Fluctuations]]:
+    """The students of each cell at each time, and their fluctuations, empty if they are not followed.
+
     Cells with the same number of distinct students are integrated side by side: all rules with closed forms together,
-    since tracing the solver takes longer than solving, and cells of a rule without them one after the other. Raises
-    `SolverError` if the integration stops early, `DivergedError` for lengths beyond floating point numbers.
+    since tracing the solver takes longer than solving, and cells of a rule without them one after the other.
     """
     starts, families = _starts(cells), [family_of(cell.rule) for cell in cells]
     groups: dict[Any, list[int]] = {}
     for index, (cell, start, family) in enumerate(zip(cells, starts, families, strict=True)):
-        closed = cell.rule.has_closed_form
-        groups.setdefault((closed, None if closed else family, start.y.size), []).append(index)
+        closed, changing, linear = cell.rule.has_closed_form, bool(cell.changes), corrected and bool(cell.rule.linear)
+        program = closed, start.y.size, changing, closed or cell.K > 1, linear, None if closed else family
+        groups.setdefault(program, []).append(index)
     check_fork()
-    solutions: dict[int, Students] = {}
+    solutions: dict[int, tuple[Students, Fluctuations]] = {}
     with jax.enable_x64(True):
         t = np.asarray(list(times), float)
-        for (closed, _, students), members in groups.items():
+        for (closed, students, changing, paired, linear, _), members in groups.items():
             rules = tuple(dict.fromkeys(families[index] for index in members))
-            equations, size = Equations(rules, closed, students), LANES if closed else 1
+            equations = Equations(rules, closed, students, changing, paired, corrected, linear)
+            size = LANES if closed else 1
             for some in (members[first : first + size] for first in range(0, len(members), size)):
-                lanes = [Lane(cells[index], rules.index(families[index]), starts[index]) for index in some]
+                lanes = [_lane(cells[index], rules.index(families[index]), starts[index], corrected) for index in some]
                 solutions |= dict(zip(some, _solve_together(equations, lanes, t), strict=True))
     return [solutions[index] for index in range(len(cells))]
 
@@ -120,8 +163,14 @@ def _starts(cells: list[Cell]) -> list[Students]:
     return [computed[id(cell.start), cell.K] for cell in cells]
 
 
-def _solve_together(equations: Equations, lanes: list[Lane], times: np.ndarray) -> list[Students]:
-    """The students of at most `LANES` cells at each time.
+def _lane(cell: Cell, rule: int, start: Students, corrected: bool) -> Lane:
+    if not corrected:
+        return Lane(cell, rule, start)
+    return Lane(cell, rule, start, fluctuations.initial(angle_from_versine(start.y), drawn=cell.start is None))
+
+
+def _solve_together(equations: Equations, lanes: list[Lane], times: np.ndarray) -> list[tuple[Students, Fluctuations]]:
+    """The students of at most `LANES` cells at each time, and their fluctuations.
 
     Lanes and times are filled up to powers of two, so that few programs are compiled.
     """
@@ -129,9 +178,17 @@ def _solve_together(equations: Equations, lanes: list[Lane], times: np.ndarray) 
     problem = _stacked(lanes + lanes[-1:] * missing, equations.rules)
     filled = np.pad(times, (0, max(TOGETHER, _power_of_two(times.size)) - times.size), constant_values=np.inf)
     *state, completed = map(np.asarray, _solve_lanes(equations, problem, filled, np.int64(MAX_STEPS)))
-    solved = Students(*(np.moveaxis(part[: times.size], -1, 0)[: len(lanes)] for part in state))
-    _check([lane.cell for lane in lanes], solved, completed[: len(lanes)], times[-1])
-    return [Students(*state) for state in zip(*solved, strict=True)]
+    *students, around = (np.moveaxis(part[: times.size], -1, 0)[: len(lanes)] for part in state)
+    solved = Students(*students)
+    completed = completed[: len(lanes)] & np.isfinite(around).all(axis=(1, 2))
+    _check([lane.cell for lane in lanes], solved, completed, times[-1])
+    return [(Students(*state), _by_student(rows)) for *state, rows in zip(*solved, around, strict=True)]
+
+
+def _by_student(rows: Array) -> Fluctuations:
+    """Fluctuations from the rows (..., 5 S) of the solver's state."""
+    parts = rows.reshape(*rows.shape[:-1], 5, -1)
+    return Fluctuations(parts[..., :3, :], parts[..., 3:, :])
 
 
 def _check(cells: list[Cell], solved: Students, completed: np.ndarray, last: float) -> None:
@@ -183,19 +240,22 @@ def initial(cell: Cell) -> Students:
     return Students(np.log(length[:S]), 1 - R[:S], np.clip(c, -1, 1))
 
 
-def rates(rule: Rule, closed: bool, students: Students, flip: Array) -> Students:
+def rates(rule: Rule, closed: bool, students: Students, flip: Array, paired: bool = True) -> Students:
     """Time derivative of the state of distinct students.
 
-    The equations of `theory.online`; `closed` selects the rule's closed forms, `flip` is the label noise.
+    The equations of `theory.online`; `closed` selects the rule's closed forms, `flip` is the label noise. A single
+    student's c, which means nothing, stays where it is unless `paired`.
     """
     theta, length = angle_from_versine(students.y), jnp.exp(jnp.clip(students.log_length, -LONGEST, LONGEST))
     # computed once, and not in each of the three rates: this halves the time
     theta, length = jax.lax.optimization_barrier((theta, length))
     single = averages(rule, closed, theta, length, flip)
+    log_rate, y_rate = one_student(single, students.y, length)
+    if not paired:
+        return Students(log_rate, y_rate, jnp.zeros_like(students.c))
     angles, lengths = _of_pairs(theta), _of_pairs(length)
     pair = Pair(angles, students.c, lengths)
     sin = jnp.sqrt(students.y * (2 - students.y))
-    log_rate, y_rate = one_student(single, students.y, length)
     diffusion = single.ff / length**2  # of the direction, per unit time
     across = _ratio(diffusion, sin**2)
     common = pair_average(rule, closed, pair, flip) / prod(lengths)
@@ -207,6 +267,25 @@ def rates(rule: Rule, closed: bool, students: Students, flip: Array) -> Students
         y=y_rate,
         c=jnp.where(separate, c_rate, 0.0),
     )
+
+
+def changed(rates: Students, students: Students, changes: Changes) -> Students:
+    """The rates of students whose weights decay, and whose teacher drifts."""
+    cos, sin = 1 - students.y, jnp.sqrt(students.y * (2 - students.y))
+    first, second = _of_pairs(_ratio(cos, sin))
+    turn = 2 * first * second - students.c * (first**2 + second**2)
+    return Students(rates.log_length - changes.decay, rates.y + changes.drift * cos, rates.c + changes.drift * turn)
+
+
+def logarithmic_rates(
+    rule: Rule, closed: bool, state: tuple[Array, Array], flip: Array, changes: Changes | None
+) -> tuple[Array, Array]:
+    """Time derivative of one student's (log l, log theta), where nothing changes if `changes` is None."""
+    length, theta = jnp.exp(jnp.clip(state[0], -LONGEST, LONGEST)), jnp.exp(state[1])
+    log_rate, y_rate = one_student(averages(rule, closed, theta, length, flip), one_minus_cos(theta), length)
+    if changes is not None:
+        log_rate, y_rate = log_rate - changes.decay, y_rate + changes.drift * jnp.cos(theta)
+    return log_rate, y_rate / (theta * jnp.sin(theta))
 
 
 def one_student(averages: Averages, y: Array, length: Array) -> tuple[Array, Array]:
@@ -228,30 +307,117 @@ def _of_pairs(x: Array) -> tuple[Array, Array]:
 
 @kept
 def _solve_lanes(equations: Equations, problem: Problem, times: Array, most: Array) -> tuple[Array, ...]:
-    """log l, y and c (T, ..., L) of L lanes, and whether each has reached the last time."""
-    S, pairs = equations.students, problem.start.c.shape[0]
+    """log l, y, c and the fluctuations' rows (T, ..., L) of L lanes, and whether each has reached the last time."""
+    S, pairs, around = equations.students, problem.start.c.shape[0], problem.fluctuations.shape[0]
+    cuts = [S, 2 * S, 2 * S + pairs, 2 * S + pairs + around]
     one = jax.vmap(partial(_rates, equations), in_axes=-1, out_axes=-1)
+    of_lanes = problem.rule, problem.parameters, problem.flip, problem.changes
 
     def field(y: Array) -> Array:
-        return jnp.concatenate(one(Students(*jnp.split(y, [S, 2 * S])), problem.rule, problem.parameters, problem.flip))
+        *state, rows, t = jnp.split(y, cuts)
+        students = Students(*state)
+        around = _rates_around(equations, students, rows, t, *of_lanes) if equations.corrected else rows
+        return jnp.concatenate([*one(students, t, *of_lanes), around, jnp.ones_like(t)])
 
-    atol = jnp.asarray([ATOL] * S + [ATOL_Y] * S + [ATOL] * pairs)[:, None]
-    values, completed = integrate(field, jnp.concatenate(problem.start), times, RTOL, atol, most)
-    return *jnp.split(values, [S, 2 * S], axis=1), completed
+    # the last row is the time
+    start = [*problem.start, problem.fluctuations, jnp.zeros((1 if equations.changing else 0, problem.flip.size))]
+    first = [ATOL] * S + [ATOL_Y] * S + [ATOL] * pairs, [ATOL] * len(start[-1])
+    atol = jnp.asarray(first[0] + [ATOL_1] * around + first[1])[:, None]
+    values, completed = integrate(field, jnp.concatenate(start), times, RTOL, atol, most)
+    return *jnp.split(values, cuts, axis=1)[:4], completed
 
 
 def _rates(
-    equations: Equations, students: Students, rule: Array, parameters: dict[str, Array], flip: Array
+    equations: Equations,
+    students: Students,
+    t: Array,
+    rule: Array,
+    parameters: dict[str, Array],
+    flip: Array,
+    changes: Changes,
 ) -> Students:
-    """The time derivative of one lane's students."""
+    """The time derivative of one lane's students; t is empty where nothing changes with time."""
 
     def under(family: Family) -> Callable[[Students], Students]:
-        given = family(**{name: parameters[name] for name in family.reals})
-        return lambda students: rates(given, equations.closed, students, flip)
+        given = _given(equations, family, parameters, changes, t)
+
+        def of(students: Students) -> Students:
+            unchanged = rates(given, equations.closed, students, flip, equations.paired)
+            return changed(unchanged, students, changes) if equations.changing else unchanged
+
+        return of
 
     inside = Students(students.log_length, jnp.clip(students.y, 0.0, 2.0), jnp.clip(students.c, -1.0, 1.0))
     state: Students = jax.lax.switch(rule, [under(family) for family in equations.rules], inside)
     return state
+
+
+def _given(equations: Equations, family: Family, parameters: dict[str, Array], changes: Changes, t: Array) -> Rule:
+    """The rule of a lane at time t."""
+    if equations.changing:
+        parameters = {**parameters, "eta": parameters["eta"] / (1 + t[0] / changes.t0)}
+    rule: Rule = family(**{name: parameters[name] for name in family.reals})
+    return rule
+
+
+def _rates_around(
+    equations: Equations, students: Students, rows: Array, t: Array, rule: Array, *of_lanes: Any
+) -> Array:
+    """The time derivative of the fluctuations' rows (5 S, L) of students (S, L), each in a lane of its own."""
+    log_length, y = (part.reshape(-1) for part in (students.log_length, students.y))
+    each = (log_length, angle_from_versine(jnp.clip(y, 0.0, 2.0)), rows.reshape(5, -1))
+    own = jax.tree.map(lambda of_lane: jnp.tile(of_lane, equations.students), (t, *of_lanes))
+    found = [_around(equations, family, *each, *own).reshape(rows.shape) for family in equations.rules]
+    return found[0] if len(found) == 1 else jnp.select([rule == index for index in range(len(found))], found)
+
+
+def _around(
+    equations: Equations, family: Family, log_length: Array, theta: Array, rows: Array, t: Array, *of_lanes: Any
+) -> Array:
+    """The time derivative of the fluctuations' rows (5, L) of a student a lane, under one rule.
+
+    Nodes are mapped outside of lanes, so that lanes are the last axis of all arrays: this is several times faster.
+    """
+    by_lane = partial(jax.vmap, in_axes=-1, out_axes=-1)
+
+    def rule_at(t: Array, parameters: dict[str, Array], changes: Changes) -> Rule:
+        return _given(equations, family, parameters, changes, t)
+
+    def length_of(log_length: Array) -> Array:
+        return jnp.exp(jnp.clip(log_length, -LONGEST, LONGEST))
+
+    def edges(log_length: Array, theta: Array, t: Array, parameters: Any, flip: Array, changes: Changes) -> Any:
+        return fluctuations.edges(rule_at(t, parameters, changes), theta, length_of(log_length))
+
+    def examples(
+        place: Any, log_length: Array, theta: Array, t: Array, parameters: Any, flip: Array, changes: Any
+    ) -> Any:
+        moving, rule = changes if equations.changing else None, rule_at(t, parameters, changes)
+        return fluctuations.examples(rule, place, theta, length_of(log_length), flip, moving)
+
+    def rates(
+        example: Any, log_length: Array, theta: Array, rows: Array, t: Array, parameters: Any, flip: Array, changes: Any
+    ) -> Array:
+        moving = changes if equations.changing else None
+        step = fluctuations.averaged(theta, example, moving)
+
+        def field(log_length: Array, log_theta: Array, t: Array) -> tuple[Array, Array]:
+            rule = rule_at(t, parameters, changes)
+            return logarithmic_rates(rule, equations.closed, (log_length, log_theta), flip, moving)
+
+        around = Fluctuations(rows[:3], rows[3:])
+        return jnp.concatenate(fluctuations.rates(field, (log_length, jnp.log(theta)), t, step, around))
+
+    own = t, *of_lanes
+    flip = of_lanes[1]
+    if equations.linear:
+        places = fluctuations.of_linear(theta, flip)
+    else:
+        places = fluctuations.on_panels(by_lane(edges)(log_length, theta, *own), theta, flip)
+    terms = jax.vmap(lambda place: by_lane(examples)(place, log_length, theta, *own))(places)
+    means = jax.tree.map(partial(jnp.sum, axis=0), terms)
+    found: Array = by_lane(rates)(means, log_length, theta, rows, *own)
+    return found
 
 
 def _stacked(lanes: list[Lane], rules: tuple[Family, ...]) -> Problem:
@@ -260,7 +426,15 @@ def _stacked(lanes: list[Lane], rules: tuple[Family, ...]) -> Problem:
     parameters = {name: np.asarray([getattr(lane.cell.rule, name, 1.0) for lane in lanes], float) for name in names}
     start = Students(*(np.stack(part, axis=-1) for part in zip(*(lane.start for lane in lanes), strict=True)))
     rule, flip = [lane.rule for lane in lanes], np.asarray([lane.cell.flip for lane in lanes], float)
-    return Problem(np.asarray(rule), parameters, flip, start)
+    of_each = [(lane.cell.drift, lane.cell.decay, lane.cell.t0) for lane in lanes]
+    changes = Changes(*(np.asarray(values, float) for values in zip(*of_each, strict=True)))
+    around = np.stack([_rows(lane.fluctuations) for lane in lanes], axis=-1)
+    return Problem(np.asarray(rule), parameters, flip, changes, start, around)
+
+
+def _rows(around: Fluctuations | None) -> np.ndarray:
+    """Fluctuations as rows of the solver's state."""
+    return np.zeros(0) if around is None else np.concatenate(around).reshape(-1)
 
 
 def _ratio(x: Array, y: Array) -> Array:

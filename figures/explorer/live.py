@@ -36,6 +36,7 @@ PATIENCE = 1.5  # seconds that the smooth line may take once a drag has ended
 LONGEST = {"10 seconds": 10.0, "a minute": 60.0, "10 minutes": 600.0, "never": 0.0}
 SLIDER: dict[str, Any] = {"width": 112, "margin": (4, 8), "size": "small", "tooltips": False}
 EDITED: dict[str, Any] = SLIDER | {"width": 160}
+CORRECTIONS, BAND = "corrections", "band of one run"  # the key, and the switch that sets it
 NO_PAIR = "q compares two students, and K = 1: set K to 2 or more"
 
 
@@ -43,7 +44,7 @@ class Live:
     """The controls of one kind of scenario.
 
     `shown()` is called at every step of a drag, `settled()` at its end, and `message(severity, text)` with errors and
-    progress. `row` holds the controls that are always in sight, `more` the others.
+    progress. `row` and `strip` hold the controls that are always in sight, `more` the others.
     """
 
     def __init__(
@@ -77,14 +78,21 @@ class Live:
         self.sliders = {name: self._slider(name) for name in settings.draggable(choice)}
         self.player = Player(self.clock, self.shown, view.at)
         self.seeds = self._stops("seeds")
+        self.band = pmui.Switch(
+            label=BAND,
+            value=bool(view.config.get(CORRECTIONS)),
+            visible=CORRECTIONS in SCENARIOS[choice].model_fields,
+            margin=(4, 8),
+        )
         self.more_keys = pmui.TextInput(
             label="other keys", placeholder="key=value key=value", sizing_mode="stretch_width"
         )
         self.longest = pmui.Select(label="simulate for up to", options=LONGEST, value=10.0, sizing_mode="stretch_width")
-        for widget in (self.chosen, *self.sliders.values(), self.seeds, self.more_keys, self.longest):
+        for widget in (self.chosen, *self.sliders.values(), self.seeds, self.band, self.more_keys, self.longest):
             widget._debounce = SOON
             widget.param.watch(lambda event: self.update(), "value")
         self.x.param.watch(lambda event: self._turn(), "value")
+        self.strip = [self.band, *self.player.parts]
         self.row = [self.x, self.chosen, *self.sliders.values()]
         self.more = [self.seeds, self.longest, self.more_keys]
         self._retitle()
@@ -219,6 +227,8 @@ class Live:
         if not self.chosen.value:
             raise ConfigError(f"choose at least one {self.choice}")
         given = {**self.given, self.choice: list(self.chosen.value), "seeds": self.seeds.value}
+        if self.band.visible:
+            given[CORRECTIONS] = self.band.value
         for name, slider in self.sliders.items():
             if slider.visible:
                 given[name] = settings.moved(given.get(name), slider.value)

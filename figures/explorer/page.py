@@ -207,7 +207,7 @@ class Page:
             self.source.close()
         self.source, self.sent = source, False
         self.row.objects = source.row
-        self.strip.objects = [*self.charts.bar, *(source.player.parts if isinstance(source, Live) else [])]
+        self.strip.objects = [*self.charts.bar, *(source.strip if isinstance(source, Live) else [])]
         self.more.objects = source.more
         if isinstance(source, Stored):
             source.update()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from figures import series
 from figures.labels import plain
 from figures.series import Layout
 from statmech.results.results import Results
@@ -38,4 +39,5 @@ def caption(results: Results, shown: Sequence[str], at: str = "") -> str:
     seeds = "" if results.simulation is None else f"; points: mean of {results.simulation.sizes['seed']} seeds"
     bars = " ± standard error" if seeds else ""
     lines = "" if results.theory is None else "; lines: theory"
-    return ", ".join([*([at] if at else []), *fixed]) + seeds + bars + lines
+    band = "; band: theory + bias ± std of a run" if lines and series.has_bands(scenario) else ""
+    return ", ".join([*([at] if at else []), *fixed]) + seeds + bars + lines + band

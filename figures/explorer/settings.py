@@ -35,6 +35,7 @@ STOPS: dict[str, tuple[float, ...]] = {
     "k": (1, 2, 3),
     "chunk": (1, 2, 4, 8, 16, 32),
     "epochs": (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000),
+    "schedule": (0.5, *(m * 10**e for e in range(4) for m in DECADES)),
     "seeds": (2, 4, 8, 16, 32, 64, 128, 256),
     "sweeps": (20, 50, 100, 200, 500, 1000, 2000, 4000, 10_000, 20_000),
 }
@@ -243,6 +244,8 @@ def held_of(scenario: Any, x: str = "") -> tuple[dict[str, Any], list[str]]:
     for group in config.pop("zip", []):
         config |= group
     for name in scenario.axis_names():
+        if name in config:
+            config[name] = _numbers(scenario, name, config[name])
         value = config.get(name)
         if isinstance(value, list) and name not in (choice, key):
             config[name] = value[0]
@@ -251,6 +254,15 @@ def held_of(scenario: Any, x: str = "") -> tuple[dict[str, Any], list[str]]:
     for name in {key, along}:
         config[name] = thinned(config[name]) if isinstance(config.get(name), list) else config.get(name)
     return config, cut
+
+
+def _numbers(scenario: Any, name: str, written: Any) -> Any:
+    """The numbers of a key that a config writes as sections, such as {t0: 5}."""
+    every = written if isinstance(written, list) else [written]
+    if not scenario.describe(name).numeric or not any(isinstance(it, dict) for it in every):
+        return written
+    values = list(points(getattr(scenario, name)))
+    return values if isinstance(written, list) else values[0]
 
 
 def thinned(values: list[Any]) -> Any:

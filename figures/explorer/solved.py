@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from figures import series
 from figures.explorer import settings
 from statmech.errors import StatmechError
 from statmech.scenarios.axes import points
 from statmech.scenarios.registry import scenario_from
+from statmech.scenarios.variables import BIAS, STD
 
 if TYPE_CHECKING:
     import xarray as xr
 
+LARGE = 10**6  # the N at which theory is solved for a page: more than any K or rate asks for
 KEPT = 32  # datasets, so that a slider that returns to a value has its curves at once
 SOLVING = threading.Lock()  # a page that opens waits for what is being solved for it
 
@@ -66,10 +69,26 @@ def _dense(choice: str, along: str, values: list[float]) -> list[float]:
 
 
 def _solved(scenario: Any) -> xr.Dataset:
-    """The theory of each rule, learner, ... in turn, kept."""
+    """The theory of each rule, learner, ... in turn, kept; at any N from that at one."""
     kinds = tuple(scenario.KINDS[name] for name in points(getattr(scenario, scenario.CHOICE)))
+    config = scenario.config()
+    one_size = "N" in series.ignored_in_the_limit(scenario) and isinstance(config.get("N"), int)
     with SOLVING:
-        return _solved_as(json.dumps(scenario.config()), kinds)
+        found = _solved_as(json.dumps({**config, "N": LARGE, "seeds": 1} if one_size else config), kinds)
+    return _at(found, scenario) if one_size else found
+
+
+def _at(large: xr.Dataset, scenario: Any) -> xr.Dataset:
+    """The theory at this N from that at `LARGE`: variances and biases of order 1/N are proportional to 1/N."""
+    ratio = LARGE / scenario.N
+    factors = {STD: ratio**0.5, BIAS: ratio}
+    moved = {name: large[name] * factor for suffix, factor in factors.items() for name in _ending(large, suffix)}
+    found = large.assign(moved).assign_coords(N=scenario.N)
+    return found.assign_attrs(config=json.dumps(scenario.config()))
+
+
+def _ending(dataset: xr.Dataset, suffix: str) -> list[str]:
+    return [str(name) for name in dataset.data_vars if str(name).endswith(suffix)]
 
 
 @lru_cache(maxsize=KEPT)

@@ -9,9 +9,10 @@ import numpy as np
 from bokeh.models import ColumnDataSource, FixedTicker, HoverTool
 from bokeh.plotting import figure as bokeh_figure
 
+from figures import series
 from figures.labels import plain
 from figures.series import Curve
-from figures.style import COLOURS, MARKERS
+from figures.style import BAND, COLOURS, MARKERS
 from statmech.scenarios.variables import Variable
 
 SHAPES = {
@@ -98,6 +99,11 @@ class Chart:
         else:
             look = {"line_width": 2, "line_dash": dash, "color": "color", "alpha": alpha}
             lines = self.figure.multi_line("x", "y", source=theory, **look)
+        bands = ColumnDataSource(self._bands(()))
+        if self.named:
+            self.figure.segment("x", "low", "x", "high", source=bands, line_width=14, color="color", alpha=alpha * BAND)
+        else:
+            self.figure.patches("x", "y", source=bands, color="color", alpha=alpha * BAND, line_width=0)
         dots = ColumnDataSource(self._dots(()))
         if self.whole and not self.named:
             self.figure.scatter("x", "y", source=dots, marker="circle", size=3, color="color", alpha=alpha)
@@ -114,6 +120,7 @@ class Chart:
         marks = self.figure.scatter("x", "y", source=points, **look)
         return {
             "theory": theory,
+            "bands": bands,
             "dots": dots,
             "simulation": points,
             "renderers": {"theory": lines, "simulation": marks},
@@ -126,7 +133,12 @@ class Chart:
     def show(self, curves: Sequence[Curve], held: Sequence[Curve] = ()) -> None:
         """Show these curves, and dashed and fainter those held for comparison."""
         for group, shown in ((self.curves, curves), (self.held, held)):
-            new = {"theory": self._theory(shown), "dots": self._dots(shown), "simulation": self._points(shown)}
+            new = {
+                "theory": self._theory(shown),
+                "bands": self._bands(shown),
+                "dots": self._dots(shown),
+                "simulation": self._points(shown),
+            }
             for part, data in new.items():
                 if data["x"] or group[part].data["x"]:
                     group[part].data = data
@@ -168,6 +180,25 @@ class Chart:
                 data["label"] += [curve.label] * rows
         return data
 
+    def _bands(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
+        """One row per band, there and back; against names, one row per name."""
+        data: dict[str, list[Any]] = {name: [] for name in ("x", *(("low", "high") if self.named else "y"), "color")}
+        for index, curve in enumerate(curves):
+            if curve.band is None or curve.theory is None or curve.theory_x is None:
+                continue
+            low, high = curve.band
+            low = series.above_zero(low, curve.theory) if self.log_y else low
+            good = self._good(curve.theory_x, high) & np.isfinite(low)
+            x, below, above = (part[good].tolist() for part in (curve.theory_x, low, high))
+            data["x"] += x if self.named else [x + x[::-1]]
+            if self.named:
+                data["low"] += below
+                data["high"] += above
+            else:
+                data["y"] += [below + above[::-1]]
+            data["color"] += [self.look(index)[0]] * (len(x) if self.named else 1)
+        return data
+
     def _dots(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
         """The places at which theory exists, where they are whole numbers: between them it has no values."""
         data: dict[str, list[Any]] = {name: [] for name in ("x", "y", "color")}
@@ -192,7 +223,7 @@ class Chart:
                 good = self._good(curve.x, curve.mean)
                 x, y = curve.x[good], curve.mean[good]
                 error = np.zeros_like(y) if curve.error is None else np.nan_to_num(curve.error[good])
-                low = np.maximum(y - error, y * 1e-2) if self.log_y else y - error
+                low = series.above_zero(y - error, y) if self.log_y else y - error
                 errors = [f"± {e:.2g}" if e else "" for e in error]
                 colour, marker = self.look(index)
                 look = colour, SHAPES[marker], curve.label

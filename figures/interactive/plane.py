@@ -44,5 +44,5 @@ class Plane:
         for x, y in zip(*both, strict=True):
             place = x.mean if x.mean is not None else x.theory
             if place is not None:
-                made.append(replace(y, x=place, theory_x=x.theory))
+                made.append(replace(y, x=place, theory_x=x.theory, band=None))
         return made

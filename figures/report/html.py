@@ -118,9 +118,18 @@ def _texts(results: Results) -> dict[str, Any]:
         "bibtex": bibtex(keys),
         "on_data": scenario.on_data,
         "bounds": any(variable.bound for variable in scenario.variables.values()),
+        "bands": _bands(results),
         "made": time.strftime("%F %T"),
         "version": __version__,
     }
+
+
+def _bands(results: Results) -> str:
+    """What the bands of theory are; nothing where there are none."""
+    from figures import legends, series
+
+    shown = results.theory is not None and series.has_bands(results.scenario)
+    return plain(legends.band_of(results)).removeprefix("band: ") if shown else ""
 
 
 def _summary(results: Results) -> str:

@@ -8,6 +8,27 @@ Both engines learn in blocks. Within a block a student changes only along the bl
           l_k^2 \leftarrow l_k^2 + (2f^m_kh^m_k + (f^m_k)^2S_{mm})/N,
 
 and the weights need the modulations f only at its end. The engines differ in how they draw the fields.
+
+**Decay.** With :math:`\mathbf J_k \leftarrow a\mathbf J_k + f_k\mathbf x`, :math:`a = 1 - w/N`, a student is at step m
+:math:`a^m\mathbf J_k + \sum_{n<m} a^{m-1-n}f^n_k\mathbf x^n`. So modulations fade as weights do,
+:math:`f^n_k \leftarrow af^n_k` at every step after theirs, and
+
+.. math:: h^m_k \leftarrow a^mh^m_k + \sum_{n<m} f^n_kS_{nm}, \qquad
+          l_k^2 \leftarrow a^2l_k^2 + (2af^m_kh^m_k + (f^m_k)^2S_{mm})/N.
+
+Fractions lost, :math:`1 - a^m`, are computed, and subtracted from what the examples add: 1 - w/N itself is rounded, in
+float32 or at large N.
+**Schedule.** The learning rate of the m-th step of a run is :math:`\eta/(1 + m/(Nt_0))`, m = 0, 1, ...
+
+**Drift.** After each step the teacher turns, :math:`\mathbf e \leftarrow \cos\psi\,\mathbf e + \sin\psi\,\mathbf b`
+with :math:`\mathbf e = \mathbf B/\sqrt N`, :math:`\cos\psi = 1 - \delta/N`. A uniform direction b perpendicular to it
+is that of a normal vector g less its part along e. So a block's teacher stays in the span of where it was and of the
+block's :math:`\mathbf g^n`: :math:`\mathbf e = \tau_0\mathbf e^0 + \sum_n\tau_{n+1}\mathbf g^n` with
+
+.. math:: \boldsymbol\tau \leftarrow \Bigl(\cos\psi - \sin\psi\,\frac{p}{r}\Bigr)\boldsymbol\tau, \qquad
+          \tau_{m+1} = \frac{\sin\psi}{r}, \qquad p = \mathbf g^m\cdot\mathbf e, \quad r^2 = |\mathbf g^m|^2 - p^2.
+
+Inner products alone give this path, and along it the teacher's fields.
 """
 
 from __future__ import annotations
@@ -16,9 +37,14 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from statmech.gaussian import Array
 from statmech.rules import Rule
+from statmech.scenarios.online import Cell
+
+SLOWEST = 1e-6  # w/N, and in the Gram engine drift/N, down to which float32 resolves them (docs/gram_engine.md)
+SHORTEST = 1e-300  # t0: a shorter one is 0 where numbers below the smallest normal one are
 
 
 class Record(NamedTuple):
@@ -33,37 +59,122 @@ class Record(NamedTuple):
     measured: Array | None = None
 
 
+class Changes(NamedTuple):
+    """Run-time arguments of a program: the teacher's drift, the weights' decay, and the t0 of the learning rate."""
+
+    drift: Array
+    decay: Array
+    t0: Array
+
+
+class Course(NamedTuple):
+    """What changes in blocks of M steps, arrays (..., M); where there is no step drift and decay are 0."""
+
+    eta: Array  # the learning rate
+    drift: Array  # one minus the cosine of the teacher's turn, delta/N
+    decay: Array  # the fraction of the weights that a step loses, w/N
+    before: Array  # and that the block's steps before it have lost
+
+    @property
+    def lost(self) -> Array:
+        """The fraction of the weights that a block's M steps lose, from arrays (M,)."""
+        return self.before[-1] + (1 - self.before[-1]) * self.decay[-1]
+
+
+def changes_of(cell: Cell) -> Changes | None:
+    """What changes in a cell, None if nothing does."""
+    if not cell.changes:
+        return None
+    drift, decay, t0 = map(np.float64, (cell.drift, cell.decay, cell.t0))
+    return Changes(drift, decay, np.maximum(t0, SHORTEST))
+
+
+def course_of(changes: Changes, eta: Array, N: Array, first: Array, active: Array, dtype: str) -> Course:
+    """The course of blocks whose steps, `active` (..., M) or not, are counted in order from `first`."""
+    t = (first + jnp.arange(active.size).reshape(active.shape)) / N
+    drift, decay = (jnp.where(active, rate / N, 0.0) for rate in (changes.drift, changes.decay))
+    fading = jnp.cumsum(jnp.log1p(-decay), axis=-1)[..., :-1]  # -inf if all weights are lost, w = N
+    before = jnp.concatenate([jnp.zeros_like(decay[..., :1]), -jnp.expm1(fading)], axis=-1)
+    return Course(*(part.astype(dtype) for part in (eta / (1 + t / changes.t0), drift, decay, before)))
+
+
+def path_of_teacher(teacher: Array, inner: Array, drift: Array, N: Array) -> tuple[Array, Array]:
+    """The fields (M,) of a drifting teacher, each when its input is seen, and its coefficients (M + 1,) after a block.
+
+    `teacher` (2M,) are the products of the teacher at the block's start with M inputs and M random directions,
+    `inner` (2M, 2M) those of inputs and directions, all drawn alike. Arrays may have a trailing axis of lanes.
+    """
+    M = len(drift)
+    products = jnp.swapaxes(jnp.concatenate([teacher[None], N * inner[M:]]), 0, 1)
+    cos, sin = 1 - drift, jnp.sqrt(drift * (2 - drift))
+    rounding = jnp.finfo(products.dtype).eps
+
+    def step(path: Array, xs: tuple[Array, ...]) -> tuple[Array, Array]:
+        m, of_input, of_direction, cos, sin = xs
+        field, along = jnp.sum(path * of_input, axis=0), jnp.sum(path * of_direction, axis=0)
+        square = of_direction[m + 1]
+        across = jnp.sqrt(jnp.maximum(square - along**2, rounding * square))
+        return ((cos - sin * along / across) * path).at[m + 1].set(sin / across), field
+
+    begin = jnp.zeros_like(products[0]).at[0].set(1.0)
+    path, fields = jax.lax.scan(step, begin, (jnp.arange(M), products[:M], products[M:], cos, sin))
+    return fields, path
+
+
 def modulations(
-    rule: Rule, fields: Array, inner: Array, squared_length: Array, right: Array, N: Array
+    rule: Rule,
+    fields: Array,
+    inner: Array,
+    squared_length: Array,
+    right: Array,
+    N: Array,
+    course: Course | None = None,
 ) -> tuple[Array, Array]:
     """The modulations f, shape (M, K), of a block of steps, and the squared lengths after it.
 
     `fields` (K+1, M) are those of teacher and students at the block's start, `inner` (M, M) the inputs' inner
     products, `squared_length` (K,) is l^2, and `right` (M,) is 1 for a true label, -1 for a flipped one, and 0 where
     there is no step (after the last step before a recorded time). Every array may have a trailing axis of lanes, one
-    lane per seed.
+    lane per seed. With a `course` the modulations have faded at the block's end, where the weights need them.
     """
 
     def step(carry: tuple[Array, Array], xs: tuple[Array, ...]) -> tuple[tuple[Array, Array], None]:
         f, squared_length = carry
-        m, teacher, h, inner, right = xs
-        h = h + jnp.sum(inner[:, None] * f, axis=0)  # f of the steps to come is zero
-        new, squared_length = modulation(rule, teacher, h, inner[m], squared_length, right, N)
-        return (f.at[m].set(new), squared_length), None
+        m, teacher, h, inner, right, now = xs
+        h = less(h, h, now and now.before) + jnp.sum(inner[:, None] * f, axis=0)  # f of the steps to come is zero
+        new, squared_length = modulation(rule, teacher, h, inner[m], squared_length, right, N, now)
+        return (less(f, f, now and now.decay).at[m].set(new), squared_length), None
 
     # a loop, not unrolled: XLA would fuse the fields into every step that uses them, and compute them again there
     seen = jnp.swapaxes(fields[1:], 0, 1)
-    xs = (jnp.arange(len(inner)), fields[0], seen, inner, right)
+    xs = (jnp.arange(len(inner)), fields[0], seen, inner, right, course)
     return jax.lax.scan(step, (jnp.zeros_like(seen), squared_length), xs)[0]
 
 
 def modulation(
-    rule: Rule, teacher: Array, h: Array, norm: Array, squared_length: Array, right: Array, N: Array
+    rule: Rule,
+    teacher: Array,
+    h: Array,
+    norm: Array,
+    squared_length: Array,
+    right: Array,
+    N: Array,
+    now: Course | None = None,
 ) -> tuple[Array, Array]:
     """One step: the modulations f and the students' new squared lengths; `norm` is the input's squared norm."""
     label = jnp.where(teacher > 0, right, -right)
     length = jnp.sqrt(squared_length)
     # length 0 has no direction: its normalised field is set to 0, an error only for a rule with a margin > 0
     u = h / jnp.where(length > 0, length, 1.0)
-    f = (rule.eta * label * rule.g(label * u, length)).astype(h.dtype)
-    return f, jnp.maximum(squared_length + (2 * f * h + f * f * norm) / N, 0.0)
+    f = ((now.eta if now else rule.eta) * label * rule.g(label * u, length)).astype(h.dtype)
+    h = less(h, h, now and now.decay)
+    gain = less((2 * f * h + f * f * norm) / N, squared_length, now and now.decay * (2 - now.decay))
+    return f, jnp.maximum(squared_length + gain, 0.0)
+
+
+def less(x: Array, of: Array, fraction: Array | None) -> Array:
+    """x less a fraction of another quantity; x itself where nothing is lost (None).
+
+    A gain less a loss is rounded with the gain, whose noise keeps losses below the last digit right on average.
+    """
+    return x if fraction is None else x - fraction * of

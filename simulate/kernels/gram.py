@@ -10,6 +10,10 @@ A block of M steps adds M axes (the m-th input has n + m normals before its chi,
 the Bartlett factor of the inputs' Wishart matrix); rotating axes 1, 2, ... among themselves, which changes neither the
 teacher nor any inner product, an LQ decomposition reduces the students to K + 1 axes again.
 
+A teacher that drifts turns after each input by a random direction, which is a normal vector like the input: a block has
+2 M such vectors, and as many axes. Its path is in their span (`simulate.kernels.field_steps`), and at the block's end
+the axes are rotated in one plane until the first is the teacher again.
+
 Nothing is approximated: R, q, l have the same distribution as in `simulate.kernels.vectors`, fluctuations included, for
 any N (coordinates beyond the N-th axis are zero). The state is the coordinates, not the Gram matrix, whose Cholesky
 factor would lose half the digits as q -> 1 and all of them for identical students; here their rows stay identical.
@@ -24,13 +28,23 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial, reduce
 from operator import add
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simulate.kernels.field_steps import Record, modulation, modulations
+from simulate.kernels.field_steps import (
+    Changes,
+    Course,
+    Record,
+    changes_of,
+    course_of,
+    less,
+    modulation,
+    modulations,
+    path_of_teacher,
+)
 from statmech.gaussian import Array
 from statmech.inputs import Gaussian
 from statmech.parameters import Family, family_of
@@ -67,11 +81,11 @@ def divisible(K: int) -> bool:
     return K <= DIVISIBLE
 
 
-def block_steps(K: int) -> int:
-    """Steps per block: the LQ costs K^2 (K + M) per block, the growing basis M per step."""
+def block_steps(K: int, drifting: bool = False) -> int:
+    """Steps per block: the LQ costs K^2 (K + M) per block, the growing basis M per step, 2 M if the teacher moves."""
     if K < MANY:
-        return 2 if K == 1 else max(3, K // 2)
-    return min(K, 64)
+        return (1 if drifting else 2) if K == 1 else max(3, K // 2)
+    return min(K, 64) // (2 if drifting else 1)
 
 
 @dataclass(frozen=True)
@@ -84,16 +98,24 @@ class Program:
     lanes: int  # seeds
     dtype: str
     batch: int  # seeds of the batch that they belong to
+    drifting: bool  # whether the teacher moves
+
+    @property
+    def vectors(self) -> int:
+        """Random vectors per block: the inputs, and as many directions in which the teacher turns."""
+        return 2 * self.M if self.drifting else self.M
 
 
 class Problem(NamedTuple):
-    """Run-time arguments of a program: the key's words, the rule's parameters, the label noise, N, the first seed."""
+    """Run-time arguments of a program: the key's words, the rule's parameters, the label noise, N, the first seed, and
+    what changes."""
 
     key: Array
     parameters: dict[str, Array]
     flip: Array
     N: Array
     first: Array
+    changes: Changes | None
 
 
 def run(cell: Cell, dtype: str, key: np.ndarray, steps: np.ndarray, part: slice = slice(None)) -> Record:
@@ -102,8 +124,10 @@ def run(cell: Cell, dtype: str, key: np.ndarray, steps: np.ndarray, part: slice 
     first, last, _ = part.indices(size)
     start, start_key = cell.coordinates, folded(key, 0)
     students = _initial(start_key, K, cell.N, size) if start is None else np.repeat(start[..., None], size, axis=-1)
-    program = Program(family_of(cell.rule), K, block_steps(K), last - first, dtype, size)
-    problem = Problem(folded(key, 1), cell.traced(dtype), np.float32(cell.flip), np.float64(cell.N), np.uint32(first))
+    drifting = cell.drift > 0
+    program = Program(family_of(cell.rule), K, block_steps(K, drifting), last - first, dtype, size, drifting)
+    flip, N, changes = np.float32(cell.flip), np.float64(cell.N), changes_of(cell)
+    problem = Problem(folded(key, 1), cell.traced(dtype), flip, N, np.uint32(first), changes)
     return Record(*_run(program, problem, students[..., first:last].astype(dtype), steps))
 
 
@@ -125,7 +149,8 @@ def _run(program: Program, problem: Problem, students: Array, steps: Array) -> t
             first = done + index * stride
             randoms = _randoms(program, problem, jax.random.fold_in(problem.key, first), together)
             active = (first + jnp.arange(stride) < until).reshape(together, program.M)
-            return jax.lax.scan(block, students, (*randoms, active))[0]
+            course = problem.changes and course_of(problem.changes, rule.eta, problem.N, first, active, program.dtype)
+            return jax.lax.scan(block, students, (*randoms, active, course))[0]
 
         students = jax.lax.fori_loop(0, (until - done + stride - 1) // stride, blocks, students)
         return (students, until), _record(students if many else jnp.moveaxis(students, -1, 0))
@@ -135,37 +160,75 @@ def _run(program: Program, problem: Problem, students: Array, steps: Array) -> t
     return jnp.swapaxes(along, 0, 1), jnp.swapaxes(across, 0, 1)
 
 
-def _block_of_lanes(rule: Rule, N: Array, students: Array, xs: tuple[Array, ...]) -> tuple[Array, None]:
+def _block_of_lanes(rule: Rule, N: Array, students: Array, xs: tuple[Any, ...]) -> tuple[Array, None]:
     """M steps: students (K, n, lanes) before and after. Sums are unrolled: XLA reduces inner axes number by number."""
-    normals, chi, right, active = xs
+    normals, chi, right, active, course = xs
     K, n, lanes = students.shape
-    M = chi.shape[0]
-    z = _rows(normals, chi, n)  # (M, n + M, lanes)
-    seen = _sum(students[:, None, i] * z[None, :, i] for i in range(n))
-    fields = jnp.concatenate([z[None, :, 0], seen])
-    inner = _sum(z[:, None, i] * z[None, :, i] for i in range(n + M)) / N
+    M, vectors = active.size, chi.shape[0]
+    z = _rows(normals, chi, n)  # (vectors, n + vectors, lanes)
+    seen = _sum(students[:, None, i] * z[None, :M, i] for i in range(n))
+    inner = _sum(z[:, None, i] * z[None, :, i] for i in range(n + vectors)) / N
+    teacher, path = path_of_teacher(z[:, 0], inner, course.drift, N) if vectors > M else (z[:, 0], None)
+    fields = jnp.concatenate([teacher[None], seen])
     squared_length = _sum(students[:, i] ** 2 for i in range(n))
-    f, _ = modulations(rule, fields, inner, squared_length, jnp.where(active[:, None], right, 0.0), N)
-    wide = jnp.concatenate([students, jnp.zeros((K, M, lanes), students.dtype)], axis=1)
-    wide = wide + _sum(f[m, :, None] * z[m, None] for m in range(M)) / N
+    right = jnp.where(active[:, None], right, 0.0)
+    f, _ = modulations(rule, fields, inner[:M, :M], squared_length, right, N, course)
+    wide = jnp.concatenate([students, jnp.zeros((K, vectors, lanes), students.dtype)], axis=1)
+    gain = less(_sum(f[m, :, None] * z[m, None] for m in range(M)) / N, wide, course and course.lost)
+    if path is not None:
+        arrived = _sum(path[m + 1] * z[M + m] for m in range(M)).at[0].add(path[0])
+        gain = gain + _turn(_dot, wide + gain, arrived)
+    wide = wide + gain
     return jnp.concatenate([wide[:, :1], _lower(wide[:, 1:])], axis=1), None
+
+
+def _turn(dot: Callable[[Array, Array], Array], students: Array, teacher: Array) -> Array:
+    r"""What students (K, axes) gain when axes turn, in the teacher's plane, until the first is the teacher (axes,).
+
+    With the teacher at :math:`\cos\psi\,e_0 + \sin\psi\,p`, coordinates gain :math:`\sin\psi\,c_p - (1 - \cos\psi)c_0`
+    along :math:`e_0` and :math:`-\sin\psi\,c_0 - (1 - \cos\psi)c_p` along p. Arrays may have a trailing axis of lanes;
+    `dot` multiplies coordinates (K, axes) by an axis.
+    """
+    sin = jnp.sqrt(jnp.sum(teacher[1:] ** 2, axis=0))
+    p = teacher[1:] / jnp.where(sin > 0, sin, 1.0)
+    norm = jnp.hypot(sin, teacher[0])  # 1, but for rounding
+    sin, cos = sin / norm, teacher[0] / norm
+    versine = jnp.where(cos > 0, sin**2 / (1 + jnp.abs(cos)), 1 - cos)  # of a small angle with all digits
+    along, onto = students[:, 0], dot(students[:, 1:], p)
+    first, across = sin * onto - versine * along, -sin * along - versine * onto
+    return jnp.concatenate([first[:, None], across[:, None] * p], axis=1)
+
+
+def _dot(rows: Array, axis: Array) -> Array:
+    """Products of rows (K, axes, lanes) with one axis (axes, lanes)."""
+    return _sum(rows[:, i] * axis[i] for i in range(len(axis)))
 
 
 def _sum(terms: Iterable[Array]) -> Array:
     return reduce(add, terms)
 
 
-def _block_of_matrices(rule: Rule, N: Array, students: Array, xs: tuple[Array, ...]) -> tuple[Array, None]:
+def _block_of_matrices(rule: Rule, N: Array, students: Array, xs: tuple[Any, ...]) -> tuple[Array, None]:
     """M steps: students (seeds, K, n) before and after."""
-    normals, chi, right, active = xs
-    n, M = students.shape[2], chi.shape[0]
+    normals, chi, right, active, course = xs
+    n, M, vectors = students.shape[2], active.size, chi.shape[0]
     z = _matrices(normals, chi, n)
-    seen = z[:, :, :n] @ jnp.swapaxes(students, 1, 2)
+    x = z[:, :M]
+    seen = x[:, :, :n] @ jnp.swapaxes(students, 1, 2)
     inner = z @ jnp.swapaxes(z, 1, 2) / N
+    teacher, path = z[:, :, 0], None
+    if vectors > M:
+        fields, path = path_of_teacher(teacher.T, jnp.moveaxis(inner, 0, -1), course.drift, N)
+        teacher = fields.T
     squared_length = jnp.sum(students**2, axis=2)
     right = jnp.where(active[:, None], right, 0.0)
-    f = _scanned_modulations(rule, z[:, :, 0], seen, inner, squared_length, right, N)
-    wide = jnp.pad(students, ((0, 0), (0, 0), (0, M))) + f @ z / N
+    f = _scanned_modulations(rule, teacher, seen, inner[:, :M, :M], squared_length, right, N, course)
+    wide = jnp.pad(students, ((0, 0), (0, 0), (0, vectors)))
+    gain = less(f @ x / N, wide, course and course.lost)
+    if path is not None:
+        arrived = jnp.einsum("ms,smi->si", path[1:], z[:, M:]).at[:, 0].add(path[0])
+        gain = gain + jax.vmap(partial(_turn, jnp.matmul))(wide + gain, arrived)
+    wide = wide + gain
     # one matrix at a time: a batched QR waits for threads of its own pool, and two units at once would wait forever
     upper = jax.lax.map(partial(jnp.linalg.qr, mode="r"), jnp.swapaxes(wide[:, :, 1:], 1, 2))
     return jnp.concatenate([wide[:, :, :1], jnp.swapaxes(upper, 1, 2)], axis=2), None
@@ -180,20 +243,27 @@ def _matrices(normals: Array, chi: Array, n: int) -> Array:
 
 
 def _scanned_modulations(
-    rule: Rule, teacher: Array, seen: Array, inner: Array, squared_length: Array, right: Array, N: Array
+    rule: Rule,
+    teacher: Array,
+    seen: Array,
+    inner: Array,
+    squared_length: Array,
+    right: Array,
+    N: Array,
+    course: Course | None,
 ) -> Array:
     """`modulations`, seeds first: (seeds, K, M). The loop with lanes last costs 15 to 50 % more at K >= 20."""
 
     def step(carry: tuple[Array, Array], xs: tuple[Array, ...]) -> tuple[tuple[Array, Array], None]:
         f, squared_length = carry
-        m, teacher, h, inner, right = xs
-        h = h + jnp.einsum("skn,sn->sk", f, inner)  # f of the steps to come is zero
+        m, teacher, h, inner, right, now = xs
+        h = less(h, h, now and now.before) + jnp.einsum("skn,sn->sk", f, inner)  # f of the steps to come is zero
         norm = inner[:, m, None]
-        new, squared_length = modulation(rule, teacher[:, None], h, norm, squared_length, right[:, None], N)
-        return (f.at[:, :, m].set(new), squared_length), None
+        new, squared_length = modulation(rule, teacher[:, None], h, norm, squared_length, right[:, None], N, now)
+        return (less(f, f, now and now.decay).at[:, :, m].set(new), squared_length), None
 
     seeds, M, K = seen.shape
-    xs = (jnp.arange(M), teacher.T, jnp.moveaxis(seen, 1, 0), jnp.moveaxis(inner, 1, 0), right)
+    xs = (jnp.arange(M), teacher.T, jnp.moveaxis(seen, 1, 0), jnp.moveaxis(inner, 1, 0), right, course)
     return jax.lax.scan(step, (jnp.zeros((seeds, K, M), seen.dtype), squared_length), xs)[0][0]
 
 
@@ -226,18 +296,18 @@ def _lower(rows: Array) -> Array:
 
 def _randoms(program: Program, problem: Problem, key: Array, blocks: int) -> tuple[Array, Array, Array]:
     """Normals, chis and label signs of this number of blocks."""
-    N, M, lanes, dtype = problem.N, program.M, program.lanes, program.dtype
+    N, M, vectors, lanes, dtype = problem.N, program.M, program.vectors, program.lanes, program.dtype
     key, chi_key = jax.random.split(key)
     n = program.K + 1
-    count = M * n + M * (M - 1) // 2
-    axis = jnp.asarray([i for m in range(M) for i in range(n + m)])
+    count = vectors * n + vectors * (vectors - 1) // 2
+    axis = jnp.asarray([i for m in range(vectors) for i in range(n + m)])
     whole = lanes == program.batch
     draw = partial(normals_and_uniforms, lanes=None if whole else Lanes(problem.first, lanes, program.batch))
     normals, u = draw(key, (blocks, count, lanes), (blocks, M, lanes))
     # a branch: the axes are not a plain range, and a loop that looks them up is four times slower
     exists = partial(jnp.where, (axis < N)[:, None])
-    normals = jax.lax.cond(n + M > N, lambda z: exists(z, 0.0), lambda z: z, normals.astype(dtype))
-    chi = chi_variable(chi_key, N - n - jnp.arange(M)[:, None], (blocks, M, lanes), draw).astype(dtype)
+    normals = jax.lax.cond(n + vectors > N, lambda z: exists(z, 0.0), lambda z: z, normals.astype(dtype))
+    chi = chi_variable(chi_key, N - n - jnp.arange(vectors)[:, None], (blocks, vectors, lanes), draw).astype(dtype)
     return normals, chi, jnp.where(u < problem.flip, -1.0, 1.0).astype(dtype)
 
 

@@ -20,12 +20,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simulate.kernels.field_steps import Record, modulations
+from simulate.kernels.field_steps import (
+    Changes,
+    Course,
+    Record,
+    changes_of,
+    course_of,
+    modulations,
+    path_of_teacher,
+)
 from statmech.gaussian import Array
 from statmech.inputs import Inputs
 from statmech.parameters import Family, family_of
 from statmech.programs import kept
-from statmech.random_numbers import folded, wrapped
+from statmech.random_numbers import folded, normals, wrapped
 from statmech.rules import Rule
 from statmech.scenarios.online import Cell
 
@@ -47,10 +55,12 @@ class Program:
     K: int
     N: int
     dtype: str
+    drifting: bool  # whether the teacher moves
 
 
 class Problem(NamedTuple):
-    """Run-time arguments of a program: the rule's parameters, the label noise, initial coordinates, the inputs' table.
+    """Run-time arguments of a program: the rule's parameters, the label noise, initial coordinates, the inputs' table,
+    and what changes.
 
     `start` (K, K+1) are the students' coordinates, or None to draw them.
     """
@@ -59,6 +69,7 @@ class Problem(NamedTuple):
     flip: Array
     start: Array | None
     table: Array
+    changes: Changes | None
 
 
 class State(NamedTuple):
@@ -74,15 +85,20 @@ def batch(K: int) -> int:
 
 
 def memory(cell: Cell, dtype: str) -> int:
-    """Memory of one unit of work in bytes: the vectors, before and after a block, and the block's inputs twice."""
-    return 2 * (cell.K + 1 + BLOCK) * cell.N * np.dtype(dtype).itemsize
+    """Memory of one unit of work in bytes: the vectors, before and after a block, and the block's inputs twice.
+
+    A teacher that drifts takes as many directions as inputs.
+    """
+    drawn = 2 * BLOCK if cell.drift > 0 else BLOCK
+    return 2 * (cell.K + 1 + drawn) * cell.N * np.dtype(dtype).itemsize
 
 
 def run(cell: Cell, dtype: str, key: np.ndarray, steps: np.ndarray, part: slice = slice(None)) -> Record:
     """Simulate a batch of seeds of a cell from a key (2,), or a part of it, recorded at `steps` (T,) steps."""
     keys = np.stack([folded(key, seed) for seed in range(batch(cell.K))[part]])
-    program = Program(family_of(cell.rule), cell.inputs, cell.K, cell.N, dtype)
-    problem = Problem(cell.traced(dtype), np.float32(cell.flip), cell.coordinates, cell.inputs.table(cell.N))
+    program = Program(family_of(cell.rule), cell.inputs, cell.K, cell.N, dtype, cell.drift > 0)
+    table = cell.inputs.table(cell.N)
+    problem = Problem(cell.traced(dtype), np.float32(cell.flip), cell.coordinates, table, changes_of(cell))
     return Record(*_run(program, keys, problem, steps))
 
 
@@ -106,7 +122,11 @@ def _trajectory(program: Program, key: Array, problem: Problem, steps: Array) ->
         def block(index: Array, state: State) -> State:
             first = done + index * BLOCK
             active = first + jnp.arange(BLOCK) < until
-            return _block(rule, draw, jax.random.fold_in(step_key, first), state, problem.flip, active)
+            course = problem.changes and course_of(
+                problem.changes, rule.eta, np.float64(program.N), first, active, program.dtype
+            )
+            key = jax.random.fold_in(step_key, first)
+            return _block(program, rule, draw, key, state, problem.flip, active, course)
 
         state = jax.lax.fori_loop(0, (until - done + BLOCK - 1) // BLOCK, block, state)
         return (state, until), _record(program, draw, jax.random.fold_in(test_key, until), state.vectors)
@@ -126,7 +146,16 @@ def _initial(program: Program, key: Array, start: Array | None) -> State:
     return State(vectors, jnp.sum(vectors[1:] ** 2, axis=1) / N)
 
 
-def _block(rule: Rule, draw: Draw, key: Array, state: State, flip: Array, active: Array) -> State:
+def _block(
+    program: Program,
+    rule: Rule,
+    draw: Draw,
+    key: Array,
+    state: State,
+    flip: Array,
+    active: Array,
+    course: Course | None,
+) -> State:
     """BLOCK steps. The squared lengths are updated: summing them again costs more than both matrix products."""
     vectors, squared_length = state
     N, dtype, M = vectors.shape[1], vectors.dtype, active.size
@@ -134,8 +163,25 @@ def _block(rule: Rule, draw: Draw, key: Array, state: State, flip: Array, active
     x = draw(input_key, M)
     flipped = jax.random.uniform(label_key, (M,), jnp.float32) < flip
     right = jnp.where(active, jnp.where(flipped, -1.0, 1.0), 0.0).astype(dtype)
-    f, squared_length = modulations(rule, vectors @ x.T, x @ x.T, squared_length, right, N)
-    return State(vectors + jnp.pad(f.T, ((1, 0), (0, 0))) @ x, squared_length)  # the teacher, row 0, stays
+    fields, inner, moved = vectors @ x.T, x @ x.T, None
+    if course and program.drifting:
+        seen, moved = _moved(jax.random.fold_in(key, 2), vectors[0], x, fields[0], inner, course.drift)
+        fields = fields.at[0].set(seen)
+    f, squared_length = modulations(rule, fields, inner, squared_length, right, N, course)
+    gain = jnp.pad(f.T, ((1, 0), (0, 0))) @ x  # the teacher, row 0, stays
+    vectors = vectors + (gain if course is None else gain.at[1:].add(-course.lost * vectors[1:]))
+    return State(vectors if moved is None else vectors.at[0].set(moved), squared_length)
+
+
+def _moved(key: Array, teacher: Array, x: Array, fields: Array, inner: Array, drift: Array) -> tuple[Array, Array]:
+    """The fields (M,) of a teacher that turns after each input, and where it arrives (N,)."""
+    M, N = x.shape
+    directions = (normals(key, (M, N)) / np.float32(N**0.5)).astype(x.dtype)
+    between = directions @ x.T
+    products = jnp.block([[inner, between.T], [between, directions @ directions.T]])
+    fields, path = path_of_teacher(jnp.concatenate([fields, directions @ teacher]), products, drift, N)
+    moved = path[0] * teacher + N**0.5 * (path[1:] @ (N**0.5 * directions))
+    return fields, moved * (N**0.5 / jnp.linalg.norm(moved))  # so that rounding does not accumulate in its length
 
 
 def _draw(program: Program, table: Array, key: Array, M: int) -> Array:

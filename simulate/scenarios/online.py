@@ -15,6 +15,7 @@ from simulate.execution.devices import next_device
 from simulate.execution.threads import cores
 from simulate.execution.units import UnitResult
 from simulate.kernels import gram, vectors
+from simulate.kernels.field_steps import SLOWEST
 from statmech.errors import DivergedError, ScenarioError
 from statmech.few_students import FEW, vote_of_few
 from statmech.forks import check_fork
@@ -73,12 +74,22 @@ class Simulator(units.Simulator):
         return max((float(vectors.memory(cell, self.scenario.dtype)) for cell in direct), default=0.0)
 
     def check(self) -> None:
-        """Refuse weight vectors that this machine cannot hold."""
+        """Refuse weight vectors that this machine cannot hold, and rates that float32 does not resolve."""
         for cell in self.scenario.cells():
+            for name in self._unresolved(cell):
+                small = f"{name} = {getattr(cell, name):g}, divided by N = {cell.N:g}"
+                raise ScenarioError([(("dtype",), f"float32 does not resolve {small}; use float64")])
             if engine_of(self.scenario, cell) is vectors:
                 needed = vectors.memory(cell, self.scenario.dtype)
                 run = f"a run with the weight vectors of N = {cell.N:g}, K = {cell.K}"
                 units.check_memory("N", run, needed, "`engine: gram` avoids this for Gaussian inputs")
+
+    def _unresolved(self, cell: Cell) -> list[str]:
+        """The rates of a cell that float32 does not resolve: the direct engine's teacher turns in all coordinates."""
+        if self.scenario.dtype != "float32":
+            return []
+        names = ("decay",) if engine_of(self.scenario, cell) is vectors else ("decay", "drift")
+        return [name for name in names if 0 < getattr(cell, name) < SLOWEST * cell.N]
 
     def units(self, cells: Sequence[Cell], seeds: range) -> Iterator[Unit]:
         """Every cell, its seeds in batches, or in parts of batches."""
@@ -144,7 +155,8 @@ def _check_precision(scenario: Scenario, cell: Cell, along: np.ndarray, across: 
     if scenario.dtype != "float32" or engine_of(scenario, cell) is not gram or scenario.t[-1] * cell.N < 0.5:
         return
     length = np.sqrt(np.max(along**2 + np.diagonal(across, axis1=-2, axis2=-1)))
-    if length * cell.N > gram.STEP * cell.rule.eta:
+    eta = cell.rule.eta / (1 + scenario.t[-1] / cell.t0)
+    if length * cell.N > gram.STEP * eta:
         small = f"the update by one example at N = {cell.N:g} for a student of length {length:.3g}"
         raise ScenarioError([(("dtype",), f"float32 does not resolve {small} ({cell.described}); use float64")])
 

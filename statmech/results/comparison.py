@@ -1,8 +1,12 @@
-"""Deviation of simulation from theory, in standard errors estimated from the spread over seeds.
+"""Deviation of simulation from theory, in standard errors estimated from the spread over seeds, or predicted.
 
 How large the largest deviation may be if theory is exact, and how many seeds can judge, is derived in
 `statmech.results.multiplicity`: values that exceed the bound together, such as neighbouring recorded times or R and
 eps_g, count as one.
+
+Where theory predicts mean and standard deviation of a run at this N (`corrections: true`), the simulation's own spread
+is not used: one seed is enough, and the bound is that of the normal distribution. Variables whose bias or standard
+deviation theory does not have are then left out.
 
 Where theory gives a bound instead of a value (`Variable.bound`) a deviation is meaningless; instead, the runs that
 satisfy the bound are counted, and the ratio closest to violating it is given.
@@ -18,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from statmech.errors import ScenarioError
-from statmech.results import multiplicity
+from statmech.results import corrections, multiplicity
 from statmech.results.multiplicity import LEVEL as LEVEL
 from statmech.results.results import Results, results_of
 from statmech.results.statistics import standard_error
@@ -36,9 +40,11 @@ def distances(simulation: Simulation, theory: xr.Dataset | None = None) -> xr.Da
 
     .. math:: z = \frac{\overline{x} - x_\mathrm{theory}}{s / \sqrt{n}}
 
-    with mean :math:`\overline x` and standard deviation s over n seeds. Students of an ensemble that start alike are
-    exchangeable, and their mean is compared; students that start differently are compared one by one. Seeds for which
-    a learner does not exist are left out, and so are variables that theory only bounds (`kept`).
+    with mean :math:`\overline x` and standard deviation s over n seeds; or, where theory has corrections, with its bias
+    added to :math:`x_\mathrm{theory}` and its standard deviation of one run in place of s. Students of an ensemble
+    that start alike are exchangeable, and their mean is compared; students that start differently, and all with a
+    predicted standard deviation, are compared one by one. Seeds for which a learner does not exist are left out, and
+    so are variables that theory only bounds (`kept`).
 
     Parameters
     ----------
@@ -49,21 +55,54 @@ def distances(simulation: Simulation, theory: xr.Dataset | None = None) -> xr.Da
     -------
     The deviations on (sweep axes, recorded times), NaN where a value has no spread or no theory. Of the attributes,
     `seeds` is the number of seeds, `values` that of the values compared, and `independent` the number of independent
-    values that they count as.
+    values that they count as. With a predicted standard deviation `left_out` names the variables left out,
+    `unresolved` is the number of values where the expansion in 1/N fails (`statmech.results.corrections.resolved`),
+    and all values count as independent, whatever their correlations: the bound is then too large rather than too small.
 
-    Raises `ScenarioError` for a single seed.
+    Raises `ScenarioError` for a single seed, unless theory has corrections.
     """
     results = results_of(simulation, theory)
     runs, solution, scenario = *_both(results), results.scenario
+    names = [name for name in _shared(results) if not scenario.variables[name].bound]
+    if predicts(solution):
+        return _from_prediction(runs, solution, names, list(scenario.recorded))
     if runs.sizes["seed"] < 2:
         raise ScenarioError([(("seeds",), "a standard error needs at least 2 seeds")])
-    names = [name for name in _shared(results) if not scenario.variables[name].bound]
     alike = scenario.exchangeable
     compared, expected = _compared(runs[names], alike), _compared(solution[names], alike)
     deviations = compared.map(lambda values: _deviation(values, expected[values.name]))
     recorded = [name for name in scenario.recorded if name in deviations.dims]
     deviations = deviations.assign_attrs(seeds=_seeds(runs), recorded=list(scenario.recorded))
     return deviations.assign_attrs(_numbers(compared, deviations, recorded))
+
+
+def predicts(theory: xr.Dataset) -> bool:
+    """True if theory predicts mean and standard deviation of a run of any variable."""
+    return any(corrections.fully(theory, str(name)) for name in theory.data_vars)
+
+
+def _from_prediction(runs: xr.Dataset, theory: xr.Dataset, names: list[str], recorded: list[str]) -> xr.Dataset:
+    """The deviations in predicted standard errors, of the variables that have them."""
+    known = [name for name in names if corrections.fully(theory, name)]
+    deviations = runs[known].map(lambda values: _predicted_deviation(values, theory))
+    count = int(sum(np.isfinite(values).sum() for values in deviations.values()))
+    lacking = [name for name in names if name not in known]
+    unresolved = int(sum(((theory[f"{name}_std"] > 0) & ~corrections.resolved(theory, name)).sum() for name in known))
+    return deviations.assign_attrs(
+        seeds=_seeds(runs, least=1),
+        recorded=recorded,
+        values=count,
+        independent=count,
+        left_out=lacking,
+        unresolved=unresolved,
+    )
+
+
+def _predicted_deviation(values: Any, theory: xr.Dataset) -> Any:
+    mean, std = corrections.predicted(theory, values.name)
+    assert std is not None
+    error = (std / np.sqrt(values.count("seed"))).where(corrections.resolved(theory, values.name))
+    return ((values.mean("seed") - mean) / error).transpose(*(dim for dim in values.dims if dim != "seed"))
 
 
 def _compared(dataset: xr.Dataset, exchangeable: bool) -> xr.Dataset:
@@ -128,15 +167,22 @@ def rows(distance: xr.Dataset) -> Iterator[Row]:
 def bound(distance: xr.Dataset) -> float:
     """The deviation that none of these exceeds with probability 1 - LEVEL if theory is exact.
 
-    Student's t distribution for the number of seeds, at LEVEL divided by the number of independent values
-    (`statmech.results.multiplicity`).
+    Student's t distribution for the number of seeds, or the normal distribution if the standard errors are predicted,
+    at LEVEL divided by the number of independent values (`statmech.results.multiplicity`).
     """
-    return multiplicity.bound(distance.attrs["independent"], distance.attrs["seeds"])
+    return multiplicity.bound(distance.attrs["independent"], None if _predicted(distance) else distance.attrs["seeds"])
 
 
 def fewest_seeds(distance: xr.Dataset) -> int:
-    """The number of seeds from which on as many deviations can be judged (`statmech.results.multiplicity`)."""
-    return multiplicity.fewest_seeds(distance.attrs["values"])
+    """The number of seeds from which on as many deviations can be judged (`statmech.results.multiplicity`).
+
+    It is 1 if the standard errors are predicted.
+    """
+    return 1 if _predicted(distance) else multiplicity.fewest_seeds(distance.attrs["values"])
+
+
+def _predicted(distance: xr.Dataset) -> bool:
+    return "left_out" in distance.attrs
 
 
 def can_judge(distance: xr.Dataset) -> bool:
@@ -213,10 +259,10 @@ def _done(runs: Any) -> Any:
     return runs.coords.get("done", runs.seed == runs.seed)
 
 
-def _seeds(simulation: xr.Dataset) -> int:
-    """The smallest number of seeds behind a standard error."""
-    several = [count for count in _done(simulation).sum("seed").values.ravel().tolist() if count > 1]
-    return min(several, default=2)
+def _seeds(simulation: xr.Dataset, least: int = 2) -> int:
+    """The smallest number of seeds behind a standard error, which needs at least as many."""
+    several = [count for count in _done(simulation).sum("seed").values.ravel().tolist() if count >= least]
+    return min(several, default=least)
 
 
 def _both(results: Results) -> tuple[xr.Dataset, xr.Dataset]:

@@ -38,7 +38,7 @@ DRAWS = 400  # samples: the number of independent values is known to about 5 %, 
 NORMAL = 64  # seeds in a sample: with more, groups beyond the bound are those of normal deviates
 
 
-def bound(values: float, seeds: int) -> float:
+def bound(values: float, seeds: int | None) -> float:
     """The deviation, in standard errors, that none of as many independent values exceeds with probability 1 - LEVEL.
 
     Parameters
@@ -46,7 +46,8 @@ def bound(values: float, seeds: int) -> float:
     values
         The number of independent values.
     seeds
-        The number of seeds from which each standard error is estimated, at least 2.
+        The number of seeds from which each standard error is estimated, at least 2; None if the standard errors are
+        known: the bound is then that of the normal distribution.
 
     Returns
     -------
@@ -56,7 +57,11 @@ def bound(values: float, seeds: int) -> float:
     --------
     >>> round(bound(1, 64), 1), round(bound(100, 64), 1), round(bound(100, 8), 1)
     (2.7, 4.2, 7.9)
+    >>> round(bound(100, None), 1)
+    3.9
     """
+    if seeds is None:
+        return float(-ndtri(_tail(values)))
     return float(-stdtrit(seeds - 1, _tail(values)))
 
 
@@ -77,7 +82,7 @@ def fewest_seeds(values: int) -> int:
     >>> [fewest_seeds(values) for values in (1, 100, 1000, 10_000)]
     [8, 15, 18, 22]
     """
-    largest, seeds = -ndtri(_tail(values)) / np.sqrt(EFFICIENCY), 2
+    largest, seeds = bound(values, None) / np.sqrt(EFFICIENCY), 2
     while bound(values, seeds) > largest:
         seeds += 1
     return seeds

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 MOST_ROWS = 40  # of a table
 ONE_SEED = "a single seed has no standard error: nothing to compare"
 DISTANCES = "simulation - theory, in standard errors (the largest over all recorded times)"
+PREDICTED = "simulation - theory, in standard errors that theory predicts (the largest over all recorded times)"
 BOUNDS = "runs that satisfy theory's bounds (simulation / bound, the ratio closest to a violation)"
 NOT_ALL = "Where not all runs converged, theory describes those that did; runs without a student are left out."
 HEADINGS = {"eps_g_majority_vote": "eps_g vote", "eps_g_weight_mean": "eps_g mean"}
@@ -133,7 +134,8 @@ def _table_of_bounds(results: Results, source: str) -> Table:
 
 def _table_of_deviations(results: Results) -> Table:
     """Each parameter combination's largest deviations."""
-    if results.either.sizes["seed"] < 2:
+    predicted = results.theory is not None and comparison.predicts(results.theory)
+    if results.either.sizes["seed"] < 2 and not predicted:
         return Table(DISTANCES, (), (), (ONE_SEED,))
     distance = comparison.distances(results)
     every, converged = list(comparison.rows(distance)), comparison.converged(results)
@@ -147,7 +149,8 @@ def _table_of_deviations(results: Results) -> Table:
         for number in _largest(every)
     ]
     columns = _columns(every[0].cell, every[0].largest, converged)
-    return Table(DISTANCES, columns, tuple(rows), tuple(_notes(distance, every, converged)))
+    title = PREDICTED if predicted else DISTANCES
+    return Table(title, columns, tuple(rows), tuple(_notes(distance, every, converged)))
 
 
 def _notes(distance: xr.Dataset, every: list[comparison.Row], converged: list[tuple[int, int]] | None) -> Iterator[str]:
@@ -176,8 +179,21 @@ def _judgement(distance: xr.Dataset, every: list[comparison.Row]) -> Iterator[st
     beyond = sum(z > bound for z in values)
     exceed = f"{beyond or 'none'} of {len(values)} values exceed{'s' if beyond == 1 else ''} the 99 % bound"
     yield f"If the theory is exact, all deviations stay below {bound:.1f} in 99 % of sweeps. Here {exceed}."
-    if beyond:
+    if "left_out" in distance.attrs:
+        yield from _of_prediction(distance, beyond)
+    elif beyond:
         yield "The theory is that of N -> infinity; at finite N the means differ by O(1/N)."
+
+
+def _of_prediction(distance: xr.Dataset, beyond: int) -> Iterator[str]:
+    """What else a reader of predicted standard errors must know."""
+    if distance.attrs["left_out"]:
+        names = ", ".join(distance.attrs["left_out"])
+        yield f"Not compared, as theory lacks their standard deviation or their bias at finite N: {names}."
+    if unresolved := distance.attrs["unresolved"]:
+        yield f"Not compared, as the bias exceeds half the standard deviation: {unresolved} of the values."
+    if beyond:
+        yield "Theory has means and standard deviations to order 1/N; many seeds at small N resolve the next order."
 
 
 def _columns(cell: Iterable[str], variables: Iterable[str], converged: Any) -> tuple[Column, ...]:

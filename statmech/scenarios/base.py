@@ -43,6 +43,7 @@ class Sweep(Grid, BaseModel):
     equations: ClassVar[tuple[str, ...]] = ()  # that all of this kind obey, in LaTeX, for pages that show them
     AXES: ClassVar[tuple[str, ...]]  # keys that may be axes, in the order of the dataset's dimensions: a parameter
     # that is named here has its own place among them, and is always stated, if only with its default
+    OMITTED: ClassVar[dict[str, Any]] = {}  # keys that neither configs nor datasets state at these values
     TITLE: ClassVar[str] = ""  # of pages that show this kind
     CITES: ClassVar[tuple[str, ...]] = ()  # the papers behind its theory, by their keys in the bibliography
     COORDINATES: ClassVar[dict[str, Key]] = {}  # coordinates of its datasets that are not keys of its configs
@@ -231,7 +232,8 @@ class Sweep(Grid, BaseModel):
 
     def axis_values(self) -> dict[str, Any]:
         """The given values of the keys that may be axes, in the order of the sweep's dimensions."""
-        own = {name: getattr(self, name) for name in self.AXES if name not in (PARAMETERS, *self.parameters)}
+        names = [name for name in self.AXES if name not in (PARAMETERS, *self.parameters) and self._stated(name)]
+        own = {name: getattr(self, name) for name in names}
         given = {**own, **self.parameters}
         return {name: given[name] for name in self.axis_names() if name in given}
 
@@ -246,7 +248,10 @@ class Sweep(Grid, BaseModel):
         flat = {**self.model_dump(mode="json"), **{name: _jsonable(v) for name, v in self.parameters.items()}}
         if self.zipped:
             flat["zip"] = [{name: flat.pop(name) for name in group} for group in self.zipped]
-        return {name: value for name, value in flat.items() if value is not None}
+        return {name: value for name, value in flat.items() if value is not None and self._stated(name)}
+
+    def _stated(self, name: str) -> bool:
+        return name not in self.OMITTED or getattr(self, name) != self.OMITTED[name]
 
     @classmethod
     def schema_of(cls) -> dict[str, Any]:

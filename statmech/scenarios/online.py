@@ -16,7 +16,7 @@ from pydantic import AfterValidator, Discriminator, Field, PlainSerializer, Tag
 
 from statmech.errors import Problem
 from statmech.few_students import FEW
-from statmech.inputs import INPUTS, Gaussian, Inputs, inputs_from, written
+from statmech.inputs import INPUTS, Gaussian, Inputs, inputs_from, label_of, written
 from statmech.order_parameters import coordinates
 from statmech.parameters import Key, family_of, parameters_of, shown
 from statmech.rules import RULES, Rule
@@ -24,9 +24,10 @@ from statmech.scenarios.axes import axis_of, points
 from statmech.scenarios.base import Sweep
 from statmech.scenarios.grid import words_of
 from statmech.scenarios.initial_conditions import DRAWN, OrderParameters, Start
-from statmech.scenarios.keys import PARAMETERS, DimensionAxis, FlipAxis, Times, Whole, config_key, one_of
+from statmech.scenarios.keys import PARAMETERS, DimensionAxis, FlipAxis, RateAxis, Times, Whole, config_key, one_of
 from statmech.scenarios.page import Page, View
-from statmech.scenarios.variables import Variable
+from statmech.scenarios.schedules import OptionalSchedule
+from statmech.scenarios.variables import Variable, bias_of, std_of
 
 MAX_K = 100_000  # beyond lie typing errors, not ensembles
 MAX_STEPS = 2**62
@@ -51,8 +52,17 @@ VARIABLES = {
 }
 VOTE_ERROR = Variable(("t",), "standard error of the vote's integration", r"$\epsilon_g$ (vote), error")
 GRAM = Variable(("t", "row", "column"), "Gram matrix of (B, J_1 .. J_K) / N", "$G$")
+OF_ONE_STUDENT = ("R", "length", "eps_g")  # their standard deviation and bias at finite N follow from one student
+OF_PAIRS: dict[str, Variable] = {  # those that need pairs of equal students; the vote's bias has no equation
+    **std_of("q", VARIABLES["q"]),
+    **bias_of("q", VARIABLES["q"]),
+    **std_of("eps_g_weight_mean", VARIABLES["eps_g_weight_mean"]),
+    **bias_of("eps_g_weight_mean", VARIABLES["eps_g_weight_mean"]),
+    **std_of("eps_g_majority_vote", VARIABLES["eps_g_majority_vote"]),
+}
 
 
+UNCHANGED: dict[str, Any] = {"drift": 0.0, "decay": 0.0, "schedule": None}
 VOTES = ("eps_g_majority_vote", "eps_g_weight_mean")
 LEARNING = View(x="t", show=VOTES, log=("x", "y"), figures=("learning_curves",))
 ENSEMBLE = View(x="K", show=VOTES, over="one student", log=("x",), figures=("ensemble",))  # Figures 1 to 3 of the paper
@@ -67,6 +77,7 @@ def _effect(rule: str) -> View:
 GRAM_STEP = {1: 3.2e-8, 3: 5.4e-8, 10: 2.4e-7, 30: 1.3e-6, 100: 7.5e-6}
 VECTORS_STEP = 1e-6  # and for each input dimension:
 VECTORS_STEP_PER_DIMENSION = 4.5e-9
+DRIFTING, FADING = 2.5, 1.3  # times as long with drift (1.9 to 3.1); with decay or a schedule alone (1.0 to 1.3)
 CALL = 3e-3  # seconds to begin and to read a batch of seeds, however few its steps
 VOTE_OF_FEW, VOTE_PER_TURN = 1e-5, 1e-7  # for one seed's majority vote at one time: exact; per circle and student
 
@@ -86,7 +97,8 @@ class Scenario(Sweep):
     CHOICE: ClassVar = "rule"
     together: ClassVar = 64  # a multiple of every engine's batch
     KINDS: ClassVar = RULES
-    AXES: ClassVar = ("rule", "K", "N", "inputs", PARAMETERS, "flip")
+    AXES: ClassVar = ("rule", "K", "N", "inputs", PARAMETERS, "flip", *UNCHANGED)
+    OMITTED: ClassVar = {**UNCHANGED, "corrections": False}
     TITLE: ClassVar = "online ensemble"
     CITES: ClassVar = ("miyoshi2005",)
     COORDINATES: ClassVar = {
@@ -99,6 +111,7 @@ class Scenario(Sweep):
         start={"rule": ["hebb", "perceptron", "adatron"], "K": 3, "N": 1000, "t": 50, "seeds": 16},
         places=30,
         view=LEARNING,
+        sliders=("schedule",),
         planes=(("R", "q"),),
         presets={
             "Miyoshi et al., Figure 1: Hebbian": _effect("hebb"),
@@ -126,6 +139,22 @@ class Scenario(Sweep):
         json_schema_extra={"default": "gaussian"},
     )
     flip: FlipAxis = config_key(0.0, description="probability that the teacher's label is flipped", symbol=r"$\lambda$")
+    drift: RateAxis = config_key(
+        0.0,
+        description="rate of the teacher's random walk: a step turns it by an angle of cosine 1 - drift/N",
+        symbol=r"$\delta$",
+    )
+    decay: RateAxis = config_key(
+        0.0,
+        description="weight decay: a step multiplies the weights by 1 - decay/N, then adds the example",
+        symbol="$w$",
+    )
+    schedule: OptionalSchedule = config_key(
+        None,
+        description="{t0: time}: the learning rate falls as eta / (1 + t/t0); constant by default",
+        symbol="$t_0$",
+        unit="steps / N",
+    )
     t: Times = config_key(
         description="times (steps / N) at which order parameters are recorded, increasing",
         symbol="$t$",
@@ -140,10 +169,15 @@ class Scenario(Sweep):
         description="gram: the order parameters, in their exact distribution; vectors: the weight vectors",
     )
     gram: bool = Field(False, description="also record the Gram matrix of teacher and students")
+    corrections: bool = Field(
+        False, description="theory adds the standard deviation of one run and the bias at this N, to order 1/N"
+    )
 
     def _problems(self) -> Iterator[Problem]:
         yield from self._size_problems()
         yield from self._start_problems()
+        if self.corrections:
+            yield from self._correction_problems()
 
     def _size_problems(self) -> Iterator[Problem]:
         for K, N in self.pairs("K", "N"):
@@ -160,6 +194,11 @@ class Scenario(Sweep):
             if problem := law.problem(N):
                 yield problem
                 return
+        for name in ("drift", "decay"):
+            for rate, N in self.pairs(name, "N") if name in self.axis_values() else ():
+                if rate > N:
+                    yield (name,), f"{name} = {rate:g} is too large for N = {N}: 1 - {name}/N would be negative"
+                    return
 
     def data_problems(self) -> Iterator[Problem]:
         """Why the files of the inputs cannot be read, or have another number of columns than N."""
@@ -173,11 +212,32 @@ class Scenario(Sweep):
         return {path: digest for law in points(self.inputs) for path, digest in law.digests().items()}
 
     def _start_problems(self) -> Iterator[Problem]:
+        longest = float(np.max(self.start.length)) if isinstance(self.start, Start) else DRAWN.length
+        for name in points(self.rule):
+            if longest >= (bound := RULES[name].longest_start):
+                yield ("start",), _too_long(name, bound, None if self.start == "drawn" else longest)
+                return
         if isinstance(self.start, Start):
             for K in points(self.K):
                 for sentence in self.start.problems(K, self.dtype):
                     yield ("start",), sentence
                     return
+
+    def _correction_problems(self) -> Iterator[Problem]:
+        for law in points(self.inputs):
+            if not isinstance(law, Gaussian):
+                yield (
+                    ("corrections",),
+                    f"the corrections of order 1/N are those of gaussian inputs, not {label_of(law)}",
+                )
+                return
+        given = self.start.R if isinstance(self.start, Start) else 0.0
+        if any(abs(R) == 1 for R in (given if isinstance(given, tuple) else (given,))):
+            yield (
+                ("start",),
+                "a student that starts on the teacher's axis, at R = 1 or -1, has no corrections of order 1/N: "
+                "start it beside the axis, or leave out corrections",
+            )
 
     @property
     def unsolved(self) -> str:
@@ -186,7 +246,7 @@ class Scenario(Sweep):
 
     @property
     def theory_ignores(self) -> dict[str, Any]:
-        return {"N": None}
+        return {} if self.corrections else {"N": None}
 
     @property
     def variables(self) -> dict[str, Variable]:
@@ -194,7 +254,18 @@ class Scenario(Sweep):
 
     @property
     def theory_only(self) -> dict[str, Variable]:
-        return {} if self.exchangeable else {"eps_g_majority_vote_error": VOTE_ERROR}
+        corrections = self.corrected if self.corrections else {}
+        return corrections if self.exchangeable else {**corrections, "eps_g_majority_vote_error": VOTE_ERROR}
+
+    @property
+    def corrected(self) -> dict[str, Variable]:
+        """The standard deviations and biases to order 1/N: of each student and, if students are equal, of pairs."""
+        found: dict[str, Variable] = {}
+        for name in OF_ONE_STUDENT:
+            found |= std_of(name, VARIABLES[name]) | bias_of(name, VARIABLES[name])
+        alone = max(points(self.K)) == 1
+        ensemble = {name: it for name, it in OF_PAIRS.items() if not (alone and name.startswith("q"))}
+        return found | (ensemble if self.exchangeable else {})
 
     def seconds(self) -> float:
         cells = math.prod(self.shape.values())
@@ -202,16 +273,29 @@ class Scenario(Sweep):
         steps, votes = self.t[-1] * cells / len(pairs), len(self.t) * cells / len(pairs)
         calls = CALL * cells / min(self.seeds, self.together)
         measured = votes * sum(_vote(K, N, self.exchangeable) for K, N in pairs)
-        return calls + measured + steps * sum(N * _step(self.engine, K, N) for K, N in pairs)
+        return calls + measured + steps * self._slower() * sum(N * _step(self.engine, K, N) for K, N in pairs)
+
+    def _slower(self) -> float:
+        """The mean factor by which drift, decay and schedules lengthen a step."""
+        drifting = float(np.mean([rate > 0 for rate in points(self.drift)]))
+        changing = any(
+            value != UNCHANGED[name] for name in ("decay", "schedule") for value in points(getattr(self, name))
+        )
+        return drifting * DRIFTING + (1 - drifting) * (FADING if changing else 1.0)
 
     def programs(self) -> set[Any]:
-        """The engine's, for each rule and K (and N, if it has weight vectors), and those of the equations."""
+        """The engine's, for each rule and K (and N, if it has weight vectors), and those of the equations.
+
+        What drifts, and what else changes, has separate programs.
+        """
         found: set[Any] = set()
         for cell in self.cells():
             direct = self.engine == "vectors" or not isinstance(cell.inputs, Gaussian)
-            found.add((family_of(cell.rule), cell.K, *((cell.N, cell.inputs) if direct else ())))
+            changing = bool(cell.changes)
+            drawn = (cell.N, cell.inputs) if direct else ()
+            found.add((family_of(cell.rule), cell.K, changing, cell.drift > 0, *drawn))
             if not self.unsolved:
-                found.add(1 if cell.alike else cell.K)
+                found.add((1 if cell.alike else cell.K, changing))
         return found
 
     @property
@@ -236,6 +320,7 @@ class Scenario(Sweep):
                 N=values["N"],
                 inputs=values["inputs"],
                 flip=values["flip"],
+                **{name: values[name] for name in UNCHANGED if name in values},
                 start=self.start if isinstance(self.start, Start) else None,
                 index=index,
             )
@@ -253,6 +338,9 @@ class Cell:
     flip: float
     start: Start | None  # None: drawn
     index: tuple[int, ...]
+    drift: float = 0.0
+    decay: float = 0.0
+    schedule: float | None = None  # its t0; None: a constant learning rate
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -262,8 +350,18 @@ class Cell:
     @property
     def described(self) -> str:
         """Its rule with all parameters, for messages."""
-        parameters = {**self.parameters, "flip": self.flip}
+        parameters = {**self.parameters, "flip": self.flip, **self.changes}
         return f"{self.name} ({', '.join(f'{name} = {shown(value)}' for name, value in parameters.items())})"
+
+    @property
+    def changes(self) -> dict[str, float]:
+        """The teacher's drift, the weights' decay and the t0 of the learning rate, without those at their defaults."""
+        return {name: getattr(self, name) for name, default in UNCHANGED.items() if getattr(self, name) != default}
+
+    @property
+    def t0(self) -> float:
+        """The time of its schedule; infinite for a constant learning rate."""
+        return np.inf if self.schedule is None else self.schedule
 
     def traced(self, dtype: str) -> dict[str, np.ndarray]:
         """The real parameters as arrays, so that one compiled program serves all their values."""
@@ -294,10 +392,18 @@ class Cell:
             "N": self.N,
             "flip": self.flip,
             "start": self.start.model_dump() if self.start else "drawn",
+            **self.changes,  # only those that are not the default: runs without them keep their random numbers
         }
         if not isinstance(self.inputs, Gaussian):
             identity["inputs"] = written(self.inputs)
         return words_of(identity)
+
+
+def _too_long(rule: str, bound: float, length: float | None) -> str:
+    """Why a rule cannot start from students of this length; None: from drawn ones."""
+    given = "drawn students have length 1" if length is None else f"not {length:g}"
+    start = ", ".join(f"{name}: {value:g}" for name, value in RULES[rule].own_start().items())
+    return f'the rule "{rule}" starts from students shorter than {bound:g}, {given}: write start: {{{start}}}'
 
 
 def _step(engine: str, K: int, N: int) -> float:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
+
+STD, BIAS = "_std", "_bias"  # after the name of a variable, those of its standard deviation and its bias
 
 
 @dataclass(frozen=True)
@@ -27,3 +29,23 @@ class Variable:
     def described(self) -> dict[str, Any]:
         """Its attributes in a dataset."""
         return {"long_name": self.long_name, "units": "1", **self.attrs}
+
+
+def std_of(name: str, variable: Variable) -> dict[str, Variable]:
+    """The standard deviation of one run at finite N, by its name.
+
+    >>> [(name, it.long_name) for name, it in std_of("R", Variable(("t",), "cosine", "$R$")).items()]
+    [('R_std', 'standard deviation of one run, to order 1/N: cosine')]
+    """
+    long_name, symbol = f"standard deviation of one run, to order 1/N: {variable.long_name}", f"{variable.symbol}, std"
+    return {name + STD: replace(variable, long_name=long_name, symbol=symbol)}
+
+
+def bias_of(name: str, variable: Variable) -> dict[str, Variable]:
+    """The mean over runs at finite N less the limit's value, by its name.
+
+    >>> [(name, it.symbol) for name, it in bias_of("R", Variable(("t",), "cosine", "$R$")).items()]
+    [('R_bias', '$R$, bias')]
+    """
+    long_name, symbol = f"bias at finite N, to order 1/N: {variable.long_name}", f"{variable.symbol}, bias"
+    return {name + BIAS: replace(variable, long_name=long_name, symbol=symbol)}

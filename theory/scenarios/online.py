@@ -12,7 +12,11 @@ from statmech.equal_students import majority_vote, weight_mean
 from statmech.results.dataset import describe, gram_of
 from statmech.scenarios.online import Cell, Scenario
 from theory.ensemble import vote_of
-from theory.online import Students, solve_cells
+from theory.ensemble_fluctuations import corrections as ensemble_corrections
+from theory.fluctuations import Fluctuations, corrections
+from theory.online import Students, solve_cells, solve_corrected
+from theory.pair_fluctuations import PairFluctuations, most_students
+from theory.pair_fluctuations import solve as solve_pairs
 
 SOURCE = "order-parameter equations, N -> infinity"
 
@@ -22,13 +26,55 @@ def solve(scenario: Scenario, cells: Sequence[Cell]) -> Iterator[dict[str, np.nd
     first: dict[Any, Cell] = {}
     for cell in cells:
         first.setdefault(_equations(cell), cell)
-    solved = dict(zip(first, solve_cells(list(first.values()), scenario.t), strict=True))
-    return _views(cells, [solved[_equations(cell)] for cell in cells], scenario.gram)
+    if not scenario.corrections:
+        solved = dict(zip(first, solve_cells(list(first.values()), scenario.t), strict=True))
+        yield from _views(cells, [solved[_equations(cell)] for cell in cells], scenario.gram)
+        return
+    both = dict(zip(first, solve_corrected(list(first.values()), scenario.t), strict=True))
+    found = [both[_equations(cell)] for cell in cells]
+    further = _of_pairs(cells, [students for students, _ in found], scenario.t)
+    for at, values in enumerate(_views(cells, [students for students, _ in found], scenario.gram)):
+        one = _of_students(cells[at], *found[at])
+        yield values | one | (_alone(one) if cells[at].K == 1 else further.get(at, {}))
+
+
+def _of_students(cell: Cell, students: Students, fluctuations: Fluctuations) -> dict[str, np.ndarray]:
+    """The corrections (times, K) of each student at this N."""
+    theta, length = order_parameters.angle_from_versine(students.y), np.exp(students.log_length)
+    found = corrections(theta, length, fluctuations, cell.N)
+    return {name: np.broadcast_to(value, (len(value), cell.K)) for name, value in found.items()}
+
+
+def _alone(one: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The corrections of an ensemble of one student, whose weight mean and vote are its own."""
+    std, bias = one["eps_g_std"][:, 0], one["eps_g_bias"][:, 0]
+    return {"eps_g_weight_mean_std": std, "eps_g_weight_mean_bias": bias, "eps_g_majority_vote_std": std}
+
+
+def _of_pairs(
+    cells: Sequence[Cell], solved: Sequence[Students], times: Sequence[float]
+) -> dict[int, dict[str, np.ndarray]]:
+    """The corrections that need pairs of students, by the place of the cell: of equal students, K > 1.
+
+    Cells that differ in K and N share their pairs.
+    """
+    members = [at for at, cell in enumerate(cells) if cell.alike and cell.K > 1]
+    pairs: dict[Any, PairFluctuations] = {}
+    found = {}
+    for at in members:
+        cell, key = cells[at], (*_equations(cells[at]), most_students(cells[at]))
+        pairs[key] = pairs[key] if key in pairs else solve_pairs(cell, times)
+        theta, c = order_parameters.angle_from_versine(solved[at].y)[:, 0], solved[at].c[:, 0]
+        values = ensemble_corrections(theta, c, cell.K, cell.N, pairs[key])
+        of_each = {name: np.repeat(values[name][:, None], cell.K, axis=-1) for name in ("q_std", "q_bias")}
+        found[at] = values | of_each
+    return found
 
 
 def _equations(cell: Cell) -> tuple[Any, ...]:
     """What the order-parameter equations and their initial conditions depend on."""
-    return cell.name, *cell.parameters.values(), cell.flip, id(cell.start), min(cell.K, 2) if cell.alike else cell.K
+    students = min(cell.K, 2) if cell.alike else cell.K
+    return cell.name, *cell.parameters.values(), cell.flip, *cell.changes.items(), id(cell.start), students
 
 
 def _views(cells: Sequence[Cell], solved: list[Students], gram: bool) -> Iterator[dict[str, np.ndarray]]:

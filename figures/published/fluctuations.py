@@ -1,0 +1,129 @@
+r"""Fluctuations of order 1/N: bias and variance of eps_g times N against t, and the distribution of single runs.
+
+To order 1/N theory has one line for all N: N (mean - eps_g)/eps_g and N var/eps_g^2 do not depend on N and tend to
+constants at late times. Deviations of runs from the predicted mean, over the predicted standard deviation, are normal.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from figures.inspection import AID
+from figures.labels import size_of
+from figures.legends import points_with_bars
+from figures.style import PAGE, THEORY, label_of, log_ticks, look_of, styled
+from statmech.errors import ConfigError
+from statmech.gaussian import density
+from statmech.results.corrections import predicted
+from statmech.results.dataset import scenario_of
+from theory import solve
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+
+AXES = ("rule", "N")  # of the sweep, that this figure shows
+PLACES, BEYOND, LATE = 120, 20, 1e5  # of the lines: how many times later than the runs they end, and their limit
+WIDTH, FARTHEST = 0.5, 4.25  # of the bins of z, and where they end
+ASIDE = 0.04  # by how much points are moved sideways in the logarithm of t, so that they do not overlap
+CAPTION = (
+    r"Runs at finite $N$ and theory to order $1/N$. Top: the bias of $\epsilon_g$ over its value at $N=\infty$, times "
+    r"$N$. Middle: its variance over $\epsilon_g^2$, times $N$. Theory has one line for all $N$; dotted: its limit of "
+    r"late times, taken at $t=10^5$. Bottom: the distribution, at the last recorded time, of the deviation of a run "
+    r"from the predicted mean over the predicted standard deviation; line: the normal density. Points of different "
+    r"$N$ are moved sideways."
+)
+POINTS = "Points: simulation; bars: standard errors."
+LINES = "Lines: theory to order $1/N$."
+
+
+@styled
+def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
+    """A column per rule, with its bias, its variance and its distribution below one another."""
+    if "eps_g_std" not in theory:
+        raise ConfigError("the figure fluctuations needs `corrections: true`")
+    rules, lines = [str(rule) for rule in theory.rule.values], _lines(theory)
+    figure = Figure(figsize=(PAGE, 6.2))
+    axes = figure.subplots(3, len(rules), sharex="row", sharey="row", squeeze=False)
+    for column, rule in zip(axes.T, rules, strict=True):
+        runs, solved = (part.sel(rule=rule).eps_g for part in (simulation, theory))
+        _theory(column, lines.sel(rule=rule))
+        for index, N in enumerate(theory.N.values):
+            own, at = runs.sel(N=N).isel(student=0), theory.sel(rule=rule, N=N).isel(student=0)
+            _points(column, own, solved.sel(N=N).isel(student=0), index, len(theory.N))
+            _distribution(column[2], own.isel(t=-1), at.isel(t=-1), index)
+        column[0].set_title(label_of(rule))
+    _label(axes, float(theory.t.values[-1]))
+    figure.suptitle(size_of(simulation.squeeze()), fontsize=8)
+    figure.legend(*_keys(theory), loc="outside lower center", ncols=3)
+    return figure
+
+
+def _lines(theory: xr.Dataset) -> xr.Dataset:
+    """Theory at one N, from the first recorded time to late ones, of which the last is taken for the limit."""
+    scenario = scenario_of(theory)
+    first = max(float(theory.t.values[theory.t.values > 0][0]), 1e-2)
+    times = [*np.geomspace(first, BEYOND * float(theory.t.values[-1]), PLACES).tolist(), LATE]
+    chosen = {"rule": [str(rule) for rule in theory.rule.values], "N": int(theory.N.values[0]), "t": times}
+    return solve(type(scenario)(**{**scenario.config(), **chosen})).isel(student=0)
+
+
+def _theory(column: Any, line: xr.Dataset) -> None:
+    """N times bias and variance, relative to eps_g, and their limits."""
+    scaled = line.N * line.eps_g_bias / line.eps_g, line.N * (line.eps_g_std / line.eps_g) ** 2
+    for ax, values in zip(column[:2], scaled, strict=True):
+        ax.plot(line.t[:-1], values[:-1], color=THEORY, zorder=1)
+        ax.axhline(float(values[-1]), linestyle=":", color="0.5", linewidth=1, zorder=0, gid=AID)
+
+
+def _points(column: Any, runs: xr.DataArray, limit: xr.DataArray, index: int, count: int) -> None:
+    """N times bias and variance of the runs at one N, with their standard errors."""
+    runs, limit = runs.sel(t=runs.t > 0), limit.sel(t=limit.t > 0)
+    N, seeds, spread = int(runs.N), runs.sizes["seed"], runs - runs.mean("seed")
+    variance = (spread**2).sum("seed") / max(seeds - 1, 1)
+    of_variance = np.sqrt(((spread**4).mean("seed") - variance**2).clip(0) / seeds)
+    t = runs.t * np.exp(ASIDE * (2 * index - count + 1))
+    look = {"linestyle": "none", "markerfacecolor": "white", **look_of(index)}
+    bias, error = (runs.mean("seed") - limit) / limit, np.sqrt(variance / seeds) / limit
+    column[0].errorbar(t, N * bias, yerr=N * error, **look)
+    column[1].errorbar(t, N * variance / limit**2, yerr=N * of_variance / limit**2, **look)
+
+
+def _distribution(ax: Axes, runs: xr.DataArray, theory: xr.Dataset, index: int) -> None:
+    """The density of z of the runs at one N, with the standard errors of counts; empty bins are left out."""
+    mean, std = predicted(theory, "eps_g")
+    assert std is not None
+    z = (runs.values - mean.item()) / std.item()
+    count, edges = np.histogram(z, np.arange(-FARTHEST, FARTHEST + WIDTH / 2, WIDTH))
+    some, scale = count > 0, z.size * WIDTH
+    places = (edges[:-1] + edges[1:])[some] / 2
+    look = {"linestyle": "none", "markerfacecolor": "white", **look_of(index)}
+    low = np.minimum(np.sqrt(count[some]), 0.7 * count[some]) / scale
+    ax.errorbar(places, count[some] / scale, yerr=[low, np.sqrt(count[some]) / scale], **look)
+
+
+def _label(axes: Any, last: float) -> None:
+    bias, variance, distribution = axes
+    bias[0].set_ylabel(r"$N\,(\langle\epsilon\rangle-\epsilon_g)\,/\,\epsilon_g$")
+    variance[0].set_ylabel(r"$N\,\mathrm{var}(\epsilon)\,/\,\epsilon_g^2$")
+    distribution[0].set_ylabel("density of $z$")
+    z = np.linspace(-FARTHEST, FARTHEST, 200)
+    for ax in distribution:
+        ax.plot(z, density(z), color=THEORY, zorder=1)
+        ax.set(yscale="log", xlabel=f"$z$ of a run at $t={last:g}$")
+    for ax in (*bias, *variance):
+        ax.set(xscale="log", xlabel="$t$ (steps / $N$)")
+        log_ticks(ax.xaxis)
+
+
+def _keys(theory: xr.Dataset) -> tuple[list[Any], list[str]]:
+    """Handles and texts of the legend."""
+    sizes = [f"simulation, $N$ = {N:,}" for N in theory.N.values.tolist()]
+    looks = [look_of(index) for index in range(len(sizes))]
+    points = [points_with_bars(look["marker"], look["color"]) for look in looks]
+    lines = [Line2D([], [], color=THEORY), Line2D([], [], color="0.5", linestyle=":", linewidth=1)]
+    return [*points, *lines], [*sizes, "theory to order $1/N$; normal density", "late times"]

@@ -1,0 +1,47 @@
+r"""Schedules of the learning rate: :math:`\eta(t) = \eta/(1 + t/t_0)`, written `schedule: {t0: 5}` in a config.
+
+A schedule is its :math:`t_0`. An axis of the sweep is a list of schedules, or `schedule: {t0: [2, 5, 20]}` for short.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
+
+from statmech.scenarios.axes import axis_of, axis_schema, is_axis
+from statmech.scenarios.keys import Number
+
+TIME = {"type": "number", "exclusiveMinimum": 0}
+SCHEDULE = {
+    "type": "object",
+    "properties": {"t0": axis_schema(TIME, spaced=True)},
+    "required": ["t0"],
+    "additionalProperties": False,
+}
+
+
+def _time_of(given: Any) -> Any:
+    """The t0 of a schedule as it stands in a config: one, or an axis of them."""
+    if not isinstance(given, dict):
+        return given
+    if [*given] != ["t0"]:
+        raise ValueError("a schedule is {t0: time}, for a learning rate of eta / (1 + t/t0)")
+    return given["t0"]
+
+
+def _written(t0: Any) -> Any:
+    """A t0, or an axis of them, as in a config."""
+    if is_axis(t0):
+        return [{"t0": one} for one in t0]
+    return None if t0 is None else {"t0": t0}
+
+
+Schedule = Annotated[Number, Field(gt=0), BeforeValidator(_time_of)]
+ScheduleAxis = axis_of(Schedule, TIME)
+OptionalSchedule = Annotated[
+    ScheduleAxis | None,  # type: ignore[valid-type]
+    BeforeValidator(_time_of),
+    PlainSerializer(_written, when_used="json"),
+    WithJsonSchema({"anyOf": [TIME, SCHEDULE, {"type": "array", "items": SCHEDULE, "minItems": 1}, {"type": "null"}]}),
+]

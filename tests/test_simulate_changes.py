@@ -1,0 +1,347 @@
+"""Drift, decay and schedules at finite N: exact in both engines, and without effect where nothing changes."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from conftest import assert_same_bits, disagreements
+from scipy.stats import chi, ks_2samp, kstest
+
+import simulate
+import theory
+from simulate.execution.to_store import run_into
+from simulate.kernels import field_steps, gram, vectors
+from statmech import RULES, Scenario, ScenarioError
+from statmech.random_numbers import key_of
+
+LEVEL = 1e-4  # family-wise, of the distributions that a test compares
+ALL = {"drift": 0.3, "decay": 0.6, "schedule": {"t0": 2}}
+AXES = {"drift": [0, 0.4], "decay": [0, 0.5], "schedule": [{"t0": 0.7}, {"t0": 1e9}]}
+LARGE = {"drift": 1.7, "decay": 1.3, "schedule": {"t0": 1.5}}  # at small N
+both_engines = pytest.mark.parametrize("engine", ["gram", "vectors"])
+
+
+@pytest.fixture
+def traced_again(monkeypatch):
+    """Programs are kept by what the files of the package say, which a planted error does not change."""
+    monkeypatch.setenv("STATMECH_CACHE", "off")
+    programs = gram._run, vectors._run
+    for program in programs:
+        program.clear_cache()
+    yield
+    for program in programs:
+        program.clear_cache()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("engine", "K", "rules"),
+    [
+        ("gram", 1, ["hebb", "adatron_textbook"]),
+        ("gram", 3, ["perceptron", "adatron"]),
+        ("gram", 5, ["perceptron"]),
+        ("gram", gram.MANY + 2, ["adatron"]),
+        ("vectors", 3, ["perceptron"]),
+    ],
+)
+def test_each_change_and_all_together_agree_with_theory(engine, K, rules):
+    size = {"N": 4000, "seeds": 64 if K < 10 else 32} if engine == "gram" else {"N": 500, "seeds": 48}
+    scenario = Scenario(rule=rules, K=K, t=[0.3, 1, 2.5], flip=0.05, engine=engine, **size, **AXES)
+    assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("inputs", ["rademacher", "sphere"])
+def test_other_inputs_agree_with_theory(inputs):
+    scenario = Scenario(rule="perceptron", K=2, N=800, t=[0.5, 2], seeds=48, inputs=inputs, **ALL)
+    assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []
+
+
+def hebbian(N, steps, drift, decay, t0, eta, flip):
+    """Exact means of B.J/N, |J|^2/N and J_1.J_2/N after Hebbian steps, from J = 0 to order of the start given.
+
+    With v = B.x, h = J.x and s = (1 - 2 flip) sqrt(2/pi), E(label v) = s, E(label h) = s B.J/N and E|x|^2 = 1; a
+    direction perpendicular to the teacher has no mean overlap.
+    """
+    overlap, square, common = 0.5 * 1.2, 1.2**2, 0.3 * 1.2**2  # R = 0.5, length 1.2, q = 0.3
+    signal, kept, means = (1 - 2 * flip) * np.sqrt(2 / np.pi), 1 - decay / N, []
+    for step in range(max(steps)):
+        rate = eta / (1 + step / N / t0)
+        gain = (2 * kept * rate * signal * overlap + rate**2) / N
+        square, common = kept**2 * square + gain, kept**2 * common + gain
+        overlap = (1 - drift / N) * (kept * overlap + rate * signal / N)
+        means.append((overlap, square, common))
+    return np.array([means[step - 1] for step in steps])
+
+
+def hebbian_deviations(engine, N, K=2, seeds=3000, **changes):
+    """Means of simulated overlaps and lengths less the exact ones, in standard errors."""
+    given = {"drift": 0.8 * N / 4, "decay": 0.5 * N / 4, "t0": 1.5} | changes
+    scenario = Scenario(
+        rule="hebb",
+        K=K,
+        N=N,
+        t=[1 / N, 1, 3],
+        seeds=seeds,
+        eta=0.8,
+        flip=0.1,
+        engine=engine,
+        gram=True,
+        start={"R": 0.5, "q": 0.3, "length": 1.2},
+        drift=given["drift"],
+        decay=given["decay"],
+        schedule={"t0": given["t0"]},
+    )
+    entries = simulate.run(scenario).gram
+    found = np.stack([entries[..., row, column] for row, column in ((0, 1), (1, 1), (1, K))], axis=-1)
+    exact = hebbian(N, [1, N, 3 * N], eta=0.8, flip=0.1, **given)
+    return (found.mean(0) - exact) / (found.std(0, ddof=1) / seeds**0.5)
+
+
+@both_engines
+@pytest.mark.parametrize("N", [4, pytest.param(11, marks=pytest.mark.slow)])
+def test_hebbian_means_are_exact_at_small_N(engine, N):
+    assert np.abs(hebbian_deviations(engine, N)).max() < 4.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("N", [17, 20])
+def test_hebbian_means_of_many_students_are_exact_at_small_N(N):
+    assert np.abs(hebbian_deviations("gram", N, K=16, seeds=2000)).max() < 4.5
+
+
+@pytest.mark.slow
+@both_engines
+@pytest.mark.parametrize("planted", ["drift twice", "decay twice", "a rate per block"])
+def test_a_deliberate_error_moves_the_means(engine, planted, monkeypatch, traced_again):
+    def wrong(*arguments):
+        course = field_steps.course_of(*arguments)
+        if planted == "drift twice":
+            return course._replace(drift=1 - (1 - course.drift) ** 2)
+        if planted == "decay twice":
+            return course._replace(decay=1 - (1 - course.decay) ** 2, before=1 - (1 - course.before) ** 2)
+        return course._replace(eta=0 * course.eta + course.eta[..., :1])
+
+    monkeypatch.setattr({"gram": gram, "vectors": vectors}[engine], "course_of", wrong)
+    K = gram.MANY if engine == "gram" else 2  # blocks of several steps
+    assert np.abs(hebbian_deviations(engine, 17, K=K, t0=0.5)).max() > 6
+
+
+@pytest.mark.slow
+def test_students_that_do_not_turn_with_the_teacher_move_the_means(monkeypatch, traced_again):
+    """A rotation of two of its four terms: what they gain along the teacher, without what they lose across it."""
+    turn = gram._turn
+    monkeypatch.setattr(gram, "_turn", lambda *given: turn(*given).at[:, 1:].set(0.0))
+    assert np.abs(hebbian_deviations("gram", 4)).max() > 6
+
+
+def chains(rule, N, K, steps, seeds, drift, decay, t0, flip):
+    """R and length (seeds, K) of explicit vectors, one step after the other: NumPy alone."""
+    rng = np.random.default_rng(3)
+    teacher = rng.standard_normal((seeds, N))
+    teacher *= np.sqrt(N) / np.linalg.norm(teacher, axis=1, keepdims=True)
+    students = rng.standard_normal((seeds, K, N))
+    for step in range(steps):
+        x = rng.standard_normal((seeds, N)) / np.sqrt(N)
+        label = np.sign((teacher * x).sum(1)) * np.where(rng.random(seeds) < flip, -1, 1)
+        length = np.linalg.norm(students, axis=2) / np.sqrt(N)
+        kappa = label[:, None] * (students @ x[:, :, None])[..., 0] / length
+        f = rule.eta / (1 + step / N / t0) * label[:, None] * rule.g(kappa, length)
+        students = (1 - decay / N) * students + f[:, :, None] * x[:, None]
+        b = rng.standard_normal((seeds, N))
+        b -= (b * teacher).sum(1, keepdims=True) / N * teacher
+        b *= np.sqrt(N) / np.linalg.norm(b, axis=1, keepdims=True)
+        cosine = 1 - drift / N
+        teacher = cosine * teacher + np.sqrt(1 - cosine**2) * b
+    length = np.linalg.norm(students, axis=2) / np.sqrt(N)
+    return (students @ teacher[:, :, None])[..., 0] / N / length, length
+
+
+@pytest.mark.slow
+@both_engines
+@pytest.mark.parametrize(("rule", "K", "N"), [("perceptron", 1, 3), ("adatron", 2, 6), ("hebb", 1, 2)])
+def test_both_engines_have_the_distribution_of_vectors_moved_one_by_one(engine, rule, K, N):
+    given = {"drift": 1.1, "decay": 0.9, "flip": 0.1}
+    R, length = chains(RULES[rule](eta=0.7), N, K, 2 * N, 20_000, **given, t0=1.5)
+    scenario = Scenario(
+        rule=rule, eta=0.7, K=K, N=N, t=[2], seeds=3000, schedule={"t0": 1.5}, engine=engine, key=4, **given
+    )
+    sim = simulate.run(scenario)
+    p = [ks_2samp(sim.R[:, 0, 0], R[:, 0]).pvalue, ks_2samp(sim.length[:, 0, -1], length[:, -1]).pvalue]
+    assert min(p) > LEVEL / 6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("rule", "K", "N"),
+    [
+        ("hebb", 2, 4),
+        ("perceptron", 3, 4),
+        ("adatron", 2, 10),
+        ("perceptron", 7, 20),
+        ("perceptron", gram.MANY, 20),
+    ],
+)
+def test_the_engines_have_the_same_distribution(rule, K, N):
+    """Two-sample Kolmogorov-Smirnov tests of R, q, l where drift and decay are large."""
+    p = []
+    for changes in ({"drift": LARGE["drift"]}, LARGE):
+        given = {
+            "rule": rule,
+            "K": K,
+            "N": N,
+            "t": [0.5, 2.0],
+            "seeds": 1500 if K < 10 else 500,
+            "flip": 0.1,
+            **changes,
+        }
+        direct = simulate.run(Scenario(**given, engine="vectors", key=1))
+        exact = simulate.run(Scenario(**given))
+        for name in ("R", "q", "length"):
+            for at in ({"t": 0, "student": 0}, {"t": 1, "student": 1}):
+                p.append(ks_2samp(exact[name].isel(at), direct[name].isel(at)).pvalue)
+    assert min(p) > LEVEL / len(p) / 5
+
+
+@both_engines
+def test_weights_that_fade_at_once_are_the_last_example(engine):
+    """decay = N: J = eta x, of length chi_N/N; drift = N: the teacher turns by a right angle after its label."""
+    N = 7
+    given = {"rule": "hebb", "N": N, "t": [3], "engine": engine, "decay": N, "seeds": 2000}
+    faded = simulate.run(Scenario(**given))
+    assert kstest(N * faded.length[:, 0, 0], chi(N).cdf).pvalue > LEVEL
+    signal = np.sqrt(2 / np.pi) / N  # of B.J/N
+    for drift, mean in ((0, signal), (N, 0.0)):
+        entries = simulate.run(Scenario(**given, drift=drift, gram=True)).gram[:, 0, 0, 1]
+        assert abs(entries.mean() - mean) < 4.5 * entries.std(ddof=1) / 2000**0.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["gram", "vectors"])
+@pytest.mark.parametrize("K", [3, gram.MANY])
+def test_the_smallest_system_has_room_for_a_drifting_teacher(engine, K):
+    sim = simulate.run(Scenario(rule="adatron", K=K, N=K + 1, t=[0, 3], seeds=8, engine=engine, **LARGE))
+    assert all(np.all(np.isfinite(sim[name])) for name in sim)
+
+
+@both_engines
+def test_a_sweep_at_zero_has_the_numbers_of_one_without_the_key(engine):
+    base = {"rule": "perceptron", "K": 2, "N": 20, "t": [0, 1], "seeds": 5, "engine": engine}
+    plain = simulate.run(Scenario(**base))
+    for key in ("drift", "decay"):
+        swept = simulate.run(Scenario(**base, **{key: [0, 0.1]}))
+        for name in plain:
+            np.testing.assert_array_equal(swept[name].isel({key: 0}).values, plain[name].values)
+            assert np.any(swept[name].isel({key: 1, "t": 1}).values != plain[name].isel(t=1).values)
+
+
+def test_nothing_that_changes_traces_the_program_of_a_scenario_without_the_keys():
+    [cell] = Scenario(rule="hebb", N=20, t=[1]).cells()
+    assert field_steps.changes_of(cell) is None
+    [cell] = Scenario(rule="hebb", N=20, t=[1], drift=0, decay=0).cells()
+    assert field_steps.changes_of(cell) is None
+
+
+def numbers(cell, part=slice(None)):
+    with jax.enable_x64(True):
+        record = gram.run(cell, "float64", key_of(5), np.array([0, 1, 10, 133]), part)
+    return [np.asarray(values) for values in record[:2]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", ["perceptron", "adatron"])
+@pytest.mark.parametrize(("K", "width"), [(1, 16), (2, 32), (3, 8)])
+def test_a_part_of_a_batch_has_the_bits_of_the_whole(rule, K, width):
+    assert gram.divisible(K)
+    for given in ({"N": K + 1, **LARGE}, {"N": 1000, **ALL}, {"N": 100, "decay": 0.5}):
+        [cell] = Scenario(rule=rule, K=K, t=[1.0], **given).cells()
+        whole = numbers(cell)
+        for first in (0, gram.batch(K) - width):
+            for values, among in zip(numbers(cell, slice(first, first + width)), whole, strict=True):
+                np.testing.assert_array_equal(values, among[first : first + width])
+
+
+@pytest.mark.slow
+@both_engines
+def test_a_sweep_grows_and_is_sharded_along_what_changes(engine, path):
+    base = {"rule": ["hebb", "perceptron"], "N": 12, "t": [0, 1], "engine": engine, "schedule": {"t0": 2}}
+    small = Scenario(**base, drift=[0, 0.5], decay=[0.1], seeds=3)
+    large = Scenario(**base, drift=[0, 0.5, 1], decay=[0.1, 0], seeds=5)
+    run_into(path, small)
+    for shard in (2, 1):
+        outcome = run_into(path, large, shard=(shard, 2))
+    assert outcome.missing == outcome.failed == 0
+    assert_same_bits(path, large)
+
+
+@pytest.mark.slow
+@both_engines
+def test_values_of_drift_decay_and_schedule_are_data(engine):
+    from test_simulate_engines import compilations
+
+    base = {"rule": "perceptron", "K": 2, "N": 30, "t": [0.5, 1], "seeds": 2, "engine": engine}
+    for program in (gram._run, vectors._run):
+        program.clear_cache()
+    first = compilations(lambda: simulate.run(Scenario(**base, drift=0.1)))
+    assert first > 0
+    other = {"drift": [0.2, 3], "decay": [0, 1.5], "schedule": [{"t0": 1}, {"t0": 5}]}
+    assert compilations(lambda: simulate.run(Scenario(**base, **other))) == 0
+
+
+@pytest.mark.slow
+def test_small_rates_keep_their_digits_at_any_size():
+    """A thousand steps at N = 10^12, where 1 - w/N has four digits in float64; the changes since the start."""
+    scenario = Scenario(
+        rule="perceptron", K=2, N=10**12, t=[1e-9, 2e-9], seeds=64, start={"R": 0.5, "q": 0.3}, drift=30, decay=20
+    )
+    simulation, solution = simulate.run(scenario), theory.solve(scenario)
+    for name in ("R", "length"):
+        moved, expected = (sim[name] - sim[name].isel(t=0) for sim in (simulation, solution))
+        moved = moved.isel(t=1).mean("student")
+        error = moved.std("seed", ddof=1) / 8
+        assert abs(moved.mean("seed") - expected.isel(t=1, student=0)) < 4.5 * error + 1e-15
+        assert abs(expected.isel(t=1, student=0)) > 100 * error
+
+
+@pytest.mark.slow
+def test_single_precision_agrees_with_double_for_the_same_random_numbers():
+    """N = 100,000: 1 - w/N, rounded to float32, would lose 2.5 % less, and lengths gain 0.3 % by t = 1."""
+    given = {"rule": "perceptron", "N": 100_000, "t": [1], "seeds": 16, "decay": 0.11, "drift": 0.2}
+    assert abs(1 - np.float32(1 - 1.1e-6)) < 0.976 * 1.1e-6
+    single, double = (simulate.run(Scenario(**given, dtype=dtype)) for dtype in ("float32", "float64"))
+    for name in ("R", "length"):
+        assert abs(float((single[name] - double[name]).mean())) < 3e-4
+
+
+@pytest.mark.parametrize("key", ["drift", "decay"])
+def test_rates_that_single_precision_does_not_resolve_are_refused(key):
+    given = {"rule": "hebb", "N": 10_000, "t": [0.001], "seeds": 2, "dtype": "float32"}
+    with pytest.raises(ScenarioError, match=f"float32 does not resolve {key} = 0.005, .*; use float64"):
+        simulate.run(Scenario(**given, **{key: 0.005}))
+    assert np.all(simulate.run(Scenario(**given, **{key: 0.05})).length > 0)
+
+
+@pytest.mark.slow
+def test_weight_vectors_in_single_precision_agree_with_theory():
+    scenario = Scenario(rule="perceptron", N=500, t=[1, 2], seeds=32, dtype="float32", engine="vectors", **ALL)
+    [cell] = scenario.cells()
+    with jax.enable_x64(True):
+        assert vectors.run(cell, "float32", key_of(0), np.array([3])).along.dtype == jnp.float32
+    assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"drift": 11}, "drift = 11 is too large for N = 10"),
+        ({"decay": [0, 10.5]}, "decay = 10.5 is too large for N = 10"),
+        ({"drift": -0.1}, "drift"),
+        ({"decay": -1}, "decay"),
+        ({"schedule": {"t0": 0}}, "schedule"),
+    ],
+)
+def test_rates_without_meaning_are_refused(given, sentence):
+    with pytest.raises(ScenarioError, match=sentence):
+        Scenario(rule="hebb", N=10, t=[1], **given)

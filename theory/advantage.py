@@ -1,0 +1,88 @@
+r"""The gain of infinitely many students: their error over that of one student, in the course of learning.
+
+The sum of K equal students at angle :math:`\theta` to the teacher, with transverse cosine c, has components
+:math:`Kl\cos\theta` along the teacher and :math:`Kl\sin\theta\sqrt{c + (1-c)/K}` across it. For K -> infinity the mean
+of their weights, and with it the majority vote (`statmech.equal_students`), lies at the angle :math:`\Theta` of
+
+.. math:: \tan\Theta = \sqrt c\,\tan\theta, \qquad \epsilon_g(\infty)/\epsilon_g(1) = \Theta/\theta,
+
+so that at late times, :math:`\theta\to0`, the gain is :math:`\sqrt c`. Computed from :math:`1-R` and c, as they are
+integrated (`theory.online`), it keeps its digits where R and q round to 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from statmech.equal_students import weight_mean
+from statmech.errors import ScenarioError
+from statmech.order_parameters import angle_from_versine
+from statmech.results.dataset import blank
+from statmech.scenarios.online import Cell, Scenario
+from theory.online import solve_cells
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+LEAST = 2  # students of whom one pair represents infinitely many
+
+
+def advantage(scenario: Scenario) -> xr.DataArray:
+    r"""The error of infinitely many equal students over that of one, at each recorded time.
+
+    .. math:: \epsilon_g(K\to\infty)/\epsilon_g(1) = \arctan(\sqrt c\,\tan\theta)/\theta
+
+    with the angle :math:`\theta` to the teacher and the cosine c of two students' parts across it; the same for the
+    majority vote and for the weight mean.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Of equal students. Its K and N do not matter.
+
+    Returns
+    -------
+    xarray.DataArray
+        On the sweep axes without K and N, and t.
+
+    Raises
+    ------
+    ScenarioError
+        For students that start unequal, or with q < R^2, which infinitely many cannot.
+
+    Examples
+    --------
+    >>> from statmech import Scenario
+    >>> gain = advantage(Scenario(rule=["hebb", "perceptron"], t=[1, 50]))
+    >>> gain.sel(t=50).values.round(6)
+    array([0.990349, 0.718756])
+    """
+    config = scenario.config()
+    first = config["N"][0] if isinstance(config["N"], list) else config["N"]
+    pair = type(scenario)(**{**config, "K": LEAST, "N": first})
+    cells = list(pair.cells())
+    _check(cells)
+    found = blank(pair, seeds=None).eps_g_weight_mean
+    for cell, students in zip(cells, solve_cells(cells, pair.t), strict=True):
+        theta, c = angle_from_versine(students.y[:, 0]), students.c[:, 0]
+        found[cell.index] = _gain(theta, c)
+    return found.rename("advantage").assign_attrs(long_name="error of infinitely many students over that of one")
+
+
+def _gain(theta: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """eps_g of the mean of infinitely many students over that of one; of students on the teacher's axis, its limit."""
+    off_axis = np.where(theta > 0, theta, 1.0)
+    together = weight_mean(off_axis, c, np.full(c.shape, np.inf)) * np.pi / off_axis
+    return np.where(theta > 0, together, np.sqrt(np.maximum(c, 0.0)))
+
+
+def _check(cells: Sequence[Cell]) -> None:
+    for cell in cells:
+        if not cell.alike:
+            raise ScenarioError([(("start",), "infinitely many students are solved only if they start alike")])
+        _, R, q = cell.order_parameters
+        if q[0, 1] < R[0] ** 2:
+            raise ScenarioError([(("start",), "q: infinitely many students cannot start with q below R^2")])

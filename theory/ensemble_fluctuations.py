@@ -1,0 +1,158 @@
+r"""Standard deviation and bias of order 1/N of q, of the weight mean and of the vote of K equal students.
+
+They follow from the 13 covariances and 3 biases of `theory.pair_fluctuations`, which are those of any K. The means over
+students and over pairs, :math:`\bar a` and :math:`\bar c`, have the covariances
+
+.. math:: \bar V = \frac{V_1 + (K-1)V_2}{K}, \quad \bar W = \frac{2W_1 + (K-2)W_2}{K}, \quad
+          \bar S = \frac{2S_0 + 4(K-2)S_1 + (K-2)(K-3)S_2}{K(K-1)}.
+
+**The vote** of equal students changes to first order with :math:`\bar\theta` and :math:`\bar c` alone, and by as much
+as :math:`\epsilon_g(\theta, c)` of equal ones: its variance is :math:`\nabla\epsilon_g\cdot\operatorname{Cov}\cdot
+\nabla\epsilon_g`. Its bias would need second derivatives for unequal students, and is left out.
+
+**The weight mean** is a perceptron with the angle :math:`\pi\epsilon_g = \operatorname{atan2}(\sqrt\beta, \alpha)`,
+
+.. math:: \alpha = \frac1K\sum_kl_k\cos\theta_k, \qquad
+          \beta = \frac1{K^2}\sum_{kj}l_kl_j\sin\theta_k\sin\theta_j\,c_{kj},
+
+whose mean to order 1/N follows from those of one student and of one pair.
+
+**q** of a student is the mean over the others, so that its variance has the covariances of :math:`\theta_1,
+\bar\theta_{k>1}` and :math:`\bar c_{1k}`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from statmech.equal_students import majority_vote
+from theory.pair_fluctuations import PairFluctuations
+
+STEP = 1e-2  # of the vote's derivatives, over the distance on which it changes; their error is of the order STEP^4
+CENTRAL = np.array([-2, -1, 1, 2]), np.array([1, -8, 8, -1]) / 12
+
+
+class Means(NamedTuple):
+    """N times the covariances of means over students and pairs: of a (T, 2, 2), of a and c (T, 2), of c (T,)."""
+
+    V: np.ndarray
+    W: np.ndarray
+    S: np.ndarray
+
+
+def corrections(theta: np.ndarray, c: np.ndarray, K: int, N: int, found: PairFluctuations) -> dict[str, np.ndarray]:
+    r"""Standard deviation of one run and bias at N of what depends on two or more of K equal students.
+
+    Parameters
+    ----------
+    theta, c : array (T,)
+        The students' angle to the teacher, and their transverse cosine, as N -> infinity.
+    K
+        The number of students, at least 2.
+    N
+        The input dimension.
+    found
+        Of the same cell, from `theory.pair_fluctuations.solve`.
+
+    Returns
+    -------
+    dict of arrays (T,)
+        `q_std`, `q_bias`, `eps_g_weight_mean_std`, `eps_g_weight_mean_bias`, `eps_g_majority_vote_std`.
+    """
+    means = of_means(found, K)
+    variance, bias = _cosine(theta, c, K, found)
+    mean_variance, mean_bias = _weight_mean(theta, c, K, found, means)
+    return {
+        "q_std": np.sqrt(variance / N),
+        "q_bias": bias / N,
+        "eps_g_weight_mean_std": np.sqrt(mean_variance / N),
+        "eps_g_weight_mean_bias": mean_bias / N,
+        "eps_g_majority_vote_std": np.sqrt(_vote(theta, c, K, means) / N),
+    }
+
+
+def of_means(found: PairFluctuations, K: int) -> Means:
+    """The covariances of means over K students and their pairs."""
+    S = 2 * found.S0 + 4 * (K - 2) * found.S1 + (K - 2) * (K - 3) * found.S2
+    return Means(
+        V=(found.V1 + (K - 1) * found.V2) / K,
+        W=(2 * found.W1 + (K - 2) * found.W2) / K,
+        S=S / (K * (K - 1)),
+    )
+
+
+def _cosine(theta: np.ndarray, c: np.ndarray, K: int, found: PairFluctuations) -> tuple[np.ndarray, np.ndarray]:
+    """N times the variance and the bias of a student's q."""
+    sin, cos, others = np.sin(theta), np.cos(theta), K - 1
+    of_turn, of_c = -theta * sin * cos * (1 - c), sin**2  # derivatives of a pair's q by log theta and c
+    V1, V2 = found.V1[..., 1, 1], found.V2[..., 1, 1]
+    W1, W2 = found.W1[..., 1], found.W2[..., 1]
+    turns = V1 + 2 * V2 + (V1 + (others - 1) * V2) / others
+    mixed = W1 + (W1 + (others - 1) * W2) / others
+    cosines = (found.S0 + (others - 1) * found.S1) / others
+    variance = of_turn**2 * turns + 2 * of_turn * of_c * mixed + of_c**2 * cosines
+    bend = of_turn - theta**2 * (cos**2 + c * sin**2), theta**2 * (sin**2 + c * cos**2), theta * sin * cos
+    first = 2 * of_turn * found.bias[..., 1] + of_c * found.bias_c
+    return variance, first + bend[0] * V1 + bend[1] * V2 + 2 * bend[2] * W1
+
+
+def _weight_mean(
+    theta: np.ndarray, c: np.ndarray, K: int, found: PairFluctuations, means: Means
+) -> tuple[np.ndarray, np.ndarray]:
+    """N times the variance and the bias of the weight mean's eps_g; lengths are in units of the students'."""
+    x, y = np.cos(theta), np.sin(theta)
+    dx, dy = np.stack([x, -theta * y], -1), np.stack([y, theta * x], -1)  # by (log l, log theta)
+    ddx, ddy = (np.stack([d, np.stack([d[..., 1], d[..., 1] - theta**2 * z], -1)], -2) for d, z in ((dx, x), (dy, y)))
+    share = (1 + (K - 1) * c) / K
+    alpha, beta = x, y**2 * share
+    d_beta, c_beta = 2 * y[..., None] * dy * share[..., None], y**2 * (K - 1) / K
+    outer = dy[..., :, None] * dy[..., None, :]
+    own = 2 * y * _dot(dy, found.bias) + _trace(outer + y[..., None, None] * ddy, found.V1)
+    pair = (
+        c * (2 * y * _dot(dy, found.bias) + _trace(y[..., None, None] * ddy, found.V1) + _trace(outer, found.V2))
+        + y**2 * found.bias_c
+        + 2 * y * _dot(dy, found.W1)
+    )
+    first = _dot(dx, found.bias) + _trace(ddx, found.V1) / 2, (own + (K - 1) * pair) / K
+    VB = np.einsum("...ij,...j->...i", means.V, d_beta) + means.W * c_beta[..., None]
+    spread = _dot(dx, np.einsum("...ij,...j->...i", means.V, dx)), _dot(dx, VB)
+    of_beta = _dot(d_beta, VB) + c_beta * (_dot(d_beta, means.W) + c_beta * means.S)
+    root, square = np.sqrt(beta), alpha**2 + beta
+    T = -root / square, alpha / (2 * root * square)
+    TT = (
+        2 * alpha * root / square**2,
+        (beta - alpha**2) / (2 * root * square**2),
+        -alpha * (1 + 2 * beta / square) / (4 * root**3 * square),
+    )
+    variance = T[0] ** 2 * spread[0] + 2 * T[0] * T[1] * spread[1] + T[1] ** 2 * of_beta
+    curved = TT[0] * spread[0] + 2 * TT[1] * spread[1] + TT[2] * of_beta
+    return variance / np.pi**2, (T[0] * first[0] + T[1] * first[1] + curved / 2) / np.pi
+
+
+def _vote(theta: np.ndarray, c: np.ndarray, K: int, means: Means) -> np.ndarray:
+    """N times the variance of the vote's eps_g."""
+    of_turn, of_c = vote_gradient(theta, c, K)
+    mixed = 2 * of_turn * of_c * means.W[..., 1]
+    return of_turn**2 * means.V[..., 1, 1] + mixed + of_c**2 * means.S
+
+
+def vote_gradient(theta: np.ndarray, c: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:
+    """The derivatives of equal students' vote by log theta and by c, from differences of its exact values."""
+    if K <= 2:  # the mean of the students' own errors
+        return theta / np.pi, np.zeros_like(theta)
+    step = STEP * np.minimum(1 - c, c + 1 / K)
+    places, weights, size = *CENTRAL, np.asarray(K)
+    turned = majority_vote(theta * np.exp(STEP * places[:, None]), c, size)
+    shared = majority_vote(theta, c + step * places[:, None], size)
+    of_c = np.divide(weights @ shared, step, out=np.zeros_like(step), where=step > 0)  # identical ones remain so
+    return weights @ turned / STEP, of_c
+
+
+def _dot(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.einsum("...i,...i->...", x, y)
+
+
+def _trace(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.einsum("...ij,...ij->...", x, y)
