@@ -23,14 +23,14 @@ import time
 import numpy as np, jax
 from statmech import Scenario, load
 from statmech.jax_cache import use_cache
-import simulate.learners.minover, simulate.scenarios.online, simulate.scenarios.stored_examples, theory.online
+import simulate.learners.minover, simulate.scenarios.online, simulate.scenarios.stored_examples, theory.trajectories
 from simulate.kernels import gram
 from simulate.learners import minover
 from statmech.random_numbers import key_of
 [cell] = Scenario(rule="perceptron", K=3, t=[5], N=1000).cells()
 grams, sizes, until = np.ones((8, 24, 24)), np.full(8, 24), np.full((8, 1), 10)
 calls = {{
-    "equations": lambda: theory.online.solve_cells([cell], [5.0]),
+    "equations": lambda: theory.trajectories.solve_cells([cell], [5.0]),
     "Gram": lambda: jax.block_until_ready(tuple(gram.run(cell, "float64", key_of(0), np.array([50]))[:2])),
     "MinOver": lambda: jax.block_until_ready(minover.run("epochs", grams, sizes, until)),
 }}

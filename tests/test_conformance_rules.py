@@ -17,7 +17,7 @@ from statmech.gaussian import step
 from statmech.order_parameters import angle_between
 from statmech.parameters import parameter, parameters_of
 from statmech.rules import AdaTron, Perceptron, Rule
-from theory import averages, fluctuations, online
+from theory import averages, lanes, online, student_noise, trajectories
 from theory.averages import Pair, quadrature, quadrature_pair
 
 ANGLES = [np.pi / 2, 2.5, 1.0, 0.1, 1e-3, 1e-6]
@@ -125,12 +125,12 @@ def test_a_deliberate_error_is_detected(rule, monkeypatch):
     """Without <f_i f_j> the correlation q of the students, and with it the ensemble, is wrong."""
     monkeypatch.setattr(online, "pair_average", lambda *args: 0.0 * averages.pair_average(*args))
     monkeypatch.setenv("STATMECH_CACHE", "off")  # programs are kept by what the files of the package say
-    online._solve_lanes.clear_cache()
+    lanes.solve_lanes.clear_cache()
     scenario = scenario_of(rule)
     try:
         found = disagreements(simulate.run(scenario), theory.solve(scenario))
     finally:
-        online._solve_lanes.clear_cache()
+        lanes.solve_lanes.clear_cache()
     assert any(" q:" in line for line in found)
 
 
@@ -211,8 +211,8 @@ def test_a_rule_without_its_closed_form_is_integrated_to_the_same_solution():
 
     scenario = Scenario(rule="adatron", K=2, t=[1, 10], flip=0.1)
     [cell] = scenario.cells()
-    [closed] = online.solve_cells([cell], scenario.t)
-    [integrated] = online.solve_cells([replace(cell, rule=Open())], scenario.t)
+    [closed] = trajectories.solve_cells([cell], scenario.t)
+    [integrated] = trajectories.solve_cells([replace(cell, rule=Open())], scenario.t)
     for one, other in zip(closed, integrated, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-8)
 
@@ -221,7 +221,7 @@ def test_one_step_drives_the_fluctuations_as_it_does_the_order_parameters(rule):
     """F as the average of the step whose products and second order are the noise, against `theory.online`."""
     kind = RULES[rule](eta=0.8)
     with jax.enable_x64(True):
-        one = jax.jit(lambda theta, length, flip: fluctuations.noise(kind, theta, length, flip).first)
+        one = jax.jit(lambda theta, length, flip: student_noise.noise(kind, theta, length, flip).first)
         closed = kind.has_closed_form
         rates = jax.jit(lambda state, flip: online.logarithmic_rates(kind, closed, state, flip, None))
         for theta in (2.5, 1.0, 0.1, 1e-3, 1e-6):
@@ -248,12 +248,12 @@ def test_few_nodes_serve_linear_rules(rule):
     with jax.enable_x64(True):
 
         def means(places, theta, flip):
-            terms = jax.vmap(lambda place: fluctuations.examples(kind, place, theta, 0.9, flip))(places)
+            terms = jax.vmap(lambda place: student_noise.examples(kind, place, theta, 0.9, flip))(places)
             return np.array([part.sum() for part in jax.tree.leaves(terms)])
 
         for theta in (3.0, 1.6, 1.0, 0.1, 1e-3):
             for flip in (0.0, 0.2):
                 at = jax.numpy.asarray(theta)
-                few = means(fluctuations.of_linear(at, flip), at, flip)
-                many = means(fluctuations.on_panels(fluctuations.edges(kind, at, 0.9), at, flip, nodes=64), at, flip)
+                few = means(student_noise.of_linear(at, flip), at, flip)
+                many = means(student_noise.on_panels(student_noise.edges(kind, at, 0.9), at, flip, nodes=64), at, flip)
                 np.testing.assert_allclose(few, many, rtol=2e-9, atol=2e-9 * np.abs(many).max())

@@ -15,7 +15,7 @@ import theory
 from statmech import RULES, Scenario, ScenarioError, compare
 from statmech.results import comparison, multiplicity
 from statmech.results.corrections import predicted
-from theory import fluctuations, online
+from theory import fluctuations, lanes, trajectories
 
 LATE = {"hebb": (0.5, -0.75), "perceptron": ((4 - np.pi) / 2, -0.286), "adatron_textbook": (0.8, -0.6)}
 
@@ -153,11 +153,11 @@ def test_means_lie_within_the_predicted_standard_errors_and_without_discreteness
     assert largest < bound
     monkeypatch.setattr(fluctuations, "rates", without_discreteness)
     monkeypatch.setenv("STATMECH_CACHE", "off")
-    online._solve_lanes.clear_cache()
+    lanes.solve_lanes.clear_cache()
     try:
         assert judged(scenario)[0] > bound
     finally:
-        online._solve_lanes.clear_cache()
+        lanes.solve_lanes.clear_cache()
 
 
 correct = fluctuations.rates
@@ -248,13 +248,13 @@ def test_where_the_bias_is_as_large_as_the_spread_nothing_is_judged():
 
 
 def test_n_is_an_axis_whose_cells_share_one_integration(monkeypatch):
-    solved, original = [], online._solve_cells
+    solved, original = [], trajectories._solve_cells
 
     def counted(cells, times, corrected):
         solved.append(len(cells))
         return original(cells, times, corrected)
 
-    monkeypatch.setattr(online, "_solve_cells", counted)
+    monkeypatch.setattr(trajectories, "_solve_cells", counted)
     scenario = Scenario(rule="hebb", N=[10, 1000], t=[1], corrections=True)
     solution = theory.solve(scenario)
     assert solved == [1]

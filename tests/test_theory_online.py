@@ -11,7 +11,7 @@ import theory
 from statmech import Scenario
 from statmech.order_parameters import angle_between
 from statmech.rules import RULES
-from theory import online
+from theory import lanes, online, trajectories
 
 ROOT = np.sqrt(2 * np.pi)
 
@@ -175,7 +175,7 @@ def test_solutions_have_eight_digits_at_all_times(rule, flip):
     """Also where the step is bounded by stability (label noise, large t), and at times between the solver's steps."""
     times = np.concatenate([[0.0], np.geomspace(0.01, 300, 90)])
     scenario = Scenario(rule=rule, K=2, t=times, eta=[0.5, 1.5], flip=flip, start={"R": [0.1, 0.6], "length": 2.0})
-    for cell, students in zip(scenario.cells(), online.solve_cells(list(scenario.cells()), times), strict=True):
+    for cell, students in zip(scenario.cells(), trajectories.solve_cells(list(scenario.cells()), times), strict=True):
         log_length, y, c = np.split(reference(cell, times), [2, 4], axis=1)
         np.testing.assert_allclose(students.y, y, rtol=4e-9)
         np.testing.assert_allclose(students.log_length, log_length, atol=4e-9)
@@ -184,11 +184,11 @@ def test_solutions_have_eight_digits_at_all_times(rule, flip):
 
 def test_many_combinations_share_few_programs():
     """Lanes and recorded times are filled up to powers of two, and more than 128 lanes are cut."""
-    online._solve_lanes.clear_cache()
+    lanes.solve_lanes.clear_cache()
     for count, times in [(130, 5), (70, 8), (128, 3), (2, 8), (65, 7)]:
         scenario = Scenario(rule="hebb", t=np.linspace(0, 1, times), eta={"linspace": [0.5, 2, count]})
-        assert len(online.solve_cells(list(scenario.cells()), scenario.t)) == count
-    assert len(online._solve_lanes.programs) == 2
+        assert len(trajectories.solve_cells(list(scenario.cells()), scenario.t)) == count
+    assert len(lanes.solve_lanes.programs) == 2
 
 
 @pytest.mark.slow

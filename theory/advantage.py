@@ -22,7 +22,7 @@ from statmech.errors import ScenarioError
 from statmech.order_parameters import angle_from_versine
 from statmech.results.dataset import blank
 from statmech.scenarios.online import Cell, Scenario
-from theory.online import solve_cells
+from theory.trajectories import solve_cells
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -23,45 +23,28 @@ c_{kj}(\rho_k^2 + \rho_j^2))`; weights that decay at rate w (`decay`) lose w in 
 divides the learning rate by :math:`1 + t/t_0`.
 
 No term is larger than the sum's own size when :math:`\theta` is 1e-6, so eps_g keeps its digits to t = 1e6 and beyond.
-Where corrections are asked for, the fluctuations of order 1/N of each student (`theory.fluctuations`) are integrated
-beside it.
 
 Students with equal initial conditions stay equal: one of them, and one pair, represent all (the symmetric reduction).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from functools import partial
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from statmech.errors import DivergedError, SolverError
-from statmech.forks import check_fork
 from statmech.gaussian import Array, one_minus_cos
 from statmech.order_parameters import angle_from_versine
-from statmech.parameters import Family, family_of
-from statmech.programs import kept
 from statmech.rules import Averages, Rule
 from statmech.scenarios.online import Cell
-from theory import fluctuations
 from theory.averages import Pair, averages, pair_average
-from theory.dormand_prince import TOGETHER, integrate
-from theory.fluctuations import Fluctuations
 
-RTOL = 1e-9
 ATOL = 1e-12  # of log l and c
-RTOL_1, ATOL_1 = 1e-9, 1e-9  # of the fluctuations of order 1/N
-ATOL_Y = 1e-60  # so that 1 - R is accurate to RTOL however small it gets
+ATOL_Y = 1e-60  # so that 1 - R is accurate to a relative tolerance however small it gets
 LONGEST = 300.0  # log l is clipped here: a rule that scales with l has the same rates at any length
-LAST = 700.0  # log l beyond which l itself, or 1/l, overflows
-MAX_STEPS = 2_000_000
-LANES = 128  # parameter combinations that are integrated side by side, if their rules have closed forms
 
 
 class Students(NamedTuple):
@@ -72,144 +55,12 @@ class Students(NamedTuple):
     c: Array
 
 
-@dataclass(frozen=True)
-class Equations:
-    """Static arguments of the compiled solver: rules, closed forms or quadrature, the number of distinct students,
-    whether drift, decay or a schedule may differ from their defaults, whether there are pairs (averages of pairs by
-    quadrature take most of the time, and a single student has none), whether fluctuations are followed, and then
-    whether the rules are linear."""
-
-    rules: tuple[Family, ...]
-    closed: bool
-    students: int
-    changing: bool
-    paired: bool
-    corrected: bool = False
-    linear: bool = False
-
-
 class Changes(NamedTuple):
     """The teacher's drift, the weights' decay, and the t0 of the learning rate."""
 
     drift: Array
     decay: Array
     t0: Array
-
-
-class Lane(NamedTuple):
-    """A cell, its rule's index among those of its program, and its initial state."""
-
-    cell: Cell
-    rule: int
-    start: Students
-    fluctuations: Fluctuations | None = None
-
-
-class Problem(NamedTuple):
-    """Run-time arguments of the solver, lanes last: a rule's index among all, its parameters, label noise, what
-    changes, initial students, and their fluctuations (5 S, L), or (0, L) where they are not followed."""
-
-    rule: Array
-    parameters: dict[str, Array]
-    flip: Array
-    changes: Changes
-    start: Students
-    fluctuations: Array
-
-
-def solve_cells(cells: list[Cell], times: Iterable[float]) -> list[Students]:
-    """The students of each cell at each time, arrays with a leading axis of times.
-
-    Raises `SolverError` if the integration stops early, `DivergedError` for lengths beyond floating point numbers.
-    """
-    return [students for students, _ in _solve_cells(cells, times, corrected=False)]
-
-
-def solve_corrected(cells: list[Cell], times: Iterable[float]) -> list[tuple[Students, Fluctuations]]:
-    """The students of each cell at each time, and their fluctuations of order 1/N; raises like `solve_cells`."""
-    return _solve_cells(cells, times, corrected=True)
-
-
-def _solve_cells(cells: list[Cell], times: Iterable[float], corrected: bool) -> list[tuple[Students, Fluctuations]]:
-    """The students of each cell at each time, and their fluctuations, empty if they are not followed.
-
-    Cells with the same number of distinct students are integrated side by side: all rules with closed forms together,
-    since tracing the solver takes longer than solving, and cells of a rule without them one after the other.
-    """
-    starts, families = _starts(cells), [family_of(cell.rule) for cell in cells]
-    groups: dict[Any, list[int]] = {}
-    for index, (cell, start, family) in enumerate(zip(cells, starts, families, strict=True)):
-        closed, changing, linear = cell.rule.has_closed_form, bool(cell.changes), corrected and bool(cell.rule.linear)
-        program = closed, start.y.size, changing, closed or cell.K > 1, linear, None if closed else family
-        groups.setdefault(program, []).append(index)
-    check_fork()
-    solutions: dict[int, tuple[Students, Fluctuations]] = {}
-    with jax.enable_x64(True):
-        t = np.asarray(list(times), float)
-        for (closed, students, changing, paired, linear, _), members in groups.items():
-            rules = tuple(dict.fromkeys(families[index] for index in members))
-            equations = Equations(rules, closed, students, changing, paired, corrected, linear)
-            size = LANES if closed else 1
-            for some in (members[first : first + size] for first in range(0, len(members), size)):
-                lanes = [_lane(cells[index], rules.index(families[index]), starts[index], corrected) for index in some]
-                solutions |= dict(zip(some, _solve_together(equations, lanes, t), strict=True))
-    return [solutions[index] for index in range(len(cells))]
-
-
-def _starts(cells: list[Cell]) -> list[Students]:
-    """The initial state of each cell; those of a sweep share few."""
-    different = {(id(cell.start), cell.K): cell for cell in cells}
-    computed = {key: initial(cell) for key, cell in different.items()}
-    return [computed[id(cell.start), cell.K] for cell in cells]
-
-
-def _lane(cell: Cell, rule: int, start: Students, corrected: bool) -> Lane:
-    if not corrected:
-        return Lane(cell, rule, start)
-    return Lane(cell, rule, start, fluctuations.initial(angle_from_versine(start.y), drawn=cell.start is None))
-
-
-def _solve_together(equations: Equations, lanes: list[Lane], times: np.ndarray) -> list[tuple[Students, Fluctuations]]:
-    """The students of at most `LANES` cells at each time, and their fluctuations.
-
-    Lanes and times are filled up to powers of two, so that few programs are compiled.
-    """
-    missing = _power_of_two(len(lanes)) - len(lanes)
-    problem = _stacked(lanes + lanes[-1:] * missing, equations.rules)
-    filled = np.pad(times, (0, max(TOGETHER, _power_of_two(times.size)) - times.size), constant_values=np.inf)
-    *state, completed = map(np.asarray, _solve_lanes(equations, problem, filled, np.int64(MAX_STEPS)))
-    *students, around = (np.moveaxis(part[: times.size], -1, 0)[: len(lanes)] for part in state)
-    solved = Students(*students)
-    completed = completed[: len(lanes)] & np.isfinite(around).all(axis=(1, 2))
-    _check([lane.cell for lane in lanes], solved, completed, times[-1])
-    return [(Students(*state), _by_student(rows)) for *state, rows in zip(*solved, around, strict=True)]
-
-
-def _by_student(rows: Array) -> Fluctuations:
-    """Fluctuations from the rows (..., 5 S) of the solver's state."""
-    parts = rows.reshape(*rows.shape[:-1], 5, -1)
-    return Fluctuations(parts[..., :3, :], parts[..., 3:, :])
-
-
-def _check(cells: list[Cell], solved: Students, completed: np.ndarray, last: float) -> None:
-    """Raise `SolverError` for a cell that stops early, and `DivergedError` for lengths that overflow, though their
-    logarithms do not."""
-    completed = completed & np.all([np.isfinite(part).all(axis=(1, 2)) for part in solved], axis=0)
-    overflow = np.any(np.abs(solved.log_length) > LAST, axis=(1, 2))
-    for index in np.flatnonzero(~completed | overflow):
-        if not completed[index]:
-            raise SolverError(f"the order-parameter equations of {cells[index].described} stop before t = {last:g}")
-        bounds = f"{np.exp(-LAST):.0e} to {np.exp(LAST):.0e}"
-        raise DivergedError(f"{cells[index].described} has diverged: a student's length left {bounds}")
-
-
-def _power_of_two(least: int) -> int:
-    """The lowest power of two that is not below an integer.
-
-    >>> [_power_of_two(least) for least in (1, 8, 9)]
-    [1, 8, 16]
-    """
-    return 1 << (least - 1).bit_length()
 
 
 def distinct(cell: Cell) -> int:
@@ -303,138 +154,6 @@ def _of_pairs(x: Array) -> tuple[Array, Array]:
         return x, x
     first, second = pairs(x.shape[0])
     return x[first], x[second]
-
-
-@kept
-def _solve_lanes(equations: Equations, problem: Problem, times: Array, most: Array) -> tuple[Array, ...]:
-    """log l, y, c and the fluctuations' rows (T, ..., L) of L lanes, and whether each has reached the last time."""
-    S, pairs, around = equations.students, problem.start.c.shape[0], problem.fluctuations.shape[0]
-    cuts = [S, 2 * S, 2 * S + pairs, 2 * S + pairs + around]
-    one = jax.vmap(partial(_rates, equations), in_axes=-1, out_axes=-1)
-    of_lanes = problem.rule, problem.parameters, problem.flip, problem.changes
-
-    def field(y: Array) -> Array:
-        *state, rows, t = jnp.split(y, cuts)
-        students = Students(*state)
-        around = _rates_around(equations, students, rows, t, *of_lanes) if equations.corrected else rows
-        return jnp.concatenate([*one(students, t, *of_lanes), around, jnp.ones_like(t)])
-
-    # the last row is the time
-    start = [*problem.start, problem.fluctuations, jnp.zeros((1 if equations.changing else 0, problem.flip.size))]
-    first = [ATOL] * S + [ATOL_Y] * S + [ATOL] * pairs, [ATOL] * len(start[-1])
-    atol = jnp.asarray(first[0] + [ATOL_1] * around + first[1])[:, None]
-    values, completed = integrate(field, jnp.concatenate(start), times, RTOL, atol, most)
-    return *jnp.split(values, cuts, axis=1)[:4], completed
-
-
-def _rates(
-    equations: Equations,
-    students: Students,
-    t: Array,
-    rule: Array,
-    parameters: dict[str, Array],
-    flip: Array,
-    changes: Changes,
-) -> Students:
-    """The time derivative of one lane's students; t is empty where nothing changes with time."""
-
-    def under(family: Family) -> Callable[[Students], Students]:
-        given = _given(equations, family, parameters, changes, t)
-
-        def of(students: Students) -> Students:
-            unchanged = rates(given, equations.closed, students, flip, equations.paired)
-            return changed(unchanged, students, changes) if equations.changing else unchanged
-
-        return of
-
-    inside = Students(students.log_length, jnp.clip(students.y, 0.0, 2.0), jnp.clip(students.c, -1.0, 1.0))
-    state: Students = jax.lax.switch(rule, [under(family) for family in equations.rules], inside)
-    return state
-
-
-def _given(equations: Equations, family: Family, parameters: dict[str, Array], changes: Changes, t: Array) -> Rule:
-    """The rule of a lane at time t."""
-    if equations.changing:
-        parameters = {**parameters, "eta": parameters["eta"] / (1 + t[0] / changes.t0)}
-    rule: Rule = family(**{name: parameters[name] for name in family.reals})
-    return rule
-
-
-def _rates_around(
-    equations: Equations, students: Students, rows: Array, t: Array, rule: Array, *of_lanes: Any
-) -> Array:
-    """The time derivative of the fluctuations' rows (5 S, L) of students (S, L), each in a lane of its own."""
-    log_length, y = (part.reshape(-1) for part in (students.log_length, students.y))
-    each = (log_length, angle_from_versine(jnp.clip(y, 0.0, 2.0)), rows.reshape(5, -1))
-    own = jax.tree.map(lambda of_lane: jnp.tile(of_lane, equations.students), (t, *of_lanes))
-    found = [_around(equations, family, *each, *own).reshape(rows.shape) for family in equations.rules]
-    return found[0] if len(found) == 1 else jnp.select([rule == index for index in range(len(found))], found)
-
-
-def _around(
-    equations: Equations, family: Family, log_length: Array, theta: Array, rows: Array, t: Array, *of_lanes: Any
-) -> Array:
-    """The time derivative of the fluctuations' rows (5, L) of a student a lane, under one rule.
-
-    Nodes are mapped outside of lanes, so that lanes are the last axis of all arrays: this is several times faster.
-    """
-    by_lane = partial(jax.vmap, in_axes=-1, out_axes=-1)
-
-    def rule_at(t: Array, parameters: dict[str, Array], changes: Changes) -> Rule:
-        return _given(equations, family, parameters, changes, t)
-
-    def length_of(log_length: Array) -> Array:
-        return jnp.exp(jnp.clip(log_length, -LONGEST, LONGEST))
-
-    def edges(log_length: Array, theta: Array, t: Array, parameters: Any, flip: Array, changes: Changes) -> Any:
-        return fluctuations.edges(rule_at(t, parameters, changes), theta, length_of(log_length))
-
-    def examples(
-        place: Any, log_length: Array, theta: Array, t: Array, parameters: Any, flip: Array, changes: Any
-    ) -> Any:
-        moving, rule = changes if equations.changing else None, rule_at(t, parameters, changes)
-        return fluctuations.examples(rule, place, theta, length_of(log_length), flip, moving)
-
-    def rates(
-        example: Any, log_length: Array, theta: Array, rows: Array, t: Array, parameters: Any, flip: Array, changes: Any
-    ) -> Array:
-        moving = changes if equations.changing else None
-        step = fluctuations.averaged(theta, example, moving)
-
-        def field(log_length: Array, log_theta: Array, t: Array) -> tuple[Array, Array]:
-            rule = rule_at(t, parameters, changes)
-            return logarithmic_rates(rule, equations.closed, (log_length, log_theta), flip, moving)
-
-        around = Fluctuations(rows[:3], rows[3:])
-        return jnp.concatenate(fluctuations.rates(field, (log_length, jnp.log(theta)), t, step, around))
-
-    own = t, *of_lanes
-    flip = of_lanes[1]
-    if equations.linear:
-        places = fluctuations.of_linear(theta, flip)
-    else:
-        places = fluctuations.on_panels(by_lane(edges)(log_length, theta, *own), theta, flip)
-    terms = jax.vmap(lambda place: by_lane(examples)(place, log_length, theta, *own))(places)
-    means = jax.tree.map(partial(jnp.sum, axis=0), terms)
-    found: Array = by_lane(rates)(means, log_length, theta, rows, *own)
-    return found
-
-
-def _stacked(lanes: list[Lane], rules: tuple[Family, ...]) -> Problem:
-    """The problem of cells whose rules are among `rules`; a parameter that a cell's rule does not have is 1."""
-    names = sorted({name for family in rules for name in family.reals})
-    parameters = {name: np.asarray([getattr(lane.cell.rule, name, 1.0) for lane in lanes], float) for name in names}
-    start = Students(*(np.stack(part, axis=-1) for part in zip(*(lane.start for lane in lanes), strict=True)))
-    rule, flip = [lane.rule for lane in lanes], np.asarray([lane.cell.flip for lane in lanes], float)
-    of_each = [(lane.cell.drift, lane.cell.decay, lane.cell.t0) for lane in lanes]
-    changes = Changes(*(np.asarray(values, float) for values in zip(*of_each, strict=True)))
-    around = np.stack([_rows(lane.fluctuations) for lane in lanes], axis=-1)
-    return Problem(np.asarray(rule), parameters, flip, changes, start, around)
-
-
-def _rows(around: Fluctuations | None) -> np.ndarray:
-    """Fluctuations as rows of the solver's state."""
-    return np.zeros(0) if around is None else np.concatenate(around).reshape(-1)
 
 
 def _ratio(x: Array, y: Array) -> Array:

@@ -56,7 +56,7 @@ from statmech.parameters import Family, family_of
 from statmech.programs import kept
 from statmech.rules import Rule
 from statmech.scenarios.online import Cell
-from theory import fluctuations, online
+from theory import fluctuations, online, student_noise, trajectories
 from theory.online import Changes, Students
 from theory.pair_noise import Products, opposed_products, products
 
@@ -132,7 +132,7 @@ def solve(cell: Cell, times: Iterable[float]) -> PairFluctuations:
 
 def _identical(cell: Cell, times: np.ndarray) -> PairFluctuations:
     """The fluctuations of students that start, and so remain, identical."""
-    [(_, one)] = online.solve_corrected([cell], times)
+    [(_, one)] = trajectories.solve_corrected([cell], times)
     V = one.covariance[..., [0, 1, 1, 2], 0].reshape(-1, 2, 2)
     none, nothing = np.zeros((*times.shape, 2)), np.zeros(times.shape)
     return PairFluctuations(V, V, none, none, nothing, nothing, nothing, one.bias[..., 0], nothing)
@@ -239,7 +239,7 @@ def _coefficients_of(cell: Cell, t: np.ndarray) -> tuple[np.ndarray, ...]:
 def _coefficients(cell: Cell, t: np.ndarray) -> tuple[np.ndarray, ...]:
     """The same at up to `BATCH` increasing times."""
     filled = np.pad(t, (0, BATCH - t.size), mode="edge")
-    [students] = online.solve_cells([cell], filled)
+    [students] = trajectories.solve_cells([cell], filled)
     equations = Equations(family_of(cell.rule), cell.rule.has_closed_form, bool(np.any(students.c < -ROUNDING)))
     parameters = {name: np.asarray(getattr(cell.rule, name), float) for name in equations.rule.reals}
     changes = Changes(*(np.asarray(rate, float) for rate in (cell.drift, cell.decay, cell.t0)))
@@ -287,7 +287,7 @@ def _at_state(equations: Equations, problem: Problem, t: Array, log_l: Array, lo
     pair = jnp.stack([log_l, log_theta, log_l, log_theta, c, t])
     curvature, (first, F) = jax.jacfwd(slopes, has_aux=True)(pair)
     single, step = (
-        fluctuations.noise(now, theta, length, flip, changes),
+        student_noise.noise(now, theta, length, flip, changes),
         _step(equations, problem, now, theta, length, c),
     )
     D = _centred(step, theta, c, changes.drift)

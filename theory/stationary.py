@@ -32,7 +32,8 @@ from statmech.results.dataset import arrays_of, blank, fill
 from statmech.rules import Rule
 from statmech.scenarios.online import Cell, Scenario
 from theory.averages import averages
-from theory.online import Changes, Students, changed, rates, solve_cells
+from theory.online import Changes, Students, changed, rates
+from theory.trajectories import solve_cells
 
 if TYPE_CHECKING:
     import xarray as xr

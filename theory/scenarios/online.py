@@ -14,9 +14,10 @@ from statmech.scenarios.online import Cell, Scenario
 from theory.ensemble import vote_of
 from theory.ensemble_fluctuations import corrections as ensemble_corrections
 from theory.fluctuations import Fluctuations, corrections
-from theory.online import Students, solve_cells, solve_corrected
+from theory.online import Students
 from theory.pair_fluctuations import PairFluctuations, most_students
 from theory.pair_fluctuations import solve as solve_pairs
+from theory.trajectories import solve_cells, solve_corrected
 
 SOURCE = "order-parameter equations, N -> infinity"
 

@@ -1,0 +1,236 @@
+r"""One step of one student who learns online, to second order in 1/N, averaged over examples.
+
+**One step.** A student's :math:`(\log l, \theta)` is closed, whatever the ensemble. With :math:`\rho = f/l`, u and w
+the inputs along :math:`\mathbf J` and across it in the plane of :math:`\mathbf B` and :math:`\mathbf J`, the decay
+:math:`\omega` and :math:`a = \rho u - \omega`, expanding the exact step in 1/N gives
+
+.. math::
+    \xi_l &= a + \tfrac12\rho^2, \qquad \xi_\theta = -\rho w + \tfrac12\rho^2\cot\theta, \\
+    b_l &= \langle\tfrac12[a^2 + \rho^2(w^2 - 2)] - \xi_l^2\rangle, \\
+    b_\theta &= \Big\langle\rho w a + \frac{\rho^3w}{2\sin^2\theta} - \rho^2(1 + a)\cot\theta
+        - \frac{\rho^4\cos\theta\,(1 + 2\sin^2\theta)}{8\sin^3\theta}\Big\rangle.
+
+Then the teacher drifts: it adds :math:`2\delta` to :math:`D_{\theta\theta}`, :math:`\delta\cot\theta` to
+:math:`F_\theta`, and to :math:`b_\theta`, with the :math:`F_\theta` of the example alone,
+
+.. math:: -\frac{\cos\theta}{2\sin^3\theta}(\delta^2\cos^2\theta + 2\delta\sin^2\theta)
+          - \frac{\delta F_\theta}{\sin^2\theta}.
+
+**Averages.** Given the stability :math:`\kappa = \sigma u`, the field :math:`\sigma w` has with :math:`\gamma =
+\cot\theta` and label noise :math:`\lambda` powers that average to
+
+.. math:: M_0 = \lambda + (1-2\lambda)\Phi(\gamma\kappa), \quad M_1 = (1-2\lambda)\varphi(\gamma\kappa), \quad
+          M_2 = M_0 - \gamma\kappa M_1
+
+under the density :math:`2\varphi(\kappa)`; F, D and b are averages over the stability alone (`step`).
+"""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import erfc
+
+from statmech.gaussian import NODES, Array, density, legendre
+from statmech.rules import Rule
+
+STEP, BESIDE = 5, 10  # nodes for linear rules: errors up to 4e-10 of the averages of absolute values
+WIDTHS, TAIL = 8.5, 9.5  # of the label's sigmoid, and of the stability's density, as in `theory.averages`
+
+
+class Noise(NamedTuple):
+    """Averages of one step: xi, its products as (ll, lt, tt), and its second order: tuples, or arrays."""
+
+    first: Array
+    products: Array
+    second: Array
+
+
+class Angle(NamedTuple):
+    """An angle and its trigonometric functions."""
+
+    theta: Array
+    sin: Array
+    cos: Array
+
+    @property
+    def cot(self) -> Array:
+        return self.cos / self.sin
+
+
+def step(rho: Array, kappa: Array, moments: tuple[Array, Array, Array], angle: Angle, decay: Array) -> Noise:
+    r"""One step's xi, products of xi and second order of :math:`(\log l, \theta)` given the stability, averaged over w.
+
+    Parameters
+    ----------
+    rho
+        The update over the length, times the label: :math:`\eta g(\kappa, l)/l`.
+    kappa
+        The stability.
+    moments
+        :math:`M_0, M_1, M_2` of :math:`\sigma w` at this stability.
+    angle
+        The student's angle to the teacher.
+    decay
+        The weights' decay.
+
+    Returns
+    -------
+    Noise
+        Of arrays like `kappa`, along a first axis; averages over the density :math:`2\varphi(\kappa)` are those of a
+        step.
+    """
+    m0, m1, m2 = moments
+    cot, sin2, square = angle.cot, angle.sin**2, rho**2
+    a, turn = rho * kappa - decay, square * cot / 2  # xi_theta = turn - rho w
+    along = a + square / 2
+    across = m0 * turn - rho * m1
+    products = m0 * along**2, along * across, m0 * turn**2 - 2 * turn * rho * m1 + square * m2
+    second = (
+        (m0 * (a**2 - 2 * square) + square * m2) / 2 - products[0],
+        rho * m1 * (a + square / (2 * sin2))
+        - m0 * square * (cot * (1 + a) + square * cot * (1 + 2 * sin2) / (8 * sin2)),
+    )
+    return Noise((m0 * along, across), products, second)
+
+
+class Stability(NamedTuple):
+    r"""Sizes x of the stability with the weights of both its signs, :math:`M_0` at x and at -x, and :math:`M_1`."""
+
+    x: Array
+    weight: Array
+    right: Array
+    left: Array
+    m1: Array
+
+
+def noise(rule: Rule, theta: Array, length: Array, flip: Array, changes: Any = None) -> Noise:
+    """Averages over an example of one step of a student's (log l, log theta); scalars.
+
+    `changes` has the teacher's `drift` and the weights' `decay`; with None both are 0.
+    """
+    linear = rule.linear is True
+    places = of_linear(theta, flip) if linear else on_panels(edges(rule, theta, length), theta, flip)
+    terms = jax.vmap(lambda place: examples(rule, place, theta, length, flip, changes))(places)
+    means = averaged(theta, jax.tree.map(partial(jnp.sum, axis=0), terms), changes)
+    return Noise(*(jnp.stack(part) for part in means))
+
+
+def edges(rule: Rule, theta: Array, length: Array) -> list[Array]:
+    """Increasing ends of the panels of `theory.averages`, folded at stability 0."""
+    every = (*rule.kinks, *rule.bends(length))
+    kinks = [jnp.abs(kink) for kink in every if not (isinstance(kink, (int, float)) and kink == 0)]
+    found = [jnp.minimum(edge, TAIL) for edge in (WIDTHS * jnp.abs(jnp.tan(theta)), *kinks)]
+    for last in range(len(found) - 1, 0, -1):  # sorted by exchanges: `jnp.sort` of a few is slow
+        for at in range(last):
+            low, high = found[at], found[at + 1]
+            found[at], found[at + 1] = jnp.minimum(low, high), jnp.maximum(low, high)
+    return [jnp.zeros_like(theta), *found, jnp.full_like(theta, TAIL)]
+
+
+def on_panels(edges: list[Array], theta: Array, flip: Array, nodes: int = NODES) -> Stability:
+    """Gauss-Legendre rules on the panels between edges, arrays (nodes, ...) from (...)."""
+    unit, weight = (part.reshape(-1, *[1] * theta.ndim) for part in legendre(nodes))
+    panels = list(pairwise(edges))
+    x = jnp.concatenate([left + (right - left) * unit for left, right in panels])
+    weights = jnp.concatenate([(right - left) * weight for left, right in panels])
+    field = x * jnp.abs(jnp.cos(theta) / jnp.sin(theta))
+    wrong, slope = erfc(field / np.sqrt(2)) / 2, density(field)  # ndtr takes six times as long
+    likely, unlikely = flip + (1 - 2 * flip) * (1 - wrong), flip + (1 - 2 * flip) * wrong
+    right, left = _by_side(theta, likely, unlikely)
+    return Stability(x, 2 * weights * density(x), right, left, (1 - 2 * flip) * slope)
+
+
+def of_linear(theta: Array, flip: Array) -> Stability:
+    r"""Few nodes that suffice for a rule that is linear on both sides of 0, arrays (nodes, ...) from (...).
+
+    With :math:`c = |\cos\theta|`, :math:`\Phi(\gamma\kappa)` is a step at 0, of which all averages are those of
+    polynomials, and beside it at :math:`|\kappa| = s\sin\theta`, since :math:`\varphi(\kappa)\varphi(\gamma\kappa) =
+    \varphi(s)/\sqrt{2\pi}`, the weight :math:`\varphi(s)` with Mills's ratio :math:`\Phi(-cs)/\varphi(cs)`, which is
+    smooth: Gauss rules for :math:`\varphi` on the half line serve both.
+    """
+    (x, wide), (s, narrow) = (_as_columns(half_line(nodes), theta.ndim) for nodes in (STEP, BESIDE))
+    true, sin, field = 1 - 2 * flip, jnp.sin(theta), s * jnp.abs(jnp.cos(theta))
+    mills = np.sqrt(np.pi / 2) * jnp.exp(field**2 / 2) * erfc(field / np.sqrt(2))
+    shape = (STEP, *theta.shape)
+    right, left = _by_side(
+        theta,
+        jnp.concatenate([jnp.broadcast_to(flip + true, shape), -true * mills]),
+        jnp.concatenate([jnp.broadcast_to(flip, shape), true * mills]),
+    )
+    weights = jnp.concatenate([jnp.broadcast_to(2 * wide, shape), np.sqrt(2 / np.pi) * narrow * sin])
+    m1 = jnp.concatenate([jnp.zeros(shape), jnp.broadcast_to(true, mills.shape)])
+    return Stability(jnp.concatenate([jnp.broadcast_to(x, shape), s * sin]), weights, right, left, m1)
+
+
+def _by_side(theta: Array, likely: Array, unlikely: Array) -> tuple[Array, Array]:
+    """Values at positive and at negative stabilities, of which the positive are the likely if theta is acute."""
+    acute = theta < np.pi / 2
+    return jnp.where(acute, likely, unlikely), jnp.where(acute, unlikely, likely)
+
+
+def _as_columns(rule: tuple[np.ndarray, np.ndarray], ndim: int) -> tuple[np.ndarray, np.ndarray]:
+    nodes, weights = (part.reshape(-1, *[1] * ndim) for part in rule)
+    return nodes, weights
+
+
+@cache
+def half_line(nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights (nodes,) of the Gauss rule for the standard normal density on the half line (Stieltjes).
+
+    >>> x, weight = half_line(5)
+    >>> np.allclose([weight.sum(), weight @ x**8], [0.5, 105 / 2], rtol=1e-13)
+    True
+    """
+    unit, fine = legendre(400)
+    x, weight = 16 * unit, 16 * fine * density(16 * unit)
+    diagonal, beside, last, now = np.zeros(nodes), np.ones(nodes), np.zeros_like(x), np.ones_like(x)
+    now /= np.sqrt(weight @ now**2)
+    for k in range(nodes):  # orthonormal polynomials
+        diagonal[k] = weight @ (x * now**2)
+        new = (x - diagonal[k]) * now - (beside[k - 1] if k else 0.0) * last
+        beside[k] = np.sqrt(weight @ new**2)
+        last, now = now, new / beside[k]
+    matrix = np.diag(diagonal) + np.diag(beside[:-1], 1) + np.diag(beside[:-1], -1)
+    found, vectors = np.linalg.eigh(matrix)
+    return found, vectors[0] ** 2 / 2
+
+
+def examples(rule: Rule, place: Stability, theta: Array, length: Array, flip: Array, changes: Any = None) -> Noise:
+    """The weighted terms of `step` at stabilities x and -x; scalars."""
+    angle, decay = Angle(theta, jnp.sin(theta), jnp.cos(theta)), 0.0 if changes is None else changes.decay
+    x, weight, right, left, m1 = place
+    shift, scale = angle.cot * x * m1, rule.eta / length
+
+    def at(kappa: Array, m0: Array, shift: Array) -> Noise:
+        return step(scale * rule.g(kappa, length), kappa, (m0, m1, m0 - shift), angle, decay)
+
+    both = at(x, right, shift), at(-x, left, -shift)
+    return jax.tree.map(lambda one, other: weight * (one + other), *both)
+
+
+def averaged(theta: Array, example: Noise, changes: Any = None) -> Noise:
+    """The averages of a step of (log l, log theta), with drift, from those of an example; scalars."""
+    angle = Angle(theta, jnp.sin(theta), jnp.cos(theta))
+    return _of_logarithms(theta, example if changes is None else _drifted(example, angle, changes.drift))
+
+
+def _drifted(example: Noise, angle: Angle, drift: Array) -> Noise:
+    """The averages of a step after which the teacher drifts, from those of the example alone."""
+    (along, across), (ll, lt, tt), (second_l, second_t) = example
+    sin2, turn = angle.sin**2, drift * angle.cot
+    bend = angle.cot / (2 * sin2) * (drift**2 * angle.cos**2 + 2 * drift * sin2) + drift * across / sin2
+    products = ll, lt + turn * along, tt + 2 * turn * across + turn**2 + 2 * drift
+    return Noise((along, across + turn), products, (second_l, second_t - bend))
+
+
+def _of_logarithms(theta: Array, noise: Noise) -> Noise:
+    """The averages of a step of (log l, log theta), from those of (log l, theta)."""
+    (along, across), (ll, lt, tt), (second_l, second_t) = noise
+    square = tt / theta**2
+    return Noise((along, across / theta), (ll, lt / theta, square), (second_l, second_t / theta - square / 2))

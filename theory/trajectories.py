@@ -1,0 +1,149 @@
+"""The trajectories of students, and of their fluctuations, under the equations of each parameter combination.
+
+Those that one compiled program serves are integrated side by side (`theory.lanes`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from statmech.errors import DivergedError, SolverError
+from statmech.forks import check_fork
+from statmech.gaussian import Array
+from statmech.order_parameters import angle_from_versine
+from statmech.parameters import Family, family_of
+from statmech.scenarios.online import Cell
+from theory import fluctuations
+from theory.dormand_prince import TOGETHER
+from theory.fluctuations import Fluctuations
+from theory.lanes import Equations, Problem, solve_lanes
+from theory.online import Changes, Students, initial
+
+LAST = 700.0  # log l beyond which l itself, or 1/l, overflows
+MAX_STEPS = 2_000_000
+LANES = 128  # parameter combinations that are integrated side by side, if their rules have closed forms
+
+
+class Lane(NamedTuple):
+    """A cell, its rule's index among those of its program, and its initial state."""
+
+    cell: Cell
+    rule: int
+    start: Students
+    fluctuations: Fluctuations | None = None
+
+
+def solve_cells(cells: list[Cell], times: Iterable[float]) -> list[Students]:
+    """The students of each cell at each time, arrays with a leading axis of times.
+
+    Raises `SolverError` if the integration stops early, `DivergedError` for lengths beyond floating point numbers.
+    """
+    return [students for students, _ in _solve_cells(cells, times, corrected=False)]
+
+
+def solve_corrected(cells: list[Cell], times: Iterable[float]) -> list[tuple[Students, Fluctuations]]:
+    """The students of each cell at each time, and their fluctuations of order 1/N; raises like `solve_cells`."""
+    return _solve_cells(cells, times, corrected=True)
+
+
+def _solve_cells(cells: list[Cell], times: Iterable[float], corrected: bool) -> list[tuple[Students, Fluctuations]]:
+    """The students of each cell at each time, and their fluctuations, empty if they are not followed.
+
+    Cells with the same number of distinct students are integrated side by side: all rules with closed forms together,
+    since tracing the solver takes longer than solving, and cells of a rule without them one after the other.
+    """
+    starts, families = _starts(cells), [family_of(cell.rule) for cell in cells]
+    groups: dict[Any, list[int]] = {}
+    for index, (cell, start, family) in enumerate(zip(cells, starts, families, strict=True)):
+        closed, changing, linear = cell.rule.has_closed_form, bool(cell.changes), corrected and bool(cell.rule.linear)
+        program = closed, start.y.size, changing, closed or cell.K > 1, linear, None if closed else family
+        groups.setdefault(program, []).append(index)
+    check_fork()
+    solutions: dict[int, tuple[Students, Fluctuations]] = {}
+    with jax.enable_x64(True):
+        t = np.asarray(list(times), float)
+        for (closed, students, changing, paired, linear, _), members in groups.items():
+            rules = tuple(dict.fromkeys(families[index] for index in members))
+            equations = Equations(rules, closed, students, changing, paired, corrected, linear)
+            size = LANES if closed else 1
+            for some in (members[first : first + size] for first in range(0, len(members), size)):
+                lanes = [_lane(cells[index], rules.index(families[index]), starts[index], corrected) for index in some]
+                solutions |= dict(zip(some, _solve_together(equations, lanes, t), strict=True))
+    return [solutions[index] for index in range(len(cells))]
+
+
+def _starts(cells: list[Cell]) -> list[Students]:
+    """The initial state of each cell; those of a sweep share few."""
+    different = {(id(cell.start), cell.K): cell for cell in cells}
+    computed = {key: initial(cell) for key, cell in different.items()}
+    return [computed[id(cell.start), cell.K] for cell in cells]
+
+
+def _lane(cell: Cell, rule: int, start: Students, corrected: bool) -> Lane:
+    if not corrected:
+        return Lane(cell, rule, start)
+    return Lane(cell, rule, start, fluctuations.initial(angle_from_versine(start.y), drawn=cell.start is None))
+
+
+def _solve_together(equations: Equations, lanes: list[Lane], times: np.ndarray) -> list[tuple[Students, Fluctuations]]:
+    """The students of at most `LANES` cells at each time, and their fluctuations.
+
+    Lanes and times are filled up to powers of two, so that few programs are compiled.
+    """
+    missing = _power_of_two(len(lanes)) - len(lanes)
+    problem = _stacked(lanes + lanes[-1:] * missing, equations.rules)
+    filled = np.pad(times, (0, max(TOGETHER, _power_of_two(times.size)) - times.size), constant_values=np.inf)
+    *state, completed = map(np.asarray, solve_lanes(equations, problem, filled, np.int64(MAX_STEPS)))
+    *students, around = (np.moveaxis(part[: times.size], -1, 0)[: len(lanes)] for part in state)
+    solved = Students(*students)
+    completed = completed[: len(lanes)] & np.isfinite(around).all(axis=(1, 2))
+    _check([lane.cell for lane in lanes], solved, completed, times[-1])
+    return [(Students(*state), _by_student(rows)) for *state, rows in zip(*solved, around, strict=True)]
+
+
+def _stacked(lanes: list[Lane], rules: tuple[Family, ...]) -> Problem:
+    """The problem of cells whose rules are among `rules`; a parameter that a cell's rule does not have is 1."""
+    names = sorted({name for family in rules for name in family.reals})
+    parameters = {name: np.asarray([getattr(lane.cell.rule, name, 1.0) for lane in lanes], float) for name in names}
+    start = Students(*(np.stack(part, axis=-1) for part in zip(*(lane.start for lane in lanes), strict=True)))
+    rule, flip = [lane.rule for lane in lanes], np.asarray([lane.cell.flip for lane in lanes], float)
+    of_each = [(lane.cell.drift, lane.cell.decay, lane.cell.t0) for lane in lanes]
+    changes = Changes(*(np.asarray(values, float) for values in zip(*of_each, strict=True)))
+    around = np.stack([_rows(lane.fluctuations) for lane in lanes], axis=-1)
+    return Problem(np.asarray(rule), parameters, flip, changes, start, around)
+
+
+def _rows(around: Fluctuations | None) -> np.ndarray:
+    """Fluctuations as rows of the solver's state."""
+    return np.zeros(0) if around is None else np.concatenate(around).reshape(-1)
+
+
+def _by_student(rows: Array) -> Fluctuations:
+    """Fluctuations from the rows (..., 5 S) of the solver's state."""
+    parts = rows.reshape(*rows.shape[:-1], 5, -1)
+    return Fluctuations(parts[..., :3, :], parts[..., 3:, :])
+
+
+def _check(cells: list[Cell], solved: Students, completed: np.ndarray, last: float) -> None:
+    """Raise `SolverError` for a cell that stops early, and `DivergedError` for lengths that overflow, though their
+    logarithms do not."""
+    completed = completed & np.all([np.isfinite(part).all(axis=(1, 2)) for part in solved], axis=0)
+    overflow = np.any(np.abs(solved.log_length) > LAST, axis=(1, 2))
+    for index in np.flatnonzero(~completed | overflow):
+        if not completed[index]:
+            raise SolverError(f"the order-parameter equations of {cells[index].described} stop before t = {last:g}")
+        bounds = f"{np.exp(-LAST):.0e} to {np.exp(LAST):.0e}"
+        raise DivergedError(f"{cells[index].described} has diverged: a student's length left {bounds}")
+
+
+def _power_of_two(least: int) -> int:
+    """The lowest power of two that is not below an integer.
+
+    >>> [_power_of_two(least) for least in (1, 8, 9)]
+    [1, 8, 16]
+    """
+    return 1 << (least - 1).bit_length()
