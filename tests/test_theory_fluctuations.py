@@ -16,6 +16,7 @@ from statmech import RULES, Scenario, ScenarioError, compare
 from statmech.results import comparison, multiplicity
 from statmech.results.corrections import predicted
 from theory import fluctuations, lanes, trajectories
+from theory.solve import solve_line
 
 LATE = {"hebb": (0.5, -0.75), "perceptron": ((4 - np.pi) / 2, -0.286), "adatron_textbook": (0.8, -0.6)}
 
@@ -138,6 +139,26 @@ def test_given_starts_have_no_spread_and_no_bias_at_first():
     for name in ("R", "length", "eps_g"):
         assert solution[f"{name}_std"].values[0, 0] == solution[f"{name}_bias"].values[0, 0] == 0
         assert solution[f"{name}_std"].values[1, 0] > 0
+
+
+@pytest.mark.parametrize("K", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_corrections_are_those_of_the_recorded_step_where_n_t_is_not_whole(K):
+    scenario = Scenario(rule="hebb", K=K, N=20, t=[0.11, 0.33, 0.78], seeds=4000, corrections=True)
+    runs = simulate.run(scenario)
+
+    def largest(solution):
+        return max(float(abs(values).max()) for values in comparison.distances(runs, solution).values())
+
+    assert largest(theory.solve(scenario)) < 4
+    assert largest(solve_line(scenario)) > 4.5  # of times between steps
+
+
+def test_corrections_of_recorded_steps_bring_the_values_to_those_of_the_step():
+    between, step = ({"rule": "hebb", "N": 20, "t": [t], "corrections": True} for t in (0.11, 0.1))
+    found, expected = theory.solve(Scenario(**between)), theory.solve(Scenario(**step))
+    assert (found.R + found.R_bias).item() == pytest.approx((expected.R + expected.R_bias).item(), rel=1e-12)
+    assert found.R.item() == pytest.approx(theory.solve(Scenario(rule="hebb", t=[0.11])).R.item(), rel=1e-12)
+    assert found.R_std.item() == expected.R_std.item()
 
 
 def judged(scenario: Scenario) -> tuple[float, float]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from statmech.errors import ScenarioError, SolverError
 from statmech.scenarios.base import Sweep
-from theory.solve import solve, solver_of
+from theory.solve import solve_line, solver_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -52,7 +52,7 @@ def smooth(scenario: Sweep, axis: str, places: int = PLACES) -> xr.Dataset | Non
         return None
     try:
         dense = type(scenario)(**config)
-        solved = solve(dense)
+        solved = solve_line(dense)
     except (ScenarioError, SolverError):  # a grid that is too fine or leaves the range of the equations
         return None
     if axis in dense.recorded:

@@ -23,7 +23,8 @@ def solve(scenario: Sweep, progress: Progress | None = None) -> xr.Dataset:
 
     Of a `Scenario`: R, q, length and eps_g follow eqs (3.5) and (3.6) of Miyoshi, Hara & Okada, the ensemble's errors
     their eq (3.2); see `theory.online` and `theory.ensemble`. For unequal students `eps_g_majority_vote_error` is the
-    standard error of the vote's integration, 0 up to K = 4. Of `StoredExamples`: R, eps_g and kappa of each learner's
+    standard error of the vote's integration, 0 up to K = 4; with `corrections`, standard deviations and biases at N of
+    what is recorded after the whole number of steps that is nearest to N t (`theory.fluctuations`). Of `StoredExamples`: R, eps_g and kappa of each learner's
     limit (`theory.replica`), NaN where it does not exist; independent of the number of updates, for it is that of
     infinitely many. Of `Boosting`: bounds on stages, eps_g and advantage at this N and P (`theory.boosting`).
 
@@ -60,7 +61,7 @@ def solve(scenario: Sweep, progress: Progress | None = None) -> xr.Dataset:
 
 
 def solve_each(scenario: Sweep) -> xr.Dataset:
-    """The same dataset, but each rule, learner, ... solved by a separate call.
+    """The lines of a scenario, each rule, learner, ... solved by a separate call.
 
     One compiled program then serves each of them, whichever are chosen together.
     """
@@ -69,17 +70,25 @@ def solve_each(scenario: Sweep) -> xr.Dataset:
     axis = next((at for at, names in enumerate(scenario.dimensions.values()) if scenario.CHOICE in names), None)
     for cell in scenario.cells():
         groups.setdefault(0 if axis is None else cell.index[axis], []).append(cell)
-    return _filled(scenario, list(groups.values()))
+    return _filled(scenario, list(groups.values()), as_lines=True)
 
 
-def _filled(scenario: Sweep, groups: list[list[Any]], progress: Progress | None = None) -> xr.Dataset:
+def solve_line(scenario: Sweep) -> xr.Dataset:
+    """The same dataset as `solve`, for a line: corrections are not those of the recorded steps but of any time."""
+    return _filled(scenario, [list(scenario.cells())], as_lines=True)
+
+
+def _filled(
+    scenario: Sweep, groups: list[list[Any]], progress: Progress | None = None, as_lines: bool = False
+) -> xr.Dataset:
     if scenario.unsolved:
         raise ScenarioError([((), scenario.unsolved)])
     use_cache()
     solver, cells = solver_of(scenario), [cell for group in groups for cell in group]
     dataset = blank(scenario, seeds=None, title="statmech theory", source=solver.SOURCE)
     arrays = arrays_of(dataset)
-    solutions = chain.from_iterable(solver.solve(scenario, group) for group in groups)
+    of_group = getattr(solver, "solve_line", solver.solve) if as_lines else solver.solve
+    solutions = chain.from_iterable(of_group(scenario, group) for group in groups)
     for cell, values in zip(cells, tracked(solutions, len(cells), progress), strict=True):
         fill(arrays, cell.index, values)
     return dataset

@@ -27,7 +27,7 @@ from statmech.majority_vote import (
 )
 from statmech.random_numbers import folded, key_of
 from statmech.results.dataset import describe, gram_of
-from statmech.scenarios.online import Cell, Scenario
+from statmech.scenarios.online import Cell, Scenario, steps
 
 LONGEST = {"float64": 1e150, "float32": 1e15}  # and the inverse: their squares, over N or N of them, keep all digits
 NARROWEST = 8  # seeds: fewer take the time of 8
@@ -126,8 +126,8 @@ def _values(scenario: Scenario, unit: Unit) -> dict[str, np.ndarray]:
     check_fork()
     cell, asked = unit.cell, unit.seeds.stop - unit.seeds.start
     with jax.enable_x64(True), next_device():
-        steps = np.rint(np.asarray(scenario.t) * cell.N).astype(np.int64)
-        record = engine_of(scenario, cell).run(cell, scenario.dtype, unit_key(scenario, unit), steps, unit.part)
+        recorded = steps(scenario.t, cell.N)
+        record = engine_of(scenario, cell).run(cell, scenario.dtype, unit_key(scenario, unit), recorded, unit.part)
         along, across = (np.asarray(part, float)[:asked] for part in record[:2])
     _check_lengths(scenario, cell, along, across)
     _check_precision(scenario, cell, along, across)

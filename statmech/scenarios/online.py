@@ -7,7 +7,7 @@ parameters of the rules (`eta`, `margin`, and those of rules that a user adds) a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -324,6 +324,15 @@ class Scenario(Sweep):
                 start=self.start if isinstance(self.start, Start) else None,
                 index=index,
             )
+
+
+def steps(times: Sequence[float] | np.ndarray, N: int) -> np.ndarray:
+    """The whole numbers of steps after which order parameters are recorded, those nearest to N t.
+
+    >>> steps([0.01, 0.5, 1], N=20)
+    array([ 0, 10, 20])
+    """
+    return np.rint(np.asarray(times) * N).astype(np.int64)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ import numpy as np
 from statmech import order_parameters
 from statmech.equal_students import majority_vote, weight_mean
 from statmech.results.dataset import describe, gram_of
-from statmech.scenarios.online import Cell, Scenario
+from statmech.scenarios.online import Cell, Scenario, steps
+from statmech.scenarios.variables import BIAS
 from theory.ensemble import vote_of
 from theory.ensemble_fluctuations import corrections as ensemble_corrections
 from theory.fluctuations import Fluctuations, corrections
@@ -23,18 +24,67 @@ SOURCE = "order-parameter equations, N -> infinity"
 
 
 def solve(scenario: Scenario, cells: Sequence[Cell]) -> Iterator[dict[str, np.ndarray]]:
-    """The variables of each cell, in their order. For students that are alike all K > 1 share their equations."""
+    """The variables of each cell, in their order. For students that are alike all K > 1 share their equations.
+
+    Corrections are those of what a simulation records: the step nearest to N t.
+    """
+    if not scenario.corrections:
+        return _views(cells, _solved(cells, scenario.t), scenario.gram)
+    groups: dict[tuple[float, ...], list[int]] = {}
+    for at, cell in enumerate(cells):
+        groups.setdefault(_recorded(scenario.t, cell.N), []).append(at)
+    found: dict[int, dict[str, np.ndarray]] = {}
+    for times, members in groups.items():
+        some = [cells[at] for at in members]
+        after = list(_corrected(some, times, scenario.gram))
+        if times != tuple(scenario.t):
+            before = _views(some, _solved(some, scenario.t), scenario.gram)
+            after = [_brought_to(values, later) for values, later in zip(before, after, strict=True)]
+        found |= dict(zip(members, after, strict=True))
+    return iter([found[at] for at in range(len(cells))])
+
+
+def solve_line(scenario: Scenario, cells: Sequence[Cell]) -> Iterator[dict[str, np.ndarray]]:
+    """The same for a line over all times, whether or not they are those of a step."""
+    return _corrected(cells, scenario.t, scenario.gram) if scenario.corrections else solve(scenario, cells)
+
+
+def _recorded(times: Sequence[float], N: int) -> tuple[float, ...]:
+    """The times of the recorded steps; those that differ by rounding only are as they are given."""
+    given, recorded = np.asarray(times, float), steps(times, N) / N
+    return tuple(np.where(np.isclose(given, recorded, rtol=1e-12, atol=0), given, recorded).tolist())
+
+
+def _brought_to(values: dict[str, np.ndarray], recorded: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Values with the corrections of the recorded steps, which differ from the values by more than their bias."""
+    further = {name: value for name, value in recorded.items() if name not in values}
+    for name in [name for name in further if name.endswith(BIAS)]:
+        base = name.removesuffix(BIAS)
+        further[name] = further[name] + recorded[base] - values[base]
+    return values | further
+
+
+def _solved(cells: Sequence[Cell], times: Sequence[float]) -> list[Students]:
+    first = _different(cells)
+    solved = dict(zip(first, solve_cells(list(first.values()), times), strict=True))
+    return [solved[_equations(cell)] for cell in cells]
+
+
+def _different(cells: Sequence[Cell]) -> dict[Any, Cell]:
+    """The first cell of each set of equations."""
     first: dict[Any, Cell] = {}
     for cell in cells:
         first.setdefault(_equations(cell), cell)
-    if not scenario.corrections:
-        solved = dict(zip(first, solve_cells(list(first.values()), scenario.t), strict=True))
-        yield from _views(cells, [solved[_equations(cell)] for cell in cells], scenario.gram)
-        return
-    both = dict(zip(first, solve_corrected(list(first.values()), scenario.t), strict=True))
+    return first
+
+
+def _corrected(cells: Sequence[Cell], times: Sequence[float], gram: bool) -> Iterator[dict[str, np.ndarray]]:
+    """The variables of each cell with their corrections, at these times."""
+    first = _different(cells)
+    both = dict(zip(first, solve_corrected(list(first.values()), times), strict=True))
     found = [both[_equations(cell)] for cell in cells]
-    further = _of_pairs(cells, [students for students, _ in found], scenario.t)
-    for at, values in enumerate(_views(cells, [students for students, _ in found], scenario.gram)):
+    further = _of_pairs(cells, [students for students, _ in found], times)
+    for at, values in enumerate(_views(cells, [students for students, _ in found], gram)):
         one = _of_students(cells[at], *found[at])
         yield values | one | (_alone(one) if cells[at].K == 1 else further.get(at, {}))
 
