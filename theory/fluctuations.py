@@ -86,7 +86,9 @@ def initial(theta: np.ndarray, drawn: bool) -> Fluctuations:
     return Fluctuations(np.stack([one / 2, zero, 1 / theta**2]), np.stack([-one / 2, -1 / (2 * theta**2)]))
 
 
-def corrections(theta: np.ndarray, length: np.ndarray, fluctuations: Fluctuations, N: int) -> dict[str, np.ndarray]:
+def corrections(
+    theta: np.ndarray, length: np.ndarray, fluctuations: Fluctuations, N: int | np.ndarray
+) -> dict[str, np.ndarray]:
     r"""Standard deviation of one run and bias at N of R, length and eps_g, each of the shape of theta.
 
     An observable h of :math:`(\log l, \log\theta)` has variance :math:`h'^\mathsf{T}Ch'/N` and bias

@@ -56,9 +56,9 @@ def _solve_cells(cells: list[Cell], times: Iterable[float], corrected: bool) -> 
     Cells with the same number of distinct students are integrated side by side: all rules with closed forms together,
     since tracing the solver takes longer than solving, and cells of a rule without them one after the other.
     """
-    starts, families = _starts(cells), [family_of(cell.rule) for cell in cells]
+    starts, families = _starts(cells, corrected), [family_of(cell.rule) for cell in cells]
     groups: dict[Any, list[int]] = {}
-    for index, (cell, start, family) in enumerate(zip(cells, starts, families, strict=True)):
+    for index, (cell, (start, _), family) in enumerate(zip(cells, starts, families, strict=True)):
         closed, changing, linear = cell.rule.has_closed_form, bool(cell.changes), corrected and bool(cell.rule.linear)
         program = closed, start.y.size, changing, closed or cell.K > 1, linear, None if closed else family
         groups.setdefault(program, []).append(index)
@@ -71,22 +71,22 @@ def _solve_cells(cells: list[Cell], times: Iterable[float], corrected: bool) -> 
             equations = Equations(rules, closed, students, changing, paired, corrected, linear)
             size = LANES if closed else 1
             for some in (members[first : first + size] for first in range(0, len(members), size)):
-                lanes = [_lane(cells[index], rules.index(families[index]), starts[index], corrected) for index in some]
+                lanes = [Lane(cells[index], rules.index(families[index]), *starts[index]) for index in some]
                 solutions |= dict(zip(some, _solve_together(equations, lanes, t), strict=True))
     return [solutions[index] for index in range(len(cells))]
 
 
-def _starts(cells: list[Cell]) -> list[Students]:
-    """The initial state of each cell; those of a sweep share few."""
+def _starts(cells: list[Cell], corrected: bool) -> list[tuple[Students, Fluctuations | None]]:
+    """The initial state of each cell, and its fluctuations if they are followed; those of a sweep share few."""
     different = {(id(cell.start), cell.K): cell for cell in cells}
-    computed = {key: initial(cell) for key, cell in different.items()}
+    computed = {key: _start(cell, corrected) for key, cell in different.items()}
     return [computed[id(cell.start), cell.K] for cell in cells]
 
 
-def _lane(cell: Cell, rule: int, start: Students, corrected: bool) -> Lane:
-    if not corrected:
-        return Lane(cell, rule, start)
-    return Lane(cell, rule, start, fluctuations.initial(angle_from_versine(start.y), drawn=cell.start is None))
+def _start(cell: Cell, corrected: bool) -> tuple[Students, Fluctuations | None]:
+    students = initial(cell)
+    around = fluctuations.initial(angle_from_versine(students.y), drawn=cell.start is None) if corrected else None
+    return students, around
 
 
 def _solve_together(equations: Equations, lanes: list[Lane], times: np.ndarray) -> list[tuple[Students, Fluctuations]]:

@@ -30,9 +30,10 @@ def solve(scenario: Scenario, cells: Sequence[Cell]) -> Iterator[dict[str, np.nd
     """
     if not scenario.corrections:
         return _views(cells, _solved(cells, scenario.t), scenario.gram)
+    recorded = {N: _recorded(scenario.t, N) for N in {cell.N for cell in cells}}
     groups: dict[tuple[float, ...], list[int]] = {}
     for at, cell in enumerate(cells):
-        groups.setdefault(_recorded(scenario.t, cell.N), []).append(at)
+        groups.setdefault(recorded[cell.N], []).append(at)
     found: dict[int, dict[str, np.ndarray]] = {}
     for times, members in groups.items():
         some = [cells[at] for at in members]
@@ -84,16 +85,26 @@ def _corrected(cells: Sequence[Cell], times: Sequence[float], gram: bool) -> Ite
     both = dict(zip(first, solve_corrected(list(first.values()), times), strict=True))
     found = [both[_equations(cell)] for cell in cells]
     further = _of_pairs(cells, [students for students, _ in found], times)
+    each = _of_students(cells, found)
     for at, values in enumerate(_views(cells, [students for students, _ in found], gram)):
-        one = _of_students(cells[at], *found[at])
+        one = each[at]
         yield values | one | (_alone(one) if cells[at].K == 1 else further.get(at, {}))
 
 
-def _of_students(cell: Cell, students: Students, fluctuations: Fluctuations) -> dict[str, np.ndarray]:
-    """The corrections (times, K) of each student at this N."""
-    theta, length = order_parameters.angle_from_versine(students.y), np.exp(students.log_length)
-    found = corrections(theta, length, fluctuations, cell.N)
-    return {name: np.broadcast_to(value, (len(value), cell.K)) for name, value in found.items()}
+def _of_students(cells: Sequence[Cell], solved: Sequence[tuple[Students, Fluctuations]]) -> list[dict[str, np.ndarray]]:
+    """The corrections (times, K) of each student of each cell; those with as many distinct students in one call."""
+    found: list[dict[str, np.ndarray]] = [{} for _ in cells]
+    sizes = [students.y.shape[-1] for students, _ in solved]
+    for size in set(sizes):
+        members = [at for at, own in enumerate(sizes) if own == size]
+        students = Students(*map(np.stack, zip(*(solved[at][0] for at in members), strict=True)))
+        around = Fluctuations(*map(np.stack, zip(*(solved[at][1] for at in members), strict=True)))
+        theta, length = order_parameters.angle_from_versine(students.y), np.exp(students.log_length)
+        values = corrections(theta, length, around, np.array([cells[at].N for at in members])[:, None, None])
+        for place, at in enumerate(members):
+            shape = (theta.shape[1], cells[at].K)
+            found[at] = {name: np.broadcast_to(value[place], shape) for name, value in values.items()}
+    return found
 
 
 def _alone(one: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
