@@ -53,7 +53,8 @@ def solve(
     >>> solve(decay, np.ones(1), np.array([0.0, 1.0, 3.0]), np.ones_like).round(6).ravel()
     array([1.      , 0.367879, 0.049787])
     """
-    edges = np.expm1(np.linspace(0.0, np.log1p(times[-1]), 2 + int(2 * np.log1p(times[-1]))))
+    last = np.log1p(times[-1] if times[-1] > 0 else 1.0)
+    edges = np.expm1(np.linspace(0.0, last, 2 + int(2 * last)))
     slopes: dict[tuple[float, float], np.ndarray] = {}
     for _ in range(HALVINGS):
         panels = list(pairwise(edges))
