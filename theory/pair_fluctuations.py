@@ -33,38 +33,34 @@ and, the students' q being unchanged, :math:`b_c = \tfrac12\sum_{kj}\partial^2c/
 \langle p_kp_j\rangle`, :math:`\langle p_kp_j\rangle = \delta^2\cos^2\theta + 2\delta\sin^2\theta\,c_{kj}`, and the
 change of the drift by the example.
 
-**Integration.** The covariances do not act on the order parameters, whose equations are solved first. The coefficients
-of the linear equations are computed at the Gauss nodes of panels of t, where collocation solves them; panels whose
-highest Legendre coefficient is not small are halved.
+**Integration.** The covariances do not act on the order parameters, whose equations are solved first
+(`theory.online`). F with its derivatives is compiled, D and b are NumPy (`theory.pair_noise`), and the linear equations
+are solved by `theory.collocation`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from statmech.errors import ScenarioError, SolverError
-from statmech.gaussian import Array, legendre
+from statmech.errors import ScenarioError
+from statmech.gaussian import Array
 from statmech.order_parameters import angle_from_versine
 from statmech.parameters import Family, family_of
 from statmech.programs import kept
 from statmech.rules import Rule
 from statmech.scenarios.online import Cell
-from theory import fluctuations, online, student_noise, trajectories
+from theory import collocation, fluctuations, online, student_noise, trajectories
 from theory.online import Changes, Students
-from theory.pair_noise import Products, opposed_products, products
+from theory.pair_noise import Products, products
 
-NODES = 12  # of a panel of t
-BATCH = 32  # nodes whose coefficients are computed together
+BATCH = 32  # states whose coefficients are computed together
 TINY = 1e-100  # of a standard deviation
-TOLERANCE = 1e-7  # of a covariance, beside the variances of both
-HALVINGS = 24
 OPPOSED = 0.05  # of (1 + (n - 1) c)/(1 - c), which n students as opposed as possible make 0: their averages diverge
 MOST_OPPOSED = (
     "students that start almost as opposed as they can be have no corrections of order 1/N of q, the weight mean and "
@@ -72,6 +68,7 @@ MOST_OPPOSED = (
 )
 ROUNDING = 1e-9  # of c: students that are less opposed are treated as independent
 SIZE = 16
+ALONG = ((0, 0), (0, 1), (1, 1), (0, 2), (0, 3), (1, 3), (0, 4), (1, 4), (4, 4), (5, 5))  # see `_field_and_derivatives`
 
 
 class PairFluctuations(NamedTuple):
@@ -91,35 +88,80 @@ class PairFluctuations(NamedTuple):
     bias_c: Array
 
 
+@dataclass(frozen=True)
+class Equations:
+    """Static arguments of the compiled coefficients: the rule, and whether it has closed forms."""
+
+    rule: Family
+    closed: bool
+
+
 class Problem(NamedTuple):
-    """What the coefficients at a time depend on besides the state: the rule's parameters, label noise, what changes,
-    and the most students whose averages are needed."""
+    """What F depends on besides the state: the rule's parameters, label noise, and what changes."""
 
     parameters: dict[str, Array]
     flip: Array
     changes: Changes
-    most: Array
 
 
-@dataclass(frozen=True)
-class Equations:
-    """Static arguments of the compiled coefficients: the rule, whether it has closed forms, whether students may be
-    opposed (c < 0)."""
+class States(NamedTuple):
+    """States of equal students, arrays (T,): the time, (log l, log theta), and c."""
 
-    rule: Family
-    closed: bool
-    opposed: bool
+    t: np.ndarray
+    log_length: np.ndarray
+    log_theta: np.ndarray
+    c: np.ndarray
 
 
-def unpacked(x: Array) -> PairFluctuations:
-    """The covariances and biases from their vector (16, ...), or (..., 16) of NumPy."""
-    V1, V2 = (x[..., [at, at + 1, at + 1, at + 2]].reshape(*x.shape[:-1], 2, 2) for at in (0, 3))
-    S0, S1, S2, bias_c = (x[..., at] for at in (10, 11, 12, 15))
-    return PairFluctuations(V1, V2, x[..., 6:8], x[..., 8:10], S0, S1, S2, x[..., 13:15], bias_c)
+class Field(NamedTuple):
+    """F of a (T, 2) and of c12 (T,), and derivatives: A = dF/da (T, 2, 2), its curvature (T, 2, 2, 2), g = dF_c/da1
+    (T, 2), h = dF_c/dc (T,), second derivatives of F_c by (a1, a1), (a1, a2), (a1, c) and (c, c), derivatives of F
+    (T, 2) and F_c (T,) by the logarithm of the learning rate, and the second order b of a (T, 2)."""
+
+    F: np.ndarray
+    F_c: np.ndarray
+    A: np.ndarray
+    A_bend: np.ndarray
+    g: np.ndarray
+    h: np.ndarray
+    own: np.ndarray
+    between: np.ndarray
+    mixed: np.ndarray
+    of_c: np.ndarray
+    F_eta: np.ndarray
+    F_c_eta: np.ndarray
+    b: np.ndarray
 
 
 def solve(cell: Cell, times: Iterable[float]) -> PairFluctuations:
-    """The fluctuations of a cell's equal students at each time."""
+    """The fluctuations of a cell's equal students at each time.
+
+    Parameters
+    ----------
+    cell
+        A parameter combination of an online scenario, whose students start alike.
+    times
+        Increasing.
+
+    Returns
+    -------
+    PairFluctuations
+        Of arrays with a leading axis of times; they depend on K only through the initial q.
+
+    Raises
+    ------
+    ScenarioError
+        If the students start almost as opposed as they can be.
+    SolverError
+        If the coefficients change too fast.
+
+    Examples
+    --------
+    >>> from statmech import Scenario
+    >>> [cell] = Scenario(rule="hebb", K=2, t=[1], start={"R": 0.2}).cells()
+    >>> solve(cell, [0.0]).S0
+    array([0.])
+    """
     t = np.asarray(list(times), float)
     first = online.initial(cell).c[0]
     if (1 + (most_students(cell) - 1) * first) / (1 - min(first, 0.0)) < OPPOSED:
@@ -127,7 +169,7 @@ def solve(cell: Cell, times: Iterable[float]) -> PairFluctuations:
     if first > 1 - ROUNDING:
         return _identical(cell, t)
     with jax.enable_x64(True):
-        return unpacked(_integrate(cell, t))
+        return unpacked(collocation.solve(lambda t: _coefficients(cell, t), start(cell), t, _scale))
 
 
 def _identical(cell: Cell, times: np.ndarray) -> PairFluctuations:
@@ -151,7 +193,10 @@ def most_students(cell: Cell) -> int:
 
 
 def start(cell: Cell) -> np.ndarray:
-    """The covariances and biases at t = 0: none of given students; drawn ones are independent, and c has variance 1."""
+    """The covariances and biases (16,) at t = 0: none of given students; drawn ones are independent.
+
+    For random vectors c has the variance 1/N, and all else of c vanishes to order 1/N.
+    """
     x = np.zeros(SIZE)
     if cell.start is None:
         one = fluctuations.initial(np.asarray([np.pi / 2]), drawn=True)
@@ -159,258 +204,207 @@ def start(cell: Cell) -> np.ndarray:
     return x
 
 
-def _integrate(cell: Cell, times: np.ndarray) -> np.ndarray:
-    """The vector at each time (T, 16), on panels that are halved until all are accurate."""
-    edges = np.expm1(np.linspace(0.0, np.log1p(times[-1]), 2 + int(2 * np.log1p(times[-1]))))
-    slopes: dict[tuple[float, float], np.ndarray] = {}
-    for _ in range(HALVINGS):
-        panels = list(pairwise(edges))
-        new = [panel for panel in panels if panel not in slopes]
-        slopes |= dict(zip(new, _slopes(cell, new), strict=True))
-        values, at_nodes = _propagated(start(cell), np.diff(edges), [slopes[panel] for panel in panels])
-        rough = _rough(np.diff(edges), values, at_nodes)
-        if not rough.any():
-            return _at(times, edges, values, at_nodes)
-        edges = np.sort(np.concatenate([edges, (edges[:-1] + edges[1:])[rough] / 2]))
-    raise SolverError(f"the fluctuations of {cell.described} change too fast for their equations")
+def unpacked(x: np.ndarray) -> PairFluctuations:
+    """The covariances and biases from their vectors (..., 16)."""
+    V1, V2 = (x[..., [at, at + 1, at + 1, at + 2]].reshape(*x.shape[:-1], 2, 2) for at in (0, 3))
+    S0, S1, S2, bias_c = (x[..., at] for at in (10, 11, 12, 15))
+    return PairFluctuations(V1, V2, x[..., 6:8], x[..., 8:10], S0, S1, S2, x[..., 13:15], bias_c)
 
 
-def _propagated(x: np.ndarray, h: np.ndarray, slopes: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """The vector at the ends of all panels (P + 1, 16), and its slopes at their nodes (P, n, 16)."""
-    weights, values, at_nodes = legendre(NODES)[1], [x], []
-    for length, affine in zip(h, slopes, strict=True):
-        at_nodes.append(affine @ np.append(x, 1.0))
-        x = x + length * weights @ at_nodes[-1]
-        values.append(x)
-    return np.stack(values), np.stack(at_nodes)
-
-
-def _rough(h: np.ndarray, values: np.ndarray, slopes: np.ndarray) -> np.ndarray:
-    """Whether the last Legendre coefficient of the slopes in a panel is not small (P,)."""
-    last = h[:, None] * abs(_series()[:, -1] @ slopes)
-    return np.any(last > TOLERANCE * _scale(np.maximum(abs(values[1:]), abs(values[:-1]))), axis=-1)
+def packed(found: PairFluctuations) -> np.ndarray:
+    """The vectors (T, 16) of covariances and biases (T, ...), whose matrices are made symmetric."""
+    V1, V2, W1, W2, *cosines, bias, bias_c = found
+    halves = [(V[:, [0, 0, 1], [0, 1, 1]] + V[:, [0, 1, 1], [0, 0, 1]]) / 2 for V in (V1, V2)]
+    return np.concatenate([*halves, W1, W2, np.stack(cosines, axis=-1), bias, bias_c[:, None]], axis=-1)
 
 
 def _scale(x: np.ndarray) -> np.ndarray:
-    """The size beside which an error of each covariance and bias (.., 16) is measured."""
+    """The size beside which an error of each covariance and bias (.., 16) is measured: the variances of both."""
     l, t, c = (np.sqrt(x[..., at]) + TINY for at in (0, 2, 10))
     students, pairs = [l * l, l * t, t * t], [l * c, t * c]
     biases = [np.maximum(l, l * l), np.maximum(t, t * t), np.maximum(c, c * c)]
     return np.stack([*students, *students, *pairs, *pairs, *[c * c] * 3, *biases], axis=-1)
 
 
-def _series() -> np.ndarray:
-    """The matrix (n, n) that makes Legendre coefficients, along its second axis, of values at the nodes."""
-    nodes, weights = legendre(NODES)
-    return np.polynomial.legendre.legvander(2 * nodes - 1, NODES - 1) * weights[:, None] * (2 * np.arange(NODES) + 1)
+def _coefficients(cell: Cell, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """M (T, 16, 16) and d (T, 16) of x' = M x + d at increasing times (T,)."""
+    states = _states(cell, t)
+    field = _field(cell, states)
+    rates = [packed(_rates(field, unpacked(x))) for x in np.eye(SIZE)]
+    return np.stack(rates, axis=-1), packed(_noise(cell, states, field))
 
 
-def _to(s: np.ndarray) -> np.ndarray:
-    """The weights (S, n) of values at the nodes of [0, 1] in the integrals from 0 to s (S,) of their interpolation."""
-    integrals = np.polynomial.legendre.legint(np.eye(NODES), lbnd=-1, axis=0) / 2
-    return np.polynomial.legendre.legval(2 * s - 1, integrals).T @ _series().T
+def _states(cell: Cell, t: np.ndarray) -> States:
+    """The students at increasing times (T,)."""
+    found = []
+    for first in range(0, t.size, BATCH):
+        [students] = trajectories.solve_cells([cell], _filled(t[first : first + BATCH]))
+        found.append([np.asarray(part)[: t.size - first, 0] for part in students])
+    log_length, y, c = (np.concatenate(part) for part in zip(*found, strict=True))
+    return States(t, log_length, np.log(angle_from_versine(y)), c)
 
 
-def _at(times: np.ndarray, edges: np.ndarray, values: np.ndarray, slopes: np.ndarray) -> np.ndarray:
-    """The vector at each time (T, 16), from the panel it lies in."""
-    panel = np.clip(np.searchsorted(edges, times, side="right") - 1, 0, len(slopes) - 1)
-    h = np.diff(edges)[panel]
-    weights = _to((times - edges[panel]) / h)
-    return values[panel] + h[:, None] * np.einsum("tn,tna->ta", weights, slopes[panel])
+def _filled(x: np.ndarray) -> np.ndarray:
+    """Up to `BATCH` values, filled up with the last, so that one program serves all."""
+    return np.pad(x, (0, BATCH - x.size), mode="edge")
 
 
-def _slopes(cell: Cell, panels: list[tuple[float, float]]) -> list[np.ndarray]:
-    """The slopes at the nodes of each panel, (n, 16, 17), that multiply the vector at its beginning, and 1."""
-    begin, end = np.asarray(panels).T
-    t, to = begin[:, None] + (end - begin)[:, None] * legendre(NODES)[0], _to(legendre(NODES)[0])
-    M, d = _coefficients_of(cell, t)
-    known = np.concatenate([M, d[..., None]], axis=-1).reshape(len(panels), -1, SIZE + 1)
-    inside = np.einsum("p,piab,ij->piajb", end - begin, M, to).reshape(len(panels), NODES * SIZE, -1)
-    return list(np.linalg.solve(np.eye(NODES * SIZE) - inside, known).reshape(len(panels), NODES, SIZE, SIZE + 1))
-
-
-def _coefficients_of(cell: Cell, t: np.ndarray) -> tuple[np.ndarray, ...]:
-    """M (P, n, 16, 16) and d (P, n, 16) of x' = M x + d at increasing times (P, n)."""
-    every = t.reshape(-1)
-    pieces = [_coefficients(cell, every[first : first + BATCH]) for first in range(0, t.size, BATCH)]
-    return tuple(np.concatenate(part).reshape(*t.shape, *part[0].shape[1:]) for part in zip(*pieces, strict=True))
-
-
-def _coefficients(cell: Cell, t: np.ndarray) -> tuple[np.ndarray, ...]:
-    """The same at up to `BATCH` increasing times."""
-    filled = np.pad(t, (0, BATCH - t.size), mode="edge")
-    [students] = trajectories.solve_cells([cell], filled)
-    equations = Equations(family_of(cell.rule), cell.rule.has_closed_form, bool(np.any(students.c < -ROUNDING)))
+def _field(cell: Cell, states: States) -> Field:
+    """F and its derivatives at states."""
+    equations = Equations(family_of(cell.rule), cell.rule.has_closed_form)
     parameters = {name: np.asarray(getattr(cell.rule, name), float) for name in equations.rule.reals}
     changes = Changes(*(np.asarray(rate, float) for rate in (cell.drift, cell.decay, cell.t0)))
-    problem = Problem(parameters, np.asarray(cell.flip, float), changes, np.asarray(float(most_students(cell))))
-    with jax.enable_x64(True):
-        M, d = _linear(equations, problem, filled, *(np.asarray(part)[:, 0] for part in students))
-    return np.asarray(M)[: t.size], np.asarray(d)[: t.size]
+    problem, found = Problem(parameters, np.asarray(cell.flip, float), changes), []
+    for first in range(0, states.t.size, BATCH):
+        some = (_filled(part[first : first + BATCH]) for part in states)
+        parts = _derivatives(equations, problem, *some)
+        found.append([np.asarray(part)[..., : states.t.size - first] for part in parts])
+    F, slopes, bends, b = (np.moveaxis(np.concatenate(part, axis=-1), -1, 0) for part in zip(*found, strict=True))
+    by_l, by_theta, by_c, by_eta = (slopes[:, at] for at in (0, 2, 8, 9))
+    return Field(
+        F=F[:, 0, :2],
+        F_c=F[:, 0, 2],
+        A=np.stack([by_l[:, :2], by_theta[:, :2]], axis=-1),
+        A_bend=np.stack([_symmetric(bends[:, :3, at]) for at in (0, 1)], axis=1),
+        g=np.stack([by_l[:, 2], by_theta[:, 2]], axis=-1),
+        h=by_c[:, 2],
+        own=_symmetric(bends[:, :3, 2]),
+        between=_symmetric(bends[:, 3:6, 2]),
+        mixed=bends[:, 6:8, 2],
+        of_c=bends[:, 8, 2],
+        F_eta=by_eta[:, :2],
+        F_c_eta=by_eta[:, 2],
+        b=b,
+    )
+
+
+def _symmetric(x: np.ndarray) -> np.ndarray:
+    """The matrices (T, 2, 2) from (T, 3), as (ll, lt, tt)."""
+    return x[:, [[0, 1], [1, 2]]]
 
 
 @kept
-def _linear(
-    equations: Equations, problem: Problem, t: Array, log_length: Array, y: Array, c: Array
+def _derivatives(
+    equations: Equations, problem: Problem, t: Array, log_length: Array, log_theta: Array, c: Array
 ) -> tuple[Array, ...]:
-    """M (T, 16, 16) and d (T, 16) of the linear equations x' = M x + d at states (T,)."""
+    """F of (log l, log theta, c12) at states (T,), and its first and second derivatives (10, 3, T); b of a (2, T).
 
-    def one(at: tuple[Array, ...]) -> tuple[Array, Array]:
-        rate = _rate(_at_state(equations, problem, *at))
-        return jax.jacfwd(lambda x: (rate(x),) * 2, has_aux=True)(jnp.zeros(SIZE))
+    The derivatives are along the coordinates `ALONG` of a1, a2, c and log eta, the first along the first of the two.
+    """
+    eta = problem.parameters["eta"] / (1 + t / problem.changes.t0)
+    state = jnp.stack([log_length, log_theta, log_length, log_theta, c, jnp.log(eta)])
 
-    return jax.lax.map(one, (t, log_length, jnp.log(angle_from_versine(y)), c), batch_size=8)
+    def field(state: Array) -> Array:
+        rule = equations.rule(**{**problem.parameters, "eta": jnp.exp(state[5])})
+        return _rates_of_two(rule, equations.closed, state[:5], problem)
 
-
-class _State(NamedTuple):
-    """What the rates of the covariances depend on: F (5,) of a pair, its derivatives by the state and t (5, 6) and
-    (5, 6, 6), and of one step the covariances D of two students and of pairs, and the second order of a and c."""
-
-    F: Array
-    slopes: Array
-    curvature: Array
-    D: PairFluctuations
-
-
-def _at_state(equations: Equations, problem: Problem, t: Array, log_l: Array, log_theta: Array, c: Array) -> _State:
-    flip, changes = problem.flip, problem.changes
-    theta, length, now = jnp.exp(log_theta), jnp.exp(log_l), _rule(equations, problem, t)
-
-    def field(state: Array) -> tuple[Array, Array]:
-        rates = _field(_rule(equations, problem, state[5]), equations.closed, state[:5], flip, changes)
-        return rates, rates
-
-    def slopes(state: Array) -> tuple[Array, tuple[Array, Array]]:
-        slopes, F = jax.jacfwd(field, has_aux=True)(state)
-        return slopes, (slopes, F)
-
-    pair = jnp.stack([log_l, log_theta, log_l, log_theta, c, t])
-    curvature, (first, F) = jax.jacfwd(slopes, has_aux=True)(pair)
-    single, step = (
-        student_noise.noise(now, theta, length, flip, changes),
-        _step(equations, problem, now, theta, length, c),
-    )
-    D = _centred(step, theta, c, changes.drift)
-    ll, lt, tt = single.products
-    second = step.second + _changed_second(now, equations.closed, step, pair[:5], flip, changes)
-    V1 = jnp.stack([jnp.stack([ll, lt]), jnp.stack([lt, tt])]) - jnp.outer(F[:2], F[:2])
-    return _State(F, first, curvature, D._replace(V1=V1, bias=single.second, bias_c=second))
+    if equations.closed:
+        parts = _along(field, state)
+    else:  # one after the other: the quadrature of a pair has many nodes
+        found = jax.lax.map(lambda one: _along(field, one[:, None]), state.T)
+        parts = tuple(jnp.moveaxis(part[..., 0], 0, -1) for part in found)
+    now = equations.rule(**{**problem.parameters, "eta": eta})
+    noise = student_noise.noise(now, jnp.exp(log_theta), jnp.exp(log_length), problem.flip, problem.changes)
+    return *parts, noise.second
 
 
-def _step(equations: Equations, problem: Problem, rule: Rule, theta: Array, length: Array, c: Array) -> Products:
-    """The averages over an example, without those of more students than are needed."""
-    step = products(rule, theta, length, jnp.maximum(c, 0.0), problem.flip)
-    if equations.opposed:
-        opposed = opposed_products(rule, theta, length, jnp.minimum(c, -ROUNDING), problem.flip, problem.most)
-        step = Products(*(jnp.where(c < -ROUNDING, x, y) for x, y in zip(opposed, step, strict=True)))
-    three, four = problem.most > 2, problem.most > 3
-    return step._replace(
-        other=jnp.where(three, step.other, 0.0),
-        sharing=jnp.where(three, step.sharing, 0.0),
-        disjoint=jnp.where(four, step.disjoint, 0.0),
-    )
+def _along(field: Callable[[Array], Array], state: Array) -> tuple[Array, ...]:
+    """A field's values and derivatives `ALONG` pairs of coordinates, (10, 3, T), at states (6, T).
+
+    Pairs and states are one axis, and `jacfwd` is avoided: this compiles in a third of the time.
+    """
+    coordinates = zip(*ALONG, strict=True)
+    first, second = (jnp.repeat(jnp.eye(6)[:, list(at)], state.shape[1], axis=1) for at in coordinates)
+    every = jnp.tile(state, (1, len(ALONG)))
+    (F, slope), (_, bend) = jax.jvp(lambda x: jax.jvp(field, (x,), (first,)), (every,), (second,))
+    return tuple(jnp.moveaxis(part.reshape(3, len(ALONG), -1), 1, 0) for part in (F, slope, bend))
 
 
-def _rate(state: _State) -> Callable[[Array], Array]:
-    """The time derivative of the vector x (16,) at a state."""
-    F, slopes, curvature, D = state
-    A, g, h = slopes[:2, :2], slopes[4, :2], slopes[4, 4]
-    discrete = (slopes[:, :5] @ F + slopes[:, 5]) / 2
-
-    def rate(x: Array) -> Array:
-        V1, V2, W1, W2, S0, S1, S2, m, m_c = unpacked(x)
-        C = jnp.block([[V1, V2, W1[:, None]], [V2, V1, W1[:, None]], [W1[None], W1[None], S0[None, None]]])
-        bend = jnp.sum(curvature[:, :5, :5] * C, axis=(1, 2)) / 2 - discrete
-        return jnp.concatenate(
-            [
-                _upper(A @ V1 + V1 @ A.T + D.V1),
-                _upper(A @ V2 + V2 @ A.T + D.V2),
-                A @ W1 + h * W1 + (V1 + V2) @ g + D.W1,
-                A @ W2 + h * W2 + 2 * V2 @ g + D.W2,
-                (2 * h * S0 + 4 * g @ W1 + D.S0)[None],
-                (2 * h * S1 + 2 * g @ (W1 + W2) + D.S1)[None],
-                (2 * h * S2 + 4 * g @ W2 + D.S2)[None],
-                A @ m + bend[:2] + D.bias,
-                (2 * g @ m + h * m_c + bend[4] + D.bias_c)[None],
-            ]
-        )
-
-    return rate
+def _rates_of_two(rule: Rule, closed: bool, state: Array, problem: Problem) -> Array:
+    """F (3, T) of the first student's (log l, log theta) and of c12, at two students' states (5, T)."""
+    theta = jnp.exp(state[1:4:2])
+    students = Students(state[0:4:2], 2 * jnp.sin(theta / 2) ** 2, state[4:])
+    example = online.rates(rule, closed, students, problem.flip)
+    rates = online.changed(example, students, problem.changes)
+    turn = rates.y[:1] / (jnp.sin(theta) * theta)[:1]
+    return jnp.concatenate([rates.log_length[:1], turn, rates.c])
 
 
-def _upper(V: Array) -> Array:
-    return jnp.stack([V[0, 0], (V[0, 1] + V[1, 0]) / 2, V[1, 1]])
-
-
-def _rule(equations: Equations, problem: Problem, t: Array) -> Rule:
-    """The rule with the learning rate of time t."""
-    parameters = problem.parameters
-    eta = parameters["eta"] / (1 + t / problem.changes.t0)
-    return equations.rule(**{**parameters, "eta": eta})
-
-
-def _field(rule: Rule, closed: bool, state: Array, flip: Array, changes: Changes) -> Array:
-    """F of one student's (log l, log theta, c), or of two students' (log l1, log theta1, log l2, log theta2, c)."""
-    students, scale = _students(state)
-    return _flat(online.changed(online.rates(rule, closed, students, flip), students, changes), scale)
-
-
-def _students(state: Array) -> tuple[Students, Array]:
-    """Students at (log l, log theta, .., c), and the change of their y with log theta."""
-    theta = jnp.exp(state[1:-1:2])
-    return Students(state[0:-1:2], 2 * jnp.sin(theta / 2) ** 2, state[-1:]), jnp.sin(theta) * theta
-
-
-def _flat(rates: Students, scale: Array) -> Array:
-    turns = jnp.stack([rates.log_length, rates.y / scale], axis=-1)
-    return jnp.concatenate([turns.reshape(-1), rates.c])
-
-
-def _changed_second(rule: Rule, closed: bool, step: Products, pair: Array, flip: Array, changes: Changes) -> Array:
-    """What decay and drift add to the second order of c."""
-    none = jnp.zeros(())
-
-    def of_rate(scale: Array) -> Array:
-        students, _ = _students(pair)
-        return online.rates(replace(rule, eta=scale * rule.eta), closed, students, flip).c[0]
-
-    def of_drift(pair: Array) -> Array:
-        students, _ = _students(pair)
-        still = Students(*map(jnp.zeros_like, students))
-        return online.changed(still, students, changes._replace(decay=none)).c[0]
-
-    example = jnp.concatenate([step.mean[:2], step.mean[:2], step.mean[2:]])
-    mixed = changes.decay * jax.jacfwd(of_rate)(1.0) + jax.jacfwd(of_drift)(pair) @ example
-    return mixed + _drift_second(jnp.exp(pair[1]), pair[-1], changes.drift)
-
-
-def _drift_second(theta: Array, c: Array, drift: Array) -> Array:
-    """The drift's second order of c: of the change of both R at the same q."""
-    sin, cos = jnp.sin(theta), jnp.cos(theta)
-    q = cos**2 + c * sin**2
-
-    def cosine(R: Array) -> Array:
-        return (q - R[0] * R[1]) / jnp.sqrt(jnp.prod(1 - R**2))
-
-    bend = jax.jacfwd(jax.jacfwd(cosine))(jnp.stack([cos, cos]))
-    changes = drift**2 * cos**2 + 2 * drift * sin**2 * jnp.stack([jnp.stack([1.0, c]), jnp.stack([c, 1.0])])
-    return jnp.sum(bend * changes) / 2
-
-
-def _centred(step: Products, theta: Array, c: Array, drift: Array) -> PairFluctuations:
-    """The covariances D of one step of students and pairs."""
-    a, pair = step.mean[:2], step.mean[2]
-    turn = jnp.stack([0.0, 1 / theta])  # of (log l, log theta) with the direction's component along a student
-    both = (1 - c) / jnp.tan(theta)  # of c12
-    noise = 2 * drift
+def _rates(field: Field, x: PairFluctuations) -> PairFluctuations:
+    """The time derivatives (T, ...) of covariances and biases, without the noise."""
+    A, g, h = field.A, field.g, field.h
+    V1, V2 = (_both(A @ V) for V in (x.V1, x.V2))
+    W1, W2 = (A @ W + h[:, None] * W for W in (x.W1, x.W2))
+    bend = np.sum(field.A_bend * x.V1, axis=(-1, -2)) / 2
+    bend_c = np.sum(field.own * x.V1 + field.between * x.V2, axis=(-1, -2)) + 2 * field.mixed @ x.W1
     return PairFluctuations(
-        V1=jnp.zeros((2, 2)),
-        V2=step.students - jnp.outer(a, a) + noise * c * jnp.outer(turn, turn),
-        W1=step.own - a * pair + noise * both * (1 + c) * turn,
-        W2=step.other - a * pair + noise * both * 2 * c * turn,
-        S0=step.same - pair**2 + noise * both**2 * 2 * (1 + c),
-        S1=step.sharing - pair**2 + noise * both**2 * (1 + 3 * c),
-        S2=step.disjoint - pair**2 + noise * both**2 * 4 * c,
-        bias=jnp.zeros(2),
-        bias_c=jnp.zeros(()),
+        V1=V1,
+        V2=V2,
+        W1=W1 + g @ (x.V1 + x.V2),
+        W2=W2 + 2 * g @ x.V2,
+        S0=2 * h * x.S0 + 4 * g @ x.W1,
+        S1=2 * h * x.S1 + 2 * g @ (x.W1 + x.W2),
+        S2=2 * h * x.S2 + 4 * g @ x.W2,
+        bias=A @ x.bias + bend,
+        bias_c=2 * g @ x.bias + h * x.bias_c + bend_c + field.of_c * x.S0 / 2,
     )
+
+
+def _both(V: np.ndarray) -> np.ndarray:
+    return V + np.swapaxes(V, -1, -2)
+
+
+def _noise(cell: Cell, states: States, field: Field) -> PairFluctuations:
+    """What one step adds, whatever the fluctuations: the covariances D, and b less the discreteness of time."""
+    t, theta, c, drift = states.t, np.exp(states.log_theta), states.c, cell.drift
+    step = _steps(cell, states)
+    D = _covariances(step, theta, c, drift)
+    later = -1 / (cell.t0 + t)  # of the logarithm of the learning rate
+    discrete = (_dot(field.A, field.F[:, None]) + field.F_eta * later[:, None]) / 2
+    discrete_c = (2 * _dot(field.g, field.F) + field.h * field.F_c + field.F_c_eta * later) / 2
+    b_c = step.second + cell.decay * field.F_c_eta + _second_of_drift(step.mean, theta, c, drift)
+    return D._replace(bias=field.b - discrete, bias_c=b_c - discrete_c)
+
+
+def _steps(cell: Cell, states: States) -> Products:
+    """The averages over an example at each state, arrays (T, ...)."""
+    found, most = [], most_students(cell)
+    for t, log_length, log_theta, c in zip(*states, strict=True):
+        now = replace(cell.rule, eta=cell.rule.eta / (1 + t / cell.t0))
+        near = 0.0 if -ROUNDING < c < 0 else c
+        found.append(products(now, np.exp(log_theta), np.exp(log_length), near, cell.flip, most))
+    return Products(*map(np.stack, zip(*found, strict=True)))
+
+
+def _covariances(step: Products, theta: np.ndarray, c: np.ndarray, drift: float) -> PairFluctuations:
+    """The covariances D (T, ...) of one step of students and pairs, with the drift."""
+    a, pair = step.mean[:, :2], step.mean[:, 2]
+    turn = np.stack([np.zeros_like(theta), 1 / theta], axis=-1)  # of a with the direction's component along a student
+    both = (1 - c) / np.tan(theta)  # of c12
+    outer, turned = 2 * drift * turn[:, :, None] * turn[:, None, :], 2 * drift * both[:, None] * turn
+    means, paired, cosines = a[:, :, None] * a[:, None, :], a * pair[:, None], 2 * drift * both**2
+    return PairFluctuations(
+        V1=step.one - means + outer,
+        V2=step.students - means + outer * c[:, None, None],
+        W1=step.own - paired + turned * (1 + c)[:, None],
+        W2=step.other - paired + turned * (2 * c)[:, None],
+        S0=step.same - pair**2 + cosines * 2 * (1 + c),
+        S1=step.sharing - pair**2 + cosines * (1 + 3 * c),
+        S2=step.disjoint - pair**2 + cosines * 4 * c,
+        bias=np.zeros_like(a),
+        bias_c=np.zeros_like(c),
+    )
+
+
+def _second_of_drift(mean: np.ndarray, theta: np.ndarray, c: np.ndarray, drift: float) -> np.ndarray:
+    """What the drift adds to the second order of c: the change of its rate by an example, and of both R at given q."""
+    sin, cos = np.sin(theta), np.cos(theta)
+    by_theta, by_c = -4 * (1 - c) * cos / sin**3 * theta, -2 * cos**2 / sin**2  # of 2 (1 - c) cot^2, by log theta and c
+    own = (c * (sin**2 + 3 * cos**2) - 2 * cos**2) / sin**4  # of c by R1 and R1
+    other = (c * cos**2 - sin**2 - 2 * cos**2) / sin**4  # by R1 and R2
+    turns = [drift**2 * cos**2 + 2 * drift * sin**2 * shared for shared in (1.0, c)]
+    return drift * (by_theta * mean[:, 1] + by_c * mean[:, 2]) + own * turns[0] + other * turns[1]
+
+
+def _dot(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.sum(x * y, axis=-1)

@@ -25,6 +25,8 @@ So every average is one integral over y of products of the conditional averages
 **Opposed students**, c < 0, have no such field, but all averages continue analytically: :math:`s_k = i\sqrt{-c}\,s_0 +
 \sqrt{1-c}\,z_k` with real normals. Given v and :math:`s_0` the contour of z is moved until the stability is real, where
 these averages are Fourier integrals of :math:`\tau^i`. Those of n students exist for c > -1/(n - 1), like the students.
+The integrand is an entire function of :math:`s_0` that grows no faster than :math:`e^{\eta^2/2}` with its imaginary
+part :math:`\eta`, so that equally spaced nodes of distance h err by :math:`e^{-2\pi^2/h^2}`.
 
 **All averages are of one kind.** With :math:`\phi = (1, s, \tau, \tau s, \tau^2)` of one student,
 :math:`\xi_{12} = \phi_1^\mathsf{T}B\phi_2`, and a student's :math:`\xi_{\log l}` and :math:`\xi_\theta` are
@@ -40,38 +42,39 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import ndtr
 
-from statmech.gaussian import TAIL, Array, density, legendre_per_panel
+from statmech.gaussian import TAIL, Array, cumulative, density, legendre_per_panel
 from statmech.rules import Rule
 from theory.averages import TINY, WIDTHS
 
 NODES = 24  # per panel
 POWERS = tuple((i, j) for i in range(1, 5) for j in range(min(2, 4 - i) + 1))  # of tau and z
-SLOWEST = 0.07  # rate of decay beyond which the nodes of opposed students' field reach: farther out it overflows
+PHI = ((0, 0), (0, 1), (1, 0), (1, 1), (2, 0))  # powers of tau and s
+SPACING = 0.75  # of the nodes of opposed students' field: errors of 6e-16
+SLOWEST = 0.07  # rate of decay beyond which these nodes reach: farther out their averages overflow
 
 
 class Common(NamedTuple):
     """What students have in common at nodes (Y, X): weights, the teacher's field, s0, the common part of s, and one
     student's averages of tau^i z^j."""
 
-    weight: Array
-    v: Array
-    s0: Array
-    part: Array
+    weight: np.ndarray
+    v: np.ndarray
+    s0: np.ndarray
+    part: np.ndarray
     powers: dict[tuple[int, int], Array]
 
 
 class Products(NamedTuple):
     r"""Averages over one example of products of equal students' :math:`\xi`, of a = (log l, log theta) and c.
 
-    The mean (3,) of (a, c12), and the products of a1 and a2 (2, 2), of a1 or a3 and c12 (2,), of c12 and c12, c13 or
-    c34; the second order of c.
+    The mean (3,) of (a, c12), and the products of a1 and a1, a1 and a2 (2, 2), of a1 or a3 and c12 (2,), of c12 and
+    c12, c13 or c34; the second order of c.
     """
 
     mean: Array
+    one: Array
     students: Array
     own: Array
     other: Array
@@ -81,148 +84,198 @@ class Products(NamedTuple):
     second: Array
 
 
-def products(rule: Rule, theta: Array, length: Array, c: Array, flip: Array, nodes: int = NODES) -> Products:
-    """The averages of equal students of transverse cosine c >= 0, by quadrature cut at the kinks; scalars."""
-    return _averages(_in_common_field(rule, theta, length, c, flip, nodes), theta, c)
-
-
-def opposed_products(
-    rule: Rule, theta: Array, length: Array, c: Array, flip: Array, most: Array, nodes: int = NODES
+def products(
+    rule: Rule, theta: float, length: float, c: float, flip: float, most: int = 4, nodes: int = NODES
 ) -> Products:
-    """The same of students of transverse cosine c < 0; averages of more than `most` of them are meaningless."""
-    return _averages(_in_imaginary_field(rule, theta, length, c, flip, most, nodes), theta, c)
+    """The averages of equal students over one example, by quadrature cut at the kinks.
+
+    Parameters
+    ----------
+    rule
+        With the learning rate of this time.
+    theta, length
+        The students' angle to the teacher, and their length.
+    c
+        Their transverse cosine, less than 1.
+    flip
+        The label noise.
+    most
+        The most students whose averages are needed, 2 to 4: averages of more are 0.
+    nodes
+        Per panel.
+
+    Returns
+    -------
+    Products
+        Of arrays.
+    """
+    common = (
+        _in_common_field(rule, theta, length, c, flip, nodes)
+        if c >= 0
+        else _in_imaginary_field(rule, theta, length, c, flip, most, nodes)
+    )
+    found = _averages(common, theta, c)
+    if most < 3:
+        found = found._replace(other=np.zeros(2), sharing=np.zeros(()))
+    return found if most > 3 else found._replace(disjoint=np.zeros(()))
 
 
-def _in_common_field(rule: Rule, theta: Array, length: Array, c: Array, flip: Array, nodes: int) -> Common:
+def _in_common_field(rule: Rule, theta: float, length: float, c: float, flip: float, nodes: int) -> Common:
     """Nodes of y, and three of x."""
-    sin, cos, root = jnp.sin(theta), jnp.cos(theta), jnp.sqrt(c)
-    width = sin * jnp.sqrt(1 - c)
-    r = jnp.hypot(cos, root * sin)
-    turn = jnp.arctan2(root * sin, cos)
-    steep = jnp.cos(turn) / _nonzero(jnp.sin(turn))  # the teacher's field is positive where x < steep y
-    reach = [WIDTHS / jnp.abs(_nonzero(steep)) * side for side in (-1, 1)]
-    y, weight = _panels([0.0, *reach, *_ridges(rule, r, width)], nodes)
-    x = jnp.asarray([-1.0, 0.0, 1.0])
-    v = jnp.cos(turn) * y[:, None] - jnp.sin(turn) * x
-    s0 = jnp.sin(turn) * y[:, None] + jnp.cos(turn) * x
-    given = 2 * (weight * density(y))[:, None] * _weights(steep * y, flip)
+    sin, cos, root = np.sin(theta), np.cos(theta), np.sqrt(c)
+    width = sin * np.sqrt(1 - c)
+    r = np.hypot(cos, root * sin)
+    turn = np.arctan2(root * sin, cos)
+    steep = np.cos(turn) / _nonzero(np.sin(turn))  # the teacher's field is positive where x < steep y
+    reach = WIDTHS / _nonzero(steep)
+    y, weight = _panels([-reach, 0.0, reach, *_ridges(rule, length, r, width)], nodes)
+    x = np.asarray([-1.0, 0.0, 1.0])
+    v = np.cos(turn) * y[:, None] - np.sin(turn) * x
+    s0 = np.sin(turn) * y[:, None] + np.cos(turn) * x
+    given = 2 * (weight * density(y))[:, None] * _weights(np.clip(steep * y, -2 * TAIL, 2 * TAIL), flip)
     z, z_weight, tau = _updates(rule, theta, length, r * y, width, nodes)
-    powers = {(i, j): jnp.sum(z_weight * density(z) * tau**i * z**j, axis=-1, keepdims=True) for i, j in POWERS}
-    return Common(given, v, s0, root * s0, {(0, 0): 1.0, (0, 1): 0.0, (0, 2): 1.0} | powers)
+    powers = {(i, j): np.sum(z_weight * density(z) * tau**i * z**j, axis=-1, keepdims=True) for i, j in POWERS}
+    return Common(given, v, s0, root * s0, powers)
 
 
 def _in_imaginary_field(
-    rule: Rule, theta: Array, length: Array, c: Array, flip: Array, most: Array, nodes: int
+    rule: Rule, theta: float, length: float, c: float, flip: float, most: int, nodes: int
 ) -> Common:
     """Nodes of v, and of a positive s0, whose negative gives the complex conjugate."""
-    sin, cos, shift = jnp.sin(theta), jnp.cos(theta), jnp.sqrt(-c / (1 - c))
-    width = sin * jnp.sqrt(1 - c)
-    v, weight = _panels([0.0, *_ridges(rule, jnp.abs(cos), width), *_ridges(rule, -jnp.abs(cos), width)], nodes)
-    decay = jnp.sqrt(jnp.maximum((1 + (most - 1) * c) / (1 - c), SLOWEST))
-    s0, s0_weight = legendre_per_panel(jnp.linspace(0.0, 1.0, 5) * TAIL / decay, nodes)
-    s0, s0_weight = s0.reshape(-1), s0_weight.reshape(-1)
+    sin, cos, shift = np.sin(theta), np.cos(theta), np.sqrt(-c / (1 - c))
+    width = sin * np.sqrt(1 - c)
+    v, weight = _panels([0.0, *_ridges(rule, length, cos, width)], nodes)
+    farthest = TAIL / np.sqrt(max((1 + (most - 1) * c) / (1 - c), SLOWEST))
+    s0 = SPACING * (np.arange(np.ceil(farthest / SPACING)) + 0.5)
     label = flip + (1 - 2 * flip) * (v > 0)
-    given = 4 * (weight * density(v) * label)[:, None] * s0_weight * density(s0)
-    z, z_weight, tau = _updates(rule, theta, length, cos * v, width, 2 * nodes)
-    b = shift * s0
-
-    def average(i: int, j: int) -> Array:
-        """The contour of z is moved so that the stability is real."""
-        kernel = jnp.exp(1j * z[..., None] * b + (b**2 - z[..., None] ** 2) / 2) * (z[..., None] - 1j * b) ** j
-        return jnp.einsum("yz,yzx->yx", z_weight * tau**i, kernel) / np.sqrt(2 * np.pi)
-
-    powers = {(i, j): average(i, j) for i, j in POWERS}
-    part = 1j * jnp.sqrt(-c) * s0 + 0.0 * v[:, None]
-    return Common(given, v[:, None], s0, part, {(0, 0): 1.0, (0, 1): 0.0, (0, 2): 1.0} | powers)
+    given = 4 * SPACING * (weight * density(v) * label)[:, None] * density(s0)
+    waves = int(np.ceil(TAIL * shift * s0[-1] / 4))  # nodes for a panel's oscillations
+    z, z_weight, tau = _updates(rule, theta, length, cos * v, width, nodes + waves)
+    powers = _along_moved_contours(z, z_weight, tau, shift * s0)
+    return Common(given, v[:, None], s0, 1j * np.sqrt(-c) * s0 + 0.0 * v[:, None], powers)
 
 
-def _ridges(rule: Rule, slope: Array, width: Array) -> list[Array]:
+def _along_moved_contours(
+    z: np.ndarray, weight: np.ndarray, tau: np.ndarray, b: np.ndarray
+) -> dict[tuple[int, int], np.ndarray]:
+    """Averages (Y, X) of tau^i (z - ib)^j over the density of z - ib, from nodes (Y, Z), at shifts b (X,)."""
+    real = np.stack([weight * density(z) * tau**i * z**j for i, j in POWERS], axis=1)
+    waves = np.exp(1j * z[..., None] * b)
+    found = dict(zip(POWERS, np.moveaxis(real @ waves * np.exp(b**2 / 2), 1, 0), strict=True))
+    shifted = dict(found)
+    for i, j in POWERS:
+        if j == 1:
+            shifted[i, 1] = found[i, 1] - 1j * b * found[i, 0]
+        if j == 2:
+            shifted[i, 2] = found[i, 2] - 2j * b * found[i, 1] - b**2 * found[i, 0]
+    return shifted
+
+
+def _ridges(rule: Rule, length: float, slope: float, width: float) -> list[float]:
     """Where the conditional averages change: around each kink, within some widths of the stability given y."""
     sides = (-WIDTHS, 0.0, WIDTHS)
-    return [(kink + side * width) / _nonzero(slope) for kink in rule.kinks for side in sides]
+    return [(edge + side * width) / _nonzero(slope) for edge in _edges(rule, length) for side in sides]
+
+
+def _edges(rule: Rule, length: float) -> tuple[Array, ...]:
+    return *rule.kinks, *rule.bends(length)
 
 
 def _updates(
-    rule: Rule, theta: Array, length: Array, stability: Array, width: Array, nodes: int
-) -> tuple[Array, Array, Array]:
+    rule: Rule, theta: float, length: float, stability: np.ndarray, width: float, nodes: int
+) -> tuple[np.ndarray, ...]:
     """Nodes of z (Y, Z) that are cut at the kinks, their weights, and tau there."""
-    cuts = [(kink - stability) / _nonzero(width) for kink in rule.kinks]
+    cuts = [(edge - stability) / _nonzero(width) for edge in _edges(rule, length)]
     z, weight = _panels([0.0, *cuts], nodes, stability)
-    tau = rule.eta * rule.g(stability[:, None] + width * z, length) / (length * jnp.sin(theta))
-    return z, weight, tau
+    tau = rule.eta * rule.g(stability[:, None] + width * z, length) / (length * np.sin(theta))
+    return z, weight, np.asarray(tau)
 
 
-def _weights(bound: Array, flip: Array) -> Array:
+def _weights(bound: np.ndarray, flip: float) -> np.ndarray:
     """Weights (Y, 3) of x = -1, 0, 1 with which parabolas have their averages over a normal x below a bound (Y,)."""
-    m0, m1 = flip + (1 - 2 * flip) * ndtr(bound), -(1 - 2 * flip) * density(bound)
-    m2 = m0 + jnp.clip(bound, -2 * TAIL, 2 * TAIL) * m1  # infinite without common field, where its weight is 0
-    return jnp.stack([(m2 - m1) / 2, m0 - m2, (m2 + m1) / 2], axis=-1)
+    m0, m1 = flip + (1 - 2 * flip) * cumulative(bound), -(1 - 2 * flip) * density(bound)
+    m2 = m0 + bound * m1
+    return np.stack([(m2 - m1) / 2, m0 - m2, (m2 + m1) / 2], axis=-1)
 
 
-def _averages(common: Common, theta: Array, c: Array) -> Products:
+def _averages(common: Common, theta: float, c: float) -> Products:
     """The averages of `Products` from the conditional averages of one student."""
-    at, own, z = common.part, jnp.sqrt(1 - c), common.powers
+    G, own, pair = _second_moments(common, c), _student_form(common, theta), _pair_form(c)
+    mu = G[..., 0]
+    B_mu, GB = mu @ pair, G @ pair
+    a, c12 = _dot(own, mu[..., None, :]), _dot(mu, B_mu)
 
-    def m(i: int, j: int) -> Array:
-        """<tau^i s^j> given y and x."""
-        if j == 0:
-            return z[i, 0] + 0.0 * at
-        if j == 1:
-            return at * z[i, 0] + own * z[i, 1]
-        return at**2 * z[i, 0] + 2 * at * own * z[i, 1] + own**2 * z[i, 2]
-
-    powers = [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0)]  # of tau and s in phi
-    G = jnp.stack([jnp.stack([m(i + k, j + n) for k, n in powers], -1) for i, j in powers], -2)
-    mu, zero = G[..., 0], jnp.zeros_like(at)
-    sin, cos = jnp.sin(theta), jnp.cos(theta)
-    ell = jnp.stack(
-        [
-            jnp.stack([zero, zero, sin * cos * common.v + zero, zero + sin**2, zero + sin**2 / 2], -1),
-            jnp.stack([zero, zero, -(sin**2) * common.v + zero, zero + sin * cos, zero + sin * cos / 2], -1) / theta,
-        ],
-        -2,
-    )
-    B = jnp.zeros((5, 5)).at[2, 1].set(1.0).at[2, 2].set(0.5).at[0, 3].set(-c).at[0, 4].set(-c / 2)
-    B = B + B.T
-    y = jnp.asarray([0.0, 0.0, 0.0, 2.0, 1.0])
-    P = jnp.zeros((5, 5)).at[2, 1].set(1.0).at[1, 2].set(1.0).at[2, 2].set(1.0)
-    Bmu, a = mu @ B, jnp.einsum("...ai,...i->...a", ell, mu)
-    GB = G @ B
-    c12 = jnp.sum(mu * Bmu, axis=-1)
-    Gy = G @ y
-    Y = mu @ y
-    excess = common.s0**2 - 3  # of the square of the input, without z^2 - 1 of one student
-    second = (
-        z[1, 0] ** 2 * (excess - 1)
-        + 2 * z[1, 0] * z[1, 2]
-        - c * (z[2, 0] * excess + z[2, 2])
-        - jnp.sum(Gy * (mu @ P), axis=-1)
-        + c * (3 * (Gy @ y) + Y**2) / 4
-    )
-
-    def mean(x: Array) -> Array:
-        return jnp.real(jnp.tensordot(common.weight, x, 2))
+    def mean(x: np.ndarray) -> np.ndarray:
+        return np.real(np.tensordot(common.weight, x, 2))
 
     return Products(
-        mean=jnp.append(mean(a), mean(c12)),
+        mean=np.append(mean(a), mean(c12)),
+        one=mean(own @ G @ np.swapaxes(own, -1, -2)),
         students=mean(a[..., :, None] * a[..., None, :]),
-        own=mean(jnp.einsum("...ai,...i->...a", ell, jnp.einsum("...ij,...j->...i", G, Bmu))),
+        own=mean(_dot(own, (G @ B_mu[..., None])[..., None, :, 0])),
         other=mean(a * c12[..., None]),
-        same=mean(jnp.einsum("...ij,...ji->...", GB, GB)),
-        sharing=mean(jnp.einsum("...i,...ij,...j->...", Bmu, G, Bmu)),
+        same=mean(np.sum(GB * np.swapaxes(GB, -1, -2), axis=(-1, -2))),
+        sharing=mean(_dot(B_mu, (G @ B_mu[..., None])[..., 0])),
         disjoint=mean(c12**2),
-        second=mean(second),
+        second=mean(_second_order(common, G, c)),
     )
 
 
-def _panels(edges: list[Array], nodes: int, like: Array = 0.0) -> tuple[Array, Array]:
+def _second_moments(common: Common, c: float) -> np.ndarray:
+    """The averages G (Y, X, 5, 5) of products of phi given y and x."""
+    powers = {(0, 0): 1.0, (0, 1): 0.0, (0, 2): 1.0} | common.powers
+    at, own = common.part, np.sqrt(1 - c)
+
+    def of(i: int, j: int) -> np.ndarray:
+        """<tau^i s^j>."""
+        terms = [1.0], [at, own], [at**2, 2 * at * own, own**2]
+        return sum(factor * powers[i, k] for k, factor in enumerate(terms[j])) + 0.0 * at
+
+    return np.stack([np.stack([of(i + k, j + n) for k, n in PHI], -1) for i, j in PHI], -2)
+
+
+def _student_form(common: Common, theta: float) -> np.ndarray:
+    """The vectors ell (Y, X, 2, 5) of a student's log l and log theta."""
+    sin, cos = np.sin(theta), np.cos(theta)
+    ell = np.zeros((*common.part.shape, 2, len(PHI)))
+    ell[..., 0, 2], ell[..., 0, 3], ell[..., 0, 4] = sin * cos * common.v, sin**2, sin**2 / 2
+    ell[..., 1, 2], ell[..., 1, 3], ell[..., 1, 4] = -(sin**2) * common.v, sin * cos, sin * cos / 2
+    ell[..., 1, :] /= theta
+    return ell
+
+
+def _pair_form(c: float) -> np.ndarray:
+    """The matrix B of a pair's c12."""
+    B = np.zeros((len(PHI), len(PHI)))
+    B[2, 1], B[2, 2], B[0, 3], B[0, 4] = 1.0, 0.5, -c, -c / 2
+    return B + B.T
+
+
+def _second_order(common: Common, G: np.ndarray, c: float) -> np.ndarray:
+    """The second order b of c12 (Y, X) given y and x."""
+    z, mu = common.powers, G[..., 0]
+    excess = common.s0**2 - 3  # of the square of the input, without z^2 - 1 of one student
+    y = np.array([0.0, 0.0, 0.0, 2.0, 1.0])
+    Gy, Y = G @ y, mu @ y
+    crossed = Gy[..., 2] * mu[..., 1] + Gy[..., 1] * mu[..., 2] + Gy[..., 2] * mu[..., 2]
+    square = z[1, 0] ** 2 * (excess - 1) + 2 * z[1, 0] * z[1, 2] - c * (z[2, 0] * excess + z[2, 2])
+    return square - crossed + c * (3 * (Gy @ y) + Y**2) / 4
+
+
+def _panels(edges: list[Array], nodes: int, like: Array = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """Nodes and weights of panels between edges of the shape of `like`, along a new last axis."""
-    shape = jnp.shape(like)
-    cut = jnp.stack([jnp.broadcast_to(edge, shape) for edge in (-TAIL, TAIL, *edges)])
-    along = legendre_per_panel(jnp.sort(jnp.clip(cut, -TAIL, TAIL), axis=0), nodes)
-    x, weight = (jnp.moveaxis(part, 0, -2).reshape(*shape, -1) for part in along)
+    shape = np.shape(like)
+    cut = np.stack([np.broadcast_to(edge, shape) for edge in (-TAIL, TAIL, *edges)])
+    cut = np.sort(np.clip(cut, -TAIL, TAIL), axis=0)
+    wide = np.append(True, np.any(np.diff(cut, axis=0) > 0, axis=tuple(range(1, cut.ndim))))  # those of no width
+    along = legendre_per_panel(cut[wide], nodes)
+    x, weight = (np.moveaxis(part, 0, -2).reshape(*shape, -1) for part in along)
     return x, weight
 
 
-def _nonzero(x: Array) -> Array:
-    return jnp.where(jnp.abs(x) < TINY, TINY, x)
+def _dot(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.sum(x * y, axis=-1)
+
+
+def _nonzero(x: float) -> float:
+    return TINY if abs(x) < TINY else x

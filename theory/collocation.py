@@ -1,0 +1,117 @@
+r"""Linear equations :math:`x' = M(t)x + d(t)` by collocation at the Gauss nodes of panels of t.
+
+The coefficients of a panel do not depend on x, so that one linear system gives the slopes at its nodes from the
+vector at its beginning. Panels whose highest Legendre coefficient is not small are halved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import numpy as np
+
+from statmech.errors import SolverError
+from statmech.gaussian import legendre
+
+NODES = 12  # of a panel of t
+TOLERANCE = 1e-7
+HALVINGS = 24
+
+Coefficients = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
+def solve(
+    coefficients: Coefficients, start: np.ndarray, times: np.ndarray, scale: Callable[[np.ndarray], np.ndarray]
+) -> np.ndarray:
+    """The vector x at each time.
+
+    Parameters
+    ----------
+    coefficients
+        M (T, n, n) and d (T, n) at increasing times (T,).
+    start : array (n,)
+        The vector at t = 0.
+    times : array (T,)
+        Increasing.
+    scale
+        The sizes (..., n) beside which an error of vectors (..., n) is measured.
+
+    Returns
+    -------
+    array (T, n)
+
+    Raises
+    ------
+    SolverError
+        If the panels become too short.
+
+    Examples
+    --------
+    >>> def decay(t):
+    ...     return -np.ones((t.size, 1, 1)), np.zeros((t.size, 1))
+    >>> solve(decay, np.ones(1), np.array([0.0, 1.0, 3.0]), np.ones_like).round(6).ravel()
+    array([1.      , 0.367879, 0.049787])
+    """
+    last = np.log1p(times[-1] if times[-1] > 0 else 1.0)
+    edges = np.expm1(np.linspace(0.0, last, 2 + int(2 * last)))
+    slopes: dict[tuple[float, float], np.ndarray] = {}
+    for _ in range(HALVINGS):
+        panels = list(pairwise(edges))
+        new = [panel for panel in panels if panel not in slopes]
+        slopes |= dict(zip(new, _slopes(coefficients, new), strict=True))
+        values, at_nodes = _propagated(start, np.diff(edges), [slopes[panel] for panel in panels])
+        rough = _rough(np.diff(edges), values, at_nodes, scale)
+        if not rough.any():
+            return _at(times, edges, values, at_nodes)
+        edges = np.sort(np.concatenate([edges, (edges[:-1] + edges[1:])[rough] / 2]))
+    raise SolverError(f"coefficients change too fast before t = {times[-1]:g}")
+
+
+def _slopes(coefficients: Coefficients, panels: list[tuple[float, float]]) -> list[np.ndarray]:
+    """The slopes at the nodes of each panel (nodes, n, n + 1) that multiply the vector at its beginning, and 1."""
+    begin, end = np.asarray(panels).T
+    t, to = begin[:, None] + (end - begin)[:, None] * legendre(NODES)[0], _to(legendre(NODES)[0])
+    M, d = (part.reshape(*t.shape, *part.shape[1:]) for part in coefficients(t.reshape(-1)))
+    size = d.shape[-1]
+    known = np.concatenate([M, d[..., None]], axis=-1).reshape(len(panels), -1, size + 1)
+    inside = np.einsum("p,piab,ij->piajb", end - begin, M, to).reshape(len(panels), NODES * size, -1)
+    return list(np.linalg.solve(np.eye(NODES * size) - inside, known).reshape(len(panels), NODES, size, size + 1))
+
+
+def _propagated(x: np.ndarray, h: np.ndarray, slopes: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """The vector at the ends of all panels (P + 1, n), and its slopes at their nodes (P, nodes, n)."""
+    weights, values, at_nodes = legendre(NODES)[1], [x], []
+    for length, affine in zip(h, slopes, strict=True):
+        at_nodes.append(affine @ np.append(x, 1.0))
+        x = x + length * weights @ at_nodes[-1]
+        values.append(x)
+    return np.stack(values), np.stack(at_nodes)
+
+
+def _rough(
+    h: np.ndarray, values: np.ndarray, slopes: np.ndarray, scale: Callable[[np.ndarray], np.ndarray]
+) -> np.ndarray:
+    """Whether the last Legendre coefficient of the slopes in a panel is not small (P,)."""
+    last = h[:, None] * abs(_series()[:, -1] @ slopes)
+    return np.any(last > TOLERANCE * scale(np.maximum(abs(values[1:]), abs(values[:-1]))), axis=-1)
+
+
+def _series() -> np.ndarray:
+    """The matrix (nodes, nodes) that makes Legendre coefficients, along its second axis, of values at the nodes."""
+    nodes, weights = legendre(NODES)
+    return np.polynomial.legendre.legvander(2 * nodes - 1, NODES - 1) * weights[:, None] * (2 * np.arange(NODES) + 1)
+
+
+def _to(s: np.ndarray) -> np.ndarray:
+    """The weights (S, nodes) of values at the nodes of [0, 1] in the integrals from 0 to s of their interpolation."""
+    integrals = np.polynomial.legendre.legint(np.eye(NODES), lbnd=-1, axis=0) / 2
+    return np.polynomial.legendre.legval(2 * s - 1, integrals).T @ _series().T
+
+
+def _at(times: np.ndarray, edges: np.ndarray, values: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+    """The vector at each time (T, n), from the panel it lies in."""
+    panel = np.clip(np.searchsorted(edges, times, side="right") - 1, 0, len(slopes) - 1)
+    h = np.diff(edges)[panel]
+    weights = _to((times - edges[panel]) / h)
+    return values[panel] + h[:, None] * np.einsum("tn,tna->ta", weights, slopes[panel])
