@@ -124,17 +124,6 @@ def cumulative(x: Array) -> Array:
     return ndtr(1.0 * x)
 
 
-def log_cumulative(x: Array) -> Array:
-    r"""The logarithm of the standard normal distribution function, also where :math:`\Phi(x)` underflows.
-
-    >>> float(log_cumulative(-100.0).round(3))
-    -5005.524
-    """
-    xp = namespace(x)
-    left = -0.5 * x * x - np.log(2 * np.pi) / 2 - xp.log(_left_hazard(x))
-    return xp.where(x < -LEFT, left, xp.log(cumulative(xp.maximum(x, -LEFT))))
-
-
 def quantile(probability: Array) -> Array:
     r"""The x at which :math:`\Phi(x)` is this probability, minus infinity at 0.
 
@@ -158,7 +147,16 @@ def hazard(x: Array) -> Array:
     """
     xp = namespace(x)
     right = xp.maximum(x, -LEFT)
-    return xp.where(x < -LEFT, _left_hazard(x), density(right) / cumulative(right))
+    return xp.where(x < -LEFT, _left_hazard(x), 2 * density(right) / _erfc(-right / np.sqrt(2)))
+
+
+def _erfc(x: Array) -> Array:
+    """The complementary error function, in JAX a sixth of the time of `cumulative`."""
+    if namespace(x) is np:
+        from scipy.special import erfc
+    else:
+        from jax.scipy.special import erfc
+    return erfc(x)
 
 
 def _left_hazard(x: Array) -> Array:

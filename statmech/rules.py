@@ -42,7 +42,6 @@ from statmech import margin_averages
 from statmech.gaussian import (
     Array,
     hazard,
-    log_cumulative,
     namespace,
     one_minus_cos,
     quantile,
@@ -369,8 +368,9 @@ class Bayes(Rule):
         s = _spread(length)
         z = length * kappa / s
         odds = xp.where(self.noise > 0, self.noise, 1.0) / (1 - 2 * self.noise)  # of a flip, where there are any
-        excess = xp.where(self.noise > 0, xp.log(odds) - log_cumulative(z), -CERTAIN)
-        return s * hazard(z) / (1 + xp.exp(xp.clip(excess, -CERTAIN, CERTAIN)))
+        excess = xp.where(self.noise > 0, xp.log(np.sqrt(2 * np.pi) * odds) + z * z / 2, -CERTAIN)  # log(odds/phi)
+        rise = hazard(z)
+        return s * rise / (1 + rise * xp.exp(xp.clip(excess, -CERTAIN, CERTAIN)))
 
     def bends(self, length: Array) -> tuple[Array, ...]:
         width, least = _spread(length) / length, quantile(self.noise / (1 - self.noise))

@@ -62,7 +62,8 @@ def results(make, patient, **given):
     hopeless = (
         "rule" in given and not patient and given.get("eta", 1.0) > 1e100
     )  # for theory, which would try for seconds
-    for run in (simulate.run,) if hopeless else (simulate.run, theory.solve):
+    equations = given.get("engine", "gram") == "gram" and given.get("dtype", "float64") == "float64"  # else the same
+    for run in (simulate.run, theory.solve) if equations and not hopeless else (simulate.run,):
         try:
             found.append(run(make(**given)))
         except StatmechError as refusal:
@@ -158,7 +159,9 @@ def test_a_random_key_value_is_right_or_refused(make, fixed, key):
 def test_any_initial_length_is_right_or_refused(rule, engine, dtype):
     for length in (*SMALL, 1e-100, 1e-10, 1e10, 1e100, *LARGE, 0.0, -1.0):
         fixed = {"rule": rule, "engine": engine, "dtype": dtype}
-        for dataset in results(ONLINE, True, **fixed, start={"length": length}):
+        if length < 1e-10:  # pairs by quadrature would take thousands of steps
+            fixed |= affordable("rule", rule, "length")
+        for dataset in results(ONLINE, True, **fixed | {"start": {"length": length}}):
             found = faults(dataset, rounding=1e-6 if dtype == "float32" else 1e-9)
             assert not found, (length, found)
 

@@ -26,15 +26,16 @@ both free of cancellation as q -> 1, where the density is a thin ridge in :math:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import ndtr
+from jax.scipy.special import erfc
 
-from statmech.gaussian import NODES, TAIL, Array, density, panels
+from statmech.gaussian import NODES, TAIL, Array, density, legendre, panels
 from statmech.order_parameters import angle_between
 from statmech.rules import Averages, Rule
 
@@ -82,7 +83,7 @@ def quadrature(rule: Rule, theta: Array, length: Array, flip: Array, nodes: int 
     sin, tan = _nonzero(jnp.sin(theta)), jnp.tan(theta)
     kinks = _edges(rule, length)
     kappa, weight = panels(_cut(_around(0.0, tan), kinks), nodes)
-    weight = weight * 2 * density(kappa) * (flip + (1 - 2 * flip) * ndtr(kappa * jnp.cos(theta) / sin))
+    weight = weight * 2 * density(kappa) * (flip + (1 - 2 * flip) * _probability(kappa * jnp.cos(theta) / sin))
     g = rule.g(kappa, length)
     z, z_weight = panels(_cut(_around(0.0, 1.0), kinks / sin), nodes)
     response = jnp.sum(z_weight * density(z) * rule.g(sin * z, length))
@@ -108,20 +109,45 @@ def quadrature_pair(rule: Rule, pair: Pair, flip: Array, nodes: int = NODES) -> 
 
     def conditional(kappa_1: Array) -> Array:
         """The average over student 2 at a given stability of student 1."""
-        turn = -gamma * kappa_1 / _nonzero(r)
-        label = _around(turn, root / _nonzero(r))
-        z, weight = panels(_cut(label, (second - q * kappa_1) / _nonzero(p)), nodes)
-        right = ndtr((gamma * kappa_1 + r * z) / root)
-        g_2 = rule.g(q * kappa_1 + p * z, pair.lengths[1])
-        return jnp.sum(weight * density(z) * (flip + (1 - 2 * flip) * right) * g_2)
+
+        def terms(z: Array) -> Array:
+            right = _probability((gamma * kappa_1 + r * z) / root)
+            return density(z) * (flip + (1 - 2 * flip) * right) * rule.g(q * kappa_1 + p * z, pair.lengths[1])
+
+        label = _around(-gamma * kappa_1 / _nonzero(r), root / _nonzero(r))
+        return _integral(terms, _cut(label, (second - q * kappa_1) / _nonzero(p)), nodes)
+
+    def terms(kappa: Array) -> Array:
+        return 2 * density(kappa) * rule.g(kappa, pair.lengths[0]) * jax.vmap(conditional)(kappa)
 
     # over kappa_1 the inner integral changes where student 2's kink enters the ridge, and where it meets the label's
     slope = _nonzero(q / _nonzero(p) - gamma / _nonzero(r))
     ridge = [_around(kink / _nonzero(q), p / _nonzero(q)) for kink in rule.kinks]
     meeting = [_around(kink / _nonzero(p) / slope, root / _nonzero(r) / slope) for kink in rule.kinks]
     label = _around(0.0, jnp.tan(pair.angles[0]))
-    kappa, weight = panels(_cut(label, first, *ridge, *meeting), nodes)
-    return jnp.sum(weight * 2 * density(kappa) * rule.g(kappa, pair.lengths[0]) * jax.vmap(conditional)(kappa))
+    return _integral(terms, _cut(label, first, *ridge, *meeting), nodes)
+
+
+def _integral(terms: Callable[[Array], Array], edges: Array, nodes: int) -> Array:
+    """The integral over the line by Gauss-Legendre rules between these edges, one panel after the other.
+
+    Most of a pair's edges coincide or lie beyond all stabilities, and panels without width take no time.
+    """
+    ends = jnp.sort(jnp.clip(edges, -TAIL, TAIL))
+    distinct = jnp.diff(ends, prepend=-jnp.inf) > 0
+    ends = jnp.sort(jnp.where(distinct, ends, TAIL))
+    x, weight = legendre(nodes)
+
+    def add(panel: Array, total: Array) -> Array:
+        left, width = ends[panel], ends[panel + 1] - ends[panel]
+        return total + jnp.sum(width * weight * terms(left + width * x))
+
+    return jax.lax.fori_loop(0, jnp.sum(distinct) - 1, add, jnp.zeros(()))
+
+
+def _probability(x: Array) -> Array:
+    """The standard normal distribution function in a sixth of the time of `ndtr`."""
+    return erfc(-x / np.sqrt(2)) / 2
 
 
 def _edges(rule: Rule, length: Array) -> Array:

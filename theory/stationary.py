@@ -18,7 +18,10 @@ For the perceptron without decay :math:`\langle fu\rangle` and D give :math:`l =
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -29,10 +32,9 @@ from statmech.gaussian import Array
 from statmech.order_parameters import angle_from_versine
 from statmech.parameters import Family, family_of
 from statmech.results.dataset import arrays_of, blank, fill
-from statmech.rules import Rule
 from statmech.scenarios.online import Cell, Scenario
 from theory.averages import averages
-from theory.online import Changes, Students, changed, rates
+from theory.online import Students
 from theory.trajectories import solve_cells
 
 if TYPE_CHECKING:
@@ -54,11 +56,15 @@ class State(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """What the rates of one cell depend on besides the state."""
+    """What the rates of one cell depend on besides rule and state."""
 
     parameters: dict[str, Array]
     flip: Array
-    changes: Changes
+    drift: Array
+    decay: Array
+
+
+Terms = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]  # the rates' terms and their slope at log l and log y
 
 
 def stationary(scenario: Scenario) -> xr.Dataset:
@@ -133,8 +139,8 @@ def _states(cells: list[Cell]) -> list[State]:
     found: dict[int, State] = {}
     for time in TIMES:
         missing = [index for index in range(len(cells)) if index not in found or np.isnan(found[index].y)]
-        alone = [cells[index] for index in missing]
-        starts = [students for students in solve_cells(alone, [time])] if alone else []
+        alone = [replace(cells[index], K=1) for index in missing]  # no pairs, which take most of the time
+        starts = solve_cells(alone, [time]) if alone else []
         with jax.enable_x64(True):
             found |= {at: _state(cells[at], start) for at, start in zip(missing, starts, strict=True)}
     return [found[index] for index in range(len(cells))]
@@ -144,25 +150,23 @@ def _state(cell: Cell, start: Students) -> State:
     """The stationary state that the solver finds from these students."""
     from scipy.optimize import root
 
-    rule, setting = family_of(cell.rule), _setting(cell)
-    closed, x = cell.rule.has_closed_form, _variables(cell.rule.longest_start, start)
-    free = _scales(rule, closed, x, setting)
-    kept = np.array([False, True]) if free else np.array([True, True])
+    terms, longest = partial(_terms_and_slope, *_setting(cell)), cell.rule.longest_start
+    x = _variables(longest, start)
+    free = _scales(terms, _logarithms(longest, x)[0])
+    kept = np.array([not free, True])
 
     def balance(part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        at = np.where(kept, 0.0, x)
-        at[kept] = part
-        value, slope = _balance_and_slope(rule, closed, at, setting)
-        return np.asarray(value)[kept], np.asarray(slope)[np.ix_(kept, kept)]
+        state, scale = _logarithms(longest, np.concatenate([x[~kept], part]))
+        value, slope = _balance(*terms(state))
+        return value[kept], (slope * scale)[np.ix_(kept, kept)]
 
     with np.errstate(all="ignore"):
         solution = root(balance, x[kept], jac=True, method="hybr", options={"xtol": 1e-14})
-    at = x.copy()
-    at[kept] = solution.x
-    if not _is_state(rule, closed, at, setting, kept, balance(solution.x)[0]):
-        return State(np.nan, np.nan, _reason(rule, closed, x, setting))
-    log_length, log_y = np.asarray(_log_state(rule, at))
-    return State(np.nan if free else log_length, np.exp(log_y), "R alone is stationary, not the length" if free else "")
+        at, _ = _logarithms(longest, np.concatenate([x[~kept], solution.x]))
+        reached = _is_state(at, balance(solution.x)[0], terms(at)[1].sum(axis=1)[np.ix_(kept, kept)])
+    if not reached:
+        return State(np.nan, np.nan, _reason(cell, terms(_logarithms(longest, x)[0])[0].sum(axis=1)))
+    return State(np.nan if free else at[0], np.exp(at[1]), "R alone is stationary, not the length" if free else "")
 
 
 def _variables(longest: float, start: Students) -> np.ndarray:
@@ -172,80 +176,66 @@ def _variables(longest: float, start: Students) -> np.ndarray:
     return np.array([2 * log_length if np.isinf(longest) else short - np.log(-np.expm1(short)), np.log(y / (2 - y))])
 
 
-def _log_state(rule: Family, x: Array) -> Array:
-    """log l and log y from the variables of the solver."""
-    kind: type[Rule] = rule.kind
-    longest = kind.longest_start
-    log_length = x[0] / 2 if np.isinf(longest) else np.log(longest) - jnp.logaddexp(0.0, -x[0]) / 2
-    return jnp.stack([log_length, np.log(2) - jnp.logaddexp(0.0, -x[1])])
+def _logarithms(longest: float, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """log l and log y from the variables of the solver, and the derivative of each with respect to its variable."""
+    log_y, scale_y = np.log(2) - np.logaddexp(0.0, -x[1]), 1 / (1 + np.exp(x[1]))
+    if np.isinf(longest):
+        return np.array([x[0] / 2, log_y]), np.array([0.5, scale_y])
+    log_length = np.log(longest) - np.logaddexp(0.0, -x[0]) / 2
+    return np.array([log_length, log_y]), np.array([0.5 / (1 + np.exp(x[0])), scale_y])
 
 
-def _setting(cell: Cell) -> Setting:
-    parameters = {name: np.float64(getattr(cell.rule, name)) for name in family_of(cell.rule).reals}
-    return Setting(parameters, np.float64(cell.flip), Changes(cell.drift, cell.decay, np.inf))
+def _setting(cell: Cell) -> tuple[Family, bool, Setting]:
+    rule = family_of(cell.rule)
+    parameters = {name: np.float64(getattr(cell.rule, name)) for name in rule.reals}
+    return rule, cell.rule.has_closed_form, Setting(parameters, np.float64(cell.flip), cell.drift, cell.decay)
 
 
-def _scales(rule: Family, closed: bool, x: np.ndarray, setting: Setting) -> bool:
+def _scales(terms: Terms, state: np.ndarray) -> bool:
     """True if the rates do not depend on the length."""
-    one, other = (_compiled_terms(rule, closed, x + np.array([shift, 0.0]), setting) for shift in (0.0, 1.0))
+    one, other = (terms(state + np.array([shift, 0.0]))[0] for shift in (0.0, -0.5))
     return bool(np.allclose(one, other, rtol=1e-10, atol=0))
 
 
-def _is_state(
-    rule: Family, closed: bool, x: np.ndarray, setting: Setting, kept: np.ndarray, balance: np.ndarray
-) -> bool:
-    """True if gains equal losses at a state that is inside all bounds and stable."""
-    inside = np.all(np.isfinite(x)) and abs(x[0]) < LONGEST and np.log(SMALLEST) < x[1]
-    if not inside or not np.all(np.abs(balance) < BALANCED):
+def _balance(terms: np.ndarray, slope: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """log(gain/loss) of log l and of y, and their Jacobian, from the rates' terms (2, 3) and their slope (2, 3, 2)."""
+    gains, losses = (np.maximum(sign * terms, 0.0).sum(axis=1) for sign in (1, -1))
+    gain, loss = np.maximum(gains, SMALLEST), np.maximum(losses, SMALLEST)
+    shares = np.where(terms > 0, 1 / gain[:, None], 1 / loss[:, None])  # of a loss, which is -term: both signs cancel
+    return np.log(gain) - np.log(loss), np.einsum("rt, rtx -> rx", shares, slope)
+
+
+def _is_state(state: np.ndarray, balance: np.ndarray, slope: np.ndarray) -> bool:
+    """True if gains equal losses at a state that is inside all bounds and stable, by the Jacobian of the rates."""
+    inside = np.all(np.isfinite(state)) and abs(state[0]) < LONGEST and np.log(SMALLEST) < state[1]
+    if not inside or not np.all(np.abs(balance) < BALANCED) or not np.all(np.isfinite(slope)):
         return False
-    slope = np.asarray(_rates_and_slope(rule, closed, x, setting)[1])
-    slope = np.linalg.solve(np.asarray(jax.jacfwd(_log_state, argnums=1)(rule, x)), slope)[np.ix_(kept, kept)]
-    return bool(np.all(np.isfinite(slope)) and np.all(np.linalg.eigvals(slope).real < 0))
+    return bool(np.all(np.linalg.eigvals(slope).real < 0))
 
 
-def _reason(rule: Family, closed: bool, x: np.ndarray, setting: Setting) -> str:
+def _reason(cell: Cell, rates: np.ndarray) -> str:
     """Why no state was found, from the rates where the solver started."""
-    along, _ = np.asarray(_rates_and_slope(rule, closed, x, setting)[0])
-    if setting.changes.drift == setting.changes.decay == 0:
+    if cell.drift == cell.decay == 0:
         return "without drift or decay no stable state was found"
-    return f"the length {'grows' if along > 0 else 'shrinks'} without bound"
+    return f"the length {'grows' if rates[0] > 0 else 'shrinks'} without bound"
 
 
-def _terms(rule: Family, closed: bool, x: Array, setting: Setting) -> Array:
-    """The terms of the two rates, of log l and of log y, as a matrix (2, 3)."""
-    length, y = jnp.exp(_log_state(rule, x))
-    theta = angle_from_versine(y)
-    fu, response, ff = averages(rule(**setting.parameters), closed, theta, length, setting.flip)
-    spread, (drift, decay, _) = ff / (2 * length**2), setting.changes
-    turned = jnp.stack([-(2 - y) * response / length, (1 - y) * spread / y, (1 - y) * drift / y])
-    return jnp.stack([jnp.stack([fu / length, spread, -decay * jnp.ones_like(y)]), turned])
+def _terms(rule: Family, closed: bool, setting: Setting, state: Array) -> Array:
+    """The terms of the rates of log l and of log y, a matrix (2, 3), at log l and log y."""
+    length, y = jnp.exp(state)
+    parameters, flip, drift, decay = setting
+    fu, response, ff = averages(rule(**parameters), closed, angle_from_versine(y), length, flip)
+    spread = ff / (2 * length**2)
+    turned = -(2 - y) * response / length, (1 - y) * spread / y, (1 - y) * drift / y
+    return jnp.stack([jnp.stack([fu / length, spread, -decay * jnp.ones_like(y)]), jnp.stack(turned)])
 
 
-def _balance(rule: Family, closed: bool, x: Array, setting: Setting) -> Array:
-    """log(gain/loss) of log l and of y."""
-    terms = _terms(rule, closed, x, setting)
-    gain, loss = (jnp.sum(jnp.maximum(sign * terms, 0.0), axis=1) for sign in (1, -1))
-    return jnp.log(jnp.maximum(gain, SMALLEST)) - jnp.log(jnp.maximum(loss, SMALLEST))
+@partial(jax.jit, static_argnums=(0, 1))
+def _compiled(rule: Family, closed: bool, setting: Setting, state: Array) -> tuple[Array, Array]:
+    return _terms(rule, closed, setting, state), jax.jacfwd(_terms, argnums=3)(rule, closed, setting, state)
 
 
-def _rates(rule: Family, closed: bool, x: Array, setting: Setting) -> Array:
-    """The time derivatives of log l and log y, by `theory.online`."""
-    log_length, log_y = _log_state(rule, x)
-    students = Students(log_length[None], jnp.exp(log_y)[None], jnp.ones(1))
-    plain = rates(rule(**setting.parameters), closed, students, setting.flip, paired=False)
-    all_rates = changed(plain, students, setting.changes)
-    return jnp.concatenate([all_rates.log_length, all_rates.y / students.y])
-
-
-def _with_slope(function: Any) -> Any:
-    """A function of the state and its Jacobian, compiled for each rule."""
-
-    def both(rule: Family, closed: bool, x: Array, setting: Setting) -> tuple[Array, Array]:
-        return function(rule, closed, x, setting), jax.jacfwd(function, argnums=2)(rule, closed, x, setting)
-
-    return jax.jit(both, static_argnums=(0, 1))
-
-
-_compiled_terms = jax.jit(_terms, static_argnums=(0, 1))
-_balance_and_slope = _with_slope(_balance)
-_rates_and_slope = _with_slope(_rates)
+def _terms_and_slope(rule: Family, closed: bool, setting: Setting, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The terms of the rates (2, 3), and their derivatives with respect to log l and log y (2, 3, 2)."""
+    terms, slope = _compiled(rule, closed, setting, state)
+    return np.asarray(terms), np.asarray(slope)

@@ -98,8 +98,8 @@ def _solve_together(equations: Equations, lanes: list[Lane], times: np.ndarray) 
     problem = _stacked(lanes + lanes[-1:] * missing, equations.rules)
     filled = np.pad(times, (0, max(TOGETHER, _power_of_two(times.size)) - times.size), constant_values=np.inf)
     *state, completed = map(np.asarray, solve_lanes(equations, problem, filled, np.int64(MAX_STEPS)))
-    *students, around = (np.moveaxis(part[: times.size], -1, 0)[: len(lanes)] for part in state)
-    solved = Students(*students)
+    log_length, y, c, around = (np.moveaxis(part[: times.size], -1, 0)[: len(lanes)] for part in state)
+    solved = Students(log_length, y, np.clip(c, -1, 1))  # rounding
     completed = completed[: len(lanes)] & np.isfinite(around).all(axis=(1, 2))
     _check([lane.cell for lane in lanes], solved, completed, times[-1])
     return [(Students(*state), _by_student(rows)) for *state, rows in zip(*solved, around, strict=True)]
