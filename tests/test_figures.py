@@ -49,7 +49,7 @@ OWN = {  # overrides of figures whose configs need more than those of their kind
     "version_space": ["alpha=1,2", "updates=1,2,3"],
     "optimal": TINY,
     "noise_optimal": ["N=40", "seeds=4", "t=2"],
-    "drift": ["N=40", "seeds=4", "t=2", "drift=0.1,1", "decay=0,0.1"],
+    "drift": ["N=40", "seeds=4", "t=2"],
     "study_overlay": ["folds=2", "classifier=tree,attentive", "data=votes"],
 }
 
