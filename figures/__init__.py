@@ -28,6 +28,7 @@ PUBLISHED = {  # by the key of the scenarios that they draw
         "advantage": "eps_g of infinitely many students over that of one, against t, for every rule",
         "fluctuations": "bias and variance of eps_g of runs at finite N, times N, and the distribution of single runs",
         "optimal": "eps_g t against t: the optimal rule and the others, with the constants of late times",
+        "noise_optimal": "late eps_g against the fraction of flipped labels: the optimal rule, Hebb and the perceptron",
         "drift": "stationary eps_g against the drift of the teacher, with the powers of small drifts",
     },
     "learner": {

@@ -139,11 +139,19 @@ def _own(results: Results, figure: str, sentence: str) -> str | None:
 def _parameters(results: Results) -> str:
     """The values of what learns, of N, and of the keys that do not have their default; an axis as a list or a range."""
     scenario = results.scenario
-    written, defaults = scenario.config(), _defaults(scenario)
+    written, defaults = _written(scenario), _defaults(scenario)
     names = [name for name in written if name not in (*UNSTATED, *_along_x(results), scenario.CHOICE)]
     stated = [name for name in names if name == "N" or written[name] != defaults.get(name)]
     learns = f"{scenario.CHOICE.capitalize()}: {_values(scenario, scenario.CHOICE, written[scenario.CHOICE])}"
     return ", ".join([learns, *(_stated(scenario, name, written[name]) for name in stated)])
+
+
+def _written(scenario: Any) -> dict[str, Any]:
+    """The keys as a config writes them, and the values of parallel axes, each once."""
+    written = scenario.config()
+    for group in written.get("zip", []):
+        written |= {name: [it for at, it in enumerate(every) if it not in every[:at]] for name, every in group.items()}
+    return written
 
 
 def _defaults(scenario: Any) -> dict[str, Any]:
@@ -173,6 +181,8 @@ def _values(scenario: Any, name: str, value: Any) -> str:
 
 
 def _number(value: Any) -> str:
+    if isinstance(value, dict):  # a section of one number, such as {t0: 5}
+        return ", ".join(map(_number, value.values()))
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

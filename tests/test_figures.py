@@ -12,7 +12,7 @@ from PIL import Image
 import figures
 import simulate
 import theory
-from figures import FIGURES, OVERLAYS, concept, film, inspection, labels, series, style
+from figures import FIGURES, OVERLAYS, captions, concept, film, inspection, labels, series, style
 from figures.published import version_space
 from statmech import (
     Attention,
@@ -24,6 +24,7 @@ from statmech import (
     StoredExamples,
     Study,
     load,
+    run,
 )
 from statmech.config import shipped
 from statmech.scenarios.registry import KINDS
@@ -47,7 +48,8 @@ OWN = {  # overrides of figures whose configs need more than those of their kind
     "digits": ["folds=2", "passes=2"],
     "version_space": ["alpha=1,2", "updates=1,2,3"],
     "optimal": TINY,
-    "drift": ["N=40", "seeds=4", "t=2", "drift=0.1,1", "decay=0,0.1"],
+    "noise_optimal": ["N=40", "seeds=4", "t=2"],
+    "drift": ["N=40", "seeds=4", "t=2"],
     "study_overlay": ["folds=2", "classifier=tree,attentive", "data=votes"],
 }
 
@@ -453,3 +455,25 @@ def test_fluctuations_times_N_lie_on_one_line_that_tends_to_the_constant_of_late
     plain = theory.solve(scenario.model_copy(update={"corrections": False}))
     with pytest.raises(ConfigError, match="fluctuations needs `corrections: true`"):
         figures.draw("fluctuations", simulation, plain)
+
+
+@pytest.mark.slow
+def test_the_limits_of_noise_are_approached_and_cross_at_one_quarter():
+    """Solid lines against the equations at a late time, where the optimal rule and Hebb's have reached their powers."""
+    from figures.published.noise_optimal import late
+
+    flips, t = [0.0, 0.1, 0.25], 1e6
+    start = {"length": 0.2, "R": 0.2}
+    best = theory.solve(Scenario(rule="bayes", start=start, t=t, zip={"flip": flips, "noise": flips}))
+    hebb = theory.solve(Scenario(rule="hebb", start=start, t=t, flip=flips))
+    np.testing.assert_allclose(best.eps_g.values.ravel() * t, late("bayes", flips), rtol=1e-4)
+    np.testing.assert_allclose(hebb.eps_g.values.ravel() * t**0.5, late("hebb", flips), rtol=1e-4)
+    assert late("perceptron", 0.249) < late("hebb", 0.249)
+    assert late("perceptron", 0.251) > late("hebb", 0.251)
+
+
+def test_a_caption_states_the_values_of_parallel_axes_once():
+    together = {"rule": ["hebb", "hebb", "perceptron"], "schedule": [{"t0": 5}, {"t0": 7}, {"t0": 5}]}
+    results = run(Scenario(N=10, t=1, seeds=2, zip=together))
+    text = labels.plain(captions.caption(results, "overlay"))
+    assert "Rule: Hebbian, perceptron, N = 10, t = 1, t_0 = 5, 7." in text

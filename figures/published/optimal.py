@@ -31,9 +31,9 @@ CONSTANTS = {
 HIGHEST = 2.3
 CAPTION = (
     r"Generalization error times $t$ of one student, from a start at $R=l=0.2$ if not stated otherwise. A rule whose "
-    r"error falls as $1/t$ tends to a constant; no rule that learns online lies below the optimal one. Dotted: late "
-    r"limits of the optimal rule, of the perceptron whose rate $\eta(R)$ is the best at any time, and of the textbook "
-    r"AdaTron at its best rate $3/2$ and at rate 1."
+    r"error falls as $1/t$ tends to a constant; no rule that learns online lies below the optimal one. Dotted, grey: "
+    r"limits of late times of the optimal rule, of a perceptron with the best rate $\eta(R)$ at every moment, and of "
+    r"the textbook AdaTron at its best rate $3/2$ and at rate 1. Bars that are not seen are smaller than their points."
 )
 
 
@@ -49,9 +49,9 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         look = {"color": look_of(index)["color"], "linestyle": DASHES[index % len(DASHES)]}
         ax.plot(lines.t, line.where(line < HIGHEST), **look, label=label_of(str(rule)))
         points(ax, cloud.t, (cloud * cloud.t).where(cloud.mean("seed") * cloud.t < HIGHEST), index)
-    _constants(ax, float(lines.t[0]))
+    _constants(ax, 0.85 * float(lines.t[0]))
     ax.set(xscale="log", xlabel="$t$ (steps / $N$)", ylabel=r"$\epsilon_g\,t$", ylim=(0, HIGHEST))
-    ax.set_xlim(float(lines.t[0]), LATEST)
+    ax.set_xlim(0.85 * float(lines.t[0]), LATEST)  # the first points whole
     log_ticks(ax.xaxis)
     ax.set_title(size_of(simulation), fontsize=8)
     figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=3)
