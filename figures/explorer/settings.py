@@ -242,7 +242,7 @@ def held_of(scenario: Any, x: str = "") -> tuple[dict[str, Any], list[str]]:
     along, config = page_of(choice).along, scenario.config()
     key = key_along(choice, x or along)
     for group in config.pop("zip", []):
-        config |= group
+        config |= {name: _different(values) for name, values in group.items()}
     for name in scenario.axis_names():
         if name in config:
             config[name] = _numbers(scenario, name, config[name])
@@ -250,10 +250,15 @@ def held_of(scenario: Any, x: str = "") -> tuple[dict[str, Any], list[str]]:
         if isinstance(value, list) and name not in (choice, key):
             config[name] = value[0]
             cut += [name] * (len(value) > 1)
-    config[choice] = list(points(getattr(scenario, choice)))
+    config[choice] = _different(list(points(getattr(scenario, choice))))
     for name in {key, along}:
         config[name] = thinned(config[name]) if isinstance(config.get(name), list) else config.get(name)
     return config, cut
+
+
+def _different(values: list[Any]) -> list[Any]:
+    """The values without repetitions; some cannot be hashed."""
+    return [value for at, value in enumerate(values) if value not in values[:at]]
 
 
 def _numbers(scenario: Any, name: str, written: Any) -> Any:

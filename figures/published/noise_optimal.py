@@ -90,7 +90,7 @@ def _at(theory: xr.Dataset, rule: str, flips: np.ndarray) -> np.ndarray:
     scenario = scenario_of(theory)
     given = {name: value for name, value in scenario.config().items() if name != "zip"}
     own = theory.isel({AXES[0]: np.atleast_1d(theory.rule.values) == rule})
-    t0 = np.exp(np.interp(flips, *(np.atleast_1d(it) for it in (own.flip, np.log(own.schedule)))))
+    t0 = np.exp(np.interp(flips, np.atleast_1d(own.flip), np.atleast_1d(np.log(own.schedule))))
     known = {"noise": flips.tolist()} if rule == "bayes" else {}
     along = {**known, "flip": flips.tolist(), "schedule": [{"t0": one} for one in t0.tolist()]}
     return np.ravel(solve(type(scenario)(**{**given, "rule": rule, "t": float(theory.t[-1]), "zip": along})).eps_g)
