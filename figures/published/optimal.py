@@ -71,4 +71,4 @@ def _lines(theory: xr.Dataset) -> xr.DataArray:
 def _constants(ax: Any, left: float) -> None:
     for label, value in CONSTANTS.items():
         ax.axhline(value, color="0.5", linestyle=":", linewidth=0.8, gid=AID)
-        ax.text(left * 1.1, value, label, fontsize=7, va="top" if "pi" in label else "bottom")
+        ax.text(left * 1.1, value, label, fontsize=7, va="top" if "pi" in label else "bottom", gid=AID)
