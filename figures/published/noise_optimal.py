@@ -44,7 +44,7 @@ CAPTION = (
     r"Generalization error of one student against the fraction $\lambda$ of flipped labels. Left: the optimal rule, "
     r"which assumes this fraction ($p=\lambda$), times $t$. Right: Hebb's rule and the perceptron, times $\sqrt{t}$. "
     r"The rate of the perceptron falls as $\eta/(1+t/t_0)$, with a $t_0$ for every $\lambda$; that of the others is "
-    r"constant ($t_0=10^9$). Solid: limits of late times, that of the perceptron with the best rate at every moment; "
+    r"constant ($t_0=10^9$). Solid: limits of late times, that of the perceptron with the best rate at every time; "
     r"they are equal at $\lambda=1/4$ (dotted). Dashed: theory at the time of the simulation, of the perceptron with "
     r"$t_0$ interpolated. Bars that are not seen are smaller than their points."
 )

@@ -32,7 +32,7 @@ HIGHEST = 2.3
 CAPTION = (
     r"Generalization error times $t$ of one student, from a start at $R=l=0.2$ if not stated otherwise. A rule whose "
     r"error falls as $1/t$ tends to a constant; no rule that learns online lies below the optimal one. Dotted, grey: "
-    r"limits of late times of the optimal rule, of a perceptron with the best rate $\eta(R)$ at every moment, and of "
+    r"limits of late times of the optimal rule, of a perceptron with the best rate $\eta(R)$ at every time, and of "
     r"the textbook AdaTron at its best rate $3/2$ and at rate 1. Bars that are not seen are smaller than their points."
 )
 
