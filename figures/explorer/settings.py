@@ -12,7 +12,7 @@ import numpy as np
 
 from figures.labels import plain
 from statmech.parameters import known_parameters, parameters_of
-from statmech.scenarios.axes import points
+from statmech.scenarios.axes import once, points
 from statmech.scenarios.page import Page
 from statmech.scenarios.registry import SCENARIOS
 
@@ -242,7 +242,7 @@ def held_of(scenario: Any, x: str = "") -> tuple[dict[str, Any], list[str]]:
     along, config = page_of(choice).along, scenario.config()
     key = key_along(choice, x or along)
     for group in config.pop("zip", []):
-        config |= group
+        config |= {name: once(values) for name, values in group.items()}
     for name in scenario.axis_names():
         if name in config:
             config[name] = _numbers(scenario, name, config[name])
@@ -250,7 +250,7 @@ def held_of(scenario: Any, x: str = "") -> tuple[dict[str, Any], list[str]]:
         if isinstance(value, list) and name not in (choice, key):
             config[name] = value[0]
             cut += [name] * (len(value) > 1)
-    config[choice] = list(points(getattr(scenario, choice)))
+    config[choice] = once(list(points(getattr(scenario, choice))))
     for name in {key, along}:
         config[name] = thinned(config[name]) if isinstance(config.get(name), list) else config.get(name)
     return config, cut
@@ -261,7 +261,7 @@ def _numbers(scenario: Any, name: str, written: Any) -> Any:
     every = written if isinstance(written, list) else [written]
     if not scenario.describe(name).numeric or not any(isinstance(it, dict) for it in every):
         return written
-    values = list(points(getattr(scenario, name)))
+    values = once(list(points(getattr(scenario, name))))
     return values if isinstance(written, list) else values[0]
 
 
