@@ -229,10 +229,12 @@ def default_of(choice: str, name: str) -> Any:
 
 
 def x_of(scenario: Any) -> str:
-    """The key along x of a scenario: the usual one if it is swept, else the first number that is."""
+    """The key along x of a scenario: the usual one if it is swept, else the first number that all that learn have."""
     along = page_of(scenario.CHOICE).along
     swept = [name for name in scenario.axis_names() if len(points(scenario.axis_values().get(name, ()))) > 1]
-    numbers = [name for name in swept if scenario.describe(name).numeric]
+    learning = [[name] for name in points(getattr(scenario, scenario.CHOICE))]
+    shared = [name for name in swept if all(has(scenario.CHOICE, one, name) for one in learning)]
+    numbers = [name for name in shared if scenario.describe(name).numeric]
     return along if along in numbers or not numbers else numbers[0]
 
 
