@@ -21,6 +21,7 @@ from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
 from PIL import Image
 
+from figures.inspection import AID
 from figures.style import STYLE
 from statmech import files
 
@@ -75,7 +76,7 @@ def drawn(page: str) -> Figure | None:
 
 
 def one_panel(figure: Figure, which: int) -> Figure:
-    """The figure with one of its panels alone, without titles and legends, in the size of a card."""
+    """The figure with one of its panels alone, without titles, legends and words beside aids, in the size of a card."""
     kept = figure.axes[which]
     for ax in figure.axes:
         if ax is not kept:
@@ -83,6 +84,8 @@ def one_panel(figure: Figure, which: int) -> Figure:
     for legend in (*figure.legends, *filter(None, [kept.get_legend()])):
         legend.remove()
     figure.suptitle("")
+    for words in [text for text in kept.texts if text.get_gid() == AID]:
+        words.remove()
     kept.set_title("")
     kept.set_xlabel(textwrap.fill(kept.get_xlabel(), 28))
     kept.set_ylabel(textwrap.fill(kept.get_ylabel(), 20, break_long_words=False))

@@ -18,6 +18,7 @@ from figures.labels import plain
 from statmech import config, files
 from statmech.errors import StatmechError
 from statmech.parameters import known_parameters
+from statmech.scenarios.axes import once
 
 if TYPE_CHECKING:
     from statmech.results.results import Results
@@ -150,7 +151,7 @@ def _written(scenario: Any) -> dict[str, Any]:
     """The keys as a config writes them, and the values of parallel axes, each once."""
     written = scenario.config()
     for group in written.get("zip", []):
-        written |= {name: [it for at, it in enumerate(every) if it not in every[:at]] for name, every in group.items()}
+        written |= {name: once(values) for name, values in group.items()}
     return written
 
 

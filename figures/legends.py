@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -27,14 +28,15 @@ BARS = "simulation, mean and standard error"
 RUN = r"theory + bias $\pm$ std of a run"
 BANDS = r"band: theory + bias $\pm$ one standard deviation of a run, to order $1/N$"
 WITHOUT_BIAS = "of the vote without bias, which has no equation"
-MOST_COLUMNS = 5
+UNRESOLVED = "none where the bias exceeds half the standard deviation"
+MOST_COLUMNS, MOST_LETTERS = 5, 125  # in a row
 
 
 def below(figure: Figure, results: Results, layout: Layout) -> None:
     """Draw the legend of an overlay with this layout."""
     entries = [*_colours(results, layout), *_markers(results, layout), *_parts(results, layout)]
     notes = list(_notes(results))
-    look: dict[str, Any] = {"title": "; ".join(notes), "title_fontsize": 7.5}
+    look: dict[str, Any] = {"title": textwrap.fill("; ".join(notes), MOST_LETTERS), "title_fontsize": 7.5}
     longest = max(len(text) for _, text in entries)
     columns = max(1, min(MOST_COLUMNS, 110 // (longest + 6)))
     figure.legend(*zip(*entries, strict=True), loc="outside lower center", ncols=columns, **look)
@@ -96,10 +98,11 @@ def _notes(results: Results) -> Iterator[str]:
 
 
 def band_of(results: Results) -> str:
-    """What the bands are, and which has no bias."""
+    """What the bands are, which has no bias, and where there is none."""
     known = results.theory
     vote = known is not None and VOTE + STD in known and VOTE + BIAS not in known
-    return f"{BANDS}; {WITHOUT_BIAS}" if vote else BANDS
+    words = {BANDS: True, WITHOUT_BIAS: vote, UNRESOLVED: series.lacks_bands(results)}
+    return "; ".join(sentence for sentence, holds in words.items() if holds)
 
 
 def _positions(results: Results, axes: tuple[str, ...]) -> Iterator[tuple[str, dict[str, int]]]:

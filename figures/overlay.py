@@ -32,7 +32,7 @@ from figures.style import (
     styled,
     theory_line,
 )
-from statmech.results.corrections import predicted
+from statmech.results.corrections import predicted, unresolved
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -223,7 +223,7 @@ def _point(ax: Axes, results: Results, name: str, row: int) -> None:
         )
     if results.theory is not None and name in results.theory:
         mean, std = predicted(results.theory, name)
-        if std is not None:
+        if std is not None and not unresolved(results.theory, name).any():
             ends = [float((mean + side * std).mean()) for side in (-1, 1)]
             ax.plot(ends, [row, row], color=THEORY, alpha=BAND, linewidth=7, solid_capstyle="butt", zorder=0)
         ax.plot([results.theory[name].mean()], [row], "|", color=THEORY, markersize=9)

@@ -16,7 +16,7 @@ import numpy as np
 
 from figures.labels import value_label
 from figures.style import COLOURS, shades
-from statmech.results.corrections import predicted
+from statmech.results.corrections import predicted, unresolved
 from statmech.results.statistics import standard_error
 from statmech.scenarios.variables import BIAS, STD, Variable
 
@@ -317,12 +317,20 @@ def curve(
 def _band(
     name: str, theory: xr.Dataset, x: np.ndarray, unit: np.ndarray | float
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Between which values theory expects a run; None where it has no standard deviation."""
+    """Between which values theory expects a run, NaN where they are not resolved; None without standard deviation."""
     mean, std = predicted(theory, name)
     if std is None or not np.isfinite(std).any():
         return None
+    std = std.where(~unresolved(theory, name))
     middle, spread = _line(mean, x), _line(std, x)
     return _ratio(middle - spread, unit), _ratio(middle + spread, unit)
+
+
+def lacks_bands(results: Results) -> bool:
+    """True if some standard deviation of theory is not resolved, so that its band is not drawn."""
+    parts = [part for part in (results.theory, results.lines) if part is not None]
+    names = [name for name in drawn(results.scenario) if any(name + STD in part for part in parts)]
+    return any(bool(unresolved(part, name).any()) for part in parts for name in names if name + STD in part)
 
 
 def above_zero(low: np.ndarray, line: np.ndarray) -> np.ndarray:

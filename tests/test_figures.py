@@ -12,7 +12,7 @@ from PIL import Image
 import figures
 import simulate
 import theory
-from figures import FIGURES, OVERLAYS, captions, concept, film, inspection, labels, series, style
+from figures import FIGURES, OVERLAYS, captions, concept, film, inspection, labels, legends, series, style
 from figures.published import version_space
 from statmech import (
     Attention,
@@ -477,3 +477,32 @@ def test_a_caption_states_the_values_of_parallel_axes_once():
     results = run(Scenario(N=10, t=1, seeds=2, zip=together))
     text = labels.plain(captions.caption(results, "overlay"))
     assert "Rule: Hebbian, perceptron, N = 10, t = 1, t_0 = 5, 7." in text
+
+
+def test_no_band_is_drawn_where_the_bias_exceeds_half_the_standard_deviation():
+    """The length of a noisy AdaTron reaches eta/2 in every run: its spread of order 1/sqrt(N) vanishes."""
+    pytest.importorskip("bokeh")
+    from figures.explorer import picture
+
+    noisy = Scenario(rule="adatron", flip=0.1, N=100, t=[1, 2, 5, 20], corrections=True)
+    solved = Results(noisy, None, theory.solve(noisy))
+    low, high = series.curve("length", "", None, solved.theory, x="t").band
+    assert np.isfinite(low).tolist() == np.isfinite(high).tolist() == [True, True, True, False]
+    assert np.isfinite(series.curve("eps_g", "", None, solved.theory, x="t").band).all()
+    said = "none where the bias exceeds half the standard deviation"
+    assert said in legends.band_of(solved)
+    assert said in picture.caption(solved, ("t",))
+
+
+def test_a_band_says_nothing_of_gaps_where_there_are_none(corrected):
+    from figures.explorer import picture
+
+    assert legends.UNRESOLVED not in legends.band_of(corrected)
+    assert legends.UNRESOLVED not in picture.caption(corrected, ("t",))
+
+
+@pytest.mark.parametrize("name", ["drift", "noise_optimal"])
+def test_a_figure_of_parallel_axes_says_that_it_needs_them(name):
+    single = run(Scenario(rule="hebb", N=10, t=1, seeds=2))
+    with pytest.raises(ConfigError, match=f"the figure {name} needs rule, .* as parallel axes"):
+        figures.draw(name, single)

@@ -537,3 +537,12 @@ def test_a_table_has_a_row_per_point_and_variable():
     assert row["simulation"] == pytest.approx(here.mean().item())
     assert row["standard_error"] == pytest.approx(here.std(ddof=1).item() / 3**0.5)
     assert row["theory"] == pytest.approx(sol.features.sel(boundary="constant", delta=0.2).item())
+
+
+def test_parallel_axes_open_along_a_number_that_all_rules_have_with_each_value_once():
+    scenario = config.load("noise_optimal")
+    assert settings.x_of(scenario) == "flip"  # noise is a parameter of the optimal rule alone
+    given, cut = settings.held_of(scenario, "flip")
+    assert given["rule"] == ["bayes", "hebb", "perceptron"]
+    assert given["flip"] == [0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3]
+    assert sorted(cut) == ["noise", "schedule"]

@@ -103,6 +103,6 @@ def corrections(
     }
     found = {}
     for name, (first, second, variance, bias) in derivatives.items():
-        found[f"{name}_std"] = np.abs(first) * np.sqrt(variance / N)
+        found[f"{name}_std"] = np.abs(first) * np.sqrt(np.maximum(variance, 0) / N)  # one that vanishes is rounded
         found[f"{name}_bias"] = (first * bias + second * variance / 2) / N
     return found

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 
 from figures import series
 from figures.labels import plain
+from figures.legends import UNRESOLVED
 from figures.series import Layout
 from statmech.results.results import Results
 from statmech.scenarios.axes import is_axis
+
+BAND = "band: theory + bias ± std of a run"
 
 
 @dataclass(frozen=True)
@@ -39,5 +42,6 @@ def caption(results: Results, shown: Sequence[str], at: str = "") -> str:
     seeds = "" if results.simulation is None else f"; points: mean of {results.simulation.sizes['seed']} seeds"
     bars = " ± standard error" if seeds else ""
     lines = "" if results.theory is None else "; lines: theory"
-    band = "; band: theory + bias ± std of a run" if lines and series.has_bands(scenario) else ""
+    band = f"; {BAND}" if lines and series.has_bands(scenario) else ""
+    band += f", {UNRESOLVED}" if band and series.lacks_bands(results) else ""
     return ", ".join([*([at] if at else []), *fixed]) + seeds + bars + lines + band

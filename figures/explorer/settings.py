@@ -12,7 +12,7 @@ import numpy as np
 
 from figures.labels import plain
 from statmech.parameters import known_parameters, parameters_of
-from statmech.scenarios.axes import points
+from statmech.scenarios.axes import once, points
 from statmech.scenarios.page import Page
 from statmech.scenarios.registry import SCENARIOS
 
@@ -229,10 +229,12 @@ def default_of(choice: str, name: str) -> Any:
 
 
 def x_of(scenario: Any) -> str:
-    """The key along x of a scenario: the usual one if it is swept, else the first number that is."""
+    """The key along x of a scenario: the usual one if it is swept, else the first number that all that learn have."""
     along = page_of(scenario.CHOICE).along
     swept = [name for name in scenario.axis_names() if len(points(scenario.axis_values().get(name, ()))) > 1]
-    numbers = [name for name in swept if scenario.describe(name).numeric]
+    learning = [[name] for name in points(getattr(scenario, scenario.CHOICE))]
+    shared = [name for name in swept if all(has(scenario.CHOICE, one, name) for one in learning)]
+    numbers = [name for name in shared if scenario.describe(name).numeric]
     return along if along in numbers or not numbers else numbers[0]
 
 
@@ -242,7 +244,7 @@ def held_of(scenario: Any, x: str = "") -> tuple[dict[str, Any], list[str]]:
     along, config = page_of(choice).along, scenario.config()
     key = key_along(choice, x or along)
     for group in config.pop("zip", []):
-        config |= {name: _different(values) for name, values in group.items()}
+        config |= {name: once(values) for name, values in group.items()}
     for name in scenario.axis_names():
         if name in config:
             config[name] = _numbers(scenario, name, config[name])
@@ -250,15 +252,10 @@ def held_of(scenario: Any, x: str = "") -> tuple[dict[str, Any], list[str]]:
         if isinstance(value, list) and name not in (choice, key):
             config[name] = value[0]
             cut += [name] * (len(value) > 1)
-    config[choice] = _different(list(points(getattr(scenario, choice))))
+    config[choice] = once(list(points(getattr(scenario, choice))))
     for name in {key, along}:
         config[name] = thinned(config[name]) if isinstance(config.get(name), list) else config.get(name)
     return config, cut
-
-
-def _different(values: list[Any]) -> list[Any]:
-    """The values without repetitions; some cannot be hashed."""
-    return [value for at, value in enumerate(values) if value not in values[:at]]
 
 
 def _numbers(scenario: Any, name: str, written: Any) -> Any:
@@ -266,7 +263,7 @@ def _numbers(scenario: Any, name: str, written: Any) -> Any:
     every = written if isinstance(written, list) else [written]
     if not scenario.describe(name).numeric or not any(isinstance(it, dict) for it in every):
         return written
-    values = list(points(getattr(scenario, name)))
+    values = once(list(points(getattr(scenario, name))))
     return values if isinstance(written, list) else values[0]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -181,7 +181,7 @@ class Chart:
         return data
 
     def _bands(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
-        """One row per band, there and back; against names, one row per name."""
+        """One row per piece of a band without gap, there and back; against names, one row per name."""
         data: dict[str, list[Any]] = {name: [] for name in ("x", *(("low", "high") if self.named else "y"), "color")}
         for index, curve in enumerate(curves):
             if curve.band is None or curve.theory is None or curve.theory_x is None:
@@ -189,14 +189,15 @@ class Chart:
             low, high = curve.band
             low = series.above_zero(low, curve.theory) if self.log_y else low
             good = self._good(curve.theory_x, high) & np.isfinite(low)
-            x, below, above = (part[good].tolist() for part in (curve.theory_x, low, high))
-            data["x"] += x if self.named else [x + x[::-1]]
-            if self.named:
-                data["low"] += below
-                data["high"] += above
-            else:
-                data["y"] += [below + above[::-1]]
-            data["color"] += [self.look(index)[0]] * (len(x) if self.named else 1)
+            for piece in _without_gaps(good):
+                x, below, above = (part[piece].tolist() for part in (curve.theory_x, low, high))
+                data["x"] += x if self.named else [x + x[::-1]]
+                if self.named:
+                    data["low"] += below
+                    data["high"] += above
+                else:
+                    data["y"] += [below + above[::-1]]
+                data["color"] += [self.look(index)[0]] * (len(x) if self.named else 1)
         return data
 
     def _dots(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
@@ -247,3 +248,13 @@ class Chart:
         if self.log_x:
             good &= x > 0
         return good
+
+
+def _without_gaps(good: np.ndarray) -> Iterator[slice]:
+    """The pieces of a row of values that are good without interruption.
+
+    >>> [*_without_gaps(np.array([True, True, False, True]))]
+    [slice(0, 2, None), slice(3, 4, None)]
+    """
+    edges = np.flatnonzero(np.diff(good, prepend=False, append=False)).tolist()
+    return (slice(first, last) for first, last in zip(edges[::2], edges[1::2], strict=True))

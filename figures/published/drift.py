@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from figures.inspection import AID
 from figures.labels import size_of
 from figures.style import PAGE, label_of, log_ticks, look_of, points, styled
+from statmech.errors import ConfigError
 from statmech.results.dataset import scenario_of
 from theory import stationary
 
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
 
-AXES = ("rule_drift_decay",)  # of the sweep, that this figure shows
+ALONG = ("rule", "drift", "decay")
+AXES = ("_".join(ALONG),)  # of the sweep, that this figure shows
 LEAST, PLACES, LEFT = 1e-4, 25, 2e-5  # of the lines; how far left their powers are drawn
 DECAYS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "bayes": (r"decay $\delta$", lambda drift: drift),
@@ -46,10 +48,12 @@ LINES = r"Lines: stationary states of the order-parameter equations, $N\to\infty
 @styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """One panel with a line per rule; points where the sweep has the rule's decay."""
+    if not set(ALONG) <= theory.coords.keys() or theory.drift.dims != AXES:
+        raise ConfigError(f"the figure drift needs {', '.join(ALONG)} as parallel axes (zip)")
     figure = Figure(figsize=(PAGE, 4.0))
     ax = figure.add_subplot()
     drifts = np.geomspace(LEAST, max(1.0, float(np.max(theory.drift))), PLACES)
-    states = {rule: _states(theory, rule, drifts) for rule in dict.fromkeys(np.atleast_1d(theory.rule.values).tolist())}
+    states = {rule: _states(theory, rule, drifts) for rule in dict.fromkeys(theory.rule.values.tolist())}
     for index, (rule, line) in enumerate(states.items()):
         look = {"color": look_of(index)["color"], "linestyle": "--" if rule == "perceptron" else "-"}
         ax.plot(drifts, line, **look, label=f"{label_of(rule)}, {_decay_of(rule)[0]}")
@@ -80,7 +84,7 @@ def _power(ax: Axes, rule: str, last: float) -> None:
     ax.plot(ends, amplitude * ends ** (1 / root), color="0.6", linewidth=0.6, zorder=0, gid=AID)
     at, beside = (LEFT, 3 * LEFT) if side == "bottom" else (2 * LEFT, 2 * LEFT)  # a word above the line begins below it
     text = rf"${amplitude:.4f}\,\delta^{{1/{root}}}$"
-    ax.text(1.05 * at, amplitude * beside ** (1 / root), text, color="0.4", fontsize=7, va=side)
+    ax.text(1.05 * at, amplitude * beside ** (1 / root), text, color="0.4", fontsize=7, va=side, gid=AID)
 
 
 def _crossing(ax: Axes, drifts: np.ndarray, states: dict[str, np.ndarray]) -> None:
@@ -91,7 +95,7 @@ def _crossing(ax: Axes, drifts: np.ndarray, states: dict[str, np.ndarray]) -> No
     drift = float(np.exp(np.interp(0.0, excess, np.log(drifts)[::-1])))
     ax.axvline(drift, color="0.5", linestyle=":", linewidth=0.8, zorder=0, gid=AID)
     place: dict[str, Any] = {"xycoords": ax.get_xaxis_transform(), "textcoords": "offset points", "fontsize": 7}
-    ax.annotate(rf"$\delta={drift:.2g}$", (drift, 0), (3, 3), color="0.4", **place)
+    ax.annotate(rf"$\delta={drift:.2g}$", (drift, 0), (3, 3), color="0.4", gid=AID, **place)
 
 
 def _states(theory: xr.Dataset, rule: str, drifts: np.ndarray) -> np.ndarray:
@@ -104,6 +108,6 @@ def _states(theory: xr.Dataset, rule: str, drifts: np.ndarray) -> np.ndarray:
 
 def _matching(runs: xr.DataArray, rule: str) -> xr.DataArray:
     """The runs of a rule with the decay that suits it, to the digits that a config has."""
-    names, drift, decay = (np.atleast_1d(runs[name].values) for name in ("rule", "drift", "decay"))
+    names, drift, decay = (runs[name].values for name in ALONG)
     suits = np.isclose(decay, _decay_of(rule)[1](drift), rtol=1e-3, atol=1e-12)
     return runs.isel({AXES[0]: (names == rule) & suits})

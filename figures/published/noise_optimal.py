@@ -26,6 +26,7 @@ from figures.inspection import AID
 from figures.labels import size_of
 from figures.legends import points_with_bars
 from figures.style import COLOURS, PAGE, THEORY, label_of, log_ticks, look_of, points, styled
+from statmech.errors import ConfigError
 from statmech.gaussian import cumulative, density
 from statmech.results.dataset import scenario_of
 from theory import solve
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
 
-AXES = ("rule_noise_flip_schedule",)  # of the sweep, that this figure shows
+ALONG = ("rule", "noise", "flip", "schedule")
+AXES = ("_".join(ALONG),)  # of the sweep, that this figure shows
 PLACES, REACH, STEP = 61, 12.0, 1e-3  # of the lines; of the integral
 CROSSING = 0.25
 RULES = {"bayes": "", "hebb": "", "perceptron": r", $\eta/(1+t/t_0)$"}  # and how each anneals
@@ -42,7 +44,7 @@ CAPTION = (
     r"Generalization error of one student against the fraction $\lambda$ of flipped labels. Left: the optimal rule, "
     r"which assumes this fraction ($p=\lambda$), times $t$. Right: Hebb's rule and the perceptron, times $\sqrt{t}$. "
     r"The rate of the perceptron falls as $\eta/(1+t/t_0)$, with a $t_0$ for every $\lambda$; that of the others is "
-    r"constant ($t_0=10^9$). Solid: limits of late times, that of the perceptron with the best rate at every moment; "
+    r"constant ($t_0=10^9$). Solid: limits of late times, that of the perceptron with the best rate at every time; "
     r"they are equal at $\lambda=1/4$ (dotted). Dashed: theory at the time of the simulation, of the perceptron with "
     r"$t_0$ interpolated. Bars that are not seen are smaller than their points."
 )
@@ -52,6 +54,8 @@ LINES = ""
 @styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Two panels, with the powers of t that errors fall as."""
+    if not set(ALONG) <= theory.coords.keys() or theory.flip.dims != AXES:
+        raise ConfigError(f"the figure noise_optimal needs {', '.join(ALONG)} as parallel axes (zip)")
     figure = Figure(figsize=(PAGE, 3.5))
     axes = figure.subplots(1, 2)
     t = float(theory.t[-1])
@@ -60,7 +64,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         ax = axes[int(index > 0)]
         ax.plot(flips, late(rule, flips), color=COLOURS[index], zorder=1)
         ax.plot(flips, scale * _at(theory, rule, flips), color=COLOURS[index], linestyle="--", linewidth=0.9)
-        own = simulation.eps_g.isel(t=-1, student=0)[np.atleast_1d(simulation.rule.values) == rule]
+        own = simulation.eps_g.isel(t=-1, student=0)[simulation.rule.values == rule]
         points(ax, own.flip, scale * own, index)
     _label(*axes)
     figure.suptitle(f"{size_of(simulation)}, $t$ = {t:g}", fontsize=8)
@@ -89,8 +93,8 @@ def _at(theory: xr.Dataset, rule: str, flips: np.ndarray) -> np.ndarray:
     """eps_g of theory at the last time; between the flips of the sweep, with t0 between theirs."""
     scenario = scenario_of(theory)
     given = {name: value for name, value in scenario.config().items() if name != "zip"}
-    own = theory.isel({AXES[0]: np.atleast_1d(theory.rule.values) == rule})
-    t0 = np.exp(np.interp(flips, np.atleast_1d(own.flip), np.atleast_1d(np.log(own.schedule))))
+    own = theory.isel({AXES[0]: theory.rule.values == rule})
+    t0 = np.exp(np.interp(flips, own.flip.values, np.log(own.schedule.values)))
     known = {"noise": flips.tolist()} if rule == "bayes" else {}
     along = {**known, "flip": flips.tolist(), "schedule": [{"t0": one} for one in t0.tolist()]}
     return np.ravel(solve(type(scenario)(**{**given, "rule": rule, "t": float(theory.t[-1]), "zip": along})).eps_g)
@@ -106,7 +110,9 @@ def _label(left: Axes, right: Axes) -> None:
     for ax in (left, right):
         ax.set_xlabel(r"flipped labels $\lambda$")
     right.axvline(CROSSING, color="0.5", linestyle=":", linewidth=0.8, zorder=0, gid=AID)
-    right.annotate(r"$\lambda=1/4$", (CROSSING, 0), (3, 3), textcoords="offset points", fontsize=7, color="0.4")
+    right.annotate(
+        r"$\lambda=1/4$", (CROSSING, 0), (3, 3), textcoords="offset points", fontsize=7, color="0.4", gid=AID
+    )
 
 
 def _keys(t: float) -> tuple[list[Any], list[str]]:

@@ -32,7 +32,7 @@ HIGHEST = 2.3
 CAPTION = (
     r"Generalization error times $t$ of one student, from a start at $R=l=0.2$ if not stated otherwise. A rule whose "
     r"error falls as $1/t$ tends to a constant; no rule that learns online lies below the optimal one. Dotted, grey: "
-    r"limits of late times of the optimal rule, of a perceptron with the best rate $\eta(R)$ at every moment, and of "
+    r"limits of late times of the optimal rule, of a perceptron with the best rate $\eta(R)$ at every time, and of "
     r"the textbook AdaTron at its best rate $3/2$ and at rate 1. Bars that are not seen are smaller than their points."
 )
 
@@ -71,4 +71,4 @@ def _lines(theory: xr.Dataset) -> xr.DataArray:
 def _constants(ax: Any, left: float) -> None:
     for label, value in CONSTANTS.items():
         ax.axhline(value, color="0.5", linestyle=":", linewidth=0.8, gid=AID)
-        ax.text(left * 1.1, value, label, fontsize=7, va="top" if "pi" in label else "bottom")
+        ax.text(left * 1.1, value, label, fontsize=7, va="top" if "pi" in label else "bottom", gid=AID)

@@ -87,7 +87,7 @@ def _from_prediction(runs: xr.Dataset, theory: xr.Dataset, names: list[str], rec
     deviations = runs[known].map(lambda values: _predicted_deviation(values, theory))
     count = int(sum(np.isfinite(values).sum() for values in deviations.values()))
     lacking = [name for name in names if name not in known]
-    unresolved = int(sum(((theory[f"{name}_std"] > 0) & ~corrections.resolved(theory, name)).sum() for name in known))
+    unresolved = int(sum(corrections.unresolved(theory, name).sum() for name in known))
     return deviations.assign_attrs(
         seeds=_seeds(runs, least=1),
         recorded=recorded,

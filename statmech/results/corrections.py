@@ -82,3 +82,16 @@ def resolved(theory: xr.Dataset, name: str) -> xr.DataArray:
     mean, std = predicted(theory, name)
     assert std is not None
     return (std > ROUNDING * np.abs(mean)) & (np.abs(theory[name + BIAS]) <= LARGEST * std)
+
+
+def unresolved(theory: xr.Dataset, name: str) -> xr.DataArray:
+    """Where a variable has a standard deviation that the expansion does not resolve; nowhere if it has no bias.
+
+    >>> from statmech import Scenario
+    >>> from theory import solve
+    >>> noisy = Scenario(rule="adatron", flip=0.1, N=100, t=[1, 20], corrections=True)
+    >>> unresolved(solve(noisy), "length").values.ravel()
+    array([False,  True])
+    """
+    spreads = theory[name + STD] > 0
+    return spreads & ~resolved(theory, name) if fully(theory, name) else spreads & False

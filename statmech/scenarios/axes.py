@@ -61,6 +61,15 @@ def is_axis(value: Any) -> bool:
     return isinstance(value, tuple)
 
 
+def once(values: list[Any]) -> list[Any]:
+    """Each of these values once, as they first occur: those of an axis that is parallel to others may repeat.
+
+    >>> once([{"t0": 5}, {"t0": 7}, {"t0": 5}])
+    [{'t0': 5}, {'t0': 7}]
+    """
+    return [value for at, value in enumerate(values) if value not in values[:at]]
+
+
 def points(value: Any) -> tuple[Any, ...]:
     """The values of an axis, or the one value as a tuple."""
     return value if is_axis(value) else (value,)
