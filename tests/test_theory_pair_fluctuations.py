@@ -9,7 +9,7 @@ import pytest
 
 import simulate
 import theory
-from statmech import RULES, Rule, Scenario
+from statmech import RULES, Rule, Scenario, ScenarioError
 from theory import online, pair_fluctuations
 from theory.ensemble_fluctuations import vote_gradient
 from theory.scenarios import online as solver
@@ -148,6 +148,12 @@ def test_the_vote_s_gradient_is_that_of_orthant_probabilities(theta, c):
     of_turn = theta * sin * of_R - 2 * theta * sin * cos * (1 - c) * of_q
     found = vote_gradient(np.array([theta]), np.array([c]), 3)
     np.testing.assert_allclose(np.ravel(found), [of_turn, sin**2 * of_q], rtol=1e-6)
+
+
+def test_students_as_opposed_as_they_can_be_are_refused():
+    [cell] = Scenario(rule="hebb", K=3, t=T, start={"R": 0.2, "q": -0.43}).cells()
+    with pytest.raises(ScenarioError, match="almost as opposed as they can be"):
+        pair_fluctuations.solve(cell, T)
 
 
 @dataclass(frozen=True)
