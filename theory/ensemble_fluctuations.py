@@ -142,7 +142,7 @@ def vote_gradient(theta: np.ndarray, c: np.ndarray, K: int) -> tuple[np.ndarray,
     """The derivatives of equal students' vote by log theta and by c, from differences of its exact values."""
     if K <= 2:  # the mean of the students' own errors
         return theta / np.pi, np.zeros_like(theta)
-    step = STEP * np.minimum(1 - c, c + 1 / K)
+    step = STEP * np.minimum(1 - c, c + 1 / (K - 1))
     places, weights, size = *CENTRAL, np.asarray(K)
     turned = majority_vote(theta * np.exp(STEP * places[:, None]), c, size)
     shared = majority_vote(theta, c + step * places[:, None], size)

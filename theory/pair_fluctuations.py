@@ -298,26 +298,32 @@ def _derivatives(
         rule = equations.rule(**{**problem.parameters, "eta": jnp.exp(state[5])})
         return _rates_of_two(rule, equations.closed, state[:5], problem)
 
-    if equations.closed:
-        parts = _along(field, state)
-    else:  # one after the other: the quadrature of a pair has many nodes
-        found = jax.lax.map(lambda one: _along(field, one[:, None]), state.T)
-        parts = tuple(jnp.moveaxis(part[..., 0], 0, -1) for part in found)
+    parts = _along(field, state, equations.closed)
     now = equations.rule(**{**problem.parameters, "eta": eta})
     noise = student_noise.noise(now, jnp.exp(log_theta), jnp.exp(log_length), problem.flip, problem.changes)
     return *parts, noise.second
 
 
-def _along(field: Callable[[Array], Array], state: Array) -> tuple[Array, ...]:
+def _along(field: Callable[[Array], Array], state: Array, together: bool) -> tuple[Array, ...]:
     """A field's values and derivatives `ALONG` pairs of coordinates, (10, 3, T), at states (6, T).
 
-    Pairs and states are one axis, and `jacfwd` is avoided: this compiles in a third of the time.
+    Pairs and states are one axis, and `jacfwd` is avoided: this compiles in a third of the time. They are computed one
+    after the other unless `together`: the quadrature of a pair of students has many nodes.
     """
     coordinates = zip(*ALONG, strict=True)
     first, second = (jnp.repeat(jnp.eye(6)[:, list(at)], state.shape[1], axis=1) for at in coordinates)
-    every = jnp.tile(state, (1, len(ALONG)))
-    (F, slope), (_, bend) = jax.jvp(lambda x: jax.jvp(field, (x,), (first,)), (every,), (second,))
-    return tuple(jnp.moveaxis(part.reshape(3, len(ALONG), -1), 1, 0) for part in (F, slope, bend))
+
+    def of(x: Array, first: Array, second: Array) -> tuple[Array, Array, Array]:
+        (F, slope), (_, bend) = jax.jvp(lambda x: jax.jvp(field, (x,), (first,)), (x,), (second,))
+        return F, slope, bend
+
+    every = jnp.tile(state, (1, len(ALONG))), first, second
+    if together:
+        found = of(*every)
+    else:
+        one = jax.lax.map(lambda at: of(*(part[:, None] for part in at)), tuple(part.T for part in every))
+        found = tuple(part[..., 0].T for part in one)
+    return tuple(jnp.moveaxis(part.reshape(3, len(ALONG), -1), 1, 0) for part in found)
 
 
 def _rates_of_two(rule: Rule, closed: bool, state: Array, problem: Problem) -> Array:
