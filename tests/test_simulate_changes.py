@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conftest import assert_same_bits, disagreements
+import yaml
+from conftest import assert_same_bits, disagreements, statmech
 from scipy.stats import chi, ks_2samp, kstest
 
 import simulate
@@ -328,16 +331,35 @@ def test_weight_vectors_in_single_precision_agree_with_theory():
     assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []
 
 
-@pytest.mark.parametrize(
-    ("given", "sentence"),
-    [
-        ({"drift": 11}, "drift = 11 is too large for N = 10"),
-        ({"decay": [0, 10.5]}, "decay = 10.5 is too large for N = 10"),
-        ({"drift": -0.1}, "drift"),
-        ({"decay": -1}, "decay"),
-        ({"schedule": {"t0": 0}}, "schedule"),
-    ],
-)
+REFUSED = [
+    ({"drift": 11}, "drift = 11 is too large for N = 10: 1 - drift/N would be negative"),
+    ({"decay": [0, 10.5]}, "decay = 10.5 is too large for N = 10: 1 - decay/N would be negative"),
+    ({"drift": -0.1}, "drift: must be at least 0, not -0.1"),
+    ({"decay": [0.1, -2]}, r"decay\[1\]: must be at least 0, not -2"),
+    ({"drift": [0.1, "fast"]}, r'drift\[1\]: must be a number, not "fast"'),
+    ({"drift": float("nan")}, "drift: input should be a finite number, not NaN"),
+    ({"decay": True}, "decay: must be a number, not true"),
+    ({"schedule": {"t0": 0}}, "schedule: must be greater than 0, not 0"),
+    ({"schedule": [{"t0": 1}, {"t0": -2}]}, r"schedule\[1\]: must be greater than 0, not -2"),
+    ({"schedule": {"t0": "late"}}, 'schedule: must be a number, not "late"'),
+    ({"schedule": {"t0": float("nan")}}, "schedule: input should be a finite number, not NaN"),
+    ({"schedule": {"t1": 5}}, r"a schedule is \{t0: time\}, for a learning rate of eta / \(1 \+ t/t0\)"),
+]
+
+
+@pytest.mark.parametrize(("given", "sentence"), REFUSED)
 def test_rates_without_meaning_are_refused(given, sentence):
     with pytest.raises(ScenarioError, match=sentence):
         Scenario(rule="hebb", N=10, t=[1], **given)
+
+
+@pytest.mark.parametrize("command", ["run", "theory"])
+@pytest.mark.parametrize("given", [given for given, _ in REFUSED])
+def test_the_command_refuses_them_in_a_line_with_code_2_and_writes_nothing(command, given, in_scratch, capsys):
+    text = "rule: hebb\nN: 10\nt: [1]\n" + yaml.safe_dump(given)
+    (in_scratch / "moving.yaml").write_text(text)
+    assert statmech(command, "moving.yaml") == 2
+    [key] = given
+    [line] = capsys.readouterr().err.splitlines()
+    assert re.match(rf"moving\.yaml:\d+: {key}", line)
+    assert [path.name for path in in_scratch.iterdir()] == ["moving.yaml"]
