@@ -537,3 +537,19 @@ def test_a_table_has_a_row_per_point_and_variable():
     assert row["simulation"] == pytest.approx(here.mean().item())
     assert row["standard_error"] == pytest.approx(here.std(ddof=1).item() / 3**0.5)
     assert row["theory"] == pytest.approx(sol.features.sel(boundary="constant", delta=0.2).item())
+
+
+@pytest.mark.slow
+def test_the_optimal_rule_says_on_the_page_which_start_to_write_and_takes_it(live):
+    made, messages = live
+    made.chosen.value = ["hebb", "bayes"]
+    made.update()
+    sentence = (
+        'start: the rule "bayes" starts from students shorter than 1, drawn students have length 1: write start: '
+    )
+    assert messages[-2] == ("error", sentence + "{length: 0.2, R: 0.2}")
+    for typed in ("'start={length: 0.2, R: 0.2}'", "start.length=0.2 start.R=0.2"):
+        made.more_keys.value = typed
+        made.update()
+        assert made.scenario.rule == ("hebb", "bayes")
+        assert np.isfinite(made.theory.eps_g).all()
