@@ -372,7 +372,7 @@ class Bayes(Rule):
     """
 
     label = "optimal (Bayes)"
-    cites = ("kinouchi1992", "kinouchi1993")
+    cites = ("kinouchi1992", "kinouchi1993", "vicente1998")
     equation = r"g(\kappa, l) = \frac{s\,(1-2p)\,\varphi(l\kappa/s)}{p+(1-2p)\,\Phi(l\kappa/s)},\; s^2 = 1-l^2"
     kinks = (0.0,)  # of the limit l -> 1
     longest_start = 1.0
