@@ -24,7 +24,8 @@ in NumPy and, traced and batched, in JAX. A parameter of a rule is a dataclass f
 quadrature, and the conformance suite compares the two; `line_form` and `line_form_pair` are the same for
 averages that reduce to integrals over a line. Closed forms are written in angles, because near
 perfect learning R and q round to 1 while the angles keep all their digits: :math:`\theta = \arccos R`
-between student and teacher, :math:`\theta_{12} = \arccos q` between two students.
+between student and teacher, :math:`\theta_{12} = \arccos q` between two students. They hold for the g of the class
+that states them: a subclass with a g that has none is integrated by quadrature, whatever its parent has.
 
 **Panels.** A g that bends smoothly, but on a scale of its own that may shrink with the length, states where in `bends`;
 the quadrature is cut there, too. A rule whose g has a meaning only for short students states `longest_start`.
@@ -53,6 +54,7 @@ from statmech.parameters import parameter
 REACH = 8.5  # standard deviations of the posterior beyond which its sign is certain
 LEAST = 1e-30  # s^2 of a student of length 1 or more, whose g is the limit s -> 0 to rounding
 CERTAIN = 80.0  # exp(-CERTAIN) of anything is negligible
+OF_ONE_G = ("closed_form", "closed_form_pair", "line_form", "line_form_pair", "has_closed_form", "linear")
 
 
 class Averages(NamedTuple):
@@ -80,6 +82,17 @@ class Rule(ABC):
     kinks: ClassVar[Any] = ()  # the stabilities where g jumps or bends (a tuple, or a property of it)
     longest_start: ClassVar[float] = np.inf  # all students start shorter than this; drawn ones have length 1
     linear: ClassVar[Any] = False  # True if g is linear in kappa on both sides of 0, so that few nodes are exact
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """What holds for one g only is not inherited by a class with another: it gets the defaults."""
+        super().__init_subclass__(**options)
+
+        def place(name: str) -> int:
+            return next(place for place, base in enumerate(cls.__mro__) if name in vars(base))
+
+        for name in OF_ONE_G:
+            if place(name) > place("g"):
+                setattr(cls, name, vars(Rule)[name])
 
     @abstractmethod
     def g(self, kappa: Array, length: Array) -> Array:
@@ -138,11 +151,14 @@ class Rule(ABC):
 
     @property
     def has_closed_form(self) -> bool:
-        return type(self).closed_form is not Rule.closed_form
+        return self._states("closed_form", "closed_form_pair")
 
     @property
     def has_line_form(self) -> bool:
-        return type(self).line_form is not Rule.line_form
+        return self._states("line_form", "line_form_pair")
+
+    def _states(self, *names: str) -> bool:
+        return all(getattr(type(self), name) is not getattr(Rule, name) for name in names)
 
     def closed_form(self, angle: Array, length: Array, flip: Array) -> Averages:
         """One student's averages at an angle to the teacher, for learning rate 1.
@@ -308,6 +324,7 @@ class AdaTronTextbook(AdaTron):
     label = "AdaTron (textbook)"
     cites = ("anlauf1989",)
     equation = r"g(\kappa, l) = -l\,\kappa\,\Theta(-\kappa)"
+    linear = True
 
     def g(self, kappa: Array, length: Array) -> Array:
         return length * super().g(kappa, length)
@@ -355,7 +372,7 @@ class Bayes(Rule):
     """
 
     label = "optimal (Bayes)"
-    cites = ("kinouchi1992", "kinouchi1993")
+    cites = ("kinouchi1992", "kinouchi1993", "vicente1998")
     equation = r"g(\kappa, l) = \frac{s\,(1-2p)\,\varphi(l\kappa/s)}{p+(1-2p)\,\Phi(l\kappa/s)},\; s^2 = 1-l^2"
     kinks = (0.0,)  # of the limit l -> 1
     longest_start = 1.0

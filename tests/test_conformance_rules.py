@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import jax
 import numpy as np
@@ -16,7 +17,7 @@ from statmech import RULES, Scenario
 from statmech.gaussian import step
 from statmech.order_parameters import angle_between
 from statmech.parameters import parameter, parameters_of
-from statmech.rules import AdaTron, Perceptron, Rule
+from statmech.rules import AdaTron, AdaTronTextbook, Perceptron, Rule
 from theory import averages, lanes, online, student_noise, trajectories
 from theory.averages import Pair, quadrature, quadrature_pair
 
@@ -215,6 +216,41 @@ def test_a_rule_without_its_closed_form_is_integrated_to_the_same_solution():
     [integrated] = trajectories.solve_cells([replace(cell, rule=Open())], scenario.t)
     for one, other in zip(closed, integrated, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-8)
+
+
+def squared(self, kappa, length):
+    """A modulation that is neither linear nor has closed forms here."""
+    return kappa**2 * step(-kappa)
+
+
+@pytest.mark.parametrize("parent", [AdaTron, AdaTronTextbook, Perceptron])
+def test_a_subclass_with_another_modulation_does_not_inherit_what_holds_for_its_parent_s_alone(parent):
+    child = type("Child", (parent,), {"g": squared, "label": "child"})
+    for kind in (child, type("Grandchild", (child,), {})):
+        assert not any((kind().has_closed_form, kind().has_line_form, kind().linear))
+
+
+def test_a_subclass_with_another_modulation_is_solved_as_a_rule_without_parents():
+    child = type("Child", (AdaTron,), {"g": squared, "label": "child"})()
+    alone = type("Alone", (Rule,), {"g": squared, "label": "alone", "kinks": (0.0,)})()
+
+    def solved(rule, theta):
+        rates = online.logarithmic_rates(rule, rule.has_closed_form, (0.0, jax.numpy.log(theta)), 0.1, None)
+        return rates, student_noise.noise(rule, theta, 1.0, 0.1)
+
+    with jax.enable_x64(True):
+        one, other, parent = (jax.tree.leaves(jax.jit(partial(solved, it))(1.0)) for it in (child, alone, AdaTron()))
+    np.testing.assert_allclose(np.hstack(one), np.hstack(other), rtol=1e-14)
+    assert np.abs(np.hstack(one) / np.hstack(parent) - 1).min() > 0.01
+
+
+def test_a_subclass_with_the_same_modulation_keeps_what_its_parent_has():
+    child = type("Child", (AdaTron,), {"label": "child"})()
+    assert child.has_closed_form
+    assert child.linear
+    mixed = type("Mixed", (type("Other", (), {"g": lambda self, kappa, length: kappa}), AdaTron), {"label": "mixed"})()
+    assert not mixed.has_closed_form
+    assert not mixed.linear
 
 
 def test_one_step_drives_the_fluctuations_as_it_does_the_order_parameters(rule):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conftest import assert_same_bits, disagreements
+import yaml
+from conftest import assert_same_bits, disagreements, statmech
 from scipy.stats import chi, ks_2samp, kstest
 
 import simulate
@@ -18,9 +21,9 @@ from statmech.random_numbers import key_of
 
 LEVEL = 1e-4  # family-wise, of the distributions that a test compares
 ALL = {"drift": 0.3, "decay": 0.6, "schedule": {"t0": 2}}
-AXES = {"drift": [0, 0.4], "decay": [0, 0.5], "schedule": [{"t0": 0.7}, {"t0": 1e9}]}
+EACH = {"drift": [0.4, 0, 0, 0.4], "decay": [0, 0.5, 0, 0.5], "schedule": [{"t0": t0} for t0 in (1e9, 1e9, 0.7, 0.7)]}
 LARGE = {"drift": 1.7, "decay": 1.3, "schedule": {"t0": 1.5}}  # at small N
-both_engines = pytest.mark.parametrize("engine", ["gram", "vectors"])
+both_engines = pytest.mark.parametrize("engine", ["gram", pytest.param("vectors", marks=pytest.mark.slow)])
 
 
 @pytest.fixture
@@ -37,18 +40,18 @@ def traced_again(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("engine", "K", "rules"),
+    ("engine", "K", "rule"),
     [
-        ("gram", 1, ["hebb", "adatron_textbook"]),
-        ("gram", 3, ["perceptron", "adatron"]),
-        ("gram", 5, ["perceptron"]),
-        ("gram", gram.MANY + 2, ["adatron"]),
-        ("vectors", 3, ["perceptron"]),
+        ("gram", 1, "adatron_textbook"),
+        ("gram", 3, "perceptron"),
+        ("gram", 5, "perceptron"),
+        ("gram", gram.MANY + 2, "adatron"),
+        ("vectors", 3, "perceptron"),
     ],
 )
-def test_each_change_and_all_together_agree_with_theory(engine, K, rules):
+def test_each_change_and_all_together_agree_with_theory(engine, K, rule):
     size = {"N": 4000, "seeds": 64 if K < 10 else 32} if engine == "gram" else {"N": 500, "seeds": 48}
-    scenario = Scenario(rule=rules, K=K, t=[0.3, 1, 2.5], flip=0.05, engine=engine, **size, **AXES)
+    scenario = Scenario(rule=rule, K=K, t=[0.3, 1, 2.5], flip=0.05, engine=engine, **size, zip=EACH)
     assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []
 
 
@@ -125,8 +128,7 @@ def test_a_deliberate_error_moves_the_means(engine, planted, monkeypatch, traced
         return course._replace(eta=0 * course.eta + course.eta[..., :1])
 
     monkeypatch.setattr({"gram": gram, "vectors": vectors}[engine], "course_of", wrong)
-    K = gram.MANY if engine == "gram" else 2  # blocks of several steps
-    assert np.abs(hebbian_deviations(engine, 17, K=K, t0=0.5)).max() > 6
+    assert np.abs(hebbian_deviations(engine, 17, t0=0.5)).max() > 6
 
 
 @pytest.mark.slow
@@ -177,9 +179,7 @@ def test_both_engines_have_the_distribution_of_vectors_moved_one_by_one(engine, 
 @pytest.mark.parametrize(
     ("rule", "K", "N"),
     [
-        ("hebb", 2, 4),
         ("perceptron", 3, 4),
-        ("adatron", 2, 10),
         ("perceptron", 7, 20),
         ("perceptron", gram.MANY, 20),
     ],
@@ -202,7 +202,7 @@ def test_the_engines_have_the_same_distribution(rule, K, N):
         for name in ("R", "q", "length"):
             for at in ({"t": 0, "student": 0}, {"t": 1, "student": 1}):
                 p.append(ks_2samp(exact[name].isel(at), direct[name].isel(at)).pvalue)
-    assert min(p) > LEVEL / len(p) / 5
+    assert min(p) > LEVEL / len(p) / 3
 
 
 @both_engines
@@ -251,8 +251,7 @@ def numbers(cell, part=slice(None)):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rule", ["perceptron", "adatron"])
-@pytest.mark.parametrize(("K", "width"), [(1, 16), (2, 32), (3, 8)])
+@pytest.mark.parametrize(("rule", "K", "width"), [("perceptron", 1, 16), ("adatron", 2, 32), ("perceptron", 3, 8)])
 def test_a_part_of_a_batch_has_the_bits_of_the_whole(rule, K, width):
     assert gram.divisible(K)
     for given in ({"N": K + 1, **LARGE}, {"N": 1000, **ALL}, {"N": 100, "decay": 0.5}):
@@ -266,7 +265,7 @@ def test_a_part_of_a_batch_has_the_bits_of_the_whole(rule, K, width):
 @pytest.mark.slow
 @both_engines
 def test_a_sweep_grows_and_is_sharded_along_what_changes(engine, path):
-    base = {"rule": ["hebb", "perceptron"], "N": 12, "t": [0, 1], "engine": engine, "schedule": {"t0": 2}}
+    base = {"rule": "perceptron", "N": 12, "t": [0, 1], "engine": engine, "schedule": {"t0": 2}}
     small = Scenario(**base, drift=[0, 0.5], decay=[0.1], seeds=3)
     large = Scenario(**base, drift=[0, 0.5, 1], decay=[0.1, 0], seeds=5)
     run_into(path, small)
@@ -332,16 +331,35 @@ def test_weight_vectors_in_single_precision_agree_with_theory():
     assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []
 
 
-@pytest.mark.parametrize(
-    ("given", "sentence"),
-    [
-        ({"drift": 11}, "drift = 11 is too large for N = 10"),
-        ({"decay": [0, 10.5]}, "decay = 10.5 is too large for N = 10"),
-        ({"drift": -0.1}, "drift"),
-        ({"decay": -1}, "decay"),
-        ({"schedule": {"t0": 0}}, "schedule"),
-    ],
-)
+REFUSED = [
+    ({"drift": 11}, "drift = 11 is too large for N = 10: 1 - drift/N would be negative"),
+    ({"decay": [0, 10.5]}, "decay = 10.5 is too large for N = 10: 1 - decay/N would be negative"),
+    ({"drift": -0.1}, "drift: must be at least 0, not -0.1"),
+    ({"decay": [0.1, -2]}, r"decay\[1\]: must be at least 0, not -2"),
+    ({"drift": [0.1, "fast"]}, r'drift\[1\]: must be a number, not "fast"'),
+    ({"drift": float("nan")}, "drift: input should be a finite number, not NaN"),
+    ({"decay": True}, "decay: must be a number, not true"),
+    ({"schedule": {"t0": 0}}, "schedule: must be greater than 0, not 0"),
+    ({"schedule": [{"t0": 1}, {"t0": -2}]}, r"schedule\[1\]: must be greater than 0, not -2"),
+    ({"schedule": {"t0": "late"}}, 'schedule: must be a number, not "late"'),
+    ({"schedule": {"t0": float("nan")}}, "schedule: input should be a finite number, not NaN"),
+    ({"schedule": {"t1": 5}}, r"a schedule is \{t0: time\}, for a learning rate of eta / \(1 \+ t/t0\)"),
+]
+
+
+@pytest.mark.parametrize(("given", "sentence"), REFUSED)
 def test_rates_without_meaning_are_refused(given, sentence):
     with pytest.raises(ScenarioError, match=sentence):
         Scenario(rule="hebb", N=10, t=[1], **given)
+
+
+@pytest.mark.parametrize("command", ["run", "theory"])
+@pytest.mark.parametrize("given", [given for given, _ in REFUSED])
+def test_the_command_refuses_them_in_a_line_with_code_2_and_writes_nothing(command, given, in_scratch, capsys):
+    text = "rule: hebb\nN: 10\nt: [1]\n" + yaml.safe_dump(given)
+    (in_scratch / "moving.yaml").write_text(text)
+    assert statmech(command, "moving.yaml") == 2
+    [key] = given
+    [line] = capsys.readouterr().err.splitlines()
+    assert re.match(rf"moving\.yaml:\d+: {key}", line)
+    assert [path.name for path in in_scratch.iterdir()] == ["moving.yaml"]

@@ -546,3 +546,19 @@ def test_parallel_axes_open_along_a_number_that_all_rules_have_with_each_value_o
     assert given["rule"] == ["bayes", "hebb", "perceptron"]
     assert given["flip"] == [0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3]
     assert sorted(cut) == ["noise", "schedule"]
+
+
+@pytest.mark.slow
+def test_the_optimal_rule_says_on_the_page_which_start_to_write_and_takes_it(live):
+    made, messages = live
+    made.chosen.value = ["hebb", "bayes"]
+    made.update()
+    sentence = (
+        'start: the rule "bayes" starts from students shorter than 1, drawn students have length 1: write start: '
+    )
+    assert messages[-2] == ("error", sentence + "{length: 0.2, R: 0.2}")
+    for typed in ("'start={length: 0.2, R: 0.2}'", "start.length=0.2 start.R=0.2"):
+        made.more_keys.value = typed
+        made.update()
+        assert made.scenario.rule == ("hebb", "bayes")
+        assert np.isfinite(made.theory.eps_g).all()

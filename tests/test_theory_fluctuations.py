@@ -244,11 +244,12 @@ def test_a_schedule_enters_with_its_explicit_derivative():
             assert abs(value - mean) / std * 200 < 4.5, (name, place)
 
 
-def test_one_seed_is_compared_by_the_normal_s_bound_student_by_student():
-    scenario = Scenario(rule=["hebb", "adatron"], K=3, N=100, t=[1, 5], seeds=1, corrections=True)
+@pytest.mark.parametrize(("rule", "K"), [(["hebb", "perceptron"], 1), pytest.param("hebb", 3, marks=pytest.mark.slow)])
+def test_one_seed_is_compared_by_the_normal_s_bound_student_by_student(rule, K):
+    scenario = Scenario(rule=rule, K=K, N=100, t=[1, 5], seeds=1, corrections=True)
     simulation, solution = simulate.run(scenario), theory.solve(scenario)
     distance = comparison.distances(simulation, solution)
-    assert distance.R.sizes["student"] == 3
+    assert distance.R.sizes["student"] == K
     values = sum(int(np.isfinite(it).sum()) for it in distance.values())
     assert comparison.bound(distance) == pytest.approx(-ndtri(multiplicity.LEVEL / 2 / values))
     assert comparison.can_judge(distance)

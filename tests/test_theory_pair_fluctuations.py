@@ -10,7 +10,7 @@ import pytest
 import simulate
 import theory
 from statmech import RULES, Rule, Scenario, ScenarioError
-from theory import online, pair_fluctuations
+from theory import pair_fluctuations, trajectories
 from theory.ensemble_fluctuations import vote_gradient
 from theory.scenarios import online as solver
 
@@ -119,7 +119,7 @@ def test_one_student_of_a_pair_fluctuates_like_one_student():
     """Two solvers, and two quadratures of the noise."""
     for rule, changes in (("adatron", {}), ("hebb", CHANGING), ("perceptron", CHANGING)):
         [cell] = Scenario(rule=rule, K=2, t=T, flip=0.05, **changes).cells()
-        [(_, one)], found = online.solve_corrected([cell], T), pair_fluctuations.solve(cell, T)
+        [(_, one)], found = trajectories.solve_corrected([cell], T), pair_fluctuations.solve(cell, T)
         V1 = found.V1.reshape(-1, 4)[:, [0, 1, 3]]
         np.testing.assert_allclose(V1, one.covariance[..., 0], rtol=1e-6, atol=1e-8)
         np.testing.assert_allclose(found.bias, one.bias[..., 0], rtol=1e-6, atol=1e-8)

@@ -120,3 +120,10 @@ def test_a_state_that_does_not_exist_is_nan_with_the_reason():
 def test_scenarios_without_stationary_states_are_refused(given, message):
     with pytest.raises(ScenarioError, match=message):
         theory.stationary(Scenario(rule="perceptron", drift=0.01, t=1, **given))
+
+
+@pytest.mark.parametrize("start", [{"R": 0.2, "q": 0.3}, "drawn"])
+def test_the_number_of_students_does_not_matter(start):
+    alone = theory.stationary(Scenario(rule="perceptron", drift=0.1, t=1)).eps_g
+    found = theory.stationary(Scenario(rule="perceptron", drift=0.1, t=1, K=3, start=start)).eps_g
+    assert abs(found - alone) < 1e-12
