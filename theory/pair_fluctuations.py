@@ -48,7 +48,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from statmech.errors import ScenarioError
+from statmech.errors import ScenarioError, SolverError
 from statmech.gaussian import Array
 from statmech.order_parameters import angle_from_versine
 from statmech.parameters import Family, family_of
@@ -168,8 +168,11 @@ def solve(cell: Cell, times: Iterable[float]) -> PairFluctuations:
         raise ScenarioError([(("start",), MOST_OPPOSED)])
     if first > 1 - ROUNDING:
         return _identical(cell, t)
-    with jax.enable_x64(True):
-        return unpacked(collocation.solve(lambda t: _coefficients(cell, t), start(cell), t, _scale))
+    try:
+        with jax.enable_x64(True):
+            return unpacked(collocation.solve(lambda t: _coefficients(cell, t), start(cell), t, _scale))
+    except SolverError as error:
+        raise SolverError(f"the fluctuations of pairs of {cell.described} cannot be solved: {error}") from None
 
 
 def _identical(cell: Cell, times: np.ndarray) -> PairFluctuations:
