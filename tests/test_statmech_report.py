@@ -199,7 +199,8 @@ def test_a_failed_run_is_reported_with_its_message(tmp_path, monkeypatch):
 
     scenario = Scenario(rule=["hebb", "adatron"], N=20, t=[1, 2], seeds=2)
     store.save(theory.solve(scenario), tmp_path / "theory.zarr")
-    monkeypatch.setitem(RULES, "adatron", type("Raising", (RULES["hebb"],), {"g": raising}))
+    solved = {name: vars(RULES["hebb"])[name] for name in ("closed_form", "closed_form_pair")}  # theory without g
+    monkeypatch.setitem(RULES, "adatron", type("Raising", (RULES["hebb"],), {"g": raising, **solved}))
     assert run_into(tmp_path / "simulation.zarr", scenario).failed == 2
     page = paged(tmp_path)
     assert "2 have failed" in page.words
