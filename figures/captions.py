@@ -175,6 +175,8 @@ def _values(scenario: Any, name: str, value: Any) -> str:
     """One value, a short list, or the range of a long one."""
     label = labels.mathtext_label(scenario)
     many = list(value) if isinstance(value, tuple | list) else [value]
+    if len(many) > FEW and all(isinstance(it, int | float) for it in many):
+        many = sorted(many)  # its range; parallel axes are in any order
     words = [
         label(name, it) if isinstance(it, str) else f"{it:,}" if isinstance(it, int) else _number(it) for it in many
     ]

@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 
 from figures import labels, series
 from figures.series import Layout
-from figures.style import BAND, COLOURS, DASHES, EDGE, MARKERS, THEORY
+from figures.style import BAND, COLOURS, DASHES, EDGE, MARKERS, THEORY, look_of
 from statmech.scenarios.variables import BIAS, STD
 
 if TYPE_CHECKING:
@@ -47,6 +47,11 @@ def points_with_bars(marker: str = "o", colour: str = THEORY) -> ErrorbarContain
     look: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": "none", "markerfacecolor": "white"}
     bars = LineCollection([], colors=colour, linewidths=1.2)
     return ErrorbarContainer((Line2D([], [], **look), (), (bars,)), has_yerr=True)
+
+
+def line_with_points(index: int, text: str, **look: Any) -> Line2D:
+    """A legend handle of the index-th curve: its line, and the marker of its points."""
+    return Line2D([], [], **{**look_of(index), "markerfacecolor": "white", "label": text, **look})
 
 
 def _colours(results: Results, layout: Layout) -> Iterator[Entry]:

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 
 from figures.inspection import AID
 from figures.labels import size_of
+from figures.legends import line_with_points
 from figures.style import PAGE, label_of, log_ticks, look_of, points, styled
 from statmech.errors import ConfigError
 from statmech.results.dataset import scenario_of
@@ -54,9 +55,11 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     ax = figure.add_subplot()
     drifts = np.geomspace(LEAST, max(1.0, float(np.max(theory.drift))), PLACES)
     states = {rule: _states(theory, rule, drifts) for rule in dict.fromkeys(theory.rule.values.tolist())}
+    keys = []
     for index, (rule, line) in enumerate(states.items()):
         look = {"color": look_of(index)["color"], "linestyle": "--" if rule == "perceptron" else "-"}
-        ax.plot(drifts, line, **look, label=f"{label_of(rule)}, {_decay_of(rule)[0]}")
+        ax.plot(drifts, line, **look)
+        keys.append(line_with_points(index, f"{label_of(rule)}, {_decay_of(rule)[0]}", **look))
         own = _matching(simulation.eps_g.isel(t=-1, student=0), rule)
         points(ax, own.drift, own, index)
         _power(ax, rule, drifts[-1])
@@ -66,7 +69,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     log_ticks(ax.xaxis)
     log_ticks(ax.yaxis)
     ax.set_title(f"{size_of(simulation)}, $t$ = {float(simulation.t[-1]):g}", fontsize=8)
-    figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    figure.legend(handles=keys, loc="outside lower center", ncols=3)
     return figure
 
 

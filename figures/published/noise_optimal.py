@@ -24,8 +24,8 @@ from matplotlib.lines import Line2D
 
 from figures.inspection import AID
 from figures.labels import size_of
-from figures.legends import points_with_bars
-from figures.style import COLOURS, PAGE, THEORY, label_of, log_ticks, look_of, points, styled
+from figures.legends import line_with_points, points_with_bars
+from figures.style import COLOURS, PAGE, THEORY, label_of, log_ticks, points, styled
 from statmech.errors import ConfigError
 from statmech.gaussian import cumulative, density
 from statmech.results.dataset import scenario_of
@@ -118,7 +118,7 @@ def _label(left: Axes, right: Axes) -> None:
 def _keys(t: float) -> tuple[list[Any], list[str]]:
     """Handles and texts of the legend: a rule per colour, and what lines and points are."""
     names = {
-        label_of(rule) + how: Line2D([], [], **look_of(index), markerfacecolor="white")
+        label_of(rule) + how: line_with_points(index, label_of(rule) + how)
         for index, (rule, how) in enumerate(RULES.items())
     }
     parts: dict[str, Any] = {

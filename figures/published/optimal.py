@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from figures.inspection import AID
 from figures.labels import size_of
+from figures.legends import line_with_points
 from figures.style import DASHES, PAGE, label_of, log_ticks, look_of, points, styled
 from statmech.results.dataset import scenario_of
 from theory import solve
@@ -44,17 +45,19 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     ax = figure.add_subplot()
     lines = _lines(theory)
     simulation = simulation.sel(t=simulation.t > 0)
+    keys = []
     for index, rule in enumerate(theory.rule.values):
         line, cloud = lines.sel(rule=rule), simulation.eps_g.sel(rule=rule).mean("student")
         look = {"color": look_of(index)["color"], "linestyle": DASHES[index % len(DASHES)]}
-        ax.plot(lines.t, line.where(line < HIGHEST), **look, label=label_of(str(rule)))
+        ax.plot(lines.t, line.where(line < HIGHEST), **look)
+        keys.append(line_with_points(index, label_of(str(rule)), **look))
         points(ax, cloud.t, (cloud * cloud.t).where(cloud.mean("seed") * cloud.t < HIGHEST), index)
     _constants(ax, 0.85 * float(lines.t[0]))
     ax.set(xscale="log", xlabel="$t$ (steps / $N$)", ylabel=r"$\epsilon_g\,t$", ylim=(0, HIGHEST))
     ax.set_xlim(0.85 * float(lines.t[0]), LATEST)  # the first points whole
     log_ticks(ax.xaxis)
     ax.set_title(size_of(simulation), fontsize=8)
-    figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    figure.legend(handles=keys, loc="outside lower center", ncols=3)
     return figure
 
 
