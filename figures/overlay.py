@@ -85,7 +85,7 @@ class Look:
 
 
 def _panels(results: Results, x: str) -> Figure:
-    """A panel per variable and combination of the axes in panels."""
+    """A panel per variable with values and combination of the axes in panels."""
     layout = series.layout_along(results, x)
     fixed = [text for axis in layout.rest for text in _labels(results, axis)]
     results = series.with_lines(results, x)
@@ -93,13 +93,14 @@ def _panels(results: Results, x: str) -> Figure:
     variables = series.with_values(results)
     scales = series.scales(results, x, variables, lossless=True)
     label = labels.mathtext_label(results.scenario)
-    parts = list(series.positions(results.either, layout.panels, label))
-    figure, panels = _grid(len(variables) * len(parts))
+    positions = series.positions(results.either, layout.panels, label)
+    parts = [(title, series.sliced(results, position)) for title, position in positions]
+    known = [series.with_values(part) for _, part in parts]  # q has none where K = 1
+    shown = [(name, *part) for name in variables for part, own in zip(parts, known, strict=True) if name in own]
+    figure, panels = _grid(len(shown))
     discrete = _is_discrete(results, x)
-    for ax, ((name, variable), (title, position)) in zip(
-        panels, itertools.product(variables.items(), parts), strict=True
-    ):
-        part = series.sliced(results, position)
+    for ax, (name, title, part) in zip(panels, shown, strict=True):
+        variable = variables[name]
         for look, one in _combinations(part, layout):
             _draw(ax, name, one, x, look, bool(variable.bound), discrete, name in scales.log_y)
         _scale(ax, series.values(results.either, x), scales.log_x, name in scales.log_y)

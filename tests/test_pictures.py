@@ -100,6 +100,14 @@ def test_all_values_of_a_long_axis_are_drawn_and_a_third_axis_has_panels():
     assert faults(three) == []
 
 
+def test_a_variable_has_no_panel_where_it_has_no_value():
+    figure = figures.draw(
+        "overlay", statmech.run(Scenario(rule=["hebb", "adatron"], K=[1, 3], N=[20, 50], t=[1, 2], seeds=2))
+    )
+    titles = {symbol: [ax.get_title() for ax in figure.axes if ax.get_ylabel() == f"${symbol}$"] for symbol in "Rq"}
+    assert titles == {"R": ["$K$ = 1", "$K$ = 3"], "q": ["$K$ = 3"]}
+
+
 def test_with_one_value_along_x_theory_has_a_dash():
     one = figures.draw("overlay", results(t=[5], K=3))
     [dash] = [line for line in panel(one, "$R$").lines if line.get_marker() == "_" and line.get_linestyle() == "-"]
