@@ -320,6 +320,30 @@ def test_every_scenario_is_solved_and_simulated(page, scenario, title):
     shown(page, title, lambda it: it["theory"] and it["points"] and it["labels"] != ["hebb", "perceptron", "adatron"])
 
 
+BUSY = """
+import time, weakref
+from panel.io import document
+from statmech.cli import main
+
+class EveryOtherQuarter(weakref.WeakKeyDictionary):
+    def __contains__(self, key):
+        return int(4 * time.time()) % 2 == 0 or super().__contains__(key)
+
+document._WRITE_BLOCK = EveryOtherQuarter()
+main()
+"""
+
+
+def test_messages_that_are_made_while_others_are_sent_arrive_in_order(browser):
+    """Panel finds the websocket busy half of the time; a message that is overtaken is a complaint of the page."""
+    for address in printed([sys.executable, "-c", BUSY, "explore", "--no-browser", "--port", str(free_port())]):
+        for page in opened(browser, address):
+            shown(page, VOTE, lambda it: it["theory"])
+            for scenario, title in (("stored examples", "ε_g"), ("stopping", "decision error")):
+                choose(page, "scenario", scenario)
+                shown(page, title, lambda it: it["theory"] and it["points"] and len(it["labels"]) != 3)
+
+
 def test_a_held_curve_keeps_its_hue_and_logarithmic_axes_show_the_same_points(page):
     before = shown(page, VOTE, lambda it: it["theory"])
     page.get_by_role("button", name="Hold to compare").click()

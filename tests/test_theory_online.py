@@ -193,7 +193,7 @@ def test_many_combinations_share_few_programs():
 
 @pytest.mark.slow
 def test_students_that_cannot_be_integrated_are_named(monkeypatch):
-    monkeypatch.setattr(online, "MAX_STEPS", 3)
+    monkeypatch.setattr(trajectories, "MAX_STEPS", 3)
     with pytest.raises(theory.SolverError, match=r"perceptron \(eta = 1.234"):
         theory.solve(Scenario(rule="perceptron", t=[0.123, 77.7], eta=1.234, K=5, start={"R": [0.1] * 5}))
 

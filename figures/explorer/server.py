@@ -25,6 +25,7 @@ from tornado.ioloop import IOLoop
 from tornado.web import OutputTransform, RequestHandler
 
 from figures.explorer.guard import HEADERS, HERE, SOCKET, Guard, Refused
+from figures.explorer.messages import keep_order
 from statmech.errors import ConfigError
 
 USUAL = 5006
@@ -167,6 +168,7 @@ def serve(make: Callable[[], Any], port: int | None, show: bool, prepare: Callab
     guard = Guard(bound.getsockname()[1])
     loop = IOLoop.current()
     application = Explorer(lambda: _view(make()), guard)
+    keep_order()
     http = HTTPServer(application, max_body_size=BODY)
     server = BaseServer(loop, application, http)
     http.add_sockets([bound])
