@@ -17,6 +17,7 @@ import panel as pn
 from bokeh.server.server import BaseServer
 from bokeh.server.tornado import BokehTornado
 from bokeh.util.token import check_token_signature, get_session_id
+from panel.io import document as panel_document
 from panel.io.application import build_applications
 from panel.io.resources import DIST_DIR
 from panel.io.server import WSHandler, get_static_routes
@@ -25,7 +26,6 @@ from tornado.ioloop import IOLoop
 from tornado.web import OutputTransform, RequestHandler
 
 from figures.explorer.guard import HEADERS, HERE, SOCKET, Guard, Refused
-from figures.explorer.messages import keep_order
 from statmech.errors import ConfigError
 
 USUAL = 5006
@@ -68,16 +68,30 @@ class Sealed(OutputTransform):
 
 
 class Socket(WSHandler):
-    """A websocket that sends at once, and ignores what a page sent before it was closed and the server reads only now.
+    """A websocket that sends at once and in order, and ignores what a page sent before it was closed and the server
+    reads only now.
 
     A message of Bokeh has three parts. By default the second waits until the browser has acknowledged the first, which
     it does after 40 ms. A busy server finds messages of a closed page in its buffer; Bokeh would look for the session
-    that it has just detached.
+    that it has just detached. While a message is being sent, Panel makes the next one, but sends it later; Bokeh's own
+    would overtake it and name models that the browser does not know ("reference p1478 isn't known").
     """
 
     def open(self) -> None:
         self.set_nodelay(True)
         super().open()
+
+    async def send_message(self, message: Any) -> None:
+        for earlier in self._waiting():
+            await super().send_message(earlier)
+        await super().send_message(message)
+
+    def _waiting(self) -> list[Any]:
+        """The messages of this page that Panel has made, which now are no longer its own."""
+        connection = self.connection
+        if connection is None or connection._session is None:
+            return []
+        return panel_document._WRITE_MSGS.get(connection._session.document, {}).pop(connection, [])
 
     async def _handle(self, message: Any) -> Any:
         if self.connection is None or self.connection._session is None:
@@ -168,7 +182,6 @@ def serve(make: Callable[[], Any], port: int | None, show: bool, prepare: Callab
     guard = Guard(bound.getsockname()[1])
     loop = IOLoop.current()
     application = Explorer(lambda: _view(make()), guard)
-    keep_order()
     http = HTTPServer(application, max_body_size=BODY)
     server = BaseServer(loop, application, http)
     http.add_sockets([bound])
