@@ -5,6 +5,8 @@ import os
 import shutil
 from pathlib import Path
 
+from jupyter_cache import get_cache
+
 from statmech.data_sets import FOLDER
 
 ROOT = Path(__file__).parent.parent
@@ -18,6 +20,7 @@ def cache(root: Path = ROOT) -> str:
     for other in folder.parent.glob("*"):
         if other != folder:
             shutil.rmtree(other, ignore_errors=True)
+    _ = get_cache(str(folder)).db  # made here, and not by two workers at once
     return str(folder)
 
 
