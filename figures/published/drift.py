@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from figures.inspection import AID
 from figures.labels import size_of
 from figures.legends import line_with_points
+from figures.published.helpers import parallel_axes
 from figures.style import PAGE, label_of, log_ticks, look_of, points, styled
-from statmech.errors import ConfigError
 from statmech.results.dataset import scenario_of
 from theory import stationary
 
@@ -49,8 +49,7 @@ LINES = r"Lines: stationary states of the order-parameter equations, $N\to\infty
 @styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """One panel with a line per rule; points where the sweep has the rule's decay."""
-    if not set(ALONG) <= theory.coords.keys() or theory.drift.dims != AXES:
-        raise ConfigError(f"the figure drift needs {', '.join(ALONG)} as parallel axes (zip)")
+    parallel_axes.check("drift", theory, ALONG)
     figure = Figure(figsize=(PAGE, 4.0))
     ax = figure.add_subplot()
     drifts = np.geomspace(LEAST, max(1.0, float(np.max(theory.drift))), PLACES)

@@ -25,8 +25,8 @@ from matplotlib.lines import Line2D
 from figures.inspection import AID
 from figures.labels import size_of
 from figures.legends import line_with_points, points_with_bars
+from figures.published.helpers import parallel_axes
 from figures.style import COLOURS, PAGE, THEORY, label_of, log_ticks, points, styled
-from statmech.errors import ConfigError
 from statmech.gaussian import cumulative, density
 from statmech.results.dataset import scenario_of
 from theory import solve
@@ -54,8 +54,7 @@ LINES = ""
 @styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Two panels, with the powers of t that errors fall as."""
-    if not set(ALONG) <= theory.coords.keys() or theory.flip.dims != AXES:
-        raise ConfigError(f"the figure noise_optimal needs {', '.join(ALONG)} as parallel axes (zip)")
+    parallel_axes.check("noise_optimal", theory, ALONG)
     figure = Figure(figsize=(PAGE, 3.5))
     axes = figure.subplots(1, 2)
     t = float(theory.t[-1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ def solve(scenario: Scenario, cells: Sequence[Cell]) -> Iterator[dict[str, np.nd
     Corrections are those of what a simulation records: the step nearest to N t.
     """
     if not scenario.corrections:
-        return _views(cells, _solved(cells, scenario.t), scenario.gram)
+        return _views(cells, _solved(solve_cells, cells, scenario.t), scenario.gram)
     recorded = {N: _recorded(scenario.t, N) for N in {cell.N for cell in cells}}
     groups: dict[tuple[float, ...], list[int]] = {}
     for at, cell in enumerate(cells):
@@ -39,7 +39,7 @@ def solve(scenario: Scenario, cells: Sequence[Cell]) -> Iterator[dict[str, np.nd
         some = [cells[at] for at in members]
         after = list(_corrected(some, times, scenario.gram))
         if times != tuple(scenario.t):
-            before = _views(some, _solved(some, scenario.t), scenario.gram)
+            before = _views(some, _solved(solve_cells, some, scenario.t), scenario.gram)
             after = [_brought_to(values, later) for values, later in zip(before, after, strict=True)]
         found |= dict(zip(members, after, strict=True))
     return iter([found[at] for at in range(len(cells))])
@@ -65,30 +65,22 @@ def _brought_to(values: dict[str, np.ndarray], recorded: dict[str, np.ndarray]) 
     return values | further
 
 
-def _solved(cells: Sequence[Cell], times: Sequence[float]) -> list[Students]:
-    first = _different(cells)
-    solved = dict(zip(first, solve_cells(list(first.values()), times), strict=True))
-    return [solved[_equations(cell)] for cell in cells]
-
-
-def _different(cells: Sequence[Cell]) -> dict[Any, Cell]:
-    """The first cell of each set of equations."""
+def _solved(solve: Callable[..., list[Any]], cells: Sequence[Cell], times: Sequence[float]) -> list[Any]:
+    """What a solver of cells finds for each; it is given the first cell of each set of equations."""
     first: dict[Any, Cell] = {}
     for cell in cells:
         first.setdefault(_equations(cell), cell)
-    return first
+    solved = dict(zip(first, solve(list(first.values()), times), strict=True))
+    return [solved[_equations(cell)] for cell in cells]
 
 
 def _corrected(cells: Sequence[Cell], times: Sequence[float], gram: bool) -> Iterator[dict[str, np.ndarray]]:
     """The variables of each cell with their corrections, at these times."""
-    first = _different(cells)
-    both = dict(zip(first, solve_corrected(list(first.values()), times), strict=True))
-    found = [both[_equations(cell)] for cell in cells]
-    further = _of_pairs(cells, [students for students, _ in found], times)
-    each = _of_students(cells, found)
-    for at, values in enumerate(_views(cells, [students for students, _ in found], gram)):
-        one = each[at]
-        yield values | one | (_alone(one) if cells[at].K == 1 else further.get(at, {}))
+    found = _solved(solve_corrected, cells, times)
+    solved = [students for students, _ in found]
+    each, further = _of_students(cells, found), _of_pairs(cells, solved, times)
+    for at, values in enumerate(_views(cells, solved, gram)):
+        yield values | each[at] | (_alone(each[at]) if cells[at].K == 1 else further.get(at, {}))
 
 
 def _of_students(cells: Sequence[Cell], solved: Sequence[tuple[Students, Fluctuations]]) -> list[dict[str, np.ndarray]]:

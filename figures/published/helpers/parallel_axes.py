@@ -1,0 +1,16 @@
+"""Figures of sweeps whose axes are parallel (`zip`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from statmech.errors import ConfigError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+def check(figure: str, data: xr.Dataset, along: tuple[str, ...]) -> None:
+    """Raise `ConfigError` unless these axes are parallel, and no other is."""
+    if not set(along) <= data.coords.keys() or data[along[-1]].dims != ("_".join(along),):
+        raise ConfigError(f"the figure {figure} needs {', '.join(along)} as parallel axes (zip)")
