@@ -8,6 +8,8 @@ from statmech.shadowed import check_packages, warn_of_shadowed
 
 if TYPE_CHECKING:
     from figures.explorer.notebook import explore as explore
+    from statmech.activations import ACTIVATIONS as ACTIVATIONS
+    from statmech.activations import Activation as Activation
     from statmech.api import Results as Results
     from statmech.api import draw as draw
     from statmech.api import load_results as load_results
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from statmech.scenarios.boosting import Boosting as Boosting
     from statmech.scenarios.cross_validation import Study as Study
     from statmech.scenarios.initial_conditions import Start as Start
+    from statmech.scenarios.network import Network as Network
     from statmech.scenarios.online import Scenario as Scenario
     from statmech.scenarios.stopping import Stopping as Stopping
     from statmech.scenarios.stored_examples import StoredExamples as StoredExamples
@@ -37,6 +40,8 @@ __version__ = "0.1.0"
 
 # imported on first use, so that `statmech --help` need not wait for numpy and pydantic
 _HOMES = {
+    "ACTIVATIONS": "statmech.activations",
+    "Activation": "statmech.activations",
     "Attention": "statmech.scenarios.attention",
     "Boosting": "statmech.scenarios.boosting",
     "load": "statmech.config",
@@ -46,6 +51,7 @@ _HOMES = {
     "StatmechError": "statmech.errors",
     "StoreError": "statmech.errors",
     "LEARNERS": "statmech.learners",
+    "Network": "statmech.scenarios.network",
     "RULES": "statmech.rules",
     "Results": "statmech.api",
     "Rule": "statmech.rules",

@@ -14,12 +14,13 @@ from statmech.scenarios.attention import Attention
 from statmech.scenarios.base import Sweep
 from statmech.scenarios.boosting import Boosting
 from statmech.scenarios.cross_validation import Study
+from statmech.scenarios.network import Network
 from statmech.scenarios.online import Scenario
 from statmech.scenarios.stopping import Stopping
 from statmech.scenarios.stored_examples import StoredExamples
 
 SCENARIOS: dict[str, type[Sweep]] = {
-    kind.CHOICE: kind for kind in (Scenario, StoredExamples, Stopping, Attention, Boosting, Study)
+    kind.CHOICE: kind for kind in (Scenario, Network, StoredExamples, Stopping, Attention, Boosting, Study)
 }
 
 KINDS = SCENARIOS  # its name in earlier versions

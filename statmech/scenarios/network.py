@@ -1,0 +1,316 @@
+r"""Networks of two layers that learn online: activation, numbers of units, rates, noise, teacher and start.
+
+A `Network` is what a config file with the key `network` holds. Inputs are :math:`\mathbf x\sim N(0, I/N)`; the fields
+are :math:`y_m = \mathbf B_m\cdot\mathbf x` and :math:`h_k = \mathbf J_k\cdot\mathbf x`. One step is gradient descent on
+the squared error of one new example,
+
+.. math:: e = \sum_m w_m g(y_m) + \sigma\xi - \sum_k v_k g(h_k), \qquad \delta_k = v_k\,g'(h_k)\,e,
+
+.. math:: \mathbf J_k \leftarrow \mathbf J_k + \eta\,\delta_k\,\mathbf x - \frac{w_d}{N}\mathbf J_k, \qquad
+          v_k \leftarrow v_k + \frac{\eta_v}{N}\,g(h_k)\,e,
+
+with :math:`\xi\sim N(0,1)` and the weight decay :math:`w_d`. Time is t = steps/N, and :math:`\epsilon_g = \langle
+e^2\rangle/2` without the noise. Nothing is divided by K.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import BeforeValidator, Field
+
+from statmech.activations import ACTIVATIONS, Activation
+from statmech.errors import Problem
+from statmech.parameters import Key, family_of, parameters_of, shown
+from statmech.scenarios.axes import axis_of, points
+from statmech.scenarios.base import Sweep
+from statmech.scenarios.grid import words_of
+from statmech.scenarios.keys import (
+    PARAMETERS,
+    DimensionAxis,
+    Number,
+    RateAxis,
+    Times,
+    Whole,
+    config_key,
+    one_of,
+)
+from statmech.scenarios.network_matrices import NetworkStart, Teacher, Units
+from statmech.scenarios.page import Page, View
+from statmech.scenarios.variables import Variable
+
+MAX_UNITS = 64
+MAX_STEPS = 2**62
+
+UnitsAxis = axis_of(
+    Annotated[Whole, Field(ge=1, le=MAX_UNITS)], {"type": "integer", "minimum": 1, "maximum": MAX_UNITS}
+)
+EtaAxis = axis_of(Annotated[Number, Field(gt=0)], {"type": "number", "exclusiveMinimum": 0})
+
+VARIABLES = {
+    "eps_g": Variable(("t",), "generalization error: mean squared error over 2, without noise", r"$\epsilon_g$"),
+    "R": Variable(("t", "student", "teacher"), "overlap of student and teacher units, J_k.B_m/N", "$R$"),
+    "Q": Variable(("t", "student", "other"), "overlap of two student units, J_k.J_l/N", "$Q$"),
+    "v": Variable(("t", "student"), "weight of a student unit in the output", "$v$"),
+    "specialisation": Variable(
+        ("t",), "mean cosine of student and teacher units, each with its best partner", r"$\rho$"
+    ),
+}
+# seconds that a step of one seed takes on one core, in float64: by the number of units K + M
+STEP, STEP_PER_UNIT = 6e-8, 2.5e-8
+VECTORS_STEP_PER_WEIGHT = 4.5e-9
+CALL = 3e-3
+
+
+class Network(Sweep):
+    """Networks of two layers that learn online from a teacher network; any list is an axis of a sweep.
+
+    Raises `ScenarioError` with one sentence per problem.
+
+    >>> network = Network(network="erf", M=2, K=[2, 3], N=1000, eta=1.5, t=[0, 10], seeds=4)
+    >>> network.shape, [cell.K for cell in network.cells()]
+    ({'K': 2}, [2, 3])
+    """
+
+    CHOICE: ClassVar = "network"
+    KINDS: ClassVar = ACTIVATIONS
+    together: ClassVar = 64
+    AXES: ClassVar = ("network", "M", "K", "N", "eta", "eta_v", "sigma", "decay", PARAMETERS)
+    TITLE: ClassVar = "networks"
+    CITES: ClassVar = ("saad1995",)
+    COORDINATES: ClassVar = {
+        "student": Key("student", "student unit", int, symbol="$k$"),
+        "other": Key("other", "another student unit, or the same", int, symbol="$l$"),
+        "teacher": Key("teacher", "teacher unit", int, symbol="$m$"),
+        "other_teacher": Key("other_teacher", "another teacher unit, or the same", int, symbol="$n$"),
+        "T": Key("T", "overlap of two teacher units, B_m.B_n/N", symbol="$T$"),
+        "w": Key("w", "weight of a teacher unit in the output", symbol="$w$"),
+    }
+    PAGE: ClassVar = Page(
+        along="t",
+        start={
+            "network": ["erf"],
+            "M": 2,
+            "K": 2,
+            "N": 1000,
+            "eta": 1.5,
+            "t": 100,
+            "start": {"Q": [[0.25, 0], [0, 0.25]], "R": [[0.05, 0], [0, 0.05]]},
+            "seeds": 16,
+        },
+        places=30,
+        view=View(x="t", show=("eps_g", "specialisation"), log=("y",)),
+        presets={"Saad & Solla: plateau": View({"t": 150}, x="t", show=("eps_g", "specialisation"), log=("y",))},
+    )
+    equations: ClassVar = (
+        r"e = \sum_m w_m g(y_m) + \sigma\xi - \sum_k v_k g(h_k)",
+        r"\mathbf J_k \leftarrow \mathbf J_k + \eta\,v_k\,g'(h_k)\,e\,\mathbf x",
+        r"v_k \leftarrow v_k + \tfrac{\eta_v}{N}\,g(h_k)\,e",
+        r"\epsilon_g = \tfrac12\langle e^2\rangle",
+    )
+
+    network: one_of(ACTIVATIONS, "an activation") = Field(description="activation of the units")  # type: ignore[valid-type]
+    M: UnitsAxis = config_key(2, description="number of teacher units", symbol="$M$")  # type: ignore[valid-type]
+    K: UnitsAxis = config_key(2, description="number of student units", symbol="$K$")  # type: ignore[valid-type]
+    N: DimensionAxis = config_key(10_000, description="input dimension", symbol="$N$")
+    eta: EtaAxis = config_key(1.0, description="learning rate of the first layer", symbol=r"$\eta$")  # type: ignore[valid-type]
+    eta_v: RateAxis = config_key(
+        0.0, description="learning rate of the second layer; 0: it stays as it starts", symbol=r"$\eta_v$"
+    )
+    sigma: RateAxis = config_key(
+        0.0, description="standard deviation of the noise added to the teacher's output", symbol=r"$\sigma$"
+    )
+    decay: RateAxis = config_key(
+        0.0, description="weight decay of the first layer: a step subtracts decay/N times the weights", symbol="$w_d$"
+    )
+    teacher: Teacher = Field(
+        Teacher.model_validate({}), description="{T, w, output}: products, output weights, linear or sign"
+    )
+    start: Annotated[NetworkStart, BeforeValidator(lambda given: {"drawn": 1.0} if given == "drawn" else given)] = (
+        Field(
+            NetworkStart.model_validate({"drawn": 1.0}),
+            description="drawn (entries from N(0,1)), {drawn: variance, v} or {Q, R, v} at t = 0",
+        )
+    )
+    t: Times = config_key(
+        description="times (steps / N) at which order parameters are recorded, increasing",
+        symbol="$t$",
+        unit="steps / N",
+    )
+    dtype: Literal["float64", "float32"] = Field("float64", description="precision of the simulation")
+    engine: Literal["gram", "vectors"] = Field(
+        "gram", description="gram: the order parameters, in their exact distribution; vectors: the weight vectors"
+    )
+
+    def _problems(self) -> Iterator[Problem]:
+        yield from self._size_problems()
+        yield from self._matrix_problems()
+
+    def _size_problems(self) -> Iterator[Problem]:
+        for values, _ in self.grid():
+            K, M, N = (values[name] for name in ("K", "M", "N"))
+            if N < K + M:
+                units = f"M = {M} teacher units and K = {K} student units"
+                yield ("N",), f"N = {N} is too small for {units}: N must be at least K + M"
+                return
+            if values["decay"] > N:
+                decay = values["decay"]
+                yield ("decay",), f"decay = {decay:g} is too large for N = {N}: 1 - decay/N would be negative"
+                return
+        if self.t[-1] * max(points(self.N)) >= MAX_STEPS:
+            yield ("t",), f"{self.t[-1]:g} N steps are more than 63 bits can count"
+
+    def _matrix_problems(self) -> Iterator[Problem]:
+        for K, M in dict.fromkeys((values["K"], values["M"]) for values, _ in self.grid()):
+            for sentence in self.teacher.problems(M, self.dtype):
+                yield ("teacher",), sentence
+                return
+            for sentence in self.start.problems(K, self.teacher.of(M)[0], self.dtype):
+                yield ("start",), sentence
+                return
+
+    @property
+    def variables(self) -> dict[str, Variable]:
+        return VARIABLES
+
+    @property
+    def theory_ignores(self) -> dict[str, Any]:
+        return {"N": None}
+
+    @property
+    def exchangeable(self) -> bool:
+        """False: units that start alike turn to different teacher units."""
+        return False
+
+    @property
+    def recorded(self) -> dict[str, np.ndarray]:
+        """The coordinates of the dataset's dimensions that are not axes of the sweep."""
+        students, teachers = (np.arange(1, max(points(number)) + 1) for number in (self.K, self.M))
+        units = {"student": students, "other": students, "teacher": teachers, "other_teacher": teachers}
+        return {"t": np.asarray(self.t), **units}
+
+    @property
+    def derived(self) -> dict[str, tuple[tuple[str, ...], Any]]:
+        """The teacher's T and w, along the sweep's dimension of M if there is one."""
+        dims = tuple(dim for dim, group in self.dimensions.items() if "M" in group)
+        numbers, largest = points(self.M), max(points(self.M))
+        T, w = np.full((len(numbers), largest, largest), np.nan), np.full((len(numbers), largest), np.nan)
+        for at, M in enumerate(numbers):
+            T[at, :M, :M], w[at, :M] = self.teacher.of(M)
+        if not dims:
+            T, w = T[0], w[0]
+        return {"T": ((*dims, "teacher", "other_teacher"), T), "w": ((*dims, "teacher"), w)}
+
+    def seconds(self) -> float:
+        """A rough estimate of the seconds that one seed of all parameter combinations takes on one core."""
+        steps = [self.t[-1] * cell.N * _step(self.engine, cell.K + cell.M, cell.N) for cell in self.cells()]
+        return sum(steps) + CALL * len(steps) / min(self.seeds, self.together)
+
+    def programs(self) -> set[Any]:
+        """The engine's, for each activation and number of units (and N, if it has weight vectors)."""
+        sign = self.teacher.output == "sign"
+        return {
+            (family_of(cell.activation), cell.K, cell.M, sign, cell.sigma > 0, cell.decay > 0)
+            + ((cell.N,) if self.engine == "vectors" else ())
+            for cell in self.cells()
+        }
+
+    def cells(self) -> Iterator[NetworkCell]:
+        """Every point of the grid, the last dimension fastest."""
+        for values, index in self.grid():
+            activation = self.kind_at(values)
+            teacher_units = ACTIVATIONS[self.teacher.network]() if self.teacher.network else activation
+            names = ("M", "K", "N", "eta", "eta_v", "sigma", "decay")
+            yield NetworkCell(
+                name=values["network"],
+                activation=activation,
+                teacher_activation=teacher_units,
+                **{name: values[name] for name in names},
+                teacher=self.teacher,
+                start=self.start,
+                index=index,
+            )
+
+
+@dataclass(frozen=True)
+class NetworkCell:
+    """One point of the grid: one activation, numbers of units, rates and noise, one teacher, one start."""
+
+    name: str
+    activation: Activation
+    teacher_activation: Activation
+    M: int
+    K: int
+    N: int
+    eta: float
+    eta_v: float
+    sigma: float
+    decay: float
+    teacher: Teacher
+    start: NetworkStart
+    index: tuple[int, ...]
+
+    @property
+    def T(self) -> np.ndarray:
+        """Products of teacher units, shape (M, M)."""
+        return self.teacher.of(self.M)[0]
+
+    @property
+    def w(self) -> np.ndarray:
+        """The teacher's second layer, shape (M,)."""
+        return self.teacher.of(self.M)[1]
+
+    @property
+    def sign(self) -> bool:
+        """True if the teacher's output is a label."""
+        return self.teacher.output == "sign"
+
+    @property
+    def drawn(self) -> bool:
+        """True if the students' first layer is drawn."""
+        return self.start.drawn is not None or (self.start.Q is None and self.start.R is None)
+
+    @property
+    def units(self) -> Units:
+        """The students at t = 0, in the limit of large N if they are drawn."""
+        return self.start.of(self.K, self.M)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The activation's parameters by name."""
+        return {name: getattr(self.activation, name) for name in parameters_of(self.activation)}
+
+    @property
+    def described(self) -> str:
+        """Its activation and numbers, for messages."""
+        names = ("M", "K", "N", "eta", "eta_v", "sigma", "decay")
+        values = {**{name: getattr(self, name) for name in names}, **self.parameters}
+        return f"{self.name} ({', '.join(f'{name} = {shown(value)}' for name, value in values.items())})"
+
+    def words(self) -> tuple[int, ...]:
+        """The words that name this cell (`statmech.scenarios.grid.words_of`)."""
+        names = ("M", "K", "N", "eta", "eta_v", "sigma", "decay")
+        matrices = {
+            "T": self.T.tolist(),
+            "w": self.w.tolist(),
+            **{k: m.tolist() for k, m in self.units._asdict().items()},
+        }
+        identity = {
+            "network": self.name,
+            **self.parameters,
+            **{name: getattr(self, name) for name in names},
+            **matrices,
+            "drawn": self.drawn,
+            "output": self.teacher.output,
+        }
+        if self.teacher.network:
+            identity["teacher"] = self.teacher.network
+        return words_of(identity)
+
+
+def _step(engine: str, units: int, N: int) -> float:
+    """Seconds of one step of one seed."""
+    return STEP + (VECTORS_STEP_PER_WEIGHT * N if engine == "vectors" else STEP_PER_UNIT * units)

@@ -1,0 +1,237 @@
+r"""A network's teacher, and its students at t = 0: numbers for all units, or matrices.
+
+The Gram matrix of all units, :math:`G = \begin{pmatrix} T & R^\mathsf{T}\\ R & Q\end{pmatrix}`, must be positive
+semidefinite, else no weight vectors have these products.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from statmech.activations import ACTIVATIONS
+from statmech.scenarios.axes import one_or_many
+from statmech.scenarios.keys import Number, name_among
+
+LARGEST = {"float64": 1e100, "float32": 1e10}  # a product of two weight vectors: errors square it, and take N of them
+ROUNDING = 1e-12  # of the lowest eigenvalue, relative to the largest
+
+NUMBER = {"type": "number"}
+NUMBERS = {"type": "array", "items": NUMBER, "minItems": 1}
+
+
+def _plain(given: Any) -> Any:
+    """Arrays as lists, which is what a config holds."""
+    return given.tolist() if isinstance(given, np.ndarray) else given
+
+
+def _form(word: str, number: Any, many: Any, *schemas: dict[str, Any]) -> Any:
+    """The type of a word, a number, or lists of numbers."""
+    schema = {"anyOf": [*([{"const": word}] if word else []), NUMBER, *schemas]}
+    values = one_or_many(number, many)
+    read = BeforeValidator(lambda given: _plain(1.0 if word and given == word else given))
+    return Annotated[values, read, WithJsonSchema(schema)]
+
+
+Rows = tuple[tuple[Number, ...], ...]
+Squared = Annotated[Number, Field(gt=0)]
+NumberOrMatrix = _form("", Number, Rows, {"type": "array", "items": NUMBERS, "minItems": 1})
+SquareOrMatrix = _form("", Annotated[Number, Field(ge=0)], Rows, {"type": "array", "items": NUMBERS, "minItems": 1})
+TeacherMatrix = _form("orthonormal", Squared, Rows, {"type": "array", "items": NUMBERS, "minItems": 1})
+NumberOrEach = _form("", Number, tuple[Number, ...], NUMBERS)
+Unit = Annotated[str, AfterValidator(name_among(ACTIVATIONS, "an activation"))]
+
+
+class Units(NamedTuple):
+    """Students at t = 0: R (K, M), Q (K, K) and v (K,)."""
+
+    R: np.ndarray
+    Q: np.ndarray
+    v: np.ndarray
+
+
+class Teacher(BaseModel):
+    r"""The teacher: T (M, M) and the weights w (M,) of its output; numbers stand for T times the identity, and w each.
+
+    Its output is :math:`\sum_m w_m g(y_m)`, or the sign of this sum with `output: sign`.
+
+    >>> Teacher(T=[[1, 0.5], [0.5, 1]]).of(2)[1]
+    array([1., 1.])
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    T: TeacherMatrix = Field(1.0, description="B_m.B_n/N: orthonormal, a multiple of the identity, or an M x M matrix")  # type: ignore[valid-type]
+    w: NumberOrEach = Field(1.0, description="weight of each teacher unit in the output, one value or M")  # type: ignore[valid-type]
+    output: Literal["linear", "sign"] = Field("linear", description="the weighted sum of the units, or its sign")
+    network: Unit | None = Field(None, description="activation of the teacher's units; by default the students'")
+
+    def of(self, M: int) -> tuple[np.ndarray, np.ndarray]:
+        """T (M, M) and w (M,) of M units.
+
+        Parameters
+        ----------
+        M
+            Number of teacher units.
+
+        Returns
+        -------
+        T, w : arrays
+        """
+        return _square(self.T, M), np.broadcast_to(np.asarray(self.w, float), M).copy()
+
+    def problems(self, M: int, dtype: str = "float64") -> list[str]:
+        """Why M units cannot be like this, a sentence each.
+
+        Parameters
+        ----------
+        M
+            Number of teacher units.
+        dtype
+            Precision in which products of weight vectors must be finite.
+
+        Returns
+        -------
+        list of str
+            Empty if they can.
+        """
+        found = [*_shape_problems("T", self.T, (M, M), "M"), *_shape_problems("w", self.w, (M,), "M")]
+        found = found or _matrix_problems("T", self.T) or _size_problems(dtype, T=self.T, w=self.w)
+        if not found and not _positive(self.of(M)[0]):
+            found = ["T is not positive semidefinite, so no teacher units have these products"]
+        return found
+
+
+class NetworkStart(BaseModel):
+    r"""Students' units at t = 0: R, one value or (K, M); Q, a multiple of the identity or (K, K); v, one value or (K,).
+
+    With `drawn` the weights of the first layer are drawn, each entry from a normal distribution of this variance, and R
+    and Q are not given.
+
+    >>> NetworkStart(Q=0.25).of(2, 2).Q
+    array([[0.25, 0.  ],
+           [0.  , 0.25]])
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    Q: SquareOrMatrix | None = Field(None, description="J_k.J_l/N: a multiple of the identity, or a K x K matrix")  # type: ignore[valid-type]
+    R: NumberOrMatrix | None = Field(None, description="J_k.B_m/N: one value for all, or a K x M matrix")  # type: ignore[valid-type]
+    v: NumberOrEach = Field(1.0, description="weight of each student unit in the output, one value or K")  # type: ignore[valid-type]
+    drawn: Squared | None = Field(None, description="variance of drawn weights of the first layer, in place of Q and R")
+
+    def of(self, K: int, M: int) -> Units:
+        """The start of K units, written out; drawn ones as in the limit of large N.
+
+        Parameters
+        ----------
+        K, M
+            Numbers of student and teacher units.
+
+        Returns
+        -------
+        Units
+            R (K, M), Q (K, K) and v (K,).
+        """
+        v = np.broadcast_to(np.asarray(self.v, float), K).copy()
+        Q = self.drawn if self.drawn is not None else 1.0 if self.Q is None else self.Q
+        R = 0.0 if self.R is None else self.R
+        return Units(np.broadcast_to(np.asarray(R, float), (K, M)).copy(), _square(Q, K), v)
+
+    def problems(self, K: int, T: np.ndarray, dtype: str = "float64") -> list[str]:
+        """Why K units cannot start like this beside teacher units T (M, M), a sentence each.
+
+        Parameters
+        ----------
+        K
+            Number of student units.
+        T : array (M, M)
+            Products of the teacher units.
+        dtype
+            Precision in which products of weight vectors must be finite.
+
+        Returns
+        -------
+        list of str
+            Empty if they can.
+        """
+        if self.drawn is not None and not (self.Q is None and self.R is None):
+            return ["drawn weights have no given Q or R: give either drawn, or Q and R"]
+        M = len(T)
+        Q, R = (0.0 if given is None else given for given in (self.Q, self.R))
+        found = [
+            *_shape_problems("Q", Q, (K, K), "K"),
+            *_shape_problems("R", R, (K, M), "K, M"),
+            *_shape_problems("v", self.v, (K,), "K"),
+        ]
+        found = found or _matrix_problems("Q", Q) or _size_problems(dtype, Q=Q, R=R, v=self.v, drawn=self.drawn or 0.0)
+        if found:
+            return found
+        units = self.of(K, M)
+        if not _positive(np.block([[T, units.R.T], [units.R, units.Q]])):
+            return [
+                f"no {K} student units have these Q and R beside the teacher's T: the Gram matrix of all units would "
+                "not be positive semidefinite (for one teacher unit, |R| is at most sqrt(Q T))"
+            ]
+        return []
+
+
+def rows_of(gram: np.ndarray) -> np.ndarray:
+    """Rows C (n, n), lower triangular, with C C^T = gram (n, n); also of a singular matrix.
+
+    >>> rows_of(np.array([[1.0, 1.0], [1.0, 1.0]]))
+    array([[1., 0.],
+           [1., 0.]])
+    """
+    n = len(gram)
+    scale = np.sqrt(np.maximum(np.diagonal(gram), 0.0))
+    unit = np.where(scale > 0, scale, 1.0)
+    rest, rows = gram / np.outer(unit, unit), np.zeros((n, n))
+    for k in range(n):
+        if rest[k, k] > ROUNDING * n:
+            rows[:, k] = rest[:, k] / np.sqrt(rest[k, k])
+            rest = rest - np.outer(rows[:, k], rows[:, k])
+    return np.tril(rows) * scale[:, None]
+
+
+def _square(given: Any, n: int) -> np.ndarray:
+    return np.asarray(given, float) if isinstance(given, tuple) else float(given) * np.eye(n)
+
+
+def _positive(gram: np.ndarray) -> bool:
+    scale = np.sqrt(np.maximum(np.diagonal(gram), 0.0))
+    unit = np.where(scale > 0, scale, 1.0)
+    cosines = gram / np.outer(unit, unit)
+    return bool(np.linalg.eigvalsh(cosines)[0] >= -ROUNDING * len(gram))
+
+
+def _shape_problems(name: str, given: Any, shape: tuple[int, ...], keys: str) -> list[str]:
+    """Whether a list has the shape that K and M ask for; a number fits any."""
+    if not isinstance(given, tuple):
+        return []
+    rows = [len(row) for row in given] if len(shape) > 1 else []
+    asked = " x ".join(map(str, shape))
+    if len(set(rows)) > 1:
+        return [f"{name} has rows of different lengths, {', '.join(map(str, rows))}, but must be {asked}"]
+    found = (len(given), *rows[:1])
+    sizes = ", ".join(f"{key} = {size}" for key, size in zip(keys.split(", "), shape, strict=False))
+    return [] if found == shape else [f"{name} is {' x '.join(map(str, found))}, but {sizes} needs {asked}"]
+
+
+def _matrix_problems(name: str, given: Any) -> list[str]:
+    if not isinstance(given, tuple):
+        return []
+    matrix = np.asarray(given, float)
+    if not np.array_equal(matrix, matrix.T):
+        return [f"{name} must be symmetric"]
+    return [] if np.all(np.diagonal(matrix) >= 0) else [f"{name} must not be negative on its diagonal"]
+
+
+def _size_problems(dtype: str, **given: Any) -> list[str]:
+    largest = LARGEST[dtype]
+    for name, value in given.items():
+        if np.max(np.abs(np.asarray(value, float))) > largest:
+            return [f"{name} must lie between {-largest:g} and {largest:g}, where {dtype} holds its square"]
+    return []
