@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from statmech import Boosting, Scenario, StoredExamples, load
+from statmech import Boosting, Network, Scenario, StoredExamples, load
 from statmech.scenarios.registry import SCENARIOS
 
 SMALL = {
     "rule": Scenario(rule=["hebb", "perceptron"], K=[1, 3], N=50, eta=[0.5, 1.0], t=[0, 1], seeds=6, gram=True),
+    "network": Network(
+        network=["erf", "relu"],
+        M=2,
+        K=[1, 2],
+        N=20,
+        eta=[0.5, 1.0],
+        sigma=0.1,
+        eta_v=0.5,
+        start={"Q": 0.5, "R": 0.1},
+        t=[0, 1],
+        seeds=3,
+    ),
     "learner": StoredExamples(
         learner=["hebb", "minover"], N=10, alpha=[1.0, 0.5, 2.0], flip=[0, 0.2], epochs=[1, 4], seeds=3, strengths=True
     ),

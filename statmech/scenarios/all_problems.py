@@ -15,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from statmech.errors import Problem, ScenarioError
 from statmech.scenarios.messages import MOST, problems
+from statmech.scenarios.schema import sections_of
 
 if TYPE_CHECKING:
     from statmech.scenarios.base import Sweep
@@ -24,7 +25,7 @@ SECTIONS = {"zip", "zipped", "parameters"}  # keys whose problems keep all other
 
 def all_problems(kind: type[Sweep], given: dict[str, Any], failure: ValidationError) -> list[Problem]:
     """The problems that pydantic found, and those that the remaining keys would show once these are corrected."""
-    found = problems(failure, kind.known_keys())
+    found = problems(failure, kind.known_keys(), sections_of(kind))
     keys = {str(location[0]) for location, _ in found if location}
     if keys & SECTIONS:
         return [*found, *_without_sections(kind, given, keys)]

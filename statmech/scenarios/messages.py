@@ -16,8 +16,8 @@ FORMS = {"value", "axis", "drawn", "given"}  # the form in which a key was read:
 MOST = 20  # that are shown at once
 
 
-def problems(failure: ValidationError, keys: list[str]) -> list[Problem]:
-    """Locations and sentences; `keys` are those a config may have."""
+def problems(failure: ValidationError, keys: list[str], sections: dict[str, list[str]] | None = None) -> list[Problem]:
+    """Locations and sentences; `keys` are those a config may have, `sections` those of them that have keys inside."""
     found: list[Problem] = []
     every = failure.errors()
     for error in every[:MOST]:
@@ -27,7 +27,7 @@ def problems(failure: ValidationError, keys: list[str]) -> list[Problem]:
             continue
         location = tuple(part for part in error["loc"] if part not in FORMS)
         location = location[1:] if location[:1] == ("parameters",) else location
-        found.append((location, _sentence(error, location, keys)))
+        found.append((location, _sentence(error, location, _known(location, keys, sections or {}))))
     left = len(every) - MOST
     return [*found, ((), f"and {left:,} more problems")] if left > 0 else found
 
@@ -36,6 +36,8 @@ def _sentence(error: Any, location: tuple[str | int, ...], keys: list[str]) -> s
     kind, context = error["type"], error.get("ctx", {})
     if kind == "extra_forbidden":
         return _unknown(location, keys)
+    if kind == "model_type":
+        return f"must be a section with keys among {', '.join(keys)}, not {_shown(error['input'])}"
     if kind == "missing":
         return "is missing, and has no default"
     if kind == "too_short":
@@ -50,13 +52,17 @@ def _sentence(error: Any, location: tuple[str | int, ...], keys: list[str]) -> s
     return f"{error['msg'][:1].lower()}{error['msg'][1:]}, not {_shown(error['input'])}"
 
 
+def _known(location: tuple[str | int, ...], keys: list[str], sections: dict[str, list[str]]) -> list[str]:
+    """The keys that may stand where a problem is."""
+    inside = location[0] if len(location) > 1 or (location and location[0] in sections) else None
+    return sections.get(str(inside), keys)
+
+
 def _unknown(location: tuple[str | int, ...], keys: list[str]) -> str:
     name, inner = str(location[-1]), len(location) > 1
     if re.fullmatch(r"\w+:\S+", name):
         return "a space is missing after the colon: " + name.replace(":", ": ", 1)
-    return not_known(
-        name, f"a key of {location[0]}" if inner else "a key of a config", ["length", "R", "q"] if inner else keys
-    )
+    return not_known(name, f"a key of {location[0]}" if inner else "a key of a config", keys)
 
 
 def _instead(given: Any) -> str:

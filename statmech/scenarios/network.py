@@ -50,6 +50,11 @@ UnitsAxis = axis_of(
 )
 EtaAxis = axis_of(Annotated[Number, Field(gt=0)], {"type": "number", "exclusiveMinimum": 0})
 
+StartSection = Annotated[
+    NetworkStart,
+    BeforeValidator(lambda given: {"drawn": 1.0} if isinstance(given, str) and given == "drawn" else given),
+]
+
 VARIABLES = {
     "eps_g": Variable(("t",), "generalization error: mean squared error over 2, without noise", r"$\epsilon_g$"),
     "R": Variable(("t", "student", "teacher"), "overlap of student and teacher units, J_k.B_m/N", "$R$"),
@@ -129,11 +134,9 @@ class Network(Sweep):
     teacher: Teacher = Field(
         Teacher.model_validate({}), description="{T, w, output}: products, output weights, linear or sign"
     )
-    start: Annotated[NetworkStart, BeforeValidator(lambda given: {"drawn": 1.0} if given == "drawn" else given)] = (
-        Field(
-            NetworkStart.model_validate({"drawn": 1.0}),
-            description="drawn (entries from N(0,1)), {drawn: variance, v} or {Q, R, v} at t = 0",
-        )
+    start: StartSection = Field(
+        NetworkStart.model_validate({"drawn": 1.0}),
+        description="drawn (entries from N(0,1)), {drawn: variance, v} or {Q, R, v} at t = 0",
     )
     t: Times = config_key(
         description="times (steps / N) at which order parameters are recorded, increasing",

@@ -6,10 +6,20 @@ semidefinite, else no weight vectors have these products.
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    WithJsonSchema,
+    model_serializer,
+)
 
 from statmech.activations import ACTIVATIONS
 from statmech.scenarios.axes import one_or_many
@@ -20,27 +30,37 @@ ROUNDING = 1e-12  # of the lowest eigenvalue, relative to the largest
 
 NUMBER = {"type": "number"}
 NUMBERS = {"type": "array", "items": NUMBER, "minItems": 1}
+ROWS = {"type": "array", "items": NUMBERS, "minItems": 1}
 
 
-def _plain(given: Any) -> Any:
-    """Arrays as lists, which is what a config holds."""
-    return given.tolist() if isinstance(given, np.ndarray) else given
+def _read(word: str) -> Any:
+    """A validator that turns arrays into lists, and the word into 1."""
+
+    def read(given: Any) -> Any:
+        if isinstance(given, np.ndarray):
+            return given.tolist()
+        if not isinstance(given, str):
+            return given
+        if given == word:
+            return 1.0
+        possible = f'"{word}", a number or a matrix' if word else "a number or a list of numbers"
+        raise ValueError(f"must be {possible}, not {json.dumps(given)}")
+
+    return BeforeValidator(read)
 
 
-def _form(word: str, number: Any, many: Any, *schemas: dict[str, Any]) -> Any:
-    """The type of a word, a number, or lists of numbers."""
-    schema = {"anyOf": [*([{"const": word}] if word else []), NUMBER, *schemas]}
-    values = one_or_many(number, many)
-    read = BeforeValidator(lambda given: _plain(1.0 if word and given == word else given))
-    return Annotated[values, read, WithJsonSchema(schema)]
+def _form(number: Any, many: Any, list_schema: dict[str, Any], word: str = "") -> Any:
+    """The type of a number, a list of numbers or rows, or a word for the number 1."""
+    schema = {"anyOf": [*([{"const": word}] if word else []), NUMBER, list_schema]}
+    return Annotated[one_or_many(number, many), _read(word), WithJsonSchema(schema)]
 
 
 Rows = tuple[tuple[Number, ...], ...]
 Squared = Annotated[Number, Field(gt=0)]
-NumberOrMatrix = _form("", Number, Rows, {"type": "array", "items": NUMBERS, "minItems": 1})
-SquareOrMatrix = _form("", Annotated[Number, Field(ge=0)], Rows, {"type": "array", "items": NUMBERS, "minItems": 1})
-TeacherMatrix = _form("orthonormal", Squared, Rows, {"type": "array", "items": NUMBERS, "minItems": 1})
-NumberOrEach = _form("", Number, tuple[Number, ...], NUMBERS)
+NumberOrMatrix = _form(Number, Rows, ROWS)
+SquareOrMatrix = _form(Annotated[Number, Field(ge=0)], Rows, ROWS)
+TeacherMatrix = _form(Squared, Rows, ROWS, "orthonormal")
+NumberOrEach = _form(Number, tuple[Number, ...], NUMBERS)
 Unit = Annotated[str, AfterValidator(name_among(ACTIVATIONS, "an activation"))]
 
 
@@ -52,7 +72,17 @@ class Units(NamedTuple):
     v: np.ndarray
 
 
-class Teacher(BaseModel):
+class Section(BaseModel):
+    """A section of a config, which is written without the keys that are not given."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_serializer(mode="wrap")
+    def _given(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in write(self).items() if value is not None}
+
+
+class Teacher(Section):
     r"""The teacher: T (M, M) and the weights w (M,) of its output; numbers stand for T times the identity, and w each.
 
     Its output is :math:`\sum_m w_m g(y_m)`, or the sign of this sum with `output: sign`.
@@ -60,8 +90,6 @@ class Teacher(BaseModel):
     >>> Teacher(T=[[1, 0.5], [0.5, 1]]).of(2)[1]
     array([1., 1.])
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     T: TeacherMatrix = Field(1.0, description="B_m.B_n/N: orthonormal, a multiple of the identity, or an M x M matrix")  # type: ignore[valid-type]
     w: NumberOrEach = Field(1.0, description="weight of each teacher unit in the output, one value or M")  # type: ignore[valid-type]
@@ -104,7 +132,7 @@ class Teacher(BaseModel):
         return found
 
 
-class NetworkStart(BaseModel):
+class NetworkStart(Section):
     r"""Students' units at t = 0: R, one value or (K, M); Q, a multiple of the identity or (K, K); v, one value or (K,).
 
     With `drawn` the weights of the first layer are drawn, each entry from a normal distribution of this variance, and R
@@ -114,8 +142,6 @@ class NetworkStart(BaseModel):
     array([[0.25, 0.  ],
            [0.  , 0.25]])
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     Q: SquareOrMatrix | None = Field(None, description="J_k.J_l/N: a multiple of the identity, or a K x K matrix")  # type: ignore[valid-type]
     R: NumberOrMatrix | None = Field(None, description="J_k.B_m/N: one value for all, or a K x M matrix")  # type: ignore[valid-type]

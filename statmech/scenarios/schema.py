@@ -25,6 +25,14 @@ def schema_of(kind: type[Sweep], shared: list[str]) -> dict[str, Any]:
     return {**schema, "properties": {**own, **parameters, **last, "zip": _zip(kind)}}
 
 
+def sections_of(kind: type[Sweep]) -> dict[str, list[str]]:
+    """The keys of a config that have keys inside, and these."""
+    schema = kind.model_json_schema()
+    fields = {name: [part, *part.get("oneOf", [])] for name, part in schema["properties"].items()}
+    named = {name: str(form["$ref"]) for name, forms in fields.items() for form in forms if "$ref" in form}
+    return {name: [*schema["$defs"][ref.rpartition("/")[2]]["properties"]] for name, ref in named.items()}
+
+
 def _plain(field: dict[str, Any]) -> dict[str, Any]:
     return {word: value for word, value in field.items() if word not in ("symbol", "unit")}
 
