@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import BeforeValidator, Field
+from pydantic import Discriminator, Field, Tag
 
 from statmech.activations import ACTIVATIONS, Activation
 from statmech.errors import Problem
@@ -50,10 +50,11 @@ UnitsAxis = axis_of(
 )
 EtaAxis = axis_of(Annotated[Number, Field(gt=0)], {"type": "number", "exclusiveMinimum": 0})
 
-StartSection = Annotated[
-    NetworkStart,
-    BeforeValidator(lambda given: {"drawn": 1.0} if isinstance(given, str) and given == "drawn" else given),
+StartOrDrawn = Annotated[
+    Annotated[Literal["drawn"], Tag("drawn")] | Annotated[NetworkStart, Tag("given")],
+    Discriminator(lambda given: "drawn" if isinstance(given, str) else "given"),
 ]
+DRAWN = NetworkStart.model_validate({"drawn": 1.0})
 
 VARIABLES = {
     "eps_g": Variable(("t",), "generalization error: mean squared error over 2, without noise", r"$\epsilon_g$"),
@@ -85,7 +86,7 @@ class Network(Sweep):
     together: ClassVar = 64
     AXES: ClassVar = ("network", "M", "K", "N", "eta", "eta_v", "sigma", "decay", PARAMETERS)
     TITLE: ClassVar = "networks"
-    CITES: ClassVar = ("saad1995",)
+    CITES: ClassVar = ("saad1995", "biehl1995", "goldt2019")
     COORDINATES: ClassVar = {
         "student": Key("student", "student unit", int, symbol="$k$"),
         "other": Key("other", "another student unit, or the same", int, symbol="$l$"),
@@ -134,9 +135,8 @@ class Network(Sweep):
     teacher: Teacher = Field(
         Teacher.model_validate({}), description="{T, w, output}: products, output weights, linear or sign"
     )
-    start: StartSection = Field(
-        NetworkStart.model_validate({"drawn": 1.0}),
-        description="drawn (entries from N(0,1)), {drawn: variance, v} or {Q, R, v} at t = 0",
+    start: StartOrDrawn = Field(
+        "drawn", description="drawn (entries from N(0,1)), {drawn: variance, v} or {Q, R, v} at t = 0"
     )
     t: Times = config_key(
         description="times (steps / N) at which order parameters are recorded, increasing",
@@ -171,9 +171,14 @@ class Network(Sweep):
             for sentence in self.teacher.problems(M, self.dtype):
                 yield ("teacher",), sentence
                 return
-            for sentence in self.start.problems(K, self.teacher.of(M)[0], self.dtype):
+            for sentence in self.given_start.problems(K, self.teacher.of(M)[0], self.dtype):
                 yield ("start",), sentence
                 return
+
+    @property
+    def given_start(self) -> NetworkStart:
+        """The students at t = 0, also where the config has a word."""
+        return self.start if isinstance(self.start, NetworkStart) else DRAWN
 
     @property
     def variables(self) -> dict[str, Variable]:
@@ -233,7 +238,7 @@ class Network(Sweep):
                 teacher_activation=teacher_units,
                 **{name: values[name] for name in names},
                 teacher=self.teacher,
-                start=self.start,
+                start=self.given_start,
                 index=index,
             )
 
