@@ -15,8 +15,10 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Discriminator,
     Field,
     SerializerFunctionWrapHandler,
+    Tag,
     WithJsonSchema,
     model_serializer,
 )
@@ -57,7 +59,6 @@ def _form(number: Any, many: Any, list_schema: dict[str, Any], word: str = "") -
 
 Rows = tuple[tuple[Number, ...], ...]
 Squared = Annotated[Number, Field(gt=0)]
-NumberOrMatrix = _form(Number, Rows, ROWS)
 SquareOrMatrix = _form(Annotated[Number, Field(ge=0)], Rows, ROWS)
 TeacherMatrix = _form(Squared, Rows, ROWS, "orthonormal")
 NumberOrEach = _form(Number, tuple[Number, ...], NUMBERS)
@@ -132,8 +133,27 @@ class Teacher(Section):
         return found
 
 
+class Diagonal(Section):
+    """Overlaps of student and teacher units of the same number; those of others vanish."""
+
+    diagonal: Number = Field(description="J_k.B_k/N")
+
+
+def _form_of_overlaps(given: Any) -> str:
+    return "given" if isinstance(given, dict | Diagonal) else "axis" if isinstance(given, list | tuple) else "value"
+
+
+Overlaps = Annotated[
+    Annotated[Number, Tag("value")] | Annotated[Rows, Tag("axis")] | Annotated[Diagonal, Tag("given")],
+    Discriminator(_form_of_overlaps),
+    _read(""),
+]
+
+
 class NetworkStart(Section):
     r"""Students' units at t = 0: R, one value or (K, M); Q, a multiple of the identity or (K, K); v, one value or (K,).
+
+    `R: {diagonal: 0.05}` gives units of the same number this overlap, and others none, whatever K and M are.
 
     With `drawn` the weights of the first layer are drawn, each entry from a normal distribution of this variance, and R
     and Q are not given.
@@ -144,7 +164,7 @@ class NetworkStart(Section):
     """
 
     Q: SquareOrMatrix | None = Field(None, description="J_k.J_l/N: a multiple of the identity, or a K x K matrix")  # type: ignore[valid-type]
-    R: NumberOrMatrix | None = Field(None, description="J_k.B_m/N: one value for all, or a K x M matrix")  # type: ignore[valid-type]
+    R: Overlaps | None = Field(None, description="J_k.B_m/N: one value, {diagonal: value}, or a K x M matrix")
     v: NumberOrEach = Field(1.0, description="weight of each student unit in the output, one value or K")  # type: ignore[valid-type]
     drawn: Squared | None = Field(None, description="variance of drawn weights of the first layer, in place of Q and R")
 
@@ -163,8 +183,12 @@ class NetworkStart(Section):
         """
         v = np.broadcast_to(np.asarray(self.v, float), K).copy()
         Q = self.drawn if self.drawn is not None else 1.0 if self.Q is None else self.Q
-        R = 0.0 if self.R is None else self.R
-        return Units(np.broadcast_to(np.asarray(R, float), (K, M)).copy(), _square(Q, K), v)
+        return Units(self._overlaps(K, M), _square(Q, K), v)
+
+    def _overlaps(self, K: int, M: int) -> np.ndarray:
+        if isinstance(self.R, Diagonal):
+            return self.R.diagonal * np.eye(K, M)
+        return np.broadcast_to(np.asarray(self.R or 0.0, float), (K, M)).copy()
 
     def problems(self, K: int, T: np.ndarray, dtype: str = "float64") -> list[str]:
         """Why K units cannot start like this beside teacher units T (M, M), a sentence each.
@@ -186,7 +210,8 @@ class NetworkStart(Section):
         if self.drawn is not None and not (self.Q is None and self.R is None):
             return ["drawn weights have no given Q or R: give either drawn, or Q and R"]
         M = len(T)
-        Q, R = (0.0 if given is None else given for given in (self.Q, self.R))
+        Q = 0.0 if self.Q is None else self.Q
+        R = self.R if isinstance(self.R, tuple) else self._overlaps(K, M).max()
         found = [
             *_shape_problems("Q", Q, (K, K), "K"),
             *_shape_problems("R", R, (K, M), "K, M"),

@@ -20,7 +20,7 @@ from statmech.scenarios.stopping import Stopping
 from statmech.scenarios.stored_examples import StoredExamples
 
 SCENARIOS: dict[str, type[Sweep]] = {
-    kind.CHOICE: kind for kind in (Scenario, Network, StoredExamples, Stopping, Attention, Boosting, Study)
+    kind.CHOICE: kind for kind in (Scenario, StoredExamples, Stopping, Attention, Boosting, Study, Network)
 }
 
 KINDS = SCENARIOS  # its name in earlier versions
