@@ -145,11 +145,11 @@ def _option(one: Any) -> tuple[str, str]:
     return f"`{form.strip()}`", (one.help or "").replace("[", r"\[") + default
 
 
-def keys_of_start() -> Markdown:
-    from statmech import Start
-
-    fields = Start.model_fields.items()
-    return table("key, default, meaning", ((f"`{name}`", f"{it.default:g}", it.description) for name, it in fields))
+def keys_of_section(section: Any) -> Markdown:
+    """The keys of a section of a config."""
+    fields = section.model_fields.items()
+    rows = ((f"`{name}`", "" if it.default is None else _shown(it.default), it.description) for name, it in fields)
+    return table("key, default, meaning", rows)
 
 
 def distributions(registry: dict[str, type]) -> Markdown:

@@ -164,3 +164,24 @@ def boosting() -> Figure:
     left.legend()
     right.legend()
     return figure
+
+
+@styled
+def networks() -> Figure:
+    """Overlaps of two erf units with the teacher's two, and the generalization error, through the plateau."""
+    figure, left, right = _panels()
+    start = {"Q": 0.25, "R": {"diagonal": 1e-3}}
+    network = statmech.Network(network="erf", M=2, K=2, eta=1.5, start=start, t=np.linspace(0, 150, 151).tolist())
+    solved, plateau = theory.solve(network), theory.plateau(2, 2, 1.5)
+    for index, (teacher, label) in enumerate(((1, "its teacher unit"), (2, "the other"))):
+        line = solved.R.sel(student=1, teacher=teacher)
+        left.plot(solved.t, line, DASHES[index], color=COLOURS[index], label=label)
+    left.axhline(plateau.R, color="#888888", linestyle=":", linewidth=0.8)
+    left.set(xlabel="$t$ (examples / $N$)", ylabel="overlap $R$ of a student unit")
+    left.legend(title="with")
+    right.plot(solved.t, solved.eps_g, color=COLOURS[0])
+    right.axhline(plateau.eps_g, color="#888888", linestyle=":", linewidth=0.8, label="plateau")
+    right.set(xlabel="$t$ (examples / $N$)", ylabel=r"$\epsilon_g$", yscale="log")
+    log_ticks(right.yaxis)
+    right.legend()
+    return figure
