@@ -31,6 +31,13 @@ PUBLISHED = {  # by the key of the scenarios that they draw
         "noise_optimal": "late eps_g against the fraction of flipped labels: the optimal rule, Hebb and the perceptron",
         "drift": "stationary eps_g against the drift of the teacher, with the powers of small drifts",
     },
+    "network": {
+        "plateau": "two units learn from two: the symmetric plateau, and the escape from it, run by run",
+        "escape": "the distribution of the times at which runs leave the symmetric plateau, at several N",
+        "activations": "eps_g and specialisation of erf, ReLU and linear units, against t",
+        "noise_floor": "the error that noise leaves: stationary eps_g against the number of student units",
+        "committee": "students of erf and ReLU units that learn the labels of a committee, against t",
+    },
     "learner": {
         "minover": "MinOver assignment, experiments A and B: eps_g against alpha for several tmax",
         "minover_noise": "MinOver assignment, experiment C: eps_g against alpha for fractions of flipped labels",

@@ -184,8 +184,11 @@ def _values(scenario: Any, name: str, value: Any) -> str:
 
 
 def _number(value: Any) -> str:
-    if isinstance(value, dict):  # a section of one number, such as {t0: 5}
-        return ", ".join(map(_number, value.values()))
+    if isinstance(value, dict):  # a section; of one number, such as {t0: 5}, the number
+        words = [(name, _number(one)) for name, one in value.items()]
+        return words[0][1] if len(words) == 1 else f"({', '.join(f'{name} {word}' for name, word in words)})"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_number, value))}]"
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

@@ -15,6 +15,7 @@ from cycler import cycler
 from matplotlib.ticker import LogLocator, NullLocator
 
 from statmech import files
+from statmech.activations import ACTIVATIONS
 from statmech.learners import LEARNERS
 from statmech.results.statistics import standard_error
 from statmech.rules import RULES
@@ -85,8 +86,9 @@ def styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
 
 
 def label_of(name: str) -> str:
-    """The label of a rule or a learner in figures."""
-    return (RULES[name] if name in RULES else LEARNERS[name]).label
+    """The label of a rule, a learner or an activation in figures."""
+    known: dict[str, Any] = {**ACTIVATIONS, **LEARNERS, **RULES}
+    return str(known[name].label)
 
 
 def look_of(index: int) -> dict[str, Any]:

@@ -139,7 +139,8 @@ def _table_of_deviations(results: Results) -> Table:
         return Table(DISTANCES, (), (), (ONE_SEED,))
     distance = comparison.distances(results)
     every, converged = list(comparison.rows(distance)), comparison.converged(results)
-    limit = comparison.bound(distance) if comparison.can_judge(distance) else math.inf
+    judged = comparison.can_judge(distance) and not results.scenario.not_judged
+    limit = comparison.bound(distance) if judged else math.inf
     rows = [
         (
             *_coordinates(every[number].cell),
@@ -150,7 +151,9 @@ def _table_of_deviations(results: Results) -> Table:
     ]
     columns = _columns(every[0].cell, every[0].largest, converged)
     title = PREDICTED if predicted else DISTANCES
-    return Table(title, columns, tuple(rows), tuple(_notes(distance, every, converged)))
+    reason = results.scenario.not_judged
+    notes = [f"Not judged: {reason}."] if reason else _notes(distance, every, converged)
+    return Table(title, columns, tuple(rows), tuple(notes))
 
 
 def _notes(distance: xr.Dataset, every: list[comparison.Row], converged: list[tuple[int, int]] | None) -> Iterator[str]:

@@ -186,6 +186,16 @@ class Sweep(Grid, BaseModel):
         return ""
 
     @property
+    def not_judged(self) -> str:
+        """The reason why runs rightly deviate from theory, so that no deviation is too large; empty if there is none."""
+        return ""
+
+    @property
+    def quickly_solved(self) -> bool:
+        """True if theory is solved at hundreds of places of a line within seconds."""
+        return self.exchangeable  # the vote of unequal students takes a second at each
+
+    @property
     def theory_ignores(self) -> dict[str, Any]:
         """Keys that the theory does not depend on; those with a value have it where theory is solved for lines."""
         return {}

@@ -50,6 +50,11 @@ UnitsAxis = axis_of(
 )
 EtaAxis = axis_of(Annotated[Number, Field(gt=0)], {"type": "number", "exclusiveMinimum": 0})
 
+SYMMETRIC = (
+    "the start is symmetric: in a run fluctuations of order 1/sqrt(N) end the plateau, and units specialise; the "
+    "equations stay on the plateau"
+)
+IDENTICAL = "the student units start identical, and remain so: they learn no more than one unit"
 StartOrDrawn = Annotated[
     Annotated[Literal["drawn"], Tag("drawn")] | Annotated[NetworkStart, Tag("given")],
     Discriminator(lambda given: "drawn" if isinstance(given, str) else "given"),
@@ -194,6 +199,24 @@ class Network(Sweep):
         return False
 
     @property
+    def quickly_solved(self) -> bool:
+        return True
+
+    @property
+    def identical(self) -> bool:
+        """True if the units of some students start identical, so that they remain so."""
+        return any(not cell.drawn and _identical(cell.units) for cell in self.cells())
+
+    @property
+    def symmetric(self) -> bool:
+        """True if some students start with equal overlaps, so that no equation distinguishes their units."""
+        return any(_symmetric(cell.units) for cell in self.cells())
+
+    @property
+    def not_judged(self) -> str:
+        return SYMMETRIC if self.symmetric and not self.identical else ""
+
+    @property
     def recorded(self) -> dict[str, np.ndarray]:
         """The coordinates of the dataset's dimensions that are not axes of the sweep."""
         students, teachers = (np.arange(1, max(points(number)) + 1) for number in (self.K, self.M))
@@ -317,6 +340,19 @@ class NetworkCell:
         if self.teacher.network:
             identity["teacher"] = self.teacher.network
         return words_of(identity)
+
+
+def _symmetric(units: Units) -> bool:
+    """True if all units have the same overlaps and weights."""
+    R, Q, v = units
+    between = Q[~np.eye(len(Q), dtype=bool)]
+    same = (np.ptp(R, axis=0).max(), np.ptp(np.diagonal(Q)), np.ptp(v), np.ptp(between) if len(Q) > 1 else 0.0)
+    return len(Q) > 1 and max(map(float, same)) == 0
+
+
+def _identical(units: Units) -> bool:
+    """True if all units have the same weights."""
+    return _symmetric(units) and bool(np.all(units.Q == units.Q[0, 0]))
 
 
 def _step(engine: str, units: int, N: int) -> float:

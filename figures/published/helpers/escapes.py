@@ -1,0 +1,81 @@
+r"""Runs of two units that learn from two, seen from the time at which their units become different.
+
+.. math:: u = \tfrac12(R_{11} + R_{22} - R_{12} - R_{21})
+
+vanishes on the symmetric plateau; its sign says which student unit turns to which unit of the teacher. A run escapes
+when :math:`|u|` first reaches `PASSED`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.interpolate import CubicSpline
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+PASSED = 0.25
+
+
+def difference(dataset: xr.Dataset) -> xr.DataArray:
+    """u of every run and time."""
+    R = dataset.R
+    same = R.isel(student=0, teacher=0) + R.isel(student=1, teacher=1)
+    crossed = R.isel(student=0, teacher=1) + R.isel(student=1, teacher=0)
+    u: xr.DataArray = (same - crossed) / 2
+    return u
+
+
+def escape_times(dataset: xr.Dataset) -> np.ndarray:
+    """The time at which each run (..., seed) escapes, by interpolation between recorded times; NaN if it does not."""
+    u = abs(difference(dataset)).transpose(..., "t").values
+    t = dataset.t.values
+    passed = u >= PASSED
+    at = np.argmax(passed, axis=-1)
+    late, early = (np.take_along_axis(u, np.maximum(at - k, 0)[..., None], -1)[..., 0] for k in (0, 1))
+    share = np.log(PASSED / early) / np.log(late / early)  # u grows exponentially
+    found = t[np.maximum(at - 1, 0)] + share * (t[at] - t[np.maximum(at - 1, 0)])
+    return np.where(passed.any(axis=-1) & (at > 0), found, np.nan)
+
+
+def split(dataset: xr.Dataset) -> xr.Dataset:
+    """eps_g, specialisation, u's parts: overlaps with the own and the other teacher unit, and of the student units."""
+    import xarray as xr
+
+    R, Q, u = dataset.R, dataset.Q, difference(dataset)
+    same = (R.isel(student=0, teacher=0) + R.isel(student=1, teacher=1)) / 2
+    crossed = (R.isel(student=0, teacher=1) + R.isel(student=1, teacher=0)) / 2
+    final = u.isel(t=-1)
+    parts = {
+        "eps_g": dataset.eps_g,
+        "specialisation": dataset.specialisation,
+        "R_own": xr.where(final > 0, same, crossed),
+        "R_other": xr.where(final > 0, crossed, same),
+        "Q_own": (Q.isel(student=0, other=0) + Q.isel(student=1, other=1)) / 2,
+        "Q_other": Q.isel(student=0, other=1),
+        "R": R,
+    }
+    return xr.Dataset(
+        {
+            name: part.drop_vars(("student", "teacher", "other"), errors="ignore") if name != "R" else part
+            for name, part in parts.items()
+        }
+    )
+
+
+def aligned(dataset: xr.Dataset, since: np.ndarray) -> xr.Dataset:
+    """The runs that escape, at these times since their escape; NaN where they were not recorded."""
+    import xarray as xr
+
+    times, t = escape_times(dataset), dataset.t.values
+    runs = dataset.drop_vars("R").isel(seed=np.isfinite(times))
+    at = times[np.isfinite(times)][:, None] + since
+    inside = (t[0] <= at) & (at <= t[-1])
+    found = {}
+    for name, values in runs.items():
+        splines = [CubicSpline(t, run) for run in values.transpose("seed", "t").values]
+        moved = np.stack([spline(places) for spline, places in zip(splines, at, strict=True)])
+        found[name] = (("seed", "since"), np.where(inside, moved, np.nan))
+    return xr.Dataset(found, {"since": since})
