@@ -26,16 +26,18 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.integrate import cumulative_simpson, simpson
+from scipy.integrate import cumulative_simpson, simpson, solve_ivp
 
 from statmech.errors import ScenarioError
 from statmech.scenarios.network import Network, NetworkCell
-from statmech.scenarios.network_matrices import NetworkStart, Units
-from theory.networks import equations_of, field, packed, setting_of, solve_cells
+from statmech.scenarios.network_matrices import NetworkStart
+from theory.networks import equations_of, field, packed, setting_of, solve_cells, unpacked
 
 NODES = 16  # per field: c changes by 1e-3 with 28
 PLACES = 141  # of times between the start and the plateau, denser at early ones
 SETTLED, SMALL = 600.0, 1e-6  # time after which the plateau is reached, in units of 1/eta; u where linear growth ends
+ROWS = np.array([0, 0, 0, 0, 1, 2, 1, 3, 3])  # of R, Q, C and v of a symmetric state in the state's rows
+FIRST = np.array([0, 4, 5, 7])  # where each stands first
 ODD = np.array([1.0, -1.0, -1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]) / 2  # the direction of u in the state's rows
 
 
@@ -77,8 +79,7 @@ def escape(network: Network, passed: float = 0.25) -> Escape:
     """
     cell = _checked(network)
     times = SETTLED / cell.eta * np.linspace(0.0, 1.0, PLACES) ** 2
-    course = solve_cells([cell], times)[0]
-    rows = np.stack([packed(Units(*(part[at] for part in course))) for at in range(PLACES)], axis=-1)
+    rows = _course(cell, times)
     growth = _growth(cell, rows)
     rate = float(growth[-1])
     if not rate > 0:
@@ -86,7 +87,7 @@ def escape(network: Network, passed: float = 0.25) -> Escape:
             [((), f"no unit leaves the symmetric state of {cell.described}: its growth rate is {rate:g}")]
         )
     gained = cumulative_simpson(growth - rate, x=times, initial=0.0)
-    noise = np.array([_noise(cell, Units(*(part[at] for part in course))) for at in range(PLACES)])
+    noise = np.array([_noise(cell, state) for state in rows.T])
     remaining = noise[-1] / (2 * rate) * np.exp(-2 * rate * times[-1])
     amplitude = simpson(noise * np.exp(2 * (gained[-1] - gained) - 2 * rate * times), x=times) + remaining
     shift = _passage(cell, rows[:, -1], rate, passed) - np.log(amplitude) / (2 * rate)
@@ -111,6 +112,27 @@ def _checked(network: Network) -> NetworkCell:
     raise ScenarioError([((), problem)])
 
 
+def _course(cell: NetworkCell, times: np.ndarray) -> np.ndarray:
+    """The rows (9, T) of the solution that starts symmetric, integrated as R, Q, C and v alone.
+
+    In all variables the rounding of differences between the units would grow like these differences themselves.
+    """
+    equations, setting = equations_of(cell), setting_of([cell])
+    with jax.enable_x64(True):
+        change = jax.jit(lambda rows: field(equations, setting, rows[:, None])[:, 0])
+        start = packed(cell.units)[FIRST]
+        found = solve_ivp(
+            lambda t, x: np.asarray(change(x[ROWS]))[FIRST],
+            (0.0, times[-1]),
+            start,
+            "DOP853",
+            times,
+            rtol=1e-10,
+            atol=1e-12,
+        )
+    return np.asarray(found.y[ROWS])
+
+
 def _growth(cell: NetworkCell, rows: np.ndarray) -> np.ndarray:
     """a at each state of the rows (9, T)."""
     equations, setting = equations_of(cell), setting_of([cell] * rows.shape[1])
@@ -120,11 +142,11 @@ def _growth(cell: NetworkCell, rows: np.ndarray) -> np.ndarray:
     return np.asarray(ODD @ np.asarray(change))  # the rows of |ODD| = 1 change by u ODD
 
 
-def _noise(cell: NetworkCell, units: Units) -> float:
-    """D at one state."""
+def _noise(cell: NetworkCell, state: np.ndarray) -> float:
+    """D at one state (9,)."""
     x, weight = np.polynomial.hermite_e.hermegauss(NODES)
     weight = weight / weight.sum()
-    R, Q, v = units
+    R, Q, v = unpacked(equations_of(cell), state)
     gram = np.block([[cell.T, R.T], [R, Q]])
     values, vectors = np.linalg.eigh(gram)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
@@ -139,9 +161,8 @@ def _noise(cell: NetworkCell, units: Units) -> float:
 
 def _passage(cell: NetworkCell, plateau: np.ndarray, rate: float, passed: float) -> float:
     """The time at which the solution with u = exp(rate t) at early times passes the threshold."""
-    R, v = plateau[:4].reshape(2, 2), plateau[-2:]
-    Q = np.array([[plateau[4], plateau[5]], [plateau[5], plateau[6]]])
-    start = NetworkStart(R=R + SMALL * 2 * ODD[:4].reshape(2, 2) / 2, Q=Q, v=v, drawn=None)
+    R, Q, v = unpacked(equations_of(cell), plateau)
+    start = NetworkStart(R=R + SMALL * ODD[:4].reshape(2, 2), Q=Q, v=v, drawn=None)
     times = np.linspace(0.0, 2 * np.log(1 / SMALL) / rate, 4001)
     solved = solve_cells([replace(cell, start=start)], times)[0].R
     u = np.abs(solved[:, 0, 0] + solved[:, 1, 1] - solved[:, 0, 1] - solved[:, 1, 0]) / 2
