@@ -36,7 +36,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from statmech.gaussian import Array, namespace, step
+from statmech.gaussian import Array, cumulative, density, namespace, step
 from statmech.orthants import Correlations, determinant, orthant_2, positive, ratio, root
 
 
@@ -88,6 +88,14 @@ class Activation(ABC):
         """The average of g'(x1) g'(x2), for covariances C (2, 2, ...)."""
         raise NotImplementedError
 
+    def J2_along(self, C: Array, E: Array) -> Array:
+        """The derivative of J2 along the change E (2, 2, ...) of the covariances C (2, 2, ...)."""
+        raise NotImplementedError
+
+    def given(self, mean: Array, variance: Array) -> Array:
+        """The average of g(x) for a normal x of this mean and variance, arrays that broadcast."""
+        raise NotImplementedError
+
     def S2(self, C: Array) -> Array:
         """The average of g(x1) sgn x2, for covariances C (2, 2, ...)."""
         raise NotImplementedError
@@ -128,6 +136,13 @@ class Erf(Activation):
 
     def J2(self, C: Array) -> Array:
         return 2 / np.pi / namespace(C).sqrt((1 + C[0, 0]) * (1 + C[1, 1]) - C[0, 1] ** 2)
+
+    def J2_along(self, C: Array, E: Array) -> Array:
+        a, b, c = 1 + C[0, 0], 1 + C[1, 1], C[0, 1]
+        return -(E[0, 0] * b + E[1, 1] * a - 2 * c * E[0, 1]) / np.pi / (a * b - c * c) ** 1.5
+
+    def given(self, mean: Array, variance: Array) -> Array:
+        return self.both(mean / namespace(mean).sqrt(1 + variance))[0]
 
     def S2(self, C: Array) -> Array:
         return _I2(C, 0.0)
@@ -218,6 +233,15 @@ class Relu(Activation):
     def J2(self, C: Array) -> Array:
         return orthant_2(C)
 
+    def J2_along(self, C: Array, E: Array) -> Array:
+        changes = E[0, 1] - C[0, 1] * (ratio(E[0, 0], C[0, 0]) + ratio(E[1, 1], C[1, 1])) / 2
+        return positive(C) * ratio(changes, 2 * np.pi * root(determinant(C, 0, 1)))
+
+    def given(self, mean: Array, variance: Array) -> Array:
+        xp, spread = namespace(mean), root(variance)
+        scaled = mean / xp.where(spread > 0, spread, 1.0)
+        return xp.where(spread > 0, mean * cumulative(scaled) + spread * density(scaled), mean * step(mean))
+
     def S2(self, C: Array) -> Array:
         return ratio(C[0, 1], root(2 * np.pi * C[1, 1]))
 
@@ -265,6 +289,12 @@ class Linear(Activation):
 
     def J2(self, C: Array) -> Array:
         return namespace(C).ones_like(C[0, 1])
+
+    def J2_along(self, C: Array, E: Array) -> Array:
+        return namespace(C).zeros_like(C[0, 1])
+
+    def given(self, mean: Array, variance: Array) -> Array:
+        return mean + 0 * variance
 
     def S2(self, C: Array) -> Array:
         return np.sqrt(2 / np.pi) * C[0, 1] / namespace(C).sqrt(C[1, 1])
