@@ -36,7 +36,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from statmech.gaussian import Array, namespace, step
+from statmech.gaussian import Array, cumulative, density, namespace, step
+from statmech.orthants import Correlations, determinant, orthant_2, positive, ratio, root
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,14 @@ class Activation(ABC):
         """The average of g'(x1) g'(x2), for covariances C (2, 2, ...)."""
         raise NotImplementedError
 
+    def J2_along(self, C: Array, E: Array) -> Array:
+        """The derivative of J2 along the change E (2, 2, ...) of the covariances C (2, 2, ...)."""
+        raise NotImplementedError
+
+    def given(self, mean: Array, variance: Array) -> Array:
+        """The average of g(x) for a normal x of this mean and variance, arrays that broadcast."""
+        raise NotImplementedError
+
     def S2(self, C: Array) -> Array:
         """The average of g(x1) sgn x2, for covariances C (2, 2, ...)."""
         raise NotImplementedError
@@ -128,6 +137,13 @@ class Erf(Activation):
     def J2(self, C: Array) -> Array:
         return 2 / np.pi / namespace(C).sqrt((1 + C[0, 0]) * (1 + C[1, 1]) - C[0, 1] ** 2)
 
+    def J2_along(self, C: Array, E: Array) -> Array:
+        a, b, c = 1 + C[0, 0], 1 + C[1, 1], C[0, 1]
+        return -(E[0, 0] * b + E[1, 1] * a - 2 * c * E[0, 1]) / np.pi / (a * b - c * c) ** 1.5
+
+    def given(self, mean: Array, variance: Array) -> Array:
+        return self.both(mean / namespace(mean).sqrt(1 + variance))[0]
+
     def S2(self, C: Array) -> Array:
         return _I2(C, 0.0)
 
@@ -166,15 +182,89 @@ def _I4(C: Array, last: float) -> Array:
 
 @dataclass(frozen=True)
 class Relu(Activation):
-    r"""The rectified linear unit, :math:`g(x) = x\,\Theta(x)`."""
+    r"""The rectified linear unit, :math:`g(x) = x\,\Theta(x)`.
+
+    With the orthant probabilities :math:`P_n` of `statmech.orthants` and :math:`D_{ij} = C_{ii}C_{jj}-C_{ij}^2`,
+    Stein's lemma, :math:`\langle x_iF\rangle = \sum_jC_{ij}\langle\partial_jF\rangle`, gives
+
+    .. math:: J_2 = P_2, \quad I_2 = C_{12}P_2 + \frac{\sqrt{D_{12}}}{2\pi}, \quad
+              I_3 = C_{23}P_2(13) + \frac{C_{12}\sqrt{D_{13}}}{2\pi C_{11}},
+
+    and, used twice, with the sum over the six pairs i < j and the other two fields k, l,
+
+    .. math:: I_4 = C_{34}P_4 + \sum_{i<j}\frac{P_2(kl|ij)}{2\pi\sqrt{D_{ij}}}
+              \left[C_{3i}\left(C_{4j}-\frac{C_{4i}C_{ij}}{C_{ii}}\right)
+              + C_{3j}\left(C_{4i}-\frac{C_{4j}C_{ij}}{C_{jj}}\right)\right] .
+
+    Under a sign, :math:`S_2 = C_{12}/\sqrt{2\pi C_{22}}`, :math:`S_3 = C_{23}/\sqrt{2\pi C_{33}}` and, with the angles
+    :math:`\theta_{jk|i}` between two fields given that a third is 0,
+
+    .. math:: S_4 = \sum_{i=1}^3\frac{C_{3i}}{\sqrt{2\pi C_{ii}}}\,\frac{\pi-\theta_{j4|i}-\theta_{k4|i}}{2\pi}
+              + \frac{C_{34}}{\sqrt{2\pi C_{44}}}\,\frac{2\pi-\theta_{12|4}-\theta_{13|4}-\theta_{23|4}}{2\pi} .
+
+    A field of variance 0 is never positive, as in the simulation.
+    """
 
     label = "ReLU"
     equation = r"g(x) = x\,\Theta(x)"
     kinks = (0.0,)
+    has_closed_forms = True
 
     def both(self, x: Array) -> tuple[Array, Array]:
         active = step(x)
         return x * active, active
+
+    def I2(self, C: Array) -> Array:
+        return C[0, 1] * orthant_2(C) + root(determinant(C, 0, 1)) / (2 * np.pi)
+
+    def I3(self, C: Array) -> Array:
+        both = orthant_2(_of(C, 0, 2))
+        return C[1, 2] * both + ratio(C[0, 1] * root(determinant(C, 0, 2)), 2 * np.pi * C[0, 0])
+
+    def I4(self, C: Array) -> Array:
+        fields = Correlations(C)
+        result = C[2, 3] * fields.all_positive()
+        for i, j, k, l in ((0, 1, 2, 3), (0, 2, 1, 3), (0, 3, 1, 2), (1, 2, 0, 3), (1, 3, 0, 2), (2, 3, 0, 1)):
+            response = C[2, i] * _rest(C, 3, j, i) + C[2, j] * _rest(C, 3, i, j)
+            others = (np.pi - fields.given_two(i, j, k, l)) / (2 * np.pi)
+            result = result + ratio(response, 2 * np.pi * root(determinant(C, i, j))) * others
+        return positive(C) * result
+
+    def J2(self, C: Array) -> Array:
+        return orthant_2(C)
+
+    def J2_along(self, C: Array, E: Array) -> Array:
+        changes = E[0, 1] - C[0, 1] * (ratio(E[0, 0], C[0, 0]) + ratio(E[1, 1], C[1, 1])) / 2
+        return positive(C) * ratio(changes, 2 * np.pi * root(determinant(C, 0, 1)))
+
+    def given(self, mean: Array, variance: Array) -> Array:
+        xp, spread = namespace(mean), root(variance)
+        scaled = mean / xp.where(spread > 0, spread, 1.0)
+        return xp.where(spread > 0, mean * cumulative(scaled) + spread * density(scaled), mean * step(mean))
+
+    def S2(self, C: Array) -> Array:
+        return ratio(C[0, 1], root(2 * np.pi * C[1, 1]))
+
+    def S3(self, C: Array) -> Array:
+        return positive(_of(C, 0, 2)) * self.S2(C[1:, 1:])
+
+    def S4(self, C: Array) -> Array:
+        fields, result = Correlations(C), 0.0
+        for i, j, k in ((0, 1, 2), (1, 0, 2), (2, 0, 1)):
+            turn = np.pi - fields.given_one(i, j, 3) - fields.given_one(i, k, 3)
+            result = result + ratio(C[2, i] * turn, root(C[i, i]))
+        turn = 2 * np.pi - sum(fields.given_one(3, i, j) for i, j in ((0, 1), (0, 2), (1, 2)))
+        return positive(C) * (result + ratio(C[2, 3] * turn, root(C[3, 3]))) / (2 * np.pi) ** 1.5
+
+
+def _of(C: Array, *fields: int) -> Array:
+    """The covariances of some of the fields."""
+    return C[np.ix_(fields, fields)]
+
+
+def _rest(C: Array, n: int, j: int, i: int) -> Array:
+    """The covariance of the fields n and j, given field i."""
+    return C[n, j] - ratio(C[n, i] * C[i, j], C[i, i])
 
 
 @dataclass(frozen=True)
@@ -199,6 +289,12 @@ class Linear(Activation):
 
     def J2(self, C: Array) -> Array:
         return namespace(C).ones_like(C[0, 1])
+
+    def J2_along(self, C: Array, E: Array) -> Array:
+        return namespace(C).zeros_like(C[0, 1])
+
+    def given(self, mean: Array, variance: Array) -> Array:
+        return mean + 0 * variance
 
     def S2(self, C: Array) -> Array:
         return np.sqrt(2 / np.pi) * C[0, 1] / namespace(C).sqrt(C[1, 1])

@@ -1,0 +1,417 @@
+r"""The generalization error of a network of two layers, from the products of its units or from their coordinates.
+
+With the outputs' difference :math:`e = \sum_mw_mg(y_m) - \sum_kv_kg(h_k)` and :math:`I_2` of `statmech.activations`,
+
+.. math:: \epsilon_g = \tfrac12\langle e^2\rangle
+          = \tfrac12\Big[\sum_{mn}w_mw_nI_2(T_{mn}) + \sum_{kl}v_kv_lI_2(Q_{kl})\Big] - \sum_{km}v_kw_mI_2(R_{km}) .
+
+**Near perfect learning** these sums cancel: R and Q round at 1e-16, and so does :math:`\epsilon_g`, although a
+simulation resolves differences of weights that are much smaller. Compare each student with the unit :math:`b_k`
+closest to it, a teacher's or none (:math:`b_k = 0`), and let :math:`u_k = h_k - b_k`, :math:`\Omega_m = w_m - \sum_{k:b_k=y_m}v_k`:
+
+.. math:: e = \sum_m\Omega_mg(y_m) - \Omega_0\,g(0) - \sum_kv_k\int_0^1ds\,g'(b_k+su_k)\,u_k,
+          \qquad \Omega_0 = \sum_{k:b_k=0}v_k .
+
+All terms of e are now small, and :math:`2\epsilon_g` is the sum of their products. With :math:`x_k = b_k+su_k` these
+are integrals over s of :math:`\langle g(y_m)g'(x_k)u_k\rangle = I_3`, and over s and t of
+
+.. math:: \langle g'(x_k)g'(x_l)u_ku_l\rangle = \langle u_ku_l\rangle J_2(C)
+          + \frac{d}{d\varepsilon}J_2\big(C+\varepsilon(c_kc_l^\mathsf{T}+c_lc_k^\mathsf{T})\big)\Big|_{\varepsilon=0}
+
+by Stein's lemma, used twice: C is the covariance matrix of :math:`(x_k, x_l)` and :math:`c_k` their covariances with
+:math:`u_k`. The activations here have :math:`g(0) = 0`.
+
+**ReLU.** :math:`J_2` bends where :math:`x_k` and :math:`x_l` coincide. Students near the same unit have a closed form,
+
+.. math:: \langle(g(h)-g(y))^2\rangle = \frac d2 - \frac{|h||y|}\pi(\sin\theta-\theta\cos\theta), \qquad
+          d = \langle(h-y)^2\rangle, \quad \sin^2\frac\theta2 = \frac{d-(|h|-|y|)^2}{4|h||y|},
+
+for :math:`h_k` and :math:`b_k`, and by :math:`2ab = a^2+b^2-(a-b)^2` for two students near the same unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from statmech.activations import Activation, Relu
+from statmech.gaussian import Array, legendre, namespace, one_minus_cos, x_minus_sin
+from statmech.order_parameters import square_root
+from statmech.orthants import ratio, root
+
+NODES, FEW = 24, 4  # of each integral over s, and where all changes are short; relative errors 1e-12 and 1e-15
+SHORT = 1e-3  # square of a change that is short relative to the units' variances
+NEAR = 1e-6  # of the outputs' squares: a smaller error has lost six digits or more in the sums
+FIELDS = 4096  # test fields of a measured error
+
+Nodes = tuple[np.ndarray, np.ndarray]  # and their weights
+
+
+def generalization_error(
+    activation: Activation, T: Array, w: Array, R: Array, Q: Array, v: Array, output: str = "linear"
+) -> Array:
+    r"""The generalization error :math:`\epsilon_g` from the products of units.
+
+    Parameters
+    ----------
+    activation : Activation
+        Of students and teacher; it must have closed forms, or be made by `statmech.lattice_averages.averages_of`.
+    T : array (M, M)
+        Products of teacher units.
+    w : array (M,)
+        Weights of teacher units in the output.
+    R : array (..., K, M)
+        Products of student and teacher units.
+    Q : array (..., K, K)
+        Products of student units.
+    v : array (..., K)
+        Weights of student units in the output.
+    output : "linear" or "sign"
+        With "sign" and M = 1 the teacher's output is the label :math:`\mathrm{sgn}(w_1y_1)`: its g has the sign of y.
+
+    Returns
+    -------
+    array (...)
+
+    Raises
+    ------
+    NotImplementedError
+        For labels of more than one teacher unit, and for an activation without closed forms.
+
+    Examples
+    --------
+    >>> from statmech.activations import Erf
+    >>> I = np.eye(2)
+    >>> round(float(generalization_error(Erf(), I, np.ones(2), 0 * I, I, np.ones(2))), 6)       # 2/3
+    0.666667
+    """
+    students = _sum(_pairs(activation.I2, _diagonal(Q), Q, _diagonal(Q)), v, v)
+    if output == "sign":
+        if len(w) > 1:
+            raise NotImplementedError("labels of one teacher unit only")
+        cross = _sum(_pairs(activation.S2, _diagonal(Q), R, _diagonal(T)), v, np.sign(w))
+        return (1 + students) / 2 - cross
+    teacher = _sum(_pairs(activation.I2, _diagonal(T), T, _diagonal(T)), w, w)
+    cross = _sum(_pairs(activation.I2, _diagonal(Q), R, _diagonal(T)), v, w)
+    return (teacher + students) / 2 - cross
+
+
+def _diagonal(G: Array) -> Array:
+    return namespace(G).diagonal(G, axis1=-2, axis2=-1)
+
+
+def _sum(averages: Array, left: Array, right: Array) -> Array:
+    return (averages * left[..., :, None] * right[..., None, :]).sum((-2, -1))
+
+
+def _pairs(average: Callable[[Array], Array], left: Array, product: Array, right: Array) -> Array:
+    """The averages (..., K, L) of all pairs of fields of variances (..., K) and (..., L)."""
+    xp = namespace(product)
+    a, b, c = xp.broadcast_arrays(left[..., :, None], right[..., None, :], product)
+    return average(xp.stack([xp.stack([a, c]), xp.stack([c, b])]))
+
+
+def error_of_coordinates(
+    activation: Activation, rows: np.ndarray, w: np.ndarray, along: np.ndarray, across: np.ndarray, v: np.ndarray
+) -> np.ndarray:
+    r"""The generalization error from students' coordinates, accurate relative to itself however small it is.
+
+    Parameters
+    ----------
+    activation : Activation
+        Of students and teacher, with closed forms.
+    rows : array (M, M)
+        Coordinates of the teacher units, :math:`T = LL^\mathsf{T}`.
+    w : array (M,)
+        Weights of teacher units in the output.
+    along : array (..., K, M)
+        Coordinates of the students on the same axes.
+    across : array (..., K, K)
+        Products of the rest of the students' vectors, orthogonal to the teacher's axes.
+    v : array (..., K)
+        Weights of student units in the output.
+
+    Returns
+    -------
+    array (...)
+
+    Examples
+    --------
+    >>> from statmech.activations import Linear
+    >>> far = error_of_coordinates(Linear(), np.eye(1), np.ones(1), np.ones((1, 1)), np.full((1, 1), 1e-30), np.ones(1))
+    >>> float(far)
+    5e-31
+    """
+    T, R, Q = rows @ rows.T, along @ rows.T, along @ along.swapaxes(-1, -2) + across
+    error = np.asarray(generalization_error(activation, T, w, R, Q, v))
+    teacher = _sum(_pairs(activation.I2, _diagonal(T), T, _diagonal(T)), abs(w), abs(w))
+    students = _sum(_pairs(activation.I2, _diagonal(Q), Q, _diagonal(Q)), abs(v), abs(v))
+    near = np.broadcast_to(error < NEAR * (teacher + students), error.shape)
+    if near.any():
+        v = np.broadcast_to(v, (*error.shape, v.shape[-1]))
+        error = np.array(error)
+        error[near] = _Near(activation, rows, w, along[near], across[near], v[near]).error()
+    return error
+
+
+class _Near(NamedTuple):
+    """Students near their units: coordinates (lanes, K, M), products (lanes, K, K) of the rest, weights (lanes, K)."""
+
+    activation: Activation
+    rows: np.ndarray
+    w: np.ndarray
+    along: np.ndarray
+    across: np.ndarray
+    v: np.ndarray
+
+    def error(self) -> np.ndarray:
+        M, K = self.rows.shape[0], self.v.shape[-1]
+        bases = np.vstack([self.rows, np.zeros(M)])
+        across = _diagonal(self.across)[..., None]
+        unit = np.argmin(((self.along[..., None, :] - bases) ** 2).sum(-1) + across, axis=-1)
+        base = bases[unit]
+        fields = _Fields(base, self.along - base, self.across)
+        nodes = legendre(FEW if (fields.size() < SHORT * np.diagonal(self.rows @ self.rows.T).min()).all() else NODES)
+        rest = self.w - (self.v[..., None] * (unit[..., None] == np.arange(M))).sum(-2)
+        T = self.rows @ self.rows.T
+        total = _sum(_pairs(self.activation.I2, _diagonal(T), T, _diagonal(T)), rest, rest)
+        for k in range(K):
+            for m in range(M):
+                total = total - 2 * rest[:, m] * self.v[:, k] * self._with_teacher(fields, k, self.rows[m], nodes)
+            for l in range(k + 1):
+                pair = self._pair(fields, k, l, unit[:, k] == unit[:, l], nodes)
+                total = total + (1 + (l < k)) * self.v[:, k] * self.v[:, l] * pair
+        return total / 2
+
+    def _with_teacher(self, fields: _Fields, k: int, row: np.ndarray, nodes: Nodes) -> np.ndarray:
+        """The average of g(y) (g(h_k) - g(b_k))."""
+        s, weight = nodes
+        bb, bu, uu = (part[:, None] for part in fields.products(k, k))
+        by, uy = fields.base[:, k] @ row, fields.change[:, k] @ row
+        xx, xu, xy = bb + 2 * s * bu + s * s * uu, bu + s * uu, by[:, None] + s * uy[:, None]
+        uy, uu, yy = uy[:, None] + 0 * s, uu + 0 * s, row @ row + 0 * xx
+        return self.activation.I3(np.array([[xx, xu, xy], [xu, uu, uy], [xy, uy, yy]])) @ weight
+
+    def _pair(self, fields: _Fields, k: int, l: int, same: np.ndarray, nodes: Nodes) -> np.ndarray:
+        """The average of (g(h_k) - g(b_k)) (g(h_l) - g(b_l))."""
+        if not isinstance(self.activation, Relu):
+            return self._integral(fields, k, l, nodes)
+        closed = self._of_relu(fields, k, l)
+        return closed if same.all() else np.where(same, closed, self._integral(fields, k, l, nodes))
+
+    def _integral(self, fields: _Fields, k: int, l: int, nodes: Nodes) -> np.ndarray:
+        t, weight = nodes
+        s = t[:, None]
+        (kk, ku, kuu), (ll, lu, luu) = (_wide(fields.products(i, i)) for i in (k, l))
+        kl, k_ul, uu = _wide(fields.products(k, l))
+        l_uk = _wide([fields.products(l, k)[1]])[0]
+        a, b = kk + 2 * s * ku + s * s * kuu, ll + 2 * t * lu + t * t * luu
+        c = kl + t * k_ul + s * l_uk + s * t * uu
+        C = _matrix(a, c, b)
+        left, right = (ku + s * kuu, l_uk + t * uu), (k_ul + s * uu, lu + t * luu)  # covariances with u_k and u_l
+        E = _matrix(2 * left[0] * right[0], left[0] * right[1] + left[1] * right[0], 2 * left[1] * right[1])
+        return weight @ (uu * self.activation.J2(C) + self.activation.J2_along(C, E)) @ weight
+
+    @staticmethod
+    def _of_relu(fields: _Fields, k: int, l: int) -> np.ndarray:
+        """In closed form for two students with the same unit."""
+        sizes = [_relu_difference(*fields.products(i, i)) for i in (k, l)]
+        if k == l:
+            return sizes[0]
+        (bb, bu, uu), (_, bw, ww) = fields.products(k, k), fields.products(l, l)
+        uw = fields.products(k, l)[2]
+        between = _relu_difference(bb + 2 * bw + ww, bu - bw + uw - ww, uu + ww - 2 * uw)
+        return (sizes[0] + sizes[1] - between) / 2
+
+
+class _Fields(NamedTuple):
+    """Coordinates of the units b_k and of the changes u_k from them (lanes, K, M), and products of the rest."""
+
+    base: np.ndarray
+    change: np.ndarray
+    across: np.ndarray
+
+    def size(self) -> np.ndarray:
+        """The averages of u_k u_k, (lanes, K)."""
+        return (self.change**2).sum(-1) + _diagonal(self.across)
+
+    def products(self, k: int, l: int) -> list[np.ndarray]:
+        """The averages of b_k b_l, b_k u_l and u_k u_l, (lanes,) each."""
+        pairs = ((self.base, self.base), (self.base, self.change), (self.change, self.change))
+        bb, bu, uu = ((left[:, k] * right[:, l]).sum(-1) for left, right in pairs)
+        return [bb, bu, uu + self.across[:, k, l]]
+
+
+def _wide(arrays: list[np.ndarray]) -> list[np.ndarray]:
+    return [array[:, None, None] for array in arrays]
+
+
+def _matrix(a: np.ndarray, c: np.ndarray, b: np.ndarray) -> np.ndarray:
+    a, c, b = np.broadcast_arrays(a, c, b)
+    return np.array([[a, c], [c, b]])
+
+
+def _relu_difference(yy: np.ndarray, yu: np.ndarray, uu: np.ndarray) -> np.ndarray:
+    """The average of (g(y + u) - g(y))^2 for ReLU, from those of y^2, y u and u^2."""
+    hh = np.maximum(yy + 2 * yu + uu, 0.0)
+    h, y = np.sqrt(hh), root(yy)
+    radial = ratio(2 * yu + uu, h + y)
+    theta = 2 * np.arcsin(np.sqrt(np.clip(ratio(uu - radial**2, 4 * h * y), 0.0, 1.0)))
+    return uu / 2 - h * y / np.pi * (theta * one_minus_cos(theta) - x_minus_sin(theta))
+
+
+class Teacher(NamedTuple):
+    """A teacher network: activation of its units, their products T (M, M), weights w (M,), and "linear" or "sign"."""
+
+    activation: Activation
+    T: np.ndarray
+    w: np.ndarray
+    output: str = "linear"
+
+    def of(self, fields: np.ndarray) -> np.ndarray:
+        """The outputs (n,) for fields (M, n) of the units."""
+        sums = self.w @ self.activation.both(fields)[0]
+        return np.sign(sums) if self.output == "sign" else sums
+
+
+def measured_error(
+    activation: Activation,
+    teacher: Teacher,
+    R: np.ndarray,
+    Q: np.ndarray,
+    v: np.ndarray,
+    generator: np.random.Generator,
+    fields: int = FIELDS,
+) -> np.ndarray:
+    r"""The generalization error as a mean over test fields, for teachers without a closed form.
+
+    For students with closed forms only the teacher's fields y are drawn:
+
+    .. math:: \epsilon_g = \tfrac12\Big\langle Y^2 - 2Y\sum_kv_k\langle g(h_k)|y\rangle\Big\rangle_y
+              + \tfrac12\sum_{kl}v_kv_lI_2(Q_{kl}) .
+
+    Parameters
+    ----------
+    activation : Activation
+        Of the students.
+    teacher : Teacher
+        The teacher network.
+    R : array (..., K, M)
+        Products of student and teacher units.
+    Q : array (..., K, K)
+        Products of student units.
+    v : array (..., K)
+        Weights of student units in the output.
+    generator : numpy Generator
+        Draws the fields, the same for all leading axes.
+    fields : int
+        Number of test fields; the standard error falls with its square root.
+
+    Returns
+    -------
+    array (...)
+
+    Examples
+    --------
+    >>> from statmech.activations import Erf
+    >>> teacher, I = Teacher(Erf(), np.eye(2), np.ones(2), "sign"), np.eye(2)
+    >>> round(float(measured_error(Erf(), teacher, I, I, np.ones(2), np.random.default_rng(0))), 2)
+    0.17
+    """
+
+    def error(lane: _Lane, y: np.ndarray, normals: np.ndarray) -> float:
+        target = teacher.of(y)
+        if not activation.has_closed_forms:
+            return float(np.mean((target - lane.v @ activation.both(lane.fields(y, normals))[0]) ** 2)) / 2
+        outputs = lane.v @ activation.given(lane.mean @ y, lane.variances[:, None])
+        squares = _sum(_pairs(activation.I2, _diagonal(lane.Q), lane.Q, _diagonal(lane.Q)), lane.v, lane.v)
+        return float(np.mean(target * target - 2 * target * outputs) + squares) / 2
+
+    return _over_lanes(error, teacher, R, Q, v, generator, fields)
+
+
+def label_error(
+    activation: Activation,
+    teacher: Teacher,
+    R: np.ndarray,
+    Q: np.ndarray,
+    v: np.ndarray,
+    generator: np.random.Generator,
+    fields: int = FIELDS,
+) -> np.ndarray:
+    """The fraction of labels that the sign of the students' output gets wrong, over test fields; ties count 1/2.
+
+    Parameters
+    ----------
+    activation : Activation
+        Of the students.
+    teacher : Teacher
+        The teacher network, whose output is a label.
+    R : array (..., K, M)
+        Products of student and teacher units.
+    Q : array (..., K, K)
+        Products of student units.
+    v : array (..., K)
+        Weights of student units in the output.
+    generator : numpy Generator
+        Draws the fields, the same for all leading axes.
+    fields : int
+        Number of test fields; the standard error falls with its square root.
+
+    Returns
+    -------
+    array (...)
+
+    Examples
+    --------
+    >>> from statmech.activations import Linear
+    >>> teacher, I = Teacher(Linear(), np.eye(1), np.ones(1), "sign"), np.eye(1)
+    >>> float(label_error(Linear(), teacher, -I, I, np.ones(1), np.random.default_rng(0)))
+    1.0
+    """
+
+    def error(lane: _Lane, y: np.ndarray, normals: np.ndarray) -> float:
+        outputs = lane.v @ activation.both(lane.fields(y, normals))[0]
+        return float(np.mean(1 - np.sign(teacher.of(y)) * np.sign(outputs))) / 2
+
+    return _over_lanes(error, teacher, R, Q, v, generator, fields)
+
+
+class _Lane(NamedTuple):
+    """One network: its fields are mean @ y and a rest of covariances (K, K), given the teacher's y (M, n)."""
+
+    mean: np.ndarray
+    rest: np.ndarray
+    Q: np.ndarray
+    v: np.ndarray
+
+    @property
+    def variances(self) -> np.ndarray:
+        return np.maximum(_diagonal(self.rest), 0.0)
+
+    def fields(self, y: np.ndarray, normals: np.ndarray) -> np.ndarray:
+        return self.mean @ y + square_root(self.rest) @ normals
+
+
+def _over_lanes(
+    error: Callable[[_Lane, np.ndarray, np.ndarray], float],
+    teacher: Teacher,
+    R: np.ndarray,
+    Q: np.ndarray,
+    v: np.ndarray,
+    generator: np.random.Generator,
+    fields: int,
+) -> np.ndarray:
+    """An error of every network of leading axes (...), all with the same test fields."""
+    leading = np.broadcast_shapes(R.shape[:-2], Q.shape[:-2], v.shape[:-1])
+    R, Q = (np.broadcast_to(G, leading + G.shape[-2:]) for G in (R, Q))
+    v = np.broadcast_to(v, leading + v.shape[-1:])
+    M, K = len(teacher.w), v.shape[-1]
+    y = square_root(teacher.T) @ generator.standard_normal((M, fields))
+    normals = generator.standard_normal((K, fields))
+    mean = R @ np.linalg.pinv(teacher.T, hermitian=True)
+    rest = Q - mean @ R.swapaxes(-1, -2)
+    lanes = (_Lane(mean[at], rest[at], Q[at], v[at]) for at in np.ndindex(leading))
+    return np.array([error(lane, y, normals) for lane in lanes]).reshape(leading)

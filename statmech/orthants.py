@@ -1,0 +1,242 @@
+r"""Orthant probabilities: the probability that two, three or four normal variables are all positive.
+
+For two and three variables they follow from the angles :math:`\theta_{ij} = \arccos\rho_{ij}` between the variables,
+
+.. math:: P_2 = \frac{\pi-\theta_{12}}{2\pi}, \qquad P_3 = \frac{2\pi-\theta_{12}-\theta_{13}-\theta_{23}}{4\pi} .
+
+**Four variables** have no closed form, but one line integral (Plackett 1954). A normal density satisfies
+:math:`\partial p/\partial\rho_{ij} = \partial^2p/\partial x_i\partial x_j`, so that
+
+.. math:: \frac{\partial P_4}{\partial\rho_{ij}} = \langle\delta(x_i)\delta(x_j)\Theta(x_k)\Theta(x_l)\rangle
+          = \frac{P_2(kl|ij)}{2\pi\sqrt{1-\rho_{ij}^2}}, \qquad P_2(kl|ij) = \frac{\pi-\psi_{kl|ij}}{2\pi},
+
+with the angle :math:`\psi` of :math:`x_k, x_l` given :math:`x_i = x_j = 0`. On the path :math:`\rho_{1j}\to
+t\rho_{1j}`, j = 2, 3, 4, the first variable is independent of the others at t = 0, where :math:`P_4 = P_3(234)/2`:
+
+.. math:: P_4 = \tfrac12 P_3(234) + \sum_{j=2}^4\int_0^1 \frac{\rho_{1j}\,dt}{2\pi\sqrt{1-t^2\rho_{1j}^2}}\,
+          \frac{\pi-\psi_{kl|1j}(t)}{2\pi} .
+
+By the identities of Jacobi and Sylvester :math:`\tan\psi = \sqrt{D_4\,D_{ij}}/D_{ijk,ijl}` with the determinants of all
+four variables, of i and j, and of the rows i, j, k and columns i, j, l. They are linear in :math:`t^2`: with
+:math:`t = \cos\phi`, :math:`D(t) = D(0)\sin^2\phi + D(1)\cos^2\phi`, without cancellation. If the variables are nearly
+dependent, :math:`1-r^2 = D_4/D_{234}\ll1`, the integrand varies on the scale :math:`\phi\sim\delta = \sqrt{1-r^2}`:
+:math:`\phi = \delta\sinh s` leaves it analytic for :math:`|\mathrm{Im}\,s| < \pi/2`, and few Gauss-Legendre nodes in s
+suffice for every :math:`\delta`.
+
+**Degenerate covariances.** Where x_i and x_j coincide, :math:`\psi_{jl|i}` has no value; those of (i, j) and (j, i) are
+supplements of each other in every limit, so that :math:`\pi/2` for both gives the probability of the other three; where
+three coincide, the three angles are :math:`\pi` together. A variable of variance 0 is never positive.
+
+Covariances have their matrix indices first, C (n, n, ...), in NumPy or JAX.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from statmech.gaussian import Array, legendre, namespace
+
+NODES = 64  # of the line integral; see tests/test_statmech_activations.py for its error
+SHORTEST = 1e-6  # the least delta that is resolved: a shorter one changes the integral by its square
+ALIKE = 4e-15  # squared sine of an angle of two variables that coincide to rounding
+ROUNDING = 1e-12  # of determinants of three rows
+SINE_OF_THIRD = np.sqrt(3) / 2
+
+
+def positive(C: Array) -> Array:
+    """1 where all variances of C (n, n, ...) are positive, else 0.
+
+    >>> float(positive(np.diag([1.0, 0.0])))
+    0.0
+    """
+    xp = namespace(C)
+    return xp.prod(xp.stack([(C[i, i] > 0) * 1.0 for i in range(len(C))]), axis=0)
+
+
+def root(x: Array) -> Array:
+    """The square root, 0 for negative x, where its derivative is 0, too.
+
+    >>> root(np.array([-1.0, 4.0]))
+    array([0., 2.])
+    """
+    xp = namespace(x)
+    return xp.where(x > 0, xp.sqrt(xp.where(x > 0, x, 1.0)), 0.0)
+
+
+def ratio(numerator: Array, denominator: Array) -> Array:
+    """The quotient, 0 where the denominator is not positive.
+
+    >>> ratio(np.array([1.0, 0.0]), np.array([2.0, 0.0]))
+    array([0.5, 0. ])
+    """
+    xp = namespace(denominator)
+    return xp.where(denominator > 0, numerator / xp.where(denominator > 0, denominator, 1.0), 0.0)
+
+
+def determinant(C: Array, i: int, j: int) -> Array:
+    r""":math:`C_{ii}C_{jj}-C_{ij}^2`, at least 0, and exactly 0 where the fields are the same or opposite.
+
+    With :math:`c = |C_{ij}|` it is :math:`c\,(a+b) + ab`, a and b the variances less c.
+
+    >>> C = np.full((2, 2), 0.1)
+    >>> float(determinant(C, 0, 1))
+    0.0
+    """
+    xp = namespace(C)
+    c = abs(C[i, j])
+    a, b = C[i, i] - c, C[j, j] - c
+    return xp.maximum(c * (a + b) + a * b, 0.0)
+
+
+def angle(C: Array, i: int, j: int) -> Array:
+    r"""The angle :math:`\theta_{ij}` between two of the variables, from 0 to :math:`\pi`.
+
+    >>> float(angle(np.array([[1.0, 0.5], [0.5, 1.0]]), 0, 1) / np.pi)
+    0.333333...
+    """
+    return angle_of(root(determinant(C, i, j)), C[i, j])
+
+
+def angle_of(sine: Array, cosine: Array) -> Array:
+    """The angle of a sine and a cosine times a common factor; pi/2 where both are 0.
+
+    >>> float(angle_of(0.0, -2.0) / np.pi)
+    1.0
+    """
+    xp = namespace(sine)
+    nowhere = (sine == 0) & (cosine == 0)  # where arctan2 has no derivative
+    return np.pi / 2 - xp.arctan2(cosine, xp.where(nowhere, 1.0, sine))
+
+
+def orthant_2(C: Array) -> Array:
+    """The probability that two normal variables of covariances C (2, 2, ...) are positive.
+
+    >>> float(orthant_2(np.eye(2)))
+    0.25
+    """
+    return positive(C) * (np.pi - angle(C, 0, 1)) / (2 * np.pi)
+
+
+def orthant_3(C: Array) -> Array:
+    """The probability that three normal variables of covariances C (3, 3, ...) are positive.
+
+    >>> float(orthant_3(np.eye(3)))
+    0.125
+    """
+    total = angle(C, 0, 1) + angle(C, 0, 2) + angle(C, 1, 2)
+    return positive(C) * (2 * np.pi - total) / (4 * np.pi)
+
+
+def orthant_4(C: Array) -> Array:
+    """The probability that four normal variables of covariances C (4, 4, ...) are positive.
+
+    Parameters
+    ----------
+    C : array (4, 4, ...)
+        Covariances; they may be singular.
+
+    Returns
+    -------
+    array (...)
+
+    Examples
+    --------
+    >>> C = (np.eye(4) + 1) / 2                          # any correlations 1/2: 1/(n + 1)
+    >>> round(float(orthant_4(C)), 14)
+    0.2
+    """
+    return positive(C) * Correlations(C).all_positive()
+
+
+class Correlations:
+    """Correlations of three or four normal variables and the angles between two of them given others.
+
+    >>> variables = Correlations((np.eye(4) + 1) / 2)
+    >>> round(float(variables.given_one(0, 1, 2) / np.pi), 14), round(float(variables.given_two(0, 1, 2, 3)), 14)
+    (0.39182655203061, 1.31811607165282)
+    """
+
+    def __init__(self, C: Array):
+        xp = namespace(C)
+        n = len(C)
+        self.cosine = {(i, j): ratio(C[i, j], root(C[i, i] * C[j, j])) for i in range(n) for j in range(n)}
+        self.sine2 = {pair: xp.maximum((1 - abs(r)) * (1 + abs(r)), 0.0) for pair, r in self.cosine.items()}
+        pairs = [(i, j) for i in range(n) for j in range(n) if i != j]
+        self.alike = {pair: (self.sine2[pair] < ALIKE) & (abs(self.cosine[pair]) > 0.5) for pair in pairs}
+        self.xp = xp
+        self.all = self._of_four() if n == 4 else None
+
+    def _unlike(self, some: Iterable[int], others: Iterable[int]) -> Array:
+        """1 where none of some variables coincides with one of others or is its opposite, else 0."""
+        pairs = [(i, j) for i in some for j in others if i != j]
+        return self.xp.prod(self.xp.stack([1.0 - self.alike[pair] for pair in pairs]), axis=0)
+
+    def _without(self, i: int, k: int, l: int) -> Array:
+        """Covariance of k and l, given i."""
+        return self._unlike((i,), (k, l)) * (self.cosine[k, l] - self.cosine[i, k] * self.cosine[i, l])
+
+    def _of_three(self, i: int, j: int, k: int) -> Array:
+        """The determinant of three variables."""
+        product = self.sine2[i, j] * self.sine2[i, k] - self._without(i, j, k) ** 2
+        return self._unlike((i, j, k), (i, j, k)) * self.xp.maximum(product, 0.0)
+
+    def _of_four(self) -> Array:
+        """The determinant of four variables: over their permutations without fixed points, and those of three."""
+        r = self.cosine
+        pairs = [(0, 1, 2, 3), (0, 2, 1, 3), (0, 3, 1, 2)]
+        rings = [(0, 1, 2, 3), (0, 1, 3, 2), (0, 2, 1, 3)]
+        triples = [(0, 1, 2), (0, 1, 3), (0, 2, 3), (1, 2, 3)]
+        squares = sum(r[i, j] ** 2 + r[k, l] ** 2 for i, j, k, l in pairs)
+        products = sum((r[i, j] * r[k, l]) ** 2 for i, j, k, l in pairs)
+        cycles = sum(r[i, j] * r[j, k] * r[k, l] * r[l, i] for i, j, k, l in rings)
+        thirds = sum(r[i, j] * r[j, k] * r[k, i] for i, j, k in triples)
+        return self._unlike(range(4), range(4)) * self.xp.maximum(1 - squares + 2 * thirds + products - 2 * cycles, 0.0)
+
+    def _minor(self, i: int, j: int, k: int, l: int) -> Array:
+        """The determinant of the rows i, j, k and columns i, j, l: the covariance of k and l given i and j, scaled."""
+        r = self.cosine
+        left, right = r[i, l] - r[i, j] * r[j, l], r[j, l] - r[i, j] * r[i, l]
+        minor = r[k, l] * self.sine2[i, j] - r[i, k] * left - r[j, k] * right
+        return self._unlike((i, j), (k, l)) * self._unlike((i,), (j,)) * minor
+
+    def given_one(self, i: int, k: int, l: int) -> Array:
+        """The angle between k and l, given that i is 0."""
+        return self._angle(self._of_three(i, k, l), self._without(i, k, l), k, l)
+
+    def given_two(self, i: int, j: int, k: int, l: int) -> Array:
+        """The angle between k and l, given that i and j are 0."""
+        return self._angle(self.all * self.sine2[i, j], self._minor(i, j, k, l), k, l)
+
+    def _angle(self, sine2: Array, cosine: Array, k: int, l: int) -> Array:
+        """The angle between k and l, given others, of its squared sine and its cosine times a common factor."""
+        xp, alike, opposite = self.xp, self.alike[k, l], self.cosine[k, l] < 0
+        nowhere = (sine2 <= 0) & (abs(cosine) < ROUNDING)
+        in_all = xp.where(opposite, -0.5, 0.5) * alike  # three that coincide: pi/3
+        return angle_of(xp.where(nowhere, 1.0, root(sine2)), xp.where(nowhere, in_all / SINE_OF_THIRD, cosine))
+
+    def all_positive(self) -> Array:
+        """The probability that all four variables are positive."""
+        xp, others = self.xp, self._of_three(1, 2, 3)
+        phi, weight = self._path(others)
+        sin2, cos2 = xp.sin(phi) ** 2, xp.cos(phi) ** 2
+        total = sum(angle_of(root(self.sine2[pair]), self.cosine[pair]) for pair in ((1, 2), (1, 3), (2, 3)))
+        result = (2 * np.pi - total) / (8 * np.pi)
+        for j, k, l in ((1, 2, 3), (2, 1, 3), (3, 1, 2)):
+            pair = sin2 + cos2 * self.sine2[0, j]  # 1 - t^2 r^2
+            along = self._without(j, k, l) * sin2 + self._minor(0, j, k, l) * cos2
+            psi = self._angle((others * sin2 + self.all * cos2) * pair, along, k, l)
+            speed = self.cosine[0, j] * ratio(xp.sin(phi), root(pair))
+            result = result + xp.sum(weight * speed * (np.pi - psi), axis=0) / (4 * np.pi**2)
+        return result
+
+    def _path(self, others: Array) -> tuple[Array, Array]:
+        """Nodes and weights (NODES, ...) of phi from 0 to pi/2, dense on the least scale on which angles change."""
+        xp = self.xp
+        scales = [ratio(self._of_three(0, j, k), self.sine2[j, k]) for j, k in ((1, 2), (1, 3), (2, 3))]
+        scales += [ratio(self.all, others), *(self.sine2[0, j] for j in (1, 2, 3))]
+        delta = xp.sqrt(xp.min(xp.stack([xp.where(scale < SHORTEST**2, 1.0, scale) for scale in scales]), axis=0))
+        x, w = (part.reshape((-1,) + (1,) * delta.ndim) for part in legendre(NODES))
+        reach = xp.arcsinh(np.pi / 2 / delta)
+        return delta * xp.sinh(reach * x), reach * w * delta * xp.cosh(reach * x)
