@@ -44,6 +44,7 @@ from statmech.scenarios.variables import Variable
 
 MAX_UNITS = 64
 MAX_STEPS = 2**62
+MOST_BY_QUADRATURE = 4  # units K + M whose fields theory averages over by quadrature
 
 UnitsAxis = axis_of(
     Annotated[Whole, Field(ge=1, le=MAX_UNITS)], {"type": "integer", "minimum": 1, "maximum": MAX_UNITS}
@@ -177,6 +178,10 @@ class Network(Sweep):
         return VARIABLES
 
     @property
+    def unsolved(self) -> str:
+        return next((reason for cell in self.cells() if (reason := cell.unsolved)), "")
+
+    @property
     def theory_ignores(self) -> dict[str, Any]:
         return {"N": None}
 
@@ -279,6 +284,30 @@ class NetworkCell:
         return self.start.of(self.K, self.M)
 
     @property
+    def averages(self) -> str:
+        """How theory computes the activation's averages; empty if it cannot."""
+        if self.activation.has_closed_forms:
+            return getattr(self.activation, "averages", "closed form")
+        smooth = not self.activation.kinks and self.K + self.M <= MOST_BY_QUADRATURE
+        return "quadrature" if smooth else ""
+
+    @property
+    def unsolved(self) -> str:
+        """Why theory has no equations for this point; empty if it has."""
+        if self.sign and self.M > 1:
+            return f"theory has no equations for labels of a teacher of several units, here M = {self.M}"
+        if self.sign and not _odd(self.teacher_activation):
+            return "theory has equations for labels of teacher units with g(-x) = -g(x) only"
+        if self.sign and type(self.activation).S2 is Activation.S2:
+            return f"theory has no equations for students of {self.name} units that learn labels"
+        if not self.sign and self.teacher_activation != self.activation:
+            return "theory has equations for teacher units with the students' activation only"
+        if not self.averages:
+            why = "has kinks" if self.activation.kinks else f"needs quadrature, here over {self.K + self.M} fields"
+            return f"theory has no equations for {self.name} units: the activation has no closed forms, and {why}"
+        return ""
+
+    @property
     def parameters(self) -> dict[str, Any]:
         """The activation's parameters by name."""
         return {name: getattr(self.activation, name) for name in parameters_of(self.activation)}
@@ -309,6 +338,12 @@ class NetworkCell:
         if self.teacher.network:
             identity["teacher"] = self.teacher.network
         return words_of(identity)
+
+
+def _odd(activation: Activation) -> bool:
+    """True if the sign of g(x) is that of x: a label then depends on the field alone."""
+    x = np.array([-4.0, -1.0, -0.25, 0.25, 1.0, 4.0])
+    return bool(np.array_equal(np.sign(activation.both(x)[0]), np.sign(x)))
 
 
 def _step(engine: str, units: int, N: int) -> float:
