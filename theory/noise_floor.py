@@ -9,11 +9,10 @@ noise. With noise :math:`\sigma` its rates vanish at another state, for erf unit
 exchangeable stay so: the method solves for one entry of each set of entries of R, Q and v that permutations of equal
 units exchange.
 
-**Extra units.** For small fields the error depends on :math:`\sum_k v_k h_k` of the students without a partner only;
-their differences then neither grow nor shrink, and there is a stationary state in which they are equal. It is not
-stable: noise drives them apart, at a rate that falls as :math:`\eta^2\sigma^2`. From three extra units there is another
-state in which they differ, at which Newton's method arrives from equal ones moved apart by a. Two extra units become
-opposite and grow without bound; runs and equations stay near the unstable state for a long time before.
+**Extra units.** For small fields the error depends on :math:`\sum_k v_k h_k` of the students without a partner only.
+In the state above those with equal v are equal. With two or more of them it is not stable: noise drives them apart,
+slowly (for K = 4, M = 2, :math:`\eta` = 0.2 and :math:`\sigma` = 0.1 at the rate 3.2e-4), until pairs of opposite
+units grow without bound while the error falls. Runs stay near the unstable state for a time of order 1/rate.
 
 Other states are found by Newton's method from the equations integrated to late times. A state is stable if the
 eigenvalues of the Jacobian of all entries have no positive real parts.
@@ -47,7 +46,6 @@ TIMES = (100.0, 1000.0, 10_000.0)  # to which the equations are integrated, if n
 ITERATIONS = 30
 FLAT = 1e-13  # relative size of singular values along which states do not differ, as of linear units
 CLOSE = 1e-13  # of Newton's last step
-SPREADS = tuple(np.geomspace(1e-3, 10.0, 13))  # a: variances of the differences of extra units
 NEAR = 0.5  # how far a state may lie from the one that leads to it, relative to its size
 SMALLEST_STEP = 1e-3  # of the noise, as a fraction
 ZERO = 1e-11  # real parts below are rounding
@@ -76,7 +74,7 @@ def noise_floor(network: Network, stable: bool = True) -> xr.DataArray:
     network : Network
         Times and N do not matter.
     stable
-        False also gives unstable states: that of two extra units, which they leave slowly (`theory.noise_floor`).
+        False also gives unstable states, such as those of K >= M + 2, which runs leave slowly (`theory.noise_floor`).
 
     Returns
     -------
@@ -120,8 +118,7 @@ def stationary_state(cell: NetworkCell) -> State:
     if (partner := _partners(cell)) is not None:
         with jax.enable_x64(True):
             if (units := _followed(cell, partner)) is not None:
-                state = _checked(cell, units)
-                return _apart(cell, units, partner) or state if state.absent else state
+                return _checked(cell, units)
     return _from_late_times(cell)
 
 
@@ -161,18 +158,17 @@ def _outer(cell: NetworkCell) -> np.ndarray:
     return cell.w if cell.eta_v > 0 else cell.units.v
 
 
-def _orbits(cell: NetworkCell, partner: np.ndarray, merged: bool) -> np.ndarray:
-    """The orbit (C,) of each entry of the state's rows, under permutations of equal units; `merged`: with Q_kk = Q_kl
-    of equal units without a partner."""
+def _orbits(cell: NetworkCell, partner: np.ndarray) -> np.ndarray:
+    """The orbit (C,) of each entry of the state's rows, under permutations of equal units; Q_kk = Q_kl of equal units
+    without a partner."""
     size = cell.K * cell.M + cell.K * (cell.K + 1) // 2 + cell.K
     place = unpacked(equations_of(cell), np.arange(size))
     pairs: list[tuple[int, int]] = []
     for students, teachers in _exchanges(cell, partner):
         moved = Units(place.R[np.ix_(students, teachers)], place.Q[np.ix_(students, students)], place.v[students])
         pairs += zip(packed(place), packed(moved), strict=True)
-        one, other = np.flatnonzero(students != np.arange(cell.K))[:2] if merged else (0, 0)
-        if merged and one not in partner:
-            pairs.append((place.Q[one, one], place.Q[one, other]))
+        k, l = np.flatnonzero(students != np.arange(cell.K))
+        pairs += [(place.Q[k, k], place.Q[k, l])] if k not in partner else []
     orbit = np.arange(size)
     for one, other in pairs:
         orbit[orbit == max(orbit[one], orbit[other])] = min(orbit[one], orbit[other])
@@ -202,7 +198,7 @@ def _followed(cell: NetworkCell, partner: np.ndarray) -> Units | None:
     """The state that perfect learning becomes as the noise grows from 0 to that of the cell."""
     J = np.zeros((cell.K, cell.M))  # student units as sums of teacher units
     J[partner, np.arange(cell.M)] = 1.0
-    units, orbit = Units(J @ cell.T, J @ cell.T @ J.T, _outer(cell)), _orbits(cell, partner, merged=True)
+    units, orbit = Units(J @ cell.T, J @ cell.T @ J.T, _outer(cell)), _orbits(cell, partner)
     reached, step = 0.0, 1.0
     while reached < 1.0 and cell.sigma > 0:
         target = min(1.0, reached + step)
@@ -212,18 +208,6 @@ def _followed(cell: NetworkCell, partner: np.ndarray) -> Units | None:
         elif (step := step / 2) < SMALLEST_STEP:
             return None
     return units
-
-
-def _apart(cell: NetworkCell, units: Units, partner: np.ndarray) -> State | None:
-    """A stable state in which the units without a partner differ, if there is one."""
-    orbit, extra = _orbits(cell, partner, merged=False), np.setdiff1d(np.arange(cell.K), partner)
-    differences = np.zeros((cell.K, cell.K))
-    differences[np.ix_(extra, extra)] = np.eye(extra.size) - 1 / max(1, extra.size)
-    for spread in SPREADS if extra.size > 1 and cell.sigma > 0 else ():
-        found = _newton(cell, units._replace(Q=units.Q + spread * differences), orbit)
-        if found is not None and not (state := _checked(cell, found)).absent:
-            return state
-    return None
 
 
 def _newton(cell: NetworkCell, units: Units, orbit: np.ndarray) -> Units | None:
