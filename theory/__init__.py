@@ -4,10 +4,14 @@ from statmech.errors import SolverError as SolverError
 from theory.advantage import advantage as advantage
 from theory.ensemble import ensemble_error as ensemble_error
 from theory.ensemble import ensemble_error_unequal as ensemble_error_unequal
+from theory.escape import escape as escape
 from theory.learning_curves import learning_curves as learning_curves
 from theory.learning_curves import separable_fraction as separable_fraction
 from theory.metropolis import metropolis_error as metropolis_error
 from theory.mistakes import mistake_bound as mistake_bound
+from theory.noise_floor import noise_floor as noise_floor
+from theory.plateaus import critical_rate as critical_rate
+from theory.plateaus import plateau as plateau
 from theory.replica import capacity as capacity
 from theory.replica import noisy_capacity as noisy_capacity
 from theory.smooth import smooth as smooth

@@ -84,6 +84,24 @@ def tableau() -> Tableau:
     return Tableau(a, fifth, third, DOP853.D)
 
 
+def power_of_two(least: int) -> int:
+    """The lowest power of two that is not below an integer.
+
+    >>> [power_of_two(least) for least in (1, 8, 9)]
+    [1, 8, 16]
+    """
+    return 1 << (least - 1).bit_length()
+
+
+def filled_up(times: np.ndarray) -> np.ndarray:
+    """Recorded times, filled up with inf so that few programs are compiled.
+
+    >>> filled_up(np.arange(9.0)).size
+    16
+    """
+    return np.pad(times, (0, max(TOGETHER, power_of_two(times.size)) - times.size), constant_values=np.inf)
+
+
 def integrate(
     field: Field, start: Array, times: Array, rtol: float, atol: Array, most: int | Array
 ) -> tuple[Array, Array]:

@@ -162,7 +162,7 @@ def _noise(cell: NetworkCell, state: np.ndarray) -> float:
 def _passage(cell: NetworkCell, plateau: np.ndarray, rate: float, passed: float) -> float:
     """The time at which the solution with u = exp(rate t) at early times passes the threshold."""
     R, Q, v = unpacked(equations_of(cell), plateau)
-    start = NetworkStart(R=R + SMALL * ODD[:4].reshape(2, 2), Q=Q, v=v, drawn=None)
+    start = NetworkStart.model_validate({"R": R + SMALL * ODD[:4].reshape(2, 2), "Q": Q, "v": v})
     times = np.linspace(0.0, 2 * np.log(1 / SMALL) / rate, 4001)
     solved = solve_cells([replace(cell, start=start)], times)[0].R
     u = np.abs(solved[:, 0, 0] + solved[:, 1, 1] - solved[:, 0, 1] - solved[:, 1, 0]) / 2

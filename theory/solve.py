@@ -87,7 +87,8 @@ def _filled(
         raise ScenarioError([((), scenario.unsolved)])
     use_cache()
     solver, cells = solver_of(scenario), [cell for group in groups for cell in group]
-    dataset = blank(scenario, seeds=None, title="statmech theory", source=solver.SOURCE)
+    further = solver.attributes(scenario) if hasattr(solver, "attributes") else {}
+    dataset = blank(scenario, seeds=None, title="statmech theory", source=solver.SOURCE, **further)
     arrays = arrays_of(dataset)
     of_group = getattr(solver, "solve_line", solver.solve) if as_lines else solver.solve
     solutions = chain.from_iterable(of_group(scenario, group) for group in groups)

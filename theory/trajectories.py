@@ -18,7 +18,7 @@ from statmech.order_parameters import angle_from_versine
 from statmech.parameters import Family, family_of
 from statmech.scenarios.online import Cell
 from theory import fluctuations
-from theory.dormand_prince import TOGETHER
+from theory.dormand_prince import filled_up, power_of_two
 from theory.fluctuations import Fluctuations
 from theory.lanes import Equations, Problem, solve_lanes
 from theory.online import Changes, Students, initial
@@ -94,10 +94,9 @@ def _solve_together(equations: Equations, lanes: list[Lane], times: np.ndarray) 
 
     Lanes and times are filled up to powers of two, so that few programs are compiled.
     """
-    missing = _power_of_two(len(lanes)) - len(lanes)
+    missing = power_of_two(len(lanes)) - len(lanes)
     problem = _stacked(lanes + lanes[-1:] * missing, equations.rules)
-    filled = np.pad(times, (0, max(TOGETHER, _power_of_two(times.size)) - times.size), constant_values=np.inf)
-    *state, completed = map(np.asarray, solve_lanes(equations, problem, filled, np.int64(MAX_STEPS)))
+    *state, completed = map(np.asarray, solve_lanes(equations, problem, filled_up(times), np.int64(MAX_STEPS)))
     log_length, y, c, around = (np.moveaxis(part[: times.size], -1, 0)[: len(lanes)] for part in state)
     solved = Students(log_length, y, np.clip(c, -1, 1))  # rounding
     completed = completed[: len(lanes)] & np.isfinite(around).all(axis=(1, 2))
@@ -138,12 +137,3 @@ def _check(cells: list[Cell], solved: Students, completed: np.ndarray, last: flo
             raise SolverError(f"the order-parameter equations of {cells[index].described} stop before t = {last:g}")
         bounds = f"{np.exp(-LAST):.0e} to {np.exp(LAST):.0e}"
         raise DivergedError(f"{cells[index].described} has diverged: a student's length left {bounds}")
-
-
-def _power_of_two(least: int) -> int:
-    """The lowest power of two that is not below an integer.
-
-    >>> [_power_of_two(least) for least in (1, 8, 9)]
-    [1, 8, 16]
-    """
-    return 1 << (least - 1).bit_length()

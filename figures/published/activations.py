@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 AXES = ("network",)  # of the sweep, that this figure shows
 CAPTION = (
-    r"Generalization error (top) and specialisation (bottom; the mean cosine of student and teacher units, each with its "
-    r"partner) of networks with three activations."
+    r"Generalization error (left) and specialisation (right; the mean cosine of student and teacher units, each with "
+    r"its partner) of networks with three activations."
 )
 
 

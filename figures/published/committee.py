@@ -21,8 +21,8 @@ AXES = ("network", "M")  # of the sweep, that this figure shows
 SHOWN = {"eps_g": r"$\epsilon_g$", "label_error": "fraction of wrong labels"}
 CAPTION = (
     r"Students that learn by gradient descent from a committee of $M$ units, whose output is a label. Left: "
-    r"$\epsilon_g$, half the mean squared error of the output; right: the fraction of new inputs on which the sign of the "
-    r"student's output is not the label."
+    r"$\epsilon_g$, half the mean squared error of the output; right: the fraction of new inputs on which the sign of "
+    r"the student's output is not the label."
 )
 
 

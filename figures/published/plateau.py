@@ -32,9 +32,9 @@ SHOWN = 32  # runs in the first panel
 CAPTION = (
     r"Two erf units learn online from two. Top left: $\epsilon_g$ of single runs (thin), and the equations, which a "
     r"symmetric start keeps on the plateau. Others: against the time since the escape of each run, "
-    r"$\frac12(R_{11}+R_{22}-R_{12}-R_{21})=\pm\frac14$: $\epsilon_g$; overlaps of student units with their own and with "
-    r"the other unit of the teacher; overlaps of the student units; specialisation, the mean cosine of student and "
-    r"teacher units, each with its partner."
+    r"$\frac12(R_{11}+R_{22}-R_{12}-R_{21})=\pm\frac14$: $\epsilon_g$; overlaps of student units with their own and "
+    r"with the other unit of the teacher; overlaps of the student units; specialisation, the mean cosine of student "
+    r"and teacher units, each with its partner."
 )
 LINES = r"Lines: equations, $N\to\infty$, beside the plateau at first by $10^{-4}$."
 
@@ -96,8 +96,7 @@ def _runs(ax: Axes, simulation: xr.Dataset, theory: xr.Dataset) -> None:
 def _line(theory: xr.Dataset, since: np.ndarray) -> xr.Dataset:
     """The equations from a start that distinguishes the units, at these times since its escape."""
     scenario = scenario_of(theory)
-    start = scenario.given_start.model_dump() | {"R": {"diagonal": SMALL}}
-    start = {name: value for name, value in start.items() if name != "drawn"}
+    start = scenario.start_of(2, 2).model_dump() | {"R": {"diagonal": SMALL}}
     beside = type(scenario)(**{**scenario.config(), "start": start, "t": np.linspace(0, 400, 801).tolist()})
     solved = split(solve(beside).expand_dims("seed"))
     escape = float(escape_times(solved)[0])

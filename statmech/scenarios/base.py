@@ -187,7 +187,7 @@ class Sweep(Grid, BaseModel):
 
     @property
     def not_judged(self) -> str:
-        """The reason why runs rightly deviate from theory, so that no deviation is too large; empty if there is none."""
+        """The reason why runs rightly deviate from theory, so that none is judged; empty if there is none."""
         return ""
 
     @property

@@ -38,12 +38,13 @@ from statmech.scenarios.keys import (
     config_key,
     one_of,
 )
-from statmech.scenarios.network_matrices import NetworkStart, Teacher, Units
+from statmech.scenarios.network_matrices import NetworkStart, Teacher, Units, learnt
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable
 
 MAX_UNITS = 64
 MAX_STEPS = 2**62
+MOST_BY_QUADRATURE = 4  # units K + M whose fields theory averages over by quadrature
 
 UnitsAxis = axis_of(
     Annotated[Whole, Field(ge=1, le=MAX_UNITS)], {"type": "integer", "minimum": 1, "maximum": MAX_UNITS}
@@ -56,7 +57,7 @@ SYMMETRIC = (
 )
 IDENTICAL = "the student units start identical, and remain so: they learn no more than one unit"
 StartOrDrawn = Annotated[
-    Annotated[Literal["drawn"], Tag("drawn")] | Annotated[NetworkStart, Tag("given")],
+    Annotated[Literal["drawn", "learnt"], Tag("drawn")] | Annotated[NetworkStart, Tag("given")],
     Discriminator(lambda given: "drawn" if isinstance(given, str) else "given"),
 ]
 DRAWN = NetworkStart.model_validate({"drawn": 1.0})
@@ -141,7 +142,9 @@ class Network(Sweep):
         Teacher.model_validate({}), description="{T, w, output}: products, output weights, linear or sign"
     )
     start: StartOrDrawn = Field(
-        "drawn", description="drawn (entries from N(0,1)), {drawn: variance, v} or {Q, R, v} at t = 0"
+        "drawn",
+        description="at t = 0: drawn (entries from N(0,1)), learnt (the teacher's units; further ones vanish), "
+        "{drawn: variance, v} or {Q, R, v}",
     )
     t: Times = config_key(
         description="times (steps / N) at which order parameters are recorded, increasing",
@@ -176,18 +179,31 @@ class Network(Sweep):
             for sentence in self.teacher.problems(M, self.dtype):
                 yield ("teacher",), sentence
                 return
-            for sentence in self.given_start.problems(K, self.teacher.of(M)[0], self.dtype):
+            if self.start == "learnt" and K < M:
+                yield (
+                    ("start",),
+                    f"learnt needs a student unit for each unit of the teacher: K = {K} is less than M = {M}",
+                )
+                return
+            for sentence in self.start_of(K, M).problems(K, self.teacher.of(M)[0], self.dtype):
                 yield ("start",), sentence
                 return
 
-    @property
-    def given_start(self) -> NetworkStart:
+    def start_of(self, K: int, M: int) -> NetworkStart:
         """The students at t = 0, also where the config has a word."""
-        return self.start if isinstance(self.start, NetworkStart) else DRAWN
+        if isinstance(self.start, NetworkStart):
+            return self.start
+        return DRAWN if self.start == "drawn" else learnt(K, *self.teacher.of(M))
 
     @property
     def variables(self) -> dict[str, Variable]:
         return VARIABLES
+
+    @property
+    def unsolved(self) -> str:
+        """The reason of the first parameter combination, if none has equations."""
+        reasons = [cell.unsolved for cell in self.cells()]
+        return reasons[0] if all(reasons) else ""
 
     @property
     def theory_ignores(self) -> dict[str, Any]:
@@ -261,7 +277,7 @@ class Network(Sweep):
                 teacher_activation=teacher_units,
                 **{name: values[name] for name in names},
                 teacher=self.teacher,
-                start=self.given_start,
+                start=self.start_of(values["K"], values["M"]),
                 index=index,
             )
 
@@ -310,6 +326,30 @@ class NetworkCell:
         return self.start.of(self.K, self.M)
 
     @property
+    def averages(self) -> str:
+        """How theory computes the activation's averages; empty if it cannot."""
+        if self.activation.has_closed_forms:
+            return getattr(self.activation, "averages", "closed form")
+        smooth = not self.activation.kinks and self.K + self.M <= MOST_BY_QUADRATURE
+        return "quadrature" if smooth else ""
+
+    @property
+    def unsolved(self) -> str:
+        """Why theory has no equations for this point; empty if it has."""
+        if self.sign and self.M > 1:
+            return f"theory has no equations for labels of a teacher of several units, here M = {self.M}"
+        if self.sign and not _odd(self.teacher_activation):
+            return "theory has equations for labels of teacher units with g(-x) = -g(x) only"
+        if self.sign and type(self.activation).S2 is Activation.S2:
+            return f"theory has no equations for students of {self.name} units that learn labels"
+        if not self.sign and self.teacher_activation != self.activation:
+            return "theory has equations for teacher units with the students' activation only"
+        if not self.averages:
+            why = "has kinks" if self.activation.kinks else f"needs quadrature, here over {self.K + self.M} fields"
+            return f"theory has no equations for {self.name} units: the activation has no closed forms, and {why}"
+        return ""
+
+    @property
     def parameters(self) -> dict[str, Any]:
         """The activation's parameters by name."""
         return {name: getattr(self.activation, name) for name in parameters_of(self.activation)}
@@ -352,7 +392,13 @@ def _symmetric(units: Units) -> bool:
 
 def _identical(units: Units) -> bool:
     """True if all units have the same weights."""
-    return _symmetric(units) and bool(np.all(units.Q == units.Q[0, 0]))
+    return _symmetric(units) and bool(np.ptp(units.Q) == 0)
+
+
+def _odd(activation: Activation) -> bool:
+    """True if the sign of g(x) is that of x: a label then depends on the field alone."""
+    x = np.array([-4.0, -1.0, -0.25, 0.25, 1.0, 4.0])
+    return bool(np.array_equal(np.sign(activation.both(x)[0]), np.sign(x)))
 
 
 def _step(engine: str, units: int, N: int) -> float:

@@ -229,6 +229,14 @@ class NetworkStart(Section):
         return []
 
 
+def learnt(K: int, T: np.ndarray, w: np.ndarray) -> NetworkStart:
+    """K student units, of which the first M are those of the teacher, T (M, M) and w (M,), and further ones vanish."""
+    M = len(w)
+    R, Q, v = np.zeros((K, M)), np.zeros((K, K)), np.ones(K)
+    R[:M], Q[:M, :M], v[:M] = T, T, w
+    return NetworkStart.model_validate({"R": R, "Q": Q, "v": v})
+
+
 def rows_of(gram: np.ndarray) -> np.ndarray:
     """Rows C (n, n), lower triangular, with C C^T = gram (n, n); also of a singular matrix.
 

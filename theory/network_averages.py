@@ -1,0 +1,98 @@
+r"""Averages over the fields of a network, as sums over its units.
+
+With the fields :math:`x_a` of all units, students first, and weights :math:`c_a` = -v of students and w of teachers,
+the error of a network is :math:`e = \sum_a c_a g(x_a)`, without noise, and
+
+.. math:: \langle g(h_i)\,e\rangle &= \sum_a c_a I_2(i, a), \qquad
+          \langle g'(h_i)\,x_p\,e\rangle = \sum_a c_a I_3(i, p, a), \\
+          \langle g'(h_i)g'(h_j)\,e^2\rangle &= \sum_{ab} c_a c_b I_4(i, j, a, b) .
+
+Where the teacher's output is a label, its one unit is under a sign, and the averages S2, S3, S4 take the place of those
+that contain it once; its square is 1. Covariances are gathered by arrays of indices, a column per tuple of units, so
+that each average is one call for all tuples and all lanes (the last axis).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from statmech.gaussian import Array
+
+TERMS = 2**16  # averages I4 that are computed together: their covariances then stay in the cache
+
+
+class Fields(NamedTuple):
+    """Normal fields: their averages (`statmech.activations.Activation`), covariances (n, n, L), weights (n, L) in the
+    error, and whether the last is under a sign."""
+
+    averages: Any
+    gram: Array
+    weights: Array
+    sign: bool
+
+    @property
+    def smooth(self) -> int:
+        """The number of fields that are under the activation."""
+        return len(self.gram) - self.sign
+
+
+def gathered(gram: Array, *units: Array) -> Array:
+    """The covariances (k, k, ..., L) of tuples of k units, from k arrays of indices.
+
+    >>> gathered(np.arange(4.0).reshape(2, 2, 1), np.array([0, 1]), np.array([1, 1]))[0, 1, :, 0].tolist()
+    [1.0, 3.0]
+    """
+    xp = jnp if any(isinstance(at, jax.Array) for at in units) else np
+    at = xp.stack(xp.broadcast_arrays(*units))
+    return gram[at[:, None], at[None, :]]
+
+
+def errors(fields: Fields, i: Array) -> Array:
+    """The averages of g(x_i) e, shape (n, L), for n units."""
+    averages, gram, weights, sign = fields
+    a = np.arange(fields.smooth)
+    found = jnp.sum(weights[a] * averages.I2(gathered(gram, i[:, None], a)), axis=1)
+    return found + weights[-1] * averages.S2(gathered(gram, i, np.full_like(i, len(gram) - 1))) if sign else found
+
+
+def responses(fields: Fields, i: Array, p: Array) -> Array:
+    """The averages of g'(x_i) x_p e, shape (n, L), for n pairs of units."""
+    averages, gram, weights, sign = fields
+    a = np.arange(fields.smooth)
+    found = jnp.sum(weights[a] * averages.I3(gathered(gram, i[:, None], p[:, None], a)), axis=1)
+    if not sign:
+        return found
+    return found + weights[-1] * averages.S3(gathered(gram, i, p, np.full_like(i, len(gram) - 1)))
+
+
+def squares(fields: Fields, i: Array, j: Array) -> Array:
+    """The averages of g'(x_i) g'(x_j) e^2, shape (n, L), for n pairs of units; many pairs in parts."""
+    each = fields.smooth * (fields.smooth + 1) // 2 * fields.gram.shape[-1]
+    size = max(1, TERMS // each)
+    if size >= len(i):
+        return _squares(fields, i, j)
+    pairs = np.pad(np.stack([i, j]), ((0, 0), (0, -len(i) % size))).reshape(2, -1, size)
+    found = jax.lax.map(lambda some: _squares(fields, *some), (jnp.asarray(pairs[0]), jnp.asarray(pairs[1])))
+    return found.reshape(-1, found.shape[-1])[: len(i)]
+
+
+def _squares(fields: Fields, i: Array, j: Array) -> Array:
+    averages, gram, weights, sign = fields
+    a, b = np.triu_indices(fields.smooth)
+    both = np.where(a < b, 2.0, 1.0)[:, None] * weights[a] * weights[b]
+    found = jnp.sum(both * averages.I4(gathered(gram, i[:, None], j[:, None], a, b)), axis=1)
+    if not sign:
+        return found
+    a, last = np.arange(fields.smooth), len(gram) - 1
+    under = averages.S4(gathered(gram, i[:, None], j[:, None], a, np.full_like(a, last)))
+    found = found + 2 * weights[-1] * jnp.sum(weights[a] * under, axis=1)
+    return found + weights[-1] ** 2 * slopes(fields, i, j)
+
+
+def slopes(fields: Fields, i: Array, j: Array) -> Array:
+    """The averages of g'(x_i) g'(x_j), shape (n, L), for n pairs of units."""
+    return fields.averages.J2(gathered(fields.gram, i, j))

@@ -1,0 +1,209 @@
+r"""The order-parameter equations of networks of two layers that learn online, for N -> infinity.
+
+A step changes the first layer by :math:`\eta\,\delta_k\mathbf x - (w_d/N)\,\mathbf J_k` with :math:`\delta_k =
+v_k\,g'(h_k)\,e`, and the second by :math:`(\eta_v/N)\,g(h_k)\,e` (`statmech.scenarios.network`). Since
+:math:`|\mathbf x|^2\to 1`, the products of weight vectors per N follow, in time t = steps/N,
+
+.. math::
+
+   \dot R_{im} &= \eta\,\langle\delta_i\,y_m\rangle - w_d R_{im}, \\
+   \dot Q_{ij} &= \eta\,\langle\delta_i h_j + \delta_j h_i\rangle + \eta^2\langle\delta_i\delta_j\rangle - 2 w_d Q_{ij},
+   \\
+   \dot v_i &= \eta_v\,\langle g(h_i)\,e\rangle ,
+
+where the noise adds :math:`\sigma^2 v_iv_j\langle g'(h_i)g'(h_j)\rangle` to :math:`\langle\delta_i\delta_j\rangle` and
+nothing else. The averages over the normal fields, of covariances R, Q and T, are sums of those of the activation
+(`theory.network_averages`). Combinations of parameters with as many units of one activation are integrated side by side
+(`theory.dormand_prince`), each a lane of the last axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from statmech.errors import SolverError
+from statmech.forks import check_fork
+from statmech.gaussian import Array
+from statmech.parameters import Family, family_of
+from statmech.programs import kept
+from statmech.scenarios.network import NetworkCell
+from statmech.scenarios.network_matrices import Units
+from theory.dormand_prince import filled_up, integrate, power_of_two
+from theory.network_averages import TERMS, Fields, errors, responses, slopes, squares
+
+RTOL, ATOL = 1e-11, 1e-13
+RATES = "eta", "eta_v", "sigma", "decay"
+MAX_STEPS = 2_000_000
+LANES = 128  # parameter combinations that are integrated side by side
+
+
+@dataclass(frozen=True)
+class Equations:
+    """Static arguments of the compiled solver: the activation, numbers of units, whether the teacher gives labels."""
+
+    activation: Family
+    K: int
+    M: int
+    sign: bool = False
+
+
+class Setting(NamedTuple):
+    """Run-time arguments, lanes last: the activation's parameters, rates, noise, decay (L,), T (M, M, L), w (M, L)."""
+
+    parameters: dict[str, Array]
+    eta: Array
+    eta_v: Array
+    sigma: Array
+    decay: Array
+    T: Array
+    w: Array
+
+
+class Entries(NamedTuple):
+    """Whose rates are computed: R of students and teachers, Q of pairs of students, v of students."""
+
+    student: np.ndarray
+    teacher: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+    output: np.ndarray
+
+
+class Rates(NamedTuple):
+    """Time derivatives of the entries of R, Q and v, each (n, L)."""
+
+    R: Array
+    Q: Array
+    v: Array
+
+
+def every_entry(K: int, M: int) -> Entries:
+    """All entries of R, row by row, of Q's upper triangle, and of v."""
+    student, teacher = (at.reshape(-1) for at in np.indices((K, M)))
+    return Entries(student, teacher, *np.triu_indices(K), np.arange(K))
+
+
+def gram_of(units: Units, T: Array) -> Array:
+    """The covariances (K + M, K + M, L) of all fields, students first."""
+    students = jnp.concatenate([units.Q, units.R], axis=1)
+    return jnp.concatenate([students, jnp.concatenate([jnp.swapaxes(units.R, 0, 1), T], axis=1)])
+
+
+def fields_of(equations: Equations, setting: Setting, units: Units) -> Fields:
+    """The fields of students (R, Q, v with lanes last) and teachers, with their weights in the error."""
+    w = jnp.sign(setting.w) if equations.sign else setting.w  # the label is sgn(w g(y)) = sgn w sgn y
+    weights = jnp.concatenate([-units.v, w])
+    averages = equations.activation(**setting.parameters)
+    return Fields(averages, gram_of(units, setting.T), weights, equations.sign)
+
+
+def rates(equations: Equations, setting: Setting, units: Units, entries: Entries) -> Rates:
+    """Time derivatives of some entries of R (K, M, L), Q (K, K, L) and v (K, L)."""
+    fields = fields_of(equations, setting, units)
+    R, Q, v = units
+    student, teacher, i, j, output = entries
+    along = v[student] * responses(fields, student, equations.K + teacher)
+    inward = v[i] * responses(fields, i, j) + v[j] * responses(fields, j, i)
+    spread = v[i] * v[j] * (squares(fields, i, j) + setting.sigma**2 * slopes(fields, i, j))
+    return Rates(
+        setting.eta * along - setting.decay * R[student, teacher],
+        setting.eta * inward + setting.eta**2 * spread - 2 * setting.decay * Q[i, j],
+        setting.eta_v * errors(fields, output),
+    )
+
+
+def packed(units: Units) -> Array:
+    """R, the upper triangle of Q, and v as rows (C, ...)."""
+    R, Q, v = units
+    return np.concatenate([R.reshape(-1, *R.shape[2:]), Q[np.triu_indices(len(Q))], v])
+
+
+def unpacked(equations: Equations, rows: Array) -> Units:
+    """R (K, M, ...), Q (K, K, ...) and v (K, ...) from rows (C, ...)."""
+    K, M = equations.K, equations.M
+    i, j = np.triu_indices(K)
+    place = np.zeros((K, K), int)
+    place[i, j] = place[j, i] = K * M + np.arange(i.size)
+    return Units(rows[: K * M].reshape(K, M, *rows.shape[1:]), rows[place], rows[-K:])
+
+
+def field(equations: Equations, setting: Setting, rows: Array) -> Array:
+    """The time derivative of the state's rows (C, L)."""
+    entries = every_entry(equations.K, equations.M)
+    return jnp.concatenate(rates(equations, setting, unpacked(equations, rows), entries))
+
+
+@kept
+def solve_lanes(equations: Equations, setting: Setting, start: Array, times: Array, most: Array) -> tuple[Array, Array]:
+    """The state's rows (T, C, L) of L lanes, and whether each has reached the last time."""
+    atol = jnp.full((start.shape[0], 1), ATOL)
+    return integrate(lambda rows: field(equations, setting, rows), start, times, RTOL, atol, most)
+
+
+def equations_of(cell: NetworkCell) -> Equations:
+    """What the program of a cell is compiled for."""
+    return Equations(family_of(cell.activation), cell.K, cell.M, cell.sign)
+
+
+def setting_of(cells: Sequence[NetworkCell]) -> Setting:
+    """The run-time arguments of cells, a lane each."""
+    names = family_of(cells[0].activation).reals
+    parameters = {name: np.asarray([getattr(cell.activation, name) for cell in cells], float) for name in names}
+    rates = {name: np.asarray([getattr(cell, name) for cell in cells], float) for name in RATES}
+    T, w = (np.stack([getattr(cell, name) for cell in cells], axis=-1) for name in ("T", "w"))
+    return Setting(parameters, **rates, T=T, w=w)
+
+
+def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[Units]:
+    """R (T, K, M), Q (T, K, K) and v (T, K) of each cell at each time.
+
+    Raises `SolverError` if the integration stops early. Cells of one activation with as many units are integrated side
+    by side, and those that differ in N only share a solution.
+    """
+    check_fork()
+    first: dict[Any, int] = {}
+    for at, cell in enumerate(cells):
+        first.setdefault(_identity(cell), at)
+    groups: dict[Equations, list[int]] = {}
+    for at in first.values():
+        groups.setdefault(equations_of(cells[at]), []).append(at)
+    solved: dict[int, Units] = {}
+    with jax.enable_x64(True):
+        t = np.asarray(list(times), float)
+        for equations, members in groups.items():
+            size = lanes_of(equations)
+            for some in (members[start : start + size] for start in range(0, len(members), size)):
+                solved |= dict(zip(some, _solve_together(equations, [cells[at] for at in some], t), strict=True))
+    return [solved[first[_identity(cell)]] for cell in cells]
+
+
+def lanes_of(equations: Equations) -> int:
+    """How many cells are integrated side by side: a power of two, fewer where there are many averages."""
+    fields, pairs = equations.K + equations.M, equations.K * (equations.K + 1) // 2
+    most = max(1, 8 * TERMS // (pairs * fields * (fields + 1) // 2))
+    return min(LANES, 1 << (most.bit_length() - 1))
+
+
+def _identity(cell: NetworkCell) -> tuple[Any, ...]:
+    """What a cell's equations and their start depend on."""
+    numbers = cell.K, cell.M, cell.eta, cell.eta_v, cell.sigma, cell.decay
+    return cell.name, *cell.parameters.values(), *numbers, id(cell.teacher), id(cell.start)
+
+
+def _solve_together(equations: Equations, cells: Sequence[NetworkCell], times: np.ndarray) -> list[Units]:
+    """The units of cells that one program serves; lanes and times are filled up to powers of two."""
+    filled = [*cells, *[cells[-1]] * (power_of_two(len(cells)) - len(cells))]
+    start = np.stack([packed(cell.units) for cell in filled], axis=-1)
+    recorded = filled_up(times)
+    rows, completed = map(np.asarray, solve_lanes(equations, setting_of(filled), start, recorded, np.int64(MAX_STEPS)))
+    rows = np.moveaxis(rows[: times.size], -1, 0)[: len(cells)]
+    for cell, own, done in zip(cells, rows, completed, strict=False):
+        if not (done and np.isfinite(own).all()):
+            raise SolverError(f"the order-parameter equations of {cell.described} stop before t = {times[-1]:g}")
+    return [Units(*(np.moveaxis(part, -1, 0) for part in unpacked(equations, own.T))) for own in rows]

@@ -1,0 +1,257 @@
+r"""Stationary states of networks: what noise on the teacher's output, decay, or too few units leave of the error.
+
+A student that can represent its teacher (:math:`K\ge M`, and each :math:`w_m` among the v) learns it perfectly without
+noise. With noise :math:`\sigma` its rates vanish at another state, for erf units, w = v = 1 and small :math:`\eta` with
+
+.. math:: \epsilon_g = \frac{\eta\sigma^2}{2\pi}\Big(K - M + \frac M{\sqrt3}\Big) + O(\eta^2)
+
+(Goldt et al. 2019). Newton's method follows this state from perfect learning, as the noise grows from 0. Units that are
+exchangeable stay so: the method solves for one entry of each set of entries of R, Q and v that permutations of equal
+units exchange.
+
+**Extra units.** For small fields the error depends on :math:`\sum_k v_k h_k` of the students without a partner only.
+In the state above those with equal v are equal. With two or more of them it is not stable: noise drives them apart,
+slowly (for K = 4, M = 2, :math:`\eta` = 0.2 and :math:`\sigma` = 0.1 at the rate 3.2e-4), until pairs of opposite
+units grow without bound while the error falls. Runs stay near the unstable state for a time of order 1/rate.
+
+Other states are found by Newton's method from the equations integrated to late times. A state is stable if the
+eigenvalues of the Jacobian of all entries have no positive real parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from statmech.errors import ScenarioError, SolverError
+from statmech.forks import check_fork
+from statmech.gaussian import Array
+from statmech.jax_cache import use_cache
+from statmech.results.dataset import blank
+from statmech.scenarios.network import Network, NetworkCell
+from statmech.scenarios.network_matrices import Units
+from theory.networks import Equations, Setting, equations_of, field, packed, setting_of, solve_cells, unpacked
+from theory.scenarios.network import described
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+TIMES = (100.0, 1000.0, 10_000.0)  # to which the equations are integrated, if no state is found from the one before
+ITERATIONS = 30
+FLAT = 1e-13  # relative size of singular values along which states do not differ, as of linear units
+CLOSE = 1e-13  # of Newton's last step
+NEAR = 0.5  # how far a state may lie from the one that leads to it, relative to its size
+SMALLEST_STEP = 1e-3  # of the noise, as a fraction
+ZERO = 1e-11  # real parts below are rounding
+
+
+class State(NamedTuple):
+    """The units of a stationary state, and why it is none, or not stable."""
+
+    units: Units | None
+    absent: str = ""
+
+
+def noise_floor(network: Network, stable: bool = True) -> xr.DataArray:
+    r"""The stationary generalization error of networks: what they tend to under noise and decay.
+
+    With orthonormal erf teacher units, w = v = 1 and a fixed second layer it is, for small rates,
+
+    .. math:: \epsilon_g = \frac{\eta\sigma^2}{2\pi}\Big(K - M + \frac M{\sqrt3}\Big)
+
+    and otherwise that of the root of the equations of R, Q and v (`theory.noise_floor`), not of integrating for long. A
+    student that can represent its teacher is taken to have specialised; others have the state that their start leads
+    to. NaN where no stable state was found; the attribute `absent` says which and why.
+
+    Parameters
+    ----------
+    network : Network
+        Times and N do not matter.
+    stable
+        False also gives unstable states, such as those of K >= M + 2, which runs leave slowly (`theory.noise_floor`).
+
+    Returns
+    -------
+    xarray.DataArray
+        eps_g on the sweep axes.
+
+    Raises
+    ------
+    ScenarioError
+        For networks without equations.
+
+    Examples
+    --------
+    >>> from statmech import Network
+    >>> floor = noise_floor(Network(network="erf", M=2, K=2, eta=[0.01, 0.2], sigma=0.1, t=1))
+    >>> (1e6 * floor).values.round(3)
+    array([ 18.456, 401.875])
+    """
+    if network.unsolved:
+        raise ScenarioError([((), network.unsolved)])
+    check_fork()
+    use_cache()
+    found = blank(network, seeds=None).eps_g.isel(t=0, drop=True).copy(deep=True)
+    absent: dict[str, list[str]] = {}
+    for cell in network.cells():
+        state = stationary_state(cell)
+        if state.units is None or (stable and state.absent):
+            absent.setdefault(state.absent, []).append(cell.described)
+        else:
+            found[cell.index] = described(cell, state.units)["eps_g"]
+    counted = [f"{first}{f' and {len(more)} more' if more else ''}: {why}" for why, (first, *more) in absent.items()]
+    return found.assign_attrs({"long_name": "stationary generalization error"} | _said("; ".join(counted)))
+
+
+def _said(absent: str) -> dict[str, str]:
+    return {"absent": absent} if absent else {}
+
+
+def stationary_state(cell: NetworkCell) -> State:
+    """The stationary state of a cell: from perfect learning if it is possible, else from late times."""
+    if (partner := _partners(cell)) is not None:
+        with jax.enable_x64(True):
+            if (units := _followed(cell, partner)) is not None:
+                return _checked(cell, units)
+    return _from_late_times(cell)
+
+
+def _from_late_times(cell: NetworkCell) -> State:
+    """The state near the equations' solution at the first of `TIMES` from which there is one that is stable."""
+    state = State(None, "no stationary state was found")
+    for time in TIMES:
+        try:
+            late = solve_cells([cell], [time])[0]
+        except SolverError:
+            return State(None, "the equations cannot be integrated to late times")
+        with jax.enable_x64(True):
+            start = Units(*(part[-1] for part in late))
+            units = _newton(cell, start, np.arange(len(packed(start))))
+            state = state if units is None else _checked(cell, units)
+        if not state.absent:
+            break
+    return state
+
+
+def _partners(cell: NetworkCell) -> np.ndarray | None:
+    """The student unit that can represent each teacher unit; None if there is none for some."""
+    if cell.sign or cell.decay > 0 or cell.K < cell.M or (cell.eta_v > 0 and cell.K > cell.M):
+        return None
+    v = _outer(cell)
+    partner: list[int] = []
+    for weight in cell.w:
+        equal = [k for k in np.flatnonzero(v == weight) if k not in partner]
+        if not equal:
+            return None
+        partner.append(int(equal[0]))
+    return np.array(partner)
+
+
+def _outer(cell: NetworkCell) -> np.ndarray:
+    """The second layer at perfect learning: that of the start if it is fixed."""
+    return cell.w if cell.eta_v > 0 else cell.units.v
+
+
+def _orbits(cell: NetworkCell, partner: np.ndarray) -> np.ndarray:
+    """The orbit (C,) of each entry of the state's rows, under permutations of equal units; Q_kk = Q_kl of equal units
+    without a partner."""
+    size = cell.K * cell.M + cell.K * (cell.K + 1) // 2 + cell.K
+    place = unpacked(equations_of(cell), np.arange(size))
+    pairs: list[tuple[int, int]] = []
+    for students, teachers in _exchanges(cell, partner):
+        moved = Units(place.R[np.ix_(students, teachers)], place.Q[np.ix_(students, students)], place.v[students])
+        pairs += zip(packed(place), packed(moved), strict=True)
+        k, l = np.flatnonzero(students != np.arange(cell.K))
+        pairs += [(place.Q[k, k], place.Q[k, l])] if k not in partner else []
+    orbit = np.arange(size)
+    for one, other in pairs:
+        orbit[orbit == max(orbit[one], orbit[other])] = min(orbit[one], orbit[other])
+    return orbit
+
+
+def _exchanges(cell: NetworkCell, partner: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Permutations of student and teacher units that exchange two equal ones."""
+    v, extra = _outer(cell), np.setdiff1d(np.arange(cell.K), partner)
+    for k in extra:
+        for l in extra[(extra > k) & (v[extra] == v[k])]:
+            yield _exchange(cell.K, k, l), np.arange(cell.M)
+    for m in range(cell.M):
+        for n in range(m + 1, cell.M):
+            teachers = _exchange(cell.M, m, n)
+            if cell.w[m] == cell.w[n] and np.array_equal(cell.T[np.ix_(teachers, teachers)], cell.T):
+                yield _exchange(cell.K, partner[m], partner[n]), teachers
+
+
+def _exchange(size: int, one: int, other: int) -> np.ndarray:
+    order = np.arange(size)
+    order[[one, other]] = order[[other, one]]
+    return order
+
+
+def _followed(cell: NetworkCell, partner: np.ndarray) -> Units | None:
+    """The state that perfect learning becomes as the noise grows from 0 to that of the cell."""
+    J = np.zeros((cell.K, cell.M))  # student units as sums of teacher units
+    J[partner, np.arange(cell.M)] = 1.0
+    units, orbit = Units(J @ cell.T, J @ cell.T @ J.T, _outer(cell)), _orbits(cell, partner)
+    reached, step = 0.0, 1.0
+    while reached < 1.0 and cell.sigma > 0:
+        target = min(1.0, reached + step)
+        found = _newton(replace(cell, sigma=cell.sigma * np.sqrt(target)), units, orbit)
+        if found is not None:
+            units, reached = found, target
+        elif (step := step / 2) < SMALLEST_STEP:
+            return None
+    return units
+
+
+def _newton(cell: NetworkCell, units: Units, orbit: np.ndarray) -> Units | None:
+    """The stationary state near these units, in which entries of an orbit are equal; None if there is none."""
+    first, place = np.unique(orbit, return_index=True)[1], np.unique(orbit, return_inverse=True)[1]
+    moving = first < len(packed(units)) - (cell.K if cell.eta_v == 0 else 0)
+    start = rows = packed(units)
+    for _ in range(ITERATIONS):
+        rates, slope = _rates_and_slope(cell, rows)
+        merged = np.stack([slope[first][:, place == at].sum(axis=1) for at in range(first.size)], axis=1)
+        change = np.zeros(first.size)
+        if not (np.all(np.isfinite(merged)) and np.all(np.isfinite(rates))):
+            return None
+        change[moving] = np.linalg.lstsq(merged[np.ix_(moving, moving)], rates[first][moving], rcond=FLAT)[0]
+        rows = rows - change[place]
+        if not np.all(np.isfinite(rows)) or np.max(np.abs(rows - start)) > NEAR * (1 + np.max(np.abs(start))):
+            return None
+        if np.max(np.abs(change)) <= CLOSE * (1 + np.max(np.abs(rows))):
+            return unpacked(equations_of(cell), rows)
+    return None
+
+
+def _checked(cell: NetworkCell, units: Units) -> State:
+    """The state if it is stable and weight vectors can have it."""
+    _, slope = _rates_and_slope(cell, packed(units))
+    moving = len(slope) - (cell.K if cell.eta_v == 0 else 0)
+    gram = np.block([[units.Q, units.R], [units.R.T, cell.T]])
+    if np.linalg.eigvalsh(gram)[0] < -1e-9 * np.max(gram):
+        return State(None, "no stationary state was found")
+    growth = np.max(np.linalg.eigvals(slope[:moving, :moving]).real)
+    return State(units, "the stationary state is not stable" if growth > ZERO else "")
+
+
+def _rates_and_slope(cell: NetworkCell, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    rates, slope = _compiled(equations_of(cell), setting_of([cell]), rows)
+    return np.asarray(rates), np.asarray(slope)
+
+
+@partial(jax.jit, static_argnums=0)
+def _compiled(equations: Equations, setting: Setting, rows: Array) -> tuple[Array, Array]:
+    """The rates (C,) of one lane's rows (C,), and their Jacobian (C, C)."""
+
+    def of(rows: Array) -> Array:
+        return field(equations, setting, rows[:, None])[:, 0]
+
+    columns = jax.lax.map(lambda change: jax.jvp(of, (rows,), (change,))[1], jnp.eye(rows.size), batch_size=16)
+    return of(rows), columns.T

@@ -1,0 +1,346 @@
+r"""Symmetric plateaus of networks of erf units, and the largest rate at which they learn perfectly.
+
+**Plateau.** With orthonormal teacher units, w = v = 1 and :math:`R_{im} = R`, :math:`Q_{ii} = Q`, :math:`Q_{ij} = C`,
+all student units resemble all teacher units alike. For :math:`\eta\to 0` the student units coincide, Q = C = M R^2,
+and the derivative of :math:`\epsilon_g` along them vanishes:
+
+.. math:: K^2(2M-1)\,R^4 + 2(K^2-M)\,R^2 - 1 = 0, \qquad\text{so } R^2 = \frac1{K(2K-1)} \text{ for } M = K .
+
+For :math:`\eta > 0` there are two such fixed points: one with Q = C, and the plateau that runs see, with Q > C. Since
+:math:`\Delta = Q - C` never leaves 0, its rate is :math:`\Delta` times :math:`f = \int_0^1 \partial_\Delta
+\dot\Delta(s\Delta)\,ds`; f = 0 and :math:`\dot R = \dot C = 0` have the plateau as their only solution nearby, which is
+followed from :math:`\eta = 0`.
+
+**Escape.** A deviation from a symmetric state falls into parts that permutations of the units do not mix, so the
+Jacobian of all entries of R and Q has the eigenvalues of few small matrices: of the symmetric entries themselves; of a
+part :math:`a_i` in the rows of R, in :math:`Q_{ii}` and in :math:`Q_{ij}` (as :math:`a_i + a_j`), with
+:math:`\sum_i a_i = 0`; of :math:`b_m` in the columns of R; of :math:`a_i b_m`, which is specialisation; and of
+symmetric :math:`Q_{ij}` without diagonal and with vanishing row sums.
+
+**Critical rate.** The same at perfect learning, K = M, R = Q = T, where student and teacher units are permuted
+together. The rates are linear and quadratic in :math:`\eta`, so the Jacobian is :math:`\eta(A + \eta B)`, and the
+critical rate is the smallest :math:`\eta` at which an eigenvalue of A + eta B reaches 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from statmech.activations import Erf
+from statmech.errors import ScenarioError
+from statmech.gaussian import Array, legendre
+from statmech.jax_cache import use_cache
+from statmech.parameters import family_of
+from statmech.scenarios.network_matrices import Units
+from theory.networks import Entries, Equations, Rates, Setting, rates
+
+NODES = 8  # of the average over Delta
+STEP, SMALLEST_STEP = 0.25, 1e-4  # of eta, along the plateau
+CLOSE = 1e-13  # of the rates over eta at a fixed point
+ITERATIONS = 12
+
+
+@dataclass(frozen=True)
+class Plateau:
+    """The symmetric fixed point: its error, its order parameters, and the rate at which deviations grow."""
+
+    eps_g: float
+    R: float
+    Q: float
+    C: float
+    escape_rate: float
+
+
+def plateau(M: int, K: int, eta: float) -> Plateau:
+    r"""The symmetric plateau of K erf units that learn from M orthonormal ones, with w = v = 1.
+
+    .. math:: R_{im} = R, \quad Q_{ii} = Q, \quad Q_{ij} = C \ (i\ne j)
+
+    Students that start alike (Q = C) never leave another fixed point, with a larger error. `theory.plateaus` has the
+    equations.
+
+    Parameters
+    ----------
+    M, K : int
+        Numbers of teacher and student units.
+    eta : float
+        Learning rate of the first layer; 0 for the limit of small rates. The second layer stays fixed.
+
+    Returns
+    -------
+    Plateau
+        With `eps_g`, `R`, `Q`, `C` (NaN for K = 1) and `escape_rate`, the largest real part of the eigenvalues of the
+        Jacobian of all entries of R and Q: deviations grow as :math:`e^{\lambda t}`.
+
+    Raises
+    ------
+    ScenarioError
+        Where there is no plateau: it ends at some rate.
+
+    Examples
+    --------
+    >>> found = plateau(M=2, K=2, eta=1.5)
+    >>> round(found.eps_g, 10), round(found.escape_rate, 10)
+    (0.0346277364, 0.0763639978)
+    """
+    _check(M=M, K=K, eta=eta)
+    use_cache()
+    with jax.enable_x64(True):
+        values = _followed(K, M, float(eta))
+        R, C, over = (float(value) for value in (values if K > 1 else (values[0], np.nan, values[1])))
+        Q = C + over if K > 1 else over
+        matrices = _matrices(Equations(family_of(Erf()), K, M), _symmetric(K, M, values), _around_plateau(K, M))
+        return Plateau(_error(K, M, R, Q, C), R, Q, C, eta * _largest(matrices, eta))
+
+
+def critical_rate(K: int) -> float:
+    r"""The largest learning rate at which K erf units learn K orthonormal ones perfectly, with w = v = 1.
+
+    The exact bound of stability of R = Q = T, with all off-diagonal entries. The formula
+    :math:`\sqrt3\,\pi/(K + 3/\sqrt5 - 1)` of textbooks, which leaves these out, is exact for K = 1, and 0.7 % and 0.5 %
+    too high for K = 2 and 3.
+
+    Parameters
+    ----------
+    K : int
+        Number of units.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ScenarioError
+        For K < 1.
+
+    Examples
+    --------
+    >>> [round(critical_rate(K), 10) for K in (1, 2, 3)]
+    [4.055778676, 2.3068276961, 1.6206745061]
+    """
+    from scipy.optimize import brentq
+
+    _check(K=K)
+    use_cache()
+    learnt = Units(np.eye(K), np.eye(K), np.ones(K))
+    with jax.enable_x64(True):
+        matrices = _matrices(Equations(family_of(Erf()), K, K), learnt, _around_learnt(K))
+    above = np.sqrt(3) * np.pi / (K + 3 / np.sqrt(5) - 1)
+    return float(brentq(partial(_largest, matrices), 0.5 * above, 1.01 * above, xtol=1e-15, rtol=1e-15))
+
+
+def _check(**given: float) -> None:
+    """Raise `ScenarioError` for numbers of units below 1, and rates below 0."""
+    for name, value in given.items():
+        if name == "eta" and not 0 <= value < np.inf:
+            raise ScenarioError([((name,), f"must be a number of at least 0, not {value}")])
+        if name != "eta" and not (value == int(value) and value >= 1):
+            raise ScenarioError([((name,), f"must be a whole number of at least 1, not {value}")])
+
+
+def _symmetric(K: int, M: int, values: Array) -> Units:
+    """Units with R, C and Delta (R and Q for K = 1), arrays of any shape that becomes the last axes."""
+    R, C, over = (values[0], values[1], values[2]) if K > 1 else (values[0], 0.0 * values[1], values[1])
+    xp, shape = (jnp if isinstance(values, jax.Array) else np), np.shape(R)
+    diagonal = np.eye(K).reshape(K, K, *[1] * len(shape))
+    return Units(xp.broadcast_to(R, (K, M, *shape)), C + over * diagonal, xp.ones((K, *shape)))
+
+
+def _setting(M: int, eta: float, lanes: int) -> Setting:
+    """Orthonormal teacher units and w = 1, without noise and decay, in so many lanes."""
+    zero = np.zeros(lanes)
+    T = np.broadcast_to(np.eye(M)[..., None], (M, M, lanes))
+    return Setting({}, zero + eta, zero, zero, zero, T, np.ones((M, lanes)))
+
+
+def _parts(equations: Equations, entries: Entries, units: Units) -> tuple[Array, Array]:
+    """What multiplies eta and eta^2 in the rates of these entries of R and Q, (n, L)."""
+    lanes = units.R.shape[-1]
+    forward, backward = (
+        _joined(rates(equations, _setting(equations.M, eta, lanes), units, entries)) for eta in (1.0, -1.0)
+    )
+    return (forward - backward) / 2, (forward + backward) / 2
+
+
+def _joined(found: Rates) -> Array:
+    return jnp.concatenate([found.R, found.Q])
+
+
+def _entries(K: int, R: list[tuple[int, int]], Q: list[tuple[int, int]], M: int) -> Entries:
+    """Those of these entries that K student and M teacher units have, without v."""
+    R, Q = [at for at in R if at[0] < K and at[1] < M], [at for at in Q if at[1] < K]
+    student, teacher = np.array(R, int).reshape(-1, 2).T
+    first, second = np.array(Q, int).reshape(-1, 2).T
+    return Entries(student, teacher, first, second, np.zeros(0, int))
+
+
+def _balance(equations: Equations, values: Array, eta: Array) -> Array:
+    """The rates of R and C over eta, and f; of R and Q for K = 1."""
+    K, M = equations.K, equations.M
+    entries = _entries(K, [(0, 0)], [(0, 0), (0, 1)], M)
+
+    def of(values: Array) -> Array:
+        first, second = _parts(equations, entries, _symmetric(K, M, values))
+        return first + eta * second
+
+    if K == 1:
+        return of(values[:, None])[:, 0]
+    s, weights = legendre(NODES)
+    nodes = jnp.stack([0 * s + values[0], 0 * s + values[1], s * values[2]])
+    _, slope = jax.jvp(of, (nodes,), (jnp.asarray([0.0, 0.0, 1.0])[:, None] * jnp.ones(NODES),))
+    here = of(values[:, None])[:, 0]
+    return jnp.stack([here[0], here[2], (slope[1] - slope[2]) @ weights])
+
+
+@partial(jax.jit, static_argnums=0)
+def _balance_and_slopes(equations: Equations, values: Array, eta: Array) -> tuple[Array, tuple[Array, Array]]:
+    """The balance, and its derivatives with respect to values and eta."""
+
+    def of(values: Array, eta: Array) -> tuple[Array, Array]:
+        balance = _balance(equations, values, eta)
+        return balance, balance
+
+    slopes, balance = jax.jacfwd(of, argnums=(0, 1), has_aux=True)(values, eta)
+    return balance, slopes
+
+
+def _followed(K: int, M: int, eta: float) -> np.ndarray:
+    """R, C and Delta of the plateau at a rate, followed from rate 0 by Newton's method."""
+    equations = Equations(family_of(Erf()), K, M)
+    square = (M - K**2 + np.sqrt((M - K**2) ** 2 + K**2 * (2 * M - 1))) / (K**2 * (2 * M - 1))
+    values = np.array([np.sqrt(square), M * square, 0.0][: 3 if K > 1 else 2])
+    reached, step = 0.0, STEP
+    values = _newton(equations, values, 0.0)
+    while reached < eta:
+        target = min(reached + step, eta)
+        by_values, by_eta = map(np.asarray, _balance_and_slopes(equations, values, reached)[1])
+        guess = values - np.linalg.solve(by_values, by_eta) * (target - reached)
+        found = _newton(equations, guess, target)
+        if np.all(np.isfinite(found)) and np.max(np.abs(found - guess)) < 0.1 * (1 + np.max(np.abs(values))):
+            values, reached, step = found, target, min(2 * step, 4 * STEP)
+        else:
+            step /= 2
+        if step < SMALLEST_STEP:
+            units = f"K = {K} erf units that learn from M = {M}"
+            raise ScenarioError(
+                [(("eta",), f"{units} have no symmetric plateau at eta = {eta:g}: it ends near {reached:.4g}")]
+            )
+    return values
+
+
+def _newton(equations: Equations, values: np.ndarray, eta: float) -> np.ndarray:
+    """The fixed point near these values; NaN if Newton's method does not converge."""
+    for _ in range(ITERATIONS):
+        balance, (slope, _) = _balance_and_slopes(equations, values, eta)
+        change = np.linalg.solve(np.asarray(slope), np.asarray(balance))
+        values = values - change
+        if not np.all(np.isfinite(values)):
+            break
+        if np.max(np.abs(change)) <= CLOSE * (1 + np.max(np.abs(values))):
+            return values
+    return np.full(values.shape, np.nan)
+
+
+def _error(K: int, M: int, R: float, Q: float, C: float) -> float:
+    """eps_g at the plateau, from I2 of erf units."""
+    others = K * (K - 1) * np.arcsin(C / (1 + Q)) if K > 1 else 0.0
+    students = K * np.arcsin(Q / (1 + Q)) + others
+    return float((students + M * np.pi / 6 - 2 * K * M * np.arcsin(R / np.sqrt(2 * (1 + Q)))) / np.pi)
+
+
+Direction = tuple[np.ndarray, np.ndarray]  # changes of R (K, M) and Q (K, K)
+Around = tuple[Entries, list[list[Direction]]]  # entries that determine a direction, and each part's directions
+
+
+def _around_plateau(K: int, M: int) -> Around:
+    """Directions around a symmetric state, part by part."""
+    zero, off, one = np.zeros((K, M)), 1 - np.eye(K), np.ones((K, M))
+    a, b = _opposite(K), _opposite(M)
+    none = np.zeros((K, K))
+    rows = [(np.outer(a, one[0]), none), (zero, np.diag(a)), (zero, off * (a[:, None] + a))]
+    parts = [
+        [(one, none), (zero, np.eye(K)), (zero, off)],
+        rows,
+        [(np.outer(one[:, 0], b), none)],
+        [(np.outer(a, b), none)],
+        [(zero, _square(K))],
+    ]
+    return _entries(K, [(0, 0)], [(0, 0), (0, 1), (0, 2)], M), parts
+
+
+def _around_learnt(K: int) -> Around:
+    """Directions around perfect learning, part by part."""
+    zero, off, a = np.zeros((K, K)), 1 - np.eye(K), _opposite(K)
+    both, turn = off * (a[:, None] + a), np.zeros((K, K))
+    turn[:3, :3] = np.array([[0, 1, -1], [-1, 0, 1], [1, -1, 0]]) if K > 2 else 0.0
+    columns = [off * a[:, None], off * a]
+    parts = [
+        [(np.eye(K), zero), (off, zero), (zero, np.eye(K)), (zero, off)],
+        [(np.diag(a), zero), *((column, zero) for column in columns), (zero, np.diag(a)), (zero, both)],
+        [(_square(K), zero), (zero, _square(K))],
+        [(turn, zero)],
+    ]
+    return _entries(K, [(0, 0), (0, 1), (1, 0), (0, 2), (2, 0)], [(0, 0), (0, 1), (0, 2)], K), parts
+
+
+def _opposite(n: int) -> np.ndarray:
+    """1, -1, 0, ..., 0; zeros for one unit."""
+    return np.array([1.0, -1.0, *[0.0] * n])[:n] * (n > 1)
+
+
+def _square(K: int) -> np.ndarray:
+    """A symmetric matrix without diagonal whose rows sum to 0; there is none for K < 4."""
+    a, b = np.zeros(K), np.zeros(K)
+    if K > 3:
+        a[:2], b[2:4] = [1, -1], [1, -1]
+    return np.outer(a, b) + np.outer(b, a)
+
+
+def _matrices(equations: Equations, units: Units, around: Around) -> list[tuple[np.ndarray, np.ndarray]]:
+    """A and B of each part: the Jacobian of the part is eta (A + eta B)."""
+    entries, parts = around
+    bases = [_independent(part) for part in parts]
+    directions = [direction for basis in bases for direction in basis]
+    dR, dQ = (np.stack(part, axis=-1) for part in zip(*directions, strict=True))
+    lanes = len(directions)
+    at = [np.broadcast_to(np.asarray(part)[..., None], (*np.shape(part), lanes)) for part in units]
+    _, slopes = _slopes(equations, tuple(map(tuple, entries)), *at, dR, dQ)
+    values = np.concatenate([dR[entries.student, entries.teacher], dQ[entries.first, entries.second]])
+    found, first = [], 0
+    for basis in bases:
+        own = slice(first, first := first + len(basis))
+        if basis:
+            solved = [np.linalg.lstsq(values[:, own], np.asarray(slope)[:, own])[0] for slope in slopes]
+            found.append((solved[0], solved[1]))
+    return found
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _slopes(equations: Equations, entries: tuple[tuple[int, ...], ...], *given: Array) -> tuple[Array, Array]:
+    R, Q, v, dR, dQ = given
+    at = Entries(*(np.array(part, int) for part in entries))
+    of: Callable[..., tuple[Array, Array]] = lambda R, Q: _parts(equations, at, Units(R, Q, v))  # noqa: E731
+    found: tuple[Array, Array] = jax.jvp(of, (R, Q), (dR, dQ))
+    return found
+
+
+def _independent(part: list[Direction]) -> list[Direction]:
+    """Those directions that are not combinations of earlier ones."""
+    kept: list[Direction] = []
+    for direction in part:
+        rows = [np.concatenate([each.ravel() for each in one]) for one in [*kept, direction]]
+        if np.linalg.matrix_rank(np.array(rows)) == len(rows):
+            kept.append(direction)
+    return kept
+
+
+def _largest(matrices: list[tuple[np.ndarray, np.ndarray]], eta: float) -> float:
+    """The largest real part of the eigenvalues of A + eta B over all parts."""
+    return max(float(np.max(np.linalg.eigvals(A + eta * B).real)) for A, B in matrices)
