@@ -1,0 +1,117 @@
+"""The config of a network: what it says, and what is refused with where, what and what is possible."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import theory
+from statmech import Network, ScenarioError, load
+from statmech.scenarios.network_matrices import rows_of
+from statmech.scenarios.registry import scenario_from
+
+GIVEN = {"network": "erf", "M": 2, "K": 2, "t": 1}
+REFUSED = {
+    "teacher that is not positive": ({"teacher": {"T": [[1, 2], [2, 1]]}}, "teacher: T is not positive semidefinite"),
+    "teacher that is not symmetric": ({"teacher": {"T": [[1, 2], [1, 2]]}}, "teacher: T must be symmetric"),
+    "teacher of another size": ({"teacher": {"T": np.eye(3)}}, "teacher: T is 3 x 3, but M = 2 needs 2 x 2"),
+    "teacher of unequal rows": (
+        {"teacher": {"T": [[1, 0], [0]]}},
+        "rows of different lengths, 2, 1, but must be 2 x 2",
+    ),
+    "weights of another number": ({"teacher": {"w": [1, 2, 3]}}, "teacher: w is 3, but M = 2 needs 2"),
+    "misspelt word": ({"teacher": {"T": "orthonorml"}}, 'teacher.T: must be "orthonormal", a number or a matrix'),
+    "misspelt key": ({"teacher": {"t": 1}}, 'teacher.t: "t" is not a key of teacher. Did you mean "T"?'),
+    "unknown output": ({"teacher": {"output": "sgn"}}, "teacher.output: input should be 'linear' or 'sign'"),
+    "unknown units of the teacher": ({"teacher": {"network": "tan"}}, 'teacher.network: "tan" is not an activation'),
+    "impossible start": ({"start": {"R": 1, "Q": 1}}, "no 2 student units have these Q and R"),
+    "start of another size": ({"start": {"R": [[1, 0]]}}, "start: R is 1 x 2, but K = 2, M = 2 needs 2 x 2"),
+    "start of another word": ({"start": "drwan"}, "start: input should be 'drawn' or 'learnt', not \"drwan\""),
+    "start drawn and given": ({"start": {"drawn": 1, "Q": 1}}, "give either drawn, or Q and R"),
+    "start beyond floats": ({"start": {"Q": 1e300}}, "Q must lie between -1e+100 and 1e+100, where float64"),
+    "start of float32": ({"start": {"Q": 1e20}, "dtype": "float32"}, "Q must lie between -1e+10 and 1e+10"),
+    "learnt by too few": ({"start": "learnt", "K": 1}, "K = 1 is less than M = 2"),
+    "section that is a number": ({"teacher": 3}, "teacher: must be a section with keys among T, w, output, network"),
+    "too small N": ({"N": 3}, "N: N = 3 is too small for M = 2 teacher units and K = 2 student units"),
+    "no rate": ({"eta": 0}, "eta: must be greater than 0, not 0"),
+    "negative noise": ({"sigma": -1}, "sigma: must be at least 0, not -1"),
+    "decay beyond N": ({"decay": 5, "N": 4}, "decay: decay = 5 is too large for N = 4"),
+    "unknown activation": ({"network": "tanh"}, 'network: "tanh" is not an activation. Known: erf, relu, linear.'),
+    "too many units": ({"K": 65}, "K: must be at most 64, not 65"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_no_network_can_be_is_refused_with_a_sentence(name):
+    given, sentence = REFUSED[name]
+    with pytest.raises(ScenarioError) as refused:
+        Network(**(GIVEN | given))
+    assert sentence in str(refused.value)
+    assert len(refused.value.problems) == 1
+
+
+@pytest.mark.parametrize("start", ["drawn", "learnt", {"drawn": 0.1, "v": 2}, {"Q": 1, "R": {"diagonal": 0.5}}])
+def test_a_config_is_read_back_as_it_was_written(start):
+    network = Network(**GIVEN, start=start, teacher={"T": [[1, 0.5], [0.5, 1]], "w": [1, -1], "output": "sign"})
+    assert scenario_from(network.config()) == network
+    assert None not in network.config()["teacher"].values()
+
+
+def test_numbers_stand_for_multiples_of_the_identity_and_of_one():
+    """The config of the plateau in the shorthand and in matrices has the same cells, also by their random numbers."""
+    short = load("plateau")
+    matrices = {"Q": 0.25 * np.eye(2), "R": np.zeros((2, 2)), "v": np.ones(2)}
+    written = Network(**(short.config() | {"start": matrices, "teacher": {"T": np.eye(2), "w": np.ones(2)}}))
+    assert [cell.words() for cell in short.cells()] == [cell.words() for cell in written.cells()]
+
+
+def test_overlaps_on_the_diagonal_fit_any_numbers_of_units():
+    network = Network(network="erf", M=[1, 3], K=[1, 2, 4], t=1, start={"Q": 1, "R": {"diagonal": 0.5}})
+    for cell in network.cells():
+        assert np.array_equal(cell.units.R, 0.5 * np.eye(cell.K, cell.M))
+
+
+def test_learnt_students_have_no_error_and_further_units_vanish():
+    network = Network(
+        network="relu", M=2, K=[2, 3], t=0, start="learnt", teacher={"T": [[1, 0.9], [0.9, 2]], "w": [1, 3]}
+    )
+    assert abs(theory.solve(network).eps_g.values).max() < 1e-14
+
+
+def test_the_weights_of_the_teacher_are_coordinates_beside_its_number_of_units():
+    network = Network(network="erf", t=0, K=1, zip={"M": [1, 2], "eta": [1, 2]}, teacher={"T": 2, "w": 3})
+    solved = theory.solve(network)
+    assert solved["T"].dims == ("M_eta", "teacher", "other_teacher")
+    assert np.array_equal(solved["T"].isel(M_eta=1), 2 * np.eye(2))
+    assert np.array_equal(np.isnan(solved["T"].isel(M_eta=0)), [[False, True], [True, True]])
+    assert solved["w"].isel(M_eta=1).values.tolist() == [3, 3]
+
+
+def test_theory_leaves_out_what_has_no_equations_and_refuses_where_there_are_none():
+    committee = {"teacher": {"output": "sign"}, "network": "erf", "t": 1, "K": 2}
+    solved = theory.solve(Network(**committee, M=[1, 2]))
+    assert np.isfinite(solved.eps_g.sel(M=1)).all()
+    assert np.isnan(solved.eps_g.sel(M=2)).all()
+    with pytest.raises(ScenarioError, match="labels of a teacher of several units, here M = 2"):
+        theory.solve(Network(**committee, M=2))
+    with pytest.raises(ScenarioError, match="teacher units with the students' activation only"):
+        theory.solve(Network(network="relu", teacher={"network": "erf"}, t=1))
+
+
+def test_only_a_start_that_distinguishes_the_units_is_judged():
+    assert load("plateau").not_judged
+    assert not load("activations").not_judged
+    assert Network(**GIVEN).symmetric  # drawn units have equal overlaps
+    assert not Network(**(GIVEN | {"K": 1})).symmetric
+    same = Network(**GIVEN, start={"Q": [[1, 1], [1, 1]]})
+    assert same.identical
+    assert not same.not_judged
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_a_root_of_a_singular_gram_matrix_is_one(rank):
+    factors = np.random.default_rng(rank).normal(size=(4, rank))
+    gram = factors @ factors.T
+    rows = rows_of(gram)
+    assert np.abs(rows @ rows.T - gram).max() < 1e-12 * np.abs(gram).max()
+    assert np.array_equal(rows, np.tril(rows))
