@@ -96,7 +96,7 @@ CHECKED: tuple[tuple[dict[str, Any], Callable[[str], None]], ...] = ((RULES, che
 
 @contextmanager
 def _reported(what: str, arrays: str, variable: str) -> Iterator[None]:
-    """Turn any failure of a user's class into a `ConfigError` that names it."""
+    """Report a failure in a class of the user as a `ConfigError` with its name."""
     try:
         yield
     except ScenarioError as problem:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from statmech import ACTIVATIONS
+from statmech import ACTIVATIONS, orthants
 from statmech import network_error as errors
 from statmech.activations import Erf, Linear, Relu
 from statmech.gaussian import TAIL, legendre_per_panel, namespace
@@ -173,6 +173,14 @@ def test_orthants_do_not_depend_on_the_order_of_fields(order):
     for scale, error in ((1, 2e-14), (0.1, 2e-12), (1e-8, 1e-7)):
         C = vectors(1, 4, scale)
         assert orthant_4(C[np.ix_(order, order)]) == pytest.approx(orthant_4(C), abs=error)
+
+
+@pytest.mark.parametrize(("scale", "error"), [(1, 4e-14), (0.1, 4e-14), (1e-2, 4e-14), (1e-4, 1e-13), (1e-6, 1e-7)])
+def test_more_nodes_of_the_line_integral_change_no_orthant(scale, error, monkeypatch):
+    C = vectors(3, 4, scale, lanes=100)
+    probability = orthant_4(C)
+    monkeypatch.setattr(orthants, "NODES", 400)
+    assert orthant_4(C) == pytest.approx(probability, abs=error)
 
 
 def test_the_error_of_the_symmetric_plateau():
