@@ -25,19 +25,24 @@ smooth and there are few units.
 ...         return g, 1 - g * g
 
 Use operators and `namespace(x)` for functions: the same lines then run in NumPy and, traced and batched, in JAX. A
-parameter of an activation is a dataclass field made by `statmech.parameters.parameter`.
+parameter of an activation is a dataclass field made by `statmech.parameters.parameter`. Kinks and averages hold for the
+g of the class that states them: a subclass with another `both` has neither unless it states them.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from statmech.gaussian import Array, cumulative, density, namespace, step
+from statmech.inherited import forget_of_another
 from statmech.orthants import Correlations, determinant, orthant_2, positive, ratio, root
+
+AVERAGES = ("I2", "I3", "I4", "J2", "J2_along", "given", "S2", "S3", "S4")
+OF_ONE_G = ("kinks", "equation", "has_closed_forms", *AVERAGES)
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,11 @@ class Activation(ABC):
     cites: ClassVar[tuple[str, ...]] = ()  # papers, by their keys in the bibliography
     equation: ClassVar[str] = ""  # g in LaTeX
     kinks: ClassVar[tuple[float, ...]] = ()  # the fields where g bends or jumps
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """What holds for one g only is not inherited by a class with another: it gets the defaults."""
+        super().__init_subclass__(**options)
+        forget_of_another(cls, "both", OF_ONE_G, Activation)
 
     @abstractmethod
     def both(self, x: Array) -> tuple[Array, Array]:

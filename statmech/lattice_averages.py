@@ -3,9 +3,9 @@ r"""The averages of a smooth activation by quadrature on a lattice, where it sta
 With the lower triangular root of the covariances, :math:`C = LL^\mathsf{T}`, the fields are :math:`x = Lz` with
 independent normal z. The sum over the points of a cubic lattice of spacing h, weighted by the normal density, errs by
 :math:`e^{-2\pi a/h}` for a g that is analytic within a of the real axis: for tanh(x), h = 0.32 reaches in 43 points
-per variable what takes Gauss-Hermite quadrature 96, 7e-10. It does not converge across a kink, which is refused. The spacing
-is the widest at which :math:`\langle g^2\rangle`, :math:`\langle g'^2\rangle` and :math:`\langle xgg'\rangle` of a
-field of variance `WIDEST` are those of spacing `FINEST`; points beyond a radius `RADIUS` are left out.
+per variable what takes Gauss-Hermite quadrature 96, 7e-10. It does not converge across a kink, which is refused. The
+spacing is the widest at which :math:`\langle g^2\rangle`, :math:`\langle g'^2\rangle` and :math:`\langle
+xgg'\rangle` of a field of variance `WIDEST` are those of spacing `FINEST`; points beyond `RADIUS` are left out.
 
 >>> from dataclasses import dataclass
 >>> @dataclass(frozen=True)

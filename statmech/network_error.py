@@ -7,7 +7,8 @@ With the outputs' difference :math:`e = \sum_mw_mg(y_m) - \sum_kv_kg(h_k)` and :
 
 **Near perfect learning** these sums cancel: R and Q round at 1e-16, and so does :math:`\epsilon_g`, although a
 simulation resolves differences of weights that are much smaller. Compare each student with the unit :math:`b_k`
-closest to it, a teacher's or none (:math:`b_k = 0`), and let :math:`u_k = h_k - b_k`, :math:`\Omega_m = w_m - \sum_{k:b_k=y_m}v_k`:
+closest to it, a teacher's or none (:math:`b_k = 0`), and let :math:`u_k = h_k - b_k`, :math:`\Omega_m = w_m -
+\sum_{k:b_k=y_m}v_k`:
 
 .. math:: e = \sum_m\Omega_mg(y_m) - \Omega_0\,g(0) - \sum_kv_k\int_0^1ds\,g'(b_k+su_k)\,u_k,
           \qquad \Omega_0 = \sum_{k:b_k=0}v_k .

@@ -49,6 +49,7 @@ from statmech.gaussian import (
     step,
     x_minus_sin,
 )
+from statmech.inherited import forget_of_another
 from statmech.parameters import parameter
 
 REACH = 8.5  # standard deviations of the posterior beyond which its sign is certain
@@ -86,13 +87,7 @@ class Rule(ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         """What holds for one g only is not inherited by a class with another: it gets the defaults."""
         super().__init_subclass__(**options)
-
-        def place(name: str) -> int:
-            return next(place for place, base in enumerate(cls.__mro__) if name in vars(base))
-
-        for name in OF_ONE_G:
-            if place(name) > place("g"):
-                setattr(cls, name, vars(Rule)[name])
+        forget_of_another(cls, "g", OF_ONE_G, Rule)
 
     @abstractmethod
     def g(self, kappa: Array, length: Array) -> Array:

@@ -1,11 +1,12 @@
-"""A rule in a file of the user is a rule like any other, and an invalid one is reported at once."""
+"""A rule or an activation in a file of the user is like any other, and an invalid one is reported at once."""
 
 from __future__ import annotations
 
 import pytest
 from test_statmech_cli import statmech
 
-from statmech import RULES, ConfigError, plugins
+from statmech import ACTIVATIONS, RULES, Activation, ConfigError, plugins
+from statmech.activations import AVERAGES
 
 MINE = """
 from dataclasses import dataclass
@@ -22,23 +23,42 @@ class Cautious(Rule):
 
 RULES["cautious"] = Cautious
 """
+LEAKY = """
+from dataclasses import dataclass
+from statmech.activations import ACTIVATIONS, Activation
+from statmech.gaussian import namespace, step
+from statmech.parameters import parameter
+
+@dataclass(frozen=True)
+class Leaky(Activation):
+    label = "leaky ReLU"
+    leak: float = parameter(0.1, "slope at negative fields")
+    kinks = (0.0,)
+
+    def both(self, x):
+        slope = self.leak + (1 - self.leak) * step(x)
+        return slope * x, slope
+
+ACTIVATIONS["leaky"] = Leaky
+"""
 SMALL = ["rule=cautious", "depth=0.5,1", "K=3", "N=50", "t=1,2", "seeds=4"]
 
 
 @pytest.fixture
 def mine(tmp_path):
     """A function that writes the file with changes; the rules it adds are removed after the test."""
-    before = dict(RULES)
+    before = [(registry, dict(registry)) for registry in (RULES, ACTIVATIONS)]
 
-    def written(old="", new=""):
-        assert old in MINE
+    def written(old="", new="", content=MINE):
+        assert old in content
         file = tmp_path / "mine.py"
-        file.write_text(MINE.replace(old, new, 1))
+        file.write_text(content.replace(old, new, 1))
         return file
 
     yield written
-    RULES.clear()
-    RULES.update(before)
+    for registry, known in before:
+        registry.clear()
+        registry.update(known)
     plugins._loaded.clear()
 
 
@@ -96,3 +116,58 @@ def test_a_file_that_is_missing_or_not_python_is_reported(tmp_path):
 @pytest.mark.parametrize("name", list(RULES))
 def test_the_rules_of_this_package_pass_their_own_check(name):
     plugins.check(name)
+
+
+def test_an_activation_in_a_file_is_known_like_any_other(mine):
+    plugins.load(mine(content=LEAKY))
+    assert isinstance(ACTIVATIONS["leaky"](leak=0.2), Activation)
+
+
+WRONG_ACTIVATION = {
+    ("@dataclass(frozen=True)", ""): "has parameters: it needs @dataclass",
+    ('label = "leaky ReLU"', ""): "no attribute 'label'",
+    ("kinks = (0.0,)", ""): r"g bends at field \S+, which is not among its kinks",
+    ("kinks = (0.0,)", "kinks = (1.0,)"): r"g bends at field \S+, which is not among its kinks",
+    ("return slope * x, slope", "return slope * x + step(x - 2), slope"): "g jumps at field 2, which is not among its",
+    ("return slope * x, slope", "return slope * x, 1.01 * slope"): "is not the derivative of g at field",
+    ("return slope * x, slope", "return x * x, 0 * x"): "is not the derivative of g at field",
+    ("return slope * x, slope", "return slope * x"): "both.x. must return two arrays of the shape of x",
+    ("return slope * x, slope", "return slope * x, 1.0"): "both.x. must return two arrays of the shape of x",
+    ("return slope * x, slope", "import numpy; return numpy.tanh(x), x"): "namespace.x..tanh",
+    (
+        "return slope * x, slope",
+        "return (x, 1 + 0 * x) if x > 0 else (0 * x, 0 * x)",
+    ): "fields are arrays, .* write step.-x. for",
+}
+
+
+@pytest.mark.parametrize("change", WRONG_ACTIVATION, ids=WRONG_ACTIVATION.values())
+def test_an_error_in_an_activation_is_reported_before_anything_is_computed(mine, change):
+    with pytest.raises(ConfigError, match=WRONG_ACTIVATION[change]):
+        plugins.load(mine(*change, content=LEAKY))
+
+
+@pytest.mark.parametrize("name", list(ACTIVATIONS))
+def test_the_activations_of_this_package_pass_their_own_check(name):
+    plugins.check_activation(name)
+
+
+@pytest.mark.parametrize("parent", ["erf", "relu"])
+def test_an_activation_inherits_averages_and_kinks_with_g_only(parent):
+    class Renamed(ACTIVATIONS[parent]):
+        label = "the same g"
+
+    class Another(Renamed):
+        def both(self, x):
+            return x**3, 3 * x**2
+
+    class Stated(Another):
+        has_closed_forms = True
+        kinks = (1.0,)
+
+    assert Renamed.has_closed_forms
+    assert Renamed.I4 is ACTIVATIONS[parent].I4
+    assert Renamed.kinks == ACTIVATIONS[parent].kinks
+    assert (Another.has_closed_forms, Another.kinks, Another.equation) == (False, (), "")
+    assert all(getattr(Another, name) is getattr(Activation, name) for name in AVERAGES)
+    assert (Stated.has_closed_forms, Stated.kinks) == (True, (1.0,))

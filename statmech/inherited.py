@@ -1,0 +1,28 @@
+"""What a class states about one function of it is not inherited by a subclass with another."""
+
+from __future__ import annotations
+
+
+def forget_of_another(cls: type, function: str, names: tuple[str, ...], base: type) -> None:
+    """Reset attributes that a parent states for its function to those of the base, if a subclass has another function.
+
+    >>> class Base:
+    ...     kinks = ()
+    ...     def __init_subclass__(cls):
+    ...         forget_of_another(cls, "g", ("kinks",), Base)
+    ...     def g(self, x): ...
+    >>> class Step(Base):
+    ...     kinks = (0.0,)
+    ...     def g(self, x): ...
+    >>> class Smooth(Step):
+    ...     def g(self, x): ...
+    >>> Step.kinks, Smooth.kinks
+    ((0.0,), ())
+    """
+
+    def place(name: str) -> int:
+        return next(place for place, parent in enumerate(cls.__mro__) if name in vars(parent))
+
+    for name in names:
+        if place(name) > place(function):
+            setattr(cls, name, vars(base)[name])
