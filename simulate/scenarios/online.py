@@ -14,7 +14,7 @@ from simulate.execution import units
 from simulate.execution.devices import next_device
 from simulate.execution.threads import cores
 from simulate.execution.units import UnitResult
-from simulate.kernels import gram, vectors
+from simulate.kernels import gram, perceptrons, vectors
 from simulate.kernels.field_steps import SLOWEST
 from statmech.errors import DivergedError, ScenarioError
 from statmech.few_students import FEW, vote_of_few
@@ -71,7 +71,7 @@ class Simulator(units.Simulator):
     def memory(self) -> float:
         """Bytes that the largest unit of work holds."""
         direct = [cell for cell in self.scenario.cells() if engine_of(self.scenario, cell) is vectors]
-        return max((float(vectors.memory(cell, self.scenario.dtype)) for cell in direct), default=0.0)
+        return max((float(_memory(cell, self.scenario.dtype)) for cell in direct), default=0.0)
 
     def check(self) -> None:
         """Refuse weight vectors that this machine cannot hold, and rates that float32 does not resolve."""
@@ -80,7 +80,7 @@ class Simulator(units.Simulator):
                 small = f"{name} = {getattr(cell, name):g}, divided by N = {cell.N:g}"
                 raise ScenarioError([(("dtype",), f"float32 does not resolve {small}; use float64")])
             if engine_of(self.scenario, cell) is vectors:
-                needed = vectors.memory(cell, self.scenario.dtype)
+                needed = _memory(cell, self.scenario.dtype)
                 run = f"a run with the weight vectors of N = {cell.N:g}, K = {cell.K}"
                 units.check_memory("N", run, needed, "`engine: gram` avoids this for Gaussian inputs")
 
@@ -118,7 +118,12 @@ class Simulator(units.Simulator):
 
 def engine_of(scenario: Scenario, cell: Cell) -> ModuleType:
     """The engine that simulates a cell: the one asked for, or the direct one where the Gram engine is not exact."""
-    return vectors if scenario.engine == "vectors" or not gram.covers(cell) else gram
+    return vectors if scenario.engine == "vectors" or not gram.covers(cell.inputs) else gram
+
+
+def _memory(cell: Cell, dtype: str) -> int:
+    """Bytes of a unit of weight vectors."""
+    return vectors.memory(cell.K, 1, cell.N, dtype, cell.drift > 0)
 
 
 def _values(scenario: Scenario, unit: Unit) -> dict[str, np.ndarray]:
@@ -127,8 +132,10 @@ def _values(scenario: Scenario, unit: Unit) -> dict[str, np.ndarray]:
     cell, asked = unit.cell, unit.seeds.stop - unit.seeds.start
     with jax.enable_x64(True), next_device():
         recorded = steps(scenario.t, cell.N)
-        record = engine_of(scenario, cell).run(cell, scenario.dtype, unit_key(scenario, unit), recorded, unit.part)
+        task = perceptrons.task(cell, scenario.dtype)
+        record = engine_of(scenario, cell).run(task, unit_key(scenario, unit), recorded, unit.part)
         along, across = (np.asarray(part, float)[:asked] for part in record[:2])
+        along = along[..., 0]
     _check_lengths(scenario, cell, along, across)
     _check_precision(scenario, cell, along, across)
     values = describe(along, across)
