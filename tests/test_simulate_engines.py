@@ -15,7 +15,7 @@ from simulate.execution.units import simulator_of
 from simulate.kernels import gram, perceptrons, vectors
 from simulate.kernels.field_steps import modulations
 from simulate.kernels.perceptrons import Perceptrons
-from simulate.scenarios import online
+from simulate.scenarios import batches
 from statmech import RULES, Scenario, ScenarioError
 from statmech.parameters import family_of
 from statmech.random_numbers import key_of
@@ -129,7 +129,7 @@ def test_a_part_of_a_batch_has_the_bits_of_the_whole(rule, K, width):
     ],
 )
 def test_a_batch_is_cut_where_there_are_fewer_units_than_cores(monkeypatch, seeds, K, others, workers, widths):
-    monkeypatch.setattr(online, "cores", lambda: workers)
+    monkeypatch.setattr(batches, "cores", lambda: workers)
     eta = list(np.linspace(0.5, 1, others))
     scenario = Scenario(rule="hebb", K=K, N=50, t=[1], seeds=seeds, eta=eta)
     units = list(simulator_of(scenario).units(list(scenario.cells()), range(seeds)))

@@ -19,8 +19,8 @@ A teacher that drifts turns after each input by a random direction, which is a n
 the axes are rotated in one plane until the first is the teacher again.
 
 Nothing is approximated: order parameters have the same distribution as in `simulate.kernels.vectors`, fluctuations
-included, for any N (coordinates beyond the N-th axis are zero). The state is the coordinates, not the Gram matrix, whose
-Cholesky factor would lose half the digits as q -> 1 and all of them for identical students; here their rows stay
+included, for any N (coordinates beyond the N-th axis are zero). The state is the coordinates, not the Gram matrix,
+whose Cholesky factor would lose half the digits as q -> 1 and all of them for identical students; here their rows stay
 identical.
 
 For few students seeds are lanes, the last axis of one wide elementwise program (`_block_of_lanes`); for many students

@@ -94,7 +94,8 @@ class Networks(Learner):
         g, derivative = self.activation.both(h)
         active, noise = example
         error = jnp.where(active, self.label(y, noise) - self.sum(carry * g), 0.0)
-        return self.eta * (carry * error) * derivative, carry + self.eta_v / self.N * (g * error)
+        f, v = self.eta * (carry * error) * derivative, carry + self.eta_v / self.N * (g * error)
+        return f.astype(h.dtype), v.astype(h.dtype)  # an activation may compute in float64
 
     def label(self, y: Array, noise: Array | None) -> Array:
         """The teacher's output, with noise, from its fields."""
