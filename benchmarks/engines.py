@@ -29,7 +29,7 @@ import numpy as np
 import timing
 
 import simulate
-from simulate.kernels import gram, vectors
+from simulate.kernels import gram, perceptrons, vectors
 from statmech import Scenario, random_numbers
 from statmech.random_numbers import key_of
 from statmech.scenarios.online import Cell
@@ -239,10 +239,12 @@ def cell(N: int, K: int, **given: float) -> Cell:
 def simulation(engine: ModuleType, cell: Cell, steps: int, dtype: str = "float64", batches: int = 1) -> Call:
     """A call that simulates batches with an engine, recorded once, at the end."""
 
+    task = perceptrons.task(cell, dtype)
+
     def run() -> None:
         with jax.enable_x64(True):
             for batch in range(batches):
-                jax.block_until_ready(engine.run(cell, dtype, key_of(batch), np.array([steps])))
+                jax.block_until_ready(engine.run(task, key_of(batch), np.array([steps])))
 
     return run
 

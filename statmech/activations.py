@@ -133,7 +133,7 @@ class Erf(Activation):
             from scipy.special import erf
         else:
             from jax.scipy.special import erf
-        return erf(x * np.sqrt(0.5)), np.sqrt(2 / np.pi) * namespace(x).exp(-x * x / 2)
+        return erf(x * 0.5**0.5), (2 / np.pi) ** 0.5 * namespace(x).exp(-x * x / 2)
 
     def I2(self, C: Array) -> Array:
         return _I2(C, 1.0)

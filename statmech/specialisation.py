@@ -1,16 +1,65 @@
-r"""Specialisation of the units of a network: how well each student unit represents one unit of the teacher."""
+r"""Specialisation of a network's students: how far each has turned to a teacher unit.
+
+With the cosines :math:`\rho_{km} = R_{km}/\sqrt{Q_{kk}T_{mm}}`, and n = min(K, M),
+
+.. math:: \rho = \max_\pi\frac1n\sum_{i=1}^n \rho_{k_i m_i}
+
+over all assignments of n students to n teacher units. Runs specialise to different assignments, so that means of R
+over runs vanish where the mean of this does not.
+"""
 
 from __future__ import annotations
 
+import itertools
+from math import perm
+
 import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+MOST = 24  # assignments that are enumerated, for all leading axes together
 
 
-def specialisation(R: np.ndarray, Q: np.ndarray, T: np.ndarray) -> np.ndarray:
-    """The mean cosine of min(K, M) pairs of a student and a teacher unit, in the best assignment."""
-    from scipy.optimize import linear_sum_assignment
+def specialisation(T: np.ndarray, R: np.ndarray, Q: np.ndarray) -> np.ndarray:
+    """The mean cosine of min(K, M) pairs of students and teacher units in the best assignment.
 
-    lengths = np.sqrt(np.diagonal(Q, axis1=-2, axis2=-1)[..., :, None] * np.diagonal(T, axis1=-2, axis2=-1))
-    cosines = np.where(lengths > 0, R, 0.0) / np.where(lengths > 0, lengths, 1.0)
+    Parameters
+    ----------
+    T : array (M, M)
+        Products of teacher units.
+    R : array (..., K, M)
+        Products of student and teacher units.
+    Q : array (..., K, K)
+        Products of student units; a unit of length 0 has cosine 0 with all others.
+
+    Returns
+    -------
+    array (...)
+
+    Examples
+    --------
+    >>> R = np.array([[0.1, 0.9], [0.8, 0.0]])
+    >>> round(float(specialisation(np.eye(2), R, np.eye(2))), 12)                    # each with the other's number
+    0.85
+    """
+    lengths = np.sqrt(np.diagonal(Q, axis1=-2, axis2=-1))[..., :, None] * np.sqrt(np.diagonal(T))
+    cosines = np.divide(R, lengths, out=np.zeros(np.broadcast_shapes(R.shape, lengths.shape)), where=lengths > 0)
+    if cosines.shape[-2] > cosines.shape[-1]:
+        cosines = np.swapaxes(cosines, -1, -2)
+    few, many = cosines.shape[-2:]
+    return (_enumerated if perm(many, few) <= MOST else _assigned)(cosines)
+
+
+def _enumerated(cosines: np.ndarray) -> np.ndarray:
+    """The best of all assignments, for cosines (..., n, more)."""
+    few, many = cosines.shape[-2:]
+    assignments = np.array(list(itertools.permutations(range(many), few)))
+    return np.asarray(cosines[..., np.arange(few), assignments].mean(-1).max(-1))
+
+
+def _assigned(cosines: np.ndarray) -> np.ndarray:
+    """The best assignment of each matrix in turn; NaN where there is one."""
     flat = cosines.reshape(-1, *cosines.shape[-2:])
-    best = [one[linear_sum_assignment(one, maximize=True)].mean() for one in flat]
-    return np.asarray(best).reshape(cosines.shape[:-2])
+    means = np.full(len(flat), np.nan)
+    for at in np.flatnonzero(np.isfinite(flat).all((-2, -1))):
+        means[at] = flat[at][linear_sum_assignment(flat[at], maximize=True)].mean()
+    return means.reshape(cosines.shape[:-2])

@@ -15,7 +15,7 @@ from scipy.stats import chi, ks_2samp, kstest
 import simulate
 import theory
 from simulate.execution.to_store import run_into
-from simulate.kernels import field_steps, gram, vectors
+from simulate.kernels import field_steps, gram, perceptrons, vectors
 from statmech import RULES, Scenario, ScenarioError
 from statmech.random_numbers import key_of
 
@@ -239,14 +239,14 @@ def test_a_sweep_at_zero_has_the_numbers_of_one_without_the_key(engine):
 
 def test_nothing_that_changes_traces_the_program_of_a_scenario_without_the_keys():
     [cell] = Scenario(rule="hebb", N=20, t=[1]).cells()
-    assert field_steps.changes_of(cell) is None
+    assert perceptrons.changes_of(cell) is None
     [cell] = Scenario(rule="hebb", N=20, t=[1], drift=0, decay=0).cells()
-    assert field_steps.changes_of(cell) is None
+    assert perceptrons.changes_of(cell) is None
 
 
 def numbers(cell, part=slice(None)):
     with jax.enable_x64(True):
-        record = gram.run(cell, "float64", key_of(5), np.array([0, 1, 10, 133]), part)
+        record = gram.run(perceptrons.task(cell, "float64"), key_of(5), np.array([0, 1, 10, 133]), part)
     return [np.asarray(values) for values in record[:2]]
 
 
@@ -327,7 +327,7 @@ def test_weight_vectors_in_single_precision_agree_with_theory():
     scenario = Scenario(rule="perceptron", N=500, t=[1, 2], seeds=32, dtype="float32", engine="vectors", **ALL)
     [cell] = scenario.cells()
     with jax.enable_x64(True):
-        assert vectors.run(cell, "float32", key_of(0), np.array([3])).along.dtype == jnp.float32
+        assert vectors.run(perceptrons.task(cell, "float32"), key_of(0), np.array([3])).along.dtype == jnp.float32
     assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []
 
 

@@ -12,10 +12,12 @@ from scipy.stats import chi, ks_2samp, kstest
 import simulate
 import theory
 from simulate.execution.units import simulator_of
-from simulate.kernels import gram, vectors
+from simulate.kernels import gram, perceptrons, vectors
 from simulate.kernels.field_steps import modulations
-from simulate.scenarios import online
+from simulate.kernels.perceptrons import Perceptrons
+from simulate.scenarios import batches
 from statmech import RULES, Scenario, ScenarioError
+from statmech.parameters import family_of
 from statmech.random_numbers import key_of
 from theory import lanes
 
@@ -29,13 +31,15 @@ def test_a_block_of_steps_equals_its_steps_one_by_one():
     teacher = rng.standard_normal(N)
     for name, kind in RULES.items():
         rule = kind(eta=0.7)
+        learner = Perceptrons(family_of(rule), {name: getattr(rule, name) for name in family_of(rule).reals}, 0.0, N)
         blocked = plain = rng.standard_normal((K, N))
         with jax.enable_x64(True):
             for _ in range(rounds):
                 x = rng.standard_normal((M, N)) / np.sqrt(N)
                 right = rng.choice([-1.0, 1.0], M)
                 fields = np.vstack([teacher, blocked]) @ x.T
-                f, _ = modulations(rule, *map(jnp.asarray, (fields, x @ x.T, (blocked**2).sum(1) / N, right)), N)
+                given = (fields[:1].T, fields[1:].T, x @ x.T, (blocked**2).sum(1) / N, right)
+                f, _ = modulations(learner, *map(jnp.asarray, given))
                 blocked = blocked + np.asarray(f).T @ x
                 plain = step_by_step(rule, teacher, plain, x, right)
         np.testing.assert_allclose(blocked, plain, rtol=1e-10, atol=1e-12, err_msg=name)
@@ -90,7 +94,7 @@ def numbers(cell, part=slice(None)):
     """Parts along and across the teacher of a batch's seeds, or of a part of them, recorded four times."""
     with jax.enable_x64(True):
         key, steps = key_of(5), np.array([0, 1, 10, 133])
-        record = gram.run(cell, "float64", key, steps, part)
+        record = gram.run(perceptrons.task(cell, "float64"), key, steps, part)
     return [np.asarray(values) for values in record[:2]]
 
 
@@ -125,7 +129,7 @@ def test_a_part_of_a_batch_has_the_bits_of_the_whole(rule, K, width):
     ],
 )
 def test_a_batch_is_cut_where_there_are_fewer_units_than_cores(monkeypatch, seeds, K, others, workers, widths):
-    monkeypatch.setattr(online, "cores", lambda: workers)
+    monkeypatch.setattr(batches, "cores", lambda: workers)
     eta = list(np.linspace(0.5, 1, others))
     scenario = Scenario(rule="hebb", K=K, N=50, t=[1], seeds=seeds, eta=eta)
     units = list(simulator_of(scenario).units(list(scenario.cells()), range(seeds)))
@@ -235,7 +239,7 @@ def test_single_precision_agrees_with_theory(engine):
     [cell] = scenario.cells()
     with jax.enable_x64(True):
         module = {"gram": gram, "vectors": vectors}[engine]
-        assert module.run(cell, "float32", key_of(0), np.array([10])).along.dtype == jnp.float32
+        assert module.run(perceptrons.task(cell, "float32"), key_of(0), np.array([10])).along.dtype == jnp.float32
     assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []
 
 

@@ -4,10 +4,11 @@ Both engines learn in blocks. Within a block a student changes only along the bl
 :math:`h^m_i = \mathbf w_i\cdot\mathbf x^m` at the block's start and the inner products :math:`S_{mn} =
 \mathbf x^m\cdot\mathbf x^n` the M steps are exactly
 
-.. math:: h^m_k \leftarrow h^m_k + \sum_{n<m} f^n_k S_{nm}, \qquad
-          l_k^2 \leftarrow l_k^2 + (2f^m_kh^m_k + (f^m_k)^2S_{mm})/N,
+.. math:: h^m_k \leftarrow h^m_k + \sum_{n<m} f^n_k S_{nm}
 
-and the weights need the modulations f only at its end. The engines differ in how they draw the fields.
+with the modulations f that a learner (`simulate.kernels.learner`) finds from the fields, and the weights need f only at
+the block's end. Perceptrons need the students' lengths, too: :math:`l_k^2 \leftarrow l_k^2 + (2f^m_kh^m_k +
+(f^m_k)^2S_{mm})/N`. The engines differ in how they draw the fields.
 
 **Decay.** With :math:`\mathbf J_k \leftarrow a\mathbf J_k + f_k\mathbf x`, :math:`a = 1 - w/N`, a student is at step m
 :math:`a^m\mathbf J_k + \sum_{n<m} a^{m-1-n}f^n_k\mathbf x^n`. So modulations fade as weights do,
@@ -33,30 +34,17 @@ Inner products alone give this path, and along it the teacher's fields.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from statmech.gaussian import Array
-from statmech.rules import Rule
-from statmech.scenarios.online import Cell
+
+if TYPE_CHECKING:
+    from simulate.kernels.learner import Learner, State
 
 SLOWEST = 1e-6  # w/N, and in the Gram engine drift/N, down to which float32 resolves them (docs/gram_engine.md)
-SHORTEST = 1e-300  # t0: a shorter one is 0 where numbers below the smallest normal one are
-
-
-class Record(NamedTuple):
-    """The result of an engine: students at the recorded times, seeds first.
-
-    `along` (seeds, T, K) are their parts along the teacher, `across` (seeds, T, K, K) the Gram matrix of the rest.
-    `measured` (seeds, T, K + 2) are the errors of students, vote and mean on new inputs, where angles do not give them.
-    """
-
-    along: Array
-    across: Array
-    measured: Array | None = None
 
 
 class Changes(NamedTuple):
@@ -79,14 +67,6 @@ class Course(NamedTuple):
     def lost(self) -> Array:
         """The fraction of the weights that a block's M steps lose, from arrays (M,)."""
         return self.before[-1] + (1 - self.before[-1]) * self.decay[-1]
-
-
-def changes_of(cell: Cell) -> Changes | None:
-    """What changes in a cell, None if nothing does."""
-    if not cell.changes:
-        return None
-    drift, decay, t0 = map(np.float64, (cell.drift, cell.decay, cell.t0))
-    return Changes(drift, decay, np.maximum(t0, SHORTEST))
 
 
 def course_of(changes: Changes, eta: Array, N: Array, first: Array, active: Array, dtype: str) -> Course:
@@ -122,54 +102,33 @@ def path_of_teacher(teacher: Array, inner: Array, drift: Array, N: Array) -> tup
 
 
 def modulations(
-    rule: Rule,
-    fields: Array,
+    learner: Learner,
+    teacher: Array,
+    seen: Array,
     inner: Array,
-    squared_length: Array,
-    right: Array,
-    N: Array,
+    carry: State,
+    examples: Any,
     course: Course | None = None,
-) -> tuple[Array, Array]:
-    """The modulations f, shape (M, K), of a block of steps, and the squared lengths after it.
+) -> tuple[Array, State]:
+    """The modulations f, shape (M, K), of a block of M steps, and what the learner carries after it.
 
-    `fields` (K+1, M) are those of teacher and students at the block's start, `inner` (M, M) the inputs' inner
-    products, `squared_length` (K,) is l^2, and `right` (M,) is 1 for a true label, -1 for a flipped one, and 0 where
-    there is no step (after the last step before a recorded time). Every array may have a trailing axis of lanes, one
-    lane per seed. With a `course` the modulations have faded at the block's end, where the weights need them.
+    `teacher` (M, teachers) and `seen` (M, K) are the fields of teachers and students at the block's start, `inner` (M,
+    M) the inputs' inner products, `carry` what the learner carries, and `examples` what it
+    sees beside fields (`Learner.examples`). Every array may have a
+    trailing axis of lanes, one lane per seed. With a `course` the modulations have faded at the block's end, where the
+    weights need them.
     """
 
-    def step(carry: tuple[Array, Array], xs: tuple[Array, ...]) -> tuple[tuple[Array, Array], None]:
-        f, squared_length = carry
-        m, teacher, h, inner, right, now = xs
+    def step(carry: tuple[Array, State], xs: tuple[Any, ...]) -> tuple[tuple[Array, State], None]:
+        f, carry = carry
+        m, y, h, inner, example, now = xs
         h = less(h, h, now and now.before) + jnp.sum(inner[:, None] * f, axis=0)  # f of the steps to come is zero
-        new, squared_length = modulation(rule, teacher, h, inner[m], squared_length, right, N, now)
-        return (less(f, f, now and now.decay).at[m].set(new), squared_length), None
+        new, carry = learner.step(carry, y, h, inner[m], example, now)
+        return (less(f, f, now and now.decay).at[m].set(new), carry), None
 
     # a loop, not unrolled: XLA would fuse the fields into every step that uses them, and compute them again there
-    seen = jnp.swapaxes(fields[1:], 0, 1)
-    xs = (jnp.arange(len(inner)), fields[0], seen, inner, right, course)
-    return jax.lax.scan(step, (jnp.zeros_like(seen), squared_length), xs)[0]
-
-
-def modulation(
-    rule: Rule,
-    teacher: Array,
-    h: Array,
-    norm: Array,
-    squared_length: Array,
-    right: Array,
-    N: Array,
-    now: Course | None = None,
-) -> tuple[Array, Array]:
-    """One step: the modulations f and the students' new squared lengths; `norm` is the input's squared norm."""
-    label = jnp.where(teacher > 0, right, -right)
-    length = jnp.sqrt(squared_length)
-    # length 0 has no direction: its normalised field is set to 0, an error only for a rule with a margin > 0
-    u = h / jnp.where(length > 0, length, 1.0)
-    f = ((now.eta if now else rule.eta) * label * rule.g(label * u, length)).astype(h.dtype)
-    h = less(h, h, now and now.decay)
-    gain = less((2 * f * h + f * f * norm) / N, squared_length, now and now.decay * (2 - now.decay))
-    return f, jnp.maximum(squared_length + gain, 0.0)
+    xs = (jnp.arange(len(inner)), teacher, seen, inner, examples, course)
+    return jax.lax.scan(step, (jnp.zeros_like(seen), carry), xs)[0]
 
 
 def less(x: Array, of: Array, fraction: Array | None) -> Array:

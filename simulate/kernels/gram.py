@@ -1,22 +1,27 @@
 r"""The Gram engine: the exact distribution of the order parameters at finite N, at a cost per example independent of N.
 
-For inputs :math:`\mathbf x\sim N(0, I/N)` seen once, only the span of :math:`\mathbf B, \mathbf J_1, \dots,
-\mathbf J_K` matters. Let :math:`e_0 = \mathbf B/|\mathbf B|, e_1, \dots` be an orthonormal basis of it and C the
-students' coordinates, :math:`\mathbf J_k/\sqrt N = \sum_i C_{ki}e_i`. The coordinates of :math:`\sqrt N\mathbf x` on
+For inputs :math:`\mathbf x\sim N(0, I/N)` seen once, only the span of the teacher's :math:`\mathbf B_m` and the
+students' :math:`\mathbf J_k` matters. Let :math:`e_0, e_1, \dots` be an orthonormal basis of it, which begins
+with one of the teachers (:math:`e_0 = \mathbf B/|\mathbf B|` if there is one), and C the students' coordinates,
+:math:`\mathbf J_k/\sqrt N = \sum_i C_{ki}e_i`. The coordinates of :math:`\sqrt N\mathbf x` on
 the n basis vectors are independent normals, and the remainder, orthogonal to all of them and of unknown but irrelevant
 direction, has the length of a :math:`\chi_{N-n}` variable. Taking that direction as a new basis vector, an input is n
 normals and one chi.
 A block of M steps adds M axes (the m-th input has n + m normals before its chi, which has N - n - m degrees of freedom:
-the Bartlett factor of the inputs' Wishart matrix); rotating axes 1, 2, ... among themselves, which changes neither the
-teacher nor any inner product, an LQ decomposition reduces the students to K + 1 axes again.
+the Bartlett factor of the inputs' Wishart matrix); rotating the axes after those of the T
+teachers among themselves, which changes neither a teacher nor any inner product, an LQ decomposition reduces the
+students to K + T axes again.
+
+What a step adds to the students is a learner's (`simulate.kernels.learner`): perceptrons, or the units of a network.
 
 A teacher that drifts turns after each input by a random direction, which is a normal vector like the input: a block has
 2 M such vectors, and as many axes. Its path is in their span (`simulate.kernels.field_steps`), and at the block's end
 the axes are rotated in one plane until the first is the teacher again.
 
-Nothing is approximated: R, q, l have the same distribution as in `simulate.kernels.vectors`, fluctuations included, for
-any N (coordinates beyond the N-th axis are zero). The state is the coordinates, not the Gram matrix, whose Cholesky
-factor would lose half the digits as q -> 1 and all of them for identical students; here their rows stay identical.
+Nothing is approximated: order parameters have the same distribution as in `simulate.kernels.vectors`, fluctuations
+included, for any N (coordinates beyond the N-th axis are zero). The state is the coordinates, not the Gram matrix,
+whose Cholesky factor would lose half the digits as q -> 1 and all of them for identical students; here their rows stay
+identical.
 
 For few students seeds are lanes, the last axis of one wide elementwise program (`_block_of_lanes`); for many students
 they are the first axis of matrix products and LAPACK's QR (`_block_of_matrices`). The distribution is the same.
@@ -34,30 +39,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simulate.kernels.field_steps import (
-    Changes,
-    Course,
-    Record,
-    changes_of,
-    course_of,
-    less,
-    modulation,
-    modulations,
-    path_of_teacher,
-)
+from simulate.kernels.field_steps import Changes, Course, course_of, less, modulations, path_of_teacher
+from simulate.kernels.learner import Learner, Record, State, Task
 from statmech.gaussian import Array
-from statmech.inputs import Gaussian
-from statmech.parameters import Family, family_of
+from statmech.inputs import Gaussian, Inputs
+from statmech.parameters import Family
 from statmech.programs import kept
 from statmech.random_numbers import Lanes, folded, normals_and_uniforms, wrapped
-from statmech.rules import Rule
-from statmech.scenarios.online import Cell
 
 LANES = 32  # blocks whose random numbers are drawn together: drawn inside a block of lanes they are computed twice
 MATRICES = 4  # the same for blocks of matrices, which are longer
-MANY = 16  # number of students from which matrices are faster than lanes
+MANY = 16  # number of students, and of teachers but one, from which matrices are faster than lanes
 
-DIVISIBLE = 3  # number of students up to which a part of a batch has the bits of the whole
+DIVISIBLE = 3  # the same up to which a part of a batch has the bits of the whole
 
 STEP = 5e5  # a student's length times N over eta up to which float32 resolves a step (docs/gram_engine.md)
 
@@ -66,34 +60,36 @@ Draw = Callable[[Array, tuple[int, ...], tuple[int, ...]], tuple[Array, Array]]
 NAME = "order parameters in their exact law at finite N (simulate.kernels.gram)"
 
 
-def covers(cell: Cell) -> bool:
-    """True if the engine is exact for a cell: if its inputs are Gaussian, with equal coordinates in every basis."""
-    return isinstance(cell.inputs, Gaussian)
+def covers(inputs: Inputs) -> bool:
+    """True if the engine is exact for these inputs: if they are Gaussian, with equal coordinates in every basis."""
+    return isinstance(inputs, Gaussian)
 
 
-def batch(K: int) -> int:
-    """Seeds per unit of work, of a cell with K students: enough to fill the lanes, few enough to stay in cache."""
-    return 64 if K <= 10 else 16
+def batch(K: int, teachers: int = 1) -> int:
+    """Seeds per unit of work, with K students: enough to fill the lanes, few enough to stay in cache."""
+    return 64 if K + teachers <= 11 else 16
 
 
-def divisible(K: int) -> bool:
+def divisible(K: int, teachers: int = 1) -> bool:
     """True if a part of a batch has the bits of the whole; for more students, products of the record differ."""
-    return K <= DIVISIBLE
+    return K + teachers - 1 <= DIVISIBLE
 
 
-def block_steps(K: int, drifting: bool = False) -> int:
+def block_steps(K: int, teachers: int = 1, drifting: bool = False) -> int:
     """Steps per block: the LQ costs K^2 (K + M) per block, the growing basis M per step, 2 M if the teacher moves."""
-    if K < MANY:
-        return (1 if drifting else 2) if K == 1 else max(3, K // 2)
-    return min(K, 64) // (2 if drifting else 1)
+    units = K + teachers - 1
+    if units < MANY:
+        return (1 if drifting else 2) if units == 1 else max(3, units // 2)
+    return min(units, 64) // (2 if drifting else 1)
 
 
 @dataclass(frozen=True)
 class Program:
     """Static arguments of the compiled program; one is compiled for each."""
 
-    rule: Family
+    learner: Family
     K: int
+    teachers: int
     M: int  # steps per block
     lanes: int  # seeds
     dtype: str
@@ -105,81 +101,101 @@ class Program:
         """Random vectors per block: the inputs, and as many directions in which the teacher turns."""
         return 2 * self.M if self.drifting else self.M
 
+    @property
+    def many(self) -> bool:
+        """Whether seeds are the first axis of matrices, not lanes."""
+        return self.K + self.teachers > MANY
+
 
 class Problem(NamedTuple):
-    """Run-time arguments of a program: the key's words, the rule's parameters, the label noise, N, the first seed, and
-    what changes."""
+    """Run-time arguments of a program: the key's words, the learner's parameters, N, the first seed, and what
+    changes."""
 
     key: Array
     parameters: dict[str, Array]
-    flip: Array
     N: Array
     first: Array
     changes: Changes | None
 
 
-def run(cell: Cell, dtype: str, key: np.ndarray, steps: np.ndarray, part: slice = slice(None)) -> Record:
-    """Simulate a batch of seeds of a cell from a key (2,), or a part of it, recorded at `steps` (T,) steps."""
-    K, size = cell.K, batch(cell.K)
+def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None)) -> Record:
+    """Simulate a batch of seeds of a task from a key (2,), or a part of it, recorded at `steps` (T,) steps."""
+    K, teachers, N, dtype, size = task.K, task.M, task.N, task.dtype, batch(task.K, task.M)
     first, last, _ = part.indices(size)
-    start, start_key = cell.coordinates, folded(key, 0)
-    students = _initial(start_key, K, cell.N, size) if start is None else np.repeat(start[..., None], size, axis=-1)
-    drifting = cell.drift > 0
-    program = Program(family_of(cell.rule), K, block_steps(K, drifting), last - first, dtype, size, drifting)
-    flip, N, changes = np.float32(cell.flip), np.float64(cell.N), changes_of(cell)
-    problem = Problem(folded(key, 1), cell.traced(dtype), flip, N, np.uint32(first), changes)
-    return Record(*_run(program, problem, students[..., first:last].astype(dtype), steps))
+    start, start_key = task.coordinates, folded(key, 0)
+    if start is None:
+        students = _initial(start_key, K, teachers, N, size) * task.scale
+    else:
+        students = np.repeat(start[..., None], size, axis=-1)
+    state = jax.tree.map(lambda values: np.repeat(values[..., None], last - first, axis=-1), task.kept)
+    steps_each = block_steps(K, teachers, task.drifting)
+    program = Program(task.learner, K, teachers, steps_each, last - first, dtype, size, task.drifting)
+    problem = Problem(folded(key, 1), task.parameters, np.float64(N), np.uint32(first), task.changes)
+    return Record(*_run(program, problem, students[..., first:last].astype(dtype), state, steps))
 
 
 @kept
-def _run(program: Program, problem: Problem, students: Array, steps: Array) -> tuple[Array, Array]:
-    """The record of all seeds: parts along and across the teacher."""
+def _run(program: Program, problem: Problem, students: Array, state: State, steps: Array) -> tuple[Array, ...]:
+    """The record of all seeds: parts along and across the teachers, and what the learner keeps."""
     problem = problem._replace(key=wrapped(problem.key))
-    rule, many = program.rule(**problem.parameters), program.K >= MANY
-    block = partial(_block_of_matrices if many else _block_of_lanes, rule, problem.N.astype(program.dtype))
+    many, N = program.many, problem.N.astype(program.dtype)
+    learner = program.learner(**problem.parameters, N=N, units=-1 if many else 0)
+    block = partial(_block_of_matrices if many else _block_of_lanes, learner, program.teachers)
     together = MATRICES if many else LANES
     stride = program.M * together
+    carried = students, state
     if many:
-        students = jnp.moveaxis(students, -1, 0)
+        carried = _seeds_first(carried)
 
-    def advance(carry: tuple[Array, Array], until: Array) -> tuple[tuple[Array, Array], Record]:
-        students, done = carry
+    def advance(carry: tuple[Any, Array], until: Array) -> tuple[tuple[Any, Array], tuple[Any, ...]]:
+        carried, done = carry
 
-        def blocks(index: Array, students: Array) -> Array:
+        def blocks(index: Array, carried: Any) -> Any:
             first = done + index * stride
-            randoms = _randoms(program, problem, jax.random.fold_in(problem.key, first), together)
+            randoms = _randoms(program, problem, learner, jax.random.fold_in(problem.key, first), together)
             active = (first + jnp.arange(stride) < until).reshape(together, program.M)
-            course = problem.changes and course_of(problem.changes, rule.eta, problem.N, first, active, program.dtype)
-            return jax.lax.scan(block, students, (*randoms, active, course))[0]
+            course = problem.changes and course_of(
+                problem.changes, learner.eta, problem.N, first, active, program.dtype
+            )
+            return jax.lax.scan(block, carried, (*randoms, active, course))[0]
 
-        students = jax.lax.fori_loop(0, (until - done + stride - 1) // stride, blocks, students)
-        return (students, until), _record(students if many else jnp.moveaxis(students, -1, 0))
+        carried = jax.lax.fori_loop(0, (until - done + stride - 1) // stride, blocks, carried)
+        return (carried, until), _record(program.teachers, *(carried if many else _seeds_first(carried)))
 
-    _, record = jax.lax.scan(advance, (students, jnp.zeros_like(steps[0])), steps)
-    along, across, _ = record
-    return jnp.swapaxes(along, 0, 1), jnp.swapaxes(across, 0, 1)
+    _, record = jax.lax.scan(advance, (carried, jnp.zeros_like(steps[0])), steps)
+    return tuple(jnp.swapaxes(part, 0, 1) for part in record)
 
 
-def _block_of_lanes(rule: Rule, N: Array, students: Array, xs: tuple[Any, ...]) -> tuple[Array, None]:
+def _seeds_first(arrays: Any) -> Any:
+    return jax.tree.map(lambda values: jnp.moveaxis(values, -1, 0), arrays)
+
+
+def _block_of_lanes(
+    learner: Learner, teachers: int, carried: tuple[Array, State], xs: tuple[Any, ...]
+) -> tuple[tuple[Array, State], None]:
     """M steps: students (K, n, lanes) before and after. Sums are unrolled: XLA reduces inner axes number by number."""
-    normals, chi, right, active, course = xs
+    (students, state), (normals, chi, noise, active, course) = carried, xs
     K, n, lanes = students.shape
     M, vectors = active.size, chi.shape[0]
     z = _rows(normals, chi, n)  # (vectors, n + vectors, lanes)
-    seen = _sum(students[:, None, i] * z[None, :M, i] for i in range(n))
-    inner = _sum(z[:, None, i] * z[None, :, i] for i in range(n + vectors)) / N
-    teacher, path = path_of_teacher(z[:, 0], inner, course.drift, N) if vectors > M else (z[:, 0], None)
-    fields = jnp.concatenate([teacher[None], seen])
-    squared_length = _sum(students[:, i] ** 2 for i in range(n))
-    right = jnp.where(active[:, None], right, 0.0)
-    f, _ = modulations(rule, fields, inner[:M, :M], squared_length, right, N, course)
+    seen = _sum(students[None, :, i] * z[:M, None, i] for i in range(n))
+    inner = _sum(z[:, None, i] * z[None, :, i] for i in range(n + vectors)) / learner.N
+    if vectors > M:
+        fields, path = path_of_teacher(z[:, 0], inner, course.drift, learner.N)
+        teacher = fields[:, None]
+    else:
+        teacher, path = jnp.swapaxes(learner.teachers(jnp.swapaxes(z[:, :teachers], 0, 1)), 0, 1), None
+    carry = learner.begin(state, _sum(students[:, i] ** 2 for i in range(n)))
+    examples = learner.examples(noise, active)
+    f, carry = modulations(learner, teacher, seen, inner[:M, :M], carry, examples, course)
     wide = jnp.concatenate([students, jnp.zeros((K, vectors, lanes), students.dtype)], axis=1)
-    gain = less(_sum(f[m, :, None] * z[m, None] for m in range(M)) / N, wide, course and course.lost)
+    gain = less(_sum(f[m, :, None] * z[m, None] for m in range(M)) / learner.N, wide, course and course.lost)
     if path is not None:
         arrived = _sum(path[m + 1] * z[M + m] for m in range(M)).at[0].add(path[0])
         gain = gain + _turn(_dot, wide + gain, arrived)
     wide = wide + gain
-    return jnp.concatenate([wide[:, :1], _lower(wide[:, 1:])], axis=1), None
+    students = jnp.concatenate([wide[:, :teachers], _lower(wide[:, teachers:])], axis=1)
+    return (students, learner.kept(carry)), None
 
 
 def _turn(dot: Callable[[Array, Array], Array], students: Array, teacher: Array) -> Array:
@@ -208,30 +224,34 @@ def _sum(terms: Iterable[Array]) -> Array:
     return reduce(add, terms)
 
 
-def _block_of_matrices(rule: Rule, N: Array, students: Array, xs: tuple[Any, ...]) -> tuple[Array, None]:
+def _block_of_matrices(
+    learner: Learner, teachers: int, carried: tuple[Array, State], xs: tuple[Any, ...]
+) -> tuple[tuple[Array, State], None]:
     """M steps: students (seeds, K, n) before and after."""
-    normals, chi, right, active, course = xs
+    (students, state), (normals, chi, noise, active, course) = carried, xs
     n, M, vectors = students.shape[2], active.size, chi.shape[0]
     z = _matrices(normals, chi, n)
     x = z[:, :M]
     seen = x[:, :, :n] @ jnp.swapaxes(students, 1, 2)
-    inner = z @ jnp.swapaxes(z, 1, 2) / N
-    teacher, path = z[:, :, 0], None
+    inner = z @ jnp.swapaxes(z, 1, 2) / learner.N
     if vectors > M:
-        fields, path = path_of_teacher(teacher.T, jnp.moveaxis(inner, 0, -1), course.drift, N)
-        teacher = fields.T
-    squared_length = jnp.sum(students**2, axis=2)
-    right = jnp.where(active[:, None], right, 0.0)
-    f = _scanned_modulations(rule, teacher, seen, inner[:, :M, :M], squared_length, right, N, course)
+        fields, path = path_of_teacher(z[:, :, 0].T, jnp.moveaxis(inner, 0, -1), course.drift, learner.N)
+        teacher = fields.T[:, :, None]
+    else:
+        teacher, path = jnp.moveaxis(learner.teachers(jnp.moveaxis(x[:, :, :teachers], 2, 0)), 0, 2), None
+    carry = learner.begin(state, jnp.sum(students**2, axis=2))
+    examples = learner.examples(jax.tree.map(lambda values: values[..., None], noise), active)
+    f, carry = _scanned_modulations(learner, teacher, seen, inner[:, :M, :M], carry, examples, course)
     wide = jnp.pad(students, ((0, 0), (0, 0), (0, vectors)))
-    gain = less(f @ x / N, wide, course and course.lost)
+    gain = less(f @ x / learner.N, wide, course and course.lost)
     if path is not None:
         arrived = jnp.einsum("ms,smi->si", path[1:], z[:, M:]).at[:, 0].add(path[0])
         gain = gain + jax.vmap(partial(_turn, jnp.matmul))(wide + gain, arrived)
     wide = wide + gain
     # one matrix at a time: a batched QR waits for threads of its own pool, and two units at once would wait forever
-    upper = jax.lax.map(partial(jnp.linalg.qr, mode="r"), jnp.swapaxes(wide[:, :, 1:], 1, 2))
-    return jnp.concatenate([wide[:, :, :1], jnp.swapaxes(upper, 1, 2)], axis=2), None
+    upper = jax.lax.map(partial(jnp.linalg.qr, mode="r"), jnp.swapaxes(wide[:, :, teachers:], 1, 2))
+    students = jnp.concatenate([wide[:, :, :teachers], jnp.swapaxes(upper, 1, 2)], axis=2)
+    return (students, learner.kept(carry)), None
 
 
 def _matrices(normals: Array, chi: Array, n: int) -> Array:
@@ -243,28 +263,26 @@ def _matrices(normals: Array, chi: Array, n: int) -> Array:
 
 
 def _scanned_modulations(
-    rule: Rule,
+    learner: Learner,
     teacher: Array,
     seen: Array,
     inner: Array,
-    squared_length: Array,
-    right: Array,
-    N: Array,
+    carry: State,
+    examples: Any,
     course: Course | None,
-) -> Array:
+) -> tuple[Array, State]:
     """`modulations`, seeds first: (seeds, K, M). The loop with lanes last costs 15 to 50 % more at K >= 20."""
 
-    def step(carry: tuple[Array, Array], xs: tuple[Array, ...]) -> tuple[tuple[Array, Array], None]:
-        f, squared_length = carry
-        m, teacher, h, inner, right, now = xs
+    def step(carry: tuple[Array, State], xs: tuple[Any, ...]) -> tuple[tuple[Array, State], None]:
+        f, carry = carry
+        m, y, h, inner, example, now = xs
         h = less(h, h, now and now.before) + jnp.einsum("skn,sn->sk", f, inner)  # f of the steps to come is zero
-        norm = inner[:, m, None]
-        new, squared_length = modulation(rule, teacher[:, None], h, norm, squared_length, right[:, None], N, now)
-        return (less(f, f, now and now.decay).at[:, :, m].set(new), squared_length), None
+        new, carry = learner.step(carry, y, h, inner[:, m, None], example, now)
+        return (less(f, f, now and now.decay).at[:, :, m].set(new), carry), None
 
     seeds, M, K = seen.shape
-    xs = (jnp.arange(M), teacher.T, jnp.moveaxis(seen, 1, 0), jnp.moveaxis(inner, 1, 0), right, course)
-    return jax.lax.scan(step, (jnp.zeros((seeds, K, M), seen.dtype), squared_length), xs)[0][0]
+    xs = (jnp.arange(M), *(jnp.moveaxis(given, 1, 0) for given in (teacher, seen, inner)), examples, course)
+    return jax.lax.scan(step, (jnp.zeros((seeds, K, M), seen.dtype), carry), xs)[0]
 
 
 def _rows(normals: Array, chi: Array, n: int) -> Array:
@@ -294,21 +312,23 @@ def _lower(rows: Array) -> Array:
     return jnp.stack(columns, axis=1)
 
 
-def _randoms(program: Program, problem: Problem, key: Array, blocks: int) -> tuple[Array, Array, Array]:
-    """Normals, chis and label signs of this number of blocks."""
+def _randoms(program: Program, problem: Problem, learner: Learner, key: Array, blocks: int) -> tuple[Array, Array, Any]:
+    """Normals, chis and the learner's noise of this number of blocks."""
     N, M, vectors, lanes, dtype = problem.N, program.M, program.vectors, program.lanes, program.dtype
     key, chi_key = jax.random.split(key)
-    n = program.K + 1
+    n = program.K + program.teachers
     count = vectors * n + vectors * (vectors - 1) // 2
     axis = jnp.asarray([i for m in range(vectors) for i in range(n + m)])
     whole = lanes == program.batch
     draw = partial(normals_and_uniforms, lanes=None if whole else Lanes(problem.first, lanes, program.batch))
-    normals, u = draw(key, (blocks, count, lanes), (blocks, M, lanes))
+    shapes = ((blocks, count + learner.normals * M, lanes), (blocks, learner.uniforms * M, lanes))
+    drawn, uniforms = draw(key, *shapes)
+    normals, noise = drawn[:, :count], learner.noise(drawn[:, count:], uniforms, dtype)
     # a branch: the axes are not a plain range, and a loop that looks them up is four times slower
     exists = partial(jnp.where, (axis < N)[:, None])
     normals = jax.lax.cond(n + vectors > N, lambda z: exists(z, 0.0), lambda z: z, normals.astype(dtype))
     chi = chi_variable(chi_key, N - n - jnp.arange(vectors)[:, None], (blocks, vectors, lanes), draw).astype(dtype)
-    return normals, chi, jnp.where(u < problem.flip, -1.0, 1.0).astype(dtype)
+    return normals, chi, noise
 
 
 def chi_variable(key: Array, degrees: Array, shape: tuple[int, ...], draw: Draw = normals_and_uniforms) -> Array:
@@ -344,19 +364,19 @@ def _accepted(u: Array, x: Array, w: Array, shift: Array) -> Array:
     return (w > -1) & (jnp.log(u) < x * x / 2 + shift * (jnp.log1p(safe) - safe))
 
 
-def _initial(key: np.ndarray, K: int, N: float, lanes: int) -> np.ndarray:
-    """Students with N(0, 1) entries: K rows of normals, with chis, in the basis that they span with the teacher.
+def _initial(key: np.ndarray, K: int, teachers: int, N: float, lanes: int) -> np.ndarray:
+    """Students with N(0, 1) entries: K rows of normals, with chis, in the basis that they span with the teachers.
 
     Drawn by NumPy: a compiled program would take longer to load than this to run.
     """
     rng = np.random.default_rng(key)
-    rows = np.tril(rng.standard_normal((lanes, K, K + 1)))
-    degrees = np.maximum(N - 1 - np.arange(K), 0)
-    rows[:, np.arange(K), 1 + np.arange(K)] = np.sqrt(rng.chisquare(degrees, (lanes, K)))
+    rows = np.tril(rng.standard_normal((lanes, K, teachers + K)), teachers - 1)
+    degrees = np.maximum(N - teachers - np.arange(K), 0)
+    rows[:, np.arange(K), teachers + np.arange(K)] = np.sqrt(rng.chisquare(degrees, (lanes, K)))
     return np.moveaxis(rows, 0, -1) / np.sqrt(N)
 
 
-def _record(students: Array) -> Record:
-    """Parts of students (seeds, K, n) along (seeds, K) and across (seeds, K, K) the teacher."""
-    rest = students[:, :, 1:]
-    return Record(students[:, :, 0], rest @ jnp.swapaxes(rest, -1, -2))
+def _record(teachers: int, students: Array, state: State) -> tuple[Array, ...]:
+    """Parts of students (seeds, K, n) along (seeds, K, teachers) and across (seeds, K, K) the teachers; the state."""
+    rest = students[:, :, teachers:]
+    return students[:, :, :teachers], rest @ jnp.swapaxes(rest, -1, -2), *jax.tree.leaves(state)

@@ -13,29 +13,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import NamedTuple
+from functools import partial, reduce
+from operator import sub
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simulate.kernels.field_steps import (
-    Changes,
-    Course,
-    Record,
-    changes_of,
-    course_of,
-    modulations,
-    path_of_teacher,
-)
+from simulate.kernels.field_steps import Changes, Course, course_of, modulations, path_of_teacher
+from simulate.kernels.learner import Learner, Record, State, Task
 from statmech.gaussian import Array
 from statmech.inputs import Inputs
-from statmech.parameters import Family, family_of
+from statmech.parameters import Family
 from statmech.programs import kept
 from statmech.random_numbers import folded, normals, wrapped
-from statmech.rules import Rule
-from statmech.scenarios.online import Cell
 
 TEST_INPUTS, TEST_PARTS = 4096, 16  # inputs on which errors are measured, and the parts they are drawn in
 BLOCK = 16  # steps per block: fewer make thin matrix products, with more the inner products cost more than the inputs
@@ -50,127 +42,139 @@ NAME = "weight vectors at finite N (simulate.kernels.vectors)"
 class Program:
     """Static arguments of the compiled program; one is compiled for each."""
 
-    rule: Family
+    learner: Family
     inputs: Inputs
     K: int
+    teachers: int
     N: int
     dtype: str
     drifting: bool  # whether the teacher moves
 
 
 class Problem(NamedTuple):
-    """Run-time arguments of a program: the rule's parameters, the label noise, initial coordinates, the inputs' table,
-    and what changes.
-
-    `start` (K, K+1) are the students' coordinates, or None to draw them.
-    """
+    """Run-time arguments of a program: the learner's parameters, the students' coordinates (K, teachers + K) or None to
+    draw them with the deviation `scale`, what the learner keeps, the inputs' table, and what changes."""
 
     parameters: dict[str, Array]
-    flip: Array
     start: Array | None
+    scale: Array
+    kept: State
     table: Array
     changes: Changes | None
 
 
-class State(NamedTuple):
-    """Teacher and students (K + 1, N), and the students' squared lengths (K,)."""
+class Carried(NamedTuple):
+    """Teachers' basis and students (teachers + K, N), and what the learner carries.
+
+    A basis of the teachers, orthogonal vectors of length sqrt(N), is the teacher itself if there is one.
+    """
 
     vectors: Array
-    squared_length: Array
+    state: State
 
 
-def batch(K: int) -> int:
-    """Seeds per unit of work, of a cell with K students."""
+def batch(K: int, teachers: int = 1) -> int:
+    """Seeds per unit of work, of K students."""
     return 4
 
 
-def memory(cell: Cell, dtype: str) -> int:
+def memory(K: int, teachers: int, N: float, dtype: str, drifting: bool = False) -> int:
     """Memory of one unit of work in bytes: the vectors, before and after a block, and the block's inputs twice.
 
     A teacher that drifts takes as many directions as inputs.
     """
-    drawn = 2 * BLOCK if cell.drift > 0 else BLOCK
-    return 2 * (cell.K + 1 + drawn) * cell.N * np.dtype(dtype).itemsize
+    drawn = 2 * BLOCK if drifting else BLOCK
+    return int(2 * (K + teachers + drawn) * N * np.dtype(dtype).itemsize)
 
 
-def run(cell: Cell, dtype: str, key: np.ndarray, steps: np.ndarray, part: slice = slice(None)) -> Record:
-    """Simulate a batch of seeds of a cell from a key (2,), or a part of it, recorded at `steps` (T,) steps."""
-    keys = np.stack([folded(key, seed) for seed in range(batch(cell.K))[part]])
-    program = Program(family_of(cell.rule), cell.inputs, cell.K, cell.N, dtype, cell.drift > 0)
-    table = cell.inputs.table(cell.N)
-    problem = Problem(cell.traced(dtype), np.float32(cell.flip), cell.coordinates, table, changes_of(cell))
-    return Record(*_run(program, keys, problem, steps))
+def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None)) -> Record:
+    """Simulate a batch of seeds of a task from a key (2,), or a part of it, recorded at `steps` (T,) steps."""
+    keys = np.stack([folded(key, seed) for seed in range(batch(task.K))[part]])
+    program = Program(task.learner, task.inputs, task.K, task.M, int(task.N), task.dtype, task.drifting)
+    table, scale = task.inputs.table(program.N), np.asarray(task.scale, task.dtype)
+    problem = Problem(task.parameters, task.coordinates, scale, task.kept, table, task.changes)
+    along, across, state, measured = _run(program, keys, problem, steps)
+    return Record(along, across, next(iter(jax.tree.leaves(state)), None), measured)
 
 
 @kept
-def _run(program: Program, keys: Array, problem: Problem, steps: Array) -> tuple[Array, ...]:
+def _run(program: Program, keys: Array, problem: Problem, steps: Array) -> tuple[Any, ...]:
     """The record of all seeds: its parts, without errors where they are not measured."""
     # one seed after the other: a block of inputs of one seed fills a core's cache, several would not fit
-    record = jax.lax.map(lambda key: _trajectory(program, key, problem, steps), wrapped(keys))
-    return tuple(part for part in record if part is not None)
+    return jax.lax.map(lambda key: _trajectory(program, key, problem, steps), wrapped(keys))
 
 
-def _trajectory(program: Program, key: Array, problem: Problem, steps: Array) -> Record:
+def _trajectory(program: Program, key: Array, problem: Problem, steps: Array) -> tuple[Any, ...]:
     """One seed from its key."""
-    rule, draw = program.rule(**problem.parameters), partial(_draw, program, problem.table)
+    draw = partial(_draw, program, problem.table)
+    learner = program.learner(**problem.parameters, N=program.N)
     start_key, step_key, test_key = jax.random.split(key, 3)
-    state = _initial(program, start_key, problem.start)
+    carried = _initial(program, start_key, learner, problem)
 
-    def advance(carry: tuple[State, Array], until: Array) -> tuple[tuple[State, Array], Record]:
-        state, done = carry
+    def advance(carry: tuple[Carried, Array], until: Array) -> tuple[tuple[Carried, Array], tuple[Any, ...]]:
+        carried, done = carry
 
-        def block(index: Array, state: State) -> State:
+        def block(index: Array, carried: Carried) -> Carried:
             first = done + index * BLOCK
             active = first + jnp.arange(BLOCK) < until
             course = problem.changes and course_of(
-                problem.changes, rule.eta, np.float64(program.N), first, active, program.dtype
+                problem.changes, learner.eta, np.float64(program.N), first, active, program.dtype
             )
             key = jax.random.fold_in(step_key, first)
-            return _block(program, rule, draw, key, state, problem.flip, active, course)
+            return _block(program, learner, draw, key, carried, active, course)
 
-        state = jax.lax.fori_loop(0, (until - done + BLOCK - 1) // BLOCK, block, state)
-        return (state, until), _record(program, draw, jax.random.fold_in(test_key, until), state.vectors)
+        carried = jax.lax.fori_loop(0, (until - done + BLOCK - 1) // BLOCK, block, carried)
+        return (carried, until), _record(program, learner, draw, jax.random.fold_in(test_key, until), carried)
 
-    return jax.lax.scan(advance, (state, jnp.zeros_like(steps[0])), steps)[1]
+    return jax.lax.scan(advance, (carried, jnp.zeros_like(steps[0])), steps)[1]
 
 
-def _initial(program: Program, key: Array, start: Array | None) -> State:
-    """The teacher, |B|^2 = N, and the students, drawn or at the coordinates `start`."""
-    K, N, dtype = program.K, program.N, program.dtype
-    vectors = jax.random.normal(key, (K + 1, N), dtype)
-    if start is None:
-        vectors = vectors.at[0].multiply(N**0.5 / jnp.linalg.norm(vectors[0]))
+def _initial(program: Program, key: Array, learner: Learner, problem: Problem) -> Carried:
+    """The teachers' basis, and the students, drawn or at their coordinates."""
+    teachers, N, dtype = program.teachers, program.N, program.dtype
+    vectors = jax.random.normal(key, (teachers + program.K, N), dtype)
+    if problem.start is None:
+        vectors = vectors.at[:teachers].set(_orthogonal(vectors[:teachers])).at[teachers:].multiply(problem.scale)
     else:
         basis = jnp.linalg.qr(vectors.T)[0].T * N**0.5
-        vectors = jnp.concatenate([basis[:1], jnp.asarray(start, dtype) @ basis])
-    return State(vectors, jnp.sum(vectors[1:] ** 2, axis=1) / N)
+        vectors = jnp.concatenate([basis[:teachers], jnp.asarray(problem.start, dtype) @ basis])
+    squared_length = jnp.sum(vectors[teachers:] ** 2, axis=1) / N
+    return Carried(vectors, learner.begin(problem.kept, squared_length))
+
+
+def _orthogonal(vectors: Array) -> Array:
+    """Orthogonal vectors (n, N) of length sqrt(N) in the span of n."""
+    n, N = vectors.shape
+    if n == 1:
+        return vectors * (N**0.5 / jnp.linalg.norm(vectors[0]))
+    return jnp.linalg.qr(vectors.T)[0].T * N**0.5
 
 
 def _block(
     program: Program,
-    rule: Rule,
+    learner: Learner,
     draw: Draw,
     key: Array,
-    state: State,
-    flip: Array,
+    carried: Carried,
     active: Array,
     course: Course | None,
-) -> State:
-    """BLOCK steps. The squared lengths are updated: summing them again costs more than both matrix products."""
-    vectors, squared_length = state
-    N, dtype, M = vectors.shape[1], vectors.dtype, active.size
+) -> Carried:
+    """BLOCK steps. What a learner carries is updated: squared lengths would cost more to sum than both products."""
+    vectors, state = carried
+    dtype, M, teachers = vectors.dtype, active.size, program.teachers
     input_key, label_key = jax.random.split(key)
     x = draw(input_key, M)
-    flipped = jax.random.uniform(label_key, (M,), jnp.float32) < flip
-    right = jnp.where(active, jnp.where(flipped, -1.0, 1.0), 0.0).astype(dtype)
+    uniforms = jax.random.uniform(label_key, (learner.uniforms * M,), jnp.float32)
+    noise = learner.noise(normals(label_key, (learner.normals * M,)), uniforms, dtype)
     fields, inner, moved = vectors @ x.T, x @ x.T, None
     if course and program.drifting:
         seen, moved = _moved(jax.random.fold_in(key, 2), vectors[0], x, fields[0], inner, course.drift)
         fields = fields.at[0].set(seen)
-    f, squared_length = modulations(rule, fields, inner, squared_length, right, N, course)
-    gain = jnp.pad(f.T, ((1, 0), (0, 0))) @ x  # the teacher, row 0, stays
-    vectors = vectors + (gain if course is None else gain.at[1:].add(-course.lost * vectors[1:]))
-    return State(vectors if moved is None else vectors.at[0].set(moved), squared_length)
+    y, h = learner.teachers(fields[:teachers]), fields[teachers:]
+    f, state = modulations(learner, y.T, h.T, inner, state, learner.examples(noise, active), course)
+    gain = jnp.pad(f.T, ((teachers, 0), (0, 0))) @ x  # the teachers stay
+    vectors = vectors + (gain if course is None else gain.at[teachers:].add(-course.lost * vectors[teachers:]))
+    return Carried(vectors if moved is None else vectors.at[0].set(moved), state)
 
 
 def _moved(key: Array, teacher: Array, x: Array, fields: Array, inner: Array, drift: Array) -> tuple[Array, Array]:
@@ -188,12 +192,13 @@ def _draw(program: Program, table: Array, key: Array, M: int) -> Array:
     return program.inputs.draw(key, M, program.N, table).astype(program.dtype)
 
 
-def _record(program: Program, draw: Draw, key: Array, vectors: Array) -> Record:
-    teacher, students, N = vectors[0], vectors[1:], vectors.shape[1]
-    along = students @ teacher / N
-    across = students - along[:, None] * teacher
-    record = Record(along, across @ across.T / N)
-    return record if program.inputs.exact else record._replace(measured=_measured(draw, key, teacher, students))
+def _record(program: Program, learner: Learner, draw: Draw, key: Array, carried: Carried) -> tuple[Any, ...]:
+    basis, students = carried.vectors[: program.teachers], carried.vectors[program.teachers :]
+    N = basis.shape[1]
+    along = [students @ axis / N for axis in basis]
+    across = reduce(sub, (part[:, None] * axis for part, axis in zip(along, basis, strict=True)), students)
+    measured = None if program.inputs.exact else _measured(draw, key, basis[0], students)
+    return jnp.stack(along, axis=1), across @ across.T / N, learner.kept(carried.state), measured
 
 
 def _measured(draw: Draw, key: Array, teacher: Array, students: Array) -> Array:

@@ -2,142 +2,67 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from types import ModuleType
 
-import jax
 import numpy as np
 
-from simulate.execution import units
-from simulate.execution.devices import next_device
-from simulate.execution.threads import cores
 from simulate.execution.units import UnitResult
-from simulate.kernels import gram, vectors
-from simulate.kernels.field_steps import SLOWEST
+from simulate.kernels import gram, perceptrons, vectors
+from simulate.kernels.learner import Task
+from simulate.scenarios.batches import Batches, Unit
 from statmech.errors import DivergedError, ScenarioError
 from statmech.few_students import FEW, vote_of_few
-from statmech.forks import check_fork
 from statmech.majority_vote import (
     TEST_CIRCLES,
     circles,
     circles_beside_equal_students,
     vote_beside_equal_students,
 )
-from statmech.random_numbers import folded, key_of
 from statmech.results.dataset import describe, gram_of
-from statmech.scenarios.online import Cell, Scenario, steps
+from statmech.scenarios.online import Cell, Scenario
 
 LONGEST = {"float64": 1e150, "float32": 1e15}  # and the inverse: their squares, over N or N of them, keep all digits
-NARROWEST = 8  # seeds: fewer take the time of 8
-SHORTEST = (
-    16  # seeds into which a batch is cut to occupy all cores: two parts of 8 take 1.5 times the time of one of 16
-)
 VOTE_CHUNK = 2**17  # fields integrated together: enough that threads compute more than they wait for the interpreter
 
 
-@dataclass(frozen=True)
-class Unit:
-    """A cell, the number of a batch of its seeds, those that are wanted, and the part of the batch that is simulated.
-
-    The whole batch is simulated, however few of its seeds are wanted, unless the engine gives a part the same bits.
-    """
-
-    cell: Cell
-    batch: int
-    seeds: slice
-    part: slice
-
-
-class Simulator(units.Simulator):
+class Simulator(Batches):
     """Online learning: seeds in batches, by the engine that is asked for where that is exact."""
 
     source = "weight vectors or order parameters on line"
+    slow = ("decay", "drift")
     scenario: Scenario
 
-    def attrs(self) -> dict[str, str]:
-        """The engines that simulate."""
-        engines = (engine_of(self.scenario, cell).NAME for cell in self.scenario.cells())
-        return {"source": "; ".join(dict.fromkeys(engines))}
+    def task(self, cell: Cell) -> Task:
+        """Its perceptrons."""
+        return perceptrons.task(cell, self.scenario.dtype)
+
+    def engine(self, cell: Cell) -> ModuleType:
+        """The engine asked for, or the direct one where the Gram engine is not exact."""
+        return super().engine(cell) if gram.covers(cell.inputs) else vectors
 
     def remarks(self) -> list[str]:
         """True if the requested engine is replaced by another."""
         asked = f"simulate.kernels.{self.scenario.engine}"
-        if all(engine_of(self.scenario, cell).__name__ == asked for cell in self.scenario.cells()):
+        if all(self.engine(cell).__name__ == asked for cell in self.scenario.cells()):
             return []
         return ["inputs other than gaussian run on the direct engine (engine: vectors)"]
 
-    def memory(self) -> float:
-        """Bytes that the largest unit of work holds."""
-        direct = [cell for cell in self.scenario.cells() if engine_of(self.scenario, cell) is vectors]
-        return max((float(vectors.memory(cell, self.scenario.dtype)) for cell in direct), default=0.0)
-
-    def check(self) -> None:
-        """Refuse weight vectors that this machine cannot hold, and rates that float32 does not resolve."""
-        for cell in self.scenario.cells():
-            for name in self._unresolved(cell):
-                small = f"{name} = {getattr(cell, name):g}, divided by N = {cell.N:g}"
-                raise ScenarioError([(("dtype",), f"float32 does not resolve {small}; use float64")])
-            if engine_of(self.scenario, cell) is vectors:
-                needed = vectors.memory(cell, self.scenario.dtype)
-                run = f"a run with the weight vectors of N = {cell.N:g}, K = {cell.K}"
-                units.check_memory("N", run, needed, "`engine: gram` avoids this for Gaussian inputs")
-
-    def _unresolved(self, cell: Cell) -> list[str]:
-        """The rates of a cell that float32 does not resolve: the direct engine's teacher turns in all coordinates."""
-        if self.scenario.dtype != "float32":
-            return []
-        names = ("decay",) if engine_of(self.scenario, cell) is vectors else ("decay", "drift")
-        return [name for name in names if 0 < getattr(cell, name) < SLOWEST * cell.N]
-
-    def units(self, cells: Sequence[Cell], seeds: range) -> Iterator[Unit]:
-        """Every cell, its seeds in batches, or in parts of batches."""
-        for cell in cells:
-            size, width = engine_of(self.scenario, cell).batch(cell.K), self.width(cell)
-            for first in range(seeds.start, seeds.stop, width):
-                part = slice(first % size, first % size + width)
-                yield Unit(cell, first // size, slice(first, min(first + width, seeds.stop)), part)
-
-    def width(self, cell: Cell) -> int:
-        """Seeds that are simulated together: a whole batch, unless there are fewer seeds, or fewer units than cores."""
-        width = engine_of(self.scenario, cell).batch(cell.K)
-        if engine_of(self.scenario, cell) is vectors or not gram.divisible(cell.K):
-            return width
-        while width // 2 >= max(self.scenario.seeds, NARROWEST):
-            width //= 2
-        everywhere, workers = math.prod(self.scenario.shape.values()), self.scenario.workers or cores()
-        while width // 2 >= SHORTEST and everywhere * -(-self.scenario.seeds // width) < workers:
-            width //= 2
-        return width
-
     def run(self, unit: Unit) -> list[UnitResult]:
         """The variables of a batch of seeds."""
-        return [UnitResult(unit.cell.index, unit.seeds, _values(self.scenario, unit))]
-
-
-def engine_of(scenario: Scenario, cell: Cell) -> ModuleType:
-    """The engine that simulates a cell: the one asked for, or the direct one where the Gram engine is not exact."""
-    return vectors if scenario.engine == "vectors" or not gram.covers(cell) else gram
-
-
-def _values(scenario: Scenario, unit: Unit) -> dict[str, np.ndarray]:
-    """The variables of a unit's seeds, with a leading axis of them."""
-    check_fork()
-    cell, asked = unit.cell, unit.seeds.stop - unit.seeds.start
-    with jax.enable_x64(True), next_device():
-        recorded = steps(scenario.t, cell.N)
-        record = engine_of(scenario, cell).run(cell, scenario.dtype, unit_key(scenario, unit), recorded, unit.part)
-        along, across = (np.asarray(part, float)[:asked] for part in record[:2])
-    _check_lengths(scenario, cell, along, across)
-    _check_precision(scenario, cell, along, across)
-    values = describe(along, across)
-    if record.measured is None:
-        values["eps_g_majority_vote"] = _votes(scenario, unit, along, across)
-    else:
-        *students, vote, mean = np.moveaxis(np.asarray(record.measured, float)[:asked], -1, 0)
-        values |= {"eps_g": np.stack(students, axis=-1), "eps_g_majority_vote": vote, "eps_g_weight_mean": mean}
-    return values | ({"gram": gram_of(along, across)} if scenario.gram else {})
+        scenario, cell, record = self.scenario, unit.cell, self.record(unit)
+        along, across = record.along[..., 0], record.across
+        _check_lengths(scenario, cell, along, across)
+        if self.engine(cell) is gram:
+            _check_precision(scenario, cell, along, across)
+        values = describe(along, across)
+        if record.measured is None:
+            values["eps_g_majority_vote"] = _votes(scenario, unit, along, across)
+        else:
+            *students, vote, mean = np.moveaxis(record.measured, -1, 0)
+            values |= {"eps_g": np.stack(students, axis=-1), "eps_g_majority_vote": vote, "eps_g_weight_mean": mean}
+        if scenario.gram:
+            values["gram"] = gram_of(along, across)
+        return [UnitResult(cell.index, unit.seeds, values)]
 
 
 def _check_lengths(scenario: Scenario, cell: Cell, along: np.ndarray, across: np.ndarray) -> None:
@@ -152,21 +77,13 @@ def _check_lengths(scenario: Scenario, cell: Cell, along: np.ndarray, across: np
 
 def _check_precision(scenario: Scenario, cell: Cell, along: np.ndarray, across: np.ndarray) -> None:
     """Refuse float32 where the Gram engine's rounding is not small beside what one example of N t teaches."""
-    if scenario.dtype != "float32" or engine_of(scenario, cell) is not gram or scenario.t[-1] * cell.N < 0.5:
+    if scenario.dtype != "float32" or scenario.t[-1] * cell.N < 0.5:
         return
     length = np.sqrt(np.max(along**2 + np.diagonal(across, axis1=-2, axis2=-1)))
     eta = cell.rule.eta / (1 + scenario.t[-1] / cell.t0)
     if length * cell.N > gram.STEP * eta:
         small = f"the update by one example at N = {cell.N:g} for a student of length {length:.3g}"
         raise ScenarioError([(("dtype",), f"float32 does not resolve {small} ({cell.described}); use float64")])
-
-
-def unit_key(scenario: Scenario, unit: Unit) -> np.ndarray:
-    """A batch's key: of the experiment's key, the cell's own parameters and the batch's number, not of any position."""
-    key = key_of(scenario.key)
-    for word in (*unit.cell.words(), unit.batch):
-        key = folded(key, word)
-    return key
 
 
 def _votes(scenario: Scenario, unit: Unit, along: np.ndarray, across: np.ndarray) -> np.ndarray:

@@ -22,7 +22,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Discriminator, Field, Tag
 
-from statmech.activations import ACTIVATIONS, Activation
+from statmech.activations import ACTIVATIONS, Activation, Linear
 from statmech.errors import Problem
 from statmech.parameters import Key, family_of, parameters_of, shown
 from statmech.scenarios.axes import axis_of, points
@@ -71,6 +71,9 @@ VARIABLES = {
         ("t",), "mean cosine of student and teacher units, each with its best partner", r"$\rho$"
     ),
 }
+LABEL_ERROR = Variable(
+    ("t",), "fraction of new inputs on which the sign of the output is not the label", "label error", in_theory=False
+)
 # seconds that a step of one seed takes on one core, in float64: by the number of units K + M
 STEP, STEP_PER_UNIT = 6e-8, 2.5e-8
 VECTORS_STEP_PER_WEIGHT = 4.5e-9
@@ -197,7 +200,7 @@ class Network(Sweep):
 
     @property
     def variables(self) -> dict[str, Variable]:
-        return VARIABLES
+        return VARIABLES | ({"label_error": LABEL_ERROR} if self.teacher.output == "sign" else {})
 
     @property
     def unsolved(self) -> str:
@@ -220,17 +223,17 @@ class Network(Sweep):
 
     @property
     def identical(self) -> bool:
-        """True if the units of some students start identical, so that they remain so."""
-        return any(not cell.drawn and _identical(cell.units) for cell in self.cells())
+        """True if the units of some students start identical."""
+        return any(cell.identical for cell in self.cells())
 
     @property
     def symmetric(self) -> bool:
-        """True if some students start with equal overlaps, so that no equation distinguishes their units."""
-        return any(_symmetric(cell.units) for cell in self.cells())
+        """True if some students start on the way to the symmetric plateau."""
+        return any(cell.symmetric for cell in self.cells())
 
     @property
     def not_judged(self) -> str:
-        return SYMMETRIC if self.symmetric and not self.identical else ""
+        return SYMMETRIC if self.symmetric else ""
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
@@ -338,8 +341,8 @@ class NetworkCell:
         """Why theory has no equations for this point; empty if it has."""
         if self.sign and self.M > 1:
             return f"theory has no equations for labels of a teacher of several units, here M = {self.M}"
-        if self.sign and not _odd(self.teacher_activation):
-            return "theory has equations for labels of teacher units with g(-x) = -g(x) only"
+        if self.sign and not self.keeps_signs:
+            return "theory has equations for labels of teacher units whose g(x) has the sign of x only"
         if self.sign and type(self.activation).S2 is Activation.S2:
             return f"theory has no equations for students of {self.name} units that learn labels"
         if not self.sign and self.teacher_activation != self.activation:
@@ -348,6 +351,26 @@ class NetworkCell:
             why = "has kinks" if self.activation.kinks else f"needs quadrature, here over {self.K + self.M} fields"
             return f"theory has no equations for {self.name} units: the activation has no closed forms, and {why}"
         return ""
+
+    @property
+    def keeps_signs(self) -> bool:
+        """True if the teacher's g(x) has the sign of x: the label of one unit is then that of its field."""
+        x = np.array([-4.0, -1.0, -1e-3, 1e-3, 1.0, 4.0])
+        return bool(np.array_equal(np.sign(self.teacher_activation.both(x)[0]), np.sign(x)))
+
+    @property
+    def identical(self) -> bool:
+        """True if the student units start identical, with equal weights: they get the same changes, and remain so."""
+        return self.K > 1 and not self.drawn and all(np.ptp(part, axis=0).max() == 0 for part in self.units)
+
+    @property
+    def symmetric(self) -> bool:
+        """True if exchanging units leaves a start as it is whose units are not identical, so that no equation can
+        distinguish them. Linear units have no plateau: only their sum matters."""
+        if self.K == 1 or isinstance(self.activation, Linear) or self.identical:
+            return False
+        R, Q, v = self.units
+        return all(map(_one_value, (Q, self.T))) and all(np.ptp(values) == 0 for values in (R, v, self.w))
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -382,23 +405,10 @@ class NetworkCell:
         return words_of(identity)
 
 
-def _symmetric(units: Units) -> bool:
-    """True if all units have the same overlaps and weights."""
-    R, Q, v = units
-    between = Q[~np.eye(len(Q), dtype=bool)]
-    same = (np.ptp(R, axis=0).max(), np.ptp(np.diagonal(Q)), np.ptp(v), np.ptp(between) if len(Q) > 1 else 0.0)
-    return len(Q) > 1 and max(map(float, same)) == 0
-
-
-def _identical(units: Units) -> bool:
-    """True if all units have the same weights."""
-    return _symmetric(units) and bool(np.ptp(units.Q) == 0)
-
-
-def _odd(activation: Activation) -> bool:
-    """True if the sign of g(x) is that of x: a label then depends on the field alone."""
-    x = np.array([-4.0, -1.0, -0.25, 0.25, 1.0, 4.0])
-    return bool(np.array_equal(np.sign(activation.both(x)[0]), np.sign(x)))
+def _one_value(matrix: np.ndarray) -> bool:
+    """True if a matrix has one value on its diagonal and one beside it."""
+    rest = matrix[~np.eye(len(matrix), dtype=bool)]
+    return bool(np.ptp(np.diagonal(matrix)) == 0 and (rest.size == 0 or np.ptp(rest) == 0))
 
 
 def _step(engine: str, units: int, N: int) -> float:

@@ -33,5 +33,5 @@ def described(cell: NetworkCell, units: Units) -> dict[str, np.ndarray]:
     return {
         "eps_g": generalization_error(averages_of(cell.activation), cell.T, cell.w, *units, cell.teacher.output),
         **units._asdict(),
-        "specialisation": specialisation(units.R, units.Q, cell.T),
+        "specialisation": specialisation(cell.T, units.R, units.Q),
     }

@@ -1,0 +1,100 @@
+"""What the engines simulate: learners, which turn the fields of one example into changes of weights and of their state.
+
+An engine draws inputs, knows the fields :math:`y_m` of M teachers and :math:`h_k` of K students, and adds
+:math:`f_k\\mathbf x` to the students. What f is, the learner says: perceptrons (`simulate.kernels.perceptrons`) and
+networks of two layers (`simulate.kernels.networks`).
+
+A learner is a dataclass whose whole numbers, words and classes are known when a program is compiled (they are the
+`fixed` ones of its family, `statmech.parameters.Family`), and whose real numbers are arrays.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from simulate.kernels.field_steps import Changes, Course
+from statmech.gaussian import Array
+from statmech.inputs import Gaussian, Inputs
+from statmech.parameters import Family
+
+GAUSSIAN = Gaussian()
+State = Any  # arrays with the students' axis first, or none
+
+
+class Learner(ABC):
+    """What an engine needs to know of the students and their teachers.
+
+    Arrays of one step have an axis of units, `units`: the first (0; a trailing axis may follow, one lane per seed), or
+    the last (-1, after an axis of seeds).
+    """
+
+    normals: ClassVar[int] = 0  # that the noise of a step needs
+    uniforms: ClassVar[int] = 0
+    eta: Array  # learning rate of the students' weights
+    N: Array
+    units: int
+
+    @abstractmethod
+    def noise(self, normals: Array, uniforms: Array, dtype: Any) -> Any:
+        """The noise of steps from as many normals and uniforms as each needs, or None."""
+
+    @abstractmethod
+    def examples(self, noise: Any, active: Array) -> Any:
+        """What M steps see beside the fields: arrays (M, ...). Where `active` (M,) is False there is no step."""
+
+    def teachers(self, basis: Array) -> Array:
+        """The teachers (M, ...) from what an orthonormal basis of them (M, ...) has: coordinates, fields or vectors."""
+        return basis
+
+    @abstractmethod
+    def begin(self, kept: State, squared_length: Array) -> State:
+        """What the steps of a block carry, from what the learner has kept and the students' squared lengths, J^2/N."""
+
+    @abstractmethod
+    def kept(self, carry: State) -> State:
+        """What of this outlives the block."""
+
+    @abstractmethod
+    def step(
+        self, carry: State, y: Array, h: Array, norm: Array, example: Any, now: Course | None
+    ) -> tuple[Array, State]:
+        """The students' f and what is carried on, from the fields y of teachers and h of students, and |x|^2.
+
+        Nothing changes where there is no step. `now` is the course of this step, if there is one.
+        """
+
+
+@dataclass(frozen=True)
+class Task:
+    """A learner to simulate: what is known when its program is compiled, its numbers, and where it starts."""
+
+    learner: Family
+    parameters: dict[str, Any]
+    K: int
+    M: int
+    N: float
+    dtype: str
+    coordinates: np.ndarray | None  # students (K, M + K) in a basis that begins with the teachers'; None: drawn
+    scale: float  # standard deviation of drawn weights
+    kept: State  # what the learner keeps, at t = 0
+    changes: Changes | None = None
+    drifting: bool = False
+    inputs: Inputs = GAUSSIAN
+
+
+class Record(NamedTuple):
+    """The result of an engine: students at the recorded times, seeds first.
+
+    `along` (seeds, T, K, M) are their coordinates along the teachers' basis, `across` (seeds, T, K, K) the Gram matrix
+    of the rest, and `kept` (seeds, T, K) what a learner keeps beside its weights, if anything. `measured` (seeds, T,
+    K + 2) are the errors of perceptrons, their vote and mean on new inputs, where angles do not give them.
+    """
+
+    along: Array
+    across: Array
+    kept: Array | None = None
+    measured: Array | None = None

@@ -1,0 +1,143 @@
+r"""Networks of two layers as learners: K student units that learn from M teacher units by gradient descent.
+
+With the fields :math:`y_m` and :math:`h_k` of one example (`statmech.scenarios.network`),
+
+.. math:: e = \tau + \sigma\xi - \sum_k v_k g(h_k), \qquad f_k = \eta v_k g'(h_k)\,e, \qquad
+          v_k \leftarrow v_k + \frac{\eta_v}{N} g(h_k)\,e,
+
+where :math:`\tau = \sum_m w_m g_T(y_m)` or its sign. The second layer v is carried from step to step and from block to
+block: with it the fields are all that a step needs, so that both engines are exact for networks as for perceptrons.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from operator import add
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simulate.kernels.field_steps import Changes, Course
+from simulate.kernels.learner import Learner, Task
+from statmech.activations import Activation
+from statmech.gaussian import Array
+from statmech.parameters import Family, family_of
+from statmech.scenarios.network import NetworkCell
+from statmech.scenarios.network_matrices import rows_of
+
+
+@dataclass(frozen=True)
+class Networks(Learner):
+    """A network that learns from another; `rows` (M, M) are the teacher's units in an orthonormal basis, B_m/sqrt N."""
+
+    family: Family
+    of_teacher: Family
+    sign: bool
+    noisy: bool
+    parameters: dict[str, Array]
+    teacher_parameters: dict[str, Array]
+    eta: Array
+    eta_v: Array
+    sigma: Array
+    rows: Array
+    w: Array
+    N: Array
+    units: int = 0
+
+    @property
+    def normals(self) -> int:  # type: ignore[override]
+        """One if there is noise."""
+        return int(self.noisy)
+
+    @cached_property
+    def activation(self) -> Activation:
+        """The students' activation with its parameters."""
+        activation: Activation = self.family(**self.parameters)
+        return activation
+
+    @cached_property
+    def teacher_activation(self) -> Activation:
+        """The teacher's."""
+        activation: Activation = self.of_teacher(**self.teacher_parameters)
+        return activation
+
+    def noise(self, normals: Array, uniforms: Array, dtype: Any) -> Array | None:
+        """What is added to the teacher's output."""
+        return self.sigma * normals.astype(dtype) if self.noisy else None
+
+    def teachers(self, basis: Array) -> Array:
+        """B_m/sqrt N = sum_n rows_mn e_n, of coordinates, fields or vectors of the basis e (M, ...)."""
+        if self.units:
+            return jnp.tensordot(self.rows, basis, 1)
+        rows = self.rows.reshape(*self.rows.shape, *[1] * (basis.ndim - 1))
+        return reduce(add, (rows[:, n] * basis[n] for n in range(len(basis))))
+
+    def examples(self, noise: Array | None, active: Array) -> tuple[Array, Array | None]:
+        """Whether there is a step, and its noise."""
+        return active, noise
+
+    def begin(self, kept: Array, squared_length: Array) -> Array:
+        """The second layer."""
+        return kept
+
+    def kept(self, carry: Array) -> Array:
+        """The second layer."""
+        return carry
+
+    def step(
+        self, carry: Array, y: Array, h: Array, norm: Array, example: tuple[Array, Array | None], now: Course | None
+    ) -> tuple[Array, Array]:
+        """The students' f and their new second layer."""
+        g, derivative = self.activation.both(h)
+        active, noise = example
+        error = jnp.where(active, self.label(y, noise) - self.sum(carry * g), 0.0)
+        f, v = self.eta * (carry * error) * derivative, carry + self.eta_v / self.N * (g * error)
+        return f.astype(h.dtype), v.astype(h.dtype)  # an activation may compute in float64
+
+    def label(self, y: Array, noise: Array | None) -> Array:
+        """The teacher's output, with noise, from its fields."""
+        output = self.sum(self.each(self.w, y) * self.teacher_activation.both(y)[0])
+        if self.sign:
+            output = jnp.sign(output)
+        return output if noise is None else output + noise
+
+    def each(self, values: Array, like: Array) -> Array:
+        """Values of units, along the axis of units of an array of one step."""
+        return values if self.units else values.reshape(-1, *[1] * (like.ndim - 1))
+
+    def sum(self, values: Array) -> Array:
+        """The sum over units, which keeps their axis."""
+        return jnp.sum(values, axis=self.units, keepdims=True)
+
+
+def task(cell: NetworkCell, dtype: str) -> Task:
+    """A cell of a sweep of networks, for an engine."""
+    rows = rows_of(np.block([[cell.T, cell.units.R.T], [cell.units.R, cell.units.Q]]))
+    fixed = {
+        "family": family_of(cell.activation),
+        "of_teacher": family_of(cell.teacher_activation),
+        "sign": cell.sign,
+        "noisy": cell.sigma > 0,
+    }
+    numbers = {"eta": cell.eta, "eta_v": cell.eta_v, "sigma": cell.sigma, "rows": rows_of(cell.T), "w": cell.w}
+    parameters = {"parameters": reals_of(cell.activation), "teacher_parameters": reals_of(cell.teacher_activation)}
+    return Task(
+        learner=Family(Networks, tuple(fixed.items())),
+        parameters=jax.tree.map(lambda number: np.asarray(number, dtype), numbers | parameters),
+        K=cell.K,
+        M=cell.M,
+        N=cell.N,
+        dtype=dtype,
+        coordinates=None if cell.drawn else rows[cell.M :],
+        scale=float(np.sqrt(cell.units.Q[0, 0])),
+        kept=cell.units.v.astype(dtype),
+        changes=Changes(np.float64(0.0), np.float64(cell.decay), np.float64(np.inf)) if cell.decay > 0 else None,
+    )
+
+
+def reals_of(activation: Activation) -> dict[str, float]:
+    """The real parameters of an activation, which a program takes as data."""
+    return {name: getattr(activation, name) for name in family_of(activation).reals}

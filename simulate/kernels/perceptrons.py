@@ -1,0 +1,101 @@
+"""Perceptrons as learners: K students of one teacher, each of which learns by the same rule on its own field.
+
+A student's modulation is :math:`f_k = \\eta\\,\\sigma\\,g(\\sigma u_k, l_k)` with the label :math:`\\sigma` and the
+normalised field :math:`u_k = h_k/l_k`. They carry their squared lengths from step to step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+
+from simulate.kernels.field_steps import Changes, Course, less
+from simulate.kernels.learner import Learner, Task
+from statmech.gaussian import Array
+from statmech.parameters import Family, family_of
+from statmech.rules import Rule
+from statmech.scenarios.online import Cell
+
+SHORTEST = 1e-300  # t0: a shorter one is 0 where numbers below the smallest normal one are
+
+
+@dataclass(frozen=True)
+class Perceptrons(Learner):
+    """Students of one rule, whose labels are flipped with the probability `flip`."""
+
+    uniforms: ClassVar[int] = 1
+    family: Family
+    parameters: dict[str, Array]
+    flip: Array
+    N: Array
+    units: int = 0
+
+    @cached_property
+    def rule(self) -> Rule:
+        """The rule with its parameters."""
+        rule: Rule = self.family(**self.parameters)
+        return rule
+
+    @property
+    def eta(self) -> Array:
+        """The rule's learning rate."""
+        return self.rule.eta
+
+    def noise(self, normals: Array, uniforms: Array, dtype: Any) -> Array:
+        """1 for a true label, -1 for a flipped one."""
+        return jnp.where(uniforms < self.flip, -1.0, 1.0).astype(dtype)
+
+    def examples(self, noise: Array, active: Array) -> Array:
+        """1 for a true label, -1 for a flipped one, and 0 where there is no step."""
+        return jnp.where(active.reshape(-1, *[1] * (noise.ndim - 1)), noise, 0.0)
+
+    def begin(self, kept: tuple[()], squared_length: Array) -> Array:
+        """The squared lengths."""
+        return squared_length
+
+    def kept(self, carry: Array) -> tuple[()]:
+        """Nothing: the squared lengths are those of the weights."""
+        return ()
+
+    def step(
+        self, carry: Array, y: Array, h: Array, norm: Array, right: Array, now: Course | None
+    ) -> tuple[Array, Array]:
+        """The modulations f and the students' new squared lengths."""
+        label = jnp.where(y > 0, right, -right)
+        length = jnp.sqrt(carry)
+        # length 0 has no direction: its normalised field is set to 0, an error only for a rule with a margin > 0
+        u = h / jnp.where(length > 0, length, 1.0)
+        f = ((now.eta if now else self.eta) * label * self.rule.g(label * u, length)).astype(h.dtype)
+        h = less(h, h, now and now.decay)
+        gain = less((2 * f * h + f * f * norm) / self.N, carry, now and now.decay * (2 - now.decay))
+        return f, jnp.maximum(carry + gain, 0.0)
+
+
+def task(cell: Cell, dtype: str) -> Task:
+    """A cell of an online scenario, for an engine."""
+    return Task(
+        learner=Family(Perceptrons, (("family", family_of(cell.rule)),)),
+        parameters={"parameters": cell.traced(dtype), "flip": np.float32(cell.flip)},
+        K=cell.K,
+        M=1,
+        N=cell.N,
+        dtype=dtype,
+        coordinates=cell.coordinates,
+        scale=1.0,
+        kept=(),
+        changes=changes_of(cell),
+        drifting=cell.drift > 0,
+        inputs=cell.inputs,
+    )
+
+
+def changes_of(cell: Cell) -> Changes | None:
+    """What changes in a cell, None if nothing does."""
+    if not cell.changes:
+        return None
+    drift, decay, t0 = map(np.float64, (cell.drift, cell.decay, cell.t0))
+    return Changes(drift, decay, np.maximum(t0, SHORTEST))
