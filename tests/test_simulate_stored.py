@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import jax
 import numpy as np
@@ -37,6 +38,7 @@ def extrapolated(sizes, means, errors):
     return fit[1], np.sqrt(covariance[1, 1])
 
 
+@cache
 def at_large_n(learner, alpha, sizes=SIZES, **given):
     """Mean and standard error of eps_g at each size; fewer data sets where these are larger and vary less."""
     means, errors = [], []
