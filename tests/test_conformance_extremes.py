@@ -23,8 +23,7 @@ from statmech.scenarios.boosting import BOOSTERS
 
 SMALL = (5e-324, 1e-300, 1e-160, 1e-50)
 LARGE = (*(1 / value for value in SMALL[1:]), 1.79e308)
-FEW = (5e-324, 1e-160, 0.0, -1.0, 1.79e308)
-MANY = (*SMALL, 0.0, *(-value for value in (*SMALL, *LARGE)), 1e-16, 1.0, 1e16, 2.0**63, *LARGE)
+VALUES = (*SMALL, 0.0, -1.0, *(-value for value in (*SMALL, *LARGE)), 1e-16, 1.0, 1e16, 2.0**63, *LARGE)
 
 ONLINE = partial(Scenario, N=20, K=2, t=[0, 1], seeds=4)
 STORED = partial(StoredExamples, N=8, alpha=1, seeds=2, epochs=[20])
@@ -56,14 +55,11 @@ def near(bound):
     return [bound, *(math.nextafter(bound, side) for side in (-math.inf, math.inf))] if math.isfinite(bound) else []
 
 
-def results(make, patient, **given):
+def results(make, **given):
     """The datasets of simulation and theory, without those that are refused; there is no other error and no warning."""
     found = []
-    hopeless = (
-        "rule" in given and not patient and given.get("eta", 1.0) > 1e100
-    )  # for theory, which would try for seconds
     equations = given.get("engine", "gram") == "gram" and given.get("dtype", "float64") == "float64"  # else the same
-    for run in (simulate.run, theory.solve) if equations and not hopeless else (simulate.run,):
+    for run in (simulate.run, theory.solve) if equations else (simulate.run,):
         try:
             found.append(run(make(**given)))
         except StatmechError as refusal:
@@ -103,9 +99,9 @@ def known(dataset, name):
     return np.ones(values.shape, bool)
 
 
-def scan(make, fixed, key, values, patient=False):
+def scan(make, fixed, key, values):
     for value in values:
-        for dataset in results(make, patient, **fixed, **{key: value}):
+        for dataset in results(make, **fixed, **{key: value}):
             assert not faults(dataset), (fixed, key, value, faults(dataset))
 
 
@@ -127,29 +123,14 @@ def affordable(choice, name, key):
 def test_a_parameter_at_its_extremes_is_right_or_refused(make, choice, name, parameter):
     kinds = {"rule": RULES, "learner": LEARNERS, "booster": BOOSTERS}[choice]
     fixed = {choice: name} | affordable(choice, name, parameter)
-    scan(make, fixed, parameter, extremes(parameters_of(kinds[name])[parameter], FEW))
+    scan(make, fixed, parameter, extremes(parameters_of(kinds[name])[parameter], VALUES))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("make", "fixed", "key"), KEYED)
 def test_a_key_at_its_extremes_is_right_or_refused(make, fixed, key):
     fixed = fixed | affordable(*next(iter(fixed.items())), key)
-    scan(make, {k: v for k, v in fixed.items() if k != key}, key, (*FEW, 0.5, math.nextafter(0.5, 0)))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("make", "choice", "name", "parameter"), PARAMETRIC)
-def test_a_random_parameter_value_is_right_or_refused(make, choice, name, parameter):
-    kinds = {"rule": RULES, "learner": LEARNERS, "booster": BOOSTERS}[choice]
-    fixed = {choice: name} | affordable(choice, name, parameter)
-    scan(make, fixed, parameter, extremes(parameters_of(kinds[name])[parameter], MANY), patient=True)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("make", "fixed", "key"), KEYED)
-def test_a_random_key_value_is_right_or_refused(make, fixed, key):
-    fixed = fixed | affordable(*next(iter(fixed.items())), key)
-    scan(make, {k: v for k, v in fixed.items() if k != key}, key, MANY, patient=True)
+    scan(make, {k: v for k, v in fixed.items() if k != key}, key, (*VALUES, 0.5, math.nextafter(0.5, 0)))
 
 
 @pytest.mark.slow
@@ -161,7 +142,7 @@ def test_any_initial_length_is_right_or_refused(rule, engine, dtype):
         fixed = {"rule": rule, "engine": engine, "dtype": dtype}
         if length < 1e-10:  # pairs by quadrature would take thousands of steps
             fixed |= affordable("rule", rule, "length")
-        for dataset in results(ONLINE, True, **fixed | {"start": {"length": length}}):
+        for dataset in results(ONLINE, **fixed | {"start": {"length": length}}):
             found = faults(dataset, rounding=1e-6 if dtype == "float32" else 1e-9)
             assert not found, (length, found)
 
@@ -212,10 +193,9 @@ def test_students_of_very_small_length_learn_as_in_theory(length):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("rule", RULES)
-def test_students_learn_nothing_at_a_negligible_rate(rule, dtype):
-    given = {"rule": rule, "K": 3, "N": 50, "t": [0, 1], "eta": 1e-300, "seeds": 4, "start": start_of(rule)}
+def test_students_learn_nothing_at_a_negligible_rate(rule):
+    given = {"rule": rule, "K": 2, "N": 50, "t": [0, 1], "eta": 1e-300, "seeds": 4, "start": start_of(rule)}
     run = simulate.run(Scenario(**given)).isel(seed=0)
     for name in ("R", "length", "eps_g"):
         np.testing.assert_allclose(run[name][1], run[name][0], rtol=1e-12)
@@ -240,7 +220,7 @@ def test_an_infinite_margin_is_hebb_or_learns_nothing(dtype):
 @pytest.mark.parametrize("rule", RULES)
 def test_a_student_that_diverges_is_an_error_the_user_can_fix(rule, eta):
     with pytest.raises(DivergedError, match=rf"^{rule} \(eta = .*\) has diverged: a student's length left 1e-150 to"):
-        simulate.run(Scenario(rule=rule, N=50, t=[1, 3], eta=eta, seeds=4, start=start_of(rule)))
+        simulate.run(Scenario(rule=rule, K=2, N=50, t=[1, 3], eta=eta, seeds=4, start=start_of(rule)))
     assert issubclass(DivergedError, StatmechError)
     assert issubclass(DivergedError, ArithmeticError)
 

@@ -44,7 +44,6 @@ def traced_again(monkeypatch):
     [
         ("gram", 1, "adatron_textbook"),
         ("gram", 3, "perceptron"),
-        ("gram", 5, "perceptron"),
         ("gram", gram.MANY + 2, "adatron"),
         ("vectors", 3, "perceptron"),
     ],
