@@ -42,7 +42,7 @@ from statmech.inherited import forget_of_another
 from statmech.orthants import Correlations, determinant, orthant_2, positive, ratio, root
 
 AVERAGES = ("I2", "I3", "I4", "J2", "J2_along", "given", "S2", "S3", "S4")
-OF_ONE_G = ("kinks", "equation", "has_closed_forms", *AVERAGES)
+OF_ONE_G = ("kinks", "equation", "has_closed_forms", "odd", *AVERAGES)
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,7 @@ class Activation(ABC):
         """
 
     has_closed_forms: ClassVar[bool] = False  # whether the averages below are stated
+    odd: ClassVar[bool] = False  # whether g(-x) = -g(x) is stated
 
     def I2(self, C: Array) -> Array:
         """The average of g(x1) g(x2), for covariances C (2, 2, ...)."""
@@ -126,6 +127,7 @@ class Erf(Activation):
     label = "erf"
     cites = ("saad1995",)
     equation = r"g(x) = \mathrm{erf}(x/\sqrt 2)"
+    odd = True
     has_closed_forms = True
 
     def both(self, x: Array) -> tuple[Array, Array]:
@@ -283,6 +285,7 @@ class Linear(Activation):
 
     label = "linear"
     equation = "g(x) = x"
+    odd = True
     has_closed_forms = True
 
     def both(self, x: Array) -> tuple[Array, Array]:

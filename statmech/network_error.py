@@ -20,7 +20,9 @@ are integrals over s of :math:`\langle g(y_m)g'(x_k)u_k\rangle = I_3`, and over 
           + \frac{d}{d\varepsilon}J_2\big(C+\varepsilon(c_kc_l^\mathsf{T}+c_lc_k^\mathsf{T})\big)\Big|_{\varepsilon=0}
 
 by Stein's lemma, used twice: C is the covariance matrix of :math:`(x_k, x_l)` and :math:`c_k` their covariances with
-:math:`u_k`. The activations here have :math:`g(0) = 0`.
+:math:`u_k`. This takes :math:`g(0) = 0`, as all activations here have. For an odd g a
+student may also be closest to the opposite of a unit, :math:`b_k = -y_m`, which enters :math:`\Omega_m` with -v. Linear
+units need none of this: their error is the squared length of :math:`\sum_mw_m\mathbf B_m-\sum_kv_k\mathbf J_k`.
 
 **ReLU.** :math:`J_2` bends where :math:`x_k` and :math:`x_l` coincide. Students near the same unit have a closed form,
 
@@ -37,7 +39,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from statmech.activations import Activation, Relu
+from statmech.activations import Activation, Linear, Relu
 from statmech.gaussian import Array, legendre, namespace, one_minus_cos, x_minus_sin
 from statmech.order_parameters import square_root
 from statmech.orthants import ratio, root
@@ -45,6 +47,7 @@ from statmech.orthants import ratio, root
 NODES, FEW = 24, 4  # of each integral over s, and where all changes are short; relative errors 1e-12 and 1e-15
 SHORT = 1e-3  # square of a change that is short relative to the units' variances
 NEAR = 1e-6  # of the outputs' squares: a smaller error has lost six digits or more in the sums
+BLOCK = 1024  # networks of one unit in a block
 FIELDS = 4096  # test fields of a measured error
 
 Nodes = tuple[np.ndarray, np.ndarray]  # and their weights
@@ -122,7 +125,7 @@ def error_of_coordinates(
     Parameters
     ----------
     activation : Activation
-        Of students and teacher, with closed forms.
+        Of students and teacher, with closed forms; one without `J2_along` has the error of the sums.
     rows : array (M, M)
         Coordinates of the teacher units, :math:`T = LL^\mathsf{T}`.
     w : array (M,)
@@ -145,16 +148,51 @@ def error_of_coordinates(
     >>> float(far)
     5e-31
     """
+    K, M = along.shape[-2:]
+    leading = np.broadcast_shapes(along.shape[:-2], across.shape[:-2], v.shape[:-1])
+    along, across, v = (
+        np.broadcast_to(part, (*leading, *shape)).reshape(-1, *shape)
+        for part, shape in ((along, (K, M)), (across, (K, K)), (v, (K,)))
+    )
+    block = max(BLOCK // max(K, M) ** 2, 1)
+    errors = [
+        _of_block(activation, rows, w, along[at : at + block], across[at : at + block], v[at : at + block])
+        for at in range(0, len(v), block)
+    ]
+    return np.concatenate([np.zeros(0), *errors]).reshape(leading)
+
+
+def _of_block(
+    activation: Activation, rows: np.ndarray, w: np.ndarray, along: np.ndarray, across: np.ndarray, v: np.ndarray
+) -> np.ndarray:
+    """The errors (lanes,): from sums where these keep their digits, else from small differences."""
+    if _is(activation, Linear):
+        apart = w @ rows - (v[:, None, :] @ along)[:, 0]
+        return ((apart**2).sum(-1) + _sum(across, v, v)) / 2
     T, R, Q = rows @ rows.T, along @ rows.T, along @ along.swapaxes(-1, -2) + across
-    error = np.asarray(generalization_error(activation, T, w, R, Q, v))
-    teacher = _sum(_pairs(activation.I2, _diagonal(T), T, _diagonal(T)), abs(w), abs(w))
-    students = _sum(_pairs(activation.I2, _diagonal(Q), Q, _diagonal(Q)), abs(v), abs(v))
-    near = np.broadcast_to(error < NEAR * (teacher + students), error.shape)
-    if near.any():
-        v = np.broadcast_to(v, (*error.shape, v.shape[-1]))
-        error = np.array(error)
+    error = np.array(generalization_error(activation, T, w, R, Q, v))
+    near = error < NEAR * (_squares(activation, T, w) + _squares(activation, Q, v))
+    if near.any() and _has_differences(activation):
         error[near] = _Near(activation, rows, w, along[near], across[near], v[near]).error()
     return error
+
+
+def _is(activation: Activation, kind: type[Activation]) -> bool:
+    """Whether the g of an activation is that of a class, which a subclass may have replaced."""
+    return type(activation).both is kind.both
+
+
+def _has_differences(activation: Activation) -> bool:
+    """Whether small differences can be averaged: J2_along is stated, g(0) = 0, and no kink but that of ReLU."""
+    stated = type(activation).J2_along is not Activation.J2_along
+    smooth = _is(activation, Relu) or not activation.kinks
+    return stated and smooth and float(activation.both(np.zeros(1))[0][0]) == 0.0
+
+
+def _squares(activation: Activation, G: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """The averages of the squares of all units' outputs, added."""
+    variances = _diagonal(G)
+    return (v * v * activation.I2(np.array([[variances, variances], [variances, variances]]))).sum(-1)
 
 
 class _Near(NamedTuple):
@@ -169,13 +207,11 @@ class _Near(NamedTuple):
 
     def error(self) -> np.ndarray:
         M, K = self.rows.shape[0], self.v.shape[-1]
-        bases = np.vstack([self.rows, np.zeros(M)])
-        across = _diagonal(self.across)[..., None]
-        unit = np.argmin(((self.along[..., None, :] - bases) ** 2).sum(-1) + across, axis=-1)
-        base = bases[unit]
+        unit, sign = self._closest()
+        base = sign[..., None] * np.vstack([self.rows, np.zeros(M)])[unit]
         fields = _Fields(base, self.along - base, self.across)
         nodes = legendre(FEW if (fields.size() < SHORT * np.diagonal(self.rows @ self.rows.T).min()).all() else NODES)
-        rest = self.w - (self.v[..., None] * (unit[..., None] == np.arange(M))).sum(-2)
+        rest = self.w - ((sign * self.v)[..., None] * (unit[..., None] == np.arange(M))).sum(-2)
         T = self.rows @ self.rows.T
         total = _sum(_pairs(self.activation.I2, _diagonal(T), T, _diagonal(T)), rest, rest)
         for k in range(K):
@@ -185,6 +221,15 @@ class _Near(NamedTuple):
                 pair = self._pair(fields, k, l, unit[:, k] == unit[:, l], nodes)
                 total = total + (1 + (l < k)) * self.v[:, k] * self.v[:, l] * pair
         return total / 2
+
+    def _closest(self) -> tuple[np.ndarray, np.ndarray]:
+        """The units closest to the students (lanes, K), M for none, and the signs with which they are closest."""
+        squares, product = (self.rows**2).sum(-1), self.along @ self.rows.T
+        sign = np.where(self.activation.odd & (product < 0), -1.0, 1.0)
+        distance = np.concatenate([squares - 2 * sign * product, np.zeros_like(product[..., :1])], axis=-1)
+        unit = np.argmin(distance, axis=-1)
+        signs = np.concatenate([sign, np.ones_like(product[..., :1])], axis=-1)
+        return unit, np.take_along_axis(signs, unit[..., None], axis=-1)[..., 0]
 
     def _with_teacher(self, fields: _Fields, k: int, row: np.ndarray, nodes: Nodes) -> np.ndarray:
         """The average of g(y) (g(h_k) - g(b_k))."""
@@ -197,7 +242,7 @@ class _Near(NamedTuple):
 
     def _pair(self, fields: _Fields, k: int, l: int, same: np.ndarray, nodes: Nodes) -> np.ndarray:
         """The average of (g(h_k) - g(b_k)) (g(h_l) - g(b_l))."""
-        if not isinstance(self.activation, Relu):
+        if not _is(self.activation, Relu):
             return self._integral(fields, k, l, nodes)
         closed = self._of_relu(fields, k, l)
         return closed if same.all() else np.where(same, closed, self._integral(fields, k, l, nodes))

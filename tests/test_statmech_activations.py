@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from statmech import ACTIVATIONS, orthants
+from statmech import ACTIVATIONS, Activation, orthants
 from statmech import network_error as errors
 from statmech.activations import Erf, Linear, Relu
 from statmech.gaussian import TAIL, legendre_per_panel, namespace
@@ -223,7 +223,7 @@ def students(K, scale, seed=0, lanes=20):
 
 
 @pytest.mark.parametrize("K", [2, 3, 4])
-@pytest.mark.parametrize("name", ACTIVATIONS)
+@pytest.mark.parametrize("name", ["erf", "relu"])
 def test_the_two_forms_of_the_error_agree_where_both_are_accurate(name, K, monkeypatch):
     both = []
     for near in (0.0, np.inf):
@@ -233,8 +233,45 @@ def test_the_two_forms_of_the_error_agree_where_both_are_accurate(name, K, monke
     assert abs(both[1] / both[0] - 1).max() > 1e-15  # they are two forms
 
 
+def test_linear_units_need_not_be_those_of_the_teacher():
+    rows, w, along, across, v = students(3, 0.3)
+    expected = generalization_error(
+        Linear(), rows @ rows.T, w, along @ rows.T, along @ along.swapaxes(1, 2) + across, v
+    )
+    assert error_of_coordinates(Linear(), rows, w, along, across, v) == pytest.approx(expected, rel=1e-12)
+    along, v = np.array([[[3.0, 1.0], [1 - 3.0, 1e-12 - 1.0]]]), np.ones((1, 2))  # add up to (1, 1e-12)
+    error = error_of_coordinates(Linear(), np.eye(2), np.array([1.0, 0.0]), along, np.zeros((1, 2, 2)), v)
+    assert error == pytest.approx(0.5e-24, rel=1e-3)
+
+
+def test_a_student_of_odd_units_may_be_the_opposite_of_a_teacher_unit():
+    rows, w, along, across, v = students(2, 1e-9)
+    flip = np.array([1.0, -1.0])
+    flipped = error_of_coordinates(Erf(), rows, w, along * flip[:, None], across * np.outer(flip, flip), v * flip)
+    assert flipped == pytest.approx(error_of_coordinates(Erf(), rows, w, along, across, v), rel=1e-12)
+
+
+def test_networks_may_have_any_leading_axes(monkeypatch):
+    rows, w, along, across, v = students(2, 1e-3, lanes=6)
+    errors_of_all = error_of_coordinates(Erf(), rows, w, along, across, v)
+    monkeypatch.setattr(errors, "BLOCK", 8)  # blocks of two networks
+    shaped = error_of_coordinates(
+        Erf(), rows, w, along.reshape(2, 3, 2, 2), across.reshape(2, 3, 2, 2), v.reshape(2, 3, 2)
+    )
+    assert shaped == pytest.approx(errors_of_all.reshape(2, 3), rel=1e-12)
+
+
+def test_an_activation_without_the_slope_of_j2_has_the_error_of_the_sums():
+    class Stated(Erf):
+        J2_along = Activation.J2_along
+
+    rows, w, along, across, v = students(2, 1e-3)
+    sums = generalization_error(Erf(), rows @ rows.T, w, along @ rows.T, along @ along.swapaxes(1, 2) + across, v)
+    assert (error_of_coordinates(Stated(), rows, w, along, across, v) == sums).all()
+
+
 @pytest.mark.parametrize("scale", [1e-4, 1e-9])
-@pytest.mark.parametrize("name", ACTIVATIONS)
+@pytest.mark.parametrize("name", ["erf", "relu"])
 def test_more_nodes_do_not_change_the_error_near_perfect_learning(name, scale, monkeypatch):
     for K in (2, 4):
         error = error_of_coordinates(ACTIVATIONS[name](), *students(K, scale))
