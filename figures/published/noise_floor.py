@@ -17,7 +17,7 @@ from figures.inspection import AID
 from figures.labels import size_of
 from figures.legends import line_with_points
 from figures.published.helpers import parallel_axes
-from figures.style import DASHES, PAGE, THEORY, log_ticks, look_of, points, styled
+from figures.style import PAGE, THEORY, log_ticks, look_of, points, styled
 from statmech.results.dataset import scenario_of
 from theory import noise_floor, solve
 
@@ -86,9 +86,9 @@ def _against_time(ax: Axes, simulation: xr.Dataset, floors: np.ndarray) -> None:
         K = int(simulation.K[at])
         own = {**scenario.config(), "M": M, "K": K, "t": np.geomspace(t[0], t[-1], PLACES).tolist()}
         line = solve(type(scenario)(**{name: value for name, value in own.items() if name != "zip"}))
-        look = {"color": look_of(index)["color"], "linestyle": DASHES[index % len(DASHES)]}
-        ax.plot(line.t, 1e4 * line.eps_g, **look)
-        ax.axhline(1e4 * floors[at], linestyle=":", linewidth=0.7, color=look["color"], zorder=0, gid=AID)
+        colour = look_of(index)["color"]
+        ax.plot(line.t, 1e4 * line.eps_g, color=colour)
+        ax.axhline(1e4 * floors[at], linestyle=":", linewidth=0.8, color=colour, zorder=0, gid=AID)
         runs = simulation.eps_g.isel({AXES[0]: at}).sel(t=t)
         points(ax, t, 1e4 * runs, index, label=f"$K$ = {K}")
     ax.set(xscale="log", yscale="log", xlabel="$t$ (steps / $N$)", ylabel=r"$\epsilon_g$ ($10^{-4}$)")
