@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel
+
 from figures import labels, legends, series
 from figures.labels import plain
 from statmech import config, files
@@ -159,7 +161,8 @@ def _defaults(scenario: Any) -> dict[str, Any]:
     """The default of every key, as a config would hold it."""
     fields = {name: field.default for name, field in type(scenario).model_fields.items()}
     given = {name: key.default for name, key in known_parameters(scenario.KINDS).items()}
-    return {**fields, **given, "inputs": "gaussian"}
+    sections = {name: it.model_dump(mode="json") for name, it in fields.items() if isinstance(it, BaseModel)}
+    return {**fields, **sections, **given, "inputs": "gaussian"}
 
 
 def _along_x(results: Results) -> list[str]:

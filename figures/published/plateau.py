@@ -32,7 +32,7 @@ SHOWN = 32  # runs in the first panel
 CAPTION = (
     r"Two erf units learn online from two. Top left: $\epsilon_g$ of single runs (thin), and the equations, which a "
     r"symmetric start keeps on the plateau. Others: against the time since the escape of each run, "
-    r"$\frac12(R_{11}+R_{22}-R_{12}-R_{21})=\pm\frac14$: $\epsilon_g$; overlaps of student units with their own and "
+    r"$|R_{11}+R_{22}-R_{12}-R_{21}|/2=1/4$: $\epsilon_g$; overlaps of student units with their own and "
     r"with the other unit of the teacher; overlaps of the student units; specialisation, the mean cosine of student "
     r"and teacher units, each with its partner."
 )
