@@ -26,16 +26,36 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.integrate import cumulative_simpson, simpson, solve_ivp
+from scipy.integrate import cumulative_simpson, simpson
 
 from statmech.errors import ScenarioError
+from statmech.forks import check_fork
+from statmech.gaussian import Array
+from statmech.jax_cache import use_cache
+from statmech.programs import kept
 from statmech.scenarios.network import Network, NetworkCell
 from statmech.scenarios.network_matrices import NetworkStart
-from theory.networks import equations_of, field, packed, setting_of, solve_cells, unpacked
+from theory.dormand_prince import filled_up, integrate
+from theory.networks import (
+    ATOL,
+    MAX_STEPS,
+    RTOL,
+    Equations,
+    Setting,
+    equations_of,
+    field,
+    packed,
+    setting_of,
+    solve_cells,
+    unpacked,
+)
 
-NODES = 16  # per field: c changes by 1e-3 with 28
-PLACES = 141  # of times between the start and the plateau, denser at early ones
-SETTLED, SMALL = 600.0, 1e-6  # time after which the plateau is reached, in units of 1/eta; u where linear growth ends
+NODES = 16  # per field: c changes by 7e-4 with 24
+NUDGE = 1e-5  # u of the differences that give its rate
+PLACES = 201  # of times between the start and the plateau, denser at early ones
+FIRST_TIME, DOUBLINGS = 300.0, 8  # when it is looked whether the plateau is reached, in units of 1/eta
+SETTLED, FADED = 1e-9, 1e-10  # changes of a between two late times, and contributions to V, that do not count
+SMALL = 1e-6  # u where linear growth ends
 ROWS = np.array([0, 0, 0, 0, 1, 2, 1, 3, 3])  # of R, Q, C and v of a symmetric state in the state's rows
 FIRST = np.array([0, 4, 5, 7])  # where each stands first
 ODD = np.array([1.0, -1.0, -1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]) / 2  # the direction of u in the state's rows
@@ -78,20 +98,45 @@ def escape(network: Network, passed: float = 0.25) -> Escape:
     0.076364
     """
     cell = _checked(network)
-    times = SETTLED / cell.eta * np.linspace(0.0, 1.0, PLACES) ** 2
-    rows = _course(cell, times)
-    growth = _growth(cell, rows)
-    rate = float(growth[-1])
-    if not rate > 0:
-        raise ScenarioError(
-            [((), f"no unit leaves the symmetric state of {cell.described}: its growth rate is {rate:g}")]
-        )
-    gained = cumulative_simpson(growth - rate, x=times, initial=0.0)
-    noise = np.array([_noise(cell, state) for state in rows.T])
-    remaining = noise[-1] / (2 * rate) * np.exp(-2 * rate * times[-1])
-    amplitude = simpson(noise * np.exp(2 * (gained[-1] - gained) - 2 * rate * times), x=times) + remaining
-    shift = _passage(cell, rows[:, -1], rate, passed) - np.log(amplitude) / (2 * rate)
-    return Escape(rate, float(shift))
+    check_fork()
+    use_cache()
+    course = _settled(cell)
+    rate, times = course.growth[-1], course.times
+    gained = cumulative_simpson(course.growth - rate, x=times, initial=0.0)
+    fading = np.exp(2 * (gained[-1] - gained) - 2 * rate * times)
+    noise = np.array(
+        [_noise(cell, state) if counts else 0.0 for state, counts in zip(course.rows.T, fading > FADED, strict=True)]
+    )
+    amplitude = simpson(noise * fading, x=times)
+    shift = _passage(cell, course.rows[:, -1], rate, passed) - np.log(amplitude) / (2 * rate)
+    return Escape(float(rate), float(shift))
+
+
+class Course(NamedTuple):
+    """The solution that starts symmetric: times (T,), rows (9, T), and a at each time (T,)."""
+
+    times: np.ndarray
+    rows: np.ndarray
+    growth: np.ndarray
+
+
+def _settled(cell: NetworkCell) -> Course:
+    """The solution until a is that of the plateau."""
+    equations, start, last = equations_of(cell), packed(cell.units)[FIRST, None], FIRST_TIME / cell.eta
+    setting = setting_of([cell])
+    for _ in range(DOUBLINGS):
+        times = last * np.linspace(0.0, 1.0, PLACES) ** 3
+        with jax.enable_x64(True):
+            found = np.asarray(_symmetric(equations, setting, start, filled_up(times), np.int64(MAX_STEPS)))
+            rows = found[:PLACES, :, 0].T[ROWS]
+            growth = np.asarray(_growth(equations, setting_of([cell] * PLACES), rows))
+        if abs(growth[-1] - growth[-2]) < SETTLED * abs(growth[-1]):
+            break
+        last *= 2
+    if not growth[-1] > 0:
+        problem = f"no unit leaves the symmetric state of {cell.described}: its growth rate is {growth[-1]:g}"
+        raise ScenarioError([((), problem)])
+    return Course(times, rows, growth)
 
 
 def _checked(network: Network) -> NetworkCell:
@@ -112,34 +157,21 @@ def _checked(network: Network) -> NetworkCell:
     raise ScenarioError([((), problem)])
 
 
-def _course(cell: NetworkCell, times: np.ndarray) -> np.ndarray:
-    """The rows (9, T) of the solution that starts symmetric, integrated as R, Q, C and v alone.
+@kept
+def _symmetric(equations: Equations, setting: Setting, start: Array, times: Array, most: Array) -> Array:
+    """The solution (T, 4, 1) that starts symmetric, integrated as R, Q, C and v (4, 1) alone.
 
     In all variables the rounding of differences between the units would grow like these differences themselves.
     """
-    equations, setting = equations_of(cell), setting_of([cell])
-    with jax.enable_x64(True):
-        change = jax.jit(lambda rows: field(equations, setting, rows[:, None])[:, 0])
-        start = packed(cell.units)[FIRST]
-        found = solve_ivp(
-            lambda t, x: np.asarray(change(x[ROWS]))[FIRST],
-            (0.0, times[-1]),
-            start,
-            "DOP853",
-            times,
-            rtol=1e-10,
-            atol=1e-12,
-        )
-    return np.asarray(found.y[ROWS])
+    atol = jnp.full((len(start), 1), ATOL)
+    return integrate(lambda x: field(equations, setting, x[ROWS])[FIRST], start, times, RTOL, atol, most)[0]
 
 
-def _growth(cell: NetworkCell, rows: np.ndarray) -> np.ndarray:
-    """a at each state of the rows (9, T)."""
-    equations, setting = equations_of(cell), setting_of([cell] * rows.shape[1])
-    with jax.enable_x64(True):
-        direction = jnp.broadcast_to(ODD[:, None], rows.shape)
-        change = jax.jvp(lambda at: field(equations, setting, at), (jnp.asarray(rows),), (direction,))[1]
-    return np.asarray(ODD @ np.asarray(change))  # the rows of |ODD| = 1 change by u ODD
+@kept
+def _growth(equations: Equations, setting: Setting, rows: Array) -> Array:
+    """a of states (9, T): the rate of a small u, which is half of R11 + R22 - R12 - R21, over u."""
+    ahead, behind = (field(equations, setting, rows + sign * NUDGE * ODD[:, None]) for sign in (1, -1))
+    return ODD @ (ahead - behind) / (2 * NUDGE)
 
 
 def _noise(cell: NetworkCell, state: np.ndarray) -> float:

@@ -10,7 +10,7 @@ exchangeable stay so: the method solves for one entry of each set of entries of 
 units exchange.
 
 **Extra units.** For small fields the error depends on :math:`\sum_k v_k h_k` of the students without a partner only.
-In the state above those with equal v are equal. With two or more of them it is not stable: noise drives them apart,
+In the state above those with equal v are equal. With two or more of them it is not stable: their differences grow,
 slowly (for K = 4, M = 2, :math:`\eta` = 0.2 and :math:`\sigma` = 0.1 at the rate 3.2e-4), until pairs of opposite
 units grow without bound while the error falls. Runs stay near the unstable state for a time of order 1/rate.
 

@@ -114,7 +114,7 @@ class Networks(Learner):
 
 
 def task(cell: NetworkCell, dtype: str) -> Task:
-    """A cell of a sweep of networks, for an engine."""
+    """What an engine simulates for one parameter combination of networks."""
     rows = rows_of(np.block([[cell.T, cell.units.R.T], [cell.units.R, cell.units.Q]]))
     fixed = {
         "family": family_of(cell.activation),
