@@ -37,7 +37,7 @@ def test_a_block_of_steps_equals_a_loop_over_weight_vectors(name, sign):
     teachers, J, v = rng.standard_normal((M, N)), rng.standard_normal((K, N)), rng.standard_normal(K)
     w, sigma, decay, eta, eta_v = np.array([1.0, -0.7]), 0.3, 0.4, 0.8, 0.6
     family = family_of(ACTIVATIONS[name]())
-    rates = {"eta": eta, "eta_v": eta_v, "sigma": sigma, "rows": np.eye(M), "w": w, "N": N}
+    rates = {"eta": eta, "eta_v": eta_v, "sigma": sigma, "rows": np.eye(M), "w": w, "N": N, "copies": np.ones(K)}
     learner = networks.Networks(family, family, sign, True, {}, {}, **rates)
     blocked, kept, plain, weights = J, v, J.copy(), v.copy()
     fade = 1 - decay / N
@@ -211,8 +211,23 @@ def test_starts_without_differences_are_remarked():
     [plateau] = remarks(R=0, Q=0.25)
     assert "fluctuations of order 1/sqrt(N) end it" in plateau
     assert remarks(R=[[0.1, 0], [0, 0.1]], Q=0.25) == remarks(drawn=1.0) == []
-    sim = simulate.run(small(start={"R": 0.1, "Q": [[0.25, 0.25], [0.25, 0.25]]}))
-    np.testing.assert_allclose(sim.R[..., 0, :], sim.R[..., 1, :], rtol=1e-13)
+
+
+def test_students_that_start_identical_stay_so_at_all_times():
+    """Rounding would separate them by t = 300; two copies and a third student learn as three that differ by 1e-13."""
+    sim = simulate.run(small(start={"R": 0.1, "Q": [[0.25, 0.25], [0.25, 0.25]]}, eta=1.5, t=[0, 500]))
+    np.testing.assert_array_equal(sim.R[..., 0, :], sim.R[..., 1, :])
+    Q = [[0.4, 0.1, 0.4], [0.1, 0.5, 0.1], [0.4, 0.1, 0.4]]
+    given = {"K": 3, "R": [[0.1, 0.0], [0.2, 0.3], [0.1, 0.0]], "Q": Q, "v": [0.5, 0.8, 0.5]}
+    [cell] = small(K=given.pop("K"), start=given).cells()
+    first, group = networks.distinct(cell)
+    assert (first.tolist(), group.tolist()) == ([0, 1], [0, 1, 0])
+    sim = simulate.run(small(K=3, start=given, eta_v=0.3))
+    np.testing.assert_allclose(sim.Q[:, 0], np.broadcast_to(Q, (3, 3, 3)), atol=1e-12)
+    few, cut = ({**given, "v": [0.5 + d, 0.8, 0.5]} for d in (0, 1e-13))
+    one, other = (simulate.run(small(K=3, start=s, seeds=256, N=12, eta_v=0.3)) for s in (few, cut))
+    for read in (lambda sim: sim.v[:, 1, 0], lambda sim: sim.v[:, 1, 1], lambda sim: sim.eps_g[:, 1]):
+        assert ks_2samp(read(one), read(other)).pvalue > LEVEL
 
 
 def test_specialisation_is_the_best_assignment():
