@@ -118,7 +118,7 @@ class Networks(Learner):
 
 
 def task(cell: NetworkCell, dtype: str) -> Task:
-    """A cell of a sweep of networks, for an engine."""
+    """The task of a network, for an engine."""
     first, group = distinct(cell)
     R, Q, v = cell.units.R[first], cell.units.Q[np.ix_(first, first)], cell.units.v[first]
     rows = rows_of(np.block([[cell.T, R.T], [R, Q]]))

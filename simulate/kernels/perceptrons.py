@@ -76,7 +76,7 @@ class Perceptrons(Learner):
 
 
 def task(cell: Cell, dtype: str) -> Task:
-    """A cell of an online scenario, for an engine."""
+    """The task of online learning by perceptrons, for an engine."""
     return Task(
         learner=Family(Perceptrons, (("family", family_of(cell.rule)),)),
         parameters={"parameters": cell.traced(dtype), "flip": np.float32(cell.flip)},
