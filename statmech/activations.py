@@ -37,6 +37,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from statmech.error_function import erf_and_derivative
 from statmech.gaussian import Array, cumulative, density, namespace, step
 from statmech.inherited import forget_of_another
 from statmech.orthants import Correlations, determinant, orthant_2, positive, ratio, root
@@ -133,6 +134,8 @@ class Erf(Activation):
     def both(self, x: Array) -> tuple[Array, Array]:
         if namespace(x) is np:
             from scipy.special import erf
+        elif x.dtype == np.float64:
+            return erf_and_derivative(x)
         else:
             from jax.scipy.special import erf
         return erf(x * 0.5**0.5), (2 / np.pi) ** 0.5 * namespace(x).exp(-x * x / 2)

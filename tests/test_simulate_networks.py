@@ -7,15 +7,18 @@ from itertools import permutations
 import jax
 import numpy as np
 import pytest
+from scipy.special import erf
 from scipy.stats import ks_2samp
 from test_simulate_engines import compilations
 
 import simulate
 from simulate.kernels import gram, networks, vectors
 from simulate.kernels.field_steps import modulations
+from simulate.scenarios import network
 from simulate.scenarios.network import Simulator
 from statmech import Network
 from statmech.activations import ACTIVATIONS
+from statmech.error_function import erf_and_derivative
 from statmech.errors import DivergedError, ScenarioError
 from statmech.parameters import family_of
 from statmech.specialisation import specialisation
@@ -35,7 +38,7 @@ def test_a_block_of_steps_equals_a_loop_over_weight_vectors(name, sign):
     teachers, J, v = rng.standard_normal((M, N)), rng.standard_normal((K, N)), rng.standard_normal(K)
     w, sigma, decay, eta, eta_v = np.array([1.0, -0.7]), 0.3, 0.4, 0.8, 0.6
     family = family_of(ACTIVATIONS[name]())
-    rates = {"eta": eta, "eta_v": eta_v, "sigma": sigma, "rows": np.eye(M), "w": w, "N": N}
+    rates = {"eta": eta, "eta_v": eta_v, "sigma": sigma, "rows": np.eye(M), "w": w, "N": N, "copies": np.ones(K)}
     learner = networks.Networks(family, family, sign, True, {}, {}, **rates)
     blocked, kept, plain, weights = J, v, J.copy(), v.copy()
     fade = 1 - decay / N
@@ -71,10 +74,10 @@ CASES = [
 ]
 
 
-def deviations(name, N, given, seeds=2048, chain=None):
+def deviations(name, N, given, seeds=2048):
     """The p-values of all entries of R, Q and v after 32 and 96 steps, of the chain against weight vectors."""
     config = ALL | {"network": name, "N": N, "t": [32 / N, 96 / N], "seeds": seeds} | given
-    exact = chain or simulate.run(Network(**config, key=1))
+    exact = simulate.run(Network(**config, key=1))
     direct = simulate.run(Network(**config, key=2, engine="vectors"))
     entries = [(variable, at) for variable, size in (("R", 2), ("Q", 2), ("v", 1)) for at in np.ndindex((2,) * size)]
     return [
@@ -86,7 +89,9 @@ def deviations(name, N, given, seeds=2048, chain=None):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "N", "given"), CASES)
-def test_the_chain_has_the_distribution_of_weight_vectors(name, N, given):
+def test_the_chain_has_the_distribution_of_weight_vectors(name, N, given, monkeypatch):
+    # errors over test fields take longer than all the rest
+    monkeypatch.setattr(network, "measured_error", lambda activation, teacher, R, *others: np.zeros(R.shape[:-2]))
     p = deviations(name, N, given)
     assert min(p) > LEVEL / len(p) / len(CASES)
 
@@ -108,13 +113,15 @@ def small(**given):
     return Network(**{"network": "erf", "M": 2, "K": 2, "N": 20, "eta": 1.0, "t": [0, 1], "seeds": 3} | given)
 
 
+@pytest.mark.slow
 def test_given_products_are_exact_at_the_start_in_both_engines():
     for engine in ("gram", "vectors"):
-        sim = simulate.run(small(teacher=CORRELATED, start=START, engine=engine, t=[0]))
+        sim = simulate.run(small(teacher=CORRELATED, start=START, engine=engine))
         for name in ("R", "Q", "v"):
             np.testing.assert_allclose(sim[name][:, 0], np.broadcast_to(START[name], sim[name][:, 0].shape), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_more_seeds_values_and_times_change_no_old_number():
     """All runs of as many recorded times take one program of the engine, whatever their numbers of steps."""
     gram._run.clear_cache()
@@ -126,10 +133,21 @@ def test_more_seeds_values_and_times_change_no_old_number():
         np.testing.assert_array_equal(old[name], new[name].isel(eta=1, seed=slice(0, 3)))
 
 
+@pytest.mark.slow
+def test_a_part_of_a_batch_has_the_bits_of_the_whole():
+    """So that runs of few seeds, which take parts, have the first of the numbers of runs of many."""
+    K, M = 2, 2
+    assert gram.divisible(K, M)
+    few = simulate.run(small(K=K, M=M, eta_v=0.3, sigma=0.2, decay=0.5, seeds=8))
+    many = simulate.run(small(K=K, M=M, eta_v=0.3, sigma=0.2, decay=0.5, seeds=64))
+    for name in ("R", "Q", "v"):
+        np.testing.assert_array_equal(few[name], many[name][:8])
+
+
 def test_a_step_that_does_not_happen_changes_nothing():
     """Times that are no multiple of a block record what a run that ends there records."""
-    ends = simulate.run(small(eta_v=0.7, sigma=0.2, t=[0.35, 0.4], N=20))
-    again = simulate.run(small(eta_v=0.7, sigma=0.2, t=[0.35, 0.351], N=20))
+    ends = simulate.run(small(eta_v=0.7, t=[0.35, 0.4]))
+    again = simulate.run(small(eta_v=0.7, t=[0.35, 0.351]))
     np.testing.assert_array_equal(ends.v[:, 0], again.v[:, 0])
     np.testing.assert_array_equal(again.v[:, 0], again.v[:, 1])
     np.testing.assert_allclose(again.Q[:, 0], again.Q[:, 1], rtol=1e-14)
@@ -148,7 +166,7 @@ def test_exchanged_units_of_the_teacher_give_the_same_students():
 
 @pytest.mark.parametrize("engine", ["gram", "vectors"])
 def test_the_smallest_system_has_as_many_dimensions_as_units(engine):
-    sim = simulate.run(small(N=4, t=[0, 3], engine=engine, **{name: ALL[name] for name in ("decay", "sigma", "eta_v")}))
+    sim = simulate.run(small(N=4, t=[0, 3], engine=engine, eta_v=0.3))
     assert all(np.isfinite(sim[name]).all() for name in ("R", "Q", "v", "eps_g", "specialisation"))
 
 
@@ -198,8 +216,23 @@ def test_starts_without_differences_are_remarked():
     [plateau] = remarks(R=0, Q=0.25)
     assert "fluctuations of order 1/sqrt(N) end it" in plateau
     assert remarks(R=[[0.1, 0], [0, 0.1]], Q=0.25) == remarks(drawn=1.0) == []
-    sim = simulate.run(small(start={"R": 0.1, "Q": [[0.25, 0.25], [0.25, 0.25]]}, sigma=0.1))
+
+
+def test_students_that_start_identical_stay_so_at_all_times():
+    """Rounding would separate them by t = 300; two copies and a third student learn as three that differ by 1e-13."""
+    sim = simulate.run(small(start={"R": 0.1, "Q": [[0.25, 0.25], [0.25, 0.25]]}, eta=1.5, t=[0, 500]))
     np.testing.assert_array_equal(sim.R[..., 0, :], sim.R[..., 1, :])
+    Q = [[0.4, 0.1, 0.4], [0.1, 0.5, 0.1], [0.4, 0.1, 0.4]]
+    given = {"K": 3, "R": [[0.1, 0.0], [0.2, 0.3], [0.1, 0.0]], "Q": Q, "v": [0.5, 0.8, 0.5]}
+    [cell] = small(K=given.pop("K"), start=given).cells()
+    first, group = networks.distinct(cell)
+    assert (first.tolist(), group.tolist()) == ([0, 1], [0, 1, 0])
+    sim = simulate.run(small(K=3, start=given, eta_v=0.3))
+    np.testing.assert_allclose(sim.Q[:, 0], np.broadcast_to(Q, (3, 3, 3)), atol=1e-12)
+    few, cut = ({**given, "v": [0.5 + d, 0.8, 0.5]} for d in (0, 1e-13))
+    one, other = (simulate.run(small(K=3, start=s, seeds=256, N=12, eta_v=0.3)) for s in (few, cut))
+    for read in (lambda sim: sim.v[:, 1, 0], lambda sim: sim.v[:, 1, 1], lambda sim: sim.eps_g[:, 1]):
+        assert ks_2samp(read(one), read(other)).pvalue > LEVEL
 
 
 def test_specialisation_is_the_best_assignment():
@@ -219,3 +252,15 @@ def test_the_direct_engine_measures_its_memory():
     with pytest.raises(ScenarioError, match="`engine: gram` avoids this"):
         simulate.run(small(N=10**12, t=[1e-12], engine="vectors"))
     assert vectors.memory(2, 2, 1000, "float64") > 0
+
+
+def test_one_exponential_gives_the_error_function_to_rounding():
+    x = np.concatenate([np.linspace(-9, 9, 20_001), [0.0, 40.0, -1e300]])
+    with np.errstate(over="ignore"):
+        g, derivative = erf_and_derivative(x)
+        np.testing.assert_allclose(derivative, np.sqrt(2 / np.pi) * np.exp(-x * x / 2), rtol=1e-13)
+    np.testing.assert_allclose(g, erf(x / np.sqrt(2)), rtol=0, atol=1.2e-15)
+    with jax.enable_x64(True):
+        traced = np.asarray(ACTIVATIONS["erf"]().both(jax.numpy.asarray(x))[0])
+    np.testing.assert_allclose(traced, g, rtol=0, atol=1e-15)
+    assert g[x == 0].max() == 0

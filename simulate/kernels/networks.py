@@ -7,6 +7,9 @@ With the fields :math:`y_m` and :math:`h_k` of one example (`statmech.scenarios.
 
 where :math:`\tau = \sum_m w_m g_T(y_m)` or its sign. The second layer v is carried from step to step and from block to
 block: with it the fields are all that a step needs, so that both engines are exact for networks as for perceptrons.
+
+Students that start identical get the same changes. One of each such group is simulated, and counts in the output as
+often as there are `copies` of it: rounding would separate copies, and a plateau would amplify their difference.
 """
 
 from __future__ import annotations
@@ -44,6 +47,7 @@ class Networks(Learner):
     sigma: Array
     rows: Array
     w: Array
+    copies: Array
     N: Array
     units: int = 0
 
@@ -93,7 +97,7 @@ class Networks(Learner):
         """The students' f and their new second layer."""
         g, derivative = self.activation.both(h)
         active, noise = example
-        error = jnp.where(active, self.label(y, noise) - self.sum(carry * g), 0.0)
+        error = jnp.where(active, self.label(y, noise) - self.sum(self.each(self.copies, h) * carry * g), 0.0)
         f, v = self.eta * (carry * error) * derivative, carry + self.eta_v / self.N * (g * error)
         return f.astype(h.dtype), v.astype(h.dtype)  # an activation may compute in float64
 
@@ -114,8 +118,10 @@ class Networks(Learner):
 
 
 def task(cell: NetworkCell, dtype: str) -> Task:
-    """What an engine simulates for one parameter combination of networks."""
-    rows = rows_of(np.block([[cell.T, cell.units.R.T], [cell.units.R, cell.units.Q]]))
+    """The task of a network, for an engine."""
+    first, group = distinct(cell)
+    R, Q, v = cell.units.R[first], cell.units.Q[np.ix_(first, first)], cell.units.v[first]
+    rows = rows_of(np.block([[cell.T, R.T], [R, Q]]))
     fixed = {
         "family": family_of(cell.activation),
         "of_teacher": family_of(cell.teacher_activation),
@@ -123,19 +129,31 @@ def task(cell: NetworkCell, dtype: str) -> Task:
         "noisy": cell.sigma > 0,
     }
     numbers = {"eta": cell.eta, "eta_v": cell.eta_v, "sigma": cell.sigma, "rows": rows_of(cell.T), "w": cell.w}
+    numbers["copies"] = np.bincount(group)
     parameters = {"parameters": reals_of(cell.activation), "teacher_parameters": reals_of(cell.teacher_activation)}
     return Task(
         learner=Family(Networks, tuple(fixed.items())),
         parameters=jax.tree.map(lambda number: np.asarray(number, dtype), numbers | parameters),
-        K=cell.K,
+        K=len(first),
         M=cell.M,
         N=cell.N,
         dtype=dtype,
         coordinates=None if cell.drawn else rows[cell.M :],
         scale=float(np.sqrt(cell.units.Q[0, 0])),
-        kept=cell.units.v.astype(dtype),
+        kept=v.astype(dtype),
         changes=Changes(np.float64(0.0), np.float64(cell.decay), np.float64(np.inf)) if cell.decay > 0 else None,
     )
+
+
+def distinct(cell: NetworkCell) -> tuple[np.ndarray, np.ndarray]:
+    """The first student of each group of identical ones, and the number of each student's group (K,)."""
+    if cell.drawn:
+        return np.arange(cell.K), np.arange(cell.K)
+    R, Q, v = cell.units
+    described = np.column_stack([R, Q, v, np.diagonal(Q)])
+    same = (described[:, None] == described[None]).all(-1) & (np.diagonal(Q) == Q)
+    first, group = np.unique(np.argmax(same, axis=1), return_inverse=True)
+    return first, group
 
 
 def reals_of(activation: Activation) -> dict[str, float]:

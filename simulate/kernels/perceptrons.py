@@ -76,7 +76,7 @@ class Perceptrons(Learner):
 
 
 def task(cell: Cell, dtype: str) -> Task:
-    """What an engine simulates for one parameter combination of an online scenario."""
+    """The task of online learning by perceptrons, for an engine."""
     return Task(
         learner=Family(Perceptrons, (("family", family_of(cell.rule)),)),
         parameters={"parameters": cell.traced(dtype), "flip": np.float32(cell.flip)},

@@ -51,6 +51,10 @@ class Batches(units.Simulator):
     def task(self, cell: Any) -> Task:
         """What the engine simulates of a cell."""
 
+    def students(self, cell: Any) -> int:
+        """The number of students that are simulated of a cell."""
+        return int(cell.K)
+
     def teachers(self, cell: Any) -> int:
         """The number of teacher units of a cell."""
         return 1
@@ -72,7 +76,7 @@ class Batches(units.Simulator):
     def needed(self, cell: Any) -> int:
         """Bytes of a unit of weight vectors."""
         drifting = getattr(cell, "drift", 0.0) > 0
-        return vectors.memory(cell.K, self.teachers(cell), cell.N, self.scenario.dtype, drifting)
+        return vectors.memory(self.students(cell), self.teachers(cell), cell.N, self.scenario.dtype, drifting)
 
     def check(self) -> None:
         """Refuse weight vectors that this machine cannot hold, and rates that float32 does not resolve."""
@@ -94,15 +98,15 @@ class Batches(units.Simulator):
     def units(self, cells: Sequence[Any], seeds: range) -> Iterator[Unit]:
         """Every cell, its seeds in batches, or in parts of batches."""
         for cell in cells:
-            size, width = self.engine(cell).batch(cell.K, self.teachers(cell)), self.width(cell)
+            size, width = self.engine(cell).batch(self.students(cell), self.teachers(cell)), self.width(cell)
             for first in range(seeds.start, seeds.stop, width):
                 part = slice(first % size, first % size + width)
                 yield Unit(cell, first // size, slice(first, min(first + width, seeds.stop)), part)
 
     def width(self, cell: Any) -> int:
         """Seeds that are simulated together: a whole batch, unless there are fewer seeds, or fewer units than cores."""
-        width: int = self.engine(cell).batch(cell.K, self.teachers(cell))
-        if self.engine(cell) is vectors or not gram.divisible(cell.K, self.teachers(cell)):
+        width: int = self.engine(cell).batch(self.students(cell), self.teachers(cell))
+        if self.engine(cell) is vectors or not gram.divisible(self.students(cell), self.teachers(cell)):
             return width
         while width // 2 >= max(self.scenario.seeds, NARROWEST):
             width //= 2

@@ -27,6 +27,10 @@ class Simulator(Batches):
         """Its network."""
         return networks.task(cell, self.scenario.dtype)
 
+    def students(self, cell: NetworkCell) -> int:
+        """Those that do not start identical."""
+        return len(networks.distinct(cell)[0])
+
     def teachers(self, cell: NetworkCell) -> int:
         """The teacher's units."""
         return cell.M
@@ -38,7 +42,7 @@ class Simulator(Batches):
 
     def run(self, unit: Unit) -> list[UnitResult]:
         """The variables of a batch of seeds."""
-        cell, dtype, record = unit.cell, self.scenario.dtype, self.record(unit)
+        cell, dtype, record = unit.cell, self.scenario.dtype, self._every_student(self.record(unit), unit.cell)
         rows = rows_of(cell.T).astype(dtype).astype(float)
         R = record.along @ rows.T
         with np.errstate(over="ignore", invalid="ignore"):
@@ -49,6 +53,13 @@ class Simulator(Batches):
         values = {"R": R, "Q": Q, "v": v, "specialisation": specialisation(cell.T, R, Q)}
         values |= self._errors(unit, rows, record, R, Q)
         return [UnitResult(cell.index, unit.seeds, values)]
+
+    @staticmethod
+    def _every_student(record: Record, cell: NetworkCell) -> Record:
+        """The record with the copies of identical students."""
+        group = networks.distinct(cell)[1]
+        across = record.across[..., group[:, None], group]
+        return Record(record.along[:, :, group], across, np.asarray(record.kept)[..., group])
 
     def _check_size(self, cell: NetworkCell, **products: np.ndarray) -> None:
         largest = LARGEST[self.scenario.dtype]

@@ -74,9 +74,9 @@ VARIABLES = {
 LABEL_ERROR = Variable(
     ("t",), "fraction of new inputs on which the sign of the output is not the label", "label error", in_theory=False
 )
-# seconds that a step of one seed takes on one core, in float64: by the number of units K + M
-STEP, STEP_PER_UNIT = 6e-8, 2.5e-8
-VECTORS_STEP_PER_WEIGHT = 4.5e-9
+# seconds that a step of one seed takes on one core, in float64: by the number of units K + M, and by their pairs
+STEP, STEP_PER_UNIT, STEP_PER_PAIR = 2e-8, 8e-9, 1.3e-9
+VECTORS_STEP_PER_WEIGHT = 6.5e-9
 CALL = 3e-3
 
 
@@ -413,4 +413,6 @@ def _one_value(matrix: np.ndarray) -> bool:
 
 def _step(engine: str, units: int, N: int) -> float:
     """Seconds of one step of one seed."""
-    return STEP + (VECTORS_STEP_PER_WEIGHT * N if engine == "vectors" else STEP_PER_UNIT * units)
+    return STEP + (
+        VECTORS_STEP_PER_WEIGHT * N if engine == "vectors" else (STEP_PER_UNIT + STEP_PER_PAIR * units) * units
+    )
