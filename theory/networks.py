@@ -37,9 +37,9 @@ from statmech.scenarios.network_matrices import Units
 from theory.dormand_prince import filled_up, integrate, power_of_two
 from theory.network_averages import TERMS, Fields, errors, responses, slopes, squares
 
-RTOL, ATOL = 1e-11, 1e-13
+RTOL, RTOL_KINKS, ATOL = 1e-11, 1e-9, 1e-13  # line integrals err by 1e-13 and more
 RATES = "eta", "eta_v", "sigma", "decay"
-MAX_STEPS = 2_000_000
+MAX_STEPS, MAX_STEPS_KINKS = 2_000_000, 20_000
 LANES = 128  # parameter combinations that are integrated side by side
 
 
@@ -51,6 +51,11 @@ class Equations:
     K: int
     M: int
     sign: bool = False
+
+    @property
+    def kinked(self) -> bool:
+        """True if averages are line integrals, which are less accurate, and take longer."""
+        return bool(getattr(self.activation.kind, "kinks", ()))
 
 
 class Setting(NamedTuple):
@@ -142,8 +147,8 @@ def field(equations: Equations, setting: Setting, rows: Array) -> Array:
 @kept
 def solve_lanes(equations: Equations, setting: Setting, start: Array, times: Array, most: Array) -> tuple[Array, Array]:
     """The state's rows (T, C, L) of L lanes, and whether each has reached the last time."""
-    atol = jnp.full((start.shape[0], 1), ATOL)
-    return integrate(lambda rows: field(equations, setting, rows), start, times, RTOL, atol, most)
+    atol, rtol = jnp.full((start.shape[0], 1), ATOL), RTOL_KINKS if equations.kinked else RTOL
+    return integrate(lambda rows: field(equations, setting, rows), start, times, rtol, atol, most)
 
 
 def equations_of(cell: NetworkCell) -> Equations:
@@ -201,7 +206,8 @@ def _solve_together(equations: Equations, cells: Sequence[NetworkCell], times: n
     filled = [*cells, *[cells[-1]] * (power_of_two(len(cells)) - len(cells))]
     start = np.stack([packed(cell.units) for cell in filled], axis=-1)
     recorded = filled_up(times)
-    rows, completed = map(np.asarray, solve_lanes(equations, setting_of(filled), start, recorded, np.int64(MAX_STEPS)))
+    most = MAX_STEPS_KINKS if equations.kinked else MAX_STEPS
+    rows, completed = map(np.asarray, solve_lanes(equations, setting_of(filled), start, recorded, np.int64(most)))
     rows = np.moveaxis(rows[: times.size], -1, 0)[: len(cells)]
     for cell, own, done in zip(cells, rows, completed, strict=False):
         if not (done and np.isfinite(own).all()):
