@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import jax
 import numpy as np
 import pytest
@@ -10,6 +12,8 @@ from scipy.special import erf
 
 import theory
 from statmech import Network, ScenarioError
+from statmech.activations import ACTIVATIONS, Erf
+from statmech.parameters import parameter
 from statmech.scenarios.network_matrices import Units
 from theory.networks import equations_of, field, packed, setting_of, solve_cells
 from theory.noise_floor import _rates_and_slope
@@ -71,6 +75,19 @@ def deviation(cell, slope=1.0):
     terms = terms_of(cell, fields, generator.standard_normal(200_000), slope)
     error = terms.std(axis=1) / np.sqrt(terms.shape[1])
     return np.max(np.abs(terms.mean(axis=1) - rates_of(cell)) / np.maximum(error, 1e-12))
+
+
+@dataclass(frozen=True)
+class Own(Erf):
+    """erf with a gain, whose averages are not stated."""
+
+    label = "own"
+    has_closed_forms = False
+    gain: float = parameter(1.0, "gain")
+
+    def both(self, x):
+        g, slope = super().both(self.gain * x)
+        return g, self.gain * slope
 
 
 LABELS = {"M": 1, "teacher": {"T": 1.3, "w": -0.7, "output": "sign"}}
@@ -213,6 +230,7 @@ def test_students_that_start_alike_stay_alike():
     assert abs(found.eps_g.values[-1] - 0.0411059790) < 1e-9  # the other symmetric fixed point
 
 
+@pytest.mark.slow
 def test_many_scenarios_in_one_call_are_those_solved_one_by_one():
     swept = network(eta=np.linspace(0.1, 2.0, 200).tolist(), **ESCAPE, t=[1, 10])
     cells = list(swept.cells())
@@ -220,6 +238,21 @@ def test_many_scenarios_in_one_call_are_those_solved_one_by_one():
     for at in (0, 57, 199):
         for part, alone in zip(together[at], solve_cells([cells[at]], swept.t)[0], strict=True):
             np.testing.assert_allclose(part, alone, atol=1e-10)
+
+
+@pytest.mark.slow
+def test_an_activation_without_closed_forms_is_averaged_by_quadrature(monkeypatch):
+    """A gain of 1.2 is a scale of all weights, and of eta."""
+    monkeypatch.setitem(ACTIVATIONS, "own", Own)
+    start, teacher = {"Q": 0.5, "R": [[0.2], [-0.1]]}, {"T": 1.3, "w": -0.7}
+    given = {"M": 1, "K": 2, "eta": 0.5, "eta_v": 0.2, "sigma": 0.2, "decay": 0.1, "t": [1, 3]}
+    own = theory.solve(network(**given | {"network": "own", "gain": 1.2}, start=start, teacher=teacher)).squeeze()
+    wide = {"Q": 0.5 * 1.44, "R": [[0.2 * 1.44], [-0.1 * 1.44]]}
+    scaled = theory.solve(network(**given | {"eta": 0.5 * 1.44}, start=wide, teacher=teacher | {"T": 1.3 * 1.44}))
+    np.testing.assert_allclose(own.R * 1.44, scaled.R.squeeze(), atol=1e-8)
+    np.testing.assert_allclose(own.eps_g, scaled.eps_g.squeeze(), atol=1e-8)
+    assert own.attrs["averages"] == "own: quadrature"
+    assert "needs quadrature, here over 5 fields" in network(network="own", M=2, K=3).unsolved
 
 
 def test_the_error_is_the_mean_square():

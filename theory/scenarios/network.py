@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from statmech.lattice_averages import averages_of
 from statmech.network_error import generalization_error
 from statmech.scenarios.network import Network, NetworkCell
 from statmech.scenarios.network_matrices import Units
@@ -29,7 +30,7 @@ def attributes(scenario: Network) -> dict[str, str]:
 def described(cell: NetworkCell, units: Units) -> dict[str, np.ndarray]:
     """The variables of one cell from its units R (..., K, M), Q (..., K, K) and v (..., K)."""
     return {
-        "eps_g": generalization_error(cell.activation, cell.T, cell.w, *units, output=cell.teacher.output),
+        "eps_g": generalization_error(averages_of(cell.activation), cell.T, cell.w, *units, output=cell.teacher.output),
         **units._asdict(),
         "specialisation": specialisation(cell.T, units.R, units.Q),
     }
