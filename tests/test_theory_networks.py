@@ -215,6 +215,23 @@ def test_trajectories_take_recorded_values():
     )
 
 
+@pytest.mark.slow
+def test_small_errors_keep_their_digits():
+    """They fall exponentially far below rounding, at a rate of the plain equations at perfect learning; that of one
+    linear unit is known, D exp(-eta (2 - eta) t)/2 (see above)."""
+    t = [90, 120, 700, 4000, 4100]
+    found = theory.solve(network(eta=1.5, **ESCAPE, t=t)).eps_g.values
+    with_rounding = theory.solve(network(eta=1.5, **ESCAPE, t=120)).eps_g.values
+    assert abs(found[1] / with_rounding[0] - 1) < 1e-6
+    growth = _rates_and_slope(cell_of(eta=1.5), packed(Units(np.eye(2), np.eye(2), np.ones(2))))[1][:-2, :-2]
+    decay = np.log(found[4] / found[3]) / 100
+    assert 0 < found[4] < 1e-200
+    assert np.min(np.abs(np.linalg.eigvals(growth).real - decay)) < 1e-6
+    given = {"network": "linear", "M": 1, "K": 1, "eta": 0.7, "t": [5, 100]}
+    one = theory.solve(network(**given, start={"Q": 0.5, "R": 0.2})).eps_g.values
+    np.testing.assert_allclose(one, 0.55 * np.exp(-0.7 * 1.3 * np.array([5, 100])), rtol=1e-7)
+
+
 def test_a_permutation_of_students_permutes_their_trajectories():
     turned = GENERAL["start"] | {"Q": [[0.3, 0.1], [0.1, 0.5]], "R": [[-0.1, 0.15], [0.2, 0.05]], "v": [0.5, 0.8]}
     one, other = (theory.solve(network(**GENERAL | {"start": start, "t": 5})) for start in (GENERAL["start"], turned))
