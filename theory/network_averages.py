@@ -10,6 +10,9 @@ the error of a network is :math:`e = \sum_a c_a g(x_a)`, without noise, and
 Where the teacher's output is a label, its one unit is under a sign, and the averages S2, S3, S4 take the place of those
 that contain it once; its square is 1. Covariances are gathered by arrays of indices, a column per tuple of units, so
 that each average is one call for all tuples and all lanes (the last axis).
+
+An activation without closed forms is averaged over a lattice of values of all fields together
+(`statmech.lattice_averages`), which has a million points for four fields.
 """
 
 from __future__ import annotations
@@ -21,18 +24,20 @@ import jax.numpy as jnp
 import numpy as np
 
 from statmech.gaussian import Array
+from statmech.lattice_averages import lattice, lower
 
 TERMS = 2**16  # averages I4 that are computed together: their covariances then stay in the cache
 
 
 class Fields(NamedTuple):
     """Normal fields: their averages (`statmech.activations.Activation`), covariances (n, n, L), weights (n, L) in the
-    error, and whether the last is under a sign."""
+    error, whether the last is under a sign, and the spacing of the lattice, 0 for closed forms."""
 
     averages: Any
     gram: Array
     weights: Array
     sign: bool
+    spacing: float = 0.0
 
     @property
     def smooth(self) -> int:
@@ -51,9 +56,35 @@ def gathered(gram: Array, *units: Array) -> Array:
     return gram[at[:, None], at[None, :]]
 
 
+class Examples(NamedTuple):
+    """The points of a lattice, their weights (P,): fields, g and g' there, each (n, P, L), and the error (P, L)."""
+
+    weight: Array
+    x: Array
+    g: Array
+    slope: Array
+    error: Array
+
+    def mean(self, values: Array) -> Array:
+        """The averages (m, L) of values (m, P, L)."""
+        return jnp.tensordot(values, self.weight, ((1,), (0,)))
+
+
+def examples(fields: Fields) -> Examples:
+    """The lattice of all fields together."""
+    z, weight = lattice(len(fields.gram), fields.spacing)
+    x = jnp.stack([sum(entry * z[j][:, None] for j, entry in enumerate(row)) for row in lower(fields.gram)])
+    g, slope = fields.averages.both(x)
+    outputs = jnp.concatenate([g[:-1], jnp.sign(x[-1:])]) if fields.sign else g
+    return Examples(jnp.asarray(weight), x, g, slope, jnp.sum(fields.weights[:, None] * outputs, axis=0))
+
+
 def errors(fields: Fields, i: Array) -> Array:
     """The averages of g(x_i) e, shape (n, L), for n units."""
-    averages, gram, weights, sign = fields
+    if fields.spacing:
+        at = examples(fields)
+        return at.mean(at.g[i] * at.error)
+    averages, gram, weights, sign, _ = fields
     a = np.arange(fields.smooth)
     found = jnp.sum(weights[a] * averages.I2(gathered(gram, i[:, None], a)), axis=1)
     return found + weights[-1] * averages.S2(gathered(gram, i, np.full_like(i, len(gram) - 1))) if sign else found
@@ -61,7 +92,10 @@ def errors(fields: Fields, i: Array) -> Array:
 
 def responses(fields: Fields, i: Array, p: Array) -> Array:
     """The averages of g'(x_i) x_p e, shape (n, L), for n pairs of units."""
-    averages, gram, weights, sign = fields
+    if fields.spacing:
+        at = examples(fields)
+        return at.mean(at.slope[i] * at.x[p] * at.error)
+    averages, gram, weights, sign, _ = fields
     a = np.arange(fields.smooth)
     found = jnp.sum(weights[a] * averages.I3(gathered(gram, i[:, None], p[:, None], a)), axis=1)
     if not sign:
@@ -71,6 +105,9 @@ def responses(fields: Fields, i: Array, p: Array) -> Array:
 
 def squares(fields: Fields, i: Array, j: Array) -> Array:
     """The averages of g'(x_i) g'(x_j) e^2, shape (n, L), for n pairs of units; many pairs in parts."""
+    if fields.spacing:
+        at = examples(fields)
+        return at.mean(at.slope[i] * at.slope[j] * at.error**2)
     each = fields.smooth * (fields.smooth + 1) // 2 * fields.gram.shape[-1]
     size = max(1, TERMS // each)
     if size >= len(i):
@@ -81,7 +118,7 @@ def squares(fields: Fields, i: Array, j: Array) -> Array:
 
 
 def _squares(fields: Fields, i: Array, j: Array) -> Array:
-    averages, gram, weights, sign = fields
+    averages, gram, weights, sign, _ = fields
     a, b = np.triu_indices(fields.smooth)
     both = np.where(a < b, 2.0, 1.0)[:, None] * weights[a] * weights[b]
     found = jnp.sum(both * averages.I4(gathered(gram, i[:, None], j[:, None], a, b)), axis=1)
@@ -95,4 +132,7 @@ def _squares(fields: Fields, i: Array, j: Array) -> Array:
 
 def slopes(fields: Fields, i: Array, j: Array) -> Array:
     """The averages of g'(x_i) g'(x_j), shape (n, L), for n pairs of units."""
+    if fields.spacing:
+        at = examples(fields)
+        return at.mean(at.slope[i] * at.slope[j])
     return fields.averages.J2(gathered(fields.gram, i, j))

@@ -30,6 +30,7 @@ import numpy as np
 from statmech.errors import SolverError
 from statmech.forks import check_fork
 from statmech.gaussian import Array
+from statmech.lattice_averages import spacing_for
 from statmech.parameters import Family, family_of
 from statmech.programs import kept
 from statmech.scenarios.network import NetworkCell
@@ -37,20 +38,27 @@ from statmech.scenarios.network_matrices import Units
 from theory.dormand_prince import filled_up, integrate, power_of_two
 from theory.network_averages import TERMS, Fields, errors, responses, slopes, squares
 
-RTOL, ATOL = 1e-11, 1e-13
+RTOL, RTOL_LESS, ATOL = 1e-11, 1e-9, 1e-13  # line integrals err by 1e-13 and more
 RATES = "eta", "eta_v", "sigma", "decay"
-MAX_STEPS = 2_000_000
+MAX_STEPS, MAX_STEPS_LESS = 2_000_000, 20_000
 LANES = 128  # parameter combinations that are integrated side by side
 
 
 @dataclass(frozen=True)
 class Equations:
-    """Static arguments of the compiled solver: the activation, numbers of units, whether the teacher gives labels."""
+    """Static arguments of the compiled solver: the activation, numbers of units, whether the teacher gives labels, and
+    the spacing of the lattice of fields for an activation without closed forms."""
 
     activation: Family
     K: int
     M: int
     sign: bool = False
+    spacing: float = 0.0
+
+    @property
+    def approximate(self) -> bool:
+        """True if averages are line integrals or sums, which are less accurate, and take longer."""
+        return bool(getattr(self.activation.kind, "kinks", ())) or self.spacing > 0
 
 
 class Setting(NamedTuple):
@@ -100,7 +108,7 @@ def fields_of(equations: Equations, setting: Setting, units: Units) -> Fields:
     w = jnp.sign(setting.w) if equations.sign else setting.w  # the label is sgn(w g(y)) = sgn w sgn y
     weights = jnp.concatenate([-units.v, w])
     averages = equations.activation(**setting.parameters)
-    return Fields(averages, gram_of(units, setting.T), weights, equations.sign)
+    return Fields(averages, gram_of(units, setting.T), weights, equations.sign, equations.spacing)
 
 
 def rates(equations: Equations, setting: Setting, units: Units, entries: Entries) -> Rates:
@@ -142,13 +150,14 @@ def field(equations: Equations, setting: Setting, rows: Array) -> Array:
 @kept
 def solve_lanes(equations: Equations, setting: Setting, start: Array, times: Array, most: Array) -> tuple[Array, Array]:
     """The state's rows (T, C, L) of L lanes, and whether each has reached the last time."""
-    atol = jnp.full((start.shape[0], 1), ATOL)
-    return integrate(lambda rows: field(equations, setting, rows), start, times, RTOL, atol, most)
+    atol, rtol = jnp.full((start.shape[0], 1), ATOL), RTOL_LESS if equations.approximate else RTOL
+    return integrate(lambda rows: field(equations, setting, rows), start, times, rtol, atol, most)
 
 
 def equations_of(cell: NetworkCell) -> Equations:
     """What the program of a cell is compiled for."""
-    return Equations(family_of(cell.activation), cell.K, cell.M, cell.sign)
+    spacing = 0.0 if cell.activation.has_closed_forms else spacing_for(cell.activation)
+    return Equations(family_of(cell.activation), cell.K, cell.M, cell.sign, spacing)
 
 
 def setting_of(cells: Sequence[NetworkCell]) -> Setting:
@@ -185,6 +194,8 @@ def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[Un
 
 def lanes_of(equations: Equations) -> int:
     """How many cells are integrated side by side: a power of two, fewer where there are many averages."""
+    if equations.spacing:
+        return 1
     fields, pairs = equations.K + equations.M, equations.K * (equations.K + 1) // 2
     most = max(1, 8 * TERMS // (pairs * fields * (fields + 1) // 2))
     return min(LANES, 1 << (most.bit_length() - 1))
@@ -201,7 +212,8 @@ def _solve_together(equations: Equations, cells: Sequence[NetworkCell], times: n
     filled = [*cells, *[cells[-1]] * (power_of_two(len(cells)) - len(cells))]
     start = np.stack([packed(cell.units) for cell in filled], axis=-1)
     recorded = filled_up(times)
-    rows, completed = map(np.asarray, solve_lanes(equations, setting_of(filled), start, recorded, np.int64(MAX_STEPS)))
+    most = MAX_STEPS_LESS if equations.approximate else MAX_STEPS
+    rows, completed = map(np.asarray, solve_lanes(equations, setting_of(filled), start, recorded, np.int64(most)))
     rows = np.moveaxis(rows[: times.size], -1, 0)[: len(cells)]
     for cell, own, done in zip(cells, rows, completed, strict=False):
         if not (done and np.isfinite(own).all()):

@@ -91,7 +91,7 @@ def noise_floor(network: Network, stable: bool = True) -> xr.DataArray:
     >>> from statmech import Network
     >>> floor = noise_floor(Network(network="erf", M=2, K=2, eta=[0.01, 0.2], sigma=0.1, t=1))
     >>> (1e6 * floor).values.round(3)
-    array([ 18.456, 401.875])
+    array([ 18.457, 401.875])
     """
     if network.unsolved:
         raise ScenarioError([((), network.unsolved)])
@@ -115,10 +115,9 @@ def _said(absent: str) -> dict[str, str]:
 
 def stationary_state(cell: NetworkCell) -> State:
     """The stationary state of a cell: from perfect learning if it is possible, else from late times."""
-    if (partner := _partners(cell)) is not None:
-        with jax.enable_x64(True):
-            if (units := _followed(cell, partner)) is not None:
-                return _checked(cell, units)
+    partner = _partners(cell)
+    if partner is not None and (units := _followed(cell, partner)) is not None:
+        return _checked(cell, units)
     return _from_late_times(cell)
 
 
@@ -130,10 +129,9 @@ def _from_late_times(cell: NetworkCell) -> State:
             late = solve_cells([cell], [time])[0]
         except SolverError:
             return State(None, "the equations cannot be integrated to late times")
-        with jax.enable_x64(True):
-            start = Units(*(part[-1] for part in late))
-            units = _newton(cell, start, np.arange(len(packed(start))))
-            state = state if units is None else _checked(cell, units)
+        start = Units(*(part[-1] for part in late))
+        units = _newton(cell, start, np.arange(len(packed(start))))
+        state = state if units is None else _checked(cell, units)
         if not state.absent:
             break
     return state
@@ -242,8 +240,9 @@ def _checked(cell: NetworkCell, units: Units) -> State:
 
 
 def _rates_and_slope(cell: NetworkCell, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    rates, slope = _compiled(equations_of(cell), setting_of([cell]), rows)
-    return np.asarray(rates), np.asarray(slope)
+    with jax.enable_x64(True):
+        rates, slope = _compiled(equations_of(cell), setting_of([cell]), rows)
+        return np.asarray(rates), np.asarray(slope)
 
 
 @partial(jax.jit, static_argnums=0)

@@ -332,7 +332,7 @@ class NetworkCell:
     def averages(self) -> str:
         """How theory computes the activation's averages; empty if it cannot."""
         if self.activation.has_closed_forms:
-            return getattr(self.activation, "averages", "closed form")
+            return "line integral" if self.activation.kinks else "closed form"
         smooth = not self.activation.kinks and self.K + self.M <= MOST_BY_QUADRATURE
         return "quadrature" if smooth else ""
 

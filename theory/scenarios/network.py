@@ -11,15 +11,40 @@ from statmech.network_error import generalization_error
 from statmech.scenarios.network import Network, NetworkCell
 from statmech.scenarios.network_matrices import Units
 from statmech.specialisation import specialisation
+from theory.network_differences import SMALL, continued
 from theory.networks import solve_cells
 
 SOURCE = "order-parameter equations of networks, N -> infinity"
+LOST = 1e-7  # eps_g that has lost digits: then recorded times are too few to see it fall, and others come between
+EARLIEST, RATIO = 0.1, 1.1  # of these times
 
 
 def solve(scenario: Network, cells: Sequence[NetworkCell]) -> Iterator[dict[str, np.ndarray]]:
     """The variables of each cell, in their order; none of a cell without equations."""
-    solved = iter(solve_cells([cell for cell in cells if not cell.unsolved], scenario.t))
-    return ({} if cell.unsolved else described(cell, next(solved)) for cell in cells)
+    known = iter(_with_equations([cell for cell in cells if not cell.unsolved], np.asarray(scenario.t, float)))
+    return ({} if cell.unsolved else next(known) for cell in cells)
+
+
+def _with_equations(cells: Sequence[NetworkCell], t: np.ndarray) -> list[dict[str, np.ndarray]]:
+    """The variables of cells with equations; times are added where an error becomes small between two recorded ones."""
+    values = _solved(cells, t)
+    lost = [at for at, own in enumerate(values) if np.any(own["eps_g"] < SMALL) and _first_small(own["eps_g"]) < LOST]
+    if lost and t[-1] > EARLIEST:
+        every = np.union1d(t, np.geomspace(EARLIEST, t[-1], 2 + int(np.log(t[-1] / EARLIEST) / np.log(RATIO))))
+        for at, own in zip(lost, _solved([cells[at] for at in lost], every), strict=True):
+            values[at] = {name: value[np.searchsorted(every, t)] for name, value in own.items()}
+    return values
+
+
+def _first_small(error: np.ndarray) -> float:
+    return float(error[np.argmax(error < SMALL)])
+
+
+def _solved(cells: Sequence[NetworkCell], t: np.ndarray) -> list[dict[str, np.ndarray]]:
+    units = solve_cells(cells, t)
+    values = [described(cell, own) for cell, own in zip(cells, units, strict=True)]
+    errors = continued(cells, units, [own["eps_g"] for own in values], t)
+    return [own | {"eps_g": error} for own, error in zip(values, errors, strict=True)]
 
 
 def attributes(scenario: Network) -> dict[str, str]:
@@ -31,7 +56,7 @@ def attributes(scenario: Network) -> dict[str, str]:
 def described(cell: NetworkCell, units: Units) -> dict[str, np.ndarray]:
     """The variables of one cell from its units R (..., K, M), Q (..., K, K) and v (..., K)."""
     return {
-        "eps_g": generalization_error(averages_of(cell.activation), cell.T, cell.w, *units, cell.teacher.output),
+        "eps_g": generalization_error(averages_of(cell.activation), cell.T, cell.w, *units, output=cell.teacher.output),
         **units._asdict(),
         "specialisation": specialisation(cell.T, units.R, units.Q),
     }
