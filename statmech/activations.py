@@ -127,7 +127,7 @@ class Erf(Activation):
 
     label = "erf"
     cites = ("saad1995",)
-    equation = r"g(x) = \mathrm{erf}(x/\sqrt 2)"
+    equation = r"g(x) = \mathrm{erf}(x/\sqrt{2})"
     odd = True
     has_closed_forms = True
 

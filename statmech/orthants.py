@@ -184,16 +184,23 @@ class Correlations:
         return self._unlike((i, j, k), (i, j, k)) * self.xp.maximum(product, 0.0)
 
     def _of_four(self) -> Array:
-        """The determinant of four variables: over their permutations without fixed points, and those of three."""
-        r = self.cosine
-        pairs = [(0, 1, 2, 3), (0, 2, 1, 3), (0, 3, 1, 2)]
-        rings = [(0, 1, 2, 3), (0, 1, 3, 2), (0, 2, 1, 3)]
-        triples = [(0, 1, 2), (0, 1, 3), (0, 2, 3), (1, 2, 3)]
-        squares = sum(r[i, j] ** 2 + r[k, l] ** 2 for i, j, k, l in pairs)
-        products = sum((r[i, j] * r[k, l]) ** 2 for i, j, k, l in pairs)
-        cycles = sum(r[i, j] * r[j, k] * r[k, l] * r[l, i] for i, j, k, l in rings)
-        thirds = sum(r[i, j] * r[j, k] * r[k, i] for i, j, k in triples)
-        return self._unlike(range(4), range(4)) * self.xp.maximum(1 - squares + 2 * thirds + products - 2 * cycles, 0.0)
+        """The determinant of four variables, by elimination with the largest pivot: its error is that of one variance
+        given the others, not of the square of one where two pairs nearly coincide."""
+        xp = self.xp
+        rest = {(k, l): self.cosine[k, l] - self.cosine[0, k] * self.cosine[0, l] for k in (1, 2, 3) for l in (1, 2, 3)}
+        own = xp.stack([self.sine2[0, k] for k in (1, 2, 3)])
+        largest = xp.max(own, axis=0)
+        found = self._given_second(rest, 3, 1, 2)
+        for k, l, m in ((2, 1, 3), (1, 2, 3)):
+            found = xp.where(self.sine2[0, k] == largest, self._given_second(rest, k, l, m), found)
+        return self._unlike(range(4), range(4)) * xp.maximum(found, 0.0)
+
+    def _given_second(self, rest: dict[tuple[int, int], Array], k: int, l: int, m: int) -> Array:
+        """The determinant of the variables k, l, m given 0, by elimination of k."""
+        pivot = self.sine2[0, k]
+        own = self.sine2[0, l] - ratio(rest[k, l] ** 2, pivot), self.sine2[0, m] - ratio(rest[k, m] ** 2, pivot)
+        both = rest[l, m] - ratio(rest[k, l] * rest[k, m], pivot)
+        return pivot * (own[0] * own[1] - both**2)
 
     def _minor(self, i: int, j: int, k: int, l: int) -> Array:
         """The determinant of the rows i, j, k and columns i, j, l: the covariance of k and l given i and j, scaled."""
@@ -230,6 +237,12 @@ class Correlations:
             psi = self._angle((others * sin2 + self.all * cos2) * pair, along, k, l)
             speed = self.cosine[0, j] * ratio(xp.sin(phi), root(pair))
             result = result + xp.sum(weight * speed * (np.pi - psi), axis=0) / (4 * np.pi**2)
+        for i, j in ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)):
+            rest = [k for k in range(4) if k != j]
+            pairs = [(rest[0], rest[1]), (rest[0], rest[2]), (rest[1], rest[2])]
+            of_rest = sum(angle_of(root(self.sine2[pair]), self.cosine[pair]) for pair in pairs)
+            same = self.alike[i, j] & (self.cosine[i, j] > 0)
+            result = xp.where(same, (2 * np.pi - of_rest) / (4 * np.pi), result)
         return result
 
     def _path(self, others: Array) -> tuple[Array, Array]:

@@ -212,10 +212,11 @@ def test_starts_without_differences_are_remarked():
         return Simulator(small(start=start)).remarks()
 
     [alike] = remarks(R=0.1, Q=[[0.25, 0.25], [0.25, 0.25]])
-    assert alike.startswith("all students start identical, and get the same changes")
+    assert alike.startswith("the student units start identical, and remain so")
     [plateau] = remarks(R=0, Q=0.25)
-    assert "fluctuations of order 1/sqrt(N) end it" in plateau
-    assert remarks(R=[[0.1, 0], [0, 0.1]], Q=0.25) == remarks(drawn=1.0) == []
+    assert "fluctuations of order 1/sqrt(N) end the plateau" in plateau
+    assert remarks(drawn=1.0) == [plateau]
+    assert remarks(R={"diagonal": 0.1}, Q=0.25) == []
 
 
 def test_students_that_start_identical_stay_so_at_all_times():

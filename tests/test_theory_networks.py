@@ -398,7 +398,7 @@ def test_too_large_rates_have_no_floor():
     [
         ({"teacher": {"output": "sign"}}, "labels of a teacher of several units, here M = 2"),
         ({"teacher": {"network": "relu"}}, "teacher units with the students' activation only"),
-        ({"network": "relu", "M": 1, "teacher": {"output": "sign"}}, r"teacher units with g\(-x\) = -g\(x\)"),
+        ({"network": "relu", "M": 1, "teacher": {"output": "sign"}}, r"teacher units whose g\(x\) has the sign of x"),
     ],
 )
 def test_networks_without_equations_say_why(given, why):

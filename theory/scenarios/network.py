@@ -54,9 +54,13 @@ def attributes(scenario: Network) -> dict[str, str]:
 
 
 def described(cell: NetworkCell, units: Units) -> dict[str, np.ndarray]:
-    """The variables of one cell from its units R (..., K, M), Q (..., K, K) and v (..., K)."""
+    """The variables of one cell from its units R (..., K, M), Q (..., K, K) and v (..., K).
+
+    An error that is smaller than the rounding of R and Q may come out negative, and is then 0.
+    """
+    error = generalization_error(averages_of(cell.activation), cell.T, cell.w, *units, output=cell.teacher.output)
     return {
-        "eps_g": generalization_error(averages_of(cell.activation), cell.T, cell.w, *units, output=cell.teacher.output),
+        "eps_g": np.maximum(error, 0.0),
         **units._asdict(),
         "specialisation": specialisation(cell.T, units.R, units.Q),
     }

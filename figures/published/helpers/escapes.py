@@ -32,12 +32,13 @@ def escape_times(dataset: xr.Dataset) -> np.ndarray:
     """The time at which each run (..., seed) escapes, by interpolation between recorded times; NaN if it does not."""
     u = abs(difference(dataset)).transpose(..., "t").values
     t = dataset.t.values
-    passed = u >= PASSED
-    at = np.argmax(passed, axis=-1)
+    at = np.argmax(u >= PASSED, axis=-1)  # 0 for runs that do not escape
     late, early = (np.take_along_axis(u, np.maximum(at - k, 0)[..., None], -1)[..., 0] for k in (0, 1))
+    growing = (at > 0) & (early > 0)
+    late, early = np.where(growing, late, 2.0), np.where(growing, early, 1.0)
     share = np.log(PASSED / early) / np.log(late / early)  # u grows exponentially
-    found = t[np.maximum(at - 1, 0)] + share * (t[at] - t[np.maximum(at - 1, 0)])
-    return np.where(passed.any(axis=-1) & (at > 0), found, np.nan)
+    before = t[np.maximum(at - 1, 0)]
+    return np.where(growing, before + share * (t[at] - before), np.nan)
 
 
 def split(dataset: xr.Dataset) -> xr.Dataset:
