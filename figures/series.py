@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 MOST = 7  # curves: as many as there are colours
 AVERAGED = ("student", "fold")
-UNSHOWN = ("seed", "row", "column", "position", "partner", "example", *AVERAGED)
+UNITS = ("other", "teacher", "other_teacher")  # of networks: overlaps of single pairs are not drawn
+UNSHOWN = ("seed", "row", "column", "position", "partner", "example", *UNITS, *AVERAGED)
 NORMALISED = {
     "": "as they are",
     "theory": "over theory",
@@ -79,7 +80,7 @@ class Scales:
 
 
 def drawn(scenario: Any) -> dict[str, Variable]:
-    """The variables that charts can show: numbers, not flags, at most one per student."""
+    """The variables that charts can show: numbers, not flags, at most one per student (no overlaps of units)."""
     inner = {dim for dim in scenario.recorded if dim not in UNSHOWN} | set(AVERAGED)
     every = scenario.variables.items()
     return {name: variable for name, variable in every if variable.missing is np.nan and set(variable.dims) <= inner}

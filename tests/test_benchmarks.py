@@ -19,6 +19,7 @@ SCRIPTS = (
     "faults.py",
     "fluctuations.py",
     "learners.py",
+    "networks.py",
     "networks_theory.py",
     "precision.py",
     "visitors.py",
