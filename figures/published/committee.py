@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 AXES = ("network", "M")  # of the sweep, that this figure shows
-SHOWN = {"eps_g": r"$\epsilon_g$", "label_error": "fraction of wrong labels"}
+SHOWN = {"eps_g": r"$\epsilon_g$", "label_error": "wrong labels"}
 CAPTION = (
     r"Students that learn by gradient descent from a committee of $M$ units, whose output is a label. Left: "
     r"$\epsilon_g$, half the mean squared error of the output; right: the fraction of new inputs on which the sign of "
@@ -39,8 +39,8 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
             row[0].plot(line.t, line.eps_g, color=look_of(index)["color"])
             for ax, variable in zip(row, SHOWN, strict=True):
                 points(ax, runs.t, runs[variable], index)
-        row[0].set_ylabel(f"{SHOWN['eps_g']}, $M$ = {M}")
-        row[1].set_ylabel(SHOWN["label_error"])
+        for ax, label in zip(row, SHOWN.values(), strict=True):
+            ax.set(ylabel=label, title=f"$M$ = {M}")
     for ax in axes[-1]:
         ax.set_xlabel("$t$ (steps / $N$)")
     for ax in axes.flat:

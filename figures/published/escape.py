@@ -55,7 +55,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         _survival(right, times, edges, index)
     _law(left, right, found, edges)
     for ax in (left, right):
-        ax.set_xlabel(r"$t_\mathrm{esc}-\ln N/(2\lambda)$")
+        ax.set_xlabel(r"$t_\mathrm{esc}-\ln(N)/(2\lambda)$")
     left.set(ylabel="density", ylim=(0, None))
     right.set(ylabel="fraction still on the plateau", ylim=(0, None))
     title = f"$\\eta$ = {simulation.eta.item():g}, $\\lambda$ = {found.rate:.4f}, {size_of(simulation)}"

@@ -7,7 +7,7 @@ the error falls below the unstable state in which they are equal.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -15,9 +15,8 @@ from matplotlib.lines import Line2D
 
 from figures.inspection import AID
 from figures.labels import size_of
-from figures.legends import line_with_points
 from figures.published.helpers import parallel_axes
-from figures.style import PAGE, THEORY, log_ticks, look_of, points, styled
+from figures.style import COLOURS, MARKERS, PAGE, THEORY, log_ticks, points, styled
 from statmech.results.dataset import scenario_of
 from theory import noise_floor, solve
 
@@ -39,60 +38,67 @@ LINES = r"Lines: equations, $N\to\infty$."
 
 @styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """The last time against K, one colour per M; the times of one M, one colour per K."""
+    """The last time against K, and the times of the smallest M; colours for K, markers for M."""
     parallel_axes.check("noise_floor", theory, ALONG)
     floors = np.ravel(noise_floor(scenario_of(theory), stable=False))
-    figure = Figure(figsize=(PAGE, 3.3))
+    colours = {K: COLOURS[at % len(COLOURS)] for at, K in enumerate(sorted(set(theory.K.values.tolist())))}
+    markers = {M: MARKERS[at % len(MARKERS)] for at, M in enumerate(sorted(set(theory.M.values.tolist())))}
+    figure = Figure(figsize=(PAGE, 3.6))
     left, right = figure.subplots(1, 2)
-    handles = _against_units(left, simulation, floors)
-    left.legend(handles=handles, loc="upper left")
-    _against_time(right, simulation, floors)
+    for at, (M, K) in enumerate(zip(theory.M.values.tolist(), theory.K.values.tolist(), strict=True)):
+        look = {"color": colours[K], "marker": markers[M]}
+        _at_the_end(left, simulation.isel({AXES[0]: at}), floors[at], look)
+        if min(markers) == M:
+            _in_time(right, simulation.isel({AXES[0]: at}), floors[at], look)
+    _first_orders(left, simulation)
+    _label(left, right, simulation, min(markers))
+    figure.legend(handles=_keys(colours, markers), loc="outside lower center", ncols=4)
     rates = f"$\\eta$ = {theory.eta.item():g}, $\\sigma$ = {theory.sigma.item():g}"
     figure.suptitle(f"{rates}, {size_of(simulation)}", fontsize=8)
     return figure
 
 
-def _against_units(ax: Axes, simulation: xr.Dataset, floors: np.ndarray) -> list[Line2D]:
-    handles = []
-    for index, M in enumerate(dict.fromkeys(simulation.M.values.tolist())):
-        own = simulation.M.values == M
-        K, colour = simulation.K.values[own], look_of(index)["color"]
-        ax.plot(K, 1e4 * floors[own], "_", color=colour, markersize=11, markeredgewidth=1.1)
-        every = np.array([K.min(), K.max()])
-        ax.plot(every, 1e4 * _first_order(simulation, M, every), linestyle=":", linewidth=0.9, color=colour)
-        points(ax, K, 1e4 * simulation.eps_g.isel({AXES[0]: own, "t": -1}), index)
-        handles.append(line_with_points(index, f"$M$ = {M}", linestyle="none"))
-    last = float(simulation.t[-1])
-    ax.set(
-        xlabel="number of student units $K$", ylabel=rf"$\epsilon_g$ at $t$ = {last:g} ($10^{{-4}}$)", ylim=(0, None)
-    )
-    ax.set_xticks(sorted(set(simulation.K.values.tolist())))
-    return [
-        *handles,
-        Line2D([], [], color=THEORY, marker="_", markersize=9, linestyle="none", label="equal extra units"),
-        Line2D([], [], color=THEORY, linestyle=":", label=r"the same to first order in $\eta$"),
-    ]
+def _at_the_end(ax: Axes, runs: xr.Dataset, floor: float, look: dict[str, Any]) -> None:
+    K = [int(runs.K)]
+    ax.plot(K, [1e4 * floor], "_", color=look["color"], markersize=11, markeredgewidth=1.1)
+    points(ax, K, 1e4 * runs.eps_g.isel(t=[-1]), 0, **look)
 
 
-def _first_order(simulation: xr.Dataset, M: int, K: np.ndarray) -> np.ndarray:
+def _in_time(ax: Axes, runs: xr.Dataset, floor: float, look: dict[str, Any]) -> None:
+    scenario, t = scenario_of(runs), runs.t.values[runs.t.values > 0]
+    times = np.geomspace(t[0], t[-1], PLACES).tolist()
+    own = {name: value for name, value in scenario.config().items() if name != "zip"}
+    line = solve(type(scenario)(**{**own, "M": int(runs.M), "K": int(runs.K), "t": times}))
+    ax.plot(line.t, 1e4 * line.eps_g, color=look["color"])
+    ax.axhline(1e4 * floor, linestyle=":", linewidth=0.8, color=look["color"], zorder=0, gid=AID)
+    points(ax, t, 1e4 * runs.eps_g.sel(t=t), 0, **look)
+
+
+def _first_orders(ax: Axes, simulation: xr.Dataset) -> None:
+    """The first order in the learning rate, a line per M."""
     rate = simulation.eta.item() * simulation.sigma.item() ** 2 / (2 * np.pi)
-    return np.asarray(rate * (K - M + M / np.sqrt(3)))
+    for M in sorted(set(simulation.M.values.tolist())):
+        K = simulation.K.values[simulation.M.values == M]
+        K = np.array([K.min(), K.max()])
+        ax.plot(K, 1e4 * rate * (K - M + M / np.sqrt(3)), linestyle=":", linewidth=0.9, color=THEORY, zorder=0)
 
 
-def _against_time(ax: Axes, simulation: xr.Dataset, floors: np.ndarray) -> None:
-    scenario, M = scenario_of(simulation), int(simulation.M.min())
-    t = simulation.t.values[simulation.t.values > 0]
-    for index, at in enumerate(np.flatnonzero(simulation.M.values == M)):
-        K = int(simulation.K[at])
-        own = {**scenario.config(), "M": M, "K": K, "t": np.geomspace(t[0], t[-1], PLACES).tolist()}
-        line = solve(type(scenario)(**{name: value for name, value in own.items() if name != "zip"}))
-        colour = look_of(index)["color"]
-        ax.plot(line.t, 1e4 * line.eps_g, color=colour)
-        ax.axhline(1e4 * floors[at], linestyle=":", linewidth=0.8, color=colour, zorder=0, gid=AID)
-        runs = simulation.eps_g.isel({AXES[0]: at}).sel(t=t)
-        points(ax, t, 1e4 * runs, index, label=f"$K$ = {K}")
-    ax.set(xscale="log", yscale="log", xlabel="$t$ (steps / $N$)", ylabel=r"$\epsilon_g$ ($10^{-4}$)")
-    for axis in (ax.xaxis, ax.yaxis):
+def _label(left: Axes, right: Axes, simulation: xr.Dataset, M: int) -> None:
+    left.set(xlabel="student units $K$", ylabel=r"$\epsilon_g$ ($10^{-4}$)", ylim=(0, None))
+    left.set_title(f"$t$ = {float(simulation.t[-1]):g}")
+    left.set_xticks(sorted(set(simulation.K.values.tolist())))
+    right.set(xscale="log", yscale="log", xlabel="$t$ (steps / $N$)", ylabel=r"$\epsilon_g$ ($10^{-4}$)")
+    right.set_title(f"$M$ = {M}")
+    for axis in (right.xaxis, right.yaxis):
         log_ticks(axis)
-    ax.set_title(f"$M$ = {M}")
-    ax.legend(loc="upper right")
+
+
+def _keys(colours: dict[int, str], markers: dict[int, str]) -> list[Line2D]:
+    """Markers for M, colours for K, and the two kinds of grey lines."""
+    plain: dict[str, Any] = {"color": THEORY, "linestyle": "none", "markerfacecolor": "white"}
+    return [
+        *(Line2D([], [], marker=marker, label=f"$M$ = {M}", **plain) for M, marker in markers.items()),
+        Line2D([], [], color=THEORY, marker="_", markersize=9, linestyle="none", label="equal extra units"),
+        Line2D([], [], color=THEORY, linestyle=":", linewidth=0.9, label=r"first order in $\eta$"),
+        *(Line2D([], [], color=colour, label=f"$K$ = {K}") for K, colour in colours.items()),
+    ]
