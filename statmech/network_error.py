@@ -41,14 +41,12 @@ import numpy as np
 
 from statmech.activations import Activation, Linear, Relu
 from statmech.gaussian import Array, legendre, namespace, one_minus_cos, x_minus_sin
-from statmech.order_parameters import square_root
 from statmech.orthants import ratio, root
 
 NODES, FEW = 24, 4  # of each integral over s, and where all changes are short; relative errors 1e-12 and 1e-15
 SHORT = 1e-3  # square of a change that is short relative to the units' variances
 NEAR = 1e-6  # of the outputs' squares: a smaller error has lost six digits or more in the sums
 BLOCK = 1024  # networks of one unit in a block
-FIELDS = 4096  # test fields of a measured error
 
 Nodes = tuple[np.ndarray, np.ndarray]  # and their weights
 
@@ -91,26 +89,28 @@ def generalization_error(
     >>> round(float(generalization_error(Erf(), I, np.ones(2), 0 * I, I, np.ones(2))), 6)       # 2/3
     0.666667
     """
-    students = _sum(_pairs(activation.I2, _diagonal(Q), Q, _diagonal(Q)), v, v)
+    students = summed(pairs(activation.I2, diagonal(Q), Q, diagonal(Q)), v, v)
     if output == "sign":
         if len(w) > 1:
             raise NotImplementedError("labels of one teacher unit only")
-        cross = _sum(_pairs(activation.S2, _diagonal(Q), R, _diagonal(T)), v, np.sign(w))
+        cross = summed(pairs(activation.S2, diagonal(Q), R, diagonal(T)), v, np.sign(w))
         return (1 + students) / 2 - cross
-    teacher = _sum(_pairs(activation.I2, _diagonal(T), T, _diagonal(T)), w, w)
-    cross = _sum(_pairs(activation.I2, _diagonal(Q), R, _diagonal(T)), v, w)
+    teacher = summed(pairs(activation.I2, diagonal(T), T, diagonal(T)), w, w)
+    cross = summed(pairs(activation.I2, diagonal(Q), R, diagonal(T)), v, w)
     return (teacher + students) / 2 - cross
 
 
-def _diagonal(G: Array) -> Array:
+def diagonal(G: Array) -> Array:
+    """The diagonals (..., K) of matrices (..., K, K)."""
     return namespace(G).diagonal(G, axis1=-2, axis2=-1)
 
 
-def _sum(averages: Array, left: Array, right: Array) -> Array:
+def summed(averages: Array, left: Array, right: Array) -> Array:
+    """Averages (..., K, L) summed with the weights (..., K) and (..., L) of their fields."""
     return (averages * left[..., :, None] * right[..., None, :]).sum((-2, -1))
 
 
-def _pairs(average: Callable[[Array], Array], left: Array, product: Array, right: Array) -> Array:
+def pairs(average: Callable[[Array], Array], left: Array, product: Array, right: Array) -> Array:
     """The averages (..., K, L) of all pairs of fields of variances (..., K) and (..., L)."""
     xp = namespace(product)
     a, b, c = xp.broadcast_arrays(left[..., :, None], right[..., None, :], product)
@@ -168,7 +168,7 @@ def _of_block(
     """The errors (lanes,): from sums where these keep their digits, else from small differences."""
     if _is(activation, Linear):
         apart = w @ rows - (v[:, None, :] @ along)[:, 0]
-        return ((apart**2).sum(-1) + _sum(across, v, v)) / 2
+        return ((apart**2).sum(-1) + summed(across, v, v)) / 2
     T, R, Q = rows @ rows.T, along @ rows.T, along @ along.swapaxes(-1, -2) + across
     error = np.array(generalization_error(activation, T, w, R, Q, v))
     near = error < NEAR * (_squares(activation, T, w) + _squares(activation, Q, v))
@@ -191,7 +191,7 @@ def _has_differences(activation: Activation) -> bool:
 
 def _squares(activation: Activation, G: np.ndarray, v: np.ndarray) -> np.ndarray:
     """The averages of the squares of all units' outputs, added."""
-    variances = _diagonal(G)
+    variances = diagonal(G)
     return (v * v * activation.I2(np.array([[variances, variances], [variances, variances]]))).sum(-1)
 
 
@@ -213,7 +213,7 @@ class _Near(NamedTuple):
         nodes = legendre(FEW if (fields.size() < SHORT * np.diagonal(self.rows @ self.rows.T).min()).all() else NODES)
         rest = self.w - ((sign * self.v)[..., None] * (unit[..., None] == np.arange(M))).sum(-2)
         T = self.rows @ self.rows.T
-        total = _sum(_pairs(self.activation.I2, _diagonal(T), T, _diagonal(T)), rest, rest)
+        total = summed(pairs(self.activation.I2, diagonal(T), T, diagonal(T)), rest, rest)
         for k in range(K):
             for m in range(M):
                 total = total - 2 * rest[:, m] * self.v[:, k] * self._with_teacher(fields, k, self.rows[m], nodes)
@@ -281,7 +281,7 @@ class _Fields(NamedTuple):
 
     def size(self) -> np.ndarray:
         """The averages of u_k u_k, (lanes, K)."""
-        return (self.change**2).sum(-1) + _diagonal(self.across)
+        return (self.change**2).sum(-1) + diagonal(self.across)
 
     def products(self, k: int, l: int) -> list[np.ndarray]:
         """The averages of b_k b_l, b_k u_l and u_k u_l, (lanes,) each."""
@@ -306,158 +306,3 @@ def _relu_difference(yy: np.ndarray, yu: np.ndarray, uu: np.ndarray) -> np.ndarr
     radial = ratio(2 * yu + uu, h + y)
     theta = 2 * np.arcsin(np.sqrt(np.clip(ratio(uu - radial**2, 4 * h * y), 0.0, 1.0)))
     return uu / 2 - h * y / np.pi * (theta * one_minus_cos(theta) - x_minus_sin(theta))
-
-
-class Teacher(NamedTuple):
-    """A teacher network: activation of its units, their products T (M, M), weights w (M,), and "linear" or "sign"."""
-
-    activation: Activation
-    T: np.ndarray
-    w: np.ndarray
-    output: str = "linear"
-
-    def of(self, fields: np.ndarray) -> np.ndarray:
-        """The outputs (n,) for fields (M, n) of the units."""
-        sums = self.w @ self.activation.both(fields)[0]
-        return np.sign(sums) if self.output == "sign" else sums
-
-
-def measured_error(
-    activation: Activation,
-    teacher: Teacher,
-    R: np.ndarray,
-    Q: np.ndarray,
-    v: np.ndarray,
-    generator: np.random.Generator,
-    fields: int = FIELDS,
-) -> np.ndarray:
-    r"""The generalization error as a mean over test fields, for teachers without a closed form.
-
-    For students with closed forms only the teacher's fields y are drawn:
-
-    .. math:: \epsilon_g = \tfrac12\Big\langle Y^2 - 2Y\sum_kv_k\langle g(h_k)|y\rangle\Big\rangle_y
-              + \tfrac12\sum_{kl}v_kv_lI_2(Q_{kl}) .
-
-    Parameters
-    ----------
-    activation : Activation
-        Of the students.
-    teacher : Teacher
-        The teacher network.
-    R : array (..., K, M)
-        Products of student and teacher units.
-    Q : array (..., K, K)
-        Products of student units.
-    v : array (..., K)
-        Weights of student units in the output.
-    generator : numpy Generator
-        Draws the fields, the same for all leading axes.
-    fields : int
-        Number of test fields; the standard error falls with its square root.
-
-    Returns
-    -------
-    array (...)
-
-    Examples
-    --------
-    >>> from statmech.activations import Erf
-    >>> teacher, I = Teacher(Erf(), np.eye(2), np.ones(2), "sign"), np.eye(2)
-    >>> round(float(measured_error(Erf(), teacher, I, I, np.ones(2), np.random.default_rng(0))), 2)
-    0.17
-    """
-
-    def error(lane: _Lane, y: np.ndarray, normals: np.ndarray) -> float:
-        target = teacher.of(y)
-        if not activation.has_closed_forms:
-            return float(np.mean((target - lane.v @ activation.both(lane.fields(y, normals))[0]) ** 2)) / 2
-        outputs = lane.v @ activation.given(lane.mean @ y, lane.variances[:, None])
-        squares = _sum(_pairs(activation.I2, _diagonal(lane.Q), lane.Q, _diagonal(lane.Q)), lane.v, lane.v)
-        return float(np.mean(target * target - 2 * target * outputs) + squares) / 2
-
-    return _over_lanes(error, teacher, R, Q, v, generator, fields)
-
-
-def label_error(
-    activation: Activation,
-    teacher: Teacher,
-    R: np.ndarray,
-    Q: np.ndarray,
-    v: np.ndarray,
-    generator: np.random.Generator,
-    fields: int = FIELDS,
-) -> np.ndarray:
-    """The fraction of labels that the sign of the students' output gets wrong, over test fields; ties count 1/2.
-
-    Parameters
-    ----------
-    activation : Activation
-        Of the students.
-    teacher : Teacher
-        The teacher network, whose output is a label.
-    R : array (..., K, M)
-        Products of student and teacher units.
-    Q : array (..., K, K)
-        Products of student units.
-    v : array (..., K)
-        Weights of student units in the output.
-    generator : numpy Generator
-        Draws the fields, the same for all leading axes.
-    fields : int
-        Number of test fields; the standard error falls with its square root.
-
-    Returns
-    -------
-    array (...)
-
-    Examples
-    --------
-    >>> from statmech.activations import Linear
-    >>> teacher, I = Teacher(Linear(), np.eye(1), np.ones(1), "sign"), np.eye(1)
-    >>> float(label_error(Linear(), teacher, -I, I, np.ones(1), np.random.default_rng(0)))
-    1.0
-    """
-
-    def error(lane: _Lane, y: np.ndarray, normals: np.ndarray) -> float:
-        outputs = lane.v @ activation.both(lane.fields(y, normals))[0]
-        return float(np.mean(1 - np.sign(teacher.of(y)) * np.sign(outputs))) / 2
-
-    return _over_lanes(error, teacher, R, Q, v, generator, fields)
-
-
-class _Lane(NamedTuple):
-    """One network: its fields are mean @ y and a rest of covariances (K, K), given the teacher's y (M, n)."""
-
-    mean: np.ndarray
-    rest: np.ndarray
-    Q: np.ndarray
-    v: np.ndarray
-
-    @property
-    def variances(self) -> np.ndarray:
-        return np.maximum(_diagonal(self.rest), 0.0)
-
-    def fields(self, y: np.ndarray, normals: np.ndarray) -> np.ndarray:
-        return self.mean @ y + square_root(self.rest) @ normals
-
-
-def _over_lanes(
-    error: Callable[[_Lane, np.ndarray, np.ndarray], float],
-    teacher: Teacher,
-    R: np.ndarray,
-    Q: np.ndarray,
-    v: np.ndarray,
-    generator: np.random.Generator,
-    fields: int,
-) -> np.ndarray:
-    """An error of every network of leading axes (...), all with the same test fields."""
-    leading = np.broadcast_shapes(R.shape[:-2], Q.shape[:-2], v.shape[:-1])
-    R, Q = (np.broadcast_to(G, leading + G.shape[-2:]) for G in (R, Q))
-    v = np.broadcast_to(v, leading + v.shape[-1:])
-    M, K = len(teacher.w), v.shape[-1]
-    y = square_root(teacher.T) @ generator.standard_normal((M, fields))
-    normals = generator.standard_normal((K, fields))
-    mean = R @ np.linalg.pinv(teacher.T, hermitian=True)
-    rest = Q - mean @ R.swapaxes(-1, -2)
-    lanes = (_Lane(mean[at], rest[at], Q[at], v[at]) for at in np.ndindex(leading))
-    return np.array([error(lane, y, normals) for lane in lanes]).reshape(leading)

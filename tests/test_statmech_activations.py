@@ -15,7 +15,8 @@ from statmech import network_error as errors
 from statmech.activations import Erf, Linear, Relu
 from statmech.gaussian import TAIL, legendre_per_panel, namespace
 from statmech.lattice_averages import LatticeAverages, averages_of
-from statmech.network_error import Teacher, error_of_coordinates, generalization_error, label_error, measured_error
+from statmech.measured_error import Teacher, label_error, measured_error
+from statmech.network_error import error_of_coordinates, generalization_error
 from statmech.orthants import orthant_2, orthant_3, orthant_4
 
 NODES = 56  # of a panel of the reference

@@ -11,7 +11,8 @@ from simulate.kernels import gram, networks
 from simulate.kernels.learner import Record, Task
 from simulate.scenarios.batches import Batches, Unit
 from statmech.errors import DivergedError, ScenarioError
-from statmech.network_error import Teacher, error_of_coordinates, generalization_error, label_error, measured_error
+from statmech.measured_error import Teacher, label_error, measured_error
+from statmech.network_error import error_of_coordinates, generalization_error
 from statmech.scenarios.network import IDENTICAL, SYMMETRIC, Network, NetworkCell
 from statmech.scenarios.network_matrices import LARGEST, rows_of
 from statmech.specialisation import specialisation

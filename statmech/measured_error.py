@@ -1,0 +1,169 @@
+"""Errors of a network that are measured on test fields, for teachers without closed forms, and for labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from statmech.activations import Activation
+from statmech.network_error import diagonal, pairs, summed
+from statmech.order_parameters import square_root
+
+FIELDS = 4096  # test fields
+
+
+class Teacher(NamedTuple):
+    """A teacher network: activation of its units, their products T (M, M), weights w (M,), and "linear" or "sign"."""
+
+    activation: Activation
+    T: np.ndarray
+    w: np.ndarray
+    output: str = "linear"
+
+    def of(self, fields: np.ndarray) -> np.ndarray:
+        """The outputs (n,) for fields (M, n) of the units."""
+        sums = self.w @ self.activation.both(fields)[0]
+        return np.sign(sums) if self.output == "sign" else sums
+
+
+def measured_error(
+    activation: Activation,
+    teacher: Teacher,
+    R: np.ndarray,
+    Q: np.ndarray,
+    v: np.ndarray,
+    generator: np.random.Generator,
+    fields: int = FIELDS,
+) -> np.ndarray:
+    r"""The generalization error as a mean over test fields, for teachers without a closed form.
+
+    For students with closed forms only the teacher's fields y are drawn:
+
+    .. math:: \epsilon_g = \tfrac12\Big\langle Y^2 - 2Y\sum_kv_k\langle g(h_k)|y\rangle\Big\rangle_y
+              + \tfrac12\sum_{kl}v_kv_lI_2(Q_{kl}) .
+
+    Parameters
+    ----------
+    activation : Activation
+        Of the students.
+    teacher : Teacher
+        The teacher network.
+    R : array (..., K, M)
+        Products of student and teacher units.
+    Q : array (..., K, K)
+        Products of student units.
+    v : array (..., K)
+        Weights of student units in the output.
+    generator : numpy Generator
+        Draws the fields, the same for all leading axes.
+    fields : int
+        Number of test fields; the standard error falls with its square root.
+
+    Returns
+    -------
+    array (...)
+
+    Examples
+    --------
+    >>> from statmech.activations import Erf
+    >>> teacher, I = Teacher(Erf(), np.eye(2), np.ones(2), "sign"), np.eye(2)
+    >>> round(float(measured_error(Erf(), teacher, I, I, np.ones(2), np.random.default_rng(0))), 2)
+    0.17
+    """
+
+    def error(lane: _Lane, y: np.ndarray, normals: np.ndarray) -> float:
+        target = teacher.of(y)
+        if not activation.has_closed_forms:
+            return float(np.mean((target - lane.v @ activation.both(lane.fields(y, normals))[0]) ** 2)) / 2
+        outputs = lane.v @ activation.given(lane.mean @ y, lane.variances[:, None])
+        squares = summed(pairs(activation.I2, diagonal(lane.Q), lane.Q, diagonal(lane.Q)), lane.v, lane.v)
+        return float(np.mean(target * target - 2 * target * outputs) + squares) / 2
+
+    return _over_lanes(error, teacher, R, Q, v, generator, fields)
+
+
+def label_error(
+    activation: Activation,
+    teacher: Teacher,
+    R: np.ndarray,
+    Q: np.ndarray,
+    v: np.ndarray,
+    generator: np.random.Generator,
+    fields: int = FIELDS,
+) -> np.ndarray:
+    """The fraction of labels that the sign of the students' output gets wrong, over test fields; ties count 1/2.
+
+    Parameters
+    ----------
+    activation : Activation
+        Of the students.
+    teacher : Teacher
+        The teacher network, whose output is a label.
+    R : array (..., K, M)
+        Products of student and teacher units.
+    Q : array (..., K, K)
+        Products of student units.
+    v : array (..., K)
+        Weights of student units in the output.
+    generator : numpy Generator
+        Draws the fields, the same for all leading axes.
+    fields : int
+        Number of test fields; the standard error falls with its square root.
+
+    Returns
+    -------
+    array (...)
+
+    Examples
+    --------
+    >>> from statmech.activations import Linear
+    >>> teacher, I = Teacher(Linear(), np.eye(1), np.ones(1), "sign"), np.eye(1)
+    >>> float(label_error(Linear(), teacher, -I, I, np.ones(1), np.random.default_rng(0)))
+    1.0
+    """
+
+    def error(lane: _Lane, y: np.ndarray, normals: np.ndarray) -> float:
+        outputs = lane.v @ activation.both(lane.fields(y, normals))[0]
+        return float(np.mean(1 - np.sign(teacher.of(y)) * np.sign(outputs))) / 2
+
+    return _over_lanes(error, teacher, R, Q, v, generator, fields)
+
+
+class _Lane(NamedTuple):
+    """One network: its fields are mean @ y and a rest of covariances (K, K), given the teacher's y (M, n)."""
+
+    mean: np.ndarray
+    rest: np.ndarray
+    Q: np.ndarray
+    v: np.ndarray
+
+    @property
+    def variances(self) -> np.ndarray:
+        return np.maximum(diagonal(self.rest), 0.0)
+
+    def fields(self, y: np.ndarray, normals: np.ndarray) -> np.ndarray:
+        return self.mean @ y + square_root(self.rest) @ normals
+
+
+def _over_lanes(
+    error: Callable[[_Lane, np.ndarray, np.ndarray], float],
+    teacher: Teacher,
+    R: np.ndarray,
+    Q: np.ndarray,
+    v: np.ndarray,
+    generator: np.random.Generator,
+    fields: int,
+) -> np.ndarray:
+    """An error of every network of leading axes (...), all with the same test fields."""
+    leading = np.broadcast_shapes(R.shape[:-2], Q.shape[:-2], v.shape[:-1])
+    R, Q = (np.broadcast_to(G, leading + G.shape[-2:]) for G in (R, Q))
+    v = np.broadcast_to(v, leading + v.shape[-1:])
+    M, K = len(teacher.w), v.shape[-1]
+    y = square_root(teacher.T) @ generator.standard_normal((M, fields))
+    normals = generator.standard_normal((K, fields))
+    mean = R @ np.linalg.pinv(teacher.T, hermitian=True)
+    rest = Q - mean @ R.swapaxes(-1, -2)
+    lanes = (_Lane(mean[at], rest[at], Q[at], v[at]) for at in np.ndindex(leading))
+    return np.array([error(lane, y, normals) for lane in lanes]).reshape(leading)
