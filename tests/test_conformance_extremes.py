@@ -12,7 +12,7 @@ from conftest import disagreements, start_of
 
 import simulate
 import theory
-from simulate.kernels import gram, vectors
+from simulate.kernels import gram, perceptrons, vectors
 from statmech import LEARNERS, RULES, Attention, Boosting, Scenario, ScenarioError, Stopping, StoredExamples
 from statmech.boundaries import BOUNDARIES
 from statmech.errors import DivergedError, StatmechError
@@ -152,7 +152,7 @@ def recorded(scenario, engine):
     [cell] = scenario.cells()
     with jax.enable_x64(True):
         steps = np.array([0, 50, 150], np.int64)
-        record = engine.run(cell, scenario.dtype, key_of(3), steps)
+        record = engine.run(perceptrons.task(cell, scenario.dtype), key_of(3), steps)
         return [np.asarray(part, float) for part in record[:2]]
 
 
