@@ -44,7 +44,7 @@ def pytest_configure(config):
 
 @pytest.fixture(autouse=True, scope="module")
 def _few_programs():
-    """Forget compiled programs after each file: thousands of them exceed the memory maps of a process, which crashes."""
+    """Forget compiled programs after each file: thousands of them exceed the memory maps that a process may have."""
     yield
     import gc
 
