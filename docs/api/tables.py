@@ -34,7 +34,7 @@ def keys(kind: Any) -> Markdown:
 
 def _of_a_key(part: dict[str, Any], needed: bool) -> tuple[str, str, str]:
     given = part.get("default")
-    shown = "" if given is None else f"`{str(given).lower() if isinstance(given, bool) else given}`"
+    shown = "" if given is None or isinstance(given, dict) else f"`{str(given).lower() if isinstance(given, bool) else given}`"
     return _values(part), "*needed*" if needed else shown, part["description"]
 
 
@@ -49,6 +49,8 @@ def _of_a_parameter(kind: Any, key: Key) -> tuple[str, str, str]:
 
 def _values(part: dict[str, Any]) -> str:
     """The possible values of a key: names, or a type with its bounds."""
+    if "$ref" in part:
+        return "a section, see below"
     if "enum" in part or "const" in part:
         return ", ".join(f"`{value}`" for value in part.get("enum", [part.get("const")]))
     if forms := part.get("anyOf") or part.get("oneOf"):
