@@ -34,7 +34,8 @@ def keys(kind: Any) -> Markdown:
 
 def _of_a_key(part: dict[str, Any], needed: bool) -> tuple[str, str, str]:
     given = part.get("default")
-    shown = "" if given is None or isinstance(given, dict) else f"`{str(given).lower() if isinstance(given, bool) else given}`"
+    word = str(given).lower() if isinstance(given, bool) else given
+    shown = "" if given is None or isinstance(given, dict) else f"`{word}`"
     return _values(part), "*needed*" if needed else shown, part["description"]
 
 
