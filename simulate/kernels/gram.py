@@ -65,7 +65,7 @@ def covers(inputs: Inputs) -> bool:
     return isinstance(inputs, Gaussian)
 
 
-def batch(K: int, teachers: int = 1) -> int:
+def batch(K: int) -> int:
     """Seeds per unit of work, with K students: enough to fill the lanes, few enough to stay in cache."""
     return 64 if K <= 10 else 16
 
@@ -120,7 +120,7 @@ class Problem(NamedTuple):
 
 def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None)) -> Record:
     """Simulate a batch of seeds of a task from a key (2,), or a part of it, recorded at `steps` (T,) steps."""
-    K, teachers, N, dtype, size = task.K, task.M, task.N, task.dtype, batch(task.K, task.M)
+    K, teachers, N, dtype, size = task.K, task.M, task.N, task.dtype, batch(task.K)
     first, last, _ = part.indices(size)
     start, start_key = task.coordinates, folded(key, 0)
     if start is None:

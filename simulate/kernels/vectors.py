@@ -73,7 +73,7 @@ class Carried(NamedTuple):
     state: State
 
 
-def batch(K: int, teachers: int = 1) -> int:
+def batch(K: int) -> int:
     """Seeds per unit of work, of K students."""
     return 4
 

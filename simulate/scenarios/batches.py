@@ -98,14 +98,14 @@ class Batches(units.Simulator):
     def units(self, cells: Sequence[Any], seeds: range) -> Iterator[Unit]:
         """Every cell, its seeds in batches, or in parts of batches."""
         for cell in cells:
-            size, width = self.engine(cell).batch(self.students(cell), self.teachers(cell)), self.width(cell)
+            size, width = self.engine(cell).batch(self.students(cell)), self.width(cell)
             for first in range(seeds.start, seeds.stop, width):
                 part = slice(first % size, first % size + width)
                 yield Unit(cell, first // size, slice(first, min(first + width, seeds.stop)), part)
 
     def width(self, cell: Any) -> int:
         """Seeds that are simulated together: a whole batch, unless there are fewer seeds, or fewer units than cores."""
-        width: int = self.engine(cell).batch(self.students(cell), self.teachers(cell))
+        width: int = self.engine(cell).batch(self.students(cell))
         if self.engine(cell) is vectors or not gram.divisible(self.students(cell), self.teachers(cell)):
             return width
         while width // 2 >= max(self.scenario.seeds, NARROWEST):

@@ -13,8 +13,9 @@ from simulate.scenarios.batches import Batches, Unit
 from statmech.errors import DivergedError, ScenarioError
 from statmech.measured_error import Teacher, label_error, measured_error
 from statmech.network_error import error_of_coordinates, generalization_error
+from statmech.scenarios.initial_conditions import LONGEST
 from statmech.scenarios.network import IDENTICAL, SYMMETRIC, Network, NetworkCell
-from statmech.scenarios.network_matrices import LARGEST, rows_of
+from statmech.scenarios.network_matrices import rows_of
 from statmech.specialisation import specialisation
 
 
@@ -63,7 +64,7 @@ class Simulator(Batches):
         return Record(record.along[:, :, group], across, np.asarray(record.kept)[..., group])
 
     def _check_size(self, cell: NetworkCell, **products: np.ndarray) -> None:
-        largest = LARGEST[self.scenario.dtype]
+        largest = LONGEST[self.scenario.dtype]
         for name, values in products.items():
             if not np.all(np.abs(values) < largest):
                 raise DivergedError(f"{cell.described} has diverged: {name} left {-largest:g} to {largest:g}")

@@ -39,11 +39,12 @@ from statmech.scenarios.keys import (
     one_of,
 )
 from statmech.scenarios.network_matrices import NetworkStart, Teacher, Units, learnt
+from statmech.scenarios.online import MAX_STEPS
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable
 
 MAX_UNITS = 64
-MAX_STEPS = 2**62
+NUMBERS = ("M", "K", "N", "eta", "eta_v", "sigma", "decay")  # the keys of a point of the grid
 MOST_BY_QUADRATURE = 4  # units K + M whose fields theory averages over by quadrature
 
 UnitsAxis = axis_of(
@@ -274,12 +275,11 @@ class Network(Sweep):
         for values, index in self.grid():
             activation = self.kind_at(values)
             teacher_units = ACTIVATIONS[self.teacher.network]() if self.teacher.network else activation
-            names = ("M", "K", "N", "eta", "eta_v", "sigma", "decay")
             yield NetworkCell(
                 name=values["network"],
                 activation=activation,
                 teacher_activation=teacher_units,
-                **{name: values[name] for name in names},
+                **{name: values[name] for name in NUMBERS},
                 teacher=self.teacher,
                 start=self.start_of(values["K"], values["M"]),
                 index=index,
@@ -381,13 +381,11 @@ class NetworkCell:
     @property
     def described(self) -> str:
         """Its activation and numbers, for messages."""
-        names = ("M", "K", "N", "eta", "eta_v", "sigma", "decay")
-        values = {**{name: getattr(self, name) for name in names}, **self.parameters}
+        values = {**{name: getattr(self, name) for name in NUMBERS}, **self.parameters}
         return f"{self.name} ({', '.join(f'{name} = {shown(value)}' for name, value in values.items())})"
 
     def words(self) -> tuple[int, ...]:
         """The words that name this cell (`statmech.scenarios.grid.words_of`)."""
-        names = ("M", "K", "N", "eta", "eta_v", "sigma", "decay")
         matrices = {
             "T": self.T.tolist(),
             "w": self.w.tolist(),
@@ -396,7 +394,7 @@ class NetworkCell:
         identity = {
             "network": self.name,
             **self.parameters,
-            **{name: getattr(self, name) for name in names},
+            **{name: getattr(self, name) for name in NUMBERS},
             **matrices,
             "drawn": self.drawn,
             "output": self.teacher.output,

@@ -25,9 +25,9 @@ from pydantic import (
 
 from statmech.activations import ACTIVATIONS
 from statmech.scenarios.axes import one_or_many
+from statmech.scenarios.initial_conditions import LONGEST
 from statmech.scenarios.keys import Number, name_among
 
-LARGEST = {"float64": 1e100, "float32": 1e10}  # a product of two weight vectors: errors square it, and take N of them
 ROUNDING = 1e-12  # of the lowest eigenvalue, relative to the largest
 
 NUMBER = {"type": "number"}
@@ -245,9 +245,8 @@ def rows_of(gram: np.ndarray) -> np.ndarray:
            [1., 0.]])
     """
     n = len(gram)
-    scale = np.sqrt(np.maximum(np.diagonal(gram), 0.0))
-    unit = np.where(scale > 0, scale, 1.0)
-    rest, rows = gram / np.outer(unit, unit), np.zeros((n, n))
+    rest, scale = _cosines(gram)
+    rows = np.zeros((n, n))
     for k in range(n):
         if rest[k, k] > ROUNDING * n:
             rows[:, k] = rest[:, k] / np.sqrt(rest[k, k])
@@ -260,10 +259,14 @@ def _square(given: Any, n: int) -> np.ndarray:
 
 
 def _positive(gram: np.ndarray) -> bool:
+    return bool(np.linalg.eigvalsh(_cosines(gram)[0])[0] >= -ROUNDING * len(gram))
+
+
+def _cosines(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Cosines (n, n) and lengths (n,) of vectors; those of length 0 keep their products."""
     scale = np.sqrt(np.maximum(np.diagonal(gram), 0.0))
     unit = np.where(scale > 0, scale, 1.0)
-    cosines = gram / np.outer(unit, unit)
-    return bool(np.linalg.eigvalsh(cosines)[0] >= -ROUNDING * len(gram))
+    return gram / np.outer(unit, unit), scale
 
 
 def _shape_problems(name: str, given: Any, shape: tuple[int, ...], keys: str) -> list[str]:
@@ -289,7 +292,7 @@ def _matrix_problems(name: str, given: Any) -> list[str]:
 
 
 def _size_problems(dtype: str, **given: Any) -> list[str]:
-    largest = LARGEST[dtype]
+    largest = LONGEST[dtype]  # errors square a product of weight vectors, and take N of them
     for name, value in given.items():
         if np.max(np.abs(np.asarray(value, float))) > largest:
             return [f"{name} must lie between {-largest:g} and {largest:g}, where {dtype} holds its square"]
