@@ -85,9 +85,9 @@ def chain_over_numpy(size: Size) -> None:
         calls["direct"] = simulation(vectors, made["float64"], size.vectors_steps)
         calls["NumPy"] = partial(loop, size.N, units, size.naive_steps)
         took = timing.measure(calls, size.repeats, timing.clock())
-        seeds = dict.fromkeys(made, gram.batch(units, units)) | {"perceptrons": gram.batch(3)}
+        seeds = dict.fromkeys(made, gram.batch(units)) | {"perceptrons": gram.batch(3)}
         cost = {name: 1e9 * took[name].seconds / (size.steps * number) for name, number in seeds.items()}
-        cost["direct"] = 1e9 * took["direct"].seconds / (size.vectors_steps * vectors.batch(units, units))
+        cost["direct"] = 1e9 * took["direct"].seconds / (size.vectors_steps * vectors.batch(units))
         cost["NumPy"] = 1e9 * took["NumPy"].seconds / size.naive_steps
         ours = cost["float64"]
         ratios = [cost["NumPy"] / ours, cost["NumPy"] / cost["float32"], ours / cost["perceptrons"]]

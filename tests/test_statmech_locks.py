@@ -73,20 +73,21 @@ def writers():
 @pytest.mark.slow
 @pytest.mark.parametrize("first", [OLD, GROWN], ids=["old first", "grown first"])
 def test_a_shard_of_a_sweep_and_one_of_its_extension_never_write_into_each_other(first, writers, tmp_path):
-    """Twenty times, in separate processes; whichever succeeds, the numbers are those of the larger sweep."""
+    """In separate processes, until they have met three times; the numbers are always those of the larger sweep."""
     one, other = writers
-    second, answers, rng = (GROWN if first is OLD else OLD), [], random.Random(1)
-    for turn in range(20):
+    second, refused, rng = (GROWN if first is OLD else OLD), [], random.Random(1)
+    for turn in range(100):  # how often they meet depends on the machine
         path = tmp_path / f"{turn}" / "simulation.zarr"
         one.begin(path, first, [1, 2])
         time.sleep(0.15 * rng.random())
         other.begin(path, second, [2, 2])
-        answers += [one.ended(), other.ended()]
+        refused += [answer for answer in (one.ended(), other.ended()) if answer != "done"]
         run_into(path, StoredExamples(**GROWN))
         assert_same_bits(path, StoredExamples(**GROWN))
-    refused = [answer for answer in answers if answer != "done"]
+        if turn >= 10 and len(refused) >= 3:
+            break
     assert all("is being written by process" in answer or "holds the result of another" in answer for answer in refused)
-    assert len(refused) >= 5  # they did meet
+    assert len(refused) >= 3  # they did meet
 
 
 def test_two_shards_of_a_grown_sweep_that_begin_at_once_both_compute(writers, path):
