@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from statmech.api import run as run
     from statmech.api import solve as solve
     from statmech.config import load as load
+    from statmech.convex.losses import LOSSES as LOSSES
+    from statmech.convex.losses import Loss as Loss
     from statmech.errors import ClusterError as ClusterError
     from statmech.errors import ConfigError as ConfigError
     from statmech.errors import ScenarioError as ScenarioError
@@ -27,9 +29,11 @@ if TYPE_CHECKING:
     from statmech.scenarios.attention import Attention as Attention
     from statmech.scenarios.boosting import Boosting as Boosting
     from statmech.scenarios.cross_validation import Study as Study
+    from statmech.scenarios.inference import Inference as Inference
     from statmech.scenarios.initial_conditions import Start as Start
     from statmech.scenarios.network import Network as Network
     from statmech.scenarios.online import Scenario as Scenario
+    from statmech.scenarios.risk import Risk as Risk
     from statmech.scenarios.stopping import Stopping as Stopping
     from statmech.scenarios.stored_examples import StoredExamples as StoredExamples
 
@@ -50,10 +54,14 @@ _HOMES = {
     "ScenarioError": "statmech.errors",
     "StatmechError": "statmech.errors",
     "StoreError": "statmech.errors",
+    "Inference": "statmech.scenarios.inference",
     "LEARNERS": "statmech.learners",
+    "LOSSES": "statmech.convex.losses",
+    "Loss": "statmech.convex.losses",
     "Network": "statmech.scenarios.network",
     "RULES": "statmech.rules",
     "Results": "statmech.api",
+    "Risk": "statmech.scenarios.risk",
     "Rule": "statmech.rules",
     "Scenario": "statmech.scenarios.online",
     "Start": "statmech.scenarios.initial_conditions",

@@ -14,13 +14,16 @@ from statmech.scenarios.attention import Attention
 from statmech.scenarios.base import Sweep
 from statmech.scenarios.boosting import Boosting
 from statmech.scenarios.cross_validation import Study
+from statmech.scenarios.inference import Inference
 from statmech.scenarios.network import Network
 from statmech.scenarios.online import Scenario
+from statmech.scenarios.risk import Risk
 from statmech.scenarios.stopping import Stopping
 from statmech.scenarios.stored_examples import StoredExamples
 
 SCENARIOS: dict[str, type[Sweep]] = {
-    kind.CHOICE: kind for kind in (Scenario, StoredExamples, Stopping, Attention, Boosting, Study, Network)
+    kind.CHOICE: kind
+    for kind in (Scenario, StoredExamples, Stopping, Attention, Boosting, Study, Network, Risk, Inference)
 }
 
 KINDS = SCENARIOS  # its name in earlier versions

@@ -1,0 +1,245 @@
+r"""Losses whose sum over the examples, with a penalty, a learner minimises.
+
+A learner with weights w has the field :math:`h = \mathbf w\cdot\mathbf x/\sqrt N`. With P examples of outputs
+:math:`y^\mu` it minimises :math:`\sum_\mu \ell(x^\mu) + r(\mathbf w)`, where x is the stability :math:`y h` or, for a
+loss of residuals, :math:`y - h`. On labels :math:`y = \pm1` an even loss of residuals is one of stabilities, since
+:math:`|y - h| = |1 - yh|` (`OfStability`).
+
+**To add a loss** write one class with `value`, `slope` and `curvature`, and add one line to `LOSSES` at the end of this
+file. Where the slope jumps state `kinks`, where the curvature jumps state `bends`. Theory, minimisation, message
+passing, config names, labels and conformance tests follow. A loss must be convex: its slope must not fall.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from statmech.parameters import parameter
+
+
+@dataclass(frozen=True)
+class Loss(ABC):
+    """A convex loss of stabilities or of residuals; subclasses state `label`, `of`, `value`, `slope`, `curvature`."""
+
+    label: ClassVar[str]  # the name in tables and legends
+    equation: ClassVar[str] = ""  # in LaTeX
+    of: ClassVar[Literal["stability", "residual"]] = "stability"
+    cites: ClassVar[tuple[str, ...]] = ()  # papers, by their keys in the bibliography
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """Where the slope jumps, in increasing order."""
+        return ()
+
+    @property
+    def bends(self) -> tuple[float, ...]:
+        """Where the curvature jumps while the slope does not, in increasing order."""
+        return ()
+
+    @abstractmethod
+    def value(self, x: np.ndarray) -> np.ndarray:
+        """The loss of each x."""
+
+    @abstractmethod
+    def slope(self, x: np.ndarray) -> np.ndarray:
+        """The derivative of the loss; at a kink any value between those on both sides."""
+
+    @abstractmethod
+    def curvature(self, x: np.ndarray) -> np.ndarray:
+        """The second derivative of the loss, without what kinks contribute."""
+
+
+@dataclass(frozen=True)
+class Square(Loss):
+    """Least squares."""
+
+    label: ClassVar = "square"
+    equation: ClassVar = r"\ell = (y-h)^2/2"
+    of: ClassVar = "residual"
+
+    def value(self, x: np.ndarray) -> np.ndarray:
+        return 0.5 * x * x
+
+    def slope(self, x: np.ndarray) -> np.ndarray:
+        return 1.0 * x
+
+    def curvature(self, x: np.ndarray) -> np.ndarray:
+        return np.ones_like(x)
+
+
+@dataclass(frozen=True)
+class Logistic(Loss):
+    """Logistic regression."""
+
+    label: ClassVar = "logistic"
+    equation: ClassVar = r"\ell = \ln(1+e^{-yh})"
+
+    def value(self, x: np.ndarray) -> np.ndarray:
+        return np.logaddexp(0.0, -x)
+
+    def slope(self, x: np.ndarray) -> np.ndarray:
+        return -_sigmoid(-x)
+
+    def curvature(self, x: np.ndarray) -> np.ndarray:
+        return _sigmoid(x) * _sigmoid(-x)
+
+
+@dataclass(frozen=True)
+class Hinge(Loss):
+    """The support vector machine."""
+
+    label: ClassVar = "hinge"
+    equation: ClassVar = r"\ell = \max(0, 1-yh)"
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        return (1.0,)
+
+    def value(self, x: np.ndarray) -> np.ndarray:
+        return np.maximum(0.0, 1 - x)
+
+    def slope(self, x: np.ndarray) -> np.ndarray:
+        return np.where(x < 1, -1.0, 0.0)
+
+    def curvature(self, x: np.ndarray) -> np.ndarray:
+        return np.zeros_like(x)
+
+
+@dataclass(frozen=True)
+class SquaredHinge(Loss):
+    """The support vector machine with squared slacks."""
+
+    label: ClassVar = "squared hinge"
+    equation: ClassVar = r"\ell = \max(0, 1-yh)^2/2"
+
+    @property
+    def bends(self) -> tuple[float, ...]:
+        return (1.0,)
+
+    def value(self, x: np.ndarray) -> np.ndarray:
+        return 0.5 * np.maximum(0.0, 1 - x) ** 2
+
+    def slope(self, x: np.ndarray) -> np.ndarray:
+        return np.minimum(0.0, x - 1)
+
+    def curvature(self, x: np.ndarray) -> np.ndarray:
+        return np.where(x < 1, 1.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Exponential(Loss):
+    """The loss that boosting descends."""
+
+    label: ClassVar = "exponential"
+    equation: ClassVar = r"\ell = e^{-yh}"
+
+    def value(self, x: np.ndarray) -> np.ndarray:
+        return np.exp(-x)
+
+    def slope(self, x: np.ndarray) -> np.ndarray:
+        return -np.exp(-x)
+
+    def curvature(self, x: np.ndarray) -> np.ndarray:
+        return np.exp(-x)
+
+
+@dataclass(frozen=True)
+class Huber(Loss):
+    """Quadratic for small residuals and linear beyond `delta`."""
+
+    label: ClassVar = "Huber"
+    equation: ClassVar = r"\ell = (y-h)^2/2 \text{ up to } |y-h| = \delta, \ \delta|y-h| - \delta^2/2 \text{ beyond}"
+    of: ClassVar = "residual"
+    delta: float = parameter(1.0, "residual beyond which the loss is linear", symbol=r"$\delta$", above=0)
+
+    @property
+    def bends(self) -> tuple[float, ...]:
+        return (-self.delta, self.delta)
+
+    def value(self, x: np.ndarray) -> np.ndarray:
+        size = np.abs(x)
+        return np.where(size < self.delta, 0.5 * x * x, self.delta * (size - 0.5 * self.delta))
+
+    def slope(self, x: np.ndarray) -> np.ndarray:
+        return np.clip(x, -self.delta, self.delta)
+
+    def curvature(self, x: np.ndarray) -> np.ndarray:
+        return np.where(np.abs(x) < self.delta, 1.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Absolute(Loss):
+    """Least absolute deviations."""
+
+    label: ClassVar = "absolute"
+    equation: ClassVar = r"\ell = |y-h|"
+    of: ClassVar = "residual"
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        return (0.0,)
+
+    def value(self, x: np.ndarray) -> np.ndarray:
+        return np.abs(x)
+
+    def slope(self, x: np.ndarray) -> np.ndarray:
+        return np.sign(x)
+
+    def curvature(self, x: np.ndarray) -> np.ndarray:
+        return np.zeros_like(x)
+
+
+@dataclass(frozen=True)
+class OfStability(Loss):
+    """An even loss of residuals as a loss of stabilities z = y h of labels: its x is 1 - z."""
+
+    residual: Loss = Square()
+    label: ClassVar = "of stability"
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        return tuple(1 - x for x in reversed(self.residual.kinks))
+
+    @property
+    def bends(self) -> tuple[float, ...]:
+        return tuple(1 - x for x in reversed(self.residual.bends))
+
+    def value(self, x: np.ndarray) -> np.ndarray:
+        return self.residual.value(1 - x)
+
+    def slope(self, x: np.ndarray) -> np.ndarray:
+        return -self.residual.slope(1 - x)
+
+    def curvature(self, x: np.ndarray) -> np.ndarray:
+        return self.residual.curvature(1 - x)
+
+
+def on_labels(loss: Loss) -> Loss:
+    """The loss as a function of the stability y h of labels.
+
+    >>> float(on_labels(Square()).value(np.array(0.5)))
+    0.125
+    """
+    return OfStability(loss) if loss.of == "residual" else loss
+
+
+def _sigmoid(x: np.ndarray) -> np.ndarray:
+    from scipy.special import expit
+
+    values: np.ndarray = expit(x)
+    return values
+
+
+LOSSES: dict[str, type[Loss]] = {
+    "square": Square,
+    "logistic": Logistic,
+    "hinge": Hinge,
+    "squared_hinge": SquaredHinge,
+    "exponential": Exponential,
+    "huber": Huber,
+    "absolute": Absolute,
+}

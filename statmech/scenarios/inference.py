@@ -1,0 +1,128 @@
+"""Bayes-optimal inference of a teacher's weights, whose distribution is known, by approximate message passing.
+
+An `Inference` is what a config file with the key `prior` holds and what `simulate.run` and `theory.solve` take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from statmech.convex.teachers import Teacher
+from statmech.convex.weights import WEIGHTS, Weights
+from statmech.errors import Problem
+from statmech.parameters import Key
+from statmech.scenarios.base import Sweep
+from statmech.scenarios.convex_keys import (
+    AlphaAxis,
+    GainAxis,
+    TeacherAxis,
+    examples_problems,
+    teacher_of,
+    teacher_problems,
+)
+from statmech.scenarios.keys import PARAMETERS, DimensionAxis, FlipAxis, RateAxis, Whole, config_key, one_of
+from statmech.scenarios.variables import Variable
+
+STARTS = {"uninformed": "at the mean of the prior", "informed": "next to the teacher"}
+MAX_STEPS = 10**6
+
+INFERENCE = {
+    "m": Variable(("step",), "overlap with the teacher, w.w*/N", "$m$"),
+    "q": Variable(("step",), "mean square of the estimate, |w|^2/N", "$q$"),
+    "mse": Variable(("step",), "mean squared error of the weights", "mse"),
+    "eps_g": Variable(("step",), "generalization error on noiseless labels", r"$\epsilon_g$"),
+}
+INFERENCE_THEORY = {
+    "free_entropy": Variable((), "free entropy per weight of the state that is reached", r"$\phi$"),
+    "q_bayes": Variable((), "overlap of the state of the largest free entropy", r"$q_\mathrm{Bayes}$"),
+    "alpha_it": Variable(
+        (), "alpha from which the Bayes-optimal estimate recovers the teacher", r"$\alpha_\mathrm{IT}$"
+    ),
+    "alpha_alg": Variable((), "alpha from which message passing reaches that estimate", r"$\alpha_\mathrm{alg}$"),
+}
+
+
+class Inference(Sweep):
+    """Inference of a teacher's weights from P = alpha N examples by message passing; any list is an axis of a sweep.
+
+    Raises `ScenarioError` with one sentence per problem.
+
+    >>> scenario = Inference(prior="binary", N=20, alpha=[1, 2], start=["uninformed", "informed"], seeds=10)
+    >>> [(cell.start, cell.P) for cell in scenario.cells()]
+    [('uninformed', 20), ('uninformed', 40), ('informed', 20), ('informed', 40)]
+    """
+
+    CHOICE: ClassVar = "prior"
+    KINDS: ClassVar = WEIGHTS
+    AXES: ClassVar = ("prior", PARAMETERS, "teacher", "flip", "noise", "gain", "N", "start", "alpha")
+    TITLE: ClassVar = "inference"
+    COORDINATES: ClassVar = {
+        "P": Key("P", "number of examples", int, symbol="$P$"),
+        "step": Key("step", "step of message passing", int, symbol="$t$"),
+    }
+
+    prior: one_of(WEIGHTS, "a prior") = Field(description="distribution of the teacher's weights")  # type: ignore[valid-type]
+    teacher: TeacherAxis = Field("sign", description="how outputs depend on the teacher's field")
+    flip: FlipAxis = config_key(0.0, description="probability that a label is flipped (teacher sign)", symbol="$f$")
+    noise: RateAxis = config_key(
+        0.0, description="standard deviation of the noise (teachers probit and linear)", symbol=r"$\sigma$"
+    )
+    gain: GainAxis = config_key(1.0, description="gain of the logistic function (teacher logit)", symbol="$g$")
+    alpha: AlphaAxis = config_key(description="examples per input dimension, P / N", symbol=r"$\alpha$", unit="P / N")
+    N: DimensionAxis = config_key(2000, description="input dimension", symbol="$N$")
+    start: one_of(STARTS, "a start") = Field("uninformed", description="where message passing starts")  # type: ignore[valid-type]
+    steps: Annotated[Whole, Field(ge=1, le=MAX_STEPS)] = Field(100, description="steps of message passing")
+
+    def _problems(self) -> Iterator[Problem]:
+        yield from teacher_problems(self)
+        yield from examples_problems(self)
+
+    @property
+    def variables(self) -> dict[str, Variable]:
+        return INFERENCE
+
+    @property
+    def theory_only(self) -> dict[str, Variable]:
+        return INFERENCE_THEORY
+
+    @property
+    def theory_ignores(self) -> dict[str, Any]:
+        return {"N": 10**6}
+
+    @property
+    def recorded(self) -> dict[str, np.ndarray]:
+        """The steps, from the start on."""
+        return {"step": np.arange(self.steps + 1)}
+
+    def cells(self) -> Iterator[InferenceCell]:
+        """Every point of the grid, the last dimension fastest."""
+        for values, index in self.grid():
+            yield InferenceCell(
+                name=values["prior"],
+                weights=self.kind_at(values),
+                teacher=teacher_of(values),
+                start=values["start"],
+                N=values["N"],
+                P=round(values["alpha"] * values["N"]),
+                alpha=values["alpha"],
+                index=index,
+            )
+
+
+@dataclass(frozen=True)
+class InferenceCell:
+    """One point of the grid: a prior, a teacher, a start, numbers of inputs and of examples."""
+
+    name: str
+    weights: Weights
+    teacher: Teacher
+    start: str
+    N: int
+    P: int
+    alpha: float
+    index: tuple[int, ...]
