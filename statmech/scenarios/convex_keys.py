@@ -1,45 +1,77 @@
-"""Keys that scenarios of convex losses and of inference share: the teacher, its noise, alpha and N."""
+"""Keys that scenarios of convex losses and of inference share: the teacher, its noise, its weights, and alpha."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import Field
 
 from statmech.convex.teachers import TEACHERS, Teacher
 from statmech.errors import Problem
 from statmech.scenarios.axes import axis_of, points
-from statmech.scenarios.keys import Number, one_of
+from statmech.scenarios.keys import Number, RateAxis, config_key, one_of
 
 MAX_EXAMPLES = 10**8  # P = alpha N beyond it is a typing error
+Kind = TypeVar("Kind")
+
 AlphaAxis = axis_of(Annotated[Number, Field(gt=0)], {"type": "number", "exclusiveMinimum": 0})
-GainAxis = axis_of(Annotated[Number, Field(ge=0)], {"type": "number", "minimum": 0})
+GainAxis = RateAxis
 ShareAxis = axis_of(Annotated[Number, Field(gt=0, le=1)], {"type": "number", "exclusiveMinimum": 0, "maximum": 1})
 TeacherAxis = one_of(TEACHERS, "a teacher")
-OF_TEACHERS = ("flip", "noise", "gain")  # keys that some teachers have
+
+ALPHA = config_key(description="examples per input dimension, P / N", symbol=r"$\alpha$", unit="P / N")
+FLIP = config_key(0.0, description="probability that a label is flipped, of teacher sign", symbol="$f$")
+NOISE = config_key(
+    0.0, description="standard deviation of the noise, of teachers probit and linear", symbol=r"$\sigma$"
+)
+GAIN = config_key(1.0, description="gain of the logistic function, of teacher logit", symbol="$g$")
 
 
-def teacher_of(values: dict[str, Any]) -> Teacher:
-    """The teacher at a point of a grid, with those of the keys that it has."""
-    kind = TEACHERS[values["teacher"]]
-    return kind(**{field.name: values[field.name] for field in fields(kind) if field.name in OF_TEACHERS})
+def having(kinds: Mapping[str, type], key: str) -> list[str]:
+    """The names of those that have a parameter.
+
+    >>> having(TEACHERS, "noise")
+    ['probit', 'linear']
+    """
+    return [name for name, kind in kinds.items() if key in {field.name for field in fields(kind)}]
+
+
+def made(kind: type[Kind], values: dict[str, Any]) -> Kind:
+    """A teacher, or a distribution of weights, with those parameters that a point of a grid has."""
+    return kind(**{field.name: values[field.name] for field in fields(kind) if field.name in values})  # type: ignore[arg-type]
+
+
+def teacher_at(values: dict[str, Any]) -> Teacher:
+    """The teacher at a point of a grid."""
+    return made(TEACHERS[values["teacher"]], values)
+
+
+class Belonging:
+    """Keys that concern some teachers (penalties, distributions) only: others neither state nor may change them."""
+
+    def _choices(self) -> dict[str, tuple[str, list[str]]]:
+        """Each such key, with the key that decides and its values that have it."""
+        return {key: ("teacher", having(TEACHERS, key)) for key in ("flip", "noise", "gain")}
+
+    def _stated(self, name: str) -> bool:
+        """False for a key that concerns nothing here."""
+        decides, those = self._choices().get(name, ("", []))
+        return not decides or bool({*those} & {*points(getattr(self, decides))})
+
+    def _unused_problems(self) -> Iterator[Problem]:
+        for key, (decides, those) in self._choices().items():
+            if not self._stated(key) and getattr(self, key) != type(self).model_fields[key].default:  # type: ignore[attr-defined]
+                chosen = ", ".join(points(getattr(self, decides)))
+                yield (key,), f"concerns {decides} {' and '.join(those) or 'of no kind'} only, not {chosen}"
 
 
 def teacher_problems(scenario: Any) -> Iterator[Problem]:
-    """Keys that no teacher has, and teachers whose outputs say nothing about them."""
-    names = points(scenario.teacher)
-    for key in OF_TEACHERS:
-        default = type(scenario).model_fields[key].default
-        having = [name for name, kind in TEACHERS.items() if key in {field.name for field in fields(kind)}]
-        if getattr(scenario, key) != default and not set(having) & set(names):
-            of = " and ".join(having)
-            yield (key,), f"belongs to teachers {of}, and the teacher is {' and '.join(names)}"
+    """Teachers whose outputs say nothing about them, from which nothing can be learnt."""
     for values, _ in scenario.grid():
-        if why := teacher_of(values).uninformative:
-            key = why.split(" ")[0]
-            yield (key,), f"at {why} the labels say nothing about the teacher: nothing can be learnt"
+        if why := teacher_at(values).uninformative:
+            yield (why.split(" ")[0],), f"at {why} labels are random: they say nothing about the teacher"
             return
 
 
@@ -52,3 +84,15 @@ def examples_problems(scenario: Any) -> Iterator[Problem]:
         if alpha * N > MAX_EXAMPLES:
             yield ("alpha",), f"{alpha * N:g} examples are more than {MAX_EXAMPLES:,}"
             return
+
+
+def examples(scenario: Any) -> tuple[tuple[str, ...], Any]:
+    """The sweep's dimensions along which P = alpha N varies, and P along them."""
+    import numpy as np
+
+    dims = [dim for dim, group in scenario.dimensions.items() if {"alpha", "N"} & set(group)]
+    places = [list(scenario.shape).index(dim) for dim in dims]
+    P = np.zeros([scenario.shape[dim] for dim in dims], int)
+    for values, index in scenario.grid():
+        P[tuple(index[place] for place in places)] = round(values["alpha"] * values["N"])
+    return tuple(dims), P

@@ -18,14 +18,21 @@ from statmech.errors import Problem
 from statmech.parameters import Key
 from statmech.scenarios.base import Sweep
 from statmech.scenarios.convex_keys import (
+    ALPHA,
+    FLIP,
+    GAIN,
+    NOISE,
     AlphaAxis,
+    Belonging,
     GainAxis,
     TeacherAxis,
+    examples,
     examples_problems,
-    teacher_of,
+    teacher_at,
     teacher_problems,
 )
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, FlipAxis, RateAxis, Whole, config_key, one_of
+from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable
 
 STARTS = {"uninformed": "at the mean of the prior", "informed": "next to the teacher"}
@@ -47,7 +54,7 @@ INFERENCE_THEORY = {
 }
 
 
-class Inference(Sweep):
+class Inference(Belonging, Sweep):
     """Inference of a teacher's weights from P = alpha N examples by message passing; any list is an axis of a sweep.
 
     Raises `ScenarioError` with one sentence per problem.
@@ -61,24 +68,40 @@ class Inference(Sweep):
     KINDS: ClassVar = WEIGHTS
     AXES: ClassVar = ("prior", PARAMETERS, "teacher", "flip", "noise", "gain", "N", "start", "alpha")
     TITLE: ClassVar = "inference"
+    CITES: ClassVar = ("barbier2019", "donoho2009", "gyorgyi1990")
     COORDINATES: ClassVar = {
         "P": Key("P", "number of examples", int, symbol="$P$"),
         "step": Key("step", "step of message passing", int, symbol="$t$"),
     }
+    PAGE: ClassVar = Page(
+        along="alpha",
+        start={"prior": ["gauss", "binary"], "alpha": 2, "N": 500, "steps": 50, "seeds": 4},
+        first=0.2,
+        places=12,
+        sliders=("steps",),
+        view=View(show=("m", "eps_g")),
+        presets={
+            "binary perceptron": View({"prior": ["binary"]}, show=("m", "eps_g"), figures=("binary_perceptron",)),
+            "step by step": View({"alpha": 1.3}, x="step", show=("m", "mse"), figures=("amp_steps",)),
+        },
+    )
+    equations: ClassVar = (
+        r"\hat{\mathbf w} = \langle\mathbf w\rangle_{P(\mathbf w\,|\,\mathbf x^\mu, y^\mu)}",
+        r"m = \mathbf w^*\cdot\hat{\mathbf w}/N",
+    )
 
     prior: one_of(WEIGHTS, "a prior") = Field(description="distribution of the teacher's weights")  # type: ignore[valid-type]
     teacher: TeacherAxis = Field("sign", description="how outputs depend on the teacher's field")
-    flip: FlipAxis = config_key(0.0, description="probability that a label is flipped (teacher sign)", symbol="$f$")
-    noise: RateAxis = config_key(
-        0.0, description="standard deviation of the noise (teachers probit and linear)", symbol=r"$\sigma$"
-    )
-    gain: GainAxis = config_key(1.0, description="gain of the logistic function (teacher logit)", symbol="$g$")
-    alpha: AlphaAxis = config_key(description="examples per input dimension, P / N", symbol=r"$\alpha$", unit="P / N")
+    flip: FlipAxis = FLIP
+    noise: RateAxis = NOISE
+    gain: GainAxis = GAIN
+    alpha: AlphaAxis = ALPHA
     N: DimensionAxis = config_key(2000, description="input dimension", symbol="$N$")
     start: one_of(STARTS, "a start") = Field("uninformed", description="where message passing starts")  # type: ignore[valid-type]
     steps: Annotated[Whole, Field(ge=1, le=MAX_STEPS)] = Field(100, description="steps of message passing")
 
     def _problems(self) -> Iterator[Problem]:
+        yield from self._unused_problems()
         yield from teacher_problems(self)
         yield from examples_problems(self)
 
@@ -95,6 +118,10 @@ class Inference(Sweep):
         return {"N": 10**6}
 
     @property
+    def derived(self) -> dict[str, Any]:
+        return {"P": examples(self)}
+
+    @property
     def recorded(self) -> dict[str, np.ndarray]:
         """The steps, from the start on."""
         return {"step": np.arange(self.steps + 1)}
@@ -105,7 +132,7 @@ class Inference(Sweep):
             yield InferenceCell(
                 name=values["prior"],
                 weights=self.kind_at(values),
-                teacher=teacher_of(values),
+                teacher=teacher_at(values),
                 start=values["start"],
                 N=values["N"],
                 P=round(values["alpha"] * values["N"]),

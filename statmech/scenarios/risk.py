@@ -5,34 +5,59 @@ A `Risk` is what a config file with the key `loss` holds and what `simulate.run`
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+import numpy as np
+from pydantic import Field, PlainValidator
 
 from statmech.convex.losses import LOSSES, Loss, on_labels
 from statmech.convex.penalties import PENALTIES, Penalty
-from statmech.convex.teachers import Teacher
+from statmech.convex.teachers import TEACHERS, Teacher
 from statmech.convex.weights import WEIGHTS, Weights
 from statmech.errors import Problem
 from statmech.parameters import Key
 from statmech.scenarios.axes import axis_of
 from statmech.scenarios.base import Sweep
 from statmech.scenarios.convex_keys import (
+    ALPHA,
+    FLIP,
+    GAIN,
+    NOISE,
     AlphaAxis,
+    Belonging,
     GainAxis,
     ShareAxis,
     TeacherAxis,
+    examples,
     examples_problems,
-    teacher_of,
+    having,
+    made,
+    teacher_at,
     teacher_problems,
 )
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, FlipAxis, Number, RateAxis, config_key, one_of
+from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable
 
+BEST = "best"
+
+
+def _strength(given: Any) -> float | str:
+    """A number of 0 or more, or the word for the best."""
+    if isinstance(given, str) and given == BEST:
+        return BEST
+    if isinstance(given, bool | str) or not isinstance(given, int | float | np.number):
+        raise ValueError(f"must be a number or {BEST}, not {json.dumps(given, default=str)}")
+    if not 0 <= given < np.inf:
+        raise ValueError(f"must be at least 0 and finite, not {given:g}")
+    return float(given)
+
+
 LamAxis = axis_of(
-    Annotated[Number, Field(ge=0)] | Literal["best"], {"anyOf": [{"type": "number", "minimum": 0}, {"const": "best"}]}
+    Annotated[Any, PlainValidator(_strength)], {"anyOf": [{"type": "number", "minimum": 0}, {"const": BEST}]}
 )
 
 RISK = {
@@ -48,15 +73,15 @@ RISK = {
     "converged": Variable((), "whether the minimum was reached", "converged", False, False),
     "separable": Variable((), "whether some student is right on all examples", "separable", False, False),
 }
+BAYES = {"R_bayes": Variable((), "cosine of the Bayes-optimal student", r"$R_\mathrm{Bayes}$")}
 RISK_THEORY = {
     "residual": Variable((), "residual of the equations", "residual"),
     "lam_best": Variable((), "penalty of the smallest generalization error", r"$\lambda^*$"),
-    "R_bayes": Variable((), "cosine of the Bayes-optimal student", r"$R_\mathrm{Bayes}$"),
     "alpha_c": Variable((), "alpha below which examples can be separated", r"$\alpha_c$"),
 }
 
 
-class Risk(Sweep):
+class Risk(Belonging, Sweep):
     """Learners that minimise a convex loss of P = alpha N examples; any list is an axis of a sweep.
 
     Raises `ScenarioError` with one sentence per problem.
@@ -69,63 +94,92 @@ class Risk(Sweep):
     CHOICE: ClassVar = "loss"
     KINDS: ClassVar = LOSSES
     AXES: ClassVar = (
-        "loss",
-        "penalty",
-        "l1_ratio",
-        "teacher",
-        "flip",
-        "noise",
-        "gain",
-        "weights",
-        "rho",
-        PARAMETERS,
-        "N",
-        "lam",
-        "alpha",
+        *("loss", "penalty", "l1_ratio", "teacher", "flip", "noise", "gain", "weights", "rho", PARAMETERS),
+        *("N", "lam", "alpha"),
     )
     TITLE: ClassVar = "convex losses"
+    CITES: ClassVar = ("aubin2020", "loureiro2021", "candes2020")
     COORDINATES: ClassVar = {"P": Key("P", "number of examples", int, symbol="$P$")}
+    PAGE: ClassVar = Page(
+        along="alpha",
+        start={"loss": ["square", "logistic", "hinge"], "lam": 0.1, "alpha": 5, "N": 100, "seeds": 8},
+        first=0.2,
+        places=12,
+        presets={
+            "double descent": View(
+                {"loss": ["square"], "teacher": "linear", "noise": 0.5, "lam": 1e-3, "alpha": 10},
+                show=("mse", "train_loss"),
+                log=("x", "y"),
+                figures=("double_descent",),
+            ),
+            "which loss, at which noise": View({"flip": 0.1, "lam": 1}, show=("eps_g",), figures=("bayes_gap",)),
+        },
+    )
+    equations: ClassVar = (
+        r"\mathbf w = \arg\min\sum_\mu\ell(x^\mu) + \lambda\,r(\mathbf w)",
+        r"x = y h \text{ or } y - h, \quad h = \mathbf w\cdot\mathbf x/\sqrt N",
+        r"\epsilon_g = \tfrac1\pi\arccos R",
+    )
 
     loss: one_of(LOSSES, "a loss") = Field(description="loss that is minimised")  # type: ignore[valid-type]
     penalty: one_of(PENALTIES, "a penalty") = Field("l2", description="penalty on the weights")  # type: ignore[valid-type]
-    l1_ratio: ShareAxis = Field(0.5, description="share of the l1 norm in penalty elastic_net")
+    l1_ratio: ShareAxis = Field(0.5, description="share of the l1 norm, of penalty elastic_net")
     lam: LamAxis = config_key(  # type: ignore[valid-type]
         0.1,
         description="strength of the penalty; 0: the limit of a vanishing one, best: that of the smallest error",
         symbol=r"$\lambda$",
     )
-    teacher: TeacherAxis = Field("sign", description="how labels depend on the teacher's field")
-    flip: FlipAxis = config_key(0.0, description="probability that a label is flipped (teacher sign)", symbol="$f$")
-    noise: RateAxis = config_key(
-        0.0, description="standard deviation of the noise (teachers probit and linear)", symbol=r"$\sigma$"
-    )
-    gain: GainAxis = config_key(1.0, description="gain of the logistic function (teacher logit)", symbol="$g$")
+    teacher: TeacherAxis = Field("sign", description="how outputs depend on the teacher's field")
+    flip: FlipAxis = FLIP
+    noise: RateAxis = NOISE
+    gain: GainAxis = GAIN
     weights: one_of(WEIGHTS, "a distribution of weights") = Field(  # type: ignore[valid-type]
         "gauss", description="distribution of the teacher's weights"
     )
-    rho: ShareAxis = config_key(0.2, description="share of weights that are not 0 (weights sparse)", symbol=r"$\rho$")
-    alpha: AlphaAxis = config_key(description="examples per input dimension, P / N", symbol=r"$\alpha$", unit="P / N")
+    rho: ShareAxis = config_key(0.2, description="share of weights that are not 0, of sparse ones", symbol=r"$\rho$")
+    alpha: AlphaAxis = ALPHA
     N: DimensionAxis = config_key(500, description="input dimension", symbol="$N$")
-    bayes: bool = Field(False, description="also compute the Bayes-optimal student, by message passing at finite N")
+    bayes: bool = Field(False, description="also the Bayes-optimal student, at finite N by message passing")
     solver: Literal["minimise", "amp"] = Field(
-        "minimise", description="how the minimum is found at finite N: descent, or approximate message passing"
+        "minimise", description="of the simulation: descent to a certified minimum, or approximate message passing"
     )
 
+    def _choices(self) -> dict[str, tuple[str, list[str]]]:
+        some = [name for name, share in PENALTIES.items() if share is None]
+        return {**super()._choices(), "l1_ratio": ("penalty", some), "rho": ("weights", having(WEIGHTS, "rho"))}
+
     def _problems(self) -> Iterator[Problem]:
+        yield from self._unused_problems()
+        yield from self._output_problems()
         yield from teacher_problems(self)
         yield from examples_problems(self)
 
+    def _output_problems(self) -> Iterator[Problem]:
+        """A loss of stabilities needs labels."""
+        for loss, teacher in self.pairs("loss", "teacher"):
+            if LOSSES[loss].of == "stability" and not TEACHERS[teacher].labels:
+                others = ", ".join(name for name, kind in LOSSES.items() if kind.of == "residual")
+                yield (
+                    ("loss",),
+                    f"{loss} needs labels, which teacher {teacher} does not give; losses that do not: {others}",
+                )
+                return
+
     @property
     def variables(self) -> dict[str, Variable]:
-        return RISK
+        return RISK | (BAYES if self.bayes else {})
 
     @property
     def theory_only(self) -> dict[str, Variable]:
-        return RISK_THEORY
+        return RISK_THEORY | ({} if self.bayes else BAYES)
 
     @property
     def theory_ignores(self) -> dict[str, Any]:
         return {"N": 10**6}
+
+    @property
+    def derived(self) -> dict[str, Any]:
+        return {"P": examples(self)}
 
     def cells(self) -> Iterator[RiskCell]:
         """Every point of the grid, the last dimension fastest."""
@@ -136,8 +190,8 @@ class Risk(Sweep):
                 loss=self.kind_at(values),
                 penalty=Penalty(values["l1_ratio"] if share is None else share),
                 lam=values["lam"],
-                teacher=teacher_of(values),
-                weights=WEIGHTS[values["weights"]](**({"rho": values["rho"]} if values["weights"] == "sparse" else {})),
+                teacher=teacher_at(values),
+                weights=made(WEIGHTS[values["weights"]], values),
                 N=values["N"],
                 P=round(values["alpha"] * values["N"]),
                 alpha=values["alpha"],
