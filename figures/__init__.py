@@ -38,6 +38,16 @@ PUBLISHED = {  # by the key of the scenarios that they draw
         "noise_floor": "the error that noise leaves: stationary eps_g against the number of student units",
         "committee": "students of erf and ReLU units that learn the labels of a committee, against t",
     },
+    "loss": {
+        "double_descent": "mean squared error of least squares against alpha: without a penalty, a small one, the best",
+        "best_lambda": "eps_g against the strength of the penalty, with its minimum and the Bayes-optimal error",
+        "logistic_threshold": "where examples of a logit teacher can be separated, and the length of the student",
+        "bayes_gap": "how much each loss errs more than the Bayes-optimal student, against alpha",
+    },
+    "prior": {
+        "binary_perceptron": "overlap of message passing with a binary teacher against alpha, and the free entropies",
+        "amp_steps": "message passing step by step, and its state evolution",
+    },
     "learner": {
         "minover": "MinOver assignment, experiments A and B: eps_g against alpha for several tmax",
         "minover_noise": "MinOver assignment, experiment C: eps_g against alpha for fractions of flipped labels",

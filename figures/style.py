@@ -16,6 +16,8 @@ from matplotlib.ticker import LogLocator, NullLocator
 
 from statmech import files
 from statmech.activations import ACTIVATIONS
+from statmech.convex.losses import LOSSES
+from statmech.convex.weights import WEIGHTS
 from statmech.learners import LEARNERS
 from statmech.results.statistics import standard_error
 from statmech.rules import RULES
@@ -86,8 +88,8 @@ def styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
 
 
 def label_of(name: str) -> str:
-    """The label of a rule, a learner or an activation in figures."""
-    known: dict[str, Any] = {**ACTIVATIONS, **LEARNERS, **RULES}
+    """The label of a rule, a learner, an activation, a loss or a prior in figures."""
+    known: dict[str, Any] = {**WEIGHTS, **LOSSES, **ACTIVATIONS, **LEARNERS, **RULES}
     return str(known[name].label)
 
 

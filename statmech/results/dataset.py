@@ -174,6 +174,10 @@ def coordinates(scenario: Sweep, sizes: dict[str, int]) -> dict[str, Any]:
     for name, value in scenario.axis_values().items():
         if name == "inputs":
             value = tuple(map(label_of, value)) if is_axis(value) else label_of(value)
+        if is_axis(value) and any(
+            isinstance(one, str) for one in value
+        ):  # a word among numbers makes all of them words
+            value = tuple(one if isinstance(one, str) else f"{one:.15g}" for one in value)
         attrs = {"long_name": scenario.describe(name).meaning}
         coords[name] = (along[name], list(value), attrs) if name in along else ((), value, attrs)
     for name, (dims, values) in scenario.derived.items():

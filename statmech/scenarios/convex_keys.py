@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Annotated, Any, TypeVar
 
+import numpy as np
 from pydantic import Field
 
 from statmech.convex.teachers import TEACHERS, Teacher
@@ -13,7 +14,7 @@ from statmech.errors import Problem
 from statmech.scenarios.axes import axis_of, points
 from statmech.scenarios.keys import Number, RateAxis, config_key, one_of
 
-MAX_EXAMPLES = 10**8  # P = alpha N beyond it is a typing error
+MAX_EXAMPLES = 2**53  # P = alpha N, counted in float64, too
 Kind = TypeVar("Kind")
 
 AlphaAxis = axis_of(Annotated[Number, Field(gt=0)], {"type": "number", "exclusiveMinimum": 0})
@@ -82,14 +83,12 @@ def examples_problems(scenario: Any) -> Iterator[Problem]:
             yield ("alpha",), f"alpha = {alpha:g} at N = {N} leaves no example: P = alpha N is below 1"
             return
         if alpha * N > MAX_EXAMPLES:
-            yield ("alpha",), f"{alpha * N:g} examples are more than {MAX_EXAMPLES:,}"
+            yield ("alpha",), f"{alpha * N:g} examples are too many to count in float64"
             return
 
 
 def examples(scenario: Any) -> tuple[tuple[str, ...], Any]:
     """The sweep's dimensions along which P = alpha N varies, and P along them."""
-    import numpy as np
-
     dims = [dim for dim, group in scenario.dimensions.items() if {"alpha", "N"} & set(group)]
     places = [list(scenario.shape).index(dim) for dim in dims]
     P = np.zeros([scenario.shape[dim] for dim in dims], int)

@@ -38,7 +38,7 @@ from statmech.scenarios.convex_keys import (
     teacher_at,
     teacher_problems,
 )
-from statmech.scenarios.keys import PARAMETERS, DimensionAxis, FlipAxis, Number, RateAxis, config_key, one_of
+from statmech.scenarios.keys import PARAMETERS, DimensionAxis, FlipAxis, RateAxis, config_key, one_of
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable
 
