@@ -24,9 +24,9 @@ CAPTION = (
     r"Message passing that infers a teacher's weights from $P=\alpha N$ labels. Above: overlap $m$ with the teacher "
     r"after the last step, from the prior's mean and from next to the teacher; lines: fixed points of state evolution, "
     r"$N\to\infty$. Below: free entropy of both states; the larger one is Bayes-optimal. Dotted: from "
-    r"$\alpha_\mathrm{IT}$ on the examples determine the teacher, from $\alpha_\mathrm{alg}$ on message passing finds it. "
-    r"Runs at finite $N$ are smeared out near the transitions; a run that begins next to the teacher stays there though "
-    r"state evolution leaves it."
+    r"$\alpha_\mathrm{IT}$ on the examples determine the teacher, from $\alpha_\mathrm{alg}$ on message passing finds "
+    r"it. Runs at finite $N$ are smeared out near the transitions; a run that begins next to the teacher stays there "
+    r"though state evolution leaves it."
 )
 
 

@@ -2,7 +2,7 @@ r"""Separability: the share of data sets that some student separates, over the t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -22,9 +22,9 @@ AXES = ("gain", "alpha")  # of the sweep, that this figure shows
 PLACES = 60  # of the line of the threshold
 CAPTION = (
     r"Logistic regression of labels of a logit teacher. Left: where examples can be separated by some student, so that "
-    r"logistic regression without a penalty has no solution (below the line, theory for $N\to\infty$); the share of data "
-    r"sets that are separable is the share of each point that is filled. Right: length of the student with a small "
-    r"penalty; it diverges with $1/\lambda$ below the threshold (dotted) only."
+    r"logistic regression without a penalty has no solution (below the line, theory for $N\to\infty$); the share of "
+    r"data sets that are separable is the share of each point that is filled. Right: length of the student with a "
+    r"small penalty; it diverges with $1/\lambda$ below the threshold (dotted) only."
 )
 
 
@@ -70,7 +70,7 @@ def _thresholds(ax: Axes, simulation: xr.Dataset) -> None:
 
 def _pie(ax: Axes, x: float, y: float, share: float) -> None:
     """A circle of which this share is filled."""
-    look = {"markersize": 6, "markeredgewidth": 0, "linestyle": "none", "zorder": 3}
+    look: dict[str, Any] = {"markersize": 6, "markeredgewidth": 0, "linestyle": "none", "zorder": 3}
     ax.plot([x], [y], marker="o", color="0.8", **look)
     if share > 0:
         angle = np.pi / 2 - 2 * np.pi * share * np.linspace(0, 1, 33)
