@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statmech import Boosting, Network, Scenario, StoredExamples, load
+from statmech import Boosting, Inference, Network, Risk, Scenario, StoredExamples, load
 from statmech.scenarios.registry import SCENARIOS
 
 SMALL = {
@@ -25,6 +25,12 @@ SMALL = {
     "boundary": load("stopping", ["N=16,20", "seeds=2", "walks=20", "delta=0.1,0.2"]),
     "attention": load("attention", ["N=16,20", "seeds=2", "t=0.5", "delta=0.1,0.2"]),
     "booster": Boosting(booster="adaboost", N=6, s=[1, 3], P=[20, 40], tests=100, seeds=2),
+    "loss": Risk(
+        loss=["square", "logistic", "hinge"], N=10, alpha=[1.0, 0.5, 2.0], lam=[0.1, "best"], flip=[0, 0.1], seeds=3
+    ),
+    "prior": Inference(
+        prior=["binary", "gauss"], N=20, alpha=[1.0, 2.0], start=["uninformed", "informed"], steps=5, seeds=3
+    ),
     "classifier": load("boundaries", ["folds=2"]),
 }
 EVERY = [SMALL[choice] for choice in SCENARIOS]  # a kind of scenario without a small sweep is an error

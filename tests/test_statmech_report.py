@@ -31,6 +31,8 @@ TINY = {
     "attention": ("attention", ["N=30", "seeds=2", "t=0.2,0.5", "delta=0.05,0.3"]),
     "booster": ("boosting", ["N=5", "seeds=2", "s=1,3", "P=20,40", "tests=200"]),
     "network": ("activations", ["N=30", "seeds=4", "t=0,1,2", "network=erf,linear"]),
+    "loss": ("bayes_gap", ["N=20", "seeds=3", "alpha=1,2"]),
+    "prior": ("amp_steps", ["N=30", "seeds=3", "alpha=1,2", "steps=6"]),
     "classifier": ("votes", ["folds=2", "seeds=2", "classifier=tree,boosting", "stages=3"]),
 }
 LOADING = {"src", "href", "xlink:href", "srcset", "data", "action", "poster", "background"}
