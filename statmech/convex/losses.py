@@ -14,11 +14,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from statmech.inherited import forget_of_another
 from statmech.parameters import parameter
+
+OF_ONE_SLOPE = ("kinks", "bends", "equation", "closed_prox")
+SIDES = 4  # spacings of floats at 1 between a kink and what lies on its sides: kinks may be rounded
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,11 @@ class Loss(ABC):
     equation: ClassVar[str] = ""  # in LaTeX
     of: ClassVar[Literal["stability", "residual"]] = "stability"
     cites: ClassVar[tuple[str, ...]] = ()  # papers, by their keys in the bibliography
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """What holds for one slope only is not inherited by a class with another: it gets the defaults."""
+        super().__init_subclass__(**options)
+        forget_of_another(cls, "slope", OF_ONE_SLOPE, Loss)
 
     @property
     def kinks(self) -> tuple[float, ...]:
@@ -51,6 +60,21 @@ class Loss(ABC):
     @abstractmethod
     def curvature(self, x: np.ndarray) -> np.ndarray:
         """The second derivative of the loss, without what kinks contribute."""
+
+    def slopes_at(self, x: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
+        """The slopes just left and just right of x, which differ at a kink.
+
+        >>> left, right = Hinge().slopes_at(1.0)
+        >>> float(left), float(right)
+        (-1.0, 0.0)
+        """
+        x = np.asarray(x, dtype=float)
+        side = SIDES * np.spacing(np.maximum(1.0, np.abs(x)))
+        return self.slope(x - side), self.slope(x + side)
+
+    def closed_prox(self, h: np.ndarray, V: np.ndarray) -> np.ndarray | None:
+        """The `statmech.convex.prox.prox` of arrays of one shape where it is known in closed form, else None."""
+        return None
 
 
 @dataclass(frozen=True)
