@@ -94,6 +94,9 @@ class Square(Loss):
     def curvature(self, x: np.ndarray) -> np.ndarray:
         return np.ones_like(x)
 
+    def closed_prox(self, h: np.ndarray, V: np.ndarray) -> np.ndarray:
+        return h / (1 + V)
+
 
 @dataclass(frozen=True)
 class Logistic(Loss):
@@ -131,6 +134,9 @@ class Hinge(Loss):
 
     def curvature(self, x: np.ndarray) -> np.ndarray:
         return np.zeros_like(x)
+
+    def closed_prox(self, h: np.ndarray, V: np.ndarray) -> np.ndarray:
+        return np.maximum(h, np.minimum(1.0, h + V))
 
 
 @dataclass(frozen=True)
@@ -215,6 +221,9 @@ class Absolute(Loss):
 
     def curvature(self, x: np.ndarray) -> np.ndarray:
         return np.zeros_like(x)
+
+    def closed_prox(self, h: np.ndarray, V: np.ndarray) -> np.ndarray:
+        return np.sign(h) * np.maximum(np.abs(h) - V, 0.0)
 
 
 @dataclass(frozen=True)
