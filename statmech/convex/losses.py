@@ -38,6 +38,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from statmech.errors import ScenarioError
 from statmech.inherited import forget_of_another
 from statmech.parameters import parameter
 
@@ -378,46 +379,28 @@ def on_labels(loss: Loss) -> Loss:
     Parameters
     ----------
     loss : Loss
-        Of stabilities, or an even one of residuals (see `misfit`).
+        Of stabilities, or an even one of residuals.
 
     Returns
     -------
     Loss
         Of stabilities.
 
+    Raises
+    ------
+    ScenarioError
+        If it is a loss of residuals and not even.
+
     Examples
     --------
     >>> float(on_labels(Square()).value(np.array(0.5)))
     0.125
     """
-    return OfStability(loss) if loss.of == "residual" else loss
-
-
-def misfit(loss: Loss, labels: bool) -> str:
-    """Why a loss cannot be minimised on labels, or on real outputs; empty if it can.
-
-    Parameters
-    ----------
-    loss : Loss
-    labels : bool
-        True if the outputs are +1 and -1, False if they are real.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> misfit(Hinge(), labels=False)
-    'is a loss of stabilities y h, which needs labels, and the outputs are real'
-    >>> misfit(Huber(), labels=True)
-    ''
-    """
-    if not labels and loss.of == "stability":
-        return "is a loss of stabilities y h, which needs labels, and the outputs are real"
-    if labels and loss.of == "residual" and not loss.even:
-        return "is a loss of residuals y - h that is not even, which needs real outputs, and the outputs are labels"
-    return ""
+    if loss.of == "stability":
+        return loss
+    if not loss.even:
+        raise ScenarioError([(("loss",), f"the loss {loss.label} is not even in y - h: it needs outputs, not labels")])
+    return OfStability(loss)
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:
