@@ -160,7 +160,7 @@ def _traced(arrays: str, variable: str) -> str:
 
 def _unsmooth(activation: Activation) -> str | None:
     """Where g or g' jumps without a kink, or g' is not the derivative of g; None if nowhere."""
-    g, derivative = (lambda x, part=part: activation.both(x)[part] for part in (0, 1))  # type: ignore[misc]
+    g, derivative = (lambda x, part=part: activation.both(x)[part] for part in (0, 1))
     for function, what in ((g, "g jumps"), (derivative, "g bends")):
         if (place := jump(function, activation.kinks)) is not None:
             return f"{what} at field {place:.3g}, which is not among its kinks"

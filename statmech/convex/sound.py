@@ -22,10 +22,9 @@ def loss_problem(loss: Loss) -> str | None:
 
     The tests are those of shape, of finite numbers, of convexity, of kinks and bends, and of derivatives.
     """
-    for test in (_unshaped, _not_numbers, _disordered, _falling, _unstated, _wrong_derivative, _useless):
-        if (problem := test(loss)) is not None:
-            return problem
-    return None
+    tests = (_unshaped, _not_numbers, _disordered, _falling, _unstated, _wrong_derivative, _useless)
+    with np.errstate(all="ignore"):  # of large x
+        return next(filter(None, (test(loss) for test in tests)), None)
 
 
 def _unshaped(loss: Loss) -> str | None:
@@ -41,8 +40,7 @@ def _unshaped(loss: Loss) -> str | None:
 def _not_numbers(loss: Loss) -> str | None:
     near = np.linspace(-REACH, REACH, 801)
     for name in ("value", "slope", "curvature"):
-        with np.errstate(all="ignore"):
-            far, finite = np.isnan(getattr(loss, name)(FAR)), np.isfinite(getattr(loss, name)(near))
+        far, finite = np.isnan(getattr(loss, name)(FAR)), np.isfinite(getattr(loss, name)(near))
         if not finite.all():
             return f"{name} is not a finite number at {loss.of} {near[~finite][0]:.3g}"
         if far.any():
@@ -62,14 +60,14 @@ def _disordered(loss: Loss) -> str | None:
 def _falling(loss: Loss) -> str | None:
     """Where the slope falls, also at kinks and at large x."""
     edges = np.array([*loss.kinks, *loss.bends], dtype=float)
-    x = np.unique([*np.linspace(-REACH, REACH, 4001), *FAR, *edges])
-    with np.errstate(all="ignore"):
-        slope = np.concatenate(loss.slopes_at(x)).reshape(2, -1).T.ravel()
-        falls = np.diff(slope) < -ROUNDING * (1 + np.abs(slope[1:]))
+    side = ROUNDING * np.maximum(1, np.abs(edges))
+    x = np.unique([*np.linspace(-REACH, REACH, 4001), *FAR, *(edges - side), *(edges + side)])
+    slope = loss.slope(x)
+    falls = np.diff(slope) < -ROUNDING * (1 + np.abs(slope[1:]))
     if not falls.any():
         return None
     at = int(np.argmax(falls))
-    return f"is not convex: its slope falls from {slope[at]:.3g} to {slope[at + 1]:.3g} near {loss.of} {x[at // 2]:.3g}"
+    return f"is not convex: its slope falls from {slope[at]:.3g} to {slope[at + 1]:.3g} near {loss.of} {x[at]:.3g}"
 
 
 def _unstated(loss: Loss) -> str | None:
