@@ -67,7 +67,8 @@ def _falling(loss: Loss) -> str | None:
     if not falls.any():
         return None
     at = int(np.argmax(falls))
-    return f"is not convex: its slope falls from {slope[at]:.3g} to {slope[at + 1]:.3g} near {loss.of} {x[at]:.3g}"
+    before, after = slope[at : at + 2] + 0.0  # no -0
+    return f"is not convex: its slope falls from {before:.3g} to {after:.3g} near {loss.of} {x[at]:.3g}"
 
 
 def _unstated(loss: Loss) -> str | None:
