@@ -11,6 +11,7 @@ from scipy.special import expit, wrightomega
 
 from statmech import LOSSES, ConfigError, Loss, Risk, ScenarioError, plugins
 from statmech.convex.losses import Absolute, Exponential, Hinge, Huber, Logistic, on_labels
+from statmech.convex.penalties import Penalty
 from statmech.convex.prox import by_newton, force, prox, response
 from statmech.convex.sound import loss_problem, teacher_problem, weights_problem
 from statmech.convex.teachers import Logit, Sign
@@ -383,6 +384,19 @@ LOSSES["insensitive"] = Insensitive
     assert [cell.on.kinks for cell in cells] == [(-0.1, 0.1), (-0.5, 0.5)]
     with pytest.raises(ScenarioError, match=r"width.* must be greater than 0"):
         Risk(loss="insensitive", width=0, teacher="linear", alpha=2)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_the_proximal_point_of_a_penalty_is_the_minimum(share):
+    penalty, w, lam, step = Penalty(share), np.array([-2.0, -0.1, 0.0, 0.7]), 0.8, 1.5
+    for u, given in zip(penalty.prox(w, lam, step), w, strict=True):
+        found = minimize_scalar(
+            lambda u, given=given: (u - given) ** 2 / 2 + step * float(penalty.value(np.array([u]), lam)),
+            bounds=(-3, 3),
+            method="bounded",
+            options={"xatol": 1e-10},
+        )
+        assert u == pytest.approx(found.x, abs=1e-6)
 
 
 def test_teachers_and_weights_that_are_not_what_they_state_are_refused():
