@@ -19,7 +19,7 @@ class Penalty:
     label: ClassVar[str] = "elastic net"
 
     def parts(self, lam: np.ndarray | float) -> tuple[np.ndarray | float, np.ndarray | float]:
-        r"""The factors of :math:`|\mathbf w|_1` and of :math:`|\mathbf w|^2/2`, :math:`\lambda s` and :math:`\lambda(1-s)`.
+        r"""The factors :math:`\lambda s` of :math:`|\mathbf w|_1` and :math:`\lambda(1-s)` of :math:`|\mathbf w|^2/2`.
 
         Parameters
         ----------
