@@ -1,17 +1,17 @@
-"""User files that register additional rules or activations: `statmech --load my_rules.py run ...`.
+"""User files that register additional rules, activations or losses: `statmech --load my_rules.py run ...`.
 
-A file is run before a config is read; what it adds to `statmech.RULES` and `statmech.ACTIVATIONS` is then known like
-any other. The workers of a command run the same files. STATMECH_LOAD lists files that every command loads.
+A file is run before a config is read; what it adds to `statmech.RULES`, `statmech.ACTIVATIONS`, `statmech.LOSSES` and
+to the teachers and weights of `statmech.convex` is then known like any other. The workers of a command run the same
+files. STATMECH_LOAD lists files that every command loads.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import itertools
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -20,12 +20,17 @@ from typing import Any
 import numpy as np
 
 from statmech.activations import ACTIVATIONS, Activation
+from statmech.convex.losses import LOSSES
+from statmech.convex.sound import loss_problem, teacher_problem, weights_problem
+from statmech.convex.teachers import TEACHERS
+from statmech.convex.weights import WEIGHTS
 from statmech.errors import ConfigError, ScenarioError
 from statmech.parameters import parameters_of
 from statmech.rules import RULES
+from statmech.smoothness import jump, wrong_slope
 
-DIFFERENCE, SLOPE_ERROR = 1e-6, 1e-4  # of a derivative by differences
 FILES = "STATMECH_LOAD"  # several files are separated as in PATH
+BRANCH = "\nx is an array: write np.where(x < 0, a, b) for `a if x < 0 else b`"
 _loaded: dict[str, ModuleType] = {}  # by absolute path
 
 
@@ -59,15 +64,15 @@ def check(name: str) -> None:
     """
     import jax
 
-    with _reported(f'the rule "{name}"', "stabilities", "kappa"):
+    with _reported(f'the rule "{name}"', _traced("stabilities", "kappa")):
         rule = RULES[name]()
         parameters_of(rule)
         str(rule.label)
         rule.g(np.linspace(-8, 8, 9), 1.0)
         jax.eval_shape(rule.g, *[jax.ShapeDtypeStruct((2,), np.float32)] * 2)
-        jump = _jump(lambda kappa: rule.g(kappa, 1.0), rule.kinks)
-    if jump is not None:
-        raise ConfigError(f'the rule "{name}": g jumps at stability {jump:.3g}, which is not among its kinks')
+        place = jump(lambda kappa: rule.g(kappa, 1.0), rule.kinks)
+    if place is not None:
+        raise ConfigError(f'the rule "{name}": g jumps at stability {place:.3g}, which is not among its kinks')
 
 
 def check_activation(name: str) -> None:
@@ -77,7 +82,7 @@ def check_activation(name: str) -> None:
     """
     import jax
 
-    with _reported(f'the activation "{name}"', "fields", "x"):
+    with _reported(f'the activation "{name}"', _traced("fields", "x")):
         activation = ACTIVATIONS[name]()
         parameters_of(activation)
         str(activation.label)
@@ -91,60 +96,76 @@ def check_activation(name: str) -> None:
         raise ConfigError(f'the activation "{name}": {problem}')
 
 
-CHECKED: tuple[tuple[dict[str, Any], Callable[[str], None]], ...] = ((RULES, check), (ACTIVATIONS, check_activation))
+def check_loss(name: str) -> None:
+    """Test a loss at its default parameters. Raises `ConfigError` if it is not convex, or not what it states.
+
+    >>> check_loss("huber")
+    """
+    _check_convex("loss", LOSSES, name, loss_problem)
+
+
+def check_teacher(name: str) -> None:
+    """Test a teacher at its default parameters. Raises `ConfigError` if it is not what it states.
+
+    >>> check_teacher("probit")
+    """
+    _check_convex("teacher", TEACHERS, name, teacher_problem)
+
+
+def check_weights(name: str) -> None:
+    """Test a distribution of weights at its default parameters. Raises `ConfigError` if its mean square is not 1.
+
+    >>> check_weights("sparse")
+    """
+    _check_convex("distribution of weights", WEIGHTS, name, weights_problem)
+
+
+def _check_convex(noun: str, kinds: dict[str, Any], name: str, problem_of: Callable[[Any], str | None]) -> None:
+    with _reported(f'the {noun} "{name}"', BRANCH):
+        thing = kinds[name]()
+        parameters_of(thing)
+        str(thing.label)
+        problem = problem_of(thing)
+    if problem is not None:
+        raise ConfigError(f'the {noun} "{name}": {problem}')
+
+
+CHECKED: tuple[tuple[dict[str, Any], Callable[[str], None]], ...] = (
+    (RULES, check),
+    (ACTIVATIONS, check_activation),
+    (LOSSES, check_loss),
+    (TEACHERS, check_teacher),
+    (WEIGHTS, check_weights),
+)
 
 
 @contextmanager
-def _reported(what: str, arrays: str, variable: str) -> Iterator[None]:
-    """Report a failure in a class of the user as a `ConfigError` with its name."""
+def _reported(what: str, hint: str) -> Iterator[None]:
+    """Report a failure in a class of the user as a `ConfigError` with its name; the hint is for branches on arrays."""
     try:
         yield
     except ScenarioError as problem:
         raise ConfigError(f"{what}: {problem}") from None
     except Exception as failure:
         message = str(failure).splitlines()[0]
-        hint = _hint(failure, arrays, variable)
-        raise ConfigError(f"{what}: {type(failure).__name__}: {message}{hint}") from None
+        branches = "Tracer" in type(failure).__name__ or "truth value" in str(failure)
+        raise ConfigError(f"{what}: {type(failure).__name__}: {message}{hint if branches else ''}") from None
 
 
-def _hint(failure: Exception, arrays: str, variable: str) -> str:
-    traced = "Tracer" in type(failure).__name__ or "truth value" in str(failure)
+def _traced(arrays: str, variable: str) -> str:
     instead = f"write step(-{variable}) for `if {variable} < 0`"
     functions = f"namespace({variable}).tanh({variable}) for np.tanh({variable})"
-    return f"\n{arrays} are arrays, traced by JAX: {instead},\nand {functions}" if traced else ""
+    return f"\n{arrays} are arrays, traced by JAX: {instead},\nand {functions}"
 
 
 def _unsmooth(activation: Activation) -> str | None:
     """Where g or g' jumps without a kink, or g' is not the derivative of g; None if nowhere."""
-    for part, what in enumerate(("g jumps", "g bends")):
-        jump = _jump(lambda x, part=part: activation.both(x)[part], activation.kinks)  # type: ignore[misc]
-        if jump is not None:
-            return f"{what} at field {jump:.3g}, which is not among its kinks"
-    for low, high in _between(activation.kinks):
-        margin = DIFFERENCE + 1e-6 * (high - low)
-        x = np.linspace(low + margin, high - margin, 101)
-        (ahead, _), (behind, _), (_, slope) = (activation.both(x + d) for d in (DIFFERENCE, -DIFFERENCE, 0.0))
-        wrong = abs((ahead - behind) / (2 * DIFFERENCE) - slope) > SLOPE_ERROR * (1 + abs(slope))
-        if wrong.any():
-            return f"the second array that both returns is not the derivative of g at field {x[wrong][0]:.3g}"
-    return None
-
-
-def _between(kinks: Iterable[float]) -> Iterator[tuple[float, float]]:
-    """The intervals of -8 to 8 between the kinks."""
-    return itertools.pairwise(np.sort([-8.0, 8.0, *(kink for kink in map(float, kinks) if -8 < kink < 8)]))
-
-
-def _jump(g: Callable[[np.ndarray], np.ndarray], kinks: Iterable[float]) -> float | None:
-    """A place between -8 and 8 at which g jumps without a kink; quadrature across it would not converge."""
-    for low, high in _between(kinks):
-        margin, steps = 1e-6 * (high - low), np.zeros(1)
-        while high - low > 1e-9:
-            x = np.linspace(low + margin, high - margin, 1001)
-            margin, steps = 0.0, abs(np.diff(np.broadcast_to(g(x), x.shape)))
-            low, high = x[(index := int(np.argmax(steps)))], x[index + 1]
-        if steps.max() > 1e-3:
-            return float(low)
+    g, derivative = (lambda x, part=part: activation.both(x)[part] for part in (0, 1))
+    for function, what in ((g, "g jumps"), (derivative, "g bends")):
+        if (place := jump(function, activation.kinks)) is not None:
+            return f"{what} at field {place:.3g}, which is not among its kinks"
+    if (place := wrong_slope(g, derivative, activation.kinks)) is not None:
+        return f"the second array that both returns is not the derivative of g at field {place:.3g}"
     return None
 
 

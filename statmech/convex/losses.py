@@ -8,17 +8,43 @@ loss of residuals, :math:`y - h`. On labels :math:`y = \pm1` an even loss of res
 **To add a loss** write one class with `value`, `slope` and `curvature`, and add one line to `LOSSES` at the end of this
 file. Where the slope jumps state `kinks`, where the curvature jumps state `bends`. Theory, minimisation, message
 passing, config names, labels and conformance tests follow. A loss must be convex: its slope must not fall.
+
+>>> @dataclass(frozen=True)
+... class Pinball(Loss):
+...     "Quantile regression."
+...     label = "pinball"
+...     of = "residual"
+...     quantile: float = parameter(0.5, "quantile that is learnt", above=0, below=1)
+...     kinks = (0.0,)
+...     def value(self, x):
+...         return x * self.slope(x)
+...     def slope(self, x):
+...         return np.where(x > 0, self.quantile, self.quantile - 1)
+...     def curvature(self, x):
+...         return np.zeros_like(x)
+>>> Pinball(quantile=0.75).value(np.array([-2.0, 2.0]))
+array([0.5, 1.5])
+
+A parameter of a loss is a dataclass field made by `statmech.parameters.parameter`. Kinks, bends and the closed form of
+the proximal point hold for the slope of the class that states them: a subclass with another slope has none unless it
+states them.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from statmech.errors import ScenarioError
+from statmech.inherited import forget_of_another
 from statmech.parameters import parameter
+
+OF_ONE_SLOPE = ("kinks", "bends", "equation", "closed_prox")
+SIZES = np.geomspace(1e-3, 30, 12)  # at which a loss is compared with its mirror image
+SIDES = 4  # spacings of floats at 1 between a kink and what lies on its sides: kinks may be rounded
 
 
 @dataclass(frozen=True)
@@ -29,6 +55,11 @@ class Loss(ABC):
     equation: ClassVar[str] = ""  # in LaTeX
     of: ClassVar[Literal["stability", "residual"]] = "stability"
     cites: ClassVar[tuple[str, ...]] = ()  # papers, by their keys in the bibliography
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """What holds for one slope only is not inherited by a class with another: it gets the defaults."""
+        super().__init_subclass__(**options)
+        forget_of_another(cls, "slope", OF_ONE_SLOPE, Loss)
 
     @property
     def kinks(self) -> tuple[float, ...]:
@@ -42,15 +73,120 @@ class Loss(ABC):
 
     @abstractmethod
     def value(self, x: np.ndarray) -> np.ndarray:
-        """The loss of each x."""
+        r"""The loss :math:`\ell(x)` of each stability or residual.
+
+        Parameters
+        ----------
+        x : array
+            Stabilities or residuals.
+
+        Returns
+        -------
+        array
+            Of the same shape; infinite where it exceeds all floats, never NaN.
+
+        Examples
+        --------
+        >>> Hinge().value(np.array([-1.0, 0.5, 2.0]))
+        array([2. , 0.5, 0. ])
+        """
 
     @abstractmethod
     def slope(self, x: np.ndarray) -> np.ndarray:
-        """The derivative of the loss; at a kink any value between those on both sides."""
+        r"""The derivative :math:`\ell'(x)`, which never falls; at a kink any value between those on both sides.
+
+        Parameters
+        ----------
+        x : array
+            Stabilities or residuals.
+
+        Returns
+        -------
+        array
+            Of the same shape.
+
+        Examples
+        --------
+        >>> SquaredHinge().slope(np.array([-1.0, 0.5, 2.0]))
+        array([-2. , -0.5,  0. ])
+        """
 
     @abstractmethod
     def curvature(self, x: np.ndarray) -> np.ndarray:
-        """The second derivative of the loss, without what kinks contribute."""
+        r"""The second derivative :math:`\ell''(x)`, without what kinks contribute.
+
+        Parameters
+        ----------
+        x : array
+            Stabilities or residuals.
+
+        Returns
+        -------
+        array
+            Of the same shape, at least 0.
+
+        Examples
+        --------
+        >>> SquaredHinge().curvature(np.array([-1.0, 0.5, 2.0]))
+        array([1., 1., 0.])
+        """
+
+    def slopes_at(self, x: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
+        r"""The slopes just left and just right of x, :math:`\ell'(x^-)` and :math:`\ell'(x^+)`, which differ at a kink.
+
+        They are those a few roundings of x away, so that a kink may be stated as a rounded number.
+
+        Parameters
+        ----------
+        x : array
+            Stabilities or residuals, most likely the kinks.
+
+        Returns
+        -------
+        left, right : arrays
+            Of the same shape.
+
+        Examples
+        --------
+        >>> left, right = Hinge().slopes_at(1.0)
+        >>> float(left), float(right)
+        (-1.0, 0.0)
+        """
+        x = np.asarray(x, dtype=float)
+        side = SIDES * np.spacing(np.maximum(1.0, np.abs(x)))
+        return self.slope(x - side), self.slope(x + side)
+
+    def closed_prox(self, h: np.ndarray, V: np.ndarray) -> np.ndarray | None:
+        """The proximal point of `statmech.convex.prox.prox` where it is known in closed form; None where it is not.
+
+        Parameters
+        ----------
+        h, V : arrays
+            Of one shape; V is at least 0.
+
+        Returns
+        -------
+        array or None
+            Of the same shape; exactly c where a kink c is the minimum.
+
+        Examples
+        --------
+        >>> Hinge().closed_prox(np.array([-2.0, 0.5, 3.0]), np.ones(3))
+        array([-1.,  1.,  3.])
+        >>> Logistic().closed_prox(np.zeros(1), np.ones(1)) is None
+        True
+        """
+        return None
+
+    @property
+    def even(self) -> bool:
+        """True if the loss of x is that of -x, as a loss of residuals must be to be minimised on labels.
+
+        >>> Huber().even, Logistic().even
+        (True, False)
+        """
+        with np.errstate(over="ignore"):
+            return bool(np.allclose(self.value(SIZES), self.value(-SIZES), rtol=1e-9, atol=1e-12))
 
 
 @dataclass(frozen=True)
@@ -69,6 +205,9 @@ class Square(Loss):
 
     def curvature(self, x: np.ndarray) -> np.ndarray:
         return np.ones_like(x)
+
+    def closed_prox(self, h: np.ndarray, V: np.ndarray) -> np.ndarray:
+        return h / (1 + V)
 
 
 @dataclass(frozen=True)
@@ -94,6 +233,7 @@ class Hinge(Loss):
 
     label: ClassVar = "hinge"
     equation: ClassVar = r"\ell = \max(0, 1-yh)"
+    cites: ClassVar = ("cortes1995",)
 
     @property
     def kinks(self) -> tuple[float, ...]:
@@ -108,6 +248,9 @@ class Hinge(Loss):
     def curvature(self, x: np.ndarray) -> np.ndarray:
         return np.zeros_like(x)
 
+    def closed_prox(self, h: np.ndarray, V: np.ndarray) -> np.ndarray:
+        return np.maximum(h, np.minimum(1.0, h + V))
+
 
 @dataclass(frozen=True)
 class SquaredHinge(Loss):
@@ -115,6 +258,7 @@ class SquaredHinge(Loss):
 
     label: ClassVar = "squared hinge"
     equation: ClassVar = r"\ell = \max(0, 1-yh)^2/2"
+    cites: ClassVar = ("cortes1995",)
 
     @property
     def bends(self) -> tuple[float, ...]:
@@ -136,6 +280,7 @@ class Exponential(Loss):
 
     label: ClassVar = "exponential"
     equation: ClassVar = r"\ell = e^{-yh}"
+    cites: ClassVar = ("freund1997",)
 
     def value(self, x: np.ndarray) -> np.ndarray:
         return np.exp(-x)
@@ -154,6 +299,7 @@ class Huber(Loss):
     label: ClassVar = "Huber"
     equation: ClassVar = r"\ell = (y-h)^2/2 \text{ up to } |y-h| = \delta, \ \delta|y-h| - \delta^2/2 \text{ beyond}"
     of: ClassVar = "residual"
+    cites: ClassVar = ("huber1964",)
     delta: float = parameter(1.0, "residual beyond which the loss is linear", symbol=r"$\delta$", above=0)
 
     @property
@@ -192,10 +338,17 @@ class Absolute(Loss):
     def curvature(self, x: np.ndarray) -> np.ndarray:
         return np.zeros_like(x)
 
+    def closed_prox(self, h: np.ndarray, V: np.ndarray) -> np.ndarray:
+        return np.sign(h) * np.maximum(np.abs(h) - V, 0.0)
+
 
 @dataclass(frozen=True)
 class OfStability(Loss):
-    """An even loss of residuals as a loss of stabilities z = y h of labels: its x is 1 - z."""
+    r"""An even loss of residuals as one of stabilities z = y h of labels, :math:`\ell(y - h) = \ell(1 - z)`.
+
+    >>> OfStability(Absolute()).kinks
+    (1.0,)
+    """
 
     residual: Loss = Square()
     label: ClassVar = "of stability"
@@ -219,12 +372,35 @@ class OfStability(Loss):
 
 
 def on_labels(loss: Loss) -> Loss:
-    """The loss as a function of the stability y h of labels.
+    r"""The loss as a function of the stability y h of labels.
 
+    .. math:: \ell(y - h) = \ell(1 - y h) \quad\text{for even } \ell \text{ and } y = \pm1 .
+
+    Parameters
+    ----------
+    loss : Loss
+        Of stabilities, or an even one of residuals.
+
+    Returns
+    -------
+    Loss
+        Of stabilities.
+
+    Raises
+    ------
+    ScenarioError
+        If it is a loss of residuals and not even.
+
+    Examples
+    --------
     >>> float(on_labels(Square()).value(np.array(0.5)))
     0.125
     """
-    return OfStability(loss) if loss.of == "residual" else loss
+    if loss.of == "stability":
+        return loss
+    if not loss.even:
+        raise ScenarioError([(("loss",), f"the loss {loss.label} is not even in y - h: it needs outputs, not labels")])
+    return OfStability(loss)
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:

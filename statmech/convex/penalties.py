@@ -1,6 +1,6 @@
-r"""Penalties :math:`\lambda\,(s\,|\mathbf w|_1 + \tfrac{1-s}2\,|\mathbf w|^2)`, s the share of the l1 norm.
+r"""Penalties :math:`r(\mathbf w) = \lambda\,(s\,|\mathbf w|_1 + \tfrac{1-s}2\,|\mathbf w|^2)` of weights.
 
-l2 (ridge) has s = 0, l1 (lasso) s = 1, and the elastic net any share between them.
+l2 (ridge) has s = 0, l1 (lasso) s = 1, and the elastic net any s between them.
 """
 
 from __future__ import annotations
@@ -13,32 +13,83 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Penalty:
-    """A penalty with a share of the l1 norm."""
+    """A penalty of which the l1 norm is a fraction `share`."""
 
     share: float = 0.0
     label: ClassVar[str] = "elastic net"
 
     def parts(self, lam: np.ndarray | float) -> tuple[np.ndarray | float, np.ndarray | float]:
-        """The factors of |w|_1 and of |w|^2/2.
+        r"""The factors :math:`\lambda s` of :math:`|\mathbf w|_1` and :math:`\lambda(1-s)` of :math:`|\mathbf w|^2/2`.
 
+        Parameters
+        ----------
+        lam : array or float
+            The strength of the penalty.
+
+        Returns
+        -------
+        l1, l2 : arrays or floats
+            Of the same shape.
+
+        Examples
+        --------
         >>> Penalty(0.25).parts(2.0)
         (0.5, 1.5)
         """
         return lam * self.share, lam * (1 - self.share)
 
     def value(self, w: np.ndarray, lam: float) -> np.ndarray:
-        """The penalty of weights (..., N)."""
+        """The penalty.
+
+        Parameters
+        ----------
+        w : array (..., N)
+            Weights.
+        lam : float
+            The strength of the penalty.
+
+        Returns
+        -------
+        array (...)
+
+        Examples
+        --------
+        >>> float(Penalty(0.5).value(np.array([3.0, -1.0]), lam=1.0))
+        4.5
+        """
         l1, l2 = self.parts(lam)
         return l1 * np.abs(w).sum(axis=-1) + 0.5 * l2 * (w * w).sum(axis=-1)
 
     def prox(self, w: np.ndarray, lam: float, step: np.ndarray | float) -> np.ndarray:
-        """The minimum over u of step * penalty(u) + (u - w)^2/2, for each weight."""
+        r"""The proximal point of each weight, :math:`\mathrm{argmin}_u\, (u-w)^2/2 + \eta\,r(u)`.
+
+        .. math:: u = \mathrm{sgn}(w)\,\frac{\max(0, |w| - \eta\lambda s)}{1 + \eta\lambda(1-s)}
+
+        Parameters
+        ----------
+        w : array
+            Weights.
+        lam : float
+            The strength of the penalty.
+        step : array or float
+            The step :math:`\eta`; it broadcasts with the weights.
+
+        Returns
+        -------
+        array
+            Of their common shape; exactly 0 where the l1 norm holds a weight at 0.
+
+        Examples
+        --------
+        >>> Penalty(1.0).prox(np.array([-2.0, 0.3]), lam=1.0, step=0.5)
+        array([-1.5,  0. ])
+        """
         l1, l2 = self.parts(lam)
         return np.sign(w) * np.maximum(np.abs(w) - step * l1, 0.0) / (1 + step * l2)
 
 
-PENALTIES: dict[str, float | None] = {
+PENALTIES: dict[str, float | None] = {  # s; None: a key states it
     "l2": 0.0,
     "l1": 1.0,
     "elastic_net": None,
-}  # the share of l1; None: a key states it
+}

@@ -1,0 +1,135 @@
+r"""The proximal point of a loss, by Newton's method in a bracket.
+
+.. math:: p = \mathrm{argmin}_p\, \frac{(p-h)^2}{2V} + \ell(p), \qquad F(p) = p - h + V\ell'(p) = 0 .
+
+F rises with a slope of at least 1, and :math:`\ell'` does not fall. Whatever q, the root therefore lies between q and
+:math:`h - V\ell'(q)`: with q at 0, at h, at every kink and at every bend there is a bracket, inside which the loss is
+smooth. A kink c is the root itself where :math:`c + V\ell'(c^-) \le h \le c + V\ell'(c^+)`.
+
+Brackets may span 15 decades (the exponential loss at V = 1e12): where Newton's step leaves the bracket, or is longer
+than half of the last one, the bracket is halved on the scale of arcsinh, on which each decade counts the same.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from statmech.convex.losses import Loss
+
+STEPS = 200  # halving alone takes about 70
+HUGE = 1e300
+ROUNDING = float(np.finfo(float).eps)
+
+
+def prox(loss: Loss, h: np.ndarray | float, V: np.ndarray | float) -> np.ndarray:
+    r"""The proximal point of a loss, :math:`p = \mathrm{argmin}_p\,(p-h)^2/(2V) + \ell(p)`.
+
+    Parameters
+    ----------
+    loss : Loss
+    h : array
+        Fields, finite; they broadcast with V.
+    V : array
+        At least 0.
+
+    Returns
+    -------
+    array
+        p, of the common shape; exactly c where a kink c is the minimum. Elsewhere its error is that of rounding h and
+        :math:`V\ell'` once.
+
+    Examples
+    --------
+    >>> from statmech.convex.losses import Hinge, Logistic
+    >>> prox(Hinge(), np.array([-2.0, 0.5, 3.0]), 1.0)
+    array([-1.,  1.,  3.])
+    >>> p = prox(Logistic(), 0.0, 2.0)
+    >>> bool(abs(p + 2.0 * Logistic().slope(p)) < 1e-15)
+    True
+    """
+    h, V = np.broadcast_arrays(np.asarray(h, dtype=float), np.asarray(V, dtype=float))
+    closed = loss.closed_prox(h, V)
+    return by_newton(loss, h, V) if closed is None else closed
+
+
+def by_newton(loss: Loss, h: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """The proximal points (...) for h and V (...) of one shape, without the closed form."""
+    shape, h, V = h.shape, h.ravel(), V.ravel()
+    with np.errstate(over="ignore", invalid="ignore"):  # of slopes far outside the bracket
+        low, high = _bracket(loss, h, V)
+        return _roots(loss, h, V, low, high).reshape(shape)
+
+
+def response(loss: Loss, p: np.ndarray, V: np.ndarray | float) -> np.ndarray:
+    r"""The derivative of the proximal point with respect to h, :math:`1/(1 + V\ell''(p))`, and 0 at a kink.
+
+    >>> from statmech.convex.losses import Hinge
+    >>> response(Hinge(), np.array([-1.0, 1.0, 3.0]), 1.0)
+    array([1., 0., 1.])
+    """
+    smooth = 1 / (1 + V * loss.curvature(p))
+    return np.where(np.isin(p, loss.kinks), 0.0, smooth)
+
+
+def force(loss: Loss, p: np.ndarray, h: np.ndarray, V: np.ndarray | float) -> np.ndarray:
+    r""":math:`(p - h)/V = -\ell'(p)` of the proximal point p, which keeps its digits where V is small.
+
+    >>> from statmech.convex.losses import Hinge
+    >>> force(Hinge(), np.array([-1.0, 1.0, 3.0]), np.array([-2.0, 0.5, 3.0]), 1.0)
+    array([ 1. ,  0.5, -0. ])
+    """
+    pinned = np.isin(p, loss.kinks) & (np.asarray(V) > 0)
+    return np.where(pinned, (p - h) / np.where(pinned, V, 1.0), -loss.slope(p))
+
+
+def _bracket(loss: Loss, h: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds of the roots; they coincide where a root is a kink."""
+    low, high = np.full_like(h, -np.inf), np.full_like(h, np.inf)
+    for q, left, right in _places(loss, h):
+        before, after = h - V * left, h - V * right  # bounds of roots left of q, and right of it
+        low = np.maximum(low, np.minimum(q, before))
+        high = np.minimum(high, np.maximum(q, after))
+    return low, high
+
+
+def _places(loss: Loss, h: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Where the slopes on both sides bound the roots: 0, the kinks, the bends and h."""
+    smooth, kinks = np.array([0.0, *loss.bends]), np.array(loss.kinks)
+    slope, at_h = loss.slope(smooth), np.clip(loss.slope(h), -HUGE, HUGE)  # times V = 0 it is 0
+    places = [*zip(smooth, slope, slope, strict=True), *zip(kinks, *loss.slopes_at(kinks), strict=True)]
+    return [*places, (h, at_h, at_h)]
+
+
+def _roots(loss: Loss, h: np.ndarray, V: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """The root in each bracket; one that is found stays as it is, whatever the others do."""
+    p, last = _middle(low, high), np.full_like(low, np.inf)
+    active = np.flatnonzero(low < high)
+    for _ in range(STEPS):
+        if not len(active):
+            break
+        found, *moved = _step(loss, *(of[active] for of in (h, V, p, last, low, high)))
+        for of, new in zip((p, last, low, high), moved, strict=True):
+            of[active] = new
+        active = active[~found]
+    return p
+
+
+def _step(
+    loss: Loss, h: np.ndarray, V: np.ndarray, p: np.ndarray, last: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """Which roots are found, and the next p, its distance from this one and its bracket."""
+    pull, rise = V * loss.slope(p), 1 + V * loss.curvature(p)
+    F = p - h + pull
+    low, high = np.where(F < 0, p, low), np.where(F > 0, p, high)
+    newton = p - F / rise
+    near = np.abs(newton - p) <= ROUNDING * (np.abs(p) + (np.abs(h) + np.abs(pull)) / rise)
+    good = (low <= newton) & (newton <= high) & (2 * np.abs(newton - p) <= last)
+    new = np.where(good | near, np.clip(newton, low, high), _middle(low, high))
+    return near | (new == p), new, np.abs(new - p), low, high
+
+
+def _middle(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """The middle of brackets on the scale of arcsinh."""
+    middle = np.sinh(0.5 * (np.arcsinh(low) + np.arcsinh(high)))
+    inside = (low < middle) & (middle < high)
+    return np.where(inside, middle, 0.5 * (low + high))

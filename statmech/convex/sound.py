@@ -1,0 +1,142 @@
+"""Whether a loss, a teacher or a distribution of weights is what it states, for those that a user adds."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from statmech.convex.losses import Loss
+from statmech.convex.teachers import LabelTeacher, Teacher
+from statmech.convex.weights import Weights
+from statmech.gaussian import density, panels
+from statmech.smoothness import REACH, jump, wrong_slope
+
+FAR = np.append(-np.geomspace(1e3, 1e-3, 61), np.geomspace(1e-3, 1e3, 61))  # fields at small penalties are large
+ROUNDING = 1e-9  # of slopes, and of averages, relative to 1 + their size
+STEP = 1e-5  # of a mean, for a derivative by differences
+MEANS = np.array([[-1.5], [0.0], [0.7]])  # of normal fields, and variances
+VARIANCES = np.array([0.05, 0.5, 2.0])
+
+
+def loss_problem(loss: Loss) -> str | None:
+    """Why a loss cannot be used, in words; None if it can.
+
+    The tests are those of shape, of finite numbers, of convexity, of kinks and bends, and of derivatives.
+    """
+    tests = (_unshaped, _not_numbers, _disordered, _falling, _unstated, _wrong_derivative, _useless)
+    with np.errstate(all="ignore"):  # of large x
+        return next(filter(None, (test(loss) for test in tests)), None)
+
+
+def _unshaped(loss: Loss) -> str | None:
+    if loss.of not in ("stability", "residual"):
+        return f'`of` must be "stability" or "residual", not "{loss.of}"'
+    x = np.linspace(-8, 8, 18).reshape(2, 9)
+    for name in ("value", "slope", "curvature"):
+        if np.shape(getattr(loss, name)(x)) != x.shape:
+            return f"{name}(x) must return an array of the shape of x"
+    return None
+
+
+def _not_numbers(loss: Loss) -> str | None:
+    near = np.linspace(-REACH, REACH, 801)
+    for name in ("value", "slope", "curvature"):
+        far, finite = np.isnan(getattr(loss, name)(FAR)), np.isfinite(getattr(loss, name)(near))
+        if not finite.all():
+            return f"{name} is not a finite number at {loss.of} {near[~finite][0]:.3g}"
+        if far.any():
+            return (
+                f"{name} is not a number at {loss.of} {FAR[far][0]:.3g}: is there a form of it that does not overflow?"
+            )
+    return None
+
+
+def _disordered(loss: Loss) -> str | None:
+    for name, places in (("kinks", loss.kinks), ("bends", loss.bends)):
+        if not np.all(np.isfinite(places)) or np.any(np.diff(places) <= 0):
+            return f"its {name} must be finite and in increasing order, not {tuple(map(float, places))}"
+    return None
+
+
+def _falling(loss: Loss) -> str | None:
+    """Where the slope falls, also at kinks and at large x."""
+    edges = np.array([*loss.kinks, *loss.bends], dtype=float)
+    side = ROUNDING * np.maximum(1, np.abs(edges))
+    x = np.unique([*np.linspace(-REACH, REACH, 4001), *FAR, *(edges - side), *(edges + side)])
+    slope = loss.slope(x)
+    falls = np.diff(slope) < -ROUNDING * (1 + np.abs(slope[1:]))
+    if not falls.any():
+        return None
+    at = int(np.argmax(falls))
+    before, after = slope[at : at + 2] + 0.0  # no -0
+    return f"is not convex: its slope falls from {before:.3g} to {after:.3g} near {loss.of} {x[at]:.3g}"
+
+
+def _unstated(loss: Loss) -> str | None:
+    """A jump of the slope or of the curvature; arcsinh, since the steps of a steep slope would hide it."""
+    edges = (*loss.kinks, *loss.bends)
+    if (place := jump(lambda x: np.arcsinh(loss.slope(x)), loss.kinks)) is not None:
+        return f"its slope jumps at {loss.of} {place:.3g}, which is not among its kinks"
+    if (place := jump(lambda x: np.arcsinh(loss.curvature(x)), edges)) is not None:
+        return f"its curvature jumps at {loss.of} {place:.3g}, which is not among its bends"
+    return None
+
+
+def _wrong_derivative(loss: Loss) -> str | None:
+    edges = (*loss.kinks, *loss.bends)
+    if (place := wrong_slope(loss.value, loss.slope, edges)) is not None:
+        return f"slope is not the derivative of value at {loss.of} {place:.3g}"
+    if (place := wrong_slope(loss.slope, loss.curvature, edges)) is not None:
+        return f"curvature is not the derivative of slope at {loss.of} {place:.3g}"
+    return None
+
+
+def _useless(loss: Loss) -> str | None:
+    """A loss of stabilities whose minimum is the student 0."""
+    if loss.of == "stability" and loss.slopes_at(0.0)[1] >= 0:
+        return "its slope at stability 0 must be negative on both sides, or no student is better than w = 0"
+    return None
+
+
+def teacher_problem(teacher: Teacher) -> str | None:
+    """Why a teacher cannot be used, in words; None if it can."""
+    u = np.linspace(-REACH, REACH, 800)
+    if np.shape(teacher.draw(np.random.default_rng(0), u)) != u.shape:
+        return "draw(rng, u) must return an array of the shape of u"
+    return _label_problem(teacher, u) if isinstance(teacher, LabelTeacher) else None
+
+
+def _label_problem(teacher: LabelTeacher, u: np.ndarray) -> str | None:
+    p = teacher.probability(u)
+    if np.any((p < 0) | (p > 1)) or np.any(np.diff(p) < -ROUNDING):
+        return "the probability of +1 must rise with the field, from 0 to 1 at most"
+    if np.any(np.abs(p + p[::-1] - 1) > ROUNDING):
+        return "the probability of +1 at -u must be that of -1 at u"
+    right = teacher.right(MEANS, VARIANCES)
+    if np.shape(right) != (3, 3) or np.any(np.abs(right - _averaged(teacher)) > 1e-6):
+        return "right is not the average of probability over a normal field"
+    by_differences = (teacher.right(MEANS + STEP, VARIANCES) - teacher.right(MEANS - STEP, VARIANCES)) / (2 * STEP)
+    if np.any(np.abs(teacher.response(MEANS, VARIANCES) - by_differences) > 1e-6):
+        return "response is not the derivative of right with respect to the mean"
+    return None
+
+
+def _averaged(teacher: LabelTeacher) -> np.ndarray:
+    """The average of `probability` over normal fields of all means and variances, cut at 0."""
+    width = np.sqrt(VARIANCES)
+    averages = np.empty((len(MEANS), len(VARIANCES)))
+    for place in np.ndindex(averages.shape):
+        mean, scale = MEANS[place[0], 0], width[place[1]]
+        t, weight = panels(np.array([-REACH, -mean / scale - 1, -mean / scale, -mean / scale + 1, REACH]))
+        averages[place] = np.sum(weight * density(t) * teacher.probability(mean + scale * t))
+    return averages
+
+
+def weights_problem(weights: Weights) -> str | None:
+    """Why a distribution of weights cannot be used, in words; None if it can."""
+    share, mean, variance = np.array(weights.pieces, dtype=float).T
+    if np.any(share <= 0) or np.any(variance < 0) or abs(share.sum() - 1) > ROUNDING:
+        return f"the shares of its pieces must be positive, of sum 1, not {share.sum():.6g}, and no variance negative"
+    square = float(share @ (mean**2 + variance))
+    if abs(square - 1) > ROUNDING:
+        return f"its mean square must be 1, not {square:.6g}"
+    return None

@@ -1,0 +1,53 @@
+"""Where a function that a user states jumps, and whether its derivative is the one that is stated beside it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+
+REACH = 8.0  # fields and stabilities are examined from -REACH to REACH
+DIFFERENCE, SLOPE_ERROR = 1e-6, 1e-4  # of a derivative by differences
+JUMP, WIDTH = 1e-3, 1e-9  # a larger step over a smaller width is a jump
+
+
+def between(kinks: Iterable[float]) -> Iterator[tuple[float, float]]:
+    """The intervals of -REACH to REACH between the kinks."""
+    inside = (kink for kink in map(float, kinks) if -REACH < kink < REACH)
+    return itertools.pairwise(np.sort([-REACH, REACH, *inside]))
+
+
+def jump(g: Callable[[np.ndarray], np.ndarray], kinks: Iterable[float]) -> float | None:
+    """A place at which g jumps without a kink, None if there is none; quadrature across it would not converge.
+
+    >>> round(jump(lambda x: np.sign(x - 0.25), kinks=(0.0,)), 6)
+    0.25
+    """
+    for low, high in between(kinks):
+        margin, steps = 1e-6 * (high - low), np.zeros(1)
+        while high - low > WIDTH:
+            x = np.linspace(low + margin, high - margin, 1001)
+            margin, steps = 0.0, abs(np.diff(np.broadcast_to(g(x), x.shape)))
+            low, high = x[(index := int(np.argmax(steps)))], x[index + 1]
+        if steps.max() > JUMP:
+            return float(low)
+    return None
+
+
+def wrong_slope(
+    g: Callable[[np.ndarray], np.ndarray], slope: Callable[[np.ndarray], np.ndarray], kinks: Iterable[float]
+) -> float | None:
+    """A place between kinks at which the derivative of g, by differences, is not the stated one; None if there is none.
+
+    >>> wrong_slope(np.sin, np.cos, kinks=()) is None
+    True
+    """
+    for low, high in between(kinks):
+        margin = DIFFERENCE + 1e-6 * (high - low)
+        x = np.linspace(low + margin, high - margin, 101)
+        stated, found = slope(x), (g(x + DIFFERENCE) - g(x - DIFFERENCE)) / (2 * DIFFERENCE)
+        wrong = abs(found - stated) > SLOPE_ERROR * (1 + abs(stated))
+        if wrong.any():
+            return float(x[wrong][0])
+    return None
