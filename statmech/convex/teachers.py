@@ -2,7 +2,18 @@ r"""Teachers: how an output y depends on the teacher's field :math:`u = \mathbf 
 
 With :math:`|\mathbf w^*|^2 = N` and inputs :math:`\mathbf x\sim N(0, I)`, u is a standard normal. A teacher of labels
 states the probability of :math:`y = +1`; what theory and message passing need is its average over a normal u,
-`right(mean, variance)`, and the derivative of that with respect to the mean, `response`.
+`right(mean, variance)`, and the derivatives of that and of its logarithm with respect to the mean.
+
+If the weights are known up to a mean squared error :math:`\Delta = 1 - q`, the field of a new input is known up to a
+normal variable of variance :math:`\Delta`, around a mean :math:`\omega\sim N(0, q)`. Its output then moves the
+estimate along the `score` :math:`g = \partial_\omega\ln P(y|\omega, \Delta)`, and contains the Fisher `information`
+
+.. math:: I(\Delta) = \langle g^2\rangle = -\langle\partial_\omega g\rangle
+          = 2\int Dt\;\frac{(\partial_\omega P_+)^2}{P_+}\Big|_{\omega=\sqrt q\,t}
+          = -2\,\frac{d}{d\Delta}\langle\ln P(y|\omega, \Delta)\rangle,
+
+the second form for labels, :math:`P_+` = `right`; for the linear teacher :math:`I = 1/(\Delta + \sigma^2)`
+(Barbier, Krzakala, Macris, Miolane & Zdeborova 2019, eqs 5 to 8).
 
 **To add a teacher** of labels write one class and one line in `TEACHERS`.
 """
@@ -15,8 +26,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from statmech.gaussian import cumulative, density, legendre_per_panel
+from statmech.convex.logistic_average import LogisticAverage, logistic_average
+from statmech.gaussian import TAIL, Array, cumulative, density, hazard, legendre_per_panel
 from statmech.parameters import parameter
+
+LEAST_VARIANCE = 1e-280  # of a field; 0 counts as this, so that nothing divides by 0
+NODES = 24  # per panel
+WIDTHS = (1.5, 3.0, 4.5, 6.0, 8.0, 10.0, 16.0, 23.0, 32.0)  # edges of panels, in widths of the teacher
+DEVIATIONS = (2.0, 4.0, 6.0, TAIL)  # and in standard deviations of the field
 
 
 @dataclass(frozen=True)
@@ -30,6 +47,18 @@ class Teacher(ABC):
     @abstractmethod
     def draw(self, rng: np.random.Generator, u: np.ndarray) -> np.ndarray:
         """Outputs y of fields u, of the same shape."""
+
+    @abstractmethod
+    def score(self, y: np.ndarray, mean: np.ndarray, variance: Array) -> tuple[np.ndarray, np.ndarray]:
+        """The derivative g of ln P(y) with respect to the field's mean, and minus the second derivative."""
+
+    @abstractmethod
+    def information(self, mse: np.ndarray) -> np.ndarray:
+        """The mean square of the score at each mean squared error (L,) of the weights, from 0 to 1."""
+
+    @abstractmethod
+    def log_evidence(self, mse: np.ndarray) -> np.ndarray:
+        """The mean of ln P(y) at each mean squared error (L,) of the weights, from 0 to 1."""
 
     @property
     def uninformative(self) -> str:
@@ -54,11 +83,48 @@ class LabelTeacher(Teacher):
         """The derivative of `right` with respect to the mean."""
 
     @abstractmethod
+    def log_slope(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+        """The derivative of ln right, response/right, also where both underflow."""
+
+    @abstractmethod
+    def log_bend(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+        """Minus the second derivative of ln right."""
+
+    @abstractmethod
     def width(self, variance: np.ndarray) -> np.ndarray:
         """The scale of the mean over which `right` rises from 0 to 1."""
 
     def draw(self, rng: np.random.Generator, u: np.ndarray) -> np.ndarray:
         return np.where(rng.random(u.shape) < self.probability(u), 1.0, -1.0)
+
+    def score(self, y: np.ndarray, mean: np.ndarray, variance: Array) -> tuple[np.ndarray, np.ndarray]:
+        return y * self.log_slope(y * mean, variance), self.log_bend(y * mean, variance)
+
+    def information(self, mse: np.ndarray) -> np.ndarray:
+        mean, variance, weight = self._halves(mse)
+        return np.sum(weight * self.information_at(mean, variance), axis=-1)
+
+    def information_at(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+        """The mean square of the score for a field of this mean and variance."""
+        slopes = self.log_slope(mean, variance) + self.log_slope(-mean, variance)
+        return self.response(mean, variance) * slopes
+
+    def log_evidence(self, mse: np.ndarray) -> np.ndarray:
+        from scipy.special import xlog1py, xlogy
+
+        mean, variance, weight = self._halves(mse)
+        wrong = self.right(-mean, variance)
+        return np.sum(weight * (xlogy(wrong, wrong) + xlog1py(1 - wrong, -wrong)), axis=-1)
+
+    def _halves(self, mse: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Means (L, n) > 0 of the field, its variances (L, 1), and weights (L, n) of twice a Gaussian."""
+        mse = np.asarray(mse, float)
+        deviation = np.sqrt(np.maximum(1 - mse, LEAST_VARIANCE))
+        widths = np.multiply.outer(WIDTHS, self.width(np.maximum(mse, LEAST_VARIANCE)) / deviation)
+        edges = np.concatenate([widths, np.multiply.outer((0.0, *DEVIATIONS), np.ones_like(mse))])
+        t, weight = legendre_per_panel(np.sort(np.minimum(edges, TAIL), axis=0), NODES)
+        t, weight = (np.moveaxis(part, 0, -2).reshape(*mse.shape, -1) for part in (t, weight))
+        return deviation[..., None] * t, mse[..., None], 2 * weight * density(t)
 
 
 @dataclass(frozen=True)
@@ -73,11 +139,21 @@ class Sign(LabelTeacher):
         return np.where(u > 0, 1 - self.flip, self.flip)
 
     def right(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        return self.flip + (1 - 2 * self.flip) * cumulative(mean / np.sqrt(variance))
+        return self.flip + (1 - 2 * self.flip) * cumulative(mean / _deviation(variance))
 
     def response(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        scale = np.sqrt(variance)
+        scale = _deviation(variance)
         return (1 - 2 * self.flip) * density(mean / scale) / scale
+
+    def log_slope(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+        if self.flip > 0:
+            return self.response(mean, variance) / self.right(mean, variance)
+        scale = _deviation(variance)
+        return hazard(mean / scale) / scale
+
+    def log_bend(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+        slope, scale = self.log_slope(mean, variance), _deviation(variance)
+        return slope * (slope + mean / scale / scale)
 
     def width(self, variance: np.ndarray) -> np.ndarray:
         return np.sqrt(variance)
@@ -104,6 +180,12 @@ class Probit(LabelTeacher):
     def response(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         return Sign().response(mean, variance + self.noise**2)
 
+    def log_slope(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+        return Sign().log_slope(mean, variance + self.noise**2)
+
+    def log_bend(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+        return Sign().log_bend(mean, variance + self.noise**2)
+
     def width(self, variance: np.ndarray) -> np.ndarray:
         return np.sqrt(variance + self.noise**2)
 
@@ -123,20 +205,44 @@ class Logit(LabelTeacher):
         return values
 
     def right(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        return self._average(mean, variance, lambda p: p)
+        left = np.exp(self._average(mean, variance).log)
+        return np.where(np.asarray(mean) > 0, 1 - left, left)
 
     def response(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        return self.gain * self._average(mean, variance, lambda p: p * (1 - p))
+        average = self._average(mean, variance)
+        return self.gain * np.exp(average.log) * average.slope
+
+    def log_slope(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+        return self.gain * self._log_slope(mean, self._average(mean, variance))
+
+    def log_bend(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+        return self.gain**2 * self._log_bend(mean, self._average(mean, variance))
+
+    def information_at(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+        left = self._average(mean, variance)
+        return (self.gain * left.slope) ** 2 * _odds(left)
+
+    def score(self, y: np.ndarray, mean: np.ndarray, variance: Array) -> tuple[np.ndarray, np.ndarray]:
+        average, z = self._average(mean, variance), y * mean
+        return y * self.gain * self._log_slope(z, average), self.gain**2 * self._log_bend(z, average)
 
     def width(self, variance: np.ndarray) -> np.ndarray:
         return np.sqrt(variance + (1.8 / max(self.gain, 1e-12)) ** 2)
 
-    def _average(self, mean: np.ndarray, variance: np.ndarray, of: object) -> np.ndarray:
-        edges = np.linspace(-9.5, 9.5, 9)
-        t, weight = legendre_per_panel(edges)
-        t, weight = t.reshape(-1), weight.reshape(-1)
-        u = np.asarray(mean)[..., None] + np.sqrt(np.asarray(variance))[..., None] * t
-        return np.sum(weight * density(t) * of(self.probability(u)), axis=-1)  # type: ignore[operator]
+    def _average(self, mean: np.ndarray, variance: np.ndarray) -> LogisticAverage:
+        return logistic_average(self.gain * np.asarray(mean), self.gain**2 * np.asarray(variance))
+
+    @staticmethod
+    def _log_slope(mean: np.ndarray, left: LogisticAverage) -> np.ndarray:
+        """The slope at the mean, by that of the left half: F(M) = 1 - F(-M)."""
+        return np.where(np.asarray(mean) > 0, left.slope * _odds(left), left.slope)
+
+    @staticmethod
+    def _log_bend(mean: np.ndarray, left: LogisticAverage) -> np.ndarray:
+        """The bend at the mean, by that of the left half."""
+        odds = _odds(left)
+        beyond = odds * ((1 + odds) * left.slope**2 - left.bend)
+        return np.where(np.asarray(mean) > 0, beyond, left.bend)
 
     @property
     def uninformative(self) -> str:
@@ -154,6 +260,26 @@ class LinearTeacher(Teacher):
 
     def draw(self, rng: np.random.Generator, u: np.ndarray) -> np.ndarray:
         return u + self.noise * rng.standard_normal(u.shape)
+
+    def score(self, y: np.ndarray, mean: np.ndarray, variance: Array) -> tuple[np.ndarray, np.ndarray]:
+        information = self.information(variance)
+        return (y - mean) * information, np.broadcast_to(information, np.shape(mean))
+
+    def information(self, mse: np.ndarray) -> np.ndarray:
+        return 1 / np.maximum(mse + self.noise**2, LEAST_VARIANCE)
+
+    def log_evidence(self, mse: np.ndarray) -> np.ndarray:
+        return -0.5 * (1 + np.log(2 * np.pi / self.information(mse)))
+
+
+def _deviation(variance: Array) -> np.ndarray:
+    return np.sqrt(np.maximum(variance, LEAST_VARIANCE))
+
+
+def _odds(left: LogisticAverage) -> np.ndarray:
+    """F/(1 - F)."""
+    F = np.exp(left.log)
+    return F / (1 - F)
 
 
 TEACHERS: dict[str, type[Teacher]] = {"sign": Sign, "probit": Probit, "logit": Logit, "linear": LinearTeacher}

@@ -1,0 +1,205 @@
+r"""The best that any learner can do: Bayes-optimal overlaps with a teacher of known prior, for N -> infinity.
+
+The posterior of the teacher's weights given P = alpha N examples has an overlap q with them. One line describes it:
+all examples together amount to data of precision :math:`\hat q` on each weight (`statmech.convex.weights`), which
+leave the mean squared error :math:`\Delta(\hat q) = 1 - q`, at which one example contains the information
+:math:`I(\Delta)` (`statmech.convex.teachers`):
+
+.. math:: \hat q = \alpha\,I(\Delta(\hat q)) \quad\Longleftrightarrow\quad
+          \alpha(\hat q) = \frac{\hat q}{I(\Delta(\hat q))}.
+
+States are stable where the line rises. Where it turns several coexist, and the Bayes-optimal one has the largest free
+entropy per weight,
+
+.. math:: \phi = \tfrac12\hat q\,\Delta - \mathcal I(\hat q) + \alpha\,\langle\ln P(y|\omega, \Delta)\rangle
+
+(Barbier, Krzakala, Macris, Miolane & Zdeborova 2019). Message passing that starts without information stays on the
+line's first part, up to its maximum. If the line is bounded for :math:`\hat q\to\infty`, there is a further state
+above that limit, in which the teacher is recovered: q = 1. For the linear teacher without noise the limit is the share
+of the weights that are not atoms, and the free entropy is infinite.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from statmech.convex.teachers import LinearTeacher, Teacher
+from statmech.convex.weights import Weights
+
+LOGS = np.linspace(np.log(1e-12), np.log(1e20), 321)  # of the precisions at which the line is scanned
+DROP = 1e-9  # a line that falls by less, relatively, does not turn
+
+
+class Line(NamedTuple):
+    """States (L,) along the line: logarithms of the precision and of alpha."""
+
+    log_precision: np.ndarray
+    log_alpha: np.ndarray
+
+
+class Scan(NamedTuple):
+    """The line's rising parts, the first one first, and the alpha above which the teacher may be recovered."""
+
+    parts: tuple[Line, ...]
+    limit: float
+
+
+class State(NamedTuple):
+    """States (A,): mean squared error 1 - q, precision and free entropy; NaN where there is none."""
+
+    mse: np.ndarray
+    precision: np.ndarray
+    free_entropy: np.ndarray
+
+
+def bayes_overlap(teacher: Teacher, weights: Weights, alpha: np.ndarray) -> np.ndarray:
+    """The overlap q = 1 - mse of the posterior mean with the teacher, whose cosine with it is sqrt(q).
+
+    Parameters
+    ----------
+    teacher, weights
+        The teacher and the distribution of its weights.
+    alpha : array (A,)
+        Examples per weight, above 0.
+
+    Returns
+    -------
+    array (A,)
+        The overlap of the state of the largest free entropy.
+
+    Examples
+    --------
+    >>> from statmech.convex.teachers import Sign
+    >>> from statmech.convex.weights import Binary
+    >>> bayes_overlap(Sign(), Binary(), np.array([1.24, 1.25])).round(6)
+    array([0.6911, 1.    ])
+    """
+    return 1 - bayes_state(teacher, weights, alpha).mse
+
+
+def bayes_state(teacher: Teacher, weights: Weights, alpha: np.ndarray) -> State:
+    """The state of the largest free entropy at each alpha (A,)."""
+    alpha = np.asarray(alpha, float)
+    every = states(teacher, weights, alpha)
+    best = np.argmax([np.where(np.isnan(one.free_entropy), -np.inf, one.free_entropy) for one in every], axis=0)
+    return State(*(np.choose(best, parts) for parts in zip(*every, strict=True)))
+
+
+def states(teacher: Teacher, weights: Weights, alpha: np.ndarray) -> list[State]:
+    """All stable states at each alpha (A,): on each rising part of the line, and the recovered teacher."""
+    scan = scanned(teacher, weights)
+    found = [_state_on(part, teacher, weights, alpha) for part in scan.parts]
+    return [*found, _recovered(scan.limit, teacher, weights, alpha)]
+
+
+def free_entropy(teacher: Teacher, weights: Weights, alpha: np.ndarray, precision: np.ndarray) -> np.ndarray:
+    """The free entropy of states (A,) on the line."""
+    mse = weights.mse(precision)
+    return 0.5 * precision * mse - weights.information(precision) + alpha * teacher.log_evidence(mse)
+
+
+def transitions(teacher: Teacher, weights: Weights) -> tuple[float, float]:
+    """The alphas of equal free entropies (alpha_it) and at the first maximum of the line (alpha_alg), or NaN.
+
+    >>> from statmech.convex.teachers import Sign
+    >>> from statmech.convex.weights import Binary
+    >>> [round(alpha, 9) for alpha in transitions(Sign(), Binary())]
+    [1.24468399, 1.492631818]
+    """
+    scan = scanned(teacher, weights)
+    first = scan.parts[0]
+    if len(scan.parts) == 1 and first.log_precision[-1] == LOGS[-1]:  # the line does not turn
+        limit = scan.limit if _exact(teacher) else np.nan
+        return limit, limit
+    highest = float(np.exp(first.log_alpha[-1]))
+    return _equal(teacher, weights, scan, highest), highest
+
+
+@cache
+def scanned(teacher: Teacher, weights: Weights) -> Scan:
+    """The line between its turning points."""
+    line = _line(teacher, weights, LOGS)
+    turns = [_refined(teacher, weights, at, sign) for at, sign in _turns(line.log_alpha)]
+    ends = [LOGS[0], *turns, LOGS[-1]]
+    parts = []
+    for low, high in zip(ends[::2], ends[1::2], strict=False):
+        parts.append(_line(teacher, weights, np.unique([low, *np.clip(LOGS, low, high), high])))
+    unbounded = float(np.exp(line.log_alpha[-1]))
+    return Scan(tuple(parts), weights.continuous if _exact(teacher) else unbounded)
+
+
+def _line(teacher: Teacher, weights: Weights, log_precision: np.ndarray) -> Line:
+    information = teacher.information(weights.mse(np.exp(log_precision)))
+    return Line(log_precision, log_precision - np.log(information))
+
+
+def _exact(teacher: Teacher) -> bool:
+    """Whether an output states its field to any precision."""
+    return isinstance(teacher, LinearTeacher) and teacher.noise == 0
+
+
+def _turns(height: np.ndarray) -> list[tuple[int, int]]:
+    """Indices of maxima (+1) and minima (-1) in turn, between which the height (L,) changes by DROP at least."""
+    turns: list[tuple[int, int]] = []
+    sign, extreme = 1, 0
+    for at, value in enumerate(height):
+        if sign * (value - height[extreme]) > 0:
+            extreme = at
+        elif sign * (height[extreme] - value) > DROP:
+            turns.append((extreme, sign))
+            sign, extreme = -sign, at
+    return turns
+
+
+def _refined(teacher: Teacher, weights: Weights, at: int, sign: int) -> float:
+    """The logarithm of the precision at a turning point near this index: zooms in on it."""
+    low, high = LOGS[max(at - 1, 0)], LOGS[min(at + 1, len(LOGS) - 1)]
+    for _ in range(6):
+        points = np.linspace(low, high, 21)
+        best = int(np.argmax(sign * _line(teacher, weights, points).log_alpha))
+        low, high = points[max(best - 1, 0)], points[min(best + 1, 20)]
+    return float(points[best])
+
+
+def _state_on(part: Line, teacher: Teacher, weights: Weights, alpha: np.ndarray) -> State:
+    """The states on a rising part."""
+    from scipy.optimize.elementwise import find_root
+
+    height, log_alpha = np.maximum.accumulate(part.log_alpha), np.log(alpha)
+    here = (log_alpha >= height[0]) & (log_alpha < height[-1])
+    state = State(*(np.full(alpha.shape, np.nan) for _ in State._fields))
+    if not np.any(here):
+        return state
+    above = np.searchsorted(height, log_alpha[here], side="right")
+    bracket = part.log_precision[above - 1], part.log_precision[above]
+    root = find_root(lambda x, goal: _line(teacher, weights, x).log_alpha - goal, bracket, args=(log_alpha[here],))
+    precision = np.exp(root.x)
+    state.mse[here], state.precision[here] = weights.mse(precision), precision
+    state.free_entropy[here] = free_entropy(teacher, weights, alpha[here], precision)
+    return state
+
+
+def _recovered(limit: float, teacher: Teacher, weights: Weights, alpha: np.ndarray) -> State:
+    """The recovered teacher, where alpha is above the limit of the line."""
+    evidence = np.inf if _exact(teacher) else teacher.log_evidence(np.zeros(1))[0]
+    entropy = alpha * evidence - weights.information(np.exp(LOGS[-1:]))[0]
+    return State(*(np.where(alpha >= limit, value, np.nan) for value in (0.0, np.inf, entropy)))
+
+
+def _equal(teacher: Teacher, weights: Weights, scan: Scan, highest: float) -> float:
+    """The alpha at which a later state has the free entropy of the first one."""
+    from scipy.optimize import brentq
+
+    if _exact(teacher):
+        return scan.limit
+
+    def gain(log_alpha: float) -> float:
+        first, *others = (one.free_entropy[0] for one in states(teacher, weights, np.exp([log_alpha])))
+        return float(np.nanmax(others) - first)
+
+    lowest = min([scan.limit, *(float(np.exp(part.log_alpha[0])) for part in scan.parts[1:])])
+    low, high = np.log(max(lowest, 1e-9 * highest)) + 1e-12, np.log(highest) - 1e-12
+    return float(np.exp(brentq(gain, low, high, xtol=1e-15)))
