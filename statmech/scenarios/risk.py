@@ -46,7 +46,7 @@ RISK = {
     "eps_t": Variable((), "training error", r"$\epsilon_t$"),
     "gap": Variable((), "certified relative distance from the minimum", "gap", in_theory=False),
     "converged": Variable((), "whether the minimum was reached", "converged", False, False),
-    "separable": Variable((), "whether some student is right on all examples", "separable", False, False),
+    "separable": Variable((), "whether some student is right on all examples", "separable", in_theory=False),
 }
 RISK_THEORY = {
     "residual": Variable((), "residual of the equations", "residual"),
