@@ -71,7 +71,7 @@ RISK = {
     "eps_t": Variable((), "training error", r"$\epsilon_t$"),
     "gap": Variable((), "certified relative distance from the minimum", "gap", in_theory=False),
     "converged": Variable((), "whether the minimum was reached", "converged", False, False),
-    "separable": Variable((), "whether some student is right on all examples", "separable", False, False),
+    "separable": Variable((), "whether some student is right on all examples", "separable", in_theory=False),
 }
 BAYES = {"R_bayes": Variable((), "cosine of the Bayes-optimal student", r"$R_\mathrm{Bayes}$")}
 RISK_THEORY = {

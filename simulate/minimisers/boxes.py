@@ -1,0 +1,74 @@
+r"""Terms with kinks, as the largest :math:`a z` over slopes a in an interval, and their steps of an interior point method.
+
+With z = s - r, s and r >= 0, a term of slopes from `low` to `high` costs high s - low r. At its minimum
+s (high - a) = 0 and r (a - low) = 0. An interior point method lets both products be a small positive number, which
+falls from step to step. An infinite bound forbids one sign of z: two of them force z = 0.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Box(NamedTuple):
+    """Slopes a, slacks s and r, and the rooms high - a and a - low, all of one shape; room 1 and slack 0 if infinite."""
+
+    a: np.ndarray
+    s: np.ndarray
+    r: np.ndarray
+    above: np.ndarray
+    below: np.ndarray
+
+    def shifted(self, step: Box, t: float) -> Box:
+        """The box after t times a step."""
+        return Box(*(now + t * change for now, change in zip(self, step, strict=True)))
+
+    @property
+    def products(self) -> float:
+        """The sum of s (high - a) + r (a - low)."""
+        return float(np.sum(self.s * self.above) + np.sum(self.r * self.below))
+
+    @property
+    def count(self) -> int:
+        """The number of these products that are not 0 by themselves."""
+        return int(np.count_nonzero(self.s) + np.count_nonzero(self.r))
+
+    @property
+    def softness(self) -> np.ndarray:
+        """The change of z per change of a."""
+        return self.s / self.above + self.r / self.below
+
+    def aims(self, mu: float, guess: Box | None) -> tuple[np.ndarray, np.ndarray]:
+        """What both products shall become: mu, less the second order of a guessed step; 0 where they are always."""
+        if guess is None:
+            return mu * (self.s > 0), mu * (self.r > 0)
+        return (mu + guess.s * guess.a) * (self.s > 0), (mu - guess.r * guess.a) * (self.r > 0)
+
+    def offset(self, z: np.ndarray, aims: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+        """e, where the step of a is (dz + e) / softness."""
+        return z - aims[0] / self.above + aims[1] / self.below
+
+    def step(self, da: np.ndarray, aims: tuple[np.ndarray, np.ndarray]) -> Box:
+        """The step of the box for a step of the slopes."""
+        ds = (aims[0] + self.s * da) / self.above - self.s
+        dr = (aims[1] - self.r * da) / self.below - self.r
+        return Box(da, ds, dr, np.where(self.s > 0, -da, 0.0), np.where(self.r > 0, da, 0.0))
+
+    def longest(self, step: Box) -> float:
+        """The largest part of a step that keeps slacks and rooms from below 0."""
+        pairs = zip(self[1:], step[1:], strict=True)
+        most = max(float(np.max(-change[now > 0] / now[now > 0], initial=0.0)) for now, change in pairs)
+        return np.inf if most == 0 else 1 / most
+
+
+def box(z: np.ndarray, low: np.ndarray, high: np.ndarray, unit: float) -> Box:
+    """A box of slopes (...) in the middle of their interval, for terms of these z; the slacks are of size `unit`."""
+    lows, highs = np.broadcast_to(low, z.shape), np.broadcast_to(high, z.shape)
+    has_low, has_high = np.isfinite(lows), np.isfinite(highs)
+    floor, ceiling = np.where(has_low, lows, 0.0), np.where(has_high, highs, 0.0)
+    a = np.where(has_low & has_high, (floor + ceiling) / 2, floor + ceiling + 1.0 * has_low - 1.0 * has_high)
+    s = np.where(has_high, np.maximum(z, 0.0) + unit, 0.0)
+    r = np.where(has_low, np.maximum(-z, 0.0) + unit, 0.0)
+    return Box(a, s, r, np.where(has_high, ceiling - a, 1.0), np.where(has_low, a - floor, 1.0))

@@ -1,0 +1,28 @@
+r"""How far weights are from the minimum at most, whatever the loss and the penalty r.
+
+Let a be slopes, one of each term of the loss. A convex term exceeds its tangent of slope a by the `excess` e(x, a) >= 0
+at most, and with :math:`\mathbf v = -B^\top a`
+
+.. math:: F(\mathbf w) - F(\mathbf u) \le \sum_\mu e(x_\mu, a_\mu) + r(\mathbf w) - \mathbf v\cdot\mathbf w
+          + \left[\mathbf v\cdot\mathbf u - r(\mathbf u)\right]
+
+for every u. The bracket is largest where each weight is :math:`(|v|-l_1)_+/l_2`. Without the penalty l2 it is at most
+:math:`(\max|v|-l_1)_+\,|\mathbf u|_1`, where :math:`|\mathbf u|_1\le F(\mathbf w)/l_1` for every u that is
+better than w, if no loss is negative. All terms are small near the minimum, so none of it cancels.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def penalty_gap(w: np.ndarray, v: np.ndarray, l1: float, l2: float, value: float) -> float:
+    """The largest r(w) - v.w + v.u - r(u) over all u that may be better than w, whose F is `value`."""
+    beyond = np.maximum(np.abs(v) - l1, 0.0)
+    within = np.clip(v, -l1, l1)
+    kinked = l1 * np.abs(w) - within * w
+    if l2 > 0:
+        rest = np.sign(v) * beyond
+        return float(np.sum(kinked + (l2 * w - rest) ** 2 / (2 * l2)))
+    farthest = value / l1 if l1 > 0 else np.abs(w).sum()  # without a penalty: of the students not farther than 0
+    return float(np.sum(kinked - np.sign(v) * beyond * w) + beyond.max() * farthest)

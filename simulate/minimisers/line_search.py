@@ -1,0 +1,46 @@
+"""The minimum of a convex function along a line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+FLAT = 0.1  # of the slope at the start: a smaller one counts as none
+DOUBLINGS, HALVINGS = 12, 60
+
+
+def step_length(slope: Callable[[float], float]) -> float:
+    """Where the increasing slope(t) has vanished, if it is negative at t = 0; 1 where that is near enough.
+
+    >>> round(step_length(lambda t: t - 3.0), 6)
+    3.0
+    """
+    start = slope(0.0)
+    left, right, last = 0.0, 1.0, slope(1.0)
+    before = start
+    for _ in range(DOUBLINGS):
+        if last >= FLAT * start:
+            break
+        left, before, right = right, last, 2 * right
+        last = slope(right)
+    return (
+        right if abs(last) <= -FLAT * start or last < 0 else _between(slope, left, before, right, last, -FLAT * start)
+    )
+
+
+def _between(
+    slope: Callable[[float], float], left: float, before: float, right: float, after: float, flat: float
+) -> float:
+    """A t where |slope| <= flat, between one where it is negative and one where it is positive (Illinois method)."""
+    t = right
+    for _ in range(HALVINGS):
+        t = (left * after - right * before) / (after - before)
+        if not left < t < right:
+            t = (left + right) / 2
+        here = slope(t)
+        if abs(here) <= flat:
+            break
+        if here < 0:
+            left, before, after = t, here, after / 2
+        else:
+            right, after, before = t, here, before / 2
+    return t

@@ -1,0 +1,146 @@
+r"""Newton's method for smooth losses, whose curvature may jump, and the penalty l2, in min(N, P) dimensions.
+
+With a = l'(x) and the curvatures D the Hessian is :math:`l_2 + B^\top DB`. Where P < N, weights are
+:math:`\mathbf w = -B^\top q/l_2`; they are the minimum if q = a, and the step is
+
+.. math:: (1 + DG/l_2)\,dq = a - q, \qquad G = BB^\top, \qquad dx = -G\,dq/l_2 .
+
+**Certificate**: F curves at least as l_2, so :math:`F(\mathbf w) - \min F \le |\nabla F|^2/2l_2`. Without a penalty,
+Newton's own estimate, half of :math:`\nabla F\cdot H^{-1}\nabla F`, stands in its place.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
+
+from simulate.minimisers.line_search import step_length
+from simulate.minimisers.problem import REACHED, Minimum, Problem
+
+STEPS = 200
+EXACT = 1e-15  # a smaller gap is rounding
+ROUGH = 1e-3  # gap at which a stronger penalty is left for a weaker one
+PENALTIES = tuple(0.1**power for power in range(8))  # that lead to a weak one
+
+
+class Step(NamedTuple):
+    """A direction of the unknowns, the change dx (P,) of the loss's arguments, w.dw, |dw|^2 and the gap at its start."""
+
+    direction: np.ndarray
+    dx: np.ndarray
+    along: float
+    square: float
+    gap: float
+
+
+def newton(problem: Problem, start: np.ndarray | None = None) -> Minimum:
+    """The minimum for a smooth loss and l1 = 0, from weights (N,) or from 0."""
+    P, N = problem.B.shape
+    if P < N and problem.l2 > 0:
+        return _dual(problem)
+    w = np.zeros(N) if start is None else start
+    for stronger in PENALTIES if problem.loss.bends else ():  # which examples are beyond a bend, step by step
+        if stronger > problem.l2:
+            w = _primal(problem._replace(l2=stronger), w, ROUGH).w
+    return _primal(problem, w, EXACT)
+
+
+def _primal(problem: Problem, w: np.ndarray, enough: float) -> Minimum:
+    def step(w: np.ndarray, x: np.ndarray) -> Step:
+        gradient = problem.l2 * w + problem.loss.slope(x) @ problem.B
+        direction = -cho_solve(factored(problem, x), gradient)
+        descent = gradient @ gradient / problem.l2 if problem.l2 > 0 else -gradient @ direction
+        return Step(direction, problem.B @ direction, w @ direction, direction @ direction, descent / 2)
+
+    return Minimum(*_descend(problem, step, w, problem.x(w), lambda w: w @ w, enough))
+
+
+def _dual(problem: Problem) -> Minimum:
+    G = problem.B @ problem.B.T / problem.l2
+
+    def step(q: np.ndarray, x: np.ndarray) -> Step:
+        lacks = problem.loss.slope(x) - q
+        direction = _dual_direction(G, problem.loss.curvature(x), lacks)
+        change = G @ direction
+        along, square, gap = q @ change, direction @ change, lacks @ (G @ lacks) / 2
+        return Step(direction, -change, along / problem.l2, square / problem.l2, gap)
+
+    q, gap = _descend(problem, step, np.zeros(len(G)), problem.c, lambda q: q @ (G @ q) / problem.l2, EXACT)
+    return Minimum(-(q @ problem.B) / problem.l2, gap)
+
+
+def _dual_direction(G: np.ndarray, curvature: np.ndarray, lacks: np.ndarray) -> np.ndarray:
+    """dq with (1 + D G) dq = lacks: without curvature it is lacks itself, elsewhere the matrix is made symmetric."""
+    curved = curvature > 0
+    root = np.sqrt(curvature[curved])
+    direction = np.where(curved, 0.0, lacks)
+    rest = lacks[curved] / root - root * (G[curved] @ direction)
+    matrix = root[:, None] * G[np.ix_(curved, curved)] * root
+    matrix.flat[:: len(root) + 1] += 1.0
+    direction[curved] = root * cho_solve(cho_factor(matrix, lower=True, overwrite_a=True), rest)
+    return direction
+
+
+def _descend(
+    problem: Problem, step: Any, unknown: np.ndarray, x: np.ndarray, square: Any, enough: float
+) -> tuple[np.ndarray, float]:
+    """Steps of the best length until the relative gap is small enough or rounding, and that gap."""
+    best, least = unknown, np.inf
+    for _ in range(STEPS):
+        now = step(unknown, x)
+        gap = now.gap / _size(problem, x, square(unknown))
+        stalled = least <= REACHED and gap > least / 4
+        if gap < least:
+            best, least = unknown, gap
+        if gap <= enough or stalled or not np.isfinite(gap):
+            break
+        t = step_length(lambda t, now=now, x=x: _slope(problem, x, now, t))
+        unknown, x = unknown + t * now.direction, x + t * now.dx
+    return best, least
+
+
+def _size(problem: Problem, x: np.ndarray, square: float) -> float:
+    """What gaps are relative to: F, or without a penalty that of w = 0, for the least F may be 0."""
+    return problem.loss.value(x).sum() + problem.l2 * square / 2 if problem.l2 > 0 else problem.scale
+
+
+def _slope(problem: Problem, x: np.ndarray, step: Step, t: float) -> float:
+    """The derivative of F along a step."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        loss = problem.loss.slope(x + t * step.dx) @ step.dx
+    return float(np.nan_to_num(loss, nan=np.inf)) + problem.l2 * (step.along + t * step.square)
+
+
+def factored(problem: Problem, x: np.ndarray) -> Any:
+    """The Hessian (N, N) in SciPy's Cholesky factors; directions without curvature are given a little."""
+    curvature = problem.loss.curvature(x)
+    curved = curvature > 0
+    rows = problem.B[curved] * np.sqrt(curvature[curved])[:, None]
+    hessian = rows.T @ rows
+    ridge = problem.l2
+    while True:
+        hessian.flat[:: len(hessian) + 1] += ridge
+        try:
+            return cho_factor(hessian, lower=True)
+        except LinAlgError:
+            ridge = max(10 * ridge, 1e-12 * max(np.trace(hessian) / len(hessian), 1e-300))
+
+
+def susceptibility(problem: Problem, w: np.ndarray) -> float:
+    r"""V, the mean response of a weight to a force on it.
+
+    .. math:: V = \frac1N\,\mathrm{tr}\,(l_2 + B^\top DB)^{-1}
+    """
+    P, N = problem.B.shape
+    curvature = problem.loss.curvature(problem.x(w))
+    rows = problem.B[curvature > 0] * np.sqrt(curvature[curvature > 0])[:, None]
+    if len(rows) < N and problem.l2 == 0:
+        return np.inf
+    wide = len(rows) < N
+    matrix = rows @ rows.T if wide else rows.T @ rows
+    matrix.flat[:: len(matrix) + 1] += problem.l2
+    root = np.linalg.cholesky(matrix)
+    trace = np.sum(solve_triangular(root, np.eye(len(root)), lower=True) ** 2)
+    return float(trace + (N - len(rows)) / problem.l2 if wide else trace) / N

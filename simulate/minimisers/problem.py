@@ -1,0 +1,67 @@
+r"""What is minimised: :math:`F(\mathbf w) = \sum_\mu\ell(x_\mu) + l_1|\mathbf w|_1 + \tfrac{l_2}2|\mathbf w|^2`.
+
+The arguments of the loss are linear in the weights, x = c + B w. Of labels they are the stabilities y h, so that row mu
+of B is :math:`y^\mu\mathbf x^\mu/\sqrt N` and c = 0; of real outputs they are the residuals y - h, so that row mu is
+:math:`-\mathbf x^\mu/\sqrt N` and c = y.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from statmech.convex.losses import Loss
+
+REACHED = 1e-9  # relative distance from the minimum that counts as none
+
+
+class Problem(NamedTuple):
+    """A loss of x = c + B w for B (P, N) and c (P,), and the factors of |w|_1 and |w|^2 / 2."""
+
+    B: np.ndarray
+    c: np.ndarray
+    loss: Loss
+    l1: float
+    l2: float
+
+    def x(self, w: np.ndarray) -> np.ndarray:
+        """The arguments (P,) of the loss."""
+        fields: np.ndarray = self.c + self.B @ w
+        return fields
+
+    def value(self, w: np.ndarray, x: np.ndarray) -> float:
+        """F of weights w with these arguments x of the loss."""
+        return float(self.loss.value(x).sum() + self.l1 * np.abs(w).sum() + 0.5 * self.l2 * (w @ w))
+
+    @property
+    def scale(self) -> float:
+        """F of the student w = 0, which knows nothing."""
+        return float(self.loss.value(self.c).sum())
+
+
+class Minimum(NamedTuple):
+    """Weights (N,), and a bound on their relative distance from the minimum: NaN where none exists."""
+
+    w: np.ndarray
+    gap: float
+
+    @property
+    def converged(self) -> bool:
+        """True if the distance is at most `REACHED`."""
+        return bool(self.gap <= REACHED)
+
+
+def nowhere(N: int) -> Minimum:
+    """The answer where no minimum exists."""
+    return Minimum(np.full(N, np.nan), np.nan)
+
+
+def of_labels(X: np.ndarray, y: np.ndarray, loss: Loss, l1: float, l2: float) -> Problem:
+    """The problem of labels y (P,) of inputs X (P, N) and a loss of stabilities."""
+    return Problem(X * (y / np.sqrt(X.shape[1]))[:, None], np.zeros(len(y)), loss, l1, l2)
+
+
+def of_outputs(X: np.ndarray, y: np.ndarray, loss: Loss, l1: float, l2: float) -> Problem:
+    """The problem of real outputs y (P,) of inputs X (P, N) and a loss of residuals."""
+    return Problem(X / -np.sqrt(X.shape[1]), y, loss, l1, l2)

@@ -1,0 +1,78 @@
+r"""The limit of a vanishing penalty: of all minima of the loss the one whose penalty is least.
+
+If students can bring every example to where its loss is least, the penalty is minimised under these constraints: least
+squares of minimum norm, basis pursuit (l1), maximum stability (hinge and squared hinge). Else the loss alone is
+minimised. A loss that falls for ever has no minimum on examples that can be separated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from simulate.minimisers.interior_point import bounds, interior_point, split
+from simulate.minimisers.newton import newton
+from simulate.minimisers.problem import Minimum, Problem, nowhere
+from simulate.minimisers.separability import separation
+from statmech.convex.losses import Loss
+
+FAR = 500.0  # a loss that still falls here has no minimum
+
+
+def vanishing(problem: Problem) -> Minimum:
+    """The limit for a penalty of the shape of `problem`'s, whose factors are stated at lam = 1."""
+    low, high = lowest(problem.loss)
+    P, N = problem.B.shape
+    if np.isfinite(high):
+        return _within(problem, low, high) if P <= N else _alone(problem, None)
+    found = separation(problem.B)
+    if not found.exists:
+        return _alone(problem, found.w)
+    return nowhere(N) if np.isinf(low) else _within(problem, low, high)
+
+
+def _within(problem: Problem, low: float, high: float) -> Minimum:
+    """The least penalty with all of the loss's arguments between these bounds."""
+    if low == high and problem.l1 == 0:
+        return _interpolation(problem, low)
+    return interior_point(problem, bounds(low, high))
+
+
+def _interpolation(problem: Problem, target: float) -> Minimum:
+    """The shortest w with c + B w = target, and by how much its loss exceeds the least, in units of that of w = 0."""
+    w = np.linalg.lstsq(problem.B, target - problem.c, rcond=None)[0]
+    excess = np.sum(problem.loss.value(problem.x(w)) - problem.loss.value(np.full(1, target)))
+    return Minimum(w, float(excess / max(problem.scale, 1e-300)))
+
+
+def _alone(problem: Problem, start: np.ndarray | None) -> Minimum:
+    """The minimum of the loss without a penalty."""
+    bare = problem._replace(l1=0.0, l2=0.0)
+    return interior_point(bare, split(bare.loss)) if bare.loss.kinks else newton(bare, start)
+
+
+def lowest(loss: Loss) -> tuple[float, float]:
+    """Between which arguments a convex loss is least; both infinite if it falls for ever.
+
+    >>> from statmech.convex.losses import Absolute, Hinge, Logistic
+    >>> [tuple(map(float, lowest(it))) for it in (Absolute(), Hinge(), Logistic())]
+    [(0.0, 0.0), (1.0, inf), (inf, inf)]
+    """
+    low = _first(loss, lambda slope: slope >= 0)
+    return low, max(low, _first(loss, lambda slope: slope > 0))
+
+
+def _first(loss: Loss, passes: Callable[[float], bool]) -> float:
+    """The first argument whose slope passes, to 12 decimals; infinite if none up to `FAR` does."""
+    left, right = -FAR, FAR
+    if not passes(_slope(loss, right)):
+        return np.inf
+    while right - left > 1e-13 * max(1.0, abs(left)):
+        middle = (left + right) / 2
+        left, right = (left, middle) if passes(_slope(loss, middle)) else (middle, right)
+    return round(right, 12) + 0.0
+
+
+def _slope(loss: Loss, x: float) -> float:
+    return float(loss.slope(np.array([x]))[0])
