@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize_scalar
+from scipy.optimize import lsq_linear, minimize_scalar
 from scipy.special import expit, wrightomega
 
 from statmech import LOSSES, ConfigError, Loss, Risk, ScenarioError, plugins
-from statmech.convex.losses import Absolute, Exponential, Hinge, Huber, Logistic, on_labels
+from statmech.convex.losses import Absolute, Exponential, Hinge, Huber, Logistic, Square, SquaredHinge, on_labels
 from statmech.convex.penalties import Penalty
 from statmech.convex.prox import by_newton, force, prox, response
 from statmech.convex.sound import loss_problem, teacher_problem, weights_problem
@@ -397,6 +397,52 @@ def test_the_proximal_point_of_a_penalty_is_the_minimum(share):
             options={"xatol": 1e-10},
         )
         assert u == pytest.approx(found.x, abs=1e-6)
+
+
+def fits():
+    """What scikit-learn minimises on labels or outputs: the loss, the fraction of the l1 norm, and its model."""
+    from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression, QuantileRegressor, Ridge
+    from sklearn.svm import LinearSVC
+
+    fine: dict = {"tol": 1e-10, "max_iter": 10**6, "fit_intercept": False}
+    drawn = fine | {"random_state": 0}
+    return {
+        "LogisticRegression": (Logistic(), 0.0, lambda lam, P: LogisticRegression(C=1 / lam, **fine)),
+        "LinearSVC hinge": (Hinge(), 0.0, lambda lam, P: LinearSVC(loss="hinge", C=1 / lam, **drawn)),
+        "LinearSVC": (SquaredHinge(), 0.0, lambda lam, P: LinearSVC(loss="squared_hinge", C=0.5 / lam, **drawn)),
+        "Ridge": (Square(), 0.0, lambda lam, P: Ridge(alpha=lam, fit_intercept=False)),
+        "Lasso": (Square(), 1.0, lambda lam, P: Lasso(alpha=lam / P, **fine)),
+        "ElasticNet": (Square(), 0.3, lambda lam, P: ElasticNet(alpha=lam / P, l1_ratio=0.3, **fine)),
+        "QuantileRegressor": (
+            Absolute(),
+            1.0,
+            lambda lam, P: QuantileRegressor(alpha=lam / (2 * P), fit_intercept=False),
+        ),
+    }
+
+
+def force_left(loss, x, B, w, parts, near=1e-4):
+    """The largest component of the gradient with the slopes at kinks that leave least of it; 0 at the minimum."""
+    l1, l2 = parts
+    held = l1 * (np.abs(w) < near)
+    low, high = np.append(loss.slope(x - near), -held), np.append(loss.slope(x + near), held)
+    known = l2 * w + np.where(held > 0, 0.0, l1 * np.sign(w))
+    left = lsq_linear(np.hstack([B.T, np.eye(len(w))]), -known, (low, high + 1e-12), max_iter=500).fun
+    return np.abs(left).max()
+
+
+@pytest.mark.parametrize("name", fits())
+def test_scikit_learn_minimises_the_same_sum_with_the_constants_of_the_page(name):
+    loss, share, model = fits()[name]
+    rng, N, P, lam = np.random.default_rng(0), 20, 50, 0.7
+    F, teacher = rng.standard_normal((P, N)) / np.sqrt(N), rng.standard_normal(N)
+    outputs = F @ teacher + 0.5 * rng.standard_normal(P)
+    y = np.sign(outputs) if loss.of == "stability" else outputs
+    w = model(lam, P).fit(F, y).coef_.ravel()
+    B, c = (F * y[:, None], np.zeros(P)) if loss.of == "stability" else (-F, y)
+    left = {lam: force_left(loss, c + B @ w, B, w, Penalty(share).parts(lam)) for lam in (lam / 2, lam, 2 * lam)}
+    assert left[lam] < 1e-6
+    assert min(left[lam / 2], left[2 * lam]) > 1e-2  # the planted errors: constants of another convention
 
 
 def test_teachers_and_weights_that_are_not_what_they_state_are_refused():
