@@ -5,6 +5,9 @@ from theory.advantage import advantage as advantage
 from theory.ensemble import ensemble_error as ensemble_error
 from theory.ensemble import ensemble_error_unequal as ensemble_error_unequal
 from theory.escape import escape as escape
+from theory.inference import bayes_overlap as bayes_overlap
+from theory.inference import state_evolution as state_evolution
+from theory.inference import transitions as transitions
 from theory.learning_curves import learning_curves as learning_curves
 from theory.learning_curves import separable_fraction as separable_fraction
 from theory.metropolis import metropolis_error as metropolis_error

@@ -30,6 +30,7 @@ from statmech.convex.teachers import LinearTeacher, Teacher
 from statmech.convex.weights import Weights
 
 LOGS = np.linspace(np.log(1e-12), np.log(1e20), 321)  # of the precisions at which the line is scanned
+INFORMED = 1e-6  # mean squared error from which message passing starts next to the teacher
 DROP = 1e-9  # a line that falls by less, relatively, does not turn
 
 
@@ -93,6 +94,16 @@ def states(teacher: Teacher, weights: Weights, alpha: np.ndarray) -> list[State]
     scan = scanned(teacher, weights)
     found = [_state_on(part, teacher, weights, alpha) for part in scan.parts]
     return [*found, _recovered(scan.limit, teacher, weights, alpha)]
+
+
+def starting_error(weights: Weights, start: str) -> float:
+    """The mean squared error at the start: that of the prior's mean, or `INFORMED`.
+
+    >>> from statmech.convex.weights import Binary
+    >>> starting_error(Binary(), "uninformed"), starting_error(Binary(), "informed")
+    (1.0, 1e-06)
+    """
+    return INFORMED if start == "informed" else float(weights.mse(np.zeros(1))[0])
 
 
 def free_entropy(teacher: Teacher, weights: Weights, alpha: np.ndarray, precision: np.ndarray) -> np.ndarray:

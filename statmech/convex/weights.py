@@ -79,7 +79,7 @@ class Weights(ABC):
         share, centre, _ = self._given(r, s[..., None])
         joint = self._joint(r, s[..., None])
         between = sum(joint[i] * share[j] * (centre[i] - centre[j]) ** 2 for i, j in self._pairs)
-        return error + np.sum(weight * between, axis=-1)
+        return np.minimum(error + np.sum(weight * between, axis=-1), 1.0)  # rounding may exceed the prior's
 
     def information(self, precision: np.ndarray) -> np.ndarray:
         """The mutual information of a weight and its field, in nats, at each precision (L,)."""

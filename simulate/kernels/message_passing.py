@@ -1,0 +1,71 @@
+r"""Approximate message passing (AMP) for weights w whose fields :math:`\mathbf w\cdot\mathbf x^\mu/\sqrt N` give outputs.
+
+For inputs X (P, N) of independent entries of mean 0 and variance 1, with the mean V of the weights' variances,
+
+.. math:: \omega &= \frac{X\mathbf w}{\sqrt N} - V\,\mathbf g, \qquad
+          g_\mu = g(\omega_\mu, V), \qquad s = -\frac1N\sum_\mu\partial_\omega g(\omega_\mu, V), \\
+          \mathbf r &= s\,\mathbf w + \frac{X^T\mathbf g}{\sqrt N}, \qquad
+          w_i, v_i = \text{estimate}(r_i, s), \qquad V = \frac1N\sum_i v_i
+
+(Rangan 2011, with scalar variances; the term :math:`V\mathbf g`, with g of the step before, is Onsager's). The output
+function g and the estimate decide what is computed: the teacher's `score` and the prior's `posterior` give the
+Bayes-optimal estimate, the proximal points of a loss and of a penalty the minimum of the empirical risk.
+
+No step is damped: for such inputs the steps follow state evolution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+Output = Callable[[np.ndarray, float], tuple[np.ndarray, np.ndarray]]  # of omega and V: g, and minus its derivative
+Estimate = Callable[[np.ndarray, float], tuple[np.ndarray, np.ndarray]]  # of r and s: weights and their variances
+
+RECOVERED = 1e-9  # variance below which the weights are known and the output function is 0/0
+
+
+def messages(
+    X: np.ndarray, output: Output, estimate: Estimate, w: np.ndarray, V: float, settled: float = 0.0
+) -> Iterator[np.ndarray]:
+    """The weights (N,) after each step from `w` of variance V.
+
+    Parameters
+    ----------
+    X : array (P, N)
+        Inputs.
+    output, estimate
+        The functions g and estimate.
+    w : array (N,)
+        Weights at the start.
+    V : float
+        Their mean variance.
+    settled : float
+        Root mean square change of the weights in a step, relative to theirs, at which the steps end.
+
+    Yields
+    ------
+    array (N,)
+        The weights. It ends where they are settled, or recovered: where V is below `RECOVERED`.
+
+    Examples
+    --------
+    Ridge regression, (y - h)^2/2 and |w|^2/2: N = 1 has w = X.y/(1 + X.X).
+
+    >>> X, y = np.array([[1.0], [-2.0]]), np.array([1.0, 0.0])
+    >>> steps = messages(X, lambda h, V: ((y - h) / (1 + V), np.full(2, 1 / (1 + V))),
+    ...                  lambda r, s: (r / (s + 1), np.full(1, 1 / (s + 1))), np.zeros(1), 1.0, settled=1e-12)
+    >>> len(list(steps)) < 100
+    True
+    """
+    N, g = len(w), np.zeros(len(X))
+    while V > RECOVERED:
+        g, steepness = output(X @ w / np.sqrt(N) - V * g, V)
+        s = max(float(np.sum(steepness)) / N, 0.0)  # few labels, of which some are flipped, may give less
+        before = w
+        w, variances = estimate(s * w + g @ X / np.sqrt(N), s)
+        V = float(np.mean(variances))
+        yield w
+        if np.linalg.norm(w - before) <= settled * np.linalg.norm(w):
+            return

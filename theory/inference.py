@@ -1,0 +1,207 @@
+r"""State evolution of Bayes-optimal message passing, and its transitions, for N -> infinity.
+
+The estimate of message passing after t steps has an overlap with the teacher that equals its mean square, m = q
+(Nishimori's identity), so that one number describes it, the mean squared error :math:`\Delta_t = 1 - q_t`:
+
+.. math:: \hat q_t = \alpha\,I(\Delta_t), \qquad \Delta_{t+1} = \Delta(\hat q_t)
+
+with the information I of an example (`statmech.convex.teachers`) and the error :math:`\Delta(\hat q)` that data of
+precision :math:`\hat q` leave (`statmech.convex.weights`) (Bayati & Montanari 2011; for any output Rangan 2011).
+
+Steps start at the mean of the prior (uninformed; from there the first step is informative, since I > 0 at q = 0) or at
+:math:`\Delta_0` = `INFORMED` (informed): near enough to stay with a recovered teacher wherever that state attracts at
+all, but not at it, so that it is left where it does not. The map is increasing, and a sequence therefore monotone: it
+tends to the next stable state. Those states, free entropies and transitions: `statmech.convex.bayes`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from statmech.convex import bayes
+from statmech.convex.teachers import Teacher
+from statmech.convex.weights import Weights
+from statmech.errors import ScenarioError
+from statmech.scenarios.inference import STARTS, Inference, InferenceCell
+
+SETTLED = 1e-14  # relative change of the error in a step below which it stays
+
+
+class Transitions(NamedTuple):
+    """First-order transitions of inference, NaN where there is none."""
+
+    alpha_it: float
+    alpha_alg: float
+
+
+def transitions(prior: str, teacher: str = "sign", **parameters: float) -> Transitions:
+    r"""The alphas at which a teacher can be recovered, and at which message passing does it.
+
+    At alpha_it the state of the recovered teacher (with noise: of a small error) has the free entropy of the state that
+    message passing reaches from the prior; from alpha_alg on, the first maximum of
+    :math:`\alpha(\hat q) = \hat q/I(\Delta(\hat q))`, it is the only state. Equations: `statmech.convex.bayes`.
+
+    Parameters
+    ----------
+    prior : str
+        Distribution of the teacher's weights: `gauss`, `binary`, `sparse`.
+    teacher : str
+        `sign`, `probit`, `logit` or `linear`.
+    **parameters
+        Of prior and teacher: `rho`, `flip`, `noise`, `gain`.
+
+    Returns
+    -------
+    Transitions
+        `alpha_it` and `alpha_alg`, NaN if the overlap is a continuous function of alpha. They are equal where the
+        teacher is recovered continuously, by Gaussian weights and outputs without noise.
+
+    Raises
+    ------
+    ScenarioError
+        For an unknown name, or a value out of bounds.
+
+    Examples
+    --------
+    >>> [round(alpha, 6) for alpha in transitions("binary")]       # Gyorgyi 1990: 1.245
+    [1.244684, 1.492632]
+    >>> [round(alpha, 6) for alpha in transitions("sparse", "linear", rho=0.4)]
+    [0.4, 0.589246]
+    >>> transitions("gauss", "logit", gain=2.0)
+    Transitions(alpha_it=nan, alpha_alg=nan)
+    """
+    cell = _cell(prior, teacher, parameters)
+    return Transitions(*bayes.transitions(cell.teacher, cell.weights))
+
+
+def bayes_overlap(prior: str, alpha: ArrayLike, teacher: str = "sign", **parameters: float) -> np.ndarray:
+    r"""The overlap q of the Bayes-optimal estimate with the teacher, whose cosine is :math:`\sqrt q`.
+
+    The state of the largest free entropy. Equations: `statmech.convex.bayes`.
+
+    Parameters
+    ----------
+    prior : str
+        Distribution of the teacher's weights: `gauss`, `binary`, `sparse`.
+    alpha : array_like
+        Examples per weight, P/N.
+    teacher : str
+        `sign`, `probit`, `logit` or `linear`.
+    **parameters
+        Of prior and teacher: `rho`, `flip`, `noise`, `gain`.
+
+    Returns
+    -------
+    array
+        The overlap, of the shape of `alpha`.
+
+    Raises
+    ------
+    ScenarioError
+        For an unknown name, or a value out of bounds.
+
+    Examples
+    --------
+    >>> q = bayes_overlap("gauss", [1, 3], flip=0.1)
+    >>> (np.arccos(np.sqrt(q)) / np.pi).round(6)
+    array([0.308058, 0.200685])
+    """
+    cell = _cell(prior, teacher, parameters)
+    alpha = _checked(alpha)
+    return bayes.bayes_overlap(cell.teacher, cell.weights, alpha.reshape(-1)).reshape(alpha.shape)
+
+
+def state_evolution(
+    prior: str,
+    alpha: ArrayLike,
+    teacher: str = "sign",
+    start: str = "uninformed",
+    steps: int = 100,
+    **parameters: float,
+) -> np.ndarray:
+    r"""The overlap :math:`q_t = m_t` of message passing with the teacher after each step.
+
+    .. math:: 1 - q_{t+1} = \Delta\bigl(\alpha\,I(1 - q_t)\bigr)
+
+    Parameters
+    ----------
+    prior : str
+        Distribution of the teacher's weights: `gauss`, `binary`, `sparse`.
+    alpha : array_like
+        Examples per weight, P/N.
+    teacher : str
+        `sign`, `probit`, `logit` or `linear`.
+    start : str
+        `uninformed`, at the mean of the prior, or `informed`, at :math:`1 - q_0 = 10^{-6}`.
+    steps : int
+        Number of steps.
+    **parameters
+        Of prior and teacher: `rho`, `flip`, `noise`, `gain`.
+
+    Returns
+    -------
+    array (..., steps + 1)
+        The overlaps, from the start on, for each alpha.
+
+    Raises
+    ------
+    ScenarioError
+        For an unknown name, or a value out of bounds.
+
+    Examples
+    --------
+    >>> state_evolution("gauss", 2.0, steps=4).round(4)
+    array([0.    , 0.5601, 0.6737, 0.7085, 0.7208])
+    """
+    cell = _cell(prior, teacher, {**parameters, "start": start, "steps": steps})
+    alpha = _checked(alpha)
+    error = errors(cell.teacher, cell.weights, alpha.reshape(-1), [start] * alpha.size, steps)
+    return 1 - error.reshape(*alpha.shape, steps + 1)
+
+
+def errors(teacher: Teacher, weights: Weights, alpha: np.ndarray, starts: list[str], steps: int) -> np.ndarray:
+    """Mean squared errors (A, steps + 1) of message passing at alphas (A,); a lane that has settled stays."""
+    error = _starting(weights, starts)
+    history = np.repeat(error[:, None], steps + 1, axis=1)
+    moving = np.arange(alpha.size)
+    for step in range(1, steps + 1):
+        before = history[moving, step - 1]
+        after = weights.mse(alpha[moving] * teacher.information(before))
+        history[moving, step:] = after[:, None]
+        moving = moving[np.abs(after - before) > SETTLED * before]
+        if not moving.size:
+            break
+    return history
+
+
+def reached(teacher: Teacher, weights: Weights, alpha: np.ndarray, starts: list[str]) -> bayes.State:
+    """The state (A,) that message passing tends to: the next one below its error, or above if the error grows."""
+    error = _starting(weights, starts)
+    falls = weights.mse(alpha * teacher.information(error)) <= error
+    every = bayes.states(teacher, weights, alpha)
+    distance = np.array([np.where(falls, error - one.mse, one.mse - error) for one in every])
+    nearest = np.argmin(np.where(distance >= 0, distance, np.inf), axis=0)
+    return bayes.State(*(np.choose(nearest, parts) for parts in zip(*every, strict=True)))
+
+
+def _starting(weights: Weights, starts: list[str]) -> np.ndarray:
+    error = {start: bayes.starting_error(weights, start) for start in STARTS}
+    return np.array([error[start] for start in starts])
+
+
+def _cell(prior: str, teacher: str, parameters: dict[str, Any]) -> InferenceCell:
+    """The prior and the teacher, checked as those of a scenario."""
+    cells = list(Inference(prior=prior, teacher=teacher, alpha=1.0, **parameters).cells())
+    if len(cells) > 1:
+        raise ScenarioError([((), "takes one prior and one teacher; for axes use theory.solve(Inference(...))")])
+    return cells[0]
+
+
+def _checked(alpha: ArrayLike) -> np.ndarray:
+    alpha = np.asarray(alpha, float)
+    if not np.all((alpha > 0) & np.isfinite(alpha)):
+        raise ScenarioError([(("alpha",), "examples per dimension must be finite and greater than 0")])
+    return alpha

@@ -1,0 +1,45 @@
+"""Bayes-optimal inference: state evolution from each start, the state that it tends to, and the transitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from statmech.convex import bayes
+from statmech.convex.teachers import Teacher
+from statmech.convex.weights import Weights
+from statmech.scenarios.inference import Inference, InferenceCell
+from theory.inference import errors, reached
+
+SOURCE = "state evolution and free entropy, N -> infinity"
+
+
+def solve(scenario: Inference, cells: Sequence[InferenceCell]) -> Iterator[dict[str, np.ndarray]]:
+    """The variables of each cell; all alphas and starts of a prior and a teacher are solved side by side."""
+    groups: dict[tuple[Teacher, Weights], list[InferenceCell]] = {}
+    for cell in cells:
+        groups.setdefault((cell.teacher, cell.weights), []).append(cell)
+    solved: dict[tuple[int, ...], dict[str, np.ndarray]] = {}
+    for (teacher, weights), members in groups.items():
+        for cell, values in zip(members, _solved(teacher, weights, members, scenario.steps), strict=True):
+            solved[cell.index] = values
+    return (solved[cell.index] for cell in cells)
+
+
+def _solved(
+    teacher: Teacher, weights: Weights, cells: list[InferenceCell], steps: int
+) -> Iterator[dict[str, np.ndarray]]:
+    """The variables of cells of one prior and one teacher."""
+    alpha, starts = np.array([cell.P / cell.N for cell in cells]), [cell.start for cell in cells]
+    mse = errors(teacher, weights, alpha, starts, steps)
+    along = {"m": 1 - mse, "q": 1 - mse, "mse": mse, "eps_g": np.arctan2(np.sqrt(mse), np.sqrt(1 - mse)) / np.pi}
+    alpha_it, alpha_alg = bayes.transitions(teacher, weights)
+    once = {
+        "free_entropy": reached(teacher, weights, alpha, starts).free_entropy,
+        "q_bayes": bayes.bayes_overlap(teacher, weights, alpha),
+        "alpha_it": np.full(alpha.shape, alpha_it),
+        "alpha_alg": np.full(alpha.shape, alpha_alg),
+    }
+    every = {**along, **once}
+    return ({name: values[lane] for name, values in every.items()} for lane in range(len(cells)))
