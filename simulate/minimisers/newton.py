@@ -26,7 +26,7 @@ PENALTIES = tuple(0.1**power for power in range(8))  # that lead to a weak one
 
 
 class Step(NamedTuple):
-    """A direction of the unknowns, the change dx (P,) of the loss's arguments, w.dw, |dw|^2 and the gap at its start."""
+    """A direction of the unknowns, the change dx (P,) of the loss's arguments, w.dw, |dw|^2, and the gap before it."""
 
     direction: np.ndarray
     dx: np.ndarray
@@ -133,7 +133,7 @@ def susceptibility(problem: Problem, w: np.ndarray) -> float:
 
     .. math:: V = \frac1N\,\mathrm{tr}\,(l_2 + B^\top DB)^{-1}
     """
-    P, N = problem.B.shape
+    N = problem.B.shape[1]
     curvature = problem.loss.curvature(problem.x(w))
     rows = problem.B[curvature > 0] * np.sqrt(curvature[curvature > 0])[:, None]
     if len(rows) < N and problem.l2 == 0:

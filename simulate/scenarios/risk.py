@@ -17,10 +17,11 @@ from typing import NamedTuple
 import numpy as np
 
 from simulate.execution import units
-from simulate.minimisers import Minimum, Problem, minimise, vanishing
+from simulate.minimisers.choice import minimise
 from simulate.minimisers.newton import susceptibility
-from simulate.minimisers.problem import of_labels, of_outputs
+from simulate.minimisers.problem import Minimum, Problem, of_labels, of_outputs
 from simulate.minimisers.separability import separation
+from simulate.minimisers.vanishing import vanishing
 from statmech.convex.label_error import label_error
 from statmech.convex.teachers import LabelTeacher
 from statmech.results.dataset import describe_student
