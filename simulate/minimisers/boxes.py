@@ -32,7 +32,7 @@ class Box(NamedTuple):
         return float(np.sum(self.s * self.above) + np.sum(self.r * self.below))
 
     @property
-    def count(self) -> int:
+    def number(self) -> int:
         """The number of these products that are not 0 by themselves."""
         return int(np.count_nonzero(self.s) + np.count_nonzero(self.r))
 

@@ -184,7 +184,7 @@ class System:
 
 def _products(now: State) -> tuple[float, int]:
     boxes = [it for it in (now.rows, now.weights) if it is not None]
-    return sum(it.products for it in boxes), max(1, sum(it.count for it in boxes))
+    return sum(it.products for it in boxes), max(1, sum(it.number for it in boxes))
 
 
 def _longest(now: State, step: State) -> tuple[float, float]:

@@ -11,6 +11,7 @@ Newton's own estimate, half of :math:`\nabla F\cdot H^{-1}\nabla F`, stands in i
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,7 +97,7 @@ def _descend(
             best, least = unknown, gap
         if gap <= enough or stalled or not np.isfinite(gap):
             break
-        t = step_length(lambda t, now=now, x=x: _slope(problem, x, now, t))
+        t = step_length(partial(_slope, problem, x, now))
         unknown, x = unknown + t * now.direction, x + t * now.dx
     return best, least
 

@@ -61,23 +61,28 @@ def constraints(low: float, high: float) -> Parts:
 
 
 def _kinked(loss: Loss) -> Parts:
-    """The sum of a part without kinks and of (x - k)_+ times the jump of the slope at each kink k."""
+    """The sum of a part without kinks and of one interval, as long as the jump of the slope, for each kink.
+
+    The first interval begins at the slope itself, so that small slopes keep their digits.
+    """
     at = np.array(loss.kinks, dtype=float)[:, None]
-    jumps = loss.slope(np.nextafter(at, np.inf)) - loss.slope(np.nextafter(at, -np.inf))
+    before, after = loss.slope(np.nextafter(at, -np.inf)), loss.slope(np.nextafter(at, np.inf))
+    low = np.where(np.arange(len(at))[:, None] == 0, before, 0.0)
+    high = low + after - before
 
     def slope(x: np.ndarray) -> np.ndarray:
         beside = np.where(np.any(x == at, axis=0), np.nextafter(x, np.inf), x)  # the slope at a kink is any
-        return loss.slope(beside) - np.sum(jumps * (beside > at), axis=0)
+        return loss.slope(beside) - np.sum(np.where(beside > at, high, low), axis=0)
 
     linear = not loss.bends and np.ptp(loss.curvature(WIDELY)) == 0
-    return Parts(slope, loss.curvature, bool(linear), at, np.zeros_like(jumps), jumps)
+    return Parts(slope, loss.curvature, bool(linear), at, low, high)
 
 
 def _clipped(loss: Loss) -> Parts | None:
-    """The one interval of a loss whose curvature is constant between bends, or beyond one, and 0 elsewhere."""
-    if loss.kinks or not loss.bends:
+    """The one interval of a loss whose curvature is constant between two bends or infinity, and 0 elsewhere."""
+    if loss.kinks:
         return None
-    edges = np.array([loss.bends[0] - 20, *loss.bends, loss.bends[-1] + 20])
+    edges = np.array([min(loss.bends, default=0.0) - 20, *loss.bends, max(loss.bends, default=0.0) + 20])
     inner = edges[:-1, None] + np.diff(edges)[:, None] * np.linspace(0.01, 0.99, 50)
     curvature = loss.curvature(inner)
     curved = np.flatnonzero(curvature.max(axis=1) > 0)
