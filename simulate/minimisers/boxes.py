@@ -1,4 +1,4 @@
-r"""Terms with kinks, as the largest :math:`a z` over slopes a in an interval, and their steps of an interior point method.
+r"""Terms with kinks, as the largest :math:`a z` over slopes a in an interval, and their steps of an interior method.
 
 With z = s - r, s and r >= 0, a term of slopes from `low` to `high` costs high s - low r. At its minimum
 s (high - a) = 0 and r (a - low) = 0. An interior point method lets both products be a small positive number, which
@@ -13,7 +13,7 @@ import numpy as np
 
 
 class Box(NamedTuple):
-    """Slopes a, slacks s and r, and the rooms high - a and a - low, all of one shape; room 1 and slack 0 if infinite."""
+    """Slopes a, slacks s and r, and the rooms high - a and a - low of one shape; room 1 and slack 0 if infinite."""
 
     a: np.ndarray
     s: np.ndarray
@@ -21,9 +21,10 @@ class Box(NamedTuple):
     above: np.ndarray
     below: np.ndarray
 
-    def shifted(self, step: Box, t: float) -> Box:
-        """The box after t times a step."""
-        return Box(*(now + t * change for now, change in zip(self, step, strict=True)))
+    def shifted(self, step: Box, t: float, of_slopes: float) -> Box:
+        """The box after t times a step of the slacks, and another part of that of the slopes and their rooms."""
+        parts = (of_slopes, t, t, of_slopes, of_slopes)
+        return Box(*(now + part * change for now, part, change in zip(self, parts, step, strict=True)))
 
     @property
     def products(self) -> float:
@@ -31,7 +32,7 @@ class Box(NamedTuple):
         return float(np.sum(self.s * self.above) + np.sum(self.r * self.below))
 
     @property
-    def count(self) -> int:
+    def number(self) -> int:
         """The number of these products that are not 0 by themselves."""
         return int(np.count_nonzero(self.s) + np.count_nonzero(self.r))
 
@@ -56,19 +57,31 @@ class Box(NamedTuple):
         dr = (aims[1] - self.r * da) / self.below - self.r
         return Box(da, ds, dr, np.where(self.s > 0, -da, 0.0), np.where(self.r > 0, da, 0.0))
 
-    def longest(self, step: Box) -> float:
-        """The largest part of a step that keeps slacks and rooms from below 0."""
-        pairs = zip(self[1:], step[1:], strict=True)
-        most = max(float(np.max(-change[now > 0] / now[now > 0], initial=0.0)) for now, change in pairs)
-        return np.inf if most == 0 else 1 / most
+    def longest(self, step: Box) -> tuple[float, float]:
+        """The largest parts of a step that keep slacks, and rooms, from below 0."""
+        return _longest(self[1:3], step[1:3]), _longest(self[3:], step[3:])
+
+    def cost_slope(self, step: Box, t: float, mu: float) -> float:
+        """The derivative with respect to t of high s - low r - mu (log s + log r) along a step."""
+        s, r = self.s + t * step.s, self.r + t * step.r
+        of_s = (self.above + self.a) * step.s - mu * np.divide(step.s, s, out=np.zeros_like(s), where=self.s > 0)
+        of_r = (self.below - self.a) * step.r - mu * np.divide(step.r, r, out=np.zeros_like(r), where=self.r > 0)
+        return float(of_s.sum() + of_r.sum())
 
 
-def box(z: np.ndarray, low: np.ndarray, high: np.ndarray, unit: float) -> Box:
-    """A box of slopes (...) in the middle of their interval, for terms of these z; the slacks are of size `unit`."""
+def _longest(now: tuple[np.ndarray, ...], step: tuple[np.ndarray, ...]) -> float:
+    pairs = zip(now, step, strict=True)
+    most = max(float(np.max(-change[here > 0] / here[here > 0], initial=0.0)) for here, change in pairs)
+    return np.inf if most == 0 else 1 / most
+
+
+def box(z: np.ndarray, low: np.ndarray, high: np.ndarray, give: np.ndarray | float) -> Box:
+    """Slopes (...) in the middle of their intervals or next to the only end, and slacks of z - give a."""
     lows, highs = np.broadcast_to(low, z.shape), np.broadcast_to(high, z.shape)
     has_low, has_high = np.isfinite(lows), np.isfinite(highs)
     floor, ceiling = np.where(has_low, lows, 0.0), np.where(has_high, highs, 0.0)
     a = np.where(has_low & has_high, (floor + ceiling) / 2, floor + ceiling + 1.0 * has_low - 1.0 * has_high)
-    s = np.where(has_high, np.maximum(z, 0.0) + unit, 0.0)
-    r = np.where(has_low, np.maximum(-z, 0.0) + unit, 0.0)
+    rest = z - give * a
+    s = np.where(has_high, np.maximum(rest, 0.0) + 1, 0.0)
+    r = np.where(has_low, np.maximum(-rest, 0.0) + 1, 0.0)
     return Box(a, s, r, np.where(has_high, ceiling - a, 1.0), np.where(has_low, a - floor, 1.0))

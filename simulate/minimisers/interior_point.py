@@ -6,59 +6,30 @@ example's boxes, and D = l2 plus one over that of a weight's, each step solves
 
 .. math:: (D + B^\top\Theta B)\,d\mathbf w = \mathbf b
 
-in min(N, P) dimensions: for P < N by :math:`(BD^{-1}B^\top + \Theta^{-1})\,q = \mathbf b'`, which holds for constraints,
-too, where :math:`\Theta^{-1} = 0`. Predictor and corrector are those of Mehrotra (SIAM J. Optim. 2, 575 (1992)).
+in min(N, P) dimensions: for P < N by :math:`(BD^{-1}B^\top + \Theta^{-1})\,q = \mathbf b'`, which holds also for
+constraints, where :math:`\Theta^{-1} = 0`. Predictor and corrector are those of Mehrotra, SIAM J. Optim. 2, 575 (1992).
+Where g is not linear there is no corrector: a step ends where F, with -mu times the logarithms of all slacks, is least
+along it. It falls along every such step, so the method converges from any start.
 **Certificate**: `certificates`, with the boxes' slopes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from simulate.minimisers.boxes import Box, box
 from simulate.minimisers.certificates import penalty_gap
+from simulate.minimisers.line_search import step_length
+from simulate.minimisers.parts import Parts
 from simulate.minimisers.problem import REACHED, Minimum, Problem
-from statmech.convex.losses import Loss
 
 STEPS = 100
 EXACT = 1e-12  # relative gap at which steps end
 SHORT = 0.99  # of the way to the boundary
-
-
-class Split(NamedTuple):
-    """A loss as a part without kinks, of this slope and curvature, and a box of slopes [low, high] of x - at each."""
-
-    slope: Callable[[np.ndarray], np.ndarray]
-    curvature: Callable[[np.ndarray], np.ndarray]
-    at: np.ndarray  # (K, 1), as are low and high
-    low: np.ndarray
-    high: np.ndarray
-
-
-def split(loss: Loss) -> Split:
-    """A loss as the sum of a part without kinks and of one (x - k)_+ times the jump of the slope per kink k."""
-    at = np.array(loss.kinks, dtype=float)[:, None]
-    beyond = np.nextafter(at, np.inf)
-    jumps = loss.slope(beyond) - loss.slope(np.nextafter(at, -np.inf))
-
-    def slope(x: np.ndarray) -> np.ndarray:
-        beside = np.where(np.any(x == at, axis=0), np.nextafter(x, np.inf), x)  # the slope at a kink is any
-        return loss.slope(beside) - np.sum(jumps * (beside > at), axis=0)
-
-    return Split(slope, loss.curvature, at, np.zeros_like(jumps), jumps)
-
-
-def bounds(low: float, high: float) -> Split:
-    """No loss, but the constraints low <= x <= high."""
-    if low == high:
-        ends = [(low, -np.inf, np.inf)]
-    else:
-        ends = [end for end in ((low, -np.inf, 0.0), (high, 0.0, np.inf)) if np.isfinite(end[0])]
-    return Split(np.zeros_like, np.zeros_like, *np.array(ends).T[:, :, None])
+SLOWEST = 0.05  # the products fall to this part, where g is not linear: further would be beyond its linear range
 
 
 class State(NamedTuple):
@@ -70,7 +41,7 @@ class State(NamedTuple):
     weights: Box | None
 
 
-def interior_point(problem: Problem, parts: Split) -> Minimum:
+def interior_point(problem: Problem, parts: Parts) -> Minimum:
     """The minimum for a loss in these parts; weights that the penalty l1 sets to 0 are 0 exactly."""
     now = best = _start(problem, parts)
     least, since = np.inf, 0
@@ -86,7 +57,7 @@ def interior_point(problem: Problem, parts: Split) -> Minimum:
     return _sparse(problem, parts, best, least)
 
 
-def _sparse(problem: Problem, parts: Split, now: State, gap: float) -> Minimum:
+def _sparse(problem: Problem, parts: Parts, now: State, gap: float) -> Minimum:
     """The state's weights, those 0 whose slopes are farther from their bounds than they from 0, if certified."""
     if now.weights is None:
         return Minimum(now.w, gap)
@@ -96,54 +67,62 @@ def _sparse(problem: Problem, parts: Split, now: State, gap: float) -> Minimum:
     return Minimum(w, after) if after <= max(2 * gap, 10 * EXACT) else Minimum(now.w, gap)
 
 
-def _start(problem: Problem, parts: Split) -> State:
+def _start(problem: Problem, parts: Parts) -> State:
     x = problem.c
-    rows = box(x - parts.at, parts.low, parts.high, 1.0)
+    rows = box(x - parts.at, parts.low, parts.high, parts.give)
     w = np.zeros(problem.B.shape[1])
     limit = np.array(problem.l1)
-    return State(w, x, rows, box(w, -limit, limit, 1.0) if problem.l1 > 0 else None)
+    return State(w, x, rows, box(w, -limit, limit, 0.0) if problem.l1 > 0 else None)
 
 
-def certified(problem: Problem, parts: Split, now: State) -> float:
+def certified(problem: Problem, parts: Parts, now: State) -> float:
     """The relative gap of a state's weights and slopes; infinite where a constraint is broken."""
-    z = now.x - parts.at
     a = np.clip(now.rows.a, parts.low, parts.high)
-    forced = np.where(z > 0, parts.high, parts.low)
-    broken = ~np.isfinite(forced) & (np.abs(z) > REACHED)
-    cost = np.where(np.isfinite(forced), (np.where(np.isfinite(forced), forced, 0.0) - a) * z, np.abs(a * z))
-    value = _value(problem, parts, now)
     v = -(parts.slope(now.x) + a.sum(axis=0)) @ problem.B
-    gap = float(cost.sum()) + penalty_gap(now.w, v, problem.l1, problem.l2, value)
+    value = problem.penalty(now.w) if parts.constrains else problem.value(now.w, now.x)
     penalised = problem.l1 > 0 or problem.l2 > 0
-    return np.inf if broken.any() else gap / max(value if penalised else problem.scale, 1e-300)
+    gap = parts.excess(now.x, a) + penalty_gap(now.w, v, problem.l1, problem.l2, value)
+    return gap / max(value if penalised else problem.scale, 1e-300)
 
 
-def _value(problem: Problem, parts: Split, now: State) -> float:
-    """F; a constraint costs nothing."""
-    if np.isfinite(parts.low).all() and np.isfinite(parts.high).all():
-        return problem.value(now.w, now.x)
-    return problem.l1 * float(np.abs(now.w).sum()) + 0.5 * problem.l2 * float(now.w @ now.w)
-
-
-def _stepped(problem: Problem, parts: Split, now: State) -> State:
-    """The state after a predictor and a corrector."""
+def _stepped(problem: Problem, parts: Parts, now: State) -> State:
+    """The state after a predictor and a corrector, or after a step that F limits."""
     system = System(problem, parts, now)
     guess = system.step(0.0, None)
     total, count = _products(now)
-    after, _ = _products(_shifted(now, guess, min(1.0, _longest(now, guess))))
-    mu = total / count * (after / total) ** 3
-    step = system.step(mu, guess)
-    return _shifted(now, step, min(1.0, SHORT * _longest(now, step)))
+    t = min(1.0, *_longest(now, guess))
+    after, _ = _products(_shifted(now, guess, t, t))
+    fall = (after / total) ** 3
+    if not parts.linear:
+        return _limited(problem, parts, now, system, max(fall, SLOWEST) * total / count)
+    step = system.step(fall * total / count, guess)
+    t = min(1.0, SHORT * min(_longest(now, step)))
+    return _shifted(now, step, t, t)
+
+
+def _limited(problem: Problem, parts: Parts, now: State, system: System, mu: float) -> State:
+    step = system.step(mu, None)
+    longest, of_slopes = (min(1.0, SHORT * part) for part in _longest(now, step))
+
+    def slope(t: float) -> float:
+        with np.errstate(over="ignore", invalid="ignore"):
+            loss = np.nan_to_num(parts.slope(now.x + t * longest * step.x) @ step.x, nan=np.inf)
+        penalty = problem.l2 * float((now.w + t * longest * step.w) @ step.w)
+        pairs = [(now.rows, step.rows), (now.weights, step.weights)]
+        return float(loss) + penalty + sum(it.cost_slope(by, t * longest, mu) for it, by in pairs if it and by)
+
+    return _shifted(now, step, longest * step_length(slope, 0), of_slopes)
 
 
 class System:
     """The linear equations of a step, factored once."""
 
-    def __init__(self, problem: Problem, parts: Split, now: State):
+    def __init__(self, problem: Problem, parts: Parts, now: State):
         self.problem, self.parts, self.now = problem, parts, now
         self.curvature = parts.curvature(now.x)
+        self.softness = now.rows.softness + parts.give
         with np.errstate(divide="ignore"):
-            self.stiffness = self.curvature + np.sum(1 / now.rows.softness, axis=0)
+            self.stiffness = self.curvature + np.sum(1 / self.softness, axis=0)
         soft = np.inf if now.weights is None else now.weights.softness
         self.D = problem.l2 + np.broadcast_to(1 / soft, now.w.shape)
         P, N = problem.B.shape
@@ -169,7 +148,7 @@ class System:
         """The step towards products mu."""
         now, B = self.now, self.problem.B
         aims = now.rows.aims(mu, guess.rows if guess else None)
-        offset = now.rows.offset(now.x - self.parts.at, aims)
+        offset = now.rows.offset(now.x - self.parts.at - self.parts.give * now.rows.a, aims)
         lacks = self.problem.l2 * now.w + (self.parts.slope(now.x) + now.rows.a.sum(axis=0)) @ B
         if now.weights is not None:
             aims_w = now.weights.aims(mu, guess.weights if guess else None)
@@ -184,7 +163,7 @@ class System:
 
     def _solve(self, lacks: np.ndarray, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """dw (N,), and q (P,), the change of each example's slopes at the end of the step."""
-        B, softness = self.problem.B, self.now.rows.softness
+        B, softness = self.problem.B, self.softness
         if not self.wide:
             pull = np.sum(offset / softness, axis=0)
             dw = -cho_solve(self.factors, lacks + pull @ B)
@@ -200,19 +179,23 @@ class System:
         """The step (K, P) of the boxes' slopes."""
         if len(offset) == 1:
             return (q - self.curvature * dx)[None]
-        return (dx + offset) / self.now.rows.softness
+        return (dx + offset) / self.softness
 
 
 def _products(now: State) -> tuple[float, int]:
     boxes = [it for it in (now.rows, now.weights) if it is not None]
-    return sum(it.products for it in boxes), max(1, sum(it.count for it in boxes))
+    return sum(it.products for it in boxes), max(1, sum(it.number for it in boxes))
 
 
-def _longest(now: State, step: State) -> float:
+def _longest(now: State, step: State) -> tuple[float, float]:
+    """The largest parts of a step that keep the slacks, and the rooms, of all boxes from below 0."""
     rows = now.rows.longest(step.rows)
-    return rows if now.weights is None or step.weights is None else min(rows, now.weights.longest(step.weights))
+    if now.weights is None or step.weights is None:
+        return rows
+    weights = now.weights.longest(step.weights)
+    return min(rows[0], weights[0]), min(rows[1], weights[1])
 
 
-def _shifted(now: State, step: State, t: float) -> State:
-    weights = None if now.weights is None or step.weights is None else now.weights.shifted(step.weights, t)
-    return State(now.w + t * step.w, now.x + t * step.x, now.rows.shifted(step.rows, t), weights)
+def _shifted(now: State, step: State, t: float, of_slopes: float) -> State:
+    weights = None if now.weights is None or step.weights is None else now.weights.shifted(step.weights, t, of_slopes)
+    return State(now.w + t * step.w, now.x + t * step.x, now.rows.shifted(step.rows, t, of_slopes), weights)

@@ -8,8 +8,10 @@ FLAT = 0.1  # of the slope at the start: a smaller one counts as none
 DOUBLINGS, HALVINGS = 12, 60
 
 
-def step_length(slope: Callable[[float], float]) -> float:
+def step_length(slope: Callable[[float], float], doublings: int = DOUBLINGS) -> float:
     """Where the increasing slope(t) has vanished, if it is negative at t = 0; 1 where that is near enough.
+
+    The search begins at t = 1, which is doubled a limited number of times.
 
     >>> round(step_length(lambda t: t - 3.0), 6)
     3.0
@@ -17,7 +19,7 @@ def step_length(slope: Callable[[float], float]) -> float:
     start = slope(0.0)
     left, right, last = 0.0, 1.0, slope(1.0)
     before = start
-    for _ in range(DOUBLINGS):
+    for _ in range(doublings):
         if last >= FLAT * start:
             break
         left, before, right = right, last, 2 * right

@@ -11,6 +11,7 @@ Newton's own estimate, half of :math:`\nabla F\cdot H^{-1}\nabla F`, stands in i
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ PENALTIES = tuple(0.1**power for power in range(8))  # that lead to a weak one
 
 
 class Step(NamedTuple):
-    """A direction of the unknowns, the change dx (P,) of the loss's arguments, w.dw, |dw|^2 and the gap at its start."""
+    """A direction of the unknowns, the change dx (P,) of the loss's arguments, w.dw, |dw|^2, and the gap before it."""
 
     direction: np.ndarray
     dx: np.ndarray
@@ -96,7 +97,7 @@ def _descend(
             best, least = unknown, gap
         if gap <= enough or stalled or not np.isfinite(gap):
             break
-        t = step_length(lambda t, now=now, x=x: _slope(problem, x, now, t))
+        t = step_length(partial(_slope, problem, x, now))
         unknown, x = unknown + t * now.direction, x + t * now.dx
     return best, least
 
@@ -133,7 +134,7 @@ def susceptibility(problem: Problem, w: np.ndarray) -> float:
 
     .. math:: V = \frac1N\,\mathrm{tr}\,(l_2 + B^\top DB)^{-1}
     """
-    P, N = problem.B.shape
+    N = problem.B.shape[1]
     curvature = problem.loss.curvature(problem.x(w))
     rows = problem.B[curvature > 0] * np.sqrt(curvature[curvature > 0])[:, None]
     if len(rows) < N and problem.l2 == 0:

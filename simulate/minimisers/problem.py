@@ -32,7 +32,11 @@ class Problem(NamedTuple):
 
     def value(self, w: np.ndarray, x: np.ndarray) -> float:
         """F of weights w with these arguments x of the loss."""
-        return float(self.loss.value(x).sum() + self.l1 * np.abs(w).sum() + 0.5 * self.l2 * (w @ w))
+        return float(self.loss.value(x).sum()) + self.penalty(w)
+
+    def penalty(self, w: np.ndarray) -> float:
+        """The penalty of weights w."""
+        return float(self.l1 * np.abs(w).sum() + 0.5 * self.l2 * (w @ w))
 
     @property
     def scale(self) -> float:

@@ -8,6 +8,7 @@ separated: the weights whose stabilities are 1 do it.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from scipy.linalg import cho_solve
 from simulate.minimisers.line_search import step_length
 from simulate.minimisers.newton import factored
 from simulate.minimisers.problem import Problem
-from statmech.convex.losses import Logistic
+from statmech.convex.losses import Logistic, Loss
 
 VANISHING = 1e-8  # stability that counts as 0, of a student of length sqrt(N)
 STEPS = 100
@@ -48,8 +49,12 @@ def _tried(problem: Problem) -> Separation:
             break
         dw = -cho_solve(factored(problem, x), pull)
         dx = problem.B @ dw
-        t = step_length(lambda t, x=x, dx=dx: float(problem.loss.slope(x + t * dx) @ dx))
+        t = step_length(partial(_slope, problem.loss, x, dx))
         w, x = w + t * dw, x + t * dx
         if np.all(x > 0) or np.all(dx > 0):
             return Separation(True, w if np.all(x > 0) else dw)
     return Separation(False, w)
+
+
+def _slope(loss: Loss, x: np.ndarray, dx: np.ndarray, t: float) -> float:
+    return float(loss.slope(x + t * dx) @ dx)

@@ -17,10 +17,11 @@ from typing import NamedTuple
 import numpy as np
 
 from simulate.execution import units
-from simulate.minimisers import Minimum, Problem, minimise, vanishing
+from simulate.minimisers.choice import minimise
 from simulate.minimisers.newton import susceptibility
-from simulate.minimisers.problem import of_labels, of_outputs
+from simulate.minimisers.problem import Minimum, Problem, of_labels, of_outputs
 from simulate.minimisers.separability import separation
+from simulate.minimisers.vanishing import vanishing
 from statmech.convex.label_error import label_error
 from statmech.convex.teachers import LabelTeacher
 from statmech.results.dataset import describe_student
@@ -123,7 +124,7 @@ def _student(cell: RiskCell, teacher: np.ndarray, w: np.ndarray) -> dict[str, fl
     """R, Q and the errors of a student w; w = 0 answers by a fair coin."""
     unit = teacher / np.linalg.norm(teacher)
     along = w @ unit
-    student = describe_student(along, np.linalg.norm(w - along * unit)) if w.any() else GUESSES
+    student = describe_student(along, np.asarray(np.linalg.norm(w - along * unit))) if w.any() else GUESSES
     values = {"R": student["R"], "Q": student["length"] / np.sqrt(cell.N), "eps_g": student["eps_g"]}
     if isinstance(cell.teacher, LabelTeacher):
         return values | {"eps_y": float(label_error(cell.teacher, values["R"]))}
