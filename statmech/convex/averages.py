@@ -1,0 +1,278 @@
+r"""Averages over the examples of a learner that minimises a convex loss, without a proximal point inside an integral.
+
+Let h be the field of an example that the learner has not seen (of labels, times y), and p what training makes of it:
+:math:`h = p + V\ell'(p)`, with V the susceptibility. Needed are
+
+.. math:: A = \langle 1 - \partial p/\partial h\rangle, \qquad B = \langle (p-h)^2\rangle, \qquad
+          C = \int 2N(h; 0, Q^2)\,\rho\!\left(\tfrac{h\cos\theta}Q, \sin^2\theta\right)(p-h)\,dh,
+
+where h has the density :math:`2N(h; 0, Q^2)\,\mathrm{right}(h\cos\theta/Q, \sin^2\theta)` for labels, with
+:math:`\rho` the derivative of `right` by the mean, and is normal of variance :math:`s^2` for the residuals of a linear
+teacher, where C = A.
+
+**Nodes.** The integrals run over p: :math:`dh = (1+V\ell'')dp`, and :math:`p - h = -V\ell'(p)`. A kink c of the loss is
+an atom: all h in :math:`[c+V\ell'(c^-), c+V\ell'(c^+)]` have p = c, so that it is integrated over h. Panels end at
+kinks, bends, p = 0 (the training error jumps there), where the Gaussian and the teacher's sigmoid change, and at a few
+distances from 0 and from the p of h = 0 (the tails of logistic and exponential losses).
+
+**Slopes.** Of :math:`g = p-h` at fixed h, :math:`\partial g/\partial\ln V = g\,\partial p/\partial h`, and with h in
+units of Q :math:`\partial g/\partial\ln Q = -h\,d`, :math:`d = 1-\partial p/\partial h`. By Price's theorem
+:math:`\partial_{\cos\theta}\langle f(h)\rangle = Q\int 2N\rho f'dh`. Partial integration gives A without d,
+
+.. math:: A = \left(Q\cos\theta\,C - \langle hg\rangle\right)/Q^2,
+
+and so its slopes without third derivatives of the loss. Only that of C by the angle needs the second derivative of
+`right`, and is a difference of two values of :math:`\rho` (it serves Newton's method, whose residual does not need it).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from statmech.convex.losses import Loss
+from statmech.convex.teachers import LabelTeacher
+from statmech.gaussian import TAIL, density, legendre
+
+NODES = 16  # per panel
+GAUSSIAN = np.array([-TAIL, -4.0, -1.5, 0.0, 1.5, 4.0, TAIL])  # edges in standard deviations
+SIGMOID = np.array([-10.0, -4.0, -1.2, 1.2, 4.0, 10.0])  # in widths of the teacher's sigmoid
+ABOUT_0 = np.array([-15.0, -5.0, -1.5, 0.0, 1.5, 5.0, 15.0])
+BEYOND = np.array([1.5, 5.0, 15.0, 40.0])  # to the right of the p of h = 0
+NEXT_TO = 1e-15  # relative distance at which the slopes on both sides of a kink are read
+SLIGHT = 1e-4  # change of ln tan(theta) for the slope of the teacher's response
+
+
+class Nodes(NamedTuple):
+    """Fields h with g = p - h, the weights of dh and of (1 - dp/dh) dh; arrays (lanes, nodes)."""
+
+    h: np.ndarray
+    g: np.ndarray
+    dh: np.ndarray
+    held: np.ndarray
+
+
+class Channel(NamedTuple):
+    """The weights of an average over h at each node, the teacher's response, and its slope by ln tan(theta)."""
+
+    weight: np.ndarray
+    response: np.ndarray
+    tilt: np.ndarray
+
+
+class Averages(NamedTuple):
+    """A, B and C (3, lanes), and their derivatives (3, unknowns, lanes) by the logarithms of the unknowns."""
+
+    values: np.ndarray
+    slopes: np.ndarray
+
+
+def of_labels(loss: Loss, teacher: LabelTeacher, x: np.ndarray) -> Averages:
+    """The averages for labels at unknowns x (3, lanes): the logarithms of tan(theta), Q and V."""
+    t, Q, V = np.exp(x)
+    cos, sin = 1 / np.hypot(1, t), t / np.hypot(1, t)
+    nodes = nodes_of(loss, Q, V, label_edges(teacher, t))
+    channel = label_channel(teacher, x[0], Q, nodes.h, slope=True)
+    A, B, C, G = _values(nodes, channel)
+    by_Q, by_V, hhd = _slopes(nodes, channel)
+    by_cos = -2 * Q * _sum(channel.response * nodes.held * nodes.g)
+    values = np.array([A, B, C])
+    along = cos / Q
+    A_V = along * by_V[1] - by_V[2] / Q**2
+    A_Q = along * (by_Q[1] - C) + (G + hhd) / Q**2
+    C_t = _sum(channel.tilt * nodes.dh * nodes.g)
+    rate = -cos * sin**2  # of cos(theta) by ln tan(theta)
+    A_t = along * C_t - rate * by_Q[1] / Q
+    slopes = np.array([[A_t, A_Q, A_V], [rate * by_cos, by_Q[0], by_V[0]], [C_t, by_Q[1], by_V[1]]])
+    return Averages(values, slopes)
+
+
+def of_residuals(loss: Loss, x: np.ndarray) -> Averages:
+    """The averages for a linear teacher at unknowns x (2, lanes): the logarithms of s and V."""
+    s, V = np.exp(x)
+    nodes = nodes_of(loss, s, V, residual_edges(s))
+    channel = residual_channel(s, nodes.h)
+    A, B, _, G = _values(nodes, channel)
+    by_s, by_V, hhd = _slopes(nodes, channel)
+    A_slopes = [(G + hhd) / s**2, -by_V[2] / s**2]
+    return Averages(np.array([A, B, A]), np.array([A_slopes, [by_s[0], by_V[0]], A_slopes]))
+
+
+class Training(NamedTuple):
+    """The mean loss of an example, and the fraction of labels that are wrong; arrays (lanes,)."""
+
+    loss: np.ndarray
+    error: np.ndarray
+
+
+def training_of_labels(loss: Loss, teacher: LabelTeacher, x: np.ndarray, value: Loss) -> Training:
+    """What training leaves of a loss `value` and of errors, at the unknowns x of `of_labels`."""
+    t, Q, V = np.exp(x)
+    nodes = nodes_of(loss, Q, V, label_edges(teacher, t))
+    return _training(nodes, label_channel(teacher, x[0], Q, nodes.h).weight, value)
+
+
+def training_of_residuals(loss: Loss, x: np.ndarray, value: Loss) -> Training:
+    """What training leaves of a loss `value`, at the unknowns x of `of_residuals`."""
+    s, V = np.exp(x)
+    nodes = nodes_of(loss, s, V, residual_edges(s))
+    return _training(nodes, residual_channel(s, nodes.h).weight, value)
+
+
+def _training(nodes: Nodes, weight: np.ndarray, value: Loss) -> Training:
+    p = nodes.h + nodes.g
+    return Training(_sum(weight * nodes.dh * value.value(p)), _sum(weight * nodes.dh * (p < 0)))
+
+
+def fresh_error(teacher: LabelTeacher, log_tan: np.ndarray) -> np.ndarray:
+    """The probability that a student at this angle is wrong on a fresh label, noise included."""
+    z, dz, _ = _legendre(np.minimum(label_edges(teacher, np.exp(log_tan)), 0.0))
+    return _sum(label_channel(teacher, log_tan, np.ones(len(z)), z).weight * dz)
+
+
+def label_channel(
+    teacher: LabelTeacher, log_tan: np.ndarray, Q: np.ndarray, h: np.ndarray, slope: bool = False
+) -> Channel:
+    """The teacher's side at fields h (lanes, nodes)."""
+    z = h / Q[:, None]
+    gauss = 2 * density(z) / Q[:, None]
+    weight = gauss * teacher.right(*_view(log_tan, z))
+    response = gauss * teacher.response(*_view(log_tan, z))
+    if not slope:
+        return Channel(weight, response, response)
+    up, down = (teacher.response(*_view(log_tan + change, z)) for change in (SLIGHT, -SLIGHT))
+    return Channel(weight, response, gauss * (up - down) / (2 * SLIGHT))
+
+
+def residual_channel(s: np.ndarray, h: np.ndarray) -> Channel:
+    """The density of residuals at h (lanes, nodes)."""
+    weight = density(h / s[:, None]) / s[:, None]
+    return Channel(weight, 0 * weight, 0 * weight)
+
+
+def label_edges(teacher: LabelTeacher, tan: np.ndarray) -> np.ndarray:
+    """Edges of panels in units of Q, (lanes, edges), in increasing order."""
+    cos, variance = 1 / np.hypot(1, tan), tan**2 / (1 + tan**2)
+    width = teacher.width(variance) / cos
+    edges = np.concatenate([residual_edges(tan), width[:, None] * SIGMOID], axis=1)
+    return np.sort(np.clip(edges, -TAIL, TAIL), axis=1)
+
+
+def residual_edges(s: np.ndarray) -> np.ndarray:
+    """Edges of panels in units of s, (lanes, edges)."""
+    return np.broadcast_to(GAUSSIAN, (len(s), len(GAUSSIAN)))
+
+
+def nodes_of(loss: Loss, Q: np.ndarray, V: np.ndarray, edges: np.ndarray) -> Nodes:
+    """Nodes for fields of scale Q, with panels that end at the edges in units of Q."""
+    ends = Q[:, None] * edges
+    parts = [_smooth(loss, V, ends), *(_atom(loss, c, V, ends) for c in loss.kinks)]
+    return Nodes(*(np.concatenate(part, axis=1) for part in zip(*parts, strict=True)))
+
+
+def _smooth(loss: Loss, V: np.ndarray, ends: np.ndarray) -> Nodes:
+    """Nodes in p between the kinks."""
+    edges = _in_p(loss, V, ends)
+    p, dp, lost = _legendre(edges)
+    slope, stiff = V[:, None] * loss.slope(p), V[:, None] * loss.curvature(p)
+    h = p + slope - (1 + stiff) * lost  # where V l'' is large the rounding of p would be amplified
+    return Nodes(h, stiff * lost - slope, (1 + stiff) * dp, stiff * dp)
+
+
+def _in_p(loss: Loss, V: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """The edges of the panels in p."""
+    p = near_prox(loss, ends, V)
+    middle = near_prox(loss, 0 * V[:, None], V)
+    fixed = np.broadcast_to(np.array([*ABOUT_0, *loss.kinks, *loss.bends]), (len(V), 7 + len(loss.kinks + loss.bends)))
+    inner = np.concatenate([fixed, middle + BEYOND], axis=1)
+    return np.sort(np.concatenate([p, np.clip(inner, p[:, :1], p[:, -1:])], axis=1), axis=1)
+
+
+def _atom(loss: Loss, c: float, V: np.ndarray, ends: np.ndarray) -> Nodes:
+    """Nodes in h where p is held at the kink c."""
+    left, right = slopes_at(loss, c)
+    edges = np.clip(ends, (c + V * left)[:, None], (c + V * right)[:, None])
+    low, high = ends[:, :1], ends[:, -1:]
+    first, last = np.clip((c + V * left)[:, None], low, high), np.clip((c + V * right)[:, None], low, high)
+    h, dh, _ = _legendre(np.clip(np.concatenate([first, edges, last], axis=1), low, high))
+    return Nodes(h, c - h, dh, dh)
+
+
+def slopes_at(loss: Loss, c: float) -> tuple[float, float]:
+    """The slopes of a loss left and right of a kink."""
+    gap = NEXT_TO * max(1.0, abs(c))
+    left, right = loss.slope(np.array([c - gap, c + gap]))
+    return float(left), float(right)
+
+
+def near_prox(loss: Loss, h: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """The p of fields h (lanes, edges), to a thousandth: enough for the edges of panels."""
+    h, V = np.broadcast_arrays(h, V[:, None])
+    if hasattr(loss, "closed_prox") and (closed := loss.closed_prox(h, V)) is not None:
+        return np.asarray(closed)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _bracketed(loss, h.ravel(), V.ravel()).reshape(h.shape)
+
+
+def _bracketed(loss: Loss, h: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """Newton's method between 0 and h - V l'(0): p depends on h with a slope of at most 1."""
+    other = h - V * loss.slope(np.zeros(1))
+    low, high = np.minimum(0.0, other), np.maximum(0.0, other)
+    p, active = _halfway(low, high), np.arange(len(h))
+    for _ in range(100):
+        at, force, v = p[active], h[active], V[active]
+        F, rise = at + v * loss.slope(at) - force, 1 + v * loss.curvature(at)
+        low[active], high[active] = np.where(F < 0, at, low[active]), np.where(F > 0, at, high[active])
+        newton = at - F / rise
+        inside = (newton >= low[active]) & (newton <= high[active])
+        p[active] = np.where(inside, newton, _halfway(low[active], high[active]))
+        moved = np.abs(p[active] - at) * np.minimum(rise, 1e300)
+        active = active[moved > 1e-3 * np.abs(force)]
+        if not len(active):
+            break
+    return p
+
+
+def _halfway(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    return np.sinh(0.5 * (np.arcsinh(low) + np.arcsinh(high)))
+
+
+def _legendre(edges: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Nodes and weights (lanes, nodes) between edges (lanes, edges), and what rounding added to the nodes."""
+    x, w = legendre(NODES)
+    left, width = edges[:, :-1, None], np.diff(edges)[:, :, None]
+    offset = width * x
+    node = left + offset
+    flat = len(edges), -1
+    return node.reshape(flat), (width * w).reshape(flat), ((node - left) - offset).reshape(flat)
+
+
+def _values(nodes: Nodes, channel: Channel) -> tuple[np.ndarray, ...]:
+    """A, B, C and <h g>."""
+    pull = channel.weight * nodes.dh * nodes.g
+    return (
+        _sum(channel.weight * nodes.held),
+        _sum(pull * nodes.g),
+        _sum(channel.response * nodes.dh * nodes.g),
+        _sum(pull * nodes.h),
+    )
+
+
+def _slopes(nodes: Nodes, channel: Channel) -> tuple[list[np.ndarray], list[np.ndarray], np.ndarray]:
+    """Derivatives of B and C by ln Q, of B, C and <h g> by ln V, and <h^2 (1 - dp/dh)>."""
+    held, free = nodes.held * nodes.h, (nodes.dh - nodes.held) * nodes.g
+    by_Q = [-2 * _sum(channel.weight * held * nodes.g), -_sum(channel.response * held)]
+    moved = channel.weight * free
+    by_V = [2 * _sum(moved * nodes.g), _sum(channel.response * free), _sum(moved * nodes.h)]
+    return by_Q, by_V, _sum(channel.weight * held * nodes.h)
+
+
+def _sum(terms: np.ndarray) -> np.ndarray:
+    return np.sum(terms, axis=-1)
+
+
+def _view(log_tan: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance of the teacher's field at a field of z standard deviations."""
+    t = np.exp(log_tan)[:, None]
+    return z / np.hypot(1, t), t**2 / (1 + t**2)

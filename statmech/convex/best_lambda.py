@@ -1,0 +1,122 @@
+r"""The penalty of the smallest generalization error, in the limit N -> infinity.
+
+Minimised is the angle to the teacher of labels, or the error of the field of a linear teacher. Either is the first
+unknown x_0 of the equations, whose derivative by :math:`\ln\lambda` Newton's method gives: the best lambda is its root.
+Solutions are followed from a large lambda to a small one, and a change of sign is enclosed by secants.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from statmech.convex.empirical_risk import equations_of
+from statmech.convex.losses import Loss
+from statmech.convex.penalties import Penalty
+from statmech.convex.saddle_point import Equations, Point, Solved, follow, healthy, solve
+from statmech.convex.teachers import Teacher
+from statmech.convex.weights import Weights
+
+LARGEST, LEAST = 1e6, 1e-10  # lambdas between which the best is sought
+STRONGEST = 6.0  # l1 norms in units of that which leaves a good part of the weights
+STRIDE = np.log(6.0)
+FLAT = 1e-11  # slopes below it count as 0: of the hinge at small and large lambda
+CLOSE = 1e-10  # in ln lambda
+
+
+def best_lambda(loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights, alpha: np.ndarray) -> np.ndarray:
+    """The best lambda at each alpha (lanes,).
+
+    0 where the error falls to the end of a vanishing penalty, infinite where it falls up to lambda = 1e6 and
+    beyond; NaN where the equations were not solved.
+
+    >>> from statmech.convex.losses import Square
+    >>> from statmech.convex.teachers import LinearTeacher
+    >>> from statmech.convex.weights import Gauss
+    >>> best_lambda(Square(), LinearTeacher(noise=0.5), Penalty(), Gauss(), np.array([0.5, 2.0])).round(9)
+    array([0.25, 0.25])
+    """
+    equations = equations_of(loss, teacher, penalty, weights)
+    scan = _scan(equations, alpha, penalty.share)
+    slopes = np.array([solved.tangent[0] for _, solved in scan])
+    values = np.array([solved.x[0] for _, solved in scan])
+    signs = _signs(slopes)
+    lam, least = _edges(signs, values)
+    turns = (signs[1:] < 0) & (signs[:-1] > 0)
+    which = np.argmin(np.where(turns, np.minimum(values[1:], values[:-1]), np.inf), axis=0)
+    lanes = np.flatnonzero(np.any(turns, axis=0))
+    if len(lanes):
+        high, low = (_picked(scan, which[lanes] + step, lanes) for step in (0, 1))
+        root, value = _root(equations, alpha[lanes], penalty.share, low, high)
+        lam[lanes] = np.where(value <= least[lanes], np.exp(root), lam[lanes])
+    return lam
+
+
+def _signs(slopes: np.ndarray) -> np.ndarray:
+    """Of slopes (places, lanes) from the largest lambda down; where the error is flat, that before: first, up."""
+    signs = np.sign(np.where(np.abs(slopes) > FLAT, slopes, 0.0))
+    signs[0] = np.where(signs[0] == 0, -1.0, signs[0])
+    for before, here in pairwise(signs):
+        here[here == 0] = before[here == 0]
+    return signs
+
+
+def _edges(signs: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The edge to which the error falls, 0 or infinity, and the error there; NaN and infinite where it does not."""
+    up, down = signs[0] < 0, signs[-1] > 0
+    lam = np.where(up & ~(down & (values[-1] < values[0])), np.inf, np.where(down, 0.0, np.nan))
+    return lam, np.where(np.isinf(lam), values[0], np.where(lam == 0, values[-1], np.inf))
+
+
+Place = tuple[np.ndarray, Solved]  # ln lambda of each lane, and the solution there
+
+
+def _scan(equations: Equations, alpha: np.ndarray, share: float) -> list[Place]:
+    """Solutions from the largest lambda to the least."""
+    at = np.full(len(alpha), np.log(LARGEST))
+    if share:
+        at = np.minimum(at, healthy(equations, alpha) + np.log(STRONGEST / share))
+    shares = np.full(len(alpha), share)
+    scan = [(at, solve(equations, alpha, np.exp(at), share))]
+    for _ in range(int(np.ceil(np.log(LARGEST / LEAST) / STRIDE))):
+        lower = np.maximum(at - STRIDE, np.log(LEAST))
+        scan.append((lower, follow(equations, alpha, scan[-1][1], Point(at, shares), Point(lower, shares))))
+        at = lower
+    return scan
+
+
+def _picked(scan: list[Place], which: np.ndarray, lanes: np.ndarray) -> Place:
+    """The solutions of lanes at the places `which` of the scan."""
+    where = np.stack([at for at, _ in scan])[which, lanes]
+    parts = (np.stack([solved[k] for _, solved in scan]) for k in range(3))
+    return where, Solved(*(np.moveaxis(part, 0, -1)[..., lanes, which] for part in parts))
+
+
+def _root(
+    equations: Equations, alpha: np.ndarray, share: float, low: Place, high: Place
+) -> tuple[np.ndarray, np.ndarray]:
+    """ln lambda where the slope is 0, between a place where it is negative and one where it is not; and x_0 there."""
+    a, b = low[0].copy(), high[0].copy()
+    f, g = low[1].tangent[0].copy(), high[1].tangent[0].copy()
+    now, state, root, value = a.copy(), low[1], a.copy(), 0 * a
+    lanes = np.arange(len(a))
+    side = np.zeros(len(a))
+    for _ in range(60):
+        t = a[lanes] - f[lanes] * (b - a)[lanes] / (g - f)[lanes]
+        begin, end = (Point(of, np.full(len(lanes), share)) for of in (now[lanes], t))
+        state = follow(equations, alpha[lanes], state, begin, end)
+        slope = state.tangent[0]
+        close = (np.abs(t - root[lanes]) < CLOSE) | ~np.isfinite(slope) | (slope == 0)
+        root[lanes], now[lanes], value[lanes] = t, t, state.x[0]
+        below = slope < 0
+        one, two = lanes[below], lanes[~below]
+        g[one] *= np.where(side[one] == -1, 0.5, 1.0)  # Illinois: the end that stays counts half
+        f[two] *= np.where(side[two] == 1, 0.5, 1.0)
+        a[one], f[one], side[one] = t[below], slope[below], -1
+        b[two], g[two], side[two] = t[~below], slope[~below], 1
+        root[lanes[~np.isfinite(slope)]] = np.nan
+        lanes, state = lanes[~close], state.take(~close)
+        if not len(lanes):
+            break
+    return root, value

@@ -1,0 +1,133 @@
+"""What minimising a convex loss leads to in the limit N -> infinity: cosine, length, errors and training loss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from statmech.convex.averages import fresh_error, training_of_labels, training_of_residuals
+from statmech.convex.limits import smallest, threshold
+from statmech.convex.losses import Loss, on_labels
+from statmech.convex.penalties import Penalty
+from statmech.convex.saddle_point import SOLVED, Equations, Point, Solved, newton, solve
+from statmech.convex.teachers import LabelTeacher, Teacher
+from statmech.convex.weights import Weights
+
+SLIGHT = 1e-6  # lambda from which the limit 0 is reached
+
+
+class Minimum(NamedTuple):
+    """The state of learners, arrays (lanes,): NaN where there is none; `eps_y` and `eps_t` of labels, `mse` without."""
+
+    R: np.ndarray
+    Q: np.ndarray
+    V: np.ndarray
+    residual: np.ndarray
+    train_loss: np.ndarray
+    eps_t: np.ndarray
+    eps_g: np.ndarray
+    eps_y: np.ndarray
+    mse: np.ndarray
+
+
+Phase = Callable[[Equations, np.ndarray, np.ndarray, float], Minimum]
+
+
+def equations_of(loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights) -> Equations:
+    """The equations of a loss as the config names it."""
+    return Equations(on_labels(loss) if teacher.labels else loss, teacher, weights if penalty.share else None)
+
+
+def minimum(
+    loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights, alpha: np.ndarray, lam: np.ndarray
+) -> Minimum:
+    """The minimum at each alpha and lambda (lanes,), 0 for the limit of a vanishing penalty."""
+    equations = equations_of(loss, teacher, penalty, weights)
+    found = Minimum(*(np.full(len(alpha), np.nan) for _ in Minimum._fields))
+    for lanes, phase in _phases(equations, alpha, lam):
+        if not len(lanes):
+            continue
+        state = phase(equations, alpha[lanes], lam[lanes], penalty.share)
+        for whole, part in zip(found, state, strict=True):
+            whole[lanes] = part
+    return found
+
+
+def _phases(equations: Equations, alpha: np.ndarray, lam: np.ndarray) -> Iterator[tuple[np.ndarray, Phase]]:
+    """Lanes with a penalty, and without one below and above the threshold."""
+    yield np.flatnonzero(lam > 0), _penalised
+    if np.any(lam == 0):
+        end = threshold(equations.loss, equations.teacher)
+        yield np.flatnonzero((lam == 0) & (alpha < end)), _interpolating
+        yield np.flatnonzero((lam == 0) & (alpha > end)), _unpenalised
+        yield np.flatnonzero((lam == 0) & (alpha == end)), _diverging
+
+
+def _penalised(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float) -> Minimum:
+    at = Point(np.log(lam), np.full_like(lam, share))
+    return described(equations, solve(equations, alpha, lam, share), alpha, at)
+
+
+def _unpenalised(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float) -> Minimum:
+    nearby = solve(equations, alpha, lam + SLIGHT, share)
+    at = Point(lam - np.inf, np.full_like(lam, share))
+    return described(equations, newton(equations, nearby.x, alpha, at), alpha, at)
+
+
+def _interpolating(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float) -> Minimum:
+    best = smallest(equations.loss)
+    if best is None:
+        return Minimum(*(np.full(len(alpha), np.nan) for _ in Minimum._fields))
+    nearby = solve(equations, alpha, lam + SLIGHT, share)
+    x, at = nearby.x, Point(0 * lam, np.full_like(lam, share))
+    x[-1] += np.log(SLIGHT)
+    bound = replace(equations, loss=best)
+    state = described(bound, newton(bound, x, alpha, at), alpha, at, equations.loss)
+    return state._replace(V=np.where(np.isnan(state.V), np.nan, np.inf))
+
+
+def _diverging(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float) -> Minimum:
+    """At the threshold itself, where the length of an interpolating student diverges."""
+    unknown = Minimum(*(np.full(len(alpha), np.nan) for _ in Minimum._fields))
+    best = smallest(equations.loss)
+    if best is None or best.low < best.high:
+        return unknown
+    far = np.full(len(alpha), np.inf)
+    state = unknown._replace(R=0 * alpha, Q=far, V=far, residual=0 * alpha, train_loss=0 * alpha, eps_g=0 * alpha + 0.5)
+    return (
+        state._replace(mse=far) if not equations.teacher.labels else state._replace(eps_t=0 * alpha, eps_y=state.eps_g)
+    )
+
+
+def described(equations: Equations, solved: Solved, alpha: np.ndarray, at: Point, value: Loss | None = None) -> Minimum:
+    """The state at the unknowns; `value` is the loss that is reported, where the equations are those of a limit."""
+    x = solved.x + np.where(solved.residual <= SOLVED, 0.0, np.nan)
+    of = _of_labels if isinstance(equations.teacher, LabelTeacher) else _of_residuals
+    with np.errstate(all="ignore"):
+        return of(equations, x, solved.residual, alpha, at, value or equations.loss)
+
+
+def _of_labels(
+    equations: Equations, x: np.ndarray, residual: np.ndarray, alpha: np.ndarray, at: Point, value: Loss
+) -> Minimum:
+    teacher = equations.teacher
+    assert isinstance(teacher, LabelTeacher)
+    t, Q, V = np.exp(x)
+    training = training_of_labels(equations.loss, teacher, x, value)
+    wrong = fresh_error(teacher, x[0])
+    mse = np.full_like(t, np.nan)
+    return Minimum(1 / np.hypot(1, t), Q, V, residual, training.loss, training.error, np.arctan(t) / np.pi, wrong, mse)
+
+
+def _of_residuals(
+    equations: Equations, x: np.ndarray, residual: np.ndarray, alpha: np.ndarray, at: Point, value: Loss
+) -> Minimum:
+    training = training_of_residuals(equations.loss, x, value)
+    log_t, log_DQ, log_D, log_error = equations.student(x, alpha, at)
+    t, none = np.exp(log_t), np.full_like(log_t, np.nan)
+    mse, Q = np.exp(log_error - 2 * log_D), np.exp(log_DQ - log_D)
+    R, eps_g = 1 / np.hypot(1, t), np.arctan(t) / np.pi
+    return Minimum(R, Q, np.exp(x[-1]), residual, training.loss, none, eps_g, none, mse)

@@ -1,0 +1,128 @@
+r"""A vanishing penalty: where the learner tends to, and from which alpha a minimum without a penalty exists.
+
+As lambda tends to 0 below a threshold of alpha all examples can be brought to where the loss is smallest. Then V grows
+as 1/lambda, p is the point of that set next to h, and the learner has the smallest penalty among those that do so: the
+equations are those of a loss that is infinite elsewhere (`Within`), at lambda = 1, where lambda V takes the place of V.
+With the square loss this is the pseudo-inverse, with the hinge loss the perceptron of maximum stability, and with an l1
+norm basis pursuit. Above the threshold the equations hold at lambda = 0. A loss that decreases everywhere (logistic,
+exponential) has no minimum below it: the length of the weights diverges.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import ClassVar
+
+import numpy as np
+
+from statmech.convex.losses import Loss, on_labels
+from statmech.convex.penalties import Penalty
+from statmech.convex.separability import separable_below
+from statmech.convex.teachers import LabelTeacher, LinearTeacher, Teacher
+from statmech.convex.weights import Sparse, Weights
+from statmech.gaussian import cumulative, density
+
+FARTHEST = 300.0  # of a smallest value of a loss from 0
+EQUAL = 1e-9
+
+
+@dataclass(frozen=True)
+class Within(Loss):
+    """No loss between two values, an infinite one elsewhere."""
+
+    low: float = 1.0
+    high: float = np.inf
+    label: ClassVar = "within"
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        return tuple(dict.fromkeys(end for end in (self.low, self.high) if np.isfinite(end)))
+
+    def value(self, x: np.ndarray) -> np.ndarray:
+        return np.where((x < self.low) | (x > self.high), np.inf, 0.0)
+
+    def slope(self, x: np.ndarray) -> np.ndarray:
+        return np.where(x < self.low, -np.inf, np.where(x > self.high, np.inf, 0.0))
+
+    def curvature(self, x: np.ndarray) -> np.ndarray:
+        return np.zeros_like(x)
+
+    def closed_prox(self, h: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """The point between the two values that is next to h."""
+        return np.clip(h, self.low, self.high)
+
+
+@cache
+def smallest(loss: Loss) -> Within | None:
+    """Where a loss is smallest, None if it falls for ever.
+
+    >>> from statmech.convex.losses import Hinge, Logistic
+    >>> smallest(Hinge()).low, smallest(Hinge()).high, smallest(Logistic())
+    (1.0, inf, None)
+    """
+    low, high = _first(loss, lambda slope: slope >= 0), _first(loss, lambda slope: slope > 0)
+    if low >= FARTHEST / 2:
+        return None
+    return Within(low, np.inf if high > FARTHEST / 2 else low if high - low < EQUAL else high)
+
+
+def _first(loss: Loss, reached: object) -> float:
+    """The smallest x beyond which the slope has reached a value, by halving; a kink or a bend next to it exactly."""
+    low, high = -FARTHEST, FARTHEST
+    for _ in range(100):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if reached(loss.slope(np.array(middle))) else (middle, high)  # type: ignore[operator]
+    marked = [x for x in (0.0, *loss.kinks, *loss.bends) if abs(x - high) < EQUAL]
+    return float(marked[0]) if marked else high
+
+
+def threshold(loss: Loss, teacher: Teacher) -> float:
+    """The alpha up to which all examples can be brought to where a loss of stabilities or residuals is smallest."""
+    best = smallest(loss)
+    if best is not None and best.low == best.high:
+        return 1.0
+    if isinstance(teacher, LabelTeacher) and (best is None or np.isinf(best.high)):
+        return separable_below(teacher)
+    return np.nan
+
+
+def minimum_from(loss: Loss, teacher: Teacher) -> float:
+    """The alpha from which the loss has a minimum, or a limit of one as the penalty vanishes: 0 if at any.
+
+    >>> from statmech.convex.losses import Hinge, Logistic
+    >>> from statmech.convex.teachers import Sign
+    >>> minimum_from(Hinge(), Sign(flip=0.1)), round(minimum_from(Logistic(), Sign(flip=0.1)), 6)
+    (0.0, 2.992286)
+    """
+    loss = on_labels(loss) if teacher.labels else loss
+    return threshold(loss, teacher) if smallest(loss) is None else 0.0
+
+
+def recovered_from(teacher: Teacher, penalty: Penalty, weights: Weights) -> float:
+    """The alpha from which the l1 norm recovers sparse weights from outputs without noise; NaN for anything else."""
+    exact = isinstance(teacher, LinearTeacher) and teacher.noise == 0 and penalty.share == 1
+    return l1_threshold(weights.rho) if exact and isinstance(weights, Sparse) else np.nan
+
+
+@cache
+def l1_threshold(rho: float) -> float:
+    r"""The least alpha at which the smallest l1 norm recovers weights of which a share rho is not 0.
+
+    .. math:: \alpha = \min_t\,\left\{\rho(1+t^2) + 2(1-\rho)\left[(1+t^2)\Phi(-t) - t\varphi(t)\right]\right\}
+
+    (Donoho, Maleki & Montanari 2009, eq 4).
+
+    >>> round(l1_threshold(0.4), 6)
+    0.749739
+    """
+    from scipy.optimize import brentq
+
+    if rho == 1:
+        return 1.0
+
+    def pull(t: float) -> float:  # half the slope by t
+        return rho * t - 2 * (1 - rho) * float(density(t) - t * cumulative(-t))
+
+    t = brentq(pull, 0.0, 40.0, xtol=1e-15, rtol=1e-14)
+    return float(rho * (1 + t * t) + 2 * (1 - rho) * ((1 + t * t) * cumulative(-t) - t * density(t)))

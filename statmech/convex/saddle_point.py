@@ -1,0 +1,251 @@
+r"""The replica-symmetric equations of a learner that minimises a convex loss and a penalty, in the limit N -> infinity.
+
+The learner minimises :math:`\sum_\mu\ell(x^\mu) + \lambda_1|\mathbf w|_1 + \tfrac12\lambda_2|\mathbf w|^2` over
+P = alpha N examples. Its angle theta to the teacher, its length :math:`Q = |\mathbf w|/\sqrt N` and the
+susceptibility V of a field to a force on it follow from the averages A, B, C over the examples (`statmech.convex.averages`), which are
+the hats
+
+.. math:: \hat V = \alpha A/V, \qquad \hat q = \alpha B/V^2, \qquad \hat m = \alpha C/V,
+
+and from what the penalty makes of them (`statmech.convex.sides`). For :math:`\lambda_1 = 0` these are
+
+.. math:: Q\cos\theta = \alpha C, \qquad Q^2\sin^2\theta = \alpha B, \qquad \lambda_2V + \alpha A = 1 .
+
+Of a linear teacher only :math:`s^2 = \sigma^2 + \langle(w-w^*)^2\rangle` and V are unknown. (Thrampoulidis, Abbasi &
+Hassibi 2018, eq 11; Aubin, Krzakala, Lu & Zdeborova 2020, eq 10, in other variables.)
+
+**Newton's method** on the logarithms of the unknowns x, with all derivatives from one sweep over the nodes; it gives
+:math:`\partial x/\partial\ln\lambda` as well, along which solutions are followed from a large lambda, where students
+are those of Hebb's rule, to a small one: from a cold start Newton's method ends far from a solution below about 1e-8. The
+l1 norm is switched on afterwards. Points of a grid are solved together but none depends on another, in any bit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from statmech.convex import sides
+from statmech.convex.averages import of_labels, of_residuals
+from statmech.convex.losses import Loss
+from statmech.convex.teachers import LabelTeacher, LinearTeacher, Teacher
+from statmech.convex.weights import Weights
+
+TOLERANCE = 1e-13  # of the residual: Newton's method stops
+SOLVED = 1e-9  # largest residual of a solution
+SWEEPS = 16  # of Newton's method, before a shorter step along the path
+LEAP = 2.0  # largest change of a logarithm in a sweep
+STRIDE = 3.5  # first step along the path, in ln lambda
+SHORTEST = 1e-4
+
+
+class Linear(NamedTuple):
+    """Residuals F (k, lanes), their derivatives J (k, k, lanes) by x, and f (k, lanes) by ln lambda."""
+
+    F: np.ndarray
+    J: np.ndarray
+    f: np.ndarray
+
+
+class Point(NamedTuple):
+    """Where on a path each lane is: ln lambda and the share of the l1 norm, arrays (lanes,)."""
+
+    log_lam: np.ndarray
+    share: np.ndarray
+
+    @property
+    def parts(self) -> tuple[np.ndarray, np.ndarray]:
+        lam = np.exp(self.log_lam)
+        return lam * self.share, lam * (1 - self.share)
+
+
+class Solved(NamedTuple):
+    """Unknowns x (k, lanes), the residual (lanes,) and dx/d ln lambda (k, lanes)."""
+
+    x: np.ndarray
+    residual: np.ndarray
+    tangent: np.ndarray
+
+    def take(self, lanes: np.ndarray) -> Solved:
+        return Solved(*(part[..., lanes] for part in self))
+
+
+@dataclass(frozen=True)
+class Equations:
+    """The equations of a loss of stabilities (of labels) or residuals; weights None: no l1 norm, when none matter."""
+
+    loss: Loss
+    teacher: Teacher
+    weights: Weights | None = None
+
+    def linearised(self, x: np.ndarray, alpha: np.ndarray, at: Point) -> Linear:
+        """Residuals and derivatives at x (k, lanes)."""
+        with np.errstate(all="ignore"):  # a step too far gives NaN and is taken back
+            of = self._of_labels if isinstance(self.teacher, LabelTeacher) else self._of_residuals
+            return of(x, alpha, *at.parts)
+
+    def _of_labels(self, x: np.ndarray, alpha: np.ndarray, l1: np.ndarray, l2: np.ndarray) -> Linear:
+        hats = _hats(of_labels(self.loss, self.teacher, x), x[-1], alpha)  # type: ignore[arg-type]
+        log_l1 = np.log(l1)
+
+        def side(logs: np.ndarray) -> np.ndarray:
+            return sides.direction(self.weights, *np.exp(logs))
+
+        logs = np.array([hats.log_q, hats.log_m, log_l1])
+        by = sides.slopes(side, logs)
+        D, once = hats.V + l2, np.array([0.0, 1.0, 1.0])[:, None]
+        F = side(logs) - once * np.log(D) - x
+        J = by[:, 0, None] * hats.q_slopes + by[:, 1, None] * hats.m_slopes - once[:, None] * hats.V_slopes / D
+        return Linear(F, J - np.eye(3)[..., None], by[:, 2] - once * l2 / D)
+
+    def _of_residuals(self, x: np.ndarray, alpha: np.ndarray, l1: np.ndarray, l2: np.ndarray) -> Linear:
+        hats = _hats(of_residuals(self.loss, x), x[-1], alpha)
+        D = hats.V + l2
+
+        def side(logs: np.ndarray) -> np.ndarray:
+            return sides.error(self.weights, *np.exp(logs))
+
+        logs = np.array([np.log(hats.V), hats.log_q, np.log(l1), np.log(l2)])
+        by, values = sides.slopes(side, logs), side(logs)
+        mse = np.exp(values[0]) / D**2
+        s2 = self.noise**2 + mse
+        F = np.array([0.5 * np.log(s2), values[1] - np.log(D)]) - x
+        much = np.array([0.5 * mse / s2, 1 + 0 * mse])  # of ln s and ln V by the logarithms of the side's outputs
+        once = np.array([2.0, 1.0])[:, None]
+        J = by[:, 0, None] * hats.V_slopes / hats.V + by[:, 1, None] * hats.q_slopes
+        J = much[:, None] * (J - once[:, None] * hats.V_slopes / D) - np.eye(2)[..., None]
+        return Linear(F, J, much * (by[:, 2] + by[:, 3] - once * l2 / D))
+
+    def student(self, x: np.ndarray, alpha: np.ndarray, at: Point) -> tuple[np.ndarray, ...]:
+        """Of a linear teacher: logarithms of tan(theta), of D Q, of D and of the mean square of D (w - w*)."""
+        (A, B, _), _ = of_residuals(self.loss, x)
+        (l1, l2), V = at.parts, np.exp(x[-1])
+        hat, q = alpha * A / V, alpha * B / V**2
+        log_t, log_DQ, _ = sides.direction(self.weights, q, hat, l1)
+        return log_t, log_DQ, np.log(hat + l2), sides.error(self.weights, hat, q, l1, l2)[0]
+
+    @property
+    def noise(self) -> float:
+        return self.teacher.noise if isinstance(self.teacher, LinearTeacher) else 0.0
+
+    @property
+    def force(self) -> float:
+        """The scale of l' before training."""
+        x = 0.0 if isinstance(self.teacher, LabelTeacher) else np.sqrt(1 + self.noise**2)
+        return float(np.abs(self.loss.slope(np.array([x])))[0]) or 1.0
+
+    def start(self, alpha: np.ndarray, log_lam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Unknowns of Hebb's rule, and a ln lambda, at least that asked for, where they nearly solve the equations."""
+        slope, bend = self.force, float(self.loss.curvature(np.zeros(1))[0])
+        scale = slope * np.sqrt(alpha * (1 + alpha)) + slope + bend * alpha
+        log_lam = np.maximum(log_lam, np.log(3 * scale + 3 * (1 + alpha)))
+        if not isinstance(self.teacher, LabelTeacher):
+            return np.array([0 * alpha + 0.5 * np.log1p(self.noise**2), -log_lam]), log_lam
+        signal = 2 * float(self.teacher.response(np.zeros(1), np.ones(1))[0])
+        length = np.log(slope) - log_lam + 0.5 * np.log(alpha * (1 + alpha * signal**2))
+        return np.array([-np.log(signal) - 0.5 * np.log(alpha), length, -log_lam]), log_lam
+
+
+class _Hats(NamedTuple):
+    """V^, ln q^ and ln m^ (lanes,), and their derivatives (k, lanes) by the unknowns."""
+
+    V: np.ndarray
+    log_q: np.ndarray
+    log_m: np.ndarray
+    V_slopes: np.ndarray
+    q_slopes: np.ndarray
+    m_slopes: np.ndarray
+
+
+def _hats(averages: tuple[np.ndarray, np.ndarray], log_V: np.ndarray, alpha: np.ndarray) -> _Hats:
+    (A, B, C), (A_x, B_x, C_x) = averages
+    last = np.eye(len(A_x))[-1][:, None]
+    ratio = alpha * np.exp(-log_V)
+    logs = np.log(ratio * B) - log_V, np.log(ratio * C)
+    return _Hats(ratio * A, *logs, ratio * (A_x - A * last), B_x / B - 2 * last, C_x / C - last)
+
+
+def solve(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float) -> Solved:
+    """The solution at each alpha and lambda > 0 (lanes,); NaN where none was found."""
+    target = Point(np.log(lam), np.full_like(lam, share))
+    x, log_lam = equations.start(alpha, target.log_lam)
+    if share == 0:
+        begin = Point(log_lam, target.share)
+        return follow(equations, alpha, newton(equations, x, alpha, begin), begin, target)
+    begin = Point(log_lam, 0 * lam)
+    soft = Point(np.minimum(target.log_lam, healthy(equations, alpha)), 0 * lam)
+    solved = follow(equations, alpha, newton(equations, x, alpha, begin), begin, soft)
+    mixed = Point(soft.log_lam, target.share)
+    solved = follow(equations, alpha, solved, soft, mixed)
+    return follow(equations, alpha, solved, mixed, target)
+
+
+def healthy(equations: Equations, alpha: np.ndarray) -> np.ndarray:
+    """ln lambda of an l1 norm that leaves a good part of the weights: the field on one has a width sqrt(alpha) l'."""
+    return np.log(0.5 * equations.force * np.sqrt(alpha))
+
+
+def follow(equations: Equations, alpha: np.ndarray, solved: Solved, begin: Point, end: Point) -> Solved:
+    """The solution at `end`, from that at `begin`: along the straight path, in steps as long as they succeed."""
+    x, residual, tangent = (np.array(part) for part in solved)
+    way = np.abs(end.log_lam - begin.log_lam)
+    done, step = np.zeros(len(alpha)), np.minimum(1.0, STRIDE / np.maximum(way, STRIDE))
+    done[(way == 0) & (end.share == begin.share)] = 1.0
+    failed = ~(residual <= SOLVED)
+    while len(at := np.flatnonzero((done < 1) & ~failed)):
+        ahead = np.minimum(1.0, done[at] + step[at])
+        point = Point(*(b[at] + (e[at] - b[at]) * ahead for b, e in zip(begin, end, strict=True)))
+        point = Point(*(np.where(ahead == 1, e[at], p) for p, e in zip(point, end, strict=True)))
+        moved = (end.log_lam - begin.log_lam)[at] * (ahead - done[at])
+        new = newton(equations, x[:, at] + np.clip(tangent[:, at] * moved, -2 * STRIDE, 2 * STRIDE), alpha[at], point)
+        good = new.residual <= SOLVED
+        to = at[good]
+        x[:, to], residual[to], tangent[:, to] = new.x[:, good], new.residual[good], new.tangent[:, good]
+        done[to] = ahead[good]
+        step[at] *= np.where(good, 2.0, 0.25)
+        failed[at] = step[at] < SHORTEST
+    gone = np.where(failed, np.nan, 0.0)
+    return Solved(x + gone, residual + gone, tangent + gone)
+
+
+def newton(equations: Equations, x: np.ndarray, alpha: np.ndarray, at: Point) -> Solved:
+    """Newton's method from x (k, lanes): the best solution of each lane, which is left when it is good enough."""
+    best = Solved(np.array(x), np.full(len(alpha), np.inf), np.full_like(x, np.nan))
+    x, lanes = np.array(x), np.arange(len(alpha))
+    for _ in range(SWEEPS):
+        linear = equations.linearised(x[:, lanes], alpha[lanes], Point(*(part[lanes] for part in at)))
+        step, tangent = _cramer(linear.J, -linear.F), _cramer(linear.J, -linear.f)
+        residual = np.max(np.abs(linear.F), axis=0)
+        better = residual < best.residual[lanes]
+        to = lanes[better]
+        last = x[:, lanes] + np.where(residual <= TOLERANCE, step, 0.0)  # costs nothing, and reaches rounding
+        for whole, part in zip(best, (last, residual, tangent), strict=True):
+            whole[..., to] = part[..., better]
+        going = (residual > TOLERANCE) & np.all(np.isfinite(step), axis=0)
+        x[:, lanes] += np.clip(np.where(going, step, 0.0), -LEAP, LEAP)
+        lanes = lanes[going]
+        if not len(lanes):
+            break
+    return best
+
+
+def _cramer(J: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """The solutions (k, lanes) of small systems J (k, k, lanes), NaN or infinite where J is singular."""
+    with np.errstate(all="ignore"):
+        return np.array([determinant(replaced(J, k, right)) for k in range(len(J))]) / determinant(J)
+
+
+def replaced(J: np.ndarray, column: int, by: np.ndarray) -> np.ndarray:
+    """Matrices with another column."""
+    J = J.copy()
+    J[:, column] = by
+    return J
+
+
+def determinant(J: np.ndarray) -> np.ndarray:
+    """The determinants (lanes,) of 2 x 2 or 3 x 3 matrices (k, k, lanes)."""
+    if len(J) == 2:
+        return J[0, 0] * J[1, 1] - J[0, 1] * J[1, 0]
+    return np.sum(J[0] * np.cross(J[1], J[2], axis=0), axis=0)

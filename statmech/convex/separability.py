@@ -1,0 +1,56 @@
+r"""The alpha below which the labels of a teacher can be separated, and the loss of being right has no minimum.
+
+Let :math:`v = yu` be the teacher's field times its label, of density :math:`2\varphi(v)p(v)`, and let a student be t
+times the teacher and a part across it. It is right on all of P = alpha N examples if the part across can lift all
+stabilities :math:`tv^\mu - \xi^\mu` to 0 or more: a cone of P dimensions meets a random subspace of N - 1 dimensions as
+long as its distance from the point :math:`tv - \xi` is smaller,
+
+.. math:: \frac1{\alpha_c} = \min_{t\ge0}\,\langle(\xi - tv)_+^2\rangle
+          = \min_t \int 2\varphi(v)p(v)\left[(1+t^2v^2)\Phi(-tv) - tv\varphi(tv)\right]dv
+
+(Candes & Sur 2020, eq 3, there with an intercept and for the logit teacher). It is convex in t, with the minimum where
+:math:`\langle v\,[\varphi(tv) - tv\,\Phi(-tv)]\rangle = 0`. Without a signal (t = 0) it is 2, and infinite if all
+labels are those of the teacher.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from statmech.convex.teachers import LabelTeacher
+from statmech.gaussian import TAIL, cumulative, density, panels
+
+STEEPEST = 60.0  # of ln t: beyond it no labels differ from the teacher's
+
+
+@cache
+def separable_below(teacher: LabelTeacher) -> float:
+    """The alpha up to which some student is right on all examples, infinite for labels without noise."""
+    from scipy.optimize import brentq
+
+    if teacher.uninformative:
+        return 2.0
+    if _pull(STEEPEST / 2, teacher) < 0:
+        return np.inf
+    log_t = brentq(_pull, -STEEPEST, STEEPEST / 2, args=(teacher,), xtol=1e-13, rtol=1e-14)
+    v, weight = _fields(teacher, np.exp(log_t))
+    tv = np.exp(log_t) * v
+    return float(1 / np.sum(weight * ((1 + tv**2) * cumulative(-tv) - tv * density(tv))))
+
+
+def _pull(log_t: float, teacher: LabelTeacher) -> float:
+    """Half the slope of the squared distance by t, over t: it grows with t."""
+    t = np.exp(log_t)
+    v, weight = _fields(teacher, t)
+    return -float(np.sum(weight * v * (density(t * v) - t * v * cumulative(-t * v))))
+
+
+def _fields(teacher: LabelTeacher, t: float) -> tuple[np.ndarray, np.ndarray]:
+    """Fields v and their weights, panels cut where the teacher's sigmoid and the function of tv change."""
+    reach = np.array([0.5, 1.5, 4.0, 10.0])
+    widths = [float(teacher.width(np.zeros(1))[0]), 1 / t, 1.0]
+    edges = np.concatenate([scale * reach for scale in widths])
+    v, weight = panels(np.concatenate([-edges, [-TAIL, 0.0, TAIL], edges]))
+    return v, 2 * weight * density(v) * teacher.probability(v)

@@ -1,0 +1,92 @@
+r"""What a penalty makes of a Gaussian field on each weight: the side of the weights in the equations of empirical risk.
+
+A weight minimises :math:`\tfrac12(\hat V + \lambda_2)w^2 + \lambda_1|w| - bw` in a field
+:math:`b = \hat m w^* + \sqrt{\hat q}\,\xi`, so that w is the soft threshold of b, over :math:`D = \hat V+\lambda_2`:
+
+.. math:: V = P(|b| > \lambda_1)/D, \qquad m = \langle w^*w\rangle, \qquad Q^2 = \langle w^2\rangle .
+
+Without an l1 norm these are :math:`1/D,\ \hat m/D,\ (\hat m^2+\hat q)/D^2`. For a Gaussian
+:math:`b\sim N(\mu,\Delta^2)` the averages of the soft threshold are, with :math:`k_\pm = (\pm\mu-\lambda_1)/\Delta`,
+
+.. math:: \langle\mathrm{soft}'\rangle = \Phi(k_+)+\Phi(k_-), \quad
+          \langle\mathrm{soft}\rangle = \Delta[\psi_1(k_+)-\psi_1(k_-)], \quad
+          \langle\mathrm{soft}^2\rangle = \Delta^2[\psi_2(k_+)+\psi_2(k_-)],
+
+:math:`\psi_1(k) = \varphi(k)+k\Phi(k)`, :math:`\psi_2(k) = (1+k^2)\Phi(k)+k\varphi(k)`; weights of a mixture of
+Gaussians give a mixture of such b, and :math:`\langle w^*\,\mathrm{soft}\rangle` follows from Stein's lemma.
+
+A linear teacher has :math:`\hat m = \hat V`, and only :math:`\langle(w-w^*)^2\rangle` matters. With
+:math:`c = b - \mathrm{soft}(b)`, which is b clipped to :math:`\pm\lambda_1`,
+:math:`D(w-w^*) = \sqrt{\hat q}\,\xi - c - \lambda_2w^*`; its mean square has no large terms that cancel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from statmech.convex.weights import Weights
+from statmech.gaussian import cumulative, density
+
+SMALL = 1e-3  # step of a difference in a logarithm; of fourth order, its error is 1e-12
+
+
+def direction(weights: Weights | None, q: np.ndarray, m: np.ndarray, l1: np.ndarray) -> np.ndarray:
+    """Logarithms of tan(theta), of D Q and of D V (3, lanes) for hats q and m; weights None: no l1 norm."""
+    if weights is None:
+        return np.array([0.5 * np.log(q) - np.log(m), 0.5 * np.log(m**2 + q), 0 * q])
+    alive = along = square = 0 * q
+    for share, mean, variance in weights.pieces:
+        width = np.sqrt(m**2 * variance + q)
+        reach, drift, power = _soft(m * mean, width, l1)
+        alive, square = alive + share * reach, square + share * power
+        along = along + share * (mean * drift + variance * m * reach)
+    return np.array([0.5 * np.log(square - along**2) - np.log(along), 0.5 * np.log(square), np.log(alive)])
+
+
+def error(weights: Weights | None, V: np.ndarray, q: np.ndarray, l1: np.ndarray, l2: np.ndarray) -> np.ndarray:
+    """Logarithms of the mean square of D (w - w*) and of D V (2, lanes), for hats V = m and q."""
+    if weights is None:
+        return np.array([np.log(l2**2 + q), 0 * q])
+    alive, square = 0 * q, l2**2
+    for share, mean, variance in weights.pieces:
+        width = np.sqrt(V**2 * variance + q)
+        reach, drift, _ = _soft(V * mean, width, l1)
+        alive = alive + share * reach
+        pull = mean * (V * mean - drift) + variance * V * (1 - reach)
+        square = square + share * (q * (2 * reach - 1) + _clipped(V * mean, width, l1, reach) + 2 * l2 * pull)
+    return np.array([np.log(square), np.log(alive)])
+
+
+def slopes(of: Callable[[np.ndarray], np.ndarray], at: np.ndarray) -> np.ndarray:
+    """Derivatives (outputs, k, lanes) of a function of logarithms (k, lanes), by differences of fourth order."""
+
+    def along(step: np.ndarray) -> np.ndarray:
+        return (8 * (of(at + step) - of(at - step)) - of(at + 2 * step) + of(at - 2 * step)) / (12 * SMALL)
+
+    return np.stack([along(SMALL * unit[:, None]) for unit in np.eye(len(at))], axis=1)
+
+
+def _soft(mean: np.ndarray, width: np.ndarray, l1: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Averages of the slope, the value and the square of the soft threshold of a normal b."""
+    up, down = (mean - l1) / width, (-mean - l1) / width
+    right, left = cumulative(up), cumulative(down)
+    first = up * right + density(up) - down * left - density(down)
+    second = (1 + up**2) * right + up * density(up) + (1 + down**2) * left + down * density(down)
+    return right + left, width * first, width**2 * second
+
+
+def _clipped(mean: np.ndarray, width: np.ndarray, l1: np.ndarray, outside: np.ndarray) -> np.ndarray:
+    """The mean square of a normal b clipped to +-l1."""
+    low, high = (-l1 - mean) / width, (l1 - mean) / width
+    inside = mean**2 * (cumulative(high) - cumulative(low)) + 2 * mean * width * (density(low) - density(high))
+    return l1**2 * outside + inside + width**2 * (_square_below(high) - _square_below(low))
+
+
+def _square_below(k: np.ndarray) -> np.ndarray:
+    r""":math:`\int_0^k x^2\varphi(x)\,dx`, without cancellation at small k."""
+    from scipy.special import gammainc
+
+    values: np.ndarray = 0.5 * np.sign(k) * gammainc(1.5, 0.5 * k * k)
+    return values

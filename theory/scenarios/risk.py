@@ -1,0 +1,67 @@
+"""Learners that minimise a convex loss: the replica-symmetric equations at each parameter combination."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from statmech.convex.best_lambda import LARGEST, best_lambda
+from statmech.convex.empirical_risk import minimum
+from statmech.convex.limits import recovered_from
+from statmech.convex.separability import separable_below
+from statmech.convex.teachers import LabelTeacher
+from statmech.scenarios.risk import Risk, RiskCell
+
+SOURCE = "replica-symmetric, N -> infinity"
+
+Values = dict[str, np.ndarray]
+
+
+def solve(scenario: Risk, cells: Sequence[RiskCell]) -> Iterator[Values]:
+    """The variables of each cell; NaN where the loss has no minimum."""
+    solved: dict[tuple[int, ...], Values] = {}
+    for members in grouped(cells):
+        solved.update(_of_group(members))
+    return (solved[cell.index] for cell in cells)
+
+
+def grouped(cells: Sequence[RiskCell]) -> list[list[RiskCell]]:
+    """Cells that share all but alpha, lambda and N."""
+    groups: dict[Any, list[RiskCell]] = {}
+    for cell in cells:
+        groups.setdefault((cell.loss, cell.penalty, cell.teacher, cell.weights), []).append(cell)
+    return list(groups.values())
+
+
+def best_of(members: Sequence[RiskCell]) -> dict[float, float]:
+    """The best lambda of a group at each of its alphas."""
+    first = members[0]
+    alphas = np.array(list(dict.fromkeys(cell.alpha for cell in members)), float)
+    best = best_lambda(first.loss, first.teacher, first.penalty, first.weights, alphas)
+    return dict(zip(alphas.tolist(), best.tolist(), strict=True))
+
+
+def _of_group(members: list[RiskCell]) -> dict[tuple[int, ...], Values]:
+    first, best = members[0], best_of(members)
+    points = [(cell.alpha, min(best[cell.alpha], LARGEST) if cell.lam == "best" else cell.lam) for cell in members]
+    unique = list(dict.fromkeys(points))
+    state = minimum(first.loss, first.teacher, first.penalty, first.weights, *np.array(unique, float).T)
+    lane = {point: at for at, point in enumerate(unique)}
+    shared = {"alpha_c": np.asarray(_threshold(first))}
+    return {
+        cell.index: {
+            **{name: np.asarray(values[lane[point]]) for name, values in state._asdict().items()},
+            "lam_best": np.asarray(best[cell.alpha]),
+            **shared,
+        }
+        for cell, point in zip(members, points, strict=True)
+    }
+
+
+def _threshold(cell: RiskCell) -> float:
+    """Below it labels can be separated; beyond it an l1 norm recovers the weights from outputs without noise."""
+    if isinstance(cell.teacher, LabelTeacher):
+        return separable_below(cell.teacher)
+    return recovered_from(cell.teacher, cell.penalty, cell.weights)
