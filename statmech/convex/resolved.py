@@ -17,7 +17,8 @@ from statmech.gaussian import legendre
 
 ABOUT_0 = (-15.0, -5.0, -1.5, 0.0, 1.5, 5.0, 15.0)
 NODES = 12  # fewer than those of the averages, which contain squares and products
-ERROR = 1e-10  # relative to 1 + the slopes at both ends
+ERROR = 1e-10  # relative to the smaller slope of both ends: V times a slope that decays is not small where V is large
+LEAST, ROUNDING = 1e-9, 1e-15  # below which slopes do not count, and that of the larger slope
 NARROW = 1e-9  # width of a panel that is not halved, where a bend is not stated
 
 
@@ -47,7 +48,8 @@ def _resolved(loss: Loss, low: float, high: float) -> bool:
     x, weight = legendre(NODES)
     rise = (high - low) * float(weight @ loss.curvature(low + (high - low) * x))
     before, after = _slope(loss, low, side=1), _slope(loss, high, side=0)
-    return not abs(rise - (after - before)) > ERROR * (1 + abs(before) + abs(after))
+    smaller, larger = sorted((abs(before), abs(after)))
+    return not abs(rise - (after - before)) > ERROR * (LEAST + smaller) + ROUNDING * larger
 
 
 def _slope(loss: Loss, x: float, side: int) -> float:
