@@ -13,9 +13,11 @@ from statmech import LOSSES, ConfigError, Loss, Risk, ScenarioError, plugins
 from statmech.convex.losses import Absolute, Exponential, Hinge, Huber, Logistic, Square, SquaredHinge, on_labels
 from statmech.convex.penalties import Penalty
 from statmech.convex.prox import by_newton, force, prox, response
+from statmech.convex.resolved import ABOUT_0, panel_edges
 from statmech.convex.sound import loss_problem, teacher_problem, weights_problem
 from statmech.convex.teachers import Logit, Sign
 from statmech.convex.weights import Binary, Piece, Sparse
+from statmech.gaussian import legendre_per_panel
 from statmech.parameters import parameter
 
 H = np.array(
@@ -474,3 +476,21 @@ def test_teachers_and_weights_that_are_not_what_they_state_are_refused():
     assert teacher_problem(Averaged()) == "right is not the average of probability over a normal field"
     assert weights_problem(Long()) == "its mean square must be 1, not 1.1"
     assert weights_problem(Lacking()).startswith("the shares of its pieces must be positive, of sum 1, not 0.5")
+
+
+@every_loss
+def test_panels_resolve_a_loss_on_whatever_scale_its_slope_changes(loss):
+    def errors(edges):
+        """Of the integrals of l' and of l' l'', relative to the integral of |l'| and to l'^2, between the edges."""
+        low, high = np.array(edges[:-1]), np.array(edges[1:])
+        (left, right), p, dp = loss.slopes_at([low, high]), *legendre_per_panel(np.array(edges))
+        slope, after, before = loss.slope(p), right[0], left[1]
+        first = np.abs((dp * slope).sum(axis=-1) - (loss.value(high) - loss.value(low)))
+        second = np.abs((dp * slope * loss.curvature(p)).sum(axis=-1) - (before**2 - after**2) / 2)
+        return max(np.max(first / (1 + np.abs(slope).max(axis=-1))), np.max(second / (1 + before**2 + after**2)))
+
+    assert errors(panel_edges(loss)) < 1e-11
+    if isinstance(loss, SoftHinge):
+        assert errors(ABOUT_0) > 1e-10  # the planted error: panels that do not know of the width
+    assert {0.0, *loss.kinks, *loss.bends} <= set(panel_edges(loss))
+    assert len(panel_edges(loss)) < 30

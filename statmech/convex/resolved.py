@@ -1,0 +1,57 @@
+r"""Panels on which a loss is smooth enough for quadrature, whatever the scale on which its slope changes.
+
+On a panel from a to b the Gauss-Legendre rule that integrates the curvature has to give
+:math:`\int_a^b\ell''\,dp = \ell'(b^-) - \ell'(a^+)`. Where it does not, the panel is halved. As :math:`\ell''\ge0`,
+nothing cancels: a slope that rises anywhere between the nodes is noticed.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+
+from statmech.convex.losses import Loss
+from statmech.gaussian import legendre
+
+ABOUT_0 = (-15.0, -5.0, -1.5, 0.0, 1.5, 5.0, 15.0)
+NODES = 12  # fewer than those of the averages, which contain squares and products
+ERROR = 1e-10  # relative to the smaller slope of both ends: V times a slope that decays is not small where V is large
+LEAST, ROUNDING = 1e-9, 1e-15  # below which slopes do not count, and that of the larger slope
+NARROW = 1e-9  # width of a panel that is not halved, where a bend is not stated
+
+
+@cache
+def panel_edges(loss: Loss) -> tuple[float, ...]:
+    """Edges of panels between -15 and 15, in increasing order, among them 0, the kinks and the bends.
+
+    >>> from statmech.convex.losses import Hinge
+    >>> panel_edges(Hinge())
+    (-15.0, -5.0, -1.5, 0.0, 1.0, 1.5, 5.0, 15.0)
+    """
+    edges = sorted({*ABOUT_0, *loss.kinks, *loss.bends})
+    with np.errstate(all="ignore"):
+        inner = [edge for low, high in pairwise(edges) for edge in (low, *_inside(loss, low, high))]
+    return (*inner, edges[-1])
+
+
+def _inside(loss: Loss, low: float, high: float) -> list[float]:
+    """The edges strictly between two."""
+    if high - low < NARROW * max(1.0, abs(low)) or _resolved(loss, low, high):
+        return []
+    middle = 0.5 * (low + high)
+    return [*_inside(loss, low, middle), middle, *_inside(loss, middle, high)]
+
+
+def _resolved(loss: Loss, low: float, high: float) -> bool:
+    x, weight = legendre(NODES)
+    rise = (high - low) * float(weight @ loss.curvature(low + (high - low) * x))
+    before, after = _slope(loss, low, side=1), _slope(loss, high, side=0)
+    smaller, larger = sorted((abs(before), abs(after)))
+    return not abs(rise - (after - before)) > ERROR * (LEAST + smaller) + ROUNDING * larger
+
+
+def _slope(loss: Loss, x: float, side: int) -> float:
+    """The slope at x, at a kink that left (0) or right (1) of it."""
+    return float(loss.slopes_at(x)[side] if x in loss.kinks else loss.slope(np.array(x)))
