@@ -9,9 +9,8 @@ For inputs X (P, N) of independent entries of mean 0 and variance 1, with the me
 
 (Rangan 2011, with scalar variances; the term :math:`V\mathbf g`, with g of the step before, is Onsager's). The output
 function g and the estimate decide what is computed: the teacher's `score` and the prior's `posterior` give the
-Bayes-optimal estimate, the proximal points of a loss and of a penalty the minimum of the empirical risk (`simulate.kernels.least_risk`).
-
-Undamped steps follow state evolution for such inputs.
+Bayes-optimal estimate; the proximal points of a loss and of a penalty give the minimum of the empirical risk
+(`simulate.kernels.least_risk`). Undamped steps follow state evolution for such inputs.
 """
 
 from __future__ import annotations
