@@ -159,13 +159,27 @@ def _erfc(x: Array) -> Array:
     return erfc(x)
 
 
+def hazard_excess(x: Array) -> Array:
+    r""":math:`x + \varphi(x)/\Phi(x)`, which tends to -1/x in the far left tail, where both terms cancel.
+
+    >>> [float(value.round(6)) for value in 1e8 * hazard_excess(np.array([-1e8, -1e4]))]
+    [1.0, 9999.9998]
+    """
+    return namespace(x).where(x < -LEFT, _left_excess(x), x + hazard(x))
+
+
 def _left_hazard(x: Array) -> Array:
     """The hazard below -LEFT: at y = -x Laplace's continued fraction y + 1/(y + 2/(y + 3/(y + ...)))."""
+    return namespace(x).maximum(-1.0 * x, LEFT) + _left_excess(x)
+
+
+def _left_excess(x: Array) -> Array:
+    """That fraction without its first term."""
     y = namespace(x).maximum(-1.0 * x, LEFT)
     fraction = y
-    for term in range(12, 0, -1):
+    for term in range(12, 1, -1):
         fraction = y + term / fraction
-    return fraction
+    return 1 / fraction
 
 
 def step(x: Array) -> Array:

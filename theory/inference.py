@@ -170,8 +170,10 @@ def errors(teacher: Teacher, weights: Weights, alpha: np.ndarray, starts: list[s
     for step in range(1, steps + 1):
         before = history[moving, step - 1]
         after = weights.mse(alpha[moving] * teacher.information(before))
-        history[moving, step:] = after[:, None]
-        moving = moving[np.abs(after - before) > SETTLED * before]
+        history[moving, step] = after
+        moves = np.abs(after - before) > SETTLED * before
+        history[moving[~moves], step:] = after[~moves, None]
+        moving = moving[moves]
         if not moving.size:
             break
     return history

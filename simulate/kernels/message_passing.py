@@ -1,4 +1,4 @@
-r"""Approximate message passing (AMP) for weights w whose fields :math:`\mathbf w\cdot\mathbf x^\mu/\sqrt N` give outputs.
+r"""Approximate message passing (AMP), which finds weights from outputs of their fields w.x/sqrt(N).
 
 For inputs X (P, N) of independent entries of mean 0 and variance 1, with the mean V of the weights' variances,
 
@@ -9,9 +9,8 @@ For inputs X (P, N) of independent entries of mean 0 and variance 1, with the me
 
 (Rangan 2011, with scalar variances; the term :math:`V\mathbf g`, with g of the step before, is Onsager's). The output
 function g and the estimate decide what is computed: the teacher's `score` and the prior's `posterior` give the
-Bayes-optimal estimate, the proximal points of a loss and of a penalty the minimum of the empirical risk.
-
-No step is damped: for such inputs the steps follow state evolution.
+Bayes-optimal estimate; the proximal points of a loss and of a penalty give the minimum of the empirical risk
+(`simulate.kernels.least_risk`). Undamped steps follow state evolution for such inputs.
 """
 
 from __future__ import annotations
@@ -27,7 +26,13 @@ RECOVERED = 1e-9  # variance below which the weights are known and the output fu
 
 
 def messages(
-    X: np.ndarray, output: Output, estimate: Estimate, w: np.ndarray, V: float, settled: float = 0.0
+    X: np.ndarray,
+    output: Output,
+    estimate: Estimate,
+    w: np.ndarray,
+    V: float,
+    settled: float = 0.0,
+    kept: float = 0.0,
 ) -> Iterator[np.ndarray]:
     """The weights (N,) after each step from `w` of variance V.
 
@@ -43,6 +48,8 @@ def messages(
         Their mean variance.
     settled : float
         Root mean square change of the weights in a step, relative to theirs, at which the steps end.
+    kept : float
+        Share of the weights that a step keeps (damping), which fixed points do not depend on.
 
     Yields
     ------
@@ -65,7 +72,7 @@ def messages(
         s = max(float(np.sum(steepness)) / N, 0.0)  # few labels, of which some are flipped, may give less
         before = w
         w, variances = estimate(s * w + g @ X / np.sqrt(N), s)
-        V = float(np.mean(variances))
+        w, V = kept * before + (1 - kept) * w, float(np.mean(variances))
         yield w
         if np.linalg.norm(w - before) <= settled * np.linalg.norm(w):
             return

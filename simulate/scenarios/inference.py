@@ -36,10 +36,11 @@ class Simulator(units.RunByRun):
         y = cell.teacher.draw(of_outputs, X @ teacher / np.sqrt(cell.N))
         w, V = _started(of_start, cell, teacher)
         record = np.empty((self.scenario.steps + 1, len(MEASURED)))
-        record[:] = measured(w, teacher)
+        record[0], step = measured(w, teacher), 0
         steps = messages(X, lambda h, V: cell.teacher.score(y, h, V), cell.weights.posterior, w, V, SETTLED)
         for step, estimate in enumerate(islice(steps, self.scenario.steps), 1):
-            record[step:] = measured(estimate, teacher)
+            record[step] = measured(estimate, teacher)
+        record[step:] = record[step]
         return dict(zip(MEASURED, record.T, strict=True))
 
     def check(self) -> None:

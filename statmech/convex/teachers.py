@@ -27,7 +27,7 @@ from typing import ClassVar
 import numpy as np
 
 from statmech.convex.logistic_average import LogisticAverage, logistic_average
-from statmech.gaussian import TAIL, Array, cumulative, density, hazard, legendre_per_panel
+from statmech.gaussian import TAIL, Array, cumulative, density, hazard, hazard_excess, legendre_per_panel
 from statmech.parameters import parameter
 
 LEAST_VARIANCE = 1e-280  # of a field; 0 counts as this, so that nothing divides by 0
@@ -153,7 +153,9 @@ class Sign(LabelTeacher):
 
     def log_bend(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         slope, scale = self.log_slope(mean, variance), _deviation(variance)
-        return slope * (slope + mean / scale / scale)
+        if self.flip > 0:
+            return slope * (slope + mean / scale / scale)
+        return slope * hazard_excess(mean / scale) / scale
 
     def width(self, variance: np.ndarray) -> np.ndarray:
         return np.sqrt(variance)
