@@ -15,6 +15,7 @@ along it. It falls along every such step, so the method converges from any start
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +30,7 @@ from simulate.minimisers.problem import REACHED, Minimum, Problem
 STEPS = 100
 EXACT = 1e-12  # relative gap at which steps end
 SHORT = 0.99  # of the way to the boundary
+REFINED = 2  # solutions of the equations of a step, each of what the last one left
 SLOWEST = 0.05  # the products fall to this part, where g is not linear: further would be beyond its linear range
 
 
@@ -94,24 +96,30 @@ def _stepped(problem: Problem, parts: Parts, now: State) -> State:
     after, _ = _products(_shifted(now, guess, t, t))
     fall = (after / total) ** 3
     if not parts.linear:
-        return _limited(problem, parts, now, system, max(fall, SLOWEST) * total / count)
+        return _limited(problem, parts, now, system, guess, max(fall, SLOWEST) * total / count)
     step = system.step(fall * total / count, guess)
     t = min(1.0, SHORT * min(_longest(now, step)))
     return _shifted(now, step, t, t)
 
 
-def _limited(problem: Problem, parts: Parts, now: State, system: System, mu: float) -> State:
-    step = system.step(mu, None)
-    longest, of_slopes = (min(1.0, SHORT * part) for part in _longest(now, step))
-
-    def slope(t: float) -> float:
-        with np.errstate(over="ignore", invalid="ignore"):
-            loss = np.nan_to_num(parts.slope(now.x + t * longest * step.x) @ step.x, nan=np.inf)
-        penalty = problem.l2 * float((now.w + t * longest * step.w) @ step.w)
-        pairs = [(now.rows, step.rows), (now.weights, step.weights)]
-        return float(loss) + penalty + sum(it.cost_slope(by, t * longest, mu) for it, by in pairs if it and by)
-
+def _limited(problem: Problem, parts: Parts, now: State, system: System, guess: State, mu: float) -> State:
+    """The state where F is least along the corrected step if it falls along it, else along the step itself."""
+    for step in (system.step(mu, guess), system.step(mu, None)):
+        longest, of_slopes = (min(1.0, SHORT * part) for part in _longest(now, step))
+        slope = partial(_slope, problem, parts, now, step, mu, longest)
+        if slope(0.0) < 0:
+            break
     return _shifted(now, step, longest * step_length(slope, 0), of_slopes)
+
+
+def _slope(problem: Problem, parts: Parts, now: State, step: State, mu: float, longest: float, part: float) -> float:
+    """The derivative along a step of F with -mu times the logarithms of the slacks."""
+    t = part * longest
+    with np.errstate(over="ignore", invalid="ignore"):
+        loss = float(np.nan_to_num(parts.slope(now.x + t * step.x) @ step.x, nan=np.inf))
+    penalty = problem.l2 * float((now.w + t * step.w) @ step.w)
+    pairs = [(now.rows, step.rows), (now.weights, step.weights)]
+    return loss + penalty + sum(it.cost_slope(by, t, mu) for it, by in pairs if it and by)
 
 
 class System:
@@ -163,17 +171,26 @@ class System:
 
     def _solve(self, lacks: np.ndarray, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """dw (N,), and q (P,), the change of each example's slopes at the end of the step."""
-        B, softness = self.problem.B, self.softness
-        if not self.wide:
-            pull = np.sum(offset / softness, axis=0)
-            dw = -cho_solve(self.factors, lacks + pull @ B)
-            return dw, self.stiffness * (B @ dw) + pull
-        if np.isinf(self.stiffness).any():
-            mean = offset.sum(axis=0)  # a constraint is its example's one box
-        else:
-            mean = np.sum(offset / softness, axis=0) / np.where(self.stiffness > 0, self.stiffness, 1.0)
-        q = self.root * cho_solve(self.factors, self.root * (mean - B @ (lacks / self.D)))
-        return -(lacks + q @ B) / self.D, q
+        B = self.problem.B
+        if self.wide and len(offset) == 1 and self.parts.linear:  # q itself: small slopes keep their digits
+            q = self._dual(offset[0] - B @ (lacks / self.D))
+            return -(lacks + q @ B) / self.D, q
+        pull = np.sum(offset / self.softness, axis=0)
+        force, dw = lacks + pull @ B, np.zeros(len(lacks))
+        for _ in range(REFINED):
+            left = force + self.D * dw + (self.stiffness * (B @ dw)) @ B
+            dw = dw - (self._inverse(left) if self.wide else cho_solve(self.factors, left))
+        return dw, self.stiffness * (B @ dw) + pull
+
+    def _inverse(self, left: np.ndarray) -> np.ndarray:
+        """The weights (N,) that the matrix D + B^T Theta B maps to `left`, in P dimensions."""
+        q = self._dual(self.problem.B @ (left / self.D))
+        return (left - q @ self.problem.B) / self.D
+
+    def _dual(self, left: np.ndarray) -> np.ndarray:
+        """The slopes (P,) that the matrix B D^-1 B^T + Theta^-1 maps to `left`."""
+        scaled: np.ndarray = self.root * cho_solve(self.factors, self.root * left)
+        return scaled
 
     def _slopes(self, dx: np.ndarray, q: np.ndarray, offset: np.ndarray) -> np.ndarray:
         """The step (K, P) of the boxes' slopes."""
