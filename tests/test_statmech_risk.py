@@ -65,7 +65,8 @@ def test_a_config_of_a_prior_is_refused_in_a_sentence(keys, place, sentence):
 def test_keys_that_concern_nothing_are_not_stated():
     assert {"gain", "noise", "rho", "l1_ratio"}.isdisjoint(Risk(loss="square", alpha=1).config())
     stated = Risk(loss="square", alpha=1, teacher=["probit", "logit"], weights="sparse", penalty="elastic_net").config()
-    assert {"gain", "noise", "rho", "l1_ratio"} <= stated.keys() and "flip" not in stated
+    assert {"gain", "noise", "rho", "l1_ratio"} <= stated.keys()
+    assert "flip" not in stated
 
 
 def test_a_grid_gives_each_teacher_its_keys():
@@ -97,7 +98,8 @@ def test_weights_are_drawn_with_mean_square_one(name):
 def test_examples_are_counted_along_alpha_and_N():
     scenario = Risk(loss="square", alpha=[0.5, 2], N=[10, 20], lam=[0.1, 1])
     dims, P = scenario.derived["P"]
-    assert dims == ("N", "alpha") and P.tolist() == [[5, 20], [10, 40]]
+    assert dims == ("N", "alpha")
+    assert P.tolist() == [[5, 20], [10, 40]]
 
 
 def test_teachers_of_labels_and_of_real_outputs_are_distinguished():

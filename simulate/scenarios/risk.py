@@ -22,6 +22,7 @@ from simulate.minimisers.newton import susceptibility
 from simulate.minimisers.problem import Minimum, Problem, of_labels, of_outputs
 from simulate.minimisers.separability import separation
 from simulate.minimisers.vanishing import vanishing
+from statmech.convex.best_lambda import LARGEST, best_lambda
 from statmech.convex.label_error import label_error
 from statmech.convex.teachers import LabelTeacher
 from statmech.results.dataset import describe_student
@@ -83,9 +84,8 @@ def strength(cell: RiskCell) -> float:
     """The strength of the penalty; the best one is that of theory's smallest error."""
     if cell.lam != "best":
         return float(cell.lam)
-    from statmech.convex.best_lambda import best_lambdas
-
-    return float(best_lambdas([cell])[0])
+    best = best_lambda(cell.loss, cell.teacher, cell.penalty, cell.weights, np.array([cell.alpha]))
+    return min(float(best[0]), LARGEST)
 
 
 def problem_of(cell: RiskCell, data: Examples, lam: float) -> Problem:

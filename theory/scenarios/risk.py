@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from statmech.convex.bayes import bayes_overlap
 from statmech.convex.best_lambda import LARGEST, best_lambda
 from statmech.convex.empirical_risk import minimum
 from statmech.convex.limits import recovered_from
@@ -43,8 +44,15 @@ def best_of(members: Sequence[RiskCell]) -> dict[float, float]:
     return dict(zip(alphas.tolist(), best.tolist(), strict=True))
 
 
+def bayes_of(members: Sequence[RiskCell]) -> dict[float, float]:
+    """The cosine of the Bayes-optimal student of a group at each of its alphas."""
+    alphas = np.array(list(dict.fromkeys(cell.alpha for cell in members)), float)
+    overlap = bayes_overlap(members[0].teacher, members[0].weights, alphas)
+    return dict(zip(alphas.tolist(), np.sqrt(overlap).tolist(), strict=True))
+
+
 def _of_group(members: list[RiskCell]) -> dict[tuple[int, ...], Values]:
-    first, best = members[0], best_of(members)
+    first, best, bayes = members[0], best_of(members), bayes_of(members)
     points = [(cell.alpha, min(best[cell.alpha], LARGEST) if cell.lam == "best" else cell.lam) for cell in members]
     unique = list(dict.fromkeys(points))
     state = minimum(first.loss, first.teacher, first.penalty, first.weights, *np.array(unique, float).T)
@@ -54,6 +62,7 @@ def _of_group(members: list[RiskCell]) -> dict[tuple[int, ...], Values]:
         cell.index: {
             **{name: np.asarray(values[lane[point]]) for name, values in state._asdict().items()},
             "lam_best": np.asarray(best[cell.alpha]),
+            "R_bayes": np.asarray(bayes[cell.alpha]),
             **shared,
         }
         for cell, point in zip(members, points, strict=True)
