@@ -50,7 +50,7 @@ def _minimum(ax: Any, solved: xr.Dataset, line: xr.Dataset, colour: str) -> None
     best = float(solved.lam_best.values.flat[0])
     if float(line.lam[0]) <= best <= float(line.lam[-1]):
         height = np.interp(np.log(best), np.log(line.lam), line.eps_g)
-        ax.plot([best], [height], "*", color=colour, markersize=10, markeredgecolor="white", zorder=5)
+        ax.plot([best], [height], "*", color=colour, markersize=9, markeredgewidth=0)
 
 
 def _marks() -> list[Line2D]:

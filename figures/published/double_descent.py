@@ -33,7 +33,8 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     for ax, name, label in zip(axes, ("mse", "train_loss"), ("mean squared error", "training loss"), strict=True):
         for index, lam in enumerate(theory.lam.values):
             line, runs = lines.sel(lam=lam)[name], simulation.sel(lam=lam)[name]
-            ax.plot(line.alpha, line.where(line > 0), color=look_of(index)["color"])
+            for side in (line.alpha < 1, line.alpha > 1):  # without a penalty it diverges between them
+                ax.plot(line.alpha.where(side), line.where((line > 0) & side), color=look_of(index)["color"])
             points(ax, runs.alpha, runs.where(runs > LEAST), index, markersize=3)
         ax.axvline(1, linestyle=":", linewidth=0.8, color="0.3", zorder=0, gid=AID)
         logarithmic_alpha(ax)

@@ -15,19 +15,22 @@ from simulate.minimisers.interior_point import interior_point
 from simulate.minimisers.newton import newton
 from simulate.minimisers.parts import constraints, parts_of
 from simulate.minimisers.problem import Minimum, Problem, nowhere
-from simulate.minimisers.separability import separation
+from simulate.minimisers.separability import Separation, separation
 from statmech.convex.losses import Loss
 
 FAR = 500.0  # a loss that still falls here has no minimum
 
 
-def vanishing(problem: Problem) -> Minimum:
-    """The limit for a penalty of the shape of `problem`'s, whose factors are stated at lam = 1."""
+def vanishing(problem: Problem, separated: Separation | None = None) -> Minimum:
+    """The limit for a penalty of the shape of `problem`'s, whose factors are stated at lam = 1.
+
+    Whether labels can be `separated` is found out if it is not given.
+    """
     low, high = lowest(problem.loss)
     P, N = problem.B.shape
     if np.isfinite(high):
         return _within(problem, low, high) if P <= N else _alone(problem, None)
-    found = separation(problem.B)
+    found = separated or separation(problem.B)
     if not found.exists:
         return _alone(problem, found.w)
     return nowhere(N) if np.isinf(low) else _within(problem, low, high)

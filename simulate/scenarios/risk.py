@@ -12,6 +12,7 @@ to learn.
 from __future__ import annotations
 
 import dataclasses
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -19,12 +20,17 @@ import numpy as np
 from simulate.execution import units
 from simulate.minimisers.choice import minimise
 from simulate.minimisers.newton import susceptibility
-from simulate.minimisers.problem import Minimum, Problem, of_labels, of_outputs
-from simulate.minimisers.separability import separation
+from simulate.minimisers.optimality import gap_of
+from simulate.minimisers.problem import Minimum, Problem, nowhere, of_labels, of_outputs
+from simulate.minimisers.separability import Separation, separation
 from simulate.minimisers.vanishing import vanishing
 from statmech.convex.best_lambda import LARGEST, best_lambda
 from statmech.convex.label_error import label_error
-from statmech.convex.teachers import LabelTeacher
+from statmech.convex.losses import Loss
+from statmech.convex.penalties import Penalty
+from statmech.convex.teachers import LabelTeacher, Teacher
+from statmech.convex.weights import Weights
+from statmech.errors import ScenarioError
 from statmech.results.dataset import describe_student
 from statmech.scenarios.grid import words_of
 from statmech.scenarios.risk import Risk, RiskCell
@@ -48,14 +54,17 @@ class Simulator(units.RunByRun):
 
     def simulate(self, cell: RiskCell, seed: int) -> dict[str, float]:
         """The variables of one run."""
-        data = draw(cell, self.scenario.key, seed)
-        lam = strength(cell)
-        found = learnt(cell, data, lam, self.scenario.solver)
-        return measured(cell, data, lam, found)
+        data, lam = draw(cell, self.scenario.key, seed), strength(cell)
+        problem = problem_of(cell, data, lam)
+        separated = separation(problem.B) if cell.teacher.labels and lam == 0 else None
+        found = learnt(cell, data, problem, separated, lam, self.scenario.solver)
+        return measured(cell, data.teacher, problem, found, lam) | _separable(cell, problem, separated, found)
 
     def check(self) -> None:
-        """Refuse examples that this machine cannot hold."""
+        """Refuse examples that this machine cannot hold, and message passing without a penalty."""
         for cell in self.scenario.cells():
+            if self.scenario.solver == "amp" and cell.lam == 0:
+                raise ScenarioError([(("lam",), "message passing needs a penalty: solver amp, but lam = 0")])
             run = f"a run with {cell.P:,} examples in {cell.N:,} dimensions"
             units.check_memory("alpha", run, memory(cell))
 
@@ -81,41 +90,49 @@ def draw(cell: RiskCell, key: int, seed: int) -> Examples:
 
 
 def strength(cell: RiskCell) -> float:
-    """The strength of the penalty; the best one is that of theory's smallest error."""
-    if cell.lam != "best":
-        return float(cell.lam)
-    best = best_lambda(cell.loss, cell.teacher, cell.penalty, cell.weights, np.array([cell.alpha]))
-    return min(float(best[0]), LARGEST)
+    """The strength of the penalty; the best one is that of the smallest error for N -> infinity."""
+    if isinstance(cell.lam, str):
+        return _best(cell.loss, cell.teacher, cell.penalty, cell.weights, cell.alpha)
+    return float(cell.lam)
+
+
+@cache
+def _best(loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights, alpha: float) -> float:
+    return float(min(best_lambda(loss, teacher, penalty, weights, np.array([alpha]))[0], LARGEST))
 
 
 def problem_of(cell: RiskCell, data: Examples, lam: float) -> Problem:
     """What a run minimises; where lam = 0, with the penalty of lam = 1."""
-    l1, l2 = map(float, cell.penalty.parts(lam if lam > 0 else 1.0))
+    l1, l2 = map(float, cell.penalty.parts(lam if lam != 0 else 1.0))
     return (of_labels if cell.teacher.labels else of_outputs)(data.X, data.y, cell.on, l1, l2)
 
 
-def learnt(cell: RiskCell, data: Examples, lam: float, solver: str) -> Minimum:
-    """The student of a run."""
+def learnt(
+    cell: RiskCell, data: Examples, problem: Problem, separated: Separation | None, lam: float, solver: str
+) -> Minimum:
+    """The student of a run; none where no best lam is known."""
+    if np.isnan(lam):
+        return nowhere(cell.N)
+    if lam == 0:
+        return vanishing(problem, separated)
     if solver == "amp":
-        from simulate.kernels.message_passing import minimise_by_messages
+        from simulate.kernels.least_risk import minimise_by_messages
 
-        return Minimum(*minimise_by_messages(data.X, data.y, cell.loss, cell.penalty, lam))
-    problem = problem_of(cell, data, lam)
-    return minimise(problem) if lam > 0 else vanishing(problem)
+        w = minimise_by_messages(data.X, data.y, cell.loss, cell.penalty, lam).w
+        return Minimum(w, gap_of(problem, w))
+    return minimise(problem)
 
 
-def measured(cell: RiskCell, data: Examples, lam: float, found: Minimum) -> dict[str, float]:
-    """The variables of one run; of a student only where there is one."""
-    problem = problem_of(cell, data, lam)
-    exists = not np.isnan(found.gap)
-    x = problem.x(found.w)
+def measured(cell: RiskCell, teacher: np.ndarray, problem: Problem, found: Minimum, lam: float) -> dict[str, float]:
+    """The variables of a student; of one that does not exist all but these two are NaN."""
     values = {"gap": found.gap, "converged": found.converged}
-    if isinstance(cell.teacher, LabelTeacher):
-        values["separable"] = _separable(problem, lam, x)
-        values |= {"eps_t": float(np.mean(x < 0))} if exists else {}
-    if exists:
-        values |= _student(cell, data.teacher, found.w) | {"train_loss": float(problem.loss.value(x).mean())}
-    if exists and cell.penalty.share == 0 and not problem.loss.kinks:
+    if np.isnan(found.gap):
+        return values
+    x = problem.x(found.w)
+    values |= _student(cell, teacher, found.w) | {"train_loss": float(problem.loss.value(x).mean())}
+    if cell.teacher.labels:
+        values["eps_t"] = float(np.mean(x < 0))
+    if cell.penalty.share == 0 and not problem.loss.kinks:
         values["V"] = susceptibility(problem if lam > 0 else problem._replace(l2=0.0), found.w)
     return values
 
@@ -131,9 +148,9 @@ def _student(cell: RiskCell, teacher: np.ndarray, w: np.ndarray) -> dict[str, fl
     return values | {"mse": float(np.mean((w - teacher) ** 2))}
 
 
-def _separable(problem: Problem, lam: float, x: np.ndarray) -> float:
-    """1 or 0, or NaN where it is not known."""
-    P, N = problem.B.shape
-    if lam == 0:
-        return float(separation(problem.B).exists)
-    return 1.0 if np.all(x > 0) or P <= N else np.nan
+def _separable(cell: RiskCell, problem: Problem, separated: Separation | None, found: Minimum) -> dict[str, float]:
+    """1 or 0 for labels where it is known."""
+    if separated is not None:
+        return {"separable": float(separated.exists)}
+    known = cell.teacher.labels and (cell.P <= cell.N or bool(np.all(problem.x(found.w) > 0)))
+    return {"separable": 1.0} if known else {}

@@ -1,0 +1,41 @@
+r"""The certificate of weights that another method has found.
+
+The slope a of an example beside a kink may be any between those on both sides. Chosen are those that come nearest to
+the condition of a minimum, :math:`B^\top a + \partial r(\mathbf w) = 0`, in least squares, over weights that are not 0.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from simulate.minimisers.certificates import penalty_gap
+from simulate.minimisers.problem import Problem
+
+BESIDE = 1e-6  # distance from a kink
+
+
+def gap_of(problem: Problem, w: np.ndarray) -> float:
+    """A bound on the relative distance of weights (N,) from the minimum; NaN if they are not finite."""
+    if not np.isfinite(w).all():
+        return np.nan
+    x = problem.x(w)
+    kink = np.full(x.shape, np.nan)
+    for at in problem.loss.kinks:
+        kink = np.where(np.abs(x - at) < BESIDE, at, kink)
+    beside = np.isfinite(kink)
+    a = problem.loss.slope(x)
+    a[beside] = _slopes(problem, w, np.where(beside, 0.0, a), kink)
+    value, at = problem.value(w, x), kink[beside]
+    excess = problem.loss.value(x[beside]) - problem.loss.value(at) - a[beside] * (x[beside] - at)
+    return float(excess.sum() + penalty_gap(w, -(a @ problem.B), problem.l1, problem.l2, value)) / value
+
+
+def _slopes(problem: Problem, w: np.ndarray, others: np.ndarray, kink: np.ndarray) -> np.ndarray:
+    """The slopes of the examples beside a kink, given those of the others (P,)."""
+    loss, beside = problem.loss, np.isfinite(kink)
+    lacks = others @ problem.B + problem.l2 * w + problem.l1 * np.sign(w)
+    used = (w != 0) | (problem.l1 == 0)
+    slopes = np.linalg.lstsq(problem.B[np.ix_(beside, used)].T, -lacks[used], rcond=None)[0]
+    at = kink[beside]
+    clipped: np.ndarray = np.clip(slopes, loss.slope(np.nextafter(at, -np.inf)), loss.slope(np.nextafter(at, np.inf)))
+    return clipped
