@@ -1,4 +1,4 @@
-"""Minimisers agree with scikit-learn and linear programs, certificates hold, and runs depend on nothing but themselves."""
+"""Minimisers agree with scikit-learn and linear programs, certificates hold, a run depends on nothing but itself."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def limit(loss, P, penalty="l2", labels=True):
 def test_hinges_without_a_penalty_have_maximum_stability():
     for loss in ("hinge", "squared_hinge"):
         for P in (12, 30):
-            found, one, X, y = limit(loss, P)
+            found, _, X, y = limit(loss, P)
             z = y[:, None] * X * np.sqrt(N)
             strengths = max_stability.strengths(z)
             assert strengths is not None
@@ -214,7 +214,7 @@ def test_hinges_without_a_penalty_have_maximum_stability():
 
 def test_the_square_without_a_penalty_is_the_pseudo_inverse():
     for P in (12, 20, 60):
-        found, one, X, y = limit("square", P)
+        found, _, X, y = limit("square", P)
         z = y[:, None] * X * np.sqrt(N)
         np.testing.assert_allclose(found.w, pseudo_inverse.strengths(z) @ z / np.sqrt(N), atol=1e-8)
         assert found.converged
@@ -223,9 +223,9 @@ def test_the_square_without_a_penalty_is_the_pseudo_inverse():
 @pytest.mark.parametrize("labels", [True, False])
 def test_losses_of_residuals_interpolate_few_examples_at_minimum_norm(labels):
     for loss in RESIDUALS:
-        found, one, X, y = limit(loss, 12, labels=labels)
+        found, _, X, y = limit(loss, 12, labels=labels)
         np.testing.assert_allclose(found.w, np.linalg.lstsq(X, y, rcond=None)[0], atol=1e-9)
-        pursued, one, X, y = limit(loss, 12, "l1", labels)
+        pursued, _, X, y = limit(loss, 12, "l1", labels)
         least = linprog(np.ones(2 * N), A_eq=np.hstack([X, -X]), b_eq=y, method="highs").fun
         np.testing.assert_allclose(np.abs(pursued.w).sum(), least, rtol=1e-8)
         np.testing.assert_allclose(X @ pursued.w, y, atol=1e-8)
