@@ -66,7 +66,7 @@ def _sparse(problem: Problem, parts: Parts, now: State, gap: float) -> Minimum:
     room = np.minimum(now.weights.above, now.weights.below) / problem.l1
     w = np.where(np.maximum(now.weights.s, now.weights.r) < room, 0.0, now.w)
     after = certified(problem, parts, now._replace(w=w, x=problem.x(w)))
-    return Minimum(w, after) if after <= max(2 * gap, 10 * EXACT) else Minimum(now.w, gap)
+    return Minimum(w, after) if after <= max(2 * gap, 0.1 * REACHED) else Minimum(now.w, gap)
 
 
 def _start(problem: Problem, parts: Parts) -> State:
@@ -172,8 +172,8 @@ class System:
     def _solve(self, lacks: np.ndarray, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """dw (N,), and q (P,), the change of each example's slopes at the end of the step."""
         B = self.problem.B
-        if self.wide and len(offset) == 1 and self.parts.linear:  # q itself: small slopes keep their digits
-            q = self._dual(offset[0] - B @ (lacks / self.D))
+        if self.wide and self.parts.linear:  # q itself: small slopes keep their digits
+            q = self._dual(self._mean(offset) - B @ (lacks / self.D))
             return -(lacks + q @ B) / self.D, q
         pull = np.sum(offset / self.softness, axis=0)
         force, dw = lacks + pull @ B, np.zeros(len(lacks))
@@ -181,6 +181,13 @@ class System:
             left = force + self.D * dw + (self.stiffness * (B @ dw)) @ B
             dw = dw - (self._inverse(left) if self.wide else cho_solve(self.factors, left))
         return dw, self.stiffness * (B @ dw) + pull
+
+    def _mean(self, offset: np.ndarray) -> np.ndarray:
+        """The offsets (P,) of examples: means over their intervals, by stiffness."""
+        if np.isinf(self.stiffness).any():  # a constraint is its example's one interval
+            return offset[0]
+        mean: np.ndarray = np.sum(offset / self.softness, axis=0) / self.stiffness
+        return mean
 
     def _inverse(self, left: np.ndarray) -> np.ndarray:
         """The weights (N,) that the matrix D + B^T Theta B maps to `left`, in P dimensions."""
@@ -193,10 +200,14 @@ class System:
         return scaled
 
     def _slopes(self, dx: np.ndarray, q: np.ndarray, offset: np.ndarray) -> np.ndarray:
-        """The step (K, P) of the boxes' slopes."""
-        if len(offset) == 1:
-            return (q - self.curvature * dx)[None]
-        return (dx + offset) / self.softness
+        """The step (K, P) of the slopes; that of the stiffest interval is what the others leave."""
+        if not len(offset):
+            return offset
+        stiffest = np.argmin(self.softness, axis=0)[None]
+        others = np.arange(len(offset))[:, None] != stiffest
+        slopes = np.where(others, (dx + offset) / np.where(others, self.softness, 1.0), 0.0)
+        np.put_along_axis(slopes, stiffest, q - self.curvature * dx - slopes.sum(axis=0), axis=0)
+        return slopes
 
 
 def _products(now: State) -> tuple[float, int]:

@@ -12,6 +12,7 @@ from simulate.minimisers.certificates import penalty_gap
 from simulate.minimisers.problem import Problem
 
 BESIDE = 1e-6  # distance from a kink
+VANISHING = 1e-9  # size of a weight that counts as 0
 
 
 def gap_of(problem: Problem, w: np.ndarray) -> float:
@@ -34,7 +35,7 @@ def _slopes(problem: Problem, w: np.ndarray, others: np.ndarray, kink: np.ndarra
     """The slopes of the examples beside a kink, given those of the others (P,)."""
     loss, beside = problem.loss, np.isfinite(kink)
     lacks = others @ problem.B + problem.l2 * w + problem.l1 * np.sign(w)
-    used = (w != 0) | (problem.l1 == 0)
+    used = (np.abs(w) > VANISHING) | (problem.l1 == 0)
     slopes = np.linalg.lstsq(problem.B[np.ix_(beside, used)].T, -lacks[used], rcond=None)[0]
     at = kink[beside]
     clipped: np.ndarray = np.clip(slopes, loss.slope(np.nextafter(at, -np.inf)), loss.slope(np.nextafter(at, np.inf)))

@@ -67,6 +67,7 @@ def _kinked(loss: Loss) -> Parts:
     """
     at = np.array(loss.kinks, dtype=float)[:, None]
     before, after = loss.slope(np.nextafter(at, -np.inf)), loss.slope(np.nextafter(at, np.inf))
+    at, before, after = (it[before != after][:, None] for it in (at, before, after))
     low = np.where(np.arange(len(at))[:, None] == 0, before, 0.0)
     high = low + after - before
 
