@@ -134,7 +134,7 @@ def test_information_is_the_mean_square_of_the_score_and_minus_its_mean_derivati
             return sum(terms) * norm.pdf(t)
 
         edges = [-scale, -scale / 10, 0, scale / 10, scale]
-        return sum(quad(at, a, b, epsabs=0, epsrel=1e-11)[0] for a, b in zip(edges[:-1], edges[1:], strict=True))
+        return sum(quad(at, a, b, epsabs=0, epsrel=1e-11)[0] for a, b in itertools.pairwise(edges))
 
     information = teacher.information(np.array([mse]))[0]
     assert information == pytest.approx(mean_of(lambda g, steepness: g * g), rel=1e-9)
