@@ -13,6 +13,7 @@ from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression, Quantile
 from sklearn.svm import LinearSVC, LinearSVR
 
 import simulate
+from simulate.kernels.teacher_data import drawn
 from simulate.learners import max_stability, pseudo_inverse
 from simulate.minimisers import choice
 from simulate.minimisers.choice import minimise
@@ -281,10 +282,10 @@ def test_a_run_depends_on_nothing_else_that_is_simulated():
 
 def test_a_larger_sample_begins_with_a_smaller_one_and_more_flips_include_fewer():
     cell = next(iter(scenario(alpha=4.0).cells()))
-    large, small = (simulation.draw(it, 0, 3) for it in (cell, replace(cell, P=40)))
+    large, small = (drawn(it.weights, it.teacher, it.N, it.P, 0, 3) for it in (cell, replace(cell, P=40)))
     np.testing.assert_array_equal(large.X[:40], small.X)
     np.testing.assert_array_equal(large.y[:40], small.y)
-    clean, some, more = (simulation.draw(replace(cell, teacher=Sign(flip)), 0, 3).y for flip in (0, 0.1, 0.3))
+    clean, some, more = (drawn(cell.weights, Sign(flip), cell.N, cell.P, 0, 3).y for flip in (0, 0.1, 0.3))
     assert np.all((more != clean)[some != clean])
     assert 0 < np.sum(some != clean) < np.sum(more != clean)
 
@@ -292,7 +293,7 @@ def test_a_larger_sample_begins_with_a_smaller_one_and_more_flips_include_fewer(
 def fresh_errors(run, eps, teacher):
     """Deviation in standard errors of a run's error from that on many fresh labels."""
     cell = next(iter(scenario(**teacher).cells()))
-    data = simulation.draw(cell, 0, 0)
+    data = drawn(cell.weights, cell.teacher, cell.N, cell.P, 0, 0)
     w = minimise(simulation.problem_of(cell, data, 0.1)).w
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40000, cell.N))

@@ -1,24 +1,19 @@
 """Simulates Bayes-optimal inference: a teacher, its examples, and message passing from a start.
 
-A seed has one teacher for each N and prior, and for each N one endless list of inputs and of the random numbers of
-their outputs: every alpha of a sweep sees the first P, and a larger probability of flips flips the same labels and
-more.
+Teachers and examples are those of `simulate.kernels.teacher_data`: a sweep's alphas see the same ones.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from itertools import islice
 
 import numpy as np
 
 from simulate.execution import units
-from simulate.kernels.message_passing import messages
+from simulate.kernels import posterior_means, teacher_data
 from statmech.convex.bayes import INFORMED
-from statmech.scenarios.grid import words_of
 from statmech.scenarios.inference import Inference, InferenceCell
 
-SETTLED = 1e-8  # relative change in a step below which an estimate stays: a millionth of a standard error
 MEASURED = ("m", "q", "mse", "eps_g")
 
 
@@ -30,16 +25,13 @@ class Simulator(units.RunByRun):
 
     def simulate(self, cell: InferenceCell, seed: int) -> dict[str, np.ndarray]:
         """The variables of one run, after each step; an estimate that is settled or exact stays."""
-        of_teacher, of_start, of_inputs, of_outputs = _streams(cell, self.scenario.key, seed)
-        teacher = cell.weights.draw(of_teacher, cell.N)
-        X = of_inputs.standard_normal((cell.P, cell.N))
-        y = cell.teacher.draw(of_outputs, X @ teacher / np.sqrt(cell.N))
-        w, V = _started(of_start, cell, teacher)
+        data = teacher_data.drawn(cell.weights, cell.teacher, cell.N, cell.P, self.scenario.key, seed)
+        w, V = _started(cell, data.teacher, self.scenario.key, seed)
         record = np.empty((self.scenario.steps + 1, len(MEASURED)))
-        record[0], step = measured(w, teacher), 0
-        steps = messages(X, lambda h, V: cell.teacher.score(y, h, V), cell.weights.posterior, w, V, SETTLED)
+        record[0], step = measured(w, data.teacher), 0
+        steps = posterior_means.steps_from(w, V, data, cell.teacher, cell.weights)
         for step, estimate in enumerate(islice(steps, self.scenario.steps), 1):
-            record[step] = measured(estimate, teacher)
+            record[step] = measured(estimate, data.teacher)
         record[step:] = record[step]
         return dict(zip(MEASURED, record.T, strict=True))
 
@@ -66,21 +58,13 @@ def measured(w: np.ndarray, teacher: np.ndarray) -> tuple[float, ...]:
     return m, float(w @ w) / N, float(np.mean((w - teacher) ** 2)), eps_g
 
 
-def _streams(cell: InferenceCell, key: int, seed: int) -> list[np.random.Generator]:
-    """Random numbers of the teacher, the start, the inputs and the outputs."""
-    run = {"N": cell.N, "key": key, "seed": seed}
-    of_prior = {**run, "prior": cell.name, **asdict(cell.weights)}
-    identities = (of_prior, of_prior, run, run)
-    return [np.random.default_rng([*words_of(identity), part]) for part, identity in enumerate(identities)]
-
-
-def _started(rng: np.random.Generator, cell: InferenceCell, teacher: np.ndarray) -> tuple[np.ndarray, float]:
+def _started(cell: InferenceCell, teacher: np.ndarray, key: int, seed: int) -> tuple[np.ndarray, float]:
     """The first estimate and its variance; an informed one has m = q = 1 - INFORMED on average."""
-    if cell.start == "informed":
-        q = 1 - INFORMED
-        return q * teacher + np.sqrt(q * INFORMED) * rng.standard_normal(cell.N), INFORMED
-    mean, variance = cell.weights.posterior(np.zeros(cell.N), 0.0)
-    return mean, float(np.mean(variance))
+    if cell.start != "informed":
+        return posterior_means.uninformed(cell.weights, cell.N)
+    own = {"N": cell.N, "key": key, "seed": seed, **teacher_data.named(cell.weights)}
+    q, rng = 1 - INFORMED, teacher_data.stream(teacher_data.START, **own)
+    return q * teacher + np.sqrt(q * INFORMED) * rng.standard_normal(cell.N), INFORMED
 
 
 def _bytes(cell: InferenceCell) -> float:

@@ -1,23 +1,18 @@
 """Simulates learners that minimise a convex loss: draws teachers and examples, and minimises.
 
-A seed has one teacher for each N and distribution of weights, and one endless list of inputs for each N: every loss,
-penalty, lam and alpha of a sweep sees the same ones (the first P), so runs can be compared example by example. A larger
-probability of flips flips the same labels and more.
-
-**Separable**, whether some student is right on all examples, is computed where lam = 0. Elsewhere it is known where the
-student is right on all of them itself or where P <= N, and NaN where that says nothing, for to find it takes as long as
-to learn.
+Teachers and examples are those of `simulate.kernels.teacher_data`: every loss, penalty, lam and alpha of a sweep sees
+the same ones.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 
 from simulate.execution import units
+from simulate.kernels.posterior_means import posterior_mean
+from simulate.kernels.teacher_data import TeacherData, drawn
 from simulate.minimisers.choice import minimise
 from simulate.minimisers.newton import susceptibility
 from simulate.minimisers.optimality import gap_of
@@ -32,18 +27,10 @@ from statmech.convex.teachers import LabelTeacher, Teacher
 from statmech.convex.weights import Weights
 from statmech.errors import ScenarioError
 from statmech.results.dataset import describe_student
-from statmech.scenarios.grid import words_of
 from statmech.scenarios.risk import Risk, RiskCell
 
+STEPS = 500  # of message passing to the Bayes-optimal student, at most
 GUESSES = {"R": 0.0, "length": 0.0, "eps_g": 0.5}
-
-
-class Examples(NamedTuple):
-    """A teacher's weights (N,), inputs X (P, N) and outputs y (P,)."""
-
-    teacher: np.ndarray
-    X: np.ndarray
-    y: np.ndarray
 
 
 class Simulator(units.RunByRun):
@@ -54,11 +41,17 @@ class Simulator(units.RunByRun):
 
     def simulate(self, cell: RiskCell, seed: int) -> dict[str, float]:
         """The variables of one run."""
-        data, lam = draw(cell, self.scenario.key, seed), strength(cell)
+        data = drawn(cell.weights, cell.teacher, cell.N, cell.P, self.scenario.key, seed)
+        lam = strength(cell)
         problem = problem_of(cell, data, lam)
         separated = separation(problem.B) if cell.teacher.labels and lam == 0 else None
         found = learnt(cell, data, problem, separated, lam, self.scenario.solver)
-        return measured(cell, data.teacher, problem, found, lam) | _separable(cell, problem, separated, found)
+        values = measured(cell, data.teacher, problem, found, lam)
+        if cell.teacher.labels:
+            values["separable"] = _separable(problem, separated, found)
+        if self.scenario.bayes:
+            values["R_bayes"] = cosine(posterior_mean(data, cell.teacher, cell.weights, STEPS), data.teacher)
+        return values
 
     def check(self) -> None:
         """Refuse examples that this machine cannot hold, and message passing without a penalty."""
@@ -78,17 +71,6 @@ def memory(cell: RiskCell) -> float:
     return 8.0 * 3 * (cell.P * cell.N + min(cell.P, cell.N) ** 2)
 
 
-def draw(cell: RiskCell, key: int, seed: int) -> Examples:
-    """The first P examples of a seed."""
-    own = {"N": cell.N, "key": key, "seed": seed}
-    weights = {"weights": type(cell.weights).__name__, **dataclasses.asdict(cell.weights)}
-    teacher = cell.weights.draw(np.random.default_rng(words_of({**own, **weights})), cell.N)
-    of_inputs, of_outputs = (np.random.default_rng([*words_of(own), part]) for part in range(2))
-    X = of_inputs.standard_normal((cell.P, cell.N))
-    u = np.einsum("pi,i->p", X, teacher) / np.sqrt(cell.N)  # row by row: the bits of one depend on no other
-    return Examples(teacher, X, cell.teacher.draw(of_outputs, u))
-
-
 def strength(cell: RiskCell) -> float:
     """The strength of the penalty; the best one is that of the smallest error for N -> infinity."""
     if isinstance(cell.lam, str):
@@ -101,14 +83,14 @@ def _best(loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights, alph
     return float(min(best_lambda(loss, teacher, penalty, weights, np.array([alpha]))[0], LARGEST))
 
 
-def problem_of(cell: RiskCell, data: Examples, lam: float) -> Problem:
+def problem_of(cell: RiskCell, data: TeacherData, lam: float) -> Problem:
     """What a run minimises; where lam = 0, with the penalty of lam = 1."""
     l1, l2 = map(float, cell.penalty.parts(lam if lam != 0 else 1.0))
     return (of_labels if cell.teacher.labels else of_outputs)(data.X, data.y, cell.on, l1, l2)
 
 
 def learnt(
-    cell: RiskCell, data: Examples, problem: Problem, separated: Separation | None, lam: float, solver: str
+    cell: RiskCell, data: TeacherData, problem: Problem, separated: Separation | None, lam: float, solver: str
 ) -> Minimum:
     """The student of a run; none where no best lam is known."""
     if np.isnan(lam):
@@ -137,6 +119,12 @@ def measured(cell: RiskCell, teacher: np.ndarray, problem: Problem, found: Minim
     return values
 
 
+def cosine(w: np.ndarray, teacher: np.ndarray) -> float:
+    """The cosine of two weight vectors; 0 for one of length 0."""
+    length = np.linalg.norm(w)
+    return float(w @ teacher / (length * np.linalg.norm(teacher))) if length > 0 else 0.0
+
+
 def _student(cell: RiskCell, teacher: np.ndarray, w: np.ndarray) -> dict[str, float]:
     """R, Q and the errors of a student w; w = 0 answers by a fair coin."""
     unit = teacher / np.linalg.norm(teacher)
@@ -148,9 +136,9 @@ def _student(cell: RiskCell, teacher: np.ndarray, w: np.ndarray) -> dict[str, fl
     return values | {"mse": float(np.mean((w - teacher) ** 2))}
 
 
-def _separable(cell: RiskCell, problem: Problem, separated: Separation | None, found: Minimum) -> dict[str, float]:
-    """1 or 0 for labels where it is known."""
+def _separable(problem: Problem, separated: Separation | None, found: Minimum) -> bool:
+    """Whether labels can be separated; often the student does it."""
     if separated is not None:
-        return {"separable": float(separated.exists)}
-    known = cell.teacher.labels and (cell.P <= cell.N or bool(np.all(problem.x(found.w) > 0)))
-    return {"separable": 1.0} if known else {}
+        return separated.exists
+    P, N = problem.B.shape
+    return P <= N or bool(np.all(problem.x(found.w) > 0)) or separation(problem.B).exists

@@ -1,0 +1,34 @@
+"""The Bayes-optimal estimate of a teacher's weights, by message passing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+import numpy as np
+
+from simulate.kernels.message_passing import messages
+from simulate.kernels.teacher_data import TeacherData
+from statmech.convex.teachers import Teacher
+from statmech.convex.weights import Weights
+
+SETTLED = 1e-8  # relative change in a step below which an estimate stays: a millionth of a standard error
+
+
+def steps_from(w: np.ndarray, V: float, data: TeacherData, teacher: Teacher, weights: Weights) -> Iterator[np.ndarray]:
+    """The estimates (N,) after each step from weights w (N,) of mean variance V, until they are settled or exact."""
+    return messages(data.X, lambda h, V: teacher.score(data.y, h, V), weights.posterior, w, V, SETTLED)
+
+
+def uninformed(weights: Weights, N: int) -> tuple[np.ndarray, float]:
+    """The mean of the prior for N weights, and their mean variance."""
+    mean, variance = weights.posterior(np.zeros(N), 0.0)
+    return mean, float(np.mean(variance))
+
+
+def posterior_mean(data: TeacherData, teacher: Teacher, weights: Weights, most: int) -> np.ndarray:
+    """The estimate (N,) after at most so many steps from the mean of the prior."""
+    w, V = uninformed(weights, data.X.shape[1])
+    for estimate in islice(steps_from(w, V, data, teacher, weights), most):
+        w = estimate
+    return w
