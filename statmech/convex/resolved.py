@@ -16,6 +16,8 @@ from statmech.convex.losses import Loss
 from statmech.gaussian import legendre
 
 ABOUT_0 = (-15.0, -5.0, -1.5, 0.0, 1.5, 5.0, 15.0)
+FAR = (15.0, 45.0, 135.0, 405.0, 1215.0)  # edges of a loss that changes on a larger scale
+LITTLE = 1e-3  # of the largest slope up to 15; the slope may grow by its inverse, where nothing but growth is left
 NODES = 12  # fewer than those of the averages, which contain squares and products
 ERROR = 1e-10  # relative to the smaller slope of both ends: V times a slope that decays is not small where V is large
 LEAST, ROUNDING = 1e-9, 1e-15  # below which slopes do not count, and that of the larger slope
@@ -24,16 +26,27 @@ NARROW = 1e-9  # width of a panel that is not halved, where a bend is not stated
 
 @cache
 def panel_edges(loss: Loss) -> tuple[float, ...]:
-    """Edges of panels between -15 and 15, in increasing order, among them 0, the kinks and the bends.
+    """Edges of panels from -15 to 15 or beyond, in increasing order, among them 0, the kinks and the bends.
 
     >>> from statmech.convex.losses import Hinge
     >>> panel_edges(Hinge())
     (-15.0, -5.0, -1.5, 0.0, 1.0, 1.5, 5.0, 15.0)
     """
-    edges = sorted({*ABOUT_0, *loss.kinks, *loss.bends})
     with np.errstate(all="ignore"):
+        edges = sorted({*ABOUT_0, *_outside(loss, -1), *_outside(loss, 1), *loss.kinks, *loss.bends})
         inner = [edge for low, high in pairwise(edges) for edge in (low, *_inside(loss, low, high))]
     return (*inner, edges[-1])
+
+
+def _outside(loss: Loss, sign: int) -> list[float]:
+    """Edges beyond 15 on one side, as far as the slope changes notably."""
+    ends = [sign * size for size in FAR]
+    if _resolved(loss, *sorted((ends[0], ends[-1]))):
+        return []
+    slopes = loss.slope(np.array([-sign * FAR[0], *ends]))
+    rises = np.abs(np.diff(slopes[1:])) / np.abs(slopes[:2]).max()
+    notable = (rises > LITTLE) & (rises < 1 / LITTLE)
+    return ends[1 : 1 + int(np.logical_and.accumulate(notable).sum())]
 
 
 def _inside(loss: Loss, low: float, high: float) -> list[float]:
