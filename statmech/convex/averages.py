@@ -40,6 +40,7 @@ GAUSSIAN = np.array([-TAIL, -4.0, -1.5, 0.0, 1.5, 4.0, TAIL])  # edges in standa
 SIGMOID = np.array([-10.0, -4.0, -1.2, 1.2, 4.0, 10.0])  # in widths of the teacher's sigmoid
 ABOUT_0 = np.array([-15.0, -5.0, -1.5, 0.0, 1.5, 5.0, 15.0])
 BEYOND = np.array([1.5, 5.0, 15.0, 40.0])  # to the right of the p of h = 0
+ROUGH = 1e-3  # relative error of the edges of panels
 NEXT_TO = 1e-15  # relative distance at which the slopes on both sides of a kink are read
 SLIGHT = 1e-4  # change of ln tan(theta) for the slope of the teacher's response
 
@@ -216,22 +217,30 @@ def near_prox(loss: Loss, h: np.ndarray, V: np.ndarray) -> np.ndarray:
 
 
 def _bracketed(loss: Loss, h: np.ndarray, V: np.ndarray) -> np.ndarray:
-    """Newton's method between 0 and h - V l'(0): p depends on h with a slope of at most 1."""
-    other = h - V * loss.slope(np.zeros(1))
-    low, high = np.minimum(0.0, other), np.maximum(0.0, other)
-    p, active = _halfway(low, high), np.arange(len(h))
-    for _ in range(100):
-        at, force, v = p[active], h[active], V[active]
-        F, rise = at + v * loss.slope(at) - force, 1 + v * loss.curvature(at)
-        low[active], high[active] = np.where(F < 0, at, low[active]), np.where(F > 0, at, high[active])
+    """Newton's method in a bracket, which is halved where the steps do not get shorter."""
+    low, high = _bracket(loss, h, V)
+    p, last = _halfway(low, high), np.full_like(h, np.inf)
+    active = np.flatnonzero(low < high)
+    while len(active):
+        at, a, b = p[active], low[active], high[active]
+        F, rise = at + V[active] * loss.slope(at) - h[active], 1 + V[active] * loss.curvature(at)
+        a, b = np.where(F < 0, at, a), np.where(F > 0, at, b)
         newton = at - F / rise
-        inside = (newton >= low[active]) & (newton <= high[active])
-        p[active] = np.where(inside, newton, _halfway(low[active], high[active]))
-        moved = np.abs(p[active] - at) * np.minimum(rise, 1e300)
-        active = active[moved > 1e-3 * np.abs(force)]
-        if not len(active):
-            break
+        good = (newton >= a) & (newton <= b) & (2 * np.abs(newton - at) <= last[active])
+        new = np.where(good, newton, _halfway(a, b))
+        p[active], low[active], high[active], last[active] = new, a, b, np.abs(new - at)
+        done = (np.abs(F) <= ROUGH * np.abs(h[active])) | (np.abs(new - at) <= 1e-15 * np.abs(at)) | (a >= b)
+        active = active[~done]
     return p
+
+
+def _bracket(loss: Loss, h: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds of p: the slope does not fall, so that p lies between q and h - V l'(q), whatever q."""
+    low, high = np.full_like(h, -np.inf), np.full_like(h, np.inf)
+    for q in dict.fromkeys((0.0, *loss.kinks, *loss.bends)):
+        left, right = slopes_at(loss, q)
+        low, high = np.maximum(low, np.minimum(q, h - V * left)), np.minimum(high, np.maximum(q, h - V * right))
+    return low, high
 
 
 def _halfway(low: np.ndarray, high: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ import numpy as np
 from statmech.convex.empirical_risk import equations_of
 from statmech.convex.losses import Loss
 from statmech.convex.penalties import Penalty
+from statmech.convex.recovery import recovers
 from statmech.convex.saddle_point import Equations, Point, Solved, follow, healthy, solve
 from statmech.convex.teachers import Teacher
 from statmech.convex.weights import Weights
@@ -43,9 +44,10 @@ def best_lambda(loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights
     values = np.array([solved.x[0] for _, solved in scan])
     signs = _signs(slopes)
     lam, least = _edges(signs, values)
+    lam[recovers(loss, teacher, penalty, weights, alpha, 0 * alpha)] = 0.0
     turns = (signs[1:] < 0) & (signs[:-1] > 0)
     which = np.argmin(np.where(turns, np.minimum(values[1:], values[:-1]), np.inf), axis=0)
-    lanes = np.flatnonzero(np.any(turns, axis=0))
+    lanes = np.flatnonzero(np.any(turns, axis=0) & (lam != 0))
     if len(lanes):
         high, low = (_picked(scan, which[lanes] + step, lanes) for step in (0, 1))
         root, value = _root(equations, alpha[lanes], penalty.share, low, high)

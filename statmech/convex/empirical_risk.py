@@ -12,10 +12,12 @@ from statmech.convex.averages import fresh_error, training_of_labels, training_o
 from statmech.convex.limits import smallest, threshold
 from statmech.convex.losses import Loss, on_labels
 from statmech.convex.penalties import Penalty
+from statmech.convex.recovery import recovers
 from statmech.convex.saddle_point import SOLVED, Equations, Point, Solved, newton, solve
 from statmech.convex.teachers import LabelTeacher, Teacher
 from statmech.convex.weights import Weights
 
+TINY = 1e-12
 SLIGHT = 1e-6  # lambda from which the limit 0 is reached
 
 
@@ -47,7 +49,11 @@ def minimum(
     """The minimum at each alpha and lambda (lanes,), 0 for the limit of a vanishing penalty."""
     equations = equations_of(loss, teacher, penalty, weights)
     found = Minimum(*(np.full(len(alpha), np.nan) for _ in Minimum._fields))
-    for lanes, phase in _phases(equations, alpha, lam):
+    exact = recovers(equations.loss, teacher, penalty, weights, alpha, lam)
+    for whole, part in zip(found, _recovered(equations.loss, alpha[exact]), strict=True):
+        whole[exact] = part
+    for among, phase in _phases(equations, alpha, lam, penalty.share):
+        lanes = among[~exact[among]]
         if not len(lanes):
             continue
         state = phase(equations, alpha[lanes], lam[lanes], penalty.share)
@@ -56,14 +62,37 @@ def minimum(
     return found
 
 
-def _phases(equations: Equations, alpha: np.ndarray, lam: np.ndarray) -> Iterator[tuple[np.ndarray, Phase]]:
-    """Lanes with a penalty, and without one below and above the threshold."""
-    yield np.flatnonzero(lam > 0), _penalised
+def _recovered(loss: Loss, alpha: np.ndarray) -> Minimum:
+    """The teacher itself; at a loss without a kink the unpenalised fit of more examples than weights."""
+    none, one, zero = np.full(len(alpha), np.nan), np.ones(len(alpha)), np.zeros(len(alpha))
+    rigid = 0.0 in loss.kinks
+    with np.errstate(divide="ignore"):
+        V = np.where((alpha < 1) | rigid, 0.0, 1 / (loss.curvature(zero) * (alpha - 1)))
+    return Minimum(one, one, V, zero, loss.value(zero), none, zero, none, zero)
+
+
+def _phases(
+    equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float
+) -> Iterator[tuple[np.ndarray, Phase]]:
+    """Lanes that an l1 norm leaves without weights, with a penalty, and without one below and above the threshold."""
+    empty = equations.vanishes(alpha, lam * share)
+    yield np.flatnonzero(empty), _vanished
+    yield np.flatnonzero((lam > 0) & ~empty), _penalised
     if np.any(lam == 0):
         end = threshold(equations.loss, equations.teacher)
         yield np.flatnonzero((lam == 0) & (alpha < end)), _interpolating
         yield np.flatnonzero((lam == 0) & (alpha > end)), _unpenalised
         yield np.flatnonzero((lam == 0) & (alpha == end)), _diverging
+
+
+def _vanished(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float) -> Minimum:
+    """No weights, and no direction."""
+    none, zero = np.full(len(alpha), np.nan), 0 * alpha
+    if isinstance(equations.teacher, LabelTeacher):
+        return Minimum(none, zero, zero, zero, equations.loss.value(zero), zero, none, none, none)
+    s = np.sqrt(1 + equations.noise**2)
+    loss = training_of_residuals(equations.loss, np.log(np.array([zero + s, zero + TINY])), equations.loss).loss
+    return Minimum(none, zero, zero, zero, loss, none, none, none, zero + 1)
 
 
 def _penalised(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float) -> Minimum:

@@ -17,11 +17,8 @@ from typing import ClassVar
 import numpy as np
 
 from statmech.convex.losses import Loss, on_labels
-from statmech.convex.penalties import Penalty
 from statmech.convex.separability import separable_below
-from statmech.convex.teachers import LabelTeacher, LinearTeacher, Teacher
-from statmech.convex.weights import Sparse, Weights
-from statmech.gaussian import cumulative, density
+from statmech.convex.teachers import LabelTeacher, Teacher
 
 FARTHEST = 300.0  # of a smallest value of a loss from 0
 EQUAL = 1e-9
@@ -97,32 +94,3 @@ def minimum_from(loss: Loss, teacher: Teacher) -> float:
     """
     loss = on_labels(loss) if teacher.labels else loss
     return threshold(loss, teacher) if smallest(loss) is None else 0.0
-
-
-def recovered_from(teacher: Teacher, penalty: Penalty, weights: Weights) -> float:
-    """The alpha from which the l1 norm recovers sparse weights from outputs without noise; NaN for anything else."""
-    exact = isinstance(teacher, LinearTeacher) and teacher.noise == 0 and penalty.share == 1
-    return l1_threshold(weights.rho) if exact and isinstance(weights, Sparse) else np.nan
-
-
-@cache
-def l1_threshold(rho: float) -> float:
-    r"""The least alpha at which the smallest l1 norm recovers weights of which a share rho is not 0.
-
-    .. math:: \alpha = \min_t\,\left\{\rho(1+t^2) + 2(1-\rho)\left[(1+t^2)\Phi(-t) - t\varphi(t)\right]\right\}
-
-    (Donoho, Maleki & Montanari 2009, eq 4).
-
-    >>> round(l1_threshold(0.4), 6)
-    0.749739
-    """
-    from scipy.optimize import brentq
-
-    if rho == 1:
-        return 1.0
-
-    def pull(t: float) -> float:  # half the slope by t
-        return rho * t - 2 * (1 - rho) * float(density(t) - t * cumulative(-t))
-
-    t = brentq(pull, 0.0, 40.0, xtol=1e-15, rtol=1e-14)
-    return float(rho * (1 + t * t) + 2 * (1 - rho) * ((1 + t * t) * cumulative(-t) - t * density(t)))

@@ -2,8 +2,8 @@ r"""The replica-symmetric equations of a learner that minimises a convex loss an
 
 The learner minimises :math:`\sum_\mu\ell(x^\mu) + \lambda_1|\mathbf w|_1 + \tfrac12\lambda_2|\mathbf w|^2` over
 P = alpha N examples. Its angle theta to the teacher, its length :math:`Q = |\mathbf w|/\sqrt N` and the
-susceptibility V of a field to a force on it follow from the averages A, B, C over the examples (`statmech.convex.averages`), which are
-the hats
+susceptibility V of a field to a force on it follow from the averages A, B, C over the examples
+(`statmech.convex.averages`), which are the hats
 
 .. math:: \hat V = \alpha A/V, \qquad \hat q = \alpha B/V^2, \qquad \hat m = \alpha C/V,
 
@@ -16,13 +16,14 @@ Hassibi 2018, eq 11; Aubin, Krzakala, Lu & Zdeborova 2020, eq 10, in other varia
 
 **Newton's method** on the logarithms of the unknowns x, with all derivatives from one sweep over the nodes; it gives
 :math:`\partial x/\partial\ln\lambda` as well, along which solutions are followed from a large lambda, where students
-are those of Hebb's rule, to a small one: from a cold start Newton's method ends far from a solution below about 1e-8. The
-l1 norm is switched on afterwards. Points of a grid are solved together but none depends on another, in any bit.
+are those of Hebb's rule, to a small one: from a cold start Newton's method ends far from a solution below about 1e-8.
+The l1 norm is switched on afterwards. Points of a grid are solved together but none depends on another, in any bit.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -38,7 +39,9 @@ SOLVED = 1e-9  # largest residual of a solution
 SWEEPS = 16  # of Newton's method, before a shorter step along the path
 LEAP = 2.0  # largest change of a logarithm in a sweep
 STRIDE = 3.5  # first step along the path, in ln lambda
-SHORTEST = 1e-4
+SHORTEST = 1e-3
+NONE = 10.0  # standard deviations beyond which no weight is, a share of 1e-23
+FIRM = 25.0  # -ln V of a learner that barely moves
 
 
 class Linear(NamedTuple):
@@ -126,6 +129,24 @@ class Equations:
         log_t, log_DQ, _ = sides.direction(self.weights, q, hat, l1)
         return log_t, log_DQ, np.log(hat + l2), sides.error(self.weights, hat, q, l1, l2)[0]
 
+    def vanishes(self, alpha: np.ndarray, l1: np.ndarray) -> np.ndarray:
+        """Whether an l1 norm leaves no weights: the fields on them at w = 0 do not reach it."""
+        if self.weights is None:
+            return np.zeros(len(alpha), bool)
+        q, m = alpha * self.force**2, alpha * self.force * self.signal
+        if not isinstance(self.teacher, LabelTeacher):
+            (A, B, _), _ = of_residuals(self.loss, np.array([[0.5 * np.log1p(self.noise**2)], [-FIRM]]))
+            q, m = alpha * B * np.exp(2 * FIRM), alpha * A * np.exp(FIRM)
+        pieces = self.weights.pieces
+        reach = [np.abs(mean) * m + NONE * np.sqrt(variance * m**2 + q) for _, mean, variance in pieces]
+        return l1 > np.max(reach, axis=0)
+
+    @property
+    def signal(self) -> float:
+        """The correlation of a label with the teacher's field."""
+        teacher = self.teacher
+        return 2 * float(teacher.response(np.zeros(1), np.ones(1))[0]) if isinstance(teacher, LabelTeacher) else 1.0
+
     @property
     def noise(self) -> float:
         return self.teacher.noise if isinstance(self.teacher, LinearTeacher) else 0.0
@@ -143,9 +164,8 @@ class Equations:
         log_lam = np.maximum(log_lam, np.log(3 * scale + 3 * (1 + alpha)))
         if not isinstance(self.teacher, LabelTeacher):
             return np.array([0 * alpha + 0.5 * np.log1p(self.noise**2), -log_lam]), log_lam
-        signal = 2 * float(self.teacher.response(np.zeros(1), np.ones(1))[0])
-        length = np.log(slope) - log_lam + 0.5 * np.log(alpha * (1 + alpha * signal**2))
-        return np.array([-np.log(signal) - 0.5 * np.log(alpha), length, -log_lam]), log_lam
+        length = np.log(slope) - log_lam + 0.5 * np.log(alpha * (1 + alpha * self.signal**2))
+        return np.array([-np.log(self.signal) - 0.5 * np.log(alpha), length, -log_lam]), log_lam
 
 
 class _Hats(NamedTuple):
@@ -170,16 +190,25 @@ def _hats(averages: tuple[np.ndarray, np.ndarray], log_V: np.ndarray, alpha: np.
 def solve(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float) -> Solved:
     """The solution at each alpha and lambda > 0 (lanes,); NaN where none was found."""
     target = Point(np.log(lam), np.full_like(lam, share))
-    x, log_lam = equations.start(alpha, target.log_lam)
     if share == 0:
-        begin = Point(log_lam, target.share)
-        return follow(equations, alpha, newton(equations, x, alpha, begin), begin, target)
-    begin = Point(log_lam, 0 * lam)
-    soft = Point(np.minimum(target.log_lam, healthy(equations, alpha)), 0 * lam)
-    solved = follow(equations, alpha, newton(equations, x, alpha, begin), begin, soft)
-    mixed = Point(soft.log_lam, target.share)
-    solved = follow(equations, alpha, solved, soft, mixed)
-    return follow(equations, alpha, solved, mixed, target)
+        return _along(equations, alpha, target, target.log_lam)
+    solved = _along(equations, alpha, target, np.minimum(target.log_lam, healthy(equations, alpha)))
+    left = np.flatnonzero(np.isnan(solved.residual))  # outputs without noise may be recovered at the smaller lambda
+    if len(left):
+        again = _along(equations, alpha[left], Point(*(part[left] for part in target)), target.log_lam[left])
+        for whole, part in zip(solved, again, strict=True):
+            whole[..., left] = part
+    return solved
+
+
+def _along(equations: Equations, alpha: np.ndarray, target: Point, turn: np.ndarray) -> Solved:
+    """The solution by way of the l2 norm at ln lambda = `turn`, where the l1 norm is switched on."""
+    x, log_lam = equations.start(alpha, turn)
+    corners = [Point(log_lam, 0 * turn), Point(turn, 0 * turn), Point(turn, target.share), target]
+    solved = newton(equations, x, alpha, corners[0])
+    for begin, end in pairwise(corners):
+        solved = follow(equations, alpha, solved, begin, end)
+    return solved
 
 
 def healthy(equations: Equations, alpha: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 from statmech.convex.bayes import bayes_overlap
 from statmech.convex.best_lambda import LARGEST, best_lambda
 from statmech.convex.empirical_risk import minimum
-from statmech.convex.limits import recovered_from
+from statmech.convex.recovery import recovered_from
 from statmech.convex.separability import separable_below
 from statmech.convex.teachers import LabelTeacher
 from statmech.scenarios.risk import Risk, RiskCell

@@ -1,0 +1,148 @@
+r"""Exact recovery: when minimising a loss of outputs without noise gives the teacher itself.
+
+Then s and V are 0 at a fixed ratio. Let :math:`\sigma` be the slope of the loss next to its kink at 0, infinite in the
+limit of a vanishing penalty, and :math:`u = \sigma V/s`. A residual is pulled to 0 if it is smaller than u, so that
+:math:`A = a(u) = 2\Phi(u)-1` and :math:`B = s^2 b(u)`, :math:`b(u) = \langle\min(z^2, u^2)\rangle`. The hats are
+:math:`\hat V = \alpha a/V\to\infty` and :math:`\hat q = \alpha b\,(\sigma/u)^2`. A weight of the teacher that is not 0 is
+followed, one that is 0 has the soft threshold of :math:`\sqrt{\hat q}\,\xi`: with
+:math:`\tau = \lambda_1/\sqrt{\hat q}` and a share :math:`\rho` of weights that are not 0
+
+.. math:: \alpha a(u) = \rho + 2(1-\rho)\Phi(-\tau)
+
+is the equation of V, and the error grows in each step of the iteration to its solution by the factor
+
+.. math:: \frac{s'^2}{s^2} = \left(\frac u{\sigma\alpha a}\right)^2
+          \left\{\hat q\rho + 2(1-\rho)\,\hat q\left[(1+\tau^2)\Phi(-\tau)-\tau\varphi(\tau)\right]
+          + \langle(\lambda_1\mathrm{sgn}\,w^* + \lambda_2w^*)^2\rangle\right\} .
+
+The teacher is recovered where it is below 1. For :math:`\sigma\to\infty` and an l1 norm alone this is the threshold of
+basis pursuit,
+
+.. math:: \alpha_c(\rho) = \min_\tau\,\left\{\rho(1+\tau^2) + 2(1-\rho)\left[(1+\tau^2)\Phi(-\tau) - \tau\varphi(\tau)
+          \right]\right\}
+
+(Donoho & Tanner 2009; in this form Donoho, Maleki & Montanari 2009, eq 4).
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from statmech.convex.averages import slopes_at
+from statmech.convex.losses import Loss
+from statmech.convex.penalties import Penalty
+from statmech.convex.teachers import LinearTeacher, Teacher
+from statmech.convex.weights import Sparse, Weights
+from statmech.gaussian import cumulative, density
+
+WIDE = 40.0  # standard deviations
+
+
+def recovers(
+    loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights, alpha: np.ndarray, lam: np.ndarray
+) -> np.ndarray:
+    """Whether the minimum is the teacher itself, at each alpha and lambda (lanes,); lambda = 0 is the limit."""
+    none = np.zeros(len(alpha), bool)
+    if not isinstance(teacher, LinearTeacher) or teacher.noise:
+        return none
+    force = slopes_at(loss, 0.0)[1] if 0.0 in loss.kinks else 0.0
+    lanes = zip(alpha.tolist(), lam.tolist(), strict=True)
+    return np.array([_recovers(force, penalty, weights, *lane) for lane in lanes], bool)
+
+
+def _recovers(force: float, penalty: Penalty, weights: Weights, alpha: float, lam: float) -> bool:
+    if lam == 0 and alpha >= 1:
+        return True
+    if lam == 0:
+        return bool(penalty.share) and _contracts(weights, alpha, *penalty.parts(1.0), np.inf)
+    return force > 0 and _contracts(weights, alpha, *penalty.parts(lam), force)
+
+
+def _contracts(weights: Weights, alpha: float, l1: float, l2: float, force: float) -> bool:
+    """Whether a small error shrinks."""
+    rho = sum(share for share, mean, variance in weights.pieces if mean or variance)
+    if alpha <= rho:
+        return False
+    if np.isinf(force):
+        tau = _tau(alpha, rho)
+        q, pulled, ratio = (l1 / tau) ** 2, alpha, np.sqrt(alpha) * tau / l1
+    else:
+        u = _reach(alpha, rho, l1 / force)
+        pulled, ratio = alpha * _held(u), u / force
+        q = alpha * _lifted(u) / ratio**2
+        tau = l1 / np.sqrt(q)
+    square = q * rho + (1 - rho) * q * _thresholded(tau) + _bias(weights, l1, l2)
+    return bool(square * (ratio / pulled) ** 2 < 1)
+
+
+def _tau(alpha: float, rho: float) -> float:
+    """The threshold that leaves a share alpha of weights."""
+    from scipy.special import ndtri
+
+    return -float(ndtri((alpha - rho) / (2 * (1 - rho))))
+
+
+def _reach(alpha: float, rho: float, l1: float) -> float:
+    """The u of the equation of V; l1 in units of the slope of the loss."""
+    from scipy.optimize import brentq
+
+    def excess(u: float) -> float:
+        return alpha * _held(u) - rho - 2 * (1 - rho) * float(cumulative(-l1 * u / np.sqrt(alpha * _lifted(u))))
+
+    return float(brentq(excess, 1e-12, WIDE, xtol=1e-14)) if excess(WIDE) > 0 else WIDE
+
+
+def _held(u: float) -> float:
+    """a(u)."""
+    return float(1 - 2 * cumulative(-u))
+
+
+def _lifted(u: float) -> float:
+    """b(u)."""
+    from scipy.special import gammainc
+
+    return float(gammainc(1.5, 0.5 * u * u) + 2 * u * u * cumulative(-u))
+
+
+def _thresholded(tau: float) -> float:
+    """The mean square of the soft threshold of a standard normal."""
+    return 2 * float((1 + tau * tau) * cumulative(-tau) - tau * density(tau))
+
+
+def _bias(weights: Weights, l1: float, l2: float) -> float:
+    """The mean square of l1 sgn(w) + l2 w over the weights that are not 0."""
+    total = l2 * l2
+    for share, mean, variance in weights.pieces:
+        width = np.sqrt(variance)
+        size = abs(mean)
+        if width:
+            size = 2 * width * density(mean / width) + mean * (1 - 2 * cumulative(-mean / width))
+        total += share * ((l1 * l1 if mean or width else 0.0) + 2 * l1 * l2 * size)
+    return float(total)
+
+
+def recovered_from(teacher: Teacher, penalty: Penalty, weights: Weights) -> float:
+    """The alpha from which an l1 norm recovers sparse weights from outputs without noise; NaN for anything else."""
+    exact = isinstance(teacher, LinearTeacher) and teacher.noise == 0 and penalty.share == 1
+    return l1_threshold(weights.rho) if exact and isinstance(weights, Sparse) else np.nan
+
+
+@cache
+def l1_threshold(rho: float) -> float:
+    """The least alpha at which the smallest l1 norm recovers weights of which a share rho is not 0.
+
+    >>> round(l1_threshold(0.4), 6)
+    0.749739
+    """
+    from scipy.optimize import brentq
+
+    if rho == 1:
+        return 1.0
+
+    def pull(tau: float) -> float:  # half the slope by tau
+        return rho * tau - 2 * (1 - rho) * float(density(tau) - tau * cumulative(-tau))
+
+    tau = brentq(pull, 0.0, WIDE, xtol=1e-15, rtol=1e-14)
+    return float(rho * (1 + tau * tau) + (1 - rho) * _thresholded(tau))
