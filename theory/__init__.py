@@ -17,6 +17,9 @@ from theory.plateaus import critical_rate as critical_rate
 from theory.plateaus import plateau as plateau
 from theory.replica import capacity as capacity
 from theory.replica import noisy_capacity as noisy_capacity
+from theory.risk import best_lambda as best_lambda
+from theory.separability import l1_recovery as l1_recovery
+from theory.separability import separability as separability
 from theory.smooth import smooth as smooth
 from theory.solve import solve as solve
 from theory.stationary import stationary as stationary

@@ -30,6 +30,10 @@ def solve(scenario: Sweep, progress: Progress | None = None) -> xr.Dataset:
     independent of the number of updates, for it is that of infinitely many. Of `Boosting`: bounds on stages, eps_g and
     advantage at this N and P (`theory.boosting`).
 
+    Of `Risk`: the replica-symmetric minimum, of any N, with the residual of its equations (`statmech.convex`), NaN
+    where there is none; the best lambda and the alpha up to which labels can be separated, or beyond which an l1 norm
+    recovers sparse weights from outputs without noise.
+
     Parameters
     ----------
     scenario

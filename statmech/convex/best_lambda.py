@@ -20,9 +20,10 @@ from statmech.convex.teachers import Teacher
 from statmech.convex.weights import Weights
 
 LARGEST, LEAST = 1e6, 1e-10  # lambdas between which the best is sought
-STRONGEST = 6.0  # l1 norms in units of that which leaves a good part of the weights
-STRIDE = np.log(6.0)
-FLAT = 1e-11  # slopes below it count as 0: of the hinge at small and large lambda
+STRONGEST = 16.0  # l1 norms in units of that which leaves a good part of the weights
+STRIDE, STRIDE_L1 = np.log(6.0), np.log(2.0)  # of a scan: a minimum of the hinge is 10 wide
+FLAT, FLAT_L1 = 1e-11, 1e-9  # slopes below it count as 0: of the hinge at small and large lambda
+LEVEL = 1e-9  # error of a flat end
 CLOSE = 1e-10  # in ln lambda
 
 
@@ -42,22 +43,23 @@ def best_lambda(loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights
     scan = _scan(equations, alpha, penalty.share)
     slopes = np.array([solved.tangent[0] for _, solved in scan])
     values = np.array([solved.x[0] for _, solved in scan])
-    signs = _signs(slopes)
+    signs = _signs(slopes, FLAT_L1 if penalty.share else FLAT)
     lam, least = _edges(signs, values)
-    lam[recovers(loss, teacher, penalty, weights, alpha, 0 * alpha)] = 0.0
+    exact = recovers(loss, teacher, penalty, weights, alpha, 0 * alpha)
+    lam[exact] = 0.0
     turns = (signs[1:] < 0) & (signs[:-1] > 0)
     which = np.argmin(np.where(turns, np.minimum(values[1:], values[:-1]), np.inf), axis=0)
-    lanes = np.flatnonzero(np.any(turns, axis=0) & (lam != 0))
+    lanes = np.flatnonzero(np.any(turns, axis=0) & ~exact)
     if len(lanes):
         high, low = (_picked(scan, which[lanes] + step, lanes) for step in (0, 1))
         root, value = _root(equations, alpha[lanes], penalty.share, low, high)
-        lam[lanes] = np.where(value <= least[lanes], np.exp(root), lam[lanes])
+        lam[lanes] = np.where(value <= least[lanes] + LEVEL**1.5, np.exp(root), lam[lanes])
     return lam
 
 
-def _signs(slopes: np.ndarray) -> np.ndarray:
+def _signs(slopes: np.ndarray, flat: float) -> np.ndarray:
     """Of slopes (places, lanes) from the largest lambda down; where the error is flat, that before: first, up."""
-    signs = np.sign(np.where(np.abs(slopes) > FLAT, slopes, 0.0))
+    signs = np.sign(np.where(np.abs(slopes) > flat, slopes, 0.0))
     signs[0] = np.where(signs[0] == 0, -1.0, signs[0])
     for before, here in pairwise(signs):
         here[here == 0] = before[here == 0]
@@ -65,10 +67,12 @@ def _signs(slopes: np.ndarray) -> np.ndarray:
 
 
 def _edges(signs: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The edge to which the error falls, 0 or infinity, and the error there; NaN and infinite where it does not."""
-    up, down = signs[0] < 0, signs[-1] > 0
-    lam = np.where(up & ~(down & (values[-1] < values[0])), np.inf, np.where(down, 0.0, np.nan))
-    return lam, np.where(np.isinf(lam), values[0], np.where(lam == 0, values[-1], np.inf))
+    """The better edge, 0 or infinity, of those to which the error falls or where it is flat, and the error there."""
+    top = np.where(signs[0] < 0, values[0], np.inf)
+    level = np.isclose(values[-1], values[-2], rtol=0, atol=LEVEL)
+    bottom = np.where((signs[-1] > 0) | level, values[-1], np.inf)
+    least = np.minimum(top, bottom)
+    return np.where(np.isinf(least), np.nan, np.where(bottom < top - LEVEL, 0.0, np.inf)), least
 
 
 Place = tuple[np.ndarray, Solved]  # ln lambda of each lane, and the solution there
@@ -77,12 +81,13 @@ Place = tuple[np.ndarray, Solved]  # ln lambda of each lane, and the solution th
 def _scan(equations: Equations, alpha: np.ndarray, share: float) -> list[Place]:
     """Solutions from the largest lambda to the least."""
     at = np.full(len(alpha), np.log(LARGEST))
+    stride = STRIDE_L1 if share else STRIDE
     if share:
         at = np.minimum(at, healthy(equations, alpha) + np.log(STRONGEST / share))
     shares = np.full(len(alpha), share)
     scan = [(at, solve(equations, alpha, np.exp(at), share))]
-    for _ in range(int(np.ceil(np.log(LARGEST / LEAST) / STRIDE))):
-        lower = np.maximum(at - STRIDE, np.log(LEAST))
+    while np.any(at > np.log(LEAST)):
+        lower = np.maximum(at - stride, np.log(LEAST))
         scan.append((lower, follow(equations, alpha, scan[-1][1], Point(at, shares), Point(lower, shares))))
         at = lower
     return scan

@@ -3,8 +3,8 @@ r"""Exact recovery: when minimising a loss of outputs without noise gives the te
 Then s and V are 0 at a fixed ratio. Let :math:`\sigma` be the slope of the loss next to its kink at 0, infinite in the
 limit of a vanishing penalty, and :math:`u = \sigma V/s`. A residual is pulled to 0 if it is smaller than u, so that
 :math:`A = a(u) = 2\Phi(u)-1` and :math:`B = s^2 b(u)`, :math:`b(u) = \langle\min(z^2, u^2)\rangle`. The hats are
-:math:`\hat V = \alpha a/V\to\infty` and :math:`\hat q = \alpha b\,(\sigma/u)^2`. A weight of the teacher that is not 0 is
-followed, one that is 0 has the soft threshold of :math:`\sqrt{\hat q}\,\xi`: with
+:math:`\hat V = \alpha a/V\to\infty` and :math:`\hat q = \alpha b\,(\sigma/u)^2`. A weight of the teacher that is not 0
+is followed, one that is 0 has the soft threshold of :math:`\sqrt{\hat q}\,\xi`: with
 :math:`\tau = \lambda_1/\sqrt{\hat q}` and a share :math:`\rho` of weights that are not 0
 
 .. math:: \alpha a(u) = \rho + 2(1-\rho)\Phi(-\tau)
@@ -56,8 +56,8 @@ def _recovers(force: float, penalty: Penalty, weights: Weights, alpha: float, la
     if lam == 0 and alpha >= 1:
         return True
     if lam == 0:
-        return bool(penalty.share) and _contracts(weights, alpha, *penalty.parts(1.0), np.inf)
-    return force > 0 and _contracts(weights, alpha, *penalty.parts(lam), force)
+        return bool(penalty.share) and _contracts(weights, alpha, penalty.share, 1 - penalty.share, np.inf)
+    return force > 0 and _contracts(weights, alpha, lam * penalty.share, lam * (1 - penalty.share), force)
 
 
 def _contracts(weights: Weights, alpha: float, l1: float, l2: float, force: float) -> bool:

@@ -1,0 +1,46 @@
+"""The best penalty of a scenario of convex losses."""
+
+from __future__ import annotations
+
+import xarray as xr
+
+from statmech.results.dataset import blank
+from statmech.scenarios.risk import Risk
+from theory.scenarios.risk import best_of, grouped
+
+
+def best_lambda(scenario: Risk) -> xr.DataArray:
+    r"""The penalty of the smallest generalization error, in the limit N -> infinity.
+
+    It minimises the error on labels without noise, or the error of the field of a linear teacher. Of the square loss on
+    labels it is :math:`(1-a^2)/a^2` at every alpha, with :math:`a^2 = (1-2f)^2\,2/\pi` of a sign teacher with flips f,
+    and on a linear teacher the variance of the noise.
+
+    Parameters
+    ----------
+    scenario : Risk
+        Its lam and N do not matter.
+
+    Returns
+    -------
+    xarray.DataArray
+        On the sweep axes without lam and N: 0 where the error decreases as the penalty vanishes, infinite where it still
+        decreases at lam = 1e6, NaN where the equations were not solved.
+
+    Examples
+    --------
+    >>> from statmech.scenarios.risk import Risk
+    >>> scenario = Risk(loss=["square", "logistic"], alpha=3, flip=[0, 0.1], seeds=2)
+    >>> best_lambda(scenario).values.round(6)
+    array([[0.570796, 1.454369],
+           [0.009296, 0.32169 ]])
+    """
+    config = scenario.config()
+    first = config["N"][0] if isinstance(config["N"], list) else config["N"]
+    single = Risk(**{**config, "N": first, "lam": 1.0})
+    found = blank(single, seeds=None).lam_best
+    for members in grouped(list(single.cells())):
+        best = best_of(members)
+        for cell in members:
+            found[cell.index] = best[cell.alpha]
+    return found.drop_vars(["lam", "N", "P"], errors="ignore").rename("best_lambda")

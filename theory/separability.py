@@ -1,0 +1,114 @@
+"""From which alpha on labels cannot be separated, and from which on an l1 norm recovers sparse weights."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from statmech.convex.recovery import l1_threshold
+from statmech.convex.separability import separable_below
+from statmech.convex.teachers import TEACHERS, LabelTeacher
+from statmech.errors import ScenarioError
+from statmech.parameters import parameters_of
+
+NAMES = tuple(name for name, kind in TEACHERS.items() if issubclass(kind, LabelTeacher))
+
+
+def separability(
+    teacher: str = "sign",
+    *,
+    flip: ArrayLike | None = None,
+    gain: ArrayLike | None = None,
+    noise: ArrayLike | None = None,
+) -> np.ndarray:
+    r"""The alpha below which a teacher's labels can be separated, and unpenalised logistic regression has no solution.
+
+    With v the teacher's field times its label and :math:`\xi` a standard normal,
+
+    .. math:: \frac1{\alpha_c} = \min_t\,\langle(\xi - tv)_+^2\rangle
+
+    (Candes & Sur 2020, eq 3, there with an intercept). With flips it is `noisy_capacity`.
+
+    Parameters
+    ----------
+    teacher
+        "sign" (with `flip`), "probit" (`noise`, the standard deviation) or "logit" (`gain`).
+    flip, gain, noise : array_like
+        The parameter of the teacher, by default that of its class: no flips, no noise, gain 1.
+
+    Returns
+    -------
+    array
+        P/N, of the shape of the parameter: 2 if labels say nothing about the teacher, infinite if they have no noise.
+
+    Raises
+    ------
+    ScenarioError
+        For another teacher, a parameter that it does not have, or a value outside its bounds.
+
+    Examples
+    --------
+    >>> separability("logit", gain=[1, 5]).round(6)
+    array([2.278221, 5.403891])
+    >>> separability("sign", flip=[0, 0.1]).round(6)
+    array([     inf, 2.992286])
+    """
+    given = {name: value for name, value in (("flip", flip), ("gain", gain), ("noise", noise)) if value is not None}
+    kind = _teacher(teacher, given)
+    names = [field.name for field in fields(kind)]
+    values = np.broadcast_arrays(*(np.asarray(given.get(name, getattr(kind(), name)), float) for name in names))
+    points = zip(*(value.ravel().tolist() for value in values), strict=True)
+    alphas = [separable_below(kind(**dict(zip(names, point, strict=True)))) for point in points]
+    return np.array(alphas).reshape(values[0].shape)[()]
+
+
+def _teacher(name: str, given: dict[str, ArrayLike]) -> type[LabelTeacher]:
+    """The class of a teacher of labels that has the parameters given, within their bounds."""
+    kind = TEACHERS.get(name)
+    if kind is None or not issubclass(kind, LabelTeacher):
+        raise ScenarioError([(("teacher",), f"must be one of {', '.join(NAMES)}, not {name}")])
+    keys = parameters_of(kind)
+    for key, values in given.items():
+        if key not in keys:
+            raise ScenarioError([((key,), f"teacher {name} has no {key}, but {', '.join(keys)}")])
+        for value in np.ravel(values).tolist():
+            if problem := keys[key].problem(value):
+                raise ScenarioError([((key,), problem)])
+    return kind
+
+
+def l1_recovery(rho: ArrayLike) -> np.ndarray:
+    r"""The least alpha at which the smallest l1 norm recovers sparse weights from linear outputs without noise.
+
+    .. math:: \alpha_c = \min_\tau\,\left\{\rho(1+\tau^2)
+              + 2(1-\rho)\left[(1+\tau^2)\Phi(-\tau) - \tau\varphi(\tau)\right]\right\}
+
+    (Donoho & Tanner 2009; in this form Donoho, Maleki & Montanari 2009, eq 4).
+
+    Parameters
+    ----------
+    rho : array_like
+        Share of weights that are not 0, above 0 and at most 1.
+
+    Returns
+    -------
+    array
+        Examples per weight, of the shape of `rho`.
+
+    Raises
+    ------
+    ScenarioError
+        For rho outside (0, 1].
+
+    Examples
+    --------
+    >>> l1_recovery([0.1, 0.2, 0.4, 1]).round(6)
+    array([0.328794, 0.51113 , 0.749739, 1.      ])
+    """
+    rho = np.asarray(rho, float)
+    bad = rho[~((rho > 0) & (rho <= 1))]
+    if bad.size:
+        raise ScenarioError([(("rho",), f"must lie above 0 and be at most 1, not {bad[0]:g}")])
+    return np.array([l1_threshold(value) for value in rho.ravel().tolist()]).reshape(rho.shape)[()]
