@@ -12,7 +12,7 @@ Steps start at the mean of the prior (uninformed; from there the first step is i
 :math:`\Delta_0 = 10^{-4}` (informed): near enough to stay with recovered binary weights for alpha > 0.2, not at the
 teacher itself, so that it is left where it does not attract, and not so near that at N of some thousands only few
 examples would be informative, those with :math:`|u| < \sqrt{\Delta_0}`. The map is increasing, and a sequence of steps
-therefore monotone: it tends to the next stable state. Those states, free entropies and transitions: `statmech.convex.bayes`.
+therefore monotone: it tends to the next stable state. States, free entropies, transitions: `statmech.convex.bayes`.
 """
 
 from __future__ import annotations

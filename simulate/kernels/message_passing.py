@@ -70,7 +70,7 @@ def messages(
     True
     """
     N, g = len(w), np.zeros(len(X))
-    while V > recovered:
+    while recovered < V:
         g, steepness = output(X @ w / np.sqrt(N) - V * g, V)
         s = max(float(np.sum(steepness)) / N, 0.0)  # few labels, of which some are flipped, may give less
         before = w
