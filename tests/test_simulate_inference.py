@@ -19,7 +19,7 @@ from statmech.convex.weights import Binary, Gauss
 
 SMALL = {"N": 60, "steps": 8, "seeds": 3}
 SWEEPS = [
-    {"prior": ["gauss", "binary"], "teacher": "sign", "flip": [0, 0.1], "alpha": [1.0, 3.0]},
+    {"prior": ["gauss", "binary"], "teacher": "sign", "flip": [0, 0.1], "alpha": [0.5, 1.1]},
     {"prior": "sparse", "teacher": "probit", "noise": 0.5, "alpha": 2.0},
     {"prior": "binary", "teacher": "logit", "gain": 3.0, "alpha": 1.5, "start": ["uninformed", "informed"]},
     {"prior": "sparse", "teacher": "linear", "noise": 0.3, "alpha": 0.7, "start": ["uninformed", "informed"]},
@@ -101,8 +101,9 @@ def test_starts_and_flips_of_a_seed_share_their_examples():
             prior="gauss", alpha=1.0, flip=[0, 0.05], N=60, steps=30, start=["uninformed", "informed"], seeds=seeds
         )
     ).isel(step=-1)
-    np.testing.assert_allclose(runs.m.sel(start="informed"), runs.m.sel(start="uninformed"), atol=1e-3)
-    assert np.corrcoef(*runs.m.sel(start="informed").values)[0, 1] > 3.5 / np.sqrt(seeds)
+    informed, uninformed = runs.m.sel(start="informed"), runs.m.sel(start="uninformed")
+    assert float(np.abs(informed - uninformed).median()) < 1e-6  # both tend to the same fixed point
+    assert np.corrcoef(*informed.values)[0, 1] > 3.5 / np.sqrt(seeds)
 
 
 def test_a_teacher_has_mean_square_1():
