@@ -9,9 +9,10 @@ with the information I of an example (`statmech.convex.teachers`) and the error 
 precision :math:`\hat q` leave (`statmech.convex.weights`) (Bayati & Montanari 2011; for any output Rangan 2011).
 
 Steps start at the mean of the prior (uninformed; from there the first step is informative, since I > 0 at q = 0) or at
-:math:`\Delta_0` = `INFORMED` (informed): near enough to stay with a recovered teacher wherever that state attracts at
-all, but not at it, so that it is left where it does not. The map is increasing, and a sequence therefore monotone: it
-tends to the next stable state. Those states, free entropies and transitions: `statmech.convex.bayes`.
+:math:`\Delta_0 = 10^{-4}` (informed): near enough to stay with recovered binary weights for alpha > 0.2, not at the
+teacher itself, so that it is left where it does not attract, and not so near that at N of some thousands only few
+examples would be informative, those with :math:`|u| < \sqrt{\Delta_0}`. The map is increasing, and a sequence of steps
+therefore monotone: it tends to the next stable state. States, free entropies, transitions: `statmech.convex.bayes`.
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ def state_evolution(
     teacher : str
         `sign`, `probit`, `logit` or `linear`.
     start : str
-        `uninformed`, at the mean of the prior, or `informed`, at :math:`1 - q_0 = 10^{-6}`.
+        `uninformed`, at the mean of the prior, or `informed`, at :math:`1 - q_0 = 10^{-4}`.
     steps : int
         Number of steps.
     **parameters

@@ -46,7 +46,7 @@ def minimise_by_messages(
     r"""The weights of least risk, :math:`\sum_\mu\ell(x_\mu) + r(\mathbf w)`, by message passing.
 
     For inputs of independent entries, first without damping, then with it. It may not converge where the penalty hardly
-    decides between minima (l1 below N examples, the absolute loss, at small lam), or for other inputs.
+    decides between minima (l1 below N examples, the absolute loss, at small lam; hinge and l1), or for other inputs.
 
     Parameters
     ----------

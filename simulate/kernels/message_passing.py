@@ -22,7 +22,7 @@ import numpy as np
 Output = Callable[[np.ndarray, float], tuple[np.ndarray, np.ndarray]]  # of omega and V: g, and minus its derivative
 Estimate = Callable[[np.ndarray, float], tuple[np.ndarray, np.ndarray]]  # of r and s: weights and their variances
 
-RECOVERED = 1e-9  # variance below which the weights are known and the output function is 0/0
+RECOVERED = 1e-9  # variance below which weights that are atoms are known; later steps would divide rounding by 0
 
 
 def messages(
@@ -33,6 +33,7 @@ def messages(
     V: float,
     settled: float = 0.0,
     kept: float = 0.0,
+    recovered: float = RECOVERED,
 ) -> Iterator[np.ndarray]:
     """The weights (N,) after each step from `w` of variance V.
 
@@ -50,11 +51,13 @@ def messages(
         Root mean square change of the weights in a step, relative to theirs, at which the steps end.
     kept : float
         Share of the weights that a step keeps (damping), which fixed points do not depend on.
+    recovered : float
+        Variance V below which the steps end.
 
     Yields
     ------
     array (N,)
-        The weights. It ends where they are settled, or recovered: where V is below `RECOVERED`.
+        The weights. It ends where they are settled, or recovered.
 
     Examples
     --------
@@ -67,7 +70,7 @@ def messages(
     True
     """
     N, g = len(w), np.zeros(len(X))
-    while V > RECOVERED:
+    while recovered < V:
         g, steepness = output(X @ w / np.sqrt(N) - V * g, V)
         s = max(float(np.sum(steepness)) / N, 0.0)  # few labels, of which some are flipped, may give less
         before = w

@@ -30,7 +30,7 @@ from statmech.convex.teachers import LinearTeacher, Teacher
 from statmech.convex.weights import Weights
 
 LOGS = np.linspace(np.log(1e-12), np.log(1e20), 321)  # of the precisions at which the line is scanned
-INFORMED = 1e-6  # mean squared error from which message passing starts next to the teacher
+INFORMED = 1e-4  # mean squared error from which message passing starts next to the teacher
 DROP = 1e-9  # a line that falls by less, relatively, does not turn
 
 
@@ -101,7 +101,7 @@ def starting_error(weights: Weights, start: str) -> float:
 
     >>> from statmech.convex.weights import Binary
     >>> starting_error(Binary(), "uninformed"), starting_error(Binary(), "informed")
-    (1.0, 1e-06)
+    (1.0, 0.0001)
     """
     return INFORMED if start == "informed" else float(weights.mse(np.zeros(1))[0])
 

@@ -1,0 +1,98 @@
+"""Message passing minimises the empirical risk: against scikit-learn, and against the conditions of a minimum."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import lsq_linear
+from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression, Ridge
+
+from simulate.kernels.least_risk import minimise_by_messages
+from statmech.convex.losses import Absolute, Exponential, Hinge, Huber, Logistic, OfStability, Square, SquaredHinge
+from statmech.convex.penalties import Penalty
+
+L2, L1 = Penalty(0.0), Penalty(1.0)
+N = 200
+
+
+def data(alpha, linear=False, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((round(alpha * N), N))
+    u = X @ rng.standard_normal(N) / np.sqrt(N)
+    return X, u + 0.5 * rng.standard_normal(len(u)) if linear else np.sign(u) * np.where(
+        rng.random(len(u)) < 0.1, -1, 1
+    )
+
+
+def distance(w, exact):
+    return np.linalg.norm(w - np.ravel(exact)) / np.linalg.norm(exact)
+
+
+@pytest.mark.parametrize("alpha", [0.5, 2.0])
+@pytest.mark.parametrize("lam", [1.0, 0.01])
+def test_logistic_regression_is_that_of_scikit_learn(alpha, lam):
+    X, y = data(alpha)
+    fit = LogisticRegression(C=1 / lam, fit_intercept=False, tol=1e-12, max_iter=1000, solver="newton-cholesky")
+    found = minimise_by_messages(X, y, Logistic(), L2, lam)
+    assert found.converged
+    assert distance(found.w, fit.fit(X / np.sqrt(N), y).coef_) < 1e-9
+
+
+@pytest.mark.parametrize("alpha", [0.5, 2.0])
+@pytest.mark.parametrize("lam", [1.0, 0.1])
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_penalised_least_squares_are_those_of_scikit_learn(alpha, lam, share):
+    X, y = data(alpha, linear=True)
+    P, options = len(y), {"fit_intercept": False, "tol": 1e-13, "max_iter": 100_000}
+    models = {
+        0.0: Ridge(alpha=lam, fit_intercept=False),
+        0.5: ElasticNet(alpha=lam / P, l1_ratio=0.5, **options),
+        1.0: Lasso(alpha=lam / P, **options),
+    }
+    found = minimise_by_messages(X, y, Square(), Penalty(share), lam)
+    assert found.converged
+    assert distance(found.w, models[share].fit(X / np.sqrt(N), y).coef_) < 1e-7
+    assert np.any(found.w == 0) == (share > 0)
+
+
+def departure(X, y, loss, penalty, lam, w):
+    """The least subgradient of the risk, relative to that of its smooth part: 0 at a minimum."""
+    Z, h = X / np.sqrt(N), X @ w / np.sqrt(N)
+    sign, x = (y, y * h) if loss.of == "stability" else (-np.ones(len(y)), y - h)
+    at_kink = np.any([np.abs(x - kink) < 1e-7 for kink in loss.kinks], axis=0) if loss.kinks else np.zeros(len(y), bool)
+    l1, l2 = penalty.parts(lam)
+    smooth = (np.where(at_kink, 0.0, loss.slope(x)) * sign) @ Z + l2 * w + l1 * np.sign(w)
+    free = [(sign[at_kink, None] * Z[at_kink]).T, l1 * np.eye(N)[:, w == 0]]
+    bounds = [loss.slopes_at(np.array(loss.kinks[:1]))] if loss.kinks else []
+    low = np.concatenate([np.full(at_kink.sum(), bounds[0][0] if bounds else 0.0), np.full((w == 0).sum(), -1.0)])
+    high = np.concatenate([np.full(at_kink.sum(), bounds[0][1] if bounds else 0.0), np.full((w == 0).sum(), 1.0)])
+    if not low.size:
+        return np.linalg.norm(smooth) / np.linalg.norm(loss.slope(x) @ Z)
+    return np.linalg.norm(lsq_linear(np.hstack(free), -smooth, (low, high), tol=1e-14).fun) / np.linalg.norm(smooth)
+
+
+CASES = [
+    (Hinge(), L2, 0.1, 2.0, False),
+    (Hinge(), L2, 0.01, 2.0, False),
+    (Hinge(), L2, 0.01, 0.5, False),
+    (SquaredHinge(), L2, 0.1, 2.0, False),
+    (Exponential(), L2, 0.1, 2.0, False),
+    (OfStability(Huber()), L2, 0.1, 2.0, False),
+    (Huber(), L2, 0.1, 2.0, True),
+    (Absolute(), L2, 0.3, 2.0, True),
+    (Logistic(), L1, 0.3, 2.0, False),
+]
+
+
+@pytest.mark.parametrize(("loss", "penalty", "lam", "alpha", "linear"), CASES, ids=str)
+def test_other_risks_have_a_subgradient_of_0(loss, penalty, lam, alpha, linear):
+    X, y = data(alpha, linear)
+    found = minimise_by_messages(X, y, loss, penalty, lam)
+    assert found.converged
+    assert departure(X, y, loss, penalty, lam, found.w) < 1e-8
+    assert departure(X, y, loss, penalty, lam, 0.999 * found.w) > 1e-5
+
+
+def test_a_minimum_that_is_hardly_unique_is_reported():
+    X, y = data(0.5, linear=True)
+    assert not minimise_by_messages(X, y, Square(), L1, 1e-4, steps=100).converged
