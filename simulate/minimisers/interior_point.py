@@ -27,8 +27,8 @@ from simulate.minimisers.line_search import step_length
 from simulate.minimisers.parts import Parts
 from simulate.minimisers.problem import REACHED, Minimum, Problem
 
-STEPS = 100
-EXACT = 1e-12  # relative gap at which steps end
+STEPS = 200
+EXACT = 1e-14  # relative gap at which steps end
 SHORT = 0.99  # of the way to the boundary
 REFINED = 2  # solutions of the equations of a step, each of what the last one left
 SLOWEST = 0.05  # the products fall to this part, where g is not linear: further would be beyond its linear range
@@ -49,8 +49,8 @@ def interior_point(problem: Problem, parts: Parts) -> Minimum:
     least, since = np.inf, 0
     for _ in range(STEPS):
         gap = certified(problem, parts, now)
-        best, least, since = (now, gap, 0) if gap < least else (best, least, since + 1)
-        if least <= EXACT or since > (3 if least <= REACHED else 20) or np.isnan(gap):
+        best, least, since = (now, gap, 0) if gap < least else (best, least, since + bool(np.isfinite(gap)))
+        if least <= EXACT or since > (2 if least <= REACHED else 10) or np.isnan(gap):
             break
         try:
             now = _stepped(problem, parts, now)

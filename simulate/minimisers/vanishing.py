@@ -11,9 +11,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from simulate.minimisers.choice import minimise
 from simulate.minimisers.interior_point import interior_point
 from simulate.minimisers.newton import newton
-from simulate.minimisers.parts import constraints, parts_of
+from simulate.minimisers.parts import constraints
 from simulate.minimisers.problem import Minimum, Problem, nowhere
 from simulate.minimisers.separability import Separation, separation
 from statmech.convex.losses import Loss
@@ -38,7 +39,8 @@ def vanishing(problem: Problem, separated: Separation | None = None) -> Minimum:
 
 def _within(problem: Problem, low: float, high: float) -> Minimum:
     """The least penalty with all of the loss's arguments between these bounds."""
-    if low == high and problem.l1 == 0:
+    P, N = problem.B.shape
+    if low == high and (problem.l1 == 0 or P == N):
         return _interpolation(problem, low)
     return interior_point(problem, constraints(low, high))
 
@@ -53,7 +55,7 @@ def _interpolation(problem: Problem, target: float) -> Minimum:
 def _alone(problem: Problem, start: np.ndarray | None) -> Minimum:
     """The minimum of the loss without a penalty."""
     bare = problem._replace(l1=0.0, l2=0.0)
-    return interior_point(bare, parts_of(bare.loss)) if bare.loss.kinks else newton(bare, start)
+    return minimise(bare) if bare.loss.kinks else newton(bare, start)
 
 
 def lowest(loss: Loss) -> tuple[float, float]:
