@@ -499,3 +499,12 @@ def test_panels_resolve_a_loss_on_whatever_scale_its_slope_changes(loss):
         assert errors(ABOUT_0) > 1e-10  # the planted error: panels that do not know of the width
     assert {0.0, *loss.kinks, *loss.bends} <= set(panel_edges(loss))
     assert len(panel_edges(loss)) < 30
+
+
+@every_loss
+def test_a_proximal_point_to_a_given_accuracy_has_it(loss):
+    h, v = np.broadcast_arrays(H[H != 0][:, None], V)
+    p = by_newton(loss, h, v, within=1e-3)
+    with np.errstate(over="ignore", invalid="ignore"):
+        left = np.abs(p - h + v * loss.slope(p))
+    assert np.all((left <= 1e-3 * np.abs(h)) | (excess(loss, p, h, v) <= 0))

@@ -21,7 +21,7 @@ HUGE = 1e300
 ROUNDING = float(np.finfo(float).eps)
 
 
-def prox(loss: Loss, h: np.ndarray | float, V: np.ndarray | float) -> np.ndarray:
+def prox(loss: Loss, h: np.ndarray | float, V: np.ndarray | float, within: float = 0.0) -> np.ndarray:
     r"""The proximal point of a loss, :math:`p = \mathrm{argmin}_p\,(p-h)^2/(2V) + \ell(p)`.
 
     Parameters
@@ -31,6 +31,8 @@ def prox(loss: Loss, h: np.ndarray | float, V: np.ndarray | float) -> np.ndarray
         Fields, finite; they broadcast with V.
     V : array
         At least 0.
+    within : float
+        The error of h, relative to h, that may be left; 0 is that of rounding.
 
     Returns
     -------
@@ -49,15 +51,15 @@ def prox(loss: Loss, h: np.ndarray | float, V: np.ndarray | float) -> np.ndarray
     """
     h, V = np.broadcast_arrays(np.asarray(h, dtype=float), np.asarray(V, dtype=float))
     closed = loss.closed_prox(h, V)
-    return by_newton(loss, h, V) if closed is None else closed
+    return by_newton(loss, h, V, within) if closed is None else closed
 
 
-def by_newton(loss: Loss, h: np.ndarray, V: np.ndarray) -> np.ndarray:
+def by_newton(loss: Loss, h: np.ndarray, V: np.ndarray, within: float = 0.0) -> np.ndarray:
     """The proximal points (...) for h and V (...) of one shape, without the closed form."""
     shape, h, V = h.shape, h.ravel(), V.ravel()
     with np.errstate(over="ignore", invalid="ignore"):  # of slopes far outside the bracket
         low, high = _bracket(loss, h, V)
-        return _roots(loss, h, V, low, high).reshape(shape)
+        return _roots(loss, h, V, low, high, within).reshape(shape)
 
 
 def response(loss: Loss, p: np.ndarray, V: np.ndarray | float) -> np.ndarray:
@@ -100,14 +102,14 @@ def _places(loss: Loss, h: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, np.
     return [*places, (h, at_h, at_h)]
 
 
-def _roots(loss: Loss, h: np.ndarray, V: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def _roots(loss: Loss, h: np.ndarray, V: np.ndarray, low: np.ndarray, high: np.ndarray, within: float) -> np.ndarray:
     """The root in each bracket; one that is found stays as it is, whatever the others do."""
     p, last = _middle(low, high), np.full_like(low, np.inf)
     active = np.flatnonzero(low < high)
     for _ in range(STEPS):
         if not len(active):
             break
-        found, *moved = _step(loss, *(of[active] for of in (h, V, p, last, low, high)))
+        found, *moved = _step(loss, within, *(of[active] for of in (h, V, p, last, low, high)))
         for of, new in zip((p, last, low, high), moved, strict=True):
             of[active] = new
         active = active[~found]
@@ -115,7 +117,14 @@ def _roots(loss: Loss, h: np.ndarray, V: np.ndarray, low: np.ndarray, high: np.n
 
 
 def _step(
-    loss: Loss, h: np.ndarray, V: np.ndarray, p: np.ndarray, last: np.ndarray, low: np.ndarray, high: np.ndarray
+    loss: Loss,
+    within: float,
+    h: np.ndarray,
+    V: np.ndarray,
+    p: np.ndarray,
+    last: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
 ) -> tuple[np.ndarray, ...]:
     """Which roots are found, and the next p, its distance from this one and its bracket."""
     pull, rise = V * loss.slope(p), 1 + V * loss.curvature(p)
@@ -123,6 +132,7 @@ def _step(
     low, high = np.where(F < 0, p, low), np.where(F > 0, p, high)
     newton = p - F / rise
     near = np.abs(newton - p) <= ROUNDING * (np.abs(p) + (np.abs(h) + np.abs(pull)) / rise)
+    near |= np.abs(F) <= within * np.abs(h)
     good = (low <= newton) & (newton <= high) & (2 * np.abs(newton - p) <= last)
     new = np.where(good | near, np.clip(newton, low, high), _middle(low, high))
     return near | (new == p), new, np.abs(new - p), low, high
