@@ -34,6 +34,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -398,9 +399,21 @@ def on_labels(loss: Loss) -> Loss:
     """
     if loss.of == "stability":
         return loss
-    if not loss.even:
-        raise ScenarioError([(("loss",), f"the loss {loss.label} is not even in y - h: it needs outputs, not labels")])
+    if why := uneven(loss):
+        raise ScenarioError([(("loss",), why)])
     return OfStability(loss)
+
+
+@cache  # a sweep of a million values asks for each
+def uneven(loss: Loss) -> str:
+    """Why a loss cannot be minimised on labels, a sentence; empty if it can.
+
+    >>> uneven(Huber()), uneven(Hinge())
+    ('', '')
+    """
+    if loss.of == "stability" or loss.even:
+        return ""
+    return f"the loss {loss.label} is not even in y - h: it needs outputs, not labels"
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:

@@ -6,9 +6,11 @@ l2 (ridge) has s = 0, l1 (lasso) s = 1, and the elastic net any s between them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
+
+Strength = TypeVar("Strength", float, np.ndarray)
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,7 @@ class Penalty:
     share: float = 0.0
     label: ClassVar[str] = "elastic net"
 
-    def parts(self, lam: np.ndarray | float) -> tuple[np.ndarray | float, np.ndarray | float]:
+    def parts(self, lam: Strength) -> tuple[Strength, Strength]:
         r"""The factors :math:`\lambda s` of :math:`|\mathbf w|_1` and :math:`\lambda(1-s)` of :math:`|\mathbf w|^2/2`.
 
         Parameters
