@@ -15,7 +15,7 @@ from statmech.convex.penalties import Penalty
 from statmech.convex.prox import by_newton, force, prox, response
 from statmech.convex.resolved import ABOUT_0, panel_edges
 from statmech.convex.sound import loss_problem, teacher_problem, weights_problem
-from statmech.convex.teachers import Logit, Sign
+from statmech.convex.teachers import Logit, Probit, Sign
 from statmech.convex.weights import Binary, Piece, Sparse
 from statmech.gaussian import legendre_per_panel
 from statmech.parameters import parameter
@@ -243,6 +243,13 @@ def test_a_loss_that_is_not_even_has_no_form_for_labels():
     assert Pinball(0.5).even
     with pytest.raises(ScenarioError, match="the loss pinball is not even in y - h: it needs outputs, not labels"):
         on_labels(Pinball())
+    LOSSES["pinball"] = Pinball
+    try:
+        with pytest.raises(ScenarioError, match="loss: the loss pinball is not even"):
+            Risk(loss="pinball", quantile=[0.5, 0.8], teacher="sign", alpha=1)
+        assert len(list(Risk(loss="pinball", quantile=0.5, teacher="sign", alpha=1).cells())) == 1
+    finally:
+        del LOSSES["pinball"]
 
 
 def test_a_subclass_with_another_slope_forgets_kinks_bends_and_closed_form():
@@ -459,6 +466,11 @@ def test_teachers_and_weights_that_are_not_what_they_state_are_refused():
             return 1.01 * super().response(mean, variance)
 
     @dataclass(frozen=True)
+    class Bent(Probit):
+        def log_bend(self, mean, variance):
+            return 1.01 * super().log_bend(mean, variance)
+
+    @dataclass(frozen=True)
     class Biased(Sign):
         def probability(self, u):
             return 0.9 * super().probability(u)
@@ -477,6 +489,7 @@ def test_teachers_and_weights_that_are_not_what_they_state_are_refused():
         pieces = (Piece(0.5, 0.0, 2.0),)
 
     assert teacher_problem(Steep()) == "response is not the derivative of right with respect to the mean"
+    assert teacher_problem(Bent()) == "log_bend is not minus the derivative of log_slope with respect to the mean"
     assert teacher_problem(Biased()) == "the probability of +1 at -u must be that of -1 at u"
     assert teacher_problem(Averaged()) == "right is not the average of probability over a normal field"
     assert weights_problem(Long()) == "its mean square must be 1, not 1.1"

@@ -32,16 +32,16 @@ from typing import NamedTuple
 import numpy as np
 
 from statmech.convex.losses import Loss
+from statmech.convex.prox import prox
+from statmech.convex.resolved import panel_edges
 from statmech.convex.teachers import LabelTeacher
 from statmech.gaussian import TAIL, density, legendre
 
 NODES = 16  # per panel
 GAUSSIAN = np.array([-TAIL, -4.0, -1.5, 0.0, 1.5, 4.0, TAIL])  # edges in standard deviations
 SIGMOID = np.array([-10.0, -4.0, -1.2, 1.2, 4.0, 10.0])  # in widths of the teacher's sigmoid
-ABOUT_0 = np.array([-15.0, -5.0, -1.5, 0.0, 1.5, 5.0, 15.0])
 BEYOND = np.array([1.5, 5.0, 15.0, 40.0])  # to the right of the p of h = 0
 ROUGH = 1e-3  # relative error of the edges of panels
-NEXT_TO = 1e-15  # relative distance at which the slopes on both sides of a kink are read
 SLIGHT = 1e-4  # change of ln tan(theta) for the slope of the teacher's response
 
 
@@ -183,68 +183,21 @@ def _smooth(loss: Loss, V: np.ndarray, ends: np.ndarray) -> Nodes:
 
 def _in_p(loss: Loss, V: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """The edges of the panels in p."""
-    p = near_prox(loss, ends, V)
-    middle = near_prox(loss, 0 * V[:, None], V)
-    fixed = np.broadcast_to(np.array([*ABOUT_0, *loss.kinks, *loss.bends]), (len(V), 7 + len(loss.kinks + loss.bends)))
+    p = prox(loss, ends, V[:, None], ROUGH)
+    middle = prox(loss, 0.0, V[:, None])
+    fixed = np.broadcast_to(panel_edges(loss), (len(V), len(panel_edges(loss))))
     inner = np.concatenate([fixed, middle + BEYOND], axis=1)
     return np.sort(np.concatenate([p, np.clip(inner, p[:, :1], p[:, -1:])], axis=1), axis=1)
 
 
 def _atom(loss: Loss, c: float, V: np.ndarray, ends: np.ndarray) -> Nodes:
     """Nodes in h where p is held at the kink c."""
-    left, right = slopes_at(loss, c)
+    left, right = loss.slopes_at(c)
     edges = np.clip(ends, (c + V * left)[:, None], (c + V * right)[:, None])
     low, high = ends[:, :1], ends[:, -1:]
     first, last = np.clip((c + V * left)[:, None], low, high), np.clip((c + V * right)[:, None], low, high)
     h, dh, _ = _legendre(np.clip(np.concatenate([first, edges, last], axis=1), low, high))
     return Nodes(h, c - h, dh, dh)
-
-
-def slopes_at(loss: Loss, c: float) -> tuple[float, float]:
-    """The slopes of a loss left and right of a kink."""
-    gap = NEXT_TO * max(1.0, abs(c))
-    left, right = loss.slope(np.array([c - gap, c + gap]))
-    return float(left), float(right)
-
-
-def near_prox(loss: Loss, h: np.ndarray, V: np.ndarray) -> np.ndarray:
-    """The p of fields h (lanes, edges), to a thousandth: enough for the edges of panels."""
-    h, V = np.broadcast_arrays(h, V[:, None])
-    if hasattr(loss, "closed_prox") and (closed := loss.closed_prox(h, V)) is not None:
-        return np.asarray(closed)
-    with np.errstate(over="ignore", invalid="ignore"):
-        return _bracketed(loss, h.ravel(), V.ravel()).reshape(h.shape)
-
-
-def _bracketed(loss: Loss, h: np.ndarray, V: np.ndarray) -> np.ndarray:
-    """Newton's method in a bracket, which is halved where the steps do not get shorter."""
-    low, high = _bracket(loss, h, V)
-    p, last = _halfway(low, high), np.full_like(h, np.inf)
-    active = np.flatnonzero(low < high)
-    while len(active):
-        at, a, b = p[active], low[active], high[active]
-        F, rise = at + V[active] * loss.slope(at) - h[active], 1 + V[active] * loss.curvature(at)
-        a, b = np.where(F < 0, at, a), np.where(F > 0, at, b)
-        newton = at - F / rise
-        good = (newton >= a) & (newton <= b) & (2 * np.abs(newton - at) <= last[active])
-        new = np.where(good, newton, _halfway(a, b))
-        p[active], low[active], high[active], last[active] = new, a, b, np.abs(new - at)
-        done = (np.abs(F) <= ROUGH * np.abs(h[active])) | (np.abs(new - at) <= 1e-15 * np.abs(at)) | (a >= b)
-        active = active[~done]
-    return p
-
-
-def _bracket(loss: Loss, h: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds of p: the slope does not fall, so that p lies between q and h - V l'(q), whatever q."""
-    low, high = np.full_like(h, -np.inf), np.full_like(h, np.inf)
-    for q in dict.fromkeys((0.0, *loss.kinks, *loss.bends)):
-        left, right = slopes_at(loss, q)
-        low, high = np.maximum(low, np.minimum(q, h - V * left)), np.minimum(high, np.maximum(q, h - V * right))
-    return low, high
-
-
-def _halfway(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    return np.sinh(0.5 * (np.arcsinh(low) + np.arcsinh(high)))
 
 
 def _legendre(edges: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

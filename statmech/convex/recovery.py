@@ -30,7 +30,6 @@ from functools import cache
 
 import numpy as np
 
-from statmech.convex.averages import slopes_at
 from statmech.convex.losses import Loss
 from statmech.convex.penalties import Penalty
 from statmech.convex.teachers import LinearTeacher, Teacher
@@ -47,7 +46,7 @@ def recovers(
     none = np.zeros(len(alpha), bool)
     if not isinstance(teacher, LinearTeacher) or teacher.noise:
         return none
-    force = slopes_at(loss, 0.0)[1] if 0.0 in loss.kinks else 0.0
+    force = float(loss.slopes_at(0.0)[1]) if 0.0 in loss.kinks else 0.0
     lanes = zip(alpha.tolist(), lam.tolist(), strict=True)
     return np.array([_recovers(force, penalty, weights, *lane) for lane in lanes], bool)
 

@@ -117,6 +117,16 @@ def _label_problem(teacher: LabelTeacher, u: np.ndarray) -> str | None:
     by_differences = (teacher.right(MEANS + STEP, VARIANCES) - teacher.right(MEANS - STEP, VARIANCES)) / (2 * STEP)
     if np.any(np.abs(teacher.response(MEANS, VARIANCES) - by_differences) > 1e-6):
         return "response is not the derivative of right with respect to the mean"
+    return _log_problem(teacher)
+
+
+def _log_problem(teacher: LabelTeacher) -> str | None:
+    slope, bend = teacher.log_slope(MEANS, VARIANCES), teacher.log_bend(MEANS, VARIANCES)
+    if np.any(np.abs(slope * teacher.right(MEANS, VARIANCES) - teacher.response(MEANS, VARIANCES)) > 1e-6):
+        return "log_slope is not response divided by right"
+    ahead, behind = (teacher.log_slope(MEANS + step, VARIANCES) for step in (STEP, -STEP))
+    if np.any(np.abs(bend + (ahead - behind) / (2 * STEP)) > 1e-5 * (1 + np.abs(bend))):
+        return "log_bend is not minus the derivative of log_slope with respect to the mean"
     return None
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field, PlainValidator
 
-from statmech.convex.losses import LOSSES, Loss, on_labels
+from statmech.convex.losses import LOSSES, Loss, on_labels, uneven
 from statmech.convex.penalties import PENALTIES, Penalty
 from statmech.convex.teachers import TEACHERS, Teacher
 from statmech.convex.weights import WEIGHTS, Weights
@@ -155,7 +155,7 @@ class Risk(Belonging, Sweep):
         yield from examples_problems(self)
 
     def _output_problems(self) -> Iterator[Problem]:
-        """A loss of stabilities needs labels."""
+        """A loss of stabilities needs labels, and one of residuals that is not even needs outputs."""
         for loss, teacher in self.pairs("loss", "teacher"):
             if LOSSES[loss].of == "stability" and not TEACHERS[teacher].labels:
                 others = ", ".join(name for name, kind in LOSSES.items() if kind.of == "residual")
@@ -163,6 +163,10 @@ class Risk(Belonging, Sweep):
                     ("loss",),
                     f"{loss} needs labels, which teacher {teacher} does not give; losses that do not: {others}",
                 )
+                return
+        for values, _ in self.grid():
+            if TEACHERS[values["teacher"]].labels and (why := uneven(self.kind_at(values))):
+                yield ("loss",), why
                 return
 
     @property
