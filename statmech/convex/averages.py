@@ -38,7 +38,7 @@ from statmech.gaussian import TAIL, density, legendre
 NODES = 16  # per panel
 GAUSSIAN = np.array([-TAIL, -4.0, -1.5, 0.0, 1.5, 4.0, TAIL])  # edges in standard deviations
 SIGMOID = np.array([-10.0, -4.0, -1.2, 1.2, 4.0, 10.0])  # in widths of the teacher's sigmoid
-ABOUT_0 = np.array([-15.0, -5.0, -1.5, 0.0, 1.5, 5.0, 15.0])
+ABOUT_0 = np.array([-40.0, -15.0, -5.0, -1.5, 0.0, 1.5, 5.0, 15.0, 40.0])
 BEYOND = np.array([1.5, 5.0, 15.0, 40.0])  # to the right of the p of h = 0
 ROUGH = 1e-3  # relative error of the edges of panels
 NEXT_TO = 1e-15  # relative distance at which the slopes on both sides of a kink are read
@@ -185,8 +185,8 @@ def _in_p(loss: Loss, V: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """The edges of the panels in p."""
     p = near_prox(loss, ends, V)
     middle = near_prox(loss, 0 * V[:, None], V)
-    fixed = np.broadcast_to(np.array([*ABOUT_0, *loss.kinks, *loss.bends]), (len(V), 7 + len(loss.kinks + loss.bends)))
-    inner = np.concatenate([fixed, middle + BEYOND], axis=1)
+    fixed = np.array([*ABOUT_0, *loss.kinks, *loss.bends])
+    inner = np.concatenate([np.broadcast_to(fixed, (len(V), len(fixed))), middle + BEYOND], axis=1)
     return np.sort(np.concatenate([p, np.clip(inner, p[:, :1], p[:, -1:])], axis=1), axis=1)
 
 
