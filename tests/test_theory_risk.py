@@ -112,7 +112,7 @@ def test_square_loss_without_a_penalty_is_the_pseudo_inverse(flip):
 def test_the_hinge_without_a_penalty_is_the_perceptron_of_maximum_stability(loss, flip):
     state, curve = solved(loss, Sign(flip), ALPHAS, 0.0), replica.max_stability(ALPHAS, flip)
     separable = np.isfinite(curve.theta)
-    assert np.all(separable == (ALPHAS < theory.noisy_capacity(flip)))
+    assert np.all(separable == (theory.noisy_capacity(flip) > ALPHAS))
     assert np.allclose(state.eps_g[separable], curve.theta[separable] / np.pi, rtol=0, atol=1e-12)
     assert np.allclose(state.Q[separable] * curve.kappa[separable], 1, rtol=1e-11)  # the least stability is 1
     assert np.all(state.residual <= 1e-12)  # above it there is a minimum, too
