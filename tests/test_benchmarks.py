@@ -22,6 +22,7 @@ SCRIPTS = (
     "networks.py",
     "networks_theory.py",
     "precision.py",
+    "risk.py",
     "visitors.py",
 )
 

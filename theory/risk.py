@@ -24,8 +24,8 @@ def best_lambda(scenario: Risk) -> xr.DataArray:
     Returns
     -------
     xarray.DataArray
-        On the sweep axes without lam and N: 0 where the error decreases as the penalty vanishes, infinite where it still
-        decreases at lam = 1e6, NaN where the equations were not solved.
+        On the sweep axes without lam and N: 0 where the error decreases as the penalty vanishes, infinite where it
+        still decreases at lam = 1e6, NaN where the equations were not solved.
 
     Examples
     --------

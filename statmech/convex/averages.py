@@ -37,8 +37,8 @@ from statmech.convex.resolved import panel_edges
 from statmech.convex.teachers import LabelTeacher
 from statmech.gaussian import TAIL, density, legendre
 
-NODES = 16  # per panel
-GAUSSIAN = np.array([-TAIL, -4.0, -1.5, 0.0, 1.5, 4.0, TAIL])  # edges in standard deviations
+NODES = 20  # per panel
+GAUSSIAN = np.array([-TAIL, -4.0, -1.5, -0.5, -0.1, 0.0, 0.1, 0.5, 1.5, 4.0, TAIL])  # edges in standard deviations
 SIGMOID = np.array([-10.0, -4.0, -1.2, 1.2, 4.0, 10.0])  # in widths of the teacher's sigmoid
 BEYOND = np.array([1.5, 5.0, 15.0, 40.0])  # to the right of the p of h = 0
 ROUGH = 1e-3  # relative error of the edges of panels

@@ -24,6 +24,7 @@ STRONGEST = 16.0  # l1 norms in units of that which leaves a good part of the we
 STRIDE, STRIDE_L1 = np.log(6.0), np.log(2.0)  # of a scan: a minimum of the hinge is 10 wide
 FLAT, FLAT_L1 = 1e-11, 1e-9  # slopes below it count as 0: of the hinge at small and large lambda
 LEVEL = 1e-9  # error of a flat end
+STEEP = 1e-4  # least slope of one end, relative to the other's, for a secant
 CLOSE = 1e-10  # in ln lambda
 
 
@@ -43,7 +44,7 @@ def best_lambda(loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights
     scan = _scan(equations, alpha, penalty.share)
     slopes = np.array([solved.tangent[0] for _, solved in scan])
     values = np.array([solved.x[0] for _, solved in scan])
-    signs = _signs(slopes, FLAT_L1 if penalty.share else FLAT)
+    signs = _signs(slopes, values, FLAT_L1 if penalty.share else FLAT)
     lam, least = _edges(signs, values)
     exact = recovers(loss, teacher, penalty, weights, alpha, 0 * alpha)
     lam[exact] = 0.0
@@ -57,12 +58,18 @@ def best_lambda(loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights
     return lam
 
 
-def _signs(slopes: np.ndarray, flat: float) -> np.ndarray:
-    """Of slopes (places, lanes) from the largest lambda down; where the error is flat, that before: first, up."""
+def _signs(slopes: np.ndarray, values: np.ndarray, flat: float) -> np.ndarray:
+    """Of slopes (places, lanes) from the largest lambda down.
+
+    Where the error is flat, the sign is that of its change since the place before and, if there is none, the sign there;
+    that of the first is down.
+    """
     signs = np.sign(np.where(np.abs(slopes) > flat, slopes, 0.0))
     signs[0] = np.where(signs[0] == 0, -1.0, signs[0])
-    for before, here in pairwise(signs):
-        here[here == 0] = before[here == 0]
+    for (before, here), (above, value) in zip(pairwise(signs), pairwise(values), strict=True):
+        change = np.where(np.abs(above - value) > LEVEL, np.sign(above - value), 0.0)
+        at = here == 0
+        here[at] = np.where(change[at] == 0, before[at], change[at])
     return signs
 
 
@@ -100,6 +107,13 @@ def _picked(scan: list[Place], which: np.ndarray, lanes: np.ndarray) -> Place:
     return where, Solved(*(np.moveaxis(part, 0, -1)[..., lanes, which] for part in parts))
 
 
+def _between(a: np.ndarray, b: np.ndarray, f: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """Where a secant between slopes f at a and g at b is 0; in the middle, if one end is flat."""
+    size = np.maximum(np.abs(f), np.abs(g))
+    secant = (np.minimum(np.abs(f), np.abs(g)) > STEEP * size) & (f * g < 0)
+    return np.where(secant, a - f * (b - a) / np.where(secant, g - f, 1.0), (a + b) / 2)
+
+
 def _root(
     equations: Equations, alpha: np.ndarray, share: float, low: Place, high: Place
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -110,7 +124,7 @@ def _root(
     lanes = np.arange(len(a))
     side = np.zeros(len(a))
     for _ in range(60):
-        t = a[lanes] - f[lanes] * (b - a)[lanes] / (g - f)[lanes]
+        t = _between(a[lanes], b[lanes], f[lanes], g[lanes])
         begin, end = (Point(of, np.full(len(lanes), share)) for of in (now[lanes], t))
         state = follow(equations, alpha[lanes], state, begin, end)
         slope = state.tangent[0]
