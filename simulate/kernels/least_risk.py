@@ -22,7 +22,7 @@ from statmech.convex.losses import Loss
 from statmech.convex.penalties import Penalty
 from statmech.convex.prox import force, prox, response
 
-DAMPED = 0.5  # share of the weights that is kept where steps without damping do not converge
+DAMPED = 0.5  # fraction of the weights that is kept where steps without damping do not converge
 LEAST = 1e-8  # variance of a weight and stiffness, above it; no minimum depends on them
 
 

@@ -15,8 +15,8 @@ entropy per weight,
 
 (Barbier, Krzakala, Macris, Miolane & Zdeborova 2019). Message passing that starts without information stays on the
 line's first part, up to its maximum. If the line is bounded for :math:`\hat q\to\infty`, there is a further state
-above that limit, in which the teacher is recovered: q = 1. For the linear teacher without noise the limit is the share
-of the weights that are not atoms, and the free entropy is infinite.
+above that limit, in which the teacher is recovered: q = 1. For the linear teacher without noise the limit is the
+fraction of weights that are not atoms, and the free entropy is infinite.
 """
 
 from __future__ import annotations
