@@ -85,7 +85,7 @@ def minimise_by_messages(
 
 def _first_variance(penalty: Penalty, lam: float) -> float:
     """That of the penalty alone, where it is quadratic."""
-    return 1 / max(penalty.parts(lam)[1], LEAST) if penalty.share < 1 else 1.0
+    return 1 / max(float(penalty.parts(lam)[1]), LEAST) if penalty.share < 1 else 1.0
 
 
 def _attempt(
