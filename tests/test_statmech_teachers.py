@@ -95,6 +95,11 @@ def test_derivatives_of_right_and_of_its_logarithm_are_consistent(teacher):
     np.testing.assert_allclose(teacher.log_slope(MEANS, variance), slope, rtol=1e-12)
     difference = (teacher.log_slope(MEANS - h, variance) - teacher.log_slope(MEANS + h, variance)) / (2 * h)
     np.testing.assert_allclose(teacher.log_bend(MEANS, variance), difference, rtol=1e-4, atol=1e-10)
+    first, second = teacher.derivatives(MEANS, variance)[1:]
+    np.testing.assert_array_equal(teacher.derivatives(MEANS, variance)[0], teacher.right(MEANS, variance))
+    np.testing.assert_allclose(first, teacher.response(MEANS, variance), rtol=1e-13)
+    difference = (teacher.response(MEANS + h, variance) - teacher.response(MEANS - h, variance)) / (2 * h)
+    np.testing.assert_allclose(second, difference, rtol=1e-4, atol=1e-8)
     np.testing.assert_allclose(teacher.right(-MEANS, variance), 1 - teacher.right(MEANS, variance), atol=1e-15)
 
 
