@@ -42,7 +42,7 @@ def logistic_average(M: np.ndarray, V: np.ndarray) -> LogisticAverage:
     >>> average.slope.round(6)
     array([0.413242, 0.744604, 1.      ])
     """
-    M, V = np.broadcast_arrays(-np.abs(np.asarray(M, float)), np.asarray(V, float))
+    M, V = -np.abs(np.asarray(M, float)), np.asarray(V, float)
     tail = 2 * M < -V
     x = np.where(tail, -M - V, M)
     log, slope, bend = _between(x, V)
