@@ -62,7 +62,7 @@ def test_without_the_onsager_term_steps_do_not_follow_state_evolution(kernel, fo
 
 
 def test_an_informed_start_has_the_overlap_and_the_mean_square_of_its_error():
-    runs = simulate.run(Inference(prior="gauss", alpha=0.5, start="informed", N=4000, steps=1, seeds=20)).isel(step=0)
+    runs = simulate.run(Inference(prior="gauss", alpha=0.5, start="informed", N=1000, steps=1, seeds=20)).isel(step=0)
     for name, expected in (("m", 1 - 1e-4), ("q", 1 - 1e-4), ("mse", 1e-4)):
         error = float(runs[name].std("seed", ddof=1)) / np.sqrt(20)
         assert float(runs[name].mean("seed")) == pytest.approx(expected, abs=4 * error)

@@ -56,7 +56,7 @@ def by_trapezoids(M, V):
     return float(M / 2 + V / 8 + log_mean(1, M + V / 2)), float(log_mean(2, M))
 
 
-@pytest.mark.parametrize("V", [0.1, 1.0, 10.0, 100.0, 2500.0])
+@pytest.mark.parametrize("V", [0.1, 1.0, 10.0, 59.0, 61.0, 2500.0])
 def test_the_logistic_average_is_exact_at_every_gain_and_far_in_the_tail(V):
     M = np.array([0.0, -1.0, -5.0, -20.0, -60.0, -475.0])
     average = logistic_average(M, V)
@@ -95,6 +95,11 @@ def test_derivatives_of_right_and_of_its_logarithm_are_consistent(teacher):
     np.testing.assert_allclose(teacher.log_slope(MEANS, variance), slope, rtol=1e-12)
     difference = (teacher.log_slope(MEANS - h, variance) - teacher.log_slope(MEANS + h, variance)) / (2 * h)
     np.testing.assert_allclose(teacher.log_bend(MEANS, variance), difference, rtol=1e-4, atol=1e-10)
+    first, second = teacher.derivatives(MEANS, variance)[1:]
+    np.testing.assert_array_equal(teacher.derivatives(MEANS, variance)[0], teacher.right(MEANS, variance))
+    np.testing.assert_allclose(first, teacher.response(MEANS, variance), rtol=1e-13)
+    difference = (teacher.response(MEANS + h, variance) - teacher.response(MEANS - h, variance)) / (2 * h)
+    np.testing.assert_allclose(second, difference, rtol=1e-4, atol=1e-8)
     np.testing.assert_allclose(teacher.right(-MEANS, variance), 1 - teacher.right(MEANS, variance), atol=1e-15)
 
 

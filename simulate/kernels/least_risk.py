@@ -22,7 +22,7 @@ from statmech.convex.losses import Loss
 from statmech.convex.penalties import Penalty
 from statmech.convex.prox import force, prox, response
 
-DAMPED = 0.5  # share of the weights that is kept where steps without damping do not converge
+DAMPED = 0.5  # fraction of the weights that is kept where steps without damping do not converge
 LEAST = 1e-8  # variance of a weight and stiffness, above it; no minimum depends on them
 
 
@@ -85,7 +85,7 @@ def minimise_by_messages(
 
 def _first_variance(penalty: Penalty, lam: float) -> float:
     """That of the penalty alone, where it is quadratic."""
-    return 1 / max(penalty.parts(lam)[1], LEAST) if penalty.share < 1 else 1.0
+    return 1 / max(float(penalty.parts(lam)[1]), LEAST) if penalty.share < 1 else 1.0
 
 
 def _attempt(

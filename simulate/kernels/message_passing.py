@@ -50,7 +50,7 @@ def messages(
     settled : float
         Root mean square change of the weights in a step, relative to theirs, at which the steps end.
     kept : float
-        Share of the weights that a step keeps (damping), which fixed points do not depend on.
+        Fraction of the weights that a step keeps (damping), which fixed points do not depend on.
     recovered : float
         Variance V below which the steps end.
 

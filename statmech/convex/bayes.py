@@ -15,8 +15,8 @@ entropy per weight,
 
 (Barbier, Krzakala, Macris, Miolane & Zdeborova 2019). Message passing that starts without information stays on the
 line's first part, up to its maximum. If the line is bounded for :math:`\hat q\to\infty`, there is a further state
-above that limit, in which the teacher is recovered: q = 1. For the linear teacher without noise the limit is the share
-of the weights that are not atoms, and the free entropy is infinite.
+above that limit, in which the teacher is recovered: q = 1. For the linear teacher without noise the limit is the
+fraction of weights that are not atoms, and the free entropy is infinite.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ import numpy as np
 from statmech.convex.teachers import LinearTeacher, Teacher
 from statmech.convex.weights import Weights
 
-LOGS = np.linspace(np.log(1e-12), np.log(1e20), 321)  # of the precisions at which the line is scanned
+# logarithms of the precisions at which the line is scanned; it is straight below 1e-12
+LOGS = np.array([np.log(1e-50), *np.linspace(np.log(1e-12), np.log(1e20), 321)])
 INFORMED = 1e-4  # mean squared error from which message passing starts next to the teacher
 DROP = 1e-9  # a line that falls by less, relatively, does not turn
 

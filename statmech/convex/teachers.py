@@ -94,6 +94,11 @@ class LabelTeacher(Teacher):
     def width(self, variance: np.ndarray) -> np.ndarray:
         """The scale of the mean over which `right` rises from 0 to 1."""
 
+    def derivatives(self, mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """`right` and its first two derivatives with respect to the mean, at the cost of one of them."""
+        right, slope = self.right(mean, variance), self.log_slope(mean, variance)
+        return right, right * slope, right * (slope**2 - self.log_bend(mean, variance))
+
     def draw(self, rng: np.random.Generator, u: np.ndarray) -> np.ndarray:
         return np.where(rng.random(u.shape) < self.probability(u), 1.0, -1.0)
 
@@ -145,6 +150,10 @@ class Sign(LabelTeacher):
         scale = _deviation(variance)
         return (1 - 2 * self.flip) * density(mean / scale) / scale
 
+    def derivatives(self, mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        response = self.response(mean, variance)
+        return self.right(mean, variance), response, -mean / _deviation(variance) ** 2 * response
+
     def log_slope(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         if self.flip > 0:
             return self.response(mean, variance) / self.right(mean, variance)
@@ -182,6 +191,9 @@ class Probit(LabelTeacher):
     def response(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         return Sign().response(mean, variance + self.noise**2)
 
+    def derivatives(self, mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return Sign().derivatives(mean, variance + self.noise**2)
+
     def log_slope(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         return Sign().log_slope(mean, variance + self.noise**2)
 
@@ -213,6 +225,12 @@ class Logit(LabelTeacher):
     def response(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         average = self._average(mean, variance)
         return self.gain * np.exp(average.log) * average.slope
+
+    def derivatives(self, mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        left, above = self._average(mean, variance), np.asarray(mean) > 0
+        F = np.exp(left.log)
+        second = self.gain**2 * F * (left.slope**2 - left.bend)
+        return np.where(above, 1 - F, F), self.gain * F * left.slope, np.where(above, -second, second)
 
     def log_slope(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         return self.gain * self._log_slope(mean, self._average(mean, variance))

@@ -56,11 +56,11 @@ class Weights(ABC):
     @property
     @abstractmethod
     def pieces(self) -> tuple[Piece, ...]:
-        """The Gaussians of the mixture, of total share 1."""
+        """The Gaussians of the mixture, whose shares sum to 1."""
 
     @property
     def continuous(self) -> float:
-        """The share of the weights that are not atoms."""
+        """The fraction of weights that are not atoms."""
         return float(sum(piece.share for piece in self.pieces if piece.variance > 0))
 
     def posterior(self, r: np.ndarray, precision: Array) -> tuple[np.ndarray, np.ndarray]:
@@ -177,7 +177,7 @@ class Binary(Weights):
 
 @dataclass(frozen=True)
 class Sparse(Weights):
-    """A share rho of normal weights, the others 0."""
+    """A fraction rho of normal weights, the others 0."""
 
     label: ClassVar = "sparse"
     equation: ClassVar = r"w \sim (1-\rho)\,\delta_0 + \rho\,N(0, 1/\rho)"
