@@ -1,8 +1,8 @@
 r"""An interior point method for losses and penalties with kinks, and for constraints.
 
 A loss is split into a part g without kinks and intervals of slopes (`parts`, `boxes`); the penalty l1 is the interval
-from -l1 to l1 of the slopes of the weights themselves. With :math:`\Theta` the sum of g'' and of one over the softnesses of an
-example's boxes, and D = l2 plus one over that of a weight's, each step solves
+from -l1 to l1 of the slopes of the weights themselves. With :math:`\Theta` the sum of g'' and of one over the
+softnesses of an example's intervals, and D = l2 plus one over that of a weight's, each step solves
 
 .. math:: (D + B^\top\Theta B)\,d\mathbf w = \mathbf b
 
