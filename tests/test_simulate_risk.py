@@ -244,7 +244,7 @@ def test_a_small_penalty_approaches_the_limit(loss, penalty):
 
 
 @pytest.mark.parametrize("loss", ["logistic", "exponential"])
-def test_losses_that_fall_for_ever_have_a_minimum_only_on_labels_that_cannot_be_separated(loss):
+def test_losses_that_always_fall_have_a_minimum_only_on_labels_that_cannot_be_separated(loss):
     found, one, _, _ = limit(loss, 30)
     assert separation(one.B).exists
     assert np.isnan(found.w).all()

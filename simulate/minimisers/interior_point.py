@@ -1,16 +1,16 @@
 r"""An interior point method for losses and penalties with kinks, and for constraints.
 
-A loss is split into a part g without kinks and one box of slopes per kink (`boxes`); the penalty l1 is a box of slopes
-between -l1 and l1 of the weights themselves. With :math:`\Theta` the sum of g'' and of one over the softnesses of an
-example's boxes, and D = l2 plus one over that of a weight's, each step solves
+A loss is split into a part g without kinks and intervals of slopes (`parts`, `boxes`); the penalty l1 is the interval
+from -l1 to l1 of the slopes of the weights themselves. With :math:`\Theta` the sum of g'' and of one over the
+softnesses of an example's intervals, and D = l2 plus one over that of a weight's, each step solves
 
 .. math:: (D + B^\top\Theta B)\,d\mathbf w = \mathbf b
 
 in min(N, P) dimensions: for P < N by :math:`(BD^{-1}B^\top + \Theta^{-1})\,q = \mathbf b'`, which holds also for
 constraints, where :math:`\Theta^{-1} = 0`. Predictor and corrector are those of Mehrotra, SIAM J. Optim. 2, 575 (1992).
-Where g is not linear there is no corrector: a step ends where F, with -mu times the logarithms of all slacks, is least
-along it. It falls along every such step, so the method converges from any start.
-**Certificate**: `certificates`, with the boxes' slopes.
+Where the slope of g is not linear a step ends where F, with -mu times the logarithms of all slacks, is least along it;
+without the corrector F falls along every step.
+**Certificate**: `certificates`, with these slopes.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from simulate.minimisers.problem import REACHED, Minimum, Problem
 STEPS = 200
 EXACT = 1e-14  # relative gap at which steps end
 SHORT = 0.99  # of the way to the boundary
-REFINED = 2  # solutions of the equations of a step, each of what the last one left
-SLOWEST = 0.05  # the products fall to this part, where g is not linear: further would be beyond its linear range
+REFINED = 2  # times that the equations of a step are solved, each time for what the last solution left
+FALL = 0.05  # the least part to which a step lowers the products where the slope of g is not linear
 
 
 class State(NamedTuple):
@@ -96,7 +96,7 @@ def _stepped(problem: Problem, parts: Parts, now: State) -> State:
     after, _ = _products(_shifted(now, guess, t, t))
     fall = (after / total) ** 3
     if not parts.linear:
-        return _limited(problem, parts, now, system, guess, max(fall, SLOWEST) * total / count)
+        return _limited(problem, parts, now, system, guess, max(fall, FALL) * total / count)
     step = system.step(fall * total / count, guess)
     t = min(1.0, SHORT * min(_longest(now, step)))
     return _shifted(now, step, t, t)

@@ -2,7 +2,7 @@ r"""The limit of a vanishing penalty: of all minima of the loss the one whose pe
 
 If students can bring every example to where its loss is least, the penalty is minimised under these constraints: least
 squares of minimum norm, basis pursuit (l1), maximum stability (hinge and squared hinge). Else the loss alone is
-minimised. A loss that falls for ever has no minimum on examples that can be separated.
+minimised. A loss that always falls has no minimum on examples that can be separated.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _alone(problem: Problem, start: np.ndarray | None) -> Minimum:
 
 
 def lowest(loss: Loss) -> tuple[float, float]:
-    """Between which arguments a convex loss is least; both infinite if it falls for ever.
+    """Between which arguments a convex loss is least; both infinite if it always falls.
 
     >>> from statmech.convex.losses import Absolute, Hinge, Logistic
     >>> [tuple(map(float, lowest(it))) for it in (Absolute(), Hinge(), Logistic())]
