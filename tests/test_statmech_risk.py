@@ -32,6 +32,8 @@ from statmech.scenarios.registry import scenario_from
         ({"weights": "sparse", "rho": 1.1}, ("rho",), "must be at most 1"),
         ({"alpha": 0.0005}, ("alpha",), "leaves no example"),
         ({"alpha": 0}, ("alpha",), "must be greater than 0"),
+        ({"loss": "logistic", "lam": [0, 0.1]}, ("lam",), "the loss logistic has no minimum at any alpha"),
+        ({"loss": "exponential", "lam": 0, "flip": 0.1}, ("lam",), "has no minimum below alpha = 2.99229"),
         ({"delta": 2}, ("delta",), ""),
         ({"loss": "huber", "delta": -1}, ("delta",), "must be greater than 0"),
     ],
@@ -60,6 +62,11 @@ def test_a_config_of_a_prior_is_refused_in_a_sentence(keys, place, sentence):
         Inference(**{"prior": "binary", "alpha": 2, **keys})
     [(where, why)] = refused.value.problems
     assert (where[:1], sentence in why) == (place, True), why
+
+
+def test_a_loss_without_a_penalty_is_taken_where_it_has_a_minimum():
+    assert Risk(loss="logistic", lam=0, flip=0.1, alpha=3).lam == 0
+    assert Risk(loss="hinge", lam=0, alpha=0.5).lam == 0
 
 
 def test_keys_that_concern_nothing_are_not_stated():

@@ -29,6 +29,7 @@ from statmech.errors import ScenarioError
 from statmech.results.dataset import describe_student
 from statmech.scenarios.risk import Risk, RiskCell
 
+ROUNDING = 1e-14  # of a loss, relative to that of w = 0
 STEPS = 500  # of message passing to the Bayes-optimal student, at most
 GUESSES = {"R": 0.0, "length": 0.0, "eps_g": 0.5}
 
@@ -111,12 +112,18 @@ def measured(cell: RiskCell, teacher: np.ndarray, problem: Problem, found: Minim
     if np.isnan(found.gap):
         return values
     x = problem.x(found.w)
-    values |= _student(cell, teacher, found.w) | {"train_loss": float(problem.loss.value(x).mean())}
+    values |= _student(cell, teacher, found.w) | {"train_loss": _mean_loss(problem, x)}
     if cell.teacher.labels:
         values["eps_t"] = float(np.mean(x < 0))
     if cell.penalty.share == 0 and not problem.loss.kinks:
         values["V"] = susceptibility(problem if lam > 0 else problem._replace(l2=0.0), found.w)
     return values
+
+
+def _mean_loss(problem: Problem, x: np.ndarray) -> float:
+    """The mean loss of the examples; 0 where all lie at the loss's smallest value but for rounding."""
+    mean = float(problem.loss.value(x).mean())
+    return mean if mean > ROUNDING * float(problem.loss.value(problem.c).mean()) else 0.0
 
 
 def cosine(w: np.ndarray, teacher: np.ndarray) -> float:

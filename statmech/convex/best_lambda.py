@@ -61,8 +61,8 @@ def best_lambda(loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights
 def _signs(slopes: np.ndarray, values: np.ndarray, flat: float) -> np.ndarray:
     """Of slopes (places, lanes) from the largest lambda down.
 
-    Where the error is flat, the sign is that of its change since the place before and, if there is none, the sign there;
-    that of the first is down.
+    Where the error is flat, the sign is that of its change since the place before and, if there is none, the sign
+    there; that of the first is down.
     """
     signs = np.sign(np.where(np.abs(slopes) > flat, slopes, 0.0))
     signs[0] = np.where(signs[0] == 0, -1.0, signs[0])
