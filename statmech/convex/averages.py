@@ -42,7 +42,7 @@ ABOUT_0 = np.array([-40.0, -15.0, -5.0, -1.5, 0.0, 1.5, 5.0, 15.0, 40.0])
 BEYOND = np.array([1.5, 5.0, 15.0, 40.0])  # to the right of the p of h = 0
 ROUGH = 1e-3  # relative error of the edges of panels
 NEXT_TO = 1e-15  # relative distance at which the slopes on both sides of a kink are read
-SLIGHT = 1e-4  # change of ln tan(theta) for the slope of the teacher's response
+SLIGHT = 1e-7  # change of ln tan(theta) for the slope of the teacher's response
 
 
 class Nodes(NamedTuple):
@@ -142,8 +142,8 @@ def label_channel(
     response = gauss * teacher.response(*_view(log_tan, z))
     if not slope:
         return Channel(weight, response, response)
-    up, down = (teacher.response(*_view(log_tan + change, z)) for change in (SLIGHT, -SLIGHT))
-    return Channel(weight, response, gauss * (up - down) / (2 * SLIGHT))
+    moved = gauss * teacher.response(*_view(log_tan + SLIGHT, z))
+    return Channel(weight, response, (moved - response) / SLIGHT)
 
 
 def residual_channel(s: np.ndarray, h: np.ndarray) -> Channel:
