@@ -311,7 +311,9 @@ def test_the_slopes_of_the_averages_are_their_differences(loss, teacher):
             return averages.of_labels(loss, teacher, x + step * unit[:, None]).values
 
         differences = (8 * (moved(1e-3) - moved(-1e-3)) - moved(2e-3) + moved(-2e-3)) / 12e-3
-        assert np.allclose(at.slopes[:, k], differences, rtol=0, atol=2e-8 * np.abs(at.values).max())
+        assert np.allclose(
+            at.slopes[:, k], differences, rtol=0, atol=(2e-6 if k == 0 else 1e-10) * np.abs(at.values).max()
+        )
 
 
 def test_more_nodes_change_no_average(monkeypatch):

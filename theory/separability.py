@@ -90,7 +90,7 @@ def l1_recovery(rho: ArrayLike) -> np.ndarray:
     Parameters
     ----------
     rho : array_like
-        Share of weights that are not 0, above 0 and at most 1.
+        Fraction of weights that are not 0, above 0 and at most 1.
 
     Returns
     -------

@@ -42,7 +42,7 @@ GAUSSIAN = np.array([-TAIL, -4.0, -1.5, -0.5, -0.1, 0.0, 0.1, 0.5, 1.5, 4.0, TAI
 SIGMOID = np.array([-10.0, -4.0, -1.2, 1.2, 4.0, 10.0])  # in widths of the teacher's sigmoid
 BEYOND = np.array([1.5, 5.0, 15.0, 40.0])  # to the right of the p of h = 0
 ROUGH = 1e-3  # relative error of the edges of panels
-SLIGHT = 1e-4  # change of ln tan(theta) for the slope of the teacher's response
+SLIGHT = 1e-7  # change of ln tan(theta) for the slope of the teacher's response
 
 
 class Nodes(NamedTuple):
@@ -142,8 +142,8 @@ def label_channel(
     response = gauss * teacher.response(*_view(log_tan, z))
     if not slope:
         return Channel(weight, response, response)
-    up, down = (teacher.response(*_view(log_tan + change, z)) for change in (SLIGHT, -SLIGHT))
-    return Channel(weight, response, gauss * (up - down) / (2 * SLIGHT))
+    moved = gauss * teacher.response(*_view(log_tan + SLIGHT, z))
+    return Channel(weight, response, (moved - response) / SLIGHT)
 
 
 def residual_channel(s: np.ndarray, h: np.ndarray) -> Channel:

@@ -5,7 +5,7 @@ limit of a vanishing penalty, and :math:`u = \sigma V/s`. A residual is pulled t
 :math:`A = a(u) = 2\Phi(u)-1` and :math:`B = s^2 b(u)`, :math:`b(u) = \langle\min(z^2, u^2)\rangle`. The hats are
 :math:`\hat V = \alpha a/V\to\infty` and :math:`\hat q = \alpha b\,(\sigma/u)^2`. A weight of the teacher that is not 0
 is followed, one that is 0 has the soft threshold of :math:`\sqrt{\hat q}\,\xi`: with
-:math:`\tau = \lambda_1/\sqrt{\hat q}` and a share :math:`\rho` of weights that are not 0
+:math:`\tau = \lambda_1/\sqrt{\hat q}` and a fraction :math:`\rho` of weights that are not 0
 
 .. math:: \alpha a(u) = \rho + 2(1-\rho)\Phi(-\tau)
 
@@ -77,7 +77,7 @@ def _contracts(weights: Weights, alpha: float, l1: float, l2: float, force: floa
 
 
 def _tau(alpha: float, rho: float) -> float:
-    """The threshold that leaves a share alpha of weights."""
+    """The threshold that leaves a fraction alpha of weights."""
     from scipy.special import ndtri
 
     return -float(ndtri((alpha - rho) / (2 * (1 - rho))))
@@ -130,7 +130,7 @@ def recovered_from(teacher: Teacher, penalty: Penalty, weights: Weights) -> floa
 
 @cache
 def l1_threshold(rho: float) -> float:
-    """The least alpha at which the smallest l1 norm recovers weights of which a share rho is not 0.
+    """The least alpha at which the smallest l1 norm recovers weights of which a fraction rho is not 0.
 
     >>> round(l1_threshold(0.4), 6)
     0.749739

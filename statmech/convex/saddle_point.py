@@ -40,7 +40,7 @@ SWEEPS = 16  # of Newton's method, before a shorter step along the path
 LEAP = 2.0  # largest change of a logarithm in a sweep
 STRIDE = 3.5  # first step along the path, in ln lambda
 SHORTEST = 1e-3
-NONE = 10.0  # standard deviations beyond which no weight is, a share of 1e-23
+NONE = 10.0  # standard deviations beyond which no weight is, a fraction of 1e-23
 FIRM = 25.0  # -ln V of a learner that barely moves
 
 
@@ -53,7 +53,7 @@ class Linear(NamedTuple):
 
 
 class Point(NamedTuple):
-    """Where on a path each lane is: ln lambda and the share of the l1 norm, arrays (lanes,)."""
+    """Where on a path each lane is: ln lambda and the fraction of the l1 norm, arrays (lanes,)."""
 
     log_lam: np.ndarray
     share: np.ndarray

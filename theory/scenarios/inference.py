@@ -31,7 +31,7 @@ def _solved(
     teacher: Teacher, weights: Weights, cells: list[InferenceCell], steps: int
 ) -> Iterator[dict[str, np.ndarray]]:
     """The variables of cells of one prior and one teacher."""
-    alpha, starts = np.array([cell.P / cell.N for cell in cells]), [cell.start for cell in cells]
+    alpha, starts = np.array([cell.alpha for cell in cells]), [cell.start for cell in cells]
     mse = errors(teacher, weights, alpha, starts, steps)
     along = {"m": 1 - mse, "q": 1 - mse, "mse": mse, "eps_g": np.arctan2(np.sqrt(mse), np.sqrt(1 - mse)) / np.pi}
     alpha_it, alpha_alg = bayes.transitions(teacher, weights)
