@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 
 import numpy as np
 
-from simulate.kernels.message_passing import messages
+from simulate.kernels.message_passing import RECOVERED, messages
 from simulate.kernels.teacher_data import TeacherData
 from statmech.convex.teachers import Teacher
 from statmech.convex.weights import Weights
 
-SETTLED = 1e-8  # relative change in a step below which an estimate stays: a millionth of a standard error
+SETTLED = 1e-9  # relative change in a step below which an estimate stays
+EXACT = 1e-20  # variance below which weights without atoms are known
 
 
 def steps_from(w: np.ndarray, V: float, data: TeacherData, teacher: Teacher, weights: Weights) -> Iterator[np.ndarray]:
     """The estimates (N,) after each step from weights w (N,) of mean variance V, until they are settled or exact."""
-    return messages(data.X, lambda h, V: teacher.score(data.y, h, V), weights.posterior, w, V, SETTLED)
+    known = EXACT if weights.continuous else RECOVERED
+    score = partial(teacher.score, data.y)
+    return messages(data.X, score, weights.posterior, w, V, settled=SETTLED, recovered=known)
 
 
 def uninformed(weights: Weights, N: int) -> tuple[np.ndarray, float]:

@@ -241,8 +241,8 @@ class RiskCell:
         return on_labels(self.loss) if self.teacher.labels else self.loss
 
 
-# seconds of a run on one core, over P N m + m^3 with m = min(N, P): medians at N = 400 and 800, alpha 0.5 to 8, lam 0 to
-# 1, on an Intel Xeon, 23 November 2026; single runs take half to twice as long, with an l1 norm up to five times
+# seconds of a run on one core, over P N m + m^3 with m = min(N, P): medians at N = 400 and 800, alpha 0.5 to 8, lam 0
+# to 1, on an Intel Xeon, 23 November 2026; single runs take half to twice as long, with an l1 norm up to five times
 SMOOTH, KINKED, WITH_L1, LEAST_SECONDS = 2e-10, 5e-10, 7e-10, 3e-3
 
 
