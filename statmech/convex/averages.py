@@ -138,8 +138,8 @@ def label_channel(
     """The teacher's side at fields h (lanes, nodes)."""
     z = h / Q[:, None]
     gauss = 2 * density(z) / Q[:, None]
-    weight = gauss * teacher.right(*_view(log_tan, z))
-    response = gauss * teacher.response(*_view(log_tan, z))
+    right, slope_at, _ = teacher.derivatives(*_view(log_tan, z))
+    weight, response = gauss * right, gauss * slope_at
     if not slope:
         return Channel(weight, response, response)
     moved = gauss * teacher.response(*_view(log_tan + SLIGHT, z))

@@ -16,15 +16,25 @@ from statmech.convex.teachers import LabelTeacher
 from statmech.scenarios.risk import Risk, RiskCell
 
 SOURCE = "replica-symmetric, N -> infinity"
+PLACES = 100  # of a line
 
 Values = dict[str, np.ndarray]
 
 
 def solve(scenario: Risk, cells: Sequence[RiskCell]) -> Iterator[Values]:
     """The variables of each cell; NaN where the loss has no minimum."""
+    return _solved(cells, with_best=True)
+
+
+def solve_line(scenario: Risk, cells: Sequence[RiskCell]) -> Iterator[Values]:
+    """The same for a line, without the best penalty, which takes longer than the rest, where no cell has it."""
+    return _solved(cells, with_best=any(cell.lam == "best" for cell in cells))
+
+
+def _solved(cells: Sequence[RiskCell], with_best: bool) -> Iterator[Values]:
     solved: dict[tuple[int, ...], Values] = {}
     for members in grouped(cells):
-        solved.update(_of_group(members))
+        solved.update(_of_group(members, with_best))
     return (solved[cell.index] for cell in cells)
 
 
@@ -51,8 +61,9 @@ def bayes_of(members: Sequence[RiskCell]) -> dict[float, float]:
     return dict(zip(alphas.tolist(), np.sqrt(overlap).tolist(), strict=True))
 
 
-def _of_group(members: list[RiskCell]) -> dict[tuple[int, ...], Values]:
-    first, best, bayes = members[0], best_of(members), bayes_of(members)
+def _of_group(members: list[RiskCell], with_best: bool) -> dict[tuple[int, ...], Values]:
+    first, bayes = members[0], bayes_of(members)
+    best = best_of(members) if with_best else dict.fromkeys(bayes, np.nan)
     points = [(cell.alpha, min(best[cell.alpha], LARGEST) if cell.lam == "best" else cell.lam) for cell in members]
     unique = list(dict.fromkeys(points))
     state = minimum(first.loss, first.teacher, first.penalty, first.weights, *np.array(unique, float).T)
