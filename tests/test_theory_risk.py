@@ -422,7 +422,7 @@ def test_a_scenario_has_every_variable_that_theory_knows():
 
 
 def test_the_best_penalty_of_the_hinge_is_found_beside_the_plateau_of_maximum_stability():
-    """Below lam = 0.1 the error is flat, above 5 that of Hebb's rule; a planted error took the flat end for the best."""
+    """Below lam = 0.1 the error is flat, above 5 that of Hebb's rule."""
     alphas = np.array([0.45, 0.5, 0.52, 0.6])
     best = theory.solve(Risk(loss="hinge", alpha=alphas, lam="best"))
     for factor in (0.8, 1.25):

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import statmech
-from figures.style import COLOURS, MARKERS, PAGE, log_ticks, styled
+from figures.style import COLOURS, MARKERS, PAGE, THEORY, log_ticks, shades, styled
 from simulate.kernels.conjunctions import Conjunction, boost, output
 from statmech import theory
 from statmech.boundaries import error, rise, threshold
@@ -163,6 +163,25 @@ def boosting() -> Figure:
     right.set(xlabel="stage", ylabel="advantage over chance", ylim=(0, None))
     left.legend()
     right.legend()
+    return figure
+
+
+@styled
+def convex() -> Figure:
+    """Errors of three losses with their best penalties and of the Bayes-optimal student; message passing and its states."""
+    figure, left, right = _panels()
+    alpha = np.linspace(0.2, 8, 60)
+    for index, loss in enumerate(("square", "logistic", "hinge")):
+        solved = theory.solve(statmech.Risk(loss=loss, flip=0.1, lam="best", alpha=alpha.tolist()))
+        left.plot(solved.alpha, solved.eps_g, DASHES[index], color=COLOURS[index], label=loss)
+    left.plot(alpha, np.arccos(solved.R_bayes) / np.pi, color=THEORY, linewidth=0.9, label="Bayes-optimal")
+    left.set(xlabel=r"$\alpha=P/N$", ylabel=r"$\epsilon_g$, 10 % of labels flipped")
+    left.legend()
+    steps = theory.solve(statmech.Inference(prior="binary", alpha=[1, 1.3, 1.4, 1.48, 1.5, 1.7], steps=60))
+    for index, value in enumerate(steps.alpha.values):
+        right.plot(steps.step, steps.m.sel(alpha=value), color=shades(6)[index], label=f"{value:g}")
+    right.set(xlabel="step of message passing", ylabel="overlap $m$ with a binary teacher")
+    right.legend(title=r"$\alpha$", ncols=2, loc="lower right")
     return figure
 
 

@@ -1,4 +1,4 @@
-r"""Separability: the share of data sets that some student separates, over the threshold, and the student's length."""
+r"""Separability: the fraction of data sets that can be separated, beside the threshold, and the student's length."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ AXES = ("gain", "alpha")  # of the sweep, that this figure shows
 PLACES = 60  # of the line of the threshold
 CAPTION = (
     r"Logistic regression of labels of a logit teacher. Left: where examples can be separated by some student, so that "
-    r"logistic regression without a penalty has no solution (below the line, theory for $N\to\infty$); the share of "
-    r"data sets that are separable is the share of each point that is filled. Right: length of the student with a "
+    r"logistic regression without a penalty has no solution (left of the line, theory for $N\to\infty$); the "
+    r"filled part of a point is the fraction of data sets that are separable. Right: length of the student with a "
     r"small penalty; it diverges with $1/\lambda$ below the threshold (dotted) only."
 )
 
 
 @styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """The threshold and the shares of separable data sets on the left, the student's length on the right."""
+    """The threshold and the fractions of separable data sets on the left, the student's length on the right."""
     figure = Figure(figsize=(PAGE, 3.4))
     left, right = figure.subplots(1, 2)
     _thresholds(left, simulation)
@@ -56,7 +56,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def _thresholds(ax: Axes, simulation: xr.Dataset) -> None:
-    """The line alpha_c(gain), and at each parameter combination a pie of the share of separable data sets."""
+    """The line alpha_c(gain), and at each parameter combination a pie of the fraction of separable data sets."""
     gains = np.linspace(0, 1.15 * float(simulation.gain.max()), PLACES)
     ax.plot(separability("logit", gain=gains), gains, color="0.25")
     share = simulation.separable.mean("seed")
@@ -69,7 +69,7 @@ def _thresholds(ax: Axes, simulation: xr.Dataset) -> None:
 
 
 def _pie(ax: Axes, x: float, y: float, share: float) -> None:
-    """A circle of which this share is filled."""
+    """A circle of which this fraction is filled."""
     look: dict[str, Any] = {"markersize": 6, "markeredgewidth": 0, "linestyle": "none", "zorder": 3}
     ax.plot([x], [y], marker="o", color="0.8", **look)
     if share > 0:
