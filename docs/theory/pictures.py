@@ -168,7 +168,7 @@ def boosting() -> Figure:
 
 @styled
 def convex() -> Figure:
-    """Errors of three losses with their best penalties and of the Bayes-optimal student; message passing and its states."""
+    """Errors of three losses with their best penalties, and of the Bayes-optimal student; message passing."""
     figure, left, right = _panels()
     alpha = np.linspace(0.2, 8, 60)
     for index, loss in enumerate(("square", "logistic", "hinge")):

@@ -66,7 +66,7 @@ def draggable(choice: str) -> list[str]:
     """The keys of a kind of scenario that have sliders: its numeric axes and parameters, and those of its page."""
     kind, page = SCENARIOS[choice], page_of(choice)
     names = dict.fromkeys([*kind.axis_names(), *page.sliders, page.along])
-    return [name for name in names if kind.describe(name).numeric]
+    return [name for name in names if kind.describe(name).numeric and name not in page.without]
 
 
 def stops_of(choice: str, name: str) -> tuple[float, ...]:
@@ -80,9 +80,10 @@ def stops_of(choice: str, name: str) -> tuple[float, ...]:
 
 def range_of(choice: str, name: str) -> tuple[float, float, float]:
     """Low, high and step of a slider, from the bounds and the default of its key where no others are chosen."""
-    if name in RANGES:
-        return RANGES[name]
     key = SCENARIOS[choice].describe(name)
+    if name in RANGES:
+        low, high, step = RANGES[name]
+        return low, high - step if key.below == high else high, step
     wide = 4 * abs(key.default or 0) or 1.0
     low, high = key.lower if np.isfinite(key.lower) else -wide, key.upper if np.isfinite(key.upper) else wide
     if key.whole:

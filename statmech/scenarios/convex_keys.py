@@ -12,13 +12,15 @@ from pydantic import Field
 from statmech.convex.teachers import TEACHERS, Teacher
 from statmech.errors import Problem
 from statmech.scenarios.axes import axis_of, points
-from statmech.scenarios.keys import Number, RateAxis, config_key, one_of
+from statmech.scenarios.keys import Number, config_key, one_of
 
 MAX_EXAMPLES = 2**53  # P = alpha N, counted in float64, too
 Kind = TypeVar("Kind")
 
 AlphaAxis = axis_of(Annotated[Number, Field(gt=0)], {"type": "number", "exclusiveMinimum": 0})
-GainAxis = RateAxis
+# the schema excludes the flip and the gain of labels that say nothing about the teacher, for which there is a sentence
+FlipAxis = axis_of(Annotated[Number, Field(ge=0, le=0.5)], {"type": "number", "minimum": 0, "exclusiveMaximum": 0.5})
+GainAxis = axis_of(Annotated[Number, Field(ge=0)], {"type": "number", "exclusiveMinimum": 0})
 ShareAxis = axis_of(Annotated[Number, Field(gt=0, le=1)], {"type": "number", "exclusiveMinimum": 0, "maximum": 1})
 TeacherAxis = one_of(TEACHERS, "a teacher")
 

@@ -24,6 +24,7 @@ from statmech.scenarios.convex_keys import (
     NOISE,
     AlphaAxis,
     Belonging,
+    FlipAxis,
     GainAxis,
     TeacherAxis,
     examples,
@@ -31,7 +32,7 @@ from statmech.scenarios.convex_keys import (
     teacher_at,
     teacher_problems,
 )
-from statmech.scenarios.keys import PARAMETERS, DimensionAxis, FlipAxis, RateAxis, Whole, config_key, one_of
+from statmech.scenarios.keys import PARAMETERS, DimensionAxis, RateAxis, Whole, config_key, one_of
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable
 
@@ -81,11 +82,12 @@ class Inference(Belonging, Sweep):
         start={"prior": ["gauss", "binary"], "alpha": 2, "N": 500, "steps": 50, "seeds": 4},
         first=0.2,
         places=12,
-        sliders=("steps",),
+        without=("noise", "gain"),
         view=View(show=("m", "eps_g")),
         presets={
-            "binary perceptron": View({"prior": ["binary"]}, show=("m", "eps_g"), figures=("binary_perceptron",)),
-            "step by step": View({"alpha": 1.3}, x="step", show=("m", "mse"), figures=("amp_steps",)),
+            "binary perceptron": View(
+                {"prior": ["binary"]}, show=("m", "eps_g"), figures=("binary_perceptron", "amp_steps")
+            ),
         },
     )
     equations: ClassVar = (

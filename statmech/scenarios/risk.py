@@ -29,6 +29,7 @@ from statmech.scenarios.convex_keys import (
     NOISE,
     AlphaAxis,
     Belonging,
+    FlipAxis,
     GainAxis,
     ShareAxis,
     TeacherAxis,
@@ -39,7 +40,7 @@ from statmech.scenarios.convex_keys import (
     teacher_at,
     teacher_problems,
 )
-from statmech.scenarios.keys import PARAMETERS, DimensionAxis, FlipAxis, RateAxis, config_key, one_of
+from statmech.scenarios.keys import PARAMETERS, DimensionAxis, RateAxis, config_key, one_of
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable
 
@@ -106,9 +107,10 @@ class Risk(Belonging, Sweep):
         start={"loss": ["square", "logistic", "hinge"], "lam": 0.1, "alpha": 5, "N": 100, "seeds": 8},
         first=0.2,
         places=12,
+        without=("l1_ratio", "noise", "gain", "rho"),
         presets={
             "double descent": View(
-                {"loss": ["square"], "teacher": "linear", "noise": 0.5, "lam": 1e-3, "alpha": 10},
+                {"loss": ["square"], "teacher": "linear", "noise": 0.5, "lam": 1e-3, "alpha": 10, "flip": 0},
                 show=("mse", "train_loss"),
                 log=("x", "y"),
                 figures=("double_descent",),
