@@ -17,6 +17,7 @@ SCRIPTS = (
     "engines.py",
     "everyday.py commands demo equations programs vote fits trees live",  # `cores` is a table of engines.py
     "faults.py",
+    "fits.py",
     "fluctuations.py",
     "learners.py",
     "networks.py",
