@@ -120,7 +120,7 @@ class Risk(Belonging, Sweep):
     )
     equations: ClassVar = (
         r"\mathbf w = \arg\min\sum_\mu\ell(x^\mu) + \lambda\,r(\mathbf w)",
-        r"x = y h \ \mathrm{or}\ y - h, \quad h = \mathbf w\cdot\mathbf x/\sqrt N",
+        r"x = yh \text{ or } y-h, \quad h = \mathbf w\cdot\mathbf x/\sqrt{N}",
         r"\epsilon_g = \tfrac1\pi\arccos R",
     )
 
