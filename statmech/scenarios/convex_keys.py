@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Annotated, Any, TypeVar
@@ -11,7 +12,7 @@ from pydantic import Field
 
 from statmech.convex.teachers import TEACHERS, Teacher
 from statmech.errors import Problem
-from statmech.scenarios.axes import axis_of, points
+from statmech.scenarios.axes import axis_of, is_axis, points
 from statmech.scenarios.keys import Number, config_key, one_of
 
 MAX_EXAMPLES = 2**53  # P = alpha N, counted in float64, too
@@ -22,6 +23,7 @@ AlphaAxis = axis_of(Annotated[Number, Field(gt=0)], {"type": "number", "exclusiv
 FlipAxis = axis_of(Annotated[Number, Field(ge=0, le=0.5)], {"type": "number", "minimum": 0, "exclusiveMaximum": 0.5})
 GainAxis = axis_of(Annotated[Number, Field(ge=0)], {"type": "number", "exclusiveMinimum": 0})
 ShareAxis = axis_of(Annotated[Number, Field(gt=0, le=1)], {"type": "number", "exclusiveMinimum": 0, "maximum": 1})
+OF_TEACHERS = ("flip", "noise", "gain")  # keys that some teachers have
 TeacherAxis = one_of(TEACHERS, "a teacher")
 
 ALPHA = config_key(description="examples per input dimension, P / N", symbol=r"$\alpha$", unit="P / N")
@@ -46,6 +48,15 @@ def made(kind: type[Kind], values: dict[str, Any]) -> Kind:
     return kind(**{field.name: values[field.name] for field in fields(kind) if field.name in values})  # type: ignore[arg-type]
 
 
+def combinations(scenario: Any, *names: str) -> Iterator[dict[str, Any]]:
+    """The values that these keys take together, with those of keys that are no axes, however large the grid is."""
+    fixed = {name: value for name, value in scenario.axis_values().items() if not is_axis(value)}
+    along = [group for group in scenario.dimensions.values() if {*group} & {*names}]
+    for index in itertools.product(*(range(len(next(iter(group.values())))) for group in along)):
+        chosen = ((name, values[i]) for i, group in zip(index, along, strict=True) for name, values in group.items())
+        yield fixed | dict(chosen)
+
+
 def teacher_at(values: dict[str, Any]) -> Teacher:
     """The teacher at a point of a grid."""
     return made(TEACHERS[values["teacher"]], values)
@@ -56,7 +67,7 @@ class Belonging:
 
     def _choices(self) -> dict[str, tuple[str, list[str]]]:
         """Each such key, with the key that decides and its values that have it."""
-        return {key: ("teacher", having(TEACHERS, key)) for key in ("flip", "noise", "gain")}
+        return {key: ("teacher", having(TEACHERS, key)) for key in OF_TEACHERS}
 
     def _stated(self, name: str) -> bool:
         """False for a key that concerns nothing here."""
@@ -72,7 +83,7 @@ class Belonging:
 
 def teacher_problems(scenario: Any) -> Iterator[Problem]:
     """Teachers whose outputs say nothing about them, from which nothing can be learnt."""
-    for values, _ in scenario.grid():
+    for values in combinations(scenario, "teacher", *OF_TEACHERS):
         if why := teacher_at(values).uninformative:
             yield (why.split(" ")[0],), f"at {why} labels are random: they say nothing about the teacher"
             return
@@ -92,8 +103,5 @@ def examples_problems(scenario: Any) -> Iterator[Problem]:
 def examples(scenario: Any) -> tuple[tuple[str, ...], Any]:
     """The sweep's dimensions along which P = alpha N varies, and P along them."""
     dims = [dim for dim, group in scenario.dimensions.items() if {"alpha", "N"} & set(group)]
-    places = [list(scenario.shape).index(dim) for dim in dims]
-    P = np.zeros([scenario.shape[dim] for dim in dims], int)
-    for values, index in scenario.grid():
-        P[tuple(index[place] for place in places)] = round(values["alpha"] * values["N"])
-    return tuple(dims), P
+    P = [round(values["alpha"] * values["N"]) for values in combinations(scenario, "alpha", "N")]
+    return tuple(dims), np.reshape(P, [scenario.shape[dim] for dim in dims])

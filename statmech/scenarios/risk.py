@@ -27,12 +27,14 @@ from statmech.scenarios.convex_keys import (
     FLIP,
     GAIN,
     NOISE,
+    OF_TEACHERS,
     AlphaAxis,
     Belonging,
     FlipAxis,
     GainAxis,
     ShareAxis,
     TeacherAxis,
+    combinations,
     examples,
     examples_problems,
     having,
@@ -168,21 +170,30 @@ class Risk(Belonging, Sweep):
                     f"{loss} needs labels, which teacher {teacher} does not give; losses that do not: {others}",
                 )
                 return
-        for values, _ in self.grid():
+        for values in combinations(self, "loss", "teacher", *self.parameters):
             if TEACHERS[values["teacher"]].labels and (why := uneven(self.kind_at(values))):
                 yield ("loss",), why
                 return
 
     def _unbounded_problems(self) -> Iterator[Problem]:
         """Without a penalty a loss without a smallest value has a minimum only where examples cannot be separated."""
-        least: dict[tuple[Loss, Teacher], float] = {}
-        for cell in self.cells() if 0 in points(self.lam) else ():
-            pair = (cell.loss, cell.teacher)
-            if cell.lam == 0 and cell.alpha < least.setdefault(pair, minimum_from(*pair)):
-                begins = f"below alpha = {least[pair]:.6g}" if np.isfinite(least[pair]) else "at any alpha"
+        for values in self._without_penalty():
+            begin = minimum_from(self.kind_at(values), teacher_at(values))
+            if values["alpha"] < begin:
+                begins = f"below alpha = {begin:.6g}" if np.isfinite(begin) else "at any alpha"
                 why = "examples can be separated, and the student's length diverges"
-                yield ("lam",), f"with lam = 0 the loss {cell.name} has no minimum {begins}: {why}"
+                yield ("lam",), f"with lam = 0 the loss {values['loss']} has no minimum {begins}: {why}"
                 return
+
+    def _without_penalty(self) -> Iterator[dict[str, Any]]:
+        """Of each loss and teacher the values with lam = 0 and the smallest alpha."""
+        least: dict[Any, dict[str, Any]] = {}
+        names = ("loss", "teacher", *OF_TEACHERS, *self.parameters, "lam", "alpha")
+        for values in combinations(self, *names) if 0 in points(self.lam) else ():
+            kinds = self.kind_at(values), teacher_at(values)
+            if values["lam"] == 0 and values["alpha"] <= least.get(kinds, values)["alpha"]:
+                least[kinds] = values
+        yield from least.values()
 
     @property
     def variables(self) -> dict[str, Variable]:
