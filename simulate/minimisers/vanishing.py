@@ -7,8 +7,6 @@ minimised. A loss that always falls has no minimum on examples that can be separ
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from simulate.minimisers.choice import minimise
@@ -17,9 +15,7 @@ from simulate.minimisers.newton import newton
 from simulate.minimisers.parts import constraints
 from simulate.minimisers.problem import Minimum, Problem, nowhere
 from simulate.minimisers.separability import Separation, separation
-from statmech.convex.losses import Loss
-
-FAR = 500.0  # a loss that still falls here has no minimum
+from statmech.convex.limits import smallest
 
 
 def vanishing(problem: Problem, separated: Separation | None = None) -> Minimum:
@@ -27,7 +23,8 @@ def vanishing(problem: Problem, separated: Separation | None = None) -> Minimum:
 
     Whether labels can be `separated` is found out if it is not given.
     """
-    low, high = lowest(problem.loss)
+    best = smallest(problem.loss)
+    low, high = (best.low, best.high) if best else (np.inf, np.inf)
     P, N = problem.B.shape
     if np.isfinite(high):
         return _within(problem, low, high) if P <= N else _alone(problem, None)
@@ -56,29 +53,3 @@ def _alone(problem: Problem, start: np.ndarray | None) -> Minimum:
     """The minimum of the loss without a penalty."""
     bare = problem._replace(l1=0.0, l2=0.0)
     return minimise(bare) if bare.loss.kinks else newton(bare, start)
-
-
-def lowest(loss: Loss) -> tuple[float, float]:
-    """Between which arguments a convex loss is least; both infinite if it always falls.
-
-    >>> from statmech.convex.losses import Absolute, Hinge, Logistic
-    >>> [tuple(map(float, lowest(it))) for it in (Absolute(), Hinge(), Logistic())]
-    [(0.0, 0.0), (1.0, inf), (inf, inf)]
-    """
-    low = _first(loss, lambda slope: slope >= 0)
-    return low, max(low, _first(loss, lambda slope: slope > 0))
-
-
-def _first(loss: Loss, passes: Callable[[float], bool]) -> float:
-    """The first argument whose slope passes, to 12 decimals; infinite if none up to `FAR` does."""
-    left, right = -FAR, FAR
-    if not passes(_slope(loss, right)):
-        return np.inf
-    while right - left > 1e-13 * max(1.0, abs(left)):
-        middle = (left + right) / 2
-        left, right = (left, middle) if passes(_slope(loss, middle)) else (middle, right)
-    return round(right, 12) + 0.0
-
-
-def _slope(loss: Loss, x: float) -> float:
-    return float(loss.slope(np.array([x]))[0])
