@@ -49,7 +49,7 @@ def made(kind: type[Kind], values: dict[str, Any]) -> Kind:
 
 
 def combinations(scenario: Any, *names: str) -> Iterator[dict[str, Any]]:
-    """The values that these keys take together, with those of keys that are no axes, however large the grid is."""
+    """The values that these keys take together, with those of all single keys, however large the grid is."""
     fixed = {name: value for name, value in scenario.axis_values().items() if not is_axis(value)}
     along = [group for group in scenario.dimensions.values() if {*group} & {*names}]
     for index in itertools.product(*(range(len(next(iter(group.values())))) for group in along)):
