@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import sys
 from collections.abc import Callable
@@ -54,7 +55,8 @@ def load(
             "--load",
             parser=path_of,
             metavar="FILE.py",
-            help="Run a file that registers additional rules first; may be repeated. So are those in STATMECH_LOAD.",
+            help="Run a file that registers additional rules, activations or losses first; may be repeated. "
+            "So are those in STATMECH_LOAD.",
         ),
     ] = None,
     version: Annotated[
@@ -73,6 +75,8 @@ def load(
 def main() -> None:
     """Run the command; an error that the user can fix is one message and exit code 2."""
     gc.set_threshold(COLLECTED)
+    # of several writes that fail together Zarr raises one, which is reported; asyncio would print those of the others
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     try:
         if "--load" in sys.argv[2:] and not sys.argv[1].startswith("-"):
             raise ConfigError(f"--load stands before the command: statmech --load FILE.py {sys.argv[1]} ...")
