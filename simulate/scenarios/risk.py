@@ -19,7 +19,7 @@ from simulate.minimisers.optimality import gap_of
 from simulate.minimisers.problem import Minimum, Problem, nowhere, of_labels, of_outputs
 from simulate.minimisers.separability import Separation, separation
 from simulate.minimisers.vanishing import vanishing
-from statmech.convex.best_lambda import LARGEST, best_lambda
+from statmech.convex.best_lambda import best_lambda, taken
 from statmech.convex.label_error import label_error
 from statmech.convex.losses import Loss
 from statmech.convex.penalties import Penalty
@@ -81,7 +81,7 @@ def strength(cell: RiskCell) -> float:
 
 @cache
 def _best(loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights, alpha: float) -> float:
-    return float(min(best_lambda(loss, teacher, penalty, weights, np.array([alpha]))[0], LARGEST))
+    return taken(float(best_lambda(loss, teacher, penalty, weights, np.array([alpha]))[0]))
 
 
 def problem_of(cell: RiskCell, data: TeacherData, lam: float) -> Problem:

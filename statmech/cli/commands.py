@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import logging
 import os
 import sys
 from collections.abc import Callable
@@ -75,8 +74,6 @@ def load(
 def main() -> None:
     """Run the command; an error that the user can fix is one message and exit code 2."""
     gc.set_threshold(COLLECTED)
-    # of several writes that fail together Zarr raises one, which is reported; asyncio would print those of the others
-    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     try:
         if "--load" in sys.argv[2:] and not sys.argv[1].startswith("-"):
             raise ConfigError(f"--load stands before the command: statmech --load FILE.py {sys.argv[1]} ...")

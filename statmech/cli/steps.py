@@ -26,10 +26,14 @@ UP_TO_DATE = "{} is up to date (use --fresh to recompute it)"
 
 def simulate(job: Job, execution: Execution, options: SimulationRun) -> Outcome:
     """Simulate the runs that the store lacks."""
+    import logging  # which Zarr imports, too; other commands start without it
+
     from simulate.run import remarks
     from statmech.cli.events import message
     from statmech.progress import shown
 
+    # of several writes that fail together Zarr raises one, which is reported; asyncio would print those of the others
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     for remark in remarks(job.scenario):
         print(remark, file=sys.stderr)
     events: list[dict[str, Any]] = []

@@ -58,6 +58,11 @@ def best_lambda(loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights
     return lam
 
 
+def taken(best: float) -> float:
+    """The lambda that simulation and theory take for the best one: the largest that was sought if it is infinite."""
+    return min(best, LARGEST)
+
+
 def _signs(slopes: np.ndarray, values: np.ndarray, flat: float) -> np.ndarray:
     """Of slopes (places, lanes) from the largest lambda down.
 

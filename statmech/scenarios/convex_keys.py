@@ -1,24 +1,20 @@
-"""Keys that scenarios of convex losses and of inference share: the teacher, its noise, its weights, and alpha."""
+"""Keys that scenarios of convex losses and of inference share: the teacher, its noise, and its weights."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Annotated, Any, TypeVar
 
-import numpy as np
 from pydantic import Field
 
 from statmech.convex.teachers import TEACHERS, Teacher
 from statmech.errors import Problem
-from statmech.scenarios.axes import axis_of, is_axis, points
+from statmech.scenarios.axes import axis_of, points
 from statmech.scenarios.keys import Number, config_key, one_of
 
-MAX_EXAMPLES = 2**53  # P = alpha N, counted in float64, too
 Kind = TypeVar("Kind")
 
-AlphaAxis = axis_of(Annotated[Number, Field(gt=0)], {"type": "number", "exclusiveMinimum": 0})
 # the schema excludes the flip and the gain of labels that say nothing about the teacher, for which there is a sentence
 FlipAxis = axis_of(Annotated[Number, Field(ge=0, le=0.5)], {"type": "number", "minimum": 0, "exclusiveMaximum": 0.5})
 GainAxis = axis_of(Annotated[Number, Field(ge=0)], {"type": "number", "exclusiveMinimum": 0})
@@ -48,15 +44,6 @@ def made(kind: type[Kind], values: dict[str, Any]) -> Kind:
     return kind(**{field.name: values[field.name] for field in fields(kind) if field.name in values})  # type: ignore[arg-type]
 
 
-def combinations(scenario: Any, *names: str) -> Iterator[dict[str, Any]]:
-    """The values that these keys take together, with those of all single keys, however large the grid is."""
-    fixed = {name: value for name, value in scenario.axis_values().items() if not is_axis(value)}
-    along = [group for group in scenario.dimensions.values() if {*group} & {*names}]
-    for index in itertools.product(*(range(len(next(iter(group.values())))) for group in along)):
-        chosen = ((name, values[i]) for i, group in zip(index, along, strict=True) for name, values in group.items())
-        yield fixed | dict(chosen)
-
-
 def teacher_at(values: dict[str, Any]) -> Teacher:
     """The teacher at a point of a grid."""
     return made(TEACHERS[values["teacher"]], values)
@@ -83,25 +70,7 @@ class Belonging:
 
 def teacher_problems(scenario: Any) -> Iterator[Problem]:
     """Teachers whose outputs say nothing about them, from which nothing can be learnt."""
-    for values in combinations(scenario, "teacher", *OF_TEACHERS):
+    for values in scenario.combinations("teacher", *OF_TEACHERS):
         if why := teacher_at(values).uninformative:
             yield (why.split(" ")[0],), f"at {why} labels are random: they say nothing about the teacher"
             return
-
-
-def examples_problems(scenario: Any) -> Iterator[Problem]:
-    """Numbers of examples P = alpha N below 1 or beyond counting."""
-    for alpha, N in scenario.pairs("alpha", "N"):
-        if round(alpha * N) < 1:
-            yield ("alpha",), f"alpha = {alpha:g} at N = {N} leaves no example: P = alpha N is below 1"
-            return
-        if alpha * N > MAX_EXAMPLES:
-            yield ("alpha",), f"{alpha * N:g} examples are too many to count in float64"
-            return
-
-
-def examples(scenario: Any) -> tuple[tuple[str, ...], Any]:
-    """The sweep's dimensions along which P = alpha N varies, and P along them."""
-    dims = [dim for dim, group in scenario.dimensions.items() if {"alpha", "N"} & set(group)]
-    P = [round(values["alpha"] * values["N"]) for values in combinations(scenario, "alpha", "N")]
-    return tuple(dims), np.reshape(P, [scenario.shape[dim] for dim in dims])

@@ -38,6 +38,11 @@ class Grid(ABC):
         together = any(one in group and other in group for group in self.zipped)
         return list(zip(first, second, strict=True) if together else itertools.product(first, second))
 
+    def combinations(self, *names: str) -> Iterator[dict[str, Any]]:
+        """The values that these keys take together, with those of all single keys, however large the grid is."""
+        concerned = [along for along in self.dimensions.values() if {*along} & {*names}]
+        return (values for values, _ in self._points(concerned))
+
     @property
     def dimensions(self) -> dict[str, dict[str, tuple[Any, ...]]]:
         """The sweep's dimensions: for each, the coordinates that run along it (several if zipped)."""
@@ -70,12 +75,14 @@ class Grid(ABC):
 
     def grid(self) -> Iterator[tuple[dict[str, Any], tuple[int, ...]]]:
         """Every point of the grid, the last dimension fastest: its values by key, and its indices."""
-        dimensions, fixed = self.dimensions, {k: v for k, v in self.axis_values().items() if not is_axis(v)}
-        for index in itertools.product(*(range(n) for n in self.shape.values())):
+        return self._points(list(self.dimensions.values()))
+
+    def _points(self, dimensions: list[dict[str, tuple[Any, ...]]]) -> Iterator[tuple[dict[str, Any], tuple[int, ...]]]:
+        """Every point of the grid that these dimensions span, with the single values of other keys."""
+        fixed = {k: v for k, v in self.axis_values().items() if not is_axis(v)}
+        for index in itertools.product(*(range(len(next(iter(along.values())))) for along in dimensions)):
             here = {
-                name: values[i]
-                for i, along in zip(index, dimensions.values(), strict=True)
-                for name, values in along.items()
+                name: values[i] for i, along in zip(index, dimensions, strict=True) for name, values in along.items()
             }
             yield {**fixed, **here}, index
 

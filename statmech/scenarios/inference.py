@@ -22,16 +22,14 @@ from statmech.scenarios.convex_keys import (
     FLIP,
     GAIN,
     NOISE,
-    AlphaAxis,
     Belonging,
     FlipAxis,
     GainAxis,
     TeacherAxis,
-    examples,
-    examples_problems,
     teacher_at,
     teacher_problems,
 )
+from statmech.scenarios.example_numbers import AlphaAxis, number_problems, numbers
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, RateAxis, Whole, config_key, one_of
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable
@@ -108,7 +106,7 @@ class Inference(Belonging, Sweep):
     def _problems(self) -> Iterator[Problem]:
         yield from self._unused_problems()
         yield from teacher_problems(self)
-        yield from examples_problems(self)
+        yield from number_problems(self)
 
     @property
     def variables(self) -> dict[str, Variable]:
@@ -124,7 +122,7 @@ class Inference(Belonging, Sweep):
 
     @property
     def derived(self) -> dict[str, Any]:
-        return {"P": examples(self)}
+        return {"P": numbers(self)}
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:

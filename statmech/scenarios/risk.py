@@ -28,20 +28,17 @@ from statmech.scenarios.convex_keys import (
     GAIN,
     NOISE,
     OF_TEACHERS,
-    AlphaAxis,
     Belonging,
     FlipAxis,
     GainAxis,
     ShareAxis,
     TeacherAxis,
-    combinations,
-    examples,
-    examples_problems,
     having,
     made,
     teacher_at,
     teacher_problems,
 )
+from statmech.scenarios.example_numbers import AlphaAxis, number_problems, numbers
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, RateAxis, config_key, one_of
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable
@@ -157,7 +154,7 @@ class Risk(Belonging, Sweep):
         yield from self._unused_problems()
         yield from self._output_problems()
         yield from teacher_problems(self)
-        yield from examples_problems(self)
+        yield from number_problems(self)
         yield from self._unbounded_problems()
 
     def _output_problems(self) -> Iterator[Problem]:
@@ -170,7 +167,7 @@ class Risk(Belonging, Sweep):
                     f"{loss} needs labels, which teacher {teacher} does not give; losses that do not: {others}",
                 )
                 return
-        for values in combinations(self, "loss", "teacher", *self.parameters):
+        for values in self.combinations("loss", "teacher", *self.parameters):
             if TEACHERS[values["teacher"]].labels and (why := uneven(self.kind_at(values))):
                 yield ("loss",), why
                 return
@@ -189,7 +186,7 @@ class Risk(Belonging, Sweep):
         """Of each loss and teacher the values with lam = 0 and the smallest alpha."""
         least: dict[Any, dict[str, Any]] = {}
         names = ("loss", "teacher", *OF_TEACHERS, *self.parameters, "lam", "alpha")
-        for values in combinations(self, *names) if 0 in points(self.lam) else ():
+        for values in self.combinations(*names) if 0 in points(self.lam) else ():
             kinds = self.kind_at(values), teacher_at(values)
             if values["lam"] == 0 and values["alpha"] <= least.get(kinds, values)["alpha"]:
                 least[kinds] = values
@@ -209,7 +206,7 @@ class Risk(Belonging, Sweep):
 
     @property
     def derived(self) -> dict[str, Any]:
-        return {"P": examples(self)}
+        return {"P": numbers(self)}
 
     def seconds(self) -> float:
         """A rough estimate of the seconds that one seed of all parameter combinations takes on one core."""

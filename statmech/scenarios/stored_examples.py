@@ -15,16 +15,12 @@ from pydantic import BeforeValidator, Field
 from statmech.errors import Problem
 from statmech.learners import LEARNERS, STOPPED_BY, Learner
 from statmech.parameters import Key, known_parameters
-from statmech.scenarios.axes import axis_of, listed
+from statmech.scenarios.axes import listed
 from statmech.scenarios.base import Sweep
+from statmech.scenarios.example_numbers import MOST, AlphaAxis, number_problem, numbers
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, FlipAxis, Number, Whole, config_key, increasing, one_of
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable
-
-MAX_UPDATES = 2**53  # counted in float64, too
-
-AlphaAxis = axis_of(Annotated[Number, Field(gt=0)], {"type": "number", "exclusiveMinimum": 0})
-
 
 Epochs = Annotated[
     tuple[Annotated[Number, Field(ge=0)], ...], BeforeValidator(listed), Field(min_length=1), increasing("epochs")
@@ -100,7 +96,7 @@ class StoredExamples(Sweep):
     )
 
     learner: one_of(LEARNERS, "a learner") = Field(description="learning algorithm")  # type: ignore[valid-type]
-    alpha: AlphaAxis = config_key(  # type: ignore[valid-type]
+    alpha: AlphaAxis = config_key(
         description="stored examples per input dimension, P / N", symbol=r"$\alpha$", unit="P / N"
     )
     N: DimensionAxis = config_key(100, description="input dimension", symbol="$N$")
@@ -116,13 +112,10 @@ class StoredExamples(Sweep):
             yield ("updates",), "is the same as epochs, counted in updates: give one of them (`updates=` removes it)"
         name, moments = self.moments
         for alpha, N in self.pairs("alpha", "N"):
-            if alpha * N > MAX_UPDATES:
-                yield ("alpha",), f"{alpha * N:g} examples are too many to count in float64"
+            if sentence := number_problem(alpha, N):
+                yield ("alpha",), sentence
                 break
-            if round(alpha * N) < 1:
-                yield ("alpha",), f"alpha = {alpha:g} at N = {N} leaves no example: P = alpha N is below 1"
-                break
-            if moments[-1] * alpha * N > MAX_UPDATES:
+            if moments[-1] * alpha * N > MOST:
                 yield (name,), f"{moments[-1]:g} of {alpha * N:g} updates are too many to count in float64"
                 break
 
@@ -148,7 +141,7 @@ class StoredExamples(Sweep):
 
     @property
     def derived(self) -> dict[str, Any]:
-        return {"P": self.examples()}
+        return {"P": numbers(self)}
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
@@ -172,15 +165,6 @@ class StoredExamples(Sweep):
                 until=until,
                 index=index,
             )
-
-    def examples(self) -> tuple[tuple[str, ...], np.ndarray]:
-        """The sweep's dimensions along which the number of examples varies, and P along them."""
-        dims = [dim for dim, group in self.dimensions.items() if {"alpha", "N"} & set(group)]
-        places = [list(self.shape).index(dim) for dim in dims]
-        P = np.zeros([self.shape[dim] for dim in dims], int)
-        for cell in self.cells():
-            P[tuple(cell.index[place] for place in places)] = cell.P
-        return tuple(dims), P
 
 
 @dataclass(frozen=True)

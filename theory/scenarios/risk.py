@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from statmech.convex.bayes import bayes_overlap
-from statmech.convex.best_lambda import LARGEST, best_lambda
+from statmech.convex.best_lambda import best_lambda, taken
 from statmech.convex.empirical_risk import minimum
 from statmech.convex.recovery import recovered_from
 from statmech.convex.separability import separable_below
@@ -49,22 +50,25 @@ def grouped(cells: Sequence[RiskCell]) -> list[list[RiskCell]]:
 def best_of(members: Sequence[RiskCell]) -> dict[float, float]:
     """The best lambda of a group at each of its alphas."""
     first = members[0]
-    alphas = np.array(list(dict.fromkeys(cell.alpha for cell in members)), float)
-    best = best_lambda(first.loss, first.teacher, first.penalty, first.weights, alphas)
-    return dict(zip(alphas.tolist(), best.tolist(), strict=True))
+    return _at_alphas(members, partial(best_lambda, first.loss, first.teacher, first.penalty, first.weights))
 
 
 def bayes_of(members: Sequence[RiskCell]) -> dict[float, float]:
     """The cosine of the Bayes-optimal student of a group at each of its alphas."""
+    first = members[0]
+    return _at_alphas(members, lambda alphas: np.sqrt(bayes_overlap(first.teacher, first.weights, alphas)))
+
+
+def _at_alphas(members: Sequence[RiskCell], of: Callable[[np.ndarray], np.ndarray]) -> dict[float, float]:
+    """A function of alpha at each alpha of a group."""
     alphas = np.array(list(dict.fromkeys(cell.alpha for cell in members)), float)
-    overlap = bayes_overlap(members[0].teacher, members[0].weights, alphas)
-    return dict(zip(alphas.tolist(), np.sqrt(overlap).tolist(), strict=True))
+    return dict(zip(alphas.tolist(), of(alphas).tolist(), strict=True))
 
 
 def _of_group(members: list[RiskCell], with_best: bool) -> dict[tuple[int, ...], Values]:
     first, bayes = members[0], bayes_of(members)
     best = best_of(members) if with_best else dict.fromkeys(bayes, np.nan)
-    points = [(cell.alpha, min(best[cell.alpha], LARGEST) if cell.lam == "best" else cell.lam) for cell in members]
+    points = [(cell.alpha, taken(best[cell.alpha]) if cell.lam == "best" else cell.lam) for cell in members]
     unique = list(dict.fromkeys(points))
     state = minimum(first.loss, first.teacher, first.penalty, first.weights, *np.array(unique, float).T)
     lane = {point: at for at, point in enumerate(unique)}
