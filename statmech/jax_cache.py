@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from statmech import own_code
+
 
 def folder() -> Path | None:
     """The folder of compiled programs; None if there is no cache."""
@@ -21,9 +23,10 @@ def folder() -> Path | None:
 
 
 def use_cache() -> None:
-    """Let JAX cache the programs it compiles from now on, small ones included."""
+    """Let JAX cache the programs it compiles from now on, and notice functions of ours that were replaced."""
     import jax
 
+    own_code.notice()
     path = folder()
     if path is None or getattr(jax.config, "jax_compilation_cache_dir", None) is not None:
         return

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from statmech import own_code
 from statmech.activations import ACTIVATIONS, Activation
 from statmech.convex.losses import LOSSES
 from statmech.convex.sound import loss_problem, teacher_problem, weights_problem
@@ -35,26 +36,31 @@ _loaded: dict[str, ModuleType] = {}  # by absolute path
 
 
 def load(file: str | Path) -> None:
-    """Run a file, once per process. Raises `ConfigError` with the line of the failure."""
+    """Run a file, again only if it has changed since. Raises `ConfigError` with the line of the failure."""
     path = Path(file).resolve()
     if not path.is_file():
         raise ConfigError(f"--load {file}: no such file")
-    if str(path) in _loaded:
+    before = _loaded.get(str(path))
+    if before is not None and own_code.is_current(before):
         return
-    spec = importlib.util.spec_from_file_location(f"own_{path.stem}", path)
+    name = f"own_{path.stem}" if before is None else before.__name__
+    if before is None and name in sys.modules:  # another file of this name
+        name += f"_{len(_loaded)}"
+    spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ConfigError(f"--load {file}: not a Python file (its name must end with .py)")
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    before = [dict(registry) for registry, _ in CHECKED]
+    registered = [dict(registry) for registry, _ in CHECKED]
     try:
         spec.loader.exec_module(module)
     except Exception as failure:
         raise ConfigError(f"{file}{_line(path, failure)}: {type(failure).__name__}: {failure}") from None
-    for (registry, checked), known in zip(CHECKED, before, strict=True):
+    for (registry, checked), known in zip(CHECKED, registered, strict=True):
         for name in registry:
             if registry[name] is not known.get(name):
                 checked(name)
     _loaded[str(path)] = module
+    own_code.is_current(module)  # its digest is taken now: the file may be edited while this process runs
 
 
 def check(name: str) -> None:

@@ -8,7 +8,8 @@ StableHLO as well, as `jax.export` writes it, in the folder `programs` of that c
 versions of JAX and of what traces with it, JAX's settings, the kind of device, and the function with its static
 argument and the shapes and types of its arrays. Static arguments that the sources do not determine (a rule that a user
 has defined, which may use anything that it imports) are traced in each process. So is everything while a source file is
-younger than the process: what it has loaded may be older than the file.
+younger than the process: what it has loaded may be older than the file. And so is everything in a process that has
+replaced a function of ours, such as `Perceptron.g`: the program then belongs to these functions.
 
 **The content** is a checksum of name and program, then the program: a file that is truncated, damaged, or another
 program's under this name is traced again and replaced. Files are written atomically, and hold no Python objects.
@@ -30,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from statmech import files
+from statmech import files, own_code
 from statmech.errors import StoreError
 from statmech.gaussian import Array
 from statmech.jax_cache import folder
@@ -65,7 +66,7 @@ class Kept:
 
         arrays, tree = jax.tree.flatten(arguments)
         shapes = tuple((np.shape(array), np.result_type(array).name) for array in arrays)
-        signature = (static, tree, shapes, *_environment())
+        signature = (static, tree, shapes, own_code.noticed(), *_environment())
         with self._lock:  # units of work that start together wait for one program
             if signature not in self.programs:
                 self.programs[signature] = jax.jit(self._find(static, tree, shapes, arrays))
@@ -99,7 +100,8 @@ class Kept:
 
         base, sources = folder(), _sources()
         elsewhere = _platform()[0] != jax.default_backend()  # `export` lowers for the default platform
-        if base is None or sources is None or elsewhere or getattr(jax.config, "jax_disable_jit", False):
+        unknown = own_code.noticed() or getattr(jax.config, "jax_disable_jit", False)
+        if base is None or sources is None or elsewhere or unknown:
             return None
         try:
             words = [*_named(self.function), *_named(static), tree, repr(shapes), sources, *_environment()]
@@ -157,14 +159,22 @@ def _defined(thing: Any) -> str:
 
 def _sources() -> str | None:
     """A digest of the packages' source; None if a file is younger than the process, or missing."""
+    paths = _files()
+    states = [path.stat() for path in paths]
+    if not paths or max(max(state.st_mtime, state.st_ctime) for state in states) > STARTED:
+        return None
+    return _digest(paths)
+
+
+def source_digest() -> str:
+    """A digest of the source of statmech, simulate and theory."""
+    return _digest(_files())
+
+
+def _files() -> tuple[Path, ...]:
+    """The source files of the packages; none if a package has none."""
     paths = [sorted((ROOT / package).rglob("*.py")) for package in PACKAGES]
-    if not all(paths):
-        return None
-    every = [path for package in paths for path in package]
-    states = [path.stat() for path in every]
-    if max(max(state.st_mtime, state.st_ctime) for state in states) > STARTED:
-        return None
-    return _digest(tuple(every))
+    return tuple(path for package in paths for path in package) if all(paths) else ()
 
 
 @cache

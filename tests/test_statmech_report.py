@@ -201,9 +201,9 @@ def test_a_failed_run_is_reported_with_its_message(tmp_path, monkeypatch):
         raise ValueError("<b>no</b> such g")
 
     scenario = Scenario(rule=["hebb", "adatron"], N=20, t=[1, 2], seeds=2)
-    store.save(theory.solve(scenario), tmp_path / "theory.zarr")
     solved = {name: vars(RULES["hebb"])[name] for name in ("closed_form", "closed_form_pair")}  # theory without g
     monkeypatch.setitem(RULES, "adatron", type("Raising", (RULES["hebb"],), {"g": raising, **solved}))
+    store.save(theory.solve(scenario), tmp_path / "theory.zarr")
     assert run_into(tmp_path / "simulation.zarr", scenario).failed == 2
     page = paged(tmp_path)
     assert "2 have failed" in page.words

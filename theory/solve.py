@@ -92,7 +92,8 @@ def _filled(
     use_cache()
     solver, cells = solver_of(scenario), [cell for group in groups for cell in group]
     further = solver.attributes(scenario) if hasattr(solver, "attributes") else {}
-    dataset = blank(scenario, seeds=None, title="statmech theory", source=solver.SOURCE, **further)
+    known = {"source": solver.SOURCE, "code": scenario.code_digests(), **further}
+    dataset = blank(scenario, seeds=None, title="statmech theory", **known)
     arrays = arrays_of(dataset)
     of_group = getattr(solver, "solve_line", solver.solve) if as_lines else solver.solve
     solutions = chain.from_iterable(of_group(scenario, group) for group in groups)

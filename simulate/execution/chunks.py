@@ -20,7 +20,7 @@ from statmech.errors import StatmechError, StoreError
 from statmech.jax_cache import use_cache
 from statmech.results.chunks import Chunk
 from statmech.results.log import Listener, Log
-from statmech.results.store import other_data
+from statmech.results.store import other_code, other_data
 from statmech.results.sweep_store import DONE, FAILED, MISSING, SweepStore
 from statmech.scenarios.base import Sweep
 from statmech.scenarios.registry import scenario_from
@@ -73,7 +73,8 @@ def simulate_chunk(
     use_cache()
     store = SweepStore(path)
     scenario, chunk = scenario_from(store.config), store.chunks()[number]
-    if other := other_data(path, scenario, store.data):  # this host may have another file of the same name
+    # this host may have other files of the same names
+    if other := other_data(path, scenario, store.data) or other_code(path, scenario, store.code):
         raise StoreError(other)
     cells = [cell for cell in scenario.cells() if only is None or cell.index == only]
     log = log or Log(path, tell)

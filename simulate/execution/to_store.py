@@ -19,7 +19,7 @@ from statmech.results.chunks import Chunk
 from statmech.results.dataset import Progress
 from statmech.results.locks import Claim, claimed
 from statmech.results.log import Listener, Log
-from statmech.results.store import another_config, other_data
+from statmech.results.store import another_config, other_code, other_data, provenance
 from statmech.results.store_creation import complete_replacement, create, is_extension, repair_metadata
 from statmech.results.stored_config import FIGURE, differences
 from statmech.results.sweep_store import DONE, FAILED, MISSING, SweepStore
@@ -130,8 +130,8 @@ class StoreRun:
     def open(self, claim: Claim) -> SweepStore:
         """The store, created or extended if need be."""
         return claim.open(
-            find=lambda: None if self.fresh else find_store(self.path, self.scenario),
-            create=lambda: open_or_create(self.path, self.scenario, self.fresh, self.log, self.figure),
+            find=lambda: None if self.fresh else find_store(self.path, self.scenario, self.again),
+            create=lambda: open_or_create(self.path, self.scenario, self.fresh, self.log, self.figure, self.again),
             wait=lambda owner: self.log(event="waiting", owner=owner),
         )
 
@@ -181,16 +181,28 @@ class StoreRun:
             self.progress(self.done, self.total)
 
 
-def find_store(path: Path, scenario: Sweep) -> SweepStore | None:
+def find_store(path: Path, scenario: Sweep, again: bool = False) -> SweepStore | None:
     """The store at `path` if it is intact, and of exactly this scenario and its data; else None."""
     if not path.exists() or corrupted(path):
         return None
     store = SweepStore(path)
-    same = not differences(scenario.config(), store.config) and not other_data(path, scenario, store.data)
-    return store if same else None
+    other = differences(scenario.config(), store.config) or _problem(store, scenario)
+    return None if other or _needs_this_version(store, again) else store
 
 
-def open_or_create(path: Path, scenario: Sweep, fresh: bool, log: Log, figure: str | None = None) -> SweepStore:
+def _problem(store: SweepStore, scenario: Sweep) -> str:
+    """Why runs of a store and new ones cannot be mixed: data or code of the user have changed; empty if they can."""
+    return other_data(store.path, scenario, store.data) or other_code(store.path, scenario, store.code or {})
+
+
+def _needs_this_version(store: SweepStore, again: bool) -> bool:
+    """True if runs are to be added to those of another version, which the store must record first."""
+    return not store.is_of_this_version and any(store.counts()[state] for state in lacking(again))
+
+
+def open_or_create(
+    path: Path, scenario: Sweep, fresh: bool, log: Log, figure: str | None = None, again: bool = False
+) -> SweepStore:
     """The store at `path`, created if there is none, and extended if the scenario extends it."""
     complete_replacement(path)
     if fresh or not path.exists():
@@ -205,11 +217,14 @@ def open_or_create(path: Path, scenario: Sweep, fresh: bool, log: Log, figure: s
     changed = differences(scenario.config(), config)
     if changed and not is_extension(scenario, config):
         raise StoreError(another_config(path, changed))
-    if other := other_data(path, scenario_from(config), store.data):
+    if other := _problem(store, scenario_from(config)):
         raise StoreError(other)
-    if not changed:
+    if not changed and not _needs_this_version(store, again):
         return store
-    log(event="grown", differences=changed)
+    if changed:
+        log(event="grown", differences=changed)
+    if not store.is_of_this_version:
+        log(event="version", stored=store.provenances[-1], running=provenance())
     return create(path, scenario, _attrs(scenario), old=store, figure=figure or config.get(FIGURE))
 
 

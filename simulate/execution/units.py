@@ -150,9 +150,9 @@ def affordable(simulator: Simulator, workers: int | None, memory: float | None) 
 
 
 def attrs(simulator: Simulator) -> dict[str, Any]:
-    """Attributes of a scenario's dataset: its source, the digests of its data, and those that its simulator adds."""
-    digests = simulator.scenario.data_digests()
-    return {"source": simulator.source, **({"data": digests} if digests else {}), **simulator.attrs()}
+    """Attributes of a scenario's dataset: its source, the digests of its data and code, and those of its simulator."""
+    data, code = simulator.scenario.data_digests(), simulator.scenario.code_digests()
+    return {"source": simulator.source, **({"data": data} if data else {}), "code": code, **simulator.attrs()}
 
 
 def run_units(

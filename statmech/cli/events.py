@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from statmech.results.store import version_in_words
+
 if TYPE_CHECKING:
     from statmech.scenarios.base import Sweep
 
@@ -22,6 +24,9 @@ def message(event: dict[str, Any], scenario: Sweep) -> str:
             return f"waiting: {event['owner']} creates the store"
         case "grown":
             return "\n".join(["the sweep has grown, and its stored runs are kept:", *event["differences"]])
+        case "version":
+            before, now = version_in_words(event["stored"]), version_in_words(event["running"])
+            return f"the stored runs are by {before}, new ones by {now}; `statmech verify` recomputes some of each"
     return ""
 
 

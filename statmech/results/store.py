@@ -15,8 +15,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from statmech import own_code
 from statmech.errors import DamagedError, StoreError, unwritable
-from statmech.programs import version_of
+from statmech.programs import source_digest, version_of
 from statmech.results import checksums
 from statmech.results.fingerprints import FINGERPRINT, fingerprints, salt_of
 from statmech.results.stored_config import differences, with_figure
@@ -29,6 +30,8 @@ STATE = "state"  # of each run, in the store of a sweep (`statmech.results.sweep
 IDENTITY = "store"  # the attribute that distinguishes a store from any other of the same config
 DONE = 1  # the state of a finished run
 REPLACE = "Use --fresh to replace it, or --out DIR to keep both"
+MADE_BY = "made_by"  # of each run, in the store of a sweep: the number of the version that computed it
+VERSION = ("commit", "versions")  # what distinguishes two versions in the provenance of a result
 RECORDED = ("statmech", "numpy", "scipy", "jax", "xarray", "zarr")
 
 
@@ -115,7 +118,7 @@ def load(path: str | Path) -> xr.Dataset:
         with quiet(), xr.open_zarr(path, consolidated=False, chunks=None) as dataset:
             # the reverse of a writer's order: runs that were done when their states were read are complete
             first = {name: dataset[name].load() for name in (STATE, FINGERPRINT) if name in dataset}
-            found = dataset.load().assign(first)
+            found = dataset.drop_vars(MADE_BY, errors="ignore").load().assign(first)
             names = [*_missing_chunks(path, found), *_misplaced(found)] if STATE in found else []
     except Exception as failure:  # whatever zarr and its codecs raise on a corrupted store
         raise DamagedError(path, [f"{type(failure).__name__}: {failure}"]) from None
@@ -159,10 +162,11 @@ def _misplaced(dataset: xr.Dataset) -> Iterator[str]:
         return
     runs = np.arange(dataset[STATE].size).reshape(dataset[STATE].shape)
     values = {str(name): it.values for name, it in dataset.data_vars.items() if "seed" in it.dims}
+    data, code = (dataset.attrs.get(name, {}) for name in ("data", "code"))
     computed = fingerprints(
         {name: it for name, it in values.items() if name not in (STATE, FINGERPRINT)},
         runs,
-        salt_of(json.loads(dataset.attrs["config"]), dataset.attrs.get("data", {})),
+        salt_of(json.loads(dataset.attrs["config"]), {**data, **code}),
     )
     wrong = int(((computed != dataset[FINGERPRINT].values) & (dataset[STATE].values == DONE)).sum())
     if wrong:
@@ -175,7 +179,8 @@ def kept(
     """The stored result of exactly this scenario; None if there is none, or if `fresh` asks to recompute it.
 
     Also None for the result of a config that the scenario extends (`outgrown`), which may be recomputed. Raises
-    `StoreError`, with a line per difference, rather than let a result of another config be overwritten.
+    `StoreError`, with a line per difference, rather than let a result of another config be overwritten, and for a
+    result of other code than the user's files contain now.
     """
     if fresh or not path.exists():
         return None
@@ -185,6 +190,8 @@ def kept(
         if outgrown and outgrown(scenario, config):
             return None
         raise StoreError(another_config(path, changed))
+    if other := other_code(path, scenario, dataset.attrs.get("code")):
+        raise StoreError(other)
     return dataset
 
 
@@ -198,6 +205,18 @@ def other_data(path: Path, stored: Sweep, recorded: dict[str, str]) -> str:
         f"{path}: was computed {when}, so its runs cannot be mixed with new ones. {REPLACE}. "
         "`statmech figure DIR` and `export DIR` read what is stored"
     )
+
+
+def other_code(path: Path, stored: Sweep, recorded: dict[str, str] | None) -> str:
+    """The message for a result that other code of the user has computed; empty for the same, or if none is recorded."""
+    if recorded is None:  # by a version that did not record it
+        return ""
+    own_code.notice()
+    current = stored.code_digests()
+    changed = sorted(name for name in current | recorded if current.get(name) != recorded.get(name))
+    if not changed:
+        return ""
+    return f"{path}: was computed with other code than {', '.join(changed)} contains now. {REPLACE}"
 
 
 def another_config(path: Path, changed: list[str]) -> str:
@@ -226,6 +245,22 @@ def provenance() -> dict[str, Any]:
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "Conventions": "ACDD-1.3",
     }
+
+
+def version_of_provenance(provenance: dict[str, Any]) -> dict[str, Any]:
+    """What distinguishes a version from others, in a result's provenance."""
+    return {name: provenance.get(name) for name in VERSION}
+
+
+def version_in_words(provenance: dict[str, Any]) -> str:
+    """The version that computed a result.
+
+    >>> version_in_words({"commit": "4d1c2e7", "versions": {"statmech": "0.1.0", "jax": "0.10.2", "numpy": "2.4.6"}})
+    'statmech 0.1.0 (4d1c2e7), jax 0.10.2, numpy 2.4.6'
+    """
+    commit, versions = provenance.get("commit"), provenance.get("versions", {})
+    first, *others = (f"{name} {versions.get(name, '?')}" for name in ("statmech", "jax", "numpy"))
+    return ", ".join([f"{first} ({commit})" if commit else first, *others])
 
 
 def consolidate(store: Path) -> None:
@@ -260,10 +295,11 @@ def quiet() -> Iterator[None]:
 
 @cache
 def _commit() -> str:
-    """The commit of the checkout that this package runs from, with `-dirty` if it is modified; empty if installed."""
+    """The commit of the checkout that this package runs from, with a digest if it is modified; empty if installed."""
     command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--exclude=*"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return done.stdout.strip()
+    commit = done.stdout.strip()
+    return f"{commit}-{source_digest()[:8]}" if commit.endswith("-dirty") else commit

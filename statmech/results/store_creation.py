@@ -20,7 +20,7 @@ from statmech.results import checksums
 from statmech.results.chunks import Chunk, chunk_lengths
 from statmech.results.dataset import coordinates
 from statmech.results.fingerprints import FINGERPRINT
-from statmech.results.store import DONE, STATE, consolidate, provenance, quiet
+from statmech.results.store import DONE, MADE_BY, STATE, consolidate, provenance, quiet
 from statmech.results.stored_config import FIGURE, differences, with_figure
 from statmech.results.sweep_store import FAILED, MISSING, SweepStore
 from statmech.scenarios.base import Sweep
@@ -43,7 +43,7 @@ def create(
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(new, ignore_errors=True)
-        identity = {"store": uuid.uuid4().hex, **attrs}
+        identity = {"store": uuid.uuid4().hex, **attrs, "earlier": _earlier(old)}
         _create_empty(new, scenario, config, identity, chunk_lengths(scenario), fingerprinted=verifiable)
         if old is not None:
             _copy(old, SweepStore(new), scenario)
@@ -120,6 +120,13 @@ def _copy(old: SweepStore, new: SweepStore, scenario: Sweep) -> None:
             _copy_chunk(old, states, new, chunk, inside)
 
 
+def _earlier(old: SweepStore | None) -> list[dict[str, Any]]:
+    """The provenances of versions that have computed runs of an old store, without this version."""
+    if old is None:
+        return []
+    return old.provenances[:-1] if old.is_of_this_version else old.provenances
+
+
 def _copy_chunk(
     old: SweepStore, old_states: np.ndarray, new: SweepStore, chunk: Chunk, sources: dict[Index, Index]
 ) -> None:
@@ -128,11 +135,13 @@ def _copy_chunk(
     if seeds.start >= seeds.stop:
         return
     states = new.states(chunk)
-    values = new.buffer(chunk, states)
+    values, made_by = new.buffer(chunk, states), new.versions(chunk)
     for index, source in sources.items():
         inside = tuple(i - start for i, start in zip(index, chunk.corner, strict=True))
         stored = old_states[source][seeds]
         states[inside][: stored.size] = stored
+        if old.made_by is not None:
+            made_by[inside][: stored.size] = old.made_by[(*source, seeds)]
         runs = np.flatnonzero(stored)
         if runs.size == 0:
             continue
@@ -140,7 +149,7 @@ def _copy_chunk(
             kept = np.asarray(array.oindex[(*source, seeds.start + runs)])  # of smaller ensembles, or fewer examples
             values[name][inside][(runs, *(slice(n) for n in kept.shape[1:]))] = kept
     if states.any():
-        new.write_alone(chunk, values, states)
+        new.write_alone(chunk, values, states, made_by)
 
 
 def _create_empty(
@@ -183,6 +192,7 @@ def _create_empty(
         add(name, variable.dims, variable.missing, variable.described)
     if fingerprinted:
         add(FINGERPRINT, (), np.uint64(0), {"long_name": "what binds a run's numbers to its place in this sweep"})
+    add(MADE_BY, (), np.uint8(0), {"long_name": "version that computed a run, among `earlier` and the latest"})
     add(STATE, (), np.int8(MISSING), {"flag_values": [MISSING, DONE, FAILED], "flag_meanings": "missing done failed"})
     consolidate(path)
     checksums.write(path)

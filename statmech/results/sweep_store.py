@@ -19,9 +19,10 @@ from statmech.results import checksums
 from statmech.results.chunks import Chunk, chunks
 from statmech.results.fingerprints import FINGERPRINT, fingerprints, salt_of
 from statmech.results.locks import writing
-from statmech.results.store import DONE, STATE, chunk_file, quiet
+from statmech.results.store import DONE, MADE_BY, STATE, chunk_file, provenance, quiet, version_of_provenance
 
 MISSING, FAILED = 0, 2
+UNKNOWN = 255  # version of a run that another version than those of the store has recomputed
 
 
 class SweepStore:
@@ -41,9 +42,10 @@ class SweepStore:
             arrays = dict(self.group.arrays())
         self.state: Any = arrays[STATE]
         self.fingerprint: Any = arrays.get(FINGERPRINT)  # None in stores of versions without fingerprints
+        self.made_by: Any = arrays.get(MADE_BY)  # None in stores of versions that did not record it
         self.arrays: dict[str, Any] = {name: array for name, array in arrays.items() if _has_runs(name, array)}
         self._root = (path / checksums.ROOT).read_bytes()
-        self._salt = salt_of(self.config, self.data)
+        self._salt = salt_of(self.config, {**self.data, **(self.code or {})})
 
     @property
     def config(self) -> dict[str, Any]:
@@ -55,6 +57,23 @@ class SweepStore:
     def data(self) -> dict[str, str]:
         """The digests of the data sets that the config names, as they were when the store was created."""
         return dict(self.group.attrs.get("data", {}))
+
+    @property
+    def code(self) -> dict[str, str] | None:
+        """The digests of the user's files when the store was created; None if it did not record them."""
+        code: dict[str, str] | None = self.group.attrs.get("code")
+        return code
+
+    @property
+    def provenances(self) -> list[dict[str, Any]]:
+        """The provenance of each version that has computed runs, the latest last."""
+        attrs = self.group.attrs
+        return [*attrs.get("earlier", []), {name: attrs[name] for name in provenance() if name in attrs}]
+
+    @property
+    def is_of_this_version(self) -> bool:
+        """True if the running version is the one that the store records last."""
+        return version_of_provenance(self.provenances[-1]) == version_of_provenance(provenance())
 
     def chunks(self) -> list[Chunk]:
         """All chunks, finished or not."""
@@ -94,16 +113,32 @@ class SweepStore:
             problem = unwritable(self.path, failure)
             raise StoreError(f"{problem}. Finished chunks are saved; rerun the same command to resume") from None
 
-    def write_alone(self, chunk: Chunk, values: dict[str, np.ndarray], states: np.ndarray) -> None:
+    def write_alone(
+        self, chunk: Chunk, values: dict[str, np.ndarray], states: np.ndarray, made_by: np.ndarray | None = None
+    ) -> None:
         """Write a chunk of a store that no other process writes: variables, then fingerprints, then states."""
         for name, array in self.arrays.items():
             array[chunk.box] = values[name]
+        done = self.states(chunk) == DONE
         if self.fingerprint is not None:
             new = fingerprints(values, self._run_numbers(chunk), self._salt)
             # runs that were done keep their fingerprints: if their numbers are corrupted, that must remain visible
-            done = self.states(chunk) == DONE
             self.fingerprint[chunk.box] = np.where(done, self.fingerprint[chunk.box], new) if done.any() else new
+        if self.made_by is not None:
+            self._write_versions(chunk, done, made_by)
         self.state[chunk.box] = states
+
+    def versions(self, chunk: Chunk) -> np.ndarray:
+        """The number, among `provenances`, of the version that has computed each run of a chunk."""
+        return np.zeros(chunk.shape, "uint8") if self.made_by is None else np.asarray(self.made_by[chunk.box])
+
+    def _write_versions(self, chunk: Chunk, done: np.ndarray, made_by: np.ndarray | None) -> None:
+        """Record which version has computed each run: by default this one, of the runs that were not done before."""
+        before = self.versions(chunk)
+        this = len(self.provenances) - 1 if self.is_of_this_version else UNKNOWN
+        new = np.where(done, before, this) if made_by is None else made_by
+        if not np.array_equal(before, new):  # a chunk of the first version alone is not stored
+            self.made_by[chunk.box] = new
 
     def mark_missing(self, chunk: Chunk) -> None:
         """Mark all runs of a chunk as missing. Raises `StoreError` if the store has been replaced meanwhile."""
@@ -170,4 +205,4 @@ class SweepStore:
 
 
 def _has_runs(name: str, array: Any) -> bool:
-    return "seed" in (array.metadata.dimension_names or ()) and name not in ("seed", STATE, FINGERPRINT)
+    return "seed" in (array.metadata.dimension_names or ()) and name not in ("seed", STATE, FINGERPRINT, MADE_BY)

@@ -81,15 +81,17 @@ class Attention(Sweep):
         r"\epsilon_g = \tfrac1\pi\arccos R",
     )
 
-    attention: BoundaryAxis = Field(description="boundary at which the evaluation of a margin stops")
-    delta: DeltaAxis = config_key(description="target decision-error rate", symbol=r"$\delta$")
+    attention: BoundaryAxis = Field(description="boundary at which the evaluation of a margin stops")  # type: ignore[valid-type]
+    delta: DeltaAxis = config_key(  # type: ignore[valid-type]
+        description="target decision-error rate", symbol=r"$\delta$"
+    )
     t: Times = config_key(
         description="times (steps / N) at which order parameters are recorded, increasing",
         symbol="$t$",
         unit="steps / N",
     )
     N: DimensionAxis = config_key(1000, description="input dimension, which is the number of features", symbol="$N$")
-    chunk: ChunkAxis = Field(1, description="features between two looks at the margin")
+    chunk: ChunkAxis = Field(1, description="features between two looks at the margin")  # type: ignore[valid-type]
     probes: Annotated[Number, Field(gt=0, le=1)] = Field(
         0.05, description="fraction of examples that are always evaluated in full"
     )

@@ -15,6 +15,7 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from statmech import own_code
 from statmech.errors import Problem, ScenarioError, not_known
 from statmech.parameters import Key, described, known_parameters, parameter_problem, parameters_of
 from statmech.scenarios.all_problems import all_problems
@@ -24,6 +25,7 @@ from statmech.scenarios.keys import PARAMETER_AXES, PARAMETERS, Whole, key_of
 from statmech.scenarios.messages import problems
 from statmech.scenarios.page import Page
 from statmech.scenarios.schema import INNER, schema_of
+from statmech.scenarios.used_classes import used_classes
 from statmech.scenarios.variables import Variable
 
 MAX_SEEDS = 10**9  # more are typing errors
@@ -151,6 +153,10 @@ class Sweep(Grid, BaseModel):
     def data_digests(self) -> dict[str, str]:
         """The SHA-256 that each data set or file named by the scenario has now."""
         return {}
+
+    def code_digests(self) -> dict[str, str]:
+        """The SHA-256 of each of the user's files that defines a class that this scenario uses."""
+        return own_code.digests(used_classes(self))
 
     @property
     def variables(self) -> dict[str, Variable]:

@@ -1,0 +1,357 @@
+"""A stored number belongs to the code that made it: files of the user, and versions of statmech."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import shutil
+import sys
+
+import numpy as np
+import pytest
+from conftest import statmech
+
+import simulate
+import theory
+from simulate.execution import clusters, recomputation, to_store
+from simulate.execution.to_store import run_into
+from statmech import RULES, Scenario, StoreError, load_results, plugins, rules
+from statmech.results import checksums, store, store_creation, sweep_store
+from statmech.results.sweep_store import UNKNOWN, SweepStore
+from statmech.scenarios.registry import SCENARIOS, scenario_from
+from statmech.scenarios.used_classes import REGISTRIES
+
+RULE = """
+from dataclasses import dataclass
+from statmech.rules import RULES, Rule, step
+
+@dataclass(frozen=True)
+class Mine(Rule):
+    label, kinks = "mine", (0.0,)
+
+    def g(self, kappa, length):
+        return 1.0 * step(-kappa)
+
+RULES["mine"] = Mine
+"""
+SWEEP = {"N": 20, "t": [1.0, 2.0], "seeds": 4}
+ANOTHER = {"commit": "0123abc", "versions": {"statmech": "0.0.9", "jax": "0.1", "numpy": "2"}}
+
+
+@pytest.fixture
+def registered():
+    """Registries as they were, after the test."""
+    before = [(registry, dict(registry)) for registry in (*REGISTRIES, SCENARIOS)]
+    loaded = dict(plugins._loaded)
+    yield
+    for registry, known in before:
+        registry.clear()
+        registry.update(known)
+    plugins._loaded.clear()
+    plugins._loaded.update(loaded)
+
+
+@pytest.fixture
+def mine(tmp_path, registered):
+    """A function that loads a file of the user, as a new process would."""
+
+    def load(content=RULE, name="mine.py"):
+        file = tmp_path / "files" / name
+        file.parent.mkdir(exist_ok=True, parents=True)
+        file.write_text(content)
+        plugins.load(file)
+        return file
+
+    return load
+
+
+def edited(content=RULE):
+    return content.replace("1.0 * step", "3.0 * step")
+
+
+@pytest.fixture
+def config(tmp_path):
+    file = tmp_path / "c.yaml"
+    file.write_text("rule: mine\nN: 20\nt: [1, 2]\nseeds: 4\n")
+    return file
+
+
+def contents(folder):
+    return {file: file.read_bytes() for file in folder.glob("*.zarr/**/*") if file.is_file()}
+
+
+@pytest.mark.parametrize("command", [["run"], ["run", "seeds=8"], ["simulate"], ["simulate", "seeds=8"], ["compare"]])
+def test_results_of_an_edited_rule_are_refused_with_the_file_s_name(mine, config, path, capsys, command):
+    mine()
+    assert statmech("run", config, "--out", path.parent) == 0
+    before = contents(path.parent)
+    mine(edited())
+    capsys.readouterr()
+    assert statmech(command[0], config, *command[1:], "--out", path.parent) == 2
+    message = capsys.readouterr().err.strip()
+    assert "was computed with other code than mine.py contains now. Use --fresh to replace it, or --out DIR" in message
+    assert "\n" not in message
+    assert contents(path.parent) == before
+    if command[0] != "compare":
+        assert statmech(*command[:1], config, *command[1:], "--out", path.parent / "other") == 0
+        assert statmech(*command[:1], config, *command[1:], "--fresh", "--out", path.parent) == 0
+
+
+def test_without_the_digest_runs_of_both_rules_would_be_mixed(mine, path, monkeypatch):
+    """The planted error of the test above."""
+    monkeypatch.setattr("statmech.scenarios.base.used_classes", lambda scenario: set())
+    mine()
+    run_into(path, Scenario(rule="mine", **SWEEP))
+    mine(edited())
+    run_into(path, Scenario(rule="mine", **SWEEP | {"seeds": 8}))
+    stored, new = store.load(path), simulate.run(Scenario(rule="mine", **SWEEP | {"seeds": 8}))
+    assert not np.array_equal(stored.length[:4], new.length[:4])
+    np.testing.assert_array_equal(stored.length[4:], new.length[4:])
+
+
+def test_simulation_and_theory_of_different_code_are_not_read_together(mine, path):
+    mine()
+    scenario = Scenario(rule="mine", **SWEEP)
+    run_into(path, scenario)
+    mine(edited())
+    store.save(theory.solve(scenario), path.with_name("theory.zarr"))
+    with pytest.raises(StoreError, match=r"mine\.py"):
+        load_results(path.parent)
+    mine()
+    with pytest.raises(StoreError, match=r"mine\.py"):
+        load_results(path.parent)
+
+
+SUBCLASSES = {
+    "rules": {"rule": "own", "t": 1},
+    "activations": {"network": "own", "t": 1},
+    "learners": {"learner": "own", "alpha": 1},
+    "convex.losses": {"loss": "own", "alpha": 1},
+    "convex.teachers": {"loss": "hinge", "alpha": 1, "teacher": "own"},
+    "convex.weights": {"loss": "hinge", "alpha": 1, "weights": "own"},
+    "boundaries": {"attention": "own", "delta": 0.1, "t": 1},
+    "classifiers": {"classifier": "own", "data": "moons"},
+}
+
+
+@pytest.mark.parametrize("module", SUBCLASSES)
+def test_the_file_of_any_class_that_a_scenario_uses_is_stated(mine, module, monkeypatch):
+    registry = module.rpartition(".")[2].upper()
+    known = getattr(importlib.import_module(f"statmech.{module}"), registry)
+    monkeypatch.setattr(plugins, "CHECKED", ())
+    content = f"from statmech.{module} import {registry}\nclass Own({registry}['{next(iter(known))}']):\n    pass\n"
+    given = SUBCLASSES[module]
+    mine(f"{content}{registry}['own'] = Own\n")
+    before = scenario_from(given).code_digests()
+    assert set(before) == {"mine.py"}
+    mine(f"{content}    further = 1\n{registry}['own'] = Own\n")
+    assert scenario_from(given).code_digests() != before
+    assert scenario_from({"rule": "hebb", "t": 1}).code_digests() == {}
+
+
+def test_a_kind_of_scenario_of_one_s_own_states_its_file(mine):
+    mine("from statmech.scenarios.online import Scenario\nfrom statmech.scenarios.registry import SCENARIOS\n"
+         "class Own(Scenario):\n    pass\nSCENARIOS['rule'] = Own\n")  # fmt: skip
+    assert set(scenario_from({"rule": "hebb", "t": 1}).code_digests()) == {"mine.py"}
+
+
+def test_a_module_that_the_file_imports_belongs_to_it(mine, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "own_constants", raising=False)
+    (tmp_path / "own_constants.py").write_text("FACTOR = 1.0\n")
+    mine("from own_constants import FACTOR\n" + RULE.replace("1.0 *", "FACTOR *"))
+    before = Scenario(rule="mine", **SWEEP).code_digests()
+    assert set(before) == {"mine.py", "own_constants.py"}
+    monkeypatch.delitem(sys.modules, "own_constants")
+    (tmp_path / "own_constants.py").write_text("FACTOR = 3.0\ndef unused(): ...\n")
+    mine("from own_constants import FACTOR  # again\n" + RULE.replace("1.0 *", "FACTOR *"))
+    assert Scenario(rule="mine", **SWEEP).code_digests()["own_constants.py"] != before["own_constants.py"]
+    sys.modules.pop("own_constants")
+
+
+def test_an_edit_after_the_import_does_not_change_the_digest_of_the_code_in_memory(mine):
+    file = mine()
+    before = Scenario(rule="mine", **SWEEP).code_digests()
+    file.write_text(edited())
+    assert Scenario(rule="mine", **SWEEP).code_digests() == before
+    plugins.load(file)
+    assert Scenario(rule="mine", **SWEEP).code_digests() != before
+    assert RULES["mine"]().g(-1.0, 1.0) == 3.0
+
+
+def test_two_files_of_one_name_are_distinguished(mine):
+    mine(name="a/mine.py")
+    mine(RULE.replace("Mine", "Other").replace('"mine"', '"other"'), name="b/mine.py")
+    assert set(Scenario(rule=["mine", "other"], **SWEEP).code_digests()) == {"a/mine.py", "b/mine.py"}
+
+
+def test_code_without_a_file_is_known_by_its_bytecode_and_constants(registered):
+    def defined(content, **names):
+        space = {"__name__": "__main__", **names}
+        exec(compile(content, "<cell>", "exec"), space)  # as a cell of a notebook
+        return Scenario(rule="mine", **SWEEP).code_digests()
+
+    plain, same = defined(RULE), defined(RULE)
+    assert plain == same
+    assert plain != defined(edited())
+    assert defined(RULE.replace("1.0", "F"), F=1.0) != defined(RULE.replace("1.0", "F"), F=2.0)
+
+
+def test_a_replaced_function_of_ours_is_seen_by_kept_programs_and_by_stores(path, monkeypatch):
+    scenario = Scenario(rule="perceptron", **SWEEP)
+    before = simulate.run(scenario)
+    run_into(path, scenario)
+    right = rules.Perceptron.g
+    monkeypatch.setattr(rules.Perceptron, "g", lambda self, kappa, length: 3.0 * right(self, kappa, length))
+    after = simulate.run(scenario)
+    assert (after.length > 1.5 * before.length).sel(t=2.0).all()
+    assert "test_statmech_own_code.py" in after.attrs["code"]
+    with pytest.raises(StoreError, match=r"test_statmech_own_code\.py"):
+        run_into(path, Scenario(rule="perceptron", **SWEEP | {"seeds": 8}))
+    monkeypatch.undo()
+    np.testing.assert_array_equal(simulate.run(scenario).length, before.length)
+    monkeypatch.setattr(rules, "step", lambda x: 2.0 * (x > 0))
+    assert not np.array_equal(simulate.run(scenario).length, before.length)
+
+
+@pytest.fixture
+def another_version():
+    """Functions that begin and end a time in which statmech is of another version."""
+    patch, here = pytest.MonkeyPatch(), store.provenance()
+
+    def begin():
+        for module in (sweep_store, store_creation, to_store):
+            patch.setattr(module, "provenance", lambda: {**here, **ANOTHER})
+
+    yield begin, patch.undo
+    patch.undo()
+
+
+def altered(path, number):
+    """A chunk's numbers changed by one part in 10^9 and stored with right checksums and fingerprints."""
+    of = SweepStore(path)
+    chunk = of.chunks()[number]
+    values = of.buffer(chunk, of.states(chunk))
+    of.mark_missing(chunk)
+    values["length"] *= 1 + 1e-9
+    of.write_alone(chunk, values, np.ones(chunk.shape, "int8"), of.versions(chunk))
+
+
+def test_growth_by_another_version_keeps_both_and_says_so_once(path, another_version, capsys, tmp_path):
+    begin, end = another_version
+    config = tmp_path / "c.yaml"
+    config.write_text("rule: hebb\nN: 20\nt: [1, 2]\nseeds: 4\n")
+    begin()
+    assert statmech("simulate", config, "--out", path.parent) == 0
+    end()
+    assert statmech("simulate", config, "--out", path.parent) == 0  # nothing to add
+    assert "are by" not in capsys.readouterr().err
+    sentence = "the stored runs are by statmech 0.0.9 (0123abc), jax 0.1, numpy 2, new ones by statmech 0.1.0"
+    assert statmech("simulate", config, "seeds=8", "--out", path.parent) == 0
+    assert capsys.readouterr().err.count(sentence) == 1
+    assert statmech("simulate", config, "seeds=12", "--out", path.parent) == 0
+    assert "are by" not in capsys.readouterr().err
+    of = SweepStore(path)
+    assert [one["commit"] for one in of.provenances] == ["0123abc", store.provenance()["commit"]]
+    assert np.concatenate([of.versions(chunk).ravel() for chunk in of.chunks()]).tolist() == [0] * 4 + [1] * 8
+    np.testing.assert_array_equal(store.load(path).R, simulate.run(scenario_from(of.config)).R)
+
+
+def test_a_resumed_sweep_records_which_version_finished_it(path, another_version, small_chunks):
+    begin, end = another_version
+    scenario = Scenario(rule=["hebb", "perceptron"], **SWEEP)
+    begin()
+    run_into(path, scenario, shard=(1, 2))
+    end()
+    run_into(path, scenario)
+    of = SweepStore(path)
+    assert [of.versions(chunk).ravel().tolist() for chunk in of.chunks()] == [[0] * 4, [1] * 4]
+
+
+def test_a_damaged_chunk_that_another_version_recomputes_is_of_no_known_version(path, another_version):
+    begin, end = another_version
+    begin()
+    run_into(path, Scenario(rule="hebb", **SWEEP))
+    end()
+    next(file for file in (path / "R" / "c").rglob("*") if file.is_file()).write_bytes(b"")
+    run_into(path, Scenario(rule="hebb", **SWEEP))
+    of = SweepStore(path)
+    assert (of.versions(of.chunks()[0]) == UNKNOWN).all()
+    assert recomputation.recompute(path, 1).differing == []
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_verify_recomputes_runs_of_every_version(path, another_version, small_chunks, capsys, number):
+    begin, end = another_version
+    scenario = Scenario(rule=["hebb", "perceptron"], **SWEEP)
+    begin()
+    run_into(path, scenario, shard=(1, 2))
+    end()
+    run_into(path, scenario)
+    assert recomputation.recompute(path, 1) == (8, [], "")
+    assert statmech("verify", path.parent) == 0
+    assert "8 runs read, 8 of them recomputed, all sound" in capsys.readouterr().out
+    altered(path, number)
+    assert statmech("verify", path.parent) == 1
+    fault = capsys.readouterr().out.splitlines()[0]
+    assert f"rule {scenario.rule[number]}, seed 0 to 3): length differ from what this version computes" in fault
+    assert statmech("verify", path.parent, "--recompute", "0") == 0
+
+
+def test_a_rule_that_is_not_loaded_or_has_changed_is_not_recomputed(mine, path, capsys):
+    mine()
+    run_into(path, Scenario(rule="mine", **SWEEP))
+    mine(edited())
+    assert statmech("verify", path.parent) == 0
+    assert "no run was recomputed" in capsys.readouterr().out
+    del RULES["mine"]
+    assert statmech("verify", path.parent) == 0
+    assert '"mine" is not a learning rule' in capsys.readouterr().out
+
+
+def test_a_worker_of_another_version_is_refused():
+    clusters._check_version(store.version_of_provenance(store.provenance()))
+    with pytest.raises(StoreError, match=r"the worker on .* runs statmech .*, and this command statmech 0\.0\.9"):
+        clusters._check_version(ANOTHER)
+
+
+def made_before(path, scenario):
+    """A store as versions created it that recorded neither code nor who computed a run."""
+    plain = store_creation._create_empty
+
+    def create(place, *given, **options):
+        plain(place, *given, **options)
+        shutil.rmtree(place / "made_by")
+        group = json.loads((place / "zarr.json").read_text())
+        for name in ("code", "earlier", "sealed"):
+            group["attributes"].pop(name)
+        del group["consolidated_metadata"]["metadata"]["made_by"]
+        (place / "zarr.json").write_text(json.dumps(group))
+        checksums.write(place)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store_creation, "_create_empty", create)
+        run_into(path, scenario)
+
+
+def test_a_store_without_these_records_is_read_grown_and_verified(path, another_version):
+    begin, end = another_version
+    begin()
+    made_before(path, Scenario(rule="hebb", **SWEEP))
+    end()
+    of = SweepStore(path)
+    assert of.code is None
+    assert of.made_by is None
+    assert recomputation.recompute(path, 1) == (4, [], "")
+    run_into(path, Scenario(rule="hebb", **SWEEP | {"seeds": 8}))
+    of = SweepStore(path)
+    assert np.concatenate([of.versions(chunk).ravel() for chunk in of.chunks()]).tolist() == [0] * 4 + [1] * 4
+    np.testing.assert_array_equal(store.load(path).R, simulate.run(scenario_from(of.config)).R)
+
+
+def test_a_store_of_an_own_rule_without_its_digest_is_read_but_not_added_to(mine, path):
+    mine()
+    made_before(path, Scenario(rule="mine", **SWEEP))
+    assert store.kept(path, Scenario(rule="mine", **SWEEP), fresh=False) is not None
+    with pytest.raises(StoreError, match=r"mine\.py"):
+        run_into(path, Scenario(rule="mine", **SWEEP | {"seeds": 8}))
