@@ -20,7 +20,7 @@ from simulate.execution import clusters
 from simulate.execution.chunks import simulate_chunk
 from simulate.execution.clusters import check, run_on
 from simulate.execution.to_store import run_into
-from statmech import RULES, Boosting, ClusterError, ConfigError, Scenario, StoredExamples, StoreError
+from statmech import RULES, Boosting, ClusterError, ConfigError, Scenario, StoredExamples, StoreError, plugins
 from statmech.cli import main
 from statmech.results import store
 from statmech.results.status import read
@@ -53,6 +53,18 @@ class Deadly(Brittle):
         os._exit(1)
 
 RULES |= {"brittle": Brittle, "deadly": Deadly}
+"""
+EDITED = """
+from dataclasses import dataclass
+from statmech import RULES, Rule
+
+@dataclass(frozen=True)
+class Edited(Rule):
+    label, kinks = "edited", ()
+    def g(self, kappa, length):
+        return {factor} + 0 * kappa
+
+RULES["edited"] = Edited
 """
 
 
@@ -117,6 +129,22 @@ def test_a_rule_that_raises_on_a_worker_is_recorded_and_stops_no_other_run(path,
     assert [event["attempt"] for event in failures] == [2, 3]
     assert "RuntimeError: no such modulation" in failures[-1]["error"]
     assert np.isfinite(store.load(path).R.sel(rule=["hebb", "adatron"])).all()
+
+
+def test_a_living_worker_loads_an_edited_file_again(path, scheduler, tmp_path, monkeypatch):
+    """The first run loads the file on the workers; the second must not get the old rule from them."""
+    file = tmp_path / "edited.py"
+    monkeypatch.setattr(plugins, "_loaded", {})
+    monkeypatch.setitem(RULES, "edited", None)
+    lengths = []
+    for factor in (1.0, 3.0):
+        file.write_text(EDITED.format(factor=factor))
+        plugins.load(file)
+        scenario = Scenario(rule="edited", N=50, t=[1], seeds=6)
+        assert run_on(scheduler, path, scenario, fresh=True) == (6, 0, 0)
+        assert_same_bits(path, scenario)
+        lengths.append(store.load(path).length)
+    assert (lengths[1] > 1.5 * lengths[0]).all()
 
 
 def worker_processes():

@@ -231,4 +231,5 @@ def test_the_json_has_the_same_parts(path, capsys):
     run_into(path, StoredExamples(**SWEEP))
     assert statmech("verify", path, "--json") == 0
     found = json.loads(capsys.readouterr().out)
-    assert found == {"stores": [str(path)], "blocks": 6, "done": 18, "faults": [], "unverified": []}
+    counts = {"blocks": 6, "done": 18, "recomputed": 1}
+    assert found == {"stores": [str(path)], **counts, "faults": [], "unverified": [], "remarks": []}

@@ -28,7 +28,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,6 +40,7 @@ from statmech.data_sets import FOLDER
 from statmech.errors import ClusterError, ConfigError, StoreError
 from statmech.results.chunks import Chunk
 from statmech.results.log import Log
+from statmech.results.store import provenance, version_in_words, version_of_provenance
 from statmech.results.sweep_store import FAILED, SweepStore
 from statmech.scenarios.base import Sweep
 
@@ -232,22 +233,37 @@ def _settled(store: SweepStore, chunk: Chunk, again: bool, problem: Exception | 
 _ONE = threading.Lock()  # a worker simulates one chunk at a time, with all of its threads
 
 
-def _simulate(
-    path: str, digest: str, again: bool, required: tuple[str, list[str]], number: int
-) -> list[dict[str, Any]]:
+class Requirements(NamedTuple):
+    """What a worker needs of the host that sends it chunks: the folder of data, the user's files, and the version."""
+
+    data: str
+    files: list[str]
+    version: dict[str, Any]
+
+
+def _simulate(path: str, digest: str, again: bool, required: Requirements, number: int) -> list[dict[str, Any]]:
     """A task: simulate a chunk and write it; returns the events."""
     from distributed import get_worker
 
     notes = Notes()
-    data, files = required
-    if data:
-        os.environ[FOLDER] = data
-    for file in files:
+    _check_version(required.version)
+    if required.data:
+        os.environ[FOLDER] = required.data
+    for file in required.files:
         plugins.load(file)
     with _ONE:
         _await_store(Path(path), digest)
         simulate_chunk(Path(path), number, again, workers=get_worker().state.nthreads, log=notes)
     return notes.events
+
+
+def _check_version(required: dict[str, Any]) -> None:
+    """Refuse to simulate for a command of another version, whose numbers may differ."""
+    here = version_of_provenance(provenance())
+    if here != required:
+        words = f"{version_in_words(here)}, and this command {version_in_words(required)}"
+        hint = "Start the workers in the environment of the command"
+        raise StoreError(f"the worker on {socket.gethostname()} runs {words}. {hint}")
 
 
 class Notes(Log):
@@ -279,10 +295,11 @@ def _digest(store: SweepStore) -> str:
     return hashlib.sha256(str(store.group.attrs["config"]).encode()).hexdigest()
 
 
-def _requirements() -> tuple[str, list[str]]:
-    """Files of this host that workers need: the folder of data sets, and the user's files of rules."""
+def _requirements() -> Requirements:
+    """What workers need of this host."""
     folder = os.environ.get(FOLDER, "")
-    return (str(Path(folder).resolve()) if folder else ""), plugins.loaded()
+    data = str(Path(folder).resolve()) if folder else ""
+    return Requirements(data, plugins.loaded(), version_of_provenance(provenance()))
 
 
 def _client(where: str, closing: ExitStack) -> tuple[Any, Callable[[], None]]:

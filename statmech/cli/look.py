@@ -129,18 +129,29 @@ def status(folder: ResultFolder, as_json: Json = False) -> None:
     print(json.dumps(counts) if as_json else "\n".join(lines(counts)))
 
 
-def verify(folder: ResultFolder, as_json: Json = False) -> None:
-    """Read every stored number and check that it is the one that was computed for its place.
+def verify(
+    folder: ResultFolder,
+    recompute: Annotated[
+        int,
+        typer.Option("--recompute", min=0, metavar="N", help="Parameter combinations per version to simulate again."),
+    ] = 1,
+    as_json: Json = False,
+) -> None:
+    """Read every stored number, check that it is the one that was computed for its place, and recompute a sample.
 
-    Prints one line per fault. Exits with 1 if there is any, or if the store is too old to be verified.
+    The sample has runs of every version of statmech that has computed some. Prints one line per fault. Exits with 1 if
+    there is any, or if the store is too old to be verified.
 
     Example: `statmech verify results/ensemble`.
     """
+    from statmech.cli.steps import recomputed
     from statmech.config import check_results
     from statmech.results.verification import verify as verification
 
     check_results(folder)
     found = verification(folder)
+    if found.sound and found.done and recompute:
+        found = recomputed(folder, found, recompute)
     print(json.dumps(found._asdict()) if as_json else "\n".join(found.lines()))
     if not found.sound:
         raise typer.Exit(1)

@@ -13,6 +13,8 @@ from statmech.cli.terminal import print
 from statmech.errors import ConfigError, DamagedError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import xarray as xr
 
     from simulate.execution.to_store import Outcome
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from statmech.cli.jobs import Job
     from statmech.cli.options import SimulationRun
     from statmech.results.results import Results
+    from statmech.results.verification import Verification
 
 UP_TO_DATE = "{} is up to date (use --fresh to recompute it)"
 
@@ -60,6 +63,16 @@ def simulate(job: Job, execution: Execution, options: SimulationRun) -> Outcome:
     begun = next(event for event in events if event["event"] == "begun")
     print(f"wrote {job.simulation}" if begun["blocks"] else UP_TO_DATE.format(job.simulation), file=sys.stderr)
     return outcome
+
+
+def recomputed(folder: Path, found: Verification, most: int) -> Verification:
+    """A verification with the runs of a sample recomputed."""
+    from simulate.execution.recomputation import recompute
+
+    path = folder if folder.suffix == ".zarr" else folder / "simulation.zarr"
+    runs, differing, obstacle = recompute(path, most)
+    remarks = (f"no run was recomputed: {obstacle}",) if obstacle else ()
+    return found._replace(recomputed=runs, faults=[f"{path}: {line}" for line in differing], remarks=remarks)
 
 
 def stored_theory(job: Job, fresh: bool) -> xr.Dataset | None:

@@ -20,6 +20,8 @@ class Verification(NamedTuple):
     done: int
     faults: list[str]
     unverified: list[str]
+    recomputed: int = 0  # runs
+    remarks: tuple[str, ...] = ()
 
     @property
     def sound(self) -> bool:
@@ -31,8 +33,9 @@ class Verification(NamedTuple):
         old = "was made before runs had fingerprints: checksums hold, but a chunk in the wrong place would not be found"
         verified = "all sound" if self.sound else f"{len(self.faults)} faults"
         chunks = f"{self.blocks} chunk{'' if self.blocks == 1 else 's'}"
-        read = f"{', '.join(self.stores)}: {chunks} and {self.done} runs read, {verified}"
-        return [*self.faults, *(f"{store}: {old}" for store in self.unverified), read]
+        again = f", {self.recomputed} of them recomputed" if self.recomputed else ""
+        read = f"{', '.join(self.stores)}: {chunks} and {self.done} runs read{again}, {verified}"
+        return [*self.faults, *(f"{store}: {old}" for store in self.unverified), *self.remarks, read]
 
 
 def verify(result: Path) -> Verification:
@@ -100,13 +103,13 @@ def _faults(store: SweepStore) -> Iterator[str]:
         try:
             states = store.state[chunk.box]
         except Exception:  # whatever zarr and its codecs raise
-            yield f"{_name(store, chunk)}: which of its runs are done cannot be read ({STATE} is corrupted)"
+            yield f"{name_of(store, chunk)}: which of its runs are done cannot be read ({STATE} is corrupted)"
             continue
         for fault in store.faults(chunk, states):
-            yield f"{_name(store, chunk)}: {fault}"
+            yield f"{name_of(store, chunk)}: {fault}"
 
 
-def _name(store: SweepStore, chunk: Chunk) -> str:
+def name_of(store: SweepStore, chunk: Chunk) -> str:
     """A chunk's number, its values of the sweep's axes, and its seeds."""
     dims: Any = store.state.metadata.dimension_names
     spans = [_span(store, dim, side) for dim, side in zip(dims, chunk.box, strict=True)]
