@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from statmech import system
 from statmech.errors import unwritable
 
 
@@ -61,7 +62,7 @@ def read(path: Path, most: int) -> bytes:
 @contextmanager
 def opened(path: Path, most: int) -> Iterator[int]:
     """The descriptor of an ordinary file. Raises the errors of `read`."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would wait for a writer
+    descriptor = system.opened(path, os.O_RDONLY)
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
@@ -91,11 +92,11 @@ def _replace(target: Path, content: bytes) -> None:
     mode = _mode_of(target)
     scratch = target.with_name(f".{os.getpid()}-{secrets.token_hex(6)}.partial")
     # exclusive, so that no existing link is followed
-    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    descriptor = system.opened(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, follow=False)
     try:
         with open(descriptor, "wb") as file:
             if mode is not None:
-                os.fchmod(descriptor, mode)
+                system.set_permissions(descriptor, mode)
             file.write(content)
         os.replace(scratch, target)
     except BaseException:
@@ -114,7 +115,7 @@ def _mode_of(target: Path) -> int | None:
 
 
 def _write_in_place(path: Path, content: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe without a reader is an error
-    os.set_blocking(descriptor, True)
+    descriptor = system.opened(path, os.O_WRONLY)  # a pipe without a reader is an error
+    system.make_blocking(descriptor)
     with open(descriptor, "wb") as file:
         file.write(content)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
-
 from statmech.errors import ForkedError
+from statmech.system import after_fork
 
 _used = False  # whether this process has computed with JAX
 _forked = False  # whether it is a fork of a process that had
@@ -26,4 +25,4 @@ def _in_child() -> None:
     _forked = _used
 
 
-os.register_at_fork(after_in_child=_in_child)
+after_fork(_in_child)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import ctypes
-import signal
 import sys
 from pathlib import Path
 
 from simulate.execution.chunks import simulate_chunk
 from statmech import plugins
-
-DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of Linux
+from statmech.system import die_with_parent
 
 
 def main() -> None:
     """Simulate the chunk that the arguments name: store, number, whether failed runs are tried again, and an index."""
     plugins.load_named()
-    ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGKILL)
+    die_with_parent()
     path, number, again, *index = sys.argv[1:]
     simulate_chunk(Path(path), int(number), again == "True", only=tuple(map(int, index)) if index else None)

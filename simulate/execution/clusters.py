@@ -33,7 +33,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from simulate.execution.chunks import lacking, simulate_chunk
-from simulate.execution.threads import cores
 from simulate.execution.to_store import Outcome, run_into
 from statmech import plugins
 from statmech.data_sets import FOLDER
@@ -43,6 +42,7 @@ from statmech.results.log import Log
 from statmech.results.store import provenance, version_in_words, version_of_provenance
 from statmech.results.sweep_store import FAILED, SweepStore
 from statmech.scenarios.base import Sweep
+from statmech.system import cores
 
 PATIENCE, QUEUE = 300.0, 86400.0  # seconds without an active worker: of a running cluster, and of a queue
 ANSWER, LOOK = 8.0, 2.0  # seconds for a scheduler to answer, and between queries

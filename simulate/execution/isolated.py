@@ -6,7 +6,6 @@ simulated in one child each, and those that die again are stored as failed. A ch
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -18,6 +17,7 @@ from statmech import plugins
 from statmech.results.chunks import Chunk
 from statmech.results.log import Log
 from statmech.results.sweep_store import DONE, FAILED, SweepStore
+from statmech.system import cause_of_death
 
 CHILD = "from simulate.execution.child import main; main()"
 
@@ -40,8 +40,8 @@ def _run_child(path: Path, chunk: Chunk, again: bool, index: tuple[int, ...] = (
     arguments = [str(path), str(chunk.number), str(again), *map(str, index)]
     command = [sys.executable, "-c", CHILD, *arguments]
     done = subprocess.run(command, capture_output=True, check=False, env=plugins.for_children())
-    if done.returncode < 0:
-        return f"the process died of {signal.Signals(-done.returncode).name}"
+    if death := cause_of_death(done.returncode):
+        return f"the process died of {death}"
     return "" if done.returncode == 0 else None
 
 

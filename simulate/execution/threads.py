@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from threadpoolctl import threadpool_limits
 
-from statmech.scenarios.cost import machine_memory
+from statmech.system import cores, memory
 
 
 @contextmanager
@@ -24,11 +23,6 @@ def threads(workers: int | None = None) -> Iterator[ThreadPoolExecutor]:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def cores() -> int:
-    """The cores this process may use."""
-    return len(os.sched_getaffinity(0))
-
-
 def memory_per_core() -> float:
     """The machine's memory, in bytes, per core."""
-    return machine_memory() / cores()
+    return memory() / cores()

@@ -7,7 +7,6 @@ seeds alone, never on what else is simulated.
 from __future__ import annotations
 
 import itertools
-import resource
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,10 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simulate.execution.threads import cores, memory_per_core, threads
+from simulate.execution.threads import memory_per_core, threads
 from statmech.errors import ScenarioError
 from statmech.scenarios.base import Sweep, check_type
 from statmech.scenarios.cost import estimate
+from statmech.system import cores, peak_memory
 
 AHEAD = 2  # units per core that are started before the first result is taken
 PROGRAMS, RESULTS = 2**26, 2**29  # bytes of compiled programs, and of chunks while they are simulated and written
@@ -142,7 +142,7 @@ def affordable(simulator: Simulator, workers: int | None, memory: float | None) 
         return workers
     unit = (1 + AHEAD) * simulator.memory()
     results = PROGRAMS + min(RESULTS, 8.0 * estimate(simulator.scenario).bytes_)
-    left = memory - resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - results
+    left = memory - peak_memory() - results
     if left < unit:
         needs = f"libraries and results take {(memory - left) / 2**30:.2g} GiB, one unit of work {unit / 2**30:.2g} GiB"
         raise ScenarioError([(("memory",), f"{memory / 2**30:.3g} GiB are too little: {needs}")])

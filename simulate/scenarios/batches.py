@@ -14,7 +14,6 @@ import numpy as np
 
 from simulate.execution import units
 from simulate.execution.devices import next_device
-from simulate.execution.threads import cores
 from simulate.kernels import gram, vectors
 from simulate.kernels.field_steps import SLOWEST
 from simulate.kernels.learner import Record, Task
@@ -22,6 +21,7 @@ from statmech.errors import ScenarioError
 from statmech.forks import check_fork
 from statmech.random_numbers import folded, key_of
 from statmech.scenarios.online import steps
+from statmech.system import cores
 
 NARROWEST = 8  # seeds: fewer take the time of 8
 SHORTEST = (

@@ -26,7 +26,7 @@ def write(store: Path) -> None:
     group["attributes"][SEALED][ROOT] = _digest_of_group(group)
     (store / ROOT).write_text(json.dumps(group, indent=2))
     for file in files:
-        with file.open("rb") as written:
+        with file.open("r+b") as written:
             os.fsync(written.fileno())
 
 

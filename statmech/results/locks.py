@@ -9,7 +9,6 @@ even if the writer is a worker of a run that has died.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import socket
@@ -19,7 +18,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
+from statmech import system
 from statmech.errors import StoreError, unwritable
+from statmech.system import EXCLUSIVE, SHARED
 
 T = TypeVar("T")
 RETRIES, PAUSE = 5, 0.05  # a process that asks for the owner of a lock holds it for an instant
@@ -28,6 +29,7 @@ EXCLUSIVE_TO_EXTEND = (
     "A sweep is extended or replaced only while no other process writes it: wait until that process has ended, or "
     "choose another folder with --out DIR"
 )
+NO_LOCKS = "several processes cannot share one sweep on a system without file locks. Run it without --shard"
 
 
 class Lock:
@@ -38,8 +40,8 @@ class Lock:
         self._file = opened(place, os.O_RDWR | os.O_CREAT)
 
     def take(self, mode: int) -> bool:
-        """Try to take the lock, shared (`LOCK_SH`) or exclusively (`LOCK_EX`); False if another process holds it."""
-        while _flock(self._file, mode):
+        """Try to take the lock, `SHARED` or `EXCLUSIVE`; False if another process holds it."""
+        while system.lock(self._file, mode):
             if _is_at(self._file, self.place):
                 return True
             self._file.close()
@@ -48,7 +50,7 @@ class Lock:
 
     def release(self, remove: bool = True) -> None:
         """Release the lock, and `remove` the file if no other process holds it."""
-        if remove and _flock(self._file, fcntl.LOCK_EX) and _is_at(self._file, self.place):
+        if remove and system.lock(self._file, EXCLUSIVE) and _is_at(self._file, self.place):
             with contextlib.suppress(OSError):
                 self.place.unlink()
         self._file.close()
@@ -58,7 +60,8 @@ class Lock:
         signature = {"process": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%F %T")}
         with contextlib.suppress(OSError):
             os.ftruncate(self._file.fileno(), 0)
-            os.pwrite(self._file.fileno(), json.dumps(signature).encode(), 0)
+            os.lseek(self._file.fileno(), 0, os.SEEK_SET)
+            os.write(self._file.fileno(), json.dumps(signature).encode())
 
     def owner(self) -> str:
         """The process that has signed it."""
@@ -82,18 +85,18 @@ class Claim:
             with writing(self.path):
                 store = find()
                 if store is not None:
-                    self._take(fcntl.LOCK_SH)
+                    self._take(SHARED)
                     return store
         with writing(self.path, exclusive=True, wait=wait):
             store = None if self.exclusive else find()  # another shard may have created it meanwhile
             if store is None:
-                self._take(fcntl.LOCK_EX)
+                self._take(EXCLUSIVE)
                 store = create()
-            self._take(fcntl.LOCK_EX if self.exclusive else fcntl.LOCK_SH)
+            self._take(EXCLUSIVE if self.exclusive else SHARED)
         return store
 
     def _take(self, mode: int) -> None:
-        hint = f". {EXCLUSIVE_TO_EXTEND}" if mode == fcntl.LOCK_EX and not self.exclusive else ""
+        hint = f". {EXCLUSIVE_TO_EXTEND}" if mode == EXCLUSIVE and not self.exclusive else ""
         _take(self.lock, mode, f"{self.path}: is being written by", hint)
 
 
@@ -101,7 +104,8 @@ class Claim:
 def claimed(path: Path, shard: tuple[int, int] = (1, 1)) -> Iterator[Claim]:
     """A claim to write the store at `path`, for as long as the context lasts.
 
-    Raises `StoreError` if the folder cannot be written, or if another process computes the same shard.
+    Raises `StoreError` if the folder cannot be written, if another process computes the same shard, or for any shard
+    on a system without locks.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -110,9 +114,11 @@ def claimed(path: Path, shard: tuple[int, int] = (1, 1)) -> Iterator[Claim]:
     k, n = shard
     with contextlib.ExitStack() as closing:
         if n > 1:
+            if not system.has_locks():
+                raise StoreError(f"{path}: {NO_LOCKS}")
             own = Lock(path.with_name(f".{path.name}.lock-{k}-of-{n}"))
             closing.callback(own.release)
-            _take(own, fcntl.LOCK_EX, f"{path}: shard {k} of {n} is being written by")
+            _take(own, EXCLUSIVE, f"{path}: shard {k} of {n} is being written by")
         lock = Lock(_lock_of(path))
         closing.callback(lock.release)
         closing.callback(lambda: Lock(_writing_of(path)).release())  # left behind by writers of chunks
@@ -122,7 +128,7 @@ def claimed(path: Path, shard: tuple[int, int] = (1, 1)) -> Iterator[Claim]:
 def owner(path: Path) -> str:
     """The process that writes the store at `path` now, and its host; empty if there is none."""
     with contextlib.suppress(OSError, StoreError), opened(_lock_of(path), os.O_RDWR) as file:
-        if not _flock(file, fcntl.LOCK_EX):
+        if not system.lock(file, EXCLUSIVE):
             return _owner(file)
     return ""
 
@@ -135,7 +141,7 @@ def writing(path: Path, exclusive: bool = False, wait: Callable[[str], None] | N
     """
     lock, since = Lock(_writing_of(path)), time.monotonic()
     try:
-        while not lock.take(fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH):
+        while not lock.take(EXCLUSIVE if exclusive else SHARED):
             if wait and time.monotonic() - since > QUIET:
                 wait(owner(path) or "another process")
                 wait = None
@@ -148,7 +154,7 @@ def writing(path: Path, exclusive: bool = False, wait: Callable[[str], None] | N
 def opened(path: Path, flags: int) -> IO[str]:
     """An open lock or log file. Raises `StoreError` for a symbolic link, whose target would be overwritten."""
     try:
-        number = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+        number = system.opened(path, flags, follow=False)
     except OSError as failure:
         if path.is_symlink():
             problem = "is a symbolic link, whose target would be overwritten. Remove the link"
@@ -157,7 +163,7 @@ def opened(path: Path, flags: int) -> IO[str]:
     if not stat.S_ISREG(os.fstat(number).st_mode):
         os.close(number)
         raise StoreError(f"{path}: is not an ordinary file. Remove it")
-    form = {os.O_RDONLY: "r", os.O_WRONLY: "a"}.get(flags & os.O_ACCMODE, "r+")
+    form = {os.O_RDONLY: "r", os.O_WRONLY: "a"}.get(flags & (os.O_WRONLY | os.O_RDWR), "r+")
     return os.fdopen(number, form, encoding="utf-8", errors="replace")
 
 
@@ -177,14 +183,6 @@ def _lock_of(path: Path) -> Path:
 
 def _writing_of(path: Path) -> Path:
     return path.with_name(f".{path.name}.writing")
-
-
-def _flock(file: IO[str], mode: int) -> bool:
-    try:
-        fcntl.flock(file, mode | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _is_at(file: IO[str], place: Path) -> bool:

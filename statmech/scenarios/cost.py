@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from typing import Any, NamedTuple
 
 from statmech.scenarios.base import Sweep
@@ -13,11 +12,6 @@ CORES = 2  # of a machine like the one of benchmarks/README.md
 # seeds=8` less its two programs (2.6 to 2.7 in all), and first calls of the Gram engine (`everyday_programs.py`)
 START, COMPILE, LOAD = 2.5, 1.9, 0.08
 LOOKED_AT = 1000  # cells whose cost is estimated one by one
-
-
-def machine_memory() -> float:
-    """This machine's memory in bytes."""
-    return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
 
 
 class Cost(NamedTuple):

@@ -1,0 +1,182 @@
+"""The package runs where calls of Linux and of POSIX are missing, and makes them in one module only."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from statmech import system
+from statmech.errors import StoreError
+from statmech.results import locks
+
+ROOT = Path(__file__).parents[1]
+SEAM = Path("statmech/system.py")
+MODULES = {"fcntl", "resource", "ctypes", "pwd", "grp", "termios", "tty", "pty", "msvcrt", "winreg"}
+CALLS = {  # of os and signal
+    "sched_getaffinity", "process_cpu_count", "sysconf", "fchmod", "fchown", "chown", "set_blocking", "pread", "pwrite",
+    "register_at_fork", "fork", "forkpty", "getuid", "geteuid", "getgid", "getegid", "getpgid", "setsid", "killpg",
+    "getloadavg", "mkfifo", "mknod", "statvfs", "uname", "wait4", "sigwait", "pthread_sigmask", "alarm", "setitimer",
+    "SIGKILL", "SIGHUP", "SIGALRM", "SIGCHLD", "SIGUSR1", "SIGUSR2", "SIGPIPE", "SIGQUIT",
+    "O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY", "O_ACCMODE", "O_DIRECTORY", "O_NOCTTY", "O_SYNC",
+}  # fmt: skip
+
+# Python itself is left with what it uses after it has started: the libraries import tempfile, subprocess and asyncio
+# while these calls are there, and only then are they hidden from statmech
+HIDDEN = """
+    import ctypes, os, sys
+
+    for name in {libraries}:
+        __import__(name)
+
+    class Library(ctypes.CDLL):
+        def __getattr__(self, name):
+            if name == "prctl":
+                raise AttributeError(name)
+            return super().__getattr__(name)
+
+    ctypes.CDLL = Library
+    for name in ("fcntl", "resource", "pwd", "grp"):
+        sys.modules[name] = None
+    for name in {calls}:
+        vars(os).pop(name, None)
+    assert not any(name.partition(".")[0] in ("statmech", "simulate", "theory", "figures") for name in sys.modules)
+    os.environ["STATMECH_HIDDEN"] = "yes"
+"""
+LIBRARIES = ("asyncio", "matplotlib.pyplot", "numba", "scipy.optimize", "sklearn.base", "tempfile", "xarray", "zarr")
+USED_BY_PYTHON = {"O_CLOEXEC", "fork", "getuid"}
+RUN = """
+    import pkgutil
+    from importlib import import_module
+
+    import figures, simulate, statmech, theory
+
+    for package in (statmech, simulate, theory, figures):
+        for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+            if not module.name.endswith("__main__"):
+                import_module(module.name)
+
+    from statmech.cli import main
+
+    def command(*arguments):
+        sys.argv = ["statmech", *arguments]
+        try:
+            main()
+        except SystemExit as ended:
+            assert not ended.code, (arguments, ended.code)
+
+    command("run", "ensemble", "N=20", "t=0,1", "K=2", "rule=hebb", "seeds=2", "--out", "ensemble")
+    command("run", "ensemble", "N=20", "t=0,1", "K=2", "rule=hebb", "seeds=4", "--out", "ensemble", "--memory", "8GB")
+    command("verify", "ensemble")
+    command("simulate", "plateau", "N=20", "t=0,1", "seeds=2", "--out", "network")
+    command("status", "network")
+"""
+
+
+def names_of(tree: ast.AST):
+    """The modules that are imported, and the attributes and names that are read."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (node.module or "", *(alias.name for alias in node.names))
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("os", "signal"):
+            yield node.attr
+
+
+def bound_to_a_system(source: str) -> set[str]:
+    return set(names_of(ast.parse(source))) & (MODULES | CALLS)
+
+
+def hidden(*lines: str) -> str:
+    names = sorted(name for name in CALLS - USED_BY_PYTHON if hasattr(os, name))
+    head = textwrap.dedent(HIDDEN).format(libraries=LIBRARIES, calls=names)
+    return head + "".join(map(textwrap.dedent, lines))
+
+
+def test_calls_that_some_systems_lack_are_made_in_one_module():
+    files = [
+        file for package in ("statmech", "simulate", "theory", "figures") for file in (ROOT / package).rglob("*.py")
+    ]
+    found = {file.relative_to(ROOT): bound_to_a_system(file.read_text()) for file in files}
+    assert {file for file, names in found.items() if names} == {SEAM}
+
+
+@pytest.mark.parametrize("planted", ["import fcntl", "from os import fork", "os.getuid()", "signal.SIGKILL"])
+def test_such_a_call_elsewhere_is_found(planted):
+    assert bound_to_a_system(planted)
+
+
+@pytest.mark.slow
+def test_everything_runs_where_they_are_missing(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", hidden(RUN)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "all sound" in done.stdout
+    assert {file.name for file in (tmp_path / "ensemble").iterdir()} > {"simulation.zarr", "theory.zarr"}
+    assert (tmp_path / "network/simulation.zarr/R").is_dir()
+
+
+@pytest.mark.parametrize(("platform", "unit"), [("linux", 1024), ("darwin", 1)])
+def test_the_largest_memory_held_is_in_bytes_whatever_unit_the_system_has(platform, unit, monkeypatch):
+    usage = SimpleNamespace(RUSAGE_SELF=0, getrusage=lambda _: SimpleNamespace(ru_maxrss=3000))
+    monkeypatch.setattr(system, "resource", usage)
+    monkeypatch.setattr(system, "sys", SimpleNamespace(platform=platform))
+    assert system.peak_memory() == 3000 * unit
+
+
+def test_what_a_system_does_not_say_refuses_nothing(monkeypatch):
+    monkeypatch.setattr(system, "resource", None)
+    for name in ("sysconf", "sched_getaffinity"):
+        monkeypatch.delattr(os, name)
+    assert (system.memory(), system.peak_memory(), system.cores()) == (float("inf"), 0.0, os.cpu_count())
+
+
+def test_a_link_is_refused_also_where_no_flag_does(tmp_path, monkeypatch):
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    monkeypatch.setattr(system, "NOFOLLOW", 0)
+    with pytest.raises(StoreError, match="is a symbolic link"):
+        locks.opened(tmp_path / "link", os.O_RDWR | os.O_CREAT)
+    assert not (tmp_path / "target").exists()
+
+
+def test_one_process_writes_and_shards_are_refused_where_files_cannot_be_locked(path, monkeypatch):
+    monkeypatch.setattr(system, "fcntl", None)
+    with locks.claimed(path) as claim:
+        assert claim.open(lambda: None, lambda: "store", print) == "store"
+    with pytest.raises(StoreError, match="cannot share one sweep on a system without file locks"):
+        locks.claimed(path, (1, 2)).__enter__()
+
+
+@pytest.mark.parametrize("missing", ["", "system._c_library = lambda: None"])
+def test_a_process_ends_when_its_parent_is_killed(missing):
+    child = f"from statmech import system; {missing}; system.die_with_parent(); print(flush=True); input()"
+    parent = f"""import os, subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", {child!r}], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+child.stdout.readline()
+print(child.pid, flush=True)
+time.sleep(60)"""
+    with subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE) as running:
+        pid = int(running.stdout.readline())
+        os.kill(pid, 0)
+        running.kill()
+    deadline = time.monotonic() + 30
+    while alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not alive(pid)
+
+
+def alive(pid: int) -> bool:
+    """True if a process runs; one that has ended, but that nobody has waited for, does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
