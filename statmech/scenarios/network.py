@@ -102,7 +102,7 @@ class Network(Sweep):
         "other": Key("other", "another student unit, or the same", int, symbol="$l$"),
         "teacher": Key("teacher", "teacher unit", int, symbol="$m$"),
         "other_teacher": Key("other_teacher", "another teacher unit, or the same", int, symbol="$n$"),
-        "T": Key("T", "overlap of two teacher units, B_m.B_n/N", symbol="$T$"),
+        "teacher_T": Key("teacher_T", "overlap of two teacher units, B_m.B_n/N", symbol="$T$"),
         "w": Key("w", "weight of a teacher unit in the output", symbol="$w$"),
     }
     PAGE: ClassVar = Page(
@@ -254,7 +254,7 @@ class Network(Sweep):
             T[at, :M, :M], w[at, :M] = self.teacher.of(M)
         if not dims:
             T, w = T[0], w[0]
-        return {"T": ((*dims, "teacher", "other_teacher"), T), "w": ((*dims, "teacher"), w)}
+        return {"teacher_T": ((*dims, "teacher", "other_teacher"), T), "w": ((*dims, "teacher"), w)}
 
     def seconds(self) -> float:
         """A rough estimate of the seconds that one seed of all parameter combinations takes on one core."""
