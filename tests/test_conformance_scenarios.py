@@ -24,7 +24,11 @@ from figures.report.html import report
 from simulate.execution.to_store import run_into
 from statmech import Results
 from statmech.results import store
+from statmech.results.fingerprints import FINGERPRINT
 from statmech.results.status import read
+from statmech.results.store import STATE
+from statmech.results.store_creation import create
+from statmech.scenarios.base import COORDINATES
 from statmech.scenarios.registry import SCENARIOS, scenario_from
 
 KILLED = """
@@ -48,6 +52,16 @@ every_kind = pytest.mark.parametrize("scenario", EVERY, ids=lambda scenario: sce
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
     monkeypatch.setattr("statmech.results.chunks.SECONDS", 1e-9)
+
+
+@every_kind
+def test_names_in_a_store_differ_by_more_than_case(scenario, path):
+    """On the default disks of macOS and Windows two folders cannot differ by case only."""
+    create(path, scenario, {})
+    stored = {file.name for file in path.iterdir() if file.is_dir()}
+    possible = {*stored, *scenario.axis_names(), *scenario.COORDINATES, *scenario.theory_only}
+    assert {*scenario.variables, *scenario.recorded, *scenario.derived, *COORDINATES, STATE, FINGERPRINT} <= stored
+    assert len({name.lower() for name in possible}) == len(possible)
 
 
 def smaller(scenario):

@@ -18,8 +18,9 @@ from conftest import disagreements, statmech
 import simulate
 import theory
 from figures.explorer import settings
-from statmech import ConfigError, load, load_results
+from statmech import ConfigError, ScenarioError, load, load_results
 from statmech.scenarios.registry import SCENARIOS, scenario_from, schema
+from statmech.scenarios.variables import Variable
 
 FILE = Path(__file__).parent.parent / "docs" / "howto" / "linear_perceptron.py"
 CONFIG = """
@@ -144,3 +145,10 @@ def test_a_figure_that_it_does_not_have_is_refused_with_its_line(kind, config, t
     assert statmech("theory", config, "--out", tmp_path / "results") == 2
     assert "linear.yaml:1: figure" in capsys.readouterr().err
     assert not (tmp_path / "results").exists()
+
+
+def test_a_variable_that_differs_from_a_key_by_case_only_is_refused(kind, monkeypatch):
+    variables = {"T": Variable(("t",), "a temperature", "$T$")}
+    monkeypatch.setattr(kind, "variables", property(lambda _: variables))
+    with pytest.raises(ScenarioError, match="T: differs from t by case only, and many disks store both in one folder"):
+        scenario_from({"descent": "gradient", "t": [1]})

@@ -14,7 +14,7 @@ from test_statmech_cli import statmech
 import simulate
 import theory
 from simulate.scenarios.stored_examples import _words
-from statmech import LEARNERS, RULES, Attention, Scenario, ScenarioError, Stopping, StoredExamples, Study, plugins
+from statmech import LEARNERS, RULES, Attention, Rule, Scenario, ScenarioError, Stopping, StoredExamples, Study, plugins
 from statmech.boundaries import BOUNDARIES, Boundary, BrownianBridge
 from statmech.classifiers import CLASSIFIERS, Classifier
 from statmech.learners import MinOver
@@ -197,6 +197,29 @@ def test_a_parameter_cannot_have_the_name_of_a_key(registries):
     LEARNERS["sized"] = Sized
     with pytest.raises(ScenarioError, match="N: is a key of a config, so the parameter of sized needs another name"):
         StoredExamples(learner="minover", alpha=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("n", "differs from N by case only"),  # a key
+        ("T", "differs from t by case only"),
+        ("Eps_g", "differs from eps_g by case only"),  # a variable
+        ("EPSILON", "differs from epsilon by case only"),  # a parameter of another class
+        ("State", "differs from state by case only"),  # a name of every store
+        ("student", "is a name in the results, so the parameter of named needs another name"),
+        ("R", "is a name in the results, so the parameter of named needs another name"),
+    ],
+)
+def test_a_parameter_shares_its_name_with_nothing_in_the_results_not_even_but_for_case(name, problem, registries):
+    values = {"__annotations__": {name: float}, name: parameter(1.0, "a number"), "__module__": __name__}
+    RULES["named"] = dataclass(frozen=True)(type("Named", (Rule,), values))
+    RULES["other"] = dataclass(frozen=True)(
+        type("Other", (Rule,), {"__annotations__": {"epsilon": float}, "epsilon": parameter(1.0, "a number")})
+    )
+    with pytest.raises(ScenarioError) as refused:
+        Scenario(rule="hebb", t=1)
+    assert [sentence.partition(",")[0] for _, sentence in refused.value.problems] == [problem.partition(",")[0]]
 
 
 def test_two_classes_cannot_give_one_name_to_a_number_and_a_word(registries):

@@ -30,6 +30,7 @@ from statmech.scenarios.variables import Variable
 
 MAX_SEEDS = 10**9  # more are typing errors
 COORDINATES = {"seed": Key("seed", "independent run", int)}  # of every kind
+OF_STORES = ("state", "fingerprint", "done")  # further names in the datasets and stores of every kind
 SECONDS_PER_RUN = 1e-2  # of a kind that gives no estimate
 
 
@@ -117,7 +118,7 @@ class Sweep(Grid, BaseModel):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        found = [*self._axis_problems(), *self._parameter_problems(), *self._problems()]
+        found = [*self._axis_problems(), *self._parameter_problems(), *self._problems()] or [*self._name_problems()]
         if found:
             raise ScenarioError(found)
         return self
@@ -141,6 +142,20 @@ class Sweep(Grid, BaseModel):
                 if problem := parameter_problem(self.CHOICE, self.KINDS, name, parameter, value):
                     yield (parameter,), problem
                     break
+
+    def _name_problems(self) -> Iterator[Problem]:
+        """Names that one dataset cannot have together; on many disks, folders cannot differ by case only."""
+        keys, parameters = self._keys(), known_parameters(self.KINDS)
+        own = (*self.variables, *self.theory_only, *COORDINATES, *self.COORDINATES, *OF_STORES)
+        known: dict[str, str] = {}
+        for name in dict.fromkeys((*_fields(type(self)), *own, *keys)):
+            other = known.setdefault(name.lower(), name)
+            if other != name:
+                problem = f"differs from {other} by case only, and many disks store both in one folder"
+                yield (name,), f"{problem}: one of them needs another name"
+            elif name in own and name in parameters:
+                of = ", ".join(described(self.KINDS, name))
+                yield (name,), f"is a name in the results, so the parameter of {of} needs another name"
 
     def _problems(self) -> Iterator[Problem]:
         """Kind-specific validation."""
@@ -225,8 +240,12 @@ class Sweep(Grid, BaseModel):
         >>> key.meaning, key.symbol, key.at_least
         ('input dimension', '$N$', 2)
         """
-        parameters = known_parameters(cls.KINDS)  # looked up again each time, for a user may add a rule
-        return {**COORDINATES, **cls.COORDINATES, **parameters, **_fields(cls)}[name]
+        return cls._keys()[name]
+
+    @classmethod
+    def _keys(cls) -> dict[str, Key]:
+        """All keys and coordinates; parameters are looked up again each time, for a user may add a rule."""
+        return {**COORDINATES, **cls.COORDINATES, **known_parameters(cls.KINDS), **_fields(cls)}
 
     @classmethod
     def equation_of(cls, name: str) -> str:
