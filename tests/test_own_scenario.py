@@ -150,5 +150,7 @@ def test_a_figure_that_it_does_not_have_is_refused_with_its_line(kind, config, t
 def test_a_variable_that_differs_from_a_key_by_case_only_is_refused(kind, monkeypatch):
     variables = {"T": Variable(("t",), "a temperature", "$T$")}
     monkeypatch.setattr(kind, "variables", property(lambda _: variables))
-    with pytest.raises(ScenarioError, match="T: differs from t by case only, and many disks store both in one folder"):
+    with pytest.raises(
+        ScenarioError, match="T: differs from t by case only, which many disks ignore, so one of them needs"
+    ):
         scenario_from({"descent": "gradient", "t": [1]})

@@ -145,17 +145,19 @@ class Sweep(Grid, BaseModel):
 
     def _name_problems(self) -> Iterator[Problem]:
         """Names that one dataset cannot have together; on many disks, folders cannot differ by case only."""
-        keys, parameters = self._keys(), known_parameters(self.KINDS)
+        parameters = known_parameters(self.KINDS)
         own = (*self.variables, *self.theory_only, *COORDINATES, *self.COORDINATES, *OF_STORES)
         known: dict[str, str] = {}
-        for name in dict.fromkeys((*_fields(type(self)), *own, *keys)):
+        for name in dict.fromkeys((*_fields(type(self)), *own, *self._keys())):
             other = known.setdefault(name.lower(), name)
             if other != name:
-                problem = f"differs from {other} by case only, and many disks store both in one folder"
-                yield (name,), f"{problem}: one of them needs another name"
+                yield self._clash(name, f"differs from {other} by case only, which many disks ignore")
             elif name in own and name in parameters:
-                of = ", ".join(described(self.KINDS, name))
-                yield (name,), f"is a name in the results, so the parameter of {of} needs another name"
+                yield self._clash(name, "is a name in the results")
+
+    def _clash(self, name: str, why: str) -> Problem:
+        having = ", ".join(described(self.KINDS, name))
+        return (name,), f"{why}, so {f'the parameter of {having}' if having else 'one of them'} needs another name"
 
     def _problems(self) -> Iterator[Problem]:
         """Kind-specific validation."""
