@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from statmech import files, yaml_messages
-from statmech.errors import ConfigError, Problem, ScenarioError, not_known
-from statmech.results.checksums import ROOT, corrupted
+from statmech.errors import ConfigError, Problem, ScenarioError, not_known, unreadable
+from statmech.results.checksums import ROOT, check_ordinary, corrupted, group_of
+from statmech.results.stored_config import config_of
 from statmech.safe_yaml import MOST_LINES, TooLarge, document_of
 from statmech.scenarios.registry import scenario_from
 
@@ -225,13 +226,14 @@ def _at(path: Path, line: int | None, sentence: str) -> str:
 
 def _stored(store: Path) -> Any:
     """The config of a store, which must be intact: the theory and missing runs are computed from it."""
+    check_ordinary(store)
     if ROOT in corrupted(store):
         hint = "Give the config file instead, and the folder with --out"
         raise ConfigError(f"{store}: its config is corrupted or missing ({ROOT}). {hint}")
     try:
-        return json.loads(json.loads((store / ROOT).read_bytes())["attributes"]["config"])
+        return config_of(group_of(store)["attributes"])
     except (ValueError, LookupError, TypeError) as failure:
-        raise ConfigError(f"{store}: not a readable store ({type(failure).__name__}: {failure})") from None
+        raise unreadable(store, failure) from None
 
 
 def _override(text: str) -> tuple[str, Any]:

@@ -10,6 +10,7 @@ Problem = tuple[tuple[str | int, ...], str]  # where (keys and list positions) a
 
 CLOSE, CLOSE_SHORT, SHORT = 0.68, 0.6, 3  # difflib's ratio of a likely name; of names of up to 3 letters: "Kk" for "K"
 
+LONGEST = 200  # characters of a name, or of another library's message, within a message
 HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}  # Unicode's categories of invisible and control characters
 LAYOUT = "\n\t\u200c\u200d"  # those of them that words and messages need
 
@@ -52,8 +53,19 @@ class DamagedError(StoreError):
     """A store with missing or corrupted files."""
 
     def __init__(self, path: object, names: list[str]):
-        files = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+        files = ", ".join(map(_line, names[:5])) + (", ..." if len(names) > 5 else "")
         super().__init__(f"{path}: not a readable store (corrupted or missing: {files})")
+
+
+def unreadable(path: object, failure: Exception) -> DamagedError:
+    """The error for a store that zarr, its codecs or the scenario of its config refuse."""
+    return DamagedError(path, [f"{type(failure).__name__}: {failure}"])
+
+
+def _line(text: str) -> str:
+    """A text on one line, its end left out if it is long: names in a store may be a stranger's."""
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 3]}..."
 
 
 class ClusterError(StatmechError, RuntimeError):

@@ -11,14 +11,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from statmech import system
-from statmech.errors import unwritable
+from statmech.errors import StoreError, unwritable
 
 
-def write(path: Path, content: bytes) -> None:
+def write(path: Path, content: bytes, named: bool = False) -> None:
     """Write a file atomically, and create its folders: an existing file is replaced at the end.
 
-    The target of a symbolic link is replaced, not the link; the permissions of an existing file are kept. A terminal,
-    pipe or device is written in place. Raises `StoreError` if the file cannot be written.
+    Its permissions are kept. If the user has `named` the file, the target of a symbolic link is replaced, not the link,
+    and a terminal, pipe or device is written in place. Under any other name a folder from a stranger may have a link:
+    only ordinary files are replaced. Raises `StoreError` if the file cannot be written.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -26,10 +27,14 @@ def write(path: Path, content: bytes) -> None:
     ...     (Path(folder) / "new/a.txt").read_text()
     'whole'
     """
+    if not named:
+        check_ordinary(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         target = Path(os.path.realpath(path))
-        if path.exists() and not (path.is_file() and target.exists() and path.samefile(target)):
+        if not named:
+            _replace(path, content)
+        elif path.exists() and not (path.is_file() and target.exists() and path.samefile(target)):
             _write_in_place(path, content)
         else:
             _replace(target, content)
@@ -73,6 +78,26 @@ def opened(path: Path, most: int) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def check_ordinary(path: Path) -> None:
+    """Raise `StoreError` for a link, pipe or device in the place of a file that is to be written."""
+    if path.is_symlink():
+        raise StoreError(f"{path}: is a symbolic link, whose target would be overwritten. Remove the link")
+    if path.exists() and not path.is_file():
+        raise StoreError(f"{path}: is not an ordinary file. Remove it")
+
+
+def unusual(folder: Path) -> Iterator[Path]:
+    """Everything in a folder that is neither a folder nor an ordinary file: links, pipes, devices; none is followed."""
+    folders = [str(folder)]  # not by recursion: a stranger's may be nested as deep as names are long
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                elif not entry.is_file(follow_symlinks=False):
+                    yield Path(entry.path)
 
 
 def version(path: str | Path) -> tuple[int, ...]:

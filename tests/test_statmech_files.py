@@ -133,9 +133,21 @@ def test_a_link_to_a_file_stays_a_link_to_a_new_file(tmp_path):
     target, link = tmp_path / "far/a.csv", tmp_path / "a.csv"
     link.symlink_to(target)
     for content in (b"first", b"second"):  # the first creates the target
-        files.write(link, content)
+        files.write(link, content, named=True)
         assert link.is_symlink()
         assert target.read_bytes() == content
+
+
+def test_a_link_or_a_pipe_under_a_name_that_the_user_has_not_given_is_refused(tmp_path):
+    precious, link, pipe = tmp_path / "precious", tmp_path / "overlay.png", tmp_path / "overlay.txt"
+    precious.write_bytes(OLD)
+    link.symlink_to(precious)
+    os.mkfifo(pipe)
+    with pytest.raises(StoreError, match=r"overlay\.png: is a symbolic link, whose target would be overwritten"):
+        files.write_beside(tmp_path / "overlay", {"png": b"new"})
+    with pytest.raises(StoreError, match=r"overlay\.txt: is not an ordinary file"):
+        files.write_beside(tmp_path / "overlay", {"txt": b"new"})
+    assert precious.read_bytes() == OLD
 
 
 def test_permissions_are_those_of_the_old_file_or_of_any_new_one(tmp_path):
@@ -152,16 +164,18 @@ def test_a_pipe_is_written_in_place_and_one_without_a_reader_is_refused(tmp_path
     pipe = tmp_path / "a.csv"
     os.mkfifo(pipe)
     with pytest.raises(StoreError, match=r"a\.csv: cannot be written: "):
-        files.write(pipe, b"new")
+        files.write(pipe, b"new", named=True)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    files.write(pipe, b"new")
+    files.write(pipe, b"new", named=True)
     assert os.read(reader, 10) == b"new"
     os.close(reader)
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 
 def test_standard_output_is_written_in_place(tmp_path):
-    script = "from pathlib import Path; from statmech import files; files.write(Path('/dev/stdout'), b'new')"
+    script = (
+        "from pathlib import Path; from statmech import files; files.write(Path('/dev/stdout'), b'new', named=True)"
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "new", "")
     with (tmp_path / "out").open("wb") as out:

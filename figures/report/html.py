@@ -46,7 +46,7 @@ def report(result: Path, out: Path | None = None) -> Path:
         raise ConfigError("a report needs bokeh: pip install -e '.[explore]' in the folder of statmech")
     results = load_results(result)
     file = out or _folder(results) / "report.html"
-    files.write(file, page(results).encode())
+    files.write(file, page(results).encode(), named=out is not None)
     return file
 
 

@@ -14,13 +14,13 @@ from simulate.execution.isolated import simulate_isolated
 from simulate.execution.units import affordable, attrs, check, simulator_of
 from statmech.errors import StatmechError, StoreError
 from statmech.jax_cache import use_cache
-from statmech.results.checksums import corrupted
+from statmech.results.checksums import check_ordinary, corrupted
 from statmech.results.chunks import Chunk
 from statmech.results.dataset import Progress
 from statmech.results.locks import Claim, claimed
 from statmech.results.log import Listener, Log
 from statmech.results.store import another_config, other_code, other_data, provenance
-from statmech.results.store_creation import complete_replacement, create, is_extension, repair_metadata
+from statmech.results.store_creation import check_form, complete_replacement, create, is_extension, repair_metadata
 from statmech.results.stored_config import FIGURE, differences
 from statmech.results.sweep_store import DONE, FAILED, MISSING, SweepStore
 from statmech.scenarios.base import Sweep
@@ -144,6 +144,8 @@ class StoreRun:
         todo = [chunk for chunk in mine if np.isin(_intact_states(store, chunk, self.log), states).any()]
         self.total = sum(chunk.runs for chunk in mine)
         self.done = self.total - sum(chunk.runs for chunk in todo)
+        if todo:
+            check_form(store, self.scenario)
         self.log(event="begun", runs=self.total, done=self.done, blocks=len(todo))
         self._show()
         return todo
@@ -183,6 +185,7 @@ class StoreRun:
 
 def find_store(path: Path, scenario: Sweep, again: bool = False) -> SweepStore | None:
     """The store at `path` if it is intact, and of exactly this scenario and its data; else None."""
+    check_ordinary(path)
     if not path.exists() or corrupted(path):
         return None
     store = SweepStore(path)
@@ -205,8 +208,9 @@ def open_or_create(
 ) -> SweepStore:
     """The store at `path`, created if there is none, and extended if the scenario extends it."""
     complete_replacement(path)
-    if fresh or not path.exists():
+    if fresh or not (path.exists() or path.is_symlink()):
         return create(path, scenario, _attrs(scenario), figure=figure)
+    check_ordinary(path)
     try:
         for name in repair_metadata(path):
             log(event="restored", file=name)
@@ -221,6 +225,7 @@ def open_or_create(
         raise StoreError(other)
     if not changed and not _needs_this_version(store, again):
         return store
+    check_form(store, scenario_from(config))
     if changed:
         log(event="grown", differences=changed)
     if not store.is_of_this_version:

@@ -11,46 +11,70 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
+from statmech import files
+from statmech.errors import StoreError
+
 SEALED, ROOT = "sealed", "zarr.json"
+LARGEST, LARGEST_ROOT = 2**32, 2**28  # bytes of a file with a checksum, and of the group's metadata
 
 
 def write(store: Path) -> None:
     """Record the checksum of every file of a store, and flush the files to disk."""
-    files = [file for file in sorted(store.rglob("*")) if file.is_file()]
-    digests = {str(file.relative_to(store)): _digest(file.read_bytes()) for file in files}
+    own = _names(store)
+    digests = {name: _digest(store / name) for name in own}
     group = json.loads((store / ROOT).read_text())
     group["attributes"][SEALED] = {name: digest for name, digest in digests.items() if name != ROOT}
     group["attributes"][SEALED][ROOT] = _digest_of_group(group)
     (store / ROOT).write_text(json.dumps(group, indent=2))
-    for file in files:
-        with file.open("r+b") as written:
+    for name in own:
+        with (store / name).open("r+b") as written:
             os.fsync(written.fileno())
+
+
+def check_ordinary(store: Path) -> None:
+    """Raise `StoreError` for a store that is or contains a link, a pipe or a device: a stranger's may lead anywhere.
+
+    Reads no file; 10,000 chunks take 0.3 s.
+    """
+    found = store if store.is_symlink() else next(files.unusual(store), None) if store.is_dir() else None
+    if found is not None:
+        kind = "a symbolic link" if found.is_symlink() else "a pipe or a device"
+        raise StoreError(f"{found}: is {kind}; a store may contain ordinary files and folders only")
 
 
 def corrupted(store: Path) -> list[str]:
     """The files with a checksum that are missing, or whose content has changed.
 
+    A seal with a name outside the store is none: only the group's own metadata are returned, as if they had changed.
+
     >>> corrupted(Path("nowhere"))
     ['zarr.json']
     """
     try:
-        group = json.loads((store / ROOT).read_bytes())
+        group = group_of(store)
         digests: dict[str, str] = group["attributes"][SEALED]
-        if _digest_of_group(group) != digests.pop(ROOT):
+        if _digest_of_group(group) != digests.pop(ROOT) or not all(map(_is_inside, digests)):
             return [ROOT]
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return [ROOT]
-    return [name for name, digest in digests.items() if not _has_content(store / name, digest)]
+    return [name for name, digest in digests.items() if not _has_content(store, name, digest)]
+
+
+def group_of(store: Path) -> Any:
+    """The metadata of a store's group, as JSON. Raises `OSError` and `ValueError`; `corrupted` checks them."""
+    if _is_linked(store, ROOT):
+        raise OSError(f"{store / ROOT}: is a symbolic link")
+    return json.loads(files.read(store / ROOT, LARGEST_ROOT))
 
 
 def repair(store: Path, names: list[str], twin: Path) -> list[str]:
     """Replace corrupted files by those of an identical store, `twin`; returns those that remain corrupted."""
-    digests = json.loads((store / ROOT).read_bytes())["attributes"][SEALED]
-    for name in names:
-        if _has_content(twin / name, digests[name]):
+    digests = group_of(store)["attributes"][SEALED]
+    for name in set(names).intersection(_names(twin)):  # a stranger's seal may have others
+        if _has_content(twin, name, digests[name]) and not _is_linked(store, name):
             (store / name).parent.mkdir(parents=True, exist_ok=True)
             os.replace(twin / name, store / name)
     return corrupted(store)
@@ -61,15 +85,33 @@ def _digest_of_group(group: dict[str, Any]) -> str:
     attributes = group["attributes"]
     others = {name: digest for name, digest in attributes[SEALED].items() if name != ROOT}
     plain = {**group, "attributes": {**attributes, SEALED: others}}
-    return _digest(json.dumps(plain, sort_keys=True).encode())
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
-def _has_content(file: Path, digest: str) -> bool:
+def _names(store: Path) -> list[str]:
+    """The names of a store's files, relative to it."""
+    return [str(file.relative_to(store)) for file in sorted(store.rglob("*")) if file.is_file()]
+
+
+def _is_inside(name: str) -> bool:
+    """True if a name of a seal, which may be a stranger's, is that of a file below the store."""
+    path = PurePosixPath(name)
+    return str(path) == name != "." and not path.is_absolute() and ".." not in path.parts
+
+
+def _is_linked(store: Path, name: str) -> bool:
+    """True if a part of a file's path is a symbolic link, from the store itself on."""
+    path = store / name
+    return any(part.is_symlink() for part in (path, *path.parents) if part.is_relative_to(store))
+
+
+def _has_content(store: Path, name: str, digest: str) -> bool:
     try:
-        return _digest(file.read_bytes()) == digest
-    except OSError:
+        return not _is_linked(store, name) and _digest(store / name) == digest
+    except (OSError, ValueError):  # a name with a null character is a ValueError
         return False
 
 
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+def _digest(path: Path) -> str:
+    with files.opened(path, LARGEST) as descriptor, open(descriptor, "rb", closefd=False) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from statmech.inputs import label_of
+from statmech.results.stored_config import config_of
 from statmech.scenarios.axes import is_axis
 from statmech.scenarios.base import Sweep
 from statmech.scenarios.registry import scenario_from
@@ -87,7 +88,24 @@ def scenario_of(dataset: xr.Dataset) -> Any:
     >>> scenario_of(theory.solve(Scenario(rule="hebb", t=1))).rule
     'hebb'
     """
-    return scenario_from(json.loads(dataset.attrs["config"]))
+    return scenario_from(config_of(dataset.attrs))
+
+
+def misfits(dataset: xr.Dataset, scenario: Sweep) -> list[str]:
+    """The names of variables and coordinates that do not have the dimensions and kind of those of a scenario."""
+    seeds = {"seed": scenario.seeds} if "seed" in dataset.dims else {}
+    sizes = {name: len(values) for name, values in scenario.recorded.items()} | scenario.shape | seeds
+    known = {name: it for name, it in scenario.variables.items() if seeds or it.in_theory}
+    dims = {name: (*scenario.shape, *seeds, *variable.dims) for name, variable in known.items()}
+    dims |= {name: _dims(it[0]) for name, it in coordinates(scenario, seeds).items()}
+    wrong = [name for name, along in dims.items() if name not in dataset or dataset[name].dims != along]
+    lengths = [dim for dim, size in dataset.sizes.items() if size != sizes.get(str(dim), size)]
+    texts = [name for name, array in dataset.data_vars.items() if array.dtype.kind not in "biuf"]
+    return [*wrong, *map(str, (*lengths, *texts))]
+
+
+def _dims(names: Any) -> tuple[Any, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def describe_student(along: np.ndarray, across: np.ndarray, length: np.ndarray | None = None) -> dict[str, np.ndarray]:

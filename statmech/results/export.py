@@ -28,7 +28,7 @@ def write(simulation: Either, theory: xr.Dataset | None, path: Path) -> None:
     """
     if path.suffix not in FORMATS:
         raise ConfigError(f"{path}: the file's name must end with {' or '.join(FORMATS)}")
-    files.write(path, csv(simulation, theory) if path.suffix == ".csv" else netcdf(simulation, theory))
+    files.write(path, csv(simulation, theory) if path.suffix == ".csv" else netcdf(simulation, theory), named=True)
 
 
 def csv(simulation: Either, theory: xr.Dataset | None = None) -> bytes:

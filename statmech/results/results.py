@@ -99,12 +99,14 @@ def load_results(folder: str | Path) -> Results:
     if simulated.is_dir():
         simulation = store.load(simulated)
         scenario = scenario_of(simulation)
+        store.check_form(simulated, simulation, scenario)
         theory = store.kept(solved, scenario, fresh=False)
         with suppress(StoreError):  # a store that was saved whole has no states
             status = status_of(simulated)
     else:
         theory = store.load(solved)
         scenario = scenario_of(theory)
+        store.check_form(solved, theory, scenario)
     return Results(scenario, simulation, theory, status, folder.absolute().name, scenario.figure, folder)
 
 

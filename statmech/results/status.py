@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from statmech.errors import StoreError
+from statmech.results.checksums import check_ordinary
 from statmech.results.locks import owner
 from statmech.results.log import TIME, Event, logs, runs, unfinished
 from statmech.results.sweep_store import DONE, FAILED, MISSING, SweepStore
@@ -23,13 +24,9 @@ def read(folder: Path) -> dict[str, Any]:
     path = folder if folder.suffix == ".zarr" else folder / "simulation.zarr"
     if not path.is_dir():
         raise StoreError(f"{path}: no such result. `statmech run CONFIG` computes one")
-    try:
-        store = SweepStore(path)
-        counts = store.counts()
-    except StoreError:
-        raise
-    except Exception as failure:  # whatever zarr raises
-        raise StoreError(f"{path}: not a readable store ({type(failure).__name__}: {failure})") from None
+    check_ordinary(path)
+    store = SweepStore(path)
+    counts = store.counts()
     last = [every[-1] for every in map(runs, logs(path)) if every]
     writer, rate = owner(path), sum(map(_rate, last))
     failures = [event for log in logs(path) for run in runs(log) for event in run if event["event"] == "failed"]

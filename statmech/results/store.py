@@ -10,17 +10,18 @@ import shutil
 import subprocess
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from statmech import own_code
-from statmech.errors import DamagedError, StoreError, unwritable
+from statmech.errors import DamagedError, StoreError, unreadable, unwritable
 from statmech.programs import source_digest, version_of
 from statmech.results import checksums
+from statmech.results.dataset import misfits
 from statmech.results.fingerprints import FINGERPRINT, fingerprints, salt_of
-from statmech.results.stored_config import differences, with_figure
+from statmech.results.stored_config import config_of, differences, with_figure
 from statmech.scenarios.base import Sweep
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ DONE = 1  # the state of a finished run
 REPLACE = "Use --fresh to replace it, or --out DIR to keep both"
 MADE_BY = "made_by"  # of each run, in the store of a sweep: the number of the version that computed it
 VERSION = ("commit", "versions")  # what distinguishes two versions in the provenance of a result
+ATTRIBUTES = {"commit": str, "machine": str, "python": str, "source": str, "versions": dict, "data": dict, "code": dict}
 RECORDED = ("statmech", "numpy", "scipy", "jax", "xarray", "zarr")
 
 
@@ -64,14 +66,14 @@ def save(dataset: xr.Dataset, path: Path, figure: str | None = None) -> None:
     """
     attrs = provenance()
     if figure is not None:
-        attrs["config"] = json.dumps(with_figure(json.loads(dataset.attrs["config"]), figure))
+        attrs["config"] = json.dumps(with_figure(config_of(dataset.attrs), figure))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with _scratch(path) as scratch, quiet():
             dataset.assign_attrs(attrs).to_zarr(scratch / "store", consolidated=False, mode="w")
             consolidate(scratch / "store")
             checksums.write(scratch / "store")
-            if path.exists():
+            if path.exists() or path.is_symlink():
                 path.rename(scratch / "old")
             (scratch / "store").rename(path)
     except OSError as failure:
@@ -111,6 +113,7 @@ def load(path: str | Path) -> xr.Dataset:
         raise StoreError(f"{path}: no such result. `statmech run CONFIG` computes one")
     if stores := [store.name for store in sorted(path.glob("*.zarr"))]:
         raise StoreError(f"{path}: a folder of results; load one of {', '.join(stores)} in it")
+    checksums.check_ordinary(path)
     folder = path.stat().st_ino
     if names := checksums.corrupted(path):
         raise DamagedError(path, names)
@@ -119,9 +122,10 @@ def load(path: str | Path) -> xr.Dataset:
             # the reverse of a writer's order: runs that were done when their states were read are complete
             first = {name: dataset[name].load() for name in (STATE, FINGERPRINT) if name in dataset}
             found = dataset.drop_vars(MADE_BY, errors="ignore").load().assign(first)
+            check_attributes(found.attrs)
             names = [*_missing_chunks(path, found), *_misplaced(found)] if STATE in found else []
     except Exception as failure:  # whatever zarr and its codecs raise on a corrupted store
-        raise DamagedError(path, [f"{type(failure).__name__}: {failure}"]) from None
+        raise unreadable(path, failure) from None
     if path.stat().st_ino != folder:  # the sweep has been extended meanwhile, and another store stands here
         return load(path)
     if names:
@@ -129,6 +133,24 @@ def load(path: str | Path) -> xr.Dataset:
     for name in (checksums.SEALED, IDENTITY):
         found.attrs.pop(name, None)
     return _with_done(found) if STATE in found else found
+
+
+def check_attributes(attrs: Mapping[str, Any]) -> None:
+    """Raise `ValueError` for attributes that are not of the type that their readers need."""
+    config_of(attrs)
+    earlier = attrs.get("earlier", [])
+    if not isinstance(earlier, list) or not all(isinstance(one, dict) for one in earlier):
+        raise ValueError("its attribute earlier is not a list of mappings")
+    for one in (attrs, *earlier):
+        _check_types(one)
+
+
+def _check_types(attrs: Mapping[str, Any]) -> None:
+    for name, kind in ATTRIBUTES.items():
+        value = attrs.get(name, kind())
+        texts = list(value.values()) if kind is dict and isinstance(value, dict) else [value]
+        if not isinstance(value, kind) or not all(isinstance(text, str) for text in texts):
+            raise ValueError(f"its attribute {name} is not {'a mapping of texts' if kind is dict else 'a text'}")
 
 
 def _with_done(dataset: xr.Dataset) -> xr.Dataset:
@@ -166,7 +188,7 @@ def _misplaced(dataset: xr.Dataset) -> Iterator[str]:
     computed = fingerprints(
         {name: it for name, it in values.items() if name not in (STATE, FINGERPRINT)},
         runs,
-        salt_of(json.loads(dataset.attrs["config"]), {**data, **code}),
+        salt_of(config_of(dataset.attrs), {**data, **code}),
     )
     wrong = int(((computed != dataset[FINGERPRINT].values) & (dataset[STATE].values == DONE)).sum())
     if wrong:
@@ -182,17 +204,24 @@ def kept(
     `StoreError`, with a line per difference, rather than let a result of another config be overwritten, and for a
     result of other code than the user's files contain now.
     """
-    if fresh or not path.exists():
+    if fresh or not (path.exists() or path.is_symlink()):
         return None
     dataset = load(path)
-    config = json.loads(dataset.attrs.get("config", "{}"))
+    config = config_of(dataset.attrs)
     if changed := differences(scenario.config(), config):
         if outgrown and outgrown(scenario, config):
             return None
         raise StoreError(another_config(path, changed))
+    check_form(path, dataset, scenario)
     if other := other_code(path, scenario, dataset.attrs.get("code")):
         raise StoreError(other)
     return dataset
+
+
+def check_form(path: Path, dataset: xr.Dataset, scenario: Sweep) -> None:
+    """Raise `DamagedError` for a dataset without the dimensions, coordinates and numbers of its scenario."""
+    if names := misfits(dataset, scenario):
+        raise DamagedError(path, names)
 
 
 def other_data(path: Path, stored: Sweep, recorded: dict[str, str]) -> str:

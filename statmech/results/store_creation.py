@@ -11,17 +11,17 @@ import shutil
 import uuid
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from statmech.errors import DamagedError, unwritable
+from statmech.errors import DamagedError, StatmechError, unreadable, unwritable
 from statmech.results import checksums
 from statmech.results.chunks import Chunk, chunk_lengths
 from statmech.results.dataset import coordinates
 from statmech.results.fingerprints import FINGERPRINT
 from statmech.results.store import DONE, MADE_BY, STATE, consolidate, provenance, quiet
-from statmech.results.stored_config import FIGURE, differences, with_figure
+from statmech.results.stored_config import FIGURE, config_of, differences, with_figure
 from statmech.results.sweep_store import FAILED, MISSING, SweepStore
 from statmech.scenarios.base import Sweep
 from statmech.scenarios.registry import scenario_from
@@ -42,7 +42,6 @@ def create(
     config = with_figure(scenario.config(), figure)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(new, ignore_errors=True)
         identity = {"store": uuid.uuid4().hex, **attrs, "earlier": _earlier(old)}
         _create_empty(new, scenario, config, identity, chunk_lengths(scenario), fingerprinted=verifiable)
         if old is not None:
@@ -58,10 +57,10 @@ def complete_replacement(path: Path) -> None:
     backup = _backup(path)
     if backup.exists():
         if path.exists():
-            shutil.rmtree(backup, ignore_errors=True)
+            _remove(backup)
         else:
             backup.rename(path)
-    shutil.rmtree(_new(path), ignore_errors=True)
+    _remove(_new(path))
 
 
 def repair_metadata(path: Path) -> list[str]:
@@ -70,18 +69,36 @@ def repair_metadata(path: Path) -> list[str]:
     Raises `DamagedError` where the config itself is corrupted, or another version created the store.
     """
     names = checksums.corrupted(path)
-    if names and names != [checksums.ROOT]:
-        twin = _new(path)
-        attrs = json.loads((path / checksums.ROOT).read_bytes())["attributes"]
-        config = json.loads(attrs["config"])
-        _create_empty(twin, scenario_from(config), config, {}, tuple(attrs["chunks"]))
-        remaining = checksums.repair(path, names, twin)
-        shutil.rmtree(twin, ignore_errors=True)
-    else:
-        remaining = names
+    remaining = _remaining(path, names) if names and names != [checksums.ROOT] else names
     if remaining:
         raise DamagedError(path, remaining)
     return names
+
+
+def _remaining(path: Path, names: list[str]) -> list[str]:
+    """Replace corrupted files by those of a store of the same config; returns those that remain corrupted."""
+    twin = _new(path)
+    try:
+        attrs = checksums.group_of(path)["attributes"]
+        config = config_of(attrs)
+        _create_empty(twin, scenario_from(config), config, {}, tuple(attrs["chunks"]))
+        return checksums.repair(path, names, twin)
+    except (StatmechError, OSError):
+        raise
+    except Exception as failure:  # whatever zarr raises for the config and the chunks of a stranger
+        raise unreadable(path, failure) from None
+    finally:
+        _remove(twin)
+
+
+def check_form(store: SweepStore, scenario: Sweep) -> None:
+    """Raise `DamagedError` for a store whose variables do not have the form that `create` gives them."""
+    lengths = store.state.chunks
+    inner = {name: (variable.dims, variable.missing) for name, variable in scenario.variables.items()}
+    forms = {name: _form(scenario, *of, lengths) for name, of in {**inner, STATE: ((), np.int8(MISSING))}.items()}
+    found = {name: _form_of(array) for name, array in {**store.arrays, STATE: store.state}.items()}
+    if wrong := [name for name, form in forms.items() if found.get(name) != form]:
+        raise DamagedError(store.path, wrong)
 
 
 def is_extension(new: Sweep, old: dict[str, Any]) -> bool:
@@ -165,25 +182,21 @@ def _create_empty(
     import zarr
     from zarr.codecs import Crc32cCodec, ZstdCodec
 
-    recorded = {name: len(values) for name, values in scenario.recorded.items()}
-    sizes = recorded | {"seed": scenario.seeds} | scenario.shape
+    _remove(path)
+    path.mkdir()  # an error where a link, which would be written through, cannot be removed
     empty = xr.Dataset(
-        coords=coordinates(scenario, sizes), attrs={"config": json.dumps(config), **attrs, "chunks": lengths}
+        coords=coordinates(scenario, {"seed": scenario.seeds}),
+        attrs={"config": json.dumps(config), **attrs, "chunks": lengths},
     )
     with quiet():
         empty.assign_attrs(provenance()).to_zarr(path, consolidated=False, mode="w")
-    outer = (*scenario.shape, "seed")
     group = zarr.open_group(path, mode="r+", use_consolidated=False)
 
     def add(name: str, inner: tuple[str, ...], missing: Any, attrs: dict[str, Any]) -> None:
-        dims = (*outer, *inner)
         group.create_array(
             name,
-            shape=tuple(sizes[dim] for dim in dims),
-            chunks=(*lengths, *(max(1, sizes[dim]) for dim in inner)),
-            dtype=np.asarray(missing).dtype,
+            **_form(scenario, inner, missing, lengths)._asdict(),
             fill_value=missing,
-            dimension_names=dims,
             attributes=attrs,
             compressors=(ZstdCodec(level=1), Crc32cCodec()),  # over all bytes: zstd checks no bit of its header
         )
@@ -198,14 +211,44 @@ def _create_empty(
     checksums.write(path)
 
 
+class _Form(NamedTuple):
+    """What the metadata of a variable of runs state about its numbers."""
+
+    shape: tuple[int, ...]
+    chunks: tuple[int, ...]
+    dtype: np.dtype[Any]
+    dimension_names: tuple[str, ...]
+
+
+def _form(scenario: Sweep, inner: tuple[str, ...], missing: Any, lengths: tuple[int, ...]) -> _Form:
+    """The form of a variable with these inner dimensions, in chunks of these lengths."""
+    recorded = {name: len(values) for name, values in scenario.recorded.items()}
+    sizes = recorded | {"seed": scenario.seeds} | scenario.shape
+    dims = (*scenario.shape, "seed", *inner)
+    chunks = (*lengths, *(max(1, sizes[dim]) for dim in inner))
+    return _Form(tuple(sizes[dim] for dim in dims), chunks, np.asarray(missing).dtype, dims)
+
+
+def _form_of(array: Any) -> _Form:
+    return _Form(array.shape, array.chunks, array.dtype, tuple(array.metadata.dimension_names or ()))
+
+
 def _replace(path: Path, new: Path) -> None:
     """Put a new store in the place of the one at `path`."""
     backup = _backup(path)
-    shutil.rmtree(backup, ignore_errors=True)
-    if path.exists():
+    _remove(backup)
+    if path.exists() or path.is_symlink():
         path.rename(backup)
     new.rename(path)
-    shutil.rmtree(backup, ignore_errors=True)
+    _remove(backup)
+
+
+def _remove(path: Path) -> None:
+    """Remove a store, or whatever stands in its place: of a link the link alone."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _new(path: Path) -> Path:

@@ -13,6 +13,21 @@ FIGURE = "figure"
 LONGEST = 60  # characters of a value in a message
 
 
+def config_of(attributes: Mapping[Any, Any]) -> dict[str, Any]:
+    """The config in the attributes of a store or dataset. Raises `ValueError` where there is none.
+
+    >>> config_of({"config": '{"rule": "hebb"}'})
+    {'rule': 'hebb'}
+    """
+    try:
+        config = json.loads(attributes["config"])
+    except (LookupError, TypeError, RecursionError) as failure:
+        raise ValueError(f"its config cannot be read ({type(failure).__name__})") from None
+    if not isinstance(config, dict):
+        raise ValueError("its config is not a mapping of keys to values")
+    return config
+
+
 def with_figure(config: dict[str, Any], figure: str | None) -> dict[str, Any]:
     """A scenario's config with the published figure that a folder is to remember, if any.
 

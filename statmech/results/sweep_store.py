@@ -8,21 +8,32 @@ no other process can replace meanwhile (`statmech.results.locks`).
 
 from __future__ import annotations
 
-import json
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from statmech.errors import DamagedError, StoreError, unwritable
+from statmech.errors import DamagedError, StoreError, unreadable, unwritable
 from statmech.results import checksums
 from statmech.results.chunks import Chunk, chunks
 from statmech.results.fingerprints import FINGERPRINT, fingerprints, salt_of
 from statmech.results.locks import writing
-from statmech.results.store import DONE, MADE_BY, STATE, chunk_file, provenance, quiet, version_of_provenance
+from statmech.results.store import (
+    DONE,
+    MADE_BY,
+    STATE,
+    check_attributes,
+    chunk_file,
+    provenance,
+    quiet,
+    version_of_provenance,
+)
+from statmech.results.stored_config import config_of
 
 MISSING, FAILED = 0, 2
 UNKNOWN = 255  # version of a run that another version than those of the store has recomputed
+MOST_CHUNKS = 10**7  # of a sweep, each of a second or more
 
 
 class SweepStore:
@@ -32,11 +43,18 @@ class SweepStore:
     """
 
     def __init__(self, path: Path, check: bool = True):
-        import zarr
-
         self.path = path
         if check and (names := checksums.corrupted(path)):
             raise DamagedError(path, names)
+        try:
+            self._open()
+        except Exception as failure:  # whatever zarr and its codecs raise on metadata that may be a stranger's
+            raise unreadable(path, failure) from None
+
+    def _open(self) -> None:
+        import zarr
+
+        path = self.path
         with quiet(), zarr.config.set({"array.write_empty_chunks": True}):  # else a chunk of NaN looks like a lost one
             self.group: Any = zarr.open_group(path, mode="r+", use_consolidated=False)
             arrays = dict(self.group.arrays())
@@ -44,14 +62,18 @@ class SweepStore:
         self.fingerprint: Any = arrays.get(FINGERPRINT)  # None in stores of versions without fingerprints
         self.made_by: Any = arrays.get(MADE_BY)  # None in stores of versions that did not record it
         self.arrays: dict[str, Any] = {name: array for name, array in arrays.items() if _has_runs(name, array)}
+        known = {STATE: self.state, FINGERPRINT: self.fingerprint, MADE_BY: self.made_by}
+        of_runs = {**{name: array for name, array in known.items() if array is not None}, **self.arrays}
+        if wrong := [name for name, array in of_runs.items() if not _has_form(name, array, self.state)]:
+            raise ValueError(f"{wrong[0]} does not have the form of a variable of runs")
+        check_attributes(self.group.attrs)
         self._root = (path / checksums.ROOT).read_bytes()
         self._salt = salt_of(self.config, {**self.data, **(self.code or {})})
 
     @property
     def config(self) -> dict[str, Any]:
         """The stored config."""
-        config: dict[str, Any] = json.loads(self.group.attrs["config"])
-        return config
+        return config_of(self.group.attrs)
 
     @property
     def data(self) -> dict[str, str]:
@@ -202,6 +224,16 @@ class SweepStore:
         for length, index in zip(self.state.shape, np.ogrid[chunk.box], strict=True):
             numbers = numbers * np.uint64(length) + index.astype(np.uint64)
         return numbers
+
+
+def _has_form(name: str, array: Any, state: Any) -> bool:
+    """True if an array has a number per run, or an array of them, in chunks like those of the states."""
+    dims, of_states = (tuple(it.metadata.dimension_names or ()) for it in (array, state))
+    known = {STATE: np.dtype("int8"), FINGERPRINT: np.dtype("uint64")}.get(name, array.dtype)
+    numbers = array.dtype.kind in "biuf" and array.dtype == known and of_states[-1:] == ("seed",)
+    like = ((dims, of_states), (array.shape, state.shape), (array.chunks, state.chunks))
+    few = math.prod(map(math.ceil, np.divide(state.shape, state.chunks))) <= MOST_CHUNKS
+    return numbers and few and all(one[: len(other)] == other for one, other in like)
 
 
 def _has_runs(name: str, array: Any) -> bool:

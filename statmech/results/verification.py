@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from statmech.errors import DamagedError, StoreError
-from statmech.results.checksums import corrupted
+from statmech.results.checksums import check_ordinary, corrupted
 from statmech.results.chunks import Chunk
 from statmech.results.sweep_store import DONE, STATE, SweepStore
 
@@ -75,6 +75,7 @@ def verify(result: Path) -> Verification:
         raise StoreError(f"{result}: no such result. `statmech run CONFIG` computes one")
     faults, unverified, chunks, done = list[str](), list[str](), 0, 0
     for path in paths:
+        check_ordinary(path)
         faults += [f"{path}: {name}: corrupted or missing" for name in corrupted(path)]
         store = _sweep_store(path)
         if store is None:
@@ -92,9 +93,9 @@ def _sweep_store(path: Path) -> SweepStore | None:
         return None
     try:
         return SweepStore(path, check=False)
-    except Exception as failure:  # whatever zarr raises on corrupted metadata
+    except DamagedError:
         if not corrupted(path):
-            raise DamagedError(path, [f"{type(failure).__name__}: {failure}"]) from None
+            raise
         return None
 
 
