@@ -147,6 +147,30 @@ def test_a_living_worker_loads_an_edited_file_again(path, scheduler, tmp_path, m
     assert (lengths[1] > 1.5 * lengths[0]).all()
 
 
+def stranger(address, security=None):
+    """The process that another user with nothing but the port runs code in; None if the connection is refused."""
+    try:
+        with distributed.Client(address, timeout=4, set_as_default=False, security=security) as client:
+            return client.run_on_scheduler(os.getpid)
+    except OSError:
+        return None
+
+
+@pytest.mark.timeout(120)
+def test_other_users_of_the_machine_cannot_run_code_in_a_local_cluster(scheduler):
+    assert stranger(scheduler) == os.getpid()  # the port of a cluster without a key is enough
+    cluster, _ = clusters._local("1")
+    try:
+        port = cluster.scheduler_address.rpartition(":")[2]
+        worker = next(iter(cluster.scheduler_info["workers"]))
+        assert stranger(cluster.scheduler_address, cluster.security) == os.getpid()
+        assert stranger(f"tcp://127.0.0.1:{port}") is None
+        assert stranger(f"tls://127.0.0.1:{port}", distributed.Security.temporary()) is None
+        assert worker.startswith("tls://")
+    finally:
+        cluster.close(timeout=20)
+
+
 def worker_processes():
     """The child processes that are workers; one that ends during the query is omitted."""
     found = []

@@ -86,7 +86,8 @@ def check(where: str) -> None:
         raise ConfigError(f"--dask {where}: is not a cluster. Known: {KNOWN}")
     if scheme == "slurm" and not Path(rest).is_file():
         raise ConfigError(f"--dask {where}: no such file")
-    for module in ("distributed", "dask_jobqueue") if scheme == "slurm" else ("distributed",):
+    others = {"local": ["cryptography"], "slurm": ["dask_jobqueue"]}.get(scheme, [])
+    for module in ["distributed", *others]:
         if importlib.util.find_spec(module) is None:
             raise ConfigError(
                 f"--dask needs {module} of the extra `cluster`: pip install -e '.[cluster]' in the folder of statmech"
@@ -311,13 +312,14 @@ def _client(where: str, closing: ExitStack) -> tuple[Any, Callable[[], None]]:
     closing.enter_context(dask.config.set({"distributed.scheduler.worker-saturation": 1.0, "logging": SILENT}))
     scheme, _, rest = where.partition(":")
     if scheme == "tcp":
-        address, revive = where, lambda: None
+        address, security, revive = where, None, lambda: None
     else:
         cluster, revive = _within(QUERY, partial(_local, rest) if scheme == "local" else partial(_slurm, Path(rest)))
         closing.callback(_bounded, cluster.close)
-        address = cluster.scheduler_address
+        address, security = cluster.scheduler_address, cluster.security
     try:
-        client = _within(2 * ANSWER, partial(Client, address, timeout=ANSWER, set_as_default=False))
+        connect = partial(Client, address, timeout=ANSWER, set_as_default=False, security=security)
+        client = _within(2 * ANSWER, connect)
     except (OSError, ValueError) as failure:  # a timeout is an OSError
         raise ConfigError(f"--dask {where}: the scheduler does not answer ({failure})") from None
     closing.callback(_bounded, client.close)
@@ -328,7 +330,11 @@ SILENT = {"distributed": "critical", "distributed.worker": "critical", "distribu
 
 
 def _local(count: str) -> tuple[Any, Callable[[], None]]:
-    """Worker processes of this machine, reachable from this machine alone; they share its cores."""
+    """Worker processes of this machine, which share its cores.
+
+    Other users of the machine can reach their ports: a key that is made for this run, and stays in memory, keeps them
+    from running code there.
+    """
     from distributed import LocalCluster
 
     workers = int(count or cores())
@@ -339,6 +345,7 @@ def _local(count: str) -> tuple[Any, Callable[[], None]]:
         dashboard_address="127.0.0.1:0",
         scheduler_kwargs={"dashboard": False},
         silence_logs=logging.CRITICAL,
+        security=True,
     )
     return cluster, lambda: cluster.scale(workers)
 
