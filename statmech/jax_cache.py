@@ -2,7 +2,8 @@
 
 The files are JAX's, keyed by program, versions and hardware, in the folder `STATMECH_CACHE`, by default the user's
 cache folder; `statmech.programs` keeps what was traced beside them. `STATMECH_CACHE=off` disables both; a cache that
-the user has set up in JAX is respected.
+the user has set up in JAX is respected. Programs in the folder are run, so that one that another user owns or may write
+is not used.
 """
 
 from __future__ import annotations
@@ -10,16 +11,25 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from statmech import own_code
+from statmech import own_code, system
+
+PROGRAMS = "programs"  # the folder, in that of the cache, of `statmech.programs`
 
 
 def folder() -> Path | None:
-    """The folder of compiled programs; None if there is no cache."""
+    """The folder of compiled programs; None if there is no cache, or if another user may have written it."""
     setting = os.environ.get("STATMECH_CACHE")
     if setting == "off":
         return None
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(setting) if setting else Path(base) / "statmech" / "compiled"
+    path = Path(setting) if setting else Path(base) / "statmech" / "compiled"
+    return path if all(map(system.is_private, (path, path / PROGRAMS))) else None
+
+
+def make(path: Path) -> None:
+    """Make a folder of the cache, and that around it, for this user alone. Raises `OSError`."""
+    for place in (path.parent, path):
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def use_cache() -> None:
@@ -31,7 +41,7 @@ def use_cache() -> None:
     if path is None or getattr(jax.config, "jax_compilation_cache_dir", None) is not None:
         return
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        make(path)
     except OSError:  # without a writable folder programs are compiled again
         return
     jax.config.update("jax_compilation_cache_dir", str(path))

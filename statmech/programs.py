@@ -32,9 +32,8 @@ from typing import Any
 import numpy as np
 
 from statmech import files, own_code
-from statmech.errors import StoreError
 from statmech.gaussian import Array
-from statmech.jax_cache import folder
+from statmech.jax_cache import PROGRAMS, folder, make
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("statmech", "simulate", "theory")  # all that is traced
@@ -90,7 +89,8 @@ class Kept:
             program = bytes(exported.serialize())
         except (NotImplementedError, ValueError, ImportError):  # a call that JAX does not keep; no flatbuffers
             return flat
-        with suppress(StoreError):
+        with suppress(OSError):
+            make(path.parent)
             files.write(path, _checksum(path, program) + program)
         return exported.call
 
@@ -107,7 +107,7 @@ class Kept:
             words = [*_named(self.function), *_named(static), tree, repr(shapes), sources, *_environment()]
         except _Undetermined:
             return None
-        return base / "programs" / hashlib.sha256("\n".join(words).encode()).hexdigest()
+        return base / PROGRAMS / hashlib.sha256("\n".join(words).encode()).hexdigest()
 
 
 kept = Kept

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import IO, Any
 
 
@@ -50,6 +51,19 @@ def peak_memory() -> float:
     """The largest number of bytes that this process has held; 0 where it is unknown."""
     unit = 1 if sys.platform == "darwin" else 1024
     return float(unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) if resource else 0.0
+
+
+def is_private(path: Path) -> bool:
+    """True for a folder that this user alone may write, for one that does not exist, and where files have no owner.
+
+    >>> is_private(Path("nowhere"))
+    True
+    """
+    try:
+        status = path.stat()
+    except OSError:
+        return True
+    return not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
 
 
 def opened(path: str | os.PathLike[str], flags: int, follow: bool = True) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import stat
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 from statmech import files, programs
+from statmech.jax_cache import folder
 from statmech.programs import Kept
 
 SOURCE = """
@@ -185,6 +187,30 @@ def test_without_a_folder_programs_are_traced_without_a_word(process, tmp_path, 
     monkeypatch.setenv("STATMECH_CACHE", setting)
     assert [right(process()), right(process())] == [1, 1]
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("place", ["cache", "cache/programs"])
+@pytest.mark.parametrize("harm", ["all may write", "a group may write", "another owner"])
+def test_programs_of_a_folder_that_another_user_may_write_are_not_used(process, tmp_path, monkeypatch, place, harm):
+    assert [right(process()), right(process())] == [1, 0]
+    (tmp_path / place).chmod({"all may write": 0o777, "a group may write": 0o770}.get(harm, 0o700))
+    if harm == "another owner":
+        monkeypatch.setattr("statmech.jax_cache.os.getuid", lambda: os.geteuid() + 1)
+    before = kept_files(tmp_path)
+    assert right(process()) == 1
+    assert right(process(), 4.0) == 1
+    assert kept_files(tmp_path) == before
+    assert folder() is None
+
+
+def test_the_cache_is_made_for_its_user_alone(process, tmp_path, monkeypatch):
+    old = os.umask(0o002)
+    try:
+        assert right(process()) == 1
+    finally:
+        os.umask(old)
+    assert [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("cache", "cache/programs")] == [0o700, 0o700]
+    assert folder() == tmp_path / "cache"
 
 
 def test_a_folder_that_cannot_be_written_is_read(process, tmp_path, monkeypatch):
