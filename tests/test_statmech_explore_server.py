@@ -179,8 +179,10 @@ def test_without_the_token_all_is_refused_and_no_page_is_made(explorer, path, co
     if cookie:
         cookie = cookie.replace("TOKEN", explorer.token).replace("PORT", explorer.port)
     for _ in range(PAGES + 1):
-        status, headers, _ = explorer.get(path, Cookie=cookie)
-        assert status == 403
+        status, headers, body = explorer.get(path, Cookie=cookie)
+        assert (status, headers["content-type"]) == (403, "text/plain; charset=utf-8")
+        address = f"http://127.0.0.1:{explorer.port}/?token=..."
+        assert body == f"Open the whole address that `statmech explore` printed when it started: {address}\n"
         assert "set-cookie" not in headers
     assert explorer.get(explorer.shown, Cookie=explorer.cookie)[0] in (200, 503)
 

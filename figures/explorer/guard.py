@@ -32,7 +32,9 @@ class Guard:
         self.hosts = {f"{name}:{port}" for name in (HERE, "localhost")}
         if port == 80:  # the port that browsers leave out
             self.hosts |= {HERE, "localhost"}
-        self.address = f"http://{HERE}:{port}/?token={self.token}"
+        page = f"http://{HERE}:{port}/?token="
+        self.address = page + self.token
+        self.sentence = f"Open the whole address that `statmech explore` printed when it started: {page}..."
 
     def refusal(self, request: Any) -> Refused | None:
         """The status and the message with which a request is refused; None if it is accepted."""
@@ -42,7 +44,7 @@ class Guard:
         if origin != f"http://{request.host}" and (origin is not None or request.path == SOCKET):
             return HTTPStatus.FORBIDDEN, "This page does not answer requests from other pages."
         if not (self.shown(request) or self._remembered(request)):
-            return HTTPStatus.FORBIDDEN, "Open the address that `statmech explore` printed, with its token."
+            return HTTPStatus.FORBIDDEN, self.sentence
         if request.method not in ("GET", "HEAD"):
             return HTTPStatus.METHOD_NOT_ALLOWED, "This page can only be read."
         if request.headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in request.headers:
