@@ -341,3 +341,15 @@ def test_a_repair_writes_the_names_of_our_own_twin_alone_and_through_no_link(unp
     left = checksums.repair(path, ["t/zarr.json", "../../../precious.txt"], twin)
     assert "t/zarr.json" in left
     assert everything(unpacked) == before
+
+
+def test_fresh_results_replace_links_themselves_and_not_what_they_point_to(unpacked, monkeypatch):
+    for name, target in ((SIMULATION, "one"), (".simulation.zarr.old", "two"), (".simulation.zarr.new", "three")):
+        link(name, target)(unpacked / "a/b/res")
+        (unpacked / "a/b" / target).mkdir(exist_ok=True)
+        (unpacked / "a/b" / target / "precious.txt").write_text("years of work")
+    before = everything(unpacked)
+    run_into(unpacked / "a/b/res" / SIMULATION, SWEEP, fresh=True)
+    assert everything(unpacked) == before
+    assert not (unpacked / "a/b/res" / SIMULATION).is_symlink()
+    assert store.load(unpacked / "a/b/res" / SIMULATION).R.shape == (2, 2, 2, 1)

@@ -97,11 +97,12 @@ def misfits(dataset: xr.Dataset, scenario: Sweep) -> list[str]:
     sizes = {name: len(values) for name, values in scenario.recorded.items()} | scenario.shape | seeds
     known = {name: it for name, it in scenario.variables.items() if seeds or it.in_theory}
     dims = {name: (*scenario.shape, *seeds, *variable.dims) for name, variable in known.items()}
-    dims |= {name: _dims(it[0]) for name, it in coordinates(scenario, seeds).items()}
-    wrong = [name for name, along in dims.items() if name not in dataset or dataset[name].dims != along]
+    coords = {name: _dims(it[0]) for name, it in coordinates(scenario, seeds).items()}
+    lacking = [name for name in coords if name not in dataset.coords]
+    wrong = [name for name, along in (dims | coords).items() if name in dataset and dataset[name].dims != along]
     lengths = [dim for dim, size in dataset.sizes.items() if size != sizes.get(str(dim), size)]
     texts = [name for name, array in dataset.data_vars.items() if array.dtype.kind not in "biuf"]
-    return [*wrong, *map(str, (*lengths, *texts))]
+    return [*lacking, *wrong, *map(str, (*lengths, *texts))]
 
 
 def _dims(names: Any) -> tuple[Any, ...]:
