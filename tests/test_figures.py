@@ -13,7 +13,7 @@ import figures
 import simulate
 import theory
 from figures import FIGURES, OVERLAYS, captions, concept, film, inspection, labels, legends, series, style
-from figures.published import version_space
+from figures.published import fluctuations, version_space
 from statmech import (
     Attention,
     Boosting,
@@ -457,6 +457,21 @@ def test_the_gain_of_an_ensemble_is_drawn_to_its_limit():
     [ax] = figures.draw("advantage", simulate.run(scenario), theory.solve(scenario)).axes
     ends = [line.get_xydata()[-1] for line in ax.lines if len(line.get_xydata()) == 200 and line.get_linewidth() > 1]
     np.testing.assert_allclose(ends, [[1e6, 1], [1e6, 1 / np.sqrt(2)]], rtol=1e-4)
+
+
+@pytest.mark.slow
+def test_the_lines_of_fluctuations_are_smooth_between_whole_steps_too(monkeypatch):
+    solution = theory.solve(load("fluctuations", ["rule=hebb,perceptron", "N=20,100", "t=1,10"]))
+
+    def bend():
+        """The largest second difference of a line of the bias, over its range."""
+        line = fluctuations._lines(solution).isel(rule=0, t=slice(None, -1))
+        relative = (line.eps_g_bias / line.eps_g).values.ravel()
+        return np.abs(np.diff(relative, 2)).max() / np.ptp(relative)
+
+    assert bend() < 0.01
+    monkeypatch.setattr(fluctuations, "solve_line", theory.solve)  # whole steps: at N = 20 every 0.05
+    assert bend() > 0.1
 
 
 @pytest.mark.slow

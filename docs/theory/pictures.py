@@ -71,13 +71,12 @@ def ensemble() -> Figure:
 def fluctuations() -> Figure:
     """N times the relative variance and bias of eps_g, against t."""
     figure, left, right = _panels()
-    names, t = ["hebb", "perceptron", "adatron", "adatron_textbook"], np.geomspace(0.1, 1e4, 60)
-    scenario = statmech.Scenario(rule=names, N=1000, t=t.tolist(), corrections=True)
-    solved = theory.solve(scenario).isel(student=0)
+    names = ["hebb", "perceptron", "adatron", "adatron_textbook"]
+    solved = theory.smooth(statmech.Scenario(rule=names, N=1000, t=[0.1, 1e4], corrections=True), "t").isel(student=0)
     for name, colour, dash in zip(names, COLOURS, DASHES, strict=False):
         one = solved.sel(rule=name)
-        left.plot(t, 1000 * (one.eps_g_std / one.eps_g) ** 2, linestyle=dash, color=colour, label=RULES[name].label)
-        right.plot(t, 1000 * one.eps_g_bias / one.eps_g, linestyle=dash, color=colour)
+        left.plot(one.t, 1000 * (one.eps_g_std / one.eps_g) ** 2, linestyle=dash, color=colour, label=RULES[name].label)
+        right.plot(one.t, 1000 * one.eps_g_bias / one.eps_g, linestyle=dash, color=colour)
     left.set_ylabel(r"$N\,\mathrm{var}(\epsilon)\,/\,\epsilon_g^2$")
     right.set_ylabel(r"$N\,\mathrm{bias}\,/\,\epsilon_g$")
     for ax in (left, right):

@@ -20,7 +20,7 @@ from statmech.errors import ConfigError
 from statmech.gaussian import density
 from statmech.results.corrections import predicted
 from statmech.results.dataset import scenario_of
-from theory import solve
+from theory.solve import solve_line
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -69,7 +69,7 @@ def _lines(theory: xr.Dataset) -> xr.Dataset:
     first = max(float(theory.t.values[theory.t.values > 0][0]), 1e-2)
     times = [*np.geomspace(first, BEYOND * float(theory.t.values[-1]), PLACES).tolist(), LATE]
     chosen = {"rule": [str(rule) for rule in theory.rule.values], "N": int(theory.N.values[0]), "t": times}
-    return solve(type(scenario)(**{**scenario.config(), **chosen})).isel(student=0)
+    return solve_line(type(scenario)(**{**scenario.config(), **chosen})).isel(student=0)
 
 
 def _theory(column: Any, line: xr.Dataset) -> None:
