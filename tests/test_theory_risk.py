@@ -6,10 +6,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from conftest import disagreements
 from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
 from scipy.stats import norm
 
+import simulate
 import theory
 from statmech.convex import averages, recovery
 from statmech.convex.best_lambda import best_lambda
@@ -32,6 +34,7 @@ from statmech.convex.weights import Binary, Gauss, Sparse
 from statmech.errors import ScenarioError
 from statmech.scenarios.risk import Risk
 from theory import replica
+from theory.solve import solve_line
 
 L1, L2 = Penalty(1.0), Penalty(0.0)
 ALPHAS = np.array([0.2, 0.5, 0.9, 1.1, 1.5, 2.5, 2.9, 6.0])
@@ -438,3 +441,26 @@ def test_a_linear_scenario_has_the_threshold_of_l1_recovery():
     assert float(sol.alpha_c.squeeze()) == theory.l1_recovery(0.4)
     assert float(sol.mse.squeeze()) == 0
     assert np.isnan(theory.solve(Risk(loss="square", teacher="linear", alpha=0.8, N=100, seeds=2)).alpha_c.item())
+
+
+ROUNDED = {"loss": "square", "teacher": "linear", "noise": 0.5, "lam": [0.001, "best"], "alpha": [0.34862, 1.6]}
+
+
+def test_runs_are_compared_with_the_theory_of_their_whole_number_of_examples():
+    """At N = 400, alpha N = 139.45 becomes 139: 0.3 % of alpha, which V, that hardly fluctuates, resolves."""
+    scenario = Risk(**ROUNDED, N=400, seeds=20)
+    runs = simulate.run(scenario)
+    assert disagreements(runs, theory.solve(scenario)) == []
+    assert len(disagreements(runs, solve_line(scenario))) == 2  # V at the alpha that is rounded
+
+
+def test_theory_is_that_of_the_examples_at_each_N_and_lines_are_those_of_alpha():
+    scenario = Risk(**ROUNDED, N=[10, 30, 100_000])
+    sol, line = theory.solve(scenario), theory.smooth(scenario, "alpha")
+    for N, P in ((10, 3), (30, 10), (100_000, 34_862)):
+        expected = solve_line(Risk(**{**ROUNDED, "lam": 0.001, "alpha": P / N}))
+        for name in ("R", "V", "mse", "R_bayes"):
+            assert sol[name].sel(lam="0.001", N=N, alpha=0.34862).item() == expected[name].item()
+    alone = solve_line(Risk(**{**ROUNDED, "alpha": line.alpha.values[:3]}))
+    np.testing.assert_array_equal(line.V[:, :3], alone.V)
+    assert np.all(np.diff(line.R.sel(lam="best")) > 0)

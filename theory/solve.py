@@ -30,9 +30,12 @@ def solve(scenario: Sweep, progress: Progress | None = None) -> xr.Dataset:
     independent of the number of updates, for it is that of infinitely many. Of `Boosting`: bounds on stages, eps_g and
     advantage at this N and P (`theory.boosting`).
 
-    Of `Risk`: the replica-symmetric minimum, of any N, with the residual of its equations (`statmech.convex`), NaN
-    where there is none; the best lambda and the alpha up to which labels can be separated, or beyond which an l1 norm
+    Of `Risk`: the replica-symmetric minimum, with the residual of its equations (`statmech.convex`), NaN where there
+    is none; the best lambda and the alpha up to which labels can be separated, or beyond which an l1 norm
     recovers sparse weights from outputs without noise.
+
+    Where P = alpha N is rounded to a whole number of examples, theory is that of P/N, so that runs are compared with
+    the theory of the examples that they have; lines (`theory.smooth`) are those of alpha itself.
 
     Parameters
     ----------

@@ -169,11 +169,10 @@ def boosting() -> Figure:
 def convex() -> Figure:
     """Errors of three losses with their best penalties, and of the Bayes-optimal student; message passing."""
     figure, left, right = _panels()
-    alpha = np.linspace(0.2, 8, 60)
     for index, loss in enumerate(("square", "logistic", "hinge")):
-        solved = theory.solve(statmech.Risk(loss=loss, flip=0.1, lam="best", alpha=alpha.tolist()))
+        solved = theory.smooth(statmech.Risk(loss=loss, flip=0.1, lam="best", alpha=[0.2, 8]), "alpha")
         left.plot(solved.alpha, solved.eps_g, DASHES[index], color=COLOURS[index], label=loss)
-    left.plot(alpha, np.arccos(solved.R_bayes) / np.pi, color=THEORY, linewidth=0.9, label="Bayes-optimal")
+    left.plot(solved.alpha, np.arccos(solved.R_bayes) / np.pi, color=THEORY, linewidth=0.9, label="Bayes-optimal")
     left.set(xlabel=r"$\alpha=P/N$", ylabel=r"$\epsilon_g$, 10 % of labels flipped")
     left.legend()
     steps = theory.solve(statmech.Inference(prior="binary", alpha=[1, 1.3, 1.4, 1.48, 1.5, 1.7], steps=60))

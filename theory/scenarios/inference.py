@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,7 +17,12 @@ SOURCE = "state evolution and free entropy, N -> infinity"
 
 
 def solve(scenario: Inference, cells: Sequence[InferenceCell]) -> Iterator[dict[str, np.ndarray]]:
-    """The variables of each cell; all alphas and starts of a prior and a teacher are solved side by side."""
+    """The variables of each cell at its P/N; all ratios and starts of a prior and a teacher are solved side by side."""
+    return solve_line(scenario, [replace(cell, alpha=cell.P / cell.N) for cell in cells])
+
+
+def solve_line(scenario: Inference, cells: Sequence[InferenceCell]) -> Iterator[dict[str, np.ndarray]]:
+    """The same for a line, at alpha itself."""
     groups: dict[tuple[Teacher, Weights], list[InferenceCell]] = {}
     for cell in cells:
         groups.setdefault((cell.teacher, cell.weights), []).append(cell)

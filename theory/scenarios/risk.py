@@ -1,4 +1,8 @@
-"""Learners that minimise a convex loss: the replica-symmetric equations at each parameter combination."""
+"""Learners that minimise a convex loss: the replica-symmetric equations at each parameter combination.
+
+Runs have P = alpha N examples, rounded to a whole number: their theory is that of P/N. `lam: best` is the same in both,
+the best at alpha.
+"""
 
 from __future__ import annotations
 
@@ -20,23 +24,28 @@ SOURCE = "replica-symmetric, N -> infinity"
 PLACES = 100  # of a line
 
 Values = dict[str, np.ndarray]
+Ratio = Callable[[RiskCell], float]  # of examples to inputs
 
 
 def solve(scenario: Risk, cells: Sequence[RiskCell]) -> Iterator[Values]:
-    """The variables of each cell; NaN where the loss has no minimum."""
-    return _solved(cells, with_best=True)
+    """The variables of each cell, at its P/N; NaN where the loss has no minimum."""
+    return _solved(cells, lambda cell: cell.P / cell.N, with_best=True)
 
 
 def solve_line(scenario: Risk, cells: Sequence[RiskCell]) -> Iterator[Values]:
-    """The same for a line, without the best penalty, which takes longer than the rest, where no cell has it."""
-    return _solved(cells, with_best=any(cell.lam == "best" for cell in cells))
+    """The same for a line, at alpha itself; without the best penalty, which takes longer, where no cell has it."""
+    return _solved(cells, _alpha, with_best=any(cell.lam == "best" for cell in cells))
 
 
-def _solved(cells: Sequence[RiskCell], with_best: bool) -> Iterator[Values]:
+def _solved(cells: Sequence[RiskCell], ratio: Ratio, with_best: bool) -> Iterator[Values]:
     solved: dict[tuple[int, ...], Values] = {}
     for members in grouped(cells):
-        solved.update(_of_group(members, with_best))
+        solved.update(_of_group(members, ratio, with_best))
     return (solved[cell.index] for cell in cells)
+
+
+def _alpha(cell: RiskCell) -> float:
+    return cell.alpha
 
 
 def grouped(cells: Sequence[RiskCell]) -> list[list[RiskCell]]:
@@ -50,25 +59,25 @@ def grouped(cells: Sequence[RiskCell]) -> list[list[RiskCell]]:
 def best_of(members: Sequence[RiskCell]) -> dict[float, float]:
     """The best lambda of a group at each of its alphas."""
     first = members[0]
-    return _at_alphas(members, partial(best_lambda, first.loss, first.teacher, first.penalty, first.weights))
+    return _at_each(members, _alpha, partial(best_lambda, first.loss, first.teacher, first.penalty, first.weights))
 
 
-def bayes_of(members: Sequence[RiskCell]) -> dict[float, float]:
-    """The cosine of the Bayes-optimal student of a group at each of its alphas."""
+def _bayes_of(members: Sequence[RiskCell], ratio: Ratio) -> dict[float, float]:
+    """The cosine of the Bayes-optimal student of a group at each of its ratios."""
     first = members[0]
-    return _at_alphas(members, lambda alphas: np.sqrt(bayes_overlap(first.teacher, first.weights, alphas)))
+    return _at_each(members, ratio, lambda alphas: np.sqrt(bayes_overlap(first.teacher, first.weights, alphas)))
 
 
-def _at_alphas(members: Sequence[RiskCell], of: Callable[[np.ndarray], np.ndarray]) -> dict[float, float]:
-    """A function of alpha at each alpha of a group."""
-    alphas = np.array(list(dict.fromkeys(cell.alpha for cell in members)), float)
+def _at_each(members: Sequence[RiskCell], ratio: Ratio, of: Callable[[np.ndarray], np.ndarray]) -> dict[float, float]:
+    """A function of alpha at each ratio of a group."""
+    alphas = np.array(list(dict.fromkeys(map(ratio, members))), float)
     return dict(zip(alphas.tolist(), of(alphas).tolist(), strict=True))
 
 
-def _of_group(members: list[RiskCell], with_best: bool) -> dict[tuple[int, ...], Values]:
-    first, bayes = members[0], bayes_of(members)
-    best = best_of(members) if with_best else dict.fromkeys(bayes, np.nan)
-    points = [(cell.alpha, taken(best[cell.alpha]) if cell.lam == "best" else cell.lam) for cell in members]
+def _of_group(members: list[RiskCell], ratio: Ratio, with_best: bool) -> dict[tuple[int, ...], Values]:
+    first, bayes = members[0], _bayes_of(members, ratio)
+    best = best_of(members) if with_best else dict.fromkeys(map(_alpha, members), np.nan)
+    points = [(ratio(cell), taken(best[cell.alpha]) if cell.lam == "best" else cell.lam) for cell in members]
     unique = list(dict.fromkeys(points))
     state = minimum(first.loss, first.teacher, first.penalty, first.weights, *np.array(unique, float).T)
     lane = {point: at for at, point in enumerate(unique)}
@@ -77,7 +86,7 @@ def _of_group(members: list[RiskCell], with_best: bool) -> dict[tuple[int, ...],
         cell.index: {
             **{name: np.asarray(values[lane[point]]) for name, values in state._asdict().items()},
             "lam_best": np.asarray(best[cell.alpha]),
-            "R_bayes": np.asarray(bayes[cell.alpha]),
+            "R_bayes": np.asarray(bayes[ratio(cell)]),
             **shared,
         }
         for cell, point in zip(members, points, strict=True)
