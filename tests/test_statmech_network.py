@@ -15,6 +15,7 @@ from simulate.execution.to_store import run_into
 from statmech import Network, ScenarioError, load
 from statmech.results import comparison, store
 from statmech.results.dataset import coordinates
+from statmech.results.tables import comparison_tables
 from statmech.scenarios.network_matrices import rows_of
 from statmech.scenarios.registry import scenario_from
 
@@ -114,6 +115,21 @@ def test_only_a_start_that_distinguishes_the_units_is_judged():
     same = Network(**GIVEN, start={"Q": [[1, 1], [1, 1]]})
     assert same.identical
     assert not same.not_judged
+
+
+def test_what_is_not_judged_has_no_deviations():
+    """From the symmetric plateau runs escape at random times, and the equations do not: z of 500,000 mean nothing."""
+    plateau = load("plateau", ["N=40", "t=2", "seeds=4"])
+    runs, solution = simulate.run(plateau), theory.solve(plateau)
+    [table] = comparison_tables(runs, solution)
+    assert {cell.text for row in table.rows for cell in row} == {"-"}
+    assert not any(cell.marked for row in table.rows for cell in row)
+    [note] = table.notes
+    assert note.startswith("Not judged: ")
+    assert np.isnan(comparison.distances(runs, solution).to_dataarray()).all()
+    judged = load("plateau", ["N=40", "t=2", "seeds=4", "start={Q: 0.25, R: {diagonal: 0.1}}"])
+    [table] = comparison_tables(simulate.run(judged), theory.solve(judged))
+    assert {cell.text for row in table.rows for cell in row} != {"-"}
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3])

@@ -53,11 +53,12 @@ def distances(simulation: Simulation, theory: xr.Dataset | None = None) -> xr.Da
 
     Returns
     -------
-    The deviations on (sweep axes, recorded times), NaN where a value has no spread or no theory. Of the attributes,
-    `seeds` is the number of seeds, `values` that of the values compared, and `independent` the number of independent
-    values that they count as. With a predicted standard deviation `left_out` names the variables left out,
-    `unresolved` is the number of values where the expansion in 1/N fails (`statmech.results.corrections.resolved`),
-    and all values count as independent, whatever their correlations: the bound is then too large rather than too small.
+    The deviations on (sweep axes, recorded times), NaN where a value has no spread or no theory, and all NaN of a sweep
+    whose runs rightly deviate from theory (`Sweep.not_judged`). Of the attributes, `seeds` is the number of seeds,
+    `values` that of the values compared, and `independent` the number of independent values that they count as. With a
+    predicted standard deviation `left_out` names the variables left out, `unresolved` is the number of values where the
+    expansion in 1/N fails (`statmech.results.corrections.resolved`), and all values count as independent, whatever
+    their correlations: the bound is then too large rather than too small.
 
     Raises `ScenarioError` for a single seed, unless theory has corrections.
     """
@@ -70,7 +71,7 @@ def distances(simulation: Simulation, theory: xr.Dataset | None = None) -> xr.Da
         raise ScenarioError([(("seeds",), "a standard error needs at least 2 seeds")])
     alike = scenario.exchangeable
     compared, expected = _compared(runs[names], alike), _compared(solution[names], alike)
-    deviations = compared.map(lambda values: _deviation(values, expected[values.name]))
+    deviations = compared.map(lambda values: _deviation(values, expected[values.name])).where(not scenario.not_judged)
     recorded = [name for name in scenario.recorded if name in deviations.dims]
     deviations = deviations.assign_attrs(seeds=_seeds(runs), recorded=list(scenario.recorded))
     return deviations.assign_attrs(_numbers(compared, deviations, recorded))
