@@ -28,7 +28,7 @@ BARS = "simulation, mean and standard error"
 RUN = r"theory + bias $\pm$ std of a run"
 BANDS = r"band: theory + bias $\pm$ one standard deviation of a run, to order $1/N$"
 WITHOUT_BIAS = "of the vote without bias, which has no equation"
-UNRESOLVED = "none where the bias exceeds half the standard deviation"
+UNRESOLVED = "none where terms beyond order 1/N are not small"
 MOST_COLUMNS, MOST_LETTERS = 5, 125  # in a row
 
 

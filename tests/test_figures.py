@@ -517,7 +517,7 @@ def test_a_caption_states_the_range_of_many_parallel_values_in_any_order():
     assert "w = 0 to 0.8 (9 values)" in labels.plain(captions.caption(results, "overlay"))
 
 
-def test_no_band_is_drawn_where_the_bias_exceeds_half_the_standard_deviation():
+def test_no_band_is_drawn_where_terms_beyond_order_1_over_n_are_not_small():
     """The length of a noisy AdaTron reaches eta/2 in every run: its spread of order 1/sqrt(N) vanishes."""
     pytest.importorskip("bokeh")
     from figures.explorer import picture
@@ -527,7 +527,7 @@ def test_no_band_is_drawn_where_the_bias_exceeds_half_the_standard_deviation():
     low, high = series.curve("length", "", None, solved.theory, x="t").band
     assert np.isfinite(low).tolist() == np.isfinite(high).tolist() == [True, True, True, False]
     assert np.isfinite(series.curve("eps_g", "", None, solved.theory, x="t").band).all()
-    said = "none where the bias exceeds half the standard deviation"
+    said = "none where terms beyond order 1/N are not small"
     assert said in legends.band_of(solved)
     assert said in picture.caption(solved, ("t",))
 

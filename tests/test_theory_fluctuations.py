@@ -12,8 +12,8 @@ from scipy.special import ndtri
 
 import simulate
 import theory
-from statmech import RULES, Scenario, ScenarioError, compare
-from statmech.results import comparison, multiplicity
+from statmech import RULES, Scenario, ScenarioError, compare, load
+from statmech.results import comparison, corrections, multiplicity
 from statmech.results.corrections import predicted
 from theory import fluctuations, lanes, trajectories
 from theory.solve import solve_line
@@ -267,6 +267,27 @@ def test_where_the_bias_is_as_large_as_the_spread_nothing_is_judged():
     assert np.isfinite(distance.length.values).ravel().tolist() == [True, False]
     assert distance.attrs["unresolved"] == 1
     assert any(": 1 of the values" in note for note in compare(simulation, solution)[0].notes)
+
+
+@pytest.mark.slow
+def test_the_standard_deviation_is_off_by_more_than_an_eighth_where_nothing_is_judged():
+    """Of eps_g and of 1 - R of few inputs the next order multiplies the spread; of a length that decays, too."""
+    scenario = Scenario(rule="adatron", N=5, t=[50], seeds=4000, corrections=True)
+    runs, solution = simulate.run(scenario), theory.solve(scenario)
+    for name in ("R", "eps_g", "length"):
+        assert corrections.unresolved(solution, name).all()
+        assert runs[name].std("seed", ddof=1).item() / solution[f"{name}_std"].item() > 1.125 + 4 / 8000**0.5
+    forgetting = Scenario(rule="adatron_textbook", N=100, decay=5, schedule={"t0": 1}, t=[0.1, 2], corrections=True)
+    assert corrections.resolved(theory.solve(forgetting), "length").values.ravel().tolist() == [True, False]
+    drifting = {"rule": "adatron", "flip": 0.1, "drift": 0.3, "start": {"length": 1, "R": 0.1}, "t": 6}
+    at = theory.solve(Scenario(**drifting, N=[100, 1000], corrections=True))
+    assert corrections.resolved(at, "length").values.ravel().tolist() == [False, True]
+    assert corrections.resolved(at, "eps_g").all()
+
+
+def test_all_values_of_the_figure_of_fluctuations_are_judged():
+    solution = theory.solve(load("fluctuations"))
+    assert all(corrections.resolved(solution, name).all() for name in ("R", "length", "eps_g", "eps_g_weight_mean"))
 
 
 def test_n_is_an_axis_whose_cells_share_one_integration(monkeypatch):

@@ -194,7 +194,7 @@ def _of_prediction(distance: xr.Dataset, beyond: int) -> Iterator[str]:
         names = ", ".join(distance.attrs["left_out"])
         yield f"Not compared, as theory lacks their standard deviation or their bias at finite N: {names}."
     if unresolved := distance.attrs["unresolved"]:
-        yield f"Not compared, as the bias exceeds half the standard deviation: {unresolved} of the values."
+        yield f"Not compared, as terms beyond order 1/N are not small: {unresolved} of the values."
     if beyond:
         yield "Theory has means and standard deviations to order 1/N; many seeds at small N resolve the next order."
 
