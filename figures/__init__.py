@@ -150,7 +150,7 @@ def overlay_of(choice: str) -> str:
 
 
 def fitting(name: str, simulation: xr.Dataset | Results) -> str:
-    """The figure of this name if it can show all axes of the sweep, otherwise the overlay, which shows any.
+    """The figure of this name if it can show all axes and values of the sweep, otherwise the overlay, which shows any.
 
     Parameters
     ----------
@@ -172,7 +172,9 @@ def fitting(name: str, simulation: xr.Dataset | Results) -> str:
     'overlay'
     """
     scenario, shown = _results(simulation).scenario, _axes(name)
-    return name if shown is None or set(scenario.shape) <= set(shown) else overlay_of(scenario.CHOICE)
+    fits = getattr(module_of(name), "fits", None)  # of figures that need more than their axes
+    known = (shown is None or set(scenario.shape) <= set(shown)) and (fits is None or fits(scenario))
+    return name if known else overlay_of(scenario.CHOICE)
 
 
 def draw(name: str, simulation: xr.Dataset | Results | None, theory: xr.Dataset | None = None) -> Figure:

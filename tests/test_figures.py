@@ -544,3 +544,14 @@ def test_a_figure_of_parallel_axes_says_that_it_needs_them(name):
     single = run(Scenario(rule="hebb", N=10, t=1, seeds=2))
     with pytest.raises(ConfigError, match=f"the figure {name} needs rule, .* as parallel axes"):
         figures.draw(name, single)
+
+
+def test_one_rule_at_one_fraction_of_flips_is_drawn_by_the_overlay():
+    t0 = [{"t0": time} for time in (0.1, 0.15, 0.2)]
+    zipped = {"rule": ["perceptron"] * 3, "noise": [0] * 3, "flip": [0.3] * 3, "schedule": t0}
+    results = run(load("noise_optimal", ["N=20", "t=1", "seeds=2"]))
+    assert figures.fitting("noise_optimal", results) == "noise_optimal"
+    one = run(Scenario(zip=zipped, N=20, t=1, seeds=2))
+    assert figures.fitting("noise_optimal", one) == "overlay"
+    with pytest.raises(ConfigError, match="needs each of bayes, hebb, perceptron at several increasing flips"):
+        figures.draw("noise_optimal", one)

@@ -27,6 +27,7 @@ from figures.labels import size_of
 from figures.legends import line_with_points, points_with_bars
 from figures.published.helpers import parallel_axes
 from figures.style import COLOURS, PAGE, THEORY, label_of, log_ticks, points, styled
+from statmech.errors import ConfigError
 from statmech.gaussian import cumulative, density
 from statmech.results.dataset import scenario_of
 from theory import solve
@@ -34,6 +35,8 @@ from theory import solve
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
+
+    from statmech.scenarios.online import Scenario
 
 ALONG = ("rule", "noise", "flip", "schedule")
 AXES = ("_".join(ALONG),)  # of the sweep, that this figure shows
@@ -55,6 +58,8 @@ LINES = ""
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Two panels, with the powers of t that errors fall as."""
     parallel_axes.check("noise_optimal", theory, ALONG)
+    if not _has_several_flips(scenario_of(theory)):
+        raise ConfigError(f"the figure noise_optimal needs each of {', '.join(RULES)} at several increasing flips")
     figure = Figure(figsize=(PAGE, 3.5))
     axes = figure.subplots(1, 2)
     t = float(theory.t[-1])
@@ -69,6 +74,12 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     figure.suptitle(f"{size_of(simulation)}, $t$ = {t:g}", fontsize=8)
     figure.legend(*_keys(t), loc="outside lower center", ncols=3)
     return figure
+
+
+def _has_several_flips(scenario: Scenario) -> bool:
+    """True if every rule has several flips, between which its t0 can be interpolated."""
+    flips = [[flip for name, flip in scenario.pairs("rule", "flip") if name == rule] for rule in RULES]
+    return all(len(own) > 1 and own == sorted(set(own)) for own in flips)
 
 
 def late(rule: str, flip: Any) -> Any:

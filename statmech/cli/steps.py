@@ -172,7 +172,7 @@ def draw(results: Results, formats: frozenset[str] | None = None) -> None:
     assert results.folder is not None
     name = figures.fitting(results.figure, results)
     if name != results.figure:
-        print(f"the figure {results.figure} cannot show all of these axes; drawing {name}", file=sys.stderr)
+        print(f"the figure {results.figure} cannot show this sweep; drawing {name}", file=sys.stderr)
     stem = results.folder / name
     drawn = [it for it in style.FORMATS if formats is None or it in formats or files.beside(stem, it).exists()]
     pictures = style.save(figures.draw(name, results), stem, drawn)
