@@ -15,7 +15,7 @@ from sklearn.svm import LinearSVC, LinearSVR
 import simulate
 from simulate.kernels.teacher_data import drawn
 from simulate.learners import max_stability, pseudo_inverse
-from simulate.minimisers import choice
+from simulate.minimisers import choice, interior_point
 from simulate.minimisers.choice import minimise
 from simulate.minimisers.newton import susceptibility
 from simulate.minimisers.optimality import gap_of
@@ -232,6 +232,46 @@ def test_losses_of_residuals_interpolate_few_examples_at_minimum_norm(labels):
         np.testing.assert_allclose(X @ pursued.w, y, atol=1e-8)
         assert found.converged
         assert pursued.converged
+
+
+def recovery(N, lam, **given):
+    """Minima for a sparse linear teacher without noise, each with its problem, teacher and outputs."""
+    given = {"rho": [0.1, 0.4], "alpha": [0.3, 0.5, 0.8, 1.5], "teacher": "linear", "weights": "sparse"} | given
+    for cell in Risk(loss="square", penalty="l1", N=N, lam=lam, **given).cells():
+        for seed in range(2):
+            data = drawn(cell.weights, cell.teacher, cell.N, cell.P, 0, seed)
+            one = simulation.problem_of(cell, data, cell.lam)
+            yield simulation.learnt(cell, data, one, None, cell.lam, "minimise"), one, data
+
+
+@pytest.mark.parametrize("N", [20, 100])
+def test_a_linear_program_finds_the_same_basis_pursuit_of_a_sparse_teacher(N):
+    recovered = 0
+    for found, _, data in recovery(N, 0, alpha=[0.3, 0.5, 0.8]):
+        X = data.X / np.sqrt(N)
+        least = linprog(np.ones(2 * N), A_eq=np.hstack([X, -X]), b_eq=data.y, method="highs")
+        assert found.converged
+        np.testing.assert_allclose(np.abs(found.w).sum(), least.fun, rtol=1e-9)
+        np.testing.assert_allclose(X @ found.w, data.y, atol=1e-9)
+        np.testing.assert_allclose(found.w, least.x[:N] - least.x[N:], atol=1e-5)
+        recovered += np.allclose(found.w, data.teacher, atol=1e-9)
+    assert 0 < recovered < 12
+
+
+@pytest.mark.parametrize("lam", [1e-6, 1e-4, 1e-2])
+def test_the_lasso_of_a_sparse_teacher_without_noise_is_certified(lam):
+    for found, one, _ in recovery(100, lam):
+        assert found.converged
+        pull = -one.loss.slope(one.x(found.w)) @ one.B
+        error = np.linalg.norm(one.B, 2) * np.sqrt(2 * found.gap * value(one, found.w)) + 1e-13  # F curves as x^2 / 2
+        np.testing.assert_allclose(pull[found.w != 0], lam * np.sign(found.w[found.w != 0]), rtol=0, atol=error)
+        assert np.abs(pull).max() <= lam + error
+        assert error < 0.1 * lam
+
+
+def test_without_its_active_set_the_interior_method_misses_some_minima(monkeypatch):
+    monkeypatch.setattr(interior_point, "settled", lambda problem, parts, w, rows, weights: (w, rows.a))
+    assert not all(found.converged for found, _, _ in recovery(100, 0))
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "huber", "absolute"])

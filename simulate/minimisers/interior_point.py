@@ -10,6 +10,7 @@ in min(N, P) dimensions: for P < N by :math:`(BD^{-1}B^\top + \Theta^{-1})\,q = 
 constraints, where :math:`\Theta^{-1} = 0`. Predictor and corrector are those of Mehrotra, SIAM J. Optim. 2, 575 (1992).
 Where the slope of g is not linear a step ends where F, with -mu times the logarithms of all slacks, is least along it;
 without the corrector F falls along every step.
+Where rounding ends the steps too early, `active_set` solves the equations of the minimum.
 **Certificate**: `certificates`, with these slopes.
 """
 
@@ -21,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from simulate.minimisers.active_set import settled, zeros
 from simulate.minimisers.boxes import Box, box
 from simulate.minimisers.certificates import penalty_gap
 from simulate.minimisers.line_search import step_length
@@ -29,6 +31,7 @@ from simulate.minimisers.problem import REACHED, Minimum, Problem
 
 STEPS = 200
 EXACT = 1e-14  # relative gap at which steps end
+ENOUGH = 1e-12  # relative gap above which rounding has ended them, so that the active set is settled
 SHORT = 0.99  # of the way to the boundary
 REFINED = 2  # times that the equations of a step are solved, each time for what the last solution left
 FALL = 0.05  # the least part to which a step lowers the products where the slope of g is not linear
@@ -49,22 +52,30 @@ def interior_point(problem: Problem, parts: Parts) -> Minimum:
     least, since = np.inf, 0
     for _ in range(STEPS):
         gap = certified(problem, parts, now)
-        best, least, since = (now, gap, 0) if gap < least else (best, least, since + bool(np.isfinite(gap)))
+        nearer = gap < least or gap == np.inf  # where a constraint is still broken the last state is the nearest
+        best, least, since = (now, gap, 0) if nearer else (best, least, since + bool(np.isfinite(gap)))
         if least <= EXACT or since > (2 if least <= REACHED else 10) or np.isnan(gap):
             break
         try:
             now = _stepped(problem, parts, now)
         except LinAlgError:  # rounding has made the matrix indefinite
             break
-    return _sparse(problem, parts, best, least)
+    found = _sparse(problem, parts, best, least)
+    return found if found.gap <= ENOUGH or not parts.linear else _settled(problem, parts, best, found)
+
+
+def _settled(problem: Problem, parts: Parts, near: State, found: Minimum) -> Minimum:
+    """The weights that solve the equations of the state's active set, where their gap is smaller."""
+    w, a = settled(problem, parts, near.w, near.rows, near.weights)
+    gap = certified(problem, parts, near._replace(w=w, x=problem.x(w), rows=near.rows._replace(a=a)))
+    return Minimum(w, gap) if gap < found.gap else found
 
 
 def _sparse(problem: Problem, parts: Parts, now: State, gap: float) -> Minimum:
     """The state's weights, those 0 whose slopes are farther from their bounds than they from 0, if certified."""
     if now.weights is None:
         return Minimum(now.w, gap)
-    room = np.minimum(now.weights.above, now.weights.below) / problem.l1
-    w = np.where(np.maximum(now.weights.s, now.weights.r) < room, 0.0, now.w)
+    w = np.where(zeros(now.weights, problem.l1), 0.0, now.w)
     after = certified(problem, parts, now._replace(w=w, x=problem.x(w)))
     return Minimum(w, after) if after <= max(2 * gap, 0.1 * REACHED) else Minimum(now.w, gap)
 

@@ -1,0 +1,62 @@
+r"""The minimum from a state near it, by finding which weights are 0 and which examples lie between bends or on kinks.
+
+Once these are known the minimum solves linear equations: with the other weights 0, and the other slopes at the ends of
+their intervals,
+
+.. math:: l_2\mathbf w + B^\top\mathbf a + l_1\,\mathrm{sgn}\,\mathbf w = 0, \qquad x_\mu - k = \gamma a_\mu .
+
+An interior method stalls before it has their digits where fewer weights than examples are not 0, as where a sparse
+teacher is recovered: its matrix becomes singular. Weights whose sign the solution reverses become 0, and those whose
+slope exceeds l1 become free, until none does (Hintermüller, Ito & Kunisch, SIAM J. Optim. 13, 865, 2002).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import lstsq
+
+from simulate.minimisers.boxes import Box
+from simulate.minimisers.parts import Parts
+from simulate.minimisers.problem import Problem
+
+ROUNDS = 20
+SINGULAR = 1e-13  # relative size of a pivot that counts as 0
+
+
+def zeros(weights: Box, l1: float) -> np.ndarray:
+    """True for weights whose slopes are farther from their bounds than they from 0."""
+    vanish: np.ndarray = np.maximum(weights.s, weights.r) < np.minimum(weights.above, weights.below) / l1
+    return vanish
+
+
+def settled(
+    problem: Problem, parts: Parts, w: np.ndarray, rows: Box, weights: Box | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Weights (N,) and slopes (K, P) once no weight changes between 0 and free; the slope of the loss is linear."""
+    free = np.ones(len(w), bool) if weights is None else ~zeros(weights, problem.l1)
+    loose = (rows.s < rows.above) & (rows.r < rows.below)
+    sign, a = np.sign(w), np.where(loose, rows.a, np.where(rows.s < rows.above, parts.low, parts.high))
+    for _ in range(ROUNDS):
+        w, a = _solved(problem, parts, np.where(free, w, 0.0), a, problem.l1 * sign, free, loose)
+        v = -(parts.slope(problem.x(w)) + a.sum(axis=0)) @ problem.B
+        more, fewer = ~free & (np.abs(v) > problem.l1), free & (w * sign < 0)
+        if weights is None or not (more | fewer).any():
+            break
+        free, sign = (free | more) & ~fewer, np.where(more, np.sign(v), sign)
+    return w, a
+
+
+def _solved(
+    problem: Problem, parts: Parts, w: np.ndarray, a: np.ndarray, l1: np.ndarray, free: np.ndarray, loose: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The nearest solution of the equations in the free weights and the loose slopes."""
+    x, B = problem.x(w), problem.B[:, free]
+    rows, give = B[np.nonzero(loose)[1]], np.broadcast_to(parts.give, a.shape)
+    lacks = (problem.l2 * w + (parts.slope(x) + a.sum(axis=0)) @ problem.B + l1)[free]
+    hessian = problem.l2 * np.eye(B.shape[1]) + (B.T * parts.curvature(x)) @ B
+    matrix = np.block([[hessian, rows.T], [rows, -np.diag(give[loose])]])
+    left = np.concatenate([lacks, (x - parts.at - give * a)[loose]])
+    step = lstsq(matrix, left, lapack_driver="gelsy", cond=SINGULAR)[0]
+    w[free] -= step[: B.shape[1]]
+    a[loose] -= step[B.shape[1] :]
+    return w, a
