@@ -18,6 +18,7 @@ from statmech.results.comparison import distances as distances
 from statmech.results.comparison import fewest_seeds as fewest_seeds
 from statmech.results.comparison import kept as kept
 from statmech.results.comparison import rows as rows
+from statmech.results.comparison import unsolved as unsolved
 from statmech.results.study_tables import tables
 
 

@@ -10,7 +10,10 @@ from scipy.stats import binomtest
 
 import simulate
 import theory
-from statmech import Scenario, compare
+from figures.series import mean_and_error
+from simulate.minimisers.problem import Minimum
+from simulate.scenarios import risk
+from statmech import Risk, Scenario, StoredExamples, compare
 from statmech.results import comparison, multiplicity
 
 CURVES = {"rule": ["hebb", "adatron"], "N": 10_000, "t": [0.1, 0.2, 0.4, 0.7, 1]}
@@ -111,3 +114,49 @@ def test_one_student_s_three_errors_and_r_are_counted_once():
     assert (distance.attrs["values"], alone.attrs["values"]) == (50, 20)
     assert distance.attrs["independent"] == pytest.approx(alone.attrs["independent"], rel=0.15)
     assert comparison.bound(distance) < multiplicity.bound(50, 64) - 0.2
+
+
+def test_values_of_which_a_run_has_not_converged_are_not_judged():
+    scenario = StoredExamples(learner="minover", N=20, alpha=[0.5, 4], epochs=[1, 200], seeds=12)
+    simulation, solution = simulate.run(scenario), theory.solve(scenario)
+    solution["R"] *= 0.5
+    every = simulation.converged.all("seed")
+    assert 0 < every.sum() < every.size
+    distance = comparison.distances(simulation, solution)
+    np.testing.assert_array_equal(np.isfinite(distance.R), every)
+    assert distance.attrs["values"] == 3 * every.sum()
+    [table] = compare(simulation, solution)
+    assert [cell.text for cell in table.rows[1][2:-1]] == ["-", "-", "-"]
+    assert any(cell.marked for cell in table.rows[0])
+    assert table.notes[-1] == "Theory describes runs that have converged: values are compared only where all runs have."
+
+
+def test_runs_without_a_solution_are_counted_and_enter_no_mean(monkeypatch):
+    scenario = Risk(loss="square", penalty="l1", teacher="linear", noise=0.5, N=30, alpha=[0.5, 1], seeds=10)
+    whole, solution = simulate.run(scenario), theory.solve(scenario)
+    found, lost = risk.learnt, iter([True, False, True] + 17 * [False])
+
+    def learnt(cell, *given):
+        return Minimum(np.zeros(cell.N), np.inf) if next(lost) else found(cell, *given)
+
+    monkeypatch.setattr(risk, "learnt", learnt)
+    simulation = simulate.run(scenario)
+    missing = np.isnan(simulation.R)
+    assert missing.sum() == 2
+    np.testing.assert_array_equal(simulation.R.mean("seed"), whole.R.where(~missing).mean("seed"))
+    np.testing.assert_array_equal(mean_and_error(simulation.eps_g)[0], whole.eps_g.where(~missing).mean("seed"))
+    assert comparison.unsolved(simulation) == (2, 20)
+    assert comparison.unsolved(whole) == (0, 20)
+    [table] = compare(simulation, solution)
+    assert table.notes[-1] == "2 of 20 runs returned no solution and are excluded."
+    assert "-" not in [cell.text for row in table.rows for cell in row[2:4]]  # R and Q
+
+
+def test_a_sweep_that_agrees_to_rounding_has_nothing_to_judge():
+    scenario = Risk(
+        loss="square", penalty="l1", lam=0, teacher="linear", weights="sparse", rho=0.1, alpha=0.8, seeds=20, N=40
+    )
+    [table] = compare(simulate.run(scenario), theory.solve(scenario))
+    assert table.notes == (
+        "There is no deviation to judge: all runs agree with theory to rounding, or theory has no value.",
+    )

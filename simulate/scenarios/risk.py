@@ -29,6 +29,7 @@ from statmech.errors import ScenarioError
 from statmech.results.dataset import describe_student
 from statmech.scenarios.risk import Risk, RiskCell
 
+FOUND = 1.0  # relative distance from the minimum below which a student counts as one: F is never negative
 ROUNDING = 1e-14  # of a loss, relative to that of w = 0
 STEPS = 500  # of message passing to the Bayes-optimal student, at most
 GUESSES = {"R": 0.0, "length": 0.0, "eps_g": 0.5}
@@ -107,9 +108,9 @@ def learnt(
 
 
 def measured(cell: RiskCell, teacher: np.ndarray, problem: Problem, found: Minimum, lam: float) -> dict[str, float]:
-    """The variables of a student; of one that does not exist all but these two are NaN."""
+    """The variables of a student; of one that does not exist or was not found all but these two are NaN."""
     values = {"gap": found.gap, "converged": found.converged}
-    if np.isnan(found.gap):
+    if not found.gap < FOUND:
         return values
     x = problem.x(found.w)
     values |= _student(cell, teacher, found.w) | {"train_loss": _mean_loss(problem, x)}

@@ -14,7 +14,9 @@ satisfy the bound are counted, and the ratio closest to violating it is given.
 
 from __future__ import annotations
 
+import functools
 import itertools
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -43,8 +45,8 @@ def distances(simulation: Simulation, theory: xr.Dataset | None = None) -> xr.Da
     with mean :math:`\overline x` and standard deviation s over n seeds; or, where theory has corrections, with its bias
     added to :math:`x_\mathrm{theory}` and its standard deviation of one run in place of s. Students of an ensemble
     that start alike are exchangeable, and their mean is compared; students that start differently, and all with a
-    predicted standard deviation, are compared one by one. Seeds for which a learner does not exist are left out, and
-    so are variables that theory only bounds (`kept`).
+    predicted standard deviation, are compared one by one. Runs without a solution are left out, and so are values of
+    which some run has not converged, and variables that theory only bounds (`kept`).
 
     Parameters
     ----------
@@ -70,7 +72,7 @@ def distances(simulation: Simulation, theory: xr.Dataset | None = None) -> xr.Da
     if runs.sizes["seed"] < 2:
         raise ScenarioError([(("seeds",), "a standard error needs at least 2 seeds")])
     alike = scenario.exchangeable
-    compared, expected = _compared(runs[names], alike), _compared(solution[names], alike)
+    compared, expected = _compared(_where_converged(runs, names), alike), _compared(solution[names], alike)
     deviations = compared.map(lambda values: _deviation(values, expected[values.name])).where(not scenario.not_judged)
     recorded = [name for name in scenario.recorded if name in deviations.dims]
     deviations = deviations.assign_attrs(seeds=_seeds(runs), recorded=list(scenario.recorded))
@@ -104,6 +106,18 @@ def _predicted_deviation(values: Any, theory: xr.Dataset) -> Any:
     assert std is not None
     error = (std / np.sqrt(values.count("seed"))).where(corrections.resolved(theory, values.name))
     return ((values.mean("seed") - mean) / error).transpose(*(dim for dim in values.dims if dim != "seed"))
+
+
+def _where_converged(runs: xr.Dataset, names: list[str]) -> xr.Dataset:
+    """These variables, NaN in all runs where one with a solution has not converged: theory describes converged ones."""
+    if "converged" not in runs:
+        return runs[names]
+    return runs[names].where((runs.converged | ~_solved(runs, names)).all("seed"))
+
+
+def _solved(runs: xr.Dataset, names: list[str]) -> Any:
+    """True for each run that has a value of any of these variables."""
+    return functools.reduce(operator.or_, (runs[name].notnull() for name in names))
 
 
 def _compared(dataset: xr.Dataset, exchangeable: bool) -> xr.Dataset:
@@ -286,6 +300,23 @@ def converged(simulation: Simulation) -> list[tuple[int, int]] | None:
     runs = results.simulation
     if runs is None or "converged" not in runs:
         return None
-    last = runs.converged.isel({dim: -1 for dim in runs.converged.dims if dim in results.scenario.recorded})
+    last = _last(runs.converged, results)
     done = _done(last).broadcast_like(last).sum("seed")
     return list(zip(last.sum("seed").values.ravel().tolist(), done.values.ravel().tolist(), strict=True))
+
+
+def unsolved(simulation: Simulation) -> tuple[int, int]:
+    """The number of finished runs that returned no solution, and that of all finished runs."""
+    results = results_of(simulation)
+    runs = results.simulation
+    if runs is None or "converged" not in runs:
+        return 0, 0
+    names = [name for name, variable in results.scenario.variables.items() if variable.in_theory and name in runs]
+    solved = _last(_solved(runs, names), results)
+    done = _done(runs).broadcast_like(solved)
+    return int((done & ~solved).sum()), int(done.sum())
+
+
+def _last(values: xr.DataArray, results: Results) -> xr.DataArray:
+    """Values at the last recorded time."""
+    return values.isel({dim: -1 for dim in values.dims if dim in results.scenario.recorded})

@@ -19,7 +19,8 @@ ONE_SEED = "a single seed has no standard error: nothing to compare"
 DISTANCES = "simulation - theory, in standard errors (the largest over all recorded times)"
 PREDICTED = "simulation - theory, in standard errors that theory predicts (the largest over all recorded times)"
 BOUNDS = "runs that satisfy theory's bounds (simulation / bound, the ratio closest to a violation)"
-NOT_ALL = "Where not all runs converged, theory describes those that did; runs without a student are left out."
+NOT_ALL = "Theory describes runs that have converged: values are compared only where all runs have."
+NOTHING = "There is no deviation to judge: all runs agree with theory to rounding, or theory has no value."
 HEADINGS = {"eps_g_majority_vote": "eps_g vote", "eps_g_weight_mean": "eps_g mean"}
 
 
@@ -152,19 +153,28 @@ def _table_of_deviations(results: Results) -> Table:
     columns = _columns(every[0].cell, every[0].largest, converged)
     title = PREDICTED if predicted else DISTANCES
     reason = results.scenario.not_judged
-    notes = [f"Not judged: {reason}."] if reason else _notes(distance, every, converged)
+    notes = [f"Not judged: {reason}."] if reason else [*_notes(distance, every, converged), *_unsolved(results)]
     return Table(title, columns, tuple(rows), tuple(notes))
 
 
 def _notes(distance: xr.Dataset, every: list[comparison.Row], converged: list[tuple[int, int]] | None) -> Iterator[str]:
     if len(every) > MOST_ROWS:
         yield f"the {MOST_ROWS} largest deviations of {len(every)} parameter combinations"
-    if comparison.can_judge(distance):
+    some_have_not = converged is not None and any(runs < of for runs, of in converged)
+    if not distance.attrs["values"]:
+        yield from () if some_have_not else [NOTHING]
+    elif comparison.can_judge(distance):
         yield from _judgement(distance, every)
-    elif distance.attrs["values"]:
+    else:
         yield _too_few(distance)
-    if converged is not None and any(runs < of for runs, of in converged):
+    if some_have_not:
         yield NOT_ALL
+
+
+def _unsolved(results: Results) -> Iterator[str]:
+    number, of = comparison.unsolved(results)
+    if number:
+        yield f"{number} of {of} runs returned no solution and {'is' if number == 1 else 'are'} excluded."
 
 
 def _too_few(distance: xr.Dataset) -> str:
