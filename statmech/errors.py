@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
 from collections.abc import Iterable
+from contextlib import suppress
 from difflib import get_close_matches
+from functools import partial
 
 Problem = tuple[tuple[str | int, ...], str]  # where (keys and list positions) and what, one sentence
 
 CLOSE, CLOSE_SHORT, SHORT = 0.68, 0.6, 3  # difflib's ratio of a likely name; of names of up to 3 letters: "Kk" for "K"
 
-LONGEST = 200  # characters of a name, or of another library's message, within a message
+LONGEST = 60  # characters of a user's text that a message repeats
+LONGEST_LINE = 200  # of a name, or of another library's message, within a message
 HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}  # Unicode's categories of invisible and control characters
 LAYOUT = "\n\t\u200c\u200d"  # those of them that words and messages need
 
@@ -65,7 +69,7 @@ def unreadable(path: object, failure: Exception) -> DamagedError:
 def _line(text: str) -> str:
     """A text on one line, its end left out if it is long: names in a store may be a stranger's."""
     line = " ".join(text.split())
-    return line if len(line) <= LONGEST else f"{line[: LONGEST - 3]}..."
+    return _short(line, LONGEST_LINE)
 
 
 class ClusterError(StatmechError, RuntimeError):
@@ -101,9 +105,24 @@ def not_known(given: object, noun: str, known: Iterable[str]) -> str:
     close = get_close_matches(word, folded, n=1, cutoff=CLOSE if len(word) > SHORT else CLOSE_SHORT)
     close = close or [name for name in folded if len(word) > SHORT and name.startswith(word)]  # half of a name
     likely = f' Did you mean "{folded[close[0]]}"?' if close else ""
-    shown = " ".join(str(given).encode(errors="backslashreplace").decode().split())
-    shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
-    return f'"{shown}" is not {noun}.{likely} Known: {", ".join(names)}.'
+    name = _short(" ".join(str(given).encode(errors="backslashreplace").decode().split()))
+    return f'"{name}" is not {noun}.{likely} Known: {", ".join(names)}.'
+
+
+def quoted(given: object) -> str:
+    """What was given, as a message repeats it: as JSON, and only the beginning of a long text.
+
+    >>> print(quoted("0.1"), quoted([1, True]), len(quoted("a" * 1000)))
+    "0.1" [1, true] 60
+    """
+    for write in (partial(json.dumps, default=str), repr):
+        with suppress(TypeError, ValueError, RecursionError):  # keys that are lists, lists that contain themselves
+            return _short(" ".join(write(given).split()))
+    return f"of type {type(given).__name__}"  # whole numbers of more digits than Python writes
+
+
+def _short(text: str, most: int = LONGEST) -> str:
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def escaped(text: str) -> str:
@@ -126,4 +145,5 @@ def _escaped(character: str) -> str:
 
 def _dotted(location: tuple[str | int, ...]) -> str:
     head, *rest = location
-    return str(head) + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in rest)
+    names = (f"[{part}]" if isinstance(part, int) else f".{_short(part)}" for part in rest)
+    return _short(str(head)) + "".join(names)

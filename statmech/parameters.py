@@ -17,7 +17,6 @@ datasets, axis labels, tables and sliders are made from it.
 
 from __future__ import annotations
 
-import json
 import operator
 import sys
 from collections.abc import Callable, Collection
@@ -28,7 +27,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 
 import numpy as np
 
-from statmech.errors import ScenarioError, not_known
+from statmech.errors import ScenarioError, not_known, quoted
 
 
 class Bound(NamedTuple):
@@ -141,7 +140,7 @@ class Key:
         number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
         right = number if self.numeric else isinstance(value, self.type)
         if not right or (self.whole and value != np.round(value)):
-            return f"must be {NOUNS[self.type]}, not {_long(value) if number else json.dumps(value, default=str)}"
+            return f"must be {NOUNS[self.type]}, not {_long(value) if number else quoted(value)}"
         return None
 
     def read(self, value: Any) -> Any:

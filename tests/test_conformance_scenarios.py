@@ -14,7 +14,7 @@ import sys
 
 import pytest
 from conftest import assert_same_bits
-from small import EVERY
+from small import EVERY, SMALL
 
 import simulate
 import theory
@@ -22,7 +22,7 @@ from figures import series
 from figures.explorer import settings
 from figures.report.html import report
 from simulate.execution.to_store import run_into
-from statmech import Results
+from statmech import Results, ScenarioError
 from statmech.results import store
 from statmech.results.fingerprints import FINGERPRINT
 from statmech.results.status import read
@@ -130,3 +130,22 @@ def test_results_show_themselves_and_are_reported(scenario, tmp_path):
     assert charted
     for variable in charted.values():
         assert variable.long_name in page
+
+
+def refusal_of(scenario, key, given):
+    """The message that refuses a value; empty if it is taken."""
+    try:
+        type(scenario)(**{**scenario.config(), key: given})
+    except ScenarioError as refusal:
+        return str(refusal)
+    return ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("choice", SMALL)
+def test_enormous_values_of_every_key_are_refused_in_a_few_words(choice):
+    scenario, lengthy = SMALL[choice], "a" * 10**5
+    every = (10**400, [10**400], lengthy, [lengthy], {lengthy: 1}, range(10**30), iter(int, 1), {"linspace": lengthy})
+    messages = [refusal_of(scenario, key, given) for key in scenario.known_keys() for given in every]
+    assert max(map(len, messages)) < 3000
+    assert messages.count("") < 0.05 * len(messages)  # a figure has any name, and more examples than there are are all

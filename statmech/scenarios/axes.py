@@ -6,11 +6,13 @@ A list, a tuple, an array, `{linspace: [a, b, n]}`, `{logspace: [a, b, n]}` (exp
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 
 import numpy as np
 from pydantic import BeforeValidator, Discriminator, Field, Tag, TypeAdapter, WithJsonSchema
+
+from statmech.errors import quoted
 
 SPACES: dict[str, Callable[..., np.ndarray]] = {
     "linspace": np.linspace,
@@ -28,6 +30,8 @@ def expand(given: Any) -> Any:
     >>> expand({"geomspace": [1, 100, 3]})
     [1.0, 10.0, 100.0]
     """
+    if isinstance(given, Iterator) or (isinstance(given, range) and given[MAX_AXIS:]):
+        raise ValueError(f"must be a list of at most {MAX_AXIS} values, not {quoted(given)}")
     if isinstance(given, np.ndarray):
         return given.tolist()
     if not isinstance(given, dict):
@@ -41,9 +45,9 @@ def expand(given: Any) -> Any:
         with np.errstate(all="raise"):
             values = SPACES[name](start, stop, number) if 1 <= number <= MAX_AXIS else None
     except (TypeError, ValueError, ArithmeticError) as problem:
-        raise ValueError(f"{name} takes [start, stop, number], not {arguments!r}") from problem
+        raise ValueError(f"{name} takes [start, stop, number], not {quoted(arguments)}") from problem
     if values is None:
-        raise ValueError(f"an axis has 1 to {MAX_AXIS} values, not {number}")
+        raise ValueError(f"an axis has 1 to {MAX_AXIS} values, not {quoted(number)}")
     return values.tolist()
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Mapping
 from typing import Annotated, Any
 
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, TypeAdapter
 
-from statmech.errors import not_known
+from statmech.errors import not_known, quoted
 from statmech.parameters import BOUNDS, SCHEMAS, Key
 from statmech.scenarios.axes import axis_of, listed
 
@@ -22,7 +21,7 @@ TYPES = {schema: kind for kind, schema in SCHEMAS.items()}
 def _plain_number(given: Any) -> Any:
     """Numbers only: YAML's true and "3" are not numbers, NumPy's scalars are."""
     if isinstance(given, bool | str):
-        raise ValueError(f"must be a number, not {json.dumps(given)}")
+        raise ValueError(f"must be a number, not {quoted(given)}")
     return given.item() if isinstance(given, np.generic) else given
 
 

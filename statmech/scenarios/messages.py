@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
 from pydantic import ValidationError
 
-from statmech.errors import Problem, ScenarioError, not_known
+from statmech.errors import Problem, ScenarioError, not_known, quoted
 from statmech.parameters import BOUNDS
 from statmech.scenarios.ranges import spaced
 
 FORMS = {"value", "axis", "drawn", "given"}  # the form in which a key was read: of no interest to the reader
-MOST = 20  # that are shown at once
+MOST = 20  # that are quoted at once
 
 
 def problems(failure: ValidationError, keys: list[str], sections: dict[str, list[str]] | None = None) -> list[Problem]:
@@ -37,7 +36,7 @@ def _sentence(error: Any, location: tuple[str | int, ...], keys: list[str]) -> s
     if kind == "extra_forbidden":
         return _unknown(location, keys)
     if kind == "model_type":
-        return f"must be a section with keys among {', '.join(keys)}, not {_shown(error['input'])}"
+        return f"must be a section with keys among {', '.join(keys)}, not {quoted(error['input'])}"
     if kind == "missing":
         return "is missing, and has no default"
     if kind == "too_short":
@@ -45,11 +44,11 @@ def _sentence(error: Any, location: tuple[str | int, ...], keys: list[str]) -> s
     if kind == "value_error":
         return f"{context['error']}{_instead(error['input'])}"
     if kind in ("int_from_float", "int_type"):
-        return f"must be a whole number, not {_shown(error['input'])}"
+        return f"must be a whole number, not {quoted(error['input'])}"
     for bound in BOUNDS.values():
         if bound.pydantic in context:
-            return f"must be {bound.words} {context[bound.pydantic]:g}, not {_shown(error['input'])}"
-    return f"{error['msg'][:1].lower()}{error['msg'][1:]}, not {_shown(error['input'])}"
+            return f"must be {bound.words} {context[bound.pydantic]:g}, not {quoted(error['input'])}"
+    return f"{error['msg'][:1].lower()}{error['msg'][1:]}, not {quoted(error['input'])}"
 
 
 def _known(location: tuple[str | int, ...], keys: list[str], sections: dict[str, list[str]]) -> list[str]:
@@ -73,11 +72,3 @@ def _instead(given: Any) -> str:
         return f". A range is written {axis}"
     inner = given.strip("()[] ")
     return f". A list is written [{inner}]" if "," in inner and len(inner) < 60 else ""
-
-
-def _shown(given: Any) -> str:
-    try:
-        text = json.dumps(given, default=str)
-    except (TypeError, ValueError, RecursionError):  # keys that are lists, lists that contain themselves
-        text = " ".join(repr(given).split())
-    return text if len(text) <= 60 else f"{text[:57]}..."

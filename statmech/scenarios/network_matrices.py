@@ -6,7 +6,6 @@ semidefinite, else no weight vectors have these products.
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
@@ -24,6 +23,7 @@ from pydantic import (
 )
 
 from statmech.activations import ACTIVATIONS
+from statmech.errors import quoted
 from statmech.scenarios.axes import one_or_many
 from statmech.scenarios.initial_conditions import LONGEST
 from statmech.scenarios.keys import Number, name_among
@@ -46,7 +46,7 @@ def _read(word: str) -> Any:
         if given == word:
             return 1.0
         possible = f'"{word}", a number or a matrix' if word else "a number or a list of numbers"
-        raise ValueError(f"must be {possible}, not {json.dumps(given)}")
+        raise ValueError(f"must be {possible}, not {quoted(given)}")
 
     return BeforeValidator(read)
 

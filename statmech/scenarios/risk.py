@@ -5,7 +5,6 @@ A `Risk` is what a config file with the key `loss` holds and what `simulate.run`
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
@@ -18,7 +17,7 @@ from statmech.convex.losses import LOSSES, Loss, on_labels, uneven
 from statmech.convex.penalties import PENALTIES, Penalty
 from statmech.convex.teachers import TEACHERS, Teacher
 from statmech.convex.weights import WEIGHTS, Weights
-from statmech.errors import Problem
+from statmech.errors import Problem, quoted
 from statmech.parameters import Key
 from statmech.scenarios.axes import axis_of, points
 from statmech.scenarios.base import Sweep
@@ -44,6 +43,7 @@ from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable
 
 BEST = "best"
+MOST = float(np.finfo(float).max)
 
 
 def _strength(given: Any) -> float | str:
@@ -51,9 +51,10 @@ def _strength(given: Any) -> float | str:
     if isinstance(given, str) and given == BEST:
         return BEST
     if isinstance(given, bool | str) or not isinstance(given, int | float | np.number):
-        raise ValueError(f"must be a number or {BEST}, not {json.dumps(given, default=str)}")
-    if not 0 <= given < np.inf:
-        raise ValueError(f"must be at least 0 and finite, not {given:g}")
+        raise ValueError(f"must be a number or {BEST}, not {quoted(given)}")
+    if not 0 <= given <= MOST:
+        value = quoted(given) if isinstance(given, int) else f"{given:g}"
+        raise ValueError(f"must be at least 0 and finite, not {value}")
     return float(given)
 
 

@@ -34,7 +34,10 @@ def _counted(given: Any) -> Any:
 
 
 Updates = Annotated[
-    tuple[Annotated[Whole, Field(ge=0)], ...], BeforeValidator(_counted), Field(min_length=1), increasing("updates")
+    tuple[Annotated[Whole, Field(ge=0, le=MOST)], ...],
+    BeforeValidator(_counted),
+    Field(min_length=1),
+    increasing("updates"),
 ]
 
 MOMENT = "moment"  # stands for the recorded dimension, `epochs` or `updates`
