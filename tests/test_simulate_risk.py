@@ -13,6 +13,7 @@ from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression, Quantile
 from sklearn.svm import LinearSVC, LinearSVR
 
 import simulate
+import theory
 from simulate.kernels.teacher_data import drawn
 from simulate.learners import max_stability, pseudo_inverse
 from simulate.minimisers import choice, interior_point
@@ -377,10 +378,12 @@ def test_variables_that_a_run_does_not_have_are_nan():
 
 
 def test_a_student_without_weights_answers_by_a_fair_coin():
-    run = simulate.run(scenario(penalty="l1", lam=1e3))
+    blank = scenario(penalty="l1", lam=1e3)
+    run, solved = simulate.run(blank), theory.solve(blank)
     assert run.converged.all()
-    for name, expected in {"R": 0, "Q": 0, "eps_g": 0.5, "eps_y": 0.5}.items():
+    for name, expected in {"R": 0, "Q": 0, "eps_g": 0.5, "eps_y": 0.5, "eps_t": 0.5}.items():
         np.testing.assert_array_equal(run[name], expected)
+        np.testing.assert_array_equal(solved[name], expected)
 
 
 @pytest.mark.parametrize(

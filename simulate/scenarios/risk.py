@@ -115,7 +115,7 @@ def measured(cell: RiskCell, teacher: np.ndarray, problem: Problem, found: Minim
     x = problem.x(found.w)
     values |= _student(cell, teacher, found.w) | {"train_loss": _mean_loss(problem, x)}
     if cell.teacher.labels:
-        values["eps_t"] = float(np.mean(x < 0))
+        values["eps_t"] = float(np.mean((1 - np.sign(x)) / 2))
     if cell.penalty.share == 0 and not problem.loss.kinks:
         values["V"] = susceptibility(problem if lam > 0 else problem._replace(l2=0.0), found.w)
     return values

@@ -86,13 +86,13 @@ def _phases(
 
 
 def _vanished(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float) -> Minimum:
-    """No weights, and no direction."""
-    none, zero = np.full(len(alpha), np.nan), 0 * alpha
+    """No weights: such a student answers by a fair coin."""
+    none, zero, coin = np.full(len(alpha), np.nan), 0 * alpha, 0 * alpha + 0.5
     if isinstance(equations.teacher, LabelTeacher):
-        return Minimum(none, zero, zero, zero, equations.loss.value(zero), zero, none, none, none)
+        return Minimum(zero, zero, zero, zero, equations.loss.value(zero), coin, coin, coin, none)
     s = np.sqrt(1 + equations.noise**2)
     loss = training_of_residuals(equations.loss, np.log(np.array([zero + s, zero + TINY])), equations.loss).loss
-    return Minimum(none, zero, zero, zero, loss, none, none, none, zero + 1)
+    return Minimum(zero, zero, zero, zero, loss, none, coin, none, zero + 1)
 
 
 def _penalised(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float) -> Minimum:
