@@ -176,6 +176,19 @@ def test_l1_recovery_is_the_threshold_of_donoho_and_tanner():
         assert state.mse[1] < 0.02
 
 
+@pytest.mark.parametrize("penalty", [L1, Penalty(0.7)])
+def test_the_response_of_a_recovered_teacher_is_the_limit_of_a_small_penalty(penalty):
+    """Also at alpha = 1, where the unpenalised fit would diverge."""
+    alpha, weights = np.array([0.8, 1.0, 1.5]), Sparse(0.1)
+    limit, near, far = (solved(Square(), LinearTeacher(), alpha, lam, penalty, weights) for lam in (0.0, 1e-6, 1e-2))
+    assert np.all(limit.mse == 0)
+    np.testing.assert_allclose(limit.V, near.V, rtol=1e-4)
+    assert not np.allclose(limit.V, far.V, rtol=1e-4)
+    edge = theory.l1_recovery(0.1)
+    rise = solved(Square(), LinearTeacher(), edge + np.array([4e-6, 1e-6]), 0.0, L1, weights).V
+    assert rise[1] / rise[0] == pytest.approx(2, rel=0.01)  # as the distance to the power -1/2
+
+
 def test_absolute_deviations_recover_a_teacher_without_noise_at_a_finite_penalty():
     """The error vanishes continuously where the criterion of recovery begins to hold."""
     alpha = np.linspace(1.9, 2.2, 31)

@@ -12,7 +12,7 @@ from statmech.convex.averages import fresh_error, training_of_labels, training_o
 from statmech.convex.limits import smallest, threshold
 from statmech.convex.losses import Loss, on_labels
 from statmech.convex.penalties import Penalty
-from statmech.convex.recovery import recovers
+from statmech.convex.recovery import recovers, vanishing_response
 from statmech.convex.saddle_point import SOLVED, Equations, Point, Solved, newton, solve
 from statmech.convex.teachers import LabelTeacher, Teacher
 from statmech.convex.weights import Weights
@@ -50,7 +50,7 @@ def minimum(
     equations = equations_of(loss, teacher, penalty, weights)
     found = Minimum(*(np.full(len(alpha), np.nan) for _ in Minimum._fields))
     exact = recovers(equations.loss, teacher, penalty, weights, alpha, lam)
-    for whole, part in zip(found, _recovered(equations.loss, alpha[exact]), strict=True):
+    for whole, part in zip(found, _recovered(equations.loss, penalty, weights, alpha[exact]), strict=True):
         whole[exact] = part
     for among, phase in _phases(equations, alpha, lam, penalty.share):
         lanes = among[~exact[among]]
@@ -62,12 +62,13 @@ def minimum(
     return found
 
 
-def _recovered(loss: Loss, alpha: np.ndarray) -> Minimum:
-    """The teacher itself; at a loss without a kink the unpenalised fit of more examples than weights."""
+def _recovered(loss: Loss, penalty: Penalty, weights: Weights, alpha: np.ndarray) -> Minimum:
+    """The teacher itself, which a loss with a kink holds with V = 0."""
     none, one, zero = np.full(len(alpha), np.nan), np.ones(len(alpha)), np.zeros(len(alpha))
-    rigid = 0.0 in loss.kinks
-    with np.errstate(divide="ignore"):
-        V = np.where((alpha < 1) | rigid, 0.0, 1 / (loss.curvature(zero) * (alpha - 1)))
+    if 0.0 in loss.kinks:
+        V = zero
+    else:
+        V = np.array([vanishing_response(penalty, weights, at) for at in alpha.tolist()]) / loss.curvature(zero)
     return Minimum(one, one, V, zero, loss.value(zero), none, zero, none, zero)
 
 

@@ -22,6 +22,17 @@ basis pursuit,
           \right]\right\}
 
 (Donoho & Tanner 2009; in this form Donoho, Maleki & Montanari 2009, eq 4).
+
+**V as the penalty vanishes.** Where the loss has no kink, s is proportional to :math:`\lambda` and V has a limit. With
+its curvature c, :math:`\hat V = \alpha c/(1+cV)` and :math:`\hat q = \alpha c^2s^2/(1+cV)^2`, the mean square error
+:math:`s^2` of the weights is :math:`\hat q M(\tau)/\hat V^2`, so that
+
+.. math:: M(\tau) = \rho + \tau^2\,\langle(\mathrm{sgn}\,w^*+\lambda_2w^*/\lambda_1)^2\rangle
+          + 2(1-\rho)\left[(1+\tau^2)\Phi(-\tau) - \tau\varphi(\tau)\right] = \alpha, \qquad
+          V = \frac n{c(\alpha-n)}, \quad n = \rho + 2(1-\rho)\Phi(-\tau)
+
+is the fraction of weights that are not 0. Since :math:`\alpha - n = \tau M'(\tau)/2`, V diverges at the transition,
+where M is smallest, as :math:`(\alpha-\alpha_c)^{-1/2}`.
 """
 
 from __future__ import annotations
@@ -74,6 +85,31 @@ def _contracts(weights: Weights, alpha: float, l1: float, l2: float, force: floa
         tau = l1 / np.sqrt(q)
     square = q * rho + (1 - rho) * q * _thresholded(tau) + _bias(weights, l1, l2)
     return bool(square * (ratio / pulled) ** 2 < 1)
+
+
+def vanishing_response(penalty: Penalty, weights: Weights, alpha: float) -> float:
+    """cV of a loss of curvature c that recovers the teacher as the penalty vanishes.
+
+    >>> from statmech.convex.weights import Gauss
+    >>> round(vanishing_response(Penalty(1.0), Sparse(0.1), 0.5), 4), vanishing_response(Penalty(0.0), Gauss(), 1.5)
+    (0.4037, 2.0)
+    """
+    from scipy.optimize import brentq
+
+    rho = sum(share for share, mean, variance in weights.pieces if mean or variance)
+    if rho == 1 or penalty.share == 0:
+        return 1 / (alpha - 1) if alpha > 1 else np.inf
+    bias = _bias(weights, 1.0, (1 - penalty.share) / penalty.share)
+
+    def slope(tau: float) -> float:  # half of M'
+        return bias * tau - 2 * (1 - rho) * float(density(tau) - tau * cumulative(-tau))
+
+    def excess(tau: float) -> float:
+        return rho + bias * tau * tau + (1 - rho) * _thresholded(tau) - alpha
+
+    tau = brentq(excess, brentq(slope, 0.0, WIDE, xtol=1e-15), np.sqrt(alpha / bias) + 1, xtol=1e-15)
+    n = rho + 2 * (1 - rho) * float(cumulative(-tau))
+    return n / (alpha - n)
 
 
 def _tau(alpha: float, rho: float) -> float:
