@@ -96,6 +96,18 @@ def test_the_weights_of_the_teacher_are_coordinates_beside_its_number_of_units()
     assert solved["w"].isel(M_eta=1).values.tolist() == [3, 3]
 
 
+@pytest.mark.parametrize("w", [1, -1, [0.5, 2]])
+def test_a_teacher_whose_label_never_changes_is_refused(w):
+    labels = {"network": "relu", "M": 2, "K": 2, "t": 1}
+    with pytest.raises(
+        ScenarioError, match="gives all examples the same label, as a weighted sum of ReLU units is never"
+    ):
+        Network(**labels, teacher={"w": w, "output": "sign"})
+    Network(**labels, teacher={"w": w})
+    Network(**labels, teacher={"w": w, "output": "sign", "network": "erf"})
+    Network(**labels, teacher={"w": [1, -1], "output": "sign"})
+
+
 def test_theory_leaves_out_what_has_no_equations_and_refuses_where_there_are_none():
     committee = {"teacher": {"output": "sign"}, "network": "erf", "t": 1, "K": 2}
     solved = theory.solve(Network(**committee, M=[1, 2]))

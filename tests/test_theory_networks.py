@@ -398,9 +398,18 @@ def test_too_large_rates_have_no_floor():
     [
         ({"teacher": {"output": "sign"}}, "labels of a teacher of several units, here M = 2"),
         ({"teacher": {"network": "relu"}}, "teacher units with the students' activation only"),
-        ({"network": "relu", "M": 1, "teacher": {"output": "sign"}}, r"teacher units whose g\(x\) has the sign of x"),
     ],
 )
 def test_networks_without_equations_say_why(given, why):
     with pytest.raises(ScenarioError, match=why):
         theory.solve(network(**given))
+
+
+def test_labels_of_units_that_change_sign_elsewhere_have_no_equations(monkeypatch):
+    class Shifted(Erf):
+        def both(self, x):
+            return super().both(x + 1.0)
+
+    monkeypatch.setitem(ACTIVATIONS, "shifted", Shifted)
+    with pytest.raises(ScenarioError, match=r"teacher units whose g\(x\) has the sign of x"):
+        theory.solve(network(network="shifted", M=1, teacher={"output": "sign"}))

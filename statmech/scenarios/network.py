@@ -72,8 +72,12 @@ VARIABLES = {
         ("t",), "mean cosine of student and teacher units, each with its best partner", r"$\rho$"
     ),
 }
+FIELDS = np.array([-4.0, -1.0, -1e-3, 1e-3, 1.0, 4.0])  # of both signs, at which an activation is tried
 LABEL_ERROR = Variable(
-    ("t",), "fraction of new inputs on which the sign of the output is not the label", "label error", in_theory=False
+    ("t",),
+    "fraction of new inputs on which the sign of the output is not the label; where either is 0, half",
+    "label error",
+    in_theory=False,
 )
 # seconds that a step of one seed takes on one core, in float64: by the number of units K + M, and by their pairs
 STEP, STEP_PER_UNIT, STEP_PER_PAIR = 2e-8, 8e-9, 1.3e-9
@@ -162,7 +166,9 @@ class Network(Sweep):
 
     def _problems(self) -> Iterator[Problem]:
         yield from self._size_problems()
-        yield from self._matrix_problems()
+        yield from (found := list(self._matrix_problems()))
+        if self.teacher.output == "sign" and not found:
+            yield from self._label_problems()
 
     def _size_problems(self) -> Iterator[Problem]:
         for values, _ in self.grid():
@@ -191,6 +197,18 @@ class Network(Sweep):
                 return
             for sentence in self.start_of(K, M).problems(K, self.teacher.of(M)[0], self.dtype):
                 yield ("start",), sentence
+                return
+
+    def _label_problems(self) -> Iterator[Problem]:
+        """Units of one sign with weights of one sign have a sum that never changes its own."""
+        for cell in self.cells():
+            g = cell.teacher_activation.both(FIELDS)[0]
+            terms = np.outer(cell.w, [g.min(), g.max()])
+            if terms.min() >= 0 or terms.max() <= 0:
+                sign = "negative" if terms.min() >= 0 else "positive"
+                units = f"a weighted sum of {cell.teacher_activation.label} units is never {sign} with these w"
+                why = f"output sign gives all examples the same label, as {units}"
+                yield ("teacher",), f"{why}; use weights of both signs, or erf units"
                 return
 
     def start_of(self, K: int, M: int) -> NetworkStart:
@@ -356,8 +374,7 @@ class NetworkCell:
     @property
     def keeps_signs(self) -> bool:
         """True if the teacher's g(x) has the sign of x: the label of one unit is then that of its field."""
-        x = np.array([-4.0, -1.0, -1e-3, 1e-3, 1.0, 4.0])
-        return bool(np.array_equal(np.sign(self.teacher_activation.both(x)[0]), np.sign(x)))
+        return bool(np.array_equal(np.sign(self.teacher_activation.both(FIELDS)[0]), np.sign(FIELDS)))
 
     @property
     def identical(self) -> bool:
