@@ -86,8 +86,13 @@ def estimate(scenario: Sweep) -> None:
 
 
 def _print_table(table: Table) -> None:
+    from statmech.results.tables import framed, parts
+
     out.print(Text(escaped(table.title)), soft_wrap=True)  # a title of the table itself would wrap at its width
-    out.print(_rich_table(table))
+    for part in parts(table, out.width):
+        rich = _rich_table(part)
+        rich.width = framed(part) if framed(part) > out.width else None  # else a wider table would be cut
+        out.print(rich, crop=False)
 
 
 def _rich_table(table: Table) -> RichTable:
@@ -95,7 +100,7 @@ def _rich_table(table: Table) -> RichTable:
 
     rich = RichTable()
     for column in table.columns:
-        rich.add_column(Text(column.heading), justify="right" if column.number else "left", no_wrap=table.whole)
+        rich.add_column(Text(column.heading), justify="right" if column.number else "left", no_wrap=True)
     for row in table.rows:
         rich.add_row(*map(_text, row))
     return rich

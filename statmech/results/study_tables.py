@@ -73,14 +73,14 @@ def _classifier(study: xr.Dataset, test: PairedTest) -> str:
 def _table(study: xr.Dataset, data: str, title: str, tests: list[PairedTest], notes: list[str]) -> Table:
     coordinates = [name for name in tests[0].cell if name != "data"] or ["classifier"]
     columns = _columns(study, data, tests)
-    headings = [Column(name, not isinstance(tests[0].cell.get(name, ""), str)) for name in coordinates]
+    headings = [Column(name, not isinstance(tests[0].cell.get(name, ""), str), key=True) for name in coordinates]
     headings += [Column(name.strip()) for name in columns]
     rows = []
     for test in tests:
         cell = {"classifier": _classifier(study, test), **test.cell}
         texts = [*(_shown(name, cell[name]) for name in coordinates), *(text(test) for text in columns.values())]
         rows.append(tuple(map(Cell, texts)))
-    return Table(title, tuple(headings), tuple(rows), tuple(notes), whole=True)
+    return Table(title, tuple(headings), tuple(rows), tuple(notes))
 
 
 def _columns(study: xr.Dataset, data: str, tests: list[PairedTest]) -> dict[str, Callable[[PairedTest], str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -26,10 +26,11 @@ HEADINGS = {"eps_g_majority_vote": "eps_g vote", "eps_g_weight_mean": "eps_g mea
 
 @dataclass(frozen=True)
 class Column:
-    """A heading; `number` if numbers stand below it."""
+    """A heading; `number` if numbers stand below it, `key` if it says what a row belongs to."""
 
     heading: str
     number: bool = True
+    key: bool = False
 
 
 @dataclass(frozen=True)
@@ -42,13 +43,12 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """A title, columns, rows and notes below; `whole` if no cell may wrap. Without rows, only the notes are shown."""
+    """A title, columns, rows and notes below. Without rows, only the notes are shown."""
 
     title: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()
-    whole: bool = False
 
 
 class Tables(tuple[Table, ...]):
@@ -79,6 +79,42 @@ def plain_text(table: Table) -> str:
         for line in lines
     ]
     return "\n".join([*([table.title, *rows] if table.rows else []), *table.notes])
+
+
+def parts(table: Table, width: int) -> list[Table]:
+    """A table in parts that fit into a width, framed, with no number cut; each part has the columns of keys.
+
+    >>> columns = Column("rule", number=False, key=True), Column("R"), Column("eps_g vote")
+    >>> table = Table("deviations", columns, ((Cell("hebb"), Cell("+1.2"), Cell("-188448.5")),))
+    >>> [[column.heading for column in part.columns] for width in (80, 20) for part in parts(table, width)]
+    [['rule', 'R', 'eps_g vote'], ['rule', 'R'], ['rule', 'eps_g\\nvote']]
+    """
+    if not table.rows or framed(table) <= width:
+        return [table]
+    table = replace(table, columns=tuple(replace(it, heading=it.heading.replace(" ", "\n")) for it in table.columns))
+    keys = [number for number, column in enumerate(table.columns) if column.key]
+    every: list[list[int]] = [keys]
+    for number in range(len(table.columns)):
+        if number not in keys:
+            if every[-1] != keys and framed(_part(table, [*every[-1], number])) > width:
+                every.append(keys)
+            every[-1] = [*every[-1], number]
+    return [_part(table, numbers) for numbers in every]
+
+
+def framed(table: Table) -> int:
+    """The width of a table with lines between its columns."""
+    texts = [column.heading.splitlines() for column in table.columns]
+    for row in table.rows:
+        texts = [[*lines, cell.text] for lines, cell in zip(texts, row, strict=True)]
+    return 1 + sum(3 + max(map(len, lines)) for lines in texts)
+
+
+def _part(table: Table, numbers: list[int]) -> Table:
+    def chosen(row: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(row[number] for number in numbers)
+
+    return replace(table, columns=chosen(table.columns), rows=tuple(map(chosen, table.rows)))
 
 
 def html(table: Table) -> str:
@@ -212,7 +248,11 @@ def _of_prediction(distance: xr.Dataset, beyond: int) -> Iterator[str]:
 def _columns(cell: Iterable[str], variables: Iterable[str], converged: Any) -> tuple[Column, ...]:
     """A column per coordinate and per variable, and one of converged runs unless all runs always converge."""
     last = () if converged is None else (Column("converged"),)
-    return (*(Column(name, False) for name in cell), *(Column(HEADINGS.get(name, name)) for name in variables), *last)
+    return (
+        *(Column(name, False, key=True) for name in cell),
+        *(Column(HEADINGS.get(name, name)) for name in variables),
+        *last,
+    )
 
 
 def _coordinates(cell: dict[str, Any]) -> list[Cell]:
