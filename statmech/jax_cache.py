@@ -21,7 +21,12 @@ def folder() -> Path | None:
     setting = os.environ.get("STATMECH_CACHE")
     if setting == "off":
         return None
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    try:
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except RuntimeError:  # neither HOME nor an entry of this user in the password file, as in some containers
+        base = ""
+    if not (setting or base):
+        return None
     path = Path(setting) if setting else Path(base) / "statmech" / "compiled"
     return path if all(map(system.is_private, (path, path / PROGRAMS))) else None
 

@@ -328,6 +328,29 @@ def test_help_needs_no_numerics():
 
 
 @pytest.mark.slow
+def test_a_user_without_a_home_runs_without_a_cache_and_reports_are_refused_in_a_sentence(in_scratch):
+    code = """
+import pwd, sys
+def absent(uid): raise KeyError(uid)
+pwd.getpwuid = absent
+from statmech.cli import main
+main()
+"""
+    env = {name: value for name, value in os.environ.items() if name not in ("HOME", "XDG_CACHE_HOME")}
+
+    def done(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", code, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, env=env | {"STATMECH_CACHE": ""})
+
+    ran = done("run", "ensemble", *TINY, "rule=hebb")
+    assert (ran.returncode, "Traceback" in ran.stderr) == (0, False)
+    assert (in_scratch / "results" / "ensemble" / "ensemble.png").exists()
+    reported = done("report", "results/ensemble")
+    assert reported.returncode == 2
+    assert reported.stderr.endswith("needs a home directory: set HOME to a folder\n")
+
+
+@pytest.mark.slow
 def test_the_table_counts_converged_runs_and_fits_the_screen(in_scratch):
     done = statmech("run", "capacity", "N=10", "alpha=0.5,6", "seeds=4")
     assert done.returncode == 0, done.stderr

@@ -84,6 +84,11 @@ def main() -> None:
     except OSError as failure:  # a figure on a full disk, a log of another user
         print(f"{failure.filename or 'files'}: {failure.strerror or failure}", file=sys.stderr)
         sys.exit(2)
+    except RuntimeError as failure:
+        if "home directory" not in str(failure):
+            raise
+        print("Bokeh, which draws interactive charts, needs a home directory: set HOME to a folder", file=sys.stderr)
+        sys.exit(2)
     except MemoryError as failure:
         print(f"not enough memory: {failure or 'set --memory, or reduce the scenario'}", file=sys.stderr)
         sys.exit(2)
