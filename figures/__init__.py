@@ -1,15 +1,16 @@
 """Figures of simulation and theory: the overlay, which draws every scenario, and published figures.
 
 A published figure is one file in `figures/published` with `AXES`, the sweep axes that it can show (None: any), and a
-pure `draw(simulation, theory) -> Figure`, one line in `PUBLISHED`, and one config.
+pure `draw(simulation, theory) -> Figure`, which raises `ConfigError` for results that it cannot show, one line in
+`PUBLISHED`, and one config. It may state `NEEDS`, variables and coordinates that only some results of its kind have.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from statmech.errors import ConfigError, not_known
+from statmech.errors import ConfigError, StatmechError, not_known
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -109,15 +110,15 @@ def figures_of(choice: str) -> dict[str, str]:
 FIGURES = {choice: figures_of(choice) for choice in PUBLISHED}
 
 
-def named(figure: str | None, config: str, choice: str) -> str:
-    """The figure that a config asks for, or that has its name, or the overlay.
+def named(figure: str | None, shipped: str, choice: str) -> str:
+    """The figure that a config asks for, or that of a shipped config, or the overlay.
 
     Parameters
     ----------
     figure
         The figure that a config names, or None.
-    config
-        The name of the config.
+    shipped
+        The name of a shipped config; "" for any other one.
     choice
         The key of its kind of scenario, such as "rule".
 
@@ -133,7 +134,7 @@ def named(figure: str | None, config: str, choice: str) -> str:
 
     Examples
     --------
-    >>> named(None, "variety", "rule"), named(None, "my_config", "rule")
+    >>> named(None, "variety", "rule"), named(None, "", "rule")
     ('variety', 'overlay')
     """
     possible = figures_of(choice)
@@ -141,7 +142,7 @@ def named(figure: str | None, config: str, choice: str) -> str:
         known = any(figure in names for names in FIGURES.values())
         noun = f"a figure of a config with `{choice}`" if known else "a figure"
         raise ConfigError(f"figure: {not_known(figure, noun, possible)}")
-    return figure or (config if config in possible else overlay_of(choice))
+    return figure or (shipped if shipped in possible else overlay_of(choice))
 
 
 def overlay_of(choice: str) -> str:
@@ -149,32 +150,45 @@ def overlay_of(choice: str) -> str:
     return next((name for name, of in OVERLAYS.items() if of == choice), OVERLAY)
 
 
-def fitting(name: str, simulation: xr.Dataset | Results) -> str:
-    """The figure of this name if it can show all axes and values of the sweep, otherwise the overlay, which shows any.
+class Drawn(NamedTuple):
+    """A figure with its name; if it replaces another one, why that could not be drawn."""
+
+    name: str
+    figure: Figure
+    reason: str = ""
+
+
+def drawn(name: str, results: Results) -> Drawn:
+    """Draw a figure by name, or the overlay, which shows any results, where the figure cannot show these.
 
     Parameters
     ----------
     name
         The name of a figure.
-    simulation
-        A dataset of `simulate.run`, or `Results`.
+    results
+        Simulation and theory.
 
     Returns
     -------
-    str
-        The name of this figure, or of the overlay.
+    Drawn
+        The figure, its name, and the reason if it is an overlay instead.
 
     Examples
     --------
-    >>> import simulate
-    >>> from statmech import Scenario
-    >>> fitting("variety", simulate.run(Scenario(rule="hebb", K=2, N=50, t=[1, 2], eta=[0.5, 1], seeds=2)))
-    'overlay'
+    >>> import statmech
+    >>> swept = statmech.run("variety", rule="hebb", K=2, N=50, t=[1, 2], eta=[0.5, 1], seeds=2)
+    >>> name, figure, reason = drawn("variety", swept)
+    >>> name, reason
+    ('overlay', 'the figure variety cannot show the axis eta')
     """
-    scenario, shown = _results(simulation).scenario, _axes(name)
-    fits = getattr(module_of(name), "fits", None)  # of figures that need more than their axes
-    known = (shown is None or set(scenario.shape) <= set(shown)) and (fits is None or fits(scenario))
-    return name if known else overlay_of(scenario.CHOICE)
+    try:
+        return Drawn(name, draw(name, results))
+    except ConfigError as failure:
+        reason = str(failure)
+    except (LookupError, ValueError, StatmechError) as failure:  # of values that nobody foresaw
+        reason = f"the figure {name} cannot show these results ({type(failure).__name__}: {failure})"
+    overlay = overlay_of(results.scenario.CHOICE)
+    return Drawn(overlay, draw(overlay, results), reason)
 
 
 def draw(name: str, simulation: xr.Dataset | Results | None, theory: xr.Dataset | None = None) -> Figure:
@@ -195,7 +209,7 @@ def draw(name: str, simulation: xr.Dataset | Results | None, theory: xr.Dataset 
     Raises
     ------
     ConfigError
-        For a figure that does not exist, is of another kind of scenario, or cannot show an axis.
+        For a figure that does not exist, is of another kind of scenario, or cannot show these results.
 
     Examples
     --------
@@ -210,16 +224,19 @@ def draw(name: str, simulation: xr.Dataset | Results | None, theory: xr.Dataset 
     named(name, name, choice)
     if name in OVERLAYS:
         return _overlay(results)
+    module, data = module_of(name), results.either
     if not results.complete:
-        raise ConfigError(f'figure: "{name}" needs simulation and theory; "{overlay_of(choice)}" draws either')
-    shown, data = _axes(name), results.either
+        raise ConfigError(f"the figure {name} needs simulation and theory")
+    shown: tuple[str, ...] | None = module.AXES
     beyond = [] if shown is None else [dim for dim in results.scenario.shape if dim in data.dims and dim not in shown]
     if beyond:
-        problem = f'"{name}" cannot show the axis {", ".join(beyond)}; "{overlay_of(choice)}" can'
-        raise ConfigError(f"figure: {problem}, or select one value")
+        raise ConfigError(f"the figure {name} cannot show the axis {', '.join(beyond)}")
+    keys = [key for axis in shown or () for key in axis.split("_")]  # of parallel axes, each
+    if lacking := [need for need in (*keys, *getattr(module, "NEEDS", ())) if need not in data]:
+        raise ConfigError(f"the figure {name} needs {', '.join(lacking)}, which these results lack")
     missing = [axis for axis in shown or () if axis not in data.dims]
     parts = [None if part is None else part.expand_dims(missing) for part in (results.simulation, results.theory)]
-    figure: Figure = module_of(name).draw(*parts)
+    figure: Figure = module.draw(*parts)
     return figure
 
 
@@ -234,12 +251,6 @@ def _overlay(results: Results) -> Figure:
 
     figure: Figure = overlay.draw(results)
     return figure
-
-
-def _axes(name: str) -> tuple[str, ...] | None:
-    """The sweep axes that a figure can show; None: any."""
-    axes: tuple[str, ...] | None = getattr(module_of(name), "AXES", None)
-    return axes
 
 
 def module_of(name: str) -> Any:

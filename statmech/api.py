@@ -115,19 +115,21 @@ def run(scenario: Sweep | str | Path, *, progress: bool | None = None, **overrid
     {'K': 2, 'seed': 4, 't': 2, 'student': 3}
     """
     check_packages()
+    import figures
     import simulate
     import theory
 
-    known, name = _scenario(scenario)
+    known, name, shipped = _scenario(scenario)
     if overrides:
         known = scenario_from({**known.config(), **overrides})
+    figure = figures.named(known.figure, shipped, known.CHOICE)
     with shown("simulation", progress) as bar:
         simulation = simulate.run(known, _shown_on(bar))
     if known.unsolved:
-        return Results(known, simulation, None, name=name, figure=known.figure)
+        return Results(known, simulation, None, name=name, figure=figure)
     with shown("theory", progress) as bar:
         solution = theory.solve(known, _shown_on(bar))
-    return Results(known, simulation, solution, name=name, figure=known.figure)
+    return Results(known, simulation, solution, name=name, figure=figure)
 
 
 def _shown_on(bar: Bar) -> Callable[[int, int], None]:
@@ -178,8 +180,8 @@ def draw(
     theory
         A dataset of `theory.solve`; None if there is none, or with `Results`.
     figure
-        A published figure (`statmech figure --list`). By default that of the results, the one with their name, or the
-        overlay of simulation and theory.
+        A published figure (`statmech figure --list`). By default that of the results, or the overlay of simulation
+        and theory where they have none or it cannot show them.
 
     Returns
     -------
@@ -200,11 +202,9 @@ def draw(
     check_packages("figures")
     import figures
 
-    drawn = results_of(simulation, theory)
-    name = figures.named(figure or drawn.figure, drawn.name, drawn.scenario.CHOICE)
-    if figure is None:
-        name = figures.fitting(name, drawn)
-    return figures.draw(name, drawn)
+    shown = results_of(simulation, theory)
+    name = figures.named(figure or shown.figure, "", shown.scenario.CHOICE)
+    return figures.draw(name, shown) if figure else figures.drawn(name, shown).figure
 
 
 def html(shown: results.Results) -> str:
@@ -212,11 +212,11 @@ def html(shown: results.Results) -> str:
     return f"<p>{escape(repr(shown))}</p>{_tables(shown)}{_figure(shown)}"
 
 
-def _scenario(given: Sweep | str | Path) -> tuple[Sweep, str]:
-    """A scenario and the name of its config."""
+def _scenario(given: Sweep | str | Path) -> tuple[Sweep, str, str]:
+    """A scenario, the name of its config, and that of the shipped config that it is, if it is one."""
     if isinstance(given, Sweep):
-        return given, ""
-    return config.load(given), config.find(given).stem
+        return given, "", ""
+    return config.load(given), config.find(given).stem, config.shipped_name(given)
 
 
 def _tables(shown: results.Results) -> str:

@@ -88,6 +88,16 @@ def find(config: str | Path) -> Path:
     raise ConfigError(f"{config}: {_missing(path)}")
 
 
+def shipped_name(config: str | Path) -> str:
+    """The name of a shipped config, given by its name or its path; "" for any other one.
+
+    >>> shipped_name("variety"), shipped_name(SHIPPED / "variety.yaml"), shipped_name(__file__)
+    ('variety', 'variety', '')
+    """
+    path = find(config).resolve()
+    return path.stem if path.parent == SHIPPED.resolve() else ""
+
+
 def check_results(folder: Path) -> None:
     """Raise `ConfigError` for a folder that holds folders of results and none itself; the message names them."""
     if folder.is_dir() and folder.suffix != ".zarr" and not _stores(folder) and _stores(folder, "*/"):

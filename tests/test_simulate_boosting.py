@@ -11,7 +11,7 @@ import theory
 from simulate.kernels import conjunctions
 from simulate.kernels.conjunctions import best
 from simulate.scenarios import boosting as simulation
-from statmech import Boosting, ScenarioError
+from statmech import Boosting, Results, ScenarioError
 from statmech.results import comparison
 from statmech.scenarios.boosting import AdaBoost, BoostingCell
 from statmech.scenarios.registry import scenario_from
@@ -272,4 +272,5 @@ def test_a_boosting_scenario_survives_a_round_trip_through_yaml():
     one = Boosting(booster="adaboost", s=[1, 3], zip={"N": [5, 6], "P": [10, 20]}, k=2, seeds=6)
     assert scenario_from(one.config()) == one
     assert dict(simulate.run(one).stages.sizes) == {"N_P": 2, "s": 2, "seed": 6}
-    assert figures.fitting("boosting", theory.solve(one)) == "boosting_overlay"
+    results = Results(one, simulate.run(one), theory.solve(one))
+    assert figures.drawn("boosting", results).name == "boosting_overlay"

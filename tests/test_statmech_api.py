@@ -11,6 +11,7 @@ import simulate
 import statmech
 import theory
 from statmech import Results, Scenario, StoreError, load_results
+from statmech.config import SHIPPED
 from statmech.errors import ConfigError
 from statmech.results import store
 
@@ -198,6 +199,15 @@ def test_one_run_of_the_command_reads_its_config_once(tmp_path, monkeypatch):
     monkeypatch.setattr(Sweep, "__init__", lambda self, **keys: read.append(keys) or begin(self, **keys))
     assert command("run", "ensemble", "rule=hebb", "K=1", "N=50", "t=1", "seeds=2", "--out", tmp_path) == 0
     assert len(read) == 1
+
+
+def test_a_figure_is_that_of_a_shipped_config_or_the_one_asked_for_and_never_one_of_the_same_name(tmp_path):
+    own = tmp_path / "variety.yaml"
+    own.write_text("rule: hebb\nN: 20\nt: [1]\nseeds: 2\n")
+    assert statmech.run(own).figure == "overlay"
+    assert statmech.run(own, figure="ensemble").figure == "ensemble"
+    assert statmech.run(SHIPPED / "variety.yaml", **SMALL_RUN).figure == "variety"
+    assert statmech.run("variety", **SMALL_RUN).figure == "variety"
 
 
 SMALL_RUN = {"rule": "hebb", "K": 1, "N": 20, "t": [1], "seeds": 2}

@@ -98,6 +98,19 @@ def test_a_stored_result_is_kept_and_that_of_another_config_never_overwritten_si
     assert not [path for path in folder.iterdir() if "partial" in path.name]
 
 
+def test_a_config_of_ones_own_with_the_name_of_a_figure_is_drawn_by_the_overlay(in_scratch, capsys, monkeypatch):
+    (in_scratch / "committee.yaml").write_text("network: relu\nM: 3\nK: 3\nN: 20\nt: [1, 2]\nseeds: 2\n")
+    assert called(monkeypatch, capsys, "run", "committee.yaml")[0] == 0
+    folder = in_scratch / "results" / "committee"
+    assert (folder / "overlay.png").exists()
+    code, message = called(monkeypatch, capsys, "run", "committee", "N=20", "seeds=2", "t=1,2")
+    assert code == 2
+    assert "holds the result of another config" in message
+    code, message = called(monkeypatch, capsys, "figure", "committee.yaml", "figure=committee")
+    assert code == 0
+    assert "the figure committee needs label_error, which these results lack; drawing overlay" in message
+
+
 BAD_FILES = {
     "rule: adtron\nt: 1\n": 'bad.yaml:1: rule: "adtron" is not a learning rule. Did you mean "adatron"?',
     "t: 1\nrule: [hebb, adtron]\n": 'bad.yaml:2: rule[1]: "adtron"',

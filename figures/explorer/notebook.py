@@ -57,7 +57,7 @@ def _opened(given: Sweep | str | Path | None, overrides: dict[str, Any]) -> tupl
         found = scenario_from({**found.config(), **overrides})
     if found.on_data:
         raise ConfigError("a study of data sets has no sliders. Run it, and explore its results")
-    name = "" if isinstance(given, Sweep) else config.find(given).stem
+    name = "" if isinstance(given, Sweep) else config.shipped_name(given)
     return None, None, opening(found, named(found.CHOICE, name))[0]
 
 

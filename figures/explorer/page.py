@@ -282,8 +282,7 @@ class Page:
         choice = results.scenario.CHOICE
         picture = io.BytesIO()
         with mpl.rc_context(STYLE):
-            name = figures.fitting(figures.named(results.figure, "", choice), results)
-            figures.draw(name, results).savefig(picture, format=suffix)
+            figures.drawn(figures.named(results.figure, "", choice), results).figure.savefig(picture, format=suffix)
         picture.seek(0)
         return picture
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 AXES = ("network", "M")  # of the sweep, that this figure shows
+NEEDS = ("label_error",)
 SHOWN = {"eps_g": r"$\epsilon_g$", "label_error": "wrong labels"}
 CAPTION = (
     r"Students that learn by gradient descent from a committee of $M$ units, whose output is a label. Left: "

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 AXES = ("lam", "alpha")  # of the sweep, that this figure shows
+NEEDS = ("noise",)
 PLACES, PEAK = 61, 10 ** np.linspace(-0.3, 0.3, 81)  # of the lines: over all alphas, and around the peak at 1
 LEAST = 1e-12  # of a training loss: what is less is rounding
 CAPTION = (

@@ -72,6 +72,8 @@ def _shifted(runs: xr.Dataset, rate: float) -> np.ndarray:
 
 def _edges(times: np.ndarray) -> np.ndarray:
     finite = times[np.isfinite(times)]
+    if not finite.size:
+        raise ConfigError("no run has left the plateau by the last recorded time")
     low, high = (float(np.quantile(finite, q)) for q in (0.0, 0.995))
     return np.linspace(low, high, BINS + 1)
 

@@ -51,7 +51,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     right.set_xlim(left.get_xlim())
     log_ticks(right.yaxis)
     figure.legend(handles=keys, loc="outside lower center", ncols=len(keys))
-    figure.suptitle(f"$\\lambda$ = {theory.lam.item():g}, {size_of(simulation)}", fontsize=8)
+    figure.suptitle(f"$\\lambda$ = {theory.lam.item()}, {size_of(simulation)}", fontsize=8)
     return figure
 
 

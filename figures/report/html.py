@@ -185,8 +185,7 @@ def _picture(results: Results) -> dict[str, Any] | None:
     if not results.complete:
         return None
     try:
-        name = figures.fitting(_figure(results), results)
-        drawn = figures.draw(name, results)
+        name, drawn, _ = figures.drawn(_figure(results), results)
     except ConfigError as failure:
         return {"name": "", "shows": "", "caption": f"No figure: {failure}", "svg": ""}
     return {
@@ -199,12 +198,12 @@ def _picture(results: Results) -> dict[str, Any] | None:
 
 
 def _figure(results: Results) -> str:
-    """The figure that the config asks for, or that has been drawn in the folder, or that has the folder's name."""
+    """The figure that the config asks for, or that has been drawn in the folder."""
     import figures
 
     choice = results.scenario.CHOICE
     drawn = [name for name in figures.figures_of(choice) if (_folder(results) / f"{name}.svg").is_file()]
-    return figures.named(results.figure, drawn[0] if drawn else results.name, choice)
+    return figures.named(results.figure, drawn[0] if drawn else "", choice)
 
 
 def _folder(results: Results) -> Path:

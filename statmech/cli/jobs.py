@@ -44,7 +44,7 @@ def job_of(source: Source, *, data: bool = False) -> Job:
 
     path = configs.find(source.config)
     scenario = configs.load(source.config, source.changes, data=data, check=_figure_problems)
-    figure = figures.named(scenario.figure, path.stem, scenario.CHOICE)
+    figure = figures.named(scenario.figure, configs.shipped_name(source.config), scenario.CHOICE)
     folder = source.out or (path if path.is_dir() else Path("results") / path.stem)
     command = "" if path.is_dir() else shlex.join(["statmech", "run", str(source.config), *source.changes])
     return Job(path.stem, scenario, figure, folder, command)

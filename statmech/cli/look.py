@@ -99,8 +99,7 @@ def explore(
     if result:
         server.serve(page.of_result(Path(str(what))), port, browser)
         return
-    name = "" if scenario is None else configs.find(str(what)).stem
-    view = page.named(scenario.CHOICE, name) if scenario is not None else None
+    view = page.named(scenario.CHOICE, configs.shipped_name(str(what))) if scenario is not None else None
     opening = (None, link.read(str(what).partition("?")[2])) if linked else (scenario, view)
     server.serve(page.of_config(*opening), port, browser, partial(page.prepare, *opening))
 

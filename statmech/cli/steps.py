@@ -170,12 +170,12 @@ def draw(results: Results, formats: frozenset[str] | None = None) -> None:
 
     assert results.figure is not None
     assert results.folder is not None
-    name = figures.fitting(results.figure, results)
-    if name != results.figure:
-        print(f"the figure {results.figure} cannot show this sweep; drawing {name}", file=sys.stderr)
+    name, figure, reason = figures.drawn(results.figure, results)
+    if reason:
+        print(f"{reason}; drawing {name}", file=sys.stderr)
     stem = results.folder / name
     drawn = [it for it in style.FORMATS if formats is None or it in formats or files.beside(stem, it).exists()]
-    pictures = style.save(figures.draw(name, results), stem, drawn)
+    pictures = style.save(figure, stem, drawn)
     for file in (*pictures, *captions.save(results, name, stem), *film.save(name, results, stem)):
         print(f"wrote {file}", file=sys.stderr)
 

@@ -34,9 +34,9 @@ class Results:
     status
         Finished, failed and missing runs of a stored simulation (`statmech.results.status.read`).
     name
-        Name of the config or folder; the published figure of this name is drawn by default.
+        Name of the config or folder.
     figure
-        The published figure that the config asks for, or that the folder remembers.
+        The figure that the config asks for, that of a shipped config, or the one that the folder remembers.
     folder
         Where the results are stored, if they are.
     command

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.interpolate import CubicSpline
 
+from statmech.errors import ConfigError
+
 if TYPE_CHECKING:
     import xarray as xr
 
@@ -71,6 +73,8 @@ def aligned(dataset: xr.Dataset, since: np.ndarray) -> xr.Dataset:
     import xarray as xr
 
     times, t = escape_times(dataset), dataset.t.values
+    if not np.isfinite(times).any():
+        raise ConfigError(f"no run has left the plateau by t = {t[-1]:g}")
     runs = dataset.drop_vars("R").isel(seed=np.isfinite(times))
     at = times[np.isfinite(times)][:, None] + since
     inside = (t[0] <= at) & (at <= t[-1])
