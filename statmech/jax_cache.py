@@ -32,7 +32,7 @@ def folder() -> Path | None:
 
 
 def make(path: Path) -> None:
-    """Make a folder of the cache, and that around it, for this user alone. Raises `OSError`."""
+    """Create a folder of the cache, and the one around it, for this user alone. Raises `OSError`."""
     for place in (path.parent, path):
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
 
