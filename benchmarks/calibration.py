@@ -1,11 +1,13 @@
 """How often simulation exceeds the 99 % bound if theory is right, and how often 3 % too much in theory is found.
 
-python benchmarks/calibration.py           # about five minutes
+python benchmarks/calibration.py           # about seven minutes
 python benchmarks/calibration.py --tiny    # the same at toy size: tests that it runs; its numbers are meaningless
 
-Many seeds of a sweep are simulated once; each trial draws 8, 16 or 64 of them at random and compares their mean with a
-theory that is right: the equations, at an N so large that corrections of order 1/N are small beside the standard
+Many seeds of a sweep are simulated once; each trial draws 4, 8, 16 or 64 of them at random and compares their mean with
+a theory that is right: the equations, at an N so large that corrections of order 1/N are small beside the standard
 errors; the mean of all seeds, which is right at any N; or, for Gaussian seeds of the same covariance, their mean.
+
+With standard errors that the theory of order 1/N predicts one seed is enough: every sweep then has seeds of its own.
 """
 
 from __future__ import annotations
@@ -24,14 +26,15 @@ from statmech.results import comparison, multiplicity
 from statmech.results.results import Results
 from statmech.scenarios.base import Sweep
 
-SEEDS = (8, 16, 64)
-TRIALS, PLANTED_TRIALS, ERROR = 4000, 20, 1.03
+SEEDS, FEWER = (4, 8, 16, 64), (1, 4, 16, 64)  # with standard errors from their spread, and with predicted ones
+TRIALS, PREDICTED_TRIALS, PLANTED_TRIALS, ERROR = 4000, 1000, 20, 1.03
 EXAMPLES = 50  # trials whose number of independent values is averaged
 FEWEST = 10  # values for each independent one, at most, so that few trials are in doubt
 RULES, TIMES = ["hebb", "perceptron", "adatron"], [0, 0.5, 1, 2, 3.5, 6, 10, 20, 50]  # of configs/ensemble.yaml
 LARGE = {"rule": ["hebb", "perceptron"], "K": [1, 3], "N": 100_000, "t": [0.01, 0.02, 0.05, 0.1], "seeds": 16_384}
 LAYOUT = {"rule": RULES, "K": 3, "N": 1_000, "t": TIMES, "seeds": 2_048}
 STORED = {"learner": ["hebb", "minover"], "N": 50, "alpha": [1, 3], "epochs": [1, 10, 100], "seeds": 2_048}
+PREDICTED = {"rule": ["hebb", "perceptron"], "K": [1, 3], "N": 400, "t": [0.5, 2, 5], "corrections": True}
 PLANTED = {"rule": RULES, "K": 3, "N": 10_000, "t": TIMES[:-1], "seeds": 192}
 
 
@@ -124,6 +127,20 @@ def found(scenario: Sweep, count: int, trials: int) -> list[list[object]]:
     return rows
 
 
+def exceeded_of_predicted(scenario: Sweep, trials: int) -> list[list[object]]:
+    """The same with predicted standard errors, of sweeps without a seed in common."""
+    simulation, solution, rows = simulate.run(scenario), theory.solve(scenario), []
+    sweeps = simulation.coarsen(seed=max(FEWER)).construct(seed=("sweep", "seed"))
+    for count in FEWER:
+        distance = comparison.distances(Results(scenario, sweeps.isel(seed=slice(count)), solution))
+        values, z = distance.attrs["values"] / trials, abs(distance.to_dataarray())
+        bound = multiplicity.bound(values, None)
+        beyond = float((z.max([dim for dim in z.dims if dim != "sweep"]) > bound).mean())
+        error = np.sqrt(beyond * (1 - beyond) / trials)
+        rows.append([count, f"{trials:,}", f"{beyond:.2%} ± {error:.2%}", values, bound])
+    return rows
+
+
 def _largest(distance: xr.Dataset) -> float:
     return max(abs(z) for row in comparison.rows(distance) for z in row.largest.values() if z == z)
 
@@ -142,6 +159,9 @@ def main() -> None:
     heads = ["simulation", "seeds", "sweeps", "beyond the bound", "beyond Bonferroni's", "values", "independent"]
     rows = [exceeded(of, count, trials) for of in populations for count in SEEDS]
     timing.table("Right theory", [*heads, "bound", "seeds that can judge"], rows)
+    predicted = 3 if tiny else PREDICTED_TRIALS
+    rows = exceeded_of_predicted(Scenario(**PREDICTED | {"seeds": predicted * max(FEWER)}), predicted)
+    timing.table("Right theory, predicted errors", ["seeds", "sweeps", "beyond the bound", "values", "bound"], rows)
     heads = ["variable", "seeds", "sweeps", "found", "largest deviation, at least"]
     timing.table("Theory 3 % too large, N = 10,000", heads, found(Scenario(**PLANTED | small), 64, planted))
 
