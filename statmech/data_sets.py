@@ -52,6 +52,7 @@ class Source:
     """
 
     title: str
+    examples: int
     columns: tuple[str, ...]  # of the file
     label: str  # the column of the classes
     file: str = ""  # in the folder of data; empty if the set is generated
@@ -122,7 +123,9 @@ def source(name: str) -> Source:
     """The description of a data set; `digits-3-8` is a pair of digits. Raises `ValueError` naming the likely name."""
     if pair := PAIR.fullmatch(name):
         if len(set(pair.groups())) == 2:
-            return replace(SOURCES["digits"], title=f"digits {pair[1]} and {pair[2]}", classes=pair.groups())
+            digits = SOURCES["digits"]
+            title, examples = f"digits {pair[1]} and {pair[2]}", digits.examples // 5
+            return replace(digits, title=title, examples=examples, classes=pair.groups())
     elif name in ALL:
         return ALL[name]
     raise ValueError(not_known(name, "a data set", [*SOURCES, "digits-3-8 (any pair)", *MADE]))

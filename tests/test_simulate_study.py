@@ -11,8 +11,9 @@ from scipy.stats import ttest_rel
 import simulate
 import theory
 from simulate.estimators.pruned import PrunedPerceptron
-from statmech import ScenarioError, Study
+from statmech import ScenarioError, Study, data_sets
 from statmech.classifiers import CLASSIFIERS
+from statmech.data_sets import MADE, source
 from statmech.results.paired_tests import verdicts
 
 
@@ -283,3 +284,23 @@ def test_more_folds_than_examples_of_a_class_are_refused(data_folder):
 def test_real_data_have_no_theory():
     with pytest.raises(ScenarioError, match="no theory of real data"):
         theory.solve(Study(classifier="tree", data="votes"))
+
+
+def test_the_time_of_a_study_grows_with_its_data_and_its_passes():
+    def seconds(**given):
+        return Study(**{"data": "votes", "folds": 5, "seeds": 1, **given}).seconds()
+
+    attentive = seconds(classifier="attentive", data="digits-3-8", passes=30)
+    assert attentive > 2 * seconds(classifier="attentive", passes=30)
+    assert attentive > 2 * seconds(classifier="attentive", data="digits-3-8", passes=10)
+    assert seconds(classifier="tree", data="coding") > 10 * seconds(classifier="tree", data="coding", examples=1000)
+    assert seconds(classifier="tree", data="coding") > 10 * seconds(classifier="tree")
+
+
+def test_the_stated_numbers_of_examples_are_those_of_the_data():
+    assert {name: len(data_sets.load(name).y) for name in MADE} == {name: source(name).examples for name in MADE}
+
+
+def test_the_stated_numbers_of_examples_are_those_of_real_data(real_data):
+    names = [*data_sets.SOURCES, "digits-3-8"]
+    assert {name: len(data_sets.load(name).y) for name in names} == {name: source(name).examples for name in names}
