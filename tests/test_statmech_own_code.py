@@ -16,7 +16,7 @@ import theory
 from simulate.execution import clusters, recomputation, to_store
 from simulate.execution.to_store import run_into
 from statmech import RULES, Scenario, StoreError, load_results, plugins, rules
-from statmech.results import checksums, store, store_creation, sweep_store
+from statmech.results import checksums, store, store_creation
 from statmech.results.sweep_store import UNKNOWN, SweepStore
 from statmech.scenarios.registry import SCENARIOS, scenario_from
 from statmech.scenarios.used_classes import REGISTRIES
@@ -220,7 +220,7 @@ def another_version():
     patch, here = pytest.MonkeyPatch(), store.provenance()
 
     def begin():
-        for module in (sweep_store, store_creation, to_store):
+        for module in (store, store_creation, to_store):
             patch.setattr(module, "provenance", lambda: {**here, **ANOTHER})
 
     yield begin, patch.undo
@@ -255,6 +255,20 @@ def test_growth_by_another_version_keeps_both_and_says_so_once(path, another_ver
     assert [one["commit"] for one in of.provenances] == ["0123abc", store.provenance()["commit"]]
     assert np.concatenate([of.versions(chunk).ravel() for chunk in of.chunks()]).tolist() == [0] * 4 + [1] * 8
     np.testing.assert_array_equal(store.load(path).R, simulate.run(scenario_from(of.config)).R)
+
+
+def test_a_theory_of_another_version_is_recomputed(path, another_version, capsys, tmp_path):
+    begin, end = another_version
+    config = tmp_path / "c.yaml"
+    config.write_text("rule: hebb\nt: [1, 2]\n")
+    begin()
+    assert statmech("theory", config, "--out", path.parent) == 0
+    end()
+    assert statmech("theory", config, "--out", path.parent) == 0
+    sentence = "is by statmech 0.0.9 (0123abc), jax 0.1, numpy 2; it is recomputed"
+    assert sentence in capsys.readouterr().err
+    assert statmech("theory", config, "--out", path.parent) == 0
+    assert "is up to date" in capsys.readouterr().err
 
 
 def test_a_resumed_sweep_records_which_version_finished_it(path, another_version, small_chunks):

@@ -20,6 +20,7 @@ from statmech.errors import ConfigError
 from statmech.results.citations import bibtex, cited, readable
 from statmech.results.log import logs, runs
 from statmech.results.results import load_results
+from statmech.results.store import version_in_words
 from statmech.scenarios.axes import points
 
 if TYPE_CHECKING:
@@ -223,6 +224,8 @@ def _provenance(results: Results, part: str) -> dict[str, str]:
         "source": known.get("source", ""),
         "commit": known.get("commit", "") or "none: installed",
         "versions": versions,
+        "earlier versions": "; ".join(map(version_in_words, known.get("earlier", []))) or "none",
+        "your files": ", ".join(known.get("code", {})) or "none",
         "python": known.get("python", ""),
         "machine": known.get("machine", ""),
         "when": _when(_folder(results) / f"{part}.zarr"),

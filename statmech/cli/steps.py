@@ -76,7 +76,10 @@ def recomputed(folder: Path, found: Verification, most: int) -> Verification:
 
 
 def stored_theory(job: Job, fresh: bool) -> xr.Dataset | None:
-    """The stored theory of exactly this config; that of a smaller sweep is recomputed, any other one refused."""
+    """The stored theory of exactly this config; that of another one is refused.
+
+    That of a smaller sweep or of another version, whose equations may differ, is recomputed.
+    """
     from statmech.results import store, store_creation
 
     try:
@@ -84,8 +87,12 @@ def stored_theory(job: Job, fresh: bool) -> xr.Dataset | None:
     except DamagedError as failure:
         print(f"{failure}; it is recomputed", file=sys.stderr)
         return None
-    if dataset is not None:
-        print(UP_TO_DATE.format(job.theory), file=sys.stderr)
+    if dataset is None:
+        return None
+    if not store.is_of_this_version(dataset.attrs):
+        print(f"{job.theory}: is by {store.version_in_words(dataset.attrs)}; it is recomputed", file=sys.stderr)
+        return None
+    print(UP_TO_DATE.format(job.theory), file=sys.stderr)
     return dataset
 
 

@@ -276,12 +276,17 @@ def provenance() -> dict[str, Any]:
     }
 
 
-def version_of_provenance(provenance: dict[str, Any]) -> dict[str, Any]:
+def version_of_provenance(provenance: Mapping[str, Any]) -> dict[str, Any]:
     """What distinguishes a version from others, in a result's provenance."""
     return {name: provenance.get(name) for name in VERSION}
 
 
-def version_in_words(provenance: dict[str, Any]) -> str:
+def is_of_this_version(recorded: Mapping[str, Any]) -> bool:
+    """True if the running version is the one that a provenance records."""
+    return version_of_provenance(recorded) == version_of_provenance(provenance())
+
+
+def version_in_words(provenance: Mapping[str, Any]) -> str:
     """The version that computed a result.
 
     >>> version_in_words({"commit": "4d1c2e7", "versions": {"statmech": "0.1.0", "jax": "0.10.2", "numpy": "2.4.6"}})

@@ -25,9 +25,9 @@ from statmech.results.store import (
     STATE,
     check_attributes,
     chunk_file,
+    is_of_this_version,
     provenance,
     quiet,
-    version_of_provenance,
 )
 from statmech.results.stored_config import config_of
 
@@ -95,7 +95,7 @@ class SweepStore:
     @property
     def is_of_this_version(self) -> bool:
         """True if the running version is the one that the store records last."""
-        return version_of_provenance(self.provenances[-1]) == version_of_provenance(provenance())
+        return is_of_this_version(self.provenances[-1])
 
     def chunks(self) -> list[Chunk]:
         """All chunks, finished or not."""
