@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from statmech import files, yaml_messages
-from statmech.errors import ConfigError, Problem, ScenarioError, not_known, unreadable
+from statmech.errors import LONGEST_LINE, ConfigError, Problem, ScenarioError, not_known, shortened, unreadable
 from statmech.results.checksums import ROOT, check_ordinary, corrupted, group_of
 from statmech.results.stored_config import config_of
 from statmech.safe_yaml import MOST_LINES, TooLarge, document_of
@@ -249,15 +249,16 @@ def _stored(store: Path) -> Any:
 def _override(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise ConfigError(f"{text}: an override has the form key=value or key=v1,v2, without spaces")
+        raise ConfigError(f"{_short(text)}: an override has the form key=value or key=v1,v2, without spaces")
     listed = "," in value and not value.lstrip().startswith(("[", "{"))
     try:
         return name, document_of(f"[{value}]" if listed else value)
     except TooLarge as failure:
-        raise ConfigError(f"{text}: {failure.problem}") from None
+        raise ConfigError(f"{_short(text)}: {failure.problem}") from None
     except Exception as failure:  # ruamel raises many kinds
         reason = yaml_messages.located(failure, value)[1]
-        raise ConfigError(f"{text}: {value!r} is neither a value nor a list of values v1,v2: {reason}") from None
+        problem = f"{_short(repr(value))} is neither a value nor a list of values v1,v2: {reason}"
+        raise ConfigError(f"{_short(text)}: {problem}") from None
 
 
 def _set(given: dict[str, Any], path: list[str], value: Any) -> None:
@@ -275,11 +276,15 @@ def _located(failure: ScenarioError, path: Path, document: Any, places: dict[str
     for (location, _), sentence in zip(failure.problems, failure.lines(), strict=True):
         if location and location[0] in places:
             key = str(location[0])
-            in_overrides.append(f"{places[key]}: {_quoted(sentence, key)}")
+            in_overrides.append(f"{_short(places[key])}: {_quoted(sentence, key)}")
         else:
             in_file.append((_line(document, location), sentence))
     in_file.sort(key=lambda problem: problem[0] or MOST_LINES + 1)
     return [*(_at(path, line, sentence) for line, sentence in in_file), *in_overrides]
+
+
+def _short(override: str) -> str:
+    return shortened(override, LONGEST_LINE)
 
 
 def _quoted(sentence: str, key: str) -> str:

@@ -69,7 +69,7 @@ def unreadable(path: object, failure: Exception) -> DamagedError:
 def _line(text: str) -> str:
     """A text on one line, its end left out if it is long: names in a store may be a stranger's."""
     line = " ".join(text.split())
-    return _short(line, LONGEST_LINE)
+    return shortened(line, LONGEST_LINE)
 
 
 class ClusterError(StatmechError, RuntimeError):
@@ -105,7 +105,7 @@ def not_known(given: object, noun: str, known: Iterable[str]) -> str:
     close = get_close_matches(word, folded, n=1, cutoff=CLOSE if len(word) > SHORT else CLOSE_SHORT)
     close = close or [name for name in folded if len(word) > SHORT and name.startswith(word)]  # half of a name
     likely = f' Did you mean "{folded[close[0]]}"?' if close else ""
-    name = _short(" ".join(str(given).encode(errors="backslashreplace").decode().split()))
+    name = shortened(" ".join(str(given).encode(errors="backslashreplace").decode().split()))
     return f'"{name}" is not {noun}.{likely} Known: {", ".join(names)}.'
 
 
@@ -117,11 +117,12 @@ def quoted(given: object) -> str:
     """
     for write in (partial(json.dumps, default=str), repr):
         with suppress(TypeError, ValueError, RecursionError):  # keys that are lists, lists that contain themselves
-            return _short(" ".join(write(given).split()))
+            return shortened(" ".join(write(given).split()))
     return f"of type {type(given).__name__}"  # whole numbers of more digits than Python writes
 
 
-def _short(text: str, most: int = LONGEST) -> str:
+def shortened(text: str, most: int = LONGEST) -> str:
+    """A text that a message repeats, its end left out if it is long."""
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
@@ -145,5 +146,5 @@ def _escaped(character: str) -> str:
 
 def _dotted(location: tuple[str | int, ...]) -> str:
     head, *rest = location
-    names = (f"[{part}]" if isinstance(part, int) else f".{_short(part)}" for part in rest)
-    return _short(str(head)) + "".join(names)
+    names = (f"[{part}]" if isinstance(part, int) else f".{shortened(part)}" for part in rest)
+    return shortened(str(head)) + "".join(names)

@@ -9,8 +9,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from statmech.errors import shortened
+
 FIGURE = "figure"
-LONGEST = 60  # characters of a value in a message
 
 
 def config_of(attributes: Mapping[Any, Any]) -> dict[str, Any]:
@@ -59,5 +60,4 @@ def differences(asked: Mapping[str, Any], stored: Mapping[str, Any]) -> list[str
 
 
 def _shown(config: dict[str, Any], name: str) -> str:
-    text = json.dumps(config[name]) if name in config else "nothing"
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+    return shortened(json.dumps(config[name])) if name in config else "nothing"

@@ -229,9 +229,7 @@ class SweepStore:
 def _has_form(name: str, array: Any, state: Any) -> bool:
     """True if an array has a number per run, or an array of them, in chunks like those of the states."""
     dims, of_states = (tuple(it.metadata.dimension_names or ()) for it in (array, state))
-    known = {STATE: np.dtype("int8"), FINGERPRINT: np.dtype("uint64"), MADE_BY: np.dtype("uint8")}.get(
-        name, array.dtype
-    )
+    known = np.dtype({STATE: "int8", FINGERPRINT: "uint64", MADE_BY: "uint8"}.get(name, array.dtype))
     numbers = array.dtype.kind in "biuf" and array.dtype == known and of_states[-1:] == ("seed",)
     like = ((dims, of_states), (array.shape, state.shape), (array.chunks, state.chunks))
     few = math.prod(map(math.ceil, np.divide(state.shape, state.chunks))) <= MOST_CHUNKS

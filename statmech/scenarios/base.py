@@ -30,7 +30,7 @@ from statmech.scenarios.variables import Variable
 
 MAX_SEEDS = 10**9  # more are typing errors
 COORDINATES = {"seed": Key("seed", "independent run", int)}  # of every kind
-OF_STORES = ("state", "fingerprint", "done")  # further names in the datasets and stores of every kind
+OF_STORES = ("state", "fingerprint", "made_by", "done")  # further names in the datasets and stores of every kind
 SECONDS_PER_RUN = 1e-2  # of a kind that gives no estimate
 
 
