@@ -231,7 +231,7 @@ def draw(name: str, simulation: xr.Dataset | Results | None, theory: xr.Dataset 
     beyond = [] if shown is None else [dim for dim in results.scenario.shape if dim in data.dims and dim not in shown]
     if beyond:
         raise ConfigError(f"the figure {name} cannot show the axis {', '.join(beyond)}")
-    keys = [key for axis in shown or () for key in axis.split("_")]  # of parallel axes, each
+    keys = [axis for axis in shown or () if axis in type(results.scenario).known_keys()]  # others are parallel axes
     if lacking := [need for need in (*keys, *getattr(module, "NEEDS", ())) if need not in data]:
         raise ConfigError(f"the figure {name} needs {', '.join(lacking)}, which these results lack")
     missing = [axis for axis in shown or () if axis not in data.dims]

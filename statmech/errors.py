@@ -13,7 +13,7 @@ Problem = tuple[tuple[str | int, ...], str]  # where (keys and list positions) a
 
 CLOSE, CLOSE_SHORT, SHORT = 0.68, 0.6, 3  # difflib's ratio of a likely name; of names of up to 3 letters: "Kk" for "K"
 
-LONGEST = 60  # characters of a user's text that a message repeats
+LONGEST = 60  # characters of a given text in a message
 LONGEST_LINE = 200  # of a name, or of another library's message, within a message
 HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}  # Unicode's categories of invisible and control characters
 LAYOUT = "\n\t\u200c\u200d"  # those of them that words and messages need

@@ -110,7 +110,7 @@ def _predicted_deviation(values: Any, theory: xr.Dataset) -> Any:
 
 def _where_converged(runs: xr.Dataset, names: list[str]) -> xr.Dataset:
     """These variables, NaN in all runs where one with a solution has not converged: theory describes converged ones."""
-    if "converged" not in runs:
+    if not names or "converged" not in runs:
         return runs[names]
     return runs[names].where((runs.converged | ~_solved(runs, names)).all("seed"))
 

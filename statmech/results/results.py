@@ -60,12 +60,13 @@ class Results:
     lines: xr.Dataset | None = None
 
     def __post_init__(self) -> None:
+        if self.folder is None:  # what a program computes in one process is its own affair
+            return
         datasets = [dataset for dataset in (self.simulation, self.theory) if dataset is not None]
         codes = [dataset.attrs["code"] for dataset in datasets if "code" in dataset.attrs]
         if len(codes) == 2 and codes[0] != codes[1]:
             names = ", ".join(sorted(codes[0] | codes[1]))
-            where = f"{self.folder}: " if self.folder else ""
-            raise StoreError(f"{where}simulation and theory were computed with different contents of {names}")
+            raise StoreError(f"{self.folder}: simulation and theory were computed with different contents of {names}")
 
     @property
     def either(self) -> xr.Dataset:
