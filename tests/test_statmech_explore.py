@@ -226,7 +226,7 @@ def test_theory_solved_one_by_one_equals_theory_of_all():
 
 
 def test_points_are_means_with_the_standard_errors_that_compare_uses():
-    scenario = StoredExamples(learner=["minover", "hebb"], alpha=[1, 2, 3], epochs=10, **SMALL)
+    scenario = StoredExamples(learner=["max_stability", "hebb"], alpha=[1, 2, 3], epochs=10, **SMALL)
     sim, sol = simulate.run(scenario), theory.solve(scenario)
     layout = series.layout(results_of(sim))
     assert (layout.x, layout.colours, layout.rest) == ("alpha", ("learner",), ("epochs",))

@@ -124,6 +124,7 @@ def test_simulation_and_theory_of_different_code_are_not_read_together(mine, pat
 
 SUBCLASSES = {
     "rules": {"rule": "own", "t": 1},
+    "inputs": {"rule": "hebb", "t": 1, "inputs": "own"},
     "activations": {"network": "own", "t": 1},
     "learners": {"learner": "own", "alpha": 1},
     "convex.losses": {"loss": "own", "alpha": 1},

@@ -1,4 +1,4 @@
-"""The classes that a scenario uses: its own, and those that the words of its config name in the registries."""
+"""The classes that a scenario uses: its own, those of its values, and those that its words name in the registries."""
 
 from __future__ import annotations
 
@@ -24,26 +24,29 @@ REGISTRIES: tuple[Mapping[str, type], ...] = (
 
 
 def used_classes(scenario: Any) -> set[type]:
-    """The class of a scenario, and every class that one of its words names.
+    """The class of a scenario, those of its values, and every class that one of its words names in any registry.
 
     >>> from statmech import Scenario
-    >>> sorted(kind.__name__ for kind in used_classes(Scenario(rule=["hebb", "adatron"], t=1)))
-    ['AdaTron', 'Gaussian', 'Hebb', 'Scenario']
+    >>> used = used_classes(Scenario(rule=["hebb", "perceptron"], t=1))
+    >>> {RULES["hebb"], RULES["perceptron"], INPUTS["gaussian"], Scenario} <= used, RULES["adatron"] in used
+    (True, False)
     """
-    registries = (*REGISTRIES, scenario.KINDS)
-    words = set(_words(vars(scenario)))
-    return {type(scenario), *(registry[word] for registry in registries for word in words & registry.keys())}
+    leaves = list(_leaves(vars(scenario)))
+    words, registries = {leaf for leaf in leaves if isinstance(leaf, str)}, (*REGISTRIES, scenario.KINDS)
+    named = (registry[word] for registry in registries for word in words & registry.keys())
+    return {type(scenario), *map(type, leaves), *named}
 
 
-def _words(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, BaseModel):
-        yield from _words(vars(value))
+def _leaves(value: Any) -> Iterator[Any]:
+    """Keys and values, without the mappings and lists that contain them."""
+    if isinstance(value, BaseModel):
+        yield from _leaves(vars(value))
     elif isinstance(value, Mapping):
         for name, inner in value.items():
-            yield str(name)
-            yield from _words(inner)
+            yield name
+            yield from _leaves(inner)
     elif isinstance(value, list | tuple):
         for inner in value:
-            yield from _words(inner)
+            yield from _leaves(inner)
+    else:
+        yield value
