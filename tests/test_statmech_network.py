@@ -154,7 +154,7 @@ def test_a_root_of_a_singular_gram_matrix_is_one(rank):
 
 
 def test_a_store_that_names_the_teacher_s_products_T_is_read_resumed_and_extended(path, monkeypatch):
-    """As stores did before the two folders T and t were told apart on disks that ignore case."""
+    """As stores did before the folder T, which is that of the times t on disks that ignore case, was renamed."""
     network = Network(network="erf", M=2, K=2, N=20, eta=[0.5, 1.0], t=[0, 1], start={"Q": 0.5, "R": 0.1}, seeds=3)
 
     def as_before(*given):

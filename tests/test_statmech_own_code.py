@@ -238,13 +238,24 @@ def altered(path, number):
     of.write_alone(chunk, values, np.ones(chunk.shape, "int8"), of.versions(chunk))
 
 
-def test_growth_by_another_version_keeps_both_and_says_so_once(path, another_version, capsys, tmp_path):
+@pytest.fixture
+def made_by_another(path, another_version, tmp_path):
+    """A config whose result in the folder another version has computed by a command."""
     begin, end = another_version
-    config = tmp_path / "c.yaml"
-    config.write_text("rule: hebb\nN: 20\nt: [1, 2]\nseeds: 4\n")
-    begin()
-    assert statmech("simulate", config, "--out", path.parent) == 0
-    end()
+
+    def make(command):
+        config = tmp_path / "c.yaml"
+        config.write_text("rule: hebb\nN: 20\nt: [1, 2]\nseeds: 4\n")
+        begin()
+        assert statmech(command, config, "--out", path.parent) == 0
+        end()
+        return config
+
+    return make
+
+
+def test_growth_by_another_version_keeps_both_and_says_so_once(path, made_by_another, capsys):
+    config = made_by_another("simulate")
     assert statmech("simulate", config, "--out", path.parent) == 0  # nothing to add
     assert "are by" not in capsys.readouterr().err
     sentence = "the stored runs are by statmech 0.0.9 (0123abc), jax 0.1, numpy 2, new ones by statmech 0.1.0"
@@ -258,13 +269,8 @@ def test_growth_by_another_version_keeps_both_and_says_so_once(path, another_ver
     np.testing.assert_array_equal(store.load(path).R, simulate.run(scenario_from(of.config)).R)
 
 
-def test_a_theory_of_another_version_is_recomputed(path, another_version, capsys, tmp_path):
-    begin, end = another_version
-    config = tmp_path / "c.yaml"
-    config.write_text("rule: hebb\nt: [1, 2]\n")
-    begin()
-    assert statmech("theory", config, "--out", path.parent) == 0
-    end()
+def test_a_theory_of_another_version_is_recomputed(path, made_by_another, capsys):
+    config = made_by_another("theory")
     assert statmech("theory", config, "--out", path.parent) == 0
     sentence = "is by statmech 0.0.9 (0123abc), jax 0.1, numpy 2; it is recomputed"
     assert sentence in capsys.readouterr().err

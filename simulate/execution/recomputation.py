@@ -78,13 +78,13 @@ def recompute(path: Path, most: int) -> Recomputed:
 
 def _samples(store: SweepStore, most: int, together: int) -> Iterator[tuple[Chunk, int]]:
     """Random pieces of chunks, of one parameter combination and of seeds that are simulated together; their version."""
-    rng = np.random.default_rng(0)
+    rng, chunks = np.random.default_rng(0), store.chunks()
     for version in [*range(len(store.provenances)), UNKNOWN]:
-        counts = [int(_of_version(store, chunk, version).sum()) for chunk in store.chunks()]
+        counts = [int(_of_version(store, chunk, version).sum()) for chunk in chunks]
         chosen = rng.choice(sum(counts), min(most, sum(counts)), replace=False)
         for number in sorted(chosen):
             at = int(np.searchsorted(np.cumsum(counts), number, side="right"))
-            chunk, inside = store.chunks()[at], int(number) - sum(counts[:at])
+            chunk, inside = chunks[at], int(number) - sum(counts[:at])
             *place, seed = np.argwhere(_of_version(store, chunk, version))[inside] + [side.start for side in chunk.box]
             first = int(seed) // together * together
             seeds = slice(first, min(first + together, chunk.box[-1].stop))
