@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 AXES = ("data", "chosen", "delta_budget")  # of the sweep, that this figure shows
+NEEDS = ("budget",)
 CAPTION = (
     r"Error on held-out examples against the features evaluated per example, one panel per data set. Colours and "
     r"markers: the order in which the Attentive Perceptron evaluates features, for several target rates $\delta$ of "
