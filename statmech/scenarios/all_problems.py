@@ -49,7 +49,8 @@ def _remaining(kind: type[Sweep], given: dict[str, Any], invalid: set[str]) -> l
     keys: dict[str, Any] = kind._gather(given)  # type: ignore[operator]
     keys["zipped"], broken = _intact(keys.get("zipped", ()), invalid)
     invalid = invalid | broken
-    keys["parameters"] = {name: value for name, value in keys["parameters"].items() if name not in invalid}
+    parameters = {name: value for name, value in keys["parameters"].items() if name not in invalid}
+    keys["parameters"] = kind._typed(parameters)
     valid = {name: value for name, value in keys.items() if name not in invalid}
     choices = [{kind.CHOICE: name} for name in kind.KINDS] if kind.CHOICE in invalid else [{}]
     found = [list(_joint(_partial(kind, {**valid, **choice}), invalid)) for choice in choices]
