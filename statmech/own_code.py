@@ -24,7 +24,13 @@ from typing import Any, NamedTuple
 
 PACKAGES = ("statmech", "simulate", "theory", "figures")
 LIBRARIES = tuple({Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib")})
-UNTRACED = ("statmech.cli", "statmech.results", "simulate.execution", "figures")  # modules that compute no number
+UNTRACED = (  # modules that compute no number
+    "statmech.cli",
+    "statmech.files",
+    "statmech.results",
+    "simulate.execution",
+    "figures",
+)
 
 
 Namespace = Mapping[str, Any]  # the globals of a module
