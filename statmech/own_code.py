@@ -83,7 +83,8 @@ def replaced() -> tuple[FunctionType, ...]:
     >>> replaced()
     ()
     """
-    return tuple(one for name in list(sys.modules) if _computes(name) for one in _replaced_in(name))
+    own = [name for name, module in list(sys.modules.items()) if _computes(name) and _is_named(module, name)]
+    return tuple(one for name in own for one in _replaced_in(name))
 
 
 def notice() -> None:
@@ -100,6 +101,11 @@ def noticed() -> tuple[FunctionType, ...]:
 @cache
 def _computes(name: str) -> bool:
     return name.partition(".")[0] in PACKAGES and not name.startswith(UNTRACED)
+
+
+def _is_named(module: ModuleType | None, name: str) -> bool:
+    """False for the former name of a module that has moved."""
+    return getattr(module, "__name__", "") == name
 
 
 def _replaced_in(name: str) -> tuple[FunctionType, ...]:
