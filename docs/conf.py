@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 import bokeh
+import jupyter_client
 from pydantic import BaseModel
 
 import statmech
@@ -61,6 +62,19 @@ IPYTHON = tempfile.TemporaryDirectory()
 os.environ["IPYTHONDIR"] = IPYTHON.name
 Path(IPYTHON.name, "profile_default").mkdir()
 Path(IPYTHON.name, "profile_default/ipython_kernel_config.py").write_text("c.IPKernelApp.log_level = 40")
+
+
+class PageKernel(jupyter_client.AsyncKernelManager):
+    """A kernel that listens on sockets in a folder of its own: two that start at once may choose the same TCP port."""
+
+    def _transport_default(self):
+        return "ipc"
+
+    def _ip_default(self):
+        return str(Path(tempfile.mkdtemp(dir=IPYTHON.name), "kernel"))
+
+
+jupyter_client.AsyncKernelManager = PageKernel  # nbclient, which myst-nb gives no class to choose, takes it from there
 
 PAGES = {  # files of the repository that are also pages of the site
     "CONTRIBUTING.md": "/contributing.md",
