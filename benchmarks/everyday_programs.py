@@ -24,7 +24,8 @@ import time
 import numpy as np, jax
 from statmech import Scenario, load
 from statmech.jax_cache import use_cache
-import simulate.learners.minover, simulate.scenarios.online, simulate.scenarios.stored_examples, theory.trajectories
+import simulate.learners.minover, simulate.scenarios.online, simulate.scenarios.stored_examples
+import theory.online.trajectories
 from simulate.kernels import gram, perceptrons
 from simulate.learners import minover
 from statmech.random_numbers import key_of
@@ -32,7 +33,7 @@ from statmech.random_numbers import key_of
 grams, sizes, until = np.ones((8, 24, 24)), np.full(8, 24), np.full((8, 1), 10)
 task = perceptrons.task(cell, "float64")
 calls = {{
-    "equations": lambda: theory.trajectories.solve_cells([cell], [5.0]),
+    "equations": lambda: theory.online.trajectories.solve_cells([cell], [5.0]),
     "Gram": lambda: jax.block_until_ready(tuple(gram.run(task, key_of(0), np.array([50]))[:2])),
     "MinOver": lambda: jax.block_until_ready(minover.run("epochs", grams, sizes, until)),
 }}

@@ -22,7 +22,7 @@ from statmech import Network
 from statmech.activations import Erf
 from statmech.scenarios.network import NetworkCell
 from statmech.scenarios.network_matrices import Units
-from theory.networks import ATOL, RTOL, packed, solve_cells
+from theory.networks.equations import ATOL, RTOL, packed, solve_cells
 
 AGREE = 1e-8
 TIMES = np.linspace(0.0, 100.0, 51)
@@ -74,7 +74,7 @@ def main() -> None:
     cells = list(sweep.cells())
     picked = np.linspace(0, count - 1, sample).astype(int)
     calls = {
-        "theory.networks.solve_cells": lambda: solve_cells(cells, TIMES),
+        "theory.networks.equations.solve_cells": lambda: solve_cells(cells, TIMES),
         "theory.solve": lambda: theory.solve(sweep),
         "SciPy DOP853": lambda: [dop853(cells[at]) for at in picked],
     }

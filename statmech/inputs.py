@@ -26,7 +26,7 @@ LARGEST = 1e20  # largest eigenvalue, and inverse of the smallest: inputs and th
 class Inputs(ABC):
     """A distribution of inputs x; subclasses define `isotropic`, `exact` and `draw`."""
 
-    isotropic: ClassVar[bool] = True  # covariance I/N: the equations of theory.online hold in the limit
+    isotropic: ClassVar[bool] = True  # covariance I/N: the equations of theory.online.equations hold in the limit
     exact: ClassVar[bool] = False  # eps_g is a function of angles at finite N, not only in the limit
 
     @abstractmethod

@@ -18,8 +18,9 @@ from statmech.gaussian import step
 from statmech.order_parameters import angle_between
 from statmech.parameters import parameter, parameters_of
 from statmech.rules import AdaTron, AdaTronTextbook, Perceptron, Rule
-from theory import averages, lanes, online, student_noise, trajectories
-from theory.averages import Pair, quadrature, quadrature_pair
+from theory.fluctuations import student_noise
+from theory.online import averages, combinations, equations, trajectories
+from theory.online.averages import Pair, quadrature, quadrature_pair
 
 ANGLES = [np.pi / 2, 2.5, 1.0, 0.1, 1e-3, 1e-6]
 COSINES = [-0.3, 0.0, 0.9, 1 - 1e-9, 1.0]
@@ -124,14 +125,14 @@ def test_every_entry_of_the_gram_matrix_agrees_for_unequal_students(rule):
 @pytest.mark.slow
 def test_a_deliberate_error_is_detected(rule, monkeypatch):
     """Without <f_i f_j> the correlation q of the students, and with it the ensemble, is wrong."""
-    monkeypatch.setattr(online, "pair_average", lambda *args: 0.0 * averages.pair_average(*args))
+    monkeypatch.setattr(equations, "pair_average", lambda *args: 0.0 * averages.pair_average(*args))
     monkeypatch.setenv("STATMECH_CACHE", "off")  # programs are kept by what the files of the package say
-    lanes.solve_lanes.clear_cache()
+    combinations.solve_lanes.clear_cache()
     scenario = scenario_of(rule)
     try:
         found = disagreements(simulate.run(scenario), theory.solve(scenario))
     finally:
-        lanes.solve_lanes.clear_cache()
+        combinations.solve_lanes.clear_cache()
     assert any(" q:" in line for line in found)
 
 
@@ -235,7 +236,7 @@ def test_a_subclass_with_another_modulation_is_solved_as_a_rule_without_parents(
     alone = type("Alone", (Rule,), {"g": squared, "label": "alone", "kinks": (0.0,)})()
 
     def solved(rule, theta):
-        rates = online.logarithmic_rates(rule, rule.has_closed_form, (0.0, jax.numpy.log(theta)), 0.1, None)
+        rates = equations.logarithmic_rates(rule, rule.has_closed_form, (0.0, jax.numpy.log(theta)), 0.1, None)
         return rates, student_noise.noise(rule, theta, 1.0, 0.1)
 
     with jax.enable_x64(True):
@@ -254,12 +255,12 @@ def test_a_subclass_with_the_same_modulation_keeps_what_its_parent_has():
 
 
 def test_one_step_drives_the_fluctuations_as_it_does_the_order_parameters(rule):
-    """F as the average of the step whose products and second order are the noise, against `theory.online`."""
+    """F as the average of the step whose products and second order are the noise, against `theory.online.equations`."""
     kind = RULES[rule](eta=0.8)
     with jax.enable_x64(True):
         one = jax.jit(lambda theta, length, flip: student_noise.noise(kind, theta, length, flip).first)
         closed = kind.has_closed_form
-        rates = jax.jit(lambda state, flip: online.logarithmic_rates(kind, closed, state, flip, None))
+        rates = jax.jit(lambda state, flip: equations.logarithmic_rates(kind, closed, state, flip, None))
         for theta in (2.5, 1.0, 0.1, 1e-3, 1e-6):
             for length, flip in [(1.3, 0.0), (0.4, 0.2)]:
                 expected = rates((np.log(length), np.log(theta)), flip)

@@ -73,5 +73,5 @@ def test_what_does_not_exist_is_found():
     assert commands("`statmech run minover_x tmax=3`") == [("run", "minover_x", "tmax=3")]
     assert "minover_x" not in shipped()
     with pytest.raises(ModuleNotFoundError):
-        found("theory.boosting.gone")
+        found("theory.boosting.bounds.gone")
     assert found("simulate.learners.MinOver") is simulate.learners.MinOver

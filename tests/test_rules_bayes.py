@@ -18,7 +18,7 @@ from statmech import RULES, Scenario, ScenarioError
 from statmech.gaussian import TAIL, density, hazard
 from statmech.parameters import family_of
 from statmech.rules import AdaTronTextbook, Bayes, Hebb
-from theory.averages import Pair, quadrature, quadrature_pair
+from theory.online.averages import Pair, quadrature, quadrature_pair
 
 START = {"length": 0.2, "R": 0.2}
 

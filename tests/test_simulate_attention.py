@@ -14,8 +14,8 @@ from statmech import Attention, Scenario, ScenarioError, Stopping
 from statmech.boundaries import BOUNDARIES, OVERSHOOT, error, looks, rise, threshold
 from statmech.results import comparison
 from statmech.scenarios.registry import scenario_from
-from theory.attention import Watch, learnt, share
-from theory.stopping import decision, many_looks
+from theory.stopping.attention import Watch, learnt, share
+from theory.stopping.walks import decision, many_looks
 
 
 def walk(z, w, at, tau, slope):
@@ -199,7 +199,7 @@ def test_products_of_normals_overshoot_more_than_normals(monkeypatch):
     scenario = Attention(attention="brownian-bridge", delta=0.3, N=100, t=[1, 2], seeds=400, memory=2000)
     simulation = simulate.run(scenario)
     assert not disagreements(simulation, theory.solve(scenario))
-    monkeypatch.setattr("theory.attention.overshoot", lambda chunk: OVERSHOOT)
+    monkeypatch.setattr("theory.stopping.attention.overshoot", lambda chunk: OVERSHOOT)
     assert any("features" in line for line in disagreements(simulation, theory.solve(scenario)))
 
 

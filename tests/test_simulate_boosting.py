@@ -15,7 +15,7 @@ from statmech import Boosting, Results, ScenarioError
 from statmech.results import comparison
 from statmech.scenarios.boosting import AdaBoost, BoostingCell
 from statmech.scenarios.registry import scenario_from
-from theory import boosting as bounds
+from theory.boosting import bounds
 
 
 def scenario(**given):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from simulate.kernels.conjunctions import Conjunction, Search, best, boost, output
-from theory import boosting
+from theory.boosting import bounds
 
 
 def examples(seed, m=40, n=7):
@@ -245,7 +245,7 @@ def test_boosting_is_right_within_the_stages_and_by_the_advantage_of_theory(s):
     for _ in range(4):
         X = (rng.random((150, 8)) < 0.5).astype(float)
         y = teacher(rng, X, s)
-        stages = list(boost(X, y, np.arange(8), 2, boosting.stages(s, len(y)), discount=1.0))
+        stages = list(boost(X, y, np.arange(8), 2, bounds.stages(s, len(y)), discount=1.0))
         assert all(stage.error <= 0.5 - 1 / (2 * s) + 1e-12 for stage in stages)
         assert np.array_equal(np.sign(output(stages, X)), y)
 
@@ -253,7 +253,7 @@ def test_boosting_is_right_within_the_stages_and_by_the_advantage_of_theory(s):
 def test_the_training_error_stays_below_its_bound():
     X, y = examples(5, m=120)
     stages = list(boost(X, y, np.arange(7), 2, 40))
-    bound = boosting.training_error([stage.error for stage in stages])
+    bound = bounds.training_error([stage.error for stage in stages])
     for T in range(1, len(stages) + 1):
         assert np.mean(np.sign(output(stages[:T], X)) != y) <= bound[T - 1] + 1e-12
     assert bound[-1] < 1
@@ -276,13 +276,13 @@ def test_counts_equal_the_number_of_listed_conjunctions():
             for c in itertools.combinations(range(10), j)
             if len({attributes[i] for i in c}) == j
         ]
-        assert boosting.conjunctions(sizes, k) == len(listed)
-    assert boosting.conjunctions(10, 3) == 10 + 45 + 120
+        assert bounds.conjunctions(sizes, k) == len(listed)
+    assert bounds.conjunctions(10, 3) == 10 + 45 + 120
 
 
 def test_the_sample_size_is_a_fixed_point():
-    m = boosting.enough_examples(30, 2, s=2, eps=0.1, delta=0.05)
-    size = boosting.log_perceptrons(boosting.conjunctions(30, 2) + 1, boosting.stages(2, m))
-    assert boosting.sample_size(0.1, 0.05, size) <= m
-    smaller = boosting.log_perceptrons(boosting.conjunctions(30, 2) + 1, boosting.stages(2, m // 2))
-    assert boosting.sample_size(0.1, 0.05, smaller) > m // 2
+    m = bounds.enough_examples(30, 2, s=2, eps=0.1, delta=0.05)
+    size = bounds.log_perceptrons(bounds.conjunctions(30, 2) + 1, bounds.stages(2, m))
+    assert bounds.sample_size(0.1, 0.05, size) <= m
+    smaller = bounds.log_perceptrons(bounds.conjunctions(30, 2) + 1, bounds.stages(2, m // 2))
+    assert bounds.sample_size(0.1, 0.05, smaller) > m // 2

@@ -19,7 +19,7 @@ from simulate.scenarios import batches
 from statmech import RULES, Scenario, ScenarioError
 from statmech.parameters import family_of
 from statmech.random_numbers import key_of
-from theory import lanes
+from theory.online import combinations
 
 LEVEL = 1e-4  # family-wise, over all distributions compared
 
@@ -222,7 +222,7 @@ def test_a_sweep_compiles_once(solve):
     """Parameters, label noise, times and (simulated) N and start are data; rule, K and sizes fix the program."""
     base = {"rule": "perceptron", "K": 2, "N": 50, "t": [0.5, 1, 2, 3, 4, 5, 6], "seeds": 2, "eta": [0.5, 2]}
     other = {"eta": [0.1, 3], "flip": 0.1, "t": [0.7, 2, 3, 4, 5, 6, 7], "N": 60, "start": {"R": 0.5, "q": 0.4}}
-    for program in (gram._run, lanes.solve_lanes):  # another test of this process may have called them
+    for program in (gram._run, combinations.solve_lanes):  # another test of this process may have called them
         program.clear_cache()
     assert compilations(lambda: solve(Scenario(**base))) > 0
     assert compilations(lambda: solve(Scenario(**base | other))) == 0

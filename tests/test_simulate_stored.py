@@ -19,7 +19,8 @@ from simulate.learners.interface import Task, at_once
 from statmech import LEARNERS, ScenarioError, StoredExamples
 from statmech.learners import STOPPED_BY, Learner
 from statmech.scenarios.registry import scenario_from
-from theory import ensemble_error, replica, separable_fraction
+from theory import ensemble_error, separable_fraction
+from theory.stored_examples import replica
 
 SIZES = (50, 100, 200, 400)
 

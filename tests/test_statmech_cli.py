@@ -391,7 +391,7 @@ def test_the_table_counts_the_runs_that_satisfy_a_bound(in_scratch, capsys, monk
     assert "Violations: none" in table
     capped = printed("run", "boosting", "s=5", "P=200", "seeds=1", "cap=1", "--out", "capped")
     assert "Violations: none" in capped  # fewer stages than the bound allows prove nothing
-    monkeypatch.setattr("theory.boosting.stages", lambda *_: 1.0)
+    monkeypatch.setattr("theory.boosting.bounds.stages", lambda *_: 1.0)
     table = printed("run", "boosting", "s=5", "P=200", "seeds=1", "--out", "wrong")
     assert "Violations: stages 1." in table
     assert "0/1" in table

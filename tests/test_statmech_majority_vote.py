@@ -139,7 +139,7 @@ def z_of_the_measured_vote(K: int, kind: str) -> np.ndarray:
     if K <= 4:
         expected, error = vote_of_few(along, gram(rows)), np.zeros(6)
     else:
-        many = [theory.ensemble.vote_of(a, gram(r), tolerance=1.0) for a, r in zip(along, rows, strict=True)]
+        many = [theory.ensembles.errors.vote_of(a, gram(r), tolerance=1.0) for a, r in zip(along, rows, strict=True)]
         expected, error = np.array([m.value for m in many]), np.array([m.error for m in many])
     return (draws.mean(axis=0) - expected) / np.hypot(standard_error(draws, axis=0), error)
 

@@ -244,7 +244,8 @@ def test_a_program_that_jax_cannot_keep_is_traced(process, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "module", ["simulate.kernels.gram", "simulate.kernels.vectors", "theory.lanes", "simulate.learners.minover"]
+    "module",
+    ["simulate.kernels.gram", "simulate.kernels.vectors", "theory.online.combinations", "simulate.learners.minover"],
 )
 def test_rules_and_kernels_of_the_packages_are_determined(module):
     from statmech.learners import AdaTron
@@ -264,8 +265,7 @@ import simulate, theory
 from statmech import Scenario, load
 from simulate.kernels import gram
 from simulate.learners import cyclic, minover
-from theory import lanes
-
+from theory.online import combinations
 traced = []
 
 def counted(function):
@@ -275,7 +275,7 @@ def counted(function):
         return function(*arguments)
     return count
 
-for kept in (gram._run, cyclic.run, minover.run, lanes.solve_lanes):
+for kept in (gram._run, cyclic.run, minover.run, combinations.solve_lanes):
     kept.function = counted(kept.function)
 scenario = Scenario(rule="perceptron", K=2, N=50, t=[0.5, 1.0], seeds=2)
 values = [simulate.run(scenario), theory.solve(scenario)]
@@ -286,7 +286,7 @@ print("scipy.integrate" in sys.modules)
 numbers = [one[name].values for one in values for name in sorted(one.data_vars)]
 print(*(array.tobytes().hex() for array in numbers if array.dtype.kind == "f"))
 """
-MODULES = "simulate.kernels.gram simulate.learners.cyclic simulate.learners.minover theory.lanes"
+MODULES = "simulate.kernels.gram simulate.learners.cyclic simulate.learners.minover theory.online.combinations"
 
 
 @pytest.mark.slow

@@ -15,7 +15,8 @@ import theory
 from statmech import RULES, Scenario, ScenarioError, compare, load
 from statmech.results import comparison, corrections, multiplicity
 from statmech.results.corrections import predicted
-from theory import fluctuations, lanes, trajectories
+from theory.fluctuations import student_fluctuations
+from theory.online import combinations, trajectories
 from theory.solve import solve_line
 
 LATE = {"hebb": (0.5, -0.75), "perceptron": ((4 - np.pi) / 2, -0.286), "adatron_textbook": (0.8, -0.6)}
@@ -172,16 +173,16 @@ def test_means_lie_within_the_predicted_standard_errors_and_without_discreteness
     scenario = Scenario(rule="hebb", N=N, t=[0.5, 2, 5], seeds=500 * N, corrections=True)
     largest, bound = judged(scenario)
     assert largest < bound
-    monkeypatch.setattr(fluctuations, "rates", without_discreteness)
+    monkeypatch.setattr(student_fluctuations, "rates", without_discreteness)
     monkeypatch.setenv("STATMECH_CACHE", "off")
-    lanes.solve_lanes.clear_cache()
+    combinations.solve_lanes.clear_cache()
     try:
         assert judged(scenario)[0] > bound
     finally:
-        lanes.solve_lanes.clear_cache()
+        combinations.solve_lanes.clear_cache()
 
 
-correct = fluctuations.rates
+correct = student_fluctuations.rates
 
 
 def without_discreteness(field, state, t, noise, around):

@@ -10,7 +10,7 @@ from statmech import Inference, ScenarioError
 from statmech.convex import bayes
 from statmech.convex.teachers import LinearTeacher, Logit, Probit, Sign
 from statmech.convex.weights import Binary, Gauss, Sparse
-from theory.inference import errors, reached
+from theory.convex.state_evolution import errors, reached
 
 ALPHAS = np.array([0.5, 1.0, 2.0, 3.0, 4.0, 5.0])
 PAIRS = [

@@ -15,9 +15,9 @@ from statmech import Network, ScenarioError
 from statmech.activations import ACTIVATIONS, Erf
 from statmech.parameters import parameter
 from statmech.scenarios.network_matrices import Units
-from theory.networks import equations_of, field, packed, setting_of, solve_cells
-from theory.noise_floor import _rates_and_slope
-from theory.plateaus import _symmetric
+from theory.networks.equations import equations_of, field, packed, setting_of, solve_cells
+from theory.networks.noise_floor import _rates_and_slope
+from theory.networks.plateaus import _symmetric
 
 T = [[1.0, 0.3], [0.3, 1.2]]
 GENERAL = {

@@ -11,7 +11,7 @@ import theory
 from statmech import Scenario
 from statmech.order_parameters import angle_between
 from statmech.rules import RULES
-from theory import lanes, online, trajectories
+from theory.online import combinations, equations, trajectories
 
 ROOT = np.sqrt(2 * np.pi)
 
@@ -155,14 +155,14 @@ def test_many_combinations_in_one_call_equal_one_by_one():
 
 def reference(cell, times):
     """log l, y and c of a cell's students at each time, by SciPy to a relative 1e-13."""
-    S = online.distinct(cell)
-    rates = jax.jit(lambda *state: online.rates(cell.rule, True, online.Students(*state), cell.flip))
+    S = equations.distinct(cell)
+    rates = jax.jit(lambda *state: equations.rates(cell.rule, True, equations.Students(*state), cell.flip))
 
     def field(_, y):
         log_length, versine, c = np.split(y, [S, 2 * S])
         return np.concatenate(rates(log_length, np.clip(versine, 0, 2), np.clip(c, -1, 1)))
 
-    start = np.concatenate(online.initial(cell))
+    start = np.concatenate(equations.initial(cell))
     atol = np.concatenate([np.full(S, 1e-14), np.full(S, 1e-60), np.full(start.size - 2 * S, 1e-14)])
     with jax.enable_x64(True):
         return solve_ivp(field, (0, times[-1]), start, "DOP853", times, rtol=1e-13, atol=atol).y.T
@@ -184,11 +184,11 @@ def test_solutions_have_eight_digits_at_all_times(rule, flip):
 
 def test_many_combinations_share_few_programs():
     """Lanes and recorded times are filled up to powers of two, and more than 128 lanes are cut."""
-    lanes.solve_lanes.clear_cache()
+    combinations.solve_lanes.clear_cache()
     for count, times in [(130, 5), (70, 8), (128, 3), (2, 8), (65, 7)]:
         scenario = Scenario(rule="hebb", t=np.linspace(0, 1, times), eta={"linspace": [0.5, 2, count]})
         assert len(trajectories.solve_cells(list(scenario.cells()), scenario.t)) == count
-    assert len(lanes.solve_lanes.programs) == 2
+    assert len(combinations.solve_lanes.programs) == 2
 
 
 @pytest.mark.slow

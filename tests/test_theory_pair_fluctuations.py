@@ -10,8 +10,9 @@ import pytest
 import simulate
 import theory
 from statmech import RULES, Rule, Scenario, ScenarioError
-from theory import pair_fluctuations, trajectories
-from theory.ensemble_fluctuations import vote_gradient
+from theory.ensembles import pair_fluctuations
+from theory.ensembles.vote_fluctuations import vote_gradient
+from theory.online import trajectories
 from theory.scenarios import online as solver
 
 T = [0.2, 1.0, 5.0]

@@ -11,7 +11,8 @@ from scipy.stats import norm
 
 from statmech import ScenarioError
 from statmech.errors import SolverError
-from theory import capacity, learning_curves, noisy_capacity, replica, separable_fraction
+from theory import capacity, learning_curves, noisy_capacity, separable_fraction
+from theory.stored_examples import replica
 
 ALPHAS = np.array([0.05, 0.3, 0.9, 1.1, 2.0, 5.0, 20.0])
 

@@ -33,8 +33,8 @@ from statmech.convex.teachers import LinearTeacher, Logit, Probit, Sign
 from statmech.convex.weights import Binary, Gauss, Sparse
 from statmech.errors import ScenarioError
 from statmech.scenarios.risk import Risk
-from theory import replica
 from theory.solve import solve_line
+from theory.stored_examples import replica
 
 L1, L2 = Penalty(1.0), Penalty(0.0)
 ALPHAS = np.array([0.2, 0.5, 0.9, 1.1, 1.5, 2.5, 2.9, 6.0])

@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from statmech import ScenarioError, boundaries
-from theory.stopping import BOUNDARIES, decision, error, mean_share, threshold
+from theory.stopping.walks import BOUNDARIES, decision, error, mean_share, threshold
 
 MEANS = np.array([-0.5, 0.0, 0.3, 1.0, 3.0])
 OVERSHOOT = (

@@ -22,13 +22,14 @@ def solve(scenario: Sweep, progress: Progress | None = None) -> xr.Dataset:
     """The theory of a scenario in the limit N -> infinity, as a Dataset on (sweep axes, recorded times).
 
     Of a `Scenario`: R, q, length and eps_g follow eqs (3.5) and (3.6) of Miyoshi, Hara & Okada, the ensemble's errors
-    their eq (3.2); see `theory.online` and `theory.ensemble`. For unequal students `eps_g_majority_vote_error` is the
-    standard error of the vote's integration, 0 up to K = 4; with `corrections`, standard deviations and biases at N of
-    what is recorded after the whole number of steps that is nearest to N t (`theory.fluctuations`).
+    their eq (3.2); see `theory.online.equations` and `theory.ensembles.errors`. For unequal students
+    `eps_g_majority_vote_error` is the standard error of the vote's integration, 0 up to K = 4; with `corrections`,
+    standard deviations and biases at N of what is recorded after the whole number of steps that is nearest to N t
+    (`theory.fluctuations.student_fluctuations`).
 
-    Of `StoredExamples`: R, eps_g and kappa of each learner's limit (`theory.replica`), NaN where it does not exist;
-    independent of the number of updates, for it is that of infinitely many. Of `Boosting`: bounds on stages, eps_g and
-    advantage at this N and P (`theory.boosting`).
+    Of `StoredExamples`: R, eps_g and kappa of each learner's limit (`theory.stored_examples.replica`), NaN where it
+    does not exist; independent of the number of updates, for it is that of infinitely many. Of `Boosting`: bounds on
+    stages, eps_g and advantage at this N and P (`theory.boosting.bounds`).
 
     Of `Risk`: the replica-symmetric minimum, with the residual of its equations (`statmech.convex`), NaN where there
     is none; the best lambda and the alpha up to which labels can be separated, or beyond which an l1 norm

@@ -13,7 +13,7 @@ from simulate.kernels.conjunctions import Conjunction, boost, output
 from statmech import theory
 from statmech.boundaries import error, rise, threshold
 from statmech.rules import RULES
-from theory.boosting import advantage, stages, training_error
+from theory.boosting.bounds import advantage, stages, training_error
 
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 

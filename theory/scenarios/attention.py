@@ -8,14 +8,14 @@ import numpy as np
 
 from statmech.order_parameters import angle_from_versine
 from statmech.scenarios.attention import Attention, AttentionCell
-from theory.attention import State, solve_cell
+from theory.stopping.attention import State, solve_cell
 
 SOURCE = "order-parameter equations, N -> infinity at given chunk / N and memory / N"
 PLACES = 60  # of a line: each costs tens of milliseconds
 
 
 def solve(scenario: Attention, cells: Sequence[AttentionCell]) -> Iterator[dict[str, np.ndarray]]:
-    """The variables of each cell; `theory.attention` has the equations."""
+    """The variables of each cell; `theory.stopping.attention` has the equations."""
     return (views(solve_cell(cell, scenario.t), np.asarray(scenario.t)) for cell in cells)
 
 

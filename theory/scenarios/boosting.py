@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from statmech.scenarios.boosting import Boosting, BoostingCell
-from theory.boosting import DELTA, bounds
+from theory.boosting.bounds import DELTA, bounds
 
 SOURCE = f"Bounds of Jackson & Craven, Lemmas 1 and 2; that on eps_g holds in at least {1 - DELTA:.0%} of runs"
 

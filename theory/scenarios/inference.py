@@ -11,7 +11,7 @@ from statmech.convex import bayes
 from statmech.convex.teachers import Teacher
 from statmech.convex.weights import Weights
 from statmech.scenarios.inference import Inference, InferenceCell
-from theory.inference import errors, reached
+from theory.convex.state_evolution import errors, reached
 
 SOURCE = "state evolution and free entropy, N -> infinity"
 

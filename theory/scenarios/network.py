@@ -11,8 +11,8 @@ from statmech.network_error import generalization_error
 from statmech.scenarios.network import Network, NetworkCell
 from statmech.scenarios.network_matrices import Units
 from statmech.specialisation import specialisation
-from theory.network_differences import SMALL, continued
-from theory.networks import solve_cells
+from theory.networks.equations import solve_cells
+from theory.networks.perfect_learning import SMALL, continued
 
 SOURCE = "order-parameter equations of networks, N -> infinity"
 LOST = 1e-7  # eps_g that has lost digits: then recorded times are too few to see it fall, and others come between

@@ -12,13 +12,13 @@ from statmech.equal_students import majority_vote, weight_mean
 from statmech.results.dataset import describe, gram_of
 from statmech.scenarios.online import Cell, Scenario, steps
 from statmech.scenarios.variables import BIAS
-from theory.ensemble import vote_of
-from theory.ensemble_fluctuations import corrections as ensemble_corrections
-from theory.fluctuations import Fluctuations, corrections
-from theory.online import Students
-from theory.pair_fluctuations import PairFluctuations, most_students
-from theory.pair_fluctuations import solve as solve_pairs
-from theory.trajectories import solve_cells, solve_corrected
+from theory.ensembles.errors import vote_of
+from theory.ensembles.pair_fluctuations import PairFluctuations, most_students
+from theory.ensembles.pair_fluctuations import solve as solve_pairs
+from theory.ensembles.vote_fluctuations import corrections as ensemble_corrections
+from theory.fluctuations.student_fluctuations import Fluctuations, corrections
+from theory.online.equations import Students
+from theory.online.trajectories import solve_cells, solve_corrected
 
 SOURCE = "order-parameter equations, N -> infinity"
 

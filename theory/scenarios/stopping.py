@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from statmech.scenarios.stopping import Stopping, StoppingCell
-from theory.stopping import Decision, decision, error, many_looks, mean_share
+from theory.stopping.walks import Decision, decision, error, many_looks, mean_share
 
 EXACT = 400  # looks that are counted one by one: a second at most
 STEPS = 2.0  # a level this many steps' deviations up may be raised by the overshoot

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from statmech.scenarios.stored_examples import StoredCell, StoredExamples
-from theory.learning_curves import curve_of
+from theory.stored_examples.learning_curves import curve_of
 
 SOURCE = "replica-symmetric, N -> infinity"
 

@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from figures.published.helpers.log_axes import logarithmic_alpha
 from figures.style import points_or_band, spread
 from statmech.learners import LEARNERS
-from theory.learning_curves import curve_of
+from theory.stored_examples.learning_curves import curve_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

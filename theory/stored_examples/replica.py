@@ -152,8 +152,8 @@ def capacity(kappa: ArrayLike = 0.0) -> np.ndarray:
 def noisy_capacity(flip: ArrayLike, kappa: ArrayLike = 0.0) -> np.ndarray:
     r"""Capacity for a teacher's noisy labels: the largest alpha at which a perceptron of stability kappa exists.
 
-    With :math:`s = \sin\theta` and I(s, k) of `theory.replica`, at the angle where both equations of maximum
-    stability hold,
+    With :math:`s = \sin\theta` and I(s, k) of `theory.stored_examples.replica`, at the angle where both equations of
+    maximum stability hold,
 
     .. math:: R\,I(s, \kappa/s) = a\,[k\,\Phi(k) + \varphi(k)],\ k = \kappa/s, \qquad
               \alpha_c = \frac1{s\,I(s, \kappa/s)}

@@ -40,7 +40,7 @@ from statmech.gaussian import Array, one_minus_cos
 from statmech.order_parameters import angle_from_versine
 from statmech.rules import Averages, Rule
 from statmech.scenarios.online import Cell
-from theory.averages import Pair, averages, pair_average
+from theory.online.averages import Pair, averages, pair_average
 
 ATOL = 1e-12  # of log l and c
 ATOL_Y = 1e-60  # so that 1 - R is accurate to a relative tolerance however small it gets
@@ -94,8 +94,8 @@ def initial(cell: Cell) -> Students:
 def rates(rule: Rule, closed: bool, students: Students, flip: Array, paired: bool = True) -> Students:
     """Time derivative of the state of distinct students.
 
-    The equations of `theory.online`; `closed` selects the rule's closed forms, `flip` is the label noise. A single
-    student's c, which means nothing, stays where it is unless `paired`.
+    The equations of `theory.online.equations`; `closed` selects the rule's closed forms, `flip` is the label noise. A
+    single student's c, which means nothing, stays where it is unless `paired`.
     """
     theta, length = angle_from_versine(students.y), jnp.exp(jnp.clip(students.log_length, -LONGEST, LONGEST))
     # computed once, and not in each of the three rates: this halves the time
@@ -159,7 +159,7 @@ def _of_pairs(x: Array) -> tuple[Array, Array]:
 def __getattr__(name: str) -> Any:
     """`solve_cells` under its former path."""
     if name == "solve_cells":
-        from theory import trajectories
+        from theory.online import trajectories
 
         return trajectories.solve_cells
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -37,7 +37,7 @@ from statmech.gaussian import Array, legendre
 from statmech.programs import kept
 from statmech.scenarios.network import NetworkCell
 from statmech.scenarios.network_matrices import Units
-from theory.dormand_prince import filled_up, integrate, power_of_two
+from theory.numerics.dormand_prince import filled_up, integrate, power_of_two
 
 SMALL = 1e-3  # eps_g from which differences are integrated
 CLOSE = 0.05  # the largest square of a difference at which they are

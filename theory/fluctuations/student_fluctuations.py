@@ -30,7 +30,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from statmech.gaussian import Array
-from theory.student_noise import Noise
+from theory.fluctuations.student_noise import Noise
 
 Pair = tuple[Array, Array]
 

@@ -36,7 +36,7 @@ def ensemble_error(R: ArrayLike, q: ArrayLike, K: ArrayLike, output: str = "majo
     r"""eps_g of an ensemble of K equal students, to 1e-10 absolute.
 
     The majority vote errs with the integral of eq (3.2) of Miyoshi, Hara & Okada (by the Metropolis method there), here
-    over the students' common field (derived in `theory.ensemble`); the weight mean with
+    over the students' common field (derived in `theory.ensembles.errors`); the weight mean with
 
     .. math:: \epsilon_g = \arccos\left(R/\sqrt{q + (1-q)/K}\right)/\pi.
 

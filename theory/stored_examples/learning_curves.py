@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from scipy.special import bdtr
 
 from statmech.errors import ScenarioError, SolverError
-from theory import replica
-from theory.replica import Curve
+from theory.stored_examples import replica
+from theory.stored_examples.replica import Curve
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -42,7 +42,7 @@ def learning_curves(alphas: ArrayLike, flip: float = 0.0) -> xr.Dataset:
 
     .. math:: \epsilon_g = \arccos(R)/\pi
 
-    Equations and their sources: `theory.replica`.
+    Equations and their sources: `theory.stored_examples.replica`.
 
     Parameters
     ----------

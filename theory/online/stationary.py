@@ -1,6 +1,7 @@
 r"""Stationary states of online learning, where a teacher that drifts or weights that decay balance what is learnt.
 
-The rates of `theory.online`, of :math:`\log l` and :math:`y = 1-R`, are sums of gains and losses that are equal there:
+The rates of `theory.online.equations`, of :math:`\log l` and :math:`y = 1-R`, are sums of gains and losses that are
+equal there:
 
 .. math:: \frac{\langle fu\rangle}l + \frac{\langle f^2\rangle}{2l^2} - w = 0, \qquad
           -\sin^2\theta\,\frac Dl + \cos\theta\left(\frac{\langle f^2\rangle}{2l^2} + \delta\right) = 0 .
@@ -33,9 +34,9 @@ from statmech.order_parameters import angle_from_versine
 from statmech.parameters import Family, family_of
 from statmech.results.dataset import arrays_of, blank, fill
 from statmech.scenarios.online import Cell, Scenario
-from theory.averages import averages
-from theory.online import Students
-from theory.trajectories import solve_cells
+from theory.online.averages import averages
+from theory.online.equations import Students
+from theory.online.trajectories import solve_cells
 
 if TYPE_CHECKING:
     import xarray as xr

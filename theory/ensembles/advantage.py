@@ -7,7 +7,7 @@ of their weights, and with it the majority vote (`statmech.equal_students`), lie
 .. math:: \tan\Theta = \sqrt c\,\tan\theta, \qquad \epsilon_g(\infty)/\epsilon_g(1) = \Theta/\theta,
 
 so that at late times, :math:`\theta\to0`, the gain is :math:`\sqrt c`. Computed from :math:`1-R` and c, as they are
-integrated (`theory.online`), it keeps its digits where R and q round to 1.
+integrated (`theory.online.equations`), it keeps its digits where R and q round to 1.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from statmech.errors import ScenarioError
 from statmech.order_parameters import angle_from_versine
 from statmech.results.dataset import blank
 from statmech.scenarios.online import Cell, Scenario
-from theory.trajectories import solve_cells
+from theory.online.trajectories import solve_cells
 
 if TYPE_CHECKING:
     import xarray as xr

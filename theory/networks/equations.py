@@ -13,8 +13,8 @@ v_k\,g'(h_k)\,e`, and the second by :math:`(\eta_v/N)\,g(h_k)\,e` (`statmech.sce
 
 where the noise adds :math:`\sigma^2 v_iv_j\langle g'(h_i)g'(h_j)\rangle` to :math:`\langle\delta_i\delta_j\rangle` and
 nothing else. The averages over the normal fields, of covariances R, Q and T, are sums of those of the activation
-(`theory.network_averages`). Combinations of parameters with as many units of one activation are integrated side by side
-(`theory.dormand_prince`), each a lane of the last axis.
+(`theory.networks.averages`). Combinations of parameters with as many units of one activation are integrated side by
+side (`theory.numerics.dormand_prince`), each a lane of the last axis.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from statmech.parameters import Family, family_of
 from statmech.programs import kept
 from statmech.scenarios.network import NetworkCell
 from statmech.scenarios.network_matrices import Units
-from theory.dormand_prince import filled_up, integrate, power_of_two
-from theory.network_averages import TERMS, Fields, errors, responses, slopes, squares
+from theory.networks.averages import TERMS, Fields, errors, responses, slopes, squares
+from theory.numerics.dormand_prince import filled_up, integrate, power_of_two
 
 RTOL, RTOL_LESS, ATOL = 1e-11, 1e-9, 1e-13  # line integrals err by 1e-13 and more
 RATES = "eta", "eta_v", "sigma", "decay"

@@ -1,7 +1,8 @@
 """The order-parameter equations of many parameter combinations side by side, in one compiled program.
 
-Each lane is one of them: `theory.online` for its students, and beside these, where asked for, the fluctuations of order
-1/N of each student (`theory.fluctuations`). A rule's index selects its equations.
+Each lane is one of them: `theory.online.equations` for its students, and beside these, where asked for, the
+fluctuations of order 1/N of each student (`theory.fluctuations.student_fluctuations`). A rule's index selects its
+equations.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from statmech.order_parameters import angle_from_versine
 from statmech.parameters import Family
 from statmech.programs import kept
 from statmech.rules import Rule
-from theory import fluctuations, student_noise
-from theory.dormand_prince import integrate
-from theory.fluctuations import Fluctuations
-from theory.online import ATOL, ATOL_Y, LONGEST, Changes, Students, changed, logarithmic_rates, rates
-from theory.student_noise import Noise, Stability
+from theory.fluctuations import student_fluctuations, student_noise
+from theory.fluctuations.student_fluctuations import Fluctuations
+from theory.fluctuations.student_noise import Noise, Stability
+from theory.numerics.dormand_prince import integrate
+from theory.online.equations import ATOL, ATOL_Y, LONGEST, Changes, Students, changed, logarithmic_rates, rates
 
 RTOL = 1e-9
 ATOL_1 = 1e-9  # of the fluctuations of order 1/N
@@ -153,7 +154,7 @@ def _around(
             rule = _rule(equations, family, setting._replace(t=t))
             return logarithmic_rates(rule, equations.closed, (log_length, log_theta), setting.flip, moving(setting))
 
-        return fluctuations.rates(field, (log_length, jnp.log(theta)), setting.t, step, around)
+        return student_fluctuations.rates(field, (log_length, jnp.log(theta)), setting.t, step, around)
 
     if equations.linear:
         places = student_noise.of_linear(theta, setting.flip)

@@ -12,7 +12,7 @@ import numpy as np
 
 from statmech.errors import ScenarioError, not_known
 from statmech.statistics import standard_error
-from theory.ensemble import OUTPUTS, ControlledError
+from theory.ensembles.errors import OUTPUTS, ControlledError
 
 STRIDE = 2.38  # over sqrt(K + 1): the step of least correlation in many dimensions (Roberts, Gelman & Gilks 1997)
 BURN = 0.1  # of the steps, before the walk is counted

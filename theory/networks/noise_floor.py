@@ -36,7 +36,7 @@ from statmech.jax_cache import use_cache
 from statmech.results.dataset import blank
 from statmech.scenarios.network import Network, NetworkCell
 from statmech.scenarios.network_matrices import Units
-from theory.networks import Equations, Setting, equations_of, field, packed, setting_of, solve_cells, unpacked
+from theory.networks.equations import Equations, Setting, equations_of, field, packed, setting_of, solve_cells, unpacked
 from theory.scenarios.network import described
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """The trajectories of students, and of their fluctuations, under the equations of each parameter combination.
 
-Those that one compiled program serves are integrated side by side (`theory.lanes`).
+Those that one compiled program serves are integrated side by side (`theory.online.combinations`).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from statmech.gaussian import Array
 from statmech.order_parameters import angle_from_versine
 from statmech.parameters import Family, family_of
 from statmech.scenarios.online import Cell
-from theory import fluctuations
-from theory.dormand_prince import filled_up, power_of_two
-from theory.fluctuations import Fluctuations
-from theory.lanes import Equations, Problem, solve_lanes
-from theory.online import Changes, Students, initial
+from theory.fluctuations import student_fluctuations
+from theory.fluctuations.student_fluctuations import Fluctuations
+from theory.numerics.dormand_prince import filled_up, power_of_two
+from theory.online.combinations import Equations, Problem, solve_lanes
+from theory.online.equations import Changes, Students, initial
 
 LAST = 700.0  # log l beyond which l itself, or 1/l, overflows
 MAX_STEPS = 2_000_000
@@ -85,7 +85,9 @@ def _starts(cells: list[Cell], corrected: bool) -> list[tuple[Students, Fluctuat
 
 def _start(cell: Cell, corrected: bool) -> tuple[Students, Fluctuations | None]:
     students = initial(cell)
-    around = fluctuations.initial(angle_from_versine(students.y), drawn=cell.start is None) if corrected else None
+    around = (
+        student_fluctuations.initial(angle_from_versine(students.y), drawn=cell.start is None) if corrected else None
+    )
     return students, around
 
 

@@ -38,7 +38,7 @@ from statmech.gaussian import Array, legendre
 from statmech.jax_cache import use_cache
 from statmech.parameters import family_of
 from statmech.scenarios.network_matrices import Units
-from theory.networks import Entries, Equations, Rates, Setting, rates
+from theory.networks.equations import Entries, Equations, Rates, Setting, rates
 
 NODES = 8  # of the average over Delta
 STEP, SMALLEST_STEP = 0.25, 1e-4  # of eta, along the plateau
@@ -62,8 +62,8 @@ def plateau(M: int, K: int, eta: float) -> Plateau:
 
     .. math:: R_{im} = R, \quad Q_{ii} = Q, \quad Q_{ij} = C \ (i\ne j)
 
-    Students that start alike (Q = C) never leave another fixed point, with a larger error. `theory.plateaus` has the
-    equations.
+    Students that start alike (Q = C) never leave another fixed point, with a larger error. `theory.networks.plateaus`
+    has the equations.
 
     Parameters
     ----------

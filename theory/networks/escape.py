@@ -34,8 +34,7 @@ from statmech.jax_cache import use_cache
 from statmech.programs import kept
 from statmech.scenarios.network import Network, NetworkCell
 from statmech.scenarios.network_matrices import NetworkStart
-from theory.dormand_prince import filled_up, integrate
-from theory.networks import (
+from theory.networks.equations import (
     ATOL,
     MAX_STEPS,
     RTOL,
@@ -48,6 +47,7 @@ from theory.networks import (
     solve_cells,
     unpacked,
 )
+from theory.numerics.dormand_prince import filled_up, integrate
 
 NODES = 16  # per field: c changes by 7e-4 with 24
 NUDGE = 1e-5  # u of the differences that give its rate

@@ -33,8 +33,8 @@ over `memory` probes, a time :math:`T = \mathrm{memory}/(\rho N)` in t:
 :math:`m = R\sqrt{2/\pi}`. This is exact for large memory and N at given T; T -> 0 if N alone is large.
 
 **Looks.** Looks at intervals of a fraction h of the features raise the level by :math:`\rho_c\sqrt h`, as in
-`theory.stopping.many_looks`, but the steps are not Gaussian: a feature adds :math:`J_jx_j`, a product of two, and a
-chunk of c of them has the characteristic function :math:`\phi_c(\lambda) = (1+\lambda^2/c)^{-c/2}`. By Spitzer's
+`theory.stopping.walks.many_looks`, but the steps are not Gaussian: a feature adds :math:`J_jx_j`, a product of two, and
+a chunk of c of them has the characteristic function :math:`\phi_c(\lambda) = (1+\lambda^2/c)^{-c/2}`. By Spitzer's
 formula for symmetric steps
 
 .. math:: \rho_c = -\frac1\pi\int_0^\infty\lambda^{-2}\,\ln\frac{2\,[1-\phi_c(\lambda)]}{\lambda^2}\,d\lambda,
@@ -58,7 +58,7 @@ from statmech.gaussian import NODES, Array, composite_legendre, density, legendr
 from statmech.order_parameters import angle_from_versine
 from statmech.rules import Averages
 from statmech.scenarios.attention import AttentionCell
-from theory.online import ATOL, ATOL_Y, one_student
+from theory.online.equations import ATOL, ATOL_Y, one_student
 
 RTOL = 1e-9
 NEAR, FAR = 1e-2, 1e8  # the integrand of `overshoot` is constant below the first and negligible above the second
@@ -89,7 +89,7 @@ START = State(0.0, 1.0, 0.0, 1.0, 0.0, 0.0)
 def learnt(watch: Watch, theta: float) -> tuple[Averages, float]:
     r"""The averages of an attentive perceptron, and the fraction of decision errors.
 
-    With the learning probability :math:`p(\kappa)` and the integrals of `theory.attention`.
+    With the learning probability :math:`p(\kappa)` and the integrals of `theory.stopping.attention`.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def share(watch: Watch, y: float, apart: float = 0.0) -> float:
 def overshoot(chunk: int) -> float:
     r"""Mean overshoot of a level, in standard deviations of a step, by sums of products of normals.
 
-    :math:`\rho_c` of `theory.attention` by Spitzer's formula, for steps of `chunk` products.
+    :math:`\rho_c` of `theory.stopping.attention` by Spitzer's formula, for steps of `chunk` products.
 
     Parameters
     ----------

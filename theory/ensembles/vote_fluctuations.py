@@ -1,7 +1,7 @@
 r"""Standard deviation and bias of order 1/N of q, of the weight mean and of the vote of K equal students.
 
-They follow from the 13 covariances and 3 biases of `theory.pair_fluctuations`, which are those of any K. The means over
-students and over pairs, :math:`\bar a` and :math:`\bar c`, have the covariances
+They follow from the 13 covariances and 3 biases of `theory.ensembles.pair_fluctuations`, which are those of any K. The
+means over students and over pairs, :math:`\bar a` and :math:`\bar c`, have the covariances
 
 .. math:: \bar V = \frac{V_1 + (K-1)V_2}{K}, \quad \bar W = \frac{2W_1 + (K-2)W_2}{K}, \quad
           \bar S = \frac{2S_0 + 4(K-2)S_1 + (K-2)(K-3)S_2}{K(K-1)}.
@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from statmech.equal_students import majority_vote
-from theory.pair_fluctuations import PairFluctuations
+from theory.ensembles.pair_fluctuations import PairFluctuations
 
 STEP = 1e-2  # of the vote's derivatives, over the distance on which it changes; their error is of the order STEP^4
 CENTRAL = np.array([-2, -1, 1, 2]), np.array([1, -8, 8, -1]) / 12
@@ -54,7 +54,7 @@ def corrections(theta: np.ndarray, c: np.ndarray, K: int, N: int, found: PairFlu
     N
         The input dimension.
     found
-        Of the same cell, from `theory.pair_fluctuations.solve`.
+        Of the same cell, from `theory.ensembles.pair_fluctuations.solve`.
 
     Returns
     -------

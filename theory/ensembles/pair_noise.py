@@ -46,7 +46,7 @@ import numpy as np
 
 from statmech.gaussian import TAIL, Array, cumulative, density, legendre_per_panel
 from statmech.rules import Rule
-from theory.averages import TINY, WIDTHS
+from theory.online.averages import TINY, WIDTHS
 
 NODES = 24  # per panel
 POWERS = tuple((i, j) for i in range(1, 5) for j in range(min(2, 4 - i) + 1))  # of tau and z

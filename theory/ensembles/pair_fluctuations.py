@@ -2,8 +2,8 @@ r"""Fluctuations and bias of order 1/N of an ensemble of equal students who lear
 
 Two students' :math:`a_k = (\log l_k, \log\theta_k)` and the cosine :math:`c_{12}` of their parts across the teacher are
 a closed chain, whatever the ensemble, with :math:`\dot a_k = F(a_k)` and :math:`\dot c_{12} = F_c(a_1, a_2, c_{12})`.
-Its covariance and bias obey the equations of `theory.fluctuations`. In an ensemble that starts alike, students can be
-exchanged, and 13 covariances are different, none of which depends on K:
+Its covariance and bias obey the equations of `theory.fluctuations.student_fluctuations`. In an ensemble that starts
+alike, students can be exchanged, and 13 covariances are different, none of which depends on K:
 
 .. math:: V_1 = \langle a_1a_1\rangle, \quad V_2 = \langle a_1a_2\rangle, \quad
           W_1 = \langle a_1c_{12}\rangle, \quad W_2 = \langle a_3c_{12}\rangle, \quad
@@ -11,7 +11,7 @@ exchanged, and 13 covariances are different, none of which depends on K:
           S_2 = \langle c_{12}c_{34}\rangle.
 
 With :math:`A = F'`, :math:`g = \partial F_c/\partial a_1 = \partial F_c/\partial a_2`,
-:math:`h = \partial F_c/\partial c` and :math:`D` the covariances of one step (`theory.pair_noise`),
+:math:`h = \partial F_c/\partial c` and :math:`D` the covariances of one step (`theory.ensembles.pair_noise`),
 
 .. math::
     \dot V_1 &= AV_1 + V_1A^\mathsf{T} + D, \qquad \dot V_2 = AV_2 + V_2A^\mathsf{T} + D, \\
@@ -34,8 +34,8 @@ and, the students' q being unchanged, :math:`b_c = \tfrac12\sum_{kj}\partial^2c/
 change of the drift by the example.
 
 **Integration.** The covariances do not act on the order parameters, whose equations are solved first
-(`theory.online`). F with its derivatives is compiled, D and b are NumPy (`theory.pair_noise`), and the linear equations
-are solved by `theory.collocation`.
+(`theory.online.equations`). F with its derivatives is compiled, D and b are NumPy (`theory.ensembles.pair_noise`), and
+the linear equations are solved by `theory.numerics.collocation`.
 """
 
 from __future__ import annotations
@@ -55,9 +55,11 @@ from statmech.parameters import Family, family_of
 from statmech.programs import kept
 from statmech.rules import Rule
 from statmech.scenarios.online import Cell
-from theory import collocation, fluctuations, online, student_noise, trajectories
-from theory.online import Changes, Students
-from theory.pair_noise import Products, products
+from theory.ensembles.pair_noise import Products, products
+from theory.fluctuations import student_fluctuations, student_noise
+from theory.numerics import collocation
+from theory.online import equations, trajectories
+from theory.online.equations import Changes, Students
 
 BATCH = 32  # states whose coefficients are computed together
 TINY = 1e-100  # of a standard deviation
@@ -163,7 +165,7 @@ def solve(cell: Cell, times: Iterable[float]) -> PairFluctuations:
     array([0.])
     """
     t = np.asarray(list(times), float)
-    first = online.initial(cell).c[0]
+    first = equations.initial(cell).c[0]
     if (1 + (most_students(cell) - 1) * first) / (1 - min(first, 0.0)) < OPPOSED:
         raise ScenarioError([(("start",), MOST_OPPOSED)])
     if first > 1 - ROUNDING:
@@ -191,7 +193,7 @@ def most_students(cell: Cell) -> int:
     ...  for start in ("drawn", {"R": 0.2})]
     [[4, 4], [2, 4]]
     """
-    opposed = online.initial(cell).c[0] < -ROUNDING
+    opposed = equations.initial(cell).c[0] < -ROUNDING
     return min(cell.K, 4) if opposed else 4
 
 
@@ -202,7 +204,7 @@ def start(cell: Cell) -> np.ndarray:
     """
     x = np.zeros(SIZE)
     if cell.start is None:
-        one = fluctuations.initial(np.asarray([np.pi / 2]), drawn=True)
+        one = student_fluctuations.initial(np.asarray([np.pi / 2]), drawn=True)
         x[:3], x[13:15], x[10] = one.covariance[:, 0], one.bias[:, 0], 1.0
     return x
 
@@ -333,8 +335,8 @@ def _rates_of_two(rule: Rule, closed: bool, state: Array, problem: Problem) -> A
     """F (3, T) of the first student's (log l, log theta) and of c12, at two students' states (5, T)."""
     theta = jnp.exp(state[1:4:2])
     students = Students(state[0:4:2], 2 * jnp.sin(theta / 2) ** 2, state[4:])
-    example = online.rates(rule, closed, students, problem.flip)
-    rates = online.changed(example, students, problem.changes)
+    example = equations.rates(rule, closed, students, problem.flip)
+    rates = equations.changed(example, students, problem.changes)
     turn = rates.y[:1] / (jnp.sin(theta) * theta)[:1]
     return jnp.concatenate([rates.log_length[:1], turn, rates.c])
 

@@ -40,7 +40,7 @@ from statmech.gaussian import NODES, Array, density, legendre
 from statmech.rules import Rule
 
 STEP, BESIDE = 5, 10  # nodes for linear rules: errors up to 4e-10 of the averages of absolute values
-WIDTHS, TAIL = 8.5, 9.5  # of the label's sigmoid, and of the stability's density, as in `theory.averages`
+WIDTHS, TAIL = 8.5, 9.5  # of the label's sigmoid, and of the stability's density, as in `theory.online.averages`
 
 
 class Noise(NamedTuple):
@@ -122,7 +122,7 @@ def noise(rule: Rule, theta: Array, length: Array, flip: Array, changes: Any = N
 
 
 def edges(rule: Rule, theta: Array, length: Array) -> list[Array]:
-    """Increasing ends of the panels of `theory.averages`, folded at stability 0."""
+    """Increasing ends of the panels of `theory.online.averages`, folded at stability 0."""
     every = (*rule.kinks, *rule.bends(length))
     kinks = [jnp.abs(kink) for kink in every if not (isinstance(kink, (int, float)) and kink == 0)]
     found = [jnp.minimum(edge, TAIL) for edge in (WIDTHS * jnp.abs(jnp.tan(theta)), *kinks)]

@@ -1,0 +1,1 @@
+"""Convex losses and Bayes-optimal inference: saddle-point equations, thresholds, best penalties."""

@@ -1,0 +1,1 @@
+"""Ensembles of students who learn online: errors of the vote, fluctuations of pairs and votes."""

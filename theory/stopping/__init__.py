@@ -1,0 +1,1 @@
+"""Walks with early stopping, and the Attentive Perceptron."""

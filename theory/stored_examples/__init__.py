@@ -1,0 +1,1 @@
+"""Learners of stored examples: replica theory and learning curves."""
