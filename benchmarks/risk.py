@@ -20,8 +20,8 @@ from scipy.optimize import brentq, fsolve
 from scipy.special import expit, ndtr
 
 import theory
-from statmech.convex.empirical_risk import minimum
 from statmech.scenarios.risk import Risk
+from theory.convex.empirical_risk import minimum
 
 AGREE = 1e-6
 LAM, FLIP = 0.1, 0.1

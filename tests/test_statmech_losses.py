@@ -13,12 +13,12 @@ from statmech import LOSSES, ConfigError, Loss, Risk, ScenarioError, plugins
 from statmech.convex.losses import Absolute, Exponential, Hinge, Huber, Logistic, Square, SquaredHinge, on_labels
 from statmech.convex.penalties import Penalty
 from statmech.convex.prox import by_newton, force, prox, response
-from statmech.convex.resolved import ABOUT_0, panel_edges
 from statmech.convex.sound import loss_problem, teacher_problem, weights_problem
 from statmech.convex.teachers import Logit, Probit, Sign
 from statmech.convex.weights import Binary, Piece, Sparse
 from statmech.gaussian import legendre_per_panel
 from statmech.parameters import parameter
+from theory.convex.loss_panels import ABOUT_0, panel_edges
 
 H = np.array(
     [0.0, *(sign * size for size in (1e-9, 1e-3, 0.3, 0.999, 1.0, 1.7, 5.0, 30.0, 200.0, 1e3) for sign in (1, -1))]

@@ -7,9 +7,9 @@ import pytest
 
 import theory
 from statmech import Inference, ScenarioError
-from statmech.convex import bayes
 from statmech.convex.teachers import LinearTeacher, Logit, Probit, Sign
 from statmech.convex.weights import Binary, Gauss, Sparse
+from theory.convex import bayes_optimal
 from theory.convex.state_evolution import errors, reached
 
 ALPHAS = np.array([0.5, 1.0, 2.0, 3.0, 4.0, 5.0])
@@ -106,7 +106,7 @@ def test_the_uninformed_and_the_informed_state_have_equal_free_entropy_at_alpha_
 @pytest.mark.parametrize(("teacher", "weights"), PAIRS, ids=str)
 def test_the_free_entropy_of_a_state_grows_with_alpha_by_the_log_evidence_alone(teacher, weights):
     alpha, h = np.array([0.3, 0.9, 2.0]), 1e-5
-    middle, low, high = (bayes.states(teacher, weights, a)[0] for a in (alpha, alpha - h, alpha + h))
+    middle, low, high = (bayes_optimal.states(teacher, weights, a)[0] for a in (alpha, alpha - h, alpha + h))
     rate = (high.free_entropy - low.free_entropy) / (2 * h)
     has = np.isfinite(middle.mse) & np.isfinite(rate)
     assert has[0]
@@ -139,10 +139,10 @@ def test_the_overlap_is_that_of_the_state_of_largest_free_entropy():
 def test_no_alpha_changes_another_in_any_bit(teacher, weights):
     alpha = np.array([0.2, 0.7, 1.3, 1.31, 5.0])
     starts = ["uninformed", "informed", "informed", "uninformed", "informed"]
-    q, steps = bayes.bayes_overlap(teacher, weights, alpha), errors(teacher, weights, alpha, starts, 60)
+    q, steps = bayes_optimal.bayes_overlap(teacher, weights, alpha), errors(teacher, weights, alpha, starts, 60)
     for lane in range(5):
         one = slice(lane, lane + 1)
-        np.testing.assert_array_equal(bayes.bayes_overlap(teacher, weights, alpha[one]), q[one])
+        np.testing.assert_array_equal(bayes_optimal.bayes_overlap(teacher, weights, alpha[one]), q[one])
         np.testing.assert_array_equal(errors(teacher, weights, alpha[one], starts[one], 60), steps[one])
 
 

@@ -13,9 +13,6 @@ from scipy.stats import norm
 
 import simulate
 import theory
-from statmech.convex import averages, recovery
-from statmech.convex.best_lambda import best_lambda
-from statmech.convex.empirical_risk import minimum
 from statmech.convex.limits import minimum_from
 from statmech.convex.losses import (
     LOSSES,
@@ -33,6 +30,9 @@ from statmech.convex.teachers import LinearTeacher, Logit, Probit, Sign
 from statmech.convex.weights import Binary, Gauss, Sparse
 from statmech.errors import ScenarioError
 from statmech.scenarios.risk import Risk
+from theory.convex import averages, recovery
+from theory.convex.best_lambda import best_lambda
+from theory.convex.empirical_risk import minimum
 from theory.solve import solve_line
 from theory.stored_examples import replica
 

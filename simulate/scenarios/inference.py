@@ -11,8 +11,7 @@ import numpy as np
 
 from simulate.execution import units
 from simulate.kernels import posterior_means, teacher_data
-from statmech.convex.bayes import INFORMED
-from statmech.scenarios.inference import Inference, InferenceCell
+from statmech.scenarios.inference import INFORMED, Inference, InferenceCell
 
 MEASURED = ("m", "q", "mse", "eps_g")
 

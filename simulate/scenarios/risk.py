@@ -19,7 +19,6 @@ from simulate.minimisers.optimality import gap_of
 from simulate.minimisers.problem import Minimum, Problem, nowhere, of_labels, of_outputs
 from simulate.minimisers.separability import Separation, separation
 from simulate.minimisers.vanishing import vanishing
-from statmech.convex.best_lambda import best_lambda, taken
 from statmech.convex.label_error import label_error
 from statmech.convex.losses import Loss
 from statmech.convex.penalties import Penalty
@@ -28,6 +27,7 @@ from statmech.convex.weights import Weights
 from statmech.errors import ScenarioError
 from statmech.results.dataset import describe_student
 from statmech.scenarios.risk import Risk, RiskCell
+from theory.convex.best_lambda import best_lambda, taken
 
 FOUND = 1.0  # relative distance from the minimum below which a student counts as one: F is never negative
 ROUNDING = 1e-14  # of a loss, relative to that of w = 0

@@ -1,1 +1,1 @@
-"""The vocabulary of convex losses and of inference: losses, penalties, teachers, weights, and their equations."""
+"""The vocabulary of convex losses and of inference: losses, penalties, teachers, weights, and their limits."""

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
 import xarray as xr
 
 from statmech.results.dataset import blank
-from statmech.scenarios.risk import Risk
-from theory.scenarios.risk import best_of, grouped
+from statmech.scenarios.risk import Risk, RiskCell
+from theory.convex.best_lambda import best_lambda as best_lambda_at
+
+Ratio = Callable[[RiskCell], float]  # of examples to inputs
 
 
 def best_lambda(scenario: Risk) -> xr.DataArray:
@@ -44,3 +51,27 @@ def best_lambda(scenario: Risk) -> xr.DataArray:
         for cell in members:
             found[cell.index] = best[cell.alpha]
     return found.drop_vars(["lam", "N", "P"], errors="ignore").rename("best_lambda")
+
+
+def alpha_of(cell: RiskCell) -> float:
+    return cell.alpha
+
+
+def grouped(cells: Sequence[RiskCell]) -> list[list[RiskCell]]:
+    """Cells that share all but alpha, lambda and N."""
+    groups: dict[Any, list[RiskCell]] = {}
+    for cell in cells:
+        groups.setdefault((cell.loss, cell.penalty, cell.teacher, cell.weights), []).append(cell)
+    return list(groups.values())
+
+
+def best_of(members: Sequence[RiskCell]) -> dict[float, float]:
+    """The best lambda of a group at each of its alphas."""
+    first = members[0]
+    return at_each(members, alpha_of, partial(best_lambda_at, first.loss, first.teacher, first.penalty, first.weights))
+
+
+def at_each(members: Sequence[RiskCell], ratio: Ratio, of: Callable[[np.ndarray], np.ndarray]) -> dict[float, float]:
+    """A function of alpha at each ratio of a group."""
+    alphas = np.array(list(dict.fromkeys(map(ratio, members))), float)
+    return dict(zip(alphas.tolist(), of(alphas).tolist(), strict=True))

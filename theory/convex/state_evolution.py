@@ -12,7 +12,8 @@ Steps start at the mean of the prior (uninformed; from there the first step is i
 :math:`\Delta_0 = 10^{-4}` (informed): near enough to stay with recovered binary weights for alpha > 0.2, not at the
 teacher itself, so that it is left where it does not attract, and not so near that at N of some thousands only few
 examples would be informative, those with :math:`|u| < \sqrt{\Delta_0}`. The map is increasing, and a sequence of steps
-therefore monotone: it tends to the next stable state. States, free entropies, transitions: `statmech.convex.bayes`.
+therefore monotone: it tends to the next stable state. States, free entropies, transitions:
+`theory.convex.bayes_optimal`.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from statmech.convex import bayes
 from statmech.convex.teachers import Teacher
 from statmech.convex.weights import Weights
 from statmech.errors import ScenarioError
 from statmech.scenarios.inference import STARTS, Inference, InferenceCell
+from theory.convex import bayes_optimal
 
 SETTLED = 1e-14  # relative change of the error in a step below which it stays
 
@@ -43,7 +44,7 @@ def transitions(prior: str, teacher: str = "sign", **parameters: float) -> Trans
 
     At alpha_it the state of the recovered teacher (with noise: of a small error) has the free entropy of the state that
     message passing reaches from the prior; from alpha_alg on, the first maximum of
-    :math:`\alpha(\hat q) = \hat q/I(\Delta(\hat q))`, it is the only state. Equations: `statmech.convex.bayes`.
+    :math:`\alpha(\hat q) = \hat q/I(\Delta(\hat q))`, it is the only state. Equations: `theory.convex.bayes_optimal`.
 
     Parameters
     ----------
@@ -75,13 +76,13 @@ def transitions(prior: str, teacher: str = "sign", **parameters: float) -> Trans
     Transitions(alpha_it=nan, alpha_alg=nan)
     """
     cell = _cell(prior, teacher, parameters)
-    return Transitions(*bayes.transitions(cell.teacher, cell.weights))
+    return Transitions(*bayes_optimal.transitions(cell.teacher, cell.weights))
 
 
 def bayes_overlap(prior: str, alpha: ArrayLike, teacher: str = "sign", **parameters: float) -> np.ndarray:
     r"""The overlap q of the Bayes-optimal estimate with the teacher, whose cosine is :math:`\sqrt q`.
 
-    The state of the largest free entropy. Equations: `statmech.convex.bayes`.
+    The state of the largest free entropy. Equations: `theory.convex.bayes_optimal`.
 
     Parameters
     ----------
@@ -112,7 +113,7 @@ def bayes_overlap(prior: str, alpha: ArrayLike, teacher: str = "sign", **paramet
     """
     cell = _cell(prior, teacher, parameters)
     alpha = _checked(alpha)
-    return bayes.bayes_overlap(cell.teacher, cell.weights, alpha.reshape(-1)).reshape(alpha.shape)
+    return bayes_optimal.bayes_overlap(cell.teacher, cell.weights, alpha.reshape(-1)).reshape(alpha.shape)
 
 
 def state_evolution(
@@ -180,18 +181,18 @@ def errors(teacher: Teacher, weights: Weights, alpha: np.ndarray, starts: list[s
     return history
 
 
-def reached(teacher: Teacher, weights: Weights, alpha: np.ndarray, starts: list[str]) -> bayes.State:
+def reached(teacher: Teacher, weights: Weights, alpha: np.ndarray, starts: list[str]) -> bayes_optimal.State:
     """The state (A,) that message passing tends to: the next one below its error, or above if the error grows."""
     error = _starting(weights, starts)
     falls = weights.mse(alpha * teacher.information(error)) <= error
-    every = bayes.states(teacher, weights, alpha)
+    every = bayes_optimal.states(teacher, weights, alpha)
     distance = np.array([np.where(falls, error - one.mse, one.mse - error) for one in every])
     nearest = np.argmin(np.where(distance >= 0, distance, np.inf), axis=0)
-    return bayes.State(*(np.choose(nearest, parts) for parts in zip(*every, strict=True)))
+    return bayes_optimal.State(*(np.choose(nearest, parts) for parts in zip(*every, strict=True)))
 
 
 def _starting(weights: Weights, starts: list[str]) -> np.ndarray:
-    error = {start: bayes.starting_error(weights, start) for start in STARTS}
+    error = {start: bayes_optimal.starting_error(weights, start) for start in STARTS}
     return np.array([error[start] for start in starts])
 
 

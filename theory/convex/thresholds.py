@@ -7,11 +7,11 @@ from dataclasses import fields
 import numpy as np
 from numpy.typing import ArrayLike
 
-from statmech.convex.recovery import l1_threshold
 from statmech.convex.separability import separable_below
 from statmech.convex.teachers import TEACHERS, LabelTeacher
 from statmech.errors import ScenarioError
 from statmech.parameters import parameters_of
+from theory.convex.recovery import l1_threshold
 
 NAMES = tuple(name for name, kind in TEACHERS.items() if issubclass(kind, LabelTeacher))
 

@@ -30,7 +30,8 @@ import numpy as np
 from statmech.errors import SolverError
 from statmech.forks import check_fork
 from statmech.gaussian import Array
-from statmech.lattice_averages import spacing_for
+from statmech.lattice_averages import averages_of, spacing_for
+from statmech.network_error import generalization_error
 from statmech.parameters import Family, family_of
 from statmech.programs import kept
 from statmech.scenarios.network import NetworkCell
@@ -190,6 +191,15 @@ def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[Un
             for some in (members[start : start + size] for start in range(0, len(members), size)):
                 solved |= dict(zip(some, _solve_together(equations, [cells[at] for at in some], t), strict=True))
     return [solved[first[_identity(cell)]] for cell in cells]
+
+
+def error_of(cell: NetworkCell, units: Units) -> np.ndarray:
+    """The generalization error of a cell from its units R (..., K, M), Q (..., K, K) and v (..., K).
+
+    Where it is smaller than the rounding of R and Q it may come out negative, and is then 0.
+    """
+    error = generalization_error(averages_of(cell.activation), cell.T, cell.w, *units, output=cell.teacher.output)
+    return np.maximum(error, 0.0)
 
 
 def lanes_of(equations: Equations) -> int:

@@ -36,8 +36,17 @@ from statmech.jax_cache import use_cache
 from statmech.results.dataset import blank
 from statmech.scenarios.network import Network, NetworkCell
 from statmech.scenarios.network_matrices import Units
-from theory.networks.equations import Equations, Setting, equations_of, field, packed, setting_of, solve_cells, unpacked
-from theory.scenarios.network import described
+from theory.networks.equations import (
+    Equations,
+    Setting,
+    equations_of,
+    error_of,
+    field,
+    packed,
+    setting_of,
+    solve_cells,
+    unpacked,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -104,7 +113,7 @@ def noise_floor(network: Network, stable: bool = True) -> xr.DataArray:
         if state.units is None or (stable and state.absent):
             absent.setdefault(state.absent, []).append(cell.described)
         else:
-            found[cell.index] = described(cell, state.units)["eps_g"]
+            found[cell.index] = error_of(cell, state.units)
     counted = [f"{first}{f' and {len(more)} more' if more else ''}: {why}" for why, (first, *more) in absent.items()]
     return found.assign_attrs({"long_name": "stationary generalization error"} | _said("; ".join(counted)))
 

@@ -30,7 +30,7 @@ Students with equal initial conditions stay equal: one of them, and one pair, re
 from __future__ import annotations
 
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -154,15 +154,6 @@ def _of_pairs(x: Array) -> tuple[Array, Array]:
         return x, x
     first, second = pairs(x.shape[0])
     return x[first], x[second]
-
-
-def __getattr__(name: str) -> Any:
-    """`solve_cells` under its former path."""
-    if name == "solve_cells":
-        from theory.online import trajectories
-
-        return trajectories.solve_cells
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _ratio(x: Array, y: Array) -> Array:

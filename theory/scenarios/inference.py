@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from statmech.convex import bayes
 from statmech.convex.teachers import Teacher
 from statmech.convex.weights import Weights
 from statmech.scenarios.inference import Inference, InferenceCell
+from theory.convex import bayes_optimal
 from theory.convex.state_evolution import errors, reached
 
 SOURCE = "state evolution and free entropy, N -> infinity"
@@ -40,10 +40,10 @@ def _solved(
     alpha, starts = np.array([cell.alpha for cell in cells]), [cell.start for cell in cells]
     mse = errors(teacher, weights, alpha, starts, steps)
     along = {"m": 1 - mse, "q": 1 - mse, "mse": mse, "eps_g": np.arctan2(np.sqrt(mse), np.sqrt(1 - mse)) / np.pi}
-    alpha_it, alpha_alg = bayes.transitions(teacher, weights)
+    alpha_it, alpha_alg = bayes_optimal.transitions(teacher, weights)
     once = {
         "free_entropy": reached(teacher, weights, alpha, starts).free_entropy,
-        "q_bayes": bayes.bayes_overlap(teacher, weights, alpha),
+        "q_bayes": bayes_optimal.bayes_overlap(teacher, weights, alpha),
         "alpha_it": np.full(alpha.shape, alpha_it),
         "alpha_alg": np.full(alpha.shape, alpha_alg),
     }

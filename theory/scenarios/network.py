@@ -6,12 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from statmech.lattice_averages import averages_of
-from statmech.network_error import generalization_error
 from statmech.scenarios.network import Network, NetworkCell
 from statmech.scenarios.network_matrices import Units
 from statmech.specialisation import specialisation
-from theory.networks.equations import solve_cells
+from theory.networks.equations import error_of, solve_cells
 from theory.networks.perfect_learning import SMALL, continued
 
 SOURCE = "order-parameter equations of networks, N -> infinity"
@@ -42,7 +40,7 @@ def _first_small(error: np.ndarray) -> float:
 
 def _solved(cells: Sequence[NetworkCell], t: np.ndarray) -> list[dict[str, np.ndarray]]:
     units = solve_cells(cells, t)
-    values = [described(cell, own) for cell, own in zip(cells, units, strict=True)]
+    values = [_described(cell, own) for cell, own in zip(cells, units, strict=True)]
     errors = continued(cells, units, [own["eps_g"] for own in values], t)
     return [own | {"eps_g": error} for own, error in zip(values, errors, strict=True)]
 
@@ -53,14 +51,10 @@ def attributes(scenario: Network) -> dict[str, str]:
     return {"averages": ", ".join(f"{name}: {how}" for name, how in found.items())}
 
 
-def described(cell: NetworkCell, units: Units) -> dict[str, np.ndarray]:
-    """The variables of one cell from its units R (..., K, M), Q (..., K, K) and v (..., K).
-
-    An error that is smaller than the rounding of R and Q may come out negative, and is then 0.
-    """
-    error = generalization_error(averages_of(cell.activation), cell.T, cell.w, *units, output=cell.teacher.output)
+def _described(cell: NetworkCell, units: Units) -> dict[str, np.ndarray]:
+    """The variables of one cell from its units R (..., K, M), Q (..., K, K) and v (..., K)."""
     return {
-        "eps_g": np.maximum(error, 0.0),
+        "eps_g": error_of(cell, units),
         **units._asdict(),
         "specialisation": specialisation(cell.T, units.R, units.Q),
     }

@@ -6,25 +6,23 @@ the best at alpha.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from statmech.convex.bayes import bayes_overlap
-from statmech.convex.best_lambda import best_lambda, taken
-from statmech.convex.empirical_risk import minimum
-from statmech.convex.recovery import recovered_from
 from statmech.convex.separability import separable_below
 from statmech.convex.teachers import LabelTeacher
 from statmech.scenarios.risk import Risk, RiskCell
+from theory.convex.bayes_optimal import bayes_overlap
+from theory.convex.best_lambda import taken
+from theory.convex.best_penalty import Ratio, alpha_of, at_each, best_of, grouped
+from theory.convex.empirical_risk import minimum
+from theory.convex.recovery import recovered_from
 
 SOURCE = "replica-symmetric, N -> infinity"
 PLACES = 100  # of a line
 
 Values = dict[str, np.ndarray]
-Ratio = Callable[[RiskCell], float]  # of examples to inputs
 
 
 def solve(scenario: Risk, cells: Sequence[RiskCell]) -> Iterator[Values]:
@@ -34,7 +32,7 @@ def solve(scenario: Risk, cells: Sequence[RiskCell]) -> Iterator[Values]:
 
 def solve_line(scenario: Risk, cells: Sequence[RiskCell]) -> Iterator[Values]:
     """The same for a line, at alpha itself; without the best penalty, which takes longer, where no cell has it."""
-    return _solved(cells, _alpha, with_best=any(cell.lam == "best" for cell in cells))
+    return _solved(cells, alpha_of, with_best=any(cell.lam == "best" for cell in cells))
 
 
 def _solved(cells: Sequence[RiskCell], ratio: Ratio, with_best: bool) -> Iterator[Values]:
@@ -44,39 +42,15 @@ def _solved(cells: Sequence[RiskCell], ratio: Ratio, with_best: bool) -> Iterato
     return (solved[cell.index] for cell in cells)
 
 
-def _alpha(cell: RiskCell) -> float:
-    return cell.alpha
-
-
-def grouped(cells: Sequence[RiskCell]) -> list[list[RiskCell]]:
-    """Cells that share all but alpha, lambda and N."""
-    groups: dict[Any, list[RiskCell]] = {}
-    for cell in cells:
-        groups.setdefault((cell.loss, cell.penalty, cell.teacher, cell.weights), []).append(cell)
-    return list(groups.values())
-
-
-def best_of(members: Sequence[RiskCell]) -> dict[float, float]:
-    """The best lambda of a group at each of its alphas."""
-    first = members[0]
-    return _at_each(members, _alpha, partial(best_lambda, first.loss, first.teacher, first.penalty, first.weights))
-
-
 def _bayes_of(members: Sequence[RiskCell], ratio: Ratio) -> dict[float, float]:
     """The cosine of the Bayes-optimal student of a group at each of its ratios."""
     first = members[0]
-    return _at_each(members, ratio, lambda alphas: np.sqrt(bayes_overlap(first.teacher, first.weights, alphas)))
-
-
-def _at_each(members: Sequence[RiskCell], ratio: Ratio, of: Callable[[np.ndarray], np.ndarray]) -> dict[float, float]:
-    """A function of alpha at each ratio of a group."""
-    alphas = np.array(list(dict.fromkeys(map(ratio, members))), float)
-    return dict(zip(alphas.tolist(), of(alphas).tolist(), strict=True))
+    return at_each(members, ratio, lambda alphas: np.sqrt(bayes_overlap(first.teacher, first.weights, alphas)))
 
 
 def _of_group(members: list[RiskCell], ratio: Ratio, with_best: bool) -> dict[tuple[int, ...], Values]:
     first, bayes = members[0], _bayes_of(members, ratio)
-    best = best_of(members) if with_best else dict.fromkeys(map(_alpha, members), np.nan)
+    best = best_of(members) if with_best else dict.fromkeys(map(alpha_of, members), np.nan)
     points = [(ratio(cell), taken(best[cell.alpha]) if cell.lam == "best" else cell.lam) for cell in members]
     unique = list(dict.fromkeys(points))
     state = minimum(first.loss, first.teacher, first.penalty, first.weights, *np.array(unique, float).T)

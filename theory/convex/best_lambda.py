@@ -11,13 +11,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from statmech.convex.empirical_risk import equations_of
 from statmech.convex.losses import Loss
 from statmech.convex.penalties import Penalty
-from statmech.convex.recovery import recovers
-from statmech.convex.saddle_point import Equations, Point, Solved, follow, healthy, solve
 from statmech.convex.teachers import Teacher
 from statmech.convex.weights import Weights
+from theory.convex.empirical_risk import equations_of
+from theory.convex.recovery import recovers
+from theory.convex.saddle_point import Equations, Point, Solved, follow, healthy, solve
 
 LARGEST, LEAST = 1e6, 1e-10  # lambdas between which the best is sought
 STRONGEST = 16.0  # l1 norms in units of that which leaves a good part of the weights

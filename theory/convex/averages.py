@@ -33,9 +33,9 @@ import numpy as np
 
 from statmech.convex.losses import Loss
 from statmech.convex.prox import prox
-from statmech.convex.resolved import panel_edges
 from statmech.convex.teachers import LabelTeacher
 from statmech.gaussian import TAIL, density, legendre
+from theory.convex.loss_panels import panel_edges
 
 NODES = 20  # per panel
 GAUSSIAN = np.array([-TAIL, -4.0, -1.5, -0.5, -0.1, 0.0, 0.1, 0.5, 1.5, 4.0, TAIL])  # edges in standard deviations

@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from statmech.convex.averages import fresh_error, training_of_labels, training_of_residuals
 from statmech.convex.limits import smallest, threshold
 from statmech.convex.losses import Loss, on_labels
 from statmech.convex.penalties import Penalty
-from statmech.convex.recovery import recovers, vanishing_response
-from statmech.convex.saddle_point import SOLVED, Equations, Point, Solved, newton, solve
 from statmech.convex.teachers import LabelTeacher, Teacher
 from statmech.convex.weights import Weights
+from theory.convex.averages import fresh_error, training_of_labels, training_of_residuals
+from theory.convex.recovery import recovers, vanishing_response
+from theory.convex.saddle_point import SOLVED, Equations, Point, Solved, newton, solve
 
 TINY = 1e-12
 SLIGHT = 1e-6  # lambda from which the limit 0 is reached

@@ -28,10 +28,10 @@ import numpy as np
 
 from statmech.convex.teachers import LinearTeacher, Teacher
 from statmech.convex.weights import Weights
+from statmech.scenarios.inference import INFORMED
 
 # logarithms of the precisions at which the line is scanned; it is straight below 1e-12
 LOGS = np.array([np.log(1e-50), *np.linspace(np.log(1e-12), np.log(1e20), 321)])
-INFORMED = 1e-4  # mean squared error from which message passing starts next to the teacher
 DROP = 1e-9  # a line that falls by less, relatively, does not turn
 
 

@@ -3,11 +3,11 @@ r"""The replica-symmetric equations of a learner that minimises a convex loss an
 The learner minimises :math:`\sum_\mu\ell(x^\mu) + \lambda_1|\mathbf w|_1 + \tfrac12\lambda_2|\mathbf w|^2` over
 P = alpha N examples. Its angle theta to the teacher, its length :math:`Q = |\mathbf w|/\sqrt N` and the
 susceptibility V of a field to a force on it follow from the averages A, B, C over the examples
-(`statmech.convex.averages`), which are the hats
+(`theory.convex.averages`), which are the hats
 
 .. math:: \hat V = \alpha A/V, \qquad \hat q = \alpha B/V^2, \qquad \hat m = \alpha C/V,
 
-and from what the penalty makes of them (`statmech.convex.sides`). For :math:`\lambda_1 = 0` these are
+and from what the penalty makes of them (`theory.convex.penalised_fields`). For :math:`\lambda_1 = 0` these are
 
 .. math:: Q\cos\theta = \alpha C, \qquad Q^2\sin^2\theta = \alpha B, \qquad \lambda_2V + \alpha A = 1 .
 
@@ -28,11 +28,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from statmech.convex import sides
-from statmech.convex.averages import of_labels, of_residuals
 from statmech.convex.losses import Loss
 from statmech.convex.teachers import LabelTeacher, LinearTeacher, Teacher
 from statmech.convex.weights import Weights
+from theory.convex import penalised_fields
+from theory.convex.averages import of_labels, of_residuals
 
 TOLERANCE = 1e-13  # of the residual: Newton's method stops
 SOLVED = 1e-9  # largest residual of a solution
@@ -94,10 +94,10 @@ class Equations:
         log_l1 = np.log(l1)
 
         def side(logs: np.ndarray) -> np.ndarray:
-            return sides.direction(self.weights, *np.exp(logs))
+            return penalised_fields.direction(self.weights, *np.exp(logs))
 
         logs = np.array([hats.log_q, hats.log_m, log_l1])
-        by = sides.slopes(side, logs)
+        by = penalised_fields.slopes(side, logs)
         D, once = hats.V + l2, np.array([0.0, 1.0, 1.0])[:, None]
         F = side(logs) - once * np.log(D) - x
         J = by[:, 0, None] * hats.q_slopes + by[:, 1, None] * hats.m_slopes - once[:, None] * hats.V_slopes / D
@@ -108,10 +108,10 @@ class Equations:
         D = hats.V + l2
 
         def side(logs: np.ndarray) -> np.ndarray:
-            return sides.error(self.weights, *np.exp(logs))
+            return penalised_fields.error(self.weights, *np.exp(logs))
 
         logs = np.array([np.log(hats.V), hats.log_q, np.log(l1), np.log(l2)])
-        by, values = sides.slopes(side, logs), side(logs)
+        by, values = penalised_fields.slopes(side, logs), side(logs)
         mse = np.exp(values[0]) / D**2
         s2 = self.noise**2 + mse
         F = np.array([0.5 * np.log(s2), values[1] - np.log(D)]) - x
@@ -126,8 +126,8 @@ class Equations:
         (A, B, _), _ = of_residuals(self.loss, x)
         (l1, l2), V = at.parts, np.exp(x[-1])
         hat, q = alpha * A / V, alpha * B / V**2
-        log_t, log_DQ, _ = sides.direction(self.weights, q, hat, l1)
-        return log_t, log_DQ, np.log(hat + l2), sides.error(self.weights, hat, q, l1, l2)[0]
+        log_t, log_DQ, _ = penalised_fields.direction(self.weights, q, hat, l1)
+        return log_t, log_DQ, np.log(hat + l2), penalised_fields.error(self.weights, hat, q, l1, l2)[0]
 
     def vanishes(self, alpha: np.ndarray, l1: np.ndarray) -> np.ndarray:
         """Whether an l1 norm leaves no weights: the fields on them at w = 0 do not reach it."""
