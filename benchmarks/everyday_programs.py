@@ -23,7 +23,7 @@ CALL = """
 import time
 import numpy as np, jax
 from statmech import Scenario, load
-from statmech.jax_cache import use_cache
+from statmech.runtime.jax_cache import use_cache
 import simulate.learners.minover, simulate.scenarios.online, simulate.scenarios.stored_examples
 import theory.online.trajectories
 from simulate.kernels import gram, perceptrons

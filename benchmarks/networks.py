@@ -22,7 +22,7 @@ from scipy.special import erf
 from simulate.kernels import gram, networks, perceptrons, vectors
 from simulate.kernels.learner import Task
 from statmech import Network, Scenario
-from statmech.error_function import erf_and_derivative
+from statmech.numerics.error_function import erf_and_derivative
 from statmech.random_numbers import key_of, normals
 
 

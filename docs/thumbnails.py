@@ -23,7 +23,7 @@ from PIL import Image
 
 from figures.inspection import AID
 from figures.style import STYLE
-from statmech import files
+from statmech.runtime import files
 
 DOCS = Path(__file__).parent
 PAGES = {path.stem: path for path in sorted((DOCS / "gallery").glob("*.md"))}

@@ -17,9 +17,10 @@ from pydantic import BaseModel
 
 from figures import labels, legends, series
 from figures.labels import plain
-from statmech import config, files
+from statmech import config
 from statmech.errors import StatmechError
 from statmech.parameters import known_parameters
+from statmech.runtime import files
 from statmech.scenarios.axes import once
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
 
-from statmech import files
+from statmech.runtime import files
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

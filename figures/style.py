@@ -14,13 +14,13 @@ import numpy as np
 from cycler import cycler
 from matplotlib.ticker import LogLocator, NullLocator
 
-from statmech import files
 from statmech.activations import ACTIVATIONS
 from statmech.convex.losses import LOSSES
 from statmech.convex.weights import WEIGHTS
 from statmech.learners import LEARNERS
 from statmech.results.statistics import standard_error
 from statmech.rules import RULES
+from statmech.runtime import files
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from simulate.execution.units import attrs, check, run_units, simulator_of
-from statmech.jax_cache import use_cache
 from statmech.results.dataset import Progress, arrays_of, blank, fill, tracked
+from statmech.runtime.jax_cache import use_cache
 from statmech.scenarios.base import Sweep
 
 if TYPE_CHECKING:

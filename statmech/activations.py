@@ -37,10 +37,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from statmech.error_function import erf_and_derivative
-from statmech.gaussian import Array, cumulative, density, namespace, step
-from statmech.inherited import forget_of_another
-from statmech.orthants import Correlations, determinant, orthant_2, positive, ratio, root
+from statmech.closed_forms import forget_of_another
+from statmech.numerics.error_function import erf_and_derivative
+from statmech.numerics.gaussian import Array, cumulative, density, namespace, step
+from statmech.numerics.orthants import Correlations, determinant, orthant_2, positive, ratio, root
 
 AVERAGES = ("I2", "I3", "I4", "J2", "J2_along", "given", "S2", "S3", "S4")
 OF_ONE_G = ("kinks", "equation", "has_closed_forms", "odd", *AVERAGES)
@@ -199,8 +199,8 @@ def _I4(C: Array, last: float) -> Array:
 class Relu(Activation):
     r"""The rectified linear unit, :math:`g(x) = x\,\Theta(x)`.
 
-    With the orthant probabilities :math:`P_n` of `statmech.orthants` and :math:`D_{ij} = C_{ii}C_{jj}-C_{ij}^2`,
-    Stein's lemma, :math:`\langle x_iF\rangle = \sum_jC_{ij}\langle\partial_jF\rangle`, gives
+    With the orthant probabilities :math:`P_n` of `statmech.numerics.orthants` and :math:`D_{ij} =
+    C_{ii}C_{jj}-C_{ij}^2`, Stein's lemma, :math:`\langle x_iF\rangle = \sum_jC_{ij}\langle\partial_jF\rangle`, gives
 
     .. math:: J_2 = P_2, \quad I_2 = C_{12}P_2 + \frac{\sqrt{D_{12}}}{2\pi}, \quad
               I_3 = C_{23}P_2(13) + \frac{C_{12}\sqrt{D_{13}}}{2\pi C_{11}},

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from statmech import config
 from statmech.errors import StatmechError
-from statmech.progress import Bar, shown
 from statmech.results import results
+from statmech.results.comparison import distances as distances
 from statmech.results.results import results_of
 from statmech.results.study_tables import tables
+from statmech.runtime.hidden_packages import check_packages
+from statmech.runtime.progress import Bar, shown
 from statmech.scenarios.base import Sweep
 from statmech.scenarios.registry import scenario_from
-from statmech.shadowed import check_packages
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -205,6 +206,59 @@ def draw(
     shown = results_of(simulation, theory)
     name = figures.named(figure or shown.figure, "", shown.scenario.CHOICE)
     return figures.draw(name, shown) if figure else figures.drawn(name, shown).figure
+
+
+def compare(simulation: results.Results | xr.Dataset, theory: xr.Dataset | None = None) -> Any:
+    """The deviation of simulation from theory in standard errors, as tables that a terminal and a notebook show.
+
+    Parameters
+    ----------
+    simulation
+        Results, or the dataset of a simulation.
+    theory
+        The dataset of its theory.
+
+    Returns
+    -------
+    Tables
+        One per student or data set; a sentence where there is nothing to compare.
+
+    Examples
+    --------
+    >>> import statmech
+    >>> results = statmech.run(statmech.Scenario(rule="hebb", N=50, t=[1, 2], seeds=4))
+    >>> len(compare(results))
+    1
+    """
+    return tables(simulation, theory)
+
+
+def explore(scenario: Sweep | results.Results | str | Path | None = None, **overrides: Any) -> Any:
+    """Controls and charts of a scenario, or of results, as a part of a notebook.
+
+    Parameters
+    ----------
+    scenario
+        A scenario, results, the name of a shipped config, or the path of one; by default the ensemble that the page of
+        `statmech explore` opens with.
+    overrides
+        Keys of the config with other values.
+
+    Returns
+    -------
+    panel.Column
+        Which a notebook shows, and `panel serve` serves with its method `servable`.
+
+    Raises
+    ------
+    ConfigError
+        For a config that does not exist, or a study of data sets, which has no sliders.
+    ScenarioError
+        For overrides that are not valid.
+    """
+    from figures.explorer import notebook
+
+    return notebook.explore(scenario, overrides)
 
 
 def html(shown: results.Results) -> str:

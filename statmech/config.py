@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from statmech import files, yaml_messages
+from statmech import yaml_messages
 from statmech.errors import LONGEST_LINE, ConfigError, Problem, ScenarioError, not_known, shortened, unreadable
 from statmech.results.checksums import ROOT, check_ordinary, corrupted, group_of
 from statmech.results.stored_config import config_of
+from statmech.runtime import files
 from statmech.safe_yaml import MOST_LINES, TooLarge, document_of
 from statmech.scenarios.registry import scenario_from
 

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from statmech import files
 from statmech.errors import ConfigError, ScenarioError, not_known
+from statmech.runtime import files
 
 FOLDER = "STATMECH_DATA"
 PAIR = re.compile(r"digits-(\d)-(\d)")

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from statmech.errors import ScenarioError
-from statmech.files import opened, version
+from statmech.runtime.files import opened, version
 
 MOST_BYTES = 2**30  # of a file; converted to float64 and centred it takes several times this memory
 

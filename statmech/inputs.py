@@ -16,7 +16,7 @@ import numpy as np
 
 from statmech import input_table
 from statmech.errors import Problem, ScenarioError, not_known
-from statmech.gaussian import Array
+from statmech.numerics.gaussian import Array
 from statmech.random_numbers import normals, signs
 
 LARGEST = 1e20  # largest eigenvalue, and inverse of the smallest: inputs and their squares are float32, over N

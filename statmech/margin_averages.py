@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from statmech.gaussian import TAIL, Array, composite_legendre, cumulative, density, namespace, panels
+from statmech.numerics.gaussian import TAIL, Array, composite_legendre, cumulative, density, namespace, panels
 
 REACH = 9.0  # exp(-REACH^2 / 2) is negligible
 TINY = 1e-200

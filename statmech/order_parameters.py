@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from statmech.gaussian import Array, namespace
+from statmech.numerics.gaussian import Array, namespace
 
 EXTREME = 2.0**300
 TINY = 1e-300  # a squared cosine that makes an angle pi/2 to all digits, and of which a quotient is finite

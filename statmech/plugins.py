@@ -19,16 +19,16 @@ from typing import Any
 
 import numpy as np
 
-from statmech import own_code
 from statmech.activations import ACTIVATIONS, Activation
 from statmech.convex.losses import LOSSES
 from statmech.convex.sound import loss_problem, teacher_problem, weights_problem
 from statmech.convex.teachers import TEACHERS
 from statmech.convex.weights import WEIGHTS
 from statmech.errors import ConfigError, ScenarioError
+from statmech.numerics.smoothness import jump, wrong_slope
 from statmech.parameters import parameters_of
 from statmech.rules import RULES
-from statmech.smoothness import jump, wrong_slope
+from statmech.runtime import own_code
 
 FILES = "STATMECH_LOAD"  # several files are separated as in PATH
 BRANCH = "\nx is an array: write np.where(x < 0, a, b) for `a if x < 0 else b`"

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from statmech.gaussian import Array
+from statmech.numerics.gaussian import Array
 
 EIGHTH = math.pi / 4
 COSINE = [(-1) ** k * EIGHTH ** (2 * k) / math.factorial(2 * k) for k in range(5)]  # of cos(v pi/4), in v^2

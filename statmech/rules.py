@@ -40,7 +40,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from statmech import margin_averages
-from statmech.gaussian import (
+from statmech.closed_forms import forget_of_another
+from statmech.numerics.gaussian import (
     Array,
     hazard,
     namespace,
@@ -49,7 +50,6 @@ from statmech.gaussian import (
     step,
     x_minus_sin,
 )
-from statmech.inherited import forget_of_another
 from statmech.parameters import parameter
 
 REACH = 8.5  # standard deviations of the posterior beyond which its sign is certain

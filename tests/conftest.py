@@ -50,7 +50,7 @@ def _few_programs():
 
     import jax
 
-    from statmech.programs import Kept
+    from statmech.runtime.programs import Kept
 
     for kept in [it for it in gc.get_objects() if isinstance(it, Kept)]:
         kept.clear_cache()

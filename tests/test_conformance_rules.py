@@ -14,7 +14,7 @@ import simulate
 import theory
 from simulate.kernels import gram, vectors
 from statmech import RULES, Scenario
-from statmech.gaussian import step
+from statmech.numerics.gaussian import step
 from statmech.order_parameters import angle_between
 from statmech.parameters import parameter, parameters_of
 from statmech.rules import AdaTron, AdaTronTextbook, Perceptron, Rule

@@ -31,7 +31,7 @@ from statmech import (
     run,
 )
 from statmech.config import shipped
-from statmech.scenarios.registry import KINDS
+from statmech.scenarios.registry import SCENARIOS
 
 NAMES = list(dict.fromkeys(name for figures_of in FIGURES.values() for name in figures_of))
 TINY = ["N=40", "seeds=4", "t=0.5,2"]
@@ -256,7 +256,7 @@ def lines(figure):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("choice", KINDS)
+@pytest.mark.parametrize("choice", SCENARIOS)
 def test_the_overlay_draws_every_kind_with_and_without_theory(choice):
     results = computed(SMALL[choice])
     variables = series.with_values(results)
@@ -278,7 +278,7 @@ def test_the_overlay_draws_every_kind_with_and_without_theory(choice):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("choice", KINDS)
+@pytest.mark.parametrize("choice", SCENARIOS)
 def test_every_kind_of_scenario_has_a_chart_per_variable(choice):
     pytest.importorskip("bokeh")
     from figures.report import charts

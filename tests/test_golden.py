@@ -1,4 +1,4 @@
-"""No change of form moves a number, a random word, a stored name, a config key or a public import path.
+"""No change of form moves a number, a random word, a stored name, or a config key.
 
 Bits are equal on the kind of processor that recorded them (`python tests/golden.py`); here numbers are compared to
 many digits, and all else exactly.
@@ -7,7 +7,6 @@ many digits, and all else exactly.
 from __future__ import annotations
 
 import json
-from importlib import import_module
 
 import numpy as np
 import pytest
@@ -19,8 +18,6 @@ CLOSE = 1e-9  # tolerance for another processor, whose sums round differently
 DRAWN = 2.0**-23  # and of learning online, whose inputs are drawn in float32: 1.4e-8 without AVX2 (XLA_FLAGS)
 SIMULATED = {name: DRAWN for name in SCENARIOS if name.startswith("online")} | {"online_float32": 1e-4}
 SOLVED = 1e-6  # tolerance for theory, which is solved to this accuracy
-
-PATHS = RECORD.with_name("public_paths.txt").read_text().split()
 
 
 @pytest.mark.slow
@@ -40,9 +37,3 @@ def test_a_scenario_has_the_recorded_words_names_and_numbers(name):
                 np.testing.assert_allclose(
                     variables[variable]["first"], stored["first"], rtol=tolerance, atol=tolerance, err_msg=variable
                 )
-
-
-@pytest.mark.parametrize("path", PATHS)
-def test_a_public_path_still_leads_to_its_object(path):
-    module, _, name = path.rpartition(".")
-    assert hasattr(import_module(module), name)

@@ -15,7 +15,7 @@ from scipy.special import erfcx, ndtr
 import simulate
 import theory
 from statmech import RULES, Scenario, ScenarioError
-from statmech.gaussian import TAIL, density, hazard
+from statmech.numerics.gaussian import TAIL, density, hazard
 from statmech.parameters import family_of
 from statmech.rules import AdaTronTextbook, Bayes, Hebb
 from theory.online.averages import Pair, quadrature, quadrature_pair

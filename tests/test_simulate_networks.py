@@ -18,10 +18,10 @@ from simulate.scenarios import network
 from simulate.scenarios.network import Simulator
 from statmech import Network
 from statmech.activations import ACTIVATIONS
-from statmech.error_function import erf_and_derivative
 from statmech.errors import DivergedError, ScenarioError
+from statmech.networks.specialisation import specialisation
+from statmech.numerics.error_function import erf_and_derivative
 from statmech.parameters import family_of
-from statmech.specialisation import specialisation
 
 LEVEL = 1e-3  # family-wise, over all distributions compared
 CORRELATED = {"T": [[1.0, 0.4], [0.4, 0.8]], "w": [1.0, -0.7]}

@@ -150,7 +150,7 @@ def test_the_test_error_of_the_perceptron_falls_and_then_rises_with_passes():
 
 def turns(error):
     """The fall of an error from the first to the second number of passes and its rise to the third, in their errors."""
-    from statmech.statistics import standard_error
+    from statmech.numerics.statistics import standard_error
 
     first, second, third = error.transpose("passes", "seed").values
     return tuple(float(np.mean(d) / standard_error(d)) for d in (first - second, third - second))

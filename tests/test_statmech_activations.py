@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from statmech import ACTIVATIONS, Activation, orthants
-from statmech import network_error as errors
+from statmech import ACTIVATIONS, Activation
 from statmech.activations import Erf, Linear, Relu
-from statmech.gaussian import TAIL, legendre_per_panel, namespace
-from statmech.lattice_averages import LatticeAverages, averages_of
-from statmech.measured_error import Teacher, label_error, measured_error
-from statmech.network_error import error_of_coordinates, generalization_error
-from statmech.orthants import orthant_2, orthant_3, orthant_4
+from statmech.networks import network_error as errors
+from statmech.networks.lattice_averages import LatticeAverages, averages_of
+from statmech.networks.measured_error import Teacher, label_error, measured_error
+from statmech.networks.network_error import error_of_coordinates, generalization_error
+from statmech.numerics import orthants
+from statmech.numerics.gaussian import TAIL, legendre_per_panel, namespace
+from statmech.numerics.orthants import orthant_2, orthant_3, orthant_4
 
 NODES = 56  # of a panel of the reference
 FIELDS = {"I2": "gg", "I3": "dxg", "I4": "ddgg", "J2": "dd", "S2": "gs", "S3": "dxs", "S4": "ddgs"}

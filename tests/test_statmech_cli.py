@@ -24,7 +24,7 @@ from statmech.config import description, shipped
 from statmech.errors import ConfigError
 from statmech.results import store
 from statmech.results.status import read
-from statmech.scenarios.registry import KINDS
+from statmech.scenarios.registry import SCENARIOS
 
 TINY = ["N=30", "t=0,1", "seeds=4", "K=1,2"]
 
@@ -330,7 +330,7 @@ def test_a_dry_run_counts_and_writes_nothing(in_scratch):
 def test_info_and_schema_and_figures_answer():
     assert "ensemble" in statmech("info").stdout
     for kind in json.loads(statmech("schema").stdout)["anyOf"]:
-        assert set(kind["properties"]) & set(KINDS)
+        assert set(kind["properties"]) & set(SCENARIOS)
     listed = statmech("figure", "--list").stdout
     assert all(name in listed for figures_of in FIGURES.values() for name in figures_of)
 

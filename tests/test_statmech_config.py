@@ -17,7 +17,7 @@ from statmech import Scenario
 from statmech.config import SHIPPED, description, load, shipped
 from statmech.errors import ConfigError, not_known
 from statmech.scenarios.cost import estimate
-from statmech.scenarios.registry import KINDS, scenario_from
+from statmech.scenarios.registry import SCENARIOS, scenario_from
 
 EXAMPLES = 400  # configs of each kind
 ODD = [
@@ -174,7 +174,7 @@ def configs_of(kind):
             yield {key: json.dumps(value) for key, value in document.items()}
 
 
-BASES = {kind: list(configs_of(kind)) for kind in KINDS}
+BASES = {kind: list(configs_of(kind)) for kind in SCENARIOS}
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_a_fault_is_named_only_if_it_stays_when_the_others_are_corrected(tmp_pat
     assert [line[:6] for line in lines] == ["2: T: ", "4: N: ", "5: zip", " t: is"]  # a missing key has no line
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SCENARIOS)
 def test_a_second_fault_does_not_hide_the_first(kind, tmp_path):
     for config in BASES[kind][:1]:
         text = "".join(f"{key}: {value}\n" for key, value in {**config, "seeds": "x", "ruel": 1}.items())
@@ -315,9 +315,9 @@ def test_bytes_that_are_not_text_are_a_sentence_with_a_line(tmp_path):
 
 
 def test_a_distant_name_is_not_suggested():
-    assert "Did you mean" not in not_known("gamma", "a key of a config", KINDS["rule"].known_keys())
+    assert "Did you mean" not in not_known("gamma", "a key of a config", SCENARIOS["rule"].known_keys())
     for typed, meant in {"Kk": "K", "ruel": "rule", "ete": "eta", "seed": "seeds", "T": "t", "flips": "flip"}.items():
-        assert f'Did you mean "{meant}"?' in not_known(typed, "a key", KINDS["rule"].known_keys())
+        assert f'Did you mean "{meant}"?' in not_known(typed, "a key", SCENARIOS["rule"].known_keys())
 
 
 def test_every_shipped_config_has_a_description_of_one_line():
@@ -359,7 +359,7 @@ WILD = st.recursive(
 def texts(draw, kind):
     """A shipped config of a kind, with some keys changed, removed or invented."""
     config = dict(draw(st.sampled_from(BASES[kind])))
-    keys = KINDS[kind].known_keys()
+    keys = SCENARIOS[kind].known_keys()
     for _ in range(draw(st.integers(0, 3))):
         name = draw(st.sampled_from(keys) | st.sampled_from([*config, "Kk", "ruel", "é", "''", "start", "rule"]))
         if draw(st.integers(0, 9)) == 0:
@@ -394,7 +394,7 @@ def outcome(path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SCENARIOS)
 def test_any_config_is_a_scenario_or_a_message_and_nothing_is_written(kind, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path, seen = tmp_path / "any.yaml", Counter()

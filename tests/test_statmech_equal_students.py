@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.special import betainc, ndtr
 
-from statmech.equal_students import majority_vote
-from statmech.few_students import vote_of_few
-from statmech.gaussian import composite_legendre, density
+from statmech.numerics.gaussian import composite_legendre, density
+from statmech.votes.equal_students import majority_vote
+from statmech.votes.few_students import vote_of_few
 
 
 def test_the_vote_of_one_element_does_not_depend_on_the_others():

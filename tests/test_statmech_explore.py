@@ -25,7 +25,7 @@ from statmech.results.comparison import distances
 from statmech.results.results import results_of
 from statmech.rules import RULES, Hebb
 from statmech.scenarios.page import View
-from statmech.scenarios.registry import KINDS, scenario_from
+from statmech.scenarios.registry import SCENARIOS, scenario_from
 
 SMALL = {"N": 50, "seeds": 3}
 
@@ -75,7 +75,7 @@ def test_every_number_can_lie_along_x(choice):
         if settings.default_of(choice, settings.key_along(choice, x)) is None and x not in start:
             continue  # updates, where epochs are given
         key = settings.key_along(choice, x)
-        kinds = [name for name in KINDS[choice].KINDS if settings.has(choice, [name], key)][:1]
+        kinds = [name for name in SCENARIOS[choice].KINDS if settings.has(choice, [name], key)][:1]
         value = start.get(key, settings.default_of(choice, key))
         given = {**start, choice: kinds, key: settings.end_of(choice, key, value)}
         if choice == "rule":
@@ -173,12 +173,12 @@ def test_a_slider_states_numbers_as_they_are_typed():
 
 
 def test_every_kind_of_scenario_with_a_theory_can_be_dragged():
-    assert set(settings.pages()) == {choice for choice, kind in KINDS.items() if not kind.on_data}
+    assert set(settings.pages()) == {choice for choice, kind in SCENARIOS.items() if not kind.on_data}
 
 
 @pytest.mark.parametrize("choice", settings.pages())
 def test_every_number_that_may_be_an_axis_has_a_slider(choice):
-    dragged, kind = settings.draggable(choice), KINDS[choice]
+    dragged, kind = settings.draggable(choice), SCENARIOS[choice]
     numbers = {name for name in kind.axis_names() if kind.describe(name).numeric}
     assert numbers - set(kind.PAGE.without) <= set(dragged)
     for name in dragged:

@@ -12,9 +12,10 @@ from test_statmech_cli import called
 
 import simulate
 import theory
-from statmech import Scenario, files
+from statmech import Scenario
 from statmech.errors import StoreError
 from statmech.results import store
+from statmech.runtime import files
 
 WRITERS = {  # a command that overwrites an existing file; the second of two in a folder of results named "mine"
     "mine/overlay.png": ["figure", "mine", "figure=overlay"],
@@ -27,7 +28,8 @@ WRITERS = {  # a command that overwrites an existing file; the second of two in 
 OLD = b"old and whole\n"
 KILLED = """
 import os, signal, sys
-from statmech import cli, files
+from statmech import cli
+from statmech.runtime import files
 
 class Dying:
     "A file that takes half of what it is given, and then the process dies."
@@ -52,7 +54,7 @@ cli.main()
 """
 FULL = """
 import resource, signal, sys
-import statmech.files as files
+import statmech.runtime.files as files
 from statmech import cli
 wanted, true = sys.argv.pop(1), files._replace
 def replaced(target, content):

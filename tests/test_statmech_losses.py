@@ -16,7 +16,7 @@ from statmech.convex.prox import by_newton, force, prox, response
 from statmech.convex.sound import loss_problem, teacher_problem, weights_problem
 from statmech.convex.teachers import Logit, Probit, Sign
 from statmech.convex.weights import Binary, Piece, Sparse
-from statmech.gaussian import legendre_per_panel
+from statmech.numerics.gaussian import legendre_per_panel
 from statmech.parameters import parameter
 from theory.convex.loss_panels import ABOUT_0, panel_edges
 

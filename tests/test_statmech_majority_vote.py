@@ -10,19 +10,20 @@ from scipy.integrate import quad
 
 import simulate
 import theory
-from statmech import Scenario, majority_vote
-from statmech.equal_students import majority_vote as of_equal_students
-from statmech.equal_students import vote_in_common_field
-from statmech.few_students import vote_of_few
-from statmech.majority_vote import (
+from statmech import Scenario
+from statmech.numerics.statistics import standard_error
+from statmech.order_parameters import square_root
+from statmech.votes import majority_vote
+from statmech.votes.equal_students import majority_vote as of_equal_students
+from statmech.votes.equal_students import vote_in_common_field
+from statmech.votes.few_students import vote_of_few
+from statmech.votes.majority_vote import (
     TEST_CIRCLES,
     circles,
     circles_beside_equal_students,
     vote_beside_equal_students,
     vote_error,
 )
-from statmech.order_parameters import square_root
-from statmech.statistics import standard_error
 
 N_DRAWN = 40
 

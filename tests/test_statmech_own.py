@@ -26,7 +26,7 @@ RULES["cautious"] = Cautious
 LEAKY = """
 from dataclasses import dataclass
 from statmech.activations import ACTIVATIONS, Activation
-from statmech.gaussian import namespace, step
+from statmech.numerics.gaussian import namespace, step
 from statmech.parameters import parameter
 
 @dataclass(frozen=True)

@@ -15,9 +15,10 @@ import simulate
 import theory
 from simulate.execution import clusters, recomputation, to_store
 from simulate.execution.to_store import run_into
-from statmech import RULES, Scenario, StoreError, load_results, own_code, plugins, rules
+from statmech import RULES, Scenario, StoreError, load_results, plugins, rules
 from statmech.results import checksums, store, store_creation
 from statmech.results.sweep_store import UNKNOWN, SweepStore
+from statmech.runtime import own_code
 from statmech.scenarios.registry import SCENARIOS, scenario_from
 from statmech.scenarios.used_classes import REGISTRIES
 
@@ -215,10 +216,10 @@ def test_a_replaced_function_of_ours_is_seen_by_kept_programs_and_by_stores(path
     assert not np.array_equal(simulate.run(scenario).length, before.length)
 
 
-def test_a_function_that_computes_no_number_may_be_replaced_under_any_name_of_its_module(monkeypatch):
-    monkeypatch.setattr("statmech.store.kept", lambda *given: None)  # the former name of statmech.results.store
+def test_a_function_that_computes_no_number_may_be_replaced(monkeypatch):
+    monkeypatch.setattr("statmech.results.store.kept", lambda *given: None)
     assert own_code.replaced() == ()
-    monkeypatch.setattr("statmech.draws.key_of", lambda number: number)
+    monkeypatch.setattr("statmech.random_numbers.key_of", lambda number: number)
     assert [one.__name__ for one in own_code.replaced()] == ["<lambda>"]
 
 

@@ -19,7 +19,7 @@ from statmech.boundaries import BOUNDARIES, Boundary, BrownianBridge
 from statmech.classifiers import CLASSIFIERS, Classifier
 from statmech.learners import MinOver
 from statmech.parameters import Key, described, family_of, known_parameters, parameter, parameters_of
-from statmech.scenarios.registry import KINDS, scenario_from, schema
+from statmech.scenarios.registry import SCENARIOS, scenario_from, schema
 
 MINE = """
 from dataclasses import dataclass
@@ -84,7 +84,7 @@ def mine(tmp_path, registries):
 
 
 EVERY = {
-    (choice, name): kind for choice, scenario in KINDS.items() for name, kind in scenario.KINDS.items()
+    (choice, name): kind for choice, scenario in SCENARIOS.items() for name, kind in scenario.KINDS.items()
 }  # all rules, learners, boundaries and classifiers
 
 

@@ -14,13 +14,13 @@ import jax
 import numpy as np
 import pytest
 
-from statmech import files, programs
-from statmech.jax_cache import folder
-from statmech.programs import Kept
+from statmech.runtime import files, programs
+from statmech.runtime.jax_cache import folder
+from statmech.runtime.programs import Kept
 
 SOURCE = """
 from dataclasses import dataclass
-from statmech.programs import kept
+from statmech.runtime.programs import kept
 
 TRACED = []
 
@@ -195,7 +195,7 @@ def test_programs_of_a_folder_that_another_user_may_write_are_not_used(process, 
     assert [right(process()), right(process())] == [1, 0]
     (tmp_path / place).chmod({"all may write": 0o777, "a group may write": 0o770}.get(harm, 0o700))
     if harm == "another owner":
-        monkeypatch.setattr("statmech.jax_cache.os.getuid", lambda: os.geteuid() + 1)
+        monkeypatch.setattr("statmech.runtime.jax_cache.os.getuid", lambda: os.geteuid() + 1)
     before = kept_files(tmp_path)
     assert right(process()) == 1
     assert right(process(), 4.0) == 1

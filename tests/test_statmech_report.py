@@ -20,7 +20,7 @@ from statmech import RULES, Results, Scenario, load, load_results
 from statmech.results import store
 from statmech.results.citations import cited
 from statmech.results.study_tables import tables
-from statmech.scenarios.registry import KINDS
+from statmech.scenarios.registry import SCENARIOS
 
 pytest.importorskip("panel")  # a notebook may have loaded it; a report must contain nothing of it
 
@@ -98,7 +98,7 @@ def cells(table) -> list[list[str]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("choice", KINDS)
+@pytest.mark.parametrize("choice", SCENARIOS)
 def test_each_kind_of_scenario_gives_one_file_with_its_results_that_loads_nothing(choice, tmp_path, data_folder):
     name, overrides = TINY[choice]
     scenario = load(name, overrides)
@@ -235,7 +235,7 @@ def test_a_page_begins_with_title_date_sizes_and_equations(tmp_path):
     assert "gram" not in " ".join(page.pres)
 
 
-@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize("kind", SCENARIOS.values(), ids=SCENARIOS)
 def test_every_equation_is_set_as_a_picture(kind):
     stated = [*kind.equations, *(kind.equation_of(name) for name in kind.KINDS)]
     assert [latex for latex in stated if latex and not equations.picture(latex)] == []

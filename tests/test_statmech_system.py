@@ -13,9 +13,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from statmech import system
 from statmech.errors import StoreError
 from statmech.results import locks
+from statmech.runtime import system
 
 ROOT = Path(__file__).parents[1]
 SEAM = Path("statmech/system.py")

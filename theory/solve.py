@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from statmech.errors import ScenarioError
-from statmech.jax_cache import use_cache
 from statmech.results.dataset import Progress, arrays_of, blank, fill, tracked
+from statmech.runtime.jax_cache import use_cache
 from statmech.scenarios.base import Sweep, check_type
 
 if TYPE_CHECKING:

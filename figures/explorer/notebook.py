@@ -17,29 +17,8 @@ from statmech.scenarios.page import View
 from statmech.scenarios.registry import scenario_from
 
 
-def explore(scenario: Sweep | Results | str | Path | None = None, **overrides: Any) -> Any:
-    """Controls and charts of a scenario, or of results, as a part of a notebook.
-
-    Parameters
-    ----------
-    scenario
-        A scenario, results, the name of a shipped config, or the path of one; by default the ensemble that the page of
-        `statmech explore` opens with.
-    overrides
-        Keys of the config with other values.
-
-    Returns
-    -------
-    panel.Column
-        Which a notebook shows, and `panel serve` serves with its method `servable`.
-
-    Raises
-    ------
-    ConfigError
-        For a config that does not exist, or a study of data sets, which has no sliders.
-    ScenarioError
-        For overrides that are not valid.
-    """
+def explore(scenario: Sweep | Results | str | Path | None, overrides: dict[str, Any]) -> Any:
+    """Controls and charts of a scenario, or of results (`statmech.explore`)."""
     pn.extension("mathjax")  # loads the libraries into the notebook; elsewhere it does nothing that shows
     if isinstance(scenario, Results):
         return Page(stored=scenario, inline=True).inline_view()

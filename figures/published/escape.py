@@ -19,7 +19,7 @@ from figures.legends import points_with_bars
 from figures.published.helpers.escapes import escape_times
 from figures.style import PAGE, THEORY, look_of, styled
 from statmech.errors import ConfigError
-from statmech.gaussian import density
+from statmech.numerics.gaussian import density
 from statmech.results.dataset import scenario_of
 from theory import escape
 

@@ -17,7 +17,7 @@ from figures.labels import size_of
 from figures.legends import points_with_bars
 from figures.style import PAGE, THEORY, label_of, log_ticks, look_of, styled
 from statmech.errors import ConfigError
-from statmech.gaussian import density
+from statmech.numerics.gaussian import density
 from statmech.results.corrections import predicted
 from statmech.results.dataset import scenario_of
 from theory.solve import solve_line

@@ -28,7 +28,7 @@ from figures.legends import line_with_points, points_with_bars
 from figures.published.helpers import parallel_axes
 from figures.style import COLOURS, PAGE, THEORY, label_of, log_ticks, points, styled
 from statmech.errors import ConfigError
-from statmech.gaussian import cumulative, density
+from statmech.numerics.gaussian import cumulative, density
 from statmech.results.dataset import scenario_of
 from theory import solve
 

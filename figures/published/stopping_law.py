@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from figures.published.helpers.dense_theory import dense
 from figures.style import COLUMN, DASHES, look_of, points, styled
 from statmech.boundaries import BOUNDARIES
-from statmech.statistics import standard_error
+from statmech.numerics.statistics import standard_error
 
 if TYPE_CHECKING:
     import xarray as xr

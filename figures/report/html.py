@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from figures.labels import plain, symbol
-from statmech import __version__, files
+from statmech import __version__
 from statmech.config import written
 from statmech.errors import ConfigError
 from statmech.results.citations import bibtex, cited, readable
 from statmech.results.log import logs, runs
 from statmech.results.results import load_results
 from statmech.results.store import version_in_words
+from statmech.runtime import files
 from statmech.scenarios.axes import points
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from simulate.execution.chunks import simulate_chunk
 from statmech import plugins
-from statmech.system import die_with_parent
+from statmech.runtime.system import die_with_parent
 
 
 def main() -> None:

@@ -17,11 +17,11 @@ import numpy as np
 
 from simulate.execution.units import Simulator, UnitResult, run_units, simulator_of
 from statmech.errors import StatmechError, StoreError
-from statmech.jax_cache import use_cache
 from statmech.results.chunks import Chunk
 from statmech.results.log import Listener, Log
 from statmech.results.store import other_code, other_data
 from statmech.results.sweep_store import DONE, FAILED, MISSING, SweepStore
+from statmech.runtime.jax_cache import use_cache
 from statmech.scenarios.base import Sweep
 from statmech.scenarios.registry import scenario_from
 

@@ -41,8 +41,8 @@ from statmech.results.chunks import Chunk
 from statmech.results.log import Log
 from statmech.results.store import provenance, version_in_words, version_of_provenance
 from statmech.results.sweep_store import FAILED, SweepStore
+from statmech.runtime.system import cores
 from statmech.scenarios.base import Sweep
-from statmech.system import cores
 
 PATIENCE, QUEUE = 300.0, 86400.0  # seconds without an active worker: of a running cluster, and of a queue
 ANSWER, LOOK = 8.0, 2.0  # seconds for a scheduler to answer, and between queries

@@ -17,7 +17,7 @@ from statmech import plugins
 from statmech.results.chunks import Chunk
 from statmech.results.log import Log
 from statmech.results.sweep_store import DONE, FAILED, SweepStore
-from statmech.system import cause_of_death
+from statmech.runtime.system import cause_of_death
 
 CHILD = "from simulate.execution.child import main; main()"
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from threadpoolctl import threadpool_limits
 
-from statmech.system import cores, memory
+from statmech.runtime.system import cores, memory
 
 
 @contextmanager

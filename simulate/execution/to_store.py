@@ -13,7 +13,6 @@ from simulate.execution.chunks import lacking, simulate_chunks
 from simulate.execution.isolated import simulate_isolated
 from simulate.execution.units import affordable, attrs, check, simulator_of
 from statmech.errors import StatmechError, StoreError
-from statmech.jax_cache import use_cache
 from statmech.results.checksums import check_ordinary, corrupted
 from statmech.results.chunks import Chunk
 from statmech.results.dataset import Progress
@@ -23,6 +22,7 @@ from statmech.results.store import another_config, other_code, other_data, prove
 from statmech.results.store_creation import check_form, complete_replacement, create, is_extension, repair_metadata
 from statmech.results.stored_config import FIGURE, differences
 from statmech.results.sweep_store import DONE, FAILED, MISSING, SweepStore
+from statmech.runtime.jax_cache import use_cache
 from statmech.scenarios.base import Sweep
 from statmech.scenarios.registry import scenario_from
 

@@ -18,9 +18,9 @@ import numpy as np
 
 from simulate.execution.threads import memory_per_core, threads
 from statmech.errors import ScenarioError
+from statmech.runtime.system import cores, peak_memory
 from statmech.scenarios.base import Sweep, check_type
 from statmech.scenarios.cost import estimate
-from statmech.system import cores, peak_memory
 
 AHEAD = 2  # units per core that are started before the first result is taken
 PROGRAMS, RESULTS = 2**26, 2**29  # bytes of compiled programs, and of chunks while they are simulated and written

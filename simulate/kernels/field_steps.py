@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from statmech.gaussian import Array
+from statmech.numerics.gaussian import Array
 
 if TYPE_CHECKING:
     from simulate.kernels.learner import Learner, State

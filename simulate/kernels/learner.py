@@ -17,8 +17,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from simulate.kernels.field_steps import Changes, Course
-from statmech.gaussian import Array
 from statmech.inputs import Gaussian, Inputs
+from statmech.numerics.gaussian import Array
 from statmech.parameters import Family
 
 GAUSSIAN = Gaussian()

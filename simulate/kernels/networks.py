@@ -26,7 +26,7 @@ import numpy as np
 from simulate.kernels.field_steps import Changes, Course
 from simulate.kernels.learner import Learner, Task
 from statmech.activations import Activation
-from statmech.gaussian import Array
+from statmech.numerics.gaussian import Array
 from statmech.parameters import Family, family_of
 from statmech.scenarios.network import NetworkCell
 from statmech.scenarios.network_matrices import rows_of

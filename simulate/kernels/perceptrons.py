@@ -15,7 +15,7 @@ import numpy as np
 
 from simulate.kernels.field_steps import Changes, Course, less
 from simulate.kernels.learner import Learner, Task
-from statmech.gaussian import Array
+from statmech.numerics.gaussian import Array
 from statmech.parameters import Family, family_of
 from statmech.rules import Rule
 from statmech.scenarios.online import Cell

@@ -11,7 +11,7 @@ from typing import Any
 
 from simulate.learners.examples import Batch
 from simulate.learners.interface import Learnt, Task
-from statmech.forks import check_fork
+from statmech.runtime.forks import check_fork
 
 
 def learn(batch: Batch, task: Task) -> Learnt:

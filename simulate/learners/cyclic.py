@@ -13,7 +13,7 @@ import numpy as np
 from simulate.learners.examples import Batch
 from simulate.learners.interface import Learnt, Task
 from statmech.learners import STOPPED_BY
-from statmech.programs import kept
+from statmech.runtime.programs import kept
 
 Move = Callable[[jax.Array, jax.Array, jax.Array, jax.Array], jax.Array]
 Done = Callable[["State", jax.Array], jax.Array]

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from simulate.learners.examples import Batch
-from statmech.gaussian import Array, namespace
 from statmech.learners import STOPPED_BY, Learner
+from statmech.numerics.gaussian import Array, namespace
 
 
 class Task(NamedTuple):

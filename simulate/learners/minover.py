@@ -30,7 +30,7 @@ from simulate.kernels.reductions import first_least
 from simulate.learners.examples import Batch
 from simulate.learners.interface import Learnt, Task, gap
 from statmech.learners import STOPPED_BY, MinOver
-from statmech.programs import kept
+from statmech.runtime.programs import kept
 
 UPDATES = 64  # between two checks whether any data set of a batch still learns
 

@@ -22,8 +22,8 @@ from simulate.kernels.reductions import greatest, least
 from simulate.learners import max_stability
 from simulate.learners.examples import Batch
 from simulate.learners.interface import Learnt, Task, at_once, one_by_one, own
-from statmech.programs import kept
 from statmech.random_numbers import wrapped
+from statmech.runtime.programs import kept
 
 FORGOTTEN = 0.1  # fraction of the sweeps before the first student is recorded
 REFLECTED = 0.9  # fraction of the steps that reflect a coordinate

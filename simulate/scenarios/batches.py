@@ -18,10 +18,10 @@ from simulate.kernels import gram, vectors
 from simulate.kernels.field_steps import SLOWEST
 from simulate.kernels.learner import Record, Task
 from statmech.errors import ScenarioError
-from statmech.forks import check_fork
 from statmech.random_numbers import folded, key_of
+from statmech.runtime.forks import check_fork
+from statmech.runtime.system import cores
 from statmech.scenarios.online import steps
-from statmech.system import cores
 
 NARROWEST = 8  # seeds: fewer take the time of 8
 SHORTEST = (

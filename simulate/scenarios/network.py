@@ -11,12 +11,12 @@ from simulate.kernels import gram, networks
 from simulate.kernels.learner import Record, Task
 from simulate.scenarios.batches import Batches, Unit
 from statmech.errors import DivergedError, ScenarioError
-from statmech.measured_error import Teacher, label_error, measured_error
-from statmech.network_error import error_of_coordinates, generalization_error
+from statmech.networks.measured_error import Teacher, label_error, measured_error
+from statmech.networks.network_error import error_of_coordinates, generalization_error
+from statmech.networks.specialisation import specialisation
 from statmech.scenarios.initial_conditions import LONGEST
 from statmech.scenarios.network import IDENTICAL, SYMMETRIC, Network, NetworkCell
 from statmech.scenarios.network_matrices import rows_of
-from statmech.specialisation import specialisation
 
 
 class Simulator(Batches):

@@ -11,15 +11,15 @@ from simulate.kernels import gram, perceptrons, vectors
 from simulate.kernels.learner import Task
 from simulate.scenarios.batches import Batches, Unit
 from statmech.errors import DivergedError, ScenarioError
-from statmech.few_students import FEW, vote_of_few
-from statmech.majority_vote import (
+from statmech.results.dataset import describe, gram_of
+from statmech.scenarios.online import Cell, Scenario
+from statmech.votes.few_students import FEW, vote_of_few
+from statmech.votes.majority_vote import (
     TEST_CIRCLES,
     circles,
     circles_beside_equal_students,
     vote_beside_equal_students,
 )
-from statmech.results.dataset import describe, gram_of
-from statmech.scenarios.online import Cell, Scenario
 
 LONGEST = {"float64": 1e150, "float32": 1e15}  # and the inverse: their squares, over N or N of them, keep all digits
 VOTE_CHUNK = 2**17  # fields integrated together: enough that threads compute more than they wait for the interpreter

@@ -18,10 +18,10 @@ from simulate.execution.units import UnitResult
 from simulate.learners import learn
 from simulate.learners.examples import DataSet, batch, draw, padded
 from simulate.learners.interface import Learnt, Task, gap
-from statmech.majority_vote import TEST_CIRCLES, circles, vote_error
 from statmech.results.dataset import describe_student
 from statmech.scenarios.grid import words_of
 from statmech.scenarios.stored_examples import StoredCell, StoredExamples
+from statmech.votes.majority_vote import TEST_CIRCLES, circles, vote_error
 
 WIDEST, ELEMENTS = 64, 2**21  # data sets in a call: the most, and the elements of all their matrices
 

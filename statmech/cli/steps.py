@@ -33,7 +33,7 @@ def simulate(job: Job, execution: Execution, options: SimulationRun) -> Outcome:
 
     from simulate.run import remarks
     from statmech.cli.events import message
-    from statmech.progress import shown
+    from statmech.runtime.progress import shown
 
     # of several writes that fail together Zarr raises one, which is reported; asyncio would print those of the others
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
@@ -99,8 +99,8 @@ def stored_theory(job: Job, fresh: bool) -> xr.Dataset | None:
 def solve(job: Job) -> xr.Dataset:
     """Solve the scenario and store its theory."""
     import theory
-    from statmech.progress import shown
     from statmech.results import store
+    from statmech.runtime.progress import shown
 
     with shown("theory") as bar:
         dataset = theory.solve(job.scenario, bar.progress)
@@ -136,8 +136,8 @@ def _results(job: Job, simulation: xr.Dataset | None, theory: xr.Dataset | None)
 
 def can_show(job: Job, outcome: Outcome, execution: Execution) -> bool:
     """True if the results can be compared and drawn: no run is missing, and memory can hold them."""
+    from statmech.runtime.system import memory
     from statmech.scenarios.cost import estimate
-    from statmech.system import memory
 
     if outcome.missing:
         print(f"{outcome.missing} runs are still missing: other shards simulate them", file=sys.stderr)
@@ -173,7 +173,7 @@ def draw(results: Results, formats: frozenset[str] | None = None) -> None:
     """
     import figures
     from figures import captions, film, style
-    from statmech import files
+    from statmech.runtime import files
 
     assert results.figure is not None
     assert results.folder is not None

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from statmech.convex.teachers import LabelTeacher
-from statmech.gaussian import legendre_per_panel
+from statmech.numerics.gaussian import legendre_per_panel
 
 NODES = 16  # per panel
 EDGES = np.pi / 2 - np.append(np.pi / 2 * 0.25 ** np.arange(14.0), 0.0)  # finer where a steep teacher's response rises

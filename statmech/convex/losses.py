@@ -39,8 +39,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from statmech.closed_forms import forget_of_another
 from statmech.errors import ScenarioError
-from statmech.inherited import forget_of_another
 from statmech.parameters import parameter
 
 OF_ONE_SLOPE = ("kinks", "bends", "equation", "closed_prox")

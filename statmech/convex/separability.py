@@ -20,7 +20,7 @@ from functools import cache
 import numpy as np
 
 from statmech.convex.teachers import LabelTeacher
-from statmech.gaussian import TAIL, cumulative, density, panels
+from statmech.numerics.gaussian import TAIL, cumulative, density, panels
 
 STEEPEST = 60.0  # of ln t: beyond it no labels differ from the teacher's
 

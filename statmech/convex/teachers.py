@@ -27,7 +27,7 @@ from typing import ClassVar
 import numpy as np
 
 from statmech.convex.logistic_average import LogisticAverage, logistic_average
-from statmech.gaussian import TAIL, Array, cumulative, density, hazard, hazard_excess, legendre_per_panel
+from statmech.numerics.gaussian import TAIL, Array, cumulative, density, hazard, hazard_excess, legendre_per_panel
 from statmech.parameters import parameter
 
 LEAST_VARIANCE = 1e-280  # of a field; 0 counts as this, so that nothing divides by 0

@@ -28,7 +28,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from statmech.gaussian import TAIL, Array, density, legendre_per_panel
+from statmech.numerics.gaussian import TAIL, Array, density, legendre_per_panel
 from statmech.parameters import parameter
 
 NODES = 24  # per panel

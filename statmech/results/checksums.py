@@ -14,8 +14,8 @@ import os
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from statmech import files
 from statmech.errors import StoreError
+from statmech.runtime import files
 
 SEALED, ROOT = "sealed", "zarr.json"
 LARGEST, LARGEST_ROOT = 2**32, 2**28  # bytes of a file with a checksum, and of the group's metadata

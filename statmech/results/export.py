@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from statmech import files
 from statmech.errors import ConfigError
 from statmech.results.results import Results, results_of
 from statmech.results.statistics import standard_error
+from statmech.runtime import files
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from statmech import system
 from statmech.errors import StoreError, unwritable
-from statmech.system import EXCLUSIVE, SHARED
+from statmech.runtime import system
+from statmech.runtime.system import EXCLUSIVE, SHARED
 
 T = TypeVar("T")
 RETRIES, PAUSE = 5, 0.05  # a process that asks for the owner of a lock holds it for an instant

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from statmech.classifiers import REFERENCE
-from statmech.statistics import standard_error
+from statmech.numerics.statistics import standard_error
 
 if TYPE_CHECKING:
     import xarray as xr

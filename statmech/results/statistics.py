@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import xarray as xr
 
-from statmech import statistics
+from statmech.numerics import statistics
 
 Values = TypeVar("Values", xr.DataArray, xr.Dataset)
 
@@ -16,7 +16,7 @@ def standard_error(values: Values, dim: str | Sequence[str] = "seed") -> Values:
     """The standard error of the mean along `dim`, of a variable or of every variable of a dataset.
 
     NaN marks missing runs, which are left out; the result is NaN where fewer than two remain
-    (`statmech.statistics.standard_error`).
+    (`statmech.numerics.statistics.standard_error`).
 
     >>> runs = xr.DataArray([[1.0, 3.0], [5.0, float("nan")]], dims=("t", "seed"))
     >>> standard_error(runs).values

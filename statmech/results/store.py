@@ -15,13 +15,13 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from statmech import own_code
 from statmech.errors import DamagedError, StoreError, unreadable, unwritable
-from statmech.programs import source_digest, version_of
 from statmech.results import checksums
 from statmech.results.dataset import misfits
 from statmech.results.fingerprints import FINGERPRINT, fingerprints, salt_of
 from statmech.results.stored_config import config_of, differences, with_figure
+from statmech.runtime import own_code
+from statmech.runtime.programs import source_digest, version_of
 from statmech.scenarios.base import Sweep
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from statmech import own_code
 from statmech.errors import Problem, ScenarioError, not_known
 from statmech.parameters import Key, described, known_parameters, parameter_problem, parameters_of
+from statmech.runtime import own_code
 from statmech.scenarios.all_problems import all_problems
 from statmech.scenarios.axes import MAX_AXIS, is_axis, points
 from statmech.scenarios.grid import Grid, unzip

@@ -15,7 +15,6 @@ import numpy as np
 from pydantic import AfterValidator, Discriminator, Field, PlainSerializer, Tag
 
 from statmech.errors import Problem
-from statmech.few_students import FEW
 from statmech.inputs import INPUTS, Gaussian, Inputs, inputs_from, label_of, written
 from statmech.order_parameters import coordinates
 from statmech.parameters import Key, family_of, parameters_of, shown
@@ -28,6 +27,7 @@ from statmech.scenarios.keys import PARAMETERS, DimensionAxis, FlipAxis, RateAxi
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.schedules import OptionalSchedule
 from statmech.scenarios.variables import Variable, bias_of, std_of
+from statmech.votes.few_students import FEW
 
 MAX_K = 100_000  # beyond lie typing errors, not ensembles
 MAX_STEPS = 2**62
@@ -426,6 +426,6 @@ def _step(engine: str, K: int, N: int) -> float:
 def _vote(K: int, N: int, alike: bool) -> float:
     if K <= FEW:
         return VOTE_OF_FEW if K > 2 else 0.0
-    from statmech.majority_vote import TEST_CIRCLES, circles_beside_equal_students  # here: it imports SciPy
+    from statmech.votes.majority_vote import TEST_CIRCLES, circles_beside_equal_students  # here: it imports SciPy
 
     return VOTE_PER_TURN * K * (circles_beside_equal_students(K, N) if alike else TEST_CIRCLES)

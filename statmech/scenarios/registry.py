@@ -26,8 +26,6 @@ SCENARIOS: dict[str, type[Sweep]] = {
     for kind in (Scenario, StoredExamples, Stopping, Attention, Boosting, Study, Network, Risk, Inference)
 }
 
-KINDS = SCENARIOS  # its name in earlier versions
-
 
 def scenario_from(given: dict[str, Any]) -> Any:
     """The scenario that a config's keys describe; raises `ScenarioError`.

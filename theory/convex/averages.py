@@ -34,7 +34,7 @@ import numpy as np
 from statmech.convex.losses import Loss
 from statmech.convex.prox import prox
 from statmech.convex.teachers import LabelTeacher
-from statmech.gaussian import TAIL, density, legendre
+from statmech.numerics.gaussian import TAIL, density, legendre
 from theory.convex.loss_panels import panel_edges
 
 NODES = 20  # per panel

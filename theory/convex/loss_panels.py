@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from statmech.convex.losses import Loss
-from statmech.gaussian import legendre
+from statmech.numerics.gaussian import legendre
 
 ABOUT_0 = (-15.0, -5.0, -1.5, 0.0, 1.5, 5.0, 15.0)
 FAR = (15.0, 45.0, 135.0, 405.0, 1215.0)  # edges of a loss that changes on a larger scale

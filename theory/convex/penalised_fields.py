@@ -27,7 +27,7 @@ from collections.abc import Callable
 import numpy as np
 
 from statmech.convex.weights import Weights
-from statmech.gaussian import cumulative, density
+from statmech.numerics.gaussian import cumulative, density
 
 SMALL = 1e-3  # step of a difference in a logarithm; of fourth order, its error is 1e-12
 

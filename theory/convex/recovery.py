@@ -45,7 +45,7 @@ from statmech.convex.losses import Loss
 from statmech.convex.penalties import Penalty
 from statmech.convex.teachers import LinearTeacher, Teacher
 from statmech.convex.weights import Sparse, Weights
-from statmech.gaussian import cumulative, density
+from statmech.numerics.gaussian import cumulative, density
 
 WIDE = 40.0  # standard deviations
 

@@ -2,7 +2,7 @@ r"""The gain of infinitely many students: their error over that of one student, 
 
 The sum of K equal students at angle :math:`\theta` to the teacher, with transverse cosine c, has components
 :math:`Kl\cos\theta` along the teacher and :math:`Kl\sin\theta\sqrt{c + (1-c)/K}` across it. For K -> infinity the mean
-of their weights, and with it the majority vote (`statmech.equal_students`), lies at the angle :math:`\Theta` of
+of their weights, and with it the majority vote (`statmech.votes.equal_students`), lies at the angle :math:`\Theta` of
 
 .. math:: \tan\Theta = \sqrt c\,\tan\theta, \qquad \epsilon_g(\infty)/\epsilon_g(1) = \Theta/\theta,
 
@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statmech.equal_students import weight_mean
 from statmech.errors import ScenarioError
 from statmech.order_parameters import angle_from_versine
 from statmech.results.dataset import blank
 from statmech.scenarios.online import Cell, Scenario
+from statmech.votes.equal_students import weight_mean
 from theory.online.trajectories import solve_cells
 
 if TYPE_CHECKING:

@@ -1,10 +1,10 @@
 r"""The generalization error of an ensemble: majority vote and weight mean, exactly.
 
-**Equal students** (one R, one q): an integral over their common field, in `statmech.equal_students`.
+**Equal students** (one R, one q): an integral over their common field, in `statmech.votes.equal_students`.
 
-**Unequal students.** The vote of up to four is exact (`statmech.few_students`). That of more is integrated exactly over
-great circles of inputs (`statmech.majority_vote`); the average over circles is a randomised quasi-Monte Carlo that
-returns its standard error.
+**Unequal students.** The vote of up to four is exact (`statmech.votes.few_students`). That of more is integrated
+exactly over great circles of inputs (`statmech.votes.majority_vote`); the average over circles is a randomised
+quasi-Monte Carlo that returns its standard error.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from statmech.equal_students import majority_vote, weight_mean
 from statmech.errors import ScenarioError, not_known
-from statmech.few_students import FEW, vote_of_few
-from statmech.majority_vote import net_of_circles, vote_error
+from statmech.numerics.statistics import standard_error
 from statmech.order_parameters import angle, coordinates, lowest_eigenvalue, square_root
-from statmech.statistics import standard_error
+from statmech.votes.equal_students import majority_vote, weight_mean
+from statmech.votes.few_students import FEW, vote_of_few
+from statmech.votes.majority_vote import net_of_circles, vote_error
 
 OUTPUTS = ("majority_vote", "weight_mean")
 SCRAMBLES, FEWEST, MOST = 16, 2**12, 2**16  # independent nets, and their points

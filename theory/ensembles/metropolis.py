@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from statmech.errors import ScenarioError, not_known
-from statmech.statistics import standard_error
+from statmech.numerics.statistics import standard_error
 from theory.ensembles.errors import OUTPUTS, ControlledError
 
 STRIDE = 2.38  # over sqrt(K + 1): the step of least correlation in many dimensions (Roberts, Gelman & Gilks 1997)

@@ -49,11 +49,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from statmech.errors import ScenarioError, SolverError
-from statmech.gaussian import Array
+from statmech.numerics.gaussian import Array
 from statmech.order_parameters import angle_from_versine
 from statmech.parameters import Family, family_of
-from statmech.programs import kept
 from statmech.rules import Rule
+from statmech.runtime.programs import kept
 from statmech.scenarios.online import Cell
 from theory.ensembles.pair_noise import Products, products
 from theory.fluctuations import student_fluctuations, student_noise

@@ -44,7 +44,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from statmech.gaussian import TAIL, Array, cumulative, density, legendre_per_panel
+from statmech.numerics.gaussian import TAIL, Array, cumulative, density, legendre_per_panel
 from statmech.rules import Rule
 from theory.online.averages import TINY, WIDTHS
 

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from statmech.equal_students import majority_vote
+from statmech.votes.equal_students import majority_vote
 from theory.ensembles.pair_fluctuations import PairFluctuations
 
 STEP = 1e-2  # of the vote's derivatives, over the distance on which it changes; their error is of the order STEP^4

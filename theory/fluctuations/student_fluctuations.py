@@ -29,7 +29,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from statmech.gaussian import Array
+from statmech.numerics.gaussian import Array
 from theory.fluctuations.student_noise import Noise
 
 Pair = tuple[Array, Array]

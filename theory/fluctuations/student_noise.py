@@ -36,7 +36,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import erfc
 
-from statmech.gaussian import NODES, Array, density, legendre
+from statmech.numerics.gaussian import NODES, Array, density, legendre
 from statmech.rules import Rule
 
 STEP, BESIDE = 5, 10  # nodes for linear rules: errors up to 4e-10 of the averages of absolute values

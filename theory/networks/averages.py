@@ -12,7 +12,7 @@ that contain it once; its square is 1. Covariances are gathered by arrays of ind
 that each average is one call for all tuples and all lanes (the last axis).
 
 An activation without closed forms is averaged over a lattice of values of all fields together
-(`statmech.lattice_averages`), which has a million points for four fields.
+(`statmech.networks.lattice_averages`), which has a million points for four fields.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from statmech.gaussian import Array
-from statmech.lattice_averages import lattice, lower
+from statmech.networks.lattice_averages import lattice, lower
+from statmech.numerics.gaussian import Array
 
 TERMS = 2**16  # averages I4 that are computed together: their covariances then stay in the cache
 

@@ -28,12 +28,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from statmech.errors import SolverError
-from statmech.forks import check_fork
-from statmech.gaussian import Array
-from statmech.lattice_averages import averages_of, spacing_for
-from statmech.network_error import generalization_error
+from statmech.networks.lattice_averages import averages_of, spacing_for
+from statmech.networks.network_error import generalization_error
+from statmech.numerics.gaussian import Array
 from statmech.parameters import Family, family_of
-from statmech.programs import kept
+from statmech.runtime.forks import check_fork
+from statmech.runtime.programs import kept
 from statmech.scenarios.network import NetworkCell
 from statmech.scenarios.network_matrices import Units
 from theory.networks.averages import TERMS, Fields, errors, responses, slopes, squares

@@ -28,10 +28,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from statmech.errors import ScenarioError
-from statmech.forks import check_fork
-from statmech.gaussian import Array
-from statmech.jax_cache import use_cache
-from statmech.programs import kept
+from statmech.numerics.gaussian import Array
+from statmech.runtime.forks import check_fork
+from statmech.runtime.jax_cache import use_cache
+from statmech.runtime.programs import kept
 from statmech.scenarios.network import Network, NetworkCell
 from statmech.scenarios.network_matrices import NetworkStart
 from theory.networks.equations import (

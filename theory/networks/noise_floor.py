@@ -30,10 +30,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from statmech.errors import ScenarioError, SolverError
-from statmech.forks import check_fork
-from statmech.gaussian import Array
-from statmech.jax_cache import use_cache
+from statmech.numerics.gaussian import Array
 from statmech.results.dataset import blank
+from statmech.runtime.forks import check_fork
+from statmech.runtime.jax_cache import use_cache
 from statmech.scenarios.network import Network, NetworkCell
 from statmech.scenarios.network_matrices import Units
 from theory.networks.equations import (

@@ -33,8 +33,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from statmech.activations import Erf, Linear
-from statmech.gaussian import Array, legendre
-from statmech.programs import kept
+from statmech.numerics.gaussian import Array, legendre
+from statmech.runtime.programs import kept
 from statmech.scenarios.network import NetworkCell
 from statmech.scenarios.network_matrices import Units
 from theory.numerics.dormand_prince import filled_up, integrate, power_of_two

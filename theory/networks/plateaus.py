@@ -34,9 +34,9 @@ import numpy as np
 
 from statmech.activations import Erf
 from statmech.errors import ScenarioError
-from statmech.gaussian import Array, legendre
-from statmech.jax_cache import use_cache
+from statmech.numerics.gaussian import Array, legendre
 from statmech.parameters import family_of
+from statmech.runtime.jax_cache import use_cache
 from statmech.scenarios.network_matrices import Units
 from theory.networks.equations import Entries, Equations, Rates, Setting, rates
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from statmech.errors import SolverError
-from statmech.gaussian import legendre
+from statmech.numerics.gaussian import legendre
 
 NODES = 12  # of a panel of t
 TOLERANCE = 1e-7

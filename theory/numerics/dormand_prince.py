@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from statmech.gaussian import Array
+from statmech.numerics.gaussian import Array
 
 Field = Callable[[Array], Array]
 

@@ -35,7 +35,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import erfc
 
-from statmech.gaussian import NODES, TAIL, Array, density, legendre, panels
+from statmech.numerics.gaussian import NODES, TAIL, Array, density, legendre, panels
 from statmech.order_parameters import angle_between
 from statmech.rules import Averages, Rule
 

@@ -15,11 +15,11 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from statmech.gaussian import Array
+from statmech.numerics.gaussian import Array
 from statmech.order_parameters import angle_from_versine
 from statmech.parameters import Family
-from statmech.programs import kept
 from statmech.rules import Rule
+from statmech.runtime.programs import kept
 from theory.fluctuations import student_fluctuations, student_noise
 from theory.fluctuations.student_fluctuations import Fluctuations
 from theory.fluctuations.student_noise import Noise, Stability

@@ -36,7 +36,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from statmech.gaussian import Array, one_minus_cos
+from statmech.numerics.gaussian import Array, one_minus_cos
 from statmech.order_parameters import angle_from_versine
 from statmech.rules import Averages, Rule
 from statmech.scenarios.online import Cell

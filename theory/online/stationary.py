@@ -29,7 +29,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from statmech.errors import ScenarioError
-from statmech.gaussian import Array
+from statmech.numerics.gaussian import Array
 from statmech.order_parameters import angle_from_versine
 from statmech.parameters import Family, family_of
 from statmech.results.dataset import arrays_of, blank, fill

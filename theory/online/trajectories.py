@@ -12,10 +12,10 @@ import jax
 import numpy as np
 
 from statmech.errors import DivergedError, SolverError
-from statmech.forks import check_fork
-from statmech.gaussian import Array
+from statmech.numerics.gaussian import Array
 from statmech.order_parameters import angle_from_versine
 from statmech.parameters import Family, family_of
+from statmech.runtime.forks import check_fork
 from statmech.scenarios.online import Cell
 from theory.fluctuations import student_fluctuations
 from theory.fluctuations.student_fluctuations import Fluctuations

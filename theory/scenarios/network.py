@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from statmech.networks.specialisation import specialisation
 from statmech.scenarios.network import Network, NetworkCell
 from statmech.scenarios.network_matrices import Units
-from statmech.specialisation import specialisation
 from theory.networks.equations import error_of, solve_cells
 from theory.networks.perfect_learning import SMALL, continued
 

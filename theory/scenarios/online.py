@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from statmech import order_parameters
-from statmech.equal_students import majority_vote, weight_mean
 from statmech.results.dataset import describe, gram_of
 from statmech.scenarios.online import Cell, Scenario, steps
 from statmech.scenarios.variables import BIAS
+from statmech.votes.equal_students import majority_vote, weight_mean
 from theory.ensembles.errors import vote_of
 from theory.ensembles.pair_fluctuations import PairFluctuations, most_students
 from theory.ensembles.pair_fluctuations import solve as solve_pairs

@@ -54,7 +54,7 @@ from scipy.special import erfcx, ndtr
 
 from statmech.boundaries import rise, threshold
 from statmech.errors import SolverError
-from statmech.gaussian import NODES, Array, composite_legendre, density, legendre, one_minus_cos, panels
+from statmech.numerics.gaussian import NODES, Array, composite_legendre, density, legendre, one_minus_cos, panels
 from statmech.order_parameters import angle_from_versine
 from statmech.rules import Averages
 from statmech.scenarios.attention import AttentionCell

@@ -21,7 +21,7 @@ from statmech.boundaries import OVERSHOOT, REACH
 from statmech.boundaries import error as error
 from statmech.boundaries import threshold as threshold
 from statmech.errors import ScenarioError
-from statmech.gaussian import composite_legendre, density
+from statmech.numerics.gaussian import composite_legendre, density
 
 PANEL_NODES, PANEL = 8, 2.0  # Gauss-Legendre nodes per panel, and the width of a panel in standard deviations of a step
 

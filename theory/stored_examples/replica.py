@@ -49,7 +49,7 @@ from scipy.optimize.elementwise import find_root
 from scipy.special import log_ndtr, ndtr
 
 from statmech.errors import ScenarioError, SolverError
-from statmech.gaussian import NODES, TAIL, density, legendre, legendre_per_panel
+from statmech.numerics.gaussian import NODES, TAIL, density, legendre, legendre_per_panel
 
 LOWEST, HIGHEST = -60.0, 60.0  # brackets of logarithms: of gamma, of kappa and of k
 WIDEST = (-90.0, 90.0)  # of tan(theta)

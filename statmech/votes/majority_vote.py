@@ -17,9 +17,10 @@ Circles are random or from a scrambled Sobol net; either way the average is unbi
 error. What is known exactly makes it small:
 
 * Students that start alike differ from equal ones, at the mean angle to the teacher and the mean cosine, by
-  :math:`1/\sqrt N`. The error of equal students is an integral (`statmech.equal_students`), and only the *difference*
-  is measured, on the same circles. Its variance decreases as 1/N, like that of the vote between runs, so that the same
-  number of circles serves at any N. From it a fraction of the error of each student is subtracted, whose mean is known.
+  :math:`1/\sqrt N`. The error of equal students is an integral (`statmech.votes.equal_students`), and only the
+  *difference* is measured, on the same circles. Its variance decreases as 1/N, like that of the vote between runs, so
+  that the same number of circles serves at any N. From it a fraction of the error of each student is subtracted, whose
+  mean is known.
 * The weight mean is a single perceptron, whose eps_g is known: for many students in few dimensions, which are far from
   equal, its deviation on the same circles corrects the vote's.
 """
@@ -29,8 +30,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtri
 
-from statmech.equal_students import vote_in_common_field
 from statmech.order_parameters import angle
+from statmech.votes.equal_students import vote_in_common_field
 
 TEST_CIRCLES = 1024  # per run; the estimate is unbiased, so the spread of seeds includes its error
 FEWEST_CIRCLES = 64

@@ -40,8 +40,8 @@ from typing import NamedTuple
 import numpy as np
 
 from statmech.activations import Activation, Linear, Relu
-from statmech.gaussian import Array, legendre, namespace, one_minus_cos, x_minus_sin
-from statmech.orthants import ratio, root
+from statmech.numerics.gaussian import Array, legendre, namespace, one_minus_cos, x_minus_sin
+from statmech.numerics.orthants import ratio, root
 
 NODES, FEW = 24, 4  # of each integral over s, and where all changes are short; relative errors 1e-12 and 1e-15
 SHORT = 1e-3  # square of a change that is short relative to the units' variances
@@ -59,7 +59,8 @@ def generalization_error(
     Parameters
     ----------
     activation : Activation
-        Of students and teacher; it must have closed forms, or be made by `statmech.lattice_averages.averages_of`.
+        Of students and teacher; it must have closed forms, or be made by
+        `statmech.networks.lattice_averages.averages_of`.
     T : array (M, M)
         Products of teacher units.
     w : array (M,)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from statmech.activations import Activation
-from statmech.network_error import diagonal, pairs, summed
+from statmech.networks.network_error import diagonal, pairs, summed
 from statmech.order_parameters import square_root
 
 FIELDS = 4096  # test fields

@@ -26,8 +26,8 @@ PACKAGES = ("statmech", "simulate", "theory", "figures")
 LIBRARIES = tuple({Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 UNTRACED = (  # modules that compute no number
     "statmech.cli",
-    "statmech.files",
     "statmech.results",
+    "statmech.runtime",
     "simulate.execution",
     "figures",
 )
@@ -83,7 +83,7 @@ def replaced() -> tuple[FunctionType, ...]:
     >>> replaced()
     ()
     """
-    own = [name for name, module in list(sys.modules.items()) if _computes(name) and _is_named(module, name)]
+    own = [name for name in list(sys.modules) if _computes(name)]
     return tuple(one for name in own for one in _replaced_in(name))
 
 
@@ -101,11 +101,6 @@ def noticed() -> tuple[FunctionType, ...]:
 @cache
 def _computes(name: str) -> bool:
     return name.partition(".")[0] in PACKAGES and not name.startswith(UNTRACED)
-
-
-def _is_named(module: ModuleType | None, name: str) -> bool:
-    """False for the former name of a module that has moved."""
-    return getattr(module, "__name__", "") == name
 
 
 def _replaced_in(name: str) -> tuple[FunctionType, ...]:

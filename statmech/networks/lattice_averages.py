@@ -29,8 +29,8 @@ from functools import cache
 import numpy as np
 
 from statmech.activations import Activation
-from statmech.gaussian import Array, namespace
-from statmech.orthants import ratio, root
+from statmech.numerics.gaussian import Array, namespace
+from statmech.numerics.orthants import ratio, root
 
 SPACINGS = (0.8, 0.65, 0.5, 0.4, 0.32, 0.25)
 FINEST = 0.1

@@ -1,8 +1,8 @@
 """Programs that are kept between processes: what JAX traced once it calls without tracing again.
 
-Tracing turns a Python function into StableHLO, which XLA compiles. XLA's binaries are cached (`statmech.jax_cache`),
-but to find one JAX has to trace the function first: a second for the equations, 0.2 s for an engine. `kept` keeps the
-StableHLO as well, as `jax.export` writes it, in the folder `programs` of that cache.
+Tracing turns a Python function into StableHLO, which XLA compiles. XLA's binaries are cached
+(`statmech.runtime.jax_cache`), but to find one JAX has to trace the function first: a second for the equations, 0.2 s
+for an engine. `kept` keeps the StableHLO as well, as `jax.export` writes it, in the folder `programs` of that cache.
 
 **A file's name** is the digest of all that determines the program: the source of statmech, simulate and theory, the
 versions of JAX and of what traces with it, JAX's settings, the kind of device, and the function with its static
@@ -31,11 +31,11 @@ from typing import Any
 
 import numpy as np
 
-from statmech import files, own_code
-from statmech.gaussian import Array
-from statmech.jax_cache import PROGRAMS, folder, make
+from statmech.numerics.gaussian import Array
+from statmech.runtime import files, own_code
+from statmech.runtime.jax_cache import PROGRAMS, folder, make
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PACKAGES = ("statmech", "simulate", "theory")  # all that is traced
 TRACING = ("jax", "jaxlib", "numpy", "scipy")  # and what is called meanwhile
 STARTED = time.time() - 5.0  # modules may have been imported this long before

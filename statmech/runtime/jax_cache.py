@@ -1,9 +1,9 @@
 """A persistent cache of compiled programs, so that only the first run of each kind waits for the compiler.
 
 The files are JAX's, keyed by program, versions and hardware, in the folder `STATMECH_CACHE`, by default the user's
-cache folder; `statmech.programs` keeps what was traced beside them. `STATMECH_CACHE=off` disables both; a cache that
-the user has set up in JAX is respected. Programs in the folder are run, so that one that another user owns or may write
-is not used.
+cache folder; `statmech.runtime.programs` keeps what was traced beside them. `STATMECH_CACHE=off` disables both; a cache
+that the user has set up in JAX is respected. Programs in the folder are run, so that one that another user owns or may
+write is not used.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from statmech import own_code, system
+from statmech.runtime import own_code, system
 
-PROGRAMS = "programs"  # the folder, in that of the cache, of `statmech.programs`
+PROGRAMS = "programs"  # the folder, in that of the cache, of `statmech.runtime.programs`
 
 
 def folder() -> Path | None:

@@ -36,7 +36,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from statmech.gaussian import Array, legendre, namespace
+from statmech.numerics.gaussian import Array, legendre, namespace
 
 NODES = 48  # of the line integral: it errs by less than 4e-14 where delta is above 1e-4, else by 5e-9 (tested)
 SHORTEST = 1e-6  # the least delta that is resolved: a shorter one changes the integral by its square

@@ -41,7 +41,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from statmech.gaussian import legendre
+from statmech.numerics.gaussian import legendre
 from statmech.order_parameters import angle, angle_between
 
 FEW = 4  # students whose vote is exact

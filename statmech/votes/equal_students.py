@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betainc, comb, dawsn, gammaln, log_ndtr, ndtr
 
-from statmech.gaussian import TAIL, composite_legendre, density
+from statmech.numerics.gaussian import TAIL, composite_legendre, density
 from statmech.order_parameters import angle
 
 BLOCK = 200  # elements of a broadcast that are integrated together, to bound memory

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from statmech import system
 from statmech.errors import StoreError, unwritable
+from statmech.runtime import system
 
 
 def write(path: Path, content: bytes, named: bool = False) -> None:

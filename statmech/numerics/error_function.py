@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 
-from statmech.gaussian import Array, namespace
+from statmech.numerics.gaussian import Array, namespace
 
 SERIES = (
     0.36313154401871983,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from statmech.errors import ForkedError
-from statmech.system import after_fork
+from statmech.runtime.system import after_fork
 
 _used = False  # whether this process has computed with JAX
 _forked = False  # whether it is a fork of a process that had

@@ -11,9 +11,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from statmech.errors import StatmechError
-from statmech.moved import PACKAGES
 
-HOME = Path(__file__).resolve().parent.parent
+PACKAGES = ("simulate", "theory", "figures")
+HOME = Path(__file__).resolve().parents[2]
 
 
 class ShadowedError(StatmechError, ImportError):

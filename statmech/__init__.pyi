@@ -1,0 +1,39 @@
+# The public names of statmech and where they are defined: read at run time, too (`statmech/__init__.py`).
+
+import figures as figures
+import simulate as simulate
+import theory as theory
+
+from .activations import ACTIVATIONS as ACTIVATIONS
+from .activations import Activation as Activation
+from .api import Results as Results
+from .api import compare as compare
+from .api import distances as distances
+from .api import draw as draw
+from .api import explore as explore
+from .api import load_results as load_results
+from .api import run as run
+from .api import solve as solve
+from .config import load as load
+from .convex.losses import LOSSES as LOSSES
+from .convex.losses import Loss as Loss
+from .errors import ClusterError as ClusterError
+from .errors import ConfigError as ConfigError
+from .errors import ScenarioError as ScenarioError
+from .errors import StatmechError as StatmechError
+from .errors import StoreError as StoreError
+from .learners import LEARNERS as LEARNERS
+from .rules import RULES as RULES
+from .rules import Rule as Rule
+from .scenarios.attention import Attention as Attention
+from .scenarios.boosting import Boosting as Boosting
+from .scenarios.cross_validation import Study as Study
+from .scenarios.inference import Inference as Inference
+from .scenarios.initial_conditions import Start as Start
+from .scenarios.network import Network as Network
+from .scenarios.online import Scenario as Scenario
+from .scenarios.risk import Risk as Risk
+from .scenarios.stopping import Stopping as Stopping
+from .scenarios.stored_examples import StoredExamples as StoredExamples
+
+__version__: str

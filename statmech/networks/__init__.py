@@ -1,0 +1,1 @@
+"""Errors and order parameters of networks of two layers."""

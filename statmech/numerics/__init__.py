@@ -1,0 +1,1 @@
+"""Gaussian averages, orthant probabilities and quadrature."""

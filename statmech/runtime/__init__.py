@@ -1,0 +1,1 @@
+"""The process that computes: operating system, compiled programs, caches, the user's own code."""

@@ -1,0 +1,1 @@
+"""Generalization errors of ensembles that vote."""
