@@ -32,7 +32,7 @@ import simulate
 from simulate.kernels import gram, perceptrons, vectors
 from statmech import Scenario, random_numbers
 from statmech.random_numbers import key_of
-from statmech.scenarios.online import Cell
+from statmech.scenarios.online import OnlineCell
 
 Call = timing.Call
 
@@ -231,12 +231,12 @@ SOURCES: dict[str, Source] = {
 DRAWS = 20  # of normals in one timed call: the clock of CPU time may tick in milliseconds
 
 
-def cell(N: int, K: int, **given: float) -> Cell:
+def cell(N: int, K: int, **given: float) -> OnlineCell:
     """The perceptron rule at learning rate 1, random students."""
     return next(Scenario(rule="perceptron", K=K, N=N, t=[1.0], **given).cells())
 
 
-def simulation(engine: ModuleType, cell: Cell, steps: int, dtype: str = "float64", batches: int = 1) -> Call:
+def simulation(engine: ModuleType, cell: OnlineCell, steps: int, dtype: str = "float64", batches: int = 1) -> Call:
     """A call that simulates batches with an engine, recorded once, at the end."""
 
     task = perceptrons.task(cell, dtype)

@@ -20,7 +20,7 @@ from scipy.integrate import solve_ivp
 
 import theory
 from statmech import Scenario
-from statmech.scenarios.online import Cell
+from statmech.scenarios.online import OnlineCell
 from theory.online.equations import Students
 from theory.online.trajectories import solve_cells
 
@@ -61,7 +61,7 @@ def views(students: Students) -> np.ndarray:
     return np.array([np.exp(students.log_length[:, 0]), R, q])
 
 
-def largest_difference(cells: list[Cell], picked: np.ndarray) -> float:
+def largest_difference(cells: list[OnlineCell], picked: np.ndarray) -> float:
     """The largest difference between the two solutions, over the picked scenarios and all times."""
     solved = solve_cells(cells, TIMES)
     return max(float(np.max(np.abs(views(solved[i]) - lsoda(cells[i].rule.eta)))) for i in picked)

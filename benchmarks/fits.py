@@ -19,7 +19,7 @@ from sklearn.svm import LinearSVC
 
 from simulate.kernels.least_risk import minimise_by_messages
 from simulate.kernels.teacher_data import drawn
-from simulate.minimisers.choice import minimise
+from simulate.minimisers.method import minimise
 from simulate.scenarios import inference
 from simulate.scenarios.risk import problem_of
 from statmech import Inference, Risk

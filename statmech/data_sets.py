@@ -41,7 +41,7 @@ class Data(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Source:
+class DataSource:
     """The description of a data set, an entry of `data_sets.toml`.
 
     Attributes are the columns other than the label, the fold and those `dropped`, in the order of the file. A set of
@@ -91,10 +91,10 @@ class Source:
         return f"{place + 1 if place >= 0 else place:+d}"
 
 
-def _sources(path: Path) -> dict[str, Source]:
+def _sources(path: Path) -> dict[str, DataSource]:
     """The data sets of a table."""
     tables: dict[str, dict[str, Any]] = tomllib.loads(path.read_text())
-    return {name: Source(**{key: _value(value) for key, value in table.items()}) for name, table in tables.items()}
+    return {name: DataSource(**{key: _value(value) for key, value in table.items()}) for name, table in tables.items()}
 
 
 def _value(value: Any) -> Any:
@@ -119,7 +119,7 @@ SOURCES = {name: one for name, one in ALL.items() if one.file}
 MADE = {name: one for name, one in ALL.items() if not one.file}  # generated, not read
 
 
-def source(name: str) -> Source:
+def source(name: str) -> DataSource:
     """The description of a data set; `digits-3-8` is a pair of digits. Raises `ValueError` naming the likely name."""
     if pair := PAIR.fullmatch(name):
         if len(set(pair.groups())) == 2:
@@ -147,7 +147,7 @@ def load(name: str) -> Data:
     return _cut(one, *_of_openml(name, one))
 
 
-def kept(name: str) -> Data:
+def cached_data(name: str) -> Data:
     """A data set, cached until its file changes."""
     return _kept(name, version(name))
 
@@ -179,7 +179,7 @@ def _digest(name: str, version: tuple[object, ...]) -> str:
     return digest.hexdigest()
 
 
-def _made(name: str, one: Source) -> Data:
+def _made(name: str, one: DataSource) -> Data:
     """A generated set, with a fixed random state."""
     from sklearn.datasets import make_blobs, make_moons
 
@@ -203,7 +203,7 @@ def _noisy_majority(attributes: int, size: int = 20_000, flip: float = 0.05) -> 
     return X, ((X[:, :3].sum(axis=1) > 0) ^ (rng.random(size) < flip)).astype(int)
 
 
-def _of_file(one: Source, path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+def _of_file(one: DataSource, path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     try:
         with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
             rows = [row for row in csv.reader(lines) if row]
@@ -227,16 +227,16 @@ def _of_file(one: Source, path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarra
     return _attributes(one, table, path), _column(one, table, one.label), _folds(one, table)
 
 
-def _column(one: Source, table: np.ndarray, name: str) -> np.ndarray:
+def _column(one: DataSource, table: np.ndarray, name: str) -> np.ndarray:
     column: np.ndarray = table[:, one.columns.index(name)]
     return column
 
 
-def _folds(one: Source, table: np.ndarray) -> np.ndarray | None:
+def _folds(one: DataSource, table: np.ndarray) -> np.ndarray | None:
     return np.unique(_column(one, table, one.fold), return_inverse=True)[1] if one.fold else None
 
 
-def _attributes(one: Source, table: np.ndarray, path: Path) -> np.ndarray:
+def _attributes(one: DataSource, table: np.ndarray, path: Path) -> np.ndarray:
     if one.sequence:
         sequences = _column(one, table, one.sequence)
         for number, sequence in enumerate(sequences, 1):
@@ -247,7 +247,7 @@ def _attributes(one: Source, table: np.ndarray, path: Path) -> np.ndarray:
     return table[:, [one.columns.index(name) for name in one.attributes]].astype(object)
 
 
-def _of_openml(name: str, one: Source) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+def _of_openml(name: str, one: DataSource) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     from sklearn.datasets import fetch_openml
 
     try:
@@ -268,11 +268,11 @@ def _of_openml(name: str, one: Source) -> tuple[np.ndarray, np.ndarray, np.ndarr
     return X.where(X.notna(), MISSING).to_numpy(), fetched.target.astype(str).to_numpy(), None
 
 
-def _cut(one: Source, X: np.ndarray, y: np.ndarray, folds: np.ndarray | None) -> Data:
+def _cut(one: DataSource, X: np.ndarray, y: np.ndarray, folds: np.ndarray | None) -> Data:
     """The examples of the selected classes, as words or numbers."""
     if one.classes:
-        kept = np.isin(y, one.classes)
-        X, y, folds = X[kept], y[kept], folds[kept] if folds is not None else None
+        cached_data = np.isin(y, one.classes)
+        X, y, folds = X[cached_data], y[cached_data], folds[cached_data] if folds is not None else None
     if one.numeric:
         try:
             X = X.astype(float)
@@ -286,7 +286,7 @@ def _cut(one: Source, X: np.ndarray, y: np.ndarray, folds: np.ndarray | None) ->
     return Data(X, classes, one.attributes, folds)
 
 
-def _where(one: Source, X: np.ndarray) -> str:
+def _where(one: DataSource, X: np.ndarray) -> str:
     """The position of the first entry that is not a number; messages do not quote the content of files."""
     for number, row in enumerate(X, 1):
         for name, entry in zip(one.attributes, row, strict=True):

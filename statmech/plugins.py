@@ -21,11 +21,11 @@ import numpy as np
 
 from statmech.activations import ACTIVATIONS, Activation
 from statmech.convex.losses import LOSSES
-from statmech.convex.sound import loss_problem, teacher_problem, weights_problem
+from statmech.convex.stated_properties import loss_problem, teacher_problem, weights_problem
 from statmech.convex.teachers import TEACHERS
 from statmech.convex.weights import WEIGHTS
 from statmech.errors import ConfigError, ScenarioError
-from statmech.numerics.smoothness import jump, wrong_slope
+from statmech.numerics.stated_derivatives import jump, wrong_slope
 from statmech.parameters import parameters_of
 from statmech.rules import RULES
 from statmech.runtime import own_code

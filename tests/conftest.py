@@ -50,9 +50,9 @@ def _few_programs():
 
     import jax
 
-    from statmech.runtime.programs import Kept
+    from statmech.runtime.programs import CachedProgram
 
-    for kept in [it for it in gc.get_objects() if isinstance(it, Kept)]:
+    for kept in [it for it in gc.get_objects() if isinstance(it, CachedProgram)]:
         kept.clear_cache()
     jax.clear_caches()
 

@@ -24,7 +24,7 @@ def scenario(**given):
 
 def broken(of):
     """The bounds that hold with certainty and that some runs of a scenario violate."""
-    found = comparison.kept(simulate.run(of), theory.solve(of))
+    found = comparison.runs_within_bounds(simulate.run(of), theory.solve(of))
     return {name for _, kept in found for name, one in kept.items() if one.runs < one.of and name != "eps_g"}
 
 
@@ -130,7 +130,7 @@ def test_a_run_that_ends_before_its_bound_has_no_stages_and_is_not_judged_by_it(
     assert not sim.converged.any()
     assert np.isnan(sim.stages).all()
     assert comparison.converged(sim) == [(0, 6)]
-    [(_, kept)] = comparison.kept(sim, theory.solve(one))
+    [(_, kept)] = comparison.runs_within_bounds(sim, theory.solve(one))
     assert (kept["stages"].runs, kept["stages"].of) == (0, 0)
     assert kept["advantage"].of == 6
     assert np.isnan(kept["stages"].ratio)
@@ -140,7 +140,7 @@ def test_a_run_that_is_abandoned_at_its_bound_violates_it(monkeypatch):
     stage = conjunctions.Stage(conjunctions.Conjunction((0,), 1), 0.4, 0.4)
     monkeypatch.setattr(simulation, "until_right", lambda *args: ([stage], False))
     one = scenario(s=1, cap=bounds.stages(1, 200))
-    [(_, kept)] = comparison.kept(simulate.run(one), theory.solve(one))
+    [(_, kept)] = comparison.runs_within_bounds(simulate.run(one), theory.solve(one))
     assert (kept["stages"].runs, kept["stages"].of) == (0, 6)
 
 
@@ -203,7 +203,7 @@ def test_without_pairs_there_is_no_bound_for_a_teacher_of_pairs():
     sim = simulate.run(one)
     assert not sim.converged.all()
     assert np.all(sim.advantage >= 0)
-    [(_, kept)] = comparison.kept(sim, sol)
+    [(_, kept)] = comparison.runs_within_bounds(sim, sol)
     assert kept["stages"].of == 0
     assert theory.solve(scenario(s=3, discount=0.0, k=1)).stages == bounds.stages(3, 200)
 
@@ -214,12 +214,12 @@ def test_runs_that_satisfy_a_bound_are_counted_on_the_right_side():
     sim.stages[:] = [[1, 2, 3], [1, np.nan, 500]]
     sim.advantage[:] = [[0.2, 0.3, 0.4], [0.2, 0.05, 0.1]]
     sol.stages[:] = [2, 100]
-    (_, first), (cell, second) = comparison.kept(sim, sol)
+    (_, first), (cell, second) = comparison.runs_within_bounds(sim, sol)
     assert cell == {"s": 5}
-    assert first["stages"] == comparison.Kept(2, 3, 1.5)
-    assert second["stages"] == comparison.Kept(1, 3, 5.0)
-    assert first["advantage"] == comparison.Kept(3, 3, pytest.approx(1.2))
-    assert second["advantage"] == comparison.Kept(2, 3, pytest.approx(0.5))
+    assert first["stages"] == comparison.WithinBound(2, 3, 1.5)
+    assert second["stages"] == comparison.WithinBound(1, 3, 5.0)
+    assert first["advantage"] == comparison.WithinBound(3, 3, pytest.approx(1.2))
+    assert second["advantage"] == comparison.WithinBound(2, 3, pytest.approx(0.5))
     assert comparison.bounded(sim, sol) == ["stages", "eps_g", "advantage"]
     assert list(comparison.distances(sim, sol).data_vars) == []
 

@@ -25,10 +25,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import simulate
 from simulate import margin
-from simulate.estimators import ascent, least_field
+from simulate.estimators import adatron_blocks, minover_blocks
 from simulate.estimators.concept import LATEX, RELATIONS
-from simulate.estimators.pruned import PrunedPerceptron
-from simulate.estimators.updates import passive_aggressive
+from simulate.estimators.margin_updates import passive_aggressive
+from simulate.estimators.optimal_brain_damage import PrunedPerceptron
 from simulate.kernels.partial_sums import Attentive, lessons, walks
 from simulate.learners import (
     AdaTron,
@@ -42,7 +42,7 @@ from simulate.learners import (
     minover,
 )
 from simulate.learners.convergence import broken, course
-from simulate.learners.interface import Task
+from simulate.learners.interface import LearnerTask
 from simulate.learners.perceptron import mistakes as walk
 from statmech import learners
 from statmech.boundaries import threshold
@@ -306,7 +306,7 @@ def simulated(learner, z, until):
     module = {learners.MinOver: minover, learners.AdaTron: adatron}[type(learner)]
     data = examples.batch([examples.DataSet(np.zeros(z.shape[1]), z)], examples.padded(len(z)))
     with jax.enable_x64(True):
-        learnt = module.learn(data, Task("", learner, until[None], np.zeros((1, 8), np.uint32)))
+        learnt = module.learn(data, LearnerTask("", learner, until[None], np.zeros((1, 8), np.uint32)))
     return learnt.strengths[0, :, : len(z)], learnt.updates[0], bool(learnt.converged[0, -1])
 
 
@@ -326,7 +326,7 @@ def test_minover_adds_the_examples_that_the_simulation_adds(m, features, right):
     """One by one in effect: whole numbers, of whose equal fields the first is added, are exact in any order of sums."""
     z = signed(m + features, m, features, True, right)
     until = np.unique(np.geomspace(1, 40 * m, 12).astype(int))
-    run = least_field.learn(z, until)
+    run = minover_blocks.learn(z, until)
     strengths, updates, _ = simulated(learners.MinOver(), z, until)
     np.testing.assert_array_equal(run.strengths, strengths)
     np.testing.assert_array_equal(run.updates, updates)
@@ -340,7 +340,7 @@ def test_minover_stops_where_the_simulation_stops(stop, right):
     for seed in range(4):
         z = signed(seed, 60, 8, False, right)
         until = np.array([30, 100, 60 * 300])
-        run = least_field.learn(z, until, stop)
+        run = minover_blocks.learn(z, until, stop)
         strengths, updates, _ = simulated(learners.MinOver(stop=stop), z, until)
         np.testing.assert_array_equal(run.strengths, strengths)
         np.testing.assert_array_equal(run.updates, updates)
@@ -351,21 +351,21 @@ def test_minover_stops_where_the_simulation_stops(stop, right):
 def test_minover_looks_at_few_examples_and_a_block_that_misses_one_is_found(monkeypatch):
     z = signed(0, 600, 8, True)
     until = np.array([40 * 600])
-    expected, looked, made = least_field.learn(z, until).strengths, [], least_field.add_least
+    expected, looked, made = minover_blocks.learn(z, until).strengths, [], minover_blocks.add_least
 
     def counting(slots, rows, fields, *rest):
         looked.append(len(fields))
         return made(slots, rows, fields, *rest)
 
-    monkeypatch.setattr(least_field, "add_least", counting)
-    course = least_field.Course(z, "epochs")
-    course.candidates = least_field.Candidates(course.examples, np.arange(4), 16)  # the first four: too few
+    monkeypatch.setattr(minover_blocks, "add_least", counting)
+    course = minover_blocks.MinOverCourse(z, "epochs")
+    course.candidates = minover_blocks.Candidates(course.examples, np.arange(4), 16)  # the first four: too few
     for _ in course.blocks(until[0]):
         pass
     np.testing.assert_array_equal(course.strengths, expected[0])
     assert min(looked) < 60
-    monkeypatch.setattr(least_field, "strayed", lambda *_: (0.0, -1e9, 0.0))  # as if nothing could be missed
-    assert not np.array_equal(least_field.learn(z, until).strengths, expected)
+    monkeypatch.setattr(minover_blocks, "strayed", lambda *_: (0.0, -1e9, 0.0))  # as if nothing could be missed
+    assert not np.array_equal(minover_blocks.learn(z, until).strengths, expected)
 
 
 @pytest.mark.parametrize(("m", "features"), [(300, 4), (300, 16), (70, 65), (20, 128), (1, 4), (2, 8)])
@@ -373,7 +373,7 @@ def test_minover_looks_at_few_examples_and_a_block_that_misses_one_is_found(monk
 def test_adatron_makes_the_steps_that_the_simulation_makes(m, features, omega, right):
     z = signed(m + features, m, features, False, right)
     until = np.array([1, 2, 7, 40, 300])
-    run = ascent.learn(z, until, omega, 1e-6)
+    run = adatron_blocks.learn(z, until, omega, 1e-6)
     strengths, updates, converged = simulated(learners.AdaTron(omega=omega, tolerance=1e-6), z, until * m)
     np.testing.assert_array_equal(run.epochs * m, updates)
     np.testing.assert_allclose(run.strengths, strengths, rtol=1e-6, atol=1e-9 * max(1, np.abs(strengths).max()))
@@ -383,18 +383,18 @@ def test_adatron_makes_the_steps_that_the_simulation_makes(m, features, omega, r
 
 def test_adatron_visits_few_examples_and_would_err_without_its_radius(monkeypatch):
     z = signed(0, 600, 8, False)
-    expected, looked, made = ascent.learn(z, np.array([300]), 1.0, 1e-9).strengths, [], ascent.visit
+    expected, looked, made = adatron_blocks.learn(z, np.array([300]), 1.0, 1e-9).strengths, [], adatron_blocks.visit
 
     def counting(some, *rest):
         looked.append(len(some))
         return made(some, *rest)
 
-    monkeypatch.setattr(ascent, "visit", counting)
-    np.testing.assert_array_equal(ascent.learn(z, np.array([300]), 1.0, 1e-9).strengths, expected)
+    monkeypatch.setattr(adatron_blocks, "visit", counting)
+    np.testing.assert_array_equal(adatron_blocks.learn(z, np.array([300]), 1.0, 1e-9).strengths, expected)
     assert min(looked) < 60
-    monkeypatch.setattr(ascent, "NARROWEST", 0.0)  # only those that would change now, for many epochs
-    monkeypatch.setattr(ascent, "visit", lambda *given: made(*given[:6], 1e300, *given[7:]))
-    assert not np.allclose(ascent.learn(z, np.array([300]), 1.0, 1e-9).strengths, expected, rtol=1e-6)
+    monkeypatch.setattr(adatron_blocks, "NARROWEST", 0.0)  # only those that would change now, for many epochs
+    monkeypatch.setattr(adatron_blocks, "visit", lambda *given: made(*given[:6], 1e300, *given[7:]))
+    assert not np.allclose(adatron_blocks.learn(z, np.array([300]), 1.0, 1e-9).strengths, expected, rtol=1e-6)
 
 
 def test_no_fit_compiles_for_its_shape():
@@ -403,7 +403,13 @@ def test_no_fit_compiles_for_its_shape():
         X, y = separable(m=shape[0], features=shape[1])
         AdaTron(tolerance=0.1).fit(X, y)
         MinOver(within=0.5).fit(X, y)
-    for loop in (least_field.add_least, least_field.strayed, ascent.visit, ascent.product, ascent.distance):
+    for loop in (
+        minover_blocks.add_least,
+        minover_blocks.strayed,
+        adatron_blocks.visit,
+        adatron_blocks.product,
+        adatron_blocks.distance,
+    ):
         assert len(loop.signatures) == 1
 
 

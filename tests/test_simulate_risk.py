@@ -16,13 +16,13 @@ import simulate
 import theory
 from simulate.kernels.teacher_data import drawn
 from simulate.learners import max_stability, pseudo_inverse
-from simulate.minimisers import choice, interior_point
-from simulate.minimisers.choice import minimise
+from simulate.minimisers import interior_point, method
+from simulate.minimisers.method import minimise
 from simulate.minimisers.newton import susceptibility
 from simulate.minimisers.optimality import gap_of
 from simulate.minimisers.problem import of_labels, of_outputs
 from simulate.minimisers.separability import separation
-from simulate.minimisers.vanishing import vanishing
+from simulate.minimisers.vanishing_penalty import vanishing
 from simulate.scenarios import risk as simulation
 from statmech import ScenarioError
 from statmech.convex.label_error import label_error
@@ -144,8 +144,8 @@ def test_a_linear_program_finds_the_same_minimum(loss, hinges, P):
 
 
 def test_a_kink_in_the_wrong_place_misses_the_minimum(monkeypatch):
-    right = choice.parts_of
-    monkeypatch.setattr(choice, "parts_of", lambda loss: right(loss)._replace(at=np.array([[0.99]])))
+    right = method.parts_of
+    monkeypatch.setattr(method, "parts_of", lambda loss: right(loss)._replace(at=np.array([[0.99]])))
     with pytest.raises(AssertionError):
         test_scikit_learn_finds_the_same_minimum("hinge", "l2", 60)
 

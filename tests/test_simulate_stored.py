@@ -15,7 +15,7 @@ import simulate
 import theory
 from simulate.learners import max_stability, version_space
 from simulate.learners.examples import batch, draw
-from simulate.learners.interface import Task, at_once
+from simulate.learners.interface import LearnerTask, at_once
 from statmech import LEARNERS, ScenarioError, StoredExamples
 from statmech.learners import STOPPED_BY, Learner
 from statmech.scenarios.registry import scenario_from
@@ -114,7 +114,7 @@ def test_students_of_the_version_space_overlap_with_each_other_as_with_the_teach
     data = [draw(3, seed, 20, 40, 0.0) for seed in range(400)]
 
     words = np.arange(1600, dtype=np.uint32).reshape(400, 4)
-    task = Task("bayes", LEARNERS["bayes"](), np.zeros((400, 1), int), words)
+    task = LearnerTask("bayes", LEARNERS["bayes"](), np.zeros((400, 1), int), words)
 
     with jax.enable_x64(True):
         w = version_space.students(batch(data, 40), task, 2, 900, 1.0).students[:, 0]

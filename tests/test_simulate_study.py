@@ -10,7 +10,7 @@ from scipy.stats import ttest_rel
 
 import simulate
 import theory
-from simulate.estimators.pruned import PrunedPerceptron
+from simulate.estimators.optimal_brain_damage import PrunedPerceptron
 from statmech import ScenarioError, Study, data_sets
 from statmech.classifiers import CLASSIFIERS
 from statmech.data_sets import MADE, source
@@ -210,12 +210,12 @@ def test_pruning_keeps_the_relevant_weights():
 
 
 def test_pruning_among_all_pairs_keeps_the_pair_that_decides():
-    from simulate.estimators.classifiers import Task, make, weights
+    from simulate.estimators.classifiers import ModelTask, make, weights
     from statmech.classifiers import PrunedSecondOrder
 
     X = np.random.default_rng(0).integers(0, 2, (400, 20)).astype(float)
     y = X[:, 3] * X[:, 7] > 0
-    model = make(PrunedSecondOrder(), Task("auto", 400, 0)).fit(X, y)
+    model = make(PrunedSecondOrder(), ModelTask("auto", 400, 0)).fit(X, y)
     kept = model[1].powers_[model[-1].coef_[0] != 0]
     assert [3, 7] in [np.flatnonzero(powers).tolist() for powers in kept]
     assert model.score(X, y) == 1.0

@@ -14,7 +14,7 @@ from statmech import ACTIVATIONS, Activation
 from statmech.activations import Erf, Linear, Relu
 from statmech.networks import network_error as errors
 from statmech.networks.lattice_averages import LatticeAverages, averages_of
-from statmech.networks.measured_error import Teacher, label_error, measured_error
+from statmech.networks.measured_error import TeacherNetwork, label_error, measured_error
 from statmech.networks.network_error import error_of_coordinates, generalization_error
 from statmech.numerics import orthants
 from statmech.numerics.gaussian import TAIL, legendre_per_panel, namespace
@@ -287,7 +287,7 @@ def test_more_nodes_do_not_change_the_error_near_perfect_learning(name, scale, m
 def test_a_measured_error_is_that_of_the_closed_form():
     """For students of every activation and the labels of one unit; 3 standard errors of 40 repetitions."""
     R, Q, v, T = np.array([[0.5], [0.2]]), np.array([[1.0, 0.3], [0.3, 0.8]]), np.array([0.8, 0.5]), np.ones((1, 1))
-    teacher, generator = Teacher(Linear(), T, np.ones(1), "sign"), np.random.default_rng(2)
+    teacher, generator = TeacherNetwork(Linear(), T, np.ones(1), "sign"), np.random.default_rng(2)
     for activation in (Erf(), Relu(), Linear(), Plain()):
         averages = Erf() if isinstance(activation, Plain) else activation
         exact = generalization_error(averages, T, np.ones(1), R, Q, v, "sign")
@@ -298,7 +298,7 @@ def test_a_measured_error_is_that_of_the_closed_form():
 
 
 def test_the_fraction_of_wrong_labels_is_the_angle_over_pi():
-    teacher = Teacher(Linear(), np.ones((1, 1)), np.ones(1), "sign")
+    teacher = TeacherNetwork(Linear(), np.ones((1, 1)), np.ones(1), "sign")
     R, Q, v = np.array([[[0.6]], [[-0.6]], [[0.0]]]), np.array([[[1.0]], [[1.0]], [[0.0]]]), np.ones(1)
     n = 20_000
     wrong = label_error(Erf(), teacher, R, Q, v, np.random.default_rng(0), n)

@@ -13,7 +13,7 @@ from statmech import LOSSES, ConfigError, Loss, Risk, ScenarioError, plugins
 from statmech.convex.losses import Absolute, Exponential, Hinge, Huber, Logistic, Square, SquaredHinge, on_labels
 from statmech.convex.penalties import Penalty
 from statmech.convex.prox import by_newton, force, prox, response
-from statmech.convex.sound import loss_problem, teacher_problem, weights_problem
+from statmech.convex.stated_properties import loss_problem, teacher_problem, weights_problem
 from statmech.convex.teachers import Logit, Probit, Sign
 from statmech.convex.weights import Binary, Piece, Sparse
 from statmech.numerics.gaussian import legendre_per_panel

@@ -217,7 +217,7 @@ def test_a_replaced_function_of_ours_is_seen_by_kept_programs_and_by_stores(path
 
 
 def test_a_function_that_computes_no_number_may_be_replaced(monkeypatch):
-    monkeypatch.setattr("statmech.results.store.kept", lambda *given: None)
+    monkeypatch.setattr("statmech.results.store.load_if_current", lambda *given: None)
     assert own_code.replaced() == ()
     monkeypatch.setattr("statmech.random_numbers.key_of", lambda number: number)
     assert [one.__name__ for one in own_code.replaced()] == ["<lambda>"]
@@ -381,6 +381,6 @@ def test_a_store_without_these_records_is_read_grown_and_verified(path, another_
 def test_a_store_of_an_own_rule_without_its_digest_is_read_but_not_added_to(mine, path):
     mine()
     made_before(path, Scenario(rule="mine", **SWEEP))
-    assert store.kept(path, Scenario(rule="mine", **SWEEP), fresh=False) is not None
+    assert store.load_if_current(path, Scenario(rule="mine", **SWEEP), fresh=False) is not None
     with pytest.raises(StoreError, match=r"mine\.py"):
         run_into(path, Scenario(rule="mine", **SWEEP | {"seeds": 8}))

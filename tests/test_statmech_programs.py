@@ -16,7 +16,7 @@ import pytest
 
 from statmech.runtime import files, programs
 from statmech.runtime.jax_cache import folder
-from statmech.runtime.programs import Kept
+from statmech.runtime.programs import CachedProgram
 
 SOURCE = """
 from dataclasses import dataclass
@@ -253,7 +253,7 @@ def test_rules_and_kernels_of_the_packages_are_determined(module):
     from statmech.rules import RULES
 
     program = importlib.import_module(module)
-    function = next(thing for thing in vars(program).values() if isinstance(thing, Kept))
+    function = next(thing for thing in vars(program).values() if isinstance(thing, CachedProgram))
     assert list(programs._named(function.function))
     for thing in (*map(family_of, (kind() for kind in RULES.values())), type(AdaTron())):
         assert list(programs._named(thing))

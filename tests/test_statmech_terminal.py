@@ -13,7 +13,7 @@ from statmech.cli import output, terminal
 from statmech.config import load, shipped
 from statmech.errors import escaped
 from statmech.results import tables
-from statmech.results.tables import Cell, Column, Table, parts
+from statmech.results.tables import Column, Table, TableCell, parts
 
 TITLE = "\x1b]0;owned\x07"
 SHOWN = r"\u001b]0;owned\u0007"
@@ -98,7 +98,7 @@ def test_a_table_shows_names_as_they_are(monkeypatch):
     shown = Console(file=io.StringIO(), force_terminal=True, width=200, color_system=None)
     monkeypatch.setattr(output, "out", shown)
     name = f"[red]x[/red]{TITLE}"
-    output._print_table(Table(f"of {name}", (Column("[b]rule"),), ((Cell(name),),)))
+    output._print_table(Table(f"of {name}", (Column("[b]rule"),), ((TableCell(name),),)))
     text = shown.file.getvalue()
     assert text.count(f"[red]x[/red]{SHOWN}") == 2
     assert "[b]rule" in text
@@ -112,7 +112,7 @@ def test_no_number_of_a_table_is_cut_however_narrow_the_terminal(width, monkeypa
         monkeypatch.setattr(output, "out", shown)
         columns = tables._columns(scenario.shape, scenario.variables, [(3, 4)])
         numbers = [[f"{10_000 * (row + 1) + at / 10:+.1f}" for at, _ in enumerate(columns)] for row in range(2)]
-        output._print_table(Table("deviations", columns, tuple(tuple(map(Cell, row)) for row in numbers)))
+        output._print_table(Table("deviations", columns, tuple(tuple(map(TableCell, row)) for row in numbers)))
         text = shown.file.getvalue()
         assert all(number in text for row in numbers for number in row)
         assert all(word in text for column in columns for word in column.heading.split())
@@ -121,7 +121,7 @@ def test_no_number_of_a_table_is_cut_however_narrow_the_terminal(width, monkeypa
 
 def test_a_table_wider_than_the_terminal_is_split_where_it_has_to_be_and_keeps_its_keys(monkeypatch):
     columns = (Column("rule", number=False, key=True), Column("eps_g vote"), Column("R"))
-    table = Table("of", columns, ((Cell("adatron_textbook"), Cell("-188448.5"), Cell("+1.2")),))
+    table = Table("of", columns, ((TableCell("adatron_textbook"), TableCell("-188448.5"), TableCell("+1.2")),))
     assert [len(part.columns) for part in parts(table, 46)] == [3]
     assert [len(part.columns) for part in parts(table, 41)] == [3]  # with its heading on two lines
     assert [len(part.columns) for part in parts(table, 37)] == [2, 2]

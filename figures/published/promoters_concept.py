@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from figures.style import COLOURS, PAGE, styled
 from simulate.estimators.concept import Term
-from statmech.data_sets import Source, source
+from statmech.data_sets import DataSource, source
 from statmech.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _letters(ax: Axes, term: Term, places: dict[str, int]) -> None:
         ax.text(places[position], height, letter.upper(), bbox=box, **look)
 
 
-def _regions(ax: Axes, one: Source, places: dict[str, int]) -> None:
+def _regions(ax: Axes, one: DataSource, places: dict[str, int]) -> None:
     """Bands of the known parts, with their names on top."""
     for name, (first, last) in one.regions.items():
         left, right = places[first] - 0.5, places[last] + 0.5
@@ -77,7 +77,7 @@ def _regions(ax: Axes, one: Source, places: dict[str, int]) -> None:
         )
 
 
-def _axes(ax: Axes, one: Source, heights: list[float], classes: list[str]) -> None:
+def _axes(ax: Axes, one: DataSource, heights: list[float], classes: list[str]) -> None:
     positions = one.attributes
     every = max(1, round(len(positions) / TICKS / 5) * 5)
     marked = [place for place, position in enumerate(positions) if int(position.lstrip("p")) % every == 0]

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MultipleLocator
 
 from figures.style import COLOURS, PAGE, log_ticks, styled
-from simulate.learners.convergence import Course, course
+from simulate.learners.convergence import UpdateHistory, course
 from simulate.learners.examples import draw as draw_examples
 from statmech.errors import ConfigError
 from statmech.results.dataset import scenario_of
@@ -41,7 +41,7 @@ LINES = ""
 class Run(NamedTuple):
     """The updates of one data set, with its largest margin and the length of its longest example."""
 
-    course: Course
+    course: UpdateHistory
     growth: np.ndarray  # of the activation by each update
     margin: float
     radius: float

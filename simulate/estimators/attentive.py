@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from simulate.estimators.classes import check_whole, summed
-from simulate.estimators.linear import LinearClassifier, Student, check_size, labelled
-from simulate.estimators.updates import UPDATES
+from simulate.estimators.linear import LinearClassifier, LinearStudent, check_size, labelled
+from simulate.estimators.margin_updates import UPDATES
+from simulate.estimators.one_against_rest import check_whole, summed
 from simulate.kernels.partial_sums import Attentive, Walks, lessons, sums_at, walks
 from statmech.boundaries import BOUNDARIES, LEAST, looks
 from statmech.errors import not_known
@@ -31,7 +31,7 @@ class PartialSums(NamedTuple):
     order: np.ndarray  # in which the features are evaluated, (features,)
 
 
-class Course:
+class AttentivePass:
     """The state of a student: number of features, those known and their order, and counts of each pass."""
 
     def __init__(self, student: Attentive, features: int, known: np.ndarray, random: np.random.RandomState):
@@ -81,7 +81,7 @@ class AttentivePerceptron(LinearClassifier):
         grows by one example per update. Not negative, since w = 0 would never learn. By default 0, the perceptron's
         mistakes, and 1 for passive-aggressive updates, which need a positive one.
     update : {"perceptron", "passive_aggressive"}
-        How an example is learnt: added once, or PA-I (Crammer et al. 2006; `simulate.estimators.updates`).
+        How an example is learnt: added once, or PA-I (Crammer et al. 2006; `simulate.estimators.margin_updates`).
     aggressiveness : float
         C of PA-I, which an example is added at most.
 
@@ -140,7 +140,7 @@ class AttentivePerceptron(LinearClassifier):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from examples X (m, features) with labels y (m,)."""
-        self._courses: list[Course] = []
+        self._courses: list[AttentivePass] = []
         super().fit(X, y)
         self._describe()
         return self
@@ -206,20 +206,20 @@ class AttentivePerceptron(LinearClassifier):
         """The sums where evaluation ended: (m,) for two classes, positive for the second, else (m, classes)."""
         return self._decision([one.sums for one in self.evaluate(X)])
 
-    def _learn(self, z: Any) -> Student:
+    def _learn(self, z: Any) -> LinearStudent:
         course = self._begin(z.shape[1] - 1)
         while len(course.made) < self.max_iter and (not course.made or course.made[-1]):
             self._pass(course, z, None)
         self._courses.append(course)
         return self._student(course)
 
-    def _begin(self, n: int) -> Course:
+    def _begin(self, n: int) -> AttentivePass:
         random = check_random_state(self.random_state)
         known = self._known(n, random)
         theta = UPDATES[self.update].theta if self.theta is None else self.theta
-        return Course(Attentive(np.zeros(known.size), self.boundary, self.delta, theta=theta), n, known, random)
+        return AttentivePass(Attentive(np.zeros(known.size), self.boundary, self.delta, theta=theta), n, known, random)
 
-    def _pass(self, course: Course, z: np.ndarray, rows: np.ndarray | None) -> None:
+    def _pass(self, course: AttentivePass, z: np.ndarray, rows: np.ndarray | None) -> None:
         """One pass over these rows, or all in random order, of examples times labels, the constant's last."""
         one, known = course.student, course.known
         course.order = self._order(one.w, course.random)
@@ -230,10 +230,10 @@ class AttentivePerceptron(LinearClassifier):
         course.made.append(wrong)
         course.seen.append(features / len(z))
 
-    def _student(self, course: Course) -> Student:
+    def _student(self, course: AttentivePass) -> LinearStudent:
         weights = np.zeros(course.features + 1)
         weights[course.known], weights[-1] = course.student.w, course.student.b
-        return Student(weights, len(course.made))
+        return LinearStudent(weights, len(course.made))
 
     def _describe(self) -> None:
         self.mistakes_ = summed([course.made for course in self._courses])

@@ -17,8 +17,8 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, Polynomial
 from sklearn.tree import DecisionTreeClassifier
 
 from simulate.estimators.attentive import AttentivePerceptron
+from simulate.estimators.optimal_brain_damage import PrunedPerceptron
 from simulate.estimators.perceptron import Perceptron
-from simulate.estimators.pruned import PrunedPerceptron
 from simulate.estimators.sparse import SparsePerceptron
 from simulate.kernels.conjunctions import counted, merged
 from statmech import classifiers
@@ -31,7 +31,7 @@ PRUNINGS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1)  # candidate cost-complexities o
 INNER = 5  # folds of the inner cross-validations
 
 
-class Task(NamedTuple):
+class ModelTask(NamedTuple):
     """What a model is made for: the words of nominal attributes ("auto" for numbers), how many examples it learns from,
     and a random state."""
 
@@ -54,7 +54,7 @@ def numbers(data: Data) -> np.ndarray:
     return encoded
 
 
-def make(classifier: Any, task: Task) -> Any:
+def make(classifier: Any, task: ModelTask) -> Any:
     """The unfitted model of a classifier with its parameters, made by its method `make(task)` if it has one.
 
     Models learn from columns of words if the classifier is `symbolic`, else from `numbers`.
@@ -75,26 +75,26 @@ def make(classifier: Any, task: Task) -> Any:
 
 
 @singledispatch
-def model_of(classifier: Any, task: Task) -> Any:
+def model_of(classifier: Any, task: ModelTask) -> Any:
     """The same by the function below that is registered for the class, or for the nearest of its bases."""
     name = type(classifier).__name__
     raise NotImplementedError(f"{name} needs a method `make(task)` or a function in simulate.estimators.classifiers")
 
 
 @model_of.register
-def make_boosting(classifier: classifiers.Boosting, task: Task) -> Any:
+def make_boosting(classifier: classifiers.Boosting, task: ModelTask) -> Any:
     stages = classifier.stages or "cv"
     return SparsePerceptron(classifier.k, stages, classifier.discount, categories=task.domain, random_state=task.random)
 
 
 @model_of.register
-def make_tree(classifier: classifiers.Tree, task: Task) -> Any:
+def make_tree(classifier: classifiers.Tree, task: ModelTask) -> Any:
     tree = DecisionTreeClassifier(criterion="entropy", min_samples_leaf=2, random_state=task.random)
     return GridSearchCV(tree, {"ccp_alpha": PRUNINGS}, cv=INNER)
 
 
 @model_of.register
-def make_mlp(classifier: classifiers.Mlp, task: Task) -> Any:
+def make_mlp(classifier: classifiers.Mlp, task: ModelTask) -> Any:
     network = MLPClassifier(
         learning_rate_init=0.01,
         max_iter=1000,
@@ -117,22 +117,22 @@ def _patience(examples: int) -> int:
 
 
 @model_of.register
-def make_ordinary(classifier: classifiers.Ordinary, task: Task) -> Any:
+def make_ordinary(classifier: classifiers.Ordinary, task: ModelTask) -> Any:
     return LogisticRegression(C=1 / (classifier.decay * task.size), max_iter=5000)
 
 
 @model_of.register
-def make_second_order(classifier: classifiers.SecondOrder, task: Task) -> Any:
+def make_second_order(classifier: classifiers.SecondOrder, task: ModelTask) -> Any:
     return _of_pairs(make_ordinary(classifier, task))
 
 
 @model_of.register
-def make_pruned(classifier: classifiers.Pruned, task: Task) -> Any:
+def make_pruned(classifier: classifiers.Pruned, task: ModelTask) -> Any:
     return PrunedPerceptron(classifier.decay, random_state=task.random)
 
 
 @model_of.register
-def make_pruned_second_order(classifier: classifiers.PrunedSecondOrder, task: Task) -> Any:
+def make_pruned_second_order(classifier: classifiers.PrunedSecondOrder, task: ModelTask) -> Any:
     return _of_pairs(PrunedPerceptron(classifier.decay, share=classifier.share, random_state=task.random))
 
 
@@ -143,13 +143,13 @@ def _of_pairs(model: Any) -> Any:
 
 
 @model_of.register
-def make_perceptron(classifier: classifiers.Perceptron, task: Task) -> Any:
+def make_perceptron(classifier: classifiers.Perceptron, task: ModelTask) -> Any:
     order = "constant" if classifier.order == "by-class" else classifier.order
     return Perceptron(classifier.passes, order, classifier.output, random_state=task.random)
 
 
 @model_of.register
-def make_attentive(classifier: classifiers.Attentive, task: Task) -> Any:
+def make_attentive(classifier: classifiers.Attentive, task: ModelTask) -> Any:
     given: dict[str, Any] = {
         "max_iter": classifier.passes,
         "random_state": task.random,
@@ -163,7 +163,7 @@ def make_attentive(classifier: classifiers.Attentive, task: Task) -> Any:
 
 
 @model_of.register
-def make_neighbours(classifier: classifiers.Neighbours, task: Task) -> Any:
+def make_neighbours(classifier: classifiers.Neighbours, task: ModelTask) -> Any:
     return KNeighborsClassifier(classifier.neighbours)
 
 

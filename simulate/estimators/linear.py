@@ -9,12 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from simulate.estimators.classes import OneAgainstRest
+from simulate.estimators.one_against_rest import OneAgainstRest
 
 LARGEST = 1e50  # margins are sums of products of two features, and their variance is of order 1e200
 
 
-class Student(NamedTuple):
+class LinearStudent(NamedTuple):
     """A student's weights of the features and, last, of the constant 1, and its number of passes (or epochs)."""
 
     w: np.ndarray
@@ -66,13 +66,13 @@ class LinearClassifier(OneAgainstRest, ABC):
         return tags
 
     @abstractmethod
-    def _learn(self, z: Any) -> Student:
+    def _learn(self, z: Any) -> LinearStudent:
         """The student that learns rows z (m, features + 1), examples times labels, with the constant as last column."""
 
     def _check_parameters(self) -> None:
         """Raise `ValueError` for invalid parameters."""
 
-    def _take(self, students: list[Student]) -> None:
+    def _take(self, students: list[LinearStudent]) -> None:
         weights = np.array([student.w for student in students])
         self.coef_ = weights[:, :-1].copy()
         self.intercept_ = weights[:, -1] if self.fit_intercept else np.zeros(len(weights))

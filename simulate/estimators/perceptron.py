@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from simulate.estimators.classes import check_whole, summed
-from simulate.estimators.linear import LinearClassifier, Student, check_size, labelled
+from simulate.estimators.linear import LinearClassifier, LinearStudent, check_size, labelled
+from simulate.estimators.one_against_rest import check_whole, summed
 from simulate.learners.perceptron import mistakes
 
 ORDERS = ("constant", "once", "every")
@@ -118,7 +118,7 @@ class Perceptron(LinearClassifier):
             self._progress = [Progress(X.shape[1] + 1, self.output == "voted") for _ in self._signs(y)]
         rows = [labelled(X, signs, self.fit_intercept) for signs in self._signs(y)]
         self.mistakes_.append(sum(one.walk(z) for one, z in zip(self._progress, rows, strict=True)))
-        self._take([Student(self._final(one), len(self.mistakes_)) for one in self._progress])
+        self._take([LinearStudent(self._final(one), len(self.mistakes_)) for one in self._progress])
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -134,7 +134,7 @@ class Perceptron(LinearClassifier):
             votes.append(np.sign(X @ w[:, :-1].T + w[:, -1]) @ counts / counts.sum())
         return self._decision(votes)
 
-    def _learn(self, z: Any) -> Student:
+    def _learn(self, z: Any) -> LinearStudent:
         one = Progress(z.shape[1], self.output == "voted")
         made: list[int] = []
         random = check_random_state(self.random_state)
@@ -145,7 +145,7 @@ class Perceptron(LinearClassifier):
             made.append(one.walk(z[order]))
         self._progress.append(one)
         self._made.append(made)
-        return Student(self._final(one), len(made))
+        return LinearStudent(self._final(one), len(made))
 
     def _final(self, one: Progress) -> np.ndarray:
         return one.averaged() if self.output == "averaged" else one.w

@@ -11,9 +11,9 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from simulate.estimators.classes import OneAgainstRest, check_whole
 from simulate.estimators.concept import Term, latex, text
 from simulate.estimators.indicators import attribute_of, encode
+from simulate.estimators.one_against_rest import OneAgainstRest, check_whole
 from simulate.kernels.conjunctions import Conjunction, Stage, boost, merged, output
 
 

@@ -1,7 +1,7 @@
 """MinOver and AdaTron for scikit-learn: perceptrons of large stability.
 
 They take the same steps as the learners of `simulate.learners`, one data set at a time and without compiling for its
-shape: `simulate.estimators.least_field` and `simulate.estimators.ascent`, imported by the first fit.
+shape: `simulate.estimators.minover_blocks` and `simulate.estimators.adatron_blocks`, imported by the first fit.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from simulate.estimators.linear import LinearClassifier, Student
+from simulate.estimators.linear import LinearClassifier, LinearStudent
 from simulate.learners.interface import gap
 from statmech.scenarios.stored_examples import StoredExamples
 
@@ -35,7 +35,7 @@ class _Stored(LinearClassifier):
         self.strengths_ = []
         return super().fit(X, y)
 
-    def _learn(self, z: np.ndarray) -> Student:
+    def _learn(self, z: np.ndarray) -> LinearStudent:
         recorded = np.unique(np.rint(np.geomspace(1, self.max_epochs, MOMENTS)).astype(int))
         strengths, epochs, converged = self._strengths(z, recorded)
         kept = len(recorded) - 1
@@ -45,7 +45,7 @@ class _Stored(LinearClassifier):
             errors = np.sum(strengths @ z @ z.T <= 0, axis=1)
             kept -= int(np.argmin(errors[::-1]))  # the latest of the fewest
         self.strengths_.append(strengths[kept])
-        return Student(strengths[kept] @ z / z.shape[1], max(1, int(epochs[kept])))
+        return LinearStudent(strengths[kept] @ z / z.shape[1], max(1, int(epochs[kept])))
 
     @abstractmethod
     def _strengths(self, z: np.ndarray, recorded: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
@@ -95,9 +95,9 @@ class MinOver(_Stored):
         self.fit_intercept = fit_intercept
 
     def _strengths(self, z: np.ndarray, recorded: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
-        from simulate.estimators import least_field  # compiled
+        from simulate.estimators import minover_blocks  # compiled
 
-        run = least_field.learn(z, recorded * len(z), self.stop)
+        run = minover_blocks.learn(z, recorded * len(z), self.stop)
         converged = gap(run.fields, run.strengths[-1]) <= self.within
         return run.strengths, -(-run.updates // len(z)), bool(converged)
 
@@ -133,6 +133,6 @@ class AdaTron(_Stored):
         self.fit_intercept = fit_intercept
 
     def _strengths(self, z: np.ndarray, recorded: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
-        from simulate.estimators import ascent  # compiled
+        from simulate.estimators import adatron_blocks  # compiled
 
-        return ascent.learn(z, recorded, self.omega, self.tolerance)
+        return adatron_blocks.learn(z, recorded, self.omega, self.tolerance)

@@ -19,7 +19,7 @@ from statmech.results.log import Log
 from statmech.results.sweep_store import DONE, FAILED, SweepStore
 from statmech.runtime.system import cause_of_death
 
-CHILD = "from simulate.execution.child import main; main()"
+CHILD = "from simulate.execution.child_process import main; main()"
 
 
 def simulate_isolated(store: SweepStore, chunks: Iterable[Chunk], again: bool, log: Log) -> Iterator[Chunk]:

@@ -45,7 +45,7 @@ from statmech.inputs import Gaussian, Inputs
 from statmech.numerics.gaussian import Array
 from statmech.parameters import Family
 from statmech.random_numbers import Lanes, folded, normals_and_uniforms, wrapped
-from statmech.runtime.programs import kept
+from statmech.runtime.programs import cached_program
 
 LANES = 32  # blocks whose random numbers are drawn together: drawn inside a block of lanes they are computed twice
 MATRICES = 4  # the same for blocks of matrices, which are longer
@@ -107,7 +107,7 @@ class Program:
         return self.K + self.teachers > MANY
 
 
-class Problem(NamedTuple):
+class Arguments(NamedTuple):
     """Run-time arguments of a program: the key's words, the learner's parameters, N, the first seed, and what
     changes."""
 
@@ -130,12 +130,12 @@ def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None
     state = jax.tree.map(lambda values: np.repeat(values[..., None], last - first, axis=-1), task.kept)
     steps_each = block_steps(K, teachers, task.drifting)
     program = Program(task.learner, K, teachers, steps_each, last - first, dtype, size, task.drifting)
-    problem = Problem(folded(key, 1), task.parameters, np.float64(N), np.uint32(first), task.changes)
+    problem = Arguments(folded(key, 1), task.parameters, np.float64(N), np.uint32(first), task.changes)
     return Record(*_run(program, problem, students[..., first:last].astype(dtype), state, steps))
 
 
-@kept
-def _run(program: Program, problem: Problem, students: Array, state: State, steps: Array) -> tuple[Array, ...]:
+@cached_program
+def _run(program: Program, problem: Arguments, students: Array, state: State, steps: Array) -> tuple[Array, ...]:
     """The record of all seeds: parts along and across the teachers, and what the learner keeps."""
     problem = problem._replace(key=wrapped(problem.key))
     many, N = program.many, problem.N.astype(program.dtype)
@@ -312,7 +312,9 @@ def _lower(rows: Array) -> Array:
     return jnp.stack(columns, axis=1)
 
 
-def _randoms(program: Program, problem: Problem, learner: Learner, key: Array, blocks: int) -> tuple[Array, Array, Any]:
+def _randoms(
+    program: Program, problem: Arguments, learner: Learner, key: Array, blocks: int
+) -> tuple[Array, Array, Any]:
     """Normals, chis and the learner's noise of this number of blocks."""
     N, M, vectors, lanes, dtype = problem.N, program.M, program.vectors, program.lanes, program.dtype
     key, chi_key = jax.random.split(key)

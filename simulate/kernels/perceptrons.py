@@ -18,7 +18,7 @@ from simulate.kernels.learner import Learner, Task
 from statmech.numerics.gaussian import Array
 from statmech.parameters import Family, family_of
 from statmech.rules import Rule
-from statmech.scenarios.online import Cell
+from statmech.scenarios.online import OnlineCell
 
 SHORTEST = 1e-300  # t0: a shorter one is 0 where numbers below the smallest normal one are
 
@@ -75,7 +75,7 @@ class Perceptrons(Learner):
         return f, jnp.maximum(carry + gain, 0.0)
 
 
-def task(cell: Cell, dtype: str) -> Task:
+def task(cell: OnlineCell, dtype: str) -> Task:
     """The task of online learning by perceptrons, for an engine."""
     return Task(
         learner=Family(Perceptrons, (("family", family_of(cell.rule)),)),
@@ -93,7 +93,7 @@ def task(cell: Cell, dtype: str) -> Task:
     )
 
 
-def changes_of(cell: Cell) -> Changes | None:
+def changes_of(cell: OnlineCell) -> Changes | None:
     """What changes in a cell, None if nothing does."""
     if not cell.changes:
         return None

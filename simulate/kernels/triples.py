@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulate.kernels.compiled import compiled
+from simulate.kernels.coordinate_loops import compiled
 
 SHARE = 6  # a pair's sums with all later indicators take as long as with 1/SHARE of these indicators
 

@@ -27,7 +27,7 @@ from statmech.inputs import Inputs
 from statmech.numerics.gaussian import Array
 from statmech.parameters import Family
 from statmech.random_numbers import folded, normals, wrapped
-from statmech.runtime.programs import kept
+from statmech.runtime.programs import cached_program
 
 TEST_INPUTS, TEST_PARTS = 4096, 16  # inputs on which errors are measured, and the parts they are drawn in
 BLOCK = 16  # steps per block: fewer make thin matrix products, with more the inner products cost more than the inputs
@@ -51,7 +51,7 @@ class Program:
     drifting: bool  # whether the teacher moves
 
 
-class Problem(NamedTuple):
+class Arguments(NamedTuple):
     """Run-time arguments of a program: the learner's parameters, the students' coordinates (K, teachers + K) or None to
     draw them with the deviation `scale`, what the learner keeps, the inputs' table, and what changes."""
 
@@ -92,19 +92,19 @@ def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None
     keys = np.stack([folded(key, seed) for seed in range(batch(task.K))[part]])
     program = Program(task.learner, task.inputs, task.K, task.M, int(task.N), task.dtype, task.drifting)
     table, scale = task.inputs.table(program.N), np.asarray(task.scale, task.dtype)
-    problem = Problem(task.parameters, task.coordinates, scale, task.kept, table, task.changes)
+    problem = Arguments(task.parameters, task.coordinates, scale, task.kept, table, task.changes)
     along, across, state, measured = _run(program, keys, problem, steps)
     return Record(along, across, next(iter(jax.tree.leaves(state)), None), measured)
 
 
-@kept
-def _run(program: Program, keys: Array, problem: Problem, steps: Array) -> tuple[Any, ...]:
+@cached_program
+def _run(program: Program, keys: Array, problem: Arguments, steps: Array) -> tuple[Any, ...]:
     """The record of all seeds: its parts, without errors where they are not measured."""
     # one seed after the other: a block of inputs of one seed fills a core's cache, several would not fit
     return jax.lax.map(lambda key: _trajectory(program, key, problem, steps), wrapped(keys))
 
 
-def _trajectory(program: Program, key: Array, problem: Problem, steps: Array) -> tuple[Any, ...]:
+def _trajectory(program: Program, key: Array, problem: Arguments, steps: Array) -> tuple[Any, ...]:
     """One seed from its key."""
     draw = partial(_draw, program, problem.table)
     learner = program.learner(**problem.parameters, N=program.N)
@@ -129,7 +129,7 @@ def _trajectory(program: Program, key: Array, problem: Problem, steps: Array) ->
     return jax.lax.scan(advance, (carried, jnp.zeros_like(steps[0])), steps)[1]
 
 
-def _initial(program: Program, key: Array, learner: Learner, problem: Problem) -> Carried:
+def _initial(program: Program, key: Array, learner: Learner, problem: Arguments) -> Carried:
     """The teachers' basis, and the students, drawn or at their coordinates."""
     teachers, N, dtype = program.teachers, program.N, program.dtype
     vectors = jax.random.normal(key, (teachers + program.K, N), dtype)

@@ -10,11 +10,11 @@ from importlib import import_module
 from typing import Any
 
 from simulate.learners.examples import Batch
-from simulate.learners.interface import Learnt, Task
+from simulate.learners.interface import LearnerTask, Learnt
 from statmech.runtime.forks import check_fork
 
 
-def learn(batch: Batch, task: Task) -> Learnt:
+def learn(batch: Batch, task: LearnerTask) -> Learnt:
     """Learn all data sets of a batch by one learner.
 
     By the `learn` of its class if it has one, else by the file of its name.
@@ -23,7 +23,7 @@ def learn(batch: Batch, task: Task) -> Learnt:
     ----------
     batch : simulate.learners.examples.Batch
         Data sets side by side.
-    task : simulate.learners.interface.Task
+    task : simulate.learners.interface.LearnerTask
         The learner with its parameters, and the numbers of updates at which students are recorded.
 
     Returns

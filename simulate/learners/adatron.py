@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from simulate.learners.cyclic import State, learn_in_turn
+from simulate.learners.cyclic import CyclicStudent, learn_in_turn
 from simulate.learners.examples import Batch
-from simulate.learners.interface import Learnt, Task, gap
+from simulate.learners.interface import LearnerTask, Learnt, gap
 from statmech.learners import AdaTron
 
 
@@ -31,10 +31,10 @@ class Certified:
 
     tolerance: float
 
-    def __call__(self, state: State, real: jax.Array) -> jax.Array:
+    def __call__(self, state: CyclicStudent, real: jax.Array) -> jax.Array:
         return gap(jnp.where(real, state.fields, jnp.inf), state.strengths) <= self.tolerance
 
 
-def learn(batch: Batch, task: Task) -> Learnt:
+def learn(batch: Batch, task: LearnerTask) -> Learnt:
     assert isinstance(task.learner, AdaTron)
     return learn_in_turn(batch, task, task.learner.omega, move, Certified(task.learner.tolerance), "gap")

@@ -7,13 +7,13 @@ A vote of n independent students errs more often than that of all, by a relative
 from __future__ import annotations
 
 from simulate.learners.examples import Batch
-from simulate.learners.interface import Learnt, Task
+from simulate.learners.interface import LearnerTask, Learnt
 from simulate.learners.version_space import students
 from statmech.learners import Bayes
 
 ENOUGH = 100.0  # autocorrelation times, for a vote close to that of the whole version space
 
 
-def learn(batch: Batch, task: Task) -> Learnt:
+def learn(batch: Batch, task: LearnerTask) -> Learnt:
     assert isinstance(task.learner, Bayes)
     return students(batch, task, task.learner.votes, task.learner.sweeps, ENOUGH)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 
-class Course(NamedTuple):
+class UpdateHistory(NamedTuple):
     """A run, update by update (M,): the activations a and a', the projection u.w and the squared length of w."""
 
     before: np.ndarray
@@ -27,7 +27,7 @@ class Course(NamedTuple):
     squared_length: np.ndarray
 
 
-def course(updates: np.ndarray, direction: np.ndarray) -> Course:
+def course(updates: np.ndarray, direction: np.ndarray) -> UpdateHistory:
     r"""The course of a perceptron from w = 0.
 
     Parameters
@@ -50,10 +50,10 @@ def course(updates: np.ndarray, direction: np.ndarray) -> Course:
     w = np.cumsum(updates, axis=0)
     before = np.einsum("kn,kn->k", w - updates, updates)
     after = np.einsum("kn,kn->k", w, updates)
-    return Course(before, after, w @ direction / np.linalg.norm(direction), np.einsum("kn,kn->k", w, w))
+    return UpdateHistory(before, after, w @ direction / np.linalg.norm(direction), np.einsum("kn,kn->k", w, w))
 
 
-def broken(run: Course, z: np.ndarray, direction: np.ndarray) -> list[str]:
+def broken(run: UpdateHistory, z: np.ndarray, direction: np.ndarray) -> list[str]:
     """The inequalities that a run does not satisfy; none of a perceptron's.
 
     Parameters

@@ -11,15 +11,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from simulate.learners.examples import Batch
-from simulate.learners.interface import Learnt, Task
+from simulate.learners.interface import LearnerTask, Learnt
 from statmech.learners import STOPPED_BY
-from statmech.runtime.programs import kept
+from statmech.runtime.programs import cached_program
 
 Move = Callable[[jax.Array, jax.Array, jax.Array, jax.Array], jax.Array]
-Done = Callable[["State", jax.Array], jax.Array]
+Done = Callable[["CyclicStudent", jax.Array], jax.Array]
 
 
-class State(NamedTuple):
+class CyclicStudent(NamedTuple):
     """One student: fields and strengths (P,), number of visits, and True if it has stopped."""
 
     fields: jax.Array
@@ -29,15 +29,21 @@ class State(NamedTuple):
 
 
 def epoch(
-    state: State, gram: jax.Array, size: jax.Array, until: jax.Array, parameter: jax.Array, move: Move, done: Done
-) -> State:
+    state: CyclicStudent,
+    gram: jax.Array,
+    size: jax.Array,
+    until: jax.Array,
+    parameter: jax.Array,
+    move: Move,
+    done: Done,
+) -> CyclicStudent:
     """One visit of each example, unless the run has stopped or reached `until`, possibly within the epoch."""
     first = state.visits % size  # an epoch that was interrupted by a recorded time is resumed
 
-    def visit(index: jax.Array, now: State) -> State:
+    def visit(index: jax.Array, now: CyclicStudent) -> CyclicStudent:
         goes = ~now.ended & (index >= first) & (index < size) & (now.visits < until)
         change = jnp.where(goes, move(now.fields[index], now.strengths[index], gram[index, index], parameter), 0.0)
-        return State(
+        return CyclicStudent(
             fields=now.fields + change * gram[index],
             strengths=now.strengths.at[index].add(change),
             visits=now.visits + goes,
@@ -49,7 +55,7 @@ def epoch(
     return state._replace(ended=state.ended | (complete & done(state, jnp.arange(gram.shape[0]) < size)))
 
 
-@kept
+@cached_program
 def run(
     learner: tuple[Move, Done], gram: jax.Array, sizes: jax.Array, until: jax.Array, parameter: jax.Array
 ) -> tuple[jax.Array, ...]:
@@ -57,10 +63,10 @@ def run(
     move, done = learner
     strengths = jnp.zeros(gram.shape[:2], gram.dtype)
     none = jnp.zeros(len(gram), jnp.int64)
-    start = State(strengths, strengths, none, none > 0)
+    start = CyclicStudent(strengths, strengths, none, none > 0)
     one = jax.vmap(partial(epoch, move=move, done=done), in_axes=(0, 0, 0, 0, None))
 
-    def record(state: State, limit: jax.Array) -> tuple[State, tuple[jax.Array, ...]]:
+    def record(state: CyclicStudent, limit: jax.Array) -> tuple[CyclicStudent, tuple[jax.Array, ...]]:
         state = jax.lax.while_loop(
             lambda now: jnp.any(~now.ended & (now.visits < limit)),
             lambda now: one(now, gram, sizes, limit, parameter),
@@ -72,7 +78,7 @@ def run(
     return recorded
 
 
-def learn_in_turn(batch: Batch, task: Task, parameter: float, move: Move, done: Done, by: str) -> Learnt:
+def learn_in_turn(batch: Batch, task: LearnerTask, parameter: float, move: Move, done: Done, by: str) -> Learnt:
     """Learn by a cyclic learner; runs that are `done` are recorded as stopped by `by`."""
     recorded = run((move, done), batch.gram, batch.sizes, task.until, np.asarray(parameter, batch.gram.dtype))
     strengths, visits, ended = (np.moveaxis(np.asarray(part), 0, 1) for part in recorded)

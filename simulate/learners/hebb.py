@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from simulate.learners.examples import Batch
-from simulate.learners.interface import Learnt, Task, at_once
+from simulate.learners.interface import LearnerTask, Learnt, at_once
 
 
-def learn(batch: Batch, task: Task) -> Learnt:
+def learn(batch: Batch, task: LearnerTask) -> Learnt:
     """x = 1."""
     return at_once(task.until, np.ones(len(batch.z), bool), strengths=batch.real.astype(float))

@@ -12,7 +12,7 @@ from statmech.learners import STOPPED_BY, Learner
 from statmech.numerics.gaussian import Array, namespace
 
 
-class Task(NamedTuple):
+class LearnerTask(NamedTuple):
     """The task of a learner.
 
     The name and parameters of the learner, the numbers of updates (B, T) at which each data set's student is recorded,

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from simulate.learners.examples import Batch
-from simulate.learners.interface import Learnt, Task, at_once, one_by_one
+from simulate.learners.interface import LearnerTask, Learnt, at_once, one_by_one
 
 VANISHING = 1e-8  # distance of hull and origin, in units of sqrt(N), that counts as 0
 
@@ -26,6 +26,6 @@ def strengths(z: np.ndarray) -> np.ndarray | None:
     return x / x.sum() * N / length2 if length2 > VANISHING**2 * N else None
 
 
-def learn(batch: Batch, task: Task) -> Learnt:
+def learn(batch: Batch, task: LearnerTask) -> Learnt:
     x, exists = one_by_one(batch, strengths)
     return at_once(task.until, exists, strengths=x)

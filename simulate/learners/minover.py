@@ -26,16 +26,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simulate.kernels.reductions import first_least
+from simulate.kernels.extremes import first_least
 from simulate.learners.examples import Batch
-from simulate.learners.interface import Learnt, Task, gap
+from simulate.learners.interface import LearnerTask, Learnt, gap
 from statmech.learners import STOPPED_BY, MinOver
-from statmech.runtime.programs import kept
+from statmech.runtime.programs import cached_program
 
 UPDATES = 64  # between two checks whether any data set of a batch still learns
 
 
-class State(NamedTuple):
+class MinOverStudent(NamedTuple):
     """One student: fields and strengths (P,), the squared length N|w|^2, and the memory of the stop rule."""
 
     fields: jax.Array
@@ -47,7 +47,7 @@ class State(NamedTuple):
     stopped: jax.Array
 
 
-def update(state: State, gram: jax.Array, size: jax.Array, until: jax.Array, stop: str) -> State:
+def update(state: MinOverStudent, gram: jax.Array, size: jax.Array, until: jax.Array, stop: str) -> MinOverStudent:
     """One update, unless the run has stopped or reached `until`."""
     goes = ~state.stopped & (state.updates < until)
     least, index = first_least(state.fields)
@@ -60,7 +60,7 @@ def update(state: State, gram: jax.Array, size: jax.Array, until: jax.Array, sto
             watched, grown = least, least >= best
         best = jnp.where(goes & grown, watched, best)
         waited = jnp.where(goes, jnp.where(grown, 0, waited + 1), waited)
-    return State(
+    return MinOverStudent(
         fields=state.fields + jnp.where(goes, gram[index], 0.0),
         strengths=state.strengths.at[index].add(jnp.where(goes, 1.0, 0.0)),
         length2=state.length2 + jnp.where(goes, 2 * least + gram[index, index], 0.0),
@@ -71,16 +71,16 @@ def update(state: State, gram: jax.Array, size: jax.Array, until: jax.Array, sto
     )
 
 
-@kept
+@cached_program
 def run(stop: str, gram: jax.Array, sizes: jax.Array, until: jax.Array) -> tuple[jax.Array, ...]:
     """All data sets of a batch: strengths (T, B, P), gap, updates and the runs ended by a stop rule (T, B)."""
     B, P, _ = gram.shape
     fields = jnp.where(jnp.arange(P) < sizes[:, None], 0.0, jnp.inf).astype(gram.dtype)  # padding is never the least
     zeros, none = jnp.zeros(B, gram.dtype), jnp.zeros(B, jnp.int64)
-    start = State(fields, jnp.zeros_like(fields), zeros, none, zeros - jnp.inf, none, none > 0)
+    start = MinOverStudent(fields, jnp.zeros_like(fields), zeros, none, zeros - jnp.inf, none, none > 0)
     step = jax.vmap(partial(update, stop=stop))
 
-    def record(state: State, limit: jax.Array) -> tuple[State, tuple[jax.Array, ...]]:
+    def record(state: MinOverStudent, limit: jax.Array) -> tuple[MinOverStudent, tuple[jax.Array, ...]]:
         state = jax.lax.while_loop(
             lambda now: jnp.any(~now.stopped & (now.updates < limit)),
             lambda now: jax.lax.fori_loop(0, UPDATES, lambda _, one: step(one, gram, sizes, limit), now),
@@ -92,7 +92,7 @@ def run(stop: str, gram: jax.Array, sizes: jax.Array, until: jax.Array) -> tuple
     return recorded
 
 
-def learn(batch: Batch, task: Task) -> Learnt:
+def learn(batch: Batch, task: LearnerTask) -> Learnt:
     learner = task.learner
     assert isinstance(learner, MinOver)
     recorded = run(learner.stop, batch.gram, batch.sizes, task.until)

@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simulate.learners.cyclic import State, learn_in_turn
+from simulate.learners.cyclic import CyclicStudent, learn_in_turn
 from simulate.learners.examples import Batch
-from simulate.learners.interface import Learnt, Task
+from simulate.learners.interface import LearnerTask, Learnt
 
 DENSE = 2**22  # entries of sparse rows that are converted to dense at a time
 
@@ -31,12 +31,12 @@ def move(field: jax.Array, strength: jax.Array, own: jax.Array, parameter: jax.A
     return jnp.where(wrong(field), 1.0, 0.0)
 
 
-def done(state: State, real: jax.Array) -> jax.Array:
+def done(state: CyclicStudent, real: jax.Array) -> jax.Array:
     """True if all examples are right."""
     return jnp.all((state.fields > 0) | ~real)
 
 
-def learn(batch: Batch, task: Task) -> Learnt:
+def learn(batch: Batch, task: LearnerTask) -> Learnt:
     return learn_in_turn(batch, task, 0.0, move, done, "no-errors")
 
 

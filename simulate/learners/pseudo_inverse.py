@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from simulate.learners.examples import Batch
-from simulate.learners.interface import Learnt, Task, at_once, one_by_one
+from simulate.learners.interface import LearnerTask, Learnt, at_once, one_by_one
 
 
 def strengths(z: np.ndarray) -> np.ndarray:
@@ -20,6 +20,6 @@ def strengths(z: np.ndarray) -> np.ndarray:
     return N * (left[:, kept] / values[kept] ** 2) @ left[:, kept].sum(axis=0)
 
 
-def learn(batch: Batch, task: Task) -> Learnt:
+def learn(batch: Batch, task: LearnerTask) -> Learnt:
     x, exists = one_by_one(batch, strengths)
     return at_once(task.until, exists, strengths=x)

@@ -18,12 +18,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simulate.kernels.reductions import greatest, least
+from simulate.kernels.extremes import greatest, least
 from simulate.learners import max_stability
 from simulate.learners.examples import Batch
-from simulate.learners.interface import Learnt, Task, at_once, one_by_one, own
+from simulate.learners.interface import LearnerTask, Learnt, at_once, one_by_one, own
 from statmech.random_numbers import wrapped
-from statmech.runtime.programs import kept
+from statmech.runtime.programs import cached_program
 
 FORGOTTEN = 0.1  # fraction of the sweeps before the first student is recorded
 REFLECTED = 0.9  # fraction of the steps that reflect a coordinate
@@ -55,7 +55,7 @@ def sweep(walk: Walk, key: jax.Array, columns: jax.Array) -> Walk:
     return jax.lax.fori_loop(0, uniform.size, draw, walk)
 
 
-@kept
+@cached_program
 def chains(
     sweeps: tuple[int, int, int], keys: jax.Array, columns: jax.Array, start: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
@@ -94,7 +94,7 @@ def autocorrelation_time(series: np.ndarray) -> float:
     return float(times[window[0]]) if window.size else np.inf
 
 
-def students(batch: Batch, task: Task, number: int, sweeps: int, enough: float) -> Learnt:
+def students(batch: Batch, task: LearnerTask, number: int, sweeps: int, enough: float) -> Learnt:
     """`number` students per data set from one chain of `sweeps`; none where the version space is empty.
 
     A chain has converged if it is longer than `enough` autocorrelation times (of the cosine with its start) and all its

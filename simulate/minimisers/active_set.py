@@ -15,9 +15,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import lstsq
 
-from simulate.minimisers.boxes import Box
-from simulate.minimisers.parts import Parts
+from simulate.minimisers.complementarity import Box
 from simulate.minimisers.problem import Problem
+from simulate.minimisers.slope_intervals import Parts
 
 ROUNDS = 20
 SINGULAR = 1e-13  # relative size of a pivot that counts as 0

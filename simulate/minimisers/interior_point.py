@@ -23,11 +23,11 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from simulate.minimisers.active_set import settled, zeros
-from simulate.minimisers.boxes import Box, box
 from simulate.minimisers.certificates import penalty_gap
+from simulate.minimisers.complementarity import Box, box
 from simulate.minimisers.line_search import step_length
-from simulate.minimisers.parts import Parts
 from simulate.minimisers.problem import REACHED, Minimum, Problem
+from simulate.minimisers.slope_intervals import Parts
 
 STEPS = 200
 EXACT = 1e-14  # relative gap at which steps end
@@ -37,7 +37,7 @@ REFINED = 2  # times that the equations of a step are solved, each time for what
 FALL = 0.05  # the least part to which a step lowers the products where the slope of g is not linear
 
 
-class State(NamedTuple):
+class Iterate(NamedTuple):
     """Weights, arguments of the loss, the boxes of the examples (K, P) and those of the weights (N,)."""
 
     w: np.ndarray
@@ -64,14 +64,14 @@ def interior_point(problem: Problem, parts: Parts) -> Minimum:
     return found if found.gap <= ENOUGH or not parts.linear else _settled(problem, parts, best, found)
 
 
-def _settled(problem: Problem, parts: Parts, near: State, found: Minimum) -> Minimum:
+def _settled(problem: Problem, parts: Parts, near: Iterate, found: Minimum) -> Minimum:
     """The weights that solve the equations of the state's active set, where their gap is smaller."""
     w, a = settled(problem, parts, near.w, near.rows, near.weights)
     gap = certified(problem, parts, near._replace(w=w, x=problem.x(w), rows=near.rows._replace(a=a)))
     return Minimum(w, gap) if gap < found.gap else found
 
 
-def _sparse(problem: Problem, parts: Parts, now: State, gap: float) -> Minimum:
+def _sparse(problem: Problem, parts: Parts, now: Iterate, gap: float) -> Minimum:
     """The state's weights, those 0 whose slopes are farther from their bounds than they from 0, if certified."""
     if now.weights is None:
         return Minimum(now.w, gap)
@@ -80,15 +80,15 @@ def _sparse(problem: Problem, parts: Parts, now: State, gap: float) -> Minimum:
     return Minimum(w, after) if after <= max(2 * gap, 0.1 * REACHED) else Minimum(now.w, gap)
 
 
-def _start(problem: Problem, parts: Parts) -> State:
+def _start(problem: Problem, parts: Parts) -> Iterate:
     x = problem.c
     rows = box(x - parts.at, parts.low, parts.high, parts.give)
     w = np.zeros(problem.B.shape[1])
     limit = np.array(problem.l1)
-    return State(w, x, rows, box(w, -limit, limit, 0.0) if problem.l1 > 0 else None)
+    return Iterate(w, x, rows, box(w, -limit, limit, 0.0) if problem.l1 > 0 else None)
 
 
-def certified(problem: Problem, parts: Parts, now: State) -> float:
+def certified(problem: Problem, parts: Parts, now: Iterate) -> float:
     """The relative gap of a state's weights and slopes; infinite where a constraint is broken."""
     a = np.clip(now.rows.a, parts.low, parts.high)
     v = -(parts.slope(now.x) + a.sum(axis=0)) @ problem.B
@@ -98,7 +98,7 @@ def certified(problem: Problem, parts: Parts, now: State) -> float:
     return gap / max(value if penalised else problem.scale, 1e-300)
 
 
-def _stepped(problem: Problem, parts: Parts, now: State) -> State:
+def _stepped(problem: Problem, parts: Parts, now: Iterate) -> Iterate:
     """The state after a predictor and a corrector, or after a step that F limits."""
     system = System(problem, parts, now)
     guess = system.step(0.0, None)
@@ -113,7 +113,7 @@ def _stepped(problem: Problem, parts: Parts, now: State) -> State:
     return _shifted(now, step, t, t)
 
 
-def _limited(problem: Problem, parts: Parts, now: State, system: System, guess: State, mu: float) -> State:
+def _limited(problem: Problem, parts: Parts, now: Iterate, system: System, guess: Iterate, mu: float) -> Iterate:
     """The state where F is least along the corrected step if it falls along it, else along the step itself."""
     for step in (system.step(mu, guess), system.step(mu, None)):
         longest, of_slopes = (min(1.0, SHORT * part) for part in _longest(now, step))
@@ -123,7 +123,9 @@ def _limited(problem: Problem, parts: Parts, now: State, system: System, guess: 
     return _shifted(now, step, longest * step_length(slope, 0), of_slopes)
 
 
-def _slope(problem: Problem, parts: Parts, now: State, step: State, mu: float, longest: float, part: float) -> float:
+def _slope(
+    problem: Problem, parts: Parts, now: Iterate, step: Iterate, mu: float, longest: float, part: float
+) -> float:
     """The derivative along a step of F with -mu times the logarithms of the slacks."""
     t = part * longest
     with np.errstate(over="ignore", invalid="ignore"):
@@ -136,7 +138,7 @@ def _slope(problem: Problem, parts: Parts, now: State, step: State, mu: float, l
 class System:
     """The linear equations of a step, factored once."""
 
-    def __init__(self, problem: Problem, parts: Parts, now: State):
+    def __init__(self, problem: Problem, parts: Parts, now: Iterate):
         self.problem, self.parts, self.now = problem, parts, now
         self.curvature = parts.curvature(now.x)
         self.softness = now.rows.softness + parts.give
@@ -163,7 +165,7 @@ class System:
         matrix.flat[:: len(matrix) + 1] += np.where(hard, 0.0, 1.0)
         return matrix
 
-    def step(self, mu: float, guess: State | None) -> State:
+    def step(self, mu: float, guess: Iterate | None) -> Iterate:
         """The step towards products mu."""
         now, B = self.now, self.problem.B
         aims = now.rows.aims(mu, guess.rows if guess else None)
@@ -177,8 +179,8 @@ class System:
         dx = B @ dw
         rows = now.rows.step(self._slopes(dx, q, offset), aims)
         if now.weights is None:
-            return State(dw, dx, rows, None)
-        return State(dw, dx, rows, now.weights.step((dw + offset_w) / now.weights.softness, aims_w))
+            return Iterate(dw, dx, rows, None)
+        return Iterate(dw, dx, rows, now.weights.step((dw + offset_w) / now.weights.softness, aims_w))
 
     def _solve(self, lacks: np.ndarray, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """dw (N,), and q (P,), the change of each example's slopes at the end of the step."""
@@ -221,12 +223,12 @@ class System:
         return slopes
 
 
-def _products(now: State) -> tuple[float, int]:
+def _products(now: Iterate) -> tuple[float, int]:
     boxes = [it for it in (now.rows, now.weights) if it is not None]
     return sum(it.products for it in boxes), max(1, sum(it.number for it in boxes))
 
 
-def _longest(now: State, step: State) -> tuple[float, float]:
+def _longest(now: Iterate, step: Iterate) -> tuple[float, float]:
     """The largest parts of a step that keep the slacks, and the rooms, of all boxes from below 0."""
     rows = now.rows.longest(step.rows)
     if now.weights is None or step.weights is None:
@@ -235,6 +237,6 @@ def _longest(now: State, step: State) -> tuple[float, float]:
     return min(rows[0], weights[0]), min(rows[1], weights[1])
 
 
-def _shifted(now: State, step: State, t: float, of_slopes: float) -> State:
+def _shifted(now: Iterate, step: Iterate, t: float, of_slopes: float) -> Iterate:
     weights = None if now.weights is None or step.weights is None else now.weights.shifted(step.weights, t, of_slopes)
-    return State(now.w + t * step.w, now.x + t * step.x, now.rows.shifted(step.rows, t, of_slopes), weights)
+    return Iterate(now.w + t * step.w, now.x + t * step.x, now.rows.shifted(step.rows, t, of_slopes), weights)

@@ -32,7 +32,7 @@ class Counts(NamedTuple):
     errors: int = 0
 
 
-class Examples(NamedTuple):
+class SignedInputs(NamedTuple):
     """Inputs times the teacher's labels, z (m, N), and which of them are probes (m,)."""
 
     z: np.ndarray
@@ -57,10 +57,10 @@ class World:
         self.teacher = self.teacher[order]
         return order
 
-    def examples(self, m: int) -> Examples:
+    def examples(self, m: int) -> SignedInputs:
         x = self._inputs.standard_normal((m, self.teacher.size))
         x *= (np.where(x @ self.teacher < 0, -1.0, 1.0) / np.sqrt(self.teacher.size))[:, None]
-        return Examples(x, self._probes.random(m) < self._share)
+        return SignedInputs(x, self._probes.random(m) < self._share)
 
 
 class Simulator(SeedBySeed):
@@ -85,7 +85,7 @@ def _learn(scenario: Attention, unit: SeedUnit) -> list[dict[str, np.ndarray]]:
     students = [begin(cell, world.student) for cell in unit.cells]
     counts = [Counts() for _ in students]
     records: list[list[tuple[float, ...]]] = [[] for _ in students]
-    done, left = 0, Examples(np.zeros((0, N)), np.zeros(0, bool))
+    done, left = 0, SignedInputs(np.zeros((0, N)), np.zeros(0, bool))
     steps = np.rint(np.asarray(scenario.t) * N).astype(int)
     for step in steps:
         while done < step:
@@ -95,7 +95,7 @@ def _learn(scenario: Attention, unit: SeedUnit) -> list[dict[str, np.ndarray]]:
                     student.w = student.w[order]
                 left = world.examples(BLOCK)
             now = min(len(left.z), step - done)
-            part, left = Examples(*(of[:now] for of in left)), Examples(*(of[now:] for of in left))
+            part, left = SignedInputs(*(of[:now] for of in left)), SignedInputs(*(of[now:] for of in left))
             counts = [attend(*of, part) for of in zip(unit.cells, students, counts, strict=True)]
             done += now
         for number, student in enumerate(students):
@@ -110,7 +110,7 @@ def begin(cell: AttentionCell, w: np.ndarray) -> Attentive:
     return student
 
 
-def attend(cell: AttentionCell, student: Attentive, counts: Counts, examples: Examples) -> Counts:
+def attend(cell: AttentionCell, student: Attentive, counts: Counts, examples: SignedInputs) -> Counts:
     """Let a student learn from examples; returns the counts by then."""
     features, errors = counts
     looks = cell.looks

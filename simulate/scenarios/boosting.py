@@ -22,7 +22,7 @@ CHUNK = 4096  # inputs drawn at a time, whatever P
 DECIDED = 0.1  # of inputs: a teacher that decides fewer is drawn again
 
 
-class Teacher(NamedTuple):
+class TeacherVote(NamedTuple):
     """A vote of conjunctions."""
 
     conjunctions: tuple[Conjunction, ...]
@@ -86,15 +86,15 @@ def advantage(stages: list[Stage], ended: bool) -> float:
     return min(0.5 - stage.error for stage in stages) if ended else 0.0
 
 
-def draw(rng: np.random.Generator, cell: BoostingCell) -> Teacher:
+def draw(rng: np.random.Generator, cell: BoostingCell) -> TeacherVote:
     """A teacher that decides enough inputs (see `statmech.scenarios.boosting`)."""
     while True:
-        teacher = Teacher(tuple(_conjunction(rng, cell.N, cell.k) for _ in range(cell.s)))
+        teacher = TeacherVote(tuple(_conjunction(rng, cell.N, cell.k) for _ in range(cell.s)))
         if np.mean(teacher(_inputs(rng, cell.N)) != 0) >= DECIDED:
             return teacher
 
 
-def examples(rng: np.random.Generator, teacher: Teacher, N: int, P: int) -> tuple[np.ndarray, np.ndarray]:
+def examples(rng: np.random.Generator, teacher: TeacherVote, N: int, P: int) -> tuple[np.ndarray, np.ndarray]:
     """The first P inputs (P, N) of 0 and 1 that the teacher decides, and its labels (P,) of +-1."""
     inputs, labels, drawn = [], [], 0
     while drawn < P:

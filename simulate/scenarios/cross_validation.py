@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold
 
-from simulate.estimators.classifiers import Task, domain, features, make, numbers, pair_weights, pairs, weights
+from simulate.estimators.classifiers import ModelTask, domain, features, make, numbers, pair_weights, pairs, weights
 from simulate.execution import units
 from statmech import data_sets as sources
 from statmech.classifiers import Classifier
@@ -109,12 +109,12 @@ def fitted(study: Study, fold: Fold) -> tuple[Any, np.ndarray, np.ndarray]:
     X, y = have.inputs(fold.cell.classifier), have.data.y
     inside = _visited(fold, y)
     random = fold.cell.random(study.key, fold.seed)
-    return make(fold.cell.classifier, Task(have.domain, inside.size, random)).fit(X[inside], y[inside]), X, y
+    return make(fold.cell.classifier, ModelTask(have.domain, inside.size, random)).fit(X[inside], y[inside]), X, y
 
 
 @cache
 def _kept(name: str, version: tuple[object, ...]) -> Prepared:
-    data = sources.kept(name)
+    data = sources.cached_data(name)
     return Prepared(data, numbers(data), domain(data))
 
 
@@ -156,7 +156,7 @@ def plane_model(study: Study, cell: StudyCell, seed: int) -> tuple[Any, float]:
     have = prepared(cell.data)
     X, y = have.data.X, have.data.y
     scale = float(np.abs(X).max())
-    return make(cell.classifier, Task(have.domain, len(y), cell.random(study.key, seed))).fit(X / scale, y), scale
+    return make(cell.classifier, ModelTask(have.domain, len(y), cell.random(study.key, seed))).fit(X / scale, y), scale
 
 
 def weights_of_plane(study: Study, cell: StudyCell, seed: int, decision: np.ndarray) -> tuple[np.ndarray, float] | None:
@@ -191,7 +191,7 @@ def _concepts(study: Study) -> dict[str, Any]:
     for cell in study.cells():
         if cell.classifier.symbolic and cell.data not in found:
             one = prepared(cell.data)
-            task = Task(one.domain, len(one.data.y), cell.random(study.key, 0))
+            task = ModelTask(one.domain, len(one.data.y), cell.random(study.key, 0))
             model = make(cell.classifier, task).fit(one.data.X, one.data.y)
             named = zip(model.attributes_, one.data.names, strict=True)
             model.attributes_ = [replace(attribute, name=name) for attribute, name in named]

@@ -11,7 +11,7 @@ from simulate.kernels import gram, networks
 from simulate.kernels.learner import Record, Task
 from simulate.scenarios.batches import Batches, Unit
 from statmech.errors import DivergedError, ScenarioError
-from statmech.networks.measured_error import Teacher, label_error, measured_error
+from statmech.networks.measured_error import TeacherNetwork, label_error, measured_error
 from statmech.networks.network_error import error_of_coordinates, generalization_error
 from statmech.networks.specialisation import specialisation
 from statmech.scenarios.initial_conditions import LONGEST
@@ -95,7 +95,7 @@ class Simulator(Batches):
     def _measured(self, unit: Unit, R: np.ndarray, Q: np.ndarray, v: np.ndarray, **errors: Any) -> dict[str, Any]:
         """Errors over test fields that each seed draws."""
         cell = unit.cell
-        teacher = Teacher(cell.teacher_activation, cell.T, cell.w, cell.teacher.output)
+        teacher = TeacherNetwork(cell.teacher_activation, cell.T, cell.w, cell.teacher.output)
         words, found = [self.scenario.key, *cell.words()], {}
         for name, error in errors.items():
             rngs = [np.random.default_rng([*words, seed]) for seed in range(unit.seeds.start, unit.seeds.stop)]

@@ -12,7 +12,7 @@ from simulate.kernels.learner import Task
 from simulate.scenarios.batches import Batches, Unit
 from statmech.errors import DivergedError, ScenarioError
 from statmech.results.dataset import describe, gram_of
-from statmech.scenarios.online import Cell, Scenario
+from statmech.scenarios.online import OnlineCell, Scenario
 from statmech.votes.few_students import FEW, vote_of_few
 from statmech.votes.majority_vote import (
     TEST_CIRCLES,
@@ -32,11 +32,11 @@ class Simulator(Batches):
     slow = ("decay", "drift")
     scenario: Scenario
 
-    def task(self, cell: Cell) -> Task:
+    def task(self, cell: OnlineCell) -> Task:
         """Its perceptrons."""
         return perceptrons.task(cell, self.scenario.dtype)
 
-    def engine(self, cell: Cell) -> ModuleType:
+    def engine(self, cell: OnlineCell) -> ModuleType:
         """The engine asked for, or the direct one where the Gram engine is not exact."""
         return super().engine(cell) if gram.covers(cell.inputs) else vectors
 
@@ -65,7 +65,7 @@ class Simulator(Batches):
         return [UnitResult(cell.index, unit.seeds, values)]
 
 
-def _check_lengths(scenario: Scenario, cell: Cell, along: np.ndarray, across: np.ndarray) -> None:
+def _check_lengths(scenario: Scenario, cell: OnlineCell, along: np.ndarray, across: np.ndarray) -> None:
     """Refuse students (seeds, T, K) too long or short for their numbers to be right; NaN is neither."""
     with np.errstate(over="ignore", invalid="ignore"):
         length = np.hypot(along, np.sqrt(np.diagonal(across, axis1=-2, axis2=-1)))
@@ -75,7 +75,7 @@ def _check_lengths(scenario: Scenario, cell: Cell, along: np.ndarray, across: np
         raise DivergedError(f"{cell.described} has diverged: {left}")
 
 
-def _check_precision(scenario: Scenario, cell: Cell, along: np.ndarray, across: np.ndarray) -> None:
+def _check_precision(scenario: Scenario, cell: OnlineCell, along: np.ndarray, across: np.ndarray) -> None:
     """Refuse float32 where the Gram engine's rounding is not small beside what one example of N t teaches."""
     if scenario.dtype != "float32" or scenario.t[-1] * cell.N < 0.5:
         return
@@ -102,6 +102,6 @@ def _votes(scenario: Scenario, unit: Unit, along: np.ndarray, across: np.ndarray
     return np.concatenate(errors)
 
 
-def _circles(cell: Cell) -> int:
+def _circles(cell: OnlineCell) -> int:
     """Circles for each seed: few where students stay nearly equal."""
     return circles_beside_equal_students(cell.K, cell.N) if cell.alike else TEST_CIRCLES

@@ -13,12 +13,12 @@ import numpy as np
 from simulate.execution import units
 from simulate.kernels.posterior_means import posterior_mean
 from simulate.kernels.teacher_data import TeacherData, drawn
-from simulate.minimisers.choice import minimise
+from simulate.minimisers.method import minimise
 from simulate.minimisers.newton import susceptibility
 from simulate.minimisers.optimality import gap_of
 from simulate.minimisers.problem import Minimum, Problem, nowhere, of_labels, of_outputs
 from simulate.minimisers.separability import Separation, separation
-from simulate.minimisers.vanishing import vanishing
+from simulate.minimisers.vanishing_penalty import vanishing
 from statmech.convex.label_error import label_error
 from statmech.convex.losses import Loss
 from statmech.convex.penalties import Penalty

@@ -17,7 +17,7 @@ from simulate.execution import units
 from simulate.execution.units import UnitResult
 from simulate.learners import learn
 from simulate.learners.examples import DataSet, batch, draw, padded
-from simulate.learners.interface import Learnt, Task, gap
+from simulate.learners.interface import LearnerTask, Learnt, gap
 from statmech.results.dataset import describe_student
 from statmech.scenarios.grid import words_of
 from statmech.scenarios.stored_examples import StoredCell, StoredExamples
@@ -27,7 +27,7 @@ WIDEST, ELEMENTS = 64, 2**21  # data sets in a call: the most, and the elements 
 
 
 @dataclass(frozen=True)
-class Unit:
+class DataSetUnit:
     """Data sets (a cell and a seed's number each), padded to `size` examples, `width` of them in a call."""
 
     lanes: tuple[tuple[StoredCell, int], ...]
@@ -41,7 +41,7 @@ class Simulator(units.Simulator):
     source = "learners of stored examples"
     scenario: StoredExamples
 
-    def units(self, cells: Sequence[StoredCell], seeds: range) -> Iterator[Unit]:
+    def units(self, cells: Sequence[StoredCell], seeds: range) -> Iterator[DataSetUnit]:
         """Data sets that one compiled program serves, those of about as many updates together."""
         groups: dict[tuple[Any, ...], list[tuple[StoredCell, int]]] = {}
         for cell in cells:
@@ -52,9 +52,9 @@ class Simulator(units.Simulator):
             width = -(-len(lanes) // calls)  # calls of equal width: few lanes run idle
             lanes.sort(key=lambda lane: lane[0].P)
             for first in range(0, len(lanes), width):
-                yield Unit(tuple(lanes[first : first + width]), size, width)
+                yield DataSetUnit(tuple(lanes[first : first + width]), size, width)
 
-    def run(self, unit: Unit) -> list[UnitResult]:
+    def run(self, unit: DataSetUnit) -> list[UnitResult]:
         """The variables (1, T) of each data set of a unit."""
         cell = unit.lanes[0][0]
         data = [draw(self.scenario.key, seed, cell.N, of.P, of.flip) for of, seed in unit.lanes]
@@ -62,7 +62,7 @@ class Simulator(units.Simulator):
         every = [*data, *[DataSet(data[0].teacher, data[0].z[:1])] * idle]
         until = np.array([of.until for of, _ in unit.lanes] + [(0,) * len(cell.until)] * idle)
         words = np.array([_words(self.scenario, *lane) for lane in (*unit.lanes, *[unit.lanes[0]] * idle)], np.uint32)
-        task = Task(cell.name, cell.learner, until, words)
+        task = LearnerTask(cell.name, cell.learner, until, words)
         with jax.enable_x64(True):
             learnt = learn(batch(every, unit.size), task)
         results = []

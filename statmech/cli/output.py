@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
     from statmech.results.results import Results
-    from statmech.results.tables import Cell, Table
+    from statmech.results.tables import Table, TableCell
     from statmech.scenarios.base import Sweep
 
 out = Console()
@@ -106,5 +106,5 @@ def _rich_table(table: Table) -> RichTable:
     return rich
 
 
-def _text(cell: Cell) -> Text:
+def _text(cell: TableCell) -> Text:
     return Text(escaped(cell.text), style="bold red" if cell.marked else "")

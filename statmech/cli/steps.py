@@ -83,7 +83,7 @@ def stored_theory(job: Job, fresh: bool) -> xr.Dataset | None:
     from statmech.results import store, store_creation
 
     try:
-        dataset = store.kept(job.theory, job.scenario, fresh, outgrown=store_creation.is_extension)
+        dataset = store.load_if_current(job.theory, job.scenario, fresh, outgrown=store_creation.is_extension)
     except DamagedError as failure:
         print(f"{failure}; it is recomputed", file=sys.stderr)
         return None
@@ -114,8 +114,8 @@ def stored_results(job: Job) -> Results:
     from statmech.results import store
     from statmech.results.status import read
 
-    simulation = store.kept(job.simulation, job.scenario, fresh=False)
-    theory = store.kept(job.theory, job.scenario, fresh=False)
+    simulation = store.load_if_current(job.simulation, job.scenario, fresh=False)
+    theory = store.load_if_current(job.theory, job.scenario, fresh=False)
     results = _results(job, simulation, theory)
     if not results.complete:
         raise ConfigError(f"{job.folder}: no simulation and theory. `statmech run {job.name}` computes them")
@@ -158,7 +158,7 @@ def show(job: Job, theory: xr.Dataset | None, formats: frozenset[str]) -> None:
     if job.scenario.unsolved and not job.scenario.on_data:
         print(f"{job.scenario.unsolved}: simulated, but neither solved nor drawn", file=sys.stderr)
         return
-    simulation = store.kept(job.simulation, job.scenario, fresh=False)
+    simulation = store.load_if_current(job.simulation, job.scenario, fresh=False)
     if theory is None and not job.scenario.on_data:
         theory = solve(job)
     results = _results(job, simulation, theory)

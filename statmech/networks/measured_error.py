@@ -14,7 +14,7 @@ from statmech.order_parameters import square_root
 FIELDS = 4096  # test fields
 
 
-class Teacher(NamedTuple):
+class TeacherNetwork(NamedTuple):
     """A teacher network: activation of its units, their products T (M, M), weights w (M,), and "linear" or "sign"."""
 
     activation: Activation
@@ -30,7 +30,7 @@ class Teacher(NamedTuple):
 
 def measured_error(
     activation: Activation,
-    teacher: Teacher,
+    teacher: TeacherNetwork,
     R: np.ndarray,
     Q: np.ndarray,
     v: np.ndarray,
@@ -86,7 +86,7 @@ def measured_error(
 
 def label_error(
     activation: Activation,
-    teacher: Teacher,
+    teacher: TeacherNetwork,
     R: np.ndarray,
     Q: np.ndarray,
     v: np.ndarray,
@@ -149,7 +149,7 @@ class _Lane(NamedTuple):
 
 def _over_lanes(
     error: Callable[[_Lane, np.ndarray, np.ndarray], float],
-    teacher: Teacher,
+    teacher: TeacherNetwork,
     R: np.ndarray,
     Q: np.ndarray,
     v: np.ndarray,

@@ -46,7 +46,7 @@ def distances(simulation: Simulation, theory: xr.Dataset | None = None) -> xr.Da
     added to :math:`x_\mathrm{theory}` and its standard deviation of one run in place of s. Students of an ensemble
     that start alike are exchangeable, and their mean is compared; students that start differently, and all with a
     predicted standard deviation, are compared one by one. Runs without a solution are left out, and so are values of
-    which some run has not converged, and variables that theory only bounds (`kept`).
+    which some run has not converged, and variables that theory only bounds (`runs_within_bounds`).
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ def _varying(distance: xr.Dataset, axes: list[Any]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Kept:
+class WithinBound:
     """The number of `of` runs that satisfy a bound, and the ratio run / bound that is closest to 1 or beyond it."""
 
     runs: int
@@ -231,7 +231,9 @@ def bounded(simulation: Simulation, theory: xr.Dataset | None = None) -> list[st
     return [name for name in _shared(results) if results.scenario.variables[name].bound]
 
 
-def kept(simulation: Simulation, theory: xr.Dataset | None = None) -> list[tuple[dict[str, Any], dict[str, Kept]]]:
+def runs_within_bounds(
+    simulation: Simulation, theory: xr.Dataset | None = None
+) -> list[tuple[dict[str, Any], dict[str, WithinBound]]]:
     """For each parameter combination of the sweep, its coordinates and the runs that satisfy each bound.
 
     A run without a value where theory has a bound violates it. Where theory gives no bound (NaN) no run counts, nor do
@@ -240,7 +242,7 @@ def kept(simulation: Simulation, theory: xr.Dataset | None = None) -> list[tuple
     >>> import simulate, theory
     >>> from statmech import Boosting
     >>> scenario = Boosting(booster="adaboost", s=1, P=[10, 100], seeds=3)
-    >>> [(cell, kept["stages"]) for cell, kept in kept(simulate.run(scenario), theory.solve(scenario))]
+    >>> [(cell, kept["stages"]) for cell, kept in runs_within_bounds(simulate.run(scenario), theory.solve(scenario))]
     [({'P': 10}, Kept(runs=3, of=3, ratio=0.2)), ({'P': 100}, Kept(runs=3, of=3, ratio=0.1))]
     """
     results = results_of(simulation, theory)
@@ -257,7 +259,7 @@ def kept(simulation: Simulation, theory: xr.Dataset | None = None) -> list[tuple
     return every
 
 
-def _kept(runs: Any, limit: Any, side: str) -> Kept:
+def _kept(runs: Any, limit: Any, side: str) -> WithinBound:
     limits = limit.broadcast_like(runs).transpose(*runs.dims).values.ravel()
     values = runs.values.ravel()
     limited = np.isfinite(limits) & _done(runs).broadcast_like(runs).transpose(*runs.dims).values.ravel()
@@ -266,7 +268,7 @@ def _kept(runs: Any, limit: Any, side: str) -> Kept:
     satisfied = sign * (limits - values) >= -ROUNDING * np.abs(limits)
     ratios = (values / np.where(limits == 0, np.nan, limits))[np.isfinite(values)]
     known = ratios[np.isfinite(ratios)]
-    return Kept(int(satisfied.sum()), values.size, float(sign * np.max(sign * known)) if known.size else np.nan)
+    return WithinBound(int(satisfied.sum()), values.size, float(sign * np.max(sign * known)) if known.size else np.nan)
 
 
 def _done(runs: Any) -> Any:

@@ -101,7 +101,7 @@ def load_results(folder: str | Path) -> Results:
         simulation = store.load(simulated)
         scenario = scenario_of(simulation)
         store.check_form(simulated, simulation, scenario)
-        theory = store.kept(solved, scenario, fresh=False)
+        theory = store.load_if_current(solved, scenario, fresh=False)
         with suppress(StoreError):  # a store that was saved whole has no states
             status = status_of(simulated)
     else:

@@ -195,7 +195,7 @@ def _misplaced(dataset: xr.Dataset) -> Iterator[str]:
         yield f"{wrong} runs whose numbers were not computed for their place; `statmech verify` lists them"
 
 
-def kept(
+def load_if_current(
     path: Path, scenario: Sweep, fresh: bool, outgrown: Callable[[Sweep, dict[str, Any]], bool] | None = None
 ) -> xr.Dataset | None:
     """The stored result of exactly this scenario; None if there is none, or if `fresh` asks to recompute it.

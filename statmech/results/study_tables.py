@@ -10,7 +10,7 @@ from statmech.classifiers import CLASSIFIERS
 from statmech.results import published_values as paper
 from statmech.results.paired_tests import PairedTest, paired_tests
 from statmech.results.results import Results, results_of
-from statmech.results.tables import Cell, Column, Table, Tables, comparison_tables
+from statmech.results.tables import Column, Table, TableCell, Tables, comparison_tables
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -79,7 +79,7 @@ def _table(study: xr.Dataset, data: str, title: str, tests: list[PairedTest], no
     for test in tests:
         cell = {"classifier": _classifier(study, test), **test.cell}
         texts = [*(_shown(name, cell[name]) for name in coordinates), *(text(test) for text in columns.values())]
-        rows.append(tuple(map(Cell, texts)))
+        rows.append(tuple(map(TableCell, texts)))
     return Table(title, tuple(headings), tuple(rows), tuple(notes))
 
 

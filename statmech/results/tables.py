@@ -34,7 +34,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     """A text, marked where a reader should look: beyond a bound, or fewer than all runs."""
 
     text: str
@@ -47,7 +47,7 @@ class Table:
 
     title: str
     columns: tuple[Column, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[TableCell, ...], ...]
     notes: tuple[str, ...] = ()
 
 
@@ -132,7 +132,7 @@ def html(table: Table) -> str:
     return f"<table><caption>{escape(table.title)}</caption>{body}</table>{notes}"
 
 
-def _marked(cell: Cell) -> str:
+def _marked(cell: TableCell) -> str:
     return f"<b>{escape(cell.text)}</b>" if cell.marked else escape(cell.text)
 
 
@@ -157,7 +157,7 @@ def comparison_tables(simulation: Results | xr.Dataset, theory: xr.Dataset | Non
 
 def _table_of_bounds(results: Results, source: str) -> Table:
     """Runs that satisfy the bounds, of how many, and in brackets the ratio closest to a violation or beyond it."""
-    cells, converged = comparison.kept(results), comparison.converged(results)
+    cells, converged = comparison.runs_within_bounds(results), comparison.converged(results)
     rows = [
         (*_coordinates(cell), *map(_kept, bounds.values()), *_converged(converged, number))
         for number, (cell, bounds) in enumerate(cells[:MOST_ROWS])
@@ -255,8 +255,8 @@ def _columns(cell: Iterable[str], variables: Iterable[str], converged: Any) -> t
     )
 
 
-def _coordinates(cell: dict[str, Any]) -> list[Cell]:
-    return [Cell(value if isinstance(value, str) else f"{value:g}") for value in cell.values()]
+def _coordinates(cell: dict[str, Any]) -> list[TableCell]:
+    return [TableCell(value if isinstance(value, str) else f"{value:g}") for value in cell.values()]
 
 
 def _largest(rows: list[comparison.Row]) -> list[int]:
@@ -268,18 +268,18 @@ def _largest(rows: list[comparison.Row]) -> list[int]:
     return sorted(sorted(range(len(rows)), key=deviation, reverse=True)[:MOST_ROWS])
 
 
-def _converged(converged: list[tuple[int, int]] | None, number: int) -> list[Cell]:
+def _converged(converged: list[tuple[int, int]] | None, number: int) -> list[TableCell]:
     return [] if converged is None else [_count(*converged[number])]
 
 
-def _kept(kept: comparison.Kept) -> Cell:
+def _kept(kept: comparison.WithinBound) -> TableCell:
     count = _count(kept.runs, kept.of)
-    return Cell(f"{count.text} ({kept.ratio:.2g})", count.marked) if kept.of else Cell("-")
+    return TableCell(f"{count.text} ({kept.ratio:.2g})", count.marked) if kept.of else TableCell("-")
 
 
-def _count(runs: int, of: int) -> Cell:
-    return Cell(f"{runs}/{of}", runs < of)
+def _count(runs: int, of: int) -> TableCell:
+    return TableCell(f"{runs}/{of}", runs < of)
 
 
-def _deviation(z: float, limit: float) -> Cell:
-    return Cell(f"{z:+.1f}", abs(z) > limit) if z == z else Cell("-")
+def _deviation(z: float, limit: float) -> TableCell:
+    return TableCell(f"{z:+.1f}", abs(z) > limit) if z == z else TableCell("-")

@@ -36,7 +36,7 @@ UNTRACED = (  # modules that compute no number
 Namespace = Mapping[str, Any]  # the globals of a module
 
 
-class Source(NamedTuple):
+class ModuleSource(NamedTuple):
     """A module's functions and classes when its file was read, the file's digest, and the modules that it imports."""
 
     things: tuple[Any, ...]
@@ -52,7 +52,7 @@ class Scan(NamedTuple):
     replaced: tuple[FunctionType, ...]
 
 
-_sources: dict[str, Source] = {}  # by file
+_sources: dict[str, ModuleSource] = {}  # by file
 _scanned: dict[str, Scan] = {}  # by module
 _noticed: tuple[FunctionType, ...] = ()
 
@@ -169,14 +169,14 @@ def _behind(thing: Any) -> Iterator[tuple[str, str]]:
             waiting += [vars(it) if isinstance(it, ModuleType) else getattr(it, "__globals__", {}) for it in used]
 
 
-def _source(space: Namespace) -> Source:
+def _source(space: Namespace) -> ModuleSource:
     """What a module's file contained when its functions were defined."""
     things = tuple(thing for thing in space.values() if isinstance(thing, type | FunctionType))
     known = _sources.get(space["__file__"])
     if known is None or known.things != things:
         content = Path(space["__file__"]).read_bytes()
         imports = tuple(_imported(content, space.get("__package__") or ""))
-        known = _sources[space["__file__"]] = Source(things, _sha256(content), imports)
+        known = _sources[space["__file__"]] = ModuleSource(things, _sha256(content), imports)
     return known
 
 

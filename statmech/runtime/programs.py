@@ -2,7 +2,8 @@
 
 Tracing turns a Python function into StableHLO, which XLA compiles. XLA's binaries are cached
 (`statmech.runtime.jax_cache`), but to find one JAX has to trace the function first: a second for the equations, 0.2 s
-for an engine. `kept` keeps the StableHLO as well, as `jax.export` writes it, in the folder `programs` of that cache.
+for an engine. `cached_program` keeps the StableHLO as well, as `jax.export` writes it, in the folder `programs` of that
+cache.
 
 **A file's name** is the digest of all that determines the program: the source of statmech, simulate and theory, the
 versions of JAX and of what traces with it, JAX's settings, the kind of device, and the function with its static
@@ -47,7 +48,7 @@ class _Undetermined(Exception):
     """A static argument that the sources do not determine."""
 
 
-class Kept:
+class CachedProgram:
     """A compiled function of one static argument and arrays that returns a tuple of arrays."""
 
     def __init__(self, function: Callable[..., tuple[Array, ...]]):
@@ -110,7 +111,7 @@ class Kept:
         return base / PROGRAMS / hashlib.sha256("\n".join(words).encode()).hexdigest()
 
 
-kept = Kept
+cached_program = CachedProgram
 
 
 def _read(path: Path) -> bytes | None:

@@ -38,7 +38,7 @@ from statmech.scenarios.keys import (
     config_key,
     one_of,
 )
-from statmech.scenarios.network_matrices import NetworkStart, Teacher, Units, learnt
+from statmech.scenarios.network_matrices import NetworkStart, TeacherSection, Units, learnt
 from statmech.scenarios.online import MAX_STEPS
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable
@@ -146,8 +146,8 @@ class Network(Sweep):
     decay: RateAxis = config_key(
         0.0, description="weight decay of the first layer: a step subtracts decay/N times the weights", symbol="$w_d$"
     )
-    teacher: Teacher = Field(
-        Teacher.model_validate({}), description="{T, w, output}: products, output weights, linear or sign"
+    teacher: TeacherSection = Field(
+        TeacherSection.model_validate({}), description="{T, w, output}: products, output weights, linear or sign"
     )
     start: StartOrDrawn = Field(
         "drawn",
@@ -318,7 +318,7 @@ class NetworkCell:
     eta_v: float
     sigma: float
     decay: float
-    teacher: Teacher
+    teacher: TeacherSection
     start: NetworkStart
     index: tuple[int, ...]
 

@@ -83,7 +83,7 @@ class Section(BaseModel):
         return {name: value for name, value in write(self).items() if value is not None}
 
 
-class Teacher(Section):
+class TeacherSection(Section):
     r"""The teacher: T (M, M) and the weights w (M,) of its output; numbers stand for T times the identity, and w each.
 
     Its output is :math:`\sum_m w_m g(y_m)`, or the sign of this sum with `output: sign`.

@@ -310,10 +310,10 @@ class Scenario(Sweep):
         found = {"t": np.asarray(self.t), "student": np.arange(1, students + 1)}
         return found | ({name: np.arange(students + 1) for name in ("row", "column")} if self.gram else {})
 
-    def cells(self) -> Iterator[Cell]:
+    def cells(self) -> Iterator[OnlineCell]:
         """Every point of the grid, the last dimension fastest."""
         for values, index in self.grid():
-            yield Cell(
+            yield OnlineCell(
                 name=values["rule"],
                 rule=self.kind_at(values),
                 K=values["K"],
@@ -336,7 +336,7 @@ def steps(times: Sequence[float] | np.ndarray, N: int) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Cell:
+class OnlineCell:
     """One point of the grid: one rule with its parameters, one size, one start."""
 
     name: str

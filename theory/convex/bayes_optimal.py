@@ -35,7 +35,7 @@ LOGS = np.array([np.log(1e-50), *np.linspace(np.log(1e-12), np.log(1e20), 321)])
 DROP = 1e-9  # a line that falls by less, relatively, does not turn
 
 
-class Line(NamedTuple):
+class PotentialLine(NamedTuple):
     """States (L,) along the line: logarithms of the precision and of alpha."""
 
     log_precision: np.ndarray
@@ -45,11 +45,11 @@ class Line(NamedTuple):
 class Scan(NamedTuple):
     """The line's rising parts, the first one first, and the alpha above which the teacher may be recovered."""
 
-    parts: tuple[Line, ...]
+    parts: tuple[PotentialLine, ...]
     limit: float
 
 
-class State(NamedTuple):
+class BayesOptimalState(NamedTuple):
     """States (A,): mean squared error 1 - q, precision and free entropy; NaN where there is none."""
 
     mse: np.ndarray
@@ -82,15 +82,15 @@ def bayes_overlap(teacher: Teacher, weights: Weights, alpha: np.ndarray) -> np.n
     return 1 - bayes_state(teacher, weights, alpha).mse
 
 
-def bayes_state(teacher: Teacher, weights: Weights, alpha: np.ndarray) -> State:
+def bayes_state(teacher: Teacher, weights: Weights, alpha: np.ndarray) -> BayesOptimalState:
     """The state of the largest free entropy at each alpha (A,)."""
     alpha = np.asarray(alpha, float)
     every = states(teacher, weights, alpha)
     best = np.argmax([np.where(np.isnan(one.free_entropy), -np.inf, one.free_entropy) for one in every], axis=0)
-    return State(*(np.choose(best, parts) for parts in zip(*every, strict=True)))
+    return BayesOptimalState(*(np.choose(best, parts) for parts in zip(*every, strict=True)))
 
 
-def states(teacher: Teacher, weights: Weights, alpha: np.ndarray) -> list[State]:
+def states(teacher: Teacher, weights: Weights, alpha: np.ndarray) -> list[BayesOptimalState]:
     """All stable states at each alpha (A,): on each rising part of the line, and the recovered teacher."""
     scan = scanned(teacher, weights)
     found = [_state_on(part, teacher, weights, alpha) for part in scan.parts]
@@ -143,9 +143,9 @@ def scanned(teacher: Teacher, weights: Weights) -> Scan:
     return Scan(tuple(parts), weights.continuous if _exact(teacher) else unbounded)
 
 
-def _line(teacher: Teacher, weights: Weights, log_precision: np.ndarray) -> Line:
+def _line(teacher: Teacher, weights: Weights, log_precision: np.ndarray) -> PotentialLine:
     information = teacher.information(weights.mse(np.exp(log_precision)))
-    return Line(log_precision, log_precision - np.log(information))
+    return PotentialLine(log_precision, log_precision - np.log(information))
 
 
 def _exact(teacher: Teacher) -> bool:
@@ -176,13 +176,13 @@ def _refined(teacher: Teacher, weights: Weights, at: int, sign: int) -> float:
     return float(points[best])
 
 
-def _state_on(part: Line, teacher: Teacher, weights: Weights, alpha: np.ndarray) -> State:
+def _state_on(part: PotentialLine, teacher: Teacher, weights: Weights, alpha: np.ndarray) -> BayesOptimalState:
     """The states on a rising part."""
     from scipy.optimize.elementwise import find_root
 
     height, log_alpha = np.maximum.accumulate(part.log_alpha), np.log(alpha)
     here = (log_alpha >= height[0]) & (log_alpha < height[-1])
-    state = State(*(np.full(alpha.shape, np.nan) for _ in State._fields))
+    state = BayesOptimalState(*(np.full(alpha.shape, np.nan) for _ in BayesOptimalState._fields))
     if not np.any(here):
         return state
     above = np.searchsorted(height, log_alpha[here], side="right")
@@ -194,11 +194,11 @@ def _state_on(part: Line, teacher: Teacher, weights: Weights, alpha: np.ndarray)
     return state
 
 
-def _recovered(limit: float, teacher: Teacher, weights: Weights, alpha: np.ndarray) -> State:
+def _recovered(limit: float, teacher: Teacher, weights: Weights, alpha: np.ndarray) -> BayesOptimalState:
     """The recovered teacher, where alpha is above the limit of the line."""
     evidence = np.inf if _exact(teacher) else teacher.log_evidence(np.zeros(1))[0]
     entropy = alpha * evidence - weights.information(np.exp(LOGS[-1:]))[0]
-    return State(*(np.where(alpha >= limit, value, np.nan) for value in (0.0, np.inf, entropy)))
+    return BayesOptimalState(*(np.where(alpha >= limit, value, np.nan) for value in (0.0, np.inf, entropy)))
 
 
 def _equal(teacher: Teacher, weights: Weights, scan: Scan, highest: float) -> float:

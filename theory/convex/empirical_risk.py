@@ -21,7 +21,7 @@ TINY = 1e-12
 SLIGHT = 1e-6  # lambda from which the limit 0 is reached
 
 
-class Minimum(NamedTuple):
+class LearnerState(NamedTuple):
     """The state of learners, arrays (lanes,): NaN where there is none; `eps_y` and `eps_t` of labels, `mse` without."""
 
     R: np.ndarray
@@ -35,7 +35,7 @@ class Minimum(NamedTuple):
     mse: np.ndarray
 
 
-Phase = Callable[[Equations, np.ndarray, np.ndarray, float], Minimum]
+Phase = Callable[[Equations, np.ndarray, np.ndarray, float], LearnerState]
 
 
 def equations_of(loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights) -> Equations:
@@ -45,10 +45,10 @@ def equations_of(loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weight
 
 def minimum(
     loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights, alpha: np.ndarray, lam: np.ndarray
-) -> Minimum:
+) -> LearnerState:
     """The minimum at each alpha and lambda (lanes,), 0 for the limit of a vanishing penalty."""
     equations = equations_of(loss, teacher, penalty, weights)
-    found = Minimum(*(np.full(len(alpha), np.nan) for _ in Minimum._fields))
+    found = LearnerState(*(np.full(len(alpha), np.nan) for _ in LearnerState._fields))
     exact = recovers(equations.loss, teacher, penalty, weights, alpha, lam)
     for whole, part in zip(found, _recovered(equations.loss, penalty, weights, alpha[exact]), strict=True):
         whole[exact] = part
@@ -62,14 +62,14 @@ def minimum(
     return found
 
 
-def _recovered(loss: Loss, penalty: Penalty, weights: Weights, alpha: np.ndarray) -> Minimum:
+def _recovered(loss: Loss, penalty: Penalty, weights: Weights, alpha: np.ndarray) -> LearnerState:
     """The teacher itself, which a loss with a kink holds with V = 0."""
     none, one, zero = np.full(len(alpha), np.nan), np.ones(len(alpha)), np.zeros(len(alpha))
     if 0.0 in loss.kinks:
         V = zero
     else:
         V = np.array([vanishing_response(penalty, weights, at) for at in alpha.tolist()]) / loss.curvature(zero)
-    return Minimum(one, one, V, zero, loss.value(zero), none, zero, none, zero)
+    return LearnerState(one, one, V, zero, loss.value(zero), none, zero, none, zero)
 
 
 def _phases(
@@ -86,31 +86,31 @@ def _phases(
         yield np.flatnonzero((lam == 0) & (alpha == end)), _diverging
 
 
-def _vanished(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float) -> Minimum:
+def _vanished(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float) -> LearnerState:
     """No weights: such a student answers by a fair coin."""
     none, zero, coin = np.full(len(alpha), np.nan), 0 * alpha, 0 * alpha + 0.5
     if isinstance(equations.teacher, LabelTeacher):
-        return Minimum(zero, zero, zero, zero, equations.loss.value(zero), coin, coin, coin, none)
+        return LearnerState(zero, zero, zero, zero, equations.loss.value(zero), coin, coin, coin, none)
     s = np.sqrt(1 + equations.noise**2)
     loss = training_of_residuals(equations.loss, np.log(np.array([zero + s, zero + TINY])), equations.loss).loss
-    return Minimum(zero, zero, zero, zero, loss, none, coin, none, zero + 1)
+    return LearnerState(zero, zero, zero, zero, loss, none, coin, none, zero + 1)
 
 
-def _penalised(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float) -> Minimum:
+def _penalised(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float) -> LearnerState:
     at = Point(np.log(lam), np.full_like(lam, share))
     return described(equations, solve(equations, alpha, lam, share), alpha, at)
 
 
-def _unpenalised(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float) -> Minimum:
+def _unpenalised(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float) -> LearnerState:
     nearby = solve(equations, alpha, lam + SLIGHT, share)
     at = Point(lam - np.inf, np.full_like(lam, share))
     return described(equations, newton(equations, nearby.x, alpha, at), alpha, at)
 
 
-def _interpolating(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float) -> Minimum:
+def _interpolating(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float) -> LearnerState:
     best = smallest(equations.loss)
     if best is None:
-        return Minimum(*(np.full(len(alpha), np.nan) for _ in Minimum._fields))
+        return LearnerState(*(np.full(len(alpha), np.nan) for _ in LearnerState._fields))
     nearby = solve(equations, alpha, lam + SLIGHT, share)
     x, at = nearby.x, Point(0 * lam, np.full_like(lam, share))
     x[-1] += np.log(SLIGHT)
@@ -119,9 +119,9 @@ def _interpolating(equations: Equations, alpha: np.ndarray, lam: np.ndarray, sha
     return state._replace(V=np.where(np.isnan(state.V), np.nan, np.inf))
 
 
-def _diverging(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float) -> Minimum:
+def _diverging(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float) -> LearnerState:
     """At the threshold itself, where the length of an interpolating student diverges."""
-    unknown = Minimum(*(np.full(len(alpha), np.nan) for _ in Minimum._fields))
+    unknown = LearnerState(*(np.full(len(alpha), np.nan) for _ in LearnerState._fields))
     best = smallest(equations.loss)
     if best is None or best.low < best.high:
         return unknown
@@ -132,7 +132,9 @@ def _diverging(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: 
     )
 
 
-def described(equations: Equations, solved: Solved, alpha: np.ndarray, at: Point, value: Loss | None = None) -> Minimum:
+def described(
+    equations: Equations, solved: Solved, alpha: np.ndarray, at: Point, value: Loss | None = None
+) -> LearnerState:
     """The state at the unknowns; `value` is the loss that is reported, where the equations are those of a limit."""
     x = solved.x + np.where(solved.residual <= SOLVED, 0.0, np.nan)
     of = _of_labels if isinstance(equations.teacher, LabelTeacher) else _of_residuals
@@ -142,22 +144,24 @@ def described(equations: Equations, solved: Solved, alpha: np.ndarray, at: Point
 
 def _of_labels(
     equations: Equations, x: np.ndarray, residual: np.ndarray, alpha: np.ndarray, at: Point, value: Loss
-) -> Minimum:
+) -> LearnerState:
     teacher = equations.teacher
     assert isinstance(teacher, LabelTeacher)
     t, Q, V = np.exp(x)
     training = training_of_labels(equations.loss, teacher, x, value)
     wrong = fresh_error(teacher, x[0])
     mse = np.full_like(t, np.nan)
-    return Minimum(1 / np.hypot(1, t), Q, V, residual, training.loss, training.error, np.arctan(t) / np.pi, wrong, mse)
+    return LearnerState(
+        1 / np.hypot(1, t), Q, V, residual, training.loss, training.error, np.arctan(t) / np.pi, wrong, mse
+    )
 
 
 def _of_residuals(
     equations: Equations, x: np.ndarray, residual: np.ndarray, alpha: np.ndarray, at: Point, value: Loss
-) -> Minimum:
+) -> LearnerState:
     training = training_of_residuals(equations.loss, x, value)
     log_t, log_DQ, log_D, log_error = equations.student(x, alpha, at)
     t, none = np.exp(log_t), np.full_like(log_t, np.nan)
     mse, Q = np.exp(log_error - 2 * log_D), np.exp(log_DQ - log_D)
     R, eps_g = 1 / np.hypot(1, t), np.arctan(t) / np.pi
-    return Minimum(R, Q, np.exp(x[-1]), residual, training.loss, none, eps_g, none, mse)
+    return LearnerState(R, Q, np.exp(x[-1]), residual, training.loss, none, eps_g, none, mse)

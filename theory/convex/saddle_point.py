@@ -44,7 +44,7 @@ NONE = 10.0  # standard deviations beyond which no weight is, a fraction of 1e-2
 FIRM = 25.0  # -ln V of a learner that barely moves
 
 
-class Linear(NamedTuple):
+class Linearised(NamedTuple):
     """Residuals F (k, lanes), their derivatives J (k, k, lanes) by x, and f (k, lanes) by ln lambda."""
 
     F: np.ndarray
@@ -83,13 +83,13 @@ class Equations:
     teacher: Teacher
     weights: Weights | None = None
 
-    def linearised(self, x: np.ndarray, alpha: np.ndarray, at: Point) -> Linear:
+    def linearised(self, x: np.ndarray, alpha: np.ndarray, at: Point) -> Linearised:
         """Residuals and derivatives at x (k, lanes)."""
         with np.errstate(all="ignore"):  # a step too far gives NaN and is taken back
             of = self._of_labels if isinstance(self.teacher, LabelTeacher) else self._of_residuals
             return of(x, alpha, *at.parts)
 
-    def _of_labels(self, x: np.ndarray, alpha: np.ndarray, l1: np.ndarray, l2: np.ndarray) -> Linear:
+    def _of_labels(self, x: np.ndarray, alpha: np.ndarray, l1: np.ndarray, l2: np.ndarray) -> Linearised:
         hats = _hats(of_labels(self.loss, self.teacher, x), x[-1], alpha)  # type: ignore[arg-type]
         log_l1 = np.log(l1)
 
@@ -101,9 +101,9 @@ class Equations:
         D, once = hats.V + l2, np.array([0.0, 1.0, 1.0])[:, None]
         F = side(logs) - once * np.log(D) - x
         J = by[:, 0, None] * hats.q_slopes + by[:, 1, None] * hats.m_slopes - once[:, None] * hats.V_slopes / D
-        return Linear(F, J - np.eye(3)[..., None], by[:, 2] - once * l2 / D)
+        return Linearised(F, J - np.eye(3)[..., None], by[:, 2] - once * l2 / D)
 
-    def _of_residuals(self, x: np.ndarray, alpha: np.ndarray, l1: np.ndarray, l2: np.ndarray) -> Linear:
+    def _of_residuals(self, x: np.ndarray, alpha: np.ndarray, l1: np.ndarray, l2: np.ndarray) -> Linearised:
         hats = _hats(of_residuals(self.loss, x), x[-1], alpha)
         D = hats.V + l2
 
@@ -119,7 +119,7 @@ class Equations:
         once = np.array([2.0, 1.0])[:, None]
         J = by[:, 0, None] * hats.V_slopes / hats.V + by[:, 1, None] * hats.q_slopes
         J = much[:, None] * (J - once[:, None] * hats.V_slopes / D) - np.eye(2)[..., None]
-        return Linear(F, J, much * (by[:, 2] + by[:, 3] - once * l2 / D))
+        return Linearised(F, J, much * (by[:, 2] + by[:, 3] - once * l2 / D))
 
     def student(self, x: np.ndarray, alpha: np.ndarray, at: Point) -> tuple[np.ndarray, ...]:
         """Of a linear teacher: logarithms of tan(theta), of D Q, of D and of the mean square of D (w - w*)."""

@@ -181,14 +181,16 @@ def errors(teacher: Teacher, weights: Weights, alpha: np.ndarray, starts: list[s
     return history
 
 
-def reached(teacher: Teacher, weights: Weights, alpha: np.ndarray, starts: list[str]) -> bayes_optimal.State:
+def reached(
+    teacher: Teacher, weights: Weights, alpha: np.ndarray, starts: list[str]
+) -> bayes_optimal.BayesOptimalState:
     """The state (A,) that message passing tends to: the next one below its error, or above if the error grows."""
     error = _starting(weights, starts)
     falls = weights.mse(alpha * teacher.information(error)) <= error
     every = bayes_optimal.states(teacher, weights, alpha)
     distance = np.array([np.where(falls, error - one.mse, one.mse - error) for one in every])
     nearest = np.argmin(np.where(distance >= 0, distance, np.inf), axis=0)
-    return bayes_optimal.State(*(np.choose(nearest, parts) for parts in zip(*every, strict=True)))
+    return bayes_optimal.BayesOptimalState(*(np.choose(nearest, parts) for parts in zip(*every, strict=True)))
 
 
 def _starting(weights: Weights, starts: list[str]) -> np.ndarray:

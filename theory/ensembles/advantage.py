@@ -20,7 +20,7 @@ import numpy as np
 from statmech.errors import ScenarioError
 from statmech.order_parameters import angle_from_versine
 from statmech.results.dataset import blank
-from statmech.scenarios.online import Cell, Scenario
+from statmech.scenarios.online import OnlineCell, Scenario
 from statmech.votes.equal_students import weight_mean
 from theory.online.trajectories import solve_cells
 
@@ -79,7 +79,7 @@ def _gain(theta: np.ndarray, c: np.ndarray) -> np.ndarray:
     return np.where(theta > 0, together, np.sqrt(np.maximum(c, 0.0)))
 
 
-def _check(cells: Sequence[Cell]) -> None:
+def _check(cells: Sequence[OnlineCell]) -> None:
     for cell in cells:
         if not cell.alike:
             raise ScenarioError([(("start",), "infinitely many students are solved only if they start alike")])

@@ -53,8 +53,8 @@ from statmech.numerics.gaussian import Array
 from statmech.order_parameters import angle_from_versine
 from statmech.parameters import Family, family_of
 from statmech.rules import Rule
-from statmech.runtime.programs import kept
-from statmech.scenarios.online import Cell
+from statmech.runtime.programs import cached_program
+from statmech.scenarios.online import OnlineCell
 from theory.ensembles.pair_noise import Products, products
 from theory.fluctuations import student_fluctuations, student_noise
 from theory.numerics import collocation
@@ -135,7 +135,7 @@ class Field(NamedTuple):
     b: np.ndarray
 
 
-def solve(cell: Cell, times: Iterable[float]) -> PairFluctuations:
+def solve(cell: OnlineCell, times: Iterable[float]) -> PairFluctuations:
     """The fluctuations of a cell's equal students at each time.
 
     Parameters
@@ -177,7 +177,7 @@ def solve(cell: Cell, times: Iterable[float]) -> PairFluctuations:
         raise SolverError(f"the fluctuations of pairs of {cell.described} cannot be solved: {error}") from None
 
 
-def _identical(cell: Cell, times: np.ndarray) -> PairFluctuations:
+def _identical(cell: OnlineCell, times: np.ndarray) -> PairFluctuations:
     """The fluctuations of students that start, and so remain, identical."""
     [(_, one)] = trajectories.solve_corrected([cell], times)
     V = one.covariance[..., [0, 1, 1, 2], 0].reshape(-1, 2, 2)
@@ -185,7 +185,7 @@ def _identical(cell: Cell, times: np.ndarray) -> PairFluctuations:
     return PairFluctuations(V, V, none, none, nothing, nothing, nothing, one.bias[..., 0], nothing)
 
 
-def most_students(cell: Cell) -> int:
+def most_students(cell: OnlineCell) -> int:
     """The most students whose averages are needed: 4 for any K, but for opposed ones, of whom four need not exist.
 
     >>> from statmech import Scenario
@@ -197,7 +197,7 @@ def most_students(cell: Cell) -> int:
     return min(cell.K, 4) if opposed else 4
 
 
-def start(cell: Cell) -> np.ndarray:
+def start(cell: OnlineCell) -> np.ndarray:
     """The covariances and biases (16,) at t = 0: none of given students; drawn ones are independent.
 
     For random vectors c has the variance 1/N, and all else of c vanishes to order 1/N.
@@ -231,7 +231,7 @@ def _scale(x: np.ndarray) -> np.ndarray:
     return np.stack([*students, *students, *pairs, *pairs, *[c * c] * 3, *biases], axis=-1)
 
 
-def _coefficients(cell: Cell, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _coefficients(cell: OnlineCell, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """M (T, 16, 16) and d (T, 16) of x' = M x + d at increasing times (T,)."""
     states = _states(cell, t)
     field = _field(cell, states)
@@ -239,7 +239,7 @@ def _coefficients(cell: Cell, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.stack(rates, axis=-1), packed(_noise(cell, states, field))
 
 
-def _states(cell: Cell, t: np.ndarray) -> States:
+def _states(cell: OnlineCell, t: np.ndarray) -> States:
     """The students at increasing times (T,)."""
     found = []
     for first in range(0, t.size, BATCH):
@@ -254,7 +254,7 @@ def _filled(x: np.ndarray) -> np.ndarray:
     return np.pad(x, (0, BATCH - x.size), mode="edge")
 
 
-def _field(cell: Cell, states: States) -> Field:
+def _field(cell: OnlineCell, states: States) -> Field:
     """F and its derivatives at states."""
     equations = Equations(family_of(cell.rule), cell.rule.has_closed_form)
     parameters = {name: np.asarray(getattr(cell.rule, name), float) for name in equations.rule.reals}
@@ -288,7 +288,7 @@ def _symmetric(x: np.ndarray) -> np.ndarray:
     return x[:, [[0, 1], [1, 2]]]
 
 
-@kept
+@cached_program
 def _derivatives(
     equations: Equations, problem: Problem, t: Array, log_length: Array, log_theta: Array, c: Array
 ) -> tuple[Array, ...]:
@@ -365,7 +365,7 @@ def _both(V: np.ndarray) -> np.ndarray:
     return V + np.swapaxes(V, -1, -2)
 
 
-def _noise(cell: Cell, states: States, field: Field) -> PairFluctuations:
+def _noise(cell: OnlineCell, states: States, field: Field) -> PairFluctuations:
     """What one step adds, whatever the fluctuations: the covariances D, and b less the discreteness of time."""
     t, theta, c, drift = states.t, np.exp(states.log_theta), states.c, cell.drift
     step = _steps(cell, states)
@@ -377,7 +377,7 @@ def _noise(cell: Cell, states: States, field: Field) -> PairFluctuations:
     return D._replace(bias=field.b - discrete, bias_c=b_c - discrete_c)
 
 
-def _steps(cell: Cell, states: States) -> Products:
+def _steps(cell: OnlineCell, states: States) -> Products:
     """The averages over an example at each state, arrays (T, ...)."""
     found, most = [], most_students(cell)
     for t, log_length, log_theta, c in zip(*states, strict=True):

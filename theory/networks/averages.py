@@ -56,7 +56,7 @@ def gathered(gram: Array, *units: Array) -> Array:
     return gram[at[:, None], at[None, :]]
 
 
-class Examples(NamedTuple):
+class LatticePoints(NamedTuple):
     """The points of a lattice, their weights (P,): fields, g and g' there, each (n, P, L), and the error (P, L)."""
 
     weight: Array
@@ -70,13 +70,13 @@ class Examples(NamedTuple):
         return jnp.tensordot(values, self.weight, ((1,), (0,)))
 
 
-def examples(fields: Fields) -> Examples:
+def examples(fields: Fields) -> LatticePoints:
     """The lattice of all fields together."""
     z, weight = lattice(len(fields.gram), fields.spacing)
     x = jnp.stack([sum(entry * z[j][:, None] for j, entry in enumerate(row)) for row in lower(fields.gram)])
     g, slope = fields.averages.both(x)
     outputs = jnp.concatenate([g[:-1], jnp.sign(x[-1:])]) if fields.sign else g
-    return Examples(jnp.asarray(weight), x, g, slope, jnp.sum(fields.weights[:, None] * outputs, axis=0))
+    return LatticePoints(jnp.asarray(weight), x, g, slope, jnp.sum(fields.weights[:, None] * outputs, axis=0))
 
 
 def errors(fields: Fields, i: Array) -> Array:

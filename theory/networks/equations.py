@@ -33,7 +33,7 @@ from statmech.networks.network_error import generalization_error
 from statmech.numerics.gaussian import Array
 from statmech.parameters import Family, family_of
 from statmech.runtime.forks import check_fork
-from statmech.runtime.programs import kept
+from statmech.runtime.programs import cached_program
 from statmech.scenarios.network import NetworkCell
 from statmech.scenarios.network_matrices import Units
 from theory.networks.averages import TERMS, Fields, errors, responses, slopes, squares
@@ -148,7 +148,7 @@ def field(equations: Equations, setting: Setting, rows: Array) -> Array:
     return jnp.concatenate(rates(equations, setting, unpacked(equations, rows), entries))
 
 
-@kept
+@cached_program
 def solve_lanes(equations: Equations, setting: Setting, start: Array, times: Array, most: Array) -> tuple[Array, Array]:
     """The state's rows (T, C, L) of L lanes, and whether each has reached the last time."""
     atol, rtol = jnp.full((start.shape[0], 1), ATOL), RTOL_LESS if equations.approximate else RTOL

@@ -31,7 +31,7 @@ from statmech.errors import ScenarioError
 from statmech.numerics.gaussian import Array
 from statmech.runtime.forks import check_fork
 from statmech.runtime.jax_cache import use_cache
-from statmech.runtime.programs import kept
+from statmech.runtime.programs import cached_program
 from statmech.scenarios.network import Network, NetworkCell
 from statmech.scenarios.network_matrices import NetworkStart
 from theory.networks.equations import (
@@ -113,7 +113,7 @@ def escape(network: Network, passed: float = 0.25) -> Escape:
     return Escape(float(rate), float(shift))
 
 
-class Course(NamedTuple):
+class SymmetricSolution(NamedTuple):
     """The solution that starts symmetric: times (T,), rows (9, T), and a at each time (T,)."""
 
     times: np.ndarray
@@ -121,7 +121,7 @@ class Course(NamedTuple):
     growth: np.ndarray
 
 
-def _settled(cell: NetworkCell) -> Course:
+def _settled(cell: NetworkCell) -> SymmetricSolution:
     """The solution until a is that of the plateau."""
     equations, start, last = equations_of(cell), packed(cell.units)[FIRST, None], FIRST_TIME / cell.eta
     setting = setting_of([cell])
@@ -137,7 +137,7 @@ def _settled(cell: NetworkCell) -> Course:
     if not growth[-1] > 0:
         problem = f"no unit leaves the symmetric state of {cell.described}: its growth rate is {growth[-1]:g}"
         raise ScenarioError([((), problem)])
-    return Course(times, rows, growth)
+    return SymmetricSolution(times, rows, growth)
 
 
 def _checked(network: Network) -> NetworkCell:
@@ -158,7 +158,7 @@ def _checked(network: Network) -> NetworkCell:
     raise ScenarioError([((), problem)])
 
 
-@kept
+@cached_program
 def _symmetric(equations: Equations, setting: Setting, start: Array, times: Array, most: Array) -> Array:
     """The solution (T, 4, 1) that starts symmetric, integrated as R, Q, C and v (4, 1) alone.
 
@@ -168,7 +168,7 @@ def _symmetric(equations: Equations, setting: Setting, start: Array, times: Arra
     return integrate(lambda x: field(equations, setting, x[ROWS])[FIRST], start, times, RTOL, atol, most)[0]
 
 
-@kept
+@cached_program
 def _growth(equations: Equations, setting: Setting, rows: Array) -> Array:
     """a of states (9, T): the rate of a small u, which is half of R11 + R22 - R12 - R21, over u."""
     ahead, behind = (field(equations, setting, rows + sign * NUDGE * ODD[:, None]) for sign in (1, -1))

@@ -60,7 +60,7 @@ SMALLEST_STEP = 1e-3  # of the noise, as a fraction
 ZERO = 1e-11  # real parts below are rounding
 
 
-class State(NamedTuple):
+class StationaryUnits(NamedTuple):
     """The units of a stationary state, and why it is none, or not stable."""
 
     units: Units | None
@@ -122,7 +122,7 @@ def _said(absent: str) -> dict[str, str]:
     return {"absent": absent} if absent else {}
 
 
-def stationary_state(cell: NetworkCell) -> State:
+def stationary_state(cell: NetworkCell) -> StationaryUnits:
     """The stationary state of a cell: from perfect learning if it is possible, else from late times."""
     partner = _partners(cell)
     if partner is not None and (units := _followed(cell, partner)) is not None:
@@ -130,14 +130,14 @@ def stationary_state(cell: NetworkCell) -> State:
     return _from_late_times(cell)
 
 
-def _from_late_times(cell: NetworkCell) -> State:
+def _from_late_times(cell: NetworkCell) -> StationaryUnits:
     """The state near the equations' solution at the first of `TIMES` from which there is one that is stable."""
-    state = State(None, "no stationary state was found")
+    state = StationaryUnits(None, "no stationary state was found")
     for time in TIMES:
         try:
             late = solve_cells([cell], [time])[0]
         except SolverError:
-            return State(None, "the equations cannot be integrated to late times")
+            return StationaryUnits(None, "the equations cannot be integrated to late times")
         start = Units(*(part[-1] for part in late))
         units = _newton(cell, start, np.arange(len(packed(start))))
         state = state if units is None else _checked(cell, units)
@@ -237,15 +237,15 @@ def _newton(cell: NetworkCell, units: Units, orbit: np.ndarray) -> Units | None:
     return None
 
 
-def _checked(cell: NetworkCell, units: Units) -> State:
+def _checked(cell: NetworkCell, units: Units) -> StationaryUnits:
     """The state if it is stable and weight vectors can have it."""
     _, slope = _rates_and_slope(cell, packed(units))
     moving = len(slope) - (cell.K if cell.eta_v == 0 else 0)
     gram = np.block([[units.Q, units.R], [units.R.T, cell.T]])
     if np.linalg.eigvalsh(gram)[0] < -1e-9 * np.max(gram):
-        return State(None, "no stationary state was found")
+        return StationaryUnits(None, "no stationary state was found")
     growth = np.max(np.linalg.eigvals(slope[:moving, :moving]).real)
-    return State(units, "the stationary state is not stable" if growth > ZERO else "")
+    return StationaryUnits(units, "the stationary state is not stable" if growth > ZERO else "")
 
 
 def _rates_and_slope(cell: NetworkCell, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -34,7 +34,7 @@ import numpy as np
 
 from statmech.activations import Erf, Linear
 from statmech.numerics.gaussian import Array, legendre
-from statmech.runtime.programs import kept
+from statmech.runtime.programs import cached_program
 from statmech.scenarios.network import NetworkCell
 from statmech.scenarios.network_matrices import Units
 from theory.numerics.dormand_prince import filled_up, integrate, power_of_two
@@ -184,7 +184,7 @@ def field(near: Near, rows: Array, T: Array, v: Array, eta: Array) -> Array:
     return jnp.concatenate([jnp.stack([growth, of_both]), d, rho])
 
 
-@kept
+@cached_program
 def solve_near(
     near: Near, start: Differences, T: Array, v: Array, eta: Array, times: Array, most: Array
 ) -> tuple[Array, ...]:

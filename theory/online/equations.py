@@ -39,7 +39,7 @@ import numpy as np
 from statmech.numerics.gaussian import Array, one_minus_cos
 from statmech.order_parameters import angle_from_versine
 from statmech.rules import Averages, Rule
-from statmech.scenarios.online import Cell
+from statmech.scenarios.online import OnlineCell
 from theory.online.averages import Pair, averages, pair_average
 
 ATOL = 1e-12  # of log l and c
@@ -63,7 +63,7 @@ class Changes(NamedTuple):
     t0: Array
 
 
-def distinct(cell: Cell) -> int:
+def distinct(cell: OnlineCell) -> int:
     """The number of students that the equations follow: 1 if all have the same initial condition, else K."""
     return 1 if cell.alike else cell.K
 
@@ -73,7 +73,7 @@ def pairs(students: int) -> tuple[np.ndarray, np.ndarray]:
     return np.triu_indices(students, 1) if students > 1 else (np.array([0]), np.array([0]))
 
 
-def initial(cell: Cell) -> Students:
+def initial(cell: OnlineCell) -> Students:
     """The initial state of a cell's distinct students.
 
     >>> from statmech import Scenario

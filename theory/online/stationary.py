@@ -33,7 +33,7 @@ from statmech.numerics.gaussian import Array
 from statmech.order_parameters import angle_from_versine
 from statmech.parameters import Family, family_of
 from statmech.results.dataset import arrays_of, blank, fill
-from statmech.scenarios.online import Cell, Scenario
+from statmech.scenarios.online import OnlineCell, Scenario
 from theory.online.averages import averages
 from theory.online.equations import Students
 from theory.online.trajectories import solve_cells
@@ -125,7 +125,7 @@ def _check(scenario: Scenario) -> None:
         raise ScenarioError([(("start",), "stationary states are those of students that start alike")])
 
 
-def _absent(cells: list[Cell], states: list[State]) -> dict[str, str]:
+def _absent(cells: list[OnlineCell], states: list[State]) -> dict[str, str]:
     """Which cells have no stationary state, or no stationary length, reason by reason."""
     reasons: dict[str, list[str]] = {}
     for cell, state in zip(cells, states, strict=True):
@@ -135,7 +135,7 @@ def _absent(cells: list[Cell], states: list[State]) -> dict[str, str]:
     return {"absent": text} if (text := "; ".join(counted)) else {}
 
 
-def _states(cells: list[Cell]) -> list[State]:
+def _states(cells: list[OnlineCell]) -> list[State]:
     """The state of each cell: found from the equations integrated to the first of `TIMES` from which there is one."""
     found: dict[int, State] = {}
     for time in TIMES:
@@ -147,7 +147,7 @@ def _states(cells: list[Cell]) -> list[State]:
     return [found[index] for index in range(len(cells))]
 
 
-def _state(cell: Cell, start: Students) -> State:
+def _state(cell: OnlineCell, start: Students) -> State:
     """The stationary state that the solver finds from these students."""
     from scipy.optimize import root
 
@@ -186,7 +186,7 @@ def _logarithms(longest: float, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.array([log_length, log_y]), np.array([0.5 / (1 + np.exp(x[0])), scale_y])
 
 
-def _setting(cell: Cell) -> tuple[Family, bool, Setting]:
+def _setting(cell: OnlineCell) -> tuple[Family, bool, Setting]:
     rule = family_of(cell.rule)
     parameters = {name: np.float64(getattr(cell.rule, name)) for name in rule.reals}
     return rule, cell.rule.has_closed_form, Setting(parameters, np.float64(cell.flip), cell.drift, cell.decay)
@@ -214,7 +214,7 @@ def _is_state(state: np.ndarray, balance: np.ndarray, slope: np.ndarray) -> bool
     return bool(np.all(np.linalg.eigvals(slope).real < 0))
 
 
-def _reason(cell: Cell, rates: np.ndarray) -> str:
+def _reason(cell: OnlineCell, rates: np.ndarray) -> str:
     """Why no state was found, from the rates where the solver started."""
     if cell.drift == cell.decay == 0:
         return "without drift or decay no stable state was found"

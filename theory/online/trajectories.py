@@ -16,7 +16,7 @@ from statmech.numerics.gaussian import Array
 from statmech.order_parameters import angle_from_versine
 from statmech.parameters import Family, family_of
 from statmech.runtime.forks import check_fork
-from statmech.scenarios.online import Cell
+from statmech.scenarios.online import OnlineCell
 from theory.fluctuations import student_fluctuations
 from theory.fluctuations.student_fluctuations import Fluctuations
 from theory.numerics.dormand_prince import filled_up, power_of_two
@@ -31,13 +31,13 @@ LANES = 128  # parameter combinations that are integrated side by side, if their
 class Lane(NamedTuple):
     """A cell, its rule's index among those of its program, and its initial state."""
 
-    cell: Cell
+    cell: OnlineCell
     rule: int
     start: Students
     fluctuations: Fluctuations | None = None
 
 
-def solve_cells(cells: list[Cell], times: Iterable[float]) -> list[Students]:
+def solve_cells(cells: list[OnlineCell], times: Iterable[float]) -> list[Students]:
     """The students of each cell at each time, arrays with a leading axis of times.
 
     Raises `SolverError` if the integration stops early, `DivergedError` for lengths beyond floating point numbers.
@@ -45,12 +45,14 @@ def solve_cells(cells: list[Cell], times: Iterable[float]) -> list[Students]:
     return [students for students, _ in _solve_cells(cells, times, corrected=False)]
 
 
-def solve_corrected(cells: list[Cell], times: Iterable[float]) -> list[tuple[Students, Fluctuations]]:
+def solve_corrected(cells: list[OnlineCell], times: Iterable[float]) -> list[tuple[Students, Fluctuations]]:
     """The students of each cell at each time, and their fluctuations of order 1/N; raises like `solve_cells`."""
     return _solve_cells(cells, times, corrected=True)
 
 
-def _solve_cells(cells: list[Cell], times: Iterable[float], corrected: bool) -> list[tuple[Students, Fluctuations]]:
+def _solve_cells(
+    cells: list[OnlineCell], times: Iterable[float], corrected: bool
+) -> list[tuple[Students, Fluctuations]]:
     """The students of each cell at each time, and their fluctuations, empty if they are not followed.
 
     Cells with the same number of distinct students are integrated side by side: all rules with closed forms together,
@@ -76,14 +78,14 @@ def _solve_cells(cells: list[Cell], times: Iterable[float], corrected: bool) -> 
     return [solutions[index] for index in range(len(cells))]
 
 
-def _starts(cells: list[Cell], corrected: bool) -> list[tuple[Students, Fluctuations | None]]:
+def _starts(cells: list[OnlineCell], corrected: bool) -> list[tuple[Students, Fluctuations | None]]:
     """The initial state of each cell, and its fluctuations if they are followed; those of a sweep share few."""
     different = {(id(cell.start), cell.K): cell for cell in cells}
     computed = {key: _start(cell, corrected) for key, cell in different.items()}
     return [computed[id(cell.start), cell.K] for cell in cells]
 
 
-def _start(cell: Cell, corrected: bool) -> tuple[Students, Fluctuations | None]:
+def _start(cell: OnlineCell, corrected: bool) -> tuple[Students, Fluctuations | None]:
     students = initial(cell)
     around = (
         student_fluctuations.initial(angle_from_versine(students.y), drawn=cell.start is None) if corrected else None
@@ -129,7 +131,7 @@ def _by_student(rows: Array) -> Fluctuations:
     return Fluctuations(parts[..., :3, :], parts[..., 3:, :])
 
 
-def _check(cells: list[Cell], solved: Students, completed: np.ndarray, last: float) -> None:
+def _check(cells: list[OnlineCell], solved: Students, completed: np.ndarray, last: float) -> None:
     """Raise `SolverError` for a cell that stops early, and `DivergedError` for lengths that overflow, though their
     logarithms do not."""
     completed = completed & np.all([np.isfinite(part).all(axis=(1, 2)) for part in solved], axis=0)

@@ -8,7 +8,7 @@ import numpy as np
 
 from statmech.order_parameters import angle_from_versine
 from statmech.scenarios.attention import Attention, AttentionCell
-from theory.stopping.attention import State, solve_cell
+from theory.stopping.attention import AttentiveStudent, solve_cell
 
 SOURCE = "order-parameter equations, N -> infinity at given chunk / N and memory / N"
 PLACES = 60  # of a line: each costs tens of milliseconds
@@ -19,7 +19,7 @@ def solve(scenario: Attention, cells: Sequence[AttentionCell]) -> Iterator[dict[
     return (views(solve_cell(cell, scenario.t), np.asarray(scenario.t)) for cell in cells)
 
 
-def views(state: State, t: np.ndarray) -> dict[str, np.ndarray]:
+def views(state: AttentiveStudent, t: np.ndarray) -> dict[str, np.ndarray]:
     """The variables at each time; rates are means since the time before (the start, at the first), NaN at t = 0."""
     span = np.diff(t, prepend=0.0)
     lasting = np.where(span > 0, span, np.nan)

@@ -9,7 +9,7 @@ import numpy as np
 
 from statmech import order_parameters
 from statmech.results.dataset import describe, gram_of
-from statmech.scenarios.online import Cell, Scenario, steps
+from statmech.scenarios.online import OnlineCell, Scenario, steps
 from statmech.scenarios.variables import BIAS
 from statmech.votes.equal_students import majority_vote, weight_mean
 from theory.ensembles.errors import vote_of
@@ -23,7 +23,7 @@ from theory.online.trajectories import solve_cells, solve_corrected
 SOURCE = "order-parameter equations, N -> infinity"
 
 
-def solve(scenario: Scenario, cells: Sequence[Cell]) -> Iterator[dict[str, np.ndarray]]:
+def solve(scenario: Scenario, cells: Sequence[OnlineCell]) -> Iterator[dict[str, np.ndarray]]:
     """The variables of each cell, in their order. For students that are alike all K > 1 share their equations.
 
     Corrections are those of what a simulation records: the step nearest to N t.
@@ -45,7 +45,7 @@ def solve(scenario: Scenario, cells: Sequence[Cell]) -> Iterator[dict[str, np.nd
     return iter([found[at] for at in range(len(cells))])
 
 
-def solve_line(scenario: Scenario, cells: Sequence[Cell]) -> Iterator[dict[str, np.ndarray]]:
+def solve_line(scenario: Scenario, cells: Sequence[OnlineCell]) -> Iterator[dict[str, np.ndarray]]:
     """The same for a line over all times, whether or not they are those of a step."""
     return _corrected(cells, scenario.t, scenario.gram) if scenario.corrections else solve(scenario, cells)
 
@@ -65,16 +65,16 @@ def _brought_to(values: dict[str, np.ndarray], recorded: dict[str, np.ndarray]) 
     return values | further
 
 
-def _solved(solve: Callable[..., list[Any]], cells: Sequence[Cell], times: Sequence[float]) -> list[Any]:
+def _solved(solve: Callable[..., list[Any]], cells: Sequence[OnlineCell], times: Sequence[float]) -> list[Any]:
     """What a solver of cells finds for each; it is given the first cell of each set of equations."""
-    first: dict[Any, Cell] = {}
+    first: dict[Any, OnlineCell] = {}
     for cell in cells:
         first.setdefault(_equations(cell), cell)
     solved = dict(zip(first, solve(list(first.values()), times), strict=True))
     return [solved[_equations(cell)] for cell in cells]
 
 
-def _corrected(cells: Sequence[Cell], times: Sequence[float], gram: bool) -> Iterator[dict[str, np.ndarray]]:
+def _corrected(cells: Sequence[OnlineCell], times: Sequence[float], gram: bool) -> Iterator[dict[str, np.ndarray]]:
     """The variables of each cell with their corrections, at these times."""
     found = _solved(solve_corrected, cells, times)
     solved = [students for students, _ in found]
@@ -83,7 +83,9 @@ def _corrected(cells: Sequence[Cell], times: Sequence[float], gram: bool) -> Ite
         yield values | each[at] | (_alone(each[at]) if cells[at].K == 1 else further.get(at, {}))
 
 
-def _of_students(cells: Sequence[Cell], solved: Sequence[tuple[Students, Fluctuations]]) -> list[dict[str, np.ndarray]]:
+def _of_students(
+    cells: Sequence[OnlineCell], solved: Sequence[tuple[Students, Fluctuations]]
+) -> list[dict[str, np.ndarray]]:
     """The corrections (times, K) of each student of each cell; those with as many distinct students in one call."""
     found: list[dict[str, np.ndarray]] = [{} for _ in cells]
     sizes = [students.y.shape[-1] for students, _ in solved]
@@ -106,7 +108,7 @@ def _alone(one: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def _of_pairs(
-    cells: Sequence[Cell], solved: Sequence[Students], times: Sequence[float]
+    cells: Sequence[OnlineCell], solved: Sequence[Students], times: Sequence[float]
 ) -> dict[int, dict[str, np.ndarray]]:
     """The corrections that need pairs of students, by the place of the cell: of equal students, K > 1.
 
@@ -125,13 +127,13 @@ def _of_pairs(
     return found
 
 
-def _equations(cell: Cell) -> tuple[Any, ...]:
+def _equations(cell: OnlineCell) -> tuple[Any, ...]:
     """What the order-parameter equations and their initial conditions depend on."""
     students = min(cell.K, 2) if cell.alike else cell.K
     return cell.name, *cell.parameters.values(), cell.flip, *cell.changes.items(), id(cell.start), students
 
 
-def _views(cells: Sequence[Cell], solved: list[Students], gram: bool) -> Iterator[dict[str, np.ndarray]]:
+def _views(cells: Sequence[OnlineCell], solved: list[Students], gram: bool) -> Iterator[dict[str, np.ndarray]]:
     """Each cell's arrays; cells whose students are alike are computed together."""
     members = [at for at, cell in enumerate(cells) if cell.alike]
     every = _all_alike([cells[at].K for at in members], [solved[at] for at in members], gram)

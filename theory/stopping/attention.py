@@ -72,7 +72,7 @@ class Watch(NamedTuple):
     probes: float
 
 
-class State(NamedTuple):
+class AttentiveStudent(NamedTuple):
     """log l, y = 1 - R, running mean and variance of margins; integrated over t: features / N, decision errors."""
 
     log_length: Array
@@ -83,7 +83,7 @@ class State(NamedTuple):
     errors: Array
 
 
-START = State(0.0, 1.0, 0.0, 1.0, 0.0, 0.0)
+START = AttentiveStudent(0.0, 1.0, 0.0, 1.0, 0.0, 0.0)
 
 
 def learnt(watch: Watch, theta: float) -> tuple[Averages, float]:
@@ -186,7 +186,7 @@ def overshoot(chunk: int) -> float:
     return float(-(total - NEAR * (3 + 6 / chunk) / 12) / np.pi)
 
 
-def watch(cell: AttentionCell, state: State) -> Watch:
+def watch(cell: AttentionCell, state: AttentiveStudent) -> Watch:
     """The level for a student in this state, raised by the overshoot."""
     length = np.exp(state.log_length)
     mean, variance = state.mean / length, state.variance / length**2
@@ -196,7 +196,7 @@ def watch(cell: AttentionCell, state: State) -> Watch:
     )
 
 
-def rates(cell: AttentionCell, state: State) -> State:
+def rates(cell: AttentionCell, state: AttentiveStudent) -> AttentiveStudent:
     """Time derivative of the state."""
     level, length, R = watch(cell, state), np.exp(state.log_length), 1 - state.y
     averages, errors = learnt(level, angle_from_versine(state.y))
@@ -204,7 +204,7 @@ def rates(cell: AttentionCell, state: State) -> State:
     mean = length * R * np.sqrt(2 / np.pi)
     second = length**2 * (1 - R**2 * 2 / np.pi) + (mean - state.mean) ** 2
     forget = cell.probes * cell.N / cell.memory
-    return State(
+    return AttentiveStudent(
         log_length,
         y,
         forget * (mean - state.mean),
@@ -214,7 +214,7 @@ def rates(cell: AttentionCell, state: State) -> State:
     )
 
 
-def solve_cell(cell: AttentionCell, times: Sequence[float]) -> State:
+def solve_cell(cell: AttentionCell, times: Sequence[float]) -> AttentiveStudent:
     """A student's state at each time, arrays (T,), for initial weights from N(0, 1). Raises `SolverError`.
 
     >>> from statmech import Attention
@@ -224,7 +224,7 @@ def solve_cell(cell: AttentionCell, times: Sequence[float]) -> State:
     """
 
     def field(_: float, y: np.ndarray) -> np.ndarray:
-        state = State(*y)
+        state = AttentiveStudent(*y)
         return np.array(rates(cell, state._replace(y=np.clip(state.y, 0.0, 2.0))))
 
     atol = [ATOL, ATOL_Y, ATOL, ATOL, ATOL, ATOL]
@@ -233,4 +233,4 @@ def solve_cell(cell: AttentionCell, times: Sequence[float]) -> State:
     if not solution.success:
         equations = f"the order-parameter equations of {cell.name} (delta = {cell.delta:g})"
         raise SolverError(f"{equations} stop before t = {times[-1]:g}: {solution.message}")
-    return State(*solution.y)
+    return AttentiveStudent(*solution.y)

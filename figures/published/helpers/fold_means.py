@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from figures.series import mean_and_error
 from figures.style import look_of
-from statmech.data_sets import MADE, kept
+from statmech.data_sets import MADE, cached_data
 from statmech.results.dataset import scenario_of
 from statmech.results.statistics import standard_error
 
@@ -20,7 +20,7 @@ FEW = 0.1  # of a set: examples that are drawn again for each seed hardly overla
 def independent(simulation: xr.Dataset, data: str) -> bool:
     """True if every seed draws examples of its own: few of a generated set."""
     examples = scenario_of(simulation).examples
-    return data in MADE and examples is not None and bool(examples <= FEW * kept(data).y.size)
+    return data in MADE and examples is not None and bool(examples <= FEW * cached_data(data).y.size)
 
 
 def curve(ax: Axes, x: Any, values: Any, index: int, own_examples: bool = False, **kwargs: Any) -> None:

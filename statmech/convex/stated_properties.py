@@ -8,7 +8,7 @@ from statmech.convex.losses import Loss
 from statmech.convex.teachers import LabelTeacher, Teacher
 from statmech.convex.weights import Weights
 from statmech.numerics.gaussian import density, panels
-from statmech.numerics.smoothness import REACH, jump, wrong_slope
+from statmech.numerics.stated_derivatives import REACH, jump, wrong_slope
 
 FAR = np.append(-np.geomspace(1e3, 1e-3, 61), np.geomspace(1e-3, 1e3, 61))  # fields at small penalties are large
 ROUNDING = 1e-9  # of slopes, and of averages, relative to 1 + their size

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulate.minimisers.choice import minimise
 from simulate.minimisers.interior_point import interior_point
+from simulate.minimisers.method import minimise
 from simulate.minimisers.newton import newton
-from simulate.minimisers.parts import constraints
 from simulate.minimisers.problem import Minimum, Problem, nowhere
 from simulate.minimisers.separability import Separation, separation
+from simulate.minimisers.slope_intervals import constraints
 from statmech.convex.limits import smallest
 
 

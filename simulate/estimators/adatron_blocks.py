@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import qr
 
-from simulate.kernels.compiled import compiled
+from simulate.kernels.coordinate_loops import compiled
 from simulate.learners.interface import gap
 
 NARROWEST = 2.0  # radius of a block in units of the way of the epoch before it
@@ -27,7 +27,7 @@ MOST = 0.7  # of the examples that a block is worth choosing
 FEW, MANY = 2, 16  # epochs in a block that show that its radius was small, or large
 
 
-class Run(NamedTuple):
+class AdaTronRecord(NamedTuple):
     """Embedding strengths (T, P) and epochs (T,) at the recorded times, and True if the gap is certified at the end."""
 
     strengths: np.ndarray
@@ -35,7 +35,7 @@ class Run(NamedTuple):
     converged: bool
 
 
-def learn(z: np.ndarray, until: np.ndarray, omega: float, tolerance: float) -> Run:
+def learn(z: np.ndarray, until: np.ndarray, omega: float, tolerance: float) -> AdaTronRecord:
     """AdaTron from x = 0 until its gap is certified.
 
     Parameters
@@ -60,15 +60,15 @@ def learn(z: np.ndarray, until: np.ndarray, omega: float, tolerance: float) -> R
     array([[2. , 0.5],
            [2. , 0.5]])
     """
-    course = Course(z, omega, tolerance)
+    course = AdaTronCourse(z, omega, tolerance)
     strengths = []
     for most in until:
         course.go_on(int(most))
         strengths.append(course.x.copy())
-    return Run(np.array(strengths), np.minimum(until, course.epochs), course.converged)
+    return AdaTronRecord(np.array(strengths), np.minimum(until, course.epochs), course.converged)
 
 
-class Course:
+class AdaTronCourse:
     """A run of AdaTron: strengths (P,) after a number of epochs, and True once the gap is certified."""
 
     def __init__(self, z: np.ndarray, omega: float, tolerance: float):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from simulate.minimisers.interior_point import interior_point
 from simulate.minimisers.newton import newton
 from simulate.minimisers.optimality import gap_of
-from simulate.minimisers.parts import parts_of
 from simulate.minimisers.problem import Minimum, Problem
+from simulate.minimisers.slope_intervals import parts_of
 
 
 def minimise(problem: Problem) -> Minimum:

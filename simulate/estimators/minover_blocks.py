@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from simulate.kernels.compiled import compiled
+from simulate.kernels.coordinate_loops import compiled
 
 LANES = 4  # neighbours whose least field is found together: the number of candidates is a multiple
 SHORTEST, LONGEST = 16, 2**17  # updates in a block
@@ -36,7 +36,7 @@ SHRUNK = 0.8  # of the candidates are so few that they are worth a new choice
 BEYOND = 1e300  # the field of padding
 
 
-class Run(NamedTuple):
+class MinOverRecord(NamedTuple):
     """Embedding strengths (T, P) and numbers of updates (T,) at the recorded times, and the last fields (P,)."""
 
     strengths: np.ndarray
@@ -44,7 +44,7 @@ class Run(NamedTuple):
     fields: np.ndarray
 
 
-def learn(z: np.ndarray, until: np.ndarray, stop: str = "epochs") -> Run:
+def learn(z: np.ndarray, until: np.ndarray, stop: str = "epochs") -> MinOverRecord:
     """MinOver from w = 0.
 
     Parameters
@@ -67,16 +67,16 @@ def learn(z: np.ndarray, until: np.ndarray, stop: str = "epochs") -> Run:
     array([[1., 0.],
            [4., 1.]])
     """
-    course, recorded = Course(z, stop), []
+    course, recorded = MinOverCourse(z, stop), []
     for before, added in course.blocks(int(until[-1])):
         first = course.updates - len(added)
         inside = until[(first < until) & (until <= course.updates)]
         recorded += [before + np.bincount(added[: time - first], minlength=len(z)) for time in inside]
     strengths = np.array(recorded + [course.strengths] * (len(until) - len(recorded)))
-    return Run(strengths, np.minimum(until, course.updates), course.fields)
+    return MinOverRecord(strengths, np.minimum(until, course.updates), course.fields)
 
 
-class Examples:
+class GramOfExamples:
     """Examples times labels z (P, N), by their Gram matrix where that is the smaller array."""
 
     def __init__(self, z: np.ndarray):
@@ -93,7 +93,7 @@ class Examples:
 class Candidates:
     """Some of the examples, in increasing order, and rows of their Gram matrix: where they are many, those needed."""
 
-    def __init__(self, examples: Examples, some: np.ndarray, updates: int):
+    def __init__(self, examples: GramOfExamples, some: np.ndarray, updates: int):
         self.some, padding = some, -len(some) % LANES
         self.z, self.squares = examples.z[some], np.pad(examples.squares[some], (0, padding))
         self.slots, self.used = np.full(len(some) + padding, -1), 0
@@ -128,11 +128,11 @@ class Block(NamedTuple):
     slack: np.ndarray
 
 
-class Course:
+class MinOverCourse:
     """A run of MinOver: strengths and fields (P,) after a number of updates."""
 
     def __init__(self, z: np.ndarray, stop: str):
-        self.examples, self.patience = Examples(z), Patience(stop, len(z))
+        self.examples, self.patience = GramOfExamples(z), Patience(stop, len(z))
         self.strengths, self.fields = np.zeros((2, len(z)))
         self.updates, self.ended, self.size = 0, False, SHORTEST
         self._choose(np.arange(len(z)))
