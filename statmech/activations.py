@@ -56,7 +56,7 @@ class Activation(ABC):
     kinks: ClassVar[tuple[float, ...]] = ()  # the fields where g bends or jumps
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """What holds for one g only is not inherited by a class with another: it gets the defaults."""
+        """Reset what holds for one g only, so that a subclass with another g does not inherit it."""
         super().__init_subclass__(**options)
         forget_of_another(cls, "both", OF_ONE_G, Activation)
 

@@ -134,7 +134,7 @@ def run(scenario: Sweep | str | Path, *, progress: bool | None = None, **overrid
 
 
 def _shown_on(bar: Bar) -> Callable[[int, int], None]:
-    """What reports to a bar; until it does, programs are compiled, or loaded from the cache."""
+    """Return a callback that reports to a bar; before its first call programs are compiled or loaded."""
     bar.running("compiling or loading programs")
 
     def progress(done: int, total: int) -> None:

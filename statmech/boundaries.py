@@ -301,7 +301,7 @@ def _constant(delta: np.ndarray, mean: np.ndarray, deviation: np.ndarray, theta:
 
 
 def _low_constant(delta: np.ndarray, mean: np.ndarray, deviation: np.ndarray, theta: np.ndarray) -> np.ndarray:
-    """The same (n,) where it is not above theta; 0 if delta is not reached from the start."""
+    """Return the constant levels (n,) that do not lie above theta; 0 if delta is not reached from the start."""
     lowest = np.maximum(theta, 0.0)
     start = error(0.0, mean, deviation**2, theta) <= delta
 

@@ -101,7 +101,7 @@ class Pruned(Ordinary):
 
 @dataclass(frozen=True)
 class PrunedSecondOrder(Pruned):
-    """The same of all inputs and all their conjunctions of two, the open question of Jackson & Craven's section 4."""
+    """A pruned unit on inputs and their conjunctions of two: the open question of Jackson & Craven's section 4."""
 
     label = "pruned 2nd-order"
     share: float = parameter(

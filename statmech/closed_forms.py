@@ -1,4 +1,4 @@
-"""What a class states about one function of it is not inherited by a subclass with another."""
+"""Closed forms of a function, which a subclass with another function does not inherit."""
 
 from __future__ import annotations
 

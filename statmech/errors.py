@@ -110,7 +110,7 @@ def not_known(given: object, noun: str, known: Iterable[str]) -> str:
 
 
 def quoted(given: object) -> str:
-    """What was given, as a message repeats it: as JSON, and only the beginning of a long text.
+    """Quote what was given: as JSON, and only the beginning of a long text.
 
     >>> print(quoted("0.1"), quoted([1, True]), len(quoted("a" * 1000)))
     "0.1" [1, true] 60

@@ -85,7 +85,7 @@ class Rule(ABC):
     linear: ClassVar[Any] = False  # True if g is linear in kappa on both sides of 0, so that few nodes are exact
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """What holds for one g only is not inherited by a class with another: it gets the defaults."""
+        """Reset what holds for one g only, so that a subclass with another g does not inherit it."""
         super().__init_subclass__(**options)
         forget_of_another(cls, "g", OF_ONE_G, Rule)
 

@@ -84,7 +84,7 @@ def solve_each(scenario: Sweep) -> xr.Dataset:
 
 
 def solve_line(scenario: Sweep) -> xr.Dataset:
-    """The same dataset as `solve`, for a line: corrections are not those of the recorded steps but of any time."""
+    """Return the dataset of `solve` for a line: corrections are not those of the recorded steps but of any time."""
     return _filled(scenario, [list(scenario.cells())], as_lines=True)
 
 

@@ -32,8 +32,7 @@ INNER = 5  # folds of the inner cross-validations
 
 
 class ModelTask(NamedTuple):
-    """What a model is made for: the words of nominal attributes ("auto" for numbers), how many examples it learns from,
-    and a random state."""
+    """Data that a model learns from: words of nominal attributes ("auto": numbers), number of examples, random state."""
 
     domain: Any
     size: int
@@ -76,7 +75,7 @@ def make(classifier: Any, task: ModelTask) -> Any:
 
 @singledispatch
 def model_of(classifier: Any, task: ModelTask) -> Any:
-    """The same by the function below that is registered for the class, or for the nearest of its bases."""
+    """Make the model by the function below that is registered for the class, or for the nearest of its bases."""
     name = type(classifier).__name__
     raise NotImplementedError(f"{name} needs a method `make(task)` or a function in simulate.estimators.classifiers")
 

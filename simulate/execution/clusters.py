@@ -235,7 +235,7 @@ _ONE = threading.Lock()  # a worker simulates one chunk at a time, with all of i
 
 
 class Requirements(NamedTuple):
-    """What a worker needs of the host that sends it chunks: the folder of data, the user's files, and the version."""
+    """The settings of the host that a worker needs: its folder of data, the user's files, and the version."""
 
     data: str
     files: list[str]
@@ -297,7 +297,7 @@ def _digest(store: SweepStore) -> str:
 
 
 def _requirements() -> Requirements:
-    """What workers need of this host."""
+    """Collect what workers need of this host."""
     folder = os.environ.get(FOLDER, "")
     data = str(Path(folder).resolve()) if folder else ""
     return Requirements(data, plugins.loaded(), version_of_provenance(provenance()))

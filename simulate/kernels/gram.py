@@ -51,7 +51,7 @@ LANES = 32  # blocks whose random numbers are drawn together: drawn inside a blo
 MATRICES = 4  # the same for blocks of matrices, which are longer
 MANY = 16  # number of students, and of teachers but one, from which matrices are faster than lanes
 
-DIVISIBLE = 3  # the same up to which a part of a batch has the bits of the whole
+DIVISIBLE = 3  # the number of students up to which part of a batch reproduces the whole bit for bit
 
 STEP = 5e5  # a student's length times N over eta up to which float32 resolves a step (docs/gram_engine.md)
 
@@ -71,7 +71,7 @@ def batch(K: int) -> int:
 
 
 def divisible(K: int, teachers: int = 1) -> bool:
-    """True if a part of a batch has the bits of the whole; for more students, products of the record differ."""
+    """True if part of a batch reproduces the whole bit for bit; for more students, products of the record differ."""
     return K + teachers - 1 <= DIVISIBLE
 
 
@@ -199,7 +199,7 @@ def _block_of_lanes(
 
 
 def _turn(dot: Callable[[Array, Array], Array], students: Array, teacher: Array) -> Array:
-    r"""What students (K, axes) gain when axes turn, in the teacher's plane, until the first is the teacher (axes,).
+    r"""Turn the axes in the teacher's plane until the first is the teacher; return the students' gain (K, axes).
 
     With the teacher at :math:`\cos\psi\,e_0 + \sin\psi\,p`, coordinates gain :math:`\sin\psi\,c_p - (1 - \cos\psi)c_0`
     along :math:`e_0` and :math:`-\sin\psi\,c_0 - (1 - \cos\psi)c_p` along p. Arrays may have a trailing axis of lanes;

@@ -1,4 +1,4 @@
-"""What the engines simulate: learners, which turn the fields of one example into changes of weights and of their state.
+"""Learners, which the engines simulate: they turn the fields of one example into changes of weights and of their state.
 
 An engine draws inputs, knows the fields :math:`y_m` of M teachers and :math:`h_k` of K students, and adds
 :math:`f_k\\mathbf x` to the students. What f is, the learner says: perceptrons (`simulate.kernels.perceptrons`) and
@@ -26,7 +26,7 @@ State = Any  # arrays with the students' axis first, or none
 
 
 class Learner(ABC):
-    """What an engine needs to know of the students and their teachers.
+    """The students and their teachers, as an engine sees them.
 
     Arrays of one step have an axis of units, `units`: the first (0; a trailing axis may follow, one lane per seed), or
     the last (-1, after an axis of seeds).
@@ -44,7 +44,7 @@ class Learner(ABC):
 
     @abstractmethod
     def examples(self, noise: Any, active: Array) -> Any:
-        """What M steps see beside the fields: arrays (M, ...). Where `active` (M,) is False there is no step."""
+        """Return what M steps depend on besides the fields, arrays (M, ...); no step where `active` (M,) is False."""
 
     def teachers(self, basis: Array) -> Array:
         """The teachers (M, ...) from what an orthonormal basis of them (M, ...) has: coordinates, fields or vectors."""
@@ -52,11 +52,11 @@ class Learner(ABC):
 
     @abstractmethod
     def begin(self, kept: State, squared_length: Array) -> State:
-        """What the steps of a block carry, from what the learner has kept and the students' squared lengths, J^2/N."""
+        """Return the state that the steps of a block carry, given the students' squared lengths J^2/N."""
 
     @abstractmethod
     def kept(self, carry: State) -> State:
-        """What of this outlives the block."""
+        """Return the state passed on to the next block."""
 
     @abstractmethod
     def step(

@@ -69,7 +69,7 @@ class Networks(Learner):
         return activation
 
     def noise(self, normals: Array, uniforms: Array, dtype: Any) -> Array | None:
-        """What is added to the teacher's output."""
+        """Return the noise on the teacher's output."""
         return self.sigma * normals.astype(dtype) if self.noisy else None
 
     def teachers(self, basis: Array) -> Array:

@@ -94,7 +94,7 @@ def task(cell: OnlineCell, dtype: str) -> Task:
 
 
 def changes_of(cell: OnlineCell) -> Changes | None:
-    """What changes in a cell, None if nothing does."""
+    """Return the changes of a cell with time, None if nothing changes."""
     if not cell.changes:
         return None
     drift, decay, t0 = map(np.float64, (cell.drift, cell.decay, cell.t0))

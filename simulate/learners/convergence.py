@@ -1,4 +1,4 @@
-r"""What each update of a perceptron does to its activation, its length and its projection: the steps of two proofs.
+r"""Effects of each update of a perceptron on its activation, its length and its projection: the steps of two proofs.
 
 With z an example times its label and :math:`|\mathbf u|=1`, the k-th update :math:`\mathbf w_k=\mathbf w_{k-1}+\mathbf
 z`, made because :math:`a=\mathbf w_{k-1}\cdot\mathbf z\le 0`, gives

@@ -48,7 +48,7 @@ def at_once(
     by: str = "exact",
     converged: np.ndarray | bool = True,
 ) -> Learnt:
-    """The same strengths (B, P) or students (B, K, N) at all recorded times, for learners whose steps are not recorded.
+    """Repeat strengths (B, P) or students (B, K, N) at all recorded times, for learners whose steps are not recorded.
 
     Data sets where no student `exists` (B,) get NaN.
     """

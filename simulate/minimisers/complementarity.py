@@ -42,7 +42,7 @@ class Box(NamedTuple):
         return self.s / self.above + self.r / self.below
 
     def aims(self, mu: float, guess: Box | None) -> tuple[np.ndarray, np.ndarray]:
-        """What both products shall become: mu, less the second order of a guessed step; 0 where they are always."""
+        """Return the targets of both complementarity products (Mehrotra's corrector); 0 where one always vanishes."""
         if guess is None:
             return mu * (self.s > 0), mu * (self.r > 0)
         return (mu + guess.s * guess.a) * (self.s > 0), (mu - guess.r * guess.a) * (self.r > 0)

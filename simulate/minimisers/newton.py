@@ -103,7 +103,7 @@ def _descend(
 
 
 def _size(problem: Problem, x: np.ndarray, square: float) -> float:
-    """What gaps are relative to: F, or without a penalty that of w = 0, for the least F may be 0."""
+    """Return the scale of the relative gap: F(w), or F(0) without a penalty, as the least F may then be 0."""
     return problem.loss.value(x).sum() + problem.l2 * square / 2 if problem.l2 > 0 else problem.scale
 
 

@@ -1,4 +1,4 @@
-r"""What is minimised: :math:`F(\mathbf w) = \sum_\mu\ell(x_\mu) + l_1|\mathbf w|_1 + \tfrac{l_2}2|\mathbf w|^2`.
+r"""The objective, :math:`F(\mathbf w) = \sum_\mu\ell(x_\mu) + l_1|\mathbf w|_1 + \tfrac{l_2}2|\mathbf w|^2`.
 
 The arguments of the loss are linear in the weights, x = c + B w. Of labels they are the stabilities y h, so that row mu
 of B is :math:`y^\mu\mathbf x^\mu/\sqrt N` and c = 0; of real outputs they are the residuals y - h, so that row mu is

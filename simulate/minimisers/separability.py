@@ -1,4 +1,4 @@
-r"""Whether some student is right on all examples, with a certificate for either answer.
+r"""Linear separability of a training set, with a certificate in either case.
 
 Newton's method for the logistic loss without a penalty tries weights until either all stabilities are positive, or the
 slopes a < 0 of the loss, of sum -1, have :math:`|B^\top a|` below `VANISHING`: then the convex hull of the rows of B

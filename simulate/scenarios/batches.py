@@ -49,7 +49,7 @@ class Batches(units.Simulator):
 
     @abstractmethod
     def task(self, cell: Any) -> Task:
-        """What the engine simulates of a cell."""
+        """Describe a cell to the engine."""
 
     def students(self, cell: Any) -> int:
         """The number of students that are simulated of a cell."""
@@ -116,7 +116,7 @@ class Batches(units.Simulator):
         return width
 
     def record(self, unit: Unit) -> Record:
-        """What the engine records of a unit's seeds, as float64."""
+        """Return the engine's record of a unit's seeds, as float64."""
         check_fork()
         cell, asked = unit.cell, unit.seeds.stop - unit.seeds.start
         with jax.enable_x64(True), next_device():

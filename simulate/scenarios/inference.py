@@ -67,5 +67,5 @@ def _started(cell: InferenceCell, teacher: np.ndarray, key: int, seed: int) -> t
 
 
 def _bytes(cell: InferenceCell) -> float:
-    """Of the inputs, and of a logistic teacher's sums over 28 nodes."""
+    """Count the bytes of the inputs, and of a logistic teacher's sums over 28 nodes."""
     return 8.0 * cell.P * (cell.N + 200)

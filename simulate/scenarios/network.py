@@ -30,7 +30,7 @@ class Simulator(Batches):
         return networks.task(cell, self.scenario.dtype)
 
     def students(self, cell: NetworkCell) -> int:
-        """Those that do not start identical."""
+        """Count the students that do not start identical."""
         return len(networks.distinct(cell)[0])
 
     def teachers(self, cell: NetworkCell) -> int:
@@ -38,7 +38,7 @@ class Simulator(Batches):
         return cell.M
 
     def remarks(self) -> list[str]:
-        """What a start without differences between units means for a run."""
+        """Say what a start without differences between units means for a run."""
         found = {IDENTICAL: self.scenario.identical, SYMMETRIC: self.scenario.symmetric}
         return [sentence for sentence, holds in found.items() if holds]
 

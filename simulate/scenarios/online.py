@@ -41,7 +41,7 @@ class Simulator(Batches):
         return super().engine(cell) if gram.covers(cell.inputs) else vectors
 
     def remarks(self) -> list[str]:
-        """True if the requested engine is replaced by another."""
+        """Note if another engine is used than was requested."""
         asked = f"simulate.kernels.{self.scenario.engine}"
         if all(self.engine(cell).__name__ == asked for cell in self.scenario.cells()):
             return []

@@ -86,7 +86,7 @@ def _best(loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights, alph
 
 
 def problem_of(cell: RiskCell, data: TeacherData, lam: float) -> Problem:
-    """What a run minimises; where lam = 0, with the penalty of lam = 1."""
+    """Return the function that a run minimises; where lam = 0, with the penalty of lam = 1."""
     l1, l2 = map(float, cell.penalty.parts(lam if lam != 0 else 1.0))
     return (of_labels if cell.teacher.labels else of_outputs)(data.X, data.y, cell.on, l1, l2)
 

@@ -55,7 +55,7 @@ def load(
             parser=path_of,
             metavar="FILE.py",
             help="Run a file that registers additional rules, activations or losses first; may be repeated. "
-            "So are those in STATMECH_LOAD.",
+            "Files named in STATMECH_LOAD are loaded as well.",
         ),
     ] = None,
     version: Annotated[

@@ -68,7 +68,7 @@ Formats = Annotated[
         "--formats",
         parser=formats_of,
         metavar="png,svg,pdf",
-        help="Formats of the figure. Those that the folder has are always drawn again.",
+        help="Figure formats. Formats already in the folder are always redrawn.",
         show_default=False,
     ),
 ]

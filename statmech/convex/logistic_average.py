@@ -60,7 +60,7 @@ def logistic_average(M: np.ndarray, V: np.ndarray) -> LogisticAverage:
 
 
 def _between(x: np.ndarray, V: np.ndarray) -> LogisticAverage:
-    """The same at x itself, where x >= -V/2; beyond x = 0 slope and bend are exact to 1e-16 absolutely."""
+    """Compute the average at x itself, where x >= -V/2; beyond x = 0 slope and bend are exact to 1e-16 absolutely."""
     size, above = np.abs(x), x > 0
     top, below, density, steepness = _sums(size, V)
     scale = np.where(above, np.exp(top), 1.0)  # at x <= 0 all are multiples of exp(top), which may underflow

@@ -58,7 +58,7 @@ class Loss(ABC):
     cites: ClassVar[tuple[str, ...]] = ()  # papers, by their keys in the bibliography
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """What holds for one slope only is not inherited by a class with another: it gets the defaults."""
+        """Reset what holds for one slope only, so that a subclass with another slope does not inherit it."""
         super().__init_subclass__(**options)
         forget_of_another(cls, "slope", OF_ONE_SLOPE, Loss)
 

@@ -1,4 +1,4 @@
-r"""What theory predicts of a run at finite N: its mean, and its standard deviation, to order 1/N.
+r"""Predictions of theory for a run at finite N: its mean and its standard deviation, to order 1/N.
 
 A theory with `corrections: true` holds, beside a variable's value in the limit N -> infinity, its bias at this N
 (`NAME_bias`) and the standard deviation of one run (`NAME_std`). All that draws or compares asks `predicted`.

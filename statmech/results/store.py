@@ -277,7 +277,7 @@ def provenance() -> dict[str, Any]:
 
 
 def version_of_provenance(provenance: Mapping[str, Any]) -> dict[str, Any]:
-    """What distinguishes a version from others, in a result's provenance."""
+    """Return the part of a provenance that distinguishes one version from another."""
     return {name: provenance.get(name) for name in VERSION}
 
 

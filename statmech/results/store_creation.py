@@ -212,7 +212,7 @@ def _create_empty(
 
 
 class _Form(NamedTuple):
-    """What the metadata of a variable of runs state about its numbers."""
+    """The metadata of a variable of runs that determine how its numbers are read."""
 
     shape: tuple[int, ...]
     chunks: tuple[int, ...]

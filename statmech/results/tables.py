@@ -235,7 +235,7 @@ def _judgement(distance: xr.Dataset, every: list[comparison.Row]) -> Iterator[st
 
 
 def _of_prediction(distance: xr.Dataset, beyond: int) -> Iterator[str]:
-    """What else a reader of predicted standard errors must know."""
+    """Yield the notes that a reader of predicted standard errors needs."""
     if distance.attrs["left_out"]:
         names = ", ".join(distance.attrs["left_out"])
         yield f"Not compared, as theory lacks their standard deviation or their bias at finite N: {names}."

@@ -170,7 +170,7 @@ def _behind(thing: Any) -> Iterator[tuple[str, str]]:
 
 
 def _source(space: Namespace) -> ModuleSource:
-    """What a module's file contained when its functions were defined."""
+    """Return the content of a module's file at the time when its functions were defined."""
     things = tuple(thing for thing in space.values() if isinstance(thing, type | FunctionType))
     known = _sources.get(space["__file__"])
     if known is None or known.things != things:

@@ -33,7 +33,7 @@ class Bar:
 
     @property
     def words(self) -> str:
-        """What is computed, and which part of it is running."""
+        """Name the computation and the part of it that is running."""
         return f"{self.title}, {self.part}" if self.part else self.title
 
 

@@ -57,7 +57,7 @@ def majority_vote(theta: np.ndarray, c: np.ndarray, K: np.ndarray) -> np.ndarray
 
 
 def vote_in_common_field(theta: np.ndarray, c: np.ndarray, K: ArrayLike) -> np.ndarray:
-    """The same for K > 2 and c >= 0, a block of elements at a time.
+    """Integrate over the common field of K > 2 students with c >= 0, a block of elements at a time.
 
     Panels shrink towards 0 by factors of 2 until both sigmoids of an element are smooth on the first. No element's
     value depends on the others.

@@ -56,7 +56,7 @@ def circles(rng: np.random.Generator, points: int, n: int) -> np.ndarray:
 
 
 def net_of_circles(rng: np.random.Generator, points: int, n: int) -> np.ndarray:
-    """The same from a scrambled Sobol net of `points` (a power of 2).
+    """Draw great circles from a scrambled Sobol net of `points` (a power of 2).
 
     Random if SciPy tabulates no net of so many dimensions. A net pays above some thousand points: with 1,024 the vote's
     error varies as much as with random circles.
@@ -91,7 +91,7 @@ def vote_error(along: np.ndarray, factor: np.ndarray, inputs: np.ndarray) -> np.
 
 
 def vote_beside_equal_students(along: np.ndarray, across: np.ndarray, inputs: np.ndarray) -> np.ndarray:
-    """The same eps_g of students with the Gram matrix (..., K, K) across the teacher, measured beside equal students.
+    """Measure eps_g of students with Gram matrix (..., K, K) across the teacher, relative to that of equal students.
 
     `inputs` are `circles` in K dimensions, with axes as for `vote_error`.
 

@@ -108,14 +108,14 @@ class Training(NamedTuple):
 
 
 def training_of_labels(loss: Loss, teacher: LabelTeacher, x: np.ndarray, value: Loss) -> Training:
-    """What training leaves of a loss `value` and of errors, at the unknowns x of `of_labels`."""
+    """Average a loss `value` and the error over the training examples, at the unknowns x of `of_labels`."""
     t, Q, V = np.exp(x)
     nodes = nodes_of(loss, Q, V, label_edges(teacher, t))
     return _training(nodes, label_channel(teacher, x[0], Q, nodes.h).weight, value)
 
 
 def training_of_residuals(loss: Loss, x: np.ndarray, value: Loss) -> Training:
-    """What training leaves of a loss `value`, at the unknowns x of `of_residuals`."""
+    """Average a loss `value` over the training examples, at the unknowns x of `of_residuals`."""
     s, V = np.exp(x)
     nodes = nodes_of(loss, s, V, residual_edges(s))
     return _training(nodes, residual_channel(s, nodes.h).weight, value)

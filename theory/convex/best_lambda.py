@@ -64,7 +64,7 @@ def taken(best: float) -> float:
 
 
 def _signs(slopes: np.ndarray, values: np.ndarray, flat: float) -> np.ndarray:
-    """Of slopes (places, lanes) from the largest lambda down.
+    """Return the signs of the slopes (places, lanes), from the largest lambda down.
 
     Where the error is flat, the sign is that of its change since the place before and, if there is none, the sign
     there; that of the first is down.

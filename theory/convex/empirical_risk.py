@@ -1,4 +1,4 @@
-"""What minimising a convex loss leads to in the limit N -> infinity: cosine, length, errors and training loss."""
+"""The learner that minimises a convex loss, for N -> infinity: cosine, length, errors and training loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""What a penalty makes of a Gaussian field on each weight: the side of the weights in the equations of empirical risk.
+r"""Averages over a Gaussian field on each weight under a penalty: the weights' side of the saddle-point equations.
 
 A weight minimises :math:`\tfrac12(\hat V + \lambda_2)w^2 + \lambda_1|w| - bw` in a field
 :math:`b = \hat m w^* + \sqrt{\hat q}\,\xi`, so that w is the soft threshold of b, over :math:`D = \hat V+\lambda_2`:

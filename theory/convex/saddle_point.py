@@ -122,7 +122,7 @@ class Equations:
         return Linearised(F, J, much * (by[:, 2] + by[:, 3] - once * l2 / D))
 
     def student(self, x: np.ndarray, alpha: np.ndarray, at: Point) -> tuple[np.ndarray, ...]:
-        """Of a linear teacher: logarithms of tan(theta), of D Q, of D and of the mean square of D (w - w*)."""
+        """For a linear teacher, return the logarithms of tan(theta), D Q, D and the mean square of D (w - w*)."""
         (A, B, _), _ = of_residuals(self.loss, x)
         (l1, l2), V = at.parts, np.exp(x[-1])
         hat, q = alpha * A / V, alpha * B / V**2

@@ -1,4 +1,4 @@
-"""From which alpha on labels cannot be separated, and from which on an l1 norm recovers sparse weights."""
+"""Thresholds in alpha of linear separability and of exact recovery by an l1 norm."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def solve_lanes(equations: Equations, setting: Setting, start: Array, times: Arr
 
 
 def equations_of(cell: NetworkCell) -> Equations:
-    """What the program of a cell is compiled for."""
+    """Return the static arguments that the program of a cell is compiled for."""
     spacing = 0.0 if cell.activation.has_closed_forms else spacing_for(cell.activation)
     return Equations(family_of(cell.activation), cell.K, cell.M, cell.sign, spacing)
 
@@ -212,7 +212,7 @@ def lanes_of(equations: Equations) -> int:
 
 
 def _identity(cell: NetworkCell) -> tuple[Any, ...]:
-    """What a cell's equations and their start depend on."""
+    """Return all that a cell's equations and their start depend on."""
     numbers = cell.K, cell.M, cell.eta, cell.eta_v, cell.sigma, cell.decay
     return cell.name, *cell.parameters.values(), *numbers, id(cell.teacher), id(cell.start)
 

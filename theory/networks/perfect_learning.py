@@ -97,7 +97,7 @@ def average(C: Array, linear: bool) -> Array:
 
 
 def _over(rows: list[list[Array]], i: int, j: int, k: int) -> Array:
-    """What eliminating k subtracts from the entry of i and j."""
+    """Return the term that eliminating k subtracts from the entry of i and j."""
     return rows[i][k] * rows[k][j] / rows[k][k]
 
 

@@ -161,7 +161,7 @@ def _setting(M: int, eta: float, lanes: int) -> Setting:
 
 
 def _parts(equations: Equations, entries: Entries, units: Units) -> tuple[Array, Array]:
-    """What multiplies eta and eta^2 in the rates of these entries of R and Q, (n, L)."""
+    """Return the coefficients of eta and eta^2 in the rates of these entries of R and Q, (n, L)."""
     lanes = units.R.shape[-1]
     forward, backward = (
         _joined(rates(equations, _setting(equations.M, eta, lanes), units, entries)) for eta in (1.0, -1.0)
@@ -174,7 +174,7 @@ def _joined(found: Rates) -> Array:
 
 
 def _entries(K: int, R: list[tuple[int, int]], Q: list[tuple[int, int]], M: int) -> Entries:
-    """Those of these entries that K student and M teacher units have, without v."""
+    """Select the entries that K student and M teacher units have, without v."""
     R, Q = [at for at in R if at[0] < K and at[1] < M], [at for at in Q if at[1] < K]
     student, teacher = np.array(R, int).reshape(-1, 2).T
     first, second = np.array(Q, int).reshape(-1, 2).T
@@ -332,7 +332,7 @@ def _slopes(equations: Equations, entries: tuple[tuple[int, ...], ...], *given: 
 
 
 def _independent(part: list[Direction]) -> list[Direction]:
-    """Those directions that are not combinations of earlier ones."""
+    """Select the directions that are not combinations of earlier ones."""
     kept: list[Direction] = []
     for direction in part:
         rows = [np.concatenate([each.ravel() for each in one]) for one in [*kept, direction]]

@@ -22,7 +22,7 @@ def solve(scenario: Inference, cells: Sequence[InferenceCell]) -> Iterator[dict[
 
 
 def solve_line(scenario: Inference, cells: Sequence[InferenceCell]) -> Iterator[dict[str, np.ndarray]]:
-    """The same for a line, at alpha itself."""
+    """Solve for a line, at alpha itself instead of P/N."""
     groups: dict[tuple[Teacher, Weights], list[InferenceCell]] = {}
     for cell in cells:
         groups.setdefault((cell.teacher, cell.weights), []).append(cell)

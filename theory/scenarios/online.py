@@ -24,7 +24,7 @@ SOURCE = "order-parameter equations, N -> infinity"
 
 
 def solve(scenario: Scenario, cells: Sequence[OnlineCell]) -> Iterator[dict[str, np.ndarray]]:
-    """The variables of each cell, in their order. For students that are alike all K > 1 share their equations.
+    """The variables of each cell, in their order. Exchangeable students obey the same equations for every K > 1.
 
     Corrections are those of what a simulation records: the step nearest to N t.
     """
@@ -46,12 +46,12 @@ def solve(scenario: Scenario, cells: Sequence[OnlineCell]) -> Iterator[dict[str,
 
 
 def solve_line(scenario: Scenario, cells: Sequence[OnlineCell]) -> Iterator[dict[str, np.ndarray]]:
-    """The same for a line over all times, whether or not they are those of a step."""
+    """Solve for a line, at the times themselves instead of those of whole steps."""
     return _corrected(cells, scenario.t, scenario.gram) if scenario.corrections else solve(scenario, cells)
 
 
 def _recorded(times: Sequence[float], N: int) -> tuple[float, ...]:
-    """The times of the recorded steps; those that differ by rounding only are as they are given."""
+    """The times of the recorded steps; times equal up to rounding are returned unchanged."""
     given, recorded = np.asarray(times, float), steps(times, N) / N
     return tuple(np.where(np.isclose(given, recorded, rtol=1e-12, atol=0), given, recorded).tolist())
 
@@ -66,7 +66,7 @@ def _brought_to(values: dict[str, np.ndarray], recorded: dict[str, np.ndarray]) 
 
 
 def _solved(solve: Callable[..., list[Any]], cells: Sequence[OnlineCell], times: Sequence[float]) -> list[Any]:
-    """What a solver of cells finds for each; it is given the first cell of each set of equations."""
+    """Solve cells and return the solution of each; only the first cell of each set of equations is solved."""
     first: dict[Any, OnlineCell] = {}
     for cell in cells:
         first.setdefault(_equations(cell), cell)
@@ -128,7 +128,7 @@ def _of_pairs(
 
 
 def _equations(cell: OnlineCell) -> tuple[Any, ...]:
-    """What the order-parameter equations and their initial conditions depend on."""
+    """Return all that the order-parameter equations and their initial conditions depend on."""
     students = min(cell.K, 2) if cell.alike else cell.K
     return cell.name, *cell.parameters.values(), cell.flip, *cell.changes.items(), id(cell.start), students
 

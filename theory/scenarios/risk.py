@@ -31,7 +31,7 @@ def solve(scenario: Risk, cells: Sequence[RiskCell]) -> Iterator[Values]:
 
 
 def solve_line(scenario: Risk, cells: Sequence[RiskCell]) -> Iterator[Values]:
-    """The same for a line, at alpha itself; without the best penalty, which takes longer, where no cell has it."""
+    """Solve for a line, at alpha itself instead of P/N; the best penalty is left out where no cell has it."""
     return _solved(cells, alpha_of, with_best=any(cell.lam == "best" for cell in cells))
 
 
