@@ -451,7 +451,7 @@ scenario = Scenario(rule=["hebb", EVIL], N=50, t=[0.5, 1.0, 2.0], seeds=4)
 if __name__ == "__main__":
     import simulate
     import theory
-    from statmech.explore import page, server
+    from figures.explorer import page, server
 
     results = Results(scenario, simulate.run(scenario), theory.solve(scenario))
     make = {{"live": lambda: page.Page(scenario), "stored": lambda: page.Page(stored=results)}}[sys.argv[1]]

@@ -23,7 +23,7 @@ from figures.explorer.guard import HERE, Guard
 PAGES, GONE = 3, 1
 SERVED = f"""
 import panel as pn
-from statmech.explore import server
+from figures.explorer import server
 
 class Small:
     def view(self):

@@ -271,7 +271,7 @@ CODE = """
 import statmech.results.chunks, sys
 statmech.results.chunks.SECONDS = 1e-3
 from pathlib import Path
-from simulate.into import run_into
+from simulate.execution.to_store import run_into
 from statmech import StoredExamples
 given = {"learner": ["hebb", "perceptron", "adatron"], "alpha": [0.5, 1, 1.5, 2, 3, 4], "epochs": [20]}
 scenario = StoredExamples(N=12, seeds=4, **given)

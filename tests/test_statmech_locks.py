@@ -30,7 +30,7 @@ import json, sys
 import statmech.results.chunks
 statmech.results.chunks.SECONDS = 1e-3
 from pathlib import Path
-from simulate.into import run_into
+from simulate.execution.to_store import run_into
 from statmech import StatmechError, StoredExamples
 for line in sys.stdin:
     path, config, shard = json.loads(line)

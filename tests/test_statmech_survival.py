@@ -69,8 +69,8 @@ CODE = """
 import json, sys
 from pathlib import Path
 import jax
-from simulate.into import run_into
-from statmech.kinds import scenario_from
+from simulate.execution.to_store import run_into
+from statmech.scenarios.registry import scenario_from
 assert len(jax.devices()) == int(sys.argv[4])
 run_into(Path(sys.argv[1]), scenario_from(json.loads(sys.argv[2])), shard=json.loads(sys.argv[3]))
 """

@@ -68,7 +68,7 @@ class Plain:
 def _against_time(axes: Any, simulation: xr.Dataset, theory: xr.Dataset, plain: Plain) -> None:
     """eps_g and the fraction of features so far against t, and eps_g over the plain perceptron's at equal work."""
     error, seen, gained = axes
-    boundary = str(theory.stopping.attention.values[0])
+    boundary = str(theory.attention.values[0])
     lines = dense(theory, "t")
     lines = lines.sel(t=lines.t > 0)
     t = lines.t.values
@@ -108,7 +108,7 @@ def _against_delta(axes: Any, simulation: xr.Dataset, theory: xr.Dataset, plain:
     slow, seen, lost = axes
     lines = dense(theory, "delta").isel(t=-1)
     last, alone = simulation.isel(t=-1), plain(lines.t.item())
-    for index, boundary in enumerate(map(str, theory.stopping.attention.values)):
+    for index, boundary in enumerate(map(str, theory.attention.values)):
         cloud, line = last.sel(attention=boundary), lines.sel(attention=boundary)
         grey, dashes = GREYS[index % len(GREYS)], DASHES[index % len(DASHES)]
         look = {"color": grey, "linestyle": dashes, "marker": look_of(index)["marker"]}

@@ -393,7 +393,7 @@ class OnlineCell:
         return (self.start or DRAWN).alike
 
     def words(self) -> tuple[int, ...]:
-        """The words that name this cell (`statmech.scenarios.base.words_of`)."""
+        """The words that name this cell (`statmech.scenarios.grid.words_of`)."""
         identity = {
             "rule": self.name,
             **self.parameters,
