@@ -1,8 +1,9 @@
 """Figures of simulation and theory: the overlay, which draws every scenario, and published figures.
 
-A published figure is one file in `figures/published` with `AXES`, the sweep axes that it can show (None: any), and a
-pure `draw(simulation, theory) -> Figure`, which raises `ConfigError` for results that it cannot show, one line in
-`PUBLISHED`, and one config. It may state `NEEDS`, variables and coordinates that only some results of its kind have.
+A published figure is one file in a folder of `figures/published` with `AXES`, the sweep axes that it can show (None:
+any), and a pure `draw(simulation, theory) -> Figure`, which raises `ConfigError` for results that it cannot show, one
+line in `PUBLISHED`, and one config. It may state `NEEDS`, variables and coordinates that only some results of its kind
+have.
 """
 
 from __future__ import annotations
@@ -85,6 +86,17 @@ PUBLISHED = {  # by the key of the scenarios that they draw
         "digits_attention": "partial sums of easy and hard digits, the pixels evaluated, features per example",
         "digits_theta": "margin-based learners under the boundary: error and features against the threshold theta",
     },
+}
+FOLDERS = {  # of `figures/published`, by the same key
+    "rule": "online",
+    "network": "networks",
+    "loss": "losses",
+    "prior": "inference",
+    "learner": "stored_examples",
+    "boundary": "stopping",
+    "attention": "stopping",
+    "booster": "boosting",
+    "classifier": "classifiers",
 }
 OVERLAY = "overlay"
 OVERLAYS = {  # the names of the one overlay: of any kind of scenario, and of those with this key
@@ -259,4 +271,7 @@ def module_of(name: str) -> Any:
     >>> module_of("variety").AXES, module_of("overlay")
     (('rule',), None)
     """
-    return None if name in OVERLAYS else import_module(f"figures.published.{name}")
+    if name in OVERLAYS:
+        return None
+    choice = next(choice for choice, names in PUBLISHED.items() if name in names)
+    return import_module(f"figures.published.{FOLDERS[choice]}.{name}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from importlib import import_module
 
 import matplotlib as mpl
 import numpy as np
@@ -14,7 +13,8 @@ import figures
 import simulate
 import theory
 from figures import FIGURES, OVERLAYS, captions, concept, film, inspection, labels, legends, series, style
-from figures.published import fluctuations, version_space
+from figures.published.online import fluctuations
+from figures.published.stored_examples import version_space
 from statmech import (
     Attention,
     Boosting,
@@ -102,7 +102,7 @@ def test_every_figure_but_the_overlays_has_a_config_and_every_config_a_figure():
     drawn = {figures.named(load(name).figure, name, load(name).CHOICE) for name in shipped()}
     assert drawn == set(NAMES) - set(OVERLAYS)
     for name in set(NAMES) - set(OVERLAYS):
-        assert import_module(f"figures.published.{name}").__doc__
+        assert figures.module_of(name).__doc__
 
 
 QUICK = ("ensemble", "minover", "votes", "overlay")
@@ -207,7 +207,7 @@ def test_a_figure_that_cannot_show_results_of_its_kind_is_replaced_by_the_overla
 def test_a_figure_that_fails_on_results_is_replaced_by_the_overlay_and_says_why(monkeypatch):
     results = computed(Scenario(rule="hebb", N=20, t=[1, 2], seeds=2))
     assert figures.drawn("variety", results)[::2] == ("variety", "")
-    monkeypatch.setattr("figures.published.variety.draw", lambda simulation, theory: simulation["lost"])
+    monkeypatch.setattr("figures.published.online.variety.draw", lambda simulation, theory: simulation["lost"])
     name, figure, reason = figures.drawn("variety", results)
     assert name == "overlay"
     assert len(figure.axes) > 1
@@ -536,7 +536,7 @@ def test_fluctuations_times_N_lie_on_one_line_that_tends_to_the_constant_of_late
 @pytest.mark.slow
 def test_the_limits_of_noise_are_approached_and_cross_at_one_quarter():
     """Solid lines against the equations at a late time, where the optimal rule and Hebb's have reached their powers."""
-    from figures.published.noise_optimal import late
+    from figures.published.online.noise_optimal import late
 
     flips, t = [0.0, 0.1, 0.25], 1e6
     start = {"length": 0.2, "R": 0.2}

@@ -244,7 +244,7 @@ def test_a_line_is_drawn_from_the_weights_that_were_learnt(name):
 
 
 def test_the_margin_in_the_plane_is_that_of_the_classifier():
-    from figures.published import boundaries
+    from figures.published.classifiers import boundaries
     from simulate.scenarios.cross_validation import plane_model
     from statmech.data_sets import load
 

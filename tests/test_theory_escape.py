@@ -9,7 +9,7 @@ from scipy.stats import kstest
 
 import simulate
 import theory
-from figures.published.helpers.escapes import escape_times
+from figures.published.networks.escapes import escape_times
 from statmech import Network, ScenarioError
 
 START = {"Q": 0.25, "R": 0}

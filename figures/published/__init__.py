@@ -1,1 +1,1 @@
-"""Published figures: one file per figure, each a pure `draw(simulation, theory) -> Figure`."""
+"""Published figures, in folders by subject: one file per figure, each a pure `draw(simulation, theory) -> Figure`."""

@@ -1,0 +1,1 @@
+"""Figures of classifiers on data, by cross-validation."""

@@ -1,0 +1,82 @@
+"""Training and test error of Daume's perceptron over passes (his Figure 3.3), and the effect of the order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from matplotlib.figure import Figure
+
+from figures.published.classifiers.fold_means import curve, independent
+from figures.style import PAGE, log_ticks, styled
+from statmech.classifiers import CLASSIFIERS
+from statmech.data_sets import source
+from statmech.scenarios.cross_validation import ORDERS
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+
+AXES = ("data", "classifier", "order", "passes")  # of the sweep, that this figure shows
+USUAL = "every"  # the order in which the classifiers are compared, if the sweep has it
+CAPTION = (
+    "Training and test error of the perceptron after so many passes over the examples, with its last weights, the mean "
+    "of its weights over all visits (averaged) and the vote of all of them (voted), as in Figure 3.3 of Daume's "
+    "chapter; and its test error for different orders of the examples. Learning ends after a pass without a mistake."
+)
+POINTS = (
+    "Points: means over data sets, each with its own folds; bars: standard errors over data sets, or, of a given set, "
+    "over folds."
+)
+
+
+@styled
+def draw(simulation: xr.Dataset, theory: None) -> Figure:
+    """A row per data set. Left: the classifiers in one order; right: the first classifier in every order."""
+    sets = [str(name) for name in simulation.data.values]
+    figure = Figure(figsize=(PAGE, 1.1 + 2.4 * len(sets)))
+    axes = figure.subplots(len(sets), 2, squeeze=False)
+    for (left, right), name in zip(axes, sets, strict=True):
+        cells = simulation.sel(data=name)
+        own = independent(simulation, name)
+        usual = _classifiers(left, cells, own)
+        _orders(right, cells, usual, own)
+        left.set(title=f"{source(name).title}, {ORDERS[usual]}", ylabel="error (%)")
+        right.set(title=f"{source(name).title}, {_first(cells)}", ylabel="test error (%)")
+        for ax in (left, right):
+            _passes(ax)
+        left.set_ylim(bottom=0)
+    left, right = axes[0]
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower left", ncols=2)
+    figure.legend(*right.get_legend_handles_labels(), loc="outside lower right", title="order of the examples")
+    return figure
+
+
+def _classifiers(ax: Axes, cells: xr.Dataset, own_examples: bool) -> str:
+    """Test errors as full and training errors as dashed lines, a colour per classifier; returns their order."""
+    orders = [str(order) for order in cells.order.values]
+    usual = USUAL if USUAL in orders else orders[-1]
+    for name, of in (("accuracy", "test"), ("accuracy_training", "training")):
+        look: dict[str, Any] = {"linestyle": "--", "markerfacecolor": "white"} if of == "training" else {}
+        for index, classifier in enumerate(map(str, cells.classifier.values)):
+            error = 100 * (1 - cells[name].sel(classifier=classifier, order=usual))
+            label = f"{CLASSIFIERS[classifier].label}, {of}"
+            curve(ax, cells.passes, error, index, own_examples, label=label, **look)
+    return usual
+
+
+def _orders(ax: Axes, cells: xr.Dataset, usual: str, own_examples: bool) -> None:
+    """Test errors of the first classifier; in the order of the other panel as there, the others in further colours."""
+    error = 100 * (1 - cells.accuracy.isel(classifier=0))
+    further = iter(range(cells.sizes["classifier"], cells.sizes["classifier"] + cells.sizes["order"]))
+    for order in map(str, cells.order.values):
+        index = 0 if order == usual else next(further)
+        curve(ax, cells.passes, error.sel(order=order), index, own_examples, label=ORDERS[order])
+
+
+def _first(cells: xr.Dataset) -> str:
+    return CLASSIFIERS[str(cells.classifier.values[0])].label
+
+
+def _passes(ax: Axes) -> None:
+    ax.set(xscale="log", xlabel="passes over the examples")
+    log_ticks(ax.xaxis)

@@ -1,0 +1,1 @@
+"""Figures of two-layer networks that learn online."""

@@ -1,0 +1,109 @@
+r"""The times at which runs leave the symmetric plateau, at three N, on the density that linear growth predicts.
+
+Fluctuations give :math:`u = (R_{11}+R_{22}-R_{12}-R_{21})/2` a normal amplitude of order :math:`1/\sqrt N`, which grows
+as :math:`e^{\lambda t}`. So with a normal number :math:`\xi`
+
+.. math:: t_\mathrm{esc} - \frac{\ln N}{2\lambda} = -\frac{\ln|\xi|}{\lambda} + c.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from figures.labels import size_of
+from figures.legends import points_with_bars
+from figures.published.networks.escapes import escape_times
+from figures.style import PAGE, THEORY, look_of, styled
+from statmech.errors import ConfigError
+from statmech.numerics.gaussian import density
+from statmech.results.dataset import scenario_of
+from theory import escape
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+
+AXES = ("N",)  # of the sweep, that this figure shows
+BINS = 14
+CAPTION = (
+    r"Times at which runs leave the symmetric plateau, $|R_{11}+R_{22}-R_{12}-R_{21}|/2=1/4$, less "
+    r"$\ln N/(2\lambda)$: their density (left) and the fraction of runs that are still on the plateau (right)."
+)
+POINTS = "Points: simulation; bars: standard errors of counts."
+LINES = (
+    r"Line: $-\ln|\xi|/\lambda+c$ with a normal number $\xi$; the rate $\lambda$ and the constant $c$ are those of the "
+    r"equations and their fluctuations, nothing is fitted."
+)
+
+
+@styled
+def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
+    """Density and survival, one colour per N."""
+    if (simulation.sizes["student"], simulation.sizes["teacher"]) != (2, 2):
+        raise ConfigError("the figure escape shows K = 2 student units and M = 2 teacher units")
+    found = escape(scenario_of(theory))
+    figure = Figure(figsize=(PAGE, 3.0))
+    left, right = figure.subplots(1, 2)
+    shifted = {int(N): _shifted(simulation.sel(N=N), found.rate) for N in simulation.N.values}
+    edges = _edges(np.concatenate(list(shifted.values())))
+    for index, times in enumerate(shifted.values()):
+        _histogram(left, times, edges, index)
+        _survival(right, times, edges, index)
+    _law(left, right, found, edges)
+    for ax in (left, right):
+        ax.set_xlabel(r"$t_\mathrm{esc}-\ln(N)/(2\lambda)$")
+    left.set(ylabel="density", ylim=(0, None))
+    right.set(ylabel="fraction still on the plateau", ylim=(0, None))
+    title = f"$\\eta$ = {simulation.eta.item():g}, $\\lambda$ = {found.rate:.4f}, {size_of(simulation)}"
+    figure.suptitle(title, fontsize=8)
+    figure.legend(*_keys(list(shifted)), loc="outside lower center", ncols=4)
+    return figure
+
+
+def _shifted(runs: xr.Dataset, rate: float) -> np.ndarray:
+    """Escape times less ln N/(2 rate); infinite for runs that have not escaped."""
+    times = escape_times(runs).ravel()
+    return np.where(np.isnan(times), np.inf, times - np.log(float(runs.N)) / (2 * rate))
+
+
+def _edges(times: np.ndarray) -> np.ndarray:
+    finite = times[np.isfinite(times)]
+    if not finite.size:
+        raise ConfigError("no run has left the plateau by the last recorded time")
+    low, high = (float(np.quantile(finite, q)) for q in (0.0, 0.995))
+    return np.linspace(low, high, BINS + 1)
+
+
+def _histogram(ax: Axes, times: np.ndarray, edges: np.ndarray, index: int) -> None:
+    count, _ = np.histogram(times, edges)
+    some, scale = count > 0, times.size * np.diff(edges)
+    places = ((edges[:-1] + edges[1:]) / 2)[some]
+    look: dict[str, Any] = {"linestyle": "none", "markerfacecolor": "white", **look_of(index)}
+    ax.errorbar(places, (count / scale)[some], yerr=(np.sqrt(count) / scale)[some], **look)
+
+
+def _survival(ax: Axes, times: np.ndarray, edges: np.ndarray, index: int) -> None:
+    left = np.array([np.mean(times > edge) for edge in edges])
+    error = np.sqrt(left * (1 - left) / times.size)
+    look: dict[str, Any] = {"linestyle": "none", "markerfacecolor": "white", **look_of(index)}
+    ax.errorbar(edges, left, yerr=error, **look)
+
+
+def _law(left: Axes, right: Axes, found: Any, edges: np.ndarray) -> None:
+    from scipy.special import erf
+
+    t = np.linspace(edges[0], edges[-1], 300)
+    xi = np.exp(-found.rate * (t - found.shift))
+    left.plot(t, 2 * density(xi) * xi * found.rate, color=THEORY, zorder=1)
+    right.plot(t, erf(xi / np.sqrt(2)), color=THEORY, zorder=1)
+
+
+def _keys(sizes: list[int]) -> tuple[list[Any], list[str]]:
+    looks = [look_of(index) for index in range(len(sizes))]
+    handles = [points_with_bars(look["marker"], look["color"]) for look in looks]
+    texts = [f"$N$ = {N:,}" for N in sizes]
+    return [*handles, Line2D([], [], color=THEORY)], [*texts, r"$-\ln|\xi|/\lambda+c$"]

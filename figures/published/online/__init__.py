@@ -1,0 +1,1 @@
+"""Figures of online learning and of ensembles."""

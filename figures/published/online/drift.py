@@ -1,0 +1,115 @@
+"""The error that students keep of a teacher that drifts: each rule with the decay that suits it, against the drift.
+
+The optimal rule decays at the rate of the drift, the perceptron needs no decay, and Hebb's best is
+sqrt(drift^2 + 4 drift/pi). Lines are stationary states of the equations, to drifts at which their powers can be seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from figures.inspection import AID
+from figures.labels import size_of
+from figures.legends import line_with_points
+from figures.published import parallel_axes
+from figures.style import PAGE, label_of, log_ticks, look_of, points, styled
+from statmech.results.dataset import scenario_of
+from theory import stationary
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+
+ALONG = ("rule", "drift", "decay")
+AXES = ("_".join(ALONG),)  # of the sweep, that this figure shows
+LEAST, PLACES, LEFT = 1e-4, 25, 2e-5  # of the lines; how far left their powers are drawn
+DECAYS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "bayes": (r"decay $\delta$", lambda drift: drift),
+    "hebb": (r"decay $\sqrt{\delta^2+4\delta/\pi}$", lambda drift: np.sqrt(drift**2 + 4 * drift / np.pi)),
+}
+NONE: tuple[str, Callable[[Any], Any]] = ("no decay", lambda drift: 0 * drift)
+POWERS = {  # of small drifts: amplitude, one over the exponent, and on which side the word has the line
+    "bayes": (0.4473209420, 3, "top"),
+    "perceptron": (0.5052854482, 3, "bottom"),
+    "hebb": (0.4237772081, 4, "bottom"),
+}
+PAIR = ("hebb", "perceptron")  # of which either is the better at some drift
+CAPTION = (
+    r"Stationary generalization error of one student of a teacher that drifts, against the rate $\delta$ of the drift; "
+    r"each rule with the weight decay that suits it. Thin grey: powers of small drifts. Dotted: where Hebb's rule and "
+    r"the perceptron are equally good. Bars that are not seen are smaller than their points."
+)
+LINES = r"Lines: stationary states of the order-parameter equations, $N\to\infty$."
+
+
+@styled
+def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
+    """One panel with a line per rule; points where the sweep has the rule's decay."""
+    parallel_axes.check("drift", theory, ALONG)
+    figure = Figure(figsize=(PAGE, 4.0))
+    ax = figure.add_subplot()
+    drifts = np.geomspace(LEAST, max(1.0, float(np.max(theory.drift))), PLACES)
+    states = {rule: _states(theory, rule, drifts) for rule in dict.fromkeys(theory.rule.values.tolist())}
+    keys = []
+    for index, (rule, line) in enumerate(states.items()):
+        look = {"color": look_of(index)["color"], "linestyle": "--" if rule == "perceptron" else "-"}
+        ax.plot(drifts, line, **look)
+        keys.append(line_with_points(index, f"{label_of(rule)}, {_decay_of(rule)[0]}", **look))
+        own = _matching(simulation.eps_g.isel(t=-1, student=0), rule)
+        points(ax, own.drift, own, index)
+        _power(ax, rule, drifts[-1])
+    ax.set(xscale="log", yscale="log", xlabel=r"drift $\delta$", ylabel=r"stationary $\epsilon_g$")
+    ax.set_xlim(LEFT, 1.3 * drifts[-1])
+    _crossing(ax, drifts, states)
+    log_ticks(ax.xaxis)
+    log_ticks(ax.yaxis)
+    ax.set_title(f"{size_of(simulation)}, $t$ = {float(simulation.t[-1]):g}", fontsize=8)
+    figure.legend(handles=keys, loc="outside lower center", ncols=3)
+    return figure
+
+
+def _decay_of(rule: str) -> tuple[str, Callable[[Any], Any]]:
+    """The decay that suits a rule, in words and as a function of the drift."""
+    return DECAYS.get(rule, NONE)
+
+
+def _power(ax: Axes, rule: str, last: float) -> None:
+    """The power of small drifts that a rule follows, from beyond the line's left end, with its amplitude."""
+    if rule not in POWERS:
+        return
+    amplitude, root, side = POWERS[rule]
+    ends = np.array([LEFT, last])
+    ax.plot(ends, amplitude * ends ** (1 / root), color="0.6", linewidth=0.6, zorder=0, gid=AID)
+    at, beside = (LEFT, 3 * LEFT) if side == "bottom" else (2 * LEFT, 2 * LEFT)  # a word above the line begins below it
+    text = rf"${amplitude:.4f}\,\delta^{{1/{root}}}$"
+    ax.text(1.05 * at, amplitude * beside ** (1 / root), text, color="0.4", fontsize=7, va=side, gid=AID)
+
+
+def _crossing(ax: Axes, drifts: np.ndarray, states: dict[str, np.ndarray]) -> None:
+    """Where Hebb's rule and the perceptron are equally good."""
+    if not set(PAIR) <= states.keys():
+        return
+    excess = np.log(states["hebb"] / states["perceptron"])[::-1]
+    drift = float(np.exp(np.interp(0.0, excess, np.log(drifts)[::-1])))
+    ax.axvline(drift, color="0.5", linestyle=":", linewidth=0.8, zorder=0, gid=AID)
+    place: dict[str, Any] = {"xycoords": ax.get_xaxis_transform(), "textcoords": "offset points", "fontsize": 7}
+    ax.annotate(rf"$\delta={drift:.2g}$", (drift, 0), (3, 3), color="0.4", gid=AID, **place)
+
+
+def _states(theory: xr.Dataset, rule: str, drifts: np.ndarray) -> np.ndarray:
+    """The stationary eps_g of a rule at each drift with its decay."""
+    scenario = scenario_of(theory)
+    own = {name: value for name, value in scenario.config().items() if name not in ("rule", "drift", "decay", "zip")}
+    together = {"drift": drifts.tolist(), "decay": _decay_of(rule)[1](drifts).tolist()}
+    return np.ravel(stationary(type(scenario)(**{**own, "rule": rule, "zip": together})).eps_g)
+
+
+def _matching(runs: xr.DataArray, rule: str) -> xr.DataArray:
+    """The runs of a rule with the decay that suits it, to the digits that a config has."""
+    names, drift, decay = (runs[name].values for name in ALONG)
+    suits = np.isclose(decay, _decay_of(rule)[1](drift), rtol=1e-3, atol=1e-12)
+    return runs.isel({AXES[0]: (names == rule) & suits})

@@ -1,0 +1,60 @@
+"""Figures 1 to 4 of Miyoshi, Hara & Okada on one page: the gain of an ensemble for each rule, and its origin."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from matplotlib.figure import Figure
+
+from figures.labels import size_of
+from figures.published.dense_theory import dense
+from figures.published.online.ensemble_panels import (
+    Parts,
+    effect_panel,
+    enlarged,
+    keys,
+    label_limit,
+    students_axis,
+    variety_panel,
+)
+from figures.style import COLOURS, PAGE, label_of, styled
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+AXES = ("rule", "K")  # of the sweep, that this figure shows
+CAPTION = (
+    r"(a) to (c) Generalization error of $K$ students over that of one, for each rule at the last recorded time: "
+    r"majority vote and weight mean. A vote of $2n$ students is as good as one of $2n-1$. "
+    r"Dotted: infinitely many students. Where they would overlap, points are moved sideways. "
+    r"(d) Order parameters in the course of learning: the lower $q$ at a given $R$, the more an ensemble gains; "
+    r"dotted: $q=R^2$."
+)
+
+
+@styled
+def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
+    """A panel per rule of the sweep, and R against q for all."""
+    rules = [str(rule) for rule in theory.rule.values]
+    parts = Parts(simulation, theory, dense(theory, "K"))
+    figure = Figure(figsize=(PAGE, 5.6))
+    axes = figure.subplots(2, (len(rules) + 2) // 2).ravel()
+    panels = list(zip(axes, rules, "abcdefgh", strict=False))
+    for index, (ax, rule, letter) in enumerate(panels):
+        effect_panel(ax, parts.of(rule), COLOURS[index])
+        students_axis(ax, theory.K.values)
+        label_limit(ax, theory.sel(rule=rule))
+        ax.set_title(f"({letter}) {label_of(rule)}, $t={simulation.t.values[-1]:g}$")
+    bottom, top = min(ax.get_ylim()[0] for ax, *_ in panels), max(ax.get_ylim()[1] for ax, *_ in panels)
+    for index, (ax, rule, _) in enumerate(panels):  # one scale, so that the rules can be compared by eye
+        ax.set_ylim(bottom, top)
+        enlarged(ax, parts.of(rule), COLOURS[index])
+    last, along_t = axes[len(rules)], dense(theory, "t")
+    variety_panel(last, simulation.isel(K=-1), along_t.isel(K=-1))
+    last.set_title(f"({'abcdefgh'[len(rules)]}) variety among the students")
+    last.legend(loc="upper left")
+    figure.suptitle(size_of(simulation), fontsize=8)
+    figure.legend(*keys(), loc="outside lower center", ncols=4)
+    for ax in axes[len(rules) + 1 :]:
+        ax.set_axis_off()
+    return figure

@@ -1,0 +1,150 @@
+"""Panels on ensembles: the error of K students over that of one, and the relation of R and q."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from figures.inspection import AID
+from figures.labels import size_of
+from figures.legends import points_with_bars
+from figures.published.dense_theory import dense
+from figures.style import COLOURS, COLUMN, MARKERS, THEORY, label_of, look_of, points, spread, styled, theory_line
+from theory import ensemble_error
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+
+OUTPUTS: dict[
+    str, tuple[str, Any, float]
+] = {  # label, dashes, and by how much points are shifted where they would overlap
+    "eps_g_majority_vote": ("majority vote", "-", 0.98),
+    "eps_g_weight_mean": ("weight mean", "--", 1.02),
+}
+GUIDE: dict[str, Any] = {"linestyle": ":", "color": "0.5", "linewidth": 1, "zorder": 0, "gid": AID}
+RULE_CAPTION = (
+    r"Generalization error of the majority vote of $K$ students and of the mean of their weights, over the theoretical "
+    r"error of one student, at the last recorded time. A vote of $2n$ students is as good as one of $2n-1$. Dotted: "
+    r"infinitely many students. Where they would overlap, points are moved sideways."
+)
+DISCRETE = 15  # students up to which theory has a dash at each K
+SMALL_GAIN = 0.1  # less than this is enlarged in an inset
+
+
+class Parts(NamedTuple):
+    """Simulation, its theory, and theory at every K."""
+
+    simulation: xr.Dataset
+    theory: xr.Dataset
+    lines: xr.Dataset
+
+    def of(self, rule: str) -> Parts:
+        """Those of one rule."""
+        return Parts(*(part.sel(rule=rule) for part in self))
+
+
+def effect_panel(ax: Axes, parts: Parts, colour: str | None = None) -> None:
+    """One rule at the last time: eps_g of vote and mean against K, over the theoretical eps_g of one student.
+
+    The dotted line is K infinite. Both outputs have one colour, if it is given.
+    """
+    simulation, theory, lines = (part.isel(t=-1).sortby("K") for part in parts)
+    one = theory.eps_g.isel(K=-1, student=0).item()
+    for index, (name, (label, dashes, aside)) in enumerate(OUTPUTS.items()):
+        own = colour or COLOURS[index]
+        discrete, look = lines.sizes["K"] <= DISCRETE, {"color": own, "linestyle": dashes}
+        theory_line(ax, lines.K, lines[name] / one, discrete, **look, label=f"{label}, theory")
+        points(ax, simulation.K * aside, simulation[name] / one, index, color=own, label=f"{label}, simulation")
+    if int(theory.K.max()) > 1:  # one student has no q
+        ax.axhline(_limit(theory, one), **GUIDE)
+
+
+def keys() -> tuple[list[Any], list[str]]:
+    """Handles and texts of a legend of the outputs, without the colours of rules."""
+    handles: list[Any] = []
+    texts: list[str] = []
+    for index, (label, dashes, _) in enumerate(OUTPUTS.values()):
+        handles += [Line2D([], [], color=THEORY, linestyle=dashes), points_with_bars(MARKERS[index])]
+        texts += [f"{label}, theory", f"{label}, simulation"]
+    return handles, texts
+
+
+def label_limit(ax: Axes, theory: xr.Dataset) -> None:
+    """Name the dotted line of infinite K, on the right of the axes."""
+    if int(theory.K.max()) == 1:
+        return
+    one = theory.isel(t=-1).eps_g.isel(K=-1, student=0).item()
+    limit = _limit(theory.isel(t=-1), one)
+    place: dict[str, Any] = {"xycoords": ax.get_yaxis_transform(), "textcoords": "offset points"}
+    ax.annotate(r"$K=\infty$", (1, limit), (2, 0), ha="left", va="center", color="0.4", fontsize=7, **place)
+
+
+def _limit(theory: xr.Dataset, one: float) -> float:
+    R, q = (theory[name].isel(K=-1, student=0).item() for name in ("R", "q"))
+    return float(ensemble_error(R, q, np.inf)) / one
+
+
+def students_axis(ax: Axes, K: np.ndarray) -> None:
+    """A logarithmic axis of the number of students, with both axes labelled."""
+    _logarithmic(ax, _ticks(K))
+    ax.set_xlabel("number of students $K$")
+    ax.set_ylabel(r"$\epsilon_g(K)\,/\,\epsilon_g(1)$")
+
+
+def _logarithmic(ax: Axes, ticks: list[int]) -> None:
+    ax.set_xscale("log")
+    ax.set_xticks(ticks, [str(K) for K in ticks])
+    ax.minorticks_off()
+
+
+def enlarged(ax: Axes, parts: Parts, colour: str) -> None:
+    """The same panel in an inset with a scale of its own, where the gain is small on the common one."""
+    if ax.dataLim.y0 < 1 - SMALL_GAIN:
+        return
+    inset = ax.inset_axes((0.32, 0.12, 0.64, 0.56))
+    effect_panel(inset, parts, colour)
+    _logarithmic(inset, _ticks(parts.theory.K.values)[::2])
+    inset.tick_params(labelsize=6.5)
+    inset.set_title("enlarged", fontsize=7)
+
+
+def variety_panel(ax: Axes, simulation: xr.Dataset, lines: xr.Dataset) -> None:
+    """R against q, theory as lines along t, simulation as points with the standard errors of both."""
+    R = np.linspace(0, 1, 101)
+    ax.plot(R, R**2, **GUIDE)
+    ax.annotate("$q=R^2$", (0.62, 0.62**2), (4, -8), textcoords="offset points", color="0.4", fontsize=7)
+    for index, rule in enumerate(lines.rule.values):
+        line, cloud = lines.sel(rule=rule).isel(student=0), simulation.sel(rule=rule).mean("student")
+        ax.plot(line.R, line.q, color=look_of(index)["color"], zorder=1)
+        look = {"label": label_of(str(rule)), "xerr": spread(cloud.R)}
+        points(ax, cloud.R.mean("seed"), cloud.q, index, **look)
+    ax.set(xlabel="$R$ (teacher, student)", ylabel="$q$ (student, student)")
+    ax.margins(0.05)
+
+
+@styled
+def draw_rule(simulation: xr.Dataset, theory: xr.Dataset, rule: str) -> Figure:
+    """One panel for one rule (the sweep's first, if it does not have this one), one column wide."""
+    rule = rule if rule in theory.rule.values else str(theory.rule.values[0])
+    parts = Parts(simulation, theory, dense(theory, "K")).of(rule)
+    figure = Figure(figsize=(COLUMN, 2.9))
+    ax = figure.add_subplot()
+    effect_panel(ax, parts)
+    students_axis(ax, theory.K.values)
+    label_limit(ax, parts.theory)
+    ax.set_title(f"{label_of(rule)}, $t={simulation.t.values[-1]:g}$, {size_of(simulation)}", fontsize=8)
+    figure.legend(loc="outside lower center", ncols=2)
+    return figure
+
+
+def _ticks(K: np.ndarray) -> list[int]:
+    """The values of K whose labels do not overlap."""
+    kept: list[int] = []
+    for value in sorted(map(int, K)):
+        if not kept or value >= 1.45 * kept[-1]:
+            kept.append(value)
+    return kept

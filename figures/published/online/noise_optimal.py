@@ -1,0 +1,139 @@
+r"""Label noise at late times: the error of the optimal rule falls as 1/t, those of Hebb and the perceptron as 1/sqrt t.
+
+The optimal rule that assumes the fraction p of flips (`noise`) tends to :math:`C(p)/t`, with
+
+.. math:: C(p) = \frac{\sqrt{2/\pi}}{I(p)}, \qquad I(p) = \int \frac{(1-2p)^2\varphi(x)^2}{p+(1-2p)\,\Phi(x)}\,dx .
+
+A perceptron at a small angle, of the rate :math:`\rho=\eta/l`, obeys
+
+.. math:: \dot\theta = -\frac{(1-2p)\,\rho\,\theta}{\sqrt{2\pi}} + \frac{p\,\rho^2}{2\theta}, \qquad
+          \frac{\dot l}l = -\frac{2p\,\rho}{\sqrt{2\pi}} + \frac{p\,\rho^2}2 .
+
+The best rate, :math:`\rho=\sqrt{2\pi}/((1-2p)\,t)`, gives :math:`\sqrt{2p/\pi}/((1-2p)\sqrt t)`; Hebb's rule has
+:math:`1/(\sqrt{2\pi}(1-2p)\sqrt t)`, the same at p = 1/4. As flips shorten the perceptron, a learning rate that
+falls as 1/t does not keep :math:`\rho t` constant; one that falls as :math:`t^{-1/(1-2p)}` would.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from figures.inspection import AID
+from figures.labels import size_of
+from figures.legends import line_with_points, points_with_bars
+from figures.published import parallel_axes
+from figures.style import COLOURS, PAGE, THEORY, label_of, log_ticks, points, styled
+from statmech.errors import ConfigError
+from statmech.numerics.gaussian import cumulative, density
+from statmech.results.dataset import scenario_of
+from theory import solve
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+
+    from statmech.scenarios.online import Scenario
+
+ALONG = ("rule", "noise", "flip", "schedule")
+AXES = ("_".join(ALONG),)  # of the sweep, that this figure shows
+PLACES, REACH, STEP = 61, 12.0, 1e-3  # of the lines; of the integral
+CROSSING = 0.25
+RULES = {"bayes": "", "hebb": "", "perceptron": r", $\eta/(1+t/t_0)$"}  # and how each anneals
+CAPTION = (
+    r"Generalization error of one student against the fraction $\lambda$ of flipped labels. Left: the optimal rule, "
+    r"which assumes this fraction ($p=\lambda$), times $t$. Right: Hebb's rule and the perceptron, times $\sqrt{t}$. "
+    r"The rate of the perceptron falls as $\eta/(1+t/t_0)$, with a $t_0$ for every $\lambda$; that of the others is "
+    r"constant ($t_0=10^9$). Solid: limits of late times, that of the perceptron with the best rate at every time; "
+    r"they are equal at $\lambda=1/4$ (dotted). Dashed: theory at the time of the simulation, of the perceptron with "
+    r"$t_0$ interpolated. Bars that are not seen are smaller than their points."
+)
+LINES = ""
+
+
+@styled
+def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
+    """Two panels, with the powers of t that errors fall as."""
+    parallel_axes.check("noise_optimal", theory, ALONG)
+    if not _has_several_flips(scenario_of(theory)):
+        raise ConfigError(f"the figure noise_optimal needs each of {', '.join(RULES)} at several increasing flips")
+    figure = Figure(figsize=(PAGE, 3.5))
+    axes = figure.subplots(1, 2)
+    t = float(theory.t[-1])
+    flips = max(0.3, float(np.max(theory.flip))) * np.linspace(0, 1, PLACES) ** 2  # they rise as sqrt(flip)
+    for index, (rule, scale) in enumerate({"bayes": t, "hebb": t**0.5, "perceptron": t**0.5}.items()):
+        ax = axes[int(index > 0)]
+        ax.plot(flips, late(rule, flips), color=COLOURS[index], zorder=1)
+        ax.plot(flips, scale * _at(theory, rule, flips), color=COLOURS[index], linestyle="--", linewidth=0.9)
+        own = simulation.eps_g.isel(t=-1, student=0)[simulation.rule.values == rule]
+        points(ax, own.flip, scale * own, index)
+    _label(*axes)
+    figure.suptitle(f"{size_of(simulation)}, $t$ = {t:g}", fontsize=8)
+    figure.legend(*_keys(t), loc="outside lower center", ncols=3)
+    return figure
+
+
+def _has_several_flips(scenario: Scenario) -> bool:
+    """True if every rule has several flips, between which its t0 can be interpolated."""
+    flips = [[flip for name, flip in scenario.pairs("rule", "flip") if name == rule] for rule in RULES]
+    return all(len(own) > 1 and own == sorted(set(own)) for own in flips)
+
+
+def late(rule: str, flip: Any) -> Any:
+    """The limit of eps_g t (optimal rule) or eps_g sqrt t (Hebb, perceptron at the best rate) for t -> infinity.
+
+    >>> [float(late("bayes", flip).round(9)) for flip in (0, 0.1, 0.3)]
+    [0.883400087, 1.833635599, 8.520379027]
+    >>> bool(np.isclose(late("hebb", 0.25), late("perceptron", 0.25)))
+    True
+    """
+    flip = np.asarray(flip, float)
+    if rule == "bayes":
+        x = np.arange(-REACH, REACH, STEP)
+        kept = 1 - 2 * flip[..., None]
+        information = (kept * density(x)) ** 2 / (flip[..., None] + kept * cumulative(x))
+        return np.sqrt(2 / np.pi) / (STEP * information.sum(-1))
+    return np.sqrt((2 * flip if rule == "perceptron" else 0.5) / np.pi) / (1 - 2 * flip)
+
+
+def _at(theory: xr.Dataset, rule: str, flips: np.ndarray) -> np.ndarray:
+    """eps_g of theory at the last time; between the flips of the sweep, with t0 between theirs."""
+    scenario = scenario_of(theory)
+    given = {name: value for name, value in scenario.config().items() if name != "zip"}
+    own = theory.isel({AXES[0]: theory.rule.values == rule})
+    t0 = np.exp(np.interp(flips, own.flip.values, np.log(own.schedule.values)))
+    known = {"noise": flips.tolist()} if rule == "bayes" else {}
+    along = {**known, "flip": flips.tolist(), "schedule": [{"t0": one} for one in t0.tolist()]}
+    return np.ravel(solve(type(scenario)(**{**given, "rule": rule, "t": float(theory.t[-1]), "zip": along})).eps_g)
+
+
+def _label(left: Axes, right: Axes) -> None:
+    """Axes, titles, and where Hebb's rule and the perceptron are equally good."""
+    left.set(yscale="log", ylabel=r"$\epsilon_g\,t$", title=r"error $\propto 1/t$")
+    low, high = left.get_ylim()
+    left.set_ylim(min(low, 0.8), max(high, 10))
+    log_ticks(left.yaxis)
+    right.set(ylabel=r"$\epsilon_g\sqrt{t}$", title=r"error $\propto 1/\sqrt{t}$", ylim=(0, None))
+    for ax in (left, right):
+        ax.set_xlabel(r"flipped labels $\lambda$")
+    right.axvline(CROSSING, color="0.5", linestyle=":", linewidth=0.8, zorder=0, gid=AID)
+    right.annotate(
+        r"$\lambda=1/4$", (CROSSING, 0), (3, 3), textcoords="offset points", fontsize=7, color="0.4", gid=AID
+    )
+
+
+def _keys(t: float) -> tuple[list[Any], list[str]]:
+    """Handles and texts of the legend: a rule per colour, and what lines and points are."""
+    names = {
+        label_of(rule) + how: line_with_points(index, label_of(rule) + how)
+        for index, (rule, how) in enumerate(RULES.items())
+    }
+    parts: dict[str, Any] = {
+        r"theory, $t\to\infty$": Line2D([], [], color=THEORY),
+        f"theory, $t$ = {t:g}": Line2D([], [], color=THEORY, linestyle="--", linewidth=0.9),
+        f"simulation, $t$ = {t:g}": points_with_bars(),
+    }
+    return [*names.values(), *parts.values()], [*names, *parts]

@@ -1,0 +1,37 @@
+"""Figure 4 of Miyoshi, Hara & Okada: the relation of R and q.
+
+The lower q is at a given R, the more the students differ when they know equally much, and the more an ensemble gains.
+AdaTron lies lowest. No ensemble of equal students in the limit lies below q = R^2, where they would share nothing but
+the teacher; on q = R and above, an infinite ensemble gains little or nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from matplotlib.figure import Figure
+
+from figures.labels import size_of
+from figures.published.dense_theory import dense
+from figures.published.online.ensemble_panels import variety_panel
+from figures.style import COLUMN, styled
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+AXES = ("rule",)  # of the sweep, that this figure shows
+CAPTION = (
+    r"Similarity $q$ of two students against their similarity $R$ to the teacher, in the course of learning: the lower "
+    r"$q$ at a given $R$, the more an ensemble gains. Dotted: $q=R^2$."
+)
+
+
+@styled
+def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
+    """R against q for every rule of the sweep."""
+    figure = Figure(figsize=(COLUMN, 2.9))
+    ax = figure.add_subplot()
+    variety_panel(ax, simulation, dense(theory, "t"))
+    ax.set_title(f"{size_of(simulation)}; lines: theory", fontsize=8)
+    ax.legend(loc="upper left")
+    return figure

@@ -1,0 +1,1 @@
+"""Figures of stopping boundaries and of the Attentive Perceptron."""

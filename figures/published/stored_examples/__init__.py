@@ -1,0 +1,1 @@
+"""Figures of learners of stored examples."""

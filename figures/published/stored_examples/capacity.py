@@ -1,0 +1,83 @@
+r"""Storage of random labels: Gardner's capacity :math:`\alpha_c(\kappa)`, and how it shows in finite sets.
+
+Left: the largest stability with which the random labels of P = alpha N examples can be stored, its median over data
+sets; for infinite N it is the kappa at which :math:`\alpha_c(\kappa)=\alpha`. Right: the fraction of sets that can be
+stored at all, over Cover's exact counting function for the same N, at whole numbers of examples; it is one half at
+alpha = 2 for every N.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from figures.published.panel_letters import letters
+from figures.published.stored_examples.stored_runs import at_end
+from figures.style import PAGE, look_of, points, styled
+from theory import capacity, separable_fraction
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+
+AXES = ("N", "alpha")  # of the sweep, that this figure shows
+DASHES = ("-", "--", "-.", ":")
+CAPTION = (
+    r"Random labels of $P=\alpha N$ examples. (a) The largest stability of a perceptron that stores them: median over "
+    r"data sets, as long as half of them can be stored, and Gardner's capacity $\alpha_c(\kappa)$, above which, for "
+    r"$N\to\infty$, almost no set can be stored with stability $\kappa$. (b) Fraction of the data sets that can be "
+    r"stored at all, and Cover's exact function for the same $N$ at every whole number $P$ of examples; it is one half "
+    r"at $P=2N$."
+)
+
+
+@styled
+def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
+    """Points: the learner of maximum stability on random labels, a colour for each N."""
+    last = at_end(simulation)
+    figure = Figure(figsize=(PAGE, 2.8))
+    stability, fraction = figure.subplots(1, 2, sharex=True)
+    _gardner(stability, float(last.alpha.min()))
+    for index, N in enumerate(last.N.values):
+        cell, look = last.sel(N=N), {**look_of(index), "linestyle": "none", "markerfacecolor": "white"}
+        median, error = _median(cell.kappa.values)
+        stability.errorbar(cell.alpha, median, yerr=error, **look, label=f"simulation, $N={N}$")
+        points(fraction, cell.alpha, cell.converged.astype(float), index)
+        _cover(fraction, int(N), cell.alpha, index)
+    stability.set(xlabel=r"$\alpha=P/N$", ylabel=r"largest stability $\kappa$ (median)")
+    fraction.set(xlabel=r"$\alpha=P/N$", ylabel="fraction of storable sets")
+    letters(stability, fraction)
+    handles = [handle for ax in (stability, fraction) for handle in ax.get_legend_handles_labels()[0]]
+    figure.legend(handles=handles, loc="outside lower center", ncols=3)
+    return figure
+
+
+def _gardner(ax: Axes, first: float) -> None:
+    """Gardner's capacity, read as the largest stability at each alpha from the first."""
+    kappa = np.linspace(0, 10, 2001)
+    alpha = capacity(kappa)
+    ax.plot(alpha[alpha >= first], kappa[alpha >= first], color="0.3", label=r"Gardner, $N\to\infty$")
+
+
+def _cover(ax: Axes, N: int, alphas: Any, index: int) -> None:
+    """Cover's function at every whole number of examples."""
+    P = np.arange(round(float(alphas.min()) * N), round(float(alphas.max()) * N) + 1)
+    look = {"color": look_of(index)["color"], "linestyle": DASHES[index % len(DASHES)]}
+    ax.plot(P / N, separable_fraction(P, N), label=f"Cover, $N={N}$", **look)
+
+
+def _median(kappa: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Median over data sets (.., seed) and its standard error; NaN where fewer than half have a positive stability.
+
+    Sets that cannot be stored count as lowest. The error is half the distance of the order statistics half a standard
+    deviation of the binomial to either side, twice.
+    """
+    known = np.sort(np.where(np.isnan(kappa), -np.inf, kappa), axis=-1)
+    n = kappa.shape[-1]
+    aside = max(1, round(np.sqrt(n) / 2))
+    middle, low, high = known[..., n // 2], known[..., max(n // 2 - aside, 0)], known[..., min(n // 2 + aside, n - 1)]
+    with np.errstate(invalid="ignore"):
+        stored = np.isfinite(low)
+        return np.where(stored, middle, np.nan), np.where(stored, (high - low) / 2, np.nan)

@@ -1,0 +1,81 @@
+"""eps_g and the distance from the largest stability along MinOver's updates: the meaning of the assignment's tmax.
+
+Read in updates, tmax = 20 leaves eps_g at 0.19 for every alpha from 5 on, and tmax = 100 at 0.10 at alpha = 5 and 0.086
+at alpha = 10: the student is a sum of so many examples, however many there are to choose from. This is the assignment's
+Figure 3 ("never below 20 %"). Read in epochs, as its text says, even tmax = 20 (the vertical ticks) lies where the
+curves have long gone flat.
+
+eps_g is lowest long before the stability is largest: early stopping does not hurt it, and at alpha = 5 and 10 helps a
+little.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from figures.published.log_axes import logarithmic_error
+from figures.published.panel_letters import letters
+from figures.published.stored_examples.stored_runs import recorded_dimension
+from figures.style import COLUMN, band, look_of, spread, styled
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+
+AXES = ("alpha",)  # of the sweep, that this figure shows
+CAPTION = (
+    r"MinOver on $P=\alpha N$ stored examples against the number of updates: (a) generalization error, (b) certified "
+    r"relative distance of the stability from the largest one, where it is below 1. Dashed: theory of maximum "
+    r"stability for $N\to\infty$. Dotted: the assignment's $t_{\max}=20$, 100 and 5000 read in updates. Vertical "
+    r"ticks: $t_{\max}=20$ read in epochs of $P$ updates."
+)
+TMAX, EPOCHS = (20, 100, 5000), 20  # of the assignment, in updates; and of its smallest reading in epochs
+TICK: dict[str, Any] = {"marker": "|", "markersize": 12, "markeredgewidth": 1.4, "linestyle": "none"}
+
+
+@styled
+def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
+    """Means over data sets with bands of one standard error; dashed: theory, updates and N infinite."""
+    moment = recorded_dimension(simulation)
+    figure = Figure(figsize=(COLUMN, 4.6))
+    error, distance = figure.subplots(2, 1, sharex=True)
+    for index, alpha in enumerate(simulation.alpha.values):
+        cell, look = simulation.sel(alpha=alpha), {**look_of(index), "markevery": 4, "markerfacecolor": "white"}
+        mean, gap = cell.eps_g.mean("seed"), cell.gap.mean("seed")
+        error.plot(cell[moment], mean, label=rf"$\alpha={alpha:g}$", **look)
+        band(error, cell[moment], mean, spread(cell.eps_g), index)
+        limit = theory.eps_g.sel(alpha=alpha).isel({moment: 0}).item()
+        error.axhline(limit, color=look["color"], linestyle="--", linewidth=0.8)
+        distance.plot(cell[moment].where(gap < 1), gap, **look)  # there all data sets have a positive stability
+        if moment == "updates" and EPOCHS * int(cell.P) <= cell.updates[-1]:
+            there = mean.interp(updates=EPOCHS * int(cell.P))
+            error.plot([EPOCHS * int(cell.P)], [there], color=look["color"], zorder=5, **TICK)
+    error.set(xscale="log", ylabel=r"$\epsilon_g$")
+    logarithmic_error(error)
+    distance.set(yscale="log", xlabel=f"MinOver {moment}", ylabel="certified distance from\nthe largest stability")
+    if moment == "updates":
+        _tmax(error, distance)
+    letters(error, distance)
+    figure.legend(handles=_handles(error, moment), loc="outside lower center", ncols=2)
+    return figure
+
+
+def _handles(ax: Axes, moment: str) -> list[Any]:
+    """Entries of the legend: the curves, theory, and the assignment's tmax in updates and in epochs."""
+    curves, _ = ax.get_legend_handles_labels()
+    dashed = Line2D([], [], color="0.3", linestyle="--", linewidth=0.8, label=r"theory, $N\to\infty$")
+    tick = Line2D([], [], color="0.3", label=f"{EPOCHS} epochs", **TICK)
+    return [*curves, dashed, *([tick] if moment == "updates" else [])]
+
+
+def _tmax(*panels: Axes) -> None:
+    """Dotted lines at the assignment's tmax, in updates."""
+    first, last = panels[0].get_xlim()
+    for updates in (tmax for tmax in TMAX if first < tmax < last):
+        for ax in panels:
+            ax.axvline(updates, color="0.5", linestyle=":", linewidth=1, zorder=0)
+        place: dict[str, Any] = {"xycoords": panels[0].get_xaxis_transform(), "textcoords": "offset points"}
+        panels[0].annotate(f"{updates}", (updates, 1), (2, -1), va="top", color="0.4", fontsize=7, **place)

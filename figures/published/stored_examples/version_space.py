@@ -1,0 +1,240 @@
+r"""Figure 1 of the MinOver assignment: examples cut the version space, and MinOver walks to its optimum.
+
+In three dimensions a student is a point of a sphere, :math:`\mathbf J=\mathbf w/|\mathbf w|`. Each example confines
+those that classify it correctly to one side of the great circle :math:`\mathbf J\cdot\xi^\mu=0`; what all examples
+leave is the version space, in which the teacher lies. The stability :math:`\kappa=\min_\mu\mathbf
+J\cdot\xi^\mu S^\mu` is 0 on its edges and largest in one point. MinOver starts at the first example and jumps about
+the version space and inside it in ever smaller steps, of order 1/updates, towards this point.
+
+The point is not the centre of the largest circle that fits into the version space: an example of a long
+:math:`\xi^\mu` pushes it less far away. For N -> infinity all inputs have the same length, and the two are one.
+
+The weight vectors are those of the stored run: its embedding strengths, and its examples, which its key determines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.lines import Line2D
+from matplotlib.patches import Circle, Patch
+
+from figures.published.panel_letters import letters
+from figures.published.stored_examples.sphere import View, great_circle
+from figures.style import PAGE, look_of, styled
+from simulate.learners.examples import draw as data_set
+from statmech.errors import ConfigError
+from statmech.results.dataset import scenario_of
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+
+AXES = ("learner", "alpha")  # of the sweep, that this figure shows
+CAPTION = (
+    r"Version space (shaded) of $P$ examples of a teacher in $N=3$ dimensions, on the sphere of the directions of "
+    r"students, seen from the point of largest stability at the largest $P$. (a)-(c) Each example cuts the sphere "
+    r"along a great circle; points: MinOver after each update, the first of which makes the student equal to the first "
+    r"example. (d) The same at the largest $P$ on the tangent plane, on which great circles are straight lines; "
+    r"contours: stabilities of 20, 40, 60 and 80 % of the largest. (e) Stability of MinOver and (dashed) the largest "
+    r"possible one. One data set."
+)
+SHADE, CUT, PLACES = "0.82", "0.55", 401
+TEACHER: dict[str, Any] = {"marker": "*", "color": "black", "markersize": 7, "linestyle": "none", "label": "teacher"}
+BEST: dict[str, Any] = {
+    "marker": "X",
+    "markersize": 6,
+    "color": "black",
+    "markerfacecolor": "white",
+    "linestyle": "none",
+    "label": "largest stability",
+}
+POINTS = ""
+LINES = ""
+
+
+class Walk(NamedTuple):
+    """One data set: teacher (3,), examples times labels (P, 3), MinOver's students (T, 3), and the best one (3,)."""
+
+    teacher: np.ndarray
+    z: np.ndarray
+    students: np.ndarray
+    best: np.ndarray
+    updates: np.ndarray
+
+    @property
+    def stability(self) -> np.ndarray:
+        """kappa after each update."""
+        return least(self.students / np.linalg.norm(self.students, axis=-1, keepdims=True), self.z)
+
+    @property
+    def largest(self) -> float:
+        """The largest possible kappa."""
+        return float(least(self.best / np.linalg.norm(self.best), self.z))
+
+
+def least(directions: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """The smallest stability of students of length 1 (..., 3)."""
+    stability: np.ndarray = (directions @ z.T).min(axis=-1)
+    return stability
+
+
+@styled
+def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
+    """Spheres of three numbers of examples, the version space of the largest, and the stability along the walk."""
+    walked = walks(simulation)
+    figure = Figure(figsize=(PAGE, 5.7), layout=ConstrainedLayoutEngine(rect=(0, 0, 1, 0.985)))  # room for (a)
+    rows = figure.add_gridspec(2, 1, height_ratios=(1, 1.1))
+    above, below = rows[0].subgridspec(1, len(walked)), rows[1].subgridspec(1, 2, width_ratios=(1, 1.7))
+    balls = [figure.add_subplot(above[index]) for index in range(len(walked))]
+    plane, curve = (figure.add_subplot(below[index]) for index in range(2))
+    view = View.towards(walked[-1].best)
+    for index, (ax, walk) in enumerate(zip(balls, walked, strict=True)):
+        sphere(ax, view, walk.z, walk.teacher)
+        _trace(ax, view.orthographic(walk.students), index)
+        ax.plot(*view.orthographic(walk.best[None]).T, **BEST, zorder=6)
+        _stability(curve, walk, index)
+    _zoom(plane, view, walked[-1], len(walked) - 1)
+    curve.set(xscale="log", xlabel="MinOver updates", ylabel=r"stability $\kappa$")
+    curve.xaxis.set_major_formatter("{x:g}")
+    letters(*balls, plane, curve)
+    figure.legend(handles=_handles(curve), loc="outside lower center", ncols=4)
+    return figure
+
+
+def film(simulation: xr.Dataset, theory: xr.Dataset) -> Iterator[tuple[Figure, int]]:
+    """The examples of the largest set one after the other, and then MinOver's updates; each frame with milliseconds."""
+    walk = walks(simulation)[-1]
+    view = View.towards(walk.best)
+    for P in range(1, len(walk.z) + 1):
+        yield _frame(view, walk, P, 0), 600
+    for update in walk.updates[:-1]:
+        if update <= 20 or update % 5 == 0:
+            yield _frame(view, walk, len(walk.z), int(update)), 250
+    yield _frame(view, walk, len(walk.z), int(walk.updates[-1])), 3000
+
+
+def walks(simulation: xr.Dataset) -> list[Walk]:
+    """MinOver's walk at each alpha, on the first data set."""
+    learners = [str(name) for name in simulation.learner.values]
+    fits = int(simulation.N) == 3 and "strengths" in simulation and {"minover", "max_stability"} <= set(learners)
+    if not fits or "updates" not in simulation.dims:
+        needed = "N: 3, `updates`, `strengths: true` and the learners minover and max_stability"
+        raise ConfigError(f"the figure version_space needs {needed}")
+    key, first = scenario_of(simulation).key, simulation.isel(seed=0)
+    return [_walk(first.isel(alpha=index), key) for index in range(first.alpha.size)]
+
+
+def _walk(cell: xr.Dataset, key: int) -> Walk:
+    P = int(cell.P)
+    data = data_set(key, int(cell.seed), 3, P, float(cell.flip))
+    strengths = cell.strengths.isel(example=slice(P)).transpose("learner", "updates", "example")
+    walk, best = (strengths.sel(learner=name).values @ data.z / 3 for name in ("minover", "max_stability"))
+    return Walk(data.teacher, data.z, walk, best[-1], cell.updates.values)
+
+
+def sphere(ax: Axes, view: View, z: np.ndarray, teacher: np.ndarray) -> None:
+    """The version space of examples z, their great circles, and the teacher."""
+    grid, points = view.disc(PLACES)
+    _shade(ax, grid, least(points, z))
+    for example in z:
+        ax.plot(*view.orthographic(great_circle(example)).T, color=CUT, linewidth=0.6, zorder=2)
+    ax.add_patch(Circle((0, 0), 1, fill=False, color="0.3", linewidth=0.8))
+    ax.plot(*view.orthographic(teacher[None]).T, zorder=6, **TEACHER)
+    ax.set(aspect="equal", xlim=(-1.06, 1.06), ylim=(-1.06, 1.06), xlabel=f"$P={len(z)}$")
+    ax.set_xticks([])
+    ax.set_yticks([])
+    ax.spines[:].set_visible(False)
+
+
+def _shade(ax: Axes, grid: np.ndarray, stability: np.ndarray) -> None:
+    """The part of a grid where all examples are right."""
+    if np.nanmax(stability) > 0:
+        ax.contourf(grid, grid, stability, levels=[0, 2 * np.nanmax(stability)], colors=[SHADE], zorder=0)
+
+
+def _trace(ax: Axes, places: np.ndarray, index: int) -> None:
+    """A walk: a thin line, and a point after each update, in the colour of its number of examples."""
+    look = {**look_of(index), "markersize": 2.2, "markerfacecolor": "white", "markeredgewidth": 0.6, "linewidth": 0.5}
+    ax.plot(*places.T, zorder=4, **look)
+
+
+def _zoom(ax: Axes, view: View, walk: Walk, index: int) -> None:
+    """The version space on the tangent plane at its best point, with contours of equal stability."""
+    corners = view.gnomonic(_corners(walk.z))
+    width = 1.12 * float(np.nanmax(np.abs(corners))) if len(corners) else 1.0
+    grid, points = view.plane(width, PLACES)
+    stability = least(points, walk.z)
+    _shade(ax, grid, stability)
+    ax.contour(grid, grid, stability, levels=walk.largest * np.arange(0.2, 1, 0.2), colors="0.45", linewidths=0.5)
+    for example in walk.z:
+        ax.plot(*_within(view.gnomonic(great_circle(example)), width).T, color=CUT, linewidth=0.6, zorder=2)
+    places = view.gnomonic(walk.students)
+    _trace(ax, _within(places, width), index)
+    ax.plot(*view.gnomonic(walk.teacher[None]).T, zorder=6, **TEACHER)
+    ax.plot(0, 0, zorder=6, **BEST)
+    outside = int((~(np.abs(places) < width).all(axis=-1)).sum())
+    ax.set(aspect="equal", xlim=(-width, width), ylim=(-width, width))
+    ax.set_xlabel(f"{outside} of {len(places)} updates lie outside")
+    ax.set_xticks([])
+    ax.set_yticks([])
+
+
+def _within(places: np.ndarray, width: float) -> np.ndarray:
+    """Places in a square; NaN outside."""
+    return np.where((np.abs(places) < width).all(axis=-1, keepdims=True), places, np.nan)
+
+
+def _corners(z: np.ndarray) -> np.ndarray:
+    """The corners (n, 3) of a version space: where two great circles meet and no example is wrong."""
+    pairs = [sign * np.cross(z[i], z[j]) for i in range(len(z)) for j in range(i) for sign in (1, -1)]
+    corners = np.array(pairs).reshape(-1, 3)
+    tolerance = 1e-9 * np.linalg.norm(corners, axis=-1)
+    return corners[(corners @ z.T).min(axis=-1, initial=np.inf) >= -tolerance]
+
+
+def _stability(ax: Axes, walk: Walk, index: int) -> None:
+    """kappa against updates, and the largest possible value."""
+    look = {**look_of(index), "markersize": 2.5, "markerfacecolor": "white", "linewidth": 0.8}
+    ax.plot(walk.updates, walk.stability, label=f"MinOver, $P={len(walk.z)}$", **look)
+    ax.axhline(walk.largest, color=look["color"], linestyle="--", linewidth=0.8)
+
+
+def _handles(ax: Axes) -> list[Any]:
+    """Entries of the legend."""
+    return [
+        *ax.get_legend_handles_labels()[0],
+        Line2D([], [], color="0.3", linestyle="--", linewidth=0.8, label=r"largest $\kappa$"),
+        Line2D([], [], **BEST),
+        Line2D([], [], **TEACHER),
+        Line2D([], [], color=CUT, linewidth=0.6, label="great circle of an example"),
+        Patch(color=SHADE, label="version space"),
+    ]
+
+
+@styled
+def _frame(view: View, walk: Walk, P: int, update: int) -> Figure:
+    """A frame of the film: the sphere cut by the first P examples, the walk so far, and its stability."""
+    figure = Figure(figsize=(6.4, 3.4), dpi=100)
+    ball, curve = figure.subplots(1, 2, width_ratios=(1, 1))
+    sphere(ball, view, walk.z[:P], walk.teacher)
+    newest = view.orthographic(great_circle(walk.z[P - 1])).T
+    if not update:
+        ball.plot(*newest, color="black", linewidth=1.4, zorder=3)
+    ball.set_xlabel(f"$P={P}$" if not update else f"$P={P}$, {update} updates")
+    done = walk.updates <= update
+    _trace(ball, view.orthographic(walk.students[done]), 0)
+    ball.plot(*view.orthographic(walk.students[done][-1:]).T, color="black", marker="o", markersize=4, zorder=7)
+    if update:
+        ball.plot(*view.orthographic(walk.best[None]).T, **BEST, zorder=6)
+    curve.plot(walk.updates[done], walk.stability[done], **look_of(0), markersize=2.5, label="MinOver")
+    curve.axhline(walk.largest, color="0.3", linestyle="--", linewidth=0.8)
+    low = float(walk.stability.min())
+    curve.set(xlim=(0, walk.updates[-1] + 1), ylim=(1.08 * low if low < 0 else 0, 1.25 * walk.largest))
+    curve.set(xlabel="MinOver updates", ylabel=r"stability $\kappa$")
+    figure.legend(handles=_handles(curve), loc="outside lower center", ncols=3)
+    return figure
