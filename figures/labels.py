@@ -39,9 +39,9 @@ def axis_label(scenario: Any, names: list[str]) -> str:
 
     >>> from statmech import Scenario
     >>> axis_label(Scenario(rule="hebb", t=1), ["t"]), axis_label(Scenario(rule="hebb", t=1), ["eta", "N"])
-    ('$t$ (steps / N)', '$\\\\eta$, $N$')
+    ('$t$ (steps / $N$)', '$\\\\eta$, $N$')
     """
-    unit = scenario.describe(names[0]).unit if len(names) == 1 else "1"
+    unit = re.sub(r"\b[NP]\b", r"$\g<0>$", scenario.describe(names[0]).unit) if len(names) == 1 else "1"
     return ", ".join(symbol(scenario, name) for name in names) + ("" if unit == "1" else f" ({unit})")
 
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from figures import labels, legends, series
+from figures import labels, legends, panels, series
+from figures.panels import Look
 from figures.series import Layout
 from figures.style import (
     BAND,
@@ -26,16 +26,11 @@ from figures.style import (
     MARKERS,
     PAGE,
     THEORY,
-    log_ticks,
-    points_or_band,
-    run_band,
     styled,
-    theory_line,
 )
 from statmech.results.corrections import predicted, unresolved
 
 if TYPE_CHECKING:
-    import xarray as xr
     from matplotlib.axes import Axes
 
     from statmech.results.results import Results
@@ -45,7 +40,6 @@ COLUMNS = {1: 1, 2: 2, 4: 2}  # of so many panels, otherwise:
 MOST_COLUMNS, HEIGHT = 3, 2.0  # inches per panel
 WIDTHS = {1: 4.5}  # inches, of a figure with so many columns, otherwise a page
 ROW, HEAD = 0.22, 0.9  # inches per row, and for axis and legend
-CONVERGED = "converged"  # the flag of runs that reached their goal, in kinds of scenarios that have one
 DISCRETE = 40  # whole numbers along x, up to which theory has a marker at each
 
 
@@ -74,16 +68,6 @@ def abscissa(results: Results) -> str | None:
     return own if own in numeric or not numeric else series.longest(numeric, data)
 
 
-@dataclass(frozen=True)
-class Look:
-    """How the points of one parameter combination look, its theory line (None: drawn with another combination), and
-    the band of one run."""
-
-    points: dict[str, Any]
-    line: dict[str, Any] | None
-    band: dict[str, Any]
-
-
 def _panels(results: Results, x: str) -> Figure:
     """A panel per variable with values and combination of the axes in panels."""
     layout = series.layout_along(results, x)
@@ -97,13 +81,16 @@ def _panels(results: Results, x: str) -> Figure:
     parts = [(title, series.sliced(results, position)) for title, position in positions]
     known = [series.with_values(part) for _, part in parts]  # q has none where K = 1
     shown = [(name, *part) for name in variables for part, own in zip(parts, known, strict=True) if name in own]
-    figure, panels = _grid(len(shown))
+    figure, axes = _grid(len(shown))
     discrete = _is_discrete(results, x)
-    for ax, (name, title, part) in zip(panels, shown, strict=True):
-        variable = variables[name]
-        for look, one in _combinations(part, layout):
-            _draw(ax, name, one, x, look, bool(variable.bound), discrete, name in scales.log_y)
-        _scale(ax, series.values(results.either, x), scales.log_x, name in scales.log_y)
+    for ax, (name, title, part) in zip(axes, shown, strict=True):
+        variable, log = variables[name], "x" * scales.log_x + "y" * (name in scales.log_y)
+        for look, one in _combinations(part, layout, bool(variable.bound)):
+            curve = series.curve(name, "", one.simulation, one.theory, one.lines, x=x)
+            panels.draw(ax, curve, look, log, discrete, panels.converged(one.simulation))
+        if (only := series.values(results.either, x)).size == 1:
+            ax.set_xticks(only)
+        panels.logarithmic(ax, log)
         ax.set(ylabel=variable.symbol, title=title)
         ax.set_xlabel(labels.axis_label(results.scenario, series.along(results.either, x)))
     legends.below(figure, results, layout)
@@ -111,8 +98,8 @@ def _panels(results: Results, x: str) -> Figure:
     return figure
 
 
-def _combinations(results: Results, layout: Layout) -> Iterator[tuple[Look, Results]]:
-    """Each combination of the axes in colour and in markers, with its look."""
+def _combinations(results: Results, layout: Layout, bound: bool) -> Iterator[tuple[Look, Results]]:
+    """Each combination of the axes in colour and in markers, with its look; bounds of theory are dashed."""
     colours, markers = (list(series.positions(results.either, axes)) for axes in (layout.colours, layout.markers))
     hues = series.colours_of(results.either, layout.colours)
     for (one, (_, colour)), (other, (_, marker)) in itertools.product(enumerate(colours), enumerate(markers)):
@@ -121,31 +108,10 @@ def _combinations(results: Results, layout: Layout) -> Iterator[tuple[Look, Resu
             line = {"color": hues[one]} if other == 0 else None
         if layout.colours and series.ignored_by_theory(results, layout.colours):
             line = {"color": THEORY} if one == other == 0 else None
+        line = line | {"linestyle": "--"} if line and bound else line
         mark = MARKERS[(other if layout.markers else one) % len(MARKERS)]
         band = {"colour": hues[one], "dashes": DASHES[other % len(DASHES)]}
         yield Look({"color": hues[one], "marker": mark}, line, band), series.sliced(results, {**colour, **marker})
-
-
-def _draw(ax: Axes, name: str, results: Results, x: str, look: Look, bound: bool, discrete: bool, log_y: bool) -> None:
-    """One variable along x: theory as a line, dashed if it is a bound, its band, and the simulation as points."""
-    curve = series.curve(name, "", results.simulation, results.theory, results.lines, x=x)
-    if curve.theory is not None and curve.theory_x is not None and look.line is not None:
-        dashes = {"linestyle": "--"} if bound else {}
-        theory_line(ax, curve.theory_x, curve.theory, discrete, **{**look.line, **dashes})
-    if curve.band is not None and curve.theory is not None:
-        low, high = curve.band
-        run_band(ax, curve.theory_x, series.above_zero(low, curve.theory) if log_y else low, high, **look.band)
-    if curve.mean is not None:
-        converged, bars = _converged(results.simulation), curve.band is not None
-        points_or_band(ax, curve.x, curve.mean, curve.error, look.points, converged, bars=bars)
-
-
-def _converged(simulation: xr.Dataset | None) -> np.ndarray | None:
-    """True, along x, where all runs converged; None if there is no such flag."""
-    if simulation is None or CONVERGED not in simulation:
-        return None
-    flags = simulation[CONVERGED]
-    return np.atleast_1d(flags.all([dim for dim in ("seed", *series.AVERAGED) if dim in flags.dims]).values)
 
 
 def _is_discrete(results: Results, x: str) -> bool:
@@ -165,17 +131,6 @@ def _grid(panels: int) -> tuple[Figure, list[Axes]]:
     for ax in axes[panels:]:
         ax.set_axis_off()
     return figure, axes[:panels]
-
-
-def _scale(ax: Axes, x: np.ndarray, log_x: bool, log_y: bool) -> None:
-    if x.size == 1:
-        ax.set_xticks(x)
-    if log_x:
-        ax.set_xscale("log")
-        log_ticks(ax.xaxis)
-    if log_y:
-        ax.set_yscale("log")
-        log_ticks(ax.yaxis)
 
 
 def _labels(results: Results, axis: str) -> list[str]:

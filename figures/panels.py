@@ -1,0 +1,257 @@
+"""The grammar of figures: `along` solves theory on a dense grid, `panel` draws points over lines, `finish` names them.
+
+A panel shows one variable along one axis: theory as lines with the bands in which it expects a run, means of the
+simulation as points with their standard errors, a colour and marker for each position on another axis, and labels of
+its axes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from figures import labels, series
+from figures.legends import line_with_points
+from figures.style import DASHES, log_ticks, look_of, points_or_band, run_band, theory_line
+from statmech.results.dataset import scenario_of
+from statmech.results.results import Results, results_of
+
+CONVERGED = "converged"  # the flag of runs that reached their goal, in kinds of scenarios that have one
+SHOWN = "shown"  # the name of a variable that a figure computes
+MOST_COLUMNS, MOST_LETTERS = 5, 110  # of a legend
+
+Shown = str | Mapping[str, str] | Callable[[xr.Dataset], xr.DataArray]
+
+
+class Look(NamedTuple):
+    """The look of a curve's points, of its theory (None: drawn with another curve), and of the band of one run."""
+
+    points: dict[str, Any]
+    line: dict[str, Any] | None
+    band: dict[str, Any]
+
+
+def along(simulation: xr.Dataset, theory: xr.Dataset, x: str, **chosen: Any) -> Results:
+    """Results at chosen values of some axes, with their theory on a dense grid along x."""
+    results = results_of(simulation.sel(chosen), theory.sel(chosen))
+    return replace(results, lines=dense(theory, x, **chosen))
+
+
+def dense(theory: xr.Dataset, x: str, **chosen: Any) -> xr.Dataset:
+    """Solve theory on a dense grid along x, with its other axes; return it as it is where it has no such grid.
+
+    `chosen` selects values of other axes: of a list the axis remains.
+    """
+    from theory import smooth  # here: charts of live scenarios do not wait for it
+
+    theory = theory.sel(chosen)
+    if theory.sizes.get(x, 1) < 2:
+        return theory
+    scenario = scenario_of(theory)
+    lines = smooth(type(scenario)(**{**scenario.config(), **chosen}) if chosen else scenario, x)
+    return theory if lines is None else lines.expand_dims([dim for dim in theory.dims if dim not in lines.dims])
+
+
+def panel(
+    axes: Any,
+    results: Results,
+    x: str,
+    y: Shown,
+    colour: str | tuple[str, ...] = (),
+    *,
+    split: str = "",
+    log: str = "",
+    dashes: bool = False,
+    filled: bool = False,
+    **look: Any,
+) -> list[Line2D]:
+    """Draw a variable along x, theory as lines and simulation as points, and label the axes.
+
+    Parameters
+    ----------
+    axes
+        One panel; with `split` one for each position on that axis, of which the positions are the titles.
+    results
+        Results with these axes, and theory on a dense grid as `lines` (`along`).
+    x, y
+        An axis; a variable, several with their labels, or a function of a dataset.
+    colour
+        The axis, or axes, that colours distinguish; several variables have colours of their own.
+    split
+        The axis of the panels.
+    log
+        Which axes are logarithmic: "x", "y" or "xy". What is not positive is left out of them.
+    dashes
+        True to distinguish the lines by dashes, too.
+    filled
+        True to fill the points at which all runs converged.
+    look
+        Further properties of points.
+
+    Returns
+    -------
+    list of Line2D
+        A key for each colour.
+
+    Examples
+    --------
+    >>> import statmech
+    >>> swept = statmech.run(statmech.Scenario(rule=["hebb", "adatron"], N=50, t=[1, 2], seeds=4))
+    >>> ax = Figure().subplots()
+    >>> [key.get_label() for key in panel(ax, swept, "t", "eps_g", "rule")], ax.get_ylabel()
+    (['Hebbian', 'AdaTron'], '$\\\\epsilon_g$')
+    """
+    panels, keys = list(np.ravel(axes)), []
+    if not isinstance(y, str | Mapping):
+        results, y = _computed(results, y), SHOWN
+    titles = list(series.positions(results.either, [split] if split else [], labels.mathtext_label(results.scenario)))
+    for ax, (title, position) in zip(panels, titles, strict=True):
+        curves = list(_curves(series.sliced(results, position), y, colour))
+        keys = [line_with_points(index, text, **_dashes(index, dashes)) for index, (text, _, _) in enumerate(curves)]
+        for index, (_, name, part) in enumerate(curves):
+            flags = converged(part.simulation) if filled else None
+            draw(ax, shown(part, name, x), look_at(index, dashes, **look), log, filled=flags)
+        ax.set_xlabel(labels.axis_label(results.scenario, [x]))
+        ax.set_ylabel(results.scenario.variables[y].symbol if y in results.scenario.variables else "")
+        logarithmic(ax, log)
+        if split:
+            ax.set_title(title)
+    outer(panels)
+    return keys
+
+
+def look_at(index: int, dashes: bool = False, **points: Any) -> Look:
+    """The look of the index-th curve of a panel."""
+    own = look_of(index)
+    line = {"color": own["color"], **_dashes(index, dashes)}
+    return Look({**own, **points}, line, {"colour": own["color"], "dashes": DASHES[index % len(DASHES)]})
+
+
+def _dashes(index: int, dashes: bool) -> dict[str, Any]:
+    return {"linestyle": DASHES[index % len(DASHES)]} if dashes else {}
+
+
+def _computed(results: Results, of: Callable[[xr.Dataset], xr.DataArray]) -> Results:
+    """Results with a further variable, a function of each dataset."""
+    parts = (results.simulation, results.theory, results.lines)
+    simulation, theory, lines = (None if part is None else part.assign({SHOWN: of(part)}) for part in parts)
+    return replace(results, simulation=simulation, theory=theory, lines=lines)
+
+
+def _curves(
+    results: Results, y: str | Mapping[str, str], colour: str | tuple[str, ...]
+) -> Iterator[tuple[str, str, Results]]:
+    """The label, the variable and the results of each curve."""
+    named = {y: ""} if isinstance(y, str) else y
+    axes = (colour,) if isinstance(colour, str) else colour
+    label = labels.mathtext_label(results.scenario)
+    for name, own in named.items():
+        for text, position in series.positions(results.either, axes, label):
+            yield own or text, name, series.sliced(results, position)
+
+
+def shown(results: Results, name: str, x: str) -> series.Curve:
+    """One variable along x, at the only position on every other axis."""
+    parts = (results.simulation, results.theory, results.lines)
+    single = {dim for part in parts if part is not None for dim, size in part.sizes.items() if size == 1}
+    results = series.sliced(results, {str(dim): 0 for dim in single - {x, "seed"}})
+    return series.curve(name, "", results.simulation, results.theory, results.lines, x=x)
+
+
+def draw(
+    ax: Axes, curve: series.Curve, look: Look, log: str, discrete: bool = False, filled: np.ndarray | None = None
+) -> None:
+    """Draw a curve: theory as a line, the band in which it expects a run, and the simulation as points.
+
+    `log` says which axes are logarithmic, `discrete` that x holds few whole numbers, `filled` which points are full.
+    """
+    curve = _positive(curve, log)
+    if curve.theory is not None and look.line is not None:
+        theory_line(ax, curve.theory_x, curve.theory, discrete, **look.line)
+    if curve.band is not None and curve.theory is not None:
+        low, high = curve.band
+        run_band(ax, curve.theory_x, series.above_zero(low, curve.theory) if "y" in log else low, high, **look.band)
+    if curve.mean is not None:
+        points_or_band(ax, curve.x, curve.mean, curve.error, look.points, filled, bars=curve.band is not None)
+
+
+def _positive(curve: series.Curve, log: str) -> series.Curve:
+    """A curve without what has no place on logarithmic axes."""
+
+    def positive(values: np.ndarray | None, axis: str) -> np.ndarray | None:
+        return values if values is None or axis not in log else np.where(values > 0, values, np.nan)
+
+    x = positive(curve.x, "x")
+    assert x is not None
+    theory_x, theory, mean = positive(curve.theory_x, "x"), positive(curve.theory, "y"), positive(curve.mean, "y")
+    return replace(curve, x=x, theory_x=theory_x, theory=theory, mean=mean)
+
+
+def converged(simulation: xr.Dataset | None) -> np.ndarray | None:
+    """True, along x, where all runs converged; None if there is no such flag."""
+    if simulation is None or CONVERGED not in simulation:
+        return None
+    flags = simulation[CONVERGED]
+    return np.atleast_1d(flags.all([dim for dim in ("seed", *series.AVERAGED) if dim in flags.dims]).values)
+
+
+def logarithmic(ax: Axes, log: str) -> None:
+    """Make axes logarithmic, with ticks that can be read at the limits of what is drawn."""
+    for name, axis in (("x", ax.xaxis), ("y", ax.yaxis)):
+        if name in log:
+            ax.set(**{f"{name}scale": "log"})
+            log_ticks(axis)
+
+
+def outer(panels: list[Axes]) -> None:
+    """Keep the labels of the first of several panels in a row, and of the last in a column."""
+    rows = {spec.rowspan.start for ax in panels if (spec := ax.get_subplotspec())}
+    for first, second in pairwise(panels):
+        if len(rows) > 1:
+            first.set_xlabel("")
+        else:
+            second.set_ylabel("")
+
+
+def letters(*panels: Axes) -> None:
+    """Write (a), (b), ... above the left end of each panel."""
+    for letter, ax in zip("abcdefghij", panels, strict=False):
+        ax.set_title(f"({letter})", loc="left")
+
+
+def finish(figure: Figure, results: Results, keys: list[Any], *stated: str, columns: int = 0) -> Figure:
+    """Write what all panels have in common above them, and the keys below.
+
+    Parameters
+    ----------
+    figure, results
+        A figure, and the results that it shows, whose size and number of runs are stated.
+    keys
+        Handles of the legend.
+    stated
+        Keys of a single value to state first; or words, with an equals sign.
+    columns
+        Of the legend; by default as many as there is room for.
+
+    Returns
+    -------
+    Figure
+        The figure.
+    """
+    label, coords = labels.mathtext_label(results.scenario), results.either.coords
+    known = [
+        name if "=" in name else label(name, coords[name].item()) for name in stated if "=" in name or name in coords
+    ]
+    figure.suptitle(", ".join(word for word in (*known, labels.size_of(results.either)) if word), fontsize=8)
+    longest = max(len(str(key.get_label())) for key in keys)
+    most = max(1, min(MOST_COLUMNS, MOST_LETTERS // (longest + 6)))
+    figure.legend(handles=keys, loc="outside lower center", ncols=columns or min(most, len(keys)))
+    return figure
