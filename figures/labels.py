@@ -53,7 +53,7 @@ def size_of(dataset: Any) -> str:
     '$N$ = 1,000, 2 seeds'
     """
     N, seeds = dataset.coords.get("N"), dataset.sizes.get("seed")
-    size = [f"$N$ = {int(N):,}"] if N is not None and N.size == 1 else []
+    size = [f"$N$ = {N.item():,}"] if N is not None and N.size == 1 else []
     return ", ".join([*size, *([f"{seeds:,} seed{'s' if seeds > 1 else ''}"] if seeds else [])])
 
 
@@ -79,7 +79,8 @@ def mathtext_label(scenario: Any) -> Callable[[str, Any], str]:
         if not isinstance(value, str):
             return f"{symbol(scenario, name)} = {value:g}"
         words = kind_label(scenario.KINDS, value) if name == scenario.CHOICE else value
-        return words.replace("$", r"\$")  # a dollar sign would begin mathematics
+        words = words.replace("$", r"\$")  # a dollar sign would begin mathematics
+        return f"{symbol(scenario, name)} = {words}" if symbol(scenario, name).startswith("$") else words
 
     return label
 

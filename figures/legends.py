@@ -42,11 +42,11 @@ def below(figure: Figure, results: Results, layout: Layout) -> None:
     figure.legend(*zip(*entries, strict=True), loc="outside lower center", ncols=columns, **look)
 
 
-def points_with_bars(marker: str = "o", colour: str = THEORY) -> ErrorbarContainer:
+def points_with_bars(label: str = "", **look: Any) -> ErrorbarContainer:
     """A legend handle of points with error bars."""
-    look: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": "none", "markerfacecolor": "white"}
-    bars = LineCollection([], colors=colour, linewidths=1.2)
-    return ErrorbarContainer((Line2D([], [], **look), (), (bars,)), has_yerr=True)
+    look = {"color": THEORY, "marker": "o", "linestyle": "none", "markerfacecolor": "white", **look}
+    bars = LineCollection([], colors=look["color"], linewidths=1.2)
+    return ErrorbarContainer((Line2D([], [], **look), (), (bars,)), has_yerr=True, label=label)
 
 
 def line_with_points(index: int, text: str, **look: Any) -> Line2D:
@@ -84,7 +84,7 @@ def _parts(results: Results, layout: Layout) -> Iterator[Entry]:
     """What points and lines are: in the colour of the figure if it has but one, with a dash for theory along names."""
     colour = THEORY if layout.colours else COLOURS[0]
     if results.simulation is not None:
-        yield points_with_bars(colour=colour), BARS
+        yield points_with_bars(color=colour), BARS
     if results.theory is not None:
         dash: dict[str, Any] = {} if layout.x else {"marker": "|", "linestyle": "none", "markersize": 9}
         limit = r", $N=\infty$" if "N" in series.ignored_in_the_limit(results.scenario) else ""

@@ -19,15 +19,7 @@ from matplotlib.figure import Figure
 from figures import labels, legends, panels, series
 from figures.panels import Look
 from figures.series import Layout
-from figures.style import (
-    BAND,
-    COLOURS,
-    DASHES,
-    MARKERS,
-    PAGE,
-    THEORY,
-    styled,
-)
+from figures.style import BAND, COLOURS, DASHES, MARKERS, PAGE, THEORY, styled
 from statmech.results.corrections import predicted, unresolved
 
 if TYPE_CHECKING:
@@ -87,7 +79,7 @@ def _panels(results: Results, x: str) -> Figure:
         variable, log = variables[name], "x" * scales.log_x + "y" * (name in scales.log_y)
         for look, one in _combinations(part, layout, bool(variable.bound)):
             curve = series.curve(name, "", one.simulation, one.theory, one.lines, x=x)
-            panels.draw(ax, curve, look, log, discrete, panels.converged(one.simulation))
+            panels.draw(ax, curve, look, log, panels.converged(one.simulation), discrete=discrete)
         if (only := series.values(results.either, x)).size == 1:
             ax.set_xticks(only)
         panels.logarithmic(ax, log)

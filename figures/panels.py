@@ -7,7 +7,7 @@ its axes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -19,16 +19,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from figures import labels, series
-from figures.legends import line_with_points
-from figures.style import DASHES, log_ticks, look_of, points_or_band, run_band, theory_line
+from figures.style import COLOURS, DASHES, MANY, THEORY, log_ticks, look_of, points_or_band, run_band, theory_line
 from statmech.results.dataset import scenario_of
 from statmech.results.results import Results, results_of
 
 CONVERGED = "converged"  # the flag of runs that reached their goal, in kinds of scenarios that have one
-SHOWN = "shown"  # the name of a variable that a figure computes
+ALONE: dict[str, Any] = {"color": THEORY}  # of one line of theory for points of all colours
 MOST_COLUMNS, MOST_LETTERS = 5, 110  # of a legend
-
-Shown = str | Mapping[str, str] | Callable[[xr.Dataset], xr.DataArray]
 
 
 class Look(NamedTuple):
@@ -41,8 +38,12 @@ class Look(NamedTuple):
 
 def along(simulation: xr.Dataset, theory: xr.Dataset, x: str, **chosen: Any) -> Results:
     """Results at chosen values of some axes, with their theory on a dense grid along x."""
-    results = results_of(simulation.sel(chosen), theory.sel(chosen))
-    return replace(results, lines=dense(theory, x, **chosen))
+    return with_lines(simulation.sel(chosen), theory.sel(chosen), dense(theory, x, **chosen))
+
+
+def with_lines(simulation: xr.Dataset, theory: xr.Dataset, lines: xr.Dataset) -> Results:
+    """Results with these lines of theory."""
+    return replace(results_of(simulation, theory), lines=lines)
 
 
 def dense(theory: xr.Dataset, x: str, **chosen: Any) -> xr.Dataset:
@@ -55,22 +56,30 @@ def dense(theory: xr.Dataset, x: str, **chosen: Any) -> xr.Dataset:
     theory = theory.sel(chosen)
     if theory.sizes.get(x, 1) < 2:
         return theory
-    scenario = scenario_of(theory)
-    lines = smooth(type(scenario)(**{**scenario.config(), **chosen}) if chosen else scenario, x)
+    lines = smooth(scenario_with(theory, **chosen), x)
     return theory if lines is None else lines.expand_dims([dim for dim in theory.dims if dim not in lines.dims])
+
+
+def scenario_with(theory: xr.Dataset, **keys: Any) -> Any:
+    """Give the scenario of a dataset other keys; None takes one away."""
+    scenario = scenario_of(theory)
+    given = {**scenario.config(), **keys}
+    return type(scenario)(**{name: value for name, value in given.items() if value is not None})
 
 
 def panel(
     axes: Any,
     results: Results,
     x: str,
-    y: Shown,
+    y: str | Mapping[str, str],
     colour: str | tuple[str, ...] = (),
     *,
     split: str = "",
     log: str = "",
     dashes: bool = False,
     filled: bool = False,
+    aside: bool = False,
+    palette: Sequence[str] = COLOURS,
     **look: Any,
 ) -> list[Line2D]:
     """Draw a variable along x, theory as lines and simulation as points, and label the axes.
@@ -82,7 +91,7 @@ def panel(
     results
         Results with these axes, and theory on a dense grid as `lines` (`along`).
     x, y
-        An axis; a variable, several with their labels, or a function of a dataset.
+        An axis; a variable, or several with their labels.
     colour
         The axis, or axes, that colours distinguish; several variables have colours of their own.
     split
@@ -93,6 +102,10 @@ def panel(
         True to distinguish the lines by dashes, too.
     filled
         True to fill the points at which all runs converged.
+    aside
+        True to move points sideways, so that those of several colours do not overlap.
+    palette
+        The colours.
     look
         Further properties of points.
 
@@ -109,41 +122,49 @@ def panel(
     >>> [key.get_label() for key in panel(ax, swept, "t", "eps_g", "rule")], ax.get_ylabel()
     (['Hebbian', 'AdaTron'], '$\\\\epsilon_g$')
     """
-    panels, keys = list(np.ravel(axes)), []
-    if not isinstance(y, str | Mapping):
-        results, y = _computed(results, y), SHOWN
+    panels, variables = list(np.ravel(axes)), results.scenario.variables
     titles = list(series.positions(results.either, [split] if split else [], labels.mathtext_label(results.scenario)))
+    alone = bool(colour) and series.ignored_by_theory(results, [colour] if isinstance(colour, str) else colour)
+    bound = isinstance(y, str) and y in variables and variables[y].bound
     for ax, (title, position) in zip(panels, titles, strict=True):
-        curves = list(_curves(series.sliced(results, position), y, colour))
-        keys = [line_with_points(index, text, **_dashes(index, dashes)) for index, (text, _, _) in enumerate(curves)]
-        for index, (_, name, part) in enumerate(curves):
-            flags = converged(part.simulation) if filled else None
-            draw(ax, shown(part, name, x), look_at(index, dashes, **look), log, filled=flags)
+        named = list(_curves(series.sliced(results, position), y, colour))
+        curves = [shown(part, name, text, x) for text, name, part in named]
+        looks = [look_at(index, dashes, bool(bound), alone, palette, **look) for index in range(len(curves))]
+        for index, (curve, (_, _, part)) in enumerate(zip(curves, named, strict=True)):
+            moved = replace(curve, x=beside(curve.x, index, len(curves), "x" in log)) if aside else curve
+            draw(ax, moved, looks[index], log, converged(part.simulation) if filled else None, bars=not filled)
         ax.set_xlabel(labels.axis_label(results.scenario, [x]))
-        ax.set_ylabel(results.scenario.variables[y].symbol if y in results.scenario.variables else "")
+        ax.set_ylabel(variables[y].symbol if isinstance(y, str) and y in variables else "")
         logarithmic(ax, log)
         if split:
             ax.set_title(title)
     outer(panels)
-    return keys
+    keys = [key_of(curve, one) for curve, one in zip(curves, looks, strict=True)]
+    alone &= any(curve.theory is not None for curve in curves)
+    return [*keys, Line2D([], [], **ALONE, label=r"theory, $N\to\infty$")] if alone else keys
 
 
-def look_at(index: int, dashes: bool = False, **points: Any) -> Look:
-    """The look of the index-th curve of a panel."""
-    own = look_of(index)
-    line = {"color": own["color"], **_dashes(index, dashes)}
-    return Look({**own, **points}, line, {"colour": own["color"], "dashes": DASHES[index % len(DASHES)]})
+def look_at(
+    index: int, dashes: bool, bound: bool = False, alone: bool = False, palette: Sequence[str] = COLOURS, **points: Any
+) -> Look:
+    """The look of the index-th curve of a panel; lines of theory that all curves share are one, in grey (`alone`)."""
+    own, dash = {**look_of(index), "color": palette[index % len(palette)]}, DASHES[index % len(DASHES)]
+    line = {"color": own["color"], "linestyle": "--" if bound else dash if dashes else "-"}
+    shared = ALONE if index == 0 else None
+    return Look({**own, **points}, shared if alone else line, {"colour": own["color"], "dashes": dash})
 
 
-def _dashes(index: int, dashes: bool) -> dict[str, Any]:
-    return {"linestyle": DASHES[index % len(DASHES)]} if dashes else {}
+def key_of(curve: series.Curve, look: Look) -> Line2D:
+    """The key of a curve: its line, if theory has one, and the marker of its points."""
+    own = {"linestyle": "none", "markerfacecolor": "white", **look.points, "label": curve.label}
+    known = curve.theory is not None and bool(np.isfinite(curve.theory).any())
+    return Line2D([], [], **own | (look.line if known and look.line and look.line != ALONE else {}))
 
 
-def _computed(results: Results, of: Callable[[xr.Dataset], xr.DataArray]) -> Results:
-    """Results with a further variable, a function of each dataset."""
-    parts = (results.simulation, results.theory, results.lines)
-    simulation, theory, lines = (None if part is None else part.assign({SHOWN: of(part)}) for part in parts)
-    return replace(results, simulation=simulation, theory=theory, lines=lines)
+def beside(x: np.ndarray, index: int, count: int, log: bool) -> np.ndarray:
+    """Values moved a little, so that the bars of so many curves do not overlap."""
+    place = index - (count - 1) / 2
+    return x * 1.07**place if log or x.size < 2 else x + 0.2 * place * float(np.diff(x).min())
 
 
 def _curves(
@@ -158,29 +179,37 @@ def _curves(
             yield own or text, name, series.sliced(results, position)
 
 
-def shown(results: Results, name: str, x: str) -> series.Curve:
+def shown(results: Results, name: str, label: str, x: str) -> series.Curve:
     """One variable along x, at the only position on every other axis."""
     parts = (results.simulation, results.theory, results.lines)
     single = {dim for part in parts if part is not None for dim, size in part.sizes.items() if size == 1}
     results = series.sliced(results, {str(dim): 0 for dim in single - {x, "seed"}})
-    return series.curve(name, "", results.simulation, results.theory, results.lines, x=x)
+    return series.curve(name, label, results.simulation, results.theory, results.lines, x=x)
 
 
 def draw(
-    ax: Axes, curve: series.Curve, look: Look, log: str, discrete: bool = False, filled: np.ndarray | None = None
+    ax: Axes,
+    curve: series.Curve,
+    look: Look,
+    log: str,
+    filled: np.ndarray | None = None,
+    bars: bool = False,
+    discrete: bool = False,
 ) -> None:
     """Draw a curve: theory as a line, the band in which it expects a run, and the simulation as points.
 
-    `log` says which axes are logarithmic, `discrete` that x holds few whole numbers, `filled` which points are full.
+    `log` says which axes are logarithmic, `filled` which points are full; `bars` asks for bars on points however
+    many there are, and `discrete` says that x holds few whole numbers.
     """
     curve = _positive(curve, log)
     if curve.theory is not None and look.line is not None:
-        theory_line(ax, curve.theory_x, curve.theory, discrete, **look.line)
+        above = {"zorder": 5} if len(curve.x) > MANY else {}  # so many points would hide it
+        theory_line(ax, curve.theory_x, curve.theory, discrete, **look.line, **above)
     if curve.band is not None and curve.theory is not None:
         low, high = curve.band
         run_band(ax, curve.theory_x, series.above_zero(low, curve.theory) if "y" in log else low, high, **look.band)
     if curve.mean is not None:
-        points_or_band(ax, curve.x, curve.mean, curve.error, look.points, filled, bars=curve.band is not None)
+        points_or_band(ax, curve.x, curve.mean, curve.error, look.points, filled, bars=bars or curve.band is not None)
 
 
 def _positive(curve: series.Curve, log: str) -> series.Curve:
@@ -227,7 +256,9 @@ def letters(*panels: Axes) -> None:
         ax.set_title(f"({letter})", loc="left")
 
 
-def finish(figure: Figure, results: Results, keys: list[Any], *stated: str, columns: int = 0) -> Figure:
+def finish(
+    figure: Figure, results: Results | xr.Dataset, keys: list[Any], *stated: str, columns: int = 0, note: str = ""
+) -> Figure:
     """Write what all panels have in common above them, and the keys below.
 
     Parameters
@@ -240,18 +271,21 @@ def finish(figure: Figure, results: Results, keys: list[Any], *stated: str, colu
         Keys of a single value to state first; or words, with an equals sign.
     columns
         Of the legend; by default as many as there is room for.
+    note
+        What else the legend says, as its title.
 
     Returns
     -------
     Figure
         The figure.
     """
+    results = results_of(results)
     label, coords = labels.mathtext_label(results.scenario), results.either.coords
-    known = [
-        name if "=" in name else label(name, coords[name].item()) for name in stated if "=" in name or name in coords
-    ]
-    figure.suptitle(", ".join(word for word in (*known, labels.size_of(results.either)) if word), fontsize=8)
+    words = [label(name, coords[name].item()) if name in coords else name for name in stated]
+    words = [word for word in words if "=" in word]  # results may lack a key
+    figure.suptitle(", ".join([*words, labels.size_of(results.either)]), fontsize=8)
     longest = max(len(str(key.get_label())) for key in keys)
     most = max(1, min(MOST_COLUMNS, MOST_LETTERS // (longest + 6)))
-    figure.legend(handles=keys, loc="outside lower center", ncols=columns or min(most, len(keys)))
+    look: dict[str, Any] = {"ncols": columns or min(most, len(keys)), "title": note or None, "title_fontsize": 7.5}
+    figure.legend(handles=keys, loc="outside lower center", **look)
     return figure

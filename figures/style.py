@@ -36,7 +36,12 @@ SHADES = "viridis"  # of ordered values, more than there are colours
 MANY = 30  # more points than these would hide each other
 BAND = 0.18  # opacity of the band in which theory expects one run
 EDGE = 0.5  # width of its edges
-NARROW = 200  # the ratio of limits up to which a logarithmic axis has room for ticks at 2 and 5
+TICKS: dict[float, tuple[float, ...]] = {  # of a logarithmic axis, by the ratio of its limits
+    5: (1, 1.5, 2, 3, 5, 7),
+    20: (1, 2, 3, 5),
+    200: (1, 2, 5),
+    np.inf: (1,),
+}
 FORMATS = ("png", "svg", "pdf")
 
 STYLE: dict[Any, Any] = {
@@ -138,17 +143,22 @@ def points_or_band(
     default all, are hollow.
     """
     own = look_of(look) if isinstance(look, int) else look
-    look = {**own, "linestyle": "none"}
+    look = {"linestyle": "none", "markerfacecolor": "white", **own}
     if len(x) <= MANY:
-        ax.errorbar(x, mean, yerr=error, **look, markerfacecolor="white", label=label, zorder=3)
+        ax.errorbar(x, mean, yerr=error, **look, label=label, zorder=3)
     else:
         look |= {"markersize": 2.2, "markeredgewidth": 0.5}
         shown = {"yerr": error, "elinewidth": 0.5, "capsize": 0} if bars else {}
-        ax.errorbar(x, mean, **shown, **look, markerfacecolor="white", label=label, zorder=3)
+        ax.errorbar(x, mean, **shown, **look, label=label, zorder=3)
         if not bars:
             band(ax, x, mean, error, own)
     if filled is not None:
-        ax.plot(np.asarray(x)[filled], np.asarray(mean)[filled], **look, zorder=4)
+        ax.plot(
+            np.asarray(x)[filled],
+            np.asarray(mean)[filled],
+            **{**look, "linestyle": "none", "markerfacecolor": own["color"]},
+            zorder=4,
+        )
 
 
 def band(ax: Axes, x: Any, mean: Any, error: Any, look: int | dict[str, Any]) -> None:
@@ -169,9 +179,9 @@ def run_band(ax: Axes, x: Any, low: Any, high: Any, colour: Any, dashes: Any) ->
 
 
 def log_ticks(axis: Axis) -> None:
-    """Ticks that can be read on a logarithmic axis, once its limits are known: 1, 2, 5, ... or powers of ten."""
+    """Set ticks that can be read on a logarithmic axis, once its limits are known: the more, the shorter it is."""
     low, high = axis.get_view_interval()
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < NARROW * low else (1,)))
+    axis.set_major_locator(LogLocator(subs=next(subs for most, subs in TICKS.items() if high < most * low)))
     if low > 1e-4 and high < 1e5:
         axis.set_major_formatter("{x:g}")
     axis.set_minor_locator(NullLocator())

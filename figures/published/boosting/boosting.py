@@ -8,26 +8,25 @@ that is less). A mean of zero has no place on a logarithmic axis.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from figures.published.dense_theory import dense
-from figures.style import COLOURS, MARKERS, PAGE, points, styled
+from figures.panels import along, dense, panel, with_lines
+from figures.style import PAGE, log_ticks, points
 from statmech.results.statistics import standard_error
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
 
 AXES = ("s", "P")  # of the sweep, that this figure shows
 MOST = 4  # curves of one P each
 CUT = 0.1  # of a mean: the lower end of its bar, below which the bar reaches the end of a logarithmic axis
 STAGES = "stages until all\nexamples are right"
-BOUND: dict[str, Any] = {"linestyle": "--", "linewidth": 0.9}
+JOINED: dict[str, Any] = {"linestyle": "-", "linewidth": 0.6}
+SHARES = [0.02, 0.05, 0.1, 0.2, 0.5]
 CAPTION = (
     r"AdaBoost over all conjunctions of a teacher that is a vote of $s$ of them, learning from $P$ examples: number of "
     r"stages until all examples are right, the least advantage $\gamma=\min_i(\frac{1}{2}-\epsilon_i)$ of a stage, and "
@@ -37,55 +36,41 @@ CAPTION = (
 LINES = ""
 
 
-@styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Stages and least advantage against s for several P, in grey; stages and eps_g against P, a colour per s."""
+    """Draw stages and least advantage against s for several P, in grey; stages and eps_g against P, a colour per s."""
     figure = Figure(figsize=(PAGE, 5.2))
     (stages_s, stages_P), (advantage, error) = figure.subplots(2, 2)
     at = np.unique(np.linspace(0, simulation.sizes["P"] - 1, MOST).round().astype(int))
-    along_s, along_P = dense(theory, "s", P=simulation.P.values[at].tolist()), dense(theory, "P")
-    for index, P in enumerate(simulation.P.values[at]):
-        cell, bounds, look = simulation.sel(P=P), along_s.sel(P=P), _grey(index, len(at))
-        _over_bound(stages_s, cell.s, cell.stages, look, bounds.s, bounds.stages, f"$P={P:,}$".replace(",", r"\,"))
-        points(advantage, 1 / (2 * cell.s), cell.advantage, index, **look)
-    for index, s in enumerate(simulation.s.values):
-        cell, bounds = simulation.sel(s=s), along_P.sel(s=s)
-        look = {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
-        _over_bound(stages_P, cell.P, cell.stages, look, bounds.P, bounds.stages, f"$s={s}$")
-        _over_bound(error, cell.P, cell.eps_g, look, bounds.P, bounds.eps_g.where(bounds.eps_g < 1))
-    advantage.plot(1 / (2 * along_s.s), along_s.advantage.isel(P=0), color="0.3", **BOUND)
-    _name_trivial(error, along_P.eps_g)
-    for ax in (stages_s, stages_P):
-        ax.set(yscale="log", ylabel=STAGES)
-    stages_s.set(xscale="log", xlabel="$s$, conjunctions of the teacher")
-    _ticks(stages_s.xaxis, simulation.s.values.tolist())
-    stages_P.set(xscale="log", xlabel="$P$, examples")
+    along_s = along(simulation, theory, "s", P=simulation.P.values[at].tolist())
+    greys = [str(grey) for grey in np.linspace(0, 0.6, len(at)).round(2)]
+    sizes = panel(stages_s, along_s, "s", "stages", "P", log="xy", palette=greys, **JOINED)
+    for index, runs in enumerate(simulation.advantage.isel(P=at).transpose("P", ...)):
+        points(advantage, 1 / (2 * runs.s), runs, index, color=greys[index])
+    terms = 1 / (2 * simulation.s.values)
+    advantage.plot(terms, terms, color="0.3", linestyle="--", linewidth=0.9)
+    lines = dense(theory, "P")
+    along_P = with_lines(simulation, theory, lines.assign(eps_g=lines.eps_g.where(lines.eps_g < 1)))
+    conjunctions = panel(stages_P, along_P, "P", "stages", "s", log="xy", **JOINED)
+    panel(error, along_P, "P", "eps_g", "s", log="xy", **JOINED)
+    _name_trivial(error, lines.eps_g)
+    stages_s.set(xlabel="$s$, conjunctions of the teacher", ylabel=STAGES)
+    stages_P.set(xlabel="$P$, examples", ylabel=STAGES)
     advantage.set(xscale="log", yscale="log", xlabel="$1/(2s)$", ylabel=r"least advantage $\gamma$")
+    error.set(xlabel="$P$, examples", ylim=(0.8 * _least(simulation.eps_g), 1.5))
     for ax, axis in ((stages_s, simulation.s), (stages_P, simulation.P)):
         if not np.isfinite(ax.dataLim.x0):  # no run was right on all examples
             ax.set_xlim(axis.values.min() / 1.5, axis.values.max() * 1.5)
-    for axis in (advantage.xaxis, advantage.yaxis):
-        _ticks(axis, [0.02, 0.05, 0.1, 0.2, 0.5])
-    error.set(xscale="log", yscale="log", xlabel="$P$, examples", ylabel=r"$\epsilon_g$")
-    error.set_ylim(0.8 * _least(simulation.eps_g), 1.5)
-    look = {"ncols": 3, "title": "dashed: bounds of theory"}
-    figure.legend(*stages_s.get_legend_handles_labels(), loc="outside lower left", **look)
-    figure.legend(*stages_P.get_legend_handles_labels(), loc="outside lower right", **look)
+    for ticked, values in (
+        (stages_s.xaxis, simulation.s.values.tolist()),
+        (advantage.xaxis, SHARES),
+        (advantage.yaxis, SHARES),
+    ):
+        _ticks(ticked, values)
+    log_ticks(error.yaxis)
+    look: dict[str, Any] = {"ncols": 3, "title": "dashed: bounds of theory"}
+    figure.legend(handles=sizes, loc="outside lower left", **look)
+    figure.legend(handles=conjunctions, loc="outside lower right", **look)
     return figure
-
-
-def _grey(index: int, count: int) -> dict[str, Any]:
-    """Marker and grey of one P, so that colours mean s."""
-    return {"color": str(round(0.6 * index / max(count - 1, 1), 2)), "marker": MARKERS[index]}
-
-
-def _over_bound(
-    ax: Axes, x: Any, runs: Any, look: dict[str, Any], places: Any, bound: Any, label: str | None = None
-) -> None:
-    """Means over seeds, except zeros, and the bound as a dashed line."""
-    shown = runs.where(runs.mean("seed") > 0)
-    points(ax, x, shown, 0, linestyle="-", linewidth=0.6, label=label, **look)
-    ax.plot(places, bound, color=look["color"], **BOUND)
 
 
 def _name_trivial(ax: Axes, bounds: xr.DataArray) -> None:

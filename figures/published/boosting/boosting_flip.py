@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.style import PAGE, log_ticks, points, styled
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
+from figures import series
+from figures.panels import panel
+from figures.style import PAGE
+from statmech.results.results import results_of
 
 AXES = ("flip", "cap")  # of the sweep, that this figure shows
 MOST = 5  # curves per panel
+JOINED: dict[str, Any] = {"linestyle": "-", "linewidth": 0.8}
 CAPTION = (
     r"Generalization error, with respect to the teacher's own labels, of AdaBoost over conjunctions that learns from "
     r"labels flipped with probability $\lambda$, and ends after T stages or when it is right on all examples. Dashed: "
@@ -23,32 +24,21 @@ CAPTION = (
 LINES = ""
 
 
-@styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """On the left a colour per number of stages, on the right a grey per fraction of flips."""
-    figure = Figure(figsize=(PAGE, 3.4))
+    """Draw a colour per number of stages on the left, a grey per fraction of flips on the right."""
+    results, figure = results_of(simulation), Figure(figsize=(PAGE, 3.4))
     against_flip, against_stages = figure.subplots(1, 2, sharey=True)
-    for index, cap in enumerate(_some(simulation.cap.values)):
-        _curve(against_flip, simulation.flip, simulation.eps_g.sel(cap=cap), index, f"$T={cap:g}$")
+    stages, flips = (np.unique(np.linspace(0, simulation.sizes[name] - 1, MOST).round()) for name in ("cap", "flip"))
+    some = series.sliced(results, {"cap": stages.astype(int)})
+    left = panel(against_flip, some, "flip", "eps_g", "cap", **JOINED)
     largest = simulation.flip.values.max()
-    against_flip.plot([0, largest], [0, largest], "--", color="0.5", label=r"$\epsilon_g=\lambda$")
-    flips = _some(simulation.flip.values)
-    for index, (flip, grey) in enumerate(zip(flips, np.linspace(0.7, 0, len(flips)), strict=True)):
-        runs = simulation.eps_g.sel(flip=flip)
-        _curve(against_stages, simulation.cap, runs, index, rf"$\lambda={flip:g}$", color=str(grey))
-    against_flip.set(xlabel=r"$\lambda$, fraction of flipped labels", ylabel=r"$\epsilon_g$")
+    left += against_flip.plot([0, largest], [0, largest], "--", color="0.5", label=r"$\epsilon_g=\lambda$")
+    some = series.sliced(results, {"flip": flips.astype(int)})
+    greys = [str(grey) for grey in np.linspace(0.7, 0, len(flips))]
+    right = panel(against_stages, some, "cap", "eps_g", "flip", log="x", palette=greys, **JOINED)
+    against_flip.set_xlabel(r"$\lambda$, fraction of flipped labels")
     against_flip.set_ylim(bottom=-0.01)
-    against_stages.set(xlabel="$T$, stages", xscale="log")
-    log_ticks(against_stages.xaxis)
-    figure.legend(*against_flip.get_legend_handles_labels(), loc="outside lower left", ncols=3)
-    figure.legend(*against_stages.get_legend_handles_labels(), loc="outside lower right", ncols=3)
+    against_stages.set(xlabel="$T$, stages", ylabel="")
+    figure.legend(handles=left, loc="outside lower left", ncols=3)
+    figure.legend(handles=right, loc="outside lower right", ncols=3)
     return figure
-
-
-def _some(values: Any) -> Any:
-    """At most `MOST` of the values of an axis, the first and the last among them."""
-    return values[np.unique(np.linspace(0, len(values) - 1, MOST).round().astype(int))]
-
-
-def _curve(ax: Axes, x: Any, runs: Any, index: int, label: str, **look: Any) -> None:
-    points(ax, x, runs, index, linestyle="-", linewidth=0.8, label=label, **look)

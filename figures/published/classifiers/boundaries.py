@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from figures.style import COLOURS, PAGE, styled
+from figures.style import COLOURS, PAGE
 from simulate.scenarios.cross_validation import grid_of, plane_of, weights_of_plane
 from statmech.classifiers import CLASSIFIERS
 from statmech.data_sets import Data, load, source
 from statmech.errors import ConfigError
 from statmech.results.dataset import scenario_of
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
 
 AXES = ("data", "classifier")  # of the sweep, that this figure shows
 CAPTION = (
@@ -43,7 +41,6 @@ class Linear(NamedTuple):
     margin: float
 
 
-@styled
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
     """One row per data set, one column per classifier; shaded where it chooses the second class."""
     if "decision" not in simulation:

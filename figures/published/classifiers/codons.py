@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from figures.inspection import AID
-from figures.style import COLOURS, PAGE, styled
+from figures.style import COLOURS, PAGE
 from statmech.data_sets import source
 from statmech.errors import ConfigError
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
 
 AXES = ("discount",)  # of the sweep, that this figure shows
 CODON = 3  # letters
@@ -30,7 +28,6 @@ CAPTION = (
 POINTS = ""
 
 
-@styled
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
     """A panel per discount: the mean weight of pairs over folds, as shades of grey."""
     if "pair_weights" not in simulation:

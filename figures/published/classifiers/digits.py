@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from figures.series import mean_and_error
-from figures.style import PAGE, log_ticks, look_of, styled
+from figures.style import PAGE, log_ticks, look_of
 from statmech.data_sets import source
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
 
 AXES = ("data", "chosen", "delta_budget")  # of the sweep, that this figure shows
 NEEDS = ("budget",)
@@ -27,7 +25,6 @@ CAPTION = (
 ORDERED = {"random": "random order", "weight": r"largest $|w_j|$ first", "fixed": "order of the columns"}
 
 
-@styled
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
     """One column per data set: error against features evaluated, in prediction (solid) and in learning (dashed)."""
     sets = [str(name) for name in simulation.data.values]
@@ -39,7 +36,6 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
             _line(ax, attentive, "features", index, f"{ORDERED[chosen]}, in prediction")
             look = {"linestyle": "--", "markerfacecolor": "white"}
             _line(ax, attentive, "features_learning", index, f"{ORDERED[chosen]}, in learning", **look)
-            _largest(ax, attentive)
         hard = cells.sel(chosen=str(simulation.chosen.values[0])).isel(delta_budget=simulation.budget.values > 0)
         if hard.sizes["delta_budget"]:
             _line(ax, hard, "features", 6, "fixed number of features", linestyle=":")
@@ -55,17 +51,11 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     return figure
 
 
-def _line(ax: Axes, cells: Any, features: str, index: int, label: str | None, **look: Any) -> None:
-    error, spread = mean_and_error(100 * (1 - cells.accuracy))
-    evaluated, deviation = mean_and_error(cells[features])
+def _line(ax: Axes, cells: Any, features: str, index: int, label: str, **look: Any) -> None:
+    """Draw errors against features; a word names delta at the first point on the left, in prediction."""
+    (error, spread), (x, deviation) = mean_and_error(100 * (1 - cells.accuracy)), mean_and_error(cells[features])
     look = {**look_of(index), "linewidth": 1.0, "markersize": 3.5, "elinewidth": 0.7, "capsize": 1.5, **look}
-    ax.errorbar(evaluated, error, xerr=deviation, yerr=spread, label=label, **look)
-
-
-def _largest(ax: Axes, cells: Any) -> None:
-    """State the largest delta, the first point on the left."""
-    error, spread = mean_and_error(100 * (1 - cells.accuracy))
-    evaluated, _ = mean_and_error(cells.features)
-    at = (float(evaluated[-1]), float(error[-1] + spread[-1]))
-    text = rf"$\delta={cells.delta.values[-1]:g}$"
-    ax.annotate(text, at, (0, 3), textcoords="offset points", ha="center", fontsize=6.5)
+    ax.errorbar(x, error, xerr=deviation, yerr=spread, label=label, **look)
+    if "linestyle" not in look:
+        at, text = (float(x[-1]), float(error[-1] + spread[-1])), rf"$\delta={cells.delta.values[-1]:g}$"
+        ax.annotate(text, at, (0, 3), textcoords="offset points", ha="center", fontsize=6.5)

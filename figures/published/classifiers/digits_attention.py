@@ -6,24 +6,21 @@ again, which gives the same students, and compares these means with the stored o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from figures.style import COLOURS, PAGE, styled
+from figures.style import COLOURS, PAGE
+from simulate.estimators.attentive import PartialSums
 from simulate.scenarios.cross_validation import fitted, folds
 from statmech.data_sets import source
 from statmech.errors import ConfigError
 from statmech.results.dataset import scenario_of
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
-
-    from simulate.estimators.attentive import PartialSums
-    from statmech.scenarios.cross_validation import Study, StudyCell
+from statmech.scenarios.cross_validation import Study, StudyCell
 
 AXES = ("data", "chosen")  # of the sweep, that this figure shows
 CAPTION = (
@@ -55,7 +52,6 @@ class HeldOut(NamedTuple):
     wrong: np.ndarray
 
 
-@styled
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
     """One row per data set and order of the features: partial sums, images, a histogram."""
     study: Study = scenario_of(simulation)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.series import mean_and_error
-from figures.style import PAGE, log_ticks, look_of, styled
-from statmech.classifiers import CLASSIFIERS
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
+from figures.panels import finish, panel
+from figures.style import PAGE
+from statmech.results.results import results_of
 
 AXES = ("classifier", "theta", "budget")  # of the sweep, that this figure shows
 CAPTION = (
@@ -22,39 +19,30 @@ CAPTION = (
     r"Right: features evaluated per example and pass in learning."
 )
 NAMES = {"attentive": "perceptron", "passive_aggressive": "passive-aggressive"}
+WITH: dict[bool, tuple[str, dict[str, Any]]] = {  # a fixed number of features or not
+    False: ("stopping boundary", {"linestyle": "-", "markerfacecolor": None}),
+    True: ("all features", {"linestyle": "--"}),
+}
 PANELS = {
-    "accuracy": "held-out errors (%)",
+    "error": "held-out errors (%)",
     "features": "features per prediction",
     "features_learning": "features in learning",
 }
 
 
-@styled
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """Three panels: error, features of a prediction, features in learning."""
-    figure = Figure(figsize=(PAGE, 2.7))
+    """Draw the error, the features of a prediction, and those in learning."""
+    runs = simulation.assign(error=100 * (1 - simulation.accuracy)).sortby("budget", ascending=False)
+    figure, keys = Figure(figsize=(PAGE, 2.7)), []
     axes = figure.subplots(1, len(PANELS))
-    for ax, (name, label) in zip(axes, PANELS.items(), strict=True):
-        for index, classifier in enumerate(map(str, simulation.classifier.values)):
-            for budget in sorted(simulation.budget.values, reverse=True):
-                _line(ax, simulation.sel(classifier=classifier, budget=budget)[name], index)
-        ax.set(xscale="log", xlabel=r"threshold $\theta$", ylabel=label, ylim=(0, None))
-        log_ticks(ax.xaxis)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
-    return figure
-
-
-def _line(ax: Axes, cells: Any, index: int) -> None:
-    full = int(cells.budget) > 0
-    name = str(cells.classifier.values)
-    mean, error = mean_and_error(100 * (1 - cells) if cells.name == "accuracy" else cells)
-    look = {
-        **look_of(index),
-        "linewidth": 1.0,
-        "markersize": 5 - 1.7 * index,
-        "elinewidth": 0.7,
-        "capsize": 1.5,
-        **({"linestyle": "--", "markerfacecolor": "white"} if full else {}),
-    }
-    which = f"{NAMES.get(name, CLASSIFIERS[name].label)}, {'all features' if full else 'stopping boundary'}"
-    ax.errorbar(cells.theta, mean, yerr=error, label=which, **look)
+    for budget, cells in runs.groupby("budget"):
+        which, look = WITH[bool(budget)]
+        results = results_of(cells.isel(budget=0))
+        for ax, name in zip(axes, PANELS, strict=True):
+            own = panel(ax, results, "theta", name, "classifier", log="x", aside=True, linewidth=1.0, **look)
+        for key, name in zip(own, map(str, runs.classifier.values), strict=True):
+            key.set_label(f"{NAMES.get(name, key.get_label())}, {which}")
+        keys += own
+    for ax, label in zip(axes, PANELS.values(), strict=True):
+        ax.set(xlabel=r"threshold $\theta$", ylabel=label, ylim=(0, None))
+    return finish(figure, simulation, keys, columns=2)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.published.classifiers.fold_means import curve
-from figures.style import PAGE, styled
+from figures.panels import finish, panel
+from figures.published.classifiers.fold_means import JOINED
+from figures.style import PAGE
 from statmech.data_sets import source
-
-if TYPE_CHECKING:
-    import xarray as xr
+from statmech.results.results import results_of
 
 AXES = ("data", "discount")  # of the sweep, that this figure shows
 CAPTION = (
@@ -21,21 +19,18 @@ CAPTION = (
 )
 
 
-@styled
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """One colour per data set; standard errors over folds."""
-    figure = Figure(figsize=(PAGE, 2.5))
-    accuracy, weights, fraction = figure.subplots(1, 3)
-    for index, data in enumerate(map(str, simulation.data.values)):
-        cell = simulation.sel(data=data)
-        curve(accuracy, cell.discount, 100 * cell.accuracy, index, label=source(data).heading)
-        curve(weights, cell.discount, cell.weights, index)
-        curve(fraction, cell.discount, 100 * cell.pairs / cell.weights, index)
-    accuracy.set(ylabel="accuracy (%)")
-    weights.set(ylabel="weights", ylim=(0, None))
-    fraction.set(ylabel="conjunctions of two (%)", ylim=(-4, 104))
-    for ax in (accuracy, weights, fraction):
+    """Draw one colour per data set; bars are standard errors over folds."""
+    runs = simulation.assign(percent=100 * simulation.accuracy, share=100 * simulation.pairs / simulation.weights)
+    results, figure = results_of(runs), Figure(figsize=(PAGE, 2.5))
+    axes = figure.subplots(1, 3)
+    for ax, name in zip(axes, ("percent", "weights", "share"), strict=True):
+        keys = panel(ax, results, "discount", name, "data", **JOINED, markerfacecolor=None)
         ax.set(xlabel="discount $d$", xticks=[0, 0.25, 0.5, 0.75, 1])
         ax.xaxis.set_major_formatter("{x:g}")
-    figure.legend(loc="outside lower center", ncols=4)
-    return figure
+    axes[0].set_ylabel("accuracy (%)")
+    axes[1].set(ylabel="weights", ylim=(0, None))
+    axes[2].set(ylabel="conjunctions of two (%)", ylim=(-4, 104))
+    for key in keys:
+        key.set_label(source(str(key.get_label())).heading)
+    return finish(figure, results, keys)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import xarray as xr
+from matplotlib.axes import Axes
 
 from figures.series import mean_and_error
 from figures.style import look_of
@@ -10,10 +13,7 @@ from statmech.data_sets import MADE, cached_data
 from statmech.results.dataset import scenario_of
 from statmech.results.statistics import standard_error
 
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
-
+JOINED: dict[str, Any] = {"linestyle": "-", "linewidth": 1.0, "markersize": 3.5}
 FEW = 0.1  # of a set: examples that are drawn again for each seed hardly overlap
 
 
@@ -31,4 +31,4 @@ def curve(ax: Axes, x: Any, values: Any, index: int, own_examples: bool = False,
     mean, error = mean_and_error(values)
     if own_examples and values.sizes["seed"] > 1:
         error = standard_error(values.mean("fold"), "seed")
-    ax.errorbar(x, mean, yerr=error, **{**look_of(index), "markersize": 3.5, "linewidth": 1.0, **kwargs})
+    ax.errorbar(x, mean, yerr=error, **{**look_of(index), **JOINED, **kwargs})

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, NullLocator
 
 from figures.inspection import AID
-from figures.style import COLOURS
+from figures.style import COLOURS, PAGE, log_ticks
 from statmech.classifiers import CLASSIFIERS
 from statmech.data_sets import source
 from statmech.results import published_values as paper
 from statmech.results.paired_tests import PairedTest, paired_tests
 
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 BESIDE = (
     "Circles: measured by cross-validation. Open diamonds: Jackson & Craven; two joined by a dotted line where the "
     "scan of the paper leaves open which of them it is. Data sets marked as stand-ins are not those of the paper."
 )
+POINTS = "Points: means over folds (ten, or those given with the data) and shuffles; bars: standard errors over folds."
 STARS = (
     "Stars and plus signs: significantly less and more accurate than boosting, by a paired two-tailed t-test over "
     "folds at p <= 0.05; a fraction says in how many shuffles."
@@ -31,7 +30,6 @@ LIFT = 0.17  # of measured values above the middle of a row, and of the paper's 
 ROW = 0.3  # inches
 GREY: dict[str, Any] = {"color": "0.3", "linestyle": "none"}
 LESS = "\N{ASTERISK OPERATOR}"
-NARROW = 12  # the ratio of limits up to which a logarithmic axis has room for further ticks
 
 
 def accuracy_panel(ax: Axes, study: xr.Dataset, data: str) -> None:
@@ -54,7 +52,7 @@ def weights_panel(ax: Axes, study: xr.Dataset, data: str) -> None:
     _rows(ax, study)
     ax.set(xlabel="weights", title=source(data).heading, xscale="log")
     ax.margins(x=0.1)
-    _log_ticks(ax)
+    log_ticks(ax.xaxis)
 
 
 def accuracy_legend(figure: Figure, study: xr.Dataset) -> None:
@@ -84,6 +82,15 @@ def _markers(study: xr.Dataset, values: dict[str, dict[str, tuple[float, ...]]])
     if any(len(pair) > 1 for pair in published):
         handles.append(Line2D([], [], label="paper: one of the two", **diamond | {"linestyle": ":"}))
     return handles
+
+
+def draw_columns(study: xr.Dataset, panel: Callable[[Axes, xr.Dataset, str], None]) -> Figure:
+    """Draw a panel per data set, a row and colour per classifier."""
+    sets = [str(name) for name in study.data.values]
+    figure = Figure(figsize=(PAGE, height(study)))
+    for ax, data in zip(figure.subplots(1, len(sets), sharey=True, squeeze=False)[0], sets, strict=True):
+        panel(ax, study, data)
+    return figure
 
 
 def height(study: xr.Dataset, rows: int = 1) -> float:
@@ -135,12 +142,3 @@ def _rows(ax: Axes, study: xr.Dataset) -> None:
         ax.axhline(row + 0.5, color="0.9", linewidth=0.6, zorder=0)
     ax.set_ylim(len(names) - 0.45, -0.55)
     ax.tick_params(axis="y", length=0)
-
-
-def _log_ticks(ax: Axes) -> None:
-    """Ticks that can be read: plain numbers, more of them where the axis is short."""
-    low, high = ax.get_xlim()
-    subs = (1, 1.5, 2, 3, 5, 7) if high < NARROW * low else (1, 3) if high < 300 * low else (1,)
-    ax.xaxis.set_major_locator(LogLocator(subs=subs))
-    ax.xaxis.set_major_formatter("{x:g}")
-    ax.xaxis.set_minor_locator(NullLocator())

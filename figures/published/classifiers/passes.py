@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from figures.panels import logarithmic
 from figures.published.classifiers.fold_means import curve, independent
-from figures.style import PAGE, log_ticks, styled
+from figures.style import PAGE
 from statmech.classifiers import CLASSIFIERS
 from statmech.data_sets import source
 from statmech.scenarios.cross_validation import ORDERS
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
 
 AXES = ("data", "classifier", "order", "passes")  # of the sweep, that this figure shows
 USUAL = "every"  # the order in which the classifiers are compared, if the sweep has it
@@ -29,7 +28,6 @@ POINTS = (
 )
 
 
-@styled
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
     """A row per data set. Left: the classifiers in one order; right: the first classifier in every order."""
     sets = [str(name) for name in simulation.data.values]
@@ -78,5 +76,5 @@ def _first(cells: xr.Dataset) -> str:
 
 
 def _passes(ax: Axes) -> None:
-    ax.set(xscale="log", xlabel="passes over the examples")
-    log_ticks(ax.xaxis)
+    ax.set_xlabel("passes over the examples")
+    logarithmic(ax, "x")

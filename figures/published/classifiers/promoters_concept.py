@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures.style import COLOURS, PAGE, styled
+from figures.style import COLOURS, PAGE
 from simulate.estimators.concept import Term
 from statmech.data_sets import DataSource, source
 from statmech.errors import ConfigError
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
 
 AXES: tuple[str, ...] | None = None  # any
 TICKS = 12  # positions with a tick, about
@@ -27,7 +25,6 @@ CAPTION = (
 POINTS = ""
 
 
-@styled
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
     """The concept of the study's first set of sequences."""
     name, learnt = _learnt(json.loads(simulation.attrs["concepts"]))

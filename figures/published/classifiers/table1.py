@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.published.classifiers.papers_tables import BESIDE, STARS, accuracy_legend, accuracy_panel, height
-from figures.style import PAGE, styled
-
-if TYPE_CHECKING:
-    import xarray as xr
+from figures.published.classifiers import papers_tables
+from figures.published.classifiers.papers_tables import BESIDE, STARS
 
 AXES = ("data", "classifier")  # of the sweep, that this figure shows
 CAPTION = f"Accuracy on held-out folds of each classifier on three domains. {BESIDE} {STARS}"
-POINTS = "Points: means over folds (ten, or those given with the data) and shuffles; bars: standard errors over folds."
+POINTS = papers_tables.POINTS
 
 
-@styled
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """A panel per data set, a row and colour per classifier."""
-    sets = [str(name) for name in simulation.data.values]
-    figure = Figure(figsize=(PAGE, height(simulation)))
-    for ax, data in zip(figure.subplots(1, len(sets), sharey=True, squeeze=False)[0], sets, strict=True):
-        accuracy_panel(ax, simulation, data)
-    accuracy_legend(figure, simulation)
+    """Draw accuracies."""
+    figure = papers_tables.draw_columns(simulation, papers_tables.accuracy_panel)
+    papers_tables.accuracy_legend(figure, simulation)
     return figure

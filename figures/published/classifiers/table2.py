@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.published.classifiers.papers_tables import BESIDE, height, weights_legend, weights_panel
-from figures.style import PAGE, styled
-
-if TYPE_CHECKING:
-    import xarray as xr
+from figures.published.classifiers import papers_tables
+from figures.published.classifiers.papers_tables import BESIDE
 
 AXES = ("data", "classifier")  # of the sweep, that this figure shows
 CAPTION = f"Mean number of weights, without thresholds, of each classifier on three domains. {BESIDE}"
-POINTS = "Points: means over folds (ten, or those given with the data) and shuffles; bars: standard errors over folds."
+POINTS = papers_tables.POINTS
 
 
-@styled
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """A panel per data set, a row and colour per classifier that has weights."""
+    """Draw numbers of weights, of classifiers that have any."""
     weighted = simulation.weights.notnull().any(["data", "seed", "fold"])
     shown = simulation.isel(classifier=weighted.values) if weighted.any() else simulation
-    sets = [str(name) for name in shown.data.values]
-    figure = Figure(figsize=(PAGE, height(shown)))
-    for ax, data in zip(figure.subplots(1, len(sets), sharey=True, squeeze=False)[0], sets, strict=True):
-        weights_panel(ax, shown, data)
-    weights_legend(figure, shown)
+    figure = papers_tables.draw_columns(shown, papers_tables.weights_panel)
+    papers_tables.weights_legend(figure, shown)
     return figure

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+import xarray as xr
 from matplotlib.figure import Figure
 
 from figures.published.classifiers.papers_tables import (
@@ -14,10 +13,7 @@ from figures.published.classifiers.papers_tables import (
     height,
     weights_panel,
 )
-from figures.style import PAGE, styled
-
-if TYPE_CHECKING:
-    import xarray as xr
+from figures.style import PAGE
 
 AXES = ("data", "classifier")  # of the sweep, that this figure shows
 CAPTION = (
@@ -25,7 +21,6 @@ CAPTION = (
 )
 
 
-@styled
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
     """A row of panels per data set, one colour per classifier."""
     sets = [str(name) for name in simulation.data.values]

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import json
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
+import xarray as xr
 from matplotlib.figure import Figure
 
 from figures import concept
-from figures.style import styled
 from simulate.estimators.concept import Term
 from statmech.data_sets import source
 from statmech.errors import ConfigError
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 AXES: tuple[str, ...] | None = None  # any
 CAPTION = (
@@ -26,7 +22,6 @@ CAPTION = (
 POINTS = ""
 
 
-@styled
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
     """The concept of the study's first data set, in the attributes' names."""
     concepts = json.loads(simulation.attrs["concepts"])

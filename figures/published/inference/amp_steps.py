@@ -2,17 +2,12 @@ r"""Message passing step by step: the overlap with the teacher of runs, and that
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import numpy as np
+import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.labels import size_of
-from figures.legends import line_with_points
-from figures.style import PAGE, label_of, look_of, points, styled
-
-if TYPE_CHECKING:
-    import xarray as xr
+from figures.panels import finish, panel
+from figures.style import PAGE
+from statmech.results.results import results_of
 
 AXES = ("prior", "alpha")  # of the sweep, that this figure shows
 CAPTION = (
@@ -21,20 +16,12 @@ CAPTION = (
 )
 
 
-@styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """One panel per prior, one colour per alpha."""
-    priors, alphas = theory.prior.values, theory.alpha.values
-    figure = Figure(figsize=(PAGE, 3.0))
-    axes = np.atleast_1d(figure.subplots(1, len(priors), sharey=True))
-    for ax, prior in zip(axes, priors, strict=True):
-        for index, alpha in enumerate(alphas):
-            line, runs = theory.sel(prior=prior, alpha=alpha), simulation.sel(prior=prior, alpha=alpha)
-            ax.plot(line.step, line.m, color=look_of(index)["color"])
-            points(ax, runs.step, runs.m, index, markersize=3)
-        ax.set(xlabel="step $t$", title=label_of(str(prior)))
+    """Draw a panel per prior, one colour per alpha."""
+    results, figure = results_of(simulation, theory), Figure(figsize=(PAGE, 3.0))
+    axes = figure.subplots(1, theory.sizes["prior"], sharey=True, squeeze=False)[0]
+    keys = panel(axes, results, "step", "m", "alpha", split="prior", markersize=3)
+    for ax in axes:
+        ax.set_xlabel("step $t$")
     axes[0].set_ylabel("overlap $m$")
-    keys = [line_with_points(index, f"$\\alpha$ = {alpha:g}") for index, alpha in enumerate(alphas)]
-    figure.legend(handles=keys, loc="outside lower center", ncols=len(keys))
-    figure.suptitle(size_of(simulation), fontsize=8)
-    return figure
+    return finish(figure, results, keys)

@@ -2,21 +2,15 @@ r"""The binary perceptron: overlap with the teacher against alpha from both star
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from figures.inspection import AID
-from figures.labels import size_of
-from figures.legends import line_with_points
-from figures.published.dense_theory import dense
-from figures.style import DASHES, PAGE, THEORY, look_of, points, styled
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
+from figures.panels import dense, finish, panel, with_lines
+from figures.style import PAGE, THEORY
 
 AXES = ("start", "alpha")  # of the sweep, that this figure shows
 TRANSITIONS = {"alpha_it": r"$\alpha_\mathrm{IT}$", "alpha_alg": r"$\alpha_\mathrm{alg}$"}
@@ -30,27 +24,19 @@ CAPTION = (
 )
 
 
-@styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Overlaps above, free entropies below; one colour per start."""
-    lines = dense(theory, "alpha").isel(step=-1)
+    """Draw overlaps above, free entropies below; one colour per start."""
+    results = with_lines(*(part.isel(step=-1) for part in (simulation, theory, dense(theory, "alpha"))))
     figure = Figure(figsize=(0.75 * PAGE, 4.6))
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
-    for index, start in enumerate(theory.start.values):
-        line, runs = lines.sel(start=start), simulation.sel(start=start).isel(step=-1)
-        look = {"color": look_of(index)["color"], "linestyle": DASHES[index]}
-        above.plot(line.alpha, line.m, **look)
-        points(above, runs.alpha, runs.m, index, markersize=3.5)
-        below.plot(line.alpha, line.free_entropy, **look)
+    keys = panel(above, results, "alpha", "m", "start", dashes=True)
+    panel(below, results, "alpha", "free_entropy", "start", dashes=True)
     for name, symbol in TRANSITIONS.items():
         _transition(above, below, float(theory[name].values.flat[0]), symbol)
-    above.set(ylabel="overlap $m$")
-    below.set(xlabel=r"$\alpha=P/N$", ylabel="free entropy")
-    keys = [line_with_points(index, str(start)) for index, start in enumerate(theory.start.values)]
+    above.set(xlabel="", ylabel="overlap $m$")
+    below.set_ylabel("free entropy")
     keys.append(Line2D([], [], color=THEORY, linestyle=":", label="transitions"))
-    figure.legend(handles=keys, loc="outside lower center", ncols=len(keys))
-    figure.suptitle(size_of(simulation), fontsize=8)
-    return figure
+    return finish(figure, results, keys)
 
 
 def _transition(above: Axes, below: Axes, alpha: float, symbol: str) -> None:

@@ -2,21 +2,17 @@ r"""Separability: the fraction of data sets that can be separated, beside the th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures.inspection import AID
-from figures.labels import size_of
-from figures.legends import line_with_points
-from figures.published.dense_theory import dense
-from figures.style import PAGE, log_ticks, look_of, points, styled
+from figures.panels import along, finish, panel
+from figures.style import PAGE
 from theory import separability
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
 
 AXES = ("gain", "alpha")  # of the sweep, that this figure shows
 PLACES = 60  # of the line of the threshold
@@ -28,31 +24,17 @@ CAPTION = (
 )
 
 
-@styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """The threshold and the fractions of separable data sets on the left, the student's length on the right."""
-    figure = Figure(figsize=(PAGE, 3.4))
+    """Draw the threshold and the fractions of separable data sets, and the length of the student."""
+    results, figure = along(simulation, theory, "alpha"), Figure(figsize=(PAGE, 3.4))
     left, right = figure.subplots(1, 2)
     _thresholds(left, simulation)
-    lines, keys = dense(theory, "alpha"), []
-    for index, gain in enumerate(theory.gain.values):
-        line, runs = lines.sel(gain=gain), simulation.sel(gain=gain)
-        right.plot(line.alpha, line.Q, color=look_of(index)["color"])
-        points(right, runs.alpha, runs.Q, index)
-        right.axvline(
-            separability("logit", gain=float(gain)),
-            linestyle=":",
-            linewidth=0.8,
-            color=look_of(index)["color"],
-            gid=AID,
-        )
-        keys.append(line_with_points(index, f"gain = {gain:g}"))
-    right.set(yscale="log", xlabel=r"$\alpha=P/N$", ylabel=r"length $Q=|\mathbf{w}|/\sqrt{N}$")
-    right.set_xlim(left.get_xlim())
-    log_ticks(right.yaxis)
-    figure.legend(handles=keys, loc="outside lower center", ncols=len(keys))
-    figure.suptitle(f"$\\lambda$ = {theory.lam.item()}, {size_of(simulation)}", fontsize=8)
-    return figure
+    keys = panel(right, results, "alpha", "Q", "gain", log="y")
+    for key, gain in zip(keys, theory.gain.values, strict=True):
+        threshold = float(separability("logit", gain=float(gain)))
+        right.axvline(threshold, linestyle=":", linewidth=0.8, color=key.get_color(), gid=AID)
+    right.set(ylabel=r"length $Q=|\mathbf{w}|/\sqrt{N}$", xlim=left.get_xlim())
+    return finish(figure, results, keys, "lam")
 
 
 def _thresholds(ax: Axes, simulation: xr.Dataset) -> None:

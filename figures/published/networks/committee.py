@@ -5,21 +5,14 @@ Theory has equations for a committee of one unit; with more units the simulation
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.labels import size_of
-from figures.legends import line_with_points
-from figures.published.dense_theory import dense
-from figures.style import PAGE, label_of, look_of, points, styled
-
-if TYPE_CHECKING:
-    import xarray as xr
+from figures.panels import along, finish, panel
+from figures.style import PAGE
 
 AXES = ("network", "M")  # of the sweep, that this figure shows
 NEEDS = ("label_error",)
-SHOWN = {"eps_g": r"$\epsilon_g$", "label_error": "wrong labels"}
 CAPTION = (
     r"Students that learn by gradient descent from a committee of $M$ units, whose output is a label. Left: "
     r"$\epsilon_g$, half the mean squared error of the output; right: the fraction of new inputs on which the sign of "
@@ -27,26 +20,14 @@ CAPTION = (
 )
 
 
-@styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Colours for activations, a row of two panels per M."""
-    lines = dense(theory, "t")
-    numbers = theory.M.values.tolist()
-    figure = Figure(figsize=(PAGE, 0.8 + 2.1 * len(numbers)))
-    axes = figure.subplots(len(numbers), 2, sharex=True, sharey="col", squeeze=False)
-    for row, M in zip(axes, numbers, strict=True):
-        for index, name in enumerate(theory.network.values):
-            line, runs = lines.sel(network=name, M=M), simulation.sel(network=name, M=M)
-            row[0].plot(line.t, line.eps_g, color=look_of(index)["color"])
-            for ax, variable in zip(row, SHOWN, strict=True):
-                points(ax, runs.t, runs[variable], index)
-        for ax, label in zip(row, SHOWN.values(), strict=True):
-            ax.set(ylabel=label, title=f"$M$ = {M}")
-    for ax in axes[-1]:
-        ax.set_xlabel("$t$ (steps / $N$)")
-    for ax in axes.flat:
-        ax.set_ylim(0, None)
-    keys = [line_with_points(index, label_of(str(name))) for index, name in enumerate(theory.network.values)]
-    figure.suptitle(f"$K$ = {theory.K.item()}, $\\eta$ = {theory.eta.item():g}, {size_of(simulation)}", fontsize=8)
-    figure.legend(handles=keys, loc="outside lower center", ncols=len(keys))
-    return figure
+    """Draw a row of two panels per M, one colour per activation."""
+    results, rows = along(simulation, theory, "t"), theory.sizes["M"]
+    figure = Figure(figsize=(PAGE, 0.8 + 2.1 * rows))
+    axes = figure.subplots(rows, 2, sharex=True, sharey="col", squeeze=False)
+    keys = panel(axes[:, 0], results, "t", "eps_g", "network", split="M")
+    panel(axes[:, 1], results, "t", "label_error", "network", split="M")
+    for error, wrong in axes:
+        error.set(ylabel=r"$\epsilon_g$", ylim=(0, None))
+        wrong.set(ylabel="wrong labels", ylim=(0, None))
+    return finish(figure, results, keys, "K", "eta")

@@ -8,24 +8,22 @@ as :math:`e^{\lambda t}`. So with a normal number :math:`\xi`
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from figures.labels import size_of
 from figures.legends import points_with_bars
+from figures.panels import finish
 from figures.published.networks.escapes import escape_times
-from figures.style import PAGE, THEORY, look_of, styled
+from figures.style import PAGE, THEORY, look_of, points_or_band
 from statmech.errors import ConfigError
 from statmech.numerics.gaussian import density
 from statmech.results.dataset import scenario_of
 from theory import escape
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
 
 AXES = ("N",)  # of the sweep, that this figure shows
 BINS = 14
@@ -40,7 +38,6 @@ LINES = (
 )
 
 
-@styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Density and survival, one colour per N."""
     if (simulation.sizes["student"], simulation.sizes["teacher"]) != (2, 2):
@@ -58,10 +55,9 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         ax.set_xlabel(r"$t_\mathrm{esc}-\ln(N)/(2\lambda)$")
     left.set(ylabel="density", ylim=(0, None))
     right.set(ylabel="fraction still on the plateau", ylim=(0, None))
-    title = f"$\\eta$ = {simulation.eta.item():g}, $\\lambda$ = {found.rate:.4f}, {size_of(simulation)}"
-    figure.suptitle(title, fontsize=8)
-    figure.legend(*_keys(list(shifted)), loc="outside lower center", ncols=4)
-    return figure
+    keys = [points_with_bars(f"$N$ = {N:,}", **look_of(index)) for index, N in enumerate(shifted)]
+    line = Line2D([], [], color=THEORY, label=r"$-\ln|\xi|/\lambda+c$")
+    return finish(figure, simulation, [*keys, line], "eta", f"$\\lambda$ = {found.rate:.4f}", columns=4)
 
 
 def _shifted(runs: xr.Dataset, rate: float) -> np.ndarray:
@@ -81,16 +77,13 @@ def _edges(times: np.ndarray) -> np.ndarray:
 def _histogram(ax: Axes, times: np.ndarray, edges: np.ndarray, index: int) -> None:
     count, _ = np.histogram(times, edges)
     some, scale = count > 0, times.size * np.diff(edges)
-    places = ((edges[:-1] + edges[1:]) / 2)[some]
-    look: dict[str, Any] = {"linestyle": "none", "markerfacecolor": "white", **look_of(index)}
-    ax.errorbar(places, (count / scale)[some], yerr=(np.sqrt(count) / scale)[some], **look)
+    places = (edges[:-1] + edges[1:]) / 2
+    points_or_band(ax, places[some], (count / scale)[some], (np.sqrt(count) / scale)[some], index, bars=True)
 
 
 def _survival(ax: Axes, times: np.ndarray, edges: np.ndarray, index: int) -> None:
     left = np.array([np.mean(times > edge) for edge in edges])
-    error = np.sqrt(left * (1 - left) / times.size)
-    look: dict[str, Any] = {"linestyle": "none", "markerfacecolor": "white", **look_of(index)}
-    ax.errorbar(edges, left, yerr=error, **look)
+    points_or_band(ax, edges, left, np.sqrt(left * (1 - left) / times.size), index, bars=True)
 
 
 def _law(left: Axes, right: Axes, found: Any, edges: np.ndarray) -> None:
@@ -100,10 +93,3 @@ def _law(left: Axes, right: Axes, found: Any, edges: np.ndarray) -> None:
     xi = np.exp(-found.rate * (t - found.shift))
     left.plot(t, 2 * density(xi) * xi * found.rate, color=THEORY, zorder=1)
     right.plot(t, erf(xi / np.sqrt(2)), color=THEORY, zorder=1)
-
-
-def _keys(sizes: list[int]) -> tuple[list[Any], list[str]]:
-    looks = [look_of(index) for index in range(len(sizes))]
-    handles = [points_with_bars(look["marker"], look["color"]) for look in looks]
-    texts = [f"$N$ = {N:,}" for N in sizes]
-    return [*handles, Line2D([], [], color=THEORY)], [*texts, r"$-\ln|\xi|/\lambda+c$"]

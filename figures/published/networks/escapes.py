@@ -8,15 +8,11 @@ when :math:`|u|` first reaches `PASSED`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import xarray as xr
 from scipy.interpolate import CubicSpline
 
 from statmech.errors import ConfigError
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 PASSED = 0.25
 

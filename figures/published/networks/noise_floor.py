@@ -7,22 +7,20 @@ the error falls below the unstable state in which they are equal.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from figures.inspection import AID
-from figures.labels import size_of
+from figures.panels import finish, logarithmic, scenario_with
 from figures.published import parallel_axes
-from figures.style import COLOURS, MARKERS, PAGE, THEORY, log_ticks, points, styled
+from figures.style import COLOURS, MARKERS, PAGE, THEORY, points
 from statmech.results.dataset import scenario_of
 from theory import noise_floor, solve
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
 
 ALONG = ("M", "K")
 AXES = ("_".join(ALONG),)  # of the sweep, that this figure shows
@@ -36,7 +34,6 @@ CAPTION = (
 LINES = r"Lines: equations, $N\to\infty$."
 
 
-@styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """The last time against K, and the times of the smallest M; colours for K, markers for M."""
     parallel_axes.check("noise_floor", theory, ALONG)
@@ -52,10 +49,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
             _in_time(right, simulation.isel({AXES[0]: at}), floors[at], look)
     _first_orders(left, simulation)
     _label(left, right, simulation, min(markers))
-    figure.legend(handles=_keys(colours, markers), loc="outside lower center", ncols=4)
-    rates = f"$\\eta$ = {theory.eta.item():g}, $\\sigma$ = {theory.sigma.item():g}"
-    figure.suptitle(f"{rates}, {size_of(simulation)}", fontsize=8)
-    return figure
+    return finish(figure, simulation, _keys(colours, markers), "eta", "sigma", columns=4)
 
 
 def _at_the_end(ax: Axes, runs: xr.Dataset, floor: float, look: dict[str, Any]) -> None:
@@ -65,10 +59,9 @@ def _at_the_end(ax: Axes, runs: xr.Dataset, floor: float, look: dict[str, Any]) 
 
 
 def _in_time(ax: Axes, runs: xr.Dataset, floor: float, look: dict[str, Any]) -> None:
-    scenario, t = scenario_of(runs), runs.t.values[runs.t.values > 0]
+    t = runs.t.values[runs.t.values > 0]
     times = np.geomspace(t[0], t[-1], PLACES).tolist()
-    own = {name: value for name, value in scenario.config().items() if name != "zip"}
-    line = solve(type(scenario)(**{**own, "M": int(runs.M), "K": int(runs.K), "t": times}))
+    line = solve(scenario_with(runs, M=int(runs.M), K=int(runs.K), t=times, zip=None))
     ax.plot(line.t, 1e4 * line.eps_g, color=look["color"])
     ax.axhline(1e4 * floor, linestyle=":", linewidth=0.8, color=look["color"], zorder=0, gid=AID)
     points(ax, t, 1e4 * runs.eps_g.sel(t=t), 0, **look)
@@ -87,10 +80,8 @@ def _label(left: Axes, right: Axes, simulation: xr.Dataset, M: int) -> None:
     left.set(xlabel="student units $K$", ylabel=r"$\epsilon_g$ ($10^{-4}$)", ylim=(0, None))
     left.set_title(f"$t$ = {float(simulation.t[-1]):g}")
     left.set_xticks(sorted(set(simulation.K.values.tolist())))
-    right.set(xscale="log", yscale="log", xlabel="$t$ (steps / $N$)", ylabel=r"$\epsilon_g$ ($10^{-4}$)")
-    right.set_title(f"$M$ = {M}")
-    for axis in (right.xaxis, right.yaxis):
-        log_ticks(axis)
+    right.set(xlabel="$t$ (steps / $N$)", ylabel=r"$\epsilon_g$ ($10^{-4}$)", title=f"$M$ = {M}")
+    logarithmic(right, "xy")
 
 
 def _keys(colours: dict[int, str], markers: dict[int, str]) -> list[Line2D]:

@@ -7,22 +7,19 @@ sqrt(drift^2 + 4 drift/pi). Lines are stationary states of the equations, to dri
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures.inspection import AID
-from figures.labels import size_of
 from figures.legends import line_with_points
+from figures.panels import finish, logarithmic, scenario_with
 from figures.published import parallel_axes
-from figures.style import PAGE, label_of, log_ticks, look_of, points, styled
-from statmech.results.dataset import scenario_of
+from figures.style import PAGE, label_of, look_of, points
 from theory import stationary
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
 
 ALONG = ("rule", "drift", "decay")
 AXES = ("_".join(ALONG),)  # of the sweep, that this figure shows
@@ -46,7 +43,6 @@ CAPTION = (
 LINES = r"Lines: stationary states of the order-parameter equations, $N\to\infty$."
 
 
-@styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """One panel with a line per rule; points where the sweep has the rule's decay."""
     parallel_axes.check("drift", theory, ALONG)
@@ -62,14 +58,10 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         own = _matching(simulation.eps_g.isel(t=-1, student=0), rule)
         points(ax, own.drift, own, index)
         _power(ax, rule, drifts[-1])
-    ax.set(xscale="log", yscale="log", xlabel=r"drift $\delta$", ylabel=r"stationary $\epsilon_g$")
-    ax.set_xlim(LEFT, 1.3 * drifts[-1])
+    ax.set(xlabel=r"drift $\delta$", ylabel=r"stationary $\epsilon_g$", xlim=(LEFT, 1.3 * drifts[-1]))
     _crossing(ax, drifts, states)
-    log_ticks(ax.xaxis)
-    log_ticks(ax.yaxis)
-    ax.set_title(f"{size_of(simulation)}, $t$ = {float(simulation.t[-1]):g}", fontsize=8)
-    figure.legend(handles=keys, loc="outside lower center", ncols=3)
-    return figure
+    logarithmic(ax, "xy")
+    return finish(figure, simulation, keys, f"$t$ = {float(simulation.t[-1]):g}", columns=3)
 
 
 def _decay_of(rule: str) -> tuple[str, Callable[[Any], Any]]:
@@ -102,10 +94,8 @@ def _crossing(ax: Axes, drifts: np.ndarray, states: dict[str, np.ndarray]) -> No
 
 def _states(theory: xr.Dataset, rule: str, drifts: np.ndarray) -> np.ndarray:
     """The stationary eps_g of a rule at each drift with its decay."""
-    scenario = scenario_of(theory)
-    own = {name: value for name, value in scenario.config().items() if name not in ("rule", "drift", "decay", "zip")}
     together = {"drift": drifts.tolist(), "decay": _decay_of(rule)[1](drifts).tolist()}
-    return np.ravel(stationary(type(scenario)(**{**own, "rule": rule, "zip": together})).eps_g)
+    return np.ravel(stationary(scenario_with(theory, rule=rule, drift=None, decay=None, zip=together)).eps_g)
 
 
 def _matching(runs: xr.DataArray, rule: str) -> xr.DataArray:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.labels import size_of
-from figures.published.dense_theory import dense
+from figures.panels import dense, finish
 from figures.published.online.ensemble_panels import (
     Parts,
     effect_panel,
@@ -17,10 +15,7 @@ from figures.published.online.ensemble_panels import (
     students_axis,
     variety_panel,
 )
-from figures.style import COLOURS, PAGE, label_of, styled
-
-if TYPE_CHECKING:
-    import xarray as xr
+from figures.style import COLOURS, PAGE, label_of
 
 AXES = ("rule", "K")  # of the sweep, that this figure shows
 CAPTION = (
@@ -32,7 +27,6 @@ CAPTION = (
 )
 
 
-@styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """A panel per rule of the sweep, and R against q for all."""
     rules = [str(rule) for rule in theory.rule.values]
@@ -53,8 +47,6 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     variety_panel(last, simulation.isel(K=-1), along_t.isel(K=-1))
     last.set_title(f"({'abcdefgh'[len(rules)]}) variety among the students")
     last.legend(loc="upper left")
-    figure.suptitle(size_of(simulation), fontsize=8)
-    figure.legend(*keys(), loc="outside lower center", ncols=4)
     for ax in axes[len(rules) + 1 :]:
         ax.set_axis_off()
-    return figure
+    return finish(figure, simulation, keys(), columns=4)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from figures.inspection import AID
-from figures.labels import size_of
 from figures.legends import points_with_bars
-from figures.published.dense_theory import dense
-from figures.style import COLOURS, COLUMN, MARKERS, THEORY, label_of, look_of, points, spread, styled, theory_line
+from figures.panels import dense, finish
+from figures.style import COLOURS, COLUMN, MARKERS, THEORY, label_of, look_of, points, spread, theory_line
 from theory import ensemble_error
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
 
 OUTPUTS: dict[
     str, tuple[str, Any, float]
@@ -63,14 +60,16 @@ def effect_panel(ax: Axes, parts: Parts, colour: str | None = None) -> None:
         ax.axhline(_limit(theory, one), **GUIDE)
 
 
-def keys() -> tuple[list[Any], list[str]]:
-    """Handles and texts of a legend of the outputs, without the colours of rules."""
-    handles: list[Any] = []
-    texts: list[str] = []
-    for index, (label, dashes, _) in enumerate(OUTPUTS.values()):
-        handles += [Line2D([], [], color=THEORY, linestyle=dashes), points_with_bars(MARKERS[index])]
-        texts += [f"{label}, theory", f"{label}, simulation"]
-    return handles, texts
+def keys() -> list[Any]:
+    """Handles of a legend of the outputs, without the colours of rules."""
+    return [
+        handle
+        for index, (label, dashes, _) in enumerate(OUTPUTS.values())
+        for handle in (
+            Line2D([], [], color=THEORY, linestyle=dashes, label=f"{label}, theory"),
+            points_with_bars(marker=MARKERS[index], label=f"{label}, simulation"),
+        )
+    ]
 
 
 def label_limit(ax: Axes, theory: xr.Dataset) -> None:
@@ -126,7 +125,6 @@ def variety_panel(ax: Axes, simulation: xr.Dataset, lines: xr.Dataset) -> None:
     ax.margins(0.05)
 
 
-@styled
 def draw_rule(simulation: xr.Dataset, theory: xr.Dataset, rule: str) -> Figure:
     """One panel for one rule (the sweep's first, if it does not have this one), one column wide."""
     rule = rule if rule in theory.rule.values else str(theory.rule.values[0])
@@ -136,9 +134,8 @@ def draw_rule(simulation: xr.Dataset, theory: xr.Dataset, rule: str) -> Figure:
     effect_panel(ax, parts)
     students_axis(ax, theory.K.values)
     label_limit(ax, parts.theory)
-    ax.set_title(f"{label_of(rule)}, $t={simulation.t.values[-1]:g}$, {size_of(simulation)}", fontsize=8)
-    figure.legend(loc="outside lower center", ncols=2)
-    return figure
+    handles, _ = ax.get_legend_handles_labels()
+    return finish(figure, simulation, handles, f"{label_of(rule)}, $t$ = {simulation.t.values[-1]:g}", columns=2)
 
 
 def _ticks(K: np.ndarray) -> list[int]:

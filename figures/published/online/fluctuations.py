@@ -6,25 +6,22 @@ constants at late times. Deviations of runs from the predicted mean, over the pr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from figures.inspection import AID
-from figures.labels import size_of
 from figures.legends import points_with_bars
-from figures.style import PAGE, THEORY, label_of, log_ticks, look_of, styled
+from figures.panels import finish, logarithmic, scenario_with
+from figures.style import PAGE, THEORY, label_of, look_of, points_or_band
 from statmech.errors import ConfigError
 from statmech.numerics.gaussian import density
 from statmech.results.corrections import predicted
-from statmech.results.dataset import scenario_of
 from theory.solve import solve_line
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
 
 AXES = ("rule", "N")  # of the sweep, that this figure shows
 PLACES, BEYOND, LATE = 120, 20, 1e5  # of the lines: how many times later than the runs they end, and their limit
@@ -41,7 +38,6 @@ POINTS = "Points: simulation; bars: standard errors."
 LINES = "Lines: theory to order $1/N$."
 
 
-@styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """A column per rule, with its bias, its variance and its distribution below one another."""
     if "eps_g_std" not in theory:
@@ -58,18 +54,19 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
             _distribution(column[2], own.isel(t=-1), at.isel(t=-1), index)
         column[0].set_title(label_of(rule))
     _label(axes, float(theory.t.values[-1]))
-    figure.suptitle(size_of(simulation.squeeze()), fontsize=8)
-    figure.legend(*_keys(theory), loc="outside lower center", ncols=3)
-    return figure
+    sizes = [f"simulation, $N$ = {N:,}" for N in theory.N.values.tolist()]
+    keys: list[Any] = [points_with_bars(label, **look_of(index)) for index, label in enumerate(sizes)]
+    keys.append(Line2D([], [], color=THEORY, label="theory to order $1/N$; normal density"))
+    keys.append(Line2D([], [], color="0.5", linestyle=":", linewidth=1, label="late times"))
+    return finish(figure, simulation, keys, columns=3)
 
 
 def _lines(theory: xr.Dataset) -> xr.Dataset:
     """Theory at one N, from the first recorded time to late ones, of which the last is taken for the limit."""
-    scenario = scenario_of(theory)
     first = max(float(theory.t.values[theory.t.values > 0][0]), 1e-2)
     times = [*np.geomspace(first, BEYOND * float(theory.t.values[-1]), PLACES).tolist(), LATE]
-    chosen = {"rule": [str(rule) for rule in theory.rule.values], "N": int(theory.N.values[0]), "t": times}
-    return solve_line(type(scenario)(**{**scenario.config(), **chosen})).isel(student=0)
+    rules, N = [str(rule) for rule in theory.rule.values], int(theory.N.values[0])
+    return solve_line(scenario_with(theory, rule=rules, N=N, t=times)).isel(student=0)
 
 
 def _theory(column: Any, line: xr.Dataset) -> None:
@@ -87,10 +84,9 @@ def _points(column: Any, runs: xr.DataArray, limit: xr.DataArray, index: int, co
     variance = (spread**2).sum("seed") / max(seeds - 1, 1)
     of_variance = np.sqrt(((spread**4).mean("seed") - variance**2).clip(0) / seeds)
     t = runs.t * np.exp(ASIDE * (2 * index - count + 1))
-    look = {"linestyle": "none", "markerfacecolor": "white", **look_of(index)}
     bias, error = (runs.mean("seed") - limit) / limit, np.sqrt(variance / seeds) / limit
-    column[0].errorbar(t, N * bias, yerr=N * error, **look)
-    column[1].errorbar(t, N * variance / limit**2, yerr=N * of_variance / limit**2, **look)
+    points_or_band(column[0], t, N * bias, N * error, index, bars=True)
+    points_or_band(column[1], t, N * variance / limit**2, N * of_variance / limit**2, index, bars=True)
 
 
 def _distribution(ax: Axes, runs: xr.DataArray, theory: xr.Dataset, index: int) -> None:
@@ -101,9 +97,8 @@ def _distribution(ax: Axes, runs: xr.DataArray, theory: xr.Dataset, index: int) 
     count, edges = np.histogram(z, np.arange(-FARTHEST, FARTHEST + WIDTH / 2, WIDTH))
     some, scale = count > 0, z.size * WIDTH
     places = (edges[:-1] + edges[1:])[some] / 2
-    look = {"linestyle": "none", "markerfacecolor": "white", **look_of(index)}
     low = np.minimum(np.sqrt(count[some]), 0.7 * count[some]) / scale
-    ax.errorbar(places, count[some] / scale, yerr=[low, np.sqrt(count[some]) / scale], **look)
+    points_or_band(ax, places, count[some] / scale, [low, np.sqrt(count[some]) / scale], index, bars=True)
 
 
 def _label(axes: Any, last: float) -> None:
@@ -116,14 +111,5 @@ def _label(axes: Any, last: float) -> None:
         ax.plot(z, density(z), color=THEORY, zorder=1)
         ax.set(yscale="log", xlabel=f"$z$ of a run at $t={last:g}$")
     for ax in (*bias, *variance):
-        ax.set(xscale="log", xlabel="$t$ (steps / $N$)")
-        log_ticks(ax.xaxis)
-
-
-def _keys(theory: xr.Dataset) -> tuple[list[Any], list[str]]:
-    """Handles and texts of the legend."""
-    sizes = [f"simulation, $N$ = {N:,}" for N in theory.N.values.tolist()]
-    looks = [look_of(index) for index in range(len(sizes))]
-    points = [points_with_bars(look["marker"], look["color"]) for look in looks]
-    lines = [Line2D([], [], color=THEORY), Line2D([], [], color="0.5", linestyle=":", linewidth=1)]
-    return [*points, *lines], [*sizes, "theory to order $1/N$; normal density", "late times"]
+        ax.set_xlabel("$t$ (steps / $N$)")
+        logarithmic(ax, "x")

@@ -16,27 +16,24 @@ falls as 1/t does not keep :math:`\rho t` constant; one that falls as :math:`t^{
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from figures.inspection import AID
-from figures.labels import size_of
 from figures.legends import line_with_points, points_with_bars
+from figures.panels import finish, scenario_with
 from figures.published import parallel_axes
-from figures.style import COLOURS, PAGE, THEORY, label_of, log_ticks, points, styled
+from figures.style import COLOURS, PAGE, THEORY, label_of, log_ticks, points
 from statmech.errors import ConfigError
 from statmech.numerics.gaussian import cumulative, density
 from statmech.results.dataset import scenario_of
+from statmech.scenarios.online import Scenario
 from theory import solve
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
-
-    from statmech.scenarios.online import Scenario
 
 ALONG = ("rule", "noise", "flip", "schedule")
 AXES = ("_".join(ALONG),)  # of the sweep, that this figure shows
@@ -54,7 +51,6 @@ CAPTION = (
 LINES = ""
 
 
-@styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Two panels, with the powers of t that errors fall as."""
     parallel_axes.check("noise_optimal", theory, ALONG)
@@ -71,9 +67,13 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         own = simulation.eps_g.isel(t=-1, student=0)[simulation.rule.values == rule]
         points(ax, own.flip, scale * own, index)
     _label(*axes)
-    figure.suptitle(f"{size_of(simulation)}, $t$ = {t:g}", fontsize=8)
-    figure.legend(*_keys(t), loc="outside lower center", ncols=3)
-    return figure
+    keys: list[Any] = [line_with_points(index, label_of(rule) + how) for index, (rule, how) in enumerate(RULES.items())]
+    keys += [
+        Line2D([], [], color=THEORY, label=r"theory, $t\to\infty$"),
+        Line2D([], [], color=THEORY, linestyle="--", linewidth=0.9, label=f"theory, $t$ = {t:g}"),
+        points_with_bars(label=f"simulation, $t$ = {t:g}"),
+    ]
+    return finish(figure, simulation, keys, f"$t$ = {t:g}", columns=3)
 
 
 def _has_several_flips(scenario: Scenario) -> bool:
@@ -101,13 +101,11 @@ def late(rule: str, flip: Any) -> Any:
 
 def _at(theory: xr.Dataset, rule: str, flips: np.ndarray) -> np.ndarray:
     """eps_g of theory at the last time; between the flips of the sweep, with t0 between theirs."""
-    scenario = scenario_of(theory)
-    given = {name: value for name, value in scenario.config().items() if name != "zip"}
     own = theory.isel({AXES[0]: theory.rule.values == rule})
     t0 = np.exp(np.interp(flips, own.flip.values, np.log(own.schedule.values)))
     known = {"noise": flips.tolist()} if rule == "bayes" else {}
     along = {**known, "flip": flips.tolist(), "schedule": [{"t0": one} for one in t0.tolist()]}
-    return np.ravel(solve(type(scenario)(**{**given, "rule": rule, "t": float(theory.t[-1]), "zip": along})).eps_g)
+    return np.ravel(solve(scenario_with(theory, rule=rule, t=float(theory.t[-1]), zip=along)).eps_g)
 
 
 def _label(left: Axes, right: Axes) -> None:
@@ -123,17 +121,3 @@ def _label(left: Axes, right: Axes) -> None:
     right.annotate(
         r"$\lambda=1/4$", (CROSSING, 0), (3, 3), textcoords="offset points", fontsize=7, color="0.4", gid=AID
     )
-
-
-def _keys(t: float) -> tuple[list[Any], list[str]]:
-    """Handles and texts of the legend: a rule per colour, and what lines and points are."""
-    names = {
-        label_of(rule) + how: line_with_points(index, label_of(rule) + how)
-        for index, (rule, how) in enumerate(RULES.items())
-    }
-    parts: dict[str, Any] = {
-        r"theory, $t\to\infty$": Line2D([], [], color=THEORY),
-        f"theory, $t$ = {t:g}": Line2D([], [], color=THEORY, linestyle="--", linewidth=0.9),
-        f"simulation, $t$ = {t:g}": points_with_bars(),
-    }
-    return [*names.values(), *parts.values()], [*names, *parts]

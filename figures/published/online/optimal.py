@@ -6,20 +6,14 @@ t^(-1/2), so that their lines rise without end.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
+import xarray as xr
 from matplotlib.figure import Figure
 
 from figures.inspection import AID
-from figures.labels import size_of
-from figures.legends import line_with_points
-from figures.style import DASHES, PAGE, label_of, log_ticks, look_of, points, styled
-from statmech.results.dataset import scenario_of
+from figures.panels import finish, panel, scenario_with, with_lines
+from figures.style import PAGE, log_ticks
 from theory import solve
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 AXES = ("rule",)  # of the sweep, that this figure shows
 LATEST, PLACES = 1e4, 160  # of the lines: they show the limit of late times
@@ -38,40 +32,29 @@ CAPTION = (
 )
 
 
-@styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """One panel with a line per rule, to times at which the limits can be seen."""
-    figure = Figure(figsize=(PAGE, 4.0))
-    ax = figure.add_subplot()
+    """Draw a line per rule, to times at which the limits can be seen."""
     lines = _lines(theory)
-    simulation = simulation.sel(t=simulation.t > 0)
-    keys = []
-    for index, rule in enumerate(theory.rule.values):
-        line, cloud = lines.sel(rule=rule), simulation.eps_g.sel(rule=rule).mean("student")
-        look = {"color": look_of(index)["color"], "linestyle": DASHES[index % len(DASHES)]}
-        ax.plot(lines.t, line.where(line < HIGHEST), **look)
-        keys.append(line_with_points(index, label_of(str(rule)), **look))
-        points(ax, cloud.t, (cloud * cloud.t).where(cloud.mean("seed") * cloud.t < HIGHEST), index)
-    _constants(ax, 0.85 * float(lines.t[0]))
-    ax.set(xscale="log", xlabel="$t$ (steps / $N$)", ylabel=r"$\epsilon_g\,t$", ylim=(0, HIGHEST))
-    ax.set_xlim(0.85 * float(lines.t[0]), LATEST)  # the first points whole
-    log_ticks(ax.xaxis)
-    ax.set_title(size_of(simulation), fontsize=8)
-    figure.legend(handles=keys, loc="outside lower center", ncols=3)
-    return figure
-
-
-def _lines(theory: xr.Dataset) -> xr.DataArray:
-    """eps_g t on a dense grid, to late times."""
-    config = scenario_of(theory).config()
-    first = float(theory.t[theory.t > 0][0])
-    dense = solve(type(scenario_of(theory))(**{**config, "t": np.geomspace(first, LATEST, PLACES).tolist(), "K": 1}))
-    line = dense.eps_g.isel(student=0)
-    missing = [dim for dim in ("rule",) if dim not in line.dims]
-    return (line * line.t).expand_dims(missing)
-
-
-def _constants(ax: Any, left: float) -> None:
+    results = with_lines(_times_t(simulation), theory, _times_t(lines))
+    figure, first = Figure(figsize=(PAGE, 4.0)), 0.85 * float(lines.t[0])
+    ax = figure.add_subplot()
+    keys = panel(ax, results, "t", "scaled", "rule", log="x", dashes=True)
     for label, value in CONSTANTS.items():
         ax.axhline(value, color="0.5", linestyle=":", linewidth=0.8, gid=AID)
-        ax.text(left * 1.1, value, label, fontsize=7, va="top" if "pi" in label else "bottom", gid=AID)
+        ax.text(first * 1.1, value, label, fontsize=7, va="top" if "pi" in label else "bottom", gid=AID)
+    ax.set(xlim=(first, LATEST), ylim=(0, HIGHEST), ylabel=r"$\epsilon_g\,t$")  # the first points whole
+    log_ticks(ax.xaxis)
+    return finish(figure, results, keys, columns=3)
+
+
+def _times_t(part: xr.Dataset) -> xr.Dataset:
+    """eps_g t, where its mean is not beyond the axis."""
+    scaled = part.eps_g * part.t
+    mean = scaled.mean([dim for dim in ("seed", "student") if dim in scaled.dims])
+    return part.assign(scaled=scaled.where(mean < HIGHEST))
+
+
+def _lines(theory: xr.Dataset) -> xr.Dataset:
+    """Solve one student on a dense grid, to late times."""
+    first = float(theory.t[theory.t > 0][0])
+    return solve(scenario_with(theory, t=np.geomspace(first, LATEST, PLACES).tolist(), K=1))

@@ -7,17 +7,13 @@ the teacher; on q = R and above, an infinite ensemble gains little or nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+import xarray as xr
 from matplotlib.figure import Figure
 
 from figures.labels import size_of
-from figures.published.dense_theory import dense
+from figures.panels import dense
 from figures.published.online.ensemble_panels import variety_panel
-from figures.style import COLUMN, styled
-
-if TYPE_CHECKING:
-    import xarray as xr
+from figures.style import COLUMN
 
 AXES = ("rule",)  # of the sweep, that this figure shows
 CAPTION = (
@@ -26,7 +22,6 @@ CAPTION = (
 )
 
 
-@styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """R against q for every rule of the sweep."""
     figure = Figure(figsize=(COLUMN, 2.9))

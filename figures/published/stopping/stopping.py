@@ -7,23 +7,24 @@ On centred sums the same number keeps the target. A level that ignores the drift
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from figures.published.dense_theory import dense
-from figures.style import PAGE, THEORY, look_of, points, styled
-from statmech.boundaries import BOUNDARIES, error, threshold
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
+from figures.panels import along, finish, logarithmic, panel
+from figures.style import PAGE, THEORY
+from statmech.boundaries import error, threshold
+from statmech.results.results import Results
 
 AXES = ("boundary", "mean", "delta")  # of the sweep, that this figure shows
 AT_MEAN, AT_DELTA = 1.0, 0.01
 LEAST = 1e-7  # decision error, below which theory is not drawn
+PLACES = 200  # of the lines of targets
 LIMIT: dict[str, Any] = {"linestyle": ":", "linewidth": 0.9}
 TARGET: dict[str, Any] = {"color": "0.3", "linewidth": 0.7}
 IGNORED: dict[str, Any] = {"color": "0.6", "linestyle": "--"}
@@ -37,51 +38,50 @@ CAPTION = (
 LINES = ""
 
 
-@styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Errors against delta and against the mean, features against delta; lines: theory at these looks, and of many."""
+    """Draw errors against delta and against the mean, and features against delta."""
+    mean, delta = _nearest(theory, "mean", AT_MEAN), _nearest(theory, "delta", AT_DELTA)
+    at_mean, at_delta = along(simulation, theory, "delta", mean=mean), along(simulation, theory, "mean", delta=delta)
     figure = Figure(figsize=(PAGE, 3.0))
     kept, drifting, saved = figure.subplots(1, 3)
-    mean, delta = _nearest(theory, "mean", AT_MEAN), _nearest(theory, "delta", AT_DELTA)
-    at_mean = Parts(simulation.sel(mean=mean), dense(theory, "delta", mean=mean))
-    at_delta = Parts(simulation.sel(delta=delta), dense(theory, "mean", delta=delta))
-    for index, boundary in enumerate(map(str, theory.boundary.values)):
-        _draw(kept, at_mean.of(boundary), "decision_error", "delta", index)
-        _draw(drifting, at_delta.of(boundary), "decision_error", "mean", index)
-        _draw(saved, at_mean.of(boundary), "features", "delta", index)
-    deltas, means = at_mean.line["delta"].values, at_delta.line["mean"].values
+    _draw(kept, at_mean, "delta", "decision_error", "xy")
+    _draw(drifting, at_delta, "mean", "decision_error", "y")
+    keys = _draw(saved, at_mean, "delta", "features", "x")
+    deltas, means = _ends(theory.delta), _ends(theory["mean"])
     kept.plot(deltas, deltas, **TARGET)
     drifting.plot(means, 0 * means + delta, **TARGET)
     kept.plot(deltas, _without_drift(deltas, mean), **IGNORED)
     drifting.plot(means, _without_drift(delta, means), **IGNORED)
     title = rf"$m={mean:g}\,\sigma$"
-    kept.set(xscale="log", yscale="log", xlabel=r"target $\delta$", ylabel="decision errors", title=title)
-    drifting.set(yscale="log", xlabel=r"mean of the sum, $m/\sigma$", title=rf"$\delta={delta:g}$")
-    drifting.set_ylabel("decision errors")
-    saved.set(xscale="log", xlabel=r"target $\delta$", ylabel="fraction of features evaluated", title=title)
-    saved.set_ylim(0, 1)
-    figure.legend(handles=_handles(theory), loc="outside lower center", ncols=4)
-    return figure
+    kept.set(xlabel=r"target $\delta$", ylabel="decision errors", title=title)
+    drifting.set(xlabel=r"mean of the sum, $m/\sigma$", ylabel="decision errors", title=rf"$\delta={delta:g}$")
+    saved.set(xlabel=r"target $\delta$", ylabel="fraction of features evaluated", title=title, ylim=(0, 1))
+    for ax, log in ((kept, "xy"), (drifting, "y")):
+        logarithmic(ax, log)
+    keys += [
+        Line2D([], [], color=THEORY, label="theory, looks as simulated"),
+        Line2D([], [], color=THEORY, label="theory, infinitely many looks", **LIMIT),
+        Line2D([], [], label=r"target $\delta$", **TARGET),
+        Line2D([], [], label="constant level for $m=0$", **IGNORED),
+    ]
+    return finish(figure, at_mean, keys, columns=4)
 
 
-class Parts(NamedTuple):
-    """Simulation and dense theory of the same parameter combinations."""
+def _draw(ax: Axes, results: Results, x: str, name: str, log: str) -> list[Line2D]:
+    """Draw a variable with as many looks as were simulated, and its limit of infinitely many."""
+    assert results.lines is not None
+    lines = results.lines.where(results.lines > LEAST)
+    keys = panel(ax, replace(results, lines=lines), x, name, "boundary", log=log)
+    for key, boundary in zip(keys, lines.boundary.values, strict=True):
+        limit = lines[f"{name}_brownian"].sel(boundary=boundary)
+        ax.plot(limit[x], limit, color=key.get_color(), **LIMIT)
+    return keys
 
-    cloud: xr.Dataset
-    line: xr.Dataset
 
-    def of(self, boundary: str) -> Parts:
-        return Parts(self.cloud.sel(boundary=boundary), self.line.sel(boundary=boundary))
-
-
-def _draw(ax: Axes, one: Parts, name: str, along: str, index: int) -> None:
-    cloud, line = one
-    colour = look_of(index)["color"]
-    ax.plot(line[along], line[name].where(line[name] > LEAST), color=colour)
-    limit = line[f"{name}_brownian"]
-    ax.plot(line[along], limit.where(limit > LEAST), color=colour, **LIMIT)
-    seen = cloud.isel({along: np.flatnonzero(cloud[name].mean("seed") > 0)})  # zero has no logarithm
-    points(ax, seen[along], seen[name], index)
+def _ends(values: xr.DataArray) -> np.ndarray:
+    """Many values between the smallest and the largest of an axis, equally spaced where one of them is 0."""
+    low, high = float(values.min()), float(values.max())
+    return np.geomspace(low, high, PLACES) if low > 0 else np.linspace(low, high, PLACES)
 
 
 def _without_drift(delta: np.ndarray | float, mean: np.ndarray | float) -> np.ndarray:
@@ -90,16 +90,3 @@ def _without_drift(delta: np.ndarray | float, mean: np.ndarray | float) -> np.nd
 
 def _nearest(theory: xr.Dataset, name: str, value: float) -> float:
     return float(theory[name].sel({name: value}, method="nearest"))
-
-
-def _handles(theory: xr.Dataset) -> list[Line2D]:
-    """Boundaries by colour and marker, and the kinds of lines."""
-    white: dict[str, Any] = {"markerfacecolor": "white"}
-    names = [str(name) for name in theory.boundary.values]
-    return [
-        *(Line2D([], [], label=BOUNDARIES[name].label, **look_of(index), **white) for index, name in enumerate(names)),
-        Line2D([], [], color=THEORY, label="theory, looks as simulated"),
-        Line2D([], [], color=THEORY, label="theory, infinitely many looks", **LIMIT),
-        Line2D([], [], label=r"target $\delta$", **TARGET),
-        Line2D([], [], label="constant level for $m=0$", **IGNORED),
-    ]

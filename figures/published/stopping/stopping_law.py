@@ -7,19 +7,16 @@ number of features, a fraction of N is evaluated.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
-from figures.published.dense_theory import dense
-from figures.style import COLUMN, DASHES, look_of, points, styled
+from figures.panels import dense, finish, panel, with_lines
+from figures.style import COLUMN
 from statmech.boundaries import BOUNDARIES
 from statmech.numerics.statistics import standard_error
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 AXES = ("mean_drift", "N")  # of the sweep, that this figure shows
 ALL: dict[str, Any] = {"color": "0.5", "linewidth": 0.8, "linestyle": ":"}
@@ -31,24 +28,21 @@ CAPTION = (
 )
 
 
-@styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Features evaluated against N, and the slopes of simulation and theory over its upper half."""
-    lines = dense(theory, "N")
-    figure = Figure(figsize=(COLUMN, 3.9))
-    ax, handles = figure.subplots(), []
-    for index in range(theory.sizes["mean_drift"]):
-        cloud, line, curve = (part.isel(mean_drift=index) for part in (simulation, theory, lines))
-        look = {**look_of(index), "linestyle": DASHES[index % len(DASHES)]}
-        ax.plot(curve.N, curve.N * curve.features, **{**look, "marker": None})
-        points(ax, theory.N, cloud.N * cloud.features, index)
-        label = f"{_mean_label(line)}\n{_slopes(cloud, line)}".strip()
-        handles.append(Line2D([], [], markerfacecolor="white", label=label, **look))
-    ax.plot(theory.N, theory.N, **ALL)
+    """Draw features evaluated against N, and the slopes of simulation and theory over its upper half."""
+    runs, theory, lines = (
+        part.assign(number=part.N * part.features) for part in (simulation, theory, dense(theory, "N"))
+    )
+    results, figure = with_lines(runs, theory, lines), Figure(figsize=(COLUMN, 3.9))
+    ax = figure.subplots()
+    keys = panel(ax, results, "N", "number", "mean_drift", log="xy", dashes=True)
+    for index, key in enumerate(keys):
+        cloud, line = (part.isel(mean_drift=index) for part in (simulation, theory))
+        key.set_label(f"{_mean_label(line)}\n{_slopes(cloud, line)}".strip())
+    [every] = ax.plot(theory.N, theory.N, label="all features", **ALL)
     title = rf"{BOUNDARIES[theory.boundary.item()].label}, $\delta={theory.delta.item():g}$"
-    ax.set(xscale="log", yscale="log", xlabel="features $N$", ylabel="features evaluated", title=title)
-    figure.legend(handles=[*handles, Line2D([], [], label="all features", **ALL)], loc="outside lower center")
-    return figure
+    ax.set(xlabel="features $N$", ylabel="features evaluated", title=title)
+    return finish(figure, results, [*keys, every], columns=1)
 
 
 def _mean_label(cell: xr.Dataset) -> str:

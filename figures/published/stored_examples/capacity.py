@@ -8,22 +8,19 @@ alpha = 2 for every N.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures.published.panel_letters import letters
+from figures.panels import finish, letters
 from figures.published.stored_examples.stored_runs import at_end
-from figures.style import PAGE, look_of, points, styled
+from figures.style import DASHES, PAGE, look_of, points, points_or_band
 from theory import capacity, separable_fraction
 
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
-
 AXES = ("N", "alpha")  # of the sweep, that this figure shows
-DASHES = ("-", "--", "-.", ":")
 CAPTION = (
     r"Random labels of $P=\alpha N$ examples. (a) The largest stability of a perceptron that stores them: median over "
     r"data sets, as long as half of them can be stored, and Gardner's capacity $\alpha_c(\kappa)$, above which, for "
@@ -33,7 +30,6 @@ CAPTION = (
 )
 
 
-@styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Points: the learner of maximum stability on random labels, a colour for each N."""
     last = at_end(simulation)
@@ -41,17 +37,15 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     stability, fraction = figure.subplots(1, 2, sharex=True)
     _gardner(stability, float(last.alpha.min()))
     for index, N in enumerate(last.N.values):
-        cell, look = last.sel(N=N), {**look_of(index), "linestyle": "none", "markerfacecolor": "white"}
-        median, error = _median(cell.kappa.values)
-        stability.errorbar(cell.alpha, median, yerr=error, **look, label=f"simulation, $N={N}$")
+        cell = last.sel(N=N)
+        points_or_band(stability, cell.alpha, *_median(cell.kappa.values), index, label=f"simulation, $N={N}$")
         points(fraction, cell.alpha, cell.converged.astype(float), index)
         _cover(fraction, int(N), cell.alpha, index)
     stability.set(xlabel=r"$\alpha=P/N$", ylabel=r"largest stability $\kappa$ (median)")
     fraction.set(xlabel=r"$\alpha=P/N$", ylabel="fraction of storable sets")
     letters(stability, fraction)
-    handles = [handle for ax in (stability, fraction) for handle in ax.get_legend_handles_labels()[0]]
-    figure.legend(handles=handles, loc="outside lower center", ncols=3)
-    return figure
+    keys = [key for ax in (stability, fraction) for key in ax.get_legend_handles_labels()[0]]
+    return finish(figure, simulation, keys, columns=3)
 
 
 def _gardner(ax: Axes, first: float) -> None:

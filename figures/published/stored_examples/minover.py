@@ -25,28 +25,12 @@ updates; the code in its appendix makes one update per step, and only in *update
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import numpy as np
+import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.published.log_axes import logarithmic_error
-from figures.published.panel_letters import letters
-from figures.published.stored_examples.stored_runs import (
-    HOLLOW,
-    THEORY,
-    along_alpha,
-    at_end,
-    beside,
-    recorded_dimension,
-    runs,
-    smooth,
-)
-from figures.style import PAGE, styled
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
+from figures.panels import dense, finish, letters, panel, with_lines
+from figures.published.stored_examples.stored_runs import HOLLOW, at_end, recorded_dimension, scale_of
+from figures.style import PAGE, THEORY
 
 AXES = ("N", "alpha")  # of the sweep, that this figure shows
 CAPTION = (
@@ -57,38 +41,19 @@ CAPTION = (
 )
 
 
-@styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """eps_g, kappa, and eps_g over theory, against alpha; one colour and marker per N and recorded time."""
+    """Draw eps_g, kappa, and eps_g over theory, against alpha; one colour and marker per N and recorded time."""
     moment = recorded_dimension(simulation)
-    figure = Figure(figsize=(PAGE, 2.8))
-    error, stability, ratio = figure.subplots(1, 3)
-    line = at_end(theory).isel(N=0)
-    series = [(N, at) for N in range(simulation.sizes["N"]) for at in range(simulation.sizes[moment])]
-    for index, (N, at) in enumerate(series):
-        cell = simulation.isel({"N": N, moment: at})
-        label = f"$N={cell.N.item()}$, {cell[moment].item():g} {moment}"
-        aside = beside(cell.alpha, index, len(series))
-        runs(error, cell.alpha, cell, "eps_g", index, label=label)
-        runs(stability, cell.alpha, cell, "kappa", index)
-        runs(ratio, aside, cell.assign(eps_g=cell.eps_g / line.eps_g), "eps_g", index)
-    for ax, name in ((error, r"$\epsilon_g$"), (stability, r"$\kappa$"), (ratio, r"$\epsilon_g$ / theory")):
-        along_alpha(ax, simulation.alpha)
-        ax.set_ylabel(name)
-    logarithmic_error(error)
-    _theory(error, stability, simulation)
-    ratio.axhline(1, color=THEORY["color"])
-    letters(error, stability, ratio)
-    figure.legend(loc="outside lower center", ncols=4, title=HOLLOW, title_fontsize=7.5)
-    return figure
-
-
-def _theory(error: Axes, stability: Axes, simulation: xr.Dataset) -> None:
-    """Maximum stability; kappa, which diverges at small alpha, only as far up as there are points."""
-    limit = smooth(str(simulation.learner.item()), simulation.alpha, simulation.flip.item())
-    if limit is None:
-        return
-    top = stability.get_ylim()[1]
-    error.plot(limit.alpha, limit.eps_g, zorder=5, **THEORY)
-    stability.plot(limit.alpha, np.where(limit.kappa < top, limit.kappa, np.nan), zorder=5, color=THEORY["color"])
-    stability.set_ylim(top=top)
+    line, lines = (at_end(part).isel(N=0) for part in (theory, dense(theory, "alpha")))
+    top = float(simulation.kappa.mean("seed").max())  # kappa diverges at small alpha
+    lines["kappa"] = lines.kappa.where(lines.kappa < 1.1 * top)
+    results = with_lines(simulation.assign(ratio=simulation.eps_g / line.eps_g), theory, lines)
+    figure, axis = Figure(figsize=(PAGE, 2.8)), scale_of(simulation.alpha)
+    axes, colour = figure.subplots(1, 3), ("N", moment)
+    keys = panel(axes[0], results, "alpha", "eps_g", colour, log=f"{axis}y", filled=True)
+    panel(axes[1], results, "alpha", "kappa", colour, log=axis, filled=True)
+    panel(axes[2], results, "alpha", "ratio", colour, log=axis, filled=True, aside=True)
+    axes[2].axhline(1, color=THEORY)
+    axes[2].set_ylabel(r"$\epsilon_g$ / theory")
+    letters(*axes)
+    return finish(figure, results, keys, note=HOLLOW)

@@ -22,28 +22,20 @@ the noise ends at lambda/2 = 1/4: alpha_c = 3.81 at lambda = 0.1, and at lambda 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from figures.published.stored_examples.stored_runs import (
-    HOLLOW,
-    at_end,
-    recorded_dimension,
-    runs,
-    smooth,
-    theory_handle,
-)
-from figures.style import PAGE, look_of, styled
+from figures.panels import dense, finish, panel, with_lines
+from figures.published.stored_examples.stored_runs import HOLLOW, at_end, recorded_dimension
+from figures.style import PAGE
 from theory import noisy_capacity
 
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
-
 AXES = ("flip", "alpha")  # of the sweep, that this figure shows
+END: dict[str, Any] = {"marker": "|", "markersize": 10, "markeredgewidth": 1.4, "linestyle": "none"}
 CAPTION = (
     r"Generalization error of MinOver on $P=\alpha N$ stored examples, whose labels are flipped with probability "
     r"$\lambda$, as last recorded. Lines, in the colours of the points: replica theory of maximum stability for "
@@ -52,36 +44,17 @@ CAPTION = (
 )
 
 
-@styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Points: as last recorded; lines up to alpha_c(flip), where a tick marks their end."""
-    moment, last = recorded_dimension(simulation), at_end(simulation)
-    figure = Figure(figsize=(PAGE, 3.4))
-    ax = figure.add_subplot()
-    for index, flip in enumerate(last.flip.values):
-        cell = last.sel(flip=flip)
-        runs(ax, cell.alpha, cell, "eps_g", index, label=rf"$\lambda={flip:.3g}$")
-        _theory(ax, cell, index)
-    ax.set(xlabel=r"$\alpha=P/N$", ylabel=r"$\epsilon_g$")
+    """Draw runs as last recorded, and lines up to alpha_c(flip), where a tick marks their end."""
+    moment, figure = recorded_dimension(simulation), Figure(figsize=(PAGE, 3.4))
+    lines, ax = at_end(dense(theory, "alpha")), figure.add_subplot()
+    results = with_lines(at_end(simulation), at_end(theory), lines)
+    keys = panel(ax, results, "alpha", "eps_g", "flip", filled=True)
+    for key, flip in zip(keys, lines.flip.values, strict=True):
+        line, end = lines.eps_g.sel(flip=flip).squeeze(), float(noisy_capacity(flip))
+        if end < float(lines.alpha[-1]) and np.isfinite(line).any():
+            ax.plot(end, line.values[np.isfinite(line)][-1], color=key.get_color(), zorder=6, **END)
     ax.set_ylim(bottom=0)
-    handles, _ = ax.get_legend_handles_labels()
-    handles += [theory_handle(), Line2D([], [], **END, color="0.3", label=r"capacity $\alpha_c(\lambda)$")]
-    title = f"$N={last.N.item()}$, {last[moment].item():g} {moment}; {HOLLOW}"
-    figure.legend(handles=handles, loc="outside lower center", ncols=4, title=title, title_fontsize=7.5)
-    return figure
-
-
-END: dict[str, Any] = {"marker": "|", "markersize": 10, "markeredgewidth": 1.4, "linestyle": "none"}
-
-
-def _theory(ax: Axes, cell: xr.Dataset, index: int) -> None:
-    """The line of maximum stability, and a tick where it ends."""
-    flip, colour = cell.flip.item(), look_of(index)["color"]
-    limit = smooth(str(cell.learner.item()), cell.alpha, flip)
-    if limit is None:
-        return
-    ax.plot(limit.alpha, limit.eps_g, color=colour, zorder=5)
-    end = float(noisy_capacity(flip))
-    if end < limit.alpha[-1]:
-        last = limit.eps_g[np.isfinite(limit.eps_g)][-1:]
-        ax.plot([end] * last.size, last, color=colour, zorder=6, **END)
+    keys.append(Line2D([], [], **END, color="0.3", label=r"capacity $\alpha_c(\lambda)$"))
+    stated = f"{results.either[moment].item():g} {moment}"
+    return finish(figure, results, keys, columns=4, note=f"{stated}; {HOLLOW}")

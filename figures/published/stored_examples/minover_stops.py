@@ -9,19 +9,17 @@ from the eps_g of all epochs.
 
 from __future__ import annotations
 
-from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures.published.panel_letters import letters
-from figures.published.stored_examples.stored_runs import at_end, beside
-from figures.style import PAGE, points, styled
+from figures.panels import finish, letters, panel
+from figures.published.stored_examples.stored_runs import at_end
+from figures.style import PAGE
 from statmech.learners import STOPPED_BY
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
+from statmech.results.results import results_of
 
 AXES = ("stop", "alpha")  # of the sweep, that this figure shows
 CAPTION = (
@@ -33,36 +31,24 @@ CAPTION = (
 GREYS = {"field-patience stops at $P+1$": "0.35", "later": "0.65", "never": "0.9"}
 
 
-@styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Ends of the runs of field-patience; epochs until a run ends; eps_g over theory."""
+    """Draw the ends of the runs of field-patience, epochs until a run ends, and eps_g over theory."""
     last, line = at_end(simulation), at_end(theory).isel(stop=0)
-    figure = Figure(figsize=(PAGE, 2.8))
-    ends, lasts, errs = figure.subplots(1, 3)
-    rules = [str(rule) for rule in last.stop.values]
-    if "field-patience" in rules:
-        _ends(ends, last.sel(stop="field-patience"))
+    runs = last.assign(epochs_made=last.updates_made / last.P, ratio=last.eps_g / line.eps_g)
+    results, figure = results_of(runs, None), Figure(figsize=(PAGE, 2.8))
+    axes = figure.subplots(1, 3)
+    if "field-patience" in last.stop:
+        _ends(axes[0], last.sel(stop="field-patience"))
     else:
-        ends.set_axis_off()
-    for index, rule in enumerate(rules):
-        cell = last.sel(stop=rule)
-        points(lasts, cell.alpha, cell.updates_made / cell.P, index, label=rule)
-        points(errs, beside(cell.alpha, index, len(rules)), cell.eps_g / line.eps_g, index)
-    lasts.set(yscale="log", ylabel="updates made / $P$")
-    lasts.yaxis.set_major_formatter("{x:g}")
-    errs.axhline(1, color="0.3")
-    errs.set_ylabel(r"$\epsilon_g$ / theory")
-    for ax in (ends, lasts, errs):
-        ax.set_xlabel(r"$\alpha=P/N$")
-    letters(ends, lasts, errs)
-    figure.legend(handles=_in_rows(lasts, ends), loc="outside lower center", ncols=3)
-    return figure
-
-
-def _in_rows(*panels: Axes) -> list[Any]:
-    """The entries of a legend of three columns, a row per panel."""
-    rows = [ax.get_legend_handles_labels()[0] for ax in panels]
-    return [handle for column in zip_longest(*rows) for handle in column if handle is not None]
+        axes[0].set_axis_off()
+    keys = panel(axes[1], results, "alpha", "epochs_made", "stop", log="y")
+    panel(axes[2], results, "alpha", "ratio", "stop", aside=True)
+    axes[1].set_ylabel("updates made / $P$")
+    axes[2].axhline(1, color="0.3", zorder=0)
+    axes[2].set_ylabel(r"$\epsilon_g$ / theory")
+    letters(*axes)
+    shares = axes[0].get_legend_handles_labels()[0]
+    return finish(figure, results, [*keys, *shares], columns=2)
 
 
 def _ends(ax: Axes, cell: xr.Dataset) -> None:
@@ -76,5 +62,5 @@ def _ends(ax: Axes, cell: xr.Dataset) -> None:
         look: dict[str, Any] = {"color": grey, "edgecolor": "0.2", "linewidth": 0.3, "label": f"(a) {label}"}
         ax.bar(cell.alpha, fraction, width, bottom=below, **look)
         below = below + fraction
-    ax.set(ylabel="fraction of runs", ylim=(0, 1))
+    ax.set(xlabel=r"$\alpha=P/N$", ylabel="fraction of runs", ylim=(0, 1))
     ax.margins(x=0)

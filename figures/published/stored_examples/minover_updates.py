@@ -11,19 +11,16 @@ little.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from figures.published.log_axes import logarithmic_error
-from figures.published.panel_letters import letters
+from figures.panels import finish, letters, logarithmic
 from figures.published.stored_examples.stored_runs import recorded_dimension
-from figures.style import COLUMN, band, look_of, spread, styled
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
+from figures.style import COLUMN, band, look_of, spread
 
 AXES = ("alpha",)  # of the sweep, that this figure shows
 CAPTION = (
@@ -36,16 +33,15 @@ TMAX, EPOCHS = (20, 100, 5000), 20  # of the assignment, in updates; and of its 
 TICK: dict[str, Any] = {"marker": "|", "markersize": 12, "markeredgewidth": 1.4, "linestyle": "none"}
 
 
-@styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Means over data sets with bands of one standard error; dashed: theory, updates and N infinite."""
-    moment = recorded_dimension(simulation)
-    figure = Figure(figsize=(COLUMN, 4.6))
+    """Draw means over data sets with bands of one standard error; theory is that of updates and N infinite."""
+    moment, figure = recorded_dimension(simulation), Figure(figsize=(COLUMN, 4.6))
     error, distance = figure.subplots(2, 1, sharex=True)
+    keys = []
     for index, alpha in enumerate(simulation.alpha.values):
         cell, look = simulation.sel(alpha=alpha), {**look_of(index), "markevery": 4, "markerfacecolor": "white"}
         mean, gap = cell.eps_g.mean("seed"), cell.gap.mean("seed")
-        error.plot(cell[moment], mean, label=rf"$\alpha={alpha:g}$", **look)
+        keys += error.plot(cell[moment], mean, label=rf"$\alpha={alpha:g}$", **look)
         band(error, cell[moment], mean, spread(cell.eps_g), index)
         limit = theory.eps_g.sel(alpha=alpha).isel({moment: 0}).item()
         error.axhline(limit, color=look["color"], linestyle="--", linewidth=0.8)
@@ -53,22 +49,16 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         if moment == "updates" and EPOCHS * int(cell.P) <= cell.updates[-1]:
             there = mean.interp(updates=EPOCHS * int(cell.P))
             error.plot([EPOCHS * int(cell.P)], [there], color=look["color"], zorder=5, **TICK)
-    error.set(xscale="log", ylabel=r"$\epsilon_g$")
-    logarithmic_error(error)
-    distance.set(yscale="log", xlabel=f"MinOver {moment}", ylabel="certified distance from\nthe largest stability")
+    error.set_ylabel(r"$\epsilon_g$")
+    distance.set(xlabel=f"MinOver {moment}", ylabel="certified distance from\nthe largest stability")
+    for ax in (error, distance):
+        logarithmic(ax, "xy")
+    letters(error, distance)
+    keys.append(Line2D([], [], color="0.3", linestyle="--", linewidth=0.8, label=r"theory, $N\to\infty$"))
     if moment == "updates":
         _tmax(error, distance)
-    letters(error, distance)
-    figure.legend(handles=_handles(error, moment), loc="outside lower center", ncols=2)
-    return figure
-
-
-def _handles(ax: Axes, moment: str) -> list[Any]:
-    """Entries of the legend: the curves, theory, and the assignment's tmax in updates and in epochs."""
-    curves, _ = ax.get_legend_handles_labels()
-    dashed = Line2D([], [], color="0.3", linestyle="--", linewidth=0.8, label=r"theory, $N\to\infty$")
-    tick = Line2D([], [], color="0.3", label=f"{EPOCHS} epochs", **TICK)
-    return [*curves, dashed, *([tick] if moment == "updates" else [])]
+        keys.append(Line2D([], [], color="0.3", label=f"{EPOCHS} epochs", **TICK))
+    return finish(figure, simulation, keys, columns=2)
 
 
 def _tmax(*panels: Axes) -> None:

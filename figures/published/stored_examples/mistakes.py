@@ -7,20 +7,20 @@ solution, in a simulation that of the learner `max_stability` on the same exampl
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+import numpy as np
+import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.published.log_axes import logarithmic_alpha
-from figures.published.stored_examples.stored_runs import at_end, line
-from figures.style import COLUMN, points, styled
+from figures.panels import finish, panel
+from figures.published.stored_examples.stored_runs import at_end
+from figures.style import COLUMN
 from statmech.errors import ConfigError
+from statmech.results.results import results_of
 from theory import mistake_bound
-
-if TYPE_CHECKING:
-    import xarray as xr
+from theory.learning_curves import curve_of
 
 AXES = ("learner", "alpha")  # of the sweep, that this figure shows
+PLACES = 300  # of the line
 CAPTION = (
     r"Mistakes of Rosenblatt's perceptron on $P=\alpha N$ stored examples until it classifies all of them correctly, "
     r"over $N$, and the bound of Block and Novikoff on them, $1/\kappa^2$: from the largest stability $\kappa$ of each "
@@ -28,25 +28,22 @@ CAPTION = (
 )
 
 
-@styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Mistakes over N against alpha: measured, bounded by each data set's own stability, and by theory's."""
+    """Draw mistakes over N against alpha: measured, bounded by each data set's own stability, and by theory's."""
     names = [str(name) for name in simulation.learner.values]
     if "strengths" not in simulation or "perceptron" not in names:
         raise ConfigError("the figure mistakes needs `strengths: true` and the learner perceptron")
-    last, dimension = at_end(simulation), float(simulation.N)
-    cell = last.sel(learner="perceptron")
-    made = cell.strengths.sum("example").where(cell.converged)
-    figure = Figure(figsize=(COLUMN, 2.9))
-    ax = figure.subplots()
-    limit = line("max_stability", last.alpha, last.flip.item())
-    ax.plot(limit.alpha, mistake_bound(1, limit.kappa), color="0.3", label=r"bound $1/\kappa^2$, theory, $N\to\infty$")
-    points(ax, cell.alpha, made / dimension, 0, label="mistakes / $N$")
+    last, N = at_end(simulation), float(simulation.N)
+    cell, alpha = last.sel(learner="perceptron"), np.geomspace(last.alpha.min(), last.alpha.max(), PLACES)
+    shown = {"made": "mistakes / $N$", "bound": r"bound $1/\kappa^2$, simulation"}
+    runs = cell.assign(made=cell.strengths.sum("example").where(cell.converged) / N)
     if "max_stability" in names:
         own = last.sel(learner="max_stability").kappa
-        points(ax, cell.alpha, own.copy(data=mistake_bound(1, own)), 1, label=r"bound $1/\kappa^2$, simulation")
-    logarithmic_alpha(ax)
-    ax.set(yscale="log", ylabel=f"number / $N$, $N={dimension:g}$")
-    ax.yaxis.set_major_formatter("{x:g}")
-    figure.legend(loc="outside lower center", ncols=2)
-    return figure
+        runs["bound"] = own.copy(data=mistake_bound(1, own))
+    figure = Figure(figsize=(COLUMN, 2.9))
+    ax, results = figure.subplots(), results_of(runs, None)
+    limit = mistake_bound(1, curve_of("max_stability", alpha, last.flip.item()).kappa)
+    [line] = ax.plot(alpha, limit, color="0.3", label=r"bound $1/\kappa^2$, theory, $N\to\infty$")
+    keys = panel(ax, results, "alpha", {name: label for name, label in shown.items() if name in runs}, log="xy")
+    ax.set_ylabel("number / $N$")
+    return finish(figure, results, [line, *keys])

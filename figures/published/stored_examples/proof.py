@@ -8,21 +8,20 @@ most :math:`R^2`, so that there are at most :math:`(R/\gamma)^2` updates.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MultipleLocator
 
-from figures.style import COLOURS, PAGE, log_ticks, styled
+from figures.panels import letters, logarithmic
+from figures.style import COLOURS, PAGE
 from simulate.learners.convergence import UpdateHistory, course
 from simulate.learners.examples import draw as draw_examples
 from statmech.errors import ConfigError
 from statmech.results.dataset import scenario_of
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
 
 AXES = ("learner",)  # of the sweep, that this figure shows
 PROJECTION, LENGTH = COLOURS[:2]
@@ -51,7 +50,6 @@ class Run(NamedTuple):
         return np.arange(1, len(self.growth) + 1)
 
 
-@styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Activations of the first data set, growth of projection and length in all, and the bounds for the first."""
     runs = _runs(simulation)
@@ -60,9 +58,9 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     _activations(activations, runs[0])
     _growth(growth, runs)
     _bounds(bounds, runs[0])
-    for ax, letter in zip((activations, growth, bounds), "abc", strict=True):
+    letters(activations, growth, bounds)
+    for ax in (activations, growth, bounds):
         ax.set_xlabel("updates $k$")
-        ax.set_title(f"({letter})", loc="left")
         columns = 2 if ax is bounds else 1
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.24), ncols=columns, columnspacing=1, handlelength=1.6)
     return figure
@@ -86,7 +84,8 @@ def _growth(ax: Axes, runs: list[Run]) -> None:
         ax.plot(run.k, projection, linewidth=0.6, label=labels[0], color=PROJECTION)
         ax.plot(run.k, squared, linewidth=0.6, linestyle="-.", label=labels[1], color=LENGTH)
     ax.plot([1, most], [1, most], "--", color="0.1", label="$k$, bound of both")
-    _logarithmic(ax, "projection, squared length")
+    ax.set_ylabel("projection, squared length")
+    logarithmic(ax, "xy")
 
 
 def _bounds(ax: Axes, run: Run) -> None:
@@ -98,13 +97,8 @@ def _bounds(ax: Axes, run: Run) -> None:
     ax.plot(run.k, run.course.projection, "o", color=PROJECTION, label=r"$\mathbf{u}\cdot\mathbf{w}$", **look)
     ax.plot(dense, dense * run.margin, ":", color="0.1", label=r"$k\gamma$")
     ax.axvline(most, color="0.5", linewidth=0.8, label=rf"$(R/\gamma)^2={most:.0f}$")
-    _logarithmic(ax, r"length $|\mathbf{w}|$, projection")
-
-
-def _logarithmic(ax: Axes, ylabel: str) -> None:
-    ax.set(xscale="log", yscale="log", ylabel=ylabel)
-    log_ticks(ax.xaxis)
-    log_ticks(ax.yaxis)
+    ax.set_ylabel(r"length $|\mathbf{w}|$, projection")
+    logarithmic(ax, "xy")
 
 
 def _runs(simulation: xr.Dataset) -> list[Run]:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.published.log_axes import logarithmic_alpha, logarithmic_error
-from figures.published.panel_letters import letters
-from figures.published.stored_examples.stored_runs import HOLLOW, at_end, runs, smooth, theory_handle
-from figures.style import PAGE, label_of, look_of, styled
-
-if TYPE_CHECKING:
-    import xarray as xr
+from figures.panels import dense, finish, letters, panel, with_lines
+from figures.published.stored_examples.stored_runs import HOLLOW, at_end
+from figures.style import PAGE
 
 AXES = ("learner", "alpha")  # of the sweep, that this figure shows
 CAPTION = (
@@ -23,28 +18,16 @@ CAPTION = (
 )
 
 
-@styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Both axes logarithmic; eps_g on the left, its relative deviation from theory on the right."""
-    last, expected = at_end(simulation), at_end(theory)
+    """Draw eps_g, both axes logarithmic, and its relative deviation from theory."""
+    last, solved, lines = (at_end(part) for part in (simulation, theory, dense(theory, "alpha")))
+    results = with_lines(last.assign(deviation=last.eps_g / solved.eps_g - 1), solved, lines)
     figure = Figure(figsize=(PAGE, 3.4))
     error, deviation = figure.subplots(1, 2)
-    deviation.axhline(0, color="0.3", linewidth=0.8)
-    for index, name in enumerate(map(str, last.learner.values)):
-        cell, limit = last.sel(learner=name), smooth(name, last.alpha, last.flip.item())
-        if limit is not None:
-            error.plot(limit.alpha, limit.eps_g, color=look_of(index)["color"], zorder=1)
-            relative = cell.assign(eps_g=cell.eps_g / expected.eps_g.sel(learner=name) - 1)
-            runs(deviation, cell.alpha * 1.025 ** (index - 3), relative, "eps_g", index)
-        runs(error, cell.alpha, cell, "eps_g", index, label=label_of(name))
-    for ax in (error, deviation):
-        logarithmic_alpha(ax)
-    error.set_ylabel(r"$\epsilon_g$")
-    logarithmic_error(error)
+    keys = panel(error, results, "alpha", "eps_g", "learner", log="xy", filled=True)
+    panel(deviation, results, "alpha", "deviation", "learner", log="x", filled=True, aside=True)
+    deviation.axhline(0, color="0.3", linewidth=0.8, zorder=0)
     deviation.yaxis.set_major_formatter("{x:.0%}")
     deviation.set_ylabel(r"$\epsilon_g$ / theory $-\,1$")
     letters(error, deviation)
-    handles = [*error.get_legend_handles_labels()[0], theory_handle()]
-    title = f"$N={last.N.item()}$; {HOLLOW}"
-    figure.legend(handles=handles, loc="outside lower center", ncols=4, title=title, title_fontsize=7.5)
-    return figure
+    return finish(figure, results, keys, note=HOLLOW, columns=4)

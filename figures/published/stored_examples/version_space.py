@@ -15,24 +15,22 @@ The weight vectors are those of the stored run: its embedding strengths, and its
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, Patch
 
-from figures.published.panel_letters import letters
+from figures.panels import letters
 from figures.published.stored_examples.sphere import View, great_circle
 from figures.style import PAGE, look_of, styled
 from simulate.learners.examples import draw as data_set
 from statmech.errors import ConfigError
 from statmech.results.dataset import scenario_of
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
 
 AXES = ("learner", "alpha")  # of the sweep, that this figure shows
 CAPTION = (
@@ -83,7 +81,6 @@ def least(directions: np.ndarray, z: np.ndarray) -> np.ndarray:
     return stability
 
 
-@styled
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Spheres of three numbers of examples, the version space of the largest, and the stability along the walk."""
     walked = walks(simulation)
