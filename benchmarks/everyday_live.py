@@ -69,12 +69,12 @@ def cpu_ms(calls: list[Callable[[], object]]) -> float:
 
 def minover_theory(steps: int) -> float:
     """One step of the flip, of MinOver against alpha, as the explorer asks its theory."""
-    from figures.explorer import settings, solved
+    from figures.explorer import page_theory, settings
     from statmech.scenarios.registry import scenario_from
 
     def solve(flip: float) -> object:
         given = {"learner": ["minover"], "alpha": 20, "N": 100, "epochs": 100, "flip": flip}
-        return solved.both(scenario_from(settings.config_of("learner", given, "alpha")), "alpha")
+        return page_theory.both(scenario_from(settings.config_of("learner", given, "alpha")), "alpha")
 
     return cpu_ms([lambda flip=flip: solve(flip) for flip in np.linspace(0, 0.2, steps).round(4)])  # type: ignore[misc]
 
@@ -104,10 +104,10 @@ def drag(query: str, steps: int) -> tuple[float, float]:
     from bokeh.document import Document
     from panel.io.state import set_curdoc
 
-    from figures.explorer import solved
+    from figures.explorer import page_theory
     from figures.explorer.page import Page
 
-    solved._solved_as.cache_clear()  # another preset has the same values
+    page_theory._solved_as.cache_clear()  # another preset has the same values
     pn.extension("mathjax")
     document, sent = Document(), Sent()
     with set_curdoc(document):

@@ -564,7 +564,7 @@ def test_a_caption_states_the_range_of_many_parallel_values_in_any_order():
 def test_no_band_is_drawn_where_terms_beyond_order_1_over_n_are_not_small():
     """The length of a noisy AdaTron reaches eta/2 in every run: its spread of order 1/sqrt(N) vanishes."""
     pytest.importorskip("bokeh")
-    from figures.explorer import picture
+    from figures.explorer import chart_content
 
     noisy = Scenario(rule="adatron", flip=0.1, N=100, t=[1, 2, 5, 20], corrections=True)
     solved = Results(noisy, None, theory.solve(noisy))
@@ -573,14 +573,14 @@ def test_no_band_is_drawn_where_terms_beyond_order_1_over_n_are_not_small():
     assert np.isfinite(series.curve("eps_g", "", None, solved.theory, x="t").band).all()
     said = "none where terms beyond order 1/N are not small"
     assert said in legends.band_of(solved)
-    assert said in picture.caption(solved, ("t",))
+    assert said in chart_content.caption(solved, ("t",))
 
 
 def test_a_band_says_nothing_of_gaps_where_there_are_none(corrected):
-    from figures.explorer import picture
+    from figures.explorer import chart_content
 
     assert legends.UNRESOLVED not in legends.band_of(corrected)
-    assert legends.UNRESOLVED not in picture.caption(corrected, ("t",))
+    assert legends.UNRESOLVED not in chart_content.caption(corrected, ("t",))
 
 
 @pytest.mark.parametrize("name", ["drift", "noise_optimal"])

@@ -16,7 +16,7 @@ from figures import series
 from figures.explorer import link, settings
 from figures.explorer.background import Background
 from figures.explorer.link import FILES
-from figures.explorer.solved import _solved
+from figures.explorer.page_theory import _solved
 from statmech import Scenario, Stopping, StoredExamples, config
 from statmech.errors import ConfigError
 from statmech.parameters import parameter
@@ -426,18 +426,18 @@ def test_what_is_prepared_is_what_the_page_opens_with(monkeypatch):
     from bokeh.document import Document
     from panel.io.state import set_curdoc
 
-    from figures.explorer import page, solved
+    from figures.explorer import page, page_theory
 
-    solved._solved_as.cache_clear()
+    page_theory._solved_as.cache_clear()
     page.prepare()
-    assert solved._solved_as.cache_info().misses == 1
+    assert page_theory._solved_as.cache_info().misses == 1
     with set_curdoc(Document()):
         made = page.Page()
         made.source.clock.later = lambda *_: None
         made.source.update()
         assert made.source.theory is not None
         made.close()
-    assert solved._solved_as.cache_info().misses == 1
+    assert page_theory._solved_as.cache_info().misses == 1
 
 
 @pytest.mark.slow
@@ -454,18 +454,18 @@ def test_a_rule_that_is_defined_again_is_solved_again(monkeypatch):
 
 @pytest.mark.slow
 def test_the_band_of_one_run_follows_N_and_nothing_is_solved_for_it():
-    from figures.explorer import solved
+    from figures.explorer import page_theory
 
     made = {N: Scenario(rule="perceptron", N=N, t=[1.0, 10.0], corrections=True) for N in (20, 500)}
     _solved(made[20])
-    before = solved._solved_as.cache_info().misses
+    before = page_theory._solved_as.cache_info().misses
     for N, scenario in made.items():
         found, expected = _solved(scenario), theory.solve(scenario)
         assert int(found.N) == N
         assert found.attrs["config"] == expected.attrs["config"]
         for name in expected:
             np.testing.assert_allclose(found[name], expected[name], rtol=1e-12, err_msg=str(name))
-    assert solved._solved_as.cache_info().misses == before
+    assert page_theory._solved_as.cache_info().misses == before
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ import pytest
 pytest.importorskip("panel", reason="the extra [explore] is not installed")
 
 from figures.explorer import server
-from figures.explorer.guard import HERE, Guard
+from figures.explorer.access import HERE, Guard
 
 PAGES, GONE = 3, 1
 SERVED = f"""

@@ -11,10 +11,10 @@ import panel as pn
 import panel_material_ui as pmui
 
 from figures import series
-from figures.explorer.picture import Picture
+from figures.explorer.chart_content import Picture
 from figures.interactive.chart import FAINT
 from figures.interactive.grid import ChartGrid, label_of
-from figures.interactive.plane import Plane
+from figures.interactive.phase_plane import Plane
 from figures.labels import plain
 from figures.series import Curve, Scales
 from figures.style import COLOURS, MARKERS

@@ -12,12 +12,12 @@ import numpy as np
 import panel_material_ui as pmui
 
 from figures import series
-from figures.explorer import settings, solved
+from figures.explorer import page_theory, settings
 from figures.explorer.background import FIRST, Background, sentence
-from figures.explorer.clock import Clock
+from figures.explorer.chart_content import Picture, caption
+from figures.explorer.delayed_calls import Clock
 from figures.explorer.link import FILES
-from figures.explorer.picture import Picture, caption
-from figures.explorer.player import Player
+from figures.explorer.time_slider import Player
 from figures.series import Layout
 from statmech.config import overridden
 from statmech.errors import ConfigError
@@ -113,7 +113,7 @@ class Live:
         try:
             scenario = self._read()
             began = time.perf_counter()
-            theory, smooth = solved.both(scenario, self.along)
+            theory, smooth = page_theory.both(scenario, self.along)
             self.spent = time.perf_counter() - began
         except Exception as problem:  # a user's rule may raise anything
             self._failed(problem)
@@ -248,7 +248,7 @@ class Live:
         """Draw theory as a smooth line, where that would have delayed a drag."""
         from theory import smooth
 
-        values = solved.values_along(self.scenario, self.along)
+        values = page_theory.values_along(self.scenario, self.along)
         if self.theory is None or self.smooth is not None or len(values) < 2:
             return
         number = min(settings.LINE, int(len(values) * PATIENCE / max(self.spent, 1e-3)))

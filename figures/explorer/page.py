@@ -16,7 +16,7 @@ import panel_material_ui as pmui
 from panel.util.parameters import edit_readonly
 
 import figures
-from figures.explorer import link, settings, solved
+from figures.explorer import link, page_theory, settings
 from figures.explorer.background import sentence
 from figures.explorer.charts import Charts
 from figures.explorer.live import Live
@@ -333,7 +333,7 @@ def prepare(scenario: Any = None, view: View | None = None) -> None:
     with contextlib.suppress(Exception):  # a user's rule may raise anything
         x = view.x or settings.page_of(choice).along
         shown = scenario_from(settings.config_of(choice, view.config, x))
-        solved.both(shown, settings.key_along(choice, x))
+        page_theory.both(shown, settings.key_along(choice, x))
 
 
 def opening(scenario: Any, view: View | None = None) -> tuple[View, list[str]]:

@@ -25,7 +25,7 @@ from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
 from tornado.web import OutputTransform, RequestHandler
 
-from figures.explorer.guard import HEADERS, HERE, SOCKET, Guard, Refused
+from figures.explorer.access import HEADERS, HERE, SOCKET, Guard, Refused
 from statmech.errors import ConfigError
 
 USUAL = 5006

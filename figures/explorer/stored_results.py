@@ -10,7 +10,7 @@ import numpy as np
 import panel_material_ui as pmui
 
 from figures import series
-from figures.explorer.picture import Picture, caption
+from figures.explorer.chart_content import Picture, caption
 from figures.explorer.settings import labelled
 from figures.labels import plain
 from figures.series import Layout

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import panel_material_ui as pmui
 
-from figures.explorer.clock import Clock
+from figures.explorer.delayed_calls import Clock
 
 FRAME = 250  # milliseconds that each recorded time is shown
 PLAY, PAUSE = "▶", "⏸"
