@@ -57,7 +57,11 @@ def dense(theory: xr.Dataset, x: str, **chosen: Any) -> xr.Dataset:
     if theory.sizes.get(x, 1) < 2:
         return theory
     lines = smooth(scenario_with(theory, **chosen), x)
-    return theory if lines is None else lines.expand_dims([dim for dim in theory.dims if dim not in lines.dims])
+    if lines is None:
+        return theory
+    fewer = [axis for axis in series.axes(lines) if axis != x and lines.sizes[axis] != theory.sizes.get(axis, 1)]
+    lines = lines.sel({axis: theory[axis].values for axis in fewer})  # of a dataset at some values of its sweep
+    return lines.expand_dims([dim for dim in theory.dims if dim not in lines.dims])
 
 
 def scenario_with(theory: xr.Dataset, **keys: Any) -> Any:

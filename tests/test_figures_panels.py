@@ -1,0 +1,84 @@
+"""A panel draws the means and the theory of its results, one colour per position, and labels what it draws."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+
+from figures.panels import along, finish, panel
+from figures.style import COLOURS, THEORY
+from statmech import Scenario, run
+
+
+@pytest.fixture(scope="module")
+def results():
+    swept = run(Scenario(rule=["hebb", "perceptron"], N=[30, 60], t=[0, 1, 5], seeds=3))
+    return along(swept.simulation, swept.theory, "t")
+
+
+def of(results, **position):
+    """Results at one value of an axis."""
+    return along(results.simulation.sel(position), results.theory.sel(position), "t")
+
+
+def drawn(ax, colour):
+    """What has this colour: the points, and the lines of theory."""
+    own = [line for line in ax.lines if to_hex(line.get_color()) == to_hex(colour)]
+    marked = [line for line in own if line.get_marker() in "os^"]
+    return marked, [line for line in own if line.get_marker() == "None"]
+
+
+def test_points_are_means_over_runs_and_lines_are_dense_theory(results):
+    one, ax = of(results, N=30), Figure().subplots()
+    keys = panel(ax, one, "t", "eps_g", "rule")
+    assert [key.get_label() for key in keys] == ["Hebbian", "perceptron"]
+    for colour, rule in zip(COLOURS, ("hebb", "perceptron"), strict=False):
+        [points], [line] = drawn(ax, colour)
+        runs = one.simulation.eps_g.sel(rule=rule)
+        np.testing.assert_allclose(points.get_ydata(), runs.mean(["seed", "student"]))
+        assert not np.allclose(points.get_ydata(), runs.isel(seed=0).mean("student"))
+        t, expected = line.get_data()
+        assert len(t) > 100
+        np.testing.assert_allclose(expected[[0, -1]], one.theory.eps_g.sel(rule=rule).values[[0, -1], 0], rtol=1e-6)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("$t$ (steps / $N$)", r"$\epsilon_g$")
+
+
+def test_a_logarithmic_axis_leaves_out_what_is_not_positive(results):
+    linear, logarithmic = Figure().subplots(1, 2)
+    for ax, log in ((linear, ""), (logarithmic, "x")):
+        panel(ax, of(results, N=30, rule="hebb"), "t", "eps_g", log=log)
+    shown = [np.isfinite(drawn(ax, COLOURS[0])[0][0].get_xdata()).tolist() for ax in (linear, logarithmic)]
+    assert shown == [[True] * 3, [False, True, True]]
+
+
+def test_colours_that_theory_does_not_depend_on_share_one_grey_line(results):
+    ax = Figure().subplots()
+    swept = run(Scenario(rule="hebb", N=[30, 60], t=[1, 5], seeds=3))
+    keys = panel(ax, swept, "t", "eps_g", "N")
+    assert [key.get_label() for key in keys] == ["$N$ = 30", "$N$ = 60", r"theory, $N\to\infty$"]
+    assert [key.get_linestyle() for key in keys] == ["None", "None", "-"]
+    assert len(drawn(ax, THEORY)[1]) == 1
+    assert [len(drawn(ax, colour)[0]) for colour in COLOURS[:2]] == [1, 1]
+
+
+def test_a_dataset_at_one_rule_has_the_line_of_this_rule(results):
+    swept = along(results.simulation.sel(N=30, rule=["perceptron"]), results.theory.sel(N=30, rule=["perceptron"]), "t")
+    ax = Figure().subplots()
+    panel(ax, swept, "t", "eps_g", "rule")
+    [line] = drawn(ax, COLOURS[0])[1]
+    last = results.theory.eps_g.sel(t=5, N=30).isel(student=0)
+    np.testing.assert_allclose(line.get_ydata()[-1], last.sel(rule="perceptron"), rtol=1e-6)
+    assert not np.isclose(line.get_ydata()[-1], last.sel(rule="hebb"), rtol=1e-3)
+
+
+def test_split_gives_a_panel_per_position_with_its_title_and_one_label_per_row(results):
+    figure = Figure()
+    axes = figure.subplots(1, 2, sharey=True)
+    keys = panel(axes, of(results, N=60), "t", {"eps_g": "error", "R": "overlap"}, split="rule")
+    assert [ax.get_title() for ax in axes] == ["Hebbian", "perceptron"]
+    assert [key.get_label() for key in keys] == ["error", "overlap"]
+    figure = finish(figure, of(results, N=60), keys, "K", "lam", "$R$ = 0")
+    assert figure.get_suptitle() == "$K$ = 1, $R$ = 0, $N$ = 60, 3 seeds"
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["error", "overlap"]
