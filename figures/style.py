@@ -40,7 +40,6 @@ TICKS: dict[float, tuple[float, ...]] = {  # of a logarithmic axis, by the ratio
     5: (1, 1.5, 2, 3, 5, 7),
     20: (1, 2, 3, 5),
     200: (1, 2, 5),
-    np.inf: (1,),
 }
 FORMATS = ("png", "svg", "pdf")
 
@@ -181,7 +180,7 @@ def run_band(ax: Axes, x: Any, low: Any, high: Any, colour: Any, dashes: Any) ->
 def log_ticks(axis: Axis) -> None:
     """Set ticks that can be read on a logarithmic axis, once its limits are known: the more, the shorter it is."""
     low, high = axis.get_view_interval()
-    axis.set_major_locator(LogLocator(subs=next(subs for most, subs in TICKS.items() if high < most * low)))
+    axis.set_major_locator(LogLocator(subs=next((subs for most, subs in TICKS.items() if high < most * low), (1.0,))))
     if low > 1e-4 and high < 1e5:
         axis.set_major_formatter("{x:g}")
     axis.set_minor_locator(NullLocator())

@@ -17,7 +17,7 @@ from figures.style import COLUMN
 from statmech.errors import ConfigError
 from statmech.results.results import results_of
 from theory import mistake_bound
-from theory.learning_curves import curve_of
+from theory.stored_examples.learning_curves import curve_of
 
 AXES = ("learner", "alpha")  # of the sweep, that this figure shows
 PLACES = 300  # of the line
