@@ -3,9 +3,9 @@
     python benchmarks/attention.py           # pins itself to one core; under a minute
     python benchmarks/attention.py --tiny    # the same at toy size: tests that it runs, not how fast
 
-Teacher and student of cosine 0.95, Gaussian examples in memory. Prediction, two-sided as in
-`AttentivePerceptron`: delta is the largest of a list for which the accuracies on the same examples agree within the
-standard error of the full one. Features in their original order and, sorted beforehand, largest weights first. "pays
+Teacher and student of cosine 0.95, Gaussian examples in memory. Prediction, two-sided as in `AttentivePerceptron`:
+`error_rate` is the largest of a list for which the accuracies on the same examples agree within the standard error of
+the full one. Features in their original order and, sorted beforehand, largest weights first. "pays
 from": the cost of obtaining a feature, in ns, above which the saved features outweigh the lost time. Learning: one
 pass of the perceptron's kernel, and of the attentive one, over the same examples. Wall time.
 """
@@ -59,8 +59,8 @@ def ordered(given: Task) -> Task:
     return Task(np.ascontiguousarray(given.X[:, order]), given.labels, given.w[order], given.teacher[order])
 
 
-def level(given: Task, delta: float) -> float:
-    return float(threshold("brownian-bridge", delta, 0.0, given.w @ given.w))
+def level(given: Task, error_rate: float) -> float:
+    return float(threshold("brownian-bridge", error_rate, 0.0, given.w @ given.w))
 
 
 def predict(given: Task, chunk: int, tau: float, rows: slice = slice(None)) -> Walks:
@@ -68,14 +68,14 @@ def predict(given: Task, chunk: int, tau: float, rows: slice = slice(None)) -> W
 
 
 def fitting(given: Task, chunk: int) -> tuple[float, float, float, Walks]:
-    """delta, the full accuracy and its standard error, and the walks of that delta."""
+    """error_rate, the full accuracy and its standard error, and the walks of that error_rate."""
     full = (np.sign(given.X @ given.w) == given.labels).mean()
     error = np.sqrt(full * (1 - full) / len(given.X))
-    for delta in DELTAS:
-        result = predict(given, chunk, level(given, delta))
+    for error_rate in DELTAS:
+        result = predict(given, chunk, level(given, error_rate))
         if abs(accuracy(given, result) - full) <= error:
             break
-    return delta, float(full), float(error), result
+    return error_rate, float(full), float(error), result
 
 
 def accuracy(given: Task, result: Walks) -> float:
@@ -88,18 +88,18 @@ def prediction_rows(size: Size) -> list[list[object]]:
         drawn = task(n, m)
         for order, given in (("drawn", drawn), ("weight", ordered(drawn))):
             for chunk in chunks:
-                delta, full, error, result = fitting(given, chunk)
+                error_rate, full, error, result = fitting(given, chunk)
                 fraction = result.features.mean() / n
                 labels = [
                     n,
                     order,
                     chunk,
-                    delta,
+                    error_rate,
                     f"{full:.4f} ± {error:.4f}",
                     f"{accuracy(given, result):.4f}",
                     fraction,
                 ]
-                for name, seconds in timed(given, chunk, level(given, delta), size).items():
+                for name, seconds in timed(given, chunk, level(given, error_rate), size).items():
                     each = [1e6 * one for one in seconds]
                     pays = 1e3 * (each[1] - each[0]) / n / (1 - fraction) if fraction < 1 else np.inf
                     rows.append([*labels, name, *each, each[0] / each[1], max(pays, 0.0)])
@@ -160,7 +160,7 @@ def main() -> None:
         "n",
         "order",
         "chunk",
-        "delta",
+        "error_rate",
         "accuracy, full",
         "attentive",
         "features",

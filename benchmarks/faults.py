@@ -597,9 +597,9 @@ THROUGHPUT = {
         "epochs": 20,
         "seeds": 1,
     },
-    "random walks": {"boundary": "constant", "N": 32, "walks": 10, "mean": [0, 1], "delta": 2, "seeds": 2},
+    "random walks": {"boundary": "constant", "N": 32, "walks": 10, "mean": [0, 1], "error_rate": 2, "seeds": 2},
 }
-SPANS = {"alpha": [0.5, 2.5], "delta": [0.001, 0.4]}
+SPANS = {"alpha": [0.5, 2.5], "error_rate": [0.001, 0.4]}
 
 
 def throughput(size: Size, scratch: Path) -> list[list[object]]:

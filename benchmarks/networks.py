@@ -103,7 +103,7 @@ def parts_of_a_step(size: Size) -> None:
     calls = {
         "erf": simulation(gram, task(size.N, 2), size.steps),
         "erf, both layers, noise, decay": simulation(
-            gram, task(size.N, 2, eta_v=0.5, sigma=0.1, decay=0.1), size.steps
+            gram, task(size.N, 2, eta_v=0.5, noise=0.1, decay=0.1), size.steps
         ),
         "linear": simulation(gram, task(size.N, 2, network="linear"), size.steps),
         "its 7 random numbers": partial(drawn, (numbers, 64), size.draws // 16),

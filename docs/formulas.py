@@ -14,7 +14,7 @@ from sphinx.transforms import SphinxTransform
 
 GREEK = {
     "α": r"\alpha", "γ": r"\gamma", "δ": r"\delta", "ε": r"\epsilon", "η": r"\eta", "θ": r"\theta",
-    "κ": r"\kappa", "λ": r"\lambda", "μ": r"\mu", "ξ": r"\xi", "π": r"\pi", "ρ": r"\rho", "σ": r"\sigma",
+    "κ": r"\kappa", "λ": r"\lambda", "μ": r"\mu", "ν": r"\nu", "ξ": r"\xi", "π": r"\pi", "ρ": r"\rho", "σ": r"\sigma",
     "τ": r"\tau", "φ": r"\varphi", "ω": r"\omega", "Δ": r"\Delta", "Θ": r"\Theta", "Φ": r"\Phi", "Σ": r"\Sigma",
 }  # fmt: skip
 SIGNS = {

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 MOST = 7  # curves: as many as there are colours
 AVERAGED = ("student", "fold")
-UNITS = ("other", "teacher", "other_teacher")  # of networks: overlaps of single pairs are not drawn
-UNSHOWN = ("seed", "row", "column", "position", "partner", "example", *UNITS, *AVERAGED)
+UNITS = ("other", "teacher_unit", "other_teacher_unit")  # of networks: overlaps of single pairs are not drawn
+UNSHOWN = ("seed", "row", "column", "vertical", "horizontal", "position", "partner", "example", *UNITS, *AVERAGED)
 NORMALISED = {
     "": "as they are",
     "theory": "over theory",

@@ -7,23 +7,23 @@ and large n the partial sums are Brownian motion with drift, and by reflection, 
 
 .. math:: P(\max_i S_i\ge\tau,\ S_n<\theta) = e^{2m\tau/\sigma^2}\,\Phi\!\left(\frac{\theta-2\tau-m}\sigma\right).
 
-The boundaries, each with a target error rate delta:
+The boundaries, each with the target `error_rate`:
 
-- `constant` solves this for :math:`\tau`: the error is delta.
-- `brownian-bridge`, :math:`\tau = (\theta+\sqrt{\theta^2+2\sigma^2\ln(1/\delta)})/2`: a walk that ends at theta crosses
-  with probability delta, whatever its drift. Walks that end below cross less often: it is conservative.
-- `as-printed` is the paper's eq (4), :math:`\tau = (\theta-m+\sigma\,\Phi^{-1}(1-\delta))/2`, on the sums themselves.
-  It misses its target where m > 0: the derivation standardises :math:`S_n` but not :math:`S_i`.
+- `constant` solves this for :math:`\tau`: the error is `error_rate`.
+- `brownian-bridge`, :math:`\tau = (\theta+\sqrt{\theta^2+2\sigma^2\ln(1/\epsilon_d)})/2`: a walk that ends at theta
+  crosses with probability `error_rate`, whatever its drift. Walks that end below cross less often: it is conservative.
+- `as-printed` is the paper's eq (4), :math:`\tau = (\theta-m+\sigma\,\Phi^{-1}(1-\epsilon_d))/2`, on the sums
+  themselves. It misses its target where m > 0: the derivation standardises :math:`S_n` but not :math:`S_i`.
 - `centred` is the same number compared with the centred sums :math:`S_i - i\,m/n`, a walk without drift that must end
-  below :math:`\theta-m`: the error is delta again, for :math:`\tau\ge\max(\theta-m,0)`.
+  below :math:`\theta-m`: the error is `error_rate` again, for :math:`\tau\ge\max(\theta-m,0)`.
 
 **To add a boundary** write one class and one line in `BOUNDARIES`. Config keys, simulation, theory, tables and figures
-follow. Its level may depend on delta, m, :math:`\sigma^2` and theta, and may rise linearly up to the end:
+follow. Its level may depend on `error_rate`, m, :math:`\sigma^2` and theta, and may rise linearly up to the end:
 
 >>> class Cautious(Boundary):
 ...     label = "cautious"
-...     def threshold(self, delta, mean, variance, theta):
-...         return 2 * BrownianBridge().threshold(delta, mean, variance, theta)
+...     def threshold(self, error_rate, mean, variance, theta):
+...         return 2 * BrownianBridge().threshold(error_rate, mean, variance, theta)
 >>> BOUNDARIES["cautious"] = Cautious
 >>> float(threshold("cautious", 0.01, 1.0, 1.0) / threshold("brownian-bridge", 0.01, 1.0, 1.0))
 2.0
@@ -45,7 +45,7 @@ from statmech.errors import ScenarioError, SolverError, not_known
 OVERSHOOT = (
     0.5825971579390106  # -zeta(1/2)/sqrt(2 pi) steps' deviations a Gaussian walk gains on a level (Siegmund 1985)
 )
-LEAST = 1e-300  # delta, whose inverse is a number
+LEAST = 1e-300  # error_rate, whose inverse is a number
 NEWTON = 50  # steps at most; eight are usual
 REACH = 9.0  # standard deviations beyond which a Gaussian is nothing
 
@@ -58,12 +58,14 @@ class Boundary(ABC):
     equation: ClassVar[str] = ""  # in LaTeX, for pages that show it
 
     @abstractmethod
-    def threshold(self, delta: np.ndarray, mean: np.ndarray, variance: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    def threshold(
+        self, error_rate: np.ndarray, mean: np.ndarray, variance: np.ndarray, theta: np.ndarray
+    ) -> np.ndarray:
         """The level at the start, of arrays of one shape; a negative one counts as 0.
 
         Parameters
         ----------
-        delta : array
+        error_rate : array
             Target error rates.
         mean, variance : array
             Of the whole sums.
@@ -93,40 +95,46 @@ class Boundary(ABC):
 
 
 class Constant(Boundary):
-    """The level whose decision error is delta."""
+    """The level whose decision error is error_rate."""
 
     label = "constant"
-    equation = r"e^{2m\tau/\sigma^2}\,\Phi\!\left(\frac{\theta-2\tau-m}{\sigma}\right) = \delta"
+    equation = r"e^{2m\tau/\sigma^2}\,\Phi\!\left(\frac{\theta-2\tau-m}{\sigma}\right) = \epsilon_d"
 
-    def threshold(self, delta: np.ndarray, mean: np.ndarray, variance: np.ndarray, theta: np.ndarray) -> np.ndarray:
-        return _constant(delta, mean, np.sqrt(variance), theta)
+    def threshold(
+        self, error_rate: np.ndarray, mean: np.ndarray, variance: np.ndarray, theta: np.ndarray
+    ) -> np.ndarray:
+        return _constant(error_rate, mean, np.sqrt(variance), theta)
 
 
 class BrownianBridge(Boundary):
-    """The level that a walk ending at theta crosses with probability delta."""
+    """The level that a walk ending at theta crosses with probability error_rate."""
 
     label = "Brownian bridge"
-    equation = r"\tau = \tfrac12\left(\theta+\sqrt{\theta^2+2\sigma^2\ln(1/\delta)}\right)"
+    equation = r"\tau = \tfrac12\left(\theta+\sqrt{\theta^2+2\sigma^2\ln(1/\epsilon_d)}\right)"
 
-    def threshold(self, delta: np.ndarray, mean: np.ndarray, variance: np.ndarray, theta: np.ndarray) -> np.ndarray:
-        return (theta + np.sqrt(theta**2 + 2 * variance * np.log(1 / delta))) / 2
+    def threshold(
+        self, error_rate: np.ndarray, mean: np.ndarray, variance: np.ndarray, theta: np.ndarray
+    ) -> np.ndarray:
+        return (theta + np.sqrt(theta**2 + 2 * variance * np.log(1 / error_rate))) / 2
 
 
 class AsPrinted(Boundary):
     """Equation (4) of the paper, compared with the sums themselves."""
 
     label = "as printed"
-    equation = r"\tau = \tfrac12\left(\theta-m+\sigma\,\Phi^{-1}(1-\delta)\right)"
+    equation = r"\tau = \tfrac12\left(\theta-m+\sigma\,\Phi^{-1}(1-\epsilon_d)\right)"
 
-    def threshold(self, delta: np.ndarray, mean: np.ndarray, variance: np.ndarray, theta: np.ndarray) -> np.ndarray:
-        return (theta - mean - np.sqrt(variance) * ndtri(delta)) / 2
+    def threshold(
+        self, error_rate: np.ndarray, mean: np.ndarray, variance: np.ndarray, theta: np.ndarray
+    ) -> np.ndarray:
+        return (theta - mean - np.sqrt(variance) * ndtri(error_rate)) / 2
 
 
 class Centred(AsPrinted):
     """Equation (4) of the paper, compared with the centred sums: a level that rises with their mean, never falls."""
 
     label = "centred"
-    equation = r"S_i - \frac{i\,m}{n} \ge \tfrac12\left(\theta-m+\sigma\,\Phi^{-1}(1-\delta)\right)"
+    equation = r"S_i - \frac{i\,m}{n} \ge \tfrac12\left(\theta-m+\sigma\,\Phi^{-1}(1-\epsilon_d)\right)"
 
     def rise(self, mean: np.ndarray) -> np.ndarray:
         return np.maximum(mean, 0.0)
@@ -216,14 +224,14 @@ def looks(n: int, chunk: int) -> np.ndarray:
 
 
 def threshold(
-    boundary: str | Boundary, delta: ArrayLike, mean: ArrayLike, variance: ArrayLike, theta: ArrayLike = 0.0
+    boundary: str | Boundary, error_rate: ArrayLike, mean: ArrayLike, variance: ArrayLike, theta: ArrayLike = 0.0
 ) -> np.ndarray:
     r"""The level :math:`\tau\ge 0` of a boundary; arguments broadcast.
 
     Parameters
     ----------
     boundary : its name, or an object
-    delta : target probability of a decision error
+    error_rate : target probability of a decision error
     mean, variance : of the sums at their end
     theta : threshold that the final sum is compared with
 
@@ -235,7 +243,7 @@ def threshold(
     Raises
     ------
     ScenarioError
-        For an unknown name, delta outside (0, 1/2) or a variance that is not positive.
+        For an unknown name, error_rate outside (0, 1/2) or a variance that is not positive.
 
     Examples
     --------
@@ -243,7 +251,7 @@ def threshold(
     [0.9994, 1.5174, 0.6632, 0.6632]
     """
     chosen = boundary_of(boundary)
-    return np.maximum(chosen.threshold(*_checked(delta, mean, variance, theta)), 0.0)
+    return np.maximum(chosen.threshold(*_checked(error_rate, mean, variance, theta)), 0.0)
 
 
 def error(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike, theta: ArrayLike = 0.0) -> np.ndarray:
@@ -279,16 +287,16 @@ def error(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike, theta: ArrayLike
     return reflected + between
 
 
-def _constant(delta: np.ndarray, mean: np.ndarray, deviation: np.ndarray, theta: np.ndarray) -> np.ndarray:
-    """The level at which `error` is delta; 0 where it is smaller from the start."""
+def _constant(error_rate: np.ndarray, mean: np.ndarray, deviation: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    """The level at which `error` is error_rate; 0 where it is smaller from the start."""
     variance, lowest = deviation**2, np.maximum(theta, 0.0)
-    bridge = (theta + np.sqrt(theta**2 - 2 * variance * np.log(delta))) / 2  # not below the root
+    bridge = (theta + np.sqrt(theta**2 - 2 * variance * np.log(error_rate))) / 2  # not below the root
     tau = np.zeros_like(mean) + bridge
     for _ in range(NEWTON):
         z = (theta - 2 * tau - mean) / deviation
         log_error = 2 * mean * tau / variance + log_ndtr(z)
         hazard = np.exp(-(z**2) / 2 - log_ndtr(z)) / np.sqrt(2 * np.pi)
-        step = (np.log(delta) - log_error) / (2 * mean / variance - 2 * hazard / deviation)
+        step = (np.log(error_rate) - log_error) / (2 * mean / variance - 2 * hazard / deviation)
         # log error is concave: every step ends on the root's upper side, unless there is none above the lowest
         tau = np.maximum(tau + step, lowest)
         if np.all((np.abs(step) <= 1e-14 * deviation) | (tau == lowest)):
@@ -296,34 +304,34 @@ def _constant(delta: np.ndarray, mean: np.ndarray, deviation: np.ndarray, theta:
     low = tau <= lowest
     if np.any(low):
         tau = np.asarray(tau)
-        tau[low] = _low_constant(*(np.asarray(values)[low] for values in (delta, mean, deviation, theta)))
+        tau[low] = _low_constant(*(np.asarray(values)[low] for values in (error_rate, mean, deviation, theta)))
     return tau
 
 
-def _low_constant(delta: np.ndarray, mean: np.ndarray, deviation: np.ndarray, theta: np.ndarray) -> np.ndarray:
-    """Return the constant levels (n,) that do not lie above theta; 0 if delta is not reached from the start."""
+def _low_constant(error_rate: np.ndarray, mean: np.ndarray, deviation: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    """Return the constant levels (n,) that do not lie above theta; 0 if error_rate is not reached from the start."""
     lowest = np.maximum(theta, 0.0)
-    start = error(0.0, mean, deviation**2, theta) <= delta
+    start = error(0.0, mean, deviation**2, theta) <= error_rate
 
     def off(
-        tau: np.ndarray, delta: np.ndarray, mean: np.ndarray, deviation: np.ndarray, theta: np.ndarray
+        tau: np.ndarray, error_rate: np.ndarray, mean: np.ndarray, deviation: np.ndarray, theta: np.ndarray
     ) -> np.ndarray:
-        return np.log(np.maximum(error(tau, mean, deviation**2, theta), 1e-300) / delta)
+        return np.log(np.maximum(error(tau, mean, deviation**2, theta), 1e-300) / error_rate)
 
     from scipy.optimize.elementwise import find_root  # takes longer to import than all boundaries to compute
 
     with np.errstate(invalid="ignore"):  # find_root's own test of elements that have already converged
         ends = np.zeros_like(lowest), np.where(start, 0.0, lowest)
-        found = find_root(off, ends, args=(delta, mean, deviation, theta))
+        found = find_root(off, ends, args=(error_rate, mean, deviation, theta))
     if not np.all(found.success | start):
-        raise SolverError("no constant boundary was found: is delta below 1e-50?")
+        raise SolverError("no constant boundary was found: is error_rate below 1e-50?")
     return np.where(start, 0.0, found.x)
 
 
 def _checked(*given: ArrayLike) -> list[np.ndarray]:
-    delta, mean, variance, theta = (np.asarray(value, float) for value in given)
-    if not np.all((delta >= LEAST) & (delta < 0.5)):
-        raise ScenarioError([(("delta",), f"lies between {LEAST:g} and 0.5, not {np.ravel(delta)[0]:g}")])
+    error_rate, mean, variance, theta = (np.asarray(value, float) for value in given)
+    if not np.all((error_rate >= LEAST) & (error_rate < 0.5)):
+        raise ScenarioError([(("error_rate",), f"lies between {LEAST:g} and 0.5, not {np.ravel(error_rate)[0]:g}")])
     if not np.all(variance > 0):
         raise ScenarioError([(("variance",), "must be greater than 0")])
-    return list(np.broadcast_arrays(delta, mean, variance, theta))
+    return list(np.broadcast_arrays(error_rate, mean, variance, theta))

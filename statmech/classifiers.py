@@ -47,15 +47,15 @@ class Boosting(Classifier):
 
     label, symbolic = "boosting", True
     cites = ("jackson1996", "freund1997")
-    k: int = parameter(2, "most attributes in a conjunction", symbol="$k$", at_least=1, at_most=4)
+    k: int = parameter(2, "size of the largest conjunctions, in attributes", symbol="$k$", at_least=1, at_most=4)
     discount: float = parameter(
         0.5,
-        "factor on the correlation of conjunctions of two and more when a stage chooses",
+        "factor on the correlations of conjunctions of two and more",
         symbol="$d$",
         at_least=0,
         at_most=1,
     )
-    stages: int = parameter(0, "boosting stages; 0: chosen by cross-validation", symbol="$T$", at_least=0)
+    stages: int = parameter(0, "boosting stages; 0: chosen by cross-validation", at_least=0)
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,9 @@ class Ordinary(Classifier):
 
     label = "ordinary"
     cites: ClassVar[tuple[str, ...]] = ("pedregosa2011",)
-    decay: float = parameter(1e-4, "weight decay of single sigmoid units, per example", symbol=r"$\lambda$", above=0)
+    lam_per_example: float = parameter(
+        1e-4, "strength of the l2 penalty per example, of single sigmoid units", symbol=r"$\lambda/P$", above=0
+    )
 
 
 @dataclass(frozen=True)
@@ -154,14 +156,17 @@ class Attentive(Classifier):
         choices=CHOSEN,
         noun="an order of features",
     )
-    delta: float = parameter(0.1, "target decision-error rate of the boundary", symbol=r"$\delta$", above=0, below=0.5)
-    chunk: int = parameter(16, "features evaluated between looks", symbol="$c$", at_least=1)
+    error_rate: float = parameter(0.1, "target decision-error rate", symbol=r"$\epsilon_d$", above=0, below=0.5)
+    chunk: int = parameter(16, "features between two looks at the sum", at_least=1)
     passes: int = parameter(100, "most passes over the examples", at_least=1)
     budget: int = parameter(
         0, "features of a hard-budget perceptron, which it always evaluates; 0: no budget", at_least=0
     )
     theta: float = parameter(
-        0.0, "examples whose margin does not exceed theta are learnt", symbol=r"$\theta$", at_least=0
+        0.0,
+        "threshold of the full sum; examples whose margin does not exceed it are learnt",
+        symbol=r"$\theta$",
+        at_least=0,
     )
 
     @property
@@ -177,7 +182,12 @@ class PassiveAggressive(Attentive):
     label = "passive-aggressive"
     cites = ("crammer2006", "pelossof2010")
     update = "passive_aggressive"
-    theta: float = parameter(1.0, "examples whose margin does not exceed theta are learnt", symbol=r"$\theta$", above=0)
+    theta: float = parameter(
+        1.0,
+        "threshold of the full sum; examples whose margin does not exceed it are learnt",
+        symbol=r"$\theta$",
+        above=0,
+    )
     aggressiveness: float = parameter(1.0, "largest step of a passive-aggressive update", symbol="$C$", above=0)
 
 
@@ -187,7 +197,7 @@ class Neighbours(Classifier):
 
     label = "nearest neighbours"
     cites = ("pedregosa2011",)
-    neighbours: int = parameter(5, "examples that vote in k-NN", symbol="$k$", at_least=1)
+    neighbours: int = parameter(5, "nearest examples that vote", at_least=1)
 
 
 CLASSIFIERS: dict[str, type[Classifier]] = {

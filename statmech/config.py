@@ -11,10 +11,10 @@ from typing import Any
 from statmech import yaml_messages
 from statmech.errors import LONGEST_LINE, ConfigError, Problem, ScenarioError, not_known, shortened, unreadable
 from statmech.results.checksums import ROOT, check_ordinary, corrupted, group_of
-from statmech.results.stored_config import config_of
+from statmech.results.stored_config import present_config
 from statmech.runtime import files
 from statmech.safe_yaml import MOST_LINES, TooLarge, document_of
-from statmech.scenarios.registry import scenario_from
+from statmech.scenarios.registry import name_in, scenario_from
 
 _PACKAGE = Path(__file__).parent
 STORE = "simulation.zarr"  # in a folder of results
@@ -185,8 +185,10 @@ def overridden(given: dict[str, Any], overrides: Iterable[str]) -> tuple[dict[st
         except ConfigError as failure:
             problems.append(str(failure))
             continue
-        _set(changed, name.split("."), value)
-        places[name.split(".")[0]] = override
+        first, *inner = name.split(".")
+        first = name_in(changed, first)
+        _set(changed, [first, *inner], value)
+        places[first] = override
     if problems:
         raise ConfigError("\n".join(problems))
     return changed, places
@@ -242,7 +244,7 @@ def _stored(store: Path) -> Any:
         hint = "Give the config file instead, and the folder with --out"
         raise ConfigError(f"{store}: its config is corrupted or missing ({ROOT}). {hint}")
     try:
-        return config_of(group_of(store)["attributes"])
+        return present_config(group_of(store)["attributes"])
     except (ValueError, LookupError, TypeError) as failure:
         raise unreadable(store, failure) from None
 

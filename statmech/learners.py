@@ -130,7 +130,7 @@ class Gibbs(Learner):
     label, limit, separable = "Gibbs", "gibbs", True
     cites = ("opper1991",)
     equation = r"\mathbf w \sim \text{uniform on } \{\mathbf w: S^\mu\,\mathbf w\cdot\xi^\mu > 0 \;\forall\mu\}"
-    sweeps: int = parameter(4000, SWEEPS, symbol="$T$", at_least=10, at_most=MOST_SWEEPS)
+    sweeps: int = parameter(4000, SWEEPS, at_least=10, at_most=MOST_SWEEPS)
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class Bayes(Gibbs):
 
     label, limit, separable = "Bayes", "bayes", True
     equation = r"\mathrm{sign}\,\langle \mathrm{sign}(\mathbf w\cdot\xi)\rangle, \quad \mathbf w \sim \text{Gibbs}"
-    sweeps: int = parameter(20_000, SWEEPS, symbol="$T$", at_least=10, at_most=MOST_SWEEPS)
+    sweeps: int = parameter(20_000, SWEEPS, at_least=10, at_most=MOST_SWEEPS)
     votes: int = parameter(201, "students of the version space that vote", symbol="$n$", at_least=1, at_most=MOST_VOTES)
 
 

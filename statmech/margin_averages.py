@@ -1,21 +1,21 @@
 r"""Averages of a step at a margin c, :math:`g = \Theta(c-\kappa)`, as integrals over a line.
 
-With :math:`\theta` the angle between teacher and student, :math:`\lambda` the label noise and
-:math:`p(\kappa) = 2\varphi(\kappa)[\lambda + (1-2\lambda)\Phi(\kappa\cot\theta)]` the density of the stability, parts
+With :math:`\theta` the angle between teacher and student, :math:`p_f` the label noise and
+:math:`p(\kappa) = 2\varphi(\kappa)[p_f + (1-2p_f)\Phi(\kappa\cot\theta)]` the density of the stability, parts
 of :math:`\int_{-\infty}^c` give
 
 .. math::
-    \langle fu\rangle &= -2\lambda\varphi(c) + 2(1-2\lambda)\left[\frac{\cos\theta}{\sqrt{2\pi}}\,\Phi\!\left(\frac
+    \langle fu\rangle &= -2p_f\varphi(c) + 2(1-2p_f)\left[\frac{\cos\theta}{\sqrt{2\pi}}\,\Phi\!\left(\frac
         c{\sin\theta}\right) - \varphi(c)\,\Phi(c\cot\theta)\right], \\
-    \langle\partial f/\partial v\rangle &= (1-2\lambda)\sqrt{2/\pi}\;\Phi(c/\sin\theta), \\
-    \langle f^2\rangle &= 2\lambda\Phi(c) + (1-2\lambda)\left[\max(0, 2\Phi(c)-1) + I(\theta)\right], \quad
+    \langle\partial f/\partial v\rangle &= (1-2p_f)\sqrt{2/\pi}\;\Phi(c/\sin\theta), \\
+    \langle f^2\rangle &= 2p_f\Phi(c) + (1-2p_f)\left[\max(0, 2\Phi(c)-1) + I(\theta)\right], \quad
         I(\theta) = \frac1\pi\int_0^\theta e^{-c^2/2\sin^2s}\,ds .
 
 The last is Owen's T function, written as a sum of terms of one sign; :math:`I(\theta)+I(\pi-\theta) = 2\Phi(-|c|)`.
 
 Two students at angle :math:`\beta` are both below c with probability
 :math:`P_2 = \Phi(c) - \Phi(-|c|) + I(\frac{\pi-\beta}2)`, and both so while v > 0 with :math:`P_3`, so that
-:math:`\langle f_1f_2\rangle = 2\lambda P_2 + 2(1-2\lambda)P_3`. Let :math:`\omega` be the angle between their parts
+:math:`\langle f_1f_2\rangle = 2p_f P_2 + 2(1-2p_f)P_3`. Let :math:`\omega` be the angle between their parts
 across the teacher. At :math:`\omega=\pi/2` they are independent given v; from there Plackett's identity gives P_3:
 
 .. math::

@@ -352,40 +352,43 @@ class Bayes(Rule):
 
     Let the teacher, given the examples so far, be Gaussian of mean :math:`\mathbf J` and variance :math:`s^2 = 1-l^2`
     in every direction, so that :math:`|\mathbf B|^2 = N`. Its field on a new input is Gaussian of mean
-    :math:`\mathbf J\cdot\mathbf x` and variance :math:`s^2`; with a label that is wrong with probability p
-    (`noise`), the label has the probability :math:`Z = p + (1-2p)\,\Phi(l\kappa/s)`, and the new mean is
-    :math:`\mathbf J + s^2\,\partial\ln Z/\partial(\mathbf J\cdot\mathbf x)\,\mathbf x`:
+    :math:`\mathbf J\cdot\mathbf x` and variance :math:`s^2`; if labels are flipped with probability :math:`\hat p_f`
+    (`assumed_flip`), this one has the probability :math:`Z = \hat p_f + (1-2\hat p_f)\,\Phi(l\kappa/s)`, and the new
+    mean is :math:`\mathbf J + s^2\,\partial\ln Z/\partial(\mathbf J\cdot\mathbf x)\,\mathbf x`:
 
-    .. math:: g(\kappa, l) = \frac{s\,(1-2p)\,\varphi(l\kappa/s)}{p + (1-2p)\,\Phi(l\kappa/s)} .
+    .. math:: g(\kappa, l) = \frac{s\,(1-2\hat p_f)\,\varphi(l\kappa/s)}{\hat p_f + (1-2\hat p_f)\,\Phi(l\kappa/s)} .
 
     For a mean, :math:`\mathbf B\cdot\mathbf J` and :math:`|\mathbf J|^2` are equal on average: a student that starts
-    at l = R keeps it, others are attracted. With :math:`\eta=1` and p the flip of the labels no rule learns faster
+    at l = R keeps it, others are attracted. With :math:`\eta=1` and :math:`\hat p_f` = `flip` no rule learns faster
     online; with a teacher that drifts, if the weights decay at the rate of the drift. As :math:`l\to1`, g tends to the
-    textbook AdaTron :math:`-l\kappa\,\Theta(-\kappa)`, which shortens the student, or to 0 with `noise`: a student
-    that is certain of itself ascribes all errors to the labels. These limits are used where a run at small N has
-    :math:`l\ge1`; a start must be shorter.
+    textbook AdaTron :math:`-l\kappa\,\Theta(-\kappa)`, which shortens the student, or to 0 if :math:`\hat p_f>0`: a
+    student that is certain of itself ascribes all errors to the labels. These limits are used where a run at small N
+    has :math:`l\ge1`; a start must be shorter.
     """
 
     label = "optimal (Bayes)"
     cites = ("kinouchi1992", "kinouchi1993", "vicente1998")
-    equation = r"g(\kappa, l) = \frac{s\,(1-2p)\,\varphi(l\kappa/s)}{p+(1-2p)\,\Phi(l\kappa/s)},\; s^2 = 1-l^2"
+    equation = (
+        r"g(\kappa, l) = \frac{s\,(1-2\hat p_f)\,\varphi(l\kappa/s)}{\hat p_f+(1-2\hat p_f)\,\Phi(l\kappa/s)}"
+        r",\; s^2 = 1-l^2"
+    )
     kinks = (0.0,)  # of the limit l -> 1
     longest_start = 1.0
-    noise: float = parameter(
-        0.0, "fraction of flipped labels that the student assumes", symbol="$p$", at_least=0.0, below=0.5
+    assumed_flip: float = parameter(
+        0.0, "probability of a flip that the student assumes", symbol=r"$\hat p_f$", at_least=0.0, below=0.5
     )
 
     def g(self, kappa: Array, length: Array) -> Array:
-        xp = namespace(kappa + length)
+        xp, p = namespace(kappa + length), self.assumed_flip
         s = _spread(length)
         z = length * kappa / s
-        odds = xp.where(self.noise > 0, self.noise, 1.0) / (1 - 2 * self.noise)  # of a flip, where there are any
-        excess = xp.where(self.noise > 0, xp.log(np.sqrt(2 * np.pi) * odds) + z * z / 2, -CERTAIN)  # log(odds/phi)
+        odds = xp.where(p > 0, p, 1.0) / (1 - 2 * p)  # of a flip, where there are any
+        excess = xp.where(p > 0, xp.log(np.sqrt(2 * np.pi) * odds) + z * z / 2, -CERTAIN)  # log(odds/phi)
         rise = hazard(z)
         return s * rise / (1 + rise * xp.exp(xp.clip(excess, -CERTAIN, CERTAIN)))
 
     def bends(self, length: Array) -> tuple[Array, ...]:
-        width, least = _spread(length) / length, quantile(self.noise / (1 - self.noise))
+        width, least = _spread(length) / length, quantile(self.assumed_flip / (1 - self.assumed_flip))
         doubt = namespace(least).maximum(least, -40.0)  # finite: panels are differentiated with respect to the length
         tail = (REACH, -REACH, -16 * REACH, -256 * REACH)  # where the hazard tends to its asymptote as a power of kappa
         turn = (doubt + reach / (1 - doubt) for reach in (-30.0, 0.0, 30.0))  # from an error to a flip

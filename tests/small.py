@@ -13,7 +13,7 @@ SMALL = {
         K=[1, 2],
         N=20,
         eta=[0.5, 1.0],
-        sigma=0.1,
+        noise=0.1,
         eta_v=0.5,
         start={"Q": 0.5, "R": 0.1},
         t=[0, 1],
@@ -22,8 +22,8 @@ SMALL = {
     "learner": StoredExamples(
         learner=["hebb", "minover"], N=10, alpha=[1.0, 0.5, 2.0], flip=[0, 0.2], epochs=[1, 4], seeds=3, strengths=True
     ),
-    "boundary": load("stopping", ["N=16,20", "seeds=2", "walks=20", "delta=0.1,0.2"]),
-    "attention": load("attention", ["N=16,20", "seeds=2", "t=0.5", "delta=0.1,0.2"]),
+    "boundary": load("stopping", ["N=16,20", "seeds=2", "walks=20", "error_rate=0.1,0.2"]),
+    "attention": load("attention", ["N=16,20", "seeds=2", "t=0.5", "error_rate=0.1,0.2"]),
     "booster": Boosting(booster="adaboost", N=6, s=[1, 3], P=[20, 40], tests=100, seeds=2),
     "loss": Risk(
         loss=["square", "logistic", "hinge"], N=10, alpha=[1.0, 0.5, 2.0], lam=[0.1, "best"], flip=[0, 0.1], seeds=3

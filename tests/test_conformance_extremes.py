@@ -45,8 +45,12 @@ PARAMETRIC = [
 KEYED = [
     *((ONLINE, {"rule": rule}, "flip") for rule in RULES),
     *((STORED, {"learner": learner}, key) for learner in LEARNERS for key in ("alpha", "flip")),
-    *((WALKS, {"boundary": b, "delta": 0.05}, key) for b in BOUNDARIES for key in ("delta", "mean", "drift", "theta")),
-    *((ATTENTIVE, {"attention": b, "delta": 0.05}, key) for b in BOUNDARIES for key in ("delta", "probes")),
+    *(
+        (WALKS, {"boundary": b, "error_rate": 0.05}, key)
+        for b in BOUNDARIES
+        for key in ("error_rate", "mean", "feature_mean", "theta")
+    ),
+    *((ATTENTIVE, {"attention": b, "error_rate": 0.05}, key) for b in BOUNDARIES for key in ("error_rate", "probes")),
 ]
 
 
@@ -287,7 +291,7 @@ def test_inputs_of_extreme_size_are_learnt_at_inverse_rates(value):
 @pytest.mark.parametrize("boundary", BOUNDARIES)
 @pytest.mark.parametrize("given", [{"mean": 1000.0}, {"mean": -300.0}, {"theta": 300.0}, {"theta": -1000.0}])
 def test_a_decision_that_is_certain_is_so_in_theory_too(boundary, given):
-    scenario = Stopping(boundary=boundary, delta=0.05, N=50, walks=500, seeds=4, **given)
+    scenario = Stopping(boundary=boundary, error_rate=0.05, N=50, walks=500, seeds=4, **given)
     run, solved = simulate.run(scenario), theory.solve(scenario)
     for name in ("decision_error", "features"):
         error = run[name].std(ddof=1) / 2 + 1e-3
@@ -295,10 +299,12 @@ def test_a_decision_that_is_certain_is_so_in_theory_too(boundary, given):
         assert -1e-9 <= solved[name] <= 1 + 1e-9
 
 
-@pytest.mark.parametrize(("key", "value"), [("mean", 1001), ("theta", -1e30), ("drift", 200), ("delta", 1e-301)])
+@pytest.mark.parametrize(
+    ("key", "value"), [("mean", 1001), ("theta", -1e30), ("feature_mean", 200), ("error_rate", 1e-301)]
+)
 def test_walks_too_numerous_to_count_are_refused(key, value):
     with pytest.raises(ScenarioError, match=f"^{key}: "):
-        WALKS(**({"boundary": "constant", "delta": 0.05} | {key: value}))
+        WALKS(**({"boundary": "constant", "error_rate": 0.05} | {key: value}))
 
 
 def test_bounds_of_boosting_are_nan_or_trivial_rather_than_overflow():

@@ -86,7 +86,7 @@ def tiny(name):
         return load("boosting", ["N=5", "seeds=2", "s=1,3", "P=20,40", "tests=200"])
     small = {
         "boundary": ["N=30", "seeds=2", "walks=20"],
-        "attention": ["N=30", "seeds=2", "t=0.2,0.5", "delta=0.05,0.3"],
+        "attention": ["N=30", "seeds=2", "t=0.2,0.5", "error_rate=0.05,0.3"],
     }
     for choice in small:
         if name in FIGURES[choice]:
@@ -174,7 +174,7 @@ FOREIGN = {  # results of the kind of a figure, but not those that it is drawn o
     "rule": [
         Scenario(rule="perceptron", flip=0.1, K=2, N=20, t=[1, 2], seeds=3),
         Scenario(
-            zip={"rule": ["hebb"] * 2, "noise": [0, 0], "flip": [0, 0.1], "schedule": [{"t0": 1}, {"t0": 2}]},
+            zip={"rule": ["hebb"] * 2, "assumed_flip": [0, 0], "flip": [0, 0.1], "schedule": [{"t0": 1}, {"t0": 2}]},
             N=20,
             t=1,
             seeds=2,
@@ -185,8 +185,8 @@ FOREIGN = {  # results of the kind of a figure, but not those that it is drawn o
         Network(network="erf", M=2, K=2, N=20, t=[1], seeds=2),
     ],
     "learner": [StoredExamples(learner="perceptron", N=10, alpha=[1.0, 2.0], seeds=3)],
-    "boundary": [load("stopping", ["N=16", "seeds=2", "walks=20", "delta=0.1", "boundary=constant"])],
-    "attention": [load("attention", ["N=16,20", "seeds=2", "t=0.5", "delta=0.1"])],
+    "boundary": [load("stopping", ["N=16", "seeds=2", "walks=20", "error_rate=0.1", "boundary=constant"])],
+    "attention": [load("attention", ["N=16,20", "seeds=2", "t=0.5", "error_rate=0.1"])],
     "booster": [Boosting(booster="adaboost", N=6, s=1, P=20, tests=100, seeds=2)],
     "loss": [Risk(loss="hinge", N=10, alpha=[1.0, 2.0], lam="best", seeds=3)],
     "prior": [Inference(prior="gauss", N=20, alpha=1.0, start="informed", seeds=3)],
@@ -234,8 +234,8 @@ def test_a_single_recorded_time_is_drawn_against_the_longest_numeric_axis():
 SMALL = {  # a sweep of every kind of scenario
     "rule": Scenario(rule=["hebb", "perceptron"], K=[1, 3], N=30, t=[0, 1], seeds=3),
     "learner": StoredExamples(learner=["minover", "hebb"], N=10, alpha=[1, 2], epochs=[1, 5], seeds=3),
-    "boundary": Stopping(boundary=["constant", "centred"], delta=[0.1, 0.2], N=16, walks=20, seeds=3),
-    "attention": Attention(attention=["constant", "centred"], delta=[0.1, 0.2], N=16, t=[0.5, 1], seeds=3),
+    "boundary": Stopping(boundary=["constant", "centred"], error_rate=[0.1, 0.2], N=16, walks=20, seeds=3),
+    "attention": Attention(attention=["constant", "centred"], error_rate=[0.1, 0.2], N=16, t=[0.5, 1], seeds=3),
     "booster": Boosting(booster="adaboost", N=6, s=[1, 3], P=[20, 40], tests=100, seeds=3),
     "classifier": Study(classifier=["perceptron", "neighbours"], data="moons", folds=3),
     "loss": Risk(loss=["square", "hinge"], N=10, alpha=[1, 2], lam=[0.1, "best"], seeds=3),
@@ -540,7 +540,7 @@ def test_the_limits_of_noise_are_approached_and_cross_at_one_quarter():
 
     flips, t = [0.0, 0.1, 0.25], 1e6
     start = {"length": 0.2, "R": 0.2}
-    best = theory.solve(Scenario(rule="bayes", start=start, t=t, zip={"flip": flips, "noise": flips}))
+    best = theory.solve(Scenario(rule="bayes", start=start, t=t, zip={"flip": flips, "assumed_flip": flips}))
     hebb = theory.solve(Scenario(rule="hebb", start=start, t=t, flip=flips))
     np.testing.assert_allclose(best.eps_g.values.ravel() * t, late("bayes", flips), rtol=1e-4)
     np.testing.assert_allclose(hebb.eps_g.values.ravel() * t**0.5, late("hebb", flips), rtol=1e-4)
@@ -592,7 +592,7 @@ def test_a_figure_of_parallel_axes_says_that_it_needs_them(name):
 
 def test_one_rule_at_one_fraction_of_flips_is_drawn_by_the_overlay():
     t0 = [{"t0": time} for time in (0.1, 0.15, 0.2)]
-    zipped = {"rule": ["perceptron"] * 3, "noise": [0] * 3, "flip": [0.3] * 3, "schedule": t0}
+    zipped = {"rule": ["perceptron"] * 3, "assumed_flip": [0] * 3, "flip": [0.3] * 3, "schedule": t0}
     results = run(load("noise_optimal", ["N=20", "t=1", "seeds=2"]))
     assert figures.drawn("noise_optimal", results).name == "noise_optimal"
     one = run(Scenario(zip=zipped, N=20, t=1, seeds=2))

@@ -10,9 +10,9 @@ import json
 
 import numpy as np
 import pytest
-from golden import RECORD, record, scenarios
+from golden import record, recorded, scenarios
 
-RECORDED = json.loads(RECORD.read_text())
+RECORDED = recorded()
 SCENARIOS = scenarios()
 CLOSE = 1e-9  # tolerance for another processor, whose sums round differently
 DRAWN = 2.0**-23  # and of learning online, whose inputs are drawn in float32: 1.4e-8 without AVX2 (XLA_FLAGS)

@@ -27,7 +27,7 @@ CONFIG = """
 descent: gradient
 N: [50, 100]
 eta: [0.5, 1.0]
-sigma: 0.3
+noise: 0.3
 t: {linspace: [0, 3, 7]}
 seeds: 12
 """
@@ -56,7 +56,7 @@ def config(tmp_path):
 
 
 def large(**given):
-    return scenario_from({"descent": "gradient", "N": 2000, "sigma": 0.5, "t": [0.5, 1, 2], "seeds": 16, **given})
+    return scenario_from({"descent": "gradient", "N": 2000, "noise": 0.5, "t": [0.5, 1, 2], "seeds": 16, **given})
 
 
 @pytest.mark.slow
@@ -68,7 +68,7 @@ def test_its_simulation_agrees_with_its_theory(kind):
 @pytest.mark.slow
 def test_a_wrong_theory_is_found(kind, monkeypatch):
     right = kind.solve
-    monkeypatch.setattr(kind, "solve", lambda self, cell: {**right(self, cell), "rho": 0.98 * right(self, cell)["rho"]})
+    monkeypatch.setattr(kind, "solve", lambda self, cell: {**right(self, cell), "rho": 0.96 * right(self, cell)["rho"]})
     scenario = large()
     assert disagreements(simulate.run(scenario), theory.solve(scenario))
 
@@ -80,24 +80,24 @@ def test_growing_its_sweep_changes_no_earlier_number(kind):
 
 
 def test_its_keys_are_checked_and_described_like_all_others(kind, config):
-    config.write_text(CONFIG.replace("sigma: 0.3", "sigma: -1").replace("eta: [0.5, 1.0]", "eta: 2") + "rule: hebb\n")
+    config.write_text(CONFIG.replace("noise: 0.3", "noise: -1").replace("eta: [0.5, 1.0]", "eta: 2") + "rule: hebb\n")
     with pytest.raises(ConfigError, match="one of"):
         load(config)
     config.write_text(config.read_text().replace("rule: hebb\n", "etaa: 1\n"))
     with pytest.raises(ConfigError) as refused:
         load(config)
     message = str(refused.value)
-    for sentence in ("sigma: must be at least 0, not -1", "eta: must be less than 2, not 2", 'Did you mean "eta"?'):
+    for sentence in ("noise: must be at least 0, not -1", "eta: must be less than 2, not 2", 'Did you mean "eta"?'):
         assert sentence in message
     assert "LinearPerceptron" in [one["title"] for one in schema()["anyOf"]]
     data = theory.solve(large(eta=1))
-    assert data.sigma.attrs["long_name"] == "standard deviation of the noise added to the teacher's output"
+    assert data.noise.attrs["long_name"] == "standard deviation of the noise, on the teacher's output"
     assert data.eta.attrs["long_name"] == "learning rate"
 
 
 def test_the_explorer_drags_it(kind):
-    assert {"N", "eta", "sigma", "t"} <= set(settings.draggable("descent"))
-    for name in ("eta", "sigma"):
+    assert {"N", "eta", "noise", "t"} <= set(settings.draggable("descent"))
+    for name in ("eta", "noise"):
         low, high, step = settings.range_of("descent", name)
         assert low < high
         assert step > 0

@@ -96,7 +96,7 @@ def test_all_values_of_a_long_axis_are_drawn_and_a_third_axis_has_panels():
     assert len(theory_lines(panel(long, "$R$"))) == 10
     assert len({line.get_color() for line in theory_lines(panel(long, "$R$"))}) == 10
     three = figures.draw("overlay", results(eta=[0.5, 1, 2], K=[1, 3], flip=[0, 0.1], seeds=2))
-    assert [ax.get_title() for ax in three.axes if ax.get_ylabel() == "$R$"] == [r"$\lambda$ = 0", r"$\lambda$ = 0.1"]
+    assert [ax.get_title() for ax in three.axes if ax.get_ylabel() == "$R$"] == ["$p_f$ = 0", "$p_f$ = 0.1"]
     assert faults(three) == []
 
 
@@ -119,7 +119,7 @@ DENSE = {
     "eta": Scenario(rule="perceptron", eta=[0.5, 2], t=5, seeds=2),
     "K": Scenario(rule="adatron", K=[1, 5], t=5, seeds=2),
     "alpha": StoredExamples(learner=["minover", "hebb"], N=20, alpha=[0.5, 5], epochs=[5, 10], seeds=2),
-    "delta": Stopping(boundary="constant", delta=[0.01, 0.3], N=40, seeds=2),
+    "error_rate": Stopping(boundary="constant", error_rate=[0.01, 0.3], N=40, seeds=2),
     "P": Boosting(booster="adaboost", s=3, P=[20, 500], N=6, seeds=2),
 }
 
@@ -159,7 +159,7 @@ def test_hundreds_of_parameter_combinations_have_no_dense_theory():
 
 
 def test_means_between_recorded_times_have_no_dense_theory():
-    scenario = Attention(attention="constant", delta=0.1, N=20, t=[0.5, 1], seeds=2)
+    scenario = Attention(attention="constant", error_rate=0.1, N=20, t=[0.5, 1], seeds=2)
     dense = theory.smooth(scenario, "t")
     assert "R" in dense
     assert "features" not in dense

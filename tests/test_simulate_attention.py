@@ -43,12 +43,19 @@ def test_walks_do_not_depend_on_how_many_looks_are_evaluated_at_once(few, many, 
 
 def test_walks_that_stop_agree_with_exact_densities():
     """Every boundary; the controls: theory with more looks, and the boundary as printed."""
-    given = {"boundary": list(BOUNDARIES), "mean": [0, 1], "delta": [0.02, 0.2], "N": 64, "walks": 2000, "seeds": 8}
+    given = {
+        "boundary": list(BOUNDARIES),
+        "mean": [0, 1],
+        "error_rate": [0.02, 0.2],
+        "N": 64,
+        "walks": 2000,
+        "seeds": 8,
+    }
     simulation = simulate.run(Stopping(**given, chunk=4))
     assert not disagreements(simulation, theory.solve(Stopping(**given, chunk=4)))
     assert disagreements(simulation, theory.solve(Stopping(**given, chunk=1)))
     printed, kept = (
-        simulation.decision_error.sel(boundary=name, mean=1, delta=0.02) for name in ("as-printed", "centred")
+        simulation.decision_error.sel(boundary=name, mean=1, error_rate=0.02) for name in ("as-printed", "centred")
     )
     assert (
         printed.mean() - 4 * printed.std(ddof=1) / np.sqrt(8) > 0.02 > kept.mean() - 4 * kept.std(ddof=1) / np.sqrt(8)
@@ -57,7 +64,7 @@ def test_walks_that_stop_agree_with_exact_densities():
 
 @pytest.mark.parametrize("theta", [-0.4, 0.3])
 def test_theta_has_the_same_meaning_in_simulation_and_theory(theta):
-    scenario = Stopping(boundary=list(BOUNDARIES), delta=0.05, theta=theta, N=32, walks=2000, seeds=8, mean=0.5)
+    scenario = Stopping(boundary=list(BOUNDARIES), error_rate=0.05, theta=theta, N=32, walks=2000, seeds=8, mean=0.5)
     assert not disagreements(simulate.run(scenario), theory.solve(scenario))
 
 
@@ -73,23 +80,27 @@ def test_discrete_looks_are_equivalent_to_a_raised_level(tau, mean, theta, slope
 
 
 def test_the_exact_number_of_features_is_omitted_at_large_N_and_the_brownian_one_given():
-    sol = theory.solve(Stopping(boundary="constant", delta=0.3, mean=2, N=[300, 1000]))
+    sol = theory.solve(Stopping(boundary="constant", error_rate=0.3, mean=2, N=[300, 1000]))
     assert np.isfinite(sol.features.values).tolist() == [True, False]
     assert np.all(np.isfinite(sol.features_brownian))
 
 
 def test_a_constant_level_is_the_root_wherever_there_is_one():
-    mean, delta, theta = np.meshgrid(np.linspace(-3, 3, 7), [1e-40, 1e-3, 0.3, 0.49], [-1, 0, 0.5, 2], indexing="ij")
-    tau = threshold("constant", delta, mean, 1.0, theta)
+    mean, error_rate, theta = np.meshgrid(
+        np.linspace(-3, 3, 7), [1e-40, 1e-3, 0.3, 0.49], [-1, 0, 0.5, 2], indexing="ij"
+    )
+    tau = threshold("constant", error_rate, mean, 1.0, theta)
     there = tau > 0
-    np.testing.assert_allclose(error(tau, mean, 1.0, theta)[there], delta[there], rtol=1e-10)
-    assert np.all(error(0.0, mean, 1.0, theta)[~there] <= delta[~there])
+    np.testing.assert_allclose(error(tau, mean, 1.0, theta)[there], error_rate[there], rtol=1e-10)
+    assert np.all(error(0.0, mean, 1.0, theta)[~there] <= error_rate[~there])
 
 
 def test_the_number_of_features_scales_as_the_drift_predicts():
     """Proportional to N if the mean is a fixed number of standard deviations, to sqrt(N) if each feature adds to it."""
     N = [1000, 10_000, 100_000, 1_000_000]
-    sol = theory.solve(Stopping(boundary="brownian-bridge", delta=0.05, N=N, zip={"mean": [1, 0], "drift": [0, 0.1]}))
+    sol = theory.solve(
+        Stopping(boundary="brownian-bridge", error_rate=0.05, N=N, zip={"mean": [1, 0], "feature_mean": [0, 0.1]})
+    )
     slopes = 1 + np.diff(np.log(sol.features)) / np.log(10)
     assert np.all(abs(slopes[0] - 1) < 0.01)
     assert np.all(np.diff(abs(slopes[1] - 0.5)) < 0)
@@ -105,7 +116,7 @@ def by_hand(cell, world, steps):
             w = w[world.turn()]
             z, probes = world.examples(attention.BLOCK)
         row = step % attention.BLOCK
-        tau = np.inf if probes[row] else threshold(cell.boundary, cell.delta, mean, variance)
+        tau = np.inf if probes[row] else threshold(cell.boundary, cell.error_rate, mean, variance)
         total, seen = walk(z[row], w, cell.looks, tau, rise(cell.boundary, mean))
         features += seen
         errors += seen < N and z[row] @ w <= 0
@@ -122,7 +133,7 @@ def by_hand(cell, world, steps):
 def test_an_attentive_student_equals_that_of_a_plain_loop(boundary, monkeypatch):
     """With blocks of one example: within a block the level is not updated."""
     monkeypatch.setattr(attention, "BLOCK", 1)
-    scenario = Attention(attention=boundary, delta=0.2, N=24, chunk=5, t=[3, 20], seeds=1, probes=0.3, memory=8)
+    scenario = Attention(attention=boundary, error_rate=0.2, N=24, chunk=5, t=[3, 20], seeds=1, probes=0.3, memory=8)
     [cell], sim = scenario.cells(), simulate.run(scenario).isel(seed=0)
     R, features, errors = by_hand(cell, attention.World(0, 0, 24, 0.3), 20 * 24)
     assert sim.R[-1] == pytest.approx(R, rel=1e-9)
@@ -156,7 +167,7 @@ def test_a_margin_given_its_final_sum_is_a_bridge_for_every_teacher():
         assert abs(lost.mean() - learnt(Watch(tau, slope, 0.0), np.arccos(R))[1]) > 4 * lost.std() / np.sqrt(m)
 
 
-@pytest.mark.parametrize("given", [{"delta": 1e-200}, {"delta": 0.3, "probes": 1}])
+@pytest.mark.parametrize("given", [{"error_rate": 1e-200}, {"error_rate": 0.3, "probes": 1}])
 @pytest.mark.parametrize("boundary", ["brownian-bridge", "centred"])
 def test_without_attention_the_theory_is_that_of_the_plain_perceptron(boundary, given):
     t = [0.5, 2, 10, 100]
@@ -173,11 +184,18 @@ def test_theory_conserves_the_number_of_mistakes_and_reaches_t_1e4():
     for theta in (1e-7, 0.3, np.pi / 2):
         averages, errors = learnt(Watch(0.7, 0.1, 0.05), theta)
         assert averages.ff + errors == pytest.approx(theta / np.pi, rel=1e-13)
-    first, second = theory.solve(Attention(attention="centred", delta=[1e-6, 1e-3], t=[1e4])).eps_g.values[:, 0]
+    first, second = theory.solve(Attention(attention="centred", error_rate=[1e-6, 1e-3], t=[1e4])).eps_g.values[:, 0]
     assert 0.010 < first < second < 0.015
 
 
-LIVELY = {"attention": ["constant", "centred"], "delta": 0.1, "N": 300, "chunk": 3, "t": [0.5, 1, 2, 4], "seeds": 8}
+LIVELY = {
+    "attention": ["constant", "centred"],
+    "error_rate": 0.1,
+    "N": 300,
+    "chunk": 3,
+    "t": [0.5, 1, 2, 4],
+    "seeds": 8,
+}
 
 
 @pytest.fixture(scope="module")
@@ -186,17 +204,17 @@ def lively():
 
 
 def test_attentive_students_learn_as_in_theory(lively):
-    """Order parameters, features and decision errors; the controls: different memory, delta and number of looks."""
+    """Order parameters, features and decision errors; controls: other memory, error_rate and looks."""
     assert not disagreements(lively, theory.solve(Attention(**LIVELY)))
-    for wrong in ({"memory": 2}, {"delta": 0.3}, {"chunk": 100}):
+    for wrong in ({"memory": 2}, {"error_rate": 0.3}, {"chunk": 100}):
         other = theory.solve(Attention(**{**LIVELY, **wrong}))
-        assert disagreements(lively, other.assign_coords(delta=0.1))
+        assert disagreements(lively, other.assign_coords(error_rate=0.1))
 
 
 @pytest.mark.slow
 def test_products_of_normals_overshoot_more_than_normals(monkeypatch):
     """J and x are both drawn: a feature adds their product; Siegmund's constant for Gaussian steps fails."""
-    scenario = Attention(attention="brownian-bridge", delta=0.3, N=100, t=[1, 2], seeds=400, memory=2000)
+    scenario = Attention(attention="brownian-bridge", error_rate=0.3, N=100, t=[1, 2], seeds=400, memory=2000)
     simulation = simulate.run(scenario)
     assert not disagreements(simulation, theory.solve(scenario))
     monkeypatch.setattr("theory.stopping.attention.overshoot", lambda chunk: OVERSHOOT)
@@ -205,7 +223,7 @@ def test_products_of_normals_overshoot_more_than_normals(monkeypatch):
 
 @pytest.mark.slow
 def test_a_fixed_order_of_features_defines_a_different_learner(monkeypatch):
-    scenario = Attention(attention="constant", delta=0.05, N=300, chunk=3, t=[2, 20], seeds=12)
+    scenario = Attention(attention="constant", error_rate=0.05, N=300, chunk=3, t=[2, 20], seeds=12)
     solution = theory.solve(scenario)
     assert not disagreements(simulate.run(scenario), solution)
     monkeypatch.setattr(attention.World, "turn", lambda self: np.arange(self.teacher.size))
@@ -215,26 +233,28 @@ def test_a_fixed_order_of_features_defines_a_different_learner(monkeypatch):
 
 
 def test_a_longer_sweep_changes_no_earlier_number(lively):
-    alone = simulate.run(Attention(**{**LIVELY, "attention": "centred", "seeds": 1, "delta": [0.1, 0.2], "t": [1, 2]}))
+    alone = simulate.run(
+        Attention(**{**LIVELY, "attention": "centred", "seeds": 1, "error_rate": [0.1, 0.2], "t": [1, 2]})
+    )
     for name in lively:
         old = lively[name].sel(attention="centred", t=2, seed=0)
         if name in ("R", "length", "eps_g", "work"):
-            assert float(alone[name].sel(delta=0.1, t=2, seed=0)) == pytest.approx(float(old), rel=1e-12)
-    few = Stopping(boundary="constant", delta=0.1, N=30, walks=50, seeds=2)
-    many = Stopping(boundary=["centred", "constant"], delta=[0.2, 0.1], N=[50, 30], walks=50, seeds=3)
-    subset = simulate.run(many).sel(boundary="constant", delta=0.1, N=30, seed=[0, 1])
+            assert float(alone[name].sel(error_rate=0.1, t=2, seed=0)) == pytest.approx(float(old), rel=1e-12)
+    few = Stopping(boundary="constant", error_rate=0.1, N=30, walks=50, seeds=2)
+    many = Stopping(boundary=["centred", "constant"], error_rate=[0.2, 0.1], N=[50, 30], walks=50, seeds=3)
+    subset = simulate.run(many).sel(boundary="constant", error_rate=0.1, N=30, seed=[0, 1])
     np.testing.assert_array_equal(simulate.run(few).features, subset.features)
 
 
-@pytest.mark.parametrize("delta", [0, 0.5, 0.7, -1, float("nan")])
+@pytest.mark.parametrize("error_rate", [0, 0.5, 0.7, -1, float("nan")])
 @pytest.mark.parametrize(
     ("kind", "given"), [(Stopping, {"boundary": "constant"}), (Attention, {"attention": "constant", "t": 1})]
 )
-def test_an_impossible_error_rate_is_refused_in_one_sentence(kind, given, delta):
+def test_an_impossible_error_rate_is_refused_in_one_sentence(kind, given, error_rate):
     with pytest.raises(ScenarioError) as refused:
-        kind(**given, delta=delta)
+        kind(**given, error_rate=error_rate)
     assert len(refused.value.problems) == 1
-    assert str(refused.value).startswith("delta: ")
+    assert str(refused.value).startswith("error_rate: ")
 
 
 @pytest.mark.parametrize(
@@ -252,7 +272,7 @@ def test_an_impossible_error_rate_is_refused_in_one_sentence(kind, given, delta)
     ],
 )
 def test_bad_input_is_refused_with_the_possible_values(given, message):
-    whole = {**({} if "attention" in given else {"boundary": "constant"}), "delta": 0.1, "N": 50, **given}
+    whole = {**({} if "attention" in given else {"boundary": "constant"}), "error_rate": 0.1, "N": 50, **given}
     with pytest.raises(ScenarioError) as refused:
         scenario_from(whole)
     assert message in str(refused.value)
@@ -260,15 +280,17 @@ def test_bad_input_is_refused_with_the_possible_values(given, message):
 
 def test_scenarios_survive_a_round_trip_through_yaml():
     for scenario in (
-        Stopping(boundary=["constant", "centred"], delta=0.1, zip={"mean": [1, 0], "drift": [0, 0.1]}, N=[10, 20]),
-        Attention(attention="centred", delta=[0.1, 0.2], t={"geomspace": [1, 4, 3]}, memory=50),
+        Stopping(
+            boundary=["constant", "centred"], error_rate=0.1, zip={"mean": [1, 0], "feature_mean": [0, 0.1]}, N=[10, 20]
+        ),
+        Attention(attention="centred", error_rate=[0.1, 0.2], t={"geomspace": [1, 4, 3]}, memory=50),
     ):
         assert scenario_from(scenario.config()) == scenario
 
 
 def test_equal_values_of_all_seeds_have_no_standard_error():
     """Counts of few events may agree in all seeds; a difference over the rounding of their mean is no deviation."""
-    scenario = Stopping(boundary="constant", delta=0.1, N=20, walks=10, seeds=3)
+    scenario = Stopping(boundary="constant", error_rate=0.1, N=20, walks=10, seeds=3)
     simulation, solution = simulate.run(scenario), theory.solve(scenario)
     simulation["decision_error"][:] = 0.1
     assert np.isnan(comparison.distances(simulation, solution).decision_error)

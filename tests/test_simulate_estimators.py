@@ -58,7 +58,7 @@ ESTIMATORS = [
     MinOver(max_epochs=100),
     AdaTron(max_epochs=100),
     AttentivePerceptron(),
-    AttentivePerceptron(chunk=1, delta=0.01, boundary="centred", order="weight"),
+    AttentivePerceptron(chunk=1, error_rate=0.01, boundary="centred", order="weight"),
     AttentivePerceptron(update="passive_aggressive"),
     SparsePerceptron(),
     SparsePerceptron(negated=True, stages=8, k=3),
@@ -170,7 +170,7 @@ def test_an_attentive_perceptron_learns_on_line_too():
     np.testing.assert_allclose(steps.coef_, plain.coef_)
     assert steps.mistakes_ == plain.mistakes_
     rng = np.random.default_rng(0)
-    w, model = rng.standard_normal(200), AttentivePerceptron(delta=0.2)
+    w, model = rng.standard_normal(200), AttentivePerceptron(error_rate=0.2)
     for _ in range(30):
         Z = rng.standard_normal((200, 200))
         model.partial_fit(Z, Z @ w > 0, classes=[False, True])
@@ -248,7 +248,12 @@ def test_the_margin_is_the_smallest_signed_distance_of_an_example_from_the_bound
 
 @pytest.mark.parametrize(
     "model",
-    [Perceptron(output="voted"), AttentivePerceptron(delta=0.3, chunk=1), PrunedPerceptron(), LogisticRegression()],
+    [
+        Perceptron(output="voted"),
+        AttentivePerceptron(error_rate=0.3, chunk=1),
+        PrunedPerceptron(),
+        LogisticRegression(),
+    ],
 )
 def test_the_margin_is_that_of_the_weights_for_every_decision_function(model):
     rng = np.random.default_rng(1)
@@ -475,8 +480,8 @@ def test_attention_saves_features_and_costs_little():
     inside, outside = slice(2000), slice(2000, 3000)
     plain = Perceptron(max_iter=20).fit(X[inside], y[inside]).score(X[outside], y[outside])
     features, scores = [], []
-    for delta in (0.001, 0.05, 0.3):
-        model = AttentivePerceptron(delta=delta, order="weight", max_iter=20).fit(X[inside], y[inside])
+    for error_rate in (0.001, 0.05, 0.3):
+        model = AttentivePerceptron(error_rate=error_rate, order="weight", max_iter=20).fit(X[inside], y[inside])
         scores.append(model.score(X[outside], y[outside]))
         features.append(model.evaluate(X[outside])[0].features.mean())
     assert sorted(features, reverse=True) == features
@@ -504,13 +509,13 @@ def test_theta_is_the_margin_up_to_which_examples_are_learnt():
 @pytest.mark.parametrize("boundary", ["constant", "centred"])
 def test_decision_errors_about_theta_stay_below_the_target(boundary):
     """Stopped walks that end below theta; the level of theta = 0 exceeds the target on the same walks."""
-    rng, n, m, delta, theta = np.random.default_rng(3), 128, 8000, 0.02, 1.0
+    rng, n, m, error_rate, theta = np.random.default_rng(3), 128, 8000, 0.02, 1.0
     w = rng.standard_normal(n)
     z = rng.standard_normal((m, n)) + 0.9 * w / np.linalg.norm(w)
     w = w / np.linalg.norm(w)
 
     def errors(level):
-        student = Attentive(w, boundary, delta, theta=level)
+        student = Attentive(w, boundary, error_rate, theta=level)
         student.know((z @ w).mean(), (z @ w).var())
         student.theta = theta  # whatever its level is for
         stopped, margins = [], z @ w
@@ -519,7 +524,7 @@ def test_decision_errors_about_theta_stay_below_the_target(boundary):
             assert lesson.mistaken == (margins[lesson.last] <= theta and not lesson.stopped[-1])
         return np.concatenate(stopped) & (margins < theta)
 
-    most = delta + 4 * np.sqrt(delta * (1 - delta) / m)
+    most = error_rate + 4 * np.sqrt(error_rate * (1 - error_rate) / m)
     assert errors(theta).mean() < most
     assert errors(0.0).mean() > most
 
@@ -584,7 +589,7 @@ def test_attention_costs_a_margin_based_learner_little_accuracy_and_a_budget_mor
 
 def test_partial_sums_end_in_the_activation_and_stop_where_the_prediction_does():
     X, y = separable(m=200, features=40)
-    model = AttentivePerceptron(delta=0.3, chunk=3, order="weight").fit(X, y)
+    model = AttentivePerceptron(error_rate=0.3, chunk=3, order="weight").fit(X, y)
     [found], [walked] = model.partial_sums(X), model.evaluate(X)
     assert found.looks.tolist() == [*range(3, 40, 3), 40]
     np.testing.assert_allclose(found.sums[:, -1], X @ model.coef_[0] + model.intercept_[0])
@@ -806,7 +811,7 @@ def test_impossible_parameters_of_a_sparse_perceptron_are_refused(given, message
         (MinOver(stop="never"), '"never" is not a stop rule'),
         (MinOver(within=0), "within: must be greater than 0"),
         (AdaTron(omega=2), "omega: must be less than 2"),
-        (AttentivePerceptron(delta=0.5), "delta must lie between 1e-300 and 0.5, not 0.5"),
+        (AttentivePerceptron(error_rate=0.5), "error_rate must lie between 1e-300 and 0.5, not 0.5"),
         (AttentivePerceptron(boundary="brownian"), '"brownian" is not a boundary. Did you mean "brownian-bridge"'),
         (AttentivePerceptron(order="weights"), '"weights" is not an order. Did you mean "weight"'),
         (AttentivePerceptron(order="weight", budget=3), "with a budget the features are chosen before"),

@@ -26,7 +26,7 @@ from statmech.parameters import family_of
 LEVEL = 1e-3  # family-wise, over all distributions compared
 CORRELATED = {"T": [[1.0, 0.4], [0.4, 0.8]], "w": [1.0, -0.7]}
 START = {"R": [[0.3, 0.1], [0.0, 0.2]], "Q": [[0.5, 0.1], [0.1, 0.4]], "v": [0.8, -0.5]}
-ALL = {"M": 2, "K": 2, "eta": 0.8, "eta_v": 0.6, "sigma": 0.3, "decay": 0.4, "teacher": CORRELATED, "start": START}
+ALL = {"M": 2, "K": 2, "eta": 0.8, "eta_v": 0.6, "noise": 0.3, "decay": 0.4, "teacher": CORRELATED, "start": START}
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)
@@ -68,7 +68,7 @@ def one_step(name, sign, B, w, J, v, x, noise, eta, eta_v, fade):
 
 CASES = [
     ("erf", 20, {}),
-    ("erf", 6, {"teacher": CORRELATED | {"output": "sign"}, "sigma": 0.0}),
+    ("erf", 6, {"teacher": CORRELATED | {"output": "sign"}, "noise": 0.0}),
     ("relu", 6, {"decay": 0.0}),
     ("linear", 20, {"eta": 0.5, "start": {"drawn": 0.6, "v": 0.7}}),
 ]
@@ -138,8 +138,8 @@ def test_a_part_of_a_batch_has_the_bits_of_the_whole():
     """So that runs of few seeds, which take parts, have the first of the numbers of runs of many."""
     K, M = 2, 2
     assert gram.divisible(K, M)
-    few = simulate.run(small(K=K, M=M, eta_v=0.3, sigma=0.2, decay=0.5, seeds=8))
-    many = simulate.run(small(K=K, M=M, eta_v=0.3, sigma=0.2, decay=0.5, seeds=64))
+    few = simulate.run(small(K=K, M=M, eta_v=0.3, noise=0.2, decay=0.5, seeds=8))
+    many = simulate.run(small(K=K, M=M, eta_v=0.3, noise=0.2, decay=0.5, seeds=64))
     for name in ("R", "Q", "v"):
         np.testing.assert_array_equal(few[name], many[name][:8])
 
@@ -180,7 +180,7 @@ def test_single_precision_has_the_numbers_of_double_to_its_digits():
 
 @pytest.mark.slow
 def test_many_units_take_matrices_and_agree_with_lanes(monkeypatch):
-    given = {"M": 2, "K": 2, "N": 12, "t": [4], "seeds": 1024, "sigma": 0.2, "eta_v": 0.4, "teacher": CORRELATED}
+    given = {"M": 2, "K": 2, "N": 12, "t": [4], "seeds": 1024, "noise": 0.2, "eta_v": 0.4, "teacher": CORRELATED}
     lanes = simulate.run(small(**given))
     monkeypatch.setattr(gram, "MANY", 2)
     monkeypatch.setenv("STATMECH_CACHE", "off")

@@ -368,7 +368,7 @@ def test_variables_that_a_run_does_not_have_are_nan():
     linear = simulate.run(Risk(loss=["square", "absolute"], teacher="linear", alpha=2.0, N=20, seeds=2))
     assert np.isnan(linear[["eps_y", "eps_t", "separable"]].to_array()).all()
     assert np.isfinite(linear.mse).all()
-    np.testing.assert_allclose(linear.mse, 1 - 2 * linear.R * linear.Q + linear.Q**2, atol=1e-12)
+    np.testing.assert_allclose(linear.mse, 1 - 2 * linear.R * linear.length + linear.length**2, atol=1e-12)
     assert np.isnan(linear.V.sel(loss="absolute")).all()
     assert np.isfinite(linear.V.sel(loss="square")).all()
     some = simulate.run(scenario(lam=0, alpha=3.0, flip=0.1, seeds=12))  # near the threshold
@@ -381,7 +381,7 @@ def test_a_student_without_weights_answers_by_a_fair_coin():
     blank = scenario(penalty="l1", lam=1e3)
     run, solved = simulate.run(blank), theory.solve(blank)
     assert run.converged.all()
-    for name, expected in {"R": 0, "Q": 0, "eps_g": 0.5, "eps_y": 0.5, "eps_t": 0.5}.items():
+    for name, expected in {"R": 0, "length": 0, "eps_g": 0.5, "eps_y": 0.5, "eps_t": 0.5}.items():
         np.testing.assert_array_equal(run[name], expected)
         np.testing.assert_array_equal(solved[name], expected)
 

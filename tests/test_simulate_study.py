@@ -45,13 +45,13 @@ def test_classifiers_do_not_affect_each_other_and_more_shuffles_change_none(data
     among = study(classifier=["boosting", "tree"], data=["promoters", "votes"], seeds=2)
     there = among.sel(classifier="tree", data="votes").isel(seed=[0])
     np.testing.assert_array_equal(alone.accuracy, there.accuracy)
-    np.testing.assert_array_equal(alone.weights, there.weights)
+    np.testing.assert_array_equal(alone.nonzero_weights, there.nonzero_weights)
 
 
 def test_stating_a_default_changes_nothing(data_folder):
     left, given = study(classifier="boosting"), study(classifier="boosting", k=2, discount=0.5, stages=0)
     np.testing.assert_array_equal(left.accuracy, given.accuracy)
-    np.testing.assert_array_equal(left.weights, given.weights)
+    np.testing.assert_array_equal(left.nonzero_weights, given.nonzero_weights)
 
 
 def test_folds_hold_out_each_example_once(data_folder):
@@ -78,7 +78,7 @@ def test_fewer_examples_are_drawn_when_asked(data_folder):
 
 @pytest.mark.slow
 def test_weights_counts_those_that_are_not_zero(data_folder):
-    ordinary, second_order, mlp = study(classifier=["ordinary", "second_order", "mlp"], seeds=1).weights.values
+    ordinary, second_order, mlp = study(classifier=["ordinary", "second_order", "mlp"], seeds=1).nonzero_weights.values
     assert np.all(ordinary == 30)
     assert np.all((second_order > 400) & (second_order <= 450))  # a conjunction that no example has keeps the weight 0
     assert np.all(mlp % 31 == 0)
@@ -93,14 +93,16 @@ def test_attention_evaluates_fewer_features_and_a_budget_exactly_its_number(data
     given = {"classifier": "attentive", "data": "digits-3-8", "folds": 2, "seeds": 1, "passes": 5}
     full = study(**given, budget=784)
     budget = study(**given, budget=50)
-    assert np.all(full.features == 784)
-    assert np.all(budget.features == 50)
+    assert np.all(full.features_evaluated == 784)
+    assert np.all(budget.features_evaluated == 50)
     assert np.all(budget.features_learning == 50)
 
 
 def test_values_of_theta_are_compared_on_the_same_orders_of_examples_and_features():
-    cells = Study(classifier=["attentive", "passive_aggressive"], data="votes", theta=[1, 10], delta=[0.1, 0.2]).cells()
-    random = {(cell.name, cell.classifier.theta, cell.classifier.delta): cell.random(0, 0) for cell in cells}
+    cells = Study(
+        classifier=["attentive", "passive_aggressive"], data="votes", theta=[1, 10], error_rate=[0.1, 0.2]
+    ).cells()
+    random = {(cell.name, cell.classifier.theta, cell.classifier.error_rate): cell.random(0, 0) for cell in cells}
     assert random["attentive", 1, 0.1] == random["attentive", 10, 0.1] != random["attentive", 1, 0.2]
     assert random["attentive", 1, 0.1] != random["passive_aggressive", 1, 0.1]
 
@@ -161,7 +163,7 @@ def test_boosting_on_the_votes_is_as_accurate_and_as_sparse_as_in_the_paper(real
     found = simulate.run(Study(classifier="boosting", data="votes", seeds=2))
     accuracy = 100 * found.accuracy.mean("fold")
     assert abs(float(accuracy.mean()) - 91.1) < 3 * 1.0
-    assert 8 <= float(found.weights.mean()) <= 16
+    assert 8 <= float(found.nonzero_weights.mean()) <= 16
 
 
 def test_a_verdict_is_the_papers_t_test(data_folder):
@@ -262,8 +264,8 @@ def test_the_margin_in_the_plane_is_that_of_the_classifier():
         ({"classifier": "bosting"}, 'Did you mean "boosting"'),
         ({"data": "vots"}, 'Did you mean "votes"'),
         ({"classifier": "tree", "order": ["once", "every"]}, 'the classifier "tree" has no order'),
-        ({"classifier": "tree", "delta": [0.1, 0.2]}, 'the classifier "tree" has no delta'),
-        ({"classifier": "attentive", "delta": 0.5}, "must be less than 0.5"),
+        ({"classifier": "tree", "error_rate": [0.1, 0.2]}, 'the classifier "tree" has no error_rate'),
+        ({"classifier": "attentive", "error_rate": 0.5}, "must be less than 0.5"),
         ({"classifier": "attentive", "level": "constnt"}, 'Did you mean "constant"'),
         ({"folds": 1}, "at least 2"),
         ({"plane": True}, "votes has 15 attributes, and a plane has 2"),

@@ -149,7 +149,7 @@ def test_runs_without_a_solution_are_counted_and_enter_no_mean(monkeypatch):
     assert comparison.unsolved(whole) == (0, 20)
     [table] = compare(simulation, solution)
     assert table.notes[-1] == "2 of 20 runs returned no solution and are excluded."
-    assert "-" not in [cell.text for row in table.rows for cell in row[2:4]]  # R and Q
+    assert "-" not in [cell.text for row in table.rows for cell in row[2:4]]  # R and length
 
 
 def test_a_sweep_that_agrees_to_rounding_has_nothing_to_judge():

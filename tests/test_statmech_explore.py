@@ -520,7 +520,7 @@ def test_a_netcdf_file_contains_both_datasets():
 
     import xarray as xr
 
-    scenario = Stopping(boundary=["constant", "brownian-bridge"], delta=[0.1, 0.2], walks=50, **SMALL)
+    scenario = Stopping(boundary=["constant", "brownian-bridge"], error_rate=[0.1, 0.2], walks=50, **SMALL)
     sim, sol = simulate.run(scenario), theory.solve(scenario)
     with xr.open_dataset(io.BytesIO(export.netcdf(sim, sol)), engine="scipy") as found:
         np.testing.assert_array_equal(found.features, sim.features)
@@ -529,23 +529,23 @@ def test_a_netcdf_file_contains_both_datasets():
 
 
 def test_a_table_has_a_row_per_point_and_variable():
-    scenario = Stopping(boundary=["constant", "brownian-bridge"], delta=[0.1, 0.2], walks=50, **SMALL)
+    scenario = Stopping(boundary=["constant", "brownian-bridge"], error_rate=[0.1, 0.2], walks=50, **SMALL)
     sim, sol = simulate.run(scenario), theory.solve(scenario)
-    made = export.table(sim, sol).set_index(["boundary", "delta", "variable"])
+    made = export.table(sim, sol).set_index(["boundary", "error_rate", "variable"])
     row = made.loc[("constant", 0.2, "features")]
-    here = sim.features.sel(boundary="constant", delta=0.2)
+    here = sim.features.sel(boundary="constant", error_rate=0.2)
     assert row["simulation"] == pytest.approx(here.mean().item())
     assert row["standard_error"] == pytest.approx(here.std(ddof=1).item() / 3**0.5)
-    assert row["theory"] == pytest.approx(sol.features.sel(boundary="constant", delta=0.2).item())
+    assert row["theory"] == pytest.approx(sol.features.sel(boundary="constant", error_rate=0.2).item())
 
 
 def test_parallel_axes_open_along_a_number_that_all_rules_have_with_each_value_once():
     scenario = config.load("noise_optimal")
-    assert settings.x_of(scenario) == "flip"  # noise is a parameter of the optimal rule alone
+    assert settings.x_of(scenario) == "flip"  # assumed_flip is a parameter of the optimal rule alone
     given, cut = settings.held_of(scenario, "flip")
     assert given["rule"] == ["bayes", "hebb", "perceptron"]
     assert given["flip"] == [0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3]
-    assert sorted(cut) == ["noise", "schedule"]
+    assert sorted(cut) == ["assumed_flip", "schedule"]
 
 
 @pytest.mark.slow

@@ -20,8 +20,8 @@ CONFIGS = [
     {"rule": "hebb", "N": 50, "t": [1], "seeds": 3, "inputs": {"anisotropic": {"spectrum": [0.5, 1.5]}}},
     {"zip": {"rule": ["hebb", "adatron"], "eta": [1, 0.5]}, "N": 50, "t": [1], "seeds": 3},
     {"learner": ["hebb", "minover", "adatron"], "N": 10, "alpha": 2, "seeds": 2},
-    {"boundary": "constant", "delta": 0.05, "seeds": 2, "walks": 50},
-    {"attention": "centred", "delta": 0.05, "t": [1], "N": 50, "seeds": 2},
+    {"boundary": "constant", "error_rate": 0.05, "seeds": 2, "walks": 50},
+    {"attention": "centred", "error_rate": 0.05, "t": [1], "N": 50, "seeds": 2},
     {"booster": "adaboost", "s": 3, "P": 50, "seeds": 2, "N": 8},
 ]
 

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
-import xarray as xr
-from conftest import assert_same_bits
 
 import simulate
 import theory
-from simulate.execution.to_store import run_into
 from statmech import Network, ScenarioError, load
-from statmech.results import comparison, store
-from statmech.results.dataset import coordinates
+from statmech.results import comparison
 from statmech.results.tables import comparison_tables
 from statmech.scenarios.network_matrices import rows_of
 from statmech.scenarios.registry import scenario_from
@@ -43,7 +37,7 @@ REFUSED = {
     "section that is a number": ({"teacher": 3}, "teacher: must be a section with keys among T, w, output, network"),
     "too small N": ({"N": 3}, "N: N = 3 is too small for M = 2 teacher units and K = 2 student units"),
     "no rate": ({"eta": 0}, "eta: must be greater than 0, not 0"),
-    "negative noise": ({"sigma": -1}, "sigma: must be at least 0, not -1"),
+    "negative noise": ({"noise": -1}, "noise: must be at least 0, not -1"),
     "decay beyond N": ({"decay": 5, "N": 4}, "decay: decay = 5 is too large for N = 4"),
     "unknown activation": ({"network": "tanh"}, 'network: "tanh" is not an activation. Known: erf, relu, linear.'),
     "too many units": ({"K": 65}, "K: must be at most 64, not 65"),
@@ -90,7 +84,7 @@ def test_learnt_students_have_no_error_and_further_units_vanish():
 def test_the_weights_of_the_teacher_are_coordinates_beside_its_number_of_units():
     network = Network(network="erf", t=0, K=1, zip={"M": [1, 2], "eta": [1, 2]}, teacher={"T": 2, "w": 3})
     solved = theory.solve(network)
-    assert solved["teacher_T"].dims == ("M_eta", "teacher", "other_teacher")
+    assert solved["teacher_T"].dims == ("M_eta", "teacher_unit", "other_teacher_unit")
     assert np.array_equal(solved["teacher_T"].isel(M_eta=1), 2 * np.eye(2))
     assert np.array_equal(np.isnan(solved["teacher_T"].isel(M_eta=0)), [[False, True], [True, True]])
     assert solved["w"].isel(M_eta=1).values.tolist() == [3, 3]
@@ -151,25 +145,3 @@ def test_a_root_of_a_singular_gram_matrix_is_one(rank):
     rows = rows_of(gram)
     assert np.abs(rows @ rows.T - gram).max() < 1e-12 * np.abs(gram).max()
     assert np.array_equal(rows, np.tril(rows))
-
-
-def test_a_store_that_names_the_teacher_s_products_T_is_read_resumed_and_extended(path, monkeypatch):
-    """As stores did before the folder T, which is that of the times t on disks that ignore case, was renamed."""
-    network = Network(network="erf", M=2, K=2, N=20, eta=[0.5, 1.0], t=[0, 1], start={"Q": 0.5, "R": 0.1}, seeds=3)
-
-    def as_before(*given):
-        return {"T" if name == "teacher_T" else name: values for name, values in coordinates(*given).items()}
-
-    monkeypatch.setattr("statmech.results.chunks.SECONDS", 1e-9)
-    with monkeypatch.context() as patch:
-        patch.setattr("statmech.results.store_creation.coordinates", as_before)
-        assert run_into(path, network, shard=(1, 2)).missing > 0
-    assert run_into(path, network).missing == 0
-    before, now, solved = store.load(path), simulate.run(network), theory.solve(network)
-    xr.testing.assert_equal(before, now.rename(teacher_T="T"))
-    for runs, solution in itertools.product((before, now), (solved, solved.rename(teacher_T="T"))):
-        deviations = comparison.distances(runs, solution).eps_g
-        np.testing.assert_array_equal(deviations, comparison.distances(now, solved).eps_g)
-    larger = scenario_from(network.config() | {"seeds": network.seeds + 1})
-    run_into(path, larger)
-    assert_same_bits(path, larger)

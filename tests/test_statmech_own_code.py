@@ -131,7 +131,7 @@ SUBCLASSES = {
     "convex.losses": {"loss": "own", "alpha": 1},
     "convex.teachers": {"loss": "hinge", "alpha": 1, "teacher": "own"},
     "convex.weights": {"loss": "hinge", "alpha": 1, "weights": "own"},
-    "boundaries": {"attention": "own", "delta": 0.1, "t": 1},
+    "boundaries": {"attention": "own", "error_rate": 0.1, "t": 1},
     "classifiers": {"classifier": "own", "data": "moons"},
 }
 

@@ -140,8 +140,8 @@ def test_a_bound_is_closed_or_open_as_stated(key):
 def test_whole_numbers_words_and_floats_read_from_a_config_are_those_of_the_class():
     [cell] = Study(classifier="attentive", data="votes", chunk=4, level="centred").cells()
     made = cell.classifier
-    assert (made.chunk, made.level, made.chosen, made.delta) == (4, "centred", "random", 0.1)
-    assert [type(value) for value in (made.chunk, made.delta, made.budget)] == [int, float, int]
+    assert (made.chunk, made.level, made.chosen, made.error_rate) == (4, "centred", "random", 0.1)
+    assert [type(value) for value in (made.chunk, made.error_rate, made.budget)] == [int, float, int]
 
 
 def test_a_word_that_the_axes_name_is_always_stated_and_keeps_its_place():
@@ -308,23 +308,23 @@ class Scaled(Boundary):
     equation = r"\tau = f\,\tau_{bridge}"
     factor: float = parameter(1.0, "factor on the bridge's level", symbol="$f$", above=0)
 
-    def threshold(self, delta, mean, variance, theta):
-        return self.factor * BrownianBridge().threshold(delta, mean, variance, theta)
+    def threshold(self, error_rate, mean, variance, theta):
+        return self.factor * BrownianBridge().threshold(error_rate, mean, variance, theta)
 
 
 def test_a_new_boundary_is_one_class_and_one_line(registries):
     BOUNDARIES["scaled"] = Scaled
-    walks = Stopping(boundary=["brownian-bridge", "scaled"], delta=0.1, N=64, walks=4000, seeds=8)
+    walks = Stopping(boundary=["brownian-bridge", "scaled"], error_rate=0.1, N=64, walks=4000, seeds=8)
     simulation, solution = simulate.run(walks), theory.solve(walks)
     assert np.all(simulation.decision_error[0] == simulation.decision_error[1])
-    higher = Stopping(boundary="scaled", factor=[0.7, 1.4], delta=0.1, N=64, walks=4000, seeds=8)
+    higher = Stopping(boundary="scaled", factor=[0.7, 1.4], error_rate=0.1, N=64, walks=4000, seeds=8)
     simulation, solution = simulate.run(higher), theory.solve(higher)
     assert simulation.features.dims == ("factor", "seed")
     assert float(simulation.features[0].mean()) < float(simulation.features[1].mean())
     for name in ("features", "decision_error"):
         error = simulation[name].std("seed") / np.sqrt(8)
         assert np.all(abs(simulation[name].mean("seed") - solution[name]) < 5 * error)
-    online = {"delta": 0.1, "N": 100, "chunk": 4, "t": [0.5, 1]}
+    online = {"error_rate": 0.1, "N": 100, "chunk": 4, "t": [0.5, 1]}
     same = Attention(attention=["brownian-bridge", "scaled"], **online, seeds=2)
     for dataset in (simulate.run(same), theory.solve(same)):
         assert np.array_equal(dataset.features[0], dataset.features[1])
@@ -334,7 +334,7 @@ def test_a_new_boundary_is_one_class_and_one_line(registries):
         assert float(features[0]) < float(features[1])
     assert Stopping.equation_of("scaled") == Scaled.equation
     with pytest.raises(ScenarioError, match=r'the boundary "constant" has no factor\. It is a parameter of: scaled'):
-        Stopping(boundary="constant", factor=2, delta=0.1)
+        Stopping(boundary="constant", factor=2, error_rate=0.1)
 
 
 def test_a_new_classifier_of_a_file_is_one_class_and_one_line(registries, data_folder):
@@ -352,7 +352,7 @@ def test_a_new_classifier_of_a_file_is_one_class_and_one_line(registries, data_f
     study = Study(classifier="guess", strategy=["prior", "uniform"], data="votes", folds=4, seeds=1)
     found = simulate.run(study)
     assert found.accuracy.dims == ("strategy", "seed", "fold")
-    assert np.isnan(found.weights).all()
+    assert np.isnan(found.nonzero_weights).all()
     assert np.isfinite(found.accuracy).all()
 
 

@@ -27,8 +27,8 @@ pytest.importorskip("panel")  # a notebook may have loaded it; a report must con
 TINY = {
     "rule": ("ensemble", ["N=30", "t=0,1,2", "seeds=4", "K=1,2"]),
     "learner": ("minover", ["N=10", "seeds=4", "alpha=1,2", "epochs=5,30"]),
-    "boundary": ("stopping", ["N=30", "seeds=2", "walks=20", "delta=0.01,0.1"]),
-    "attention": ("attention", ["N=30", "seeds=2", "t=0.2,0.5", "delta=0.05,0.3"]),
+    "boundary": ("stopping", ["N=30", "seeds=2", "walks=20", "error_rate=0.01,0.1"]),
+    "attention": ("attention", ["N=30", "seeds=2", "t=0.2,0.5", "error_rate=0.05,0.3"]),
     "booster": ("boosting", ["N=5", "seeds=2", "s=1,3", "P=20,40", "tests=200"]),
     "network": ("activations", ["N=30", "seeds=4", "t=0,1,2", "network=erf,linear"]),
     "loss": ("bayes_gap", ["N=20", "seeds=3", "alpha=1,2"]),

@@ -24,18 +24,18 @@ from statmech.scenarios.registry import scenario_from
         ({"flip": 0.5}, ("flip",), "at flip = 0.5 labels are random"),
         ({"flip": 0.6}, ("flip",), "must be at most 0.5"),
         ({"teacher": "logit", "gain": [0, 1]}, ("gain",), "at gain = 0 labels are random"),
-        ({"gain": 2.0}, ("gain",), "concerns teacher logit only, not sign"),
-        ({"teacher": "logit", "noise": 2.0}, ("noise",), "concerns teacher probit and linear only, not logit"),
-        ({"rho": 0.5}, ("rho",), "concerns weights sparse only, not gauss"),
-        ({"l1_ratio": 0.9}, ("l1_ratio",), "concerns penalty elastic_net only, not l2"),
+        ({"gain": 2.0}, ("gain",), "applies only to `teacher: logit`, not to sign"),
+        ({"teacher": "logit", "noise": 2.0}, ("noise",), "applies only to `teacher: probit` or `linear`, not to logit"),
+        ({"rho": 0.5}, ("rho",), "applies only to `weights: sparse`, not to gauss"),
+        ({"l1_ratio": 0.9}, ("l1_ratio",), "applies only to `penalty: elastic_net`, not to l2"),
         ({"weights": "sparse", "rho": 0}, ("rho",), "must be greater than 0"),
         ({"weights": "sparse", "rho": 1.1}, ("rho",), "must be at most 1"),
         ({"alpha": 0.0005}, ("alpha",), "leaves no example"),
         ({"alpha": 0}, ("alpha",), "must be greater than 0"),
         ({"loss": "logistic", "lam": [0, 0.1]}, ("lam",), "the loss logistic has no minimum at any alpha"),
         ({"loss": "exponential", "lam": 0, "flip": 0.1}, ("lam",), "has no minimum below alpha = 2.99229"),
-        ({"delta": 2}, ("delta",), ""),
-        ({"loss": "huber", "delta": -1}, ("delta",), "must be greater than 0"),
+        ({"width": 2}, ("width",), ""),
+        ({"loss": "huber", "width": -1}, ("width",), "must be greater than 0"),
     ],
 )
 def test_a_config_of_a_loss_is_refused_in_a_sentence(keys, place, sentence):
@@ -54,7 +54,7 @@ def test_a_config_of_a_loss_is_refused_in_a_sentence(keys, place, sentence):
         ({"start": "inform"}, ("start",), 'Did you mean "informed"?'),
         ({"steps": 0}, ("steps",), "must be at least 1"),
         ({"flip": 0.5}, ("flip",), "at flip = 0.5 labels are random"),
-        ({"gain": 2.0}, ("gain",), "concerns teacher logit only, not sign"),
+        ({"gain": 2.0}, ("gain",), "applies only to `teacher: logit`, not to sign"),
     ],
 )
 def test_a_config_of_a_prior_is_refused_in_a_sentence(keys, place, sentence):

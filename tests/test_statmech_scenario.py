@@ -64,7 +64,7 @@ GOOD = {"rule": "perceptron", "t": [1.0, 2.0]}
         ({"zip": {"eta": [1, 2], "flip": [0]}}, "zipped axes must be of one length, but eta has 2, flip has 1"),
         ({"zip": {"eta": [1, 2], "seeds": [1, 2]}}, '"seeds" is not an axis'),
         ({"zip": {"eta": [1, 2]}}, "a zip group names two or more axes"),
-        ({"eta": 1, "zip": {"eta": [1, 2], "flip": [0, 0.1]}}, "eta is given outside zip, too"),
+        ({"eta": 1, "zip": {"eta": [1, 2], "flip": [0, 0.1]}}, "`eta` stands both inside and outside `zip`"),
     ],
 )
 def test_a_bad_scenario_is_refused_with_the_possible_values(given, message):

@@ -45,7 +45,7 @@ def test_the_rate_is_that_of_the_plateau():
 
 
 def test_noise_of_the_labels_lets_runs_escape_earlier():
-    assert theory.escape(network(sigma=0.5)).shift < theory.escape(network()).shift
+    assert theory.escape(network(noise=0.5)).shift < theory.escape(network()).shift
 
 
 def test_a_linear_network_has_no_plateau_to_escape_from():

@@ -25,7 +25,7 @@ GENERAL = {
     "K": 2,
     "eta": 0.8,
     "eta_v": 0.3,
-    "sigma": 0.4,
+    "noise": 0.4,
     "decay": 0.1,
     "teacher": {"T": T, "w": [1.0, -0.6]},
     "start": {"Q": [[0.5, 0.1], [0.1, 0.3]], "R": [[0.2, 0.05], [-0.1, 0.15]], "v": [0.8, 0.5]},
@@ -55,7 +55,7 @@ def terms_of(cell, fields, noise, slope=1.0):
     K, (h, y) = cell.K, np.split(fields, [cell.K])
     g, derivative = cell.activation.both(h)
     target = cell.w @ cell.teacher_activation.both(y)[0]
-    e = (np.sign(target) if cell.sign else target) + cell.sigma * noise - v @ g
+    e = (np.sign(target) if cell.sign else target) + cell.noise * noise - v @ g
     delta = slope * v[:, None] * derivative * e
     i, j = np.triu_indices(K)
     dR = cell.eta * delta[:, None] * y - cell.decay * R[..., None]
@@ -114,7 +114,7 @@ def test_the_equations_are_the_mean_of_a_step(given):
 @pytest.mark.parametrize("name", ["erf", "linear"])
 def test_the_equations_are_averages_by_quadrature(name):
     x, weight = np.polynomial.hermite_e.hermegauss(30)
-    cell = cell_of(**GENERAL | LABELS | {"network": name, "sigma": 0.0, "teacher": {"T": 1.3, "w": -0.7}})
+    cell = cell_of(**GENERAL | LABELS | {"network": name, "noise": 0.0, "teacher": {"T": 1.3, "w": -0.7}})
     z = np.stack(np.meshgrid(*[x] * 3, indexing="ij")).reshape(3, -1)
     product = np.prod(np.meshgrid(*[weight / weight.sum()] * 3, indexing="ij"), axis=0).ravel()
     np.testing.assert_allclose(rates_of(cell), terms_of(cell, root_of(cell) @ z, 0.0) @ product, atol=1e-8)
@@ -151,13 +151,13 @@ def slow_rates(cell, rows):
     dQ = []
     for i, j in zip(*np.triu_indices(K), strict=True):
         square = sum(c[a] * c[b] * I4(G, i, j, a, b) for a in range(n) for b in range(n))
-        square += cell.sigma**2 * 2 / np.pi / np.sqrt((1 + Q[i, i]) * (1 + Q[j, j]) - Q[i, j] ** 2)
+        square += cell.noise**2 * 2 / np.pi / np.sqrt((1 + Q[i, i]) * (1 + Q[j, j]) - Q[i, j] ** 2)
         dQ.append(cell.eta * (pull[i][j] + pull[j][i]) + cell.eta**2 * v[i] * v[j] * square - 2 * cell.decay * Q[i, j])
     dv = [cell.eta_v * sum(c[a] * I2(G[i, i], G[a, a], G[i, a]) for a in range(n)) for i in range(K)]
     return np.array([*dR, *dQ, *dv])
 
 
-OVER = {"K": 3, "start": {"Q": 0.25, "R": [[0.05, 0], [0, 0.05], [0, 0]]}, "sigma": 0.2, "eta_v": 0.1}
+OVER = {"K": 3, "start": {"Q": 0.25, "R": [[0.05, 0], [0, 0.05], [0, 0]]}, "noise": 0.2, "eta_v": 0.1}
 UNDER = {"K": 1, "start": {"Q": 0.25, "R": [[0.05, 0.1]]}, "decay": 0.02}
 ESCAPE = {"start": {"Q": 0.25, "R": [[0.05, 0], [0, 0.05]]}}
 
@@ -193,7 +193,7 @@ def test_a_linear_unit_learns_as_by_hand():
     R tends to eta/(eta + decay) as exp(-(eta + decay) t).
     """
     eta, sigma, t = 0.7, 0.3, np.array([0.5, 2.0, 5.0])
-    given = {"network": "linear", "M": 1, "K": 1, "eta": eta, "sigma": sigma, "t": t.tolist()}
+    given = {"network": "linear", "M": 1, "K": 1, "eta": eta, "noise": sigma, "t": t.tolist()}
     found = theory.solve(network(**given, start={"Q": 0.5, "R": 0.2}))
     rest = eta * sigma**2 / (2 - eta)
     np.testing.assert_allclose(found.R.squeeze(), 1 - 0.8 * np.exp(-eta * t), atol=1e-11)
@@ -208,7 +208,7 @@ def test_trajectories_take_recorded_values():
     found = theory.solve(network(eta=1.5, **ESCAPE, t=[20, 60, 100])).squeeze()
     np.testing.assert_allclose(found.eps_g, [0.0318380016239, 0.0015661317154, 0.0000103909234], atol=2e-10)
     np.testing.assert_allclose(
-        found.R.sel(student=1, teacher=1), [0.573977632806, 0.944317236563, 0.996205118449], atol=2e-9
+        found.R.sel(student=1, teacher_unit=1), [0.573977632806, 0.944317236563, 0.996205118449], atol=2e-9
     )
     np.testing.assert_allclose(
         found.Q.sel(student=1, other=2), [0.241676157863, 0.050320507642, 0.003705016410], atol=2e-9
@@ -262,7 +262,7 @@ def test_an_activation_without_closed_forms_is_averaged_by_quadrature(monkeypatc
     """A gain of 1.2 is a scale of all weights, and of eta."""
     monkeypatch.setitem(ACTIVATIONS, "own", Own)
     start, teacher = {"Q": 0.5, "R": [[0.2], [-0.1]]}, {"T": 1.3, "w": -0.7}
-    given = {"M": 1, "K": 2, "eta": 0.5, "eta_v": 0.2, "sigma": 0.2, "decay": 0.1, "t": [1, 3]}
+    given = {"M": 1, "K": 2, "eta": 0.5, "eta_v": 0.2, "noise": 0.2, "decay": 0.1, "t": [1, 3]}
     own = theory.solve(network(**given | {"network": "own", "gain": 1.2}, start=start, teacher=teacher)).squeeze()
     wide = {"Q": 0.5 * 1.44, "R": [[0.2 * 1.44], [-0.1 * 1.44]]}
     scaled = theory.solve(network(**given | {"eta": 0.5 * 1.44}, start=wide, teacher=teacher | {"T": 1.3 * 1.44}))
@@ -355,18 +355,18 @@ SLOW_FLOORS = {(4, 4): 8.738220173e-4, (5, 4): 1.348324452e-3}
     ("units", "known"), [*FLOORS.items(), *(pytest.param(*one, marks=pytest.mark.slow) for one in SLOW_FLOORS.items())]
 )
 def test_noise_floors_take_their_known_values(units, known):
-    found = theory.noise_floor(network(K=units[0], M=units[1], eta=0.2, sigma=0.1))
+    found = theory.noise_floor(network(K=units[0], M=units[1], eta=0.2, noise=0.1))
     assert abs(found.item() - known) < 6e-13
 
 
 def test_small_noise_floors_are_those_of_first_order():
-    found = theory.noise_floor(network(K=[2, 3], M=2, eta=0.01, sigma=0.1))
+    found = theory.noise_floor(network(K=[2, 3], M=2, eta=0.01, noise=0.1))
     first = 0.01 * 0.1**2 / (2 * np.pi) * (np.array([0, 1]) + 2 / np.sqrt(3))
     np.testing.assert_allclose(found / first, [1.0043, 1.0072], atol=1e-4)
 
 
 def test_the_equations_tend_to_the_noise_floor():
-    given = GENERAL | {"eta": 0.5, "decay": 0.0, "sigma": 0.2, "start": {"R": T, "Q": T, "v": [1.0, -0.6]}}
+    given = GENERAL | {"eta": 0.5, "decay": 0.0, "noise": 0.2, "start": {"R": T, "Q": T, "v": [1.0, -0.6]}}
     late = theory.solve(network(**given | {"t": 20_000}))
     assert abs(theory.noise_floor(network(**given)) / late.eps_g.item() - 1) < 1e-8
 
@@ -378,7 +378,7 @@ def test_decay_has_a_floor_without_noise():
 
 
 def test_extra_units_have_no_stable_floor_if_there_are_two():
-    given = network(K=[3, 4], M=2, eta=0.05, sigma=0.1)
+    given = network(K=[3, 4], M=2, eta=0.05, noise=0.1)
     found, every = theory.noise_floor(given), theory.noise_floor(given, stable=False)
     assert np.isnan(found.values).tolist() == [False, True]
     assert "K = 4" in found.attrs["absent"]
@@ -388,7 +388,7 @@ def test_extra_units_have_no_stable_floor_if_there_are_two():
 
 
 def test_too_large_rates_have_no_floor():
-    found = theory.noise_floor(network(K=2, M=2, eta=[2.3, 2.31], sigma=0))
+    found = theory.noise_floor(network(K=2, M=2, eta=[2.3, 2.31], noise=0))
     assert found.values[0] == 0
     assert np.isnan(found.values[1])
 

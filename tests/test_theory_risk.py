@@ -68,7 +68,7 @@ def test_ridge_on_a_linear_teacher_is_the_closed_form_of_marchenko_and_pastur(la
     V, slope = marchenko_pastur(alpha, lam)
     mse = -(lam**2) * slope + noise**2 * (V + lam * slope)  # bias and variance
     assert np.allclose(state.V, V, rtol=1e-12, atol=0)
-    assert np.allclose(state.R * state.Q, 1 - lam * V, rtol=1e-12, atol=0)
+    assert np.allclose(state.R * state.length, 1 - lam * V, rtol=1e-12, atol=0)
     if lam > 1e-6 or noise:
         assert np.allclose(state.mse, mse, rtol=1e-8 if lam < 1e-2 else 1e-12, atol=0)  # the closed form cancels
     assert np.all(state.residual <= 1e-12)
@@ -95,7 +95,7 @@ def test_the_best_ridge_on_a_linear_teacher_is_the_variance_of_the_noise_and_bay
         assert np.allclose(best(Square(), LinearTeacher(noise), alpha), noise**2, rtol=1e-9)
         state = solved(Square(), LinearTeacher(noise), alpha, noise**2)
         assert np.allclose(state.mse, 1 - state.R**2, rtol=1e-12)  # of the posterior mean m = Q^2, and so mse = 1 - R^2
-        assert np.allclose(state.R, state.Q, rtol=1e-12)
+        assert np.allclose(state.R, state.length, rtol=1e-12)
         assert np.allclose(state.mse, noise**2 * state.V, rtol=1e-12)  # and the variance of the posterior
 
 
@@ -117,7 +117,7 @@ def test_the_hinge_without_a_penalty_is_the_perceptron_of_maximum_stability(loss
     separable = np.isfinite(curve.theta)
     assert np.all(separable == (theory.noisy_capacity(flip) > ALPHAS))
     assert np.allclose(state.eps_g[separable], curve.theta[separable] / np.pi, rtol=0, atol=1e-12)
-    assert np.allclose(state.Q[separable] * curve.kappa[separable], 1, rtol=1e-11)  # the least stability is 1
+    assert np.allclose(state.length[separable] * curve.kappa[separable], 1, rtol=1e-11)  # the least stability is 1
     assert np.all(state.residual <= 1e-12)  # above it there is a minimum, too
     assert np.all(np.isfinite(state.R))
 
@@ -135,14 +135,14 @@ def test_unpenalised_logistic_regression_has_a_minimum_beyond_separability_only(
     state = solved(loss, Sign(0.1), [0.99 * edge, 1.01 * edge, 5.0], 0.0)
     assert np.isnan(state.R[0])
     assert np.all(state.residual[1:] <= 1e-12)
-    assert state.Q[1] > 5 * state.Q[2]
+    assert state.length[1] > 5 * state.length[2]
 
 
 def test_the_length_of_logistic_regression_is_bounded_by_the_penalty_below_the_threshold_only():
     """alpha_c of gain 2 is 2.899138; lengths of the study."""
     edge = float(theory.separability("logit", gain=2))
     state = solved(Logistic(), Logit(2.0), [0.98 * edge, 1.02 * edge], 1e-6)
-    assert np.allclose(state.Q, [307.8, 18.87], rtol=2e-4)
+    assert np.allclose(state.length, [307.8, 18.87], rtol=2e-4)
 
 
 # thresholds
@@ -162,7 +162,7 @@ def test_at_the_threshold_of_separability_the_stability_vanishes():
     """Independent of the formula: the limit of the replica equations of the hinge, with probit and logit labels."""
     for teacher, edge in ((Logit(2.0), theory.separability("logit", gain=2)), (Probit(0.5), 4.0)):
         edge = float(theory.separability("probit", noise=0.5)) if isinstance(teacher, Probit) else float(edge)
-        lengths = solved(Hinge(), teacher, edge * np.array([1 - 2e-3, 1 - 1e-3]), 0.0).Q
+        lengths = solved(Hinge(), teacher, edge * np.array([1 - 2e-3, 1 - 1e-3]), 0.0).length
         assert lengths[1] / lengths[0] == pytest.approx(2, rel=0.02)  # kappa = 1/Q is linear in alpha_c - alpha
 
 
@@ -265,7 +265,7 @@ def test_edges_of_the_best_penalty_are_reported():
 
 def nested(loss, teacher, alpha, lam, state):
     """B and C of the fixed point by SciPy's quadrature over h, with the proximal point found inside the integral."""
-    R, Q, V = state.R[0], state.Q[0], state.V[0]
+    R, Q, V = state.R[0], state.length[0], state.V[0]
     sin2 = 1 - R * R
 
     def p(h):
@@ -305,8 +305,8 @@ def nested(loss, teacher, alpha, lam, state):
 def test_the_averages_are_those_with_the_proximal_point_inside_the_integral(loss, teacher, alpha, lam):
     state = solved(loss, teacher, [alpha], [lam])
     B, C = nested(loss, teacher, alpha, lam, state)
-    assert state.R[0] * state.Q[0] == pytest.approx(alpha * C, rel=1e-6)
-    assert state.Q[0] ** 2 * (1 - state.R[0] ** 2) == pytest.approx(alpha * B, rel=1e-6)
+    assert state.R[0] * state.length[0] == pytest.approx(alpha * C, rel=1e-6)
+    assert state.length[0] ** 2 * (1 - state.R[0] ** 2) == pytest.approx(alpha * B, rel=1e-6)
 
 
 def test_gcm_agrees_on_logistic_regression():
@@ -375,7 +375,7 @@ def test_lasso_is_soft_thresholding_of_one_weight():
     wide = np.sqrt(hat**2 / rho + width**2)
     square = (1 - rho) * average(lambda b: soft(b) ** 2, width) + rho * average(lambda b: soft(b) ** 2, wide)
     overlap = rho * average(lambda b: soft(b) * b * hat / rho / wide**2, wide)
-    assert state.Q[0] ** 2 == pytest.approx(square, rel=1e-8)
+    assert state.length[0] ** 2 == pytest.approx(square, rel=1e-8)
     assert state.mse[0] == pytest.approx(square - 2 * overlap + 1, rel=1e-8)
     assert state.R[0] == pytest.approx(0.8773, abs=5e-5)  # the study, with scikit-learn's 0.8719 +- 0.0043
 
@@ -386,12 +386,12 @@ def test_an_elastic_net_joins_ridge_and_lasso():
         near = [solved(loss, teacher, [1.5], 0.3, Penalty(share), Sparse(0.2)) for share in (1e-7, 1 - 1e-7)]
         for exact, close in ((ridge, near[0]), (lasso, near[1])):
             assert close.R[0] == pytest.approx(exact.R[0], abs=1e-6)
-            assert close.Q[0] == pytest.approx(exact.Q[0], abs=1e-6)
+            assert close.length[0] == pytest.approx(exact.length[0], abs=1e-6)
 
 
 def test_a_strong_l1_norm_leaves_no_weights():
     state = solved(Square(), LinearTeacher(0.5), [1.0], 1e3, L1, Binary())
-    assert (state.Q[0], state.mse[0], state.R[0], state.eps_g[0]) == (0, 1, 0, 0.5)
+    assert (state.length[0], state.mse[0], state.R[0], state.eps_g[0]) == (0, 1, 0, 0.5)
     assert state.train_loss[0] == pytest.approx(0.5 * 1.25, rel=1e-9)
 
 
@@ -429,7 +429,7 @@ def test_a_scenario_has_every_variable_that_theory_knows():
     sol = theory.solve(Risk(loss=["square", "logistic"], alpha=[3, 4], flip=0.1, lam=[0, 0.1, "best"], N=100, seeds=2))
     assert np.all(sol.alpha_c == theory.separability(flip=0.1))
     here = sol.sel(alpha=4).squeeze()
-    for name in ("R", "Q", "V", "eps_g", "eps_y", "train_loss", "eps_t", "residual", "lam_best"):
+    for name in ("R", "length", "V", "eps_g", "eps_y", "train_loss", "eps_t", "residual", "lam_best"):
         assert np.isfinite(here[name]).all(), name
     assert np.isnan(here.mse).all()
     at = here.sel(loss="logistic")

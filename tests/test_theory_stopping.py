@@ -16,22 +16,22 @@ OVERSHOOT = (
 )
 
 
-def kept(boundary, delta, mean, variance, theta):
+def kept(boundary, error_rate, mean, variance, theta):
     """The decision-error rate of a boundary for Brownian motion."""
-    tau = threshold(boundary, delta, mean, variance, theta)
+    tau = threshold(boundary, error_rate, mean, variance, theta)
     return error(tau, 0.0, variance, theta - mean) if boundary == "centred" else error(tau, mean, variance, theta)
 
 
-@pytest.mark.parametrize("delta", [1e-6, 0.01, 0.2])
+@pytest.mark.parametrize("error_rate", [1e-6, 0.01, 0.2])
 @pytest.mark.parametrize("theta", [-0.5, 0.0, 0.7])
-def test_constant_and_centred_boundaries_meet_their_target(delta, theta):
+def test_constant_and_centred_boundaries_meet_their_target(error_rate, theta):
     for variance in (0.25, 4.0):
         for boundary in ("constant", "centred"):
-            found = kept(boundary, delta, MEANS, variance, theta)
-            tau = threshold(boundary, delta, MEANS, variance, theta)
+            found = kept(boundary, error_rate, MEANS, variance, theta)
+            tau = threshold(boundary, error_rate, MEANS, variance, theta)
             exact = tau > (np.maximum(theta, 0) if boundary == "constant" else np.maximum(theta - MEANS, 0)) + 1e-12
-            np.testing.assert_allclose(found[exact], delta, rtol=1e-9)
-            assert np.all(found[tau == 0] <= delta * (1 + 1e-9) if boundary == "constant" else True)
+            np.testing.assert_allclose(found[exact], error_rate, rtol=1e-9)
+            assert np.all(found[tau == 0] <= error_rate * (1 + 1e-9) if boundary == "constant" else True)
 
 
 def test_a_bridge_is_conservative_and_eq_4_on_raw_sums_is_not():
@@ -109,8 +109,8 @@ def test_uninformative_examples_cost_the_square_root_of_n_with_a_bridge():
     ("call", "message"),
     [
         (lambda: threshold("konstant", 0.1, 0.0, 1.0), 'not a boundary. Did you mean "constant"'),
-        (lambda: threshold("constant", 0.6, 0.0, 1.0), "delta: lies between 1e-300 and 0.5, not 0.6"),
-        (lambda: threshold("constant", 0.0, 0.0, 1.0), "delta: lies between"),
+        (lambda: threshold("constant", 0.6, 0.0, 1.0), "error_rate: lies between 1e-300 and 0.5, not 0.6"),
+        (lambda: threshold("constant", 0.0, 0.0, 1.0), "error_rate: lies between"),
         (lambda: threshold("constant", 0.1, 0.0, 0.0), "variance: must be greater than 0"),
         (lambda: decision(1.0, [3, 2], 0.0, 1.0), "looks: must be increasing numbers of features"),
     ],

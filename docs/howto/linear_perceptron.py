@@ -45,14 +45,14 @@ class LinearPerceptron(Sweep):
 
     CHOICE: ClassVar = "descent"
     KINDS: ClassVar = ALGORITHMS
-    AXES: ClassVar = ("descent", "N", PARAMETERS, "sigma")
+    AXES: ClassVar = ("descent", "N", PARAMETERS, "noise")
     TITLE: ClassVar = "linear perceptron"
     PAGE: ClassVar = Page(along="t", start={"descent": ["gradient"], "N": 100, "t": 10, "seeds": 8})
 
     descent: one_of(ALGORITHMS, "an algorithm") = Field(description="learning algorithm")
     N: DimensionAxis = config_key(100, description="input dimension", symbol="$N$")
-    sigma: axis_of(Annotated[Number, Field(ge=0)]) = config_key(
-        0.0, description="standard deviation of the noise added to the teacher's output", symbol=r"$\sigma$"
+    noise: axis_of(Annotated[Number, Field(ge=0)]) = config_key(
+        0.0, description="standard deviation of the noise, on the teacher's output", symbol=r"$\sigma$"
     )
     t: Times = config_key(
         description="times (steps / N) at which order parameters are recorded", symbol="$t$", unit="steps / N"
@@ -77,7 +77,7 @@ class LinearPerceptron(Sweep):
         J, done, rho, eps_g = np.zeros(N), 0, [], []
         for steps in np.rint(np.asarray(self.t) * N).astype(int):
             for x in rng.standard_normal((steps - done, N)) / np.sqrt(N):
-                y = B @ x + cell.sigma * rng.standard_normal()
+                y = B @ x + cell.noise * rng.standard_normal()
                 J += cell.descent.eta * (y - J @ x) * x
             done = steps
             rho.append(B @ J / N)
@@ -87,10 +87,10 @@ class LinearPerceptron(Sweep):
     def solve(self, cell):
         """The theory for N -> infinity at the recorded times."""
         eta, t = cell.descent.eta, np.asarray(self.t)
-        noise = eta * cell.sigma**2 / (2 - eta)
+        left = eta * cell.noise**2 / (2 - eta)
         return {
             "rho": 1 - np.exp(-eta * t),
-            "eps_g": (noise + (1 - noise) * np.exp(-eta * (2 - eta) * t)) / 2,
+            "eps_g": (left + (1 - left) * np.exp(-eta * (2 - eta) * t)) / 2,
         }
 
 

@@ -100,11 +100,11 @@ def stored() -> Figure:
     kappa, flips = np.linspace(0, 2.5, 101), np.linspace(0.005, 0.5, 60)
     right.plot(kappa, theory.capacity(kappa), color=COLOURS[0], label=r"$\alpha_c(\kappa)$, random labels")
     noisy = [theory.noisy_capacity(flip=float(flip)) for flip in flips]
-    right.plot(flips, noisy, "--", color=COLOURS[1], label=r"$\alpha_c(\lambda)$, labels flipped")
+    right.plot(flips, noisy, "--", color=COLOURS[1], label=r"$\alpha_c(p_f)$, labels flipped")
     left.set(xscale="log", yscale="log", xlabel=r"$\alpha=P/N$", ylabel=r"$\epsilon_g$")
     log_ticks(left.xaxis)
     log_ticks(left.yaxis)
-    right.set(xlabel=r"stability $\kappa$, or noise $\lambda$", ylabel=r"capacity $\alpha_c$", ylim=(0, 8))
+    right.set(xlabel=r"stability $\kappa$, or noise $p_f$", ylabel=r"capacity $\alpha_c$", ylim=(0, 8))
     left.legend()
     right.legend()
     return figure
@@ -114,20 +114,20 @@ def stored() -> Figure:
 def stopping() -> Figure:
     """Partial sums under their boundaries, and the errors of the boundaries against the drift."""
     figure, left, right = _panels()
-    n, mean, delta = 400, 1.0, 0.05
+    n, mean, error_rate = 400, 1.0, 0.05
     rng, s = np.random.default_rng(5), np.arange(n + 1) / n
     walks = np.cumsum(rng.normal(mean / n, n**-0.5, (5, n)), axis=1)
     for walk in np.concatenate([np.zeros((5, 1)), walks], axis=1):
         left.plot(s, walk, color="#999999", linewidth=0.6)
     for index, name in enumerate(("constant", "brownian-bridge", "centred", "as-printed")):
         look = {"color": COLOURS[index], "linestyle": DASHES[index]}
-        level, up = float(threshold(name, delta, mean, 1.0)), float(rise(name, mean))
+        level, up = float(threshold(name, error_rate, mean, 1.0)), float(rise(name, mean))
         left.plot([0, 1], [level, level + up], **look)
         means = np.linspace(0, 3, 61)
-        levels = np.array([(threshold(name, delta, m, 1.0), rise(name, m)) for m in means])
+        levels = np.array([(threshold(name, error_rate, m, 1.0), rise(name, m)) for m in means])
         made = [error(tau, m - up, 1.0, -up) for (tau, up), m in zip(levels, means, strict=True)]
         right.plot(means, made, label=name, **look)
-    right.axhline(delta, color="#888888", linestyle=":", linewidth=0.8)
+    right.axhline(error_rate, color="#888888", linestyle=":", linewidth=0.8)
     left.axhline(0, color="black", linewidth=0.5)
     left.set(xlabel="$i/n$", ylabel=r"partial sum $S_i/\sigma$")
     right.set(yscale="log", xlabel=r"mean of the whole sum $m/\sigma$", ylabel="decision errors", ylim=(1e-5, 0.3))
@@ -191,7 +191,7 @@ def networks() -> Figure:
     network = statmech.Network(network="erf", M=2, K=2, eta=1.5, start=start, t=np.linspace(0, 150, 151).tolist())
     solved, plateau = theory.solve(network), theory.plateau(2, 2, 1.5)
     for index, (teacher, label) in enumerate(((1, "its teacher unit"), (2, "the other"))):
-        line = solved.R.sel(student=1, teacher=teacher)
+        line = solved.R.sel(student=1, teacher_unit=teacher)
         left.plot(solved.t, line, DASHES[index], color=COLOURS[index], label=label)
     left.axhline(plateau.R, color="#888888", linestyle=":", linewidth=0.8)
     left.set(xlabel="$t$ (examples / $N$)", ylabel="overlap $R$ of a student unit")

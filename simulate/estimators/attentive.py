@@ -61,7 +61,7 @@ class AttentivePerceptron(LinearClassifier):
 
     Parameters
     ----------
-    delta : float
+    error_rate : float
         Target decision-error rate, met if features are exchangeable.
     boundary : {"brownian-bridge", "constant", "centred", "as-printed"}
     chunk : int
@@ -105,14 +105,14 @@ class AttentivePerceptron(LinearClassifier):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((2000, 300))
     >>> y = X @ rng.standard_normal(300) > 0
-    >>> model = AttentivePerceptron(delta=0.1, max_iter=20).fit(X, y)
+    >>> model = AttentivePerceptron(error_rate=0.1, max_iter=20).fit(X, y)
     >>> bool(model.features_[-1] < 220 and model.score(X, y) > 0.88)
     True
     """
 
     def __init__(
         self,
-        delta: float = 0.1,
+        error_rate: float = 0.1,
         boundary: str = "brownian-bridge",
         chunk: int = 16,
         order: str = "random",
@@ -125,7 +125,7 @@ class AttentivePerceptron(LinearClassifier):
         update: str = "perceptron",
         aggressiveness: float = 1.0,
     ):
-        self.delta = delta
+        self.error_rate = error_rate
         self.boundary = boundary
         self.chunk = chunk
         self.order = order
@@ -217,7 +217,9 @@ class AttentivePerceptron(LinearClassifier):
         random = check_random_state(self.random_state)
         known = self._known(n, random)
         theta = UPDATES[self.update].theta if self.theta is None else self.theta
-        return AttentivePass(Attentive(np.zeros(known.size), self.boundary, self.delta, theta=theta), n, known, random)
+        return AttentivePass(
+            Attentive(np.zeros(known.size), self.boundary, self.error_rate, theta=theta), n, known, random
+        )
 
     def _pass(self, course: AttentivePass, z: np.ndarray, rows: np.ndarray | None) -> None:
         """One pass over these rows, or all in random order, of examples times labels, the constant's last."""
@@ -271,8 +273,8 @@ class AttentivePerceptron(LinearClassifier):
         return np.argsort(-np.abs(w), kind="stable") if self.order == "weight" else np.arange(w.size)
 
     def _check_parameters(self) -> None:
-        if not LEAST <= self.delta < 0.5:
-            raise ValueError(f"delta must lie between {LEAST:g} and 0.5, not {self.delta!r}")
+        if not LEAST <= self.error_rate < 0.5:
+            raise ValueError(f"error_rate must lie between {LEAST:g} and 0.5, not {self.error_rate!r}")
         if self.boundary not in BOUNDARIES:
             raise ValueError(f"boundary: {not_known(self.boundary, 'a boundary', BOUNDARIES)}")
         if self.order not in ORDERS:

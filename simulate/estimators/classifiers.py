@@ -32,7 +32,7 @@ INNER = 5  # folds of the inner cross-validations
 
 
 class ModelTask(NamedTuple):
-    """Data that a model learns from: words of nominal attributes ("auto": numbers), number of examples, random state."""
+    """Data a model learns from: words of nominal attributes ("auto": numbers), number of examples, random state."""
 
     domain: Any
     size: int
@@ -117,7 +117,7 @@ def _patience(examples: int) -> int:
 
 @model_of.register
 def make_ordinary(classifier: classifiers.Ordinary, task: ModelTask) -> Any:
-    return LogisticRegression(C=1 / (classifier.decay * task.size), max_iter=5000)
+    return LogisticRegression(C=1 / (classifier.lam_per_example * task.size), max_iter=5000)
 
 
 @model_of.register
@@ -127,12 +127,12 @@ def make_second_order(classifier: classifiers.SecondOrder, task: ModelTask) -> A
 
 @model_of.register
 def make_pruned(classifier: classifiers.Pruned, task: ModelTask) -> Any:
-    return PrunedPerceptron(classifier.decay, random_state=task.random)
+    return PrunedPerceptron(classifier.lam_per_example, random_state=task.random)
 
 
 @model_of.register
 def make_pruned_second_order(classifier: classifiers.PrunedSecondOrder, task: ModelTask) -> Any:
-    return _of_pairs(PrunedPerceptron(classifier.decay, share=classifier.share, random_state=task.random))
+    return _of_pairs(PrunedPerceptron(classifier.lam_per_example, share=classifier.share, random_state=task.random))
 
 
 def _of_pairs(model: Any) -> Any:
@@ -158,7 +158,7 @@ def make_attentive(classifier: classifiers.Attentive, task: ModelTask) -> Any:
     }
     if classifier.budget:
         return AttentivePerceptron(budget=classifier.budget, **given)
-    return AttentivePerceptron(classifier.delta, classifier.level, classifier.chunk, classifier.chosen, **given)
+    return AttentivePerceptron(classifier.error_rate, classifier.level, classifier.chunk, classifier.chosen, **given)
 
 
 @model_of.register
@@ -195,19 +195,19 @@ def _(model: SparsePerceptron) -> float:
 @singledispatch
 def features(model: Any, X: np.ndarray) -> dict[str, float]:
     """Features evaluated per example, in classifying rows of X and in learning; NaN where no sum is evaluated."""
-    return {"features": np.nan, "features_learning": np.nan}
+    return {"features_evaluated": np.nan, "features_learning": np.nan}
 
 
 @features.register(Perceptron)
 @features.register(LogisticRegression)
 def _(model: Any, X: np.ndarray) -> dict[str, float]:
-    return {"features": float(X.shape[1]), "features_learning": float(X.shape[1])}
+    return {"features_evaluated": float(X.shape[1]), "features_learning": float(X.shape[1])}
 
 
 @features.register
 def _(model: AttentivePerceptron, X: np.ndarray) -> dict[str, float]:
     classifying = sum(walks.features.mean() for walks in model.evaluate(X))
-    return {"features": float(classifying), "features_learning": float(np.mean(model.features_))}
+    return {"features_evaluated": float(classifying), "features_learning": float(np.mean(model.features_))}
 
 
 @singledispatch

@@ -24,9 +24,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 class PrunedPerceptron(ClassifierMixin, BaseEstimator):
     """A sigmoid unit of two classes, pruned to least validation error, of equal errors to the fewest weights.
 
-    `decay` is the weight decay per example, `validation` the fraction of the examples used for validation, `share` the
-    fraction of the remaining weights that are removed at a time, at least one. Examples may be a sparse matrix. Fitted:
-    `classes_`, `coef_`, `intercept_`. Raises `ValueError` as scikit-learn's estimators do.
+    `lam_per_example` is the strength of the l2 penalty per example, `validation` the fraction of the examples used for
+    validation, `share` the fraction of the remaining weights that are removed at a time, at least one. Examples may be
+    a sparse matrix. Fitted: `classes_`, `coef_`, `intercept_`. Raises `ValueError` as scikit-learn's estimators do.
 
     >>> X = np.random.default_rng(0).standard_normal((200, 10))
     >>> model = PrunedPerceptron().fit(X, X[:, 3] > 0)
@@ -34,8 +34,10 @@ class PrunedPerceptron(ClassifierMixin, BaseEstimator):
     array([3])
     """
 
-    def __init__(self, decay: float = 1e-3, validation: float = 0.25, random_state: Any = 0, share: float = 0.0):
-        self.decay = decay
+    def __init__(
+        self, lam_per_example: float = 1e-3, validation: float = 0.25, random_state: Any = 0, share: float = 0.0
+    ):
+        self.lam_per_example = lam_per_example
         self.validation = validation
         self.random_state = random_state
         self.share = share
@@ -76,7 +78,7 @@ class PrunedPerceptron(ClassifierMixin, BaseEstimator):
     def _shrinking(self, X: Any, y: np.ndarray) -> Iterator[tuple[np.ndarray, float]]:
         """Weights and bias after each pruning, from all weights to none."""
         kept, squares = np.arange(X.shape[1]), X.power(2) if sp.issparse(X) else X**2
-        unit = LogisticRegression(C=1 / (self.decay * len(y)), max_iter=1000, warm_start=True)
+        unit = LogisticRegression(C=1 / (self.lam_per_example * len(y)), max_iter=1000, warm_start=True)
         while kept.size:
             unit.fit(X[:, kept], y)
             coef = np.zeros(X.shape[1])

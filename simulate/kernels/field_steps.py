@@ -10,15 +10,16 @@ with the modulations f that a learner (`simulate.kernels.learner`) finds from th
 the block's end. Perceptrons need the students' lengths, too: :math:`l_k^2 \leftarrow l_k^2 + (2f^m_kh^m_k +
 (f^m_k)^2S_{mm})/N`. The engines differ in how they draw the fields.
 
-**Decay.** With :math:`\mathbf J_k \leftarrow a\mathbf J_k + f_k\mathbf x`, :math:`a = 1 - w/N`, a student is at step m
-:math:`a^m\mathbf J_k + \sum_{n<m} a^{m-1-n}f^n_k\mathbf x^n`. So modulations fade as weights do,
+**Decay.** With :math:`\mathbf J_k \leftarrow a\mathbf J_k + f_k\mathbf x`, :math:`a = 1 - \nu/N`, a student is at step
+m :math:`a^m\mathbf J_k + \sum_{n<m} a^{m-1-n}f^n_k\mathbf x^n`. So modulations fade as weights do,
 :math:`f^n_k \leftarrow af^n_k` at every step after theirs, and
 
 .. math:: h^m_k \leftarrow a^mh^m_k + \sum_{n<m} f^n_kS_{nm}, \qquad
           l_k^2 \leftarrow a^2l_k^2 + (2af^m_kh^m_k + (f^m_k)^2S_{mm})/N.
 
-Fractions lost, :math:`1 - a^m`, are computed, and subtracted from what the examples add: 1 - w/N itself is rounded, in
-float32 or at large N.
+Fractions lost, :math:`1 - a^m`, are computed, and subtracted from what the examples add: :math:`1 - \nu/N` itself is
+rounded, in float32 or at large N.
+
 **Schedule.** The learning rate of the m-th step of a run is :math:`\eta/(1 + m/(Nt_0))`, m = 0, 1, ...
 
 **Drift.** After each step the teacher turns, :math:`\mathbf e \leftarrow \cos\psi\,\mathbf e + \sin\psi\,\mathbf b`
@@ -44,7 +45,7 @@ from statmech.numerics.gaussian import Array
 if TYPE_CHECKING:
     from simulate.kernels.learner import Learner, State
 
-SLOWEST = 1e-6  # w/N, and in the Gram engine drift/N, down to which float32 resolves them (docs/gram_engine.md)
+SLOWEST = 1e-6  # decay/N, and in the Gram engine drift/N, down to which float32 resolves them (docs/gram_engine.md)
 
 
 class Changes(NamedTuple):
@@ -60,7 +61,7 @@ class Course(NamedTuple):
 
     eta: Array  # the learning rate
     drift: Array  # one minus the cosine of the teacher's turn, delta/N
-    decay: Array  # the fraction of the weights that a step loses, w/N
+    decay: Array  # the fraction of the weights that a step loses, decay/N
     before: Array  # and that the block's steps before it have lost
 
     @property

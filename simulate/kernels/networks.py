@@ -126,9 +126,9 @@ def task(cell: NetworkCell, dtype: str) -> Task:
         "family": family_of(cell.activation),
         "of_teacher": family_of(cell.teacher_activation),
         "sign": cell.sign,
-        "noisy": cell.sigma > 0,
+        "noisy": cell.noise > 0,
     }
-    numbers = {"eta": cell.eta, "eta_v": cell.eta_v, "sigma": cell.sigma, "rows": rows_of(cell.T), "w": cell.w}
+    numbers = {"eta": cell.eta, "eta_v": cell.eta_v, "sigma": cell.noise, "rows": rows_of(cell.T), "w": cell.w}
     numbers["copies"] = np.bincount(group)
     parameters = {"parameters": reals_of(cell.activation), "teacher_parameters": reals_of(cell.teacher_activation)}
     return Task(

@@ -120,9 +120,11 @@ class Attentive:
     Its level is that of margins which are compared with theta.
     """
 
-    def __init__(self, w: np.ndarray, boundary: str | Boundary, delta: float, memory: int = MEMORY, theta: float = 0.0):
+    def __init__(
+        self, w: np.ndarray, boundary: str | Boundary, error_rate: float, memory: int = MEMORY, theta: float = 0.0
+    ):
         self.w, self.b = w, 0.0
-        self.boundary, self.delta, self.memory, self.theta = boundary, delta, memory, theta
+        self.boundary, self.error_rate, self.memory, self.theta = boundary, error_rate, memory, theta
         self.probes, self.mean, self.variance = 0, 0.0, 0.0
         self.level = Level(np.inf, 0.0)
 
@@ -148,10 +150,10 @@ class Attentive:
         """The level for examples of unknown label: that of a walk without drift, compared with 0."""
         if not np.isfinite(self.level.tau):
             return np.inf
-        return float(threshold(self.boundary, self.delta, 0.0, self.variance))
+        return float(threshold(self.boundary, self.error_rate, 0.0, self.variance))
 
     def _watch(self) -> None:
-        tau = float(threshold(self.boundary, self.delta, self.mean, self.variance, self.theta))
+        tau = float(threshold(self.boundary, self.error_rate, self.mean, self.variance, self.theta))
         self.level = Level(tau, float(rise(self.boundary, self.mean)))
 
 

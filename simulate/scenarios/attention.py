@@ -105,7 +105,7 @@ def _learn(scenario: Attention, unit: SeedUnit) -> list[dict[str, np.ndarray]]:
 
 def begin(cell: AttentionCell, w: np.ndarray) -> Attentive:
     """A drawn student, whose margins have mean 0 and the variance that its length implies."""
-    student = Attentive(w, cell.boundary, cell.delta, cell.memory)
+    student = Attentive(w, cell.boundary, cell.error_rate, cell.memory)
     student.know(0.0, float(w @ w) / w.size)
     return student
 

@@ -64,7 +64,7 @@ def _boosted(scenario: Boosting, cell: BoostingCell, seed: int) -> dict[str, flo
         "stages": len(stages) if right else np.nan,
         "eps_g": float(np.mean(1 - labels * np.sign(output(stages, tests)))) / 2,
         "advantage": advantage(stages, ended=right or len(stages) == cell.cap),
-        "weights": len(merged(stages)),
+        "nonzero_weights": len(merged(stages)),
         "converged": right,
     }
 

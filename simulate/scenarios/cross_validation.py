@@ -95,7 +95,7 @@ def judge(study: Study, fold: Fold) -> dict[str, Any]:
     found = {
         "accuracy": np.mean(model.predict(X[outside]) == y[outside]),
         "accuracy_training": np.mean(model.predict(X[inside]) == y[inside]),
-        "weights": weights(model),
+        "nonzero_weights": weights(model),
         "passes_made": np.max(model.n_iter_) if "passes" in vars(fold.cell.classifier) else np.nan,
     }
     codons = sources.source(fold.cell.data).codons

@@ -134,11 +134,11 @@ def cosine(w: np.ndarray, teacher: np.ndarray) -> float:
 
 
 def _student(cell: RiskCell, teacher: np.ndarray, w: np.ndarray) -> dict[str, float]:
-    """R, Q and the errors of a student w; w = 0 answers by a fair coin."""
+    """R, length and the errors of a student w; w = 0 answers by a fair coin."""
     unit = teacher / np.linalg.norm(teacher)
     along = w @ unit
     student = describe_student(along, np.asarray(np.linalg.norm(w - along * unit))) if w.any() else GUESSES
-    values = {"R": student["R"], "Q": student["length"] / np.sqrt(cell.N), "eps_g": student["eps_g"]}
+    values = {"R": student["R"], "length": student["length"] / np.sqrt(cell.N), "eps_g": student["eps_g"]}
     if isinstance(cell.teacher, LabelTeacher):
         return values | {"eps_y": float(label_error(cell.teacher, values["R"]))}
     return values | {"mse": float(np.mean((w - teacher) ** 2))}

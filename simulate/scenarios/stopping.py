@@ -1,7 +1,7 @@
 """Simulates walks with early stopping: Gaussian features, evaluated by `simulate.kernels.partial_sums`.
 
-A seed's walks depend on the experiment's key, N and the seed's number alone: every boundary, mean and delta sees the
-same walks without their drift, so that boundaries can be compared walk by walk.
+A seed's walks depend on the experiment's key, N and the seed's number alone: every boundary, mean and error rate sees
+the same walks without their drift, so that boundaries can be compared walk by walk.
 """
 
 from __future__ import annotations

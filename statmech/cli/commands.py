@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import warnings
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Annotated
 
@@ -71,9 +73,16 @@ def load(
             plugins.load(file)
 
 
+@cache
+def _show_once(sentence: str) -> None:
+    """Print a warning alone, and once: its place in our code says nothing to the author of a config."""
+    print(sentence, file=sys.stderr)
+
+
 def main() -> None:
     """Run the command; an error that the user can fix is one message and exit code 2."""
     gc.set_threshold(COLLECTED)
+    warnings.showwarning = lambda message, *where: _show_once(str(message))
     try:
         if "--load" in sys.argv[2:] and not sys.argv[1].startswith("-"):
             raise ConfigError(f"--load stands before the command: statmech --load FILE.py {sys.argv[1]} ...")

@@ -295,27 +295,27 @@ class Exponential(Loss):
 
 @dataclass(frozen=True)
 class Huber(Loss):
-    """Quadratic for small residuals and linear beyond `delta`."""
+    """Quadratic for small residuals and linear beyond `width`."""
 
     label: ClassVar = "Huber"
-    equation: ClassVar = r"\ell = (y-h)^2/2 \text{ up to } |y-h| = \delta, \ \delta|y-h| - \delta^2/2 \text{ beyond}"
+    equation: ClassVar = r"\ell = (y-h)^2/2 \text{ up to } |y-h| = a, \ a|y-h| - a^2/2 \text{ beyond}"
     of: ClassVar = "residual"
     cites: ClassVar = ("huber1964",)
-    delta: float = parameter(1.0, "residual beyond which the loss is linear", symbol=r"$\delta$", above=0)
+    width: float = parameter(1.0, "residual beyond which the loss is linear", symbol="$a$", above=0)
 
     @property
     def bends(self) -> tuple[float, ...]:
-        return (-self.delta, self.delta)
+        return (-self.width, self.width)
 
     def value(self, x: np.ndarray) -> np.ndarray:
         size = np.abs(x)
-        return np.where(size < self.delta, 0.5 * x * x, self.delta * (size - 0.5 * self.delta))
+        return np.where(size < self.width, 0.5 * x * x, self.width * (size - 0.5 * self.width))
 
     def slope(self, x: np.ndarray) -> np.ndarray:
-        return np.clip(x, -self.delta, self.delta)
+        return np.clip(x, -self.width, self.width)
 
     def curvature(self, x: np.ndarray) -> np.ndarray:
-        return np.where(np.abs(x) < self.delta, 1.0, 0.0)
+        return np.where(np.abs(x) < self.width, 1.0, 0.0)
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,7 @@ class Sign(LabelTeacher):
 
     label: ClassVar = "sign"
     equation: ClassVar = r"y = \pm\mathrm{sgn}\,u"
-    flip: float = parameter(0.0, "probability that a label is flipped", symbol=r"$\lambda_f$", at_least=0, at_most=0.5)
+    flip: float = parameter(0.0, "probability that a label is flipped", symbol="$p_f$", at_least=0, at_most=0.5)
 
     def probability(self, u: np.ndarray) -> np.ndarray:
         return np.where(u > 0, 1 - self.flip, self.flip)
@@ -180,7 +180,7 @@ class Probit(LabelTeacher):
 
     label: ClassVar = "probit"
     equation: ClassVar = r"y = \mathrm{sgn}(u + \sigma\xi)"
-    noise: float = parameter(0.0, "standard deviation of the noise on the field", symbol=r"$\sigma$", at_least=0)
+    noise: float = parameter(0.0, "standard deviation of the noise, on the field", symbol=r"$\sigma$", at_least=0)
 
     def probability(self, u: np.ndarray) -> np.ndarray:
         return Sign().probability(u) if self.noise == 0 else cumulative(u / self.noise)
@@ -209,8 +209,8 @@ class Logit(LabelTeacher):
     """Labels of logistic regression."""
 
     label: ClassVar = "logit"
-    equation: ClassVar = r"P(y = 1) = 1/(1+e^{-gu})"
-    gain: float = parameter(1.0, "gain of the logistic function", symbol="$g$", at_least=0)
+    equation: ClassVar = r"P(y = 1) = 1/(1+e^{-\beta u})"
+    gain: float = parameter(1.0, "gain of the logistic function", symbol=r"$\beta$", at_least=0)
 
     def probability(self, u: np.ndarray) -> np.ndarray:
         from scipy.special import expit
@@ -276,7 +276,7 @@ class LinearTeacher(Teacher):
     label: ClassVar = "linear"
     equation: ClassVar = r"y = u + \sigma\xi"
     labels: ClassVar = False
-    noise: float = parameter(0.0, "standard deviation of the noise on the output", symbol=r"$\sigma$", at_least=0)
+    noise: float = parameter(0.0, "standard deviation of the noise, on the output", symbol=r"$\sigma$", at_least=0)
 
     def draw(self, rng: np.random.Generator, u: np.ndarray) -> np.ndarray:
         return u + self.noise * rng.standard_normal(u.shape)

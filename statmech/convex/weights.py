@@ -181,7 +181,7 @@ class Sparse(Weights):
 
     label: ClassVar = "sparse"
     equation: ClassVar = r"w \sim (1-\rho)\,\delta_0 + \rho\,N(0, 1/\rho)"
-    rho: float = parameter(0.2, "share of weights that are not 0", symbol=r"$\rho$", above=0, at_most=1)
+    rho: float = parameter(0.2, "fraction of nonzero weights", symbol=r"$\rho$", above=0, at_most=1)
 
     @property
     def pieces(self) -> tuple[Piece, ...]:

@@ -10,6 +10,7 @@ import json
 import shutil
 import uuid
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -96,7 +97,7 @@ def check_form(store: SweepStore, scenario: Sweep) -> None:
     lengths = store.state.chunks
     inner = {name: (variable.dims, variable.missing) for name, variable in scenario.variables.items()}
     forms = {name: _form(scenario, *of, lengths) for name, of in {**inner, STATE: ((), np.int8(MISSING))}.items()}
-    found = {name: _form_of(array) for name, array in {**store.arrays, STATE: store.state}.items()}
+    found = {name: _form_of(array, store.names) for name, array in {**store.arrays, STATE: store.state}.items()}
     if wrong := [name for name, form in forms.items() if found.get(name) != form]:
         raise DamagedError(store.path, wrong)
 
@@ -229,8 +230,9 @@ def _form(scenario: Sweep, inner: tuple[str, ...], missing: Any, lengths: tuple[
     return _Form(tuple(sizes[dim] for dim in dims), chunks, np.asarray(missing).dtype, dims)
 
 
-def _form_of(array: Any) -> _Form:
-    return _Form(array.shape, array.chunks, array.dtype, tuple(array.metadata.dimension_names or ()))
+def _form_of(array: Any, names: Mapping[str, str]) -> _Form:
+    dims = tuple(names.get(dim, dim) for dim in array.metadata.dimension_names or ())
+    return _Form(array.shape, array.chunks, array.dtype, dims)
 
 
 def _replace(path: Path, new: Path) -> None:

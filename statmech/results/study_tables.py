@@ -88,15 +88,15 @@ def _columns(study: xr.Dataset, data: str, tests: list[PairedTest]) -> dict[str,
     columns: dict[str, Callable[[PairedTest], str]] = {"accuracy %": lambda of: _accuracy(of, study.sizes["seed"])}
     if any(published(paper.ACCURACY, data, _classifier(study, of)) for of in tests):
         columns["paper"] = lambda of: published(paper.ACCURACY, data, _classifier(study, of))
-        columns["weights"] = lambda of: _number(of.means["weights"])
+        columns["weights"] = lambda of: _number(of.means["nonzero_weights"])
         columns["paper "] = lambda of: published(paper.WEIGHTS, data, _classifier(study, of))
         return columns
     columns["training %"] = lambda of: _number(100 * of.means["accuracy_training"])
-    if any(of.means["features"] % 1 > 0 for of in tests):
-        columns["features"] = lambda of: _number(of.means["features"])
+    if any(of.means["features_evaluated"] % 1 > 0 for of in tests):
+        columns["features"] = lambda of: _number(of.means["features_evaluated"])
         columns["in learning"] = lambda of: _number(of.means["features_learning"])
     else:
-        columns["weights"] = lambda of: _number(of.means["weights"])
+        columns["weights"] = lambda of: _number(of.means["nonzero_weights"])
     return columns
 
 

@@ -29,7 +29,8 @@ from statmech.results.store import (
     provenance,
     quiet,
 )
-from statmech.results.stored_config import config_of
+from statmech.results.stored_config import config_of, present_config
+from statmech.scenarios.registry import former_names
 
 MISSING, FAILED = 0, 2
 UNKNOWN = 255  # version of a run that another version than those of the store has recomputed
@@ -61,19 +62,21 @@ class SweepStore:
         self.state: Any = arrays[STATE]
         self.fingerprint: Any = arrays.get(FINGERPRINT)  # None in stores of versions without fingerprints
         self.made_by: Any = arrays.get(MADE_BY)  # None in stores of versions that did not record it
-        self.arrays: dict[str, Any] = {name: array for name, array in arrays.items() if _has_runs(name, array)}
+        self.names = former_names(config_of(self.group.attrs))
+        runs = {name: array for name, array in arrays.items() if _has_runs(name, array)}
+        self.arrays: dict[str, Any] = {self.names.get(name, name): array for name, array in runs.items()}
         known = {STATE: self.state, FINGERPRINT: self.fingerprint, MADE_BY: self.made_by}
         of_runs = {**{name: array for name, array in known.items() if array is not None}, **self.arrays}
         if wrong := [name for name, array in of_runs.items() if not _has_form(name, array, self.state)]:
             raise ValueError(f"{wrong[0]} does not have the form of a variable of runs")
         check_attributes(self.group.attrs)
         self._root = (path / checksums.ROOT).read_bytes()
-        self._salt = salt_of(self.config, {**self.data, **(self.code or {})})
+        self._salt = salt_of(config_of(self.group.attrs), {**self.data, **(self.code or {})})
 
     @property
     def config(self) -> dict[str, Any]:
-        """The stored config."""
-        return config_of(self.group.attrs)
+        """The stored config, with the present names of its keys."""
+        return present_config(self.group.attrs)
 
     @property
     def data(self) -> dict[str, str]:
@@ -143,7 +146,7 @@ class SweepStore:
             array[chunk.box] = values[name]
         done = self.states(chunk) == DONE
         if self.fingerprint is not None:
-            new = fingerprints(values, self._run_numbers(chunk), self._salt)
+            new = self._fingerprints(values, chunk)
             # runs that were done keep their fingerprints: if their numbers are corrupted, that must remain visible
             self.fingerprint[chunk.box] = np.where(done, self.fingerprint[chunk.box], new) if done.any() else new
         if self.made_by is not None:
@@ -182,7 +185,7 @@ class SweepStore:
             stored = np.asarray(self.fingerprint[chunk.box])
         except Exception:  # whatever zarr and its codecs raise
             return [f"{self._file(FINGERPRINT, self.fingerprint, chunk)}: corrupted"]
-        if (stored == fingerprints(values, self._run_numbers(chunk), self._salt))[states == DONE].all():
+        if (stored == self._fingerprints(values, chunk))[states == DONE].all():
             return []
         return [f"{self._file('*', self.state, chunk)}: not the numbers that were computed for this place"]
 
@@ -204,7 +207,7 @@ class SweepStore:
         """A chunk's values, and a phrase per file that is corrupted or missing (zarr reads it as missing values)."""
         values, faults = {}, []
         for name, array in self.arrays.items():
-            file = self._file(name, array, chunk)
+            file = self._file(array.basename, array, chunk)
             try:
                 values[name] = np.asarray(array[chunk.box])
                 if not (self.path / file).is_file():
@@ -217,6 +220,11 @@ class SweepStore:
         """The file of a variable's values of a chunk, relative to the store."""
         position = (*self.chunk_index(chunk.corner), chunk.seeds.start // self.state.chunks[-1])
         return chunk_file(self.path, name, position, array.ndim).relative_to(self.path)
+
+    def _fingerprints(self, values: dict[str, np.ndarray], chunk: Chunk) -> np.ndarray:
+        """Return the fingerprints of a chunk's runs, which depend on the stored names of the variables."""
+        stored = {self.arrays[name].basename: array for name, array in values.items()}
+        return fingerprints(stored, self._run_numbers(chunk), self._salt)
 
     def _run_numbers(self, chunk: Chunk) -> np.ndarray:
         """The number of each run of a chunk in the whole sweep, the last axis and the seeds fastest."""

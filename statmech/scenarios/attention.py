@@ -27,7 +27,7 @@ ATTEND, ATTEND_PER_FEATURE = 2e-5, 8e-9  # seconds that a student takes per exam
 
 ATTENTIVE = {
     "R": Variable(("t",), "teacher-student cosine", "$R$"),
-    "length": Variable(("t",), "length |J|/sqrt(N)", "$l$"),
+    "length": Variable(("t",), "length of a student, |J|/sqrt(N)", "$l$"),
     "eps_g": Variable(("t",), "generalization error", r"$\epsilon_g$"),
     "features": Variable(
         ("t",),
@@ -50,24 +50,25 @@ class Attention(Sweep):
 
     Raises `ScenarioError` with one sentence per problem.
 
-    >>> scenario = Attention(attention=["brownian-bridge", "centred"], delta=[0.01, 0.1], N=400, chunk=4, t=[1, 2])
+    >>> scenario = Attention(attention=["brownian-bridge", "centred"], error_rate=[0.01, 0.1], N=400, chunk=4, t=[1, 2])
     >>> scenario.shape
-    {'attention': 2, 'delta': 2}
+    {'attention': 2, 'error_rate': 2}
     """
 
     CHOICE: ClassVar = "attention"
     KINDS: ClassVar = BOUNDARIES
-    AXES: ClassVar = ("attention", "N", "chunk", PARAMETERS, "delta")
+    AXES: ClassVar = ("attention", "N", "chunk", PARAMETERS, "error_rate")
     TITLE: ClassVar = "attentive perceptron"
     CITES: ClassVar = ("pelossof2010",)
     workers: ClassVar = 1  # the interpreter, not NumPy, is busy between looks, and a second thread costs time
+    FORMER: ClassVar = {"delta": "error_rate"}
     PAGE: ClassVar = Page(
         along="t",
-        start={"attention": ["brownian-bridge"], "delta": 0.1, "t": 5, "N": 200, "seeds": 4},
+        start={"attention": ["brownian-bridge"], "error_rate": 0.1, "t": 5, "N": 200, "seeds": 4},
         places=30,
         presets={
             "Attentive Perceptron: errors and features": View(
-                {"attention": ["brownian-bridge", "constant"], "delta": 0.1, "t": 10},
+                {"attention": ["brownian-bridge", "constant"], "error_rate": 0.1, "t": 10},
                 show=("eps_g", "features"),
                 log=("x", "y"),
                 figures=("attention",),
@@ -82,16 +83,16 @@ class Attention(Sweep):
     )
 
     attention: BoundaryAxis = Field(description="boundary at which the evaluation of a margin stops")  # type: ignore[valid-type]
-    delta: DeltaAxis = config_key(  # type: ignore[valid-type]
-        description="target decision-error rate", symbol=r"$\delta$"
+    error_rate: DeltaAxis = config_key(  # type: ignore[valid-type]
+        description="target decision-error rate", symbol=r"$\epsilon_d$"
     )
     t: Times = config_key(
-        description="times (steps / N) at which order parameters are recorded, increasing",
+        description="times at which order parameters are recorded, increasing",
         symbol="$t$",
         unit="steps / N",
     )
-    N: DimensionAxis = config_key(1000, description="input dimension, which is the number of features", symbol="$N$")
-    chunk: ChunkAxis = Field(1, description="features between two looks at the margin")  # type: ignore[valid-type]
+    N: DimensionAxis = config_key(1000, description="input dimension, the number of features", symbol="$N$")
+    chunk: ChunkAxis = Field(1, description="features between two looks at the sum")  # type: ignore[valid-type]
     probes: Annotated[Number, Field(gt=0, le=1)] = Field(
         0.05, description="fraction of examples that are always evaluated in full"
     )
@@ -102,7 +103,7 @@ class Attention(Sweep):
     def _problems(self) -> Iterator[Problem]:
         yield from chunk_problems(self)
         if self.t[-1] * max(points(self.N)) >= MAX_STEPS:
-            yield ("t",), f"{self.t[-1]:g} N steps are more than 63 bits can count"
+            yield ("t",), f"t N = {self.t[-1]:g} N exceeds 2^62 steps"
 
     @property
     def variables(self) -> dict[str, Variable]:
@@ -119,7 +120,7 @@ class Attention(Sweep):
     def cells(self) -> Iterator[AttentionCell]:
         """Every point of the grid, the last dimension fastest."""
         for values, index in self.grid():
-            given: dict[str, Any] = {name: values[name] for name in ("N", "chunk", "delta")}
+            given: dict[str, Any] = {name: values[name] for name in ("N", "chunk", "error_rate")}
             own: dict[str, Any] = {"probes": self.probes, "memory": self.memory, "index": index}
             yield AttentionCell(values["attention"], self.kind_at(values), **given, **own)
 
@@ -132,7 +133,7 @@ class AttentionCell:
     boundary: Boundary
     N: int
     chunk: int
-    delta: float
+    error_rate: float
     probes: float
     memory: int
     index: tuple[int, ...]

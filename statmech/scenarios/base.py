@@ -20,6 +20,7 @@ from statmech.parameters import Key, described, known_parameters, parameter_prob
 from statmech.runtime import own_code
 from statmech.scenarios.all_problems import all_problems
 from statmech.scenarios.axes import MAX_AXIS, is_axis, points
+from statmech.scenarios.former_names import present
 from statmech.scenarios.grid import Grid, unzip
 from statmech.scenarios.keys import PARAMETER_AXES, PARAMETERS, Whole, key_of
 from statmech.scenarios.messages import problems
@@ -50,6 +51,7 @@ class Sweep(Grid, BaseModel):
     TITLE: ClassVar[str] = ""  # of pages that show this kind
     CITES: ClassVar[tuple[str, ...]] = ()  # the papers behind its theory, by their keys in the bibliography
     COORDINATES: ClassVar[dict[str, Key]] = {}  # coordinates of its datasets that are not keys of its configs
+    FORMER: ClassVar[dict[str, str]] = {}  # present names of keys, variables and coordinates by their former ones
     PAGE: ClassVar[Page | None] = None  # what the explorer starts with; None: it has no page for this kind
     workers: ClassVar[int | None] = None  # threads that simulate at once; None: one per core
 
@@ -71,7 +73,7 @@ class Sweep(Grid, BaseModel):
     @classmethod
     def _gather(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Turn flat keys into fields: zip groups expanded, parameters gathered."""
-        given = dict(given)
+        given = present(given, cls.former_keys())
         if inner := {"zipped", PARAMETERS} & given.keys():  # our own names of what is gathered here
             raise ScenarioError([((name,), not_known(name, "a key of a config", cls.known_keys())) for name in inner])
         if "zip" in given:
@@ -148,7 +150,7 @@ class Sweep(Grid, BaseModel):
         parameters = known_parameters(self.KINDS)
         own = (*self.variables, *self.theory_only, *COORDINATES, *self.COORDINATES, *OF_STORES)
         known: dict[str, str] = {}
-        for name in dict.fromkeys((*_fields(type(self)), *own, *self._keys())):
+        for name in dict.fromkeys((*_fields(type(self)), *own, *self.every_key())):
             other = known.setdefault(name.lower(), name)
             if other != name:
                 yield self._clash(name, f"differs from {other} by case only, which many disks ignore")
@@ -234,6 +236,20 @@ class Sweep(Grid, BaseModel):
         return cls.__module__.rpartition(".")[2]
 
     @classmethod
+    def former_keys(cls) -> dict[str, str]:
+        """Return the present names of keys by the former ones, unless a class of the user has such a parameter."""
+        return cls._former({*cls.model_fields, *known_parameters(cls.KINDS)} if cls.FORMER else set())
+
+    @classmethod
+    def former_names(cls) -> dict[str, str]:
+        """Return the present names in datasets by the former ones, unless a class of the user has such a parameter."""
+        return cls._former({*cls.axis_names()} if cls.FORMER else set())
+
+    @classmethod
+    def _former(cls, known: set[str]) -> dict[str, str]:
+        return {former: name for former, name in cls.FORMER.items() if former not in known}
+
+    @classmethod
     def describe(cls, name: str) -> Key:
         """All that is known of a key, or of another coordinate of this kind's datasets.
 
@@ -242,10 +258,10 @@ class Sweep(Grid, BaseModel):
         >>> key.meaning, key.symbol, key.at_least
         ('input dimension', '$N$', 2)
         """
-        return cls._keys()[name]
+        return cls.every_key()[name]
 
     @classmethod
-    def _keys(cls) -> dict[str, Key]:
+    def every_key(cls) -> dict[str, Key]:
         """All keys and coordinates; parameters are looked up again each time, for a user may add a rule."""
         return {**COORDINATES, **cls.COORDINATES, **known_parameters(cls.KINDS), **_fields(cls)}
 

@@ -38,9 +38,9 @@ class AdaBoost:
     """AdaBoost over an exhaustive search of all conjunctions of at most k inputs (Jackson & Craven, Figure 1)."""
 
     label: ClassVar[str] = "AdaBoost"
-    k: int = parameter(2, "most inputs in a conjunction", symbol="$k$", at_least=1)
+    k: int = parameter(2, "size of the largest conjunctions, in inputs", symbol="$k$", at_least=1)
     discount: float = parameter(
-        1.0, "factor on the correlations of conjunctions of two inputs and more", symbol="$d$", at_least=0, at_most=1
+        1.0, "factor on the correlations of conjunctions of two and more", symbol="$d$", at_least=0, at_most=1
     )
 
 
@@ -54,11 +54,15 @@ ExamplesAxis = axis_of(
 )
 
 BOOSTED = {
-    "stages": Variable((), "stages until all examples are classified correctly", "stages", bound="above"),
+    "stages": Variable((), "boosting stages, until all examples are classified correctly", "stages", bound="above"),
     "eps_g": Variable((), "generalization error", r"$\epsilon_g$", bound="above"),
     "advantage": Variable((), "smallest 1/2 - error over all stages' hypotheses", r"$\min_i\gamma_i$", bound="below"),
-    "weights": Variable((), "number of distinct conjunctions in the vote", "weights", in_theory=False),
-    "converged": Variable((), "whether all examples are classified correctly in the end", "converged", False, False),
+    "nonzero_weights": Variable(
+        (), "number of nonzero weights, distinct conjunctions in the vote", "nonzero weights", in_theory=False
+    ),
+    "converged": Variable(
+        (), "whether the run converged: all examples are classified correctly", "converged", False, False
+    ),
 }
 
 
@@ -78,6 +82,7 @@ class Boosting(Sweep):
     AXES: ClassVar = ("booster", "N", PARAMETERS, "s", "P", "flip", "cap")
     TITLE: ClassVar = "boosting"
     CITES: ClassVar = ("jackson1996", "freund1997")
+    FORMER: ClassVar = {"weights": "nonzero_weights"}
     PAGE: ClassVar = Page(
         along="P",
         start={"booster": ["adaboost"], "s": 3, "P": 1000, "seeds": 8},
@@ -99,12 +104,12 @@ class Boosting(Sweep):
     booster: one_of(BOOSTERS, "a booster") = Field(description="boosting algorithm")  # type: ignore[valid-type]
     s: SizeAxis = config_key(description="number of conjunctions in the teacher", symbol="$s$")  # type: ignore[valid-type]
     P: ExamplesAxis = config_key(description="number of stored examples", symbol="$P$")  # type: ignore[valid-type]
-    N: DimensionAxis = config_key(20, description="number of Boolean inputs", symbol="$N$")
+    N: DimensionAxis = config_key(20, description="input dimension, of Boolean inputs", symbol="$N$")
     flip: FlipAxis = config_key(
-        0.0, description="probability that a stored example's label is flipped", symbol=r"$\lambda$"
+        0.0, description="probability that a label is flipped, of a stored example", symbol="$p_f$"
     )
     cap: ExamplesAxis = config_key(  # type: ignore[valid-type]
-        10_000, description="boosting stages after which a run stops without having converged", symbol="$T$"
+        10_000, description="most boosting stages, after which a run stops without having converged"
     )
     tests: Annotated[Whole, Field(ge=1, le=MAX_P)] = Field(
         10_000, description="fresh examples on which eps_g is measured"

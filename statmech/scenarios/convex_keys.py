@@ -22,12 +22,12 @@ ShareAxis = axis_of(Annotated[Number, Field(gt=0, le=1)], {"type": "number", "ex
 OF_TEACHERS = ("flip", "noise", "gain")  # keys that some teachers have
 TeacherAxis = one_of(TEACHERS, "a teacher")
 
-ALPHA = config_key(description="examples per input dimension, P / N", symbol=r"$\alpha$", unit="P / N")
-FLIP = config_key(0.0, description="probability that a label is flipped, of teacher sign", symbol="$f$")
+ALPHA = config_key(description="stored examples per input dimension, P / N", symbol=r"$\alpha$", unit="P / N")
+FLIP = config_key(0.0, description="probability that a label is flipped, with `teacher: sign`", symbol="$p_f$")
 NOISE = config_key(
-    0.0, description="standard deviation of the noise, of teachers probit and linear", symbol=r"$\sigma$"
+    0.0, description="standard deviation of the noise, with `teacher: probit` or `linear`", symbol=r"$\sigma$"
 )
-GAIN = config_key(1.0, description="gain of the logistic function, of teacher logit", symbol="$g$")
+GAIN = config_key(1.0, description="gain of the logistic function, with `teacher: logit`", symbol=r"$\beta$")
 
 
 def having(kinds: Mapping[str, type], key: str) -> list[str]:
@@ -64,8 +64,8 @@ class Belonging:
     def _unused_problems(self) -> Iterator[Problem]:
         for key, (decides, those) in self._choices().items():
             if not self._stated(key) and getattr(self, key) != type(self).model_fields[key].default:  # type: ignore[attr-defined]
-                chosen = ", ".join(points(getattr(self, decides)))
-                yield (key,), f"concerns {decides} {' and '.join(those) or 'of no kind'} only, not {chosen}"
+                chosen = " and ".join(points(getattr(self, decides)))
+                yield (key,), f"applies only to `{decides}: {'` or `'.join(those)}`, not to {chosen}"
 
 
 def teacher_problems(scenario: Any) -> Iterator[Problem]:

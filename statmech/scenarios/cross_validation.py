@@ -21,6 +21,7 @@ from statmech.errors import Problem
 from statmech.parameters import Key
 from statmech.scenarios.axes import axis_of, points
 from statmech.scenarios.base import Sweep
+from statmech.scenarios.former_names import in_former_names
 from statmech.scenarios.grid import words_of
 from statmech.scenarios.keys import PARAMETERS, Whole, one_of
 from statmech.scenarios.variables import Variable
@@ -49,14 +50,18 @@ STUDY = {
     "accuracy_training": Variable(
         Fold, "fraction of the training examples that are classified correctly", "training accuracy"
     ),
-    "weights": Variable(Fold, "number of nonzero weights, without thresholds", "weights"),
-    "features": Variable(Fold, "features evaluated per classified example, mean", "features"),
-    "features_learning": Variable(Fold, "features evaluated per example and pass during learning, mean", "features"),
+    "nonzero_weights": Variable(Fold, "number of nonzero weights, without thresholds", "nonzero weights"),
+    "features_evaluated": Variable(Fold, "features evaluated per classified example, mean", "features per prediction"),
+    "features_learning": Variable(
+        Fold, "features evaluated per example and pass during learning, mean", "features in learning"
+    ),
     "pairs": Variable(Fold, "conjunctions of two among a sparse perceptron's weights", "pairs"),
     "codon_pairs": Variable(Fold, "conjunctions of two within one codon", "pairs within a codon"),
-    "passes_made": Variable(Fold, "passes over the examples until there is no mistake", "passes"),
+    "passes_made": Variable(Fold, "passes over the examples until there is no mistake", "passes made"),
 }
-DECISION = Variable(("row", "column"), "decision on a plane of two attributes, learnt from all examples", "decision")
+DECISION = Variable(
+    ("vertical", "horizontal"), "decision on a plane of two attributes, learnt from all examples", "decision"
+)
 PAIR_WEIGHTS = Variable(
     ("fold", "position", "partner"),
     "sum of |weight| over a sparse perceptron's conjunctions of two at two positions of the sequence",
@@ -88,10 +93,18 @@ class Study(Sweep):
     TITLE: ClassVar = "cross-validation"
     COORDINATES: ClassVar = {
         "fold": Key("fold", "held-out fold", int),
-        "row": Key("row", "point along the second attribute", int),
-        "column": Key("column", "point along the first attribute", int),
+        "vertical": Key("vertical", "point along the second attribute", int),
+        "horizontal": Key("horizontal", "point along the first attribute", int),
         "position": Key("position", "letter of the sequence, from 1", int),
         "partner": Key("partner", "letter of the sequence after `position`", int),
+    }
+    FORMER: ClassVar = {
+        "delta": "error_rate",
+        "decay": "lam_per_example",
+        "weights": "nonzero_weights",
+        "features": "features_evaluated",
+        "row": "vertical",
+        "column": "horizontal",
     }
     AXES: ClassVar = ("data", "classifier", "order", "level", "chosen", PARAMETERS)
 
@@ -101,13 +114,15 @@ class Study(Sweep):
         10, description="number of parts of the examples; each is held out once"
     )
     examples: Annotated[Whole, Field(ge=20)] | None = Field(
-        None, description="number of examples, drawn again for each seed; all by default"
+        None, description="size of a random part of the data set, drawn again for each seed; all by default"
     )
     plane: bool = Field(False, description="also record the decisions on a plane, for data of two attributes")
     positions: bool = Field(
         False, description="also record the weights of conjunctions of two by their positions in a sequence"
     )
-    seeds: Annotated[Whole, Field(ge=1, le=10**6)] = Field(1, description="independent shuffles into folds")
+    seeds: Annotated[Whole, Field(ge=1, le=10**6)] = Field(
+        1, description="independent runs of each grid point, each of another shuffle into folds"
+    )
 
     def data_digests(self) -> dict[str, str]:
         """The SHA-256 of each data set as it is learnt from: attributes, classes, names and folds."""
@@ -126,7 +141,7 @@ class Study(Sweep):
         if self.positions:
             letters = np.arange(1, max(data_sets.source(name).length for name in points(self.data)) + 1)
             found |= {"position": letters, "partner": letters}
-        return found | ({"row": np.arange(PLANE), "column": np.arange(PLANE)} if self.plane else {})
+        return found | ({"vertical": np.arange(PLANE), "horizontal": np.arange(PLANE)} if self.plane else {})
 
     @property
     def unsolved(self) -> str:
@@ -171,5 +186,5 @@ class StudyCell:
 
     def random(self, key: int, seed: int) -> int:
         """The random state of this cell's run of a seed."""
-        own = {"name": self.name, "data": self.data, **self.classifier.identity}
+        own = {"name": self.name, "data": self.data, **in_former_names(Study.FORMER, self.classifier.identity)}
         return words_of({**own, "key": key, "seed": seed})[0]

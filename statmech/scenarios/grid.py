@@ -16,6 +16,7 @@ import numpy as np
 from statmech.errors import ScenarioError, not_known
 from statmech.parameters import parameters_of
 from statmech.scenarios.axes import expand, is_axis, points
+from statmech.scenarios.former_names import in_former_names
 
 
 class Grid(ABC):
@@ -24,6 +25,7 @@ class Grid(ABC):
     if TYPE_CHECKING:  # stated by the scenario
         CHOICE: ClassVar[str]
         KINDS: ClassVar[dict[str, type]]
+        FORMER: ClassVar[dict[str, str]]
         key: int
         zipped: tuple[tuple[str, ...], ...]
 
@@ -71,7 +73,9 @@ class Grid(ABC):
 
     def generator(self, cell: Any, seed: int) -> np.random.Generator:
         """The random numbers of one run of a `GridPoint`: they depend on its own values, the key and the seed alone."""
-        return np.random.default_rng(words_of({**cell.identity, "key": self.key, "seed": seed}))
+        return np.random.default_rng(
+            words_of({**in_former_names(self.FORMER, cell.identity), "key": self.key, "seed": seed})
+        )
 
     def grid(self) -> Iterator[tuple[dict[str, Any], tuple[int, ...]]]:
         """Every point of the grid, the last dimension fastest: its values by key, and its indices."""
@@ -126,7 +130,7 @@ def unzip(given: dict[str, Any], names: list[str]) -> tuple[tuple[str, ...], ...
             if name not in names:
                 raise ScenarioError([(("zip", name), not_known(name, "an axis", names))])
             if name in given:
-                raise ScenarioError([(("zip", name), f"{name} is given outside zip, too")])
+                raise ScenarioError([(("zip", name), f"`{name}` stands both inside and outside `zip`")])
             given[name] = expand(group[name])
         lengths = {name: len(given[name]) if isinstance(given[name], list | tuple) else 1 for name in group}
         if len(set(lengths.values())) > 1:

@@ -44,8 +44,8 @@ SECONDS, STEPS = 1.1e-9, 40
 INFERENCE = {
     "m": Variable(("step",), "overlap with the teacher, w.w*/N", "$m$"),
     "q": Variable(("step",), "mean square of the estimate, |w|^2/N", "$q$"),
-    "mse": Variable(("step",), "mean squared error of the weights", "mse"),
-    "eps_g": Variable(("step",), "generalization error on noiseless labels", r"$\epsilon_g$"),
+    "mse": Variable(("step",), "mean squared error, of the weights", "mse"),
+    "eps_g": Variable(("step",), "generalization error, on noiseless labels", r"$\epsilon_g$"),
 }
 INFERENCE_THEORY = {
     "free_entropy": Variable((), "free entropy per weight of the state that is reached", r"$\phi$"),
@@ -73,8 +73,8 @@ class Inference(Belonging, Sweep):
     TITLE: ClassVar = "inference"
     CITES: ClassVar = ("barbier2019", "donoho2009", "gyorgyi1990")
     COORDINATES: ClassVar = {
-        "P": Key("P", "number of examples", int, symbol="$P$"),
-        "step": Key("step", "step of message passing", int, symbol="$t$"),
+        "P": Key("P", "number of stored examples", int, symbol="$P$"),
+        "step": Key("step", "step of message passing", int),
     }
     PAGE: ClassVar = Page(
         along="alpha",
@@ -94,14 +94,14 @@ class Inference(Belonging, Sweep):
         r"m = \mathbf w^*\cdot\hat{\mathbf w}/N",
     )
 
-    prior: one_of(WEIGHTS, "a prior") = Field(description="distribution of the teacher's weights")  # type: ignore[valid-type]
-    teacher: TeacherAxis = Field("sign", description="how outputs depend on the teacher's field")
+    prior: one_of(WEIGHTS, "a prior") = Field(description="prior of the weights, which is their true distribution")  # type: ignore[valid-type]
+    teacher: TeacherAxis = Field("sign", description="teacher, by how its outputs depend on its field")
     flip: FlipAxis = FLIP
     noise: RateAxis = NOISE
     gain: GainAxis = GAIN
     alpha: AlphaAxis = ALPHA
     N: DimensionAxis = config_key(2000, description="input dimension", symbol="$N$")
-    start: one_of(STARTS, "a start") = Field("uninformed", description="where message passing starts")  # type: ignore[valid-type]
+    start: one_of(STARTS, "a start") = Field("uninformed", description="start, of message passing")  # type: ignore[valid-type]
     steps: Annotated[Whole, Field(ge=1, le=MAX_STEPS)] = Field(100, description="steps of message passing")
 
     def _problems(self) -> Iterator[Problem]:

@@ -34,7 +34,7 @@ class OrderParameters(NamedTuple):
 
 
 class Start(BaseModel):
-    r"""Students' order parameters at t = 0: one value for all, or one a student, (K,); q: one value, or (K, K).
+    r"""Students' order parameters at t = 0: one value for all, or one per student, (K,); q: one value, or (K, K).
 
     `length` is :math:`|\mathbf J|/\sqrt N`, from 1e-100 to 1e100, or from 1e-10 to 1e10 with `dtype: float32`; R and q
     are cosines. Lengths outside these bounds, and K students that no vectors can be, are refused by the scenario, with
@@ -46,8 +46,8 @@ class Start(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    length: LengthOrEach = Field(1.0, description="|J|/sqrt(N), one value or one a student")  # type: ignore[valid-type]
-    R: CosineOrEach = Field(0.0, description="teacher-student cosine, one value or one a student")  # type: ignore[valid-type]
+    length: LengthOrEach = Field(1.0, description="|J|/sqrt(N), one value, or one per student")  # type: ignore[valid-type]
+    R: CosineOrEach = Field(0.0, description="teacher-student cosine, one value, or one per student")  # type: ignore[valid-type]
     q: CosineOrMatrix = Field(0.0, description="student-student cosine, one value or a K x K matrix")  # type: ignore[valid-type]
 
     @property

@@ -6,10 +6,10 @@ the squared error of one new example,
 
 .. math:: e = \sum_m w_m g(y_m) + \sigma\xi - \sum_k v_k g(h_k), \qquad \delta_k = v_k\,g'(h_k)\,e,
 
-.. math:: \mathbf J_k \leftarrow \mathbf J_k + \eta\,\delta_k\,\mathbf x - \frac{w_d}{N}\mathbf J_k, \qquad
+.. math:: \mathbf J_k \leftarrow \mathbf J_k + \eta\,\delta_k\,\mathbf x - \frac{\nu}{N}\mathbf J_k, \qquad
           v_k \leftarrow v_k + \frac{\eta_v}{N}\,g(h_k)\,e,
 
-with :math:`\xi\sim N(0,1)` and the weight decay :math:`w_d`. Time is t = steps/N, and :math:`\epsilon_g = \langle
+with :math:`\xi\sim N(0,1)` and the weight decay :math:`\nu`. Time is t = steps/N, and :math:`\epsilon_g = \langle
 e^2\rangle/2` without the noise. Nothing is divided by K.
 """
 
@@ -27,6 +27,7 @@ from statmech.errors import Problem
 from statmech.parameters import Key, family_of, parameters_of, shown
 from statmech.scenarios.axes import axis_of, points
 from statmech.scenarios.base import Sweep
+from statmech.scenarios.former_names import in_former_names
 from statmech.scenarios.grid import words_of
 from statmech.scenarios.keys import (
     PARAMETERS,
@@ -44,7 +45,7 @@ from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable
 
 MAX_UNITS = 64
-NUMBERS = ("M", "K", "N", "eta", "eta_v", "sigma", "decay")  # the keys of a point of the grid
+NUMBERS = ("M", "K", "N", "eta", "eta_v", "noise", "decay")  # the keys of a point of the grid
 MOST_BY_QUADRATURE = 4  # units K + M whose fields theory averages over by quadrature
 
 UnitsAxis = axis_of(
@@ -65,11 +66,11 @@ DRAWN = NetworkStart.model_validate({"drawn": 1.0})
 
 VARIABLES = {
     "eps_g": Variable(("t",), "generalization error: mean squared error over 2, without noise", r"$\epsilon_g$"),
-    "R": Variable(("t", "student", "teacher"), "overlap of student and teacher units, J_k.B_m/N", "$R$"),
+    "R": Variable(("t", "student", "teacher_unit"), "overlap of student and teacher units, J_k.B_m/N", "$R$"),
     "Q": Variable(("t", "student", "other"), "overlap of two student units, J_k.J_l/N", "$Q$"),
     "v": Variable(("t", "student"), "weight of a student unit in the output", "$v$"),
     "specialisation": Variable(
-        ("t",), "mean cosine of student and teacher units, each with its best partner", r"$\rho$"
+        ("t",), "mean cosine of student and teacher units, each with its best partner", "specialisation"
     ),
 }
 FIELDS = np.array([-4.0, -1.0, -1e-3, 1e-3, 1.0, 4.0])  # of both signs, at which an activation is tried
@@ -98,16 +99,22 @@ class Network(Sweep):
     CHOICE: ClassVar = "network"
     KINDS: ClassVar = ACTIVATIONS
     together: ClassVar = 64
-    AXES: ClassVar = ("network", "M", "K", "N", "eta", "eta_v", "sigma", "decay", PARAMETERS)
+    AXES: ClassVar = ("network", "M", "K", "N", "eta", "eta_v", "noise", "decay", PARAMETERS)
     TITLE: ClassVar = "networks"
     CITES: ClassVar = ("saad1995", "biehl1995", "goldt2019")
     COORDINATES: ClassVar = {
-        "student": Key("student", "student unit", int, symbol="$k$"),
-        "other": Key("other", "another student unit, or the same", int, symbol="$l$"),
-        "teacher": Key("teacher", "teacher unit", int, symbol="$m$"),
-        "other_teacher": Key("other_teacher", "another teacher unit, or the same", int, symbol="$n$"),
+        "student": Key("student", "student, a unit of the network", int),
+        "other": Key("other", "another student, or the same", int),
+        "teacher_unit": Key("teacher_unit", "teacher unit", int),
+        "other_teacher_unit": Key("other_teacher_unit", "another teacher unit, or the same", int),
         "teacher_T": Key("teacher_T", "overlap of two teacher units, B_m.B_n/N", symbol="$T$"),
         "w": Key("w", "weight of a teacher unit in the output", symbol="$w$"),
+    }
+    FORMER: ClassVar = {
+        "sigma": "noise",
+        "T": "teacher_T",
+        "teacher": "teacher_unit",
+        "other_teacher": "other_teacher_unit",
     }
     PAGE: ClassVar = Page(
         along="t",
@@ -134,28 +141,31 @@ class Network(Sweep):
 
     network: one_of(ACTIVATIONS, "an activation") = Field(description="activation of the units")  # type: ignore[valid-type]
     M: UnitsAxis = config_key(2, description="number of teacher units", symbol="$M$")  # type: ignore[valid-type]
-    K: UnitsAxis = config_key(2, description="number of student units", symbol="$K$")  # type: ignore[valid-type]
+    K: UnitsAxis = config_key(2, description="number of students, the units of a network", symbol="$K$")  # type: ignore[valid-type]
     N: DimensionAxis = config_key(10_000, description="input dimension", symbol="$N$")
-    eta: EtaAxis = config_key(1.0, description="learning rate of the first layer", symbol=r"$\eta$")  # type: ignore[valid-type]
+    eta: EtaAxis = config_key(1.0, description="learning rate, of the first layer of a network", symbol=r"$\eta$")  # type: ignore[valid-type]
     eta_v: RateAxis = config_key(
-        0.0, description="learning rate of the second layer; 0: it stays as it starts", symbol=r"$\eta_v$"
+        0.0, description="learning rate of the second layer; 0 keeps it fixed", symbol=r"$\eta_v$"
     )
-    sigma: RateAxis = config_key(
-        0.0, description="standard deviation of the noise added to the teacher's output", symbol=r"$\sigma$"
+    noise: RateAxis = config_key(
+        0.0, description="standard deviation of the noise, on the teacher's output", symbol=r"$\sigma$"
     )
     decay: RateAxis = config_key(
-        0.0, description="weight decay of the first layer: a step subtracts decay/N times the weights", symbol="$w_d$"
+        0.0,
+        description="weight decay, of the first layer: a step subtracts decay/N times the weights",
+        symbol=r"$\nu$",
     )
     teacher: TeacherSection = Field(
-        TeacherSection.model_validate({}), description="{T, w, output}: products, output weights, linear or sign"
+        TeacherSection.model_validate({}),
+        description="teacher, as {T, w, output}: products, output weights, linear or sign",
     )
     start: StartOrDrawn = Field(
         "drawn",
-        description="at t = 0: drawn (entries from N(0,1)), learnt (the teacher's units; further ones vanish), "
+        description="start, at t = 0: drawn (entries from N(0,1)), learnt (the teacher's units; further ones vanish), "
         "{drawn: variance, v} or {Q, R, v}",
     )
     t: Times = config_key(
-        description="times (steps / N) at which order parameters are recorded, increasing",
+        description="times at which order parameters are recorded, increasing",
         symbol="$t$",
         unit="steps / N",
     )
@@ -182,7 +192,7 @@ class Network(Sweep):
                 yield ("decay",), f"decay = {decay:g} is too large for N = {N}: 1 - decay/N would be negative"
                 return
         if self.t[-1] * max(points(self.N)) >= MAX_STEPS:
-            yield ("t",), f"{self.t[-1]:g} N steps are more than 63 bits can count"
+            yield ("t",), f"t N = {self.t[-1]:g} N exceeds 2^62 steps"
 
     def _matrix_problems(self) -> Iterator[Problem]:
         for K, M in dict.fromkeys((values["K"], values["M"]) for values, _ in self.grid()):
@@ -259,7 +269,7 @@ class Network(Sweep):
     def recorded(self) -> dict[str, np.ndarray]:
         """The coordinates of the dataset's dimensions that are not axes of the sweep."""
         students, teachers = (np.arange(1, max(points(number)) + 1) for number in (self.K, self.M))
-        units = {"student": students, "other": students, "teacher": teachers, "other_teacher": teachers}
+        units = {"student": students, "other": students, "teacher_unit": teachers, "other_teacher_unit": teachers}
         return {"t": np.asarray(self.t), **units}
 
     @property
@@ -272,7 +282,7 @@ class Network(Sweep):
             T[at, :M, :M], w[at, :M] = self.teacher.of(M)
         if not dims:
             T, w = T[0], w[0]
-        return {"teacher_T": ((*dims, "teacher", "other_teacher"), T), "w": ((*dims, "teacher"), w)}
+        return {"teacher_T": ((*dims, "teacher_unit", "other_teacher_unit"), T), "w": ((*dims, "teacher_unit"), w)}
 
     def seconds(self) -> float:
         """A rough estimate of the seconds that one seed of all parameter combinations takes on one core."""
@@ -283,7 +293,7 @@ class Network(Sweep):
         """The engine's, for each activation and number of units (and N, if it has weight vectors)."""
         sign = self.teacher.output == "sign"
         return {
-            (family_of(cell.activation), cell.K, cell.M, sign, cell.sigma > 0, cell.decay > 0)
+            (family_of(cell.activation), cell.K, cell.M, sign, cell.noise > 0, cell.decay > 0)
             + ((cell.N,) if self.engine == "vectors" else ())
             for cell in self.cells()
         }
@@ -316,7 +326,7 @@ class NetworkCell:
     N: int
     eta: float
     eta_v: float
-    sigma: float
+    noise: float
     decay: float
     teacher: TeacherSection
     start: NetworkStart
@@ -411,7 +421,7 @@ class NetworkCell:
         identity = {
             "network": self.name,
             **self.parameters,
-            **{name: getattr(self, name) for name in NUMBERS},
+            **in_former_names(Network.FORMER, {name: getattr(self, name) for name in NUMBERS}),
             **matrices,
             "drawn": self.drawn,
             "output": self.teacher.output,

@@ -21,6 +21,7 @@ from statmech.parameters import Key, family_of, parameters_of, shown
 from statmech.rules import RULES, Rule
 from statmech.scenarios.axes import axis_of, points
 from statmech.scenarios.base import Sweep
+from statmech.scenarios.former_names import in_former_names
 from statmech.scenarios.grid import words_of
 from statmech.scenarios.initial_conditions import DRAWN, OrderParameters, Start
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, FlipAxis, RateAxis, Times, Whole, config_key, one_of
@@ -45,8 +46,8 @@ StartOrDrawn = Annotated[
 VARIABLES = {
     "R": Variable(("t", "student"), "teacher-student cosine", "$R$"),
     "q": Variable(("t", "student"), "student-student cosine, mean over the other students", "$q$"),
-    "length": Variable(("t", "student"), "length |J|/sqrt(N)", "$l$"),
-    "eps_g": Variable(("t", "student"), "generalization error of one student", r"$\epsilon_g$"),
+    "length": Variable(("t", "student"), "length of a student, |J|/sqrt(N)", "$l$"),
+    "eps_g": Variable(("t", "student"), "generalization error, of one student", r"$\epsilon_g$"),
     "eps_g_majority_vote": Variable(("t",), "generalization error of the majority vote", r"$\epsilon_g$ (vote)"),
     "eps_g_weight_mean": Variable(("t",), "generalization error of the weight mean", r"$\epsilon_g$ (mean)"),
 }
@@ -101,10 +102,11 @@ class Scenario(Sweep):
     OMITTED: ClassVar = {**UNCHANGED, "corrections": False}
     TITLE: ClassVar = "online ensemble"
     CITES: ClassVar = ("miyoshi2005",)
+    FORMER: ClassVar = {"noise": "assumed_flip"}
     COORDINATES: ClassVar = {
-        "student": Key("student", "student of the ensemble", int, symbol="$k$"),
-        "row": Key("row", "0 the teacher, k the k-th student", int),
-        "column": Key("column", "0 the teacher, k the k-th student", int),
+        "student": Key("student", "student, one of the ensemble", int),
+        "row": Key("row", "vector of the Gram matrix, 0 the teacher and k the k-th student", int),
+        "column": Key("column", "other vector of the Gram matrix, 0 the teacher and k the k-th student", int),
     }
     PAGE: ClassVar = Page(
         along="t",
@@ -130,7 +132,7 @@ class Scenario(Sweep):
     )
 
     rule: one_of(RULES, "a learning rule") = Field(description="learning rule")  # type: ignore[valid-type]
-    K: StudentsAxis = config_key(1, description="number of students in the ensemble", symbol="$K$")  # type: ignore[valid-type]
+    K: StudentsAxis = config_key(1, description="number of students, in the ensemble", symbol="$K$")  # type: ignore[valid-type]
     N: DimensionAxis = config_key(10_000, description="input dimension", symbol="$N$")
     inputs: LawAxis = Field(  # type: ignore[valid-type]
         Gaussian(),
@@ -138,7 +140,7 @@ class Scenario(Sweep):
         validate_default=True,
         json_schema_extra={"default": "gaussian"},
     )
-    flip: FlipAxis = config_key(0.0, description="probability that the teacher's label is flipped", symbol=r"$\lambda$")
+    flip: FlipAxis = config_key(0.0, description="probability that a label is flipped", symbol="$p_f$")
     drift: RateAxis = config_key(
         0.0,
         description="rate of the teacher's random walk: a step turns it by an angle of cosine 1 - drift/N",
@@ -147,21 +149,21 @@ class Scenario(Sweep):
     decay: RateAxis = config_key(
         0.0,
         description="weight decay: a step multiplies the weights by 1 - decay/N, then adds the example",
-        symbol="$w$",
+        symbol=r"$\nu$",
     )
     schedule: OptionalSchedule = config_key(
         None,
-        description="{t0: time}: the learning rate falls as eta / (1 + t/t0); constant by default",
+        description="schedule of the learning rate, {t0: time}: it falls as eta / (1 + t/t0); constant by default",
         symbol="$t_0$",
         unit="steps / N",
     )
     t: Times = config_key(
-        description="times (steps / N) at which order parameters are recorded, increasing",
+        description="times at which order parameters are recorded, increasing",
         symbol="$t$",
         unit="steps / N",
     )
     start: StartOrDrawn = Field(
-        "drawn", description="'drawn' (entries from N(0,1), as in the paper) or {length, R, q} at t = 0"
+        "drawn", description="start, at t = 0: drawn (entries from N(0,1), as in the paper) or {length, R, q}"
     )
     dtype: Literal["float64", "float32"] = Field("float64", description="precision of the simulation")
     engine: Literal["gram", "vectors"] = Field(
@@ -188,7 +190,7 @@ class Scenario(Sweep):
                 )
                 return
         if self.t[-1] * max(points(self.N)) >= MAX_STEPS:
-            yield ("t",), f"{self.t[-1]:g} N steps are more than 63 bits can count"
+            yield ("t",), f"t N = {self.t[-1]:g} N exceeds 2^62 steps"
             return
         for law, N in self.pairs("inputs", "N"):
             if problem := law.problem(N):
@@ -236,7 +238,7 @@ class Scenario(Sweep):
             yield (
                 ("start",),
                 "a student that starts on the teacher's axis, at R = 1 or -1, has no corrections of order 1/N: "
-                "start it beside the axis, or leave out corrections",
+                "choose |R| < 1, or set `corrections: false`",
             )
 
     @property
@@ -396,7 +398,7 @@ class OnlineCell:
         """The words that name this cell (`statmech.scenarios.grid.words_of`)."""
         identity = {
             "rule": self.name,
-            **self.parameters,
+            **in_former_names(Scenario.FORMER, self.parameters),
             "K": self.K,
             "N": self.N,
             "flip": self.flip,

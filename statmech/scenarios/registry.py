@@ -14,6 +14,7 @@ from statmech.scenarios.attention import Attention
 from statmech.scenarios.base import Sweep
 from statmech.scenarios.boosting import Boosting
 from statmech.scenarios.cross_validation import Study
+from statmech.scenarios.former_names import present, zip_groups
 from statmech.scenarios.inference import Inference
 from statmech.scenarios.network import Network
 from statmech.scenarios.online import Scenario
@@ -33,7 +34,7 @@ def scenario_from(given: dict[str, Any]) -> Any:
     >>> type(scenario_from({"learner": "hebb", "alpha": 2})).__name__
     'StoredExamples'
     """
-    keys = {*given, *_zipped(given)}
+    keys = _keys_in(given)
     named = [choice for choice in SCENARIOS if choice in keys]
     if len(named) > 1:
         one_of = ", ".join(f"`{choice}`" for choice in SCENARIOS)
@@ -44,10 +45,41 @@ def scenario_from(given: dict[str, Any]) -> Any:
     return kind(**given)  # with none: of the kind that knows most of these keys, for its message
 
 
-def _zipped(given: dict[str, Any]) -> list[str]:
-    groups = given.get("zip", [])
-    groups = groups if isinstance(groups, list) else [groups]
-    return [name for group in groups if isinstance(group, dict) for name in group]
+def _kind_of(config: dict[str, Any]) -> type[Sweep]:
+    """Return the kind of a stored config, or the base class if it is the user's and not loaded."""
+    choice = next(iter(_keys_in(config) & SCENARIOS.keys()), None)
+    return SCENARIOS[choice] if choice else Sweep
+
+
+def _keys_in(config: dict[str, Any]) -> set[str]:
+    return {*config, *(name for group in zip_groups(config) for name in group)}
+
+
+def name_in(config: dict[str, Any], name: str) -> str:
+    """Return the name, present or former, under which a config has this key already; else the name itself.
+
+    >>> name_in({"network": "erf", "noise": 0.1}, "sigma"), name_in({"network": "erf", "sigma": 0.1}, "noise")
+    ('noise', 'sigma')
+    """
+    names = _kind_of(config).former_keys()
+    others = [names.get(name, name), *(former for former, now in names.items() if now == name)]
+    return next((other for other in others if other in config), name)
+
+
+def in_present_names(config: dict[str, Any]) -> dict[str, Any]:
+    """Return a stored config with the present names of its keys."""
+    return present(config, _kind_of(config).former_keys())
+
+
+def former_names(config: dict[str, Any]) -> dict[str, str]:
+    """Return the present names, by the former ones, of all that a stored dataset of this config may contain.
+
+    >>> former_names({"boundary": "constant", "zip": [{"mean": [0, 1], "drift": [0, 1]}]})["mean_drift"]
+    'mean_feature_mean'
+    """
+    names = _kind_of(config).former_names()
+    dims = {"_".join(group): "_".join(names.get(name, name) for name in group) for group in zip_groups(config)}
+    return names | {before: now for before, now in dims.items() if before != now}
 
 
 def schema() -> dict[str, Any]:

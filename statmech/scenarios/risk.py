@@ -64,15 +64,15 @@ LamAxis = axis_of(
 
 RISK = {
     "R": Variable((), "teacher-student cosine", "$R$"),
-    "Q": Variable((), "length of the student, |w|/sqrt(N)", "$Q$"),
+    "length": Variable((), "length of a student, |w|/sqrt(N)", "$l$"),
     "V": Variable((), "response of a field to a force on it", "$V$"),
-    "eps_g": Variable((), "generalization error on noiseless labels", r"$\epsilon_g$"),
+    "eps_g": Variable((), "generalization error, on noiseless labels", r"$\epsilon_g$"),
     "eps_y": Variable((), "generalization error on fresh labels with noise", r"$\epsilon_y$"),
-    "mse": Variable((), "mean squared error of the field, without noise", "mse"),
+    "mse": Variable((), "mean squared error, of the field without noise", "mse"),
     "train_loss": Variable((), "mean loss of the examples", r"$\langle\ell\rangle$"),
     "eps_t": Variable((), "training error", r"$\epsilon_t$"),
-    "gap": Variable((), "certified relative distance from the minimum", "gap", in_theory=False),
-    "converged": Variable((), "whether the minimum was reached", "converged", False, False),
+    "gap": Variable((), "certified relative distance from the optimum, the minimum", "gap", in_theory=False),
+    "converged": Variable((), "whether the run converged: the minimum was reached", "converged", False, False),
     "separable": Variable((), "whether some student is right on all examples", "separable", in_theory=False),
 }
 BAYES = {"R_bayes": Variable((), "cosine of the Bayes-optimal student", r"$R_\mathrm{Bayes}$")}
@@ -101,7 +101,8 @@ class Risk(Belonging, Sweep):
     )
     TITLE: ClassVar = "convex losses"
     CITES: ClassVar = ("aubin2020", "loureiro2021", "candes2020")
-    COORDINATES: ClassVar = {"P": Key("P", "number of examples", int, symbol="$P$")}
+    COORDINATES: ClassVar = {"P": Key("P", "number of stored examples", int, symbol="$P$")}
+    FORMER: ClassVar = {"delta": "width", "Q": "length"}
     PAGE: ClassVar = Page(
         along="alpha",
         start={"loss": ["square", "logistic", "hinge"], "lam": 0.1, "alpha": 5, "N": 100, "seeds": 8},
@@ -126,25 +127,28 @@ class Risk(Belonging, Sweep):
 
     loss: one_of(LOSSES, "a loss") = Field(description="loss that is minimised")  # type: ignore[valid-type]
     penalty: one_of(PENALTIES, "a penalty") = Field("l2", description="penalty on the weights")  # type: ignore[valid-type]
-    l1_ratio: ShareAxis = Field(0.5, description="share of the l1 norm, of penalty elastic_net")
+    l1_ratio: ShareAxis = Field(0.5, description="weight of the l1 norm in the elastic net")
     lam: LamAxis = config_key(  # type: ignore[valid-type]
         0.1,
         description="strength of the penalty; 0: the limit of a vanishing one, best: that of the smallest error",
         symbol=r"$\lambda$",
     )
-    teacher: TeacherAxis = Field("sign", description="how outputs depend on the teacher's field")
+    teacher: TeacherAxis = Field("sign", description="teacher, by how its outputs depend on its field")
     flip: FlipAxis = FLIP
     noise: RateAxis = NOISE
     gain: GainAxis = GAIN
     weights: one_of(WEIGHTS, "a distribution of weights") = Field(  # type: ignore[valid-type]
         "gauss", description="distribution of the teacher's weights"
     )
-    rho: ShareAxis = config_key(0.2, description="share of weights that are not 0, of sparse ones", symbol=r"$\rho$")
+    rho: ShareAxis = config_key(
+        0.2, description="fraction of nonzero weights, with `weights: sparse`", symbol=r"$\rho$"
+    )
     alpha: AlphaAxis = ALPHA
     N: DimensionAxis = config_key(500, description="input dimension", symbol="$N$")
     bayes: bool = Field(False, description="also the Bayes-optimal student, at finite N by message passing")
     solver: Literal["minimise", "amp"] = Field(
-        "minimise", description="of the simulation: descent to a certified minimum, or approximate message passing"
+        "minimise",
+        description="solver of the simulation: `minimise` (to a certified minimum) or `amp` (message passing)",
     )
 
     def _choices(self) -> dict[str, tuple[str, list[str]]]:

@@ -45,24 +45,27 @@ STOPPED = {
 
 
 class Stopping(Sweep):
-    """Gaussian walks of N features that stop at boundaries of nominal decision-error rate delta; any list is an axis.
+    """Gaussian walks of N features that stop at boundaries of a nominal decision-error rate; any list is an axis.
 
-    Sums are measured in standard deviations of the last of them: their mean there is ``mean + drift sqrt(N)``, where
-    drift is the mean of one feature in its standard deviations. Raises `ScenarioError` with one sentence per problem.
+    Sums are measured in standard deviations of the last of them: their mean there is ``mean + feature_mean sqrt(N)``,
+    where the latter is the mean of one feature in its standard deviations. Raises `ScenarioError` with one sentence per
+    problem.
 
-    >>> scenario = Stopping(boundary="constant", delta=0.01, zip={"mean": [1, 0], "drift": [0, 0.1]}, N=[100, 400])
+    >>> means = {"mean": [1, 0], "feature_mean": [0, 0.1]}
+    >>> scenario = Stopping(boundary="constant", error_rate=0.01, zip=means, N=[100, 400])
     >>> [(cell.N, cell.mean) for cell in scenario.cells()]
     [(100, 1.0), (400, 1.0), (100, 1.0), (400, 2.0)]
     """
 
     CHOICE: ClassVar = "boundary"
     KINDS: ClassVar = BOUNDARIES
-    AXES: ClassVar = ("boundary", "mean", "drift", "theta", "N", "chunk", PARAMETERS, "delta")
+    AXES: ClassVar = ("boundary", "mean", "feature_mean", "theta", "N", "chunk", PARAMETERS, "error_rate")
     TITLE: ClassVar = "stopping"
     CITES: ClassVar = ("pelossof2010",)
+    FORMER: ClassVar = {"delta": "error_rate", "drift": "feature_mean"}
     PAGE: ClassVar = Page(
-        along="delta",
-        start={"boundary": ["constant", "brownian-bridge"], "delta": 0.4, "mean": 1, "N": 784, "seeds": 16},
+        along="error_rate",
+        start={"boundary": ["constant", "brownian-bridge"], "error_rate": 0.4, "mean": 1, "N": 784, "seeds": 16},
         first=0.001,
         places=12,
         presets={
@@ -77,20 +80,26 @@ class Stopping(Sweep):
     equations: ClassVar = (r"S_i = X_1 + \dots + X_i", r"\text{stop at the first } S_i \ge \tau")
 
     boundary: BoundaryAxis = Field(description="boundary at which walks stop")  # type: ignore[valid-type]
-    delta: DeltaAxis = config_key(description="target decision-error rate", symbol=r"$\delta$")  # type: ignore[valid-type]
-    mean: DeviationAxis = config_key(1.0, description="mean of the last sum, in its standard deviations", symbol="$m$")  # type: ignore[valid-type]
-    drift: NumberAxis = Field(0.0, description="mean of each feature, in its standard deviations")  # type: ignore[valid-type]
-    theta: DeviationAxis = config_key(0.0, description="threshold of the final sum", symbol=r"$\theta$")  # type: ignore[valid-type]
-    N: DimensionAxis = config_key(784, description="number of features", symbol="$n$")
+    error_rate: DeltaAxis = config_key(description="target decision-error rate", symbol=r"$\epsilon_d$")  # type: ignore[valid-type]
+    mean: DeviationAxis = config_key(  # type: ignore[valid-type]
+        1.0, description="mean of the full sum, in its standard deviations"
+    )
+    feature_mean: NumberAxis = config_key(  # type: ignore[valid-type]
+        0.0, description="mean of each feature, in its standard deviations", symbol=r"$\mu$"
+    )
+    theta: DeviationAxis = config_key(  # type: ignore[valid-type]
+        0.0, description="threshold of the full sum; walks that end below it must not stop", symbol=r"$\theta$"
+    )
+    N: DimensionAxis = config_key(784, description="input dimension, the number of features", symbol="$N$")
     chunk: ChunkAxis = Field(1, description="features between two looks at the sum")  # type: ignore[valid-type]
     walks: Annotated[Whole, Field(ge=1, le=MAX_WALKS)] = Field(1000, description="walks per seed")
 
     def _problems(self) -> Iterator[Problem]:
         yield from chunk_problems(self)
-        for drift, N in self.pairs("drift", "N"):
-            if abs(drift) > FURTHEST / np.sqrt(N):
+        for mean, N in self.pairs("feature_mean", "N"):
+            if abs(mean) > FURTHEST / np.sqrt(N):
                 far = f"by more than {FURTHEST:g} standard deviations"
-                yield ("drift",), f"a drift of {drift:g} moves the sum of N = {N} features {far}"
+                yield ("feature_mean",), f"a mean of {mean:g} per feature moves the sum of N = {N} features {far}"
                 break
 
     @property
@@ -112,8 +121,8 @@ class Stopping(Sweep):
     def cells(self) -> Iterator[StoppingCell]:
         """Every point of the grid, the last dimension fastest."""
         for values, index in self.grid():
-            mean = values["mean"] + values["drift"] * np.sqrt(values["N"])
-            given = {name: values[name] for name in ("theta", "N", "chunk", "delta")}
+            mean = values["mean"] + values["feature_mean"] * np.sqrt(values["N"])
+            given = {name: values[name] for name in ("theta", "N", "chunk", "error_rate")}
             yield StoppingCell(self.kind_at(values), **given, mean=float(mean), index=index)
 
 
@@ -126,13 +135,13 @@ class StoppingCell:
     theta: float
     N: int
     chunk: int
-    delta: float
+    error_rate: float
     index: tuple[int, ...]
 
     @property
     def tau(self) -> float:
         """The level, of sums of variance 1."""
-        return float(threshold(self.boundary, self.delta, self.mean, 1.0, self.theta))
+        return float(threshold(self.boundary, self.error_rate, self.mean, 1.0, self.theta))
 
     @property
     def slope(self) -> float:

@@ -47,10 +47,14 @@ STORED = {
     "eps_g": Variable((MOMENT,), "generalization error", r"$\epsilon_g$"),
     "kappa": Variable((MOMENT,), "smallest stability w.xi S/|w| of the stored examples", r"$\kappa$"),
     "eps_t": Variable((MOMENT,), "training error", r"$\epsilon_t$", in_theory=False),
-    "gap": Variable((MOMENT,), "certified relative distance from the largest stability", "gap", in_theory=False),
-    "updates_made": Variable((MOMENT,), "updates made (examples visited, if visited in turn)", "updates", 0, False),
+    "gap": Variable(
+        (MOMENT,), "certified relative distance from the optimum, the largest stability", "gap", in_theory=False
+    ),
+    "updates_made": Variable(
+        (MOMENT,), "updates made (examples visited, if visited in turn)", "updates made", 0, False
+    ),
     "stopped_by": Variable((MOMENT,), "criterion that ended the run", "stopped by", 0, False, FLAGS),
-    "converged": Variable((MOMENT,), "whether the learner reports convergence", "converged", False, False),
+    "converged": Variable((MOMENT,), "whether the run converged, as the learner reports", "converged", False, False),
 }
 STRENGTHS = Variable((MOMENT, "example"), "embedding strengths x: w = sum of x xi S / N", "$x$", in_theory=False)
 
@@ -103,11 +107,15 @@ class StoredExamples(Sweep):
         description="stored examples per input dimension, P / N", symbol=r"$\alpha$", unit="P / N"
     )
     N: DimensionAxis = config_key(100, description="input dimension", symbol="$N$")
-    flip: FlipAxis = config_key(0.0, description="probability that an example's label is flipped", symbol=r"$\lambda$")
+    flip: FlipAxis = config_key(
+        0.0, description="probability that a label is flipped, of a stored example", symbol="$p_f$"
+    )
     epochs: Epochs | None = Field(
         None, description="epochs (of P updates) after which students are recorded, increasing; 100 by default"
     )
-    updates: Updates | None = Field(None, description="the same, counted in updates")
+    updates: Updates | None = Field(
+        None, description="updates after which students are recorded, increasing; in place of epochs"
+    )
     strengths: bool = Field(False, description="also record the embedding strengths")
 
     def _problems(self) -> Iterator[Problem]:

@@ -44,7 +44,7 @@ def bounds(cell: BoostingCell) -> dict[str, float]:
 def advantage(s: int, discount: float = 1.0, flip: float = 0.0) -> float:
     r"""Guaranteed advantage over a random guess of the best conjunction, for a target that is a vote of s (Lemma 1).
 
-    .. math:: \gamma = \frac{1-2\lambda}{2s}
+    .. math:: \gamma = \frac{1-2p_f}{2s}
 
     A search that discounts the correlations of some conjunctions guarantees :math:`\gamma` times the discount.
 
@@ -55,7 +55,7 @@ def advantage(s: int, discount: float = 1.0, flip: float = 0.0) -> float:
     discount : float
         Factor on the correlations of conjunctions of two and more.
     flip : float
-        Probability :math:`\lambda` that a label is inverted, independently of the input. The advantage is then that of
+        Probability :math:`p_f` that a label is inverted, independently of the input. The advantage is then that of
         an average over flips, under a distribution that does not depend on them: of AdaBoost's, the first.
 
     Returns

@@ -4,9 +4,9 @@ Let h be the field of an example that the learner has not seen (of labels, times
 :math:`h = p + V\ell'(p)`, with V the susceptibility. Needed are
 
 .. math:: A = \langle 1 - \partial p/\partial h\rangle, \qquad B = \langle (p-h)^2\rangle, \qquad
-          C = \int 2N(h; 0, Q^2)\,\rho\!\left(\tfrac{h\cos\theta}Q, \sin^2\theta\right)(p-h)\,dh,
+          C = \int 2N(h; 0, l^2)\,\rho\!\left(\tfrac{h\cos\theta}l, \sin^2\theta\right)(p-h)\,dh,
 
-where h has the density :math:`2N(h; 0, Q^2)\,\mathrm{right}(h\cos\theta/Q, \sin^2\theta)` for labels, with
+where h has the density :math:`2N(h; 0, l^2)\,\mathrm{right}(h\cos\theta/l, \sin^2\theta)` for labels, with
 :math:`\rho` the derivative of `right` by the mean, and is normal of variance :math:`s^2` for the residuals of a linear
 teacher, where C = A.
 
@@ -16,10 +16,10 @@ kinks, bends, p = 0 (the training error jumps there), where the Gaussian and the
 distances from 0 and from the p of h = 0 (the tails of logistic and exponential losses).
 
 **Slopes.** Of :math:`g = p-h` at fixed h, :math:`\partial g/\partial\ln V = g\,\partial p/\partial h`, and with h in
-units of Q :math:`\partial g/\partial\ln Q = -h\,d`, :math:`d = 1-\partial p/\partial h`. By Price's theorem
-:math:`\partial_{\cos\theta}\langle f(h)\rangle = Q\int 2N\rho f'dh`. Partial integration gives A without d,
+units of l :math:`\partial g/\partial\ln l = -h\,d`, :math:`d = 1-\partial p/\partial h`. By Price's theorem
+:math:`\partial_{\cos\theta}\langle f(h)\rangle = l\int 2N\rho f'dh`. Partial integration gives A without d,
 
-.. math:: A = \left(Q\cos\theta\,C - \langle hg\rangle\right)/Q^2,
+.. math:: A = \left(l\cos\theta\,C - \langle hg\rangle\right)/l^2,
 
 and so its slopes without third derivatives of the loss. Only that of C by the angle needs the second derivative of
 `right`, and is a difference of two values of :math:`\rho` (it serves Newton's method, whose residual does not need it).

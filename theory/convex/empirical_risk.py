@@ -25,7 +25,7 @@ class LearnerState(NamedTuple):
     """The state of learners, arrays (lanes,): NaN where there is none; `eps_y` and `eps_t` of labels, `mse` without."""
 
     R: np.ndarray
-    Q: np.ndarray
+    length: np.ndarray
     V: np.ndarray
     residual: np.ndarray
     train_loss: np.ndarray
@@ -126,7 +126,9 @@ def _diverging(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: 
     if best is None or best.low < best.high:
         return unknown
     far = np.full(len(alpha), np.inf)
-    state = unknown._replace(R=0 * alpha, Q=far, V=far, residual=0 * alpha, train_loss=0 * alpha, eps_g=0 * alpha + 0.5)
+    state = unknown._replace(
+        R=0 * alpha, length=far, V=far, residual=0 * alpha, train_loss=0 * alpha, eps_g=0 * alpha + 0.5
+    )
     return (
         state._replace(mse=far) if not equations.teacher.labels else state._replace(eps_t=0 * alpha, eps_y=state.eps_g)
     )

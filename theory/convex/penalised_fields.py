@@ -3,7 +3,7 @@ r"""Averages over a Gaussian field on each weight under a penalty: the weights' 
 A weight minimises :math:`\tfrac12(\hat V + \lambda_2)w^2 + \lambda_1|w| - bw` in a field
 :math:`b = \hat m w^* + \sqrt{\hat q}\,\xi`, so that w is the soft threshold of b, over :math:`D = \hat V+\lambda_2`:
 
-.. math:: V = P(|b| > \lambda_1)/D, \qquad m = \langle w^*w\rangle, \qquad Q^2 = \langle w^2\rangle .
+.. math:: V = P(|b| > \lambda_1)/D, \qquad m = \langle w^*w\rangle, \qquad l^2 = \langle w^2\rangle .
 
 Without an l1 norm these are :math:`1/D,\ \hat m/D,\ (\hat m^2+\hat q)/D^2`. For a Gaussian
 :math:`b\sim N(\mu,\Delta^2)` the averages of the soft threshold are, with :math:`k_\pm = (\pm\mu-\lambda_1)/\Delta`,

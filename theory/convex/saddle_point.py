@@ -1,7 +1,7 @@
 r"""The replica-symmetric equations of a learner that minimises a convex loss and a penalty, in the limit N -> infinity.
 
 The learner minimises :math:`\sum_\mu\ell(x^\mu) + \lambda_1|\mathbf w|_1 + \tfrac12\lambda_2|\mathbf w|^2` over
-P = alpha N examples. Its angle theta to the teacher, its length :math:`Q = |\mathbf w|/\sqrt N` and the
+P = alpha N examples. Its angle theta to the teacher, its length :math:`l = |\mathbf w|/\sqrt N` and the
 susceptibility V of a field to a force on it follow from the averages A, B, C over the examples
 (`theory.convex.averages`), which are the hats
 
@@ -9,7 +9,7 @@ susceptibility V of a field to a force on it follow from the averages A, B, C ov
 
 and from what the penalty makes of them (`theory.convex.penalised_fields`). For :math:`\lambda_1 = 0` these are
 
-.. math:: Q\cos\theta = \alpha C, \qquad Q^2\sin^2\theta = \alpha B, \qquad \lambda_2V + \alpha A = 1 .
+.. math:: l\cos\theta = \alpha C, \qquad l^2\sin^2\theta = \alpha B, \qquad \lambda_2V + \alpha A = 1 .
 
 Of a linear teacher only :math:`s^2 = \sigma^2 + \langle(w-w^*)^2\rangle` and V are unknown. (Thrampoulidis, Abbasi &
 Hassibi 2018, eq 11; Aubin, Krzakala, Lu & Zdeborova 2020, eq 10, in other variables.)

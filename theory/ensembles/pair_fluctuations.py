@@ -21,8 +21,8 @@ With :math:`A = F'`, :math:`g = \partial F_c/\partial a_1 = \partial F_c/\partia
     \dot m_c &= 2g\cdot m_a + hm_c + \tfrac12F_c'' : C + b_c
         - \tfrac12(2g\cdot F + hF_c + \partial_tF_c).
 
-**A step with decay and drift.** Before the example, decay multiplies the weights by :math:`1 - \omega/N`, which makes
-the example's :math:`\tau` larger by as much: :math:`b_c` gains :math:`\omega\,\eta\,\partial F_c/\partial\eta`. After
+**A step with decay and drift.** Before the example, decay multiplies the weights by :math:`1 - \nu/N`, which makes
+the example's :math:`\tau` larger by as much: :math:`b_c` gains :math:`\nu\,\eta\,\partial F_c/\partial\eta`. After
 it, the teacher turns. Its random direction has the components :math:`\zeta_k` along the students' parts across it,
 with :math:`\langle\zeta_1\zeta_2\rangle = c`, so
 

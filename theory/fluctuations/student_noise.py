@@ -2,7 +2,7 @@ r"""One step of one student who learns online, to second order in 1/N, averaged 
 
 **One step.** A student's :math:`(\log l, \theta)` is closed, whatever the ensemble. With :math:`\rho = f/l`, u and w
 the inputs along :math:`\mathbf J` and across it in the plane of :math:`\mathbf B` and :math:`\mathbf J`, the decay
-:math:`\omega` and :math:`a = \rho u - \omega`, expanding the exact step in 1/N gives
+:math:`\nu` and :math:`a = \rho u - \nu`, expanding the exact step in 1/N gives
 
 .. math::
     \xi_l &= a + \tfrac12\rho^2, \qquad \xi_\theta = -\rho w + \tfrac12\rho^2\cot\theta, \\
@@ -17,9 +17,9 @@ Then the teacher drifts: it adds :math:`2\delta` to :math:`D_{\theta\theta}`, :m
           - \frac{\delta F_\theta}{\sin^2\theta}.
 
 **Averages.** Given the stability :math:`\kappa = \sigma u`, the field :math:`\sigma w` has with :math:`\gamma =
-\cot\theta` and label noise :math:`\lambda` powers that average to
+\cot\theta` and label noise :math:`p_f` powers that average to
 
-.. math:: M_0 = \lambda + (1-2\lambda)\Phi(\gamma\kappa), \quad M_1 = (1-2\lambda)\varphi(\gamma\kappa), \quad
+.. math:: M_0 = p_f + (1-2p_f)\Phi(\gamma\kappa), \quad M_1 = (1-2p_f)\varphi(\gamma\kappa), \quad
           M_2 = M_0 - \gamma\kappa M_1
 
 under the density :math:`2\varphi(\kappa)`; F, D and b are averages over the stability alone (`step`).

@@ -1,13 +1,13 @@
 r"""The order-parameter equations of networks of two layers that learn online, for N -> infinity.
 
-A step changes the first layer by :math:`\eta\,\delta_k\mathbf x - (w_d/N)\,\mathbf J_k` with :math:`\delta_k =
+A step changes the first layer by :math:`\eta\,\delta_k\mathbf x - (\nu/N)\,\mathbf J_k` with :math:`\delta_k =
 v_k\,g'(h_k)\,e`, and the second by :math:`(\eta_v/N)\,g(h_k)\,e` (`statmech.scenarios.network`). Since
 :math:`|\mathbf x|^2\to 1`, the products of weight vectors per N follow, in time t = steps/N,
 
 .. math::
 
-   \dot R_{im} &= \eta\,\langle\delta_i\,y_m\rangle - w_d R_{im}, \\
-   \dot Q_{ij} &= \eta\,\langle\delta_i h_j + \delta_j h_i\rangle + \eta^2\langle\delta_i\delta_j\rangle - 2 w_d Q_{ij},
+   \dot R_{im} &= \eta\,\langle\delta_i\,y_m\rangle - \nu R_{im}, \\
+   \dot Q_{ij} &= \eta\,\langle\delta_i h_j + \delta_j h_i\rangle + \eta^2\langle\delta_i\delta_j\rangle - 2 \nu Q_{ij},
    \\
    \dot v_i &= \eta_v\,\langle g(h_i)\,e\rangle ,
 
@@ -40,7 +40,7 @@ from theory.networks.averages import TERMS, Fields, errors, responses, slopes, s
 from theory.numerics.dormand_prince import filled_up, integrate, power_of_two
 
 RTOL, RTOL_LESS, ATOL = 1e-11, 1e-9, 1e-13  # line integrals err by 1e-13 and more
-RATES = "eta", "eta_v", "sigma", "decay"
+RATES = "eta", "eta_v", "noise", "decay"
 MAX_STEPS, MAX_STEPS_LESS = 2_000_000, 20_000
 LANES = 128  # parameter combinations that are integrated side by side
 
@@ -68,7 +68,7 @@ class Setting(NamedTuple):
     parameters: dict[str, Array]
     eta: Array
     eta_v: Array
-    sigma: Array
+    noise: Array
     decay: Array
     T: Array
     w: Array
@@ -119,7 +119,7 @@ def rates(equations: Equations, setting: Setting, units: Units, entries: Entries
     student, teacher, i, j, output = entries
     along = v[student] * responses(fields, student, equations.K + teacher)
     inward = v[i] * responses(fields, i, j) + v[j] * responses(fields, j, i)
-    spread = v[i] * v[j] * (squares(fields, i, j) + setting.sigma**2 * slopes(fields, i, j))
+    spread = v[i] * v[j] * (squares(fields, i, j) + setting.noise**2 * slopes(fields, i, j))
     return Rates(
         setting.eta * along - setting.decay * R[student, teacher],
         setting.eta * inward + setting.eta**2 * spread - 2 * setting.decay * Q[i, j],
@@ -213,7 +213,7 @@ def lanes_of(equations: Equations) -> int:
 
 def _identity(cell: NetworkCell) -> tuple[Any, ...]:
     """Return all that a cell's equations and their start depend on."""
-    numbers = cell.K, cell.M, cell.eta, cell.eta_v, cell.sigma, cell.decay
+    numbers = cell.K, cell.M, cell.eta, cell.eta_v, cell.noise, cell.decay
     return cell.name, *cell.parameters.values(), *numbers, id(cell.teacher), id(cell.start)
 
 

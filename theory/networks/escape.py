@@ -188,7 +188,7 @@ def _noise(cell: NetworkCell, state: np.ndarray) -> float:
     y1, y2, h1, h2 = root @ grid
     (first, slope1), (second, slope2) = (cell.activation.both(h) for h in (h1, h2))
     taught = cell.w[0] * cell.activation.both(y1)[0] + cell.w[1] * cell.activation.both(y2)[0]
-    squared = (taught - v[0] * first - v[1] * second) ** 2 + cell.sigma**2
+    squared = (taught - v[0] * first - v[1] * second) ** 2 + cell.noise**2
     return float(cell.eta**2 / 4 * chance @ ((v[0] * slope1 - v[1] * slope2) ** 2 * squared * (y1 - y2) ** 2))
 
 

@@ -98,7 +98,7 @@ def noise_floor(network: Network, stable: bool = True) -> xr.DataArray:
     Examples
     --------
     >>> from statmech import Network
-    >>> floor = noise_floor(Network(network="erf", M=2, K=2, eta=[0.01, 0.2], sigma=0.1, t=1))
+    >>> floor = noise_floor(Network(network="erf", M=2, K=2, eta=[0.01, 0.2], noise=0.1, t=1))
     >>> (1e6 * floor).values.round(3)
     array([ 18.457, 401.875])
     """
@@ -207,9 +207,9 @@ def _followed(cell: NetworkCell, partner: np.ndarray) -> Units | None:
     J[partner, np.arange(cell.M)] = 1.0
     units, orbit = Units(J @ cell.T, J @ cell.T @ J.T, _outer(cell)), _orbits(cell, partner)
     reached, step = 0.0, 1.0
-    while reached < 1.0 and cell.sigma > 0:
+    while reached < 1.0 and cell.noise > 0:
         target = min(1.0, reached + step)
-        found = _newton(replace(cell, sigma=cell.sigma * np.sqrt(target)), units, orbit)
+        found = _newton(replace(cell, noise=cell.noise * np.sqrt(target)), units, orbit)
         if found is not None:
             units, reached = found, target
         elif (step := step / 2) < SMALLEST_STEP:

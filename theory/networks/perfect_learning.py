@@ -229,7 +229,7 @@ def continued(
 def _near(cell: NetworkCell, units: Units) -> Near | None:
     """The unit of each student, if these equations hold and all differences are small; else None."""
     linear = type(cell.activation) is Linear
-    changing = cell.sigma > 0 or cell.decay > 0 or cell.eta_v > 0 or cell.sign
+    changing = cell.noise > 0 or cell.decay > 0 or cell.eta_v > 0 or cell.sign
     if changing or cell.K < cell.M or not (linear or type(cell.activation) is Erf):
         return None
     unit = np.full(cell.K, cell.M)

@@ -1,14 +1,14 @@
 r"""Gaussian averages of a learning rule, from the rule itself.
 
-Let :math:`\theta` be the angle between teacher and student, :math:`\gamma = \cot\theta`, :math:`\lambda` the label
+Let :math:`\theta` be the angle between teacher and student, :math:`\gamma = \cot\theta`, :math:`p_f` the label
 noise. The stability :math:`\kappa = \sigma u` has the density
 
-.. math:: p(\kappa) = 2\varphi(\kappa)\,[\lambda + (1-2\lambda)\,\Phi(\gamma\kappa)],
+.. math:: p(\kappa) = 2\varphi(\kappa)\,[p_f + (1-2p_f)\,\Phi(\gamma\kappa)],
 
 so :math:`\langle fu\rangle = \eta\int p\, g\,\kappa` and :math:`\langle f^2\rangle = \eta^2\int p\, g^2`. The
 label jumps where v does; Stein's lemma turns that jump into the *response*
 
-.. math:: \langle\partial f/\partial v\rangle = \eta\,(1-2\lambda)\sqrt{2/\pi}\int \varphi(z)\, g(z\sin\theta)\,dz ,
+.. math:: \langle\partial f/\partial v\rangle = \eta\,(1-2p_f)\sqrt{2/\pi}\int \varphi(z)\, g(z\sin\theta)\,dz ,
 
 from which :math:`\langle f h\rangle` follows for every field h, without a 0/0 at R = 0 or R = 1.
 

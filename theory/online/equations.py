@@ -19,8 +19,8 @@ q round to 1. We integrate them in :math:`\log l_k`, :math:`y_k = 1 - R_k = 1 - 
 
 A teacher that drifts at rate :math:`\delta` (`drift`) turns away from all students, :math:`\dot R_k = -\delta R_k`, so
 with :math:`\rho_k = \cot\theta_k` the rates gain :math:`\delta\cos\theta_k` and :math:`\delta\,(2\rho_k\rho_j -
-c_{kj}(\rho_k^2 + \rho_j^2))`; weights that decay at rate w (`decay`) lose w in :math:`\log l_k`; and a `schedule`
-divides the learning rate by :math:`1 + t/t_0`.
+c_{kj}(\rho_k^2 + \rho_j^2))`; weights that decay at rate :math:`\nu` (`decay`) lose it in :math:`\log l_k`; and a
+`schedule` divides the learning rate by :math:`1 + t/t_0`.
 
 No term is larger than the sum's own size when :math:`\theta` is 1e-6, so eps_g keeps its digits to t = 1e6 and beyond.
 

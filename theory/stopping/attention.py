@@ -20,7 +20,7 @@ angle :math:`\theta=\arccos R`, :math:`\kappa = -r\sin\psi` with :math:`0<\psi<\
             = -\frac1\pi\int_0^\theta\sin\psi\left[(1+b^2)M(b)-b\right]d\psi,
 
 which are accurate as R -> 1. The response is :math:`\sqrt{2/\pi}\int\varphi(z)\,p(z\sin\theta)\,dz`. As
-delta -> 0 this is the plain perceptron.
+error_rate -> 0 this is the plain perceptron.
 
 **Features.** Given u up to s, v(1) has mean R u(s) and variance :math:`1-R^2s`. So W reaches the level at time s, for
 the first time, with the density of Brownian motion without drift times :math:`2\,P(v(1)>0)`,
@@ -190,7 +190,7 @@ def watch(cell: AttentionCell, state: AttentiveStudent) -> Watch:
     """The level for a student in this state, raised by the overshoot."""
     length = np.exp(state.log_length)
     mean, variance = state.mean / length, state.variance / length**2
-    tau = float(threshold(cell.boundary, cell.delta, mean, variance))
+    tau = float(threshold(cell.boundary, cell.error_rate, mean, variance))
     return Watch(
         tau + overshoot(cell.chunk) * np.sqrt(cell.chunk / cell.N), float(rise(cell.boundary, mean)), cell.probes
     )
@@ -218,7 +218,7 @@ def solve_cell(cell: AttentionCell, times: Sequence[float]) -> AttentiveStudent:
     """A student's state at each time, arrays (T,), for initial weights from N(0, 1). Raises `SolverError`.
 
     >>> from statmech import Attention
-    >>> [cell] = Attention(attention="brownian-bridge", delta=0.05, t=[5]).cells()
+    >>> [cell] = Attention(attention="brownian-bridge", error_rate=0.05, t=[5]).cells()
     >>> solve_cell(cell, [5.0]).y.round(3)
     array([0.1...])
     """
@@ -231,6 +231,6 @@ def solve_cell(cell: AttentionCell, times: Sequence[float]) -> AttentiveStudent:
     span = (0.0, max(times[-1], 1e-12))
     solution = solve_ivp(field, span, np.array(START), "LSODA", times, rtol=RTOL, atol=atol)
     if not solution.success:
-        equations = f"the order-parameter equations of {cell.name} (delta = {cell.delta:g})"
+        equations = f"the order-parameter equations of {cell.name} (error_rate = {cell.error_rate:g})"
         raise SolverError(f"{equations} stop before t = {times[-1]:g}: {solution.message}")
     return AttentiveStudent(*solution.y)

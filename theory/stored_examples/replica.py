@@ -1,7 +1,7 @@
 r"""Learning from P = alpha N stored examples in the limit N -> infinity: order parameters of each learner.
 
 Inputs :math:`\xi\sim N(0, I)`, labels :math:`S = \pm\mathrm{sgn}(\mathbf w^*\cdot\xi)`, flipped with probability
-:math:`\lambda`. Write :math:`a = (1-2\lambda)\sqrt{2/\pi}` for the correlation of label and teacher's field,
+:math:`p_f`. Write :math:`a = (1-2p_f)\sqrt{2/\pi}` for the correlation of label and teacher's field,
 :math:`\theta` for the angle between student and teacher, :math:`R = \cos\theta`, :math:`s = \sin\theta`.
 
 **Hebb**, :math:`\mathbf w = \sum_\mu S^\mu\xi^\mu`, is signal :math:`\alpha a` along the teacher and noise
@@ -13,7 +13,7 @@ field v. Below :math:`\alpha = 1` all labels are met exactly by the shortest w, 
 .. math:: \tan^2\theta = \frac{1-\alpha a^2}{\alpha a^2(1-\alpha)} - 1 \ (\alpha < 1), \qquad
           \tan^2\theta = \frac{1-a^2}{a^2(\alpha-1)} \ (\alpha > 1)
 
-(Opper, Kinzel, Kleinz & Nehl 1990 for :math:`\lambda = 0`): at :math:`\alpha = 1`, where the fit becomes exact, its
+(Opper, Kinzel, Kleinz & Nehl 1990 for :math:`p_f = 0`): at :math:`\alpha = 1`, where the fit becomes exact, its
 length diverges and it generalises no better than a random guess.
 
 **Gibbs** learning draws a student from the version space (no noise). Nishimori's identity makes the overlap of two
@@ -27,15 +27,15 @@ version space, has the overlap :math:`\sqrt q` of its centre (Opper & Haussler 1
 
 **Maximum stability.** At the edge q -> 1 of Gardner's volume a pattern of cavity stability :math:`h < \kappa` is lifted
 to :math:`\kappa`, and :math:`1-R^2 = \alpha\langle(\kappa-h)_+^2\rangle` is stationary in R. The density of h is
-:math:`2\varphi(h)[\lambda + (1-2\lambda)\Phi(hR/s)]`; in units of s, :math:`k = \kappa/s`, both equations stay of order
+:math:`2\varphi(h)[p_f + (1-2p_f)\Phi(hR/s)]`; in units of s, :math:`k = \kappa/s`, both equations stay of order
 one for all :math:`\alpha`:
 
-.. math:: \frac1{\alpha s} &= I(s, k) = \int_{-\infty}^k 2\varphi(st)[\lambda+(1-2\lambda)\Phi(Rt)](k-t)^2\,dt, \\
+.. math:: \frac1{\alpha s} &= I(s, k) = \int_{-\infty}^k 2\varphi(st)[p_f+(1-2p_f)\Phi(Rt)](k-t)^2\,dt, \\
           \frac R{\alpha s} &= a\,[k\,\Phi(k) + \varphi(k)]
 
-(Opper, Kinzel, Kleinz & Nehl 1990 for :math:`\lambda = 0`). The second states the angle,
+(Opper, Kinzel, Kleinz & Nehl 1990 for :math:`p_f = 0`). The second states the angle,
 :math:`\cot\theta = \alpha a\,[k\,\Phi(k) + \varphi(k)]`, so that one unknown is left, k. With noise the stability
-vanishes at :math:`\alpha_c(\lambda)`, beyond which no perceptron is right on all examples.
+vanishes at :math:`\alpha_c(p_f)`, beyond which no perceptron is right on all examples.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Curve(NamedTuple):
 
 
 def signal(flip: Any) -> Any:
-    r"""The correlation :math:`a = (1-2\lambda)\sqrt{2/\pi}` of a label with the teacher's field."""
+    r"""The correlation :math:`a = (1-2p_f)\sqrt{2/\pi}` of a label with the teacher's field."""
     return (1 - 2 * flip) * float(np.sqrt(2 / np.pi))
 
 

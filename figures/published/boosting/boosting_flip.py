@@ -18,8 +18,8 @@ MOST = 5  # curves per panel
 JOINED: dict[str, Any] = {"linestyle": "-", "linewidth": 0.8}
 CAPTION = (
     r"Generalization error, with respect to the teacher's own labels, of AdaBoost over conjunctions that learns from "
-    r"labels flipped with probability $\lambda$, and ends after T stages or when it is right on all examples. Dashed: "
-    r"$\epsilon_g=\lambda$, the error of the labels that it learns from."
+    r"labels flipped with probability $p_f$, and ends after T stages or when it is right on all examples. Dashed: "
+    r"$\epsilon_g=p_f$, the error of the labels that it learns from."
 )
 LINES = ""
 
@@ -32,11 +32,11 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     some = series.sliced(results, {"cap": stages.astype(int)})
     left = panel(against_flip, some, "flip", "eps_g", "cap", **JOINED)
     largest = simulation.flip.values.max()
-    left += against_flip.plot([0, largest], [0, largest], "--", color="0.5", label=r"$\epsilon_g=\lambda$")
+    left += against_flip.plot([0, largest], [0, largest], "--", color="0.5", label=r"$\epsilon_g=p_f$")
     some = series.sliced(results, {"flip": flips.astype(int)})
     greys = [str(grey) for grey in np.linspace(0.7, 0, len(flips))]
     right = panel(against_stages, some, "cap", "eps_g", "flip", log="x", palette=greys, **JOINED)
-    against_flip.set_xlabel(r"$\lambda$, fraction of flipped labels")
+    against_flip.set_xlabel(r"$p_f$, fraction of flipped labels")
     against_flip.set_ylim(bottom=-0.01)
     against_stages.set(xlabel="$T$, stages", ylabel="")
     figure.legend(handles=left, loc="outside lower left", ncols=3)

@@ -13,12 +13,12 @@ from figures.series import mean_and_error
 from figures.style import PAGE, log_ticks, look_of
 from statmech.data_sets import source
 
-AXES = ("data", "chosen", "delta_budget")  # of the sweep, that this figure shows
+AXES = ("data", "chosen", "error_rate_budget")  # of the sweep, that this figure shows
 NEEDS = ("budget",)
 CAPTION = (
     r"Error on held-out examples against the features evaluated per example, one panel per data set. Colours and "
-    r"markers: the order in which the Attentive Perceptron evaluates features, for several target rates $\delta$ of "
-    r"decision errors, which decrease from the stated one to the right; filled markers and solid lines: features "
+    r"markers: the order in which the Attentive Perceptron evaluates features, for several target rates $\epsilon_d$ "
+    r"of decision errors, which decrease from the stated one to the right; filled markers and solid lines: features "
     r"evaluated in prediction; open markers and dashed lines: in learning, per example and pass. Dotted: a perceptron "
     r"that learns and predicts with a fixed number of features, drawn at random."
 )
@@ -32,13 +32,13 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     for ax, data in zip(figure.subplots(1, len(sets), sharey=True, squeeze=False)[0], sets, strict=True):
         cells = simulation.sel(data=data)
         for index, chosen in enumerate(map(str, simulation.chosen.values)):
-            attentive = cells.sel(chosen=chosen).isel(delta_budget=simulation.budget.values == 0)
-            _line(ax, attentive, "features", index, f"{ORDERED[chosen]}, in prediction")
+            attentive = cells.sel(chosen=chosen).isel(error_rate_budget=simulation.budget.values == 0)
+            _line(ax, attentive, "features_evaluated", index, f"{ORDERED[chosen]}, in prediction")
             look = {"linestyle": "--", "markerfacecolor": "white"}
             _line(ax, attentive, "features_learning", index, f"{ORDERED[chosen]}, in learning", **look)
-        hard = cells.sel(chosen=str(simulation.chosen.values[0])).isel(delta_budget=simulation.budget.values > 0)
-        if hard.sizes["delta_budget"]:
-            _line(ax, hard, "features", 6, "fixed number of features", linestyle=":")
+        hard = cells.sel(chosen=str(simulation.chosen.values[0])).isel(error_rate_budget=simulation.budget.values > 0)
+        if hard.sizes["error_rate_budget"]:
+            _line(ax, hard, "features_evaluated", 6, "fixed number of features", linestyle=":")
         ax.set(xlabel="features evaluated per example", xscale="log", yscale="log")
         ax.set_title(source(data).title, loc="left")
         ax.xaxis.set_major_locator(FixedLocator([50, 100, 200, 400, 784]))
@@ -52,10 +52,10 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
 
 
 def _line(ax: Axes, cells: Any, features: str, index: int, label: str, **look: Any) -> None:
-    """Draw errors against features; a word names delta at the first point on the left, in prediction."""
+    """Draw errors against features; a word names the error rate at the first point on the left, in prediction."""
     (error, spread), (x, deviation) = mean_and_error(100 * (1 - cells.accuracy)), mean_and_error(cells[features])
     look = {**look_of(index), "linewidth": 1.0, "markersize": 3.5, "elinewidth": 0.7, "capsize": 1.5, **look}
     ax.errorbar(x, error, xerr=deviation, yerr=spread, label=label, **look)
     if "linestyle" not in look:
-        at, text = (float(x[-1]), float(error[-1] + spread[-1])), rf"$\delta={cells.delta.values[-1]:g}$"
+        at, text = (float(x[-1]), float(error[-1] + spread[-1])), rf"$\epsilon_d={cells.error_rate.values[-1]:g}$"
         ax.annotate(text, at, (0, 3), textcoords="offset points", ha="center", fontsize=6.5)

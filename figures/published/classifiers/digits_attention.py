@@ -83,7 +83,7 @@ def _chosen(cell: StudyCell) -> str:
 
 def _held_out(study: Study, cell: StudyCell, seed: int, simulation: xr.Dataset) -> list[HeldOut]:
     """Every fold of a shuffle, learnt again. Raises `ConfigError` if this gives other numbers than the stored ones."""
-    stored = simulation.features.sel(data=cell.data, chosen=_chosen(cell)).isel(seed=seed)
+    stored = simulation.features_evaluated.sel(data=cell.data, chosen=_chosen(cell)).isel(seed=seed)
     parts = []
     for fold in folds(study, cell, seed):
         model, X, y = fitted(study, fold)

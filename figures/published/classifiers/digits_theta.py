@@ -25,7 +25,7 @@ WITH: dict[bool, tuple[str, dict[str, Any]]] = {  # a fixed number of features o
 }
 PANELS = {
     "error": "held-out errors (%)",
-    "features": "features per prediction",
+    "features_evaluated": "features per prediction",
     "features_learning": "features in learning",
 }
 

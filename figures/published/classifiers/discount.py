@@ -21,10 +21,12 @@ CAPTION = (
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
     """Draw one colour per data set; bars are standard errors over folds."""
-    runs = simulation.assign(percent=100 * simulation.accuracy, share=100 * simulation.pairs / simulation.weights)
+    runs = simulation.assign(
+        percent=100 * simulation.accuracy, share=100 * simulation.pairs / simulation.nonzero_weights
+    )
     results, figure = results_of(runs), Figure(figsize=(PAGE, 2.5))
     axes = figure.subplots(1, 3)
-    for ax, name in zip(axes, ("percent", "weights", "share"), strict=True):
+    for ax, name in zip(axes, ("percent", "nonzero_weights", "share"), strict=True):
         keys = panel(ax, results, "discount", name, "data", **JOINED, markerfacecolor=None)
         ax.set(xlabel="discount $d$", xticks=[0, 0.25, 0.5, 0.75, 1])
         ax.xaxis.set_major_formatter("{x:g}")

@@ -46,8 +46,8 @@ def accuracy_panel(ax: Axes, study: xr.Dataset, data: str) -> None:
 def weights_panel(ax: Axes, study: xr.Dataset, data: str) -> None:
     """Numbers of weights, on a logarithmic axis."""
     for row, (name, test) in enumerate(_tests(study, data).items()):
-        if test.means["weights"] > 0:
-            _measured(ax, row, name, test.means["weights"], test.errors["weights"])
+        if test.means["nonzero_weights"] > 0:
+            _measured(ax, row, name, test.means["nonzero_weights"], test.errors["nonzero_weights"])
         _published(ax, row, name, paper.WEIGHTS.get(data, {}).get(name, ()))
     _rows(ax, study)
     ax.set(xlabel="weights", title=source(data).heading, xscale="log")

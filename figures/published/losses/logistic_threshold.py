@@ -29,11 +29,11 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     results, figure = along(simulation, theory, "alpha"), Figure(figsize=(PAGE, 3.4))
     left, right = figure.subplots(1, 2)
     _thresholds(left, simulation)
-    keys = panel(right, results, "alpha", "Q", "gain", log="y")
+    keys = panel(right, results, "alpha", "length", "gain", log="y")
     for key, gain in zip(keys, theory.gain.values, strict=True):
         threshold = float(separability("logit", gain=float(gain)))
         right.axvline(threshold, linestyle=":", linewidth=0.8, color=key.get_color(), gid=AID)
-    right.set(ylabel=r"length $Q=|\mathbf{w}|/\sqrt{N}$", xlim=left.get_xlim())
+    right.set(ylabel=r"length $l=|\mathbf{w}|/\sqrt{N}$", xlim=left.get_xlim())
     return finish(figure, results, keys, "lam")
 
 

@@ -40,7 +40,7 @@ LINES = (
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Density and survival, one colour per N."""
-    if (simulation.sizes["student"], simulation.sizes["teacher"]) != (2, 2):
+    if (simulation.sizes["student"], simulation.sizes["teacher_unit"]) != (2, 2):
         raise ConfigError("the figure escape shows K = 2 student units and M = 2 teacher units")
     found = escape(scenario_of(theory))
     figure = Figure(figsize=(PAGE, 3.0))

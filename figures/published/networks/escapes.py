@@ -20,8 +20,8 @@ PASSED = 0.25
 def difference(dataset: xr.Dataset) -> xr.DataArray:
     """u of every run and time."""
     R = dataset.R
-    same = R.isel(student=0, teacher=0) + R.isel(student=1, teacher=1)
-    crossed = R.isel(student=0, teacher=1) + R.isel(student=1, teacher=0)
+    same = R.isel(student=0, teacher_unit=0) + R.isel(student=1, teacher_unit=1)
+    crossed = R.isel(student=0, teacher_unit=1) + R.isel(student=1, teacher_unit=0)
     u: xr.DataArray = (same - crossed) / 2
     return u
 
@@ -44,8 +44,8 @@ def split(dataset: xr.Dataset) -> xr.Dataset:
     import xarray as xr
 
     R, Q, u = dataset.R, dataset.Q, difference(dataset)
-    same = (R.isel(student=0, teacher=0) + R.isel(student=1, teacher=1)) / 2
-    crossed = (R.isel(student=0, teacher=1) + R.isel(student=1, teacher=0)) / 2
+    same = (R.isel(student=0, teacher_unit=0) + R.isel(student=1, teacher_unit=1)) / 2
+    crossed = (R.isel(student=0, teacher_unit=1) + R.isel(student=1, teacher_unit=0)) / 2
     final = u.isel(t=-1)
     parts = {
         "eps_g": dataset.eps_g,
@@ -58,7 +58,7 @@ def split(dataset: xr.Dataset) -> xr.Dataset:
     }
     return xr.Dataset(
         {
-            name: part.drop_vars(("student", "teacher", "other"), errors="ignore") if name != "R" else part
+            name: part.drop_vars(("student", "teacher_unit", "other"), errors="ignore") if name != "R" else part
             for name, part in parts.items()
         }
     )

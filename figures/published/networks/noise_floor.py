@@ -49,7 +49,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
             _in_time(right, simulation.isel({AXES[0]: at}), floors[at], look)
     _first_orders(left, simulation)
     _label(left, right, simulation, min(markers))
-    return finish(figure, simulation, _keys(colours, markers), "eta", "sigma", columns=4)
+    return finish(figure, simulation, _keys(colours, markers), "eta", "noise", columns=4)
 
 
 def _at_the_end(ax: Axes, runs: xr.Dataset, floor: float, look: dict[str, Any]) -> None:
@@ -69,7 +69,7 @@ def _in_time(ax: Axes, runs: xr.Dataset, floor: float, look: dict[str, Any]) -> 
 
 def _first_orders(ax: Axes, simulation: xr.Dataset) -> None:
     """The first order in the learning rate, a line per M."""
-    rate = simulation.eta.item() * simulation.sigma.item() ** 2 / (2 * np.pi)
+    rate = simulation.eta.item() * simulation.noise.item() ** 2 / (2 * np.pi)
     for M in sorted(set(simulation.M.values.tolist())):
         K = simulation.K.values[simulation.M.values == M]
         K = np.array([K.min(), K.max()])

@@ -44,7 +44,7 @@ LINES = r"Lines: equations, $N\to\infty$, beside the plateau at first by $10^{-4
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Four panels: runs against t, then eps_g, R, and Q with the specialisation against the time since the escape."""
-    if (simulation.sizes["student"], simulation.sizes["teacher"]) != (2, 2):
+    if (simulation.sizes["student"], simulation.sizes["teacher_unit"]) != (2, 2):
         raise ConfigError("the figure plateau shows K = 2 student units and M = 2 teacher units")
     figure = Figure(figsize=(PAGE, 5.0))
     axes = figure.subplots(2, 2)
@@ -61,7 +61,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
             ax.legend(handles=keys, loc="best")
     axes[0, 1].set_ylabel(r"$\epsilon_g$")
     axes[1, 0].set_ylabel("overlap with the teacher $R$")
-    axes[1, 1].set_ylabel(r"$Q$ and specialisation $\rho$")
+    axes[1, 1].set_ylabel("$Q$ and specialisation")
     figure.suptitle(f"$\\eta$ = {simulation.eta.item():g}, {size_of(simulation)}", fontsize=8)
     return figure
 

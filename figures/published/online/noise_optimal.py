@@ -1,17 +1,18 @@
 r"""Label noise at late times: the error of the optimal rule falls as 1/t, those of Hebb and the perceptron as 1/sqrt t.
 
-The optimal rule that assumes the fraction p of flips (`noise`) tends to :math:`C(p)/t`, with
+The optimal rule that assumes the flip rate p_f (`assumed_flip`) tends to :math:`C(p_f)/t`, with
 
-.. math:: C(p) = \frac{\sqrt{2/\pi}}{I(p)}, \qquad I(p) = \int \frac{(1-2p)^2\varphi(x)^2}{p+(1-2p)\,\Phi(x)}\,dx .
+.. math:: C(p_f) = \frac{\sqrt{2/\pi}}{I(p_f)}, \qquad
+          I(p_f) = \int \frac{(1-2p_f)^2\varphi(x)^2}{p_f+(1-2p_f)\,\Phi(x)}\,dx .
 
 A perceptron at a small angle, of the rate :math:`\rho=\eta/l`, obeys
 
-.. math:: \dot\theta = -\frac{(1-2p)\,\rho\,\theta}{\sqrt{2\pi}} + \frac{p\,\rho^2}{2\theta}, \qquad
-          \frac{\dot l}l = -\frac{2p\,\rho}{\sqrt{2\pi}} + \frac{p\,\rho^2}2 .
+.. math:: \dot\theta = -\frac{(1-2p_f)\,\rho\,\theta}{\sqrt{2\pi}} + \frac{p_f\,\rho^2}{2\theta}, \qquad
+          \frac{\dot l}l = -\frac{2p_f\,\rho}{\sqrt{2\pi}} + \frac{p_f\,\rho^2}2 .
 
-The best rate, :math:`\rho=\sqrt{2\pi}/((1-2p)\,t)`, gives :math:`\sqrt{2p/\pi}/((1-2p)\sqrt t)`; Hebb's rule has
-:math:`1/(\sqrt{2\pi}(1-2p)\sqrt t)`, the same at p = 1/4. As flips shorten the perceptron, a learning rate that
-falls as 1/t does not keep :math:`\rho t` constant; one that falls as :math:`t^{-1/(1-2p)}` would.
+The best rate, :math:`\rho=\sqrt{2\pi}/((1-2p_f)\,t)`, gives :math:`\sqrt{2p_f/\pi}/((1-2p_f)\sqrt t)`; Hebb's rule has
+:math:`1/(\sqrt{2\pi}(1-2p_f)\sqrt t)`, the same at p_f = 1/4. As flips shorten the perceptron, a learning rate that
+falls as 1/t does not keep :math:`\rho t` constant; one that falls as :math:`t^{-1/(1-2p_f)}` would.
 """
 
 from __future__ import annotations
@@ -35,18 +36,18 @@ from statmech.results.dataset import scenario_of
 from statmech.scenarios.online import Scenario
 from theory import solve
 
-ALONG = ("rule", "noise", "flip", "schedule")
+ALONG = ("rule", "assumed_flip", "flip", "schedule")
 AXES = ("_".join(ALONG),)  # of the sweep, that this figure shows
 PLACES, REACH, STEP = 61, 12.0, 1e-3  # of the lines; of the integral
 CROSSING = 0.25
 RULES = {"bayes": "", "hebb": "", "perceptron": r", $\eta/(1+t/t_0)$"}  # and how each anneals
 CAPTION = (
-    r"Generalization error of one student against the fraction $\lambda$ of flipped labels. Left: the optimal rule, "
-    r"which assumes this fraction ($p=\lambda$), times $t$. Right: Hebb's rule and the perceptron, times $\sqrt{t}$. "
-    r"The rate of the perceptron falls as $\eta/(1+t/t_0)$, with a $t_0$ for every $\lambda$; that of the others is "
-    r"constant ($t_0=10^9$). Solid: limits of late times, that of the perceptron with the best rate at every time; "
-    r"they are equal at $\lambda=1/4$ (dotted). Dashed: theory at the time of the simulation, of the perceptron with "
-    r"$t_0$ interpolated. Bars that are not seen are smaller than their points."
+    r"Generalization error of one student against the fraction $p_f$ of flipped labels. Left: the optimal rule, which "
+    r"assumes this fraction ($\hat p_f=p_f$), times $t$. Right: Hebb's rule and the perceptron, times $\sqrt{t}$. The "
+    r"rate of the perceptron falls as $\eta/(1+t/t_0)$, with a $t_0$ for every $p_f$; that of the others is constant "
+    r"($t_0=10^9$). Solid: limits of late times, that of the perceptron with the best rate at every time; they are "
+    r"equal at $p_f=1/4$ (dotted). Dashed: theory at the time of the simulation, of the perceptron with $t_0$ "
+    r"interpolated. Bars that are not seen are smaller than their points."
 )
 LINES = ""
 
@@ -103,7 +104,7 @@ def _at(theory: xr.Dataset, rule: str, flips: np.ndarray) -> np.ndarray:
     """eps_g of theory at the last time; between the flips of the sweep, with t0 between theirs."""
     own = theory.isel({AXES[0]: theory.rule.values == rule})
     t0 = np.exp(np.interp(flips, own.flip.values, np.log(own.schedule.values)))
-    known = {"noise": flips.tolist()} if rule == "bayes" else {}
+    known = {"assumed_flip": flips.tolist()} if rule == "bayes" else {}
     along = {**known, "flip": flips.tolist(), "schedule": [{"t0": one} for one in t0.tolist()]}
     return np.ravel(solve(scenario_with(theory, rule=rule, t=float(theory.t[-1]), zip=along)).eps_g)
 
@@ -116,8 +117,6 @@ def _label(left: Axes, right: Axes) -> None:
     log_ticks(left.yaxis)
     right.set(ylabel=r"$\epsilon_g\sqrt{t}$", title=r"error $\propto 1/\sqrt{t}$", ylim=(0, None))
     for ax in (left, right):
-        ax.set_xlabel(r"flipped labels $\lambda$")
+        ax.set_xlabel(r"flipped labels $p_f$")
     right.axvline(CROSSING, color="0.5", linestyle=":", linewidth=0.8, zorder=0, gid=AID)
-    right.annotate(
-        r"$\lambda=1/4$", (CROSSING, 0), (3, 3), textcoords="offset points", fontsize=7, color="0.4", gid=AID
-    )
+    right.annotate(r"$p_f=1/4$", (CROSSING, 0), (3, 3), textcoords="offset points", fontsize=7, color="0.4", gid=AID)

@@ -1,9 +1,9 @@
 """The Attentive Perceptron, online: eps_g, features evaluated, and decision errors compared with their target.
 
 Above, one boundary: eps_g and the fraction of features evaluated so far against t, and eps_g over that of a plain
-perceptron which has evaluated as many features. Below, all boundaries against delta at the last time. Decision errors
-of labelled margins may exceed delta: the label makes their features dependent, and the variance that sets the level too
-small.
+perceptron which has evaluated as many features. Below, all boundaries against the target error rate at the last time.
+Decision errors of labelled margins may exceed it: the label makes their features dependent, and the variance that sets
+the level too small.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from figures.style import PAGE, points
 from statmech.boundaries import BOUNDARIES
 from statmech.scenarios.registry import scenario_from
 
-AXES = ("attention", "delta")  # of the sweep, that this figure shows
+AXES = ("attention", "error_rate")  # of the sweep, that this figure shows
 CAPTION = (
     r"Online learning with the Attentive Perceptron; points: simulation, lines: theory. Top row, one boundary and "
-    r"several target rates $\delta$ of decision errors: generalization error $\epsilon_g$; fraction of the features "
-    r"evaluated so far; $\epsilon_g$ relative to the plain perceptron that has evaluated as many features. Bottom row, "
-    r"at the last time against $\delta$: $\epsilon_g$ relative to the plain perceptron after the same number of "
-    r"examples; fraction of the features and decision errors since the last but one recorded time. All $\delta$ and "
-    r"boundaries learn the same examples, so that their deviations from theory are correlated."
+    r"several target rates $\epsilon_d$ of decision errors: generalization error $\epsilon_g$; fraction of the "
+    r"features evaluated so far; $\epsilon_g$ relative to the plain perceptron that has evaluated as many features. "
+    r"Bottom row, at the last time against $\epsilon_d$: $\epsilon_g$ relative to the plain perceptron after the same "
+    r"number of examples; fraction of the features and decision errors since the last but one recorded time. All "
+    r"$\epsilon_d$ and boundaries learn the same examples, so that their deviations from theory are correlated."
 )
 GREYS = ("0", "0.45", "0.3", "0.6")
 
@@ -68,10 +68,10 @@ def _against_time(axes: Any, simulation: xr.Dataset, theory: xr.Dataset, plain: 
         part.assign(seen=part.work / part.t, gained=part.eps_g / plain(part.work)).sel(t=part.t > 0) for part in parts
     )
     results = with_lines(runs, solved, lines)
-    keys = panel(error, results, "t", "eps_g", "delta", log="xy")
-    panel(seen, results, "t", "seen", "delta", log="x")
+    keys = panel(error, results, "t", "eps_g", "error_rate", log="xy")
+    panel(seen, results, "t", "seen", "error_rate", log="x")
     for index, key in enumerate(keys):
-        line, own = lines.isel(delta=index), runs.isel(delta=index)
+        line, own = lines.isel(error_rate=index), runs.isel(error_rate=index)
         gained.plot(line.work, line.gained, color=key.get_color())
         points(gained, own.work.mean("seed"), own.gained, index)
     keys += error.plot(lines.t, plain(lines.t), color="k", linewidth=0.8, zorder=1, label="plain")
@@ -86,17 +86,17 @@ def _against_time(axes: Any, simulation: xr.Dataset, theory: xr.Dataset, plain: 
 def _against_delta(axes: Any, simulation: xr.Dataset, theory: xr.Dataset, plain: Plain) -> list[Line2D]:
     """Draw eps_g over the plain perceptron's at the same time, features, and decision errors."""
     slow, seen, lost = axes
-    parts = [part.isel(t=-1) for part in (simulation, theory, dense(theory, "delta"))]
+    parts = [part.isel(t=-1) for part in (simulation, theory, dense(theory, "error_rate"))]
     alone = float(plain(parts[1].t.item()))
     results = with_lines(*(part.assign(slow=part.eps_g / alone) for part in parts))
     look: dict[str, Any] = {"palette": GREYS, "dashes": True}
-    keys = panel(slow, results, "delta", "slow", "attention", log="x", **look)
-    panel(seen, results, "delta", "features", "attention", log="x", **look)
-    panel(lost, results, "delta", "decision_error", "attention", log="xy", **look)
+    keys = panel(slow, results, "error_rate", "slow", "attention", log="x", **look)
+    panel(seen, results, "error_rate", "features", "attention", log="x", **look)
+    panel(lost, results, "error_rate", "decision_error", "attention", log="xy", **look)
     for errors, grey in zip(parts[0].decision_error.transpose("attention", ...), GREYS * 2, strict=False):
         _none_seen(lost, errors, grey)
     slow.axhline(1, color="k", linewidth=0.8)
-    deltas = parts[2].delta
+    deltas = parts[2].error_rate
     keys += lost.plot(deltas, deltas, color="0.6", linewidth=0.8, label="target")
     last, before = theory.t.values[-1], theory.t.values[-2] if theory.sizes["t"] > 1 else 0
     since = rf"$t={before:g}$ to ${last:g}$"
@@ -104,13 +104,13 @@ def _against_delta(axes: Any, simulation: xr.Dataset, theory: xr.Dataset, plain:
     seen.set(ylabel=f"fraction of features, {since}", ylim=(0, 1.05))
     lost.set_ylabel(f"decision errors, {since}")
     for ax in axes:
-        ax.set_xlabel(r"target rate $\delta$")
+        ax.set_xlabel(r"target rate $\epsilon_d$")
     return keys
 
 
 def _none_seen(ax: Axes, values: xr.DataArray, colour: str) -> None:
     """An arrow at the foot of the axes at each delta where no run had a decision error."""
-    none = values.delta.values[np.asarray(values.mean("seed") == 0)]
+    none = values.error_rate.values[np.asarray(values.mean("seed") == 0)]
     for delta in none:
         look: dict[str, Any] = {
             "arrowprops": {"arrowstyle": "->", "color": colour},

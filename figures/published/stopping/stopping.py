@@ -1,8 +1,8 @@
 """Gaussian walks with stopping boundaries: decision errors compared with their target, and features evaluated.
 
 The paper's eq (4), `as-printed`, standardises the last sum but not the partial ones: compared with the sums themselves
-it exceeds its target as soon as they drift upwards, at E S = one standard deviation by a factor 3.8 for delta = 0.01.
-On centred sums the same number keeps the target. A level that ignores the drift (grey) is too conservative.
+it exceeds its target as soon as they drift upwards, at E S = one standard deviation by a factor 3.8 for a target of
+0.01. On centred sums the same number keeps the target. A level that ignores the drift (grey) is too conservative.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from figures.style import PAGE, THEORY
 from statmech.boundaries import error, threshold
 from statmech.results.results import Results
 
-AXES = ("boundary", "mean", "delta")  # of the sweep, that this figure shows
-AT_MEAN, AT_DELTA = 1.0, 0.01
+AXES = ("boundary", "mean", "error_rate")  # of the sweep, that this figure shows
+AT_MEAN, AT_RATE = 1.0, 0.01
 LEAST = 1e-7  # decision error, below which theory is not drawn
 PLACES = 200  # of the lines of targets
 LIMIT: dict[str, Any] = {"linestyle": ":", "linewidth": 0.9}
@@ -31,37 +31,38 @@ IGNORED: dict[str, Any] = {"color": "0.6", "linestyle": "--"}
 CAPTION = (
     r"Gaussian walks whose evaluation stops at a boundary, of mean $m$ and standard deviation $\sigma$ of the complete "
     r"sum. A decision error is a walk that stops although its complete sum is below 0. Full lines: theory with as many "
-    r"looks at the sum as were simulated; dotted: with infinitely many. Thin line: the target $\delta$. Grey dashes: "
-    r"infinitely many looks at a constant level that is computed as if the sums had no drift, $m=0$. Where a point is "
-    r"missing no decision error was seen."
+    r"looks at the sum as were simulated; dotted: with infinitely many. Thin line: the target $\epsilon_d$. Grey "
+    r"dashes: infinitely many looks at a constant level that is computed as if the sums had no drift, $m=0$. Where a "
+    r"point is missing no decision error was seen."
 )
 LINES = ""
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw errors against delta and against the mean, and features against delta."""
-    mean, delta = _nearest(theory, "mean", AT_MEAN), _nearest(theory, "delta", AT_DELTA)
-    at_mean, at_delta = along(simulation, theory, "delta", mean=mean), along(simulation, theory, "mean", delta=delta)
+    """Draw errors against the target error rate and against the mean, and features against the target."""
+    mean, rate = _nearest(theory, "mean", AT_MEAN), _nearest(theory, "error_rate", AT_RATE)
+    at_mean = along(simulation, theory, "error_rate", mean=mean)
+    at_rate = along(simulation, theory, "mean", error_rate=rate)
     figure = Figure(figsize=(PAGE, 3.0))
     kept, drifting, saved = figure.subplots(1, 3)
-    _draw(kept, at_mean, "delta", "decision_error", "xy")
-    _draw(drifting, at_delta, "mean", "decision_error", "y")
-    keys = _draw(saved, at_mean, "delta", "features", "x")
-    deltas, means = _ends(theory.delta), _ends(theory["mean"])
-    kept.plot(deltas, deltas, **TARGET)
-    drifting.plot(means, 0 * means + delta, **TARGET)
-    kept.plot(deltas, _without_drift(deltas, mean), **IGNORED)
-    drifting.plot(means, _without_drift(delta, means), **IGNORED)
+    _draw(kept, at_mean, "error_rate", "decision_error", "xy")
+    _draw(drifting, at_rate, "mean", "decision_error", "y")
+    keys = _draw(saved, at_mean, "error_rate", "features", "x")
+    rates, means = _ends(theory.error_rate), _ends(theory["mean"])
+    kept.plot(rates, rates, **TARGET)
+    drifting.plot(means, 0 * means + rate, **TARGET)
+    kept.plot(rates, _without_drift(rates, mean), **IGNORED)
+    drifting.plot(means, _without_drift(rate, means), **IGNORED)
     title = rf"$m={mean:g}\,\sigma$"
-    kept.set(xlabel=r"target $\delta$", ylabel="decision errors", title=title)
-    drifting.set(xlabel=r"mean of the sum, $m/\sigma$", ylabel="decision errors", title=rf"$\delta={delta:g}$")
-    saved.set(xlabel=r"target $\delta$", ylabel="fraction of features evaluated", title=title, ylim=(0, 1))
+    kept.set(xlabel=r"target $\epsilon_d$", ylabel="decision errors", title=title)
+    drifting.set(xlabel=r"mean of the sum, $m/\sigma$", ylabel="decision errors", title=rf"$\epsilon_d={rate:g}$")
+    saved.set(xlabel=r"target $\epsilon_d$", ylabel="fraction of features evaluated", title=title, ylim=(0, 1))
     for ax, log in ((kept, "xy"), (drifting, "y")):
         logarithmic(ax, log)
     keys += [
         Line2D([], [], color=THEORY, label="theory, looks as simulated"),
         Line2D([], [], color=THEORY, label="theory, infinitely many looks", **LIMIT),
-        Line2D([], [], label=r"target $\delta$", **TARGET),
+        Line2D([], [], label=r"target $\epsilon_d$", **TARGET),
         Line2D([], [], label="constant level for $m=0$", **IGNORED),
     ]
     return finish(figure, at_mean, keys, columns=4)
@@ -84,8 +85,8 @@ def _ends(values: xr.DataArray) -> np.ndarray:
     return np.geomspace(low, high, PLACES) if low > 0 else np.linspace(low, high, PLACES)
 
 
-def _without_drift(delta: np.ndarray | float, mean: np.ndarray | float) -> np.ndarray:
-    return np.asarray(error(threshold("constant", delta, 0.0, 1.0), mean, 1.0))
+def _without_drift(error_rate: np.ndarray | float, mean: np.ndarray | float) -> np.ndarray:
+    return np.asarray(error(threshold("constant", error_rate, 0.0, 1.0), mean, 1.0))
 
 
 def _nearest(theory: xr.Dataset, name: str, value: float) -> float:

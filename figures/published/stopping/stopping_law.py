@@ -18,7 +18,7 @@ from figures.style import COLUMN
 from statmech.boundaries import BOUNDARIES
 from statmech.numerics.statistics import standard_error
 
-AXES = ("mean_drift", "N")  # of the sweep, that this figure shows
+AXES = ("mean_feature_mean", "N")  # of the sweep, that this figure shows
 ALL: dict[str, Any] = {"color": "0.5", "linewidth": 0.8, "linestyle": ":"}
 CAPTION = (
     r"Mean number of features that a Gaussian walk evaluates before it stops at the boundary, or ends, against the "
@@ -35,19 +35,19 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     )
     results, figure = with_lines(runs, theory, lines), Figure(figsize=(COLUMN, 3.9))
     ax = figure.subplots()
-    keys = panel(ax, results, "N", "number", "mean_drift", log="xy", dashes=True)
+    keys = panel(ax, results, "N", "number", "mean_feature_mean", log="xy", dashes=True)
     for index, key in enumerate(keys):
-        cloud, line = (part.isel(mean_drift=index) for part in (simulation, theory))
+        cloud, line = (part.isel(mean_feature_mean=index) for part in (simulation, theory))
         key.set_label(f"{_mean_label(line)}\n{_slopes(cloud, line)}".strip())
     [every] = ax.plot(theory.N, theory.N, label="all features", **ALL)
-    title = rf"{BOUNDARIES[theory.boundary.item()].label}, $\delta={theory.delta.item():g}$"
+    title = rf"{BOUNDARIES[theory.boundary.item()].label}, $\epsilon_d={theory.error_rate.item():g}$"
     ax.set(xlabel="features $N$", ylabel="features evaluated", title=title)
     return finish(figure, results, [*keys, every], columns=1)
 
 
 def _mean_label(cell: xr.Dataset) -> str:
-    if cell.drift:
-        return rf"$m={cell.drift.item():g}\,\sqrt{{N}}\,\sigma$"
+    if cell.feature_mean:
+        return rf"$m={cell.feature_mean.item():g}\,\sqrt{{N}}\,\sigma$"
     return rf"$m={cell['mean'].item():g}\,\sigma$"
 
 

@@ -38,8 +38,8 @@ AXES = ("flip", "alpha")  # of the sweep, that this figure shows
 END: dict[str, Any] = {"marker": "|", "markersize": 10, "markeredgewidth": 1.4, "linestyle": "none"}
 CAPTION = (
     r"Generalization error of MinOver on $P=\alpha N$ stored examples, whose labels are flipped with probability "
-    r"$\lambda$, as last recorded. Lines, in the colours of the points: replica theory of maximum stability for "
-    r"$N\to\infty$; with noise they end, at the vertical ticks, at the capacity $\alpha_c(\lambda)$, above which no "
+    r"$p_f$, as last recorded. Lines, in the colours of the points: replica theory of maximum stability for "
+    r"$N\to\infty$; with noise they end, at the vertical ticks, at the capacity $\alpha_c(p_f)$, above which no "
     r"perceptron classifies all examples correctly."
 )
 
@@ -55,6 +55,6 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         if end < float(lines.alpha[-1]) and np.isfinite(line).any():
             ax.plot(end, line.values[np.isfinite(line)][-1], color=key.get_color(), zorder=6, **END)
     ax.set_ylim(bottom=0)
-    keys.append(Line2D([], [], **END, color="0.3", label=r"capacity $\alpha_c(\lambda)$"))
+    keys.append(Line2D([], [], **END, color="0.3", label=r"capacity $\alpha_c(p_f)$"))
     stated = f"{results.either[moment].item():g} {moment}"
     return finish(figure, results, keys, columns=4, note=f"{stated}; {HOLLOW}")
