@@ -10,6 +10,8 @@ import numpy as np
 from IPython.display import Markdown
 
 from statmech.parameters import BOUNDS, Key, described, known_parameters, parameters_of
+from statmech.scenarios.registry import SCENARIOS
+from statmech.scenarios.vocabulary import EXCEPTIONS, Entry, entries
 
 SIGNS = {word: bound.sign for bound in BOUNDS.values() for word in (bound.schema, bound.pydantic)}
 NOUNS = {"integer": "whole number", "number": "number", "boolean": "true or false", "string": "text"}
@@ -147,6 +149,28 @@ def _option(one: Any) -> tuple[str, str]:
     form = one.metavar or one.name if one.param_type_name == "argument" else " ".join([one.opts[0], one.metavar or ""])
     default = f" Default: {one.show_default}." if isinstance(one.show_default, str) else ""
     return f"`{form.strip()}`", (one.help or "").replace("[", r"\[") + default
+
+
+def vocabulary() -> Markdown:
+    """Every name in configs and datasets once: its label on axes, its meanings, and the kinds that have it."""
+    by_name: dict[str, list[Entry]] = {}
+    for entry in entries():
+        if entry.kind in SCENARIOS:
+            by_name.setdefault(entry.name, []).append(entry)
+    rows = ((f"`{name}`", *_of_a_name(found)) for name, found in sorted(by_name.items(), key=lambda it: it[0].lower()))
+    return table("name, symbol, meaning, unit, kinds", rows)
+
+
+def exceptions() -> Markdown:
+    return named(EXCEPTIONS)
+
+
+def _of_a_name(found: list[Entry]) -> Iterator[str]:
+    """Symbols, the term with what each kind adds to it, units and kinds."""
+    yield ", ".join(dict.fromkeys(entry.symbol for entry in found if entry.symbol))
+    yield "; ".join(dict.fromkeys(entry.meaning.replace("; ", ", ") for entry in found))
+    yield ", ".join(dict.fromkeys(entry.unit for entry in found))
+    yield ", ".join(dict.fromkeys(f"`{entry.kind}`" for entry in found))
 
 
 def keys_of_section(section: Any) -> Markdown:

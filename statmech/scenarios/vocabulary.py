@@ -1,0 +1,78 @@
+"""The vocabulary: every name in configs and datasets, of all kinds of scenarios, with its meaning, symbol and unit.
+
+A meaning begins with a *term*, and what follows its first comma, colon, semicolon or bracket says more, such as what it
+is in one kind. A name has one term and one symbol in all kinds, and no other name has them; `EXCEPTIONS` are the names
+that two subfields use differently.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from statmech.convex.teachers import TEACHERS
+from statmech.convex.weights import WEIGHTS
+from statmech.parameters import described, known_parameters
+from statmech.scenarios.base import Sweep
+from statmech.scenarios.registry import SCENARIOS
+
+EXCEPTIONS = {
+    "R": "a cosine for students of one layer (Gardner, Biehl); for networks the overlap of two units (Saad & Solla)",
+    "q": "the cosine of two students in ensembles (Miyoshi et al.); in inference |w|^2/N (Barbier et al.)",
+}
+
+
+class Entry(NamedTuple):
+    """A name as one kind of scenario, or one class of its values, states it."""
+
+    name: str
+    meaning: str
+    symbol: str
+    unit: str
+    kind: str
+    switch: bool = False  # records, if it is true, the variable of this name
+
+    @property
+    def term(self) -> str:
+        """The beginning of its meaning, which is the same in all kinds.
+
+        >>> Entry("K", "number of students, in the ensemble", "$K$", "1", "rule").term
+        'number of students'
+        """
+        return re.split(r"[,;:(]", self.meaning)[0].strip()
+
+    @property
+    def label(self) -> str:
+        """Its label on axes and in legends: its symbol, or its name if it has none."""
+        return self.symbol or self.name
+
+
+def entries() -> list[Entry]:
+    """Return each name once per kind that has it: keys, parameters, coordinates and variables."""
+    found = [entry for kind in SCENARIOS.values() for entry in (*_keys(kind), *_variables(kind))]
+    return [*found, *_parameters("teacher", TEACHERS), *_parameters("weights", WEIGHTS)]
+
+
+def _keys(kind: type[Sweep]) -> Iterator[Entry]:
+    parameters = known_parameters(kind.KINDS)
+    for key in kind.every_key().values():
+        if key.name not in parameters:
+            yield Entry(key.name, key.meaning, key.symbol, key.unit, kind.CHOICE, key.type is bool)
+    yield from _parameters(kind.CHOICE, kind.KINDS)
+
+
+def _parameters(kind: str, classes: dict[str, type]) -> Iterator[Entry]:
+    for name in known_parameters(classes):
+        for key in described(classes, name).values():
+            yield Entry(name, key.meaning, key.symbol, key.unit, kind)
+
+
+def _variables(kind: type[Sweep]) -> Iterator[Entry]:
+    """Yield the variables that it has if all switches are on, without corrections and limits of other variables."""
+    switches: dict[str, Any] = {key.name: True for key in kind.every_key().values() if key.type is bool}
+    scenario = kind.model_construct(**switches)
+    own = scenario.variables
+    others = {name: it for name, it in scenario.theory_only.items() if not name.startswith(tuple(f"{v}_" for v in own))}
+    for name, variable in (own | others).items():
+        yield Entry(name, variable.long_name, variable.symbol, "1", kind.CHOICE)
