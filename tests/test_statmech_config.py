@@ -221,7 +221,7 @@ def test_a_fault_is_named_only_if_it_stays_when_the_others_are_corrected(tmp_pat
     assert len(refusal(path, "rule: adtron\nt: 1\nmargin: -1\n")) == 1  # the rule may have no margin
     assert len(refusal(path, "rule: hebb\nt: 1\nK: 20\nN: 10\nflip: x\n")) == 2
     assert len(refusal(path, "rule: hebb\nt: 1\nzip: {K: [20, 2], N: [x, 10]}\n")) == 1
-    [line] = refusal(path, "teacher: sign\nalpha: 1\ndelta: [0.1, 0.2]\n")
+    [line] = refusal(path, "teacher: sign\nalpha: 1\nwidth: [0.1, 0.2]\n")
     assert line == " loss: is missing, and has no default"
     lines = refusal(path, "rule: hebb\nT: 1\nK: 20\nN: 10\nzip: {eta: [1, 2], flip: [0]}\n")
     assert [line[:6] for line in lines] == ["2: T: ", "4: N: ", "5: zip", " t: is"]  # a missing key has no line
