@@ -37,7 +37,7 @@ def fits(N: int, repeats: int) -> None:
     rows, largest = [], 0.0
     for name, theirs in THEIRS.items():
         cell = next(Risk(loss=name, alpha=2.0, flip=0.1, lam=LAM, N=N).cells())
-        data = drawn(cell.weights, cell.teacher, N, cell.P, 0, 0)
+        data = drawn(cell, 0, 0)
         problem, X = problem_of(cell, data, LAM), data.X / np.sqrt(N)
         calls = {
             "minimise": lambda problem=problem: minimise(problem),

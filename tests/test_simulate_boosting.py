@@ -9,7 +9,6 @@ import figures
 import simulate
 import theory
 from simulate.kernels import conjunctions
-from simulate.kernels.conjunctions import best
 from simulate.scenarios import boosting as simulation
 from statmech import Boosting, Results, ScenarioError
 from statmech.results import comparison
@@ -69,7 +68,7 @@ def lacking(k):
             X, y = simulation.examples(rng, simulation.draw(rng, cell), cell.N, cell.P)
             D = rng.random(cell.P) ** unevenness
             D /= D.sum()
-            right = D[best(X, D * y, np.arange(cell.N), k, 1.0)(X) == y].sum()
+            right = D[conjunctions.Search(1.0 * X, D * y, np.arange(cell.N), k, 1.0).best()(X) == y].sum()
             short.append(0.5 + 1 / (2 * cell.s) - right)
     return max(short)
 
@@ -187,7 +186,7 @@ def test_flips_that_do_not_depend_on_the_inputs_leave_part_of_the_advantage_of_l
         X, y = simulation.examples(rng, simulation.draw(rng, cell), cell.N, 20_000)
         for flip in (0.1, 0.3):
             labels = simulation.flipped(rng, y, flip)
-            found = np.mean(best(X, labels, np.arange(cell.N), 2, 1.0)(X) == labels) - 0.5
+            found = np.mean(conjunctions.Search(1.0 * X, labels, np.arange(cell.N), 2, 1.0).best()(X) == labels) - 0.5
             left.append(bounds.advantage(cell.s, flip=flip) - found)
             whole.append(bounds.advantage(cell.s) - found)
     error = 0.5 / np.sqrt(20_000)

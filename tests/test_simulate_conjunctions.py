@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from simulate.kernels.conjunctions import Conjunction, Search, best, boost, output
+from simulate.kernels.conjunctions import Conjunction, Search, boost, output
 from theory.boosting import bounds
 
 
@@ -38,7 +38,7 @@ def test_the_search_agrees_with_a_loop_over_all_conjunctions(k, discount):
         attributes = np.array([0, 0, 1, 1, 2, 3, 3])
         weights = np.random.default_rng(seed).random(len(y))
         signed = weights / weights.sum() * y
-        assert best(X, signed, attributes, k, discount) == slow_best(X, signed, attributes, k, discount)
+        assert Search(X, signed, attributes, k, discount).best() == slow_best(X, signed, attributes, k, discount)
 
 
 def slow_boost(X, y, attributes, k, stages, discount):

@@ -20,7 +20,7 @@ from simulate.minimisers import interior_point, method
 from simulate.minimisers.method import minimise
 from simulate.minimisers.newton import susceptibility
 from simulate.minimisers.optimality import gap_of
-from simulate.minimisers.problem import of_labels, of_outputs
+from simulate.minimisers.problem import Problem, linear_map
 from simulate.minimisers.separability import separation
 from simulate.minimisers.vanishing_penalty import vanishing
 from simulate.scenarios import risk as simulation
@@ -50,8 +50,7 @@ def problem(loss, penalty, P, lam=LAM, labels=None, seed=0):
     labels = loss.of == "stability" if labels is None else labels
     X, y = examples(P, labels, seed)
     l1, l2 = Penalty(SHARES[penalty]).parts(lam)
-    make = of_labels if labels else of_outputs
-    return make(X, y, on_labels(loss) if labels else loss, l1, l2), X / np.sqrt(N), y
+    return Problem(*linear_map(X, y, labels), on_labels(loss) if labels else loss, l1, l2), X / np.sqrt(N), y
 
 
 def value(of, w):
@@ -240,7 +239,7 @@ def recovery(N, lam, **given):
     given = {"rho": [0.1, 0.4], "alpha": [0.3, 0.5, 0.8, 1.5], "teacher": "linear", "weights": "sparse"} | given
     for cell in Risk(loss="square", penalty="l1", N=N, lam=lam, **given).cells():
         for seed in range(2):
-            data = drawn(cell.weights, cell.teacher, cell.N, cell.P, 0, seed)
+            data = drawn(cell, 0, seed)
             one = simulation.problem_of(cell, data, cell.lam)
             yield simulation.learnt(cell, data, one, None, cell.lam, "minimise"), one, data
 
@@ -271,7 +270,7 @@ def test_the_lasso_of_a_sparse_teacher_without_noise_is_certified(lam):
 
 
 def test_without_its_active_set_the_interior_method_misses_some_minima(monkeypatch):
-    monkeypatch.setattr(interior_point, "settled", lambda problem, parts, w, rows, weights: (w, rows.a))
+    monkeypatch.setattr(interior_point, "settled", lambda problem, parts, near: (near.w, near.rows.a))
     assert not all(found.converged for found, _, _ in recovery(100, 0))
 
 
@@ -323,10 +322,10 @@ def test_a_run_depends_on_nothing_else_that_is_simulated():
 
 def test_a_larger_sample_begins_with_a_smaller_one_and_more_flips_include_fewer():
     cell = next(iter(scenario(alpha=4.0).cells()))
-    large, small = (drawn(it.weights, it.teacher, it.N, it.P, 0, 3) for it in (cell, replace(cell, P=40)))
+    large, small = (drawn(it, 0, 3) for it in (cell, replace(cell, P=40)))
     np.testing.assert_array_equal(large.X[:40], small.X)
     np.testing.assert_array_equal(large.y[:40], small.y)
-    clean, some, more = (drawn(cell.weights, Sign(flip), cell.N, cell.P, 0, 3).y for flip in (0, 0.1, 0.3))
+    clean, some, more = (drawn(replace(cell, teacher=Sign(flip)), 0, 3).y for flip in (0, 0.1, 0.3))
     assert np.all((more != clean)[some != clean])
     assert 0 < np.sum(some != clean) < np.sum(more != clean)
 
@@ -334,7 +333,7 @@ def test_a_larger_sample_begins_with_a_smaller_one_and_more_flips_include_fewer(
 def fresh_errors(run, eps, teacher):
     """Deviation in standard errors of a run's error from that on many fresh labels."""
     cell = next(iter(scenario(**teacher).cells()))
-    data = drawn(cell.weights, cell.teacher, cell.N, cell.P, 0, 0)
+    data = drawn(cell, 0, 0)
     w = minimise(simulation.problem_of(cell, data, 0.1)).w
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40000, cell.N))

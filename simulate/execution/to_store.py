@@ -131,9 +131,37 @@ class StoreRun:
         """The store, created or extended if need be."""
         return claim.open(
             find=lambda: None if self.fresh else find_store(self.path, self.scenario, self.again),
-            create=lambda: open_or_create(self.path, self.scenario, self.fresh, self.log, self.figure, self.again),
+            create=self._create_or_extend,
             wait=lambda owner: self.log(event="waiting", owner=owner),
         )
+
+    def _create_or_extend(self) -> SweepStore:
+        """Open the store; create it if there is none, and extend it if the scenario does."""
+        path, scenario, log = self.path, self.scenario, self.log
+        complete_replacement(path)
+        if self.fresh or not (path.exists() or path.is_symlink()):
+            return create(path, scenario, _attrs(scenario), figure=self.figure)
+        check_ordinary(path)
+        try:
+            for name in repair_metadata(path):
+                log(event="restored", file=name)
+            store = SweepStore(path)
+            config = store.config
+        except StatmechError as failure:
+            raise StoreError(f"{failure}. Use --fresh to replace it.") from None
+        changed = differences(scenario.config(), config)
+        if changed and not is_extension(scenario, config):
+            raise StoreError(another_config(path, changed))
+        if other := _problem(store, scenario_from(config)):
+            raise StoreError(other)
+        if not changed and not _needs_this_version(store, self.again):
+            return store
+        check_form(store, scenario_from(config))
+        if changed:
+            log(event="grown", differences=changed)
+        if not store.is_of_this_version:
+            log(event="version", stored=store.provenances[-1], running=provenance())
+        return create(path, scenario, _attrs(scenario), old=store, figure=self.figure or config.get(FIGURE))
 
     def plan(self, store: SweepStore) -> list[Chunk]:
         """The chunks of this shard with runs to simulate; corrupted ones are among them."""
@@ -201,36 +229,6 @@ def _problem(store: SweepStore, scenario: Sweep) -> str:
 def _needs_this_version(store: SweepStore, again: bool) -> bool:
     """True if runs are to be added to those of another version, which the store must record first."""
     return not store.is_of_this_version and any(store.counts()[state] for state in lacking(again))
-
-
-def open_or_create(
-    path: Path, scenario: Sweep, fresh: bool, log: Log, figure: str | None = None, again: bool = False
-) -> SweepStore:
-    """The store at `path`, created if there is none, and extended if the scenario extends it."""
-    complete_replacement(path)
-    if fresh or not (path.exists() or path.is_symlink()):
-        return create(path, scenario, _attrs(scenario), figure=figure)
-    check_ordinary(path)
-    try:
-        for name in repair_metadata(path):
-            log(event="restored", file=name)
-        store = SweepStore(path)
-        config = store.config
-    except StatmechError as failure:
-        raise StoreError(f"{failure}. Use --fresh to replace it.") from None
-    changed = differences(scenario.config(), config)
-    if changed and not is_extension(scenario, config):
-        raise StoreError(another_config(path, changed))
-    if other := _problem(store, scenario_from(config)):
-        raise StoreError(other)
-    if not changed and not _needs_this_version(store, again):
-        return store
-    check_form(store, scenario_from(config))
-    if changed:
-        log(event="grown", differences=changed)
-    if not store.is_of_this_version:
-        log(event="version", stored=store.provenances[-1], running=provenance())
-    return create(path, scenario, _attrs(scenario), old=store, figure=figure or config.get(FIGURE))
 
 
 def _attrs(scenario: Sweep) -> dict[str, object]:

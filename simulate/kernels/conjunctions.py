@@ -113,18 +113,11 @@ def boost(
         distribution /= distribution.sum()
 
 
-def best(X: np.ndarray, signed: np.ndarray, attributes: np.ndarray, k: int, discount: float) -> Conjunction:
-    """The conjunction of the largest discounted correlation, for `signed` (m,), the distribution times the labels.
-
-    Of equal ones (to rounding) the one of fewer indicators, then of lower indices.
-    """
-    return Search(np.asarray(X, float), signed, attributes, k, discount).best()
-
-
 class Search:
     """The sums of `signed` (m,) over the rows where each pair of indicators is true, updated from stage to stage.
 
-    Raises `ValueError` if there are more conjunctions of k indicators than `MOST`.
+    `signed` is the distribution times the labels. Raises `ValueError` if there are more conjunctions of k indicators
+    than `MOST`.
     """
 
     def __init__(self, X: np.ndarray, signed: np.ndarray, attributes: np.ndarray, k: int, discount: float):
@@ -144,7 +137,10 @@ class Search:
         self._add(0.0, np.arange(len(X)), signed)
 
     def best(self) -> Conjunction:
-        """See `best`."""
+        """Find the conjunction of the largest discounted correlation.
+
+        Of equal ones (to rounding) it is the one of fewer indicators, then of lower indices.
+        """
         found = Found()
         found.take((), abs(self.total), self.total)
         half = np.abs(self.singles - self.total / 2)

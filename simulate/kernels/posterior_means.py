@@ -9,19 +9,18 @@ from itertools import islice
 import numpy as np
 
 from simulate.kernels.message_passing import RECOVERED, messages
-from simulate.kernels.teacher_data import TeacherData
-from statmech.convex.teachers import Teacher
+from simulate.kernels.teacher_data import Cell, TeacherData
 from statmech.convex.weights import Weights
 
 SETTLED = 1e-9  # relative change in a step below which an estimate stays
 EXACT = 1e-20  # variance below which weights without atoms are known
 
 
-def steps_from(w: np.ndarray, V: float, data: TeacherData, teacher: Teacher, weights: Weights) -> Iterator[np.ndarray]:
+def steps_from(w: np.ndarray, V: float, data: TeacherData, cell: Cell) -> Iterator[np.ndarray]:
     """The estimates (N,) after each step from weights w (N,) of mean variance V, until they are settled or exact."""
-    known = EXACT if weights.continuous else RECOVERED
-    score = partial(teacher.score, data.y)
-    return messages(data.X, score, weights.posterior, w, V, settled=SETTLED, recovered=known)
+    known = EXACT if cell.weights.continuous else RECOVERED
+    score = partial(cell.teacher.score, data.y)
+    return messages(data.X, score, cell.weights.posterior, w, V, settled=SETTLED, recovered=known)
 
 
 def uninformed(weights: Weights, N: int) -> tuple[np.ndarray, float]:
@@ -30,9 +29,9 @@ def uninformed(weights: Weights, N: int) -> tuple[np.ndarray, float]:
     return mean, float(np.mean(variance))
 
 
-def posterior_mean(data: TeacherData, teacher: Teacher, weights: Weights, most: int) -> np.ndarray:
+def posterior_mean(data: TeacherData, cell: Cell, most: int) -> np.ndarray:
     """The estimate (N,) after at most so many steps from the mean of the prior."""
-    w, V = uninformed(weights, data.X.shape[1])
-    for estimate in islice(steps_from(w, V, data, teacher, weights), most):
+    w, V = uninformed(cell.weights, data.X.shape[1])
+    for estimate in islice(steps_from(w, V, data, cell), most):
         w = estimate
     return w

@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from statmech.convex.teachers import Teacher
 from statmech.convex.weights import Weights
 from statmech.scenarios.grid import words_of
+from statmech.scenarios.inference import InferenceCell
+from statmech.scenarios.risk import RiskCell
 
+Cell = RiskCell | InferenceCell
 TEACHER, START, INPUTS, OUTPUTS = range(4)  # what random numbers are for
 
 
@@ -32,19 +34,19 @@ def stream(part: int, **identity: Any) -> np.random.Generator:
     return np.random.default_rng([*words_of(identity), part])
 
 
-def drawn(weights: Weights, teacher: Teacher, N: int, P: int, key: int, seed: int) -> TeacherData:
-    """The first P examples of a seed.
+def drawn(cell: Cell, key: int, seed: int) -> TeacherData:
+    """Draw the first P examples of a seed.
 
-    >>> from statmech.convex.teachers import Sign
-    >>> from statmech.convex.weights import Binary
-    >>> few, more = (drawn(Binary(), Sign(), 3, P, key=0, seed=0) for P in (2, 4))
+    >>> from statmech import Inference
+    >>> few, more = (drawn(it, key=0, seed=0) for it in Inference(prior="binary", N=4, alpha=[0.5, 1]).cells())
     >>> bool((more.X[:2] == few.X).all()), bool((more.y[:2] == few.y).all()), abs(few.teacher).tolist()
-    (True, True, [1.0, 1.0, 1.0])
+    (True, True, [1.0, 1.0, 1.0, 1.0])
     """
-    w = weights.draw(stream(TEACHER, N=N, key=key, seed=seed, **named(weights)), N)
-    X = stream(INPUTS, N=N, key=key, seed=seed).standard_normal((P, N))
+    N, own = cell.N, {"N": cell.N, "key": key, "seed": seed}
+    w = cell.weights.draw(stream(TEACHER, **own, **named(cell.weights)), N)
+    X = stream(INPUTS, **own).standard_normal((cell.P, N))
     u = np.einsum("pi,i->p", X, w) / np.sqrt(N)  # row by row: the bits of one depend on no other
-    return TeacherData(w, X, teacher.draw(stream(OUTPUTS, N=N, key=key, seed=seed), u))
+    return TeacherData(w, X, cell.teacher.draw(stream(OUTPUTS, **own), u))
 
 
 def named(weights: Weights) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import lstsq
 
-from simulate.minimisers.complementarity import Box
+from simulate.minimisers.complementarity import Box, Iterate
 from simulate.minimisers.problem import Problem
 from simulate.minimisers.slope_intervals import Parts
 
@@ -29,10 +29,9 @@ def zeros(weights: Box, l1: float) -> np.ndarray:
     return vanish
 
 
-def settled(
-    problem: Problem, parts: Parts, w: np.ndarray, rows: Box, weights: Box | None
-) -> tuple[np.ndarray, np.ndarray]:
+def settled(problem: Problem, parts: Parts, near: Iterate) -> tuple[np.ndarray, np.ndarray]:
     """Weights (N,) and slopes (K, P) once no weight changes between 0 and free; the slope of the loss is linear."""
+    w, _, rows, weights = near
     free = np.ones(len(w), bool) if weights is None else ~zeros(weights, problem.l1)
     loose = (rows.s < rows.above) & (rows.r < rows.below)
     sign, a = np.sign(w), np.where(loose, rows.a, np.where(rows.s < rows.above, parts.low, parts.high))

@@ -15,9 +15,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from simulate.minimisers.problem import Problem
 
-def penalty_gap(w: np.ndarray, v: np.ndarray, l1: float, l2: float, value: float) -> float:
+
+def penalty_gap(problem: Problem, w: np.ndarray, v: np.ndarray, value: float) -> float:
     """The largest r(w) - v.w + v.u - r(u) over all u that may be better than w, whose F is `value`."""
+    l1, l2 = problem.l1, problem.l2
     beyond = np.maximum(np.abs(v) - l1, 0.0)
     within = np.clip(v, -l1, l1)
     kinked = l1 * np.abs(w) - within * w

@@ -69,6 +69,15 @@ class Box(NamedTuple):
         return float(of_s.sum() + of_r.sum())
 
 
+class Iterate(NamedTuple):
+    """Weights, arguments of the loss, the boxes of the examples (K, P) and those of the weights (N,)."""
+
+    w: np.ndarray
+    x: np.ndarray
+    rows: Box
+    weights: Box | None
+
+
 def _longest(now: tuple[np.ndarray, ...], step: tuple[np.ndarray, ...]) -> float:
     pairs = zip(now, step, strict=True)
     most = max(float(np.max(-change[here > 0] / here[here > 0], initial=0.0)) for here, change in pairs)

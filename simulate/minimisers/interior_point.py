@@ -17,14 +17,13 @@ Where rounding ends the steps too early, `active_set` solves the equations of th
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from simulate.minimisers.active_set import settled, zeros
 from simulate.minimisers.certificates import penalty_gap
-from simulate.minimisers.complementarity import Box, box
+from simulate.minimisers.complementarity import Iterate, box
 from simulate.minimisers.line_search import step_length
 from simulate.minimisers.problem import REACHED, Minimum, Problem
 from simulate.minimisers.slope_intervals import Parts
@@ -35,15 +34,6 @@ ENOUGH = 1e-12  # relative gap above which rounding has ended them, so that the 
 SHORT = 0.99  # of the way to the boundary
 REFINED = 2  # times that the equations of a step are solved, each time for what the last solution left
 FALL = 0.05  # the least part to which a step lowers the products where the slope of g is not linear
-
-
-class Iterate(NamedTuple):
-    """Weights, arguments of the loss, the boxes of the examples (K, P) and those of the weights (N,)."""
-
-    w: np.ndarray
-    x: np.ndarray
-    rows: Box
-    weights: Box | None
 
 
 def interior_point(problem: Problem, parts: Parts) -> Minimum:
@@ -66,7 +56,7 @@ def interior_point(problem: Problem, parts: Parts) -> Minimum:
 
 def _settled(problem: Problem, parts: Parts, near: Iterate, found: Minimum) -> Minimum:
     """The weights that solve the equations of the state's active set, where their gap is smaller."""
-    w, a = settled(problem, parts, near.w, near.rows, near.weights)
+    w, a = settled(problem, parts, near)
     gap = certified(problem, parts, near._replace(w=w, x=problem.x(w), rows=near.rows._replace(a=a)))
     return Minimum(w, gap) if gap < found.gap else found
 
@@ -94,7 +84,7 @@ def certified(problem: Problem, parts: Parts, now: Iterate) -> float:
     v = -(parts.slope(now.x) + a.sum(axis=0)) @ problem.B
     value = problem.penalty(now.w) if parts.constrains else problem.value(now.w, now.x)
     penalised = problem.l1 > 0 or problem.l2 > 0
-    gap = parts.excess(now.x, a) + penalty_gap(now.w, v, problem.l1, problem.l2, value)
+    gap = parts.excess(now.x, a) + penalty_gap(problem, now.w, v, value)
     return gap / max(value if penalised else problem.scale, 1e-300)
 
 

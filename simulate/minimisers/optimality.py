@@ -28,7 +28,7 @@ def gap_of(problem: Problem, w: np.ndarray) -> float:
     a[beside] = _slopes(problem, w, np.where(beside, 0.0, a), kink)
     value, at = problem.value(w, x), kink[beside]
     excess = problem.loss.value(x[beside]) - problem.loss.value(at) - a[beside] * (x[beside] - at)
-    return float(excess.sum() + penalty_gap(w, -(a @ problem.B), problem.l1, problem.l2, value)) / value
+    return float(excess.sum() + penalty_gap(problem, w, -(a @ problem.B), value)) / value
 
 
 def _slopes(problem: Problem, w: np.ndarray, others: np.ndarray, kink: np.ndarray) -> np.ndarray:

@@ -61,11 +61,7 @@ def nowhere(N: int) -> Minimum:
     return Minimum(np.full(N, np.nan), np.nan)
 
 
-def of_labels(X: np.ndarray, y: np.ndarray, loss: Loss, l1: float, l2: float) -> Problem:
-    """The problem of labels y (P,) of inputs X (P, N) and a loss of stabilities."""
-    return Problem(X * (y / np.sqrt(X.shape[1]))[:, None], np.zeros(len(y)), loss, l1, l2)
-
-
-def of_outputs(X: np.ndarray, y: np.ndarray, loss: Loss, l1: float, l2: float) -> Problem:
-    """The problem of real outputs y (P,) of inputs X (P, N) and a loss of residuals."""
-    return Problem(X / -np.sqrt(X.shape[1]), y, loss, l1, l2)
+def linear_map(X: np.ndarray, y: np.ndarray, labels: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return B and c for inputs X (P, N) and outputs y (P,): stabilities of labels, or residuals of real outputs."""
+    root = np.sqrt(X.shape[1])
+    return (X * (y / root)[:, None], np.zeros(len(y))) if labels else (X / -root, y)

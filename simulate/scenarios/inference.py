@@ -24,11 +24,11 @@ class Simulator(units.RunByRun):
 
     def simulate(self, cell: InferenceCell, seed: int) -> dict[str, np.ndarray]:
         """The variables of one run, after each step; an estimate that is settled or exact stays."""
-        data = teacher_data.drawn(cell.weights, cell.teacher, cell.N, cell.P, self.scenario.key, seed)
+        data = teacher_data.drawn(cell, self.scenario.key, seed)
         w, V = _started(cell, data.teacher, self.scenario.key, seed)
         record = np.empty((self.scenario.steps + 1, len(MEASURED)))
         record[0], step = measured(w, data.teacher), 0
-        steps = posterior_means.steps_from(w, V, data, cell.teacher, cell.weights)
+        steps = posterior_means.steps_from(w, V, data, cell)
         for step, estimate in enumerate(islice(steps, self.scenario.steps), 1):
             record[step] = measured(estimate, data.teacher)
         record[step:] = record[step]

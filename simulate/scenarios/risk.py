@@ -16,7 +16,7 @@ from simulate.kernels.teacher_data import TeacherData, drawn
 from simulate.minimisers.method import minimise
 from simulate.minimisers.newton import susceptibility
 from simulate.minimisers.optimality import gap_of
-from simulate.minimisers.problem import Minimum, Problem, nowhere, of_labels, of_outputs
+from simulate.minimisers.problem import Minimum, Problem, linear_map, nowhere
 from simulate.minimisers.separability import Separation, separation
 from simulate.minimisers.vanishing_penalty import vanishing
 from statmech.convex.label_error import label_error
@@ -43,7 +43,7 @@ class Simulator(units.RunByRun):
 
     def simulate(self, cell: RiskCell, seed: int) -> dict[str, float]:
         """The variables of one run."""
-        data = drawn(cell.weights, cell.teacher, cell.N, cell.P, self.scenario.key, seed)
+        data = drawn(cell, self.scenario.key, seed)
         lam = strength(cell)
         problem = problem_of(cell, data, lam)
         separated = separation(problem.B) if cell.teacher.labels and lam == 0 else None
@@ -52,7 +52,7 @@ class Simulator(units.RunByRun):
         if cell.teacher.labels:
             values["separable"] = _separable(problem, separated, found)
         if self.scenario.bayes:
-            values["R_bayes"] = cosine(posterior_mean(data, cell.teacher, cell.weights, STEPS), data.teacher)
+            values["R_bayes"] = cosine(posterior_mean(data, cell, STEPS), data.teacher)
         return values
 
     def check(self) -> None:
@@ -88,7 +88,7 @@ def _best(loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights, alph
 def problem_of(cell: RiskCell, data: TeacherData, lam: float) -> Problem:
     """Return the function that a run minimises; where lam = 0, with the penalty of lam = 1."""
     l1, l2 = map(float, cell.penalty.parts(lam if lam != 0 else 1.0))
-    return (of_labels if cell.teacher.labels else of_outputs)(data.X, data.y, cell.on, l1, l2)
+    return Problem(*linear_map(data.X, data.y, cell.teacher.labels), cell.on, l1, l2)
 
 
 def learnt(
