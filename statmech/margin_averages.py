@@ -51,8 +51,21 @@ def single(c: Array, theta: Array, flip: Array) -> tuple[Array, Array, Array]:
 
 
 def pair(c: Array, theta_1: Array, theta_2: Array, between: Array, flip: Array) -> Array:
-    r""":math:`\langle f_1f_2\rangle` of two students at these angles to the teacher and each other; scalars.
+    r""":math:`\langle f_1f_2\rangle` of two students; scalars.
 
+    Parameters
+    ----------
+    c
+        Margin.
+    theta_1, theta_2
+        Angles between each student and the teacher.
+    between
+        Angle between the students.
+    flip
+        Probability that a label is flipped.
+
+    Examples
+    --------
     >>> float(pair(0.5, 1.0, 1.0, 0.8, 0.1).round(6))
     0.42961
     """

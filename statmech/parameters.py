@@ -40,7 +40,7 @@ class Bound(NamedTuple):
 
     @property
     def pydantic(self) -> str:
-        """Its name in pydantic's fields and errors: "gt", "ge", "lt" or "le"."""
+        """The bound's name in pydantic's fields and errors: "gt", "ge", "lt" or "le"."""
         return self.holds.__name__
 
 
@@ -85,7 +85,7 @@ class Key:
 
     @property
     def label(self) -> str:
-        """Its label on axes and in legends: its symbol, or its name if it has none."""
+        """The label on axes and in legends: the symbol, or the name if there is none."""
         return self.symbol or self.name
 
     @property
@@ -100,7 +100,7 @@ class Key:
 
     @cached_property  # a sweep of a million values asks for each
     def bounds(self) -> tuple[tuple[Bound, float], ...]:
-        """Its bounds, the lower one first: their kind and their value."""
+        """The bounds, the lower one first: their kind and their value."""
         stated = ((bound, getattr(self, name)) for name, bound in BOUNDS.items())
         return tuple((bound, value) for bound, value in stated if value is not None and np.isfinite(value))
 
@@ -297,7 +297,19 @@ def described(kinds: dict[str, Any], name: str) -> dict[str, Key]:
 
 
 def parameter_problem(noun: str, kinds: dict[str, Any], kind: str, name: str, value: Any) -> str | None:
-    """Why a class cannot take a parameter's value, a sentence; None if it can, or if it only repeats the default."""
+    """Explain why a class cannot take a parameter's value; None if it can, or if it only repeats the default.
+
+    Parameters
+    ----------
+    noun
+        Noun of the classes, such as "rule".
+    kinds
+        The registered classes by name.
+    kind
+        Name of the class.
+    name, value
+        The parameter and its value.
+    """
     if (key := parameters_of(kinds[kind]).get(name)) is not None:
         return key.problem(value)
     having = described(kinds, name)

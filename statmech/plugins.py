@@ -165,7 +165,7 @@ def _traced(arrays: str, variable: str) -> str:
 
 
 def _unsmooth(activation: Activation) -> str | None:
-    """Where g or g' jumps without a kink, or g' is not the derivative of g; None if nowhere."""
+    """Describe a jump of g or g' that is not among the kinks, or a g' that is not the derivative; None without."""
     g, derivative = (lambda x, part=part: activation.both(x)[part] for part in (0, 1))
     for function, what in ((g, "g jumps"), (derivative, "g bends")):
         if (place := jump(function, activation.kinks)) is not None:

@@ -103,7 +103,7 @@ def grid(values: np.ndarray, places: int, whole: bool = False) -> np.ndarray:
 
 
 def _first(values: np.ndarray) -> float:
-    """Where geometric spacing begins: a tenth of the least positive value if an axis begins at 0; 0 if below."""
+    """The start of geometric spacing: a tenth of the least positive value if an axis begins at 0; 0 if below."""
     if values.min() < 0 or values.max() <= 0:
         return 0.0
     return float(values.min() or values[values > 0].min() / 10)

@@ -132,7 +132,32 @@ def product(w, z, i):  # type: ignore[no-untyped-def]
 
 @compiled("Tuple((i8, f8))(f8[:,::1], f8[::1], f8[::1], f8[::1], f8, f8, f8, f8, i8)")
 def visit(z, lengths, x, w, omega, tolerance, radius, N, most):  # type: ignore[no-untyped-def]
-    """Epochs of examples z that change strengths x and the student w: their number, and the way of the last."""
+    """Visit examples in turn, epoch by epoch, until the gap is certified or the student has moved too far.
+
+    Parameters
+    ----------
+    z
+        Examples times their labels (P, N).
+    lengths
+        Their lengths (P,).
+    x, w
+        Strengths (P,) and student (N,); updated.
+    omega, tolerance
+        Step size and relative gap of `AdaTron`.
+    radius
+        Largest distance of the student from its start.
+    N
+        Input dimension, which divides the fields.
+    most
+        Largest number of epochs.
+
+    Returns
+    -------
+    epochs
+        The number of complete epochs.
+    way
+        The distance that the student moved in the last epoch.
+    """
     start, w_before, x_before, away, worst = w.copy(), w.copy(), x.copy(), 0.0, 0
     for epoch in range(most):
         for n in range(len(w)):

@@ -32,7 +32,7 @@ INNER = 5  # folds of the inner cross-validations
 
 
 class ModelTask(NamedTuple):
-    """Data a model learns from: words of nominal attributes ("auto": numbers), number of examples, random state."""
+    """A model's data: the words of nominal attributes ("auto" for numbers), the number of examples, a random state."""
 
     domain: Any
     size: int

@@ -67,7 +67,21 @@ class Attribute:
 
 
 def attribute_of(name: str, column: np.ndarray, bins: int, missing: str, words: Any = None) -> Attribute:
-    """The attribute of a column of values; `words`, if given, are the possible values of a nominal attribute."""
+    """Return the attribute of a column: nominal, or intervals of numbers.
+
+    Parameters
+    ----------
+    name
+        Name of the column.
+    column
+        Its values (m,).
+    bins
+        Largest number of intervals.
+    missing
+        The word that marks a missing value.
+    words
+        Possible values of a nominal attribute; None: those of the column.
+    """
     if words is not None:
         return Attribute(name, tuple(map(str, words)), None)
     if not all(isinstance(value, Real) for value in column):

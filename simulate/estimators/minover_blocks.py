@@ -231,9 +231,27 @@ class Patience:
 
 @compiled("UniTuple(i8, 2)(i8[::1], f8[:,::1], f8[::1], f8[::1], i8[::1], f8[::1], i8)")
 def add_least(slots, rows, fields, counts, added, least, done):  # type: ignore[no-untyped-def]
-    """Updates of candidates of these `fields`, whose rows of the Gram matrix are at `slots` of `rows`.
+    """Add the candidate of least field, until the block is complete or a row of the Gram matrix is missing.
 
-    Returns the number of updates done, and the candidate whose row is missing, if they are not all.
+    Parameters
+    ----------
+    slots
+        Place of each candidate's row in `rows` (n,), negative if missing.
+    rows
+        Rows of the Gram matrix.
+    fields, counts
+        Fields of the candidates, and how often each was added (n,); updated.
+    added, least
+        The candidate added at each update, and its field (S,); written.
+    done
+        Number of updates made before.
+
+    Returns
+    -------
+    updates
+        The number of updates made.
+    at
+        The candidate whose row is missing, if the block is incomplete.
     """
     groups = len(fields) // 4
     lowest, at = fields[0], 0
@@ -264,9 +282,20 @@ def add_least(slots, rows, fields, counts, added, least, done):  # type: ignore[
 
 @compiled("UniTuple(f8, 3)(f8[::1], f8[::1], f8[::1], f8[::1], i8[::1], f8[::1])")
 def strayed(squares, before, moved, counts, added, least):  # type: ignore[no-untyped-def]
-    """A block's rho squared, and the start and the rise (of a step) of a line above its least fields.
+    """Return a block's rho squared, and the start and the rise (per step) of a line above its least fields.
 
     In a function of its own: after the loop above, it would slow it down.
+
+    Parameters
+    ----------
+    squares
+        Squared lengths of the candidates (n,).
+    before, moved
+        Fields of the candidates before the block, and their changes (n,).
+    counts
+        How often each candidate was added (n,).
+    added, least
+        The candidate added at each update, and its field (S,).
     """
     whole = 0.0
     for i in range(len(counts)):

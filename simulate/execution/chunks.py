@@ -51,8 +51,8 @@ def simulate_chunk(
 
     Parameters
     ----------
-    number
-        The chunk.
+    path, number
+        The store, and the chunk.
     again
         True to try failed runs again.
     tell
@@ -93,7 +93,23 @@ def simulate_chunks(
     log: Log,
     cells: list[Any] | None = None,
 ) -> Iterator[Filled]:
-    """Chunks in their order, as they are finished: variables, and the state of each run; of `cells`, or of all."""
+    """Simulate chunks, and yield each in turn as it is finished: the chunk, its variables, the state of each run.
+
+    Parameters
+    ----------
+    scenario, store
+        The sweep and its store.
+    todo
+        The chunks.
+    lacking
+        States of the runs that are to be simulated.
+    workers
+        Number of threads.
+    log
+        Log of the store.
+    cells
+        Parameter combinations to simulate; all by default.
+    """
     simulator = simulator_of(scenario)
     inside: dict[tuple[int, ...], list[Any]] = {store.chunk_index(chunk.corner): [] for chunk in todo}
     for cell in scenario.cells() if cells is None else cells:

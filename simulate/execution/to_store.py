@@ -59,6 +59,8 @@ def run_into(
     ----------
     path
         The store; its `state` says which runs are done, failed or missing.
+    scenario
+        The scenario.
     fresh
         True to replace stored results, also those of another config.
     again

@@ -57,7 +57,7 @@ class Changes(NamedTuple):
 
 
 class Course(NamedTuple):
-    """What changes in blocks of M steps, arrays (..., M); where there is no step drift and decay are 0."""
+    """Rates of blocks of M steps, arrays (..., M); where there is no step drift and decay are 0."""
 
     eta: Array  # the learning rate
     drift: Array  # one minus the cosine of the teacher's turn, delta/N
@@ -71,7 +71,21 @@ class Course(NamedTuple):
 
 
 def course_of(changes: Changes, eta: Array, N: Array, first: Array, active: Array, dtype: str) -> Course:
-    """The course of blocks whose steps, `active` (..., M) or not, are counted in order from `first`."""
+    """Return the course of blocks whose steps are counted in order from `first`.
+
+    Parameters
+    ----------
+    changes, eta
+        Changes with time, and the learning rate at t = 0.
+    N
+        Input dimension.
+    first
+        Number of the first step.
+    active
+        True where there is a step (..., M).
+    dtype
+        Precision of the result.
+    """
     t = (first + jnp.arange(active.size).reshape(active.shape)) / N
     drift, decay = (jnp.where(active, rate / N, 0.0) for rate in (changes.drift, changes.decay))
     fading = jnp.cumsum(jnp.log1p(-decay), axis=-1)[..., :-1]  # -inf if all weights are lost, w = N
@@ -111,13 +125,24 @@ def modulations(
     examples: Any,
     course: Course | None = None,
 ) -> tuple[Array, State]:
-    """The modulations f, shape (M, K), of a block of M steps, and what the learner carries after it.
+    """Compute the modulations f (M, K) of a block of M steps, and what the learner carries after it.
 
-    `teacher` (M, teachers) and `seen` (M, K) are the fields of teachers and students at the block's start, `inner` (M,
-    M) the inputs' inner products, `carry` what the learner carries, and `examples` what it
-    sees beside fields (`Learner.examples`). Every array may have a
-    trailing axis of lanes, one lane per seed. With a `course` the modulations have faded at the block's end, where the
-    weights need them.
+    Every array may have a trailing axis of lanes, one lane per seed.
+
+    Parameters
+    ----------
+    learner
+        The learner.
+    teacher, seen
+        Fields of teachers (M, teachers) and students (M, K) at the block's start.
+    inner
+        Inner products of the inputs (M, M).
+    carry
+        What the learner carries.
+    examples
+        What it sees beside fields (`Learner.examples`).
+    course
+        Changes with time: modulations have then faded at the block's end, where the weights need them.
     """
 
     def step(carry: tuple[Array, State], xs: tuple[Any, ...]) -> tuple[tuple[Array, State], None]:

@@ -62,9 +62,20 @@ class Learner(ABC):
     def step(
         self, carry: State, y: Array, h: Array, norm: Array, example: Any, now: Course | None
     ) -> tuple[Array, State]:
-        """The students' f and what is carried on, from the fields y of teachers and h of students, and |x|^2.
+        """Return the students' f and the carried state after one step; nothing changes where there is none.
 
-        Nothing changes where there is no step. `now` is the course of this step, if there is one.
+        Parameters
+        ----------
+        carry
+            The carried state.
+        y, h
+            Fields of teachers and students.
+        norm
+            The input's squared length x.x.
+        example
+            What the step sees beside fields (see `examples`).
+        now
+            The course of this step, if there is one.
         """
 
 

@@ -84,7 +84,7 @@ def minimise_by_messages(
 
 
 def _first_variance(penalty: Penalty, lam: float) -> float:
-    """That of the penalty alone, where it is quadratic."""
+    """The variance of a weight under the penalty alone, where that is quadratic."""
     return 1 / max(float(penalty.parts(lam)[1]), LEAST) if penalty.share < 1 else 1.0
 
 

@@ -40,11 +40,27 @@ def walks(
     slope: float = 0.0,
     two_sided: bool = False,
 ) -> Walks:
-    """Sum rows z (m, n) times w from left to right, after each of `looks` (increasing, to n) only those below tau.
+    """Sum rows z times w from left to right, and stop each at the first look where it reaches the level.
 
-    `start` is the initial sum, a bias; `slope` is the rise of the level by the end. Two-sided walks stop where the
-    absolute value of the sum reaches the level.
+    Parameters
+    ----------
+    z
+        Rows to sum (m, n).
+    w
+        Weights (n,).
+    looks
+        Numbers of features after which sums are compared with the level, increasing to n.
+    tau
+        The level.
+    start
+        Initial sum, a bias.
+    slope
+        Rise of the level by the end.
+    two_sided
+        True to compare the absolute value of the sum.
 
+    Examples
+    --------
     >>> walks(np.array([[2.0, -9.0], [0.5, -1.0]]), np.ones(2), np.array([1, 2]), tau=1.0)
     Walks(sums=array([ 2. , -0.5]), features=array([1, 2]))
     """
@@ -169,10 +185,22 @@ class Student(Protocol):
 def lessons(
     student: Student, z: np.ndarray, start: np.ndarray, probes: np.ndarray, looks: np.ndarray, block: int = 64
 ) -> Iterator[Lesson]:
-    """One pass over rows z (m, n), examples times labels, whose bias enters times `start` (m,), the labels.
+    """Make one pass over the examples; the caller updates the student after each lesson.
 
-    The caller updates the student after each lesson. Examples where `probes` (m,) is true are evaluated fully, for any
-    sums: their margins are an unbiased sample.
+    Parameters
+    ----------
+    student
+        Weights, bias and level; read at each lesson.
+    z
+        Examples times their labels (m, n).
+    start
+        Labels (m,), with which the bias enters; 0 for none.
+    probes
+        True for examples that are evaluated fully (m,): their margins are an unbiased sample.
+    looks
+        Numbers of features after which sums are compared with the level.
+    block
+        Number of examples evaluated together at first.
     """
     first = 0
     while first < len(z):

@@ -90,7 +90,19 @@ def indices(true, rows):  # type: ignore[no-untyped-def]
 
 @compiled("void(f8[:,::1], i8[::1], f8[::1], i8, f8[::1])")
 def add_rows(X, rows, values, first, sums):  # type: ignore[no-untyped-def]
-    """The sums of these rows times their values, of the columns from `first` on; four rows at a time."""
+    """Sum rows of X times their values, four rows at a time.
+
+    Parameters
+    ----------
+    X
+        Matrix (m, n).
+    rows, values
+        Indices of the rows and their factors (r,).
+    first
+        First column to sum.
+    sums
+        The sums (n,), written from `first` on.
+    """
     sums[first:] = 0.0
     fours = len(rows) // 4 * 4
     for r in range(0, fours, 4):
@@ -108,7 +120,25 @@ def add_rows(X, rows, values, first, sums):  # type: ignore[no-untyped-def]
     "Tuple((i8, i8, i8, f8))(f8[:,::1], u1[:,::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,:,::1], f8, f8)",
 )
 def search(X, columns, signed, above, below, gains, total, known):  # type: ignore[no-untyped-def]
-    """The triple, and its sum, for bounds `above` of 2S - s and `below` of s - 2S by pairs (n, n)."""
+    """Find the triple of largest |2S - s|; returns its indices, -1 if there is none, and its sum S.
+
+    Parameters
+    ----------
+    X
+        Indicators 0 or 1 (m, n).
+    columns
+        Their transpose as bytes (n, m).
+    signed
+        The distribution times the labels (m,).
+    above, below
+        Bounds of 2S - s and of s - 2S by pairs (n, n).
+    gains
+        Amounts by which the pairs miss these bounds (2, n, n); updated.
+    total
+        The sum s of `signed`.
+    known
+        Value to exceed.
+    """
     n, m = columns.shape
     best, best_i, best_j, best_l, found = known, -1, -1, -1, 0.0
     rows, of_both, values = np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m)

@@ -79,9 +79,18 @@ def batch(K: int) -> int:
 
 
 def memory(K: int, teachers: int, N: float, dtype: str, drifting: bool = False) -> int:
-    """Memory of one unit of work in bytes: the vectors, before and after a block, and the block's inputs twice.
+    """Return the bytes of one unit of work: the vectors, before and after a block, and the block's inputs twice.
 
-    A teacher that drifts takes as many directions as inputs.
+    Parameters
+    ----------
+    K, teachers
+        Numbers of students and teachers.
+    N
+        Input dimension.
+    dtype
+        Precision of the vectors.
+    drifting
+        True for teachers that drift, which take as many directions as inputs.
     """
     drawn = 2 * BLOCK if drifting else BLOCK
     return int(2 * (K + teachers + drawn) * N * np.dtype(dtype).itemsize)

@@ -37,7 +37,25 @@ def epoch(
     move: Move,
     done: Done,
 ) -> CyclicStudent:
-    """One visit of each example, unless the run has stopped or reached `until`, possibly within the epoch."""
+    """Visit each example once, unless the run has stopped or reached `until`, possibly within the epoch.
+
+    Parameters
+    ----------
+    state
+        The student before.
+    gram
+        Gram matrix of the padded examples (P, P).
+    size
+        Number of examples, without padding.
+    until
+        Number of visits at which the run pauses.
+    parameter
+        Parameter of `move`.
+    move
+        Change of a strength, from field, strength, own norm and parameter.
+    done
+        True if the run stops, from the student and a mask of the examples.
+    """
     first = state.visits % size  # an epoch that was interrupted by a recorded time is resumed
 
     def visit(index: jax.Array, now: CyclicStudent) -> CyclicStudent:
@@ -59,7 +77,21 @@ def epoch(
 def run(
     learner: tuple[Move, Done], gram: jax.Array, sizes: jax.Array, until: jax.Array, parameter: jax.Array
 ) -> tuple[jax.Array, ...]:
-    """All data sets of a batch: strengths (T, B, P), visits and the stopped runs (T, B)."""
+    """Learn all data sets of a batch: strengths (T, B, P), visits and the stopped runs (T, B).
+
+    Parameters
+    ----------
+    learner
+        `move` and `done` of `epoch`.
+    gram
+        Gram matrices (B, P, P).
+    sizes
+        Numbers of examples (B,).
+    until
+        Numbers of visits to record (B, T).
+    parameter
+        Parameter of `move`.
+    """
     move, done = learner
     strengths = jnp.zeros(gram.shape[:2], gram.dtype)
     none = jnp.zeros(len(gram), jnp.int64)
@@ -79,7 +111,19 @@ def run(
 
 
 def learn_in_turn(batch: Batch, task: LearnerTask, parameter: float, move: Move, done: Done, by: str) -> Learnt:
-    """Learn by a cyclic learner; runs that are `done` are recorded as stopped by `by`."""
+    """Learn by a cyclic learner.
+
+    Parameters
+    ----------
+    batch, task
+        The data sets, and the task of the learner.
+    parameter
+        Parameter of `move`.
+    move, done
+        Change of a strength, and stop rule (see `epoch`).
+    by
+        Name of the stop rule, among `STOPPED_BY`.
+    """
     recorded = run((move, done), batch.gram, batch.sizes, task.until, np.asarray(parameter, batch.gram.dtype))
     strengths, visits, ended = (np.moveaxis(np.asarray(part), 0, 1) for part in recorded)
     stopped_by = np.where(ended, STOPPED_BY.index(by), STOPPED_BY.index("epochs"))

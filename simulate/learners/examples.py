@@ -46,8 +46,21 @@ def padded(P: int) -> int:
 
 
 def draw(key: int, seed: int, N: int, P: int, flip: float) -> DataSet:
-    """The first P examples of a seed's data set.
+    """Draw the first P examples of a seed's data set.
 
+    Parameters
+    ----------
+    key
+        Key of the experiment.
+    seed
+        Number of the seed.
+    N, P
+        Input dimension, and number of examples.
+    flip
+        Probability that a label is flipped.
+
+    Examples
+    --------
     >>> few, many = draw(0, 7, 20, 5, 0.0), draw(0, 7, 20, 50, 0.0)
     >>> bool(np.all(many.z[:5] == few.z) and np.all(few.z @ few.teacher > 0))
     True

@@ -48,9 +48,20 @@ def at_once(
     by: str = "exact",
     converged: np.ndarray | bool = True,
 ) -> Learnt:
-    """Repeat strengths (B, P) or students (B, K, N) at all recorded times, for learners whose steps are not recorded.
+    """Repeat students at all recorded times, for learners whose steps are not recorded.
 
-    Data sets where no student `exists` (B,) get NaN.
+    Parameters
+    ----------
+    until
+        Recorded numbers of updates (B, T).
+    exists
+        True for data sets that have a student (B,); the others get NaN.
+    strengths, students
+        Embedding strengths (B, P), or weights (B, K, N).
+    by
+        Reason why runs ended, among `STOPPED_BY`.
+    converged
+        True for runs that have converged (B,).
     """
     code = np.where(exists, STOPPED_BY.index(by), STOPPED_BY.index("no-solution"))
 

@@ -48,7 +48,21 @@ class MinOverStudent(NamedTuple):
 
 
 def update(state: MinOverStudent, gram: jax.Array, size: jax.Array, until: jax.Array, stop: str) -> MinOverStudent:
-    """One update, unless the run has stopped or reached `until`."""
+    """Make one update, unless the run has stopped or reached `until`.
+
+    Parameters
+    ----------
+    state
+        The student before.
+    gram
+        Gram matrix of the padded examples (P, P).
+    size
+        Number of examples, without padding.
+    until
+        Number of updates at which the run pauses.
+    stop
+        Stop rule, among those of `MinOver`.
+    """
     goes = ~state.stopped & (state.updates < until)
     least, index = first_least(state.fields)
     best, waited = state.best, state.waited

@@ -95,10 +95,20 @@ def autocorrelation_time(series: np.ndarray) -> float:
 
 
 def students(batch: Batch, task: LearnerTask, number: int, sweeps: int, enough: float) -> Learnt:
-    """`number` students per data set from one chain of `sweeps`; none where the version space is empty.
+    """Draw students of each data set from one Markov chain; none where the version space is empty.
 
-    A chain has converged if it is longer than `enough` autocorrelation times (of the cosine with its start) and all its
-    students are inside the version space despite rounding.
+    A chain has converged if it is long enough and all its students are inside the version space despite rounding.
+
+    Parameters
+    ----------
+    batch, task
+        The data sets, and the task of the learner.
+    number
+        Number of students per data set.
+    sweeps
+        Length of the chain, in sweeps over all coordinates.
+    enough
+        Length of a converged chain in autocorrelation times of the cosine with its start.
     """
     strengths, exists = one_by_one(batch, max_stability.strengths)
     B, P, N = batch.z.shape

@@ -1,4 +1,4 @@
-r"""How far weights are from the minimum at most, whatever the loss and the penalty r.
+r"""An upper bound on the distance of weights from the minimum, for any loss and penalty r.
 
 Let a be slopes, one of each term of the loss. A convex term exceeds its tangent of slope a by the `excess` e(x, a) >= 0
 at most, and with :math:`\mathbf v = -B^\top a`

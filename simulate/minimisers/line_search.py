@@ -9,7 +9,7 @@ DOUBLINGS, HALVINGS = 12, 60
 
 
 def step_length(slope: Callable[[float], float], doublings: int = DOUBLINGS) -> float:
-    """Where the increasing slope(t) has vanished, if it is negative at t = 0; 1 where that is near enough.
+    """Find the t where an increasing slope(t), negative at t = 0, has vanished; 1 where that is near enough.
 
     The search begins at t = 1, which is doubled a limited number of times.
 

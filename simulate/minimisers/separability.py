@@ -24,7 +24,7 @@ STEPS = 100
 
 
 class Separation(NamedTuple):
-    """Whether examples can be separated, and weights: right on all examples, or where the logistic loss is least."""
+    """True if examples can be separated, and weights: right on all examples, or where the logistic loss is least."""
 
     exists: bool
     w: np.ndarray

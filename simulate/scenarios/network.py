@@ -26,7 +26,7 @@ class Simulator(Batches):
     scenario: Network
 
     def task(self, cell: NetworkCell) -> Task:
-        """Its network."""
+        """The network of a cell."""
         return networks.task(cell, self.scenario.dtype)
 
     def students(self, cell: NetworkCell) -> int:

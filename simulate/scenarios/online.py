@@ -33,7 +33,7 @@ class Simulator(Batches):
     scenario: Scenario
 
     def task(self, cell: OnlineCell) -> Task:
-        """Its perceptrons."""
+        """The perceptrons of a cell."""
         return perceptrons.task(cell, self.scenario.dtype)
 
     def engine(self, cell: OnlineCell) -> ModuleType:

@@ -94,7 +94,21 @@ def problem_of(cell: RiskCell, data: TeacherData, lam: float) -> Problem:
 def learnt(
     cell: RiskCell, data: TeacherData, problem: Problem, separated: Separation | None, lam: float, solver: str
 ) -> Minimum:
-    """The student of a run; none where no best lam is known."""
+    """Minimise the risk of a run; the student is NaN where no best lam is known.
+
+    Parameters
+    ----------
+    cell, data
+        The parameter combination, and its examples.
+    problem
+        The function to minimise.
+    separated
+        Linear separability of the labels, where lam = 0.
+    lam
+        Strength of the penalty, 0 for the limit of a vanishing one.
+    solver
+        `minimise`, or `amp` for message passing.
+    """
     if np.isnan(lam):
         return nowhere(cell.N)
     if lam == 0:
@@ -108,7 +122,19 @@ def learnt(
 
 
 def measured(cell: RiskCell, teacher: np.ndarray, problem: Problem, found: Minimum, lam: float) -> dict[str, float]:
-    """The variables of a student; of one that does not exist or was not found all but these two are NaN."""
+    """Measure the variables of a student; without one, or far from the minimum, only its gap.
+
+    Parameters
+    ----------
+    cell, teacher
+        The parameter combination, and the teacher's weights (N,).
+    problem
+        The function that was minimised.
+    found
+        The student.
+    lam
+        Strength of the penalty.
+    """
     values = {"gap": found.gap, "converged": found.converged}
     if not found.gap < FOUND:
         return values
@@ -145,7 +171,7 @@ def _student(cell: RiskCell, teacher: np.ndarray, w: np.ndarray) -> dict[str, fl
 
 
 def _separable(problem: Problem, separated: Separation | None, found: Minimum) -> bool:
-    """Whether labels can be separated; often the student does it."""
+    """True if labels can be separated; often the student does it."""
     if separated is not None:
         return separated.exists
     P, N = problem.B.shape

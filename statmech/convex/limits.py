@@ -52,7 +52,7 @@ class Within(Loss):
 
 @cache
 def smallest(loss: Loss) -> Within | None:
-    """Where a loss is smallest, None if it decreases everywhere.
+    """Find the values at which a loss is smallest; None if it decreases everywhere.
 
     >>> from statmech.convex.losses import Hinge, Logistic
     >>> smallest(Hinge()).low, smallest(Hinge()).high, smallest(Logistic())

@@ -64,12 +64,12 @@ class Loss(ABC):
 
     @property
     def kinks(self) -> tuple[float, ...]:
-        """Where the slope jumps, in increasing order."""
+        """Values at which the slope jumps, in increasing order."""
         return ()
 
     @property
     def bends(self) -> tuple[float, ...]:
-        """Where the curvature jumps while the slope does not, in increasing order."""
+        """Values at which the curvature jumps while the slope does not, in increasing order."""
         return ()
 
     @abstractmethod

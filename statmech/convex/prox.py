@@ -95,7 +95,7 @@ def _bracket(loss: Loss, h: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.n
 
 
 def _places(loss: Loss, h: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Where the slopes on both sides bound the roots: 0, the kinks, the bends and h."""
+    """Places whose slopes on both sides bound the roots: 0, the kinks, the bends and h."""
     smooth, kinks = np.array([0.0, *loss.bends]), np.array(loss.kinks)
     slope, at_h = loss.slope(smooth), np.clip(loss.slope(h), -HUGE, HUGE)  # times V = 0 it is 0
     places = [*zip(smooth, slope, slope, strict=True), *zip(kinks, *loss.slopes_at(kinks), strict=True)]
@@ -126,7 +126,7 @@ def _step(
     low: np.ndarray,
     high: np.ndarray,
 ) -> tuple[np.ndarray, ...]:
-    """Which roots are found, and the next p, its distance from this one and its bracket."""
+    """Return True for the roots that are found, and the next p, its distance from this one and its bracket."""
     pull, rise = V * loss.slope(p), 1 + V * loss.curvature(p)
     F = p - h + pull
     low, high = np.where(F < 0, p, low), np.where(F > 0, p, high)

@@ -1,4 +1,4 @@
-"""Whether a loss, a teacher or a distribution of weights is what it states, for those that a user adds."""
+"""Checks of what a user's loss, teacher or distribution of weights states about itself."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _disordered(loss: Loss) -> str | None:
 
 
 def _falling(loss: Loss) -> str | None:
-    """Where the slope falls, also at kinks and at large x."""
+    """Describe a fall of the slope, also at kinks and at large x; None if there is none."""
     edges = np.array([*loss.kinks, *loss.bends], dtype=float)
     side = ROUNDING * np.maximum(1, np.abs(edges))
     x = np.unique([*np.linspace(-REACH, REACH, 4001), *FAR, *(edges - side), *(edges + side)])

@@ -38,7 +38,7 @@ DEVIATIONS = (2.0, 4.0, 6.0, TAIL)  # and in standard deviations of the field
 
 @dataclass(frozen=True)
 class Teacher(ABC):
-    """How outputs depend on the teacher's field."""
+    """The distribution of outputs, given the teacher's field."""
 
     label: ClassVar[str]
     equation: ClassVar[str] = ""

@@ -179,12 +179,12 @@ def _of_block(
 
 
 def _is(activation: Activation, kind: type[Activation]) -> bool:
-    """Whether the g of an activation is that of a class, which a subclass may have replaced."""
+    """True if the g of an activation is that of a class, which a subclass may have replaced."""
     return type(activation).both is kind.both
 
 
 def _has_differences(activation: Activation) -> bool:
-    """Whether small differences can be averaged: J2_along is stated, g(0) = 0, and no kink but that of ReLU."""
+    """True if small differences can be averaged: J2_along is stated, g(0) = 0, and no kink but that of ReLU."""
     stated = type(activation).J2_along is not Activation.J2_along
     smooth = _is(activation, Relu) or not activation.kinks
     return stated and smooth and float(activation.both(np.zeros(1))[0][0]) == 0.0

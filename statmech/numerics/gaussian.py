@@ -174,7 +174,7 @@ def _left_hazard(x: Array) -> Array:
 
 
 def _left_excess(x: Array) -> Array:
-    """That fraction without its first term."""
+    """Laplace's continued fraction without its first term."""
     y = namespace(x).maximum(-1.0 * x, LEFT)
     fraction = y
     for term in range(12, 1, -1):

@@ -1,4 +1,4 @@
-"""Where a function that a user states jumps, and whether its derivative is the one that is stated beside it."""
+"""Checks of functions that users add: jumps that they do not state, and stated derivatives that are not theirs."""
 
 from __future__ import annotations
 

@@ -33,17 +33,17 @@ class Chunk(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Its lengths along the axes, and its number of seeds."""
+        """The lengths along the axes, and the number of seeds."""
         return tuple(side.stop - side.start for side in self.box)
 
     @property
     def runs(self) -> int:
-        """Its number of runs: parameter combinations times seeds."""
+        """The number of runs: parameter combinations times seeds."""
         return math.prod(self.shape)
 
     @property
     def seeds(self) -> range:
-        """Its seeds."""
+        """The seeds."""
         return range(self.box[-1].start, self.box[-1].stop)
 
 

@@ -80,9 +80,9 @@ def fully(theory: xr.Dataset, name: str) -> bool:
 
 
 def resolved(theory: xr.Dataset, name: str) -> xr.DataArray:
-    """Where the standard deviation of a variable is not zero, and the terms of the next order in 1/N are small.
+    """Return True where a variable's standard deviation is not zero and the terms of the next order in 1/N are small.
 
-    At a given start it is zero but for rounding. Elsewhere nothing can be judged where this is false.
+    At a given start the deviation is zero but for rounding. Elsewhere nothing can be judged where this is false.
 
     >>> from statmech import Scenario
     >>> from theory import solve
@@ -99,7 +99,7 @@ def resolved(theory: xr.Dataset, name: str) -> xr.DataArray:
 
 
 def unresolved(theory: xr.Dataset, name: str) -> xr.DataArray:
-    """Where a variable has a standard deviation that the expansion does not resolve; nowhere if it has no bias.
+    """Return True where the expansion does not resolve a variable's standard deviation; nowhere if it has no bias.
 
     >>> from statmech import Scenario
     >>> from theory import solve

@@ -1,4 +1,4 @@
-r"""How far the largest of many deviations may lie if theory is exact, and how many seeds can judge.
+r"""The bound on the largest of many deviations if theory is exact, and the number of seeds that can judge.
 
 A deviation in standard errors, :math:`t = \sqrt n\,(\overline x - x_\mathrm{theory})/s` from n seeds, has Student's
 distribution with n - 1 degrees of freedom, because the order parameters of a large system fluctuate as Gaussians (their

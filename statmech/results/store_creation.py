@@ -33,10 +33,22 @@ Index = tuple[int, ...]
 def create(
     path: Path, scenario: Sweep, attrs: dict[str, Any], old: SweepStore | None = None, figure: str | None = None
 ) -> SweepStore:
-    """A new store in place of whatever stands at `path`, with the runs of an `old` store that are in this sweep, too.
+    """Create a store in place of whatever stands at `path`.
 
-    `figure` is the published figure that the folder of results is to remember. Raises `StoreError` if the store cannot
-    be written.
+    Raises `StoreError` if the store cannot be written.
+
+    Parameters
+    ----------
+    path
+        The store.
+    scenario
+        The sweep whose runs it stores.
+    attrs
+        Attributes of the store, such as its title.
+    old
+        Store whose runs that belong to this sweep are copied.
+    figure
+        The published figure that the folder of results is to remember.
     """
     new = _new(path)
     verifiable = old is None or old.fingerprint is not None  # copying numbers does not make them verifiable

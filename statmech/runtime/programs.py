@@ -148,7 +148,7 @@ def _named(thing: Any) -> Iterator[str]:
 
 
 def _defined(thing: Any) -> str:
-    """Where a class or a function is defined, if that is a module of the packages."""
+    """Name the module and the class or function, if it is defined in one of the packages."""
     name, module = thing.__qualname__, sys.modules.get(thing.__module__)
     file = Path(getattr(module, "__file__", None) or ".")
     known = any(file.is_relative_to(ROOT / package) for package in PACKAGES)

@@ -13,7 +13,7 @@ EVERY = 0.3  # seconds between two changes of a line in a notebook
 
 
 class Bar:
-    """How much of a computation is done, and which part is running; this one shows nothing."""
+    """The progress of a computation, and the part that is running; this one shows nothing."""
 
     def __init__(self, title: str):
         self.title, self.part, self.done, self.total = title, "", 0, 0

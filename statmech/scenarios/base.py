@@ -192,7 +192,7 @@ class Sweep(Grid, BaseModel):
         return SECONDS_PER_RUN * math.prod(self.shape.values())
 
     def programs(self) -> set[Any]:
-        """What distinguishes the programs that its simulation and theory compile; empty for kinds that do not count."""
+        """Return what distinguishes the programs of simulation and theory; empty for kinds that do not count them."""
         return set()
 
     @property

@@ -161,7 +161,7 @@ class Study(Sweep):
         return sum(map(self._seconds, self.cells()))
 
     def _seconds(self, cell: StudyCell) -> float:
-        """Of all folds of a shuffle."""
+        """Estimate the seconds of all folds of a shuffle."""
         data = data_sets.source(cell.data)
         folds = data.folds or self.folds
         learnt = min(self.examples or data.examples, data.examples) * (1 - 1 / folds)

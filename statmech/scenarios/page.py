@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class View:
-    """What a page of the explorer shows: a config, and how its curves are laid out.
+    """A page of the explorer: its config, and the layout of its curves.
 
     Parameters
     ----------

@@ -188,7 +188,7 @@ class Risk(Belonging, Sweep):
                 return
 
     def _without_penalty(self) -> Iterator[dict[str, Any]]:
-        """Of each loss and teacher the values with lam = 0 and the smallest alpha."""
+        """Yield the values of each loss and teacher with lam = 0 and the smallest alpha."""
         least: dict[Any, dict[str, Any]] = {}
         names = ("loss", "teacher", *OF_TEACHERS, *self.parameters, "lam", "alpha")
         for values in self.combinations(*names) if 0 in points(self.lam) else ():

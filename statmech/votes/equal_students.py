@@ -82,7 +82,7 @@ def _slopes(theta: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _panels_for(slope: np.ndarray) -> np.ndarray:
-    """How many panels the steepest sigmoid of each element needs, in steps of 4."""
+    """Count the panels that the steepest sigmoid of each element needs, in steps of 4."""
     halvings = np.log2(2 * HALVING[-1] * np.maximum(slope, 1.0))
     return np.clip(4 * np.ceil((halvings + 1) / 4), 4, HALVING.size).astype(int)
 

@@ -135,7 +135,21 @@ def fresh_error(teacher: LabelTeacher, log_tan: np.ndarray) -> np.ndarray:
 def label_channel(
     teacher: LabelTeacher, log_tan: np.ndarray, Q: np.ndarray, h: np.ndarray, slope: bool = False
 ) -> Channel:
-    """The teacher's side at fields h (lanes, nodes)."""
+    """Return the teacher's part of the average over a student's fields.
+
+    Parameters
+    ----------
+    teacher
+        The teacher of labels.
+    log_tan
+        ln tan of the student's angle to the teacher (lanes,).
+    Q
+        The student's length (lanes,).
+    h
+        Fields (lanes, nodes).
+    slope
+        True for the slope of the response with respect to `log_tan`, too.
+    """
     z = h / Q[:, None]
     gauss = 2 * density(z) / Q[:, None]
     right, slope_at, _ = teacher.derivatives(*_view(log_tan, z))

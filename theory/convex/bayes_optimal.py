@@ -149,7 +149,7 @@ def _line(teacher: Teacher, weights: Weights, log_precision: np.ndarray) -> Pote
 
 
 def _exact(teacher: Teacher) -> bool:
-    """Whether an output states its field to any precision."""
+    """True if an output states its field to any precision."""
     return isinstance(teacher, LinearTeacher) and teacher.noise == 0
 
 

@@ -29,11 +29,20 @@ CLOSE = 1e-10  # in ln lambda
 
 
 def best_lambda(loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights, alpha: np.ndarray) -> np.ndarray:
-    """The best lambda at each alpha (lanes,).
+    """Find the best lambda at each alpha (lanes,).
 
     0 where the error falls to the end of a vanishing penalty, infinite where it falls up to lambda = 1e6 and
     beyond; NaN where the equations were not solved.
 
+    Parameters
+    ----------
+    loss, teacher, penalty, weights
+        The learner, and the distribution of the teacher's weights.
+    alpha
+        Examples per weight (lanes,).
+
+    Examples
+    --------
     >>> from statmech.convex.losses import Square
     >>> from statmech.convex.teachers import LinearTeacher
     >>> from statmech.convex.weights import Gauss
@@ -113,7 +122,7 @@ def _picked(scan: list[Place], which: np.ndarray, lanes: np.ndarray) -> Place:
 
 
 def _between(a: np.ndarray, b: np.ndarray, f: np.ndarray, g: np.ndarray) -> np.ndarray:
-    """Where a secant between slopes f at a and g at b is 0; in the middle, if one end is flat."""
+    """The place where a secant between slopes f at a and g at b is 0; the middle, if one end is flat."""
     size = np.maximum(np.abs(f), np.abs(g))
     secant = (np.minimum(np.abs(f), np.abs(g)) > STEEP * size) & (f * g < 0)
     return np.where(secant, a - f * (b - a) / np.where(secant, g - f, 1.0), (a + b) / 2)

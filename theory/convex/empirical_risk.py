@@ -46,7 +46,17 @@ def equations_of(loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weight
 def minimum(
     loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights, alpha: np.ndarray, lam: np.ndarray
 ) -> LearnerState:
-    """The minimum at each alpha and lambda (lanes,), 0 for the limit of a vanishing penalty."""
+    """Solve for the minimum at each alpha and lambda.
+
+    Parameters
+    ----------
+    loss, teacher, penalty, weights
+        The learner, and the distribution of the teacher's weights.
+    alpha
+        Examples per weight (lanes,).
+    lam
+        Strength of the penalty (lanes,), 0 for the limit of a vanishing one.
+    """
     equations = equations_of(loss, teacher, penalty, weights)
     found = LearnerState(*(np.full(len(alpha), np.nan) for _ in LearnerState._fields))
     exact = recovers(equations.loss, teacher, penalty, weights, alpha, lam)
@@ -137,7 +147,17 @@ def _diverging(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: 
 def described(
     equations: Equations, solved: Solved, alpha: np.ndarray, at: Point, value: Loss | None = None
 ) -> LearnerState:
-    """The state at the unknowns; `value` is the loss that is reported, where the equations are those of a limit."""
+    """Compute the state of learners from the solved unknowns.
+
+    Parameters
+    ----------
+    equations, solved
+        The equations and their solution.
+    alpha, at
+        Examples per weight (lanes,), and the penalty.
+    value
+        The loss to report, if it differs from that of the equations, as in a limit.
+    """
     x = solved.x + np.where(solved.residual <= SOLVED, 0.0, np.nan)
     of = _of_labels if isinstance(equations.teacher, LabelTeacher) else _of_residuals
     with np.errstate(all="ignore"):

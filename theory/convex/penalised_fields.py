@@ -46,7 +46,17 @@ def direction(weights: Weights | None, q: np.ndarray, m: np.ndarray, l1: np.ndar
 
 
 def error(weights: Weights | None, V: np.ndarray, q: np.ndarray, l1: np.ndarray, l2: np.ndarray) -> np.ndarray:
-    """Logarithms of the mean square of D (w - w*) and of D V (2, lanes), for hats V = m and q."""
+    """Return the logarithms of the mean square of D (w - w*) and of D V (2, lanes).
+
+    Parameters
+    ----------
+    weights
+        Distribution of the teacher's weights; None: no l1 norm.
+    V, q
+        The hats V = m and q (lanes,).
+    l1, l2
+        Factors of the l1 norm and of half the squared length (lanes,).
+    """
     if weights is None:
         return np.array([np.log(l2**2 + q), 0 * q])
     alive, square = 0 * q, l2**2

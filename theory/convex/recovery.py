@@ -53,7 +53,17 @@ WIDE = 40.0  # standard deviations
 def recovers(
     loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights, alpha: np.ndarray, lam: np.ndarray
 ) -> np.ndarray:
-    """Whether the minimum is the teacher itself, at each alpha and lambda (lanes,); lambda = 0 is the limit."""
+    """Return True where the minimum is the teacher itself (lanes,).
+
+    Parameters
+    ----------
+    loss, teacher, penalty, weights
+        The learner, and the distribution of the teacher's weights.
+    alpha
+        Examples per weight (lanes,).
+    lam
+        Strength of the penalty (lanes,), 0 for the limit of a vanishing one.
+    """
     none = np.zeros(len(alpha), bool)
     if not isinstance(teacher, LinearTeacher) or teacher.noise:
         return none
@@ -71,7 +81,7 @@ def _recovers(force: float, penalty: Penalty, weights: Weights, alpha: float, la
 
 
 def _contracts(weights: Weights, alpha: float, l1: float, l2: float, force: float) -> bool:
-    """Whether a small error shrinks."""
+    """True if a small error shrinks."""
     rho = sum(share for share, mean, variance in weights.pieces if mean or variance)
     if alpha <= rho:
         return False

@@ -53,7 +53,7 @@ class Linearised(NamedTuple):
 
 
 class Point(NamedTuple):
-    """Where on a path each lane is: ln lambda and the fraction of the l1 norm, arrays (lanes,)."""
+    """The penalty of each lane: ln lambda and the fraction of the l1 norm, arrays (lanes,)."""
 
     log_lam: np.ndarray
     share: np.ndarray
@@ -130,7 +130,7 @@ class Equations:
         return log_t, log_DQ, np.log(hat + l2), penalised_fields.error(self.weights, hat, q, l1, l2)[0]
 
     def vanishes(self, alpha: np.ndarray, l1: np.ndarray) -> np.ndarray:
-        """Whether an l1 norm leaves no weights: the fields on them at w = 0 do not reach it."""
+        """Return True where an l1 norm leaves no weights: the fields on them at w = 0 do not reach it."""
         if self.weights is None:
             return np.zeros(len(alpha), bool)
         q, m = alpha * self.force**2, alpha * self.force * self.signal
@@ -217,7 +217,19 @@ def healthy(equations: Equations, alpha: np.ndarray) -> np.ndarray:
 
 
 def follow(equations: Equations, alpha: np.ndarray, solved: Solved, begin: Point, end: Point) -> Solved:
-    """The solution at `end`, from that at `begin`: along the straight path, in steps as long as they succeed."""
+    """Follow the solution along the straight path from `begin` to `end`, in steps as long as they succeed.
+
+    Parameters
+    ----------
+    equations
+        The equations.
+    alpha
+        Examples per weight (lanes,).
+    solved
+        The solution at `begin`.
+    begin, end
+        The penalty at both ends of the path.
+    """
     x, residual, tangent = (np.array(part) for part in solved)
     way = np.abs(end.log_lam - begin.log_lam)
     done, step = np.zeros(len(alpha)), np.minimum(1.0, STRIDE / np.maximum(way, STRIDE))

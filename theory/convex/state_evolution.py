@@ -165,7 +165,19 @@ def state_evolution(
 
 
 def errors(teacher: Teacher, weights: Weights, alpha: np.ndarray, starts: list[str], steps: int) -> np.ndarray:
-    """Mean squared errors (A, steps + 1) of message passing at alphas (A,); a lane that has settled stays."""
+    """Iterate the state evolution: mean squared errors (A, steps + 1). A lane that has settled stays.
+
+    Parameters
+    ----------
+    teacher, weights
+        The teacher's outputs, and the distribution of its weights.
+    alpha
+        Examples per weight (A,).
+    starts
+        Names of the initial states (A).
+    steps
+        Number of steps.
+    """
     error = _starting(weights, starts)
     history = np.repeat(error[:, None], steps + 1, axis=1)
     moving = np.arange(alpha.size)

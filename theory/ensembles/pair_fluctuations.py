@@ -99,7 +99,7 @@ class Equations:
 
 
 class Problem(NamedTuple):
-    """What F depends on besides the state: the rule's parameters, label noise, and what changes."""
+    """Arguments of F besides the state: the rule's parameters, label noise, and the changes."""
 
     parameters: dict[str, Array]
     flip: Array
@@ -366,7 +366,7 @@ def _both(V: np.ndarray) -> np.ndarray:
 
 
 def _noise(cell: OnlineCell, states: States, field: Field) -> PairFluctuations:
-    """What one step adds, whatever the fluctuations: the covariances D, and b less the discreteness of time."""
+    """Compute the terms without fluctuations: the covariances D, and b less the discreteness of time."""
     t, theta, c, drift = states.t, np.exp(states.log_theta), states.c, cell.drift
     step = _steps(cell, states)
     D = _covariances(step, theta, c, drift)
@@ -408,7 +408,7 @@ def _covariances(step: Products, theta: np.ndarray, c: np.ndarray, drift: float)
 
 
 def _second_of_drift(mean: np.ndarray, theta: np.ndarray, c: np.ndarray, drift: float) -> np.ndarray:
-    """What the drift adds to the second order of c: the change of its rate by an example, and of both R at given q."""
+    """The drift's part of the second order of c: the change of its rate by an example, and of both R at given q."""
     sin, cos = np.sin(theta), np.cos(theta)
     by_theta, by_c = -4 * (1 - c) * cos / sin**3 * theta, -2 * cos**2 / sin**2  # of 2 (1 - c) cot^2, by log theta and c
     own = (c * (sin**2 + 3 * cos**2) - 2 * cos**2) / sin**4  # of c by R1 and R1

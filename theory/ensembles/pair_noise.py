@@ -56,7 +56,7 @@ SLOWEST = 0.07  # rate of decay beyond which these nodes reach: farther out thei
 
 
 class Common(NamedTuple):
-    """What students have in common at nodes (Y, X): weights, the teacher's field, s0, the common part of s, and one
+    """Quantities common to the students at nodes (Y, X): weights, teacher's field, s0, the common part of s, and one
     student's averages of tau^i z^j."""
 
     weight: np.ndarray

@@ -36,7 +36,7 @@ Pair = tuple[Array, Array]
 
 
 class Fluctuations(NamedTuple):
-    """Of (log l, log theta), N times the covariance (..., 3, S), as (ll, lt, tt), and N times the bias (..., 2, S)."""
+    """N times the covariance (..., 3, S) of (log l, log theta), as (ll, lt, tt), and N times their bias (..., 2, S)."""
 
     covariance: Array
     bias: Array
@@ -45,7 +45,19 @@ class Fluctuations(NamedTuple):
 def rates(
     field: Callable[[Array, Array, Array], Pair], state: Pair, t: Array, noise: Noise, fluctuations: Fluctuations
 ) -> Fluctuations:
-    """Time derivative of one student's fluctuations, from field(log l, log theta, t) = F and a step's averages."""
+    """Compute the time derivative of one student's fluctuations.
+
+    Parameters
+    ----------
+    field
+        F of log l, log theta and t, the time derivative of the state.
+    state, t
+        (log l, log theta), and the time.
+    noise
+        Averages of one step.
+    fluctuations
+        The fluctuations at this time.
+    """
     (Fl, Ft), (later_l, later_t) = _with_derivative(lambda t: field(*state, t), t)
     (Al, Bl), (All, Bll) = _with_derivative(lambda l: _derivative(lambda l: field(l, state[1], t), l), state[0])
     (At, Bt), (Att, Btt) = _with_derivative(lambda s: _derivative(lambda s: field(state[0], s, t), s), state[1])

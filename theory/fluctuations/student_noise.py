@@ -110,9 +110,18 @@ class Stability(NamedTuple):
 
 
 def noise(rule: Rule, theta: Array, length: Array, flip: Array, changes: Any = None) -> Noise:
-    """Averages over an example of one step of a student's (log l, log theta); scalars.
+    """Average one step of a student's (log l, log theta) over an example; scalars.
 
-    `changes` has the teacher's `drift` and the weights' `decay`; with None both are 0.
+    Parameters
+    ----------
+    rule
+        The learning rule.
+    theta, length
+        The student's angle to the teacher, and its length.
+    flip
+        Probability that a label is flipped.
+    changes
+        The teacher's `drift` and the weights' `decay`; None: both are 0.
     """
     linear = rule.linear is True
     places = of_linear(theta, flip) if linear else on_panels(edges(rule, theta, length), theta, flip)
@@ -202,7 +211,21 @@ def half_line(nodes: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def examples(rule: Rule, place: Stability, theta: Array, length: Array, flip: Array, changes: Any = None) -> Noise:
-    """The weighted terms of `step` at stabilities x and -x; scalars."""
+    """Return the weighted terms of `step` at stabilities x and -x; scalars.
+
+    Parameters
+    ----------
+    rule
+        The learning rule.
+    place
+        The stabilities with their weights.
+    theta, length
+        The student's angle to the teacher, and its length.
+    flip
+        Probability that a label is flipped.
+    changes
+        As in `noise`.
+    """
     angle, decay = Angle(theta, jnp.sin(theta), jnp.cos(theta)), 0.0 if changes is None else changes.decay
     x, weight, right, left, m1 = place
     shift, scale = angle.cot * x * m1, rule.eta / length

@@ -75,7 +75,7 @@ class Setting(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """Whose rates are computed: R of students and teachers, Q of pairs of students, v of students."""
+    """Entries whose rates are computed: R of students and teachers, Q of pairs of students, v of students."""
 
     student: np.ndarray
     teacher: np.ndarray
@@ -150,7 +150,19 @@ def field(equations: Equations, setting: Setting, rows: Array) -> Array:
 
 @cached_program
 def solve_lanes(equations: Equations, setting: Setting, start: Array, times: Array, most: Array) -> tuple[Array, Array]:
-    """The state's rows (T, C, L) of L lanes, and whether each has reached the last time."""
+    """Integrate the state's rows (T, C, L); also return True for lanes that have reached the last time.
+
+    Parameters
+    ----------
+    equations, setting
+        Static and run-time arguments.
+    start
+        The rows at t = 0 (C, L).
+    times
+        Recorded times (T,).
+    most
+        Largest number of steps.
+    """
     atol, rtol = jnp.full((start.shape[0], 1), ATOL), RTOL_LESS if equations.approximate else RTOL
     return integrate(lambda rows: field(equations, setting, rows), start, times, rtol, atol, most)
 
@@ -203,7 +215,7 @@ def error_of(cell: NetworkCell, units: Units) -> np.ndarray:
 
 
 def lanes_of(equations: Equations) -> int:
-    """How many cells are integrated side by side: a power of two, fewer where there are many averages."""
+    """The number of cells integrated side by side: a power of two, smaller where there are many averages."""
     if equations.spacing:
         return 1
     fields, pairs = equations.K + equations.M, equations.K * (equations.K + 1) // 2

@@ -111,7 +111,21 @@ def products_of(near: Near, differences: Differences, T: Array) -> Products:
 
 
 def rates(near: Near, differences: Differences, T: Array, v: Array, eta: Array) -> Differences:
-    """Time derivatives of rho and d, for v (K, L) and eta (L,)."""
+    """Compute the time derivatives of rho and d.
+
+    Parameters
+    ----------
+    near
+        Static arguments.
+    differences
+        rho and d.
+    T
+        Gram matrix of the teacher units (M, M, L).
+    v
+        Second layer of the students (K, L).
+    eta
+        Learning rate (L,).
+    """
     K, M = len(near.unit), near.M
     of, unit = products_of(near, differences, T), np.array(near.unit)
     s, weight = legendre(NODES)
@@ -171,7 +185,17 @@ def unpacked(near: Near, rows: Array) -> Differences:
 
 
 def field(near: Near, rows: Array, T: Array, v: Array, eta: Array) -> Array:
-    """The time derivative of the rows."""
+    """Compute the time derivative of the rows.
+
+    Parameters
+    ----------
+    near
+        Static arguments.
+    rows
+        The state (C, L), see `packed`.
+    T, v, eta
+        Teacher units, second layer and learning rate, as in `rates`.
+    """
     at = unpacked(near, rows)
     change, (size, both) = rates(near, at, T, v, eta), jnp.exp(rows[:2])
     K, lanes = len(at.d), rows.shape[-1]
@@ -188,7 +212,19 @@ def field(near: Near, rows: Array, T: Array, v: Array, eta: Array) -> Array:
 def solve_near(
     near: Near, start: Differences, T: Array, v: Array, eta: Array, times: Array, most: Array
 ) -> tuple[Array, ...]:
-    """rho (T, K, M, L), d (T, K, K, L), eps_g (T, L), and whether each lane has reached the last time."""
+    """Integrate rho (T, K, M, L) and d (T, K, K, L), with eps_g (T, L) and True for lanes that reach the last time.
+
+    Parameters
+    ----------
+    near, start
+        Static arguments, and rho and d at the first time.
+    T, v, eta
+        Teacher units, second layer and learning rate, as in `rates`.
+    times
+        Recorded times (T,).
+    most
+        Largest number of steps.
+    """
     rows = packed(start)
     atol = jnp.full((rows.shape[0], 1), ATOL)
     values, completed = integrate(lambda rows: field(near, rows, T, v, eta), rows, times, RTOL, atol, most)

@@ -52,7 +52,19 @@ class Pair(NamedTuple):
 
 
 def averages(rule: Rule, closed: bool, theta: Array, length: Array, flip: Array) -> Averages:
-    """One student's averages including the learning rate, by closed form, line form or quadrature; arrays broadcast."""
+    """Average one student's step, learning rate included, by closed form, line form or quadrature; arrays broadcast.
+
+    Parameters
+    ----------
+    rule
+        The learning rule.
+    closed
+        True to use its closed forms.
+    theta, length
+        The student's angle to the teacher, and its length.
+    flip
+        Probability that a label is flipped.
+    """
     if closed:
         fu, response, ff = rule.closed_form(theta, length, flip)
     else:
@@ -79,7 +91,19 @@ def _line_pair(rule: Rule, pair: Pair, flip: Array) -> Array:
 
 
 def quadrature(rule: Rule, theta: Array, length: Array, flip: Array, nodes: int = NODES) -> Averages:
-    """One student's averages for learning rate 1 by quadrature cut at the kinks; scalars."""
+    """Average one student's step for learning rate 1 by quadrature cut at the kinks; scalars.
+
+    Parameters
+    ----------
+    rule
+        The learning rule.
+    theta, length
+        The student's angle to the teacher, and its length.
+    flip
+        Probability that a label is flipped.
+    nodes
+        Number of nodes per panel.
+    """
     sin, tan = _nonzero(jnp.sin(theta)), jnp.tan(theta)
     kinks = _edges(rule, length)
     kappa, weight = panels(_cut(_around(0.0, tan), kinks), nodes)

@@ -59,7 +59,7 @@ class Problem(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """What the equations of one lane depend on besides the state; t is empty where nothing changes with time."""
+    """Arguments of one lane's equations besides the state; t is empty where nothing changes with time."""
 
     t: Array
     rule: Array

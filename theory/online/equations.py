@@ -92,10 +92,20 @@ def initial(cell: OnlineCell) -> Students:
 
 
 def rates(rule: Rule, closed: bool, students: Students, flip: Array, paired: bool = True) -> Students:
-    """Time derivative of the state of distinct students.
+    """Compute the time derivative of the state of distinct students.
 
-    The equations of `theory.online.equations`; `closed` selects the rule's closed forms, `flip` is the label noise. A
-    single student's c, which means nothing, stays where it is unless `paired`.
+    Parameters
+    ----------
+    rule
+        The learning rule.
+    closed
+        True to use its closed forms.
+    students
+        The state.
+    flip
+        Probability that a label is flipped.
+    paired
+        False for a single student, whose c means nothing and stays where it is.
     """
     theta, length = angle_from_versine(students.y), jnp.exp(jnp.clip(students.log_length, -LONGEST, LONGEST))
     # computed once, and not in each of the three rates: this halves the time
@@ -131,7 +141,21 @@ def changed(rates: Students, students: Students, changes: Changes) -> Students:
 def logarithmic_rates(
     rule: Rule, closed: bool, state: tuple[Array, Array], flip: Array, changes: Changes | None
 ) -> tuple[Array, Array]:
-    """Time derivative of one student's (log l, log theta), where nothing changes if `changes` is None."""
+    """Compute the time derivative of one student's (log l, log theta).
+
+    Parameters
+    ----------
+    rule
+        The learning rule.
+    closed
+        True to use its closed forms.
+    state
+        (log l, log theta).
+    flip
+        Probability that a label is flipped.
+    changes
+        Drift and decay; None: both are 0.
+    """
     length, theta = jnp.exp(jnp.clip(state[0], -LONGEST, LONGEST)), jnp.exp(state[1])
     log_rate, y_rate = one_student(averages(rule, closed, theta, length, flip), one_minus_cos(theta), length)
     if changes is not None:

@@ -57,7 +57,7 @@ class State(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """What the rates of one cell depend on besides rule and state."""
+    """Arguments of one cell's rates besides rule and state."""
 
     parameters: dict[str, Array]
     flip: Array

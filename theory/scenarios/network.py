@@ -46,7 +46,7 @@ def _solved(cells: Sequence[NetworkCell], t: np.ndarray) -> list[dict[str, np.nd
 
 
 def attributes(scenario: Network) -> dict[str, str]:
-    """How the activations' averages are computed: by closed forms, line integrals or quadrature."""
+    """State the method of the activations' averages: closed forms, line integrals or quadrature."""
     found = {cell.name: cell.averages for cell in scenario.cells()}
     return {"averages": ", ".join(f"{name}: {how}" for name, how in found.items())}
 
