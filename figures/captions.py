@@ -118,7 +118,7 @@ def _sentences(results: Results, figure: str) -> Iterator[str]:
 
 
 def _shown(results: Results, figure: str) -> str:
-    """What the figure shows, in its own words."""
+    """The content of the figure, in its own words."""
     from figures import OVERLAYS, PUBLISHED
     from figures.overlay import abscissa
 

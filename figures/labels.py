@@ -67,7 +67,7 @@ def value_label(name: str, value: Any) -> str:
 
 
 def mathtext_label(scenario: Any) -> Callable[[str, Any], str]:
-    """The same for figures: a number with the key's symbol, and of a rule, learner, ... the label.
+    """Label values in figures: a number by its key's symbol, a rule, learner, ... by its own label.
 
     >>> from statmech import Scenario
     >>> label = mathtext_label(Scenario(rule="hebb", t=1))

@@ -81,7 +81,7 @@ def _markers(results: Results, layout: Layout) -> Iterator[Entry]:
 
 
 def _parts(results: Results, layout: Layout) -> Iterator[Entry]:
-    """What points and lines are: in the colour of the figure if it has but one, with a dash for theory along names."""
+    """Entries of points and lines, in the colour of the figure if it has but one; theory along names is a dash."""
     colour = THEORY if layout.colours else COLOURS[0]
     if results.simulation is not None:
         yield points_with_bars(color=colour), BARS
@@ -103,7 +103,7 @@ def _notes(results: Results) -> Iterator[str]:
 
 
 def band_of(results: Results) -> str:
-    """What the bands are, which has no bias, and where there is none."""
+    """Name the bands, the one that has no bias, and the places without one."""
     known = results.theory
     vote = known is not None and VOTE + STD in known and VOTE + BIAS not in known
     words = {BANDS: True, WITHOUT_BIAS: vote, UNRESOLVED: series.lacks_bands(results)}

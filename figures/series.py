@@ -87,7 +87,7 @@ def drawn(scenario: Any) -> dict[str, Variable]:
 
 
 def with_values(results: Results) -> dict[str, Variable]:
-    """Of the variables that charts can show those with a value, under symbols that differ."""
+    """The variables with a value among those that charts can show, under symbols that differ."""
     parts = [part for part in (results.simulation, results.theory) if part is not None]
     known = drawn(results.scenario)
     named = [name for name in known if any(name in part and np.isfinite(part[name]).any() for part in parts)]
@@ -345,7 +345,7 @@ def _ratio(part: np.ndarray, unit: np.ndarray | float) -> np.ndarray:
 
 
 def _unit(name: str, theory: xr.Dataset | None, x: np.ndarray, unit: str) -> np.ndarray | float:
-    """What a variable is divided by, at each x."""
+    """The divisor of a variable at each x."""
     over = {"theory": name, "one student": "eps_g" if name.startswith("eps_g") else ""}.get(unit, "")
     return _line(theory[over], x) if theory is not None and over in theory else 1.0
 

@@ -1,4 +1,4 @@
-"""What the charts of the explorer show at one time, and the caption that says so."""
+"""The content of the explorer's charts at one time, and the caption that states it."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ class Live:
         self.update()
 
     def _so_far(self, results: Results) -> Results:
-        """What a plane shows: everything up to the recorded time that is shown."""
+        """The results that a plane shows: all up to the recorded time that is shown."""
         if self.player.axis != self.along:
             return results
         lines = results.lines

@@ -77,7 +77,7 @@ def charts(results: Results) -> Charts:
 
 
 def _layout(results: Results) -> tuple[Layout, str | None]:
-    """What lies along x, is distinguished by colour, and remains; and the axis that is distinguished by marker."""
+    """The axes along x, distinguished by colour, and remaining; and the one that is distinguished by marker."""
     usual, dataset = series.layout(results), results.either
     few = [axis for axis in series.axes(dataset) if axis != usual.x and 1 < dataset.sizes[axis] <= series.MOST]
     spread = {axis: _spread_along(results, axis) for axis in few}

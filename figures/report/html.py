@@ -127,7 +127,7 @@ def _texts(results: Results) -> dict[str, Any]:
 
 
 def _bands(results: Results) -> str:
-    """What the bands of theory are; nothing where there are none."""
+    """Name the bands of theory; nothing where there are none."""
     from figures import legends, series
 
     shown = results.theory is not None and series.has_bands(results.scenario)
@@ -150,7 +150,7 @@ def _summary(results: Results) -> str:
 
 
 def _sizes(scenario: Any) -> list[tuple[str, str]]:
-    """What the results are of: their dimensions and seeds, as symbol and values."""
+    """The dimensions and seeds of the results, as symbol and values."""
     known = [name for name in SIZES if hasattr(scenario, name)]
     given = {plain(symbol(scenario, name)): points(getattr(scenario, name)) for name in known}
     shown = {name: values for name, values in given.items() if values and None not in values}

@@ -56,7 +56,7 @@ def weights_panel(ax: Axes, study: xr.Dataset, data: str) -> None:
 
 
 def accuracy_legend(figure: Figure, study: xr.Dataset) -> None:
-    """What the markers of accuracies are; colours are those of the rows."""
+    """Explain the markers of accuracies; colours are those of the rows."""
     look: dict[str, Any] = GREY | {"markersize": 6}
     stars = [
         Line2D([], [], marker=rf"${mark}$", label=f"{word} accurate than boosting, $p\\leq0.05$", **look)
@@ -66,7 +66,7 @@ def accuracy_legend(figure: Figure, study: xr.Dataset) -> None:
 
 
 def weights_legend(figure: Figure, study: xr.Dataset) -> None:
-    """What the markers of numbers of weights are."""
+    """Explain the markers of numbers of weights."""
     figure.legend(handles=_markers(study, paper.WEIGHTS), loc="outside lower center", ncols=3)
 
 

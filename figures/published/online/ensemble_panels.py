@@ -40,7 +40,7 @@ class Parts(NamedTuple):
     lines: xr.Dataset
 
     def of(self, rule: str) -> Parts:
-        """Those of one rule."""
+        """The parts of one rule."""
         return Parts(*(part.sel(rule=rule) for part in self))
 
 
@@ -101,7 +101,7 @@ def _logarithmic(ax: Axes, ticks: list[int]) -> None:
 
 
 def enlarged(ax: Axes, parts: Parts, colour: str) -> None:
-    """The same panel in an inset with a scale of its own, where the gain is small on the common one."""
+    """Repeat the panel in an inset with a scale of its own, where the gain is small on the common one."""
     if ax.dataLim.y0 < 1 - SMALL_GAIN:
         return
     inset = ax.inset_axes((0.32, 0.12, 0.64, 0.56))

@@ -52,7 +52,7 @@ def _mean_label(cell: xr.Dataset) -> str:
 
 
 def _slopes(cloud: xr.Dataset, line: xr.Dataset) -> str:
-    """Of log features against log N, seed by seed, and in theory."""
+    """The slopes of log features against log N, seed by seed, and in theory."""
     upper = line.N.values >= np.median(line.N)
     if upper.sum() < 2 or cloud.sizes["seed"] < 2:
         return ""
