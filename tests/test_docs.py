@@ -333,7 +333,7 @@ def schema_texts():
 
 def code_texts():
     """Every docstring and comment of the packages, per file."""
-    for path in (path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))):
+    for path in modules(*PACKAGES):
         text = path.read_text()
         parts = [docstring(node) for node in ast.walk(ast.parse(text)) if isinstance(node, DOCUMENTED)]
         parts += [
@@ -347,8 +347,69 @@ def docstring(node):
     return re.sub(r"^\w+( : \w+)?$", "", ast.get_docstring(node) or "", flags=re.MULTILINE)
 
 
+POOR = re.compile(r"(The same|What|Of|Those)\b")  # openings that are neither a verb nor a noun
+MANY = 5  # parameters, from which on a function lists them
+
+
+def poor_openings(text):
+    """The first lines of a module's docstrings that do not say what a function does or what data are."""
+    docstrings = (ast.get_docstring(node) for node in ast.walk(ast.parse(text)) if isinstance(node, DOCUMENTED))
+    return [words.partition("\n")[0] for words in docstrings if words and POOR.match(words)]
+
+
+def test_docstrings_begin_with_a_verb_or_a_noun():
+    poor = {str(path.relative_to(ROOT)): poor_openings(path.read_text()) for path in modules(*PACKAGES)}
+    assert {name: lines for name, lines in poor.items() if lines} == {}
+
+
+@pytest.mark.parametrize("opening", ["The same of a lane.", "What it holds.", "Of labels, their mean.", "Those of K."])
+def test_an_opening_without_a_noun_or_a_verb_is_found(opening):
+    text = f'"""Whatever."""\n\nclass Good:\n    """Official data."""\n\n    def bad(self):\n        """{opening}"""\n'
+    assert poor_openings(text) == [opening]
+
+
+def functions(text):
+    """The public functions of a module, and its public methods but those that override an abstract one."""
+    tree = ast.parse(text)
+    for of in (tree, *(node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))):
+        own = (it for it in of.body if isinstance(it, ast.FunctionDef) and not it.name.startswith("_"))
+        yield from (it for it in own if of is tree or it.name not in ABSTRACT or is_abstract(it))
+
+
+def is_abstract(function):
+    return any(getattr(it, "id", "") == "abstractmethod" for it in function.decorator_list)
+
+
+def unlisted(function):
+    """The parameters that the docstring of a function of many leaves out."""
+    parts = SECTION.split(ast.get_docstring(function) or "")
+    section = dict(zip(parts[1::2], parts[2::2], strict=True)).get("Parameters", "")
+    headings = [line.partition(" : ")[0] for line in section.splitlines() if line and not line[0].isspace()]
+    given = function.args
+    names = {it.arg for it in (*given.posonlyargs, *given.args, *given.kwonlyargs)} - {"self", "cls"}
+    return names - set(re.findall(r"\w+", " ".join(headings))) if len(names) >= MANY else set()
+
+
+def test_functions_of_many_parameters_list_them():
+    paths = [path for path in modules("statmech", "simulate", "theory") if path.parent.name != "cli"]  # that has help
+    lacking = {f"{path.stem}.{it.name}": unlisted(it) for path in paths for it in functions(path.read_text())}
+    assert {name: names for name, names in lacking.items() if names} == {}
+
+
+def test_a_parameter_that_is_not_listed_is_found():
+    docstring = '"""Add.\n\n    Parameters\n    ----------\n    a, b : int\n        Terms.\n    c\n        c.\n    """'
+    few, many = functions(f"def few(a, b): ...\n\ndef many(a, b, c, d, *, e):\n    {docstring}\n")
+    assert (unlisted(few), unlisted(many)) == (set(), {"d", "e"})
+
+
+def modules(*packages):
+    return [path for package in packages for path in sorted((ROOT / package).rglob("*.py"))]
+
+
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
 PACKAGES = ("statmech", "simulate", "theory", "figures")
+TREES = [ast.parse(path.read_text()) for path in modules(*PACKAGES)]
+ABSTRACT = {it.name for tree in TREES for it in ast.walk(tree) if isinstance(it, ast.FunctionDef) and is_abstract(it)}
 SOURCES = {
     "pages": lambda: ((str(path.relative_to(ROOT)), path.read_text()) for path in PAGES),
     "notebooks": lambda: ((path.name, notebook_text(path)) for path in sorted(DOCS.glob("notebooks/*.ipynb"))),
