@@ -67,7 +67,7 @@ def make(classifier: Any, task: ModelTask) -> Any:
     -------
     a scikit-learn classifier
 
-    >>> make(classifiers.Neighbours(neighbours=3), Task("auto", size=100, random=0))
+    >>> make(classifiers.Neighbours(neighbours=3), ModelTask("auto", size=100, random=0))
     KNeighborsClassifier(n_neighbors=3)
     """
     return classifier.make(task) if hasattr(classifier, "make") else model_of(classifier, task)

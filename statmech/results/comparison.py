@@ -243,7 +243,7 @@ def runs_within_bounds(
     >>> from statmech import Boosting
     >>> scenario = Boosting(booster="adaboost", s=1, P=[10, 100], seeds=3)
     >>> [(cell, kept["stages"]) for cell, kept in runs_within_bounds(simulate.run(scenario), theory.solve(scenario))]
-    [({'P': 10}, Kept(runs=3, of=3, ratio=0.2)), ({'P': 100}, Kept(runs=3, of=3, ratio=0.1))]
+    [({'P': 10}, WithinBound(runs=3, of=3, ratio=0.2)), ({'P': 100}, WithinBound(runs=3, of=3, ratio=0.1))]
     """
     results = results_of(simulation, theory)
     runs, limits, scenario = *_both(results), results.scenario

@@ -65,7 +65,7 @@ def plain_text(table: Table) -> str:
     """A table as text, a column per heading.
 
     >>> columns = Column("rule", number=False), Column("R")
-    >>> print(plain_text(Table("of R", columns, ((Cell("hebb"), Cell("+1.2")),), ("all",))))
+    >>> print(plain_text(Table("of R", columns, ((TableCell("hebb"), TableCell("+1.2")),), ("all",))))
     of R
     rule     R
     hebb  +1.2
@@ -85,7 +85,7 @@ def parts(table: Table, width: int) -> list[Table]:
     """A table in parts that fit into a width, framed, with no number cut; each part has the columns of keys.
 
     >>> columns = Column("rule", number=False, key=True), Column("R"), Column("eps_g vote")
-    >>> table = Table("deviations", columns, ((Cell("hebb"), Cell("+1.2"), Cell("-188448.5")),))
+    >>> table = Table("deviations", columns, ((TableCell("hebb"), TableCell("+1.2"), TableCell("-188448.5")),))
     >>> [[column.heading for column in part.columns] for width in (80, 20) for part in parts(table, width)]
     [['rule', 'R', 'eps_g vote'], ['rule', 'R'], ['rule', 'eps_g\\nvote']]
     """
@@ -120,7 +120,7 @@ def _part(table: Table, numbers: list[int]) -> Table:
 def html(table: Table) -> str:
     """A table as an HTML element; what a reader should look at is bold.
 
-    >>> html(Table("of R", (Column("R"),), ((Cell("<1", marked=True),),)))
+    >>> html(Table("of R", (Column("R"),), ((TableCell("<1", marked=True),),)))
     '<table><caption>of R</caption><tr><th>R</th></tr><tr><td><b>&lt;1</b></td></tr></table>'
     """
     notes = "".join(f"<p>{escape(note)}</p>" for note in table.notes)
