@@ -237,10 +237,9 @@ def test_a_sweep_at_zero_has_the_numbers_of_one_without_the_key(engine):
 
 
 def test_nothing_that_changes_traces_the_program_of_a_scenario_without_the_keys():
-    [cell] = Scenario(rule="hebb", N=20, t=[1]).cells()
-    assert perceptrons.changes_of(cell) is None
-    [cell] = Scenario(rule="hebb", N=20, t=[1], drift=0, decay=0).cells()
-    assert perceptrons.changes_of(cell) is None
+    for given in ({}, {"drift": 0, "decay": 0}):
+        [cell] = Scenario(rule="hebb", N=20, t=[1], **given).cells()
+        assert perceptrons.task(cell, "float64").changes is None
 
 
 def numbers(cell, part=slice(None)):

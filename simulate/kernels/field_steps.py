@@ -20,7 +20,7 @@ m :math:`a^m\mathbf J_k + \sum_{n<m} a^{m-1-n}f^n_k\mathbf x^n`. So modulations 
 Fractions lost, :math:`1 - a^m`, are computed, and subtracted from what the examples add: :math:`1 - \nu/N` itself is
 rounded, in float32 or at large N.
 
-**Schedule.** The learning rate of the m-th step of a run is :math:`\eta/(1 + m/(Nt_0))`, m = 0, 1, ...
+**Schedule.** The learning rate of the m-th step of a run, m = 0, 1, ..., is that of t = m/N.
 
 **Drift.** After each step the teacher turns, :math:`\mathbf e \leftarrow \cos\psi\,\mathbf e + \sin\psi\,\mathbf b`
 with :math:`\mathbf e = \mathbf B/\sqrt N`, :math:`\cos\psi = 1 - \delta/N`. A uniform direction b perpendicular to it
@@ -41,19 +41,12 @@ import jax
 import jax.numpy as jnp
 
 from statmech.numerics.gaussian import Array
+from statmech.schedules import Changes
 
 if TYPE_CHECKING:
     from simulate.kernels.learner import Learner, State
 
 SLOWEST = 1e-6  # decay/N, and in the Gram engine drift/N, down to which float32 resolves them (docs/gram_engine.md)
-
-
-class Changes(NamedTuple):
-    """Run-time arguments of a program: the teacher's drift, the weights' decay, and the t0 of the learning rate."""
-
-    drift: Array
-    decay: Array
-    t0: Array
 
 
 class Course(NamedTuple):
@@ -90,7 +83,7 @@ def course_of(changes: Changes, eta: Array, N: Array, first: Array, active: Arra
     drift, decay = (jnp.where(active, rate / N, 0.0) for rate in (changes.drift, changes.decay))
     fading = jnp.cumsum(jnp.log1p(-decay), axis=-1)[..., :-1]  # -inf if all weights are lost, w = N
     before = jnp.concatenate([jnp.zeros_like(decay[..., :1]), -jnp.expm1(fading)], axis=-1)
-    return Course(*(part.astype(dtype) for part in (eta / (1 + t / changes.t0), drift, decay, before)))
+    return Course(*(part.astype(dtype) for part in (changes.schedule.rate(eta, t), drift, decay, before)))
 
 
 def path_of_teacher(teacher: Array, inner: Array, drift: Array, N: Array) -> tuple[Array, Array]:

@@ -39,13 +39,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simulate.kernels.field_steps import Changes, Course, course_of, less, modulations, path_of_teacher
+from simulate.kernels.field_steps import Course, course_of, less, modulations, path_of_teacher
 from simulate.kernels.learner import Learner, Record, State, Task
 from statmech.inputs import Gaussian, Inputs
 from statmech.numerics.gaussian import Array
 from statmech.parameters import Family
 from statmech.random_numbers import Lanes, folded, normals_and_uniforms, wrapped
 from statmech.runtime.programs import cached_program
+from statmech.schedules import Changes
 
 LANES = 32  # blocks whose random numbers are drawn together: drawn inside a block of lanes they are computed twice
 MATRICES = 4  # the same for blocks of matrices, which are longer

@@ -16,10 +16,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from simulate.kernels.field_steps import Changes, Course
+from simulate.kernels.field_steps import Course
 from statmech.inputs import Gaussian, Inputs
 from statmech.numerics.gaussian import Array
 from statmech.parameters import Family
+from statmech.schedules import Changes
 
 GAUSSIAN = Gaussian()
 State = Any  # arrays with the students' axis first, or none

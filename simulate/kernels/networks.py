@@ -23,13 +23,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simulate.kernels.field_steps import Changes, Course
+from simulate.kernels.field_steps import Course
 from simulate.kernels.learner import Learner, Task
 from statmech.activations import Activation
 from statmech.numerics.gaussian import Array
 from statmech.parameters import Family, family_of
 from statmech.scenarios.network import NetworkCell
 from statmech.scenarios.network_matrices import rows_of
+from statmech.schedules import CONSTANT, Changes
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,7 @@ def task(cell: NetworkCell, dtype: str) -> Task:
         coordinates=None if cell.drawn else rows[cell.M :],
         scale=float(np.sqrt(cell.units.Q[0, 0])),
         kept=v.astype(dtype),
-        changes=Changes(np.float64(0.0), np.float64(cell.decay), np.float64(np.inf)) if cell.decay > 0 else None,
+        changes=Changes(np.float64(0.0), np.float64(cell.decay), CONSTANT) if cell.decay > 0 else None,
     )
 
 

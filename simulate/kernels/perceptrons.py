@@ -13,14 +13,12 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 import numpy as np
 
-from simulate.kernels.field_steps import Changes, Course, less
+from simulate.kernels.field_steps import Course, less
 from simulate.kernels.learner import Learner, Task
 from statmech.numerics.gaussian import Array
 from statmech.parameters import Family, family_of
 from statmech.rules import Rule
 from statmech.scenarios.online import OnlineCell
-
-SHORTEST = 1e-300  # t0: a shorter one is 0 where numbers below the smallest normal one are
 
 
 @dataclass(frozen=True)
@@ -87,15 +85,7 @@ def task(cell: OnlineCell, dtype: str) -> Task:
         coordinates=cell.coordinates,
         scale=1.0,
         kept=(),
-        changes=changes_of(cell),
+        changes=cell.changing if cell.changes else None,
         drifting=cell.drift > 0,
         inputs=cell.inputs,
     )
-
-
-def changes_of(cell: OnlineCell) -> Changes | None:
-    """Return the changes of a cell with time, None if nothing changes."""
-    if not cell.changes:
-        return None
-    drift, decay, t0 = map(np.float64, (cell.drift, cell.decay, cell.t0))
-    return Changes(drift, decay, np.maximum(t0, SHORTEST))

@@ -21,13 +21,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simulate.kernels.field_steps import Changes, Course, course_of, modulations, path_of_teacher
+from simulate.kernels.field_steps import Course, course_of, modulations, path_of_teacher
 from simulate.kernels.learner import Learner, Record, State, Task
 from statmech.inputs import Inputs
 from statmech.numerics.gaussian import Array
 from statmech.parameters import Family
 from statmech.random_numbers import folded, normals, wrapped
 from statmech.runtime.programs import cached_program
+from statmech.schedules import Changes
 
 TEST_INPUTS, TEST_PARTS = 4096, 16  # inputs on which errors are measured, and the parts they are drawn in
 BLOCK = 16  # steps per block: fewer make thin matrix products, with more the inner products cost more than the inputs

@@ -80,8 +80,7 @@ def _check_precision(scenario: Scenario, cell: OnlineCell, along: np.ndarray, ac
     if scenario.dtype != "float32" or scenario.t[-1] * cell.N < 0.5:
         return
     length = np.sqrt(np.max(along**2 + np.diagonal(across, axis1=-2, axis2=-1)))
-    eta = cell.rule.eta / (1 + scenario.t[-1] / cell.t0)
-    if length * cell.N > gram.STEP * eta:
+    if length * cell.N > gram.STEP * cell.rule_at(scenario.t[-1]).eta:
         small = f"the update by one example at N = {cell.N:g} for a student of length {length:.3g}"
         raise ScenarioError([(("dtype",), f"float32 does not resolve {small} ({cell.described}); use float64")])
 

@@ -28,10 +28,12 @@ from statmech.scenarios.keys import PARAMETERS, DimensionAxis, FlipAxis, RateAxi
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.schedules import OptionalSchedule
 from statmech.scenarios.variables import Variable, bias_of, std_of
+from statmech.schedules import SCHEDULES, Changes
 from statmech.votes.few_students import FEW
 
 MAX_K = 100_000  # beyond lie typing errors, not ensembles
 MAX_STEPS = 2**62
+SHORTEST = 1e-300  # t0: a shorter one is 0 where numbers below the smallest normal one are
 
 LawAxis = axis_of(
     Annotated[Any, AfterValidator(inputs_from), PlainSerializer(written)],
@@ -63,7 +65,7 @@ OF_PAIRS: dict[str, Variable] = {  # those that need pairs of equal students; th
 }
 
 
-UNCHANGED: dict[str, Any] = {"drift": 0.0, "decay": 0.0, "schedule": None}
+UNCHANGED: dict[str, Any] = {"drift": 0.0, "decay": 0.0, "schedule": None, "annealing": "hyperbolic"}
 VOTES = ("eps_g_majority_vote", "eps_g_weight_mean")
 LEARNING = View(x="t", show=VOTES, log=("x", "y"), figures=("learning_curves",))
 ENSEMBLE = View(x="K", show=VOTES, over="one student", log=("x",), figures=("ensemble",))  # Figures 1 to 3 of the paper
@@ -157,6 +159,9 @@ class Scenario(Sweep):
         symbol="$t_0$",
         unit="steps / N",
     )
+    annealing: one_of(SCHEDULES, "a schedule of the learning rate") = config_key(  # type: ignore[valid-type]
+        "hyperbolic", description="how the learning rate falls with a `schedule`"
+    )
     t: Times = config_key(
         description="times at which order parameters are recorded, increasing",
         symbol="$t$",
@@ -178,6 +183,8 @@ class Scenario(Sweep):
     def _problems(self) -> Iterator[Problem]:
         yield from self._size_problems()
         yield from self._start_problems()
+        if self.schedule is None and self.annealing != UNCHANGED["annealing"]:
+            yield ("annealing",), "a learning rate without `schedule: {t0: time}` does not fall"
         if self.corrections:
             yield from self._correction_problems()
 
@@ -293,7 +300,7 @@ class Scenario(Sweep):
         found: set[Any] = set()
         for cell in self.cells():
             direct = self.engine == "vectors" or not isinstance(cell.inputs, Gaussian)
-            changing = bool(cell.changes)
+            changing = bool(cell.changes) and cell.annealing
             drawn = (cell.N, cell.inputs) if direct else ()
             found.add((family_of(cell.rule), cell.K, changing, cell.drift > 0, *drawn))
             if not self.unsolved:
@@ -352,6 +359,7 @@ class OnlineCell:
     drift: float = 0.0
     decay: float = 0.0
     schedule: float | None = None  # its t0; None: a constant learning rate
+    annealing: str = "hyperbolic"
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -366,13 +374,18 @@ class OnlineCell:
 
     @property
     def changes(self) -> dict[str, float]:
-        """The teacher's drift, the weights' decay and the t0 of the learning rate, without those at their defaults."""
+        """The values of the keys of `UNCHANGED` that are not the default."""
         return {name: getattr(self, name) for name, default in UNCHANGED.items() if getattr(self, name) != default}
 
     @property
-    def t0(self) -> float:
-        """The time of its schedule; infinite for a constant learning rate."""
-        return np.inf if self.schedule is None else self.schedule
+    def changing(self) -> Changes:
+        """The numbers of all that may change; a constant learning rate has an infinite t0."""
+        t0 = np.float64(np.inf if self.schedule is None else max(self.schedule, SHORTEST))
+        return Changes(np.float64(self.drift), np.float64(self.decay), SCHEDULES[self.annealing](t0))
+
+    def rule_at(self, t: float) -> Rule:
+        """The rule with the learning rate of time t."""
+        return replace(self.rule, eta=self.changing.schedule.rate(self.rule.eta, t))
 
     def traced(self, dtype: str) -> dict[str, np.ndarray]:
         """The real parameters as arrays, so that one compiled program serves all their values."""

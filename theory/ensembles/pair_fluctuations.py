@@ -41,7 +41,7 @@ the linear equations are solved by `theory.numerics.collocation`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
@@ -55,11 +55,12 @@ from statmech.parameters import Family, family_of
 from statmech.rules import Rule
 from statmech.runtime.programs import cached_program
 from statmech.scenarios.online import OnlineCell
+from statmech.schedules import Changes
 from theory.ensembles.pair_noise import Products, products
 from theory.fluctuations import student_fluctuations, student_noise
 from theory.numerics import collocation
 from theory.online import equations, trajectories
-from theory.online.equations import Changes, Students
+from theory.online.equations import Students
 
 BATCH = 32  # states whose coefficients are computed together
 TINY = 1e-100  # of a standard deviation
@@ -118,7 +119,8 @@ class States(NamedTuple):
 class Field(NamedTuple):
     """F of a (T, 2) and of c12 (T,), and derivatives: A = dF/da (T, 2, 2), its curvature (T, 2, 2, 2), g = dF_c/da1
     (T, 2), h = dF_c/dc (T,), second derivatives of F_c by (a1, a1), (a1, a2), (a1, c) and (c, c), derivatives of F
-    (T, 2) and F_c (T,) by the logarithm of the learning rate, and the second order b of a (T, 2)."""
+    (T, 2) and F_c (T,) by the logarithm of the learning rate, the time derivative of this logarithm (T,), and the
+    second order b of a (T, 2)."""
 
     F: np.ndarray
     F_c: np.ndarray
@@ -132,6 +134,7 @@ class Field(NamedTuple):
     of_c: np.ndarray
     F_eta: np.ndarray
     F_c_eta: np.ndarray
+    log_eta_rate: np.ndarray
     b: np.ndarray
 
 
@@ -258,13 +261,14 @@ def _field(cell: OnlineCell, states: States) -> Field:
     """F and its derivatives at states."""
     equations = Equations(family_of(cell.rule), cell.rule.has_closed_form)
     parameters = {name: np.asarray(getattr(cell.rule, name), float) for name in equations.rule.reals}
-    changes = Changes(*(np.asarray(rate, float) for rate in (cell.drift, cell.decay, cell.t0)))
-    problem, found = Problem(parameters, np.asarray(cell.flip, float), changes), []
+    problem, found = Problem(parameters, np.asarray(cell.flip, float), cell.changing), []
     for first in range(0, states.t.size, BATCH):
         some = (_filled(part[first : first + BATCH]) for part in states)
         parts = _derivatives(equations, problem, *some)
         found.append([np.asarray(part)[..., : states.t.size - first] for part in parts])
-    F, slopes, bends, b = (np.moveaxis(np.concatenate(part, axis=-1), -1, 0) for part in zip(*found, strict=True))
+    F, slopes, bends, log_eta_rate, b = (
+        np.moveaxis(np.concatenate(part, axis=-1), -1, 0) for part in zip(*found, strict=True)
+    )
     by_l, by_theta, by_c, by_eta = (slopes[:, at] for at in (0, 2, 8, 9))
     return Field(
         F=F[:, 0, :2],
@@ -279,6 +283,7 @@ def _field(cell: OnlineCell, states: States) -> Field:
         of_c=bends[:, 8, 2],
         F_eta=by_eta[:, :2],
         F_c_eta=by_eta[:, 2],
+        log_eta_rate=log_eta_rate,
         b=b,
     )
 
@@ -292,21 +297,26 @@ def _symmetric(x: np.ndarray) -> np.ndarray:
 def _derivatives(
     equations: Equations, problem: Problem, t: Array, log_length: Array, log_theta: Array, c: Array
 ) -> tuple[Array, ...]:
-    """F of (log l, log theta, c12) at states (T,), and its first and second derivatives (10, 3, T); b of a (2, T).
+    """F of (log l, log theta, c12) at states (T,), and its first and second derivatives (10, 3, T); the time derivative
+    of log eta (T,); b of a (2, T).
 
     The derivatives are along the coordinates `ALONG` of a1, a2, c and log eta, the first along the first of the two.
     """
-    eta = problem.parameters["eta"] / (1 + t / problem.changes.t0)
-    state = jnp.stack([log_length, log_theta, log_length, log_theta, c, jnp.log(eta)])
+
+    def log_eta(t: Array) -> Array:
+        return jnp.log(problem.changes.schedule.rate(problem.parameters["eta"], t))
+
+    log_eta_now, log_eta_rate = jax.jvp(log_eta, (t,), (jnp.ones_like(t),))
+    state = jnp.stack([log_length, log_theta, log_length, log_theta, c, log_eta_now])
 
     def field(state: Array) -> Array:
         rule = equations.rule(**{**problem.parameters, "eta": jnp.exp(state[5])})
         return _rates_of_two(rule, equations.closed, state[:5], problem)
 
     parts = _along(field, state, equations.closed)
-    now = equations.rule(**{**problem.parameters, "eta": eta})
+    now = equations.rule(**{**problem.parameters, "eta": jnp.exp(log_eta_now)})
     noise = student_noise.noise(now, jnp.exp(log_theta), jnp.exp(log_length), problem.flip, problem.changes)
-    return *parts, noise.second
+    return *parts, log_eta_rate, noise.second
 
 
 def _along(field: Callable[[Array], Array], state: Array, together: bool) -> tuple[Array, ...]:
@@ -367,12 +377,11 @@ def _both(V: np.ndarray) -> np.ndarray:
 
 def _noise(cell: OnlineCell, states: States, field: Field) -> PairFluctuations:
     """Compute the terms without fluctuations: the covariances D, and b less the discreteness of time."""
-    t, theta, c, drift = states.t, np.exp(states.log_theta), states.c, cell.drift
+    theta, c, drift = np.exp(states.log_theta), states.c, cell.drift
     step = _steps(cell, states)
     D = _covariances(step, theta, c, drift)
-    later = -1 / (cell.t0 + t)  # of the logarithm of the learning rate
-    discrete = (_dot(field.A, field.F[:, None]) + field.F_eta * later[:, None]) / 2
-    discrete_c = (2 * _dot(field.g, field.F) + field.h * field.F_c + field.F_c_eta * later) / 2
+    discrete = (_dot(field.A, field.F[:, None]) + field.F_eta * field.log_eta_rate[:, None]) / 2
+    discrete_c = (2 * _dot(field.g, field.F) + field.h * field.F_c + field.F_c_eta * field.log_eta_rate) / 2
     b_c = step.second + cell.decay * field.F_c_eta + _second_of_drift(step.mean, theta, c, drift)
     return D._replace(bias=field.b - discrete, bias_c=b_c - discrete_c)
 
@@ -381,9 +390,8 @@ def _steps(cell: OnlineCell, states: States) -> Products:
     """The averages over an example at each state, arrays (T, ...)."""
     found, most = [], most_students(cell)
     for t, log_length, log_theta, c in zip(*states, strict=True):
-        now = replace(cell.rule, eta=cell.rule.eta / (1 + t / cell.t0))
         near = 0.0 if -ROUNDING < c < 0 else c
-        found.append(products(now, np.exp(log_theta), np.exp(log_length), near, cell.flip, most))
+        found.append(products(cell.rule_at(t), np.exp(log_theta), np.exp(log_length), near, cell.flip, most))
     return Products(*map(np.stack, zip(*found, strict=True)))
 
 

@@ -20,11 +20,12 @@ from statmech.order_parameters import angle_from_versine
 from statmech.parameters import Family
 from statmech.rules import Rule
 from statmech.runtime.programs import cached_program
+from statmech.schedules import Changes
 from theory.fluctuations import student_fluctuations, student_noise
 from theory.fluctuations.student_fluctuations import Fluctuations
 from theory.fluctuations.student_noise import Noise, Stability
 from theory.numerics.dormand_prince import integrate
-from theory.online.equations import ATOL, ATOL_Y, LONGEST, Changes, Students, changed, logarithmic_rates, rates
+from theory.online.equations import ATOL, ATOL_Y, LONGEST, Students, changed, logarithmic_rates, rates
 
 RTOL = 1e-9
 ATOL_1 = 1e-9  # of the fluctuations of order 1/N
@@ -94,7 +95,7 @@ def _rule(equations: Equations, family: Family, setting: Setting) -> Rule:
     """The rule of a lane at its time."""
     parameters = setting.parameters
     if equations.changing:
-        parameters = {**parameters, "eta": parameters["eta"] / (1 + setting.t[0] / setting.changes.t0)}
+        parameters = {**parameters, "eta": setting.changes.schedule.rate(parameters["eta"], setting.t[0])}
     rule: Rule = family(**{name: parameters[name] for name in family.reals})
     return rule
 

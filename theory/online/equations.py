@@ -20,7 +20,7 @@ q round to 1. We integrate them in :math:`\log l_k`, :math:`y_k = 1 - R_k = 1 - 
 A teacher that drifts at rate :math:`\delta` (`drift`) turns away from all students, :math:`\dot R_k = -\delta R_k`, so
 with :math:`\rho_k = \cot\theta_k` the rates gain :math:`\delta\cos\theta_k` and :math:`\delta\,(2\rho_k\rho_j -
 c_{kj}(\rho_k^2 + \rho_j^2))`; weights that decay at rate :math:`\nu` (`decay`) lose it in :math:`\log l_k`; and a
-`schedule` divides the learning rate by :math:`1 + t/t_0`.
+`schedule` lets the learning rate fall (`statmech.schedules`).
 
 No term is larger than the sum's own size when :math:`\theta` is 1e-6, so eps_g keeps its digits to t = 1e6 and beyond.
 
@@ -40,6 +40,7 @@ from statmech.numerics.gaussian import Array, one_minus_cos
 from statmech.order_parameters import angle_from_versine
 from statmech.rules import Averages, Rule
 from statmech.scenarios.online import OnlineCell
+from statmech.schedules import Changes
 from theory.online.averages import Pair, averages, pair_average
 
 ATOL = 1e-12  # of log l and c
@@ -53,14 +54,6 @@ class Students(NamedTuple):
     log_length: Array
     y: Array
     c: Array
-
-
-class Changes(NamedTuple):
-    """The teacher's drift, the weights' decay, and the t0 of the learning rate."""
-
-    drift: Array
-    decay: Array
-    t0: Array
 
 
 def distinct(cell: OnlineCell) -> int:

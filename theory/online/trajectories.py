@@ -21,7 +21,7 @@ from theory.fluctuations import student_fluctuations
 from theory.fluctuations.student_fluctuations import Fluctuations
 from theory.numerics.dormand_prince import filled_up, power_of_two
 from theory.online.combinations import Equations, Problem, solve_lanes
-from theory.online.equations import Changes, Students, initial
+from theory.online.equations import Students, initial
 
 LAST = 700.0  # log l beyond which l itself, or 1/l, overflows
 MAX_STEPS = 2_000_000
@@ -61,7 +61,8 @@ def _solve_cells(
     starts, families = _starts(cells, corrected), [family_of(cell.rule) for cell in cells]
     groups: dict[Any, list[int]] = {}
     for index, (cell, (start, _), family) in enumerate(zip(cells, starts, families, strict=True)):
-        closed, changing, linear = cell.rule.has_closed_form, bool(cell.changes), corrected and bool(cell.rule.linear)
+        closed, linear = cell.rule.has_closed_form, corrected and bool(cell.rule.linear)
+        changing = cell.annealing if cell.changes else None
         program = closed, start.y.size, changing, closed or cell.K > 1, linear, None if closed else family
         groups.setdefault(program, []).append(index)
     check_fork()
@@ -70,7 +71,7 @@ def _solve_cells(
         t = np.asarray(list(times), float)
         for (closed, students, changing, paired, linear, _), members in groups.items():
             rules = tuple(dict.fromkeys(families[index] for index in members))
-            equations = Equations(rules, closed, students, changing, paired, corrected, linear)
+            equations = Equations(rules, closed, students, changing is not None, paired, corrected, linear)
             size = LANES if closed else 1
             for some in (members[first : first + size] for first in range(0, len(members), size)):
                 lanes = [Lane(cells[index], rules.index(families[index]), *starts[index]) for index in some]
@@ -114,8 +115,7 @@ def _stacked(lanes: list[Lane], rules: tuple[Family, ...]) -> Problem:
     parameters = {name: np.asarray([getattr(lane.cell.rule, name, 1.0) for lane in lanes], float) for name in names}
     start = Students(*(np.stack(part, axis=-1) for part in zip(*(lane.start for lane in lanes), strict=True)))
     rule, flip = [lane.rule for lane in lanes], np.asarray([lane.cell.flip for lane in lanes], float)
-    of_each = [(lane.cell.drift, lane.cell.decay, lane.cell.t0) for lane in lanes]
-    changes = Changes(*(np.asarray(values, float) for values in zip(*of_each, strict=True)))
+    changes = jax.tree.map(lambda *values: np.asarray(values), *(lane.cell.changing for lane in lanes))
     around = np.stack([_rows(lane.fluctuations) for lane in lanes], axis=-1)
     return Problem(np.asarray(rule), parameters, flip, changes, start, around)
 
