@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from statmech.numerics.gaussian import Array
+from statmech.numerics.gaussian import Array, namespace
+
+LAST = 700.0  # t/t0 at which an exponential schedule ends, before its rate underflows
 
 
 class Hyperbolic(NamedTuple):
@@ -26,9 +28,21 @@ class Hyperbolic(NamedTuple):
         return eta / (1 + t / self.t0)
 
 
+class Exponential(NamedTuple):
+    r""":math:`\eta\,e^{-t/t_0}`, under which learning ends after some :math:`t_0`."""
+
+    t0: Array
+
+    def rate(self, eta: Array, t: Array) -> Array:
+        """The learning rate at time t, where it begins at eta."""
+        xp = namespace(t)
+        return eta * xp.exp(-xp.minimum(t / self.t0, LAST))
+
+
 CONSTANT = Hyperbolic(np.float64(np.inf))  # also where other things change: values of schedules share a program
 SCHEDULES: dict[str, type[Any]] = {
     "hyperbolic": Hyperbolic,
+    "exponential": Exponential,
 }
 
 

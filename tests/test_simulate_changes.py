@@ -18,6 +18,7 @@ from simulate.execution.to_store import run_into
 from simulate.kernels import field_steps, gram, perceptrons, vectors
 from statmech import RULES, Scenario, ScenarioError
 from statmech.random_numbers import key_of
+from statmech.schedules import SCHEDULES
 
 LEVEL = 1e-4  # family-wise, of the distributions that a test compares
 ALL = {"drift": 0.3, "decay": 0.6, "schedule": {"t0": 2}}
@@ -52,6 +53,28 @@ def test_each_change_and_all_together_agree_with_theory(engine, K, rule):
     size = {"N": 4000, "seeds": 64 if K < 10 else 32} if engine == "gram" else {"N": 500, "seeds": 48}
     scenario = Scenario(rule=rule, K=K, t=[0.3, 1, 2.5], flip=0.05, engine=engine, **size, zip=EACH)
     assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []
+
+
+@pytest.mark.slow
+@both_engines
+@pytest.mark.parametrize("annealing", SCHEDULES)
+def test_each_schedule_agrees_with_theory_at_finite_n_and_with_no_other(annealing, engine):
+    """Means and standard deviations of runs at N = 100; theory with another schedule deviates."""
+    base = {"rule": "perceptron", "K": 2, "N": 100, "t": [1, 4], "start": {"R": 0.3, "q": 0.2}, "schedule": {"t0": 1.5}}
+    runs = simulate.run(Scenario(**base, seeds=1000, engine=engine, annealing=annealing))
+
+    def deviation(name):
+        expected = theory.solve(Scenario(**base, corrections=True, annealing=name))
+        found = []
+        for variable in ("R", "q", "length", "eps_g_weight_mean"):
+            std = expected[f"{variable}_std"]
+            z = (runs[variable].mean("seed") - expected[variable] - expected[f"{variable}_bias"]) / std * 1000**0.5
+            ratio = (runs[variable].std("seed") / std - 1) * 2000**0.5
+            found += [float(abs(z).max()), float(abs(ratio).max())]
+        return max(found)
+
+    assert deviation(annealing) < 6
+    assert all(deviation(other) > 30 for other in SCHEDULES if other != annealing)
 
 
 @pytest.mark.slow
@@ -330,6 +353,7 @@ def test_weight_vectors_in_single_precision_agree_with_theory():
 
 
 REFUSED = [
+    ({"annealing": "exponential"}, "a learning rate without `schedule: {t0: time}` does not fall"),
     ({"drift": 11}, "drift = 11 is too large for N = 10: 1 - drift/N would be negative"),
     ({"decay": [0, 10.5]}, "decay = 10.5 is too large for N = 10: 1 - decay/N would be negative"),
     ({"drift": -0.1}, "drift: must be at least 0, not -0.1"),

@@ -15,6 +15,7 @@ import theory
 from statmech import RULES, Scenario, ScenarioError, compare, load
 from statmech.results import comparison, corrections, multiplicity
 from statmech.results.corrections import predicted
+from statmech.schedules import SCHEDULES
 from theory.fluctuations import student_fluctuations
 from theory.online import combinations, trajectories
 from theory.solve import solve_line
@@ -231,12 +232,17 @@ def test_drift_and_decay_enter_mean_and_spread(rule):
         assert values.std() / std.item() == pytest.approx(1, abs=4 / (2 * seeds) ** 0.5 + 2 / N)
 
 
+FALLING = {"hyperbolic": lambda t: 1 / (1 + t), "exponential": lambda t: np.exp(-t)}
+
+
 @pytest.mark.slow
-def test_a_schedule_enters_with_its_explicit_derivative():
-    scenario = Scenario(rule="hebb", N=20, t=[2, 5], seeds=1, schedule={"t0": 1}, start={"R": 0.3}, corrections=True)
+@pytest.mark.parametrize("annealing", SCHEDULES)
+def test_a_schedule_enters_with_its_explicit_derivative(annealing):
+    given = {"schedule": {"t0": 1}, "annealing": annealing, "start": {"R": 0.3}}
+    scenario = Scenario(rule="hebb", N=20, t=[2, 5], seeds=1, corrections=True, **given)
     chain, solution, means = Chain(20, 40_000, 0.0, 0.0, 0.3), theory.solve(scenario), []
     for n in range(100):
-        chain.step(lambda kappa, length, n=n: 1 / (1 + n / 20) + 0 * kappa)
+        chain.step(lambda kappa, length, n=n: FALLING[annealing](n / 20) + 0 * kappa)
         if n + 1 in (40, 100):
             means.append((chain.length.mean(), chain.theta.mean() / np.pi))
     for place, seen in enumerate(means):
