@@ -345,10 +345,9 @@ def _rates_of_two(rule: Rule, closed: bool, state: Array, problem: Problem) -> A
     """F (3, T) of the first student's (log l, log theta) and of c12, at two students' states (5, T)."""
     theta = jnp.exp(state[1:4:2])
     students = Students(state[0:4:2], 2 * jnp.sin(theta / 2) ** 2, state[4:])
-    example = equations.rates(rule, closed, students, problem.flip)
-    rates = equations.changed(example, students, problem.changes)
-    turn = rates.y[:1] / (jnp.sin(theta) * theta)[:1]
-    return jnp.concatenate([rates.log_length[:1], turn, rates.c])
+    rates = equations.rates(rule, closed, students, problem.flip, problem.changes)
+    turn = equations.log_theta_rate(rates.y, theta)
+    return jnp.concatenate([rates.log_length[:1], turn[:1], rates.c])
 
 
 def _rates(field: Field, x: PairFluctuations) -> PairFluctuations:

@@ -25,7 +25,7 @@ from theory.fluctuations import student_fluctuations, student_noise
 from theory.fluctuations.student_fluctuations import Fluctuations
 from theory.fluctuations.student_noise import Noise, Stability
 from theory.numerics.dormand_prince import integrate
-from theory.online.equations import ATOL, ATOL_Y, LONGEST, Students, changed, logarithmic_rates, rates
+from theory.online.equations import ATOL, ATOL_Y, LONGEST, Students, logarithmic_rates, rates
 
 RTOL = 1e-9
 ATOL_1 = 1e-9  # of the fluctuations of order 1/N
@@ -104,13 +104,8 @@ def _rates(equations: Equations, students: Students, setting: Setting) -> Studen
     """The time derivative of one lane's students."""
 
     def under(family: Family) -> Callable[[Students], Students]:
-        rule, changes = _rule(equations, family, setting), setting.changes
-
-        def of(students: Students) -> Students:
-            unchanged = rates(rule, equations.closed, students, setting.flip, equations.paired)
-            return changed(unchanged, students, changes) if equations.changing else unchanged
-
-        return of
+        rule, changes = _rule(equations, family, setting), setting.changes if equations.changing else None
+        return lambda students: rates(rule, equations.closed, students, setting.flip, changes, equations.paired)
 
     inside = Students(students.log_length, jnp.clip(students.y, 0.0, 2.0), jnp.clip(students.c, -1.0, 1.0))
     state: Students = jax.lax.switch(setting.rule, [under(family) for family in equations.rules], inside)

@@ -84,7 +84,26 @@ def initial(cell: OnlineCell) -> Students:
     return Students(np.log(length[:S]), 1 - R[:S], np.clip(c, -1, 1))
 
 
-def rates(rule: Rule, closed: bool, students: Students, flip: Array, paired: bool = True) -> Students:
+class RateTerms(NamedTuple):
+    """The terms of the rates of one student's log l and y = 1 - R: what it learns, its noise, and what changes."""
+
+    log_length: tuple[Array, Array, Array]
+    y: tuple[Array, Array, Array]
+
+
+def rate_terms(averages: Averages, y: Array, length: Array, changes: Changes | None) -> RateTerms:
+    """Compute the terms of one student's rates, for any rule with these averages; no `changes`: nothing changes."""
+    half_diffusion = averages.ff / length**2 / 2
+    drift, decay = (0.0, 0.0) if changes is None else (changes.drift, changes.decay)
+    return RateTerms(
+        (averages.fu / length, half_diffusion, -decay),
+        (-y * (2 - y) * averages.response / length, (1 - y) * half_diffusion, (1 - y) * drift),
+    )
+
+
+def rates(
+    rule: Rule, closed: bool, students: Students, flip: Array, changes: Changes | None = None, paired: bool = True
+) -> Students:
     """Compute the time derivative of the state of distinct students.
 
     Parameters
@@ -97,6 +116,8 @@ def rates(rule: Rule, closed: bool, students: Students, flip: Array, paired: boo
         The state.
     flip
         Probability that a label is flipped.
+    changes
+        Drift and decay; None: both are 0.
     paired
         False for a single student, whose c means nothing and stays where it is.
     """
@@ -104,31 +125,21 @@ def rates(rule: Rule, closed: bool, students: Students, flip: Array, paired: boo
     # computed once, and not in each of the three rates: this halves the time
     theta, length = jax.lax.optimization_barrier((theta, length))
     single = averages(rule, closed, theta, length, flip)
-    log_rate, y_rate = one_student(single, students.y, length)
+    log_rate, y_rate = map(sum, rate_terms(single, students.y, length, changes))
     if not paired:
         return Students(log_rate, y_rate, jnp.zeros_like(students.c))
     angles, lengths = _of_pairs(theta), _of_pairs(length)
-    pair = Pair(angles, students.c, lengths)
     sin = jnp.sqrt(students.y * (2 - students.y))
-    diffusion = single.ff / length**2  # of the direction, per unit time
-    across = _ratio(diffusion, sin**2)
-    common = pair_average(rule, closed, pair, flip) / prod(lengths)
+    across = _ratio(single.ff / length**2, sin**2)
+    common = pair_average(rule, closed, Pair(angles, students.c, lengths), flip) / prod(lengths)
     c_rate = _ratio(common, prod(_of_pairs(sin))) - students.c / 2 * sum(_of_pairs(across))
     # identical students stay identical; but q = 1 may be unstable (perceptron), and rounding would separate them
     separate = (students.c < 1) | (angles[0] != angles[1]) | (lengths[0] != lengths[1])
-    return Students(
-        log_length=log_rate,
-        y=y_rate,
-        c=jnp.where(separate, c_rate, 0.0),
-    )
-
-
-def changed(rates: Students, students: Students, changes: Changes) -> Students:
-    """The rates of students whose weights decay, and whose teacher drifts."""
-    cos, sin = 1 - students.y, jnp.sqrt(students.y * (2 - students.y))
-    first, second = _of_pairs(_ratio(cos, sin))
-    turn = 2 * first * second - students.c * (first**2 + second**2)
-    return Students(rates.log_length - changes.decay, rates.y + changes.drift * cos, rates.c + changes.drift * turn)
+    c_rate = jnp.where(separate, c_rate, 0.0)
+    if changes is not None:
+        first, second = _of_pairs(_ratio(1 - students.y, sin))
+        c_rate += changes.drift * (2 * first * second - students.c * (first**2 + second**2))
+    return Students(log_rate, y_rate, c_rate)
 
 
 def logarithmic_rates(
@@ -150,19 +161,14 @@ def logarithmic_rates(
         Drift and decay; None: both are 0.
     """
     length, theta = jnp.exp(jnp.clip(state[0], -LONGEST, LONGEST)), jnp.exp(state[1])
-    log_rate, y_rate = one_student(averages(rule, closed, theta, length, flip), one_minus_cos(theta), length)
-    if changes is not None:
-        log_rate, y_rate = log_rate - changes.decay, y_rate + changes.drift * jnp.cos(theta)
-    return log_rate, y_rate / (theta * jnp.sin(theta))
+    single = averages(rule, closed, theta, length, flip)
+    log_rate, y_rate = map(sum, rate_terms(single, one_minus_cos(theta), length, changes))
+    return log_rate, log_theta_rate(y_rate, theta)
 
 
-def one_student(averages: Averages, y: Array, length: Array) -> tuple[Array, Array]:
-    """Time derivative of log l and y = 1 - R, for any rule with these averages."""
-    diffusion = averages.ff / length**2
-    return (
-        averages.fu / length + diffusion / 2,
-        -y * (2 - y) * averages.response / length + (1 - y) * diffusion / 2,
-    )
+def log_theta_rate(y_rate: Array, theta: Array) -> Array:
+    """The rate of log theta, from that of y = 1 - cos(theta)."""
+    return y_rate / (theta * jnp.sin(theta))
 
 
 def _of_pairs(x: Array) -> tuple[Array, Array]:

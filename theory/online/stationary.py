@@ -34,8 +34,9 @@ from statmech.order_parameters import angle_from_versine
 from statmech.parameters import Family, family_of
 from statmech.results.dataset import arrays_of, blank, fill
 from statmech.scenarios.online import OnlineCell, Scenario
+from statmech.schedules import Changes
 from theory.online.averages import averages
-from theory.online.equations import Students
+from theory.online.equations import Students, rate_terms
 from theory.online.trajectories import solve_cells
 
 if TYPE_CHECKING:
@@ -61,8 +62,7 @@ class Setting(NamedTuple):
 
     parameters: dict[str, Array]
     flip: Array
-    drift: Array
-    decay: Array
+    changes: Changes
 
 
 Terms = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]  # the rates' terms and their slope at log l and log y
@@ -189,7 +189,7 @@ def _logarithms(longest: float, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _setting(cell: OnlineCell) -> tuple[Family, bool, Setting]:
     rule = family_of(cell.rule)
     parameters = {name: np.float64(getattr(cell.rule, name)) for name in rule.reals}
-    return rule, cell.rule.has_closed_form, Setting(parameters, np.float64(cell.flip), cell.drift, cell.decay)
+    return rule, cell.rule.has_closed_form, Setting(parameters, np.float64(cell.flip), cell.changing)
 
 
 def _scales(terms: Terms, state: np.ndarray) -> bool:
@@ -224,11 +224,9 @@ def _reason(cell: OnlineCell, rates: np.ndarray) -> str:
 def _terms(rule: Family, closed: bool, setting: Setting, state: Array) -> Array:
     """The terms of the rates of log l and of log y, a matrix (2, 3), at log l and log y."""
     length, y = jnp.exp(state)
-    parameters, flip, drift, decay = setting
-    fu, response, ff = averages(rule(**parameters), closed, angle_from_versine(y), length, flip)
-    spread = ff / (2 * length**2)
-    turned = -(2 - y) * response / length, (1 - y) * spread / y, (1 - y) * drift / y
-    return jnp.stack([jnp.stack([fu / length, spread, -decay * jnp.ones_like(y)]), jnp.stack(turned)])
+    single = averages(rule(**setting.parameters), closed, angle_from_versine(y), length, setting.flip)
+    of_length, of_y = rate_terms(single, y, length, setting.changes)
+    return jnp.stack([jnp.stack(of_length), jnp.stack(of_y) / y])
 
 
 @partial(jax.jit, static_argnums=(0, 1))

@@ -58,7 +58,7 @@ from statmech.numerics.gaussian import NODES, Array, composite_legendre, density
 from statmech.order_parameters import angle_from_versine
 from statmech.rules import Averages
 from statmech.scenarios.attention import AttentionCell
-from theory.online.equations import ATOL, ATOL_Y, one_student
+from theory.online.equations import ATOL, ATOL_Y, rate_terms
 
 RTOL = 1e-9
 NEAR, FAR = 1e-2, 1e8  # the integrand of `overshoot` is constant below the first and negligible above the second
@@ -200,7 +200,7 @@ def rates(cell: AttentionCell, state: AttentiveStudent) -> AttentiveStudent:
     """Time derivative of the state."""
     level, length, R = watch(cell, state), np.exp(state.log_length), 1 - state.y
     averages, errors = learnt(level, angle_from_versine(state.y))
-    log_length, y = one_student(averages, state.y, length)
+    log_length, y = map(sum, rate_terms(averages, state.y, length, None))
     mean = length * R * np.sqrt(2 / np.pi)
     second = length**2 * (1 - R**2 * 2 / np.pi) + (mean - state.mean) ** 2
     forget = cell.probes * cell.N / cell.memory
