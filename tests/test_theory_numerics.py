@@ -1,0 +1,201 @@
+"""Integrators converge at their order, control their steps, and panels integrate what is known in closed form.
+
+Each claim has a planted error that breaks it: a changed coefficient, an error estimate of 0, a missing edge.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import pairwise
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from statmech.numerics.gaussian import TAIL, density, panels
+from theory.fluctuations import student_noise
+from theory.numerics import collocation, dormand_prince
+from theory.online import averages
+
+LAST = 3.0  # of time
+STEPS = np.array([6, 8, 10, 12, 16])
+
+
+@pytest.fixture(autouse=True)
+def double_precision():
+    with jax.enable_x64(True):
+        yield
+
+
+def solution(t):
+    return np.exp(np.sin(t))
+
+
+def field(y):
+    """x' = x cos(t), t' = 1."""
+    return jnp.stack([y[0] * jnp.cos(y[1]), jnp.ones_like(y[1])])
+
+
+def step_of(constants, t, h):
+    """The state at time t, and one step of size h from the solution there."""
+    state = dormand_prince.State(
+        attempts=jnp.zeros((), int),
+        t=jnp.array([t]),
+        h=jnp.array([h]),
+        y=jnp.array([[solution(t)], [t]]),
+        stages=jnp.zeros((dormand_prince.ALL, 2, 1)),
+        recorded=jnp.zeros((dormand_prince.TOGETHER, 2, 1)),
+    )
+    times = np.full(dormand_prince.TOGETHER, np.inf)
+    times[0] = t + 0.4 * h
+    return state, dormand_prince._step(constants, field, state, jnp.asarray(times), jnp.inf), times
+
+
+def order(steps, errors):
+    """The exponent p of errors that are proportional to steps^-p, by regression."""
+    return -np.polyfit(np.log(steps), np.log(errors), 1)[0]
+
+
+def errors_of_solutions(constants):
+    """Errors at the last time after equal steps."""
+    found = []
+    for number in STEPS:
+        h, y = LAST / number, jnp.array([[1.0], [0.0]])
+        for k in range(number):
+            state, _, times = step_of(constants, k * h, h)
+            y = dormand_prince._step(constants, field, state._replace(y=y), jnp.asarray(times), jnp.inf).y
+        found.append(abs(float(y[0, 0]) - solution(LAST)))
+    return found
+
+
+def errors_between(constants):
+    """Errors of the polynomial inside of one step from t = 0.3."""
+    found = []
+    for number in STEPS:
+        state, step, times = step_of(constants, 0.3, LAST / number)
+        recorded = dormand_prince._recorded(constants, state, step, jnp.array([True]), jnp.asarray(times))
+        found.append(abs(float(recorded[0, 0, 0]) - solution(times[0])))
+    return found
+
+
+@pytest.mark.parametrize("errors", [errors_of_solutions, errors_between])
+def test_the_method_of_dormand_and_prince_has_order_eight(errors):
+    """Also the polynomial between steps, of degree 7, whose error in one step is of order 8."""
+    constants = dormand_prince.tableau()
+    assert order(STEPS, errors(constants)) == pytest.approx(8, abs=0.6)
+
+
+def test_with_another_coefficient_the_order_is_lost():
+    right = dormand_prince.tableau()
+    a, polynomial = right.a.copy(), right.polynomial.copy()
+    a[8, 4] += 1e-4
+    polynomial[1, 6] += 1e-3
+    assert order(STEPS, errors_of_solutions(right._replace(a=a))) < 5
+    assert order(STEPS, errors_between(right._replace(polynomial=polynomial))) < 5
+
+
+def largest_error(rtol):
+    times = dormand_prince.filled_up(np.linspace(0.1, 10, 37))
+    start, atol = jnp.array([[1.0], [0.0]]), jnp.full((2, 1), 1e-300)
+    found, completed = jax.jit(partial(dormand_prince.integrate, field, rtol=rtol, atol=atol, most=10_000))(
+        start, times
+    )
+    assert completed.all()
+    known = np.isfinite(times)
+    return np.max(abs(np.asarray(found)[known, 0, 0] / solution(times[known]) - 1))
+
+
+def test_errors_follow_the_tolerance_and_do_not_without_an_estimate(monkeypatch):
+    tolerances = (1e-4, 1e-7, 1e-10)
+    assert all(error < 10 * rtol for rtol, error in zip(tolerances, map(largest_error, tolerances), strict=True))
+    monkeypatch.setattr(dormand_prince, "_error", lambda constants, y, *others: jnp.zeros(y.shape[1]))
+    assert largest_error(1e-10) > 1e-6
+
+
+def test_a_lane_takes_the_same_steps_whatever_its_neighbours():
+    times, atol = dormand_prince.filled_up(np.array([0.5, 2.0])), jnp.full((2, 1), 1e-12)
+    start = jnp.array([[1.0, 3.0], [0.0, 40.0]])
+    solve = partial(dormand_prince.integrate, field, times=times, rtol=1e-9, atol=atol, most=1000)
+    together, alone = solve(start)[0], solve(start[:, :1])[0]
+    np.testing.assert_allclose(together[..., :1], alone, rtol=1e-14)
+
+
+def known(t):
+    """x' = x cos(t) + exp(sin(t)) from x = 1."""
+    return (1 + t) * solution(t)
+
+
+def linear(t):
+    return np.cos(t)[:, None, None], solution(t)[:, None]
+
+
+def collocated(number):
+    """The error at the last time after a number of equal panels."""
+    edges = np.linspace(0, LAST, number + 1)
+    values, _ = collocation._propagated(np.ones(1), np.diff(edges), collocation._slopes(linear, [*pairwise(edges)]))
+    return abs(values[-1, 0] - known(LAST))
+
+
+@pytest.mark.parametrize("nodes", [2, 3, 4])
+def test_collocation_at_gauss_nodes_has_twice_their_order(nodes, monkeypatch):
+    numbers, to = np.array([12, 16, 24, 32]), collocation._to
+    monkeypatch.setattr(collocation, "NODES", nodes)
+    assert order(numbers, [*map(collocated, numbers)]) == pytest.approx(2 * nodes, abs=0.4)
+    monkeypatch.setattr(collocation, "_to", lambda s: to(s) * (1 + 1e-3 * np.arange(nodes)))
+    assert order(numbers, [*map(collocated, numbers)]) < 2 * nodes - 1
+
+
+def test_panels_are_halved_where_coefficients_change_fast(monkeypatch):
+    """x' = x/(w (1 + ((t - 1)/w)^2)) with w = 0.02, whose logarithm is an arc tangent."""
+    width, times = 0.02, np.array([0.5, 0.97, 1.0, 1.01, 3.0])
+
+    def error():
+        found = collocation.solve(steep, np.ones(1), times, np.ones_like)[:, 0]
+        return np.max(abs(found / np.exp(np.arctan((times - 1) / width) + np.arctan(1 / width)) - 1))
+
+    def steep(t):
+        return (1 / (width * (1 + ((t - 1) / width) ** 2)))[:, None, None], np.zeros((t.size, 1))
+
+    assert error() < 1e-6
+    monkeypatch.setattr(collocation, "_rough", lambda h, *others: np.zeros(h.size, bool))
+    assert error() > 1e-3
+
+
+@pytest.mark.parametrize("kink", [-2.5, 0.0, 0.7, 4.0])
+def test_panels_integrate_a_jump_at_their_edge(kink):
+    def above(edges):
+        x, weight = panels(np.array([-TAIL, *edges, TAIL]))
+        return np.sum(weight * density(x) * (x > kink))
+
+    assert above([kink]) == pytest.approx(ndtr(-kink), rel=1e-12)
+    assert kink == 0 or abs(above([kink + 0.1]) - ndtr(-kink)) > 1e-5 * density(kink)
+
+
+def test_the_integral_panel_by_panel_is_that_of_the_line():
+    """Moments of a normal number above an edge; edges that coincide or lie outside do not count."""
+
+    def second(edge, cut):
+        terms = lambda x: density(x) * x**2 * (x > edge)  # noqa: E731
+        return float(averages._integral(terms, jnp.array([-TAIL, TAIL, cut, cut, 20.0]), 32))
+
+    for edge in (-1.0, 0.5):
+        assert second(edge, edge) == pytest.approx(ndtr(-edge) + edge * density(edge), rel=1e-13)
+        assert second(edge, edge + 0.1) != pytest.approx(ndtr(-edge) + edge * density(edge), rel=1e-5)
+
+
+@pytest.mark.parametrize("theta", [1e-6, 0.3, 1.5, 3.0])
+@pytest.mark.parametrize("flip", [0.0, 0.2])
+def test_the_stability_has_its_known_moments(theta, flip):
+    """1 and 1 of even powers, and of kappa itself (1 - 2 flip) sqrt(2/pi) cos(theta); fewer nodes miss them."""
+
+    def moments(places):
+        x, weight, right, left, _ = places
+        return [float(jnp.sum(weight * x**n * (right + (-1) ** n * left))) for n in range(3)]
+
+    expected = [1, (1 - 2 * flip) * np.sqrt(2 / np.pi) * np.cos(theta), 1]
+    angle, edges = jnp.asarray(theta), [jnp.zeros(()), jnp.minimum(8.5 * abs(jnp.tan(theta)), TAIL), jnp.asarray(TAIL)]
+    assert moments(student_noise.on_panels(edges, angle, flip)) == pytest.approx(expected, rel=1e-10)
+    assert moments(student_noise.of_linear(angle, flip)) == pytest.approx(expected, rel=1e-8)
+    assert moments(student_noise.on_panels(edges, angle, flip, nodes=3)) != pytest.approx(expected, rel=1e-3)
