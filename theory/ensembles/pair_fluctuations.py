@@ -42,7 +42,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -71,7 +71,6 @@ MOST_OPPOSED = (
 )
 ROUNDING = 1e-9  # of c: students that are less opposed are treated as independent
 SIZE = 16
-ALONG = ((0, 0), (0, 1), (1, 1), (0, 2), (0, 3), (1, 3), (0, 4), (1, 4), (4, 4), (5, 5))  # see `_field_and_derivatives`
 
 
 class PairFluctuations(NamedTuple):
@@ -89,6 +88,38 @@ class PairFluctuations(NamedTuple):
     S2: Array
     bias: Array
     bias_c: Array
+
+
+PLACES = PairFluctuations(  # of each in a vector (..., 16)
+    V1=np.array([[0, 1], [1, 2]]),
+    V2=np.array([[3, 4], [4, 5]]),
+    W1=np.array([6, 7]),
+    W2=np.array([8, 9]),
+    S0=10,
+    S1=11,
+    S2=12,
+    bias=np.array([13, 14]),
+    bias_c=15,
+)
+
+
+class Along(NamedTuple):
+    """Values for each pair of coordinates along which F is differentiated: log l, log theta of both, c and log eta."""
+
+    l1_l1: Any
+    l1_t1: Any
+    t1_t1: Any
+    l1_l2: Any
+    l1_t2: Any
+    t1_t2: Any
+    l1_c: Any
+    t1_c: Any
+    c_c: Any
+    eta_eta: Any
+
+
+L1, T1, L2, T2, C, ETA = range(6)
+COORDINATES = Along((L1, L1), (L1, T1), (T1, T1), (L1, L2), (L1, T2), (T1, T2), (L1, C), (T1, C), (C, C), (ETA, ETA))
 
 
 @dataclass(frozen=True)
@@ -208,27 +239,27 @@ def start(cell: OnlineCell) -> np.ndarray:
     x = np.zeros(SIZE)
     if cell.start is None:
         one = student_fluctuations.initial(np.asarray([np.pi / 2]), drawn=True)
-        x[:3], x[13:15], x[10] = one.covariance[:, 0], one.bias[:, 0], 1.0
+        ll, lt, tt = one.covariance[:, 0]
+        x[PLACES.V1], x[PLACES.bias], x[PLACES.S0] = [[ll, lt], [lt, tt]], one.bias[:, 0], 1.0
     return x
 
 
 def unpacked(x: np.ndarray) -> PairFluctuations:
     """The covariances and biases from their vectors (..., 16)."""
-    V1, V2 = (x[..., [at, at + 1, at + 1, at + 2]].reshape(*x.shape[:-1], 2, 2) for at in (0, 3))
-    S0, S1, S2, bias_c = (x[..., at] for at in (10, 11, 12, 15))
-    return PairFluctuations(V1, V2, x[..., 6:8], x[..., 8:10], S0, S1, S2, x[..., 13:15], bias_c)
+    return PairFluctuations(*(x[..., place] for place in PLACES))
 
 
 def packed(found: PairFluctuations) -> np.ndarray:
     """The vectors (T, 16) of covariances and biases (T, ...), whose matrices are made symmetric."""
-    V1, V2, W1, W2, *cosines, bias, bias_c = found
-    halves = [(V[:, [0, 0, 1], [0, 1, 1]] + V[:, [0, 1, 1], [0, 0, 1]]) / 2 for V in (V1, V2)]
-    return np.concatenate([*halves, W1, W2, np.stack(cosines, axis=-1), bias, bias_c[:, None]], axis=-1)
+    x = np.empty((*np.shape(found.S0), SIZE))
+    for place, part in zip(PLACES, found._replace(V1=_both(found.V1) / 2, V2=_both(found.V2) / 2), strict=True):
+        x[..., place] = part
+    return x
 
 
 def _scale(x: np.ndarray) -> np.ndarray:
     """The size beside which an error of each covariance and bias (.., 16) is measured: the variances of both."""
-    l, t, c = (np.sqrt(x[..., at]) + TINY for at in (0, 2, 10))
+    l, t, c = (np.sqrt(x[..., place]) + TINY for place in (*np.diag(PLACES.V1), PLACES.S0))
     students, pairs = [l * l, l * t, t * t], [l * c, t * c]
     biases = [np.maximum(l, l * l), np.maximum(t, t * t), np.maximum(c, c * c)]
     return np.stack([*students, *students, *pairs, *pairs, *[c * c] * 3, *biases], axis=-1)
@@ -269,18 +300,20 @@ def _field(cell: OnlineCell, states: States) -> Field:
     F, slopes, bends, log_eta_rate, b = (
         np.moveaxis(np.concatenate(part, axis=-1), -1, 0) for part in zip(*found, strict=True)
     )
-    by_l, by_theta, by_c, by_eta = (slopes[:, at] for at in (0, 2, 8, 9))
+    slope, bend = (Along(*np.moveaxis(part, 1, 0)) for part in (slopes, bends))
+    by_l, by_theta, by_c, by_eta = slope.l1_l1, slope.t1_t1, slope.c_c, slope.eta_eta  # each along its first
+    own, between = (bend.l1_l1, bend.l1_t1, bend.t1_t1), (bend.l1_l2, bend.l1_t2, bend.t1_t2)
     return Field(
         F=F[:, 0, :2],
         F_c=F[:, 0, 2],
         A=np.stack([by_l[:, :2], by_theta[:, :2]], axis=-1),
-        A_bend=np.stack([_symmetric(bends[:, :3, at]) for at in (0, 1)], axis=1),
+        A_bend=np.stack([_symmetric(own, at) for at in (0, 1)], axis=1),
         g=np.stack([by_l[:, 2], by_theta[:, 2]], axis=-1),
         h=by_c[:, 2],
-        own=_symmetric(bends[:, :3, 2]),
-        between=_symmetric(bends[:, 3:6, 2]),
-        mixed=bends[:, 6:8, 2],
-        of_c=bends[:, 8, 2],
+        own=_symmetric(own, 2),
+        between=_symmetric(between, 2),
+        mixed=np.stack([bend.l1_c[:, 2], bend.t1_c[:, 2]], axis=-1),
+        of_c=bend.c_c[:, 2],
         F_eta=by_eta[:, :2],
         F_c_eta=by_eta[:, 2],
         log_eta_rate=log_eta_rate,
@@ -288,9 +321,10 @@ def _field(cell: OnlineCell, states: States) -> Field:
     )
 
 
-def _symmetric(x: np.ndarray) -> np.ndarray:
-    """The matrices (T, 2, 2) from (T, 3), as (ll, lt, tt)."""
-    return x[:, [[0, 1], [1, 2]]]
+def _symmetric(second: tuple[np.ndarray, ...], row: int) -> np.ndarray:
+    """Return the matrices (T, 2, 2) of a row of second derivatives (T, 3) by (ll, lt, tt)."""
+    ll, lt, tt = (derivative[:, row] for derivative in second)
+    return np.moveaxis(np.array([[ll, lt], [lt, tt]]), -1, 0)
 
 
 @cached_program
@@ -300,7 +334,7 @@ def _derivatives(
     """F of (log l, log theta, c12) at states (T,), and its first and second derivatives (10, 3, T); the time derivative
     of log eta (T,); b of a (2, T).
 
-    The derivatives are along the coordinates `ALONG` of a1, a2, c and log eta, the first along the first of the two.
+    The derivatives are along the `COORDINATES`, the first along the first of the two.
     """
 
     def log_eta(t: Array) -> Array:
@@ -310,8 +344,8 @@ def _derivatives(
     state = jnp.stack([log_length, log_theta, log_length, log_theta, c, log_eta_now])
 
     def field(state: Array) -> Array:
-        rule = equations.rule(**{**problem.parameters, "eta": jnp.exp(state[5])})
-        return _rates_of_two(rule, equations.closed, state[:5], problem)
+        rule = equations.rule(**{**problem.parameters, "eta": jnp.exp(state[ETA])})
+        return _rates_of_two(rule, equations.closed, state[:ETA], problem)
 
     parts = _along(field, state, equations.closed)
     now = equations.rule(**{**problem.parameters, "eta": jnp.exp(log_eta_now)})
@@ -320,31 +354,31 @@ def _derivatives(
 
 
 def _along(field: Callable[[Array], Array], state: Array, together: bool) -> tuple[Array, ...]:
-    """A field's values and derivatives `ALONG` pairs of coordinates, (10, 3, T), at states (6, T).
+    """A field's values and derivatives along the pairs `COORDINATES`, (10, 3, T), at states (6, T).
 
     Pairs and states are one axis, and `jacfwd` is avoided: this compiles in a third of the time. They are computed one
     after the other unless `together`: the quadrature of a pair of students has many nodes.
     """
-    coordinates = zip(*ALONG, strict=True)
+    coordinates = zip(*COORDINATES, strict=True)
     first, second = (jnp.repeat(jnp.eye(6)[:, list(at)], state.shape[1], axis=1) for at in coordinates)
 
     def of(x: Array, first: Array, second: Array) -> tuple[Array, Array, Array]:
         (F, slope), (_, bend) = jax.jvp(lambda x: jax.jvp(field, (x,), (first,)), (x,), (second,))
         return F, slope, bend
 
-    every = jnp.tile(state, (1, len(ALONG))), first, second
+    every = jnp.tile(state, (1, len(COORDINATES))), first, second
     if together:
         found = of(*every)
     else:
         one = jax.lax.map(lambda at: of(*(part[:, None] for part in at)), tuple(part.T for part in every))
         found = tuple(part[..., 0].T for part in one)
-    return tuple(jnp.moveaxis(part.reshape(3, len(ALONG), -1), 1, 0) for part in found)
+    return tuple(jnp.moveaxis(part.reshape(3, len(COORDINATES), -1), 1, 0) for part in found)
 
 
 def _rates_of_two(rule: Rule, closed: bool, state: Array, problem: Problem) -> Array:
     """F (3, T) of the first student's (log l, log theta) and of c12, at two students' states (5, T)."""
-    theta = jnp.exp(state[1:4:2])
-    students = Students(state[0:4:2], 2 * jnp.sin(theta / 2) ** 2, state[4:])
+    theta = jnp.exp(state[T1:C:2])
+    students = Students(state[L1:C:2], 2 * jnp.sin(theta / 2) ** 2, state[C:])
     rates = equations.rates(rule, closed, students, problem.flip, problem.changes)
     turn = equations.log_theta_rate(rates.y, theta)
     return jnp.concatenate([rates.log_length[:1], turn[:1], rates.c])
