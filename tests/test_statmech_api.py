@@ -124,13 +124,6 @@ def test_packages_have_an_alias_that_is_the_package(name):
     assert output(code) == "True"
     code = f"from statmech import {name} as alias; import {name}; print(alias is {name})"
     assert output(code) == "True"
-    code = f"import statmech.{name} as alias; import {name}; print(alias is {name}, {name}.__spec__.name)"
-    assert output(code) == f"True {name}"
-
-
-def test_an_alias_loads_no_module_twice():
-    code = "import statmech.simulate, simulate\ntry: import statmech.simulate.run\nexcept ImportError as e: print(e)"
-    assert output(code) == "import simulate.run instead of statmech.simulate.run"
 
 
 def test_importing_statmech_imports_nothing_heavy():

@@ -20,7 +20,7 @@ from statmech.runtime.programs import CachedProgram
 
 SOURCE = """
 from dataclasses import dataclass
-from statmech.runtime.programs import kept
+from statmech.runtime.programs import cached_program
 
 TRACED = []
 
@@ -29,7 +29,7 @@ class Line:
     slope: float
     name: str = "line"
 
-@kept
+@cached_program
 def scaled(line, x, y):
     TRACED.append(line)
     return x * line.slope + 1.25, y
@@ -275,8 +275,8 @@ def counted(function):
         return function(*arguments)
     return count
 
-for kept in (gram._run, cyclic.run, minover.run, combinations.solve_lanes):
-    kept.function = counted(kept.function)
+for program in (gram._run, cyclic.run, minover.run, combinations.solve_lanes):
+    program.function = counted(program.function)
 scenario = Scenario(rule="perceptron", K=2, N=50, t=[0.5, 1.0], seeds=2)
 values = [simulate.run(scenario), theory.solve(scenario)]
 for learner in ("minover", "adatron"):

@@ -18,7 +18,7 @@ from statmech.results import locks
 from statmech.runtime import system
 
 ROOT = Path(__file__).parents[1]
-SEAM = Path("statmech/system.py")
+SEAM = Path("statmech/runtime/system.py")
 MODULES = {"fcntl", "resource", "ctypes", "pwd", "grp", "termios", "tty", "pty", "msvcrt", "winreg"}
 CALLS = {  # of os and signal
     "sched_getaffinity", "process_cpu_count", "sysconf", "fchmod", "fchown", "chown", "set_blocking", "pread", "pwrite",
@@ -158,7 +158,7 @@ def test_one_process_writes_and_shards_are_refused_where_files_cannot_be_locked(
 
 @pytest.mark.parametrize("missing", ["", "system._c_library = lambda: None"])
 def test_a_process_ends_when_its_parent_is_killed(missing):
-    child = f"from statmech import system; {missing}; system.die_with_parent(); print(flush=True); input()"
+    child = f"from statmech.runtime import system; {missing}; system.die_with_parent(); print(flush=True); input()"
     parent = f"""import os, subprocess, sys, time
 child = subprocess.Popen([sys.executable, "-c", {child!r}], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 child.stdout.readline()
