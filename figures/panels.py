@@ -283,13 +283,17 @@ def finish(
     Figure
         The figure.
     """
-    results = results_of(results)
-    label, coords = labels.mathtext_label(results.scenario), results.either.coords
-    words = [label(name, coords[name].item()) if name in coords else name for name in stated]
+    shown = results.either if isinstance(results, Results) else results
+    words = [_stated(results, shown[name]) if name in shown.coords else name for name in stated]
     words = [word for word in words if "=" in word]  # results may lack a key
-    figure.suptitle(", ".join([*words, labels.size_of(results.either)]), fontsize=8)
+    figure.suptitle(", ".join([*words, labels.size_of(shown)]), fontsize=8)
     longest = max(len(str(key.get_label())) for key in keys)
     most = max(1, min(MOST_COLUMNS, MOST_LETTERS // (longest + 6)))
     look: dict[str, Any] = {"ncols": columns or min(most, len(keys)), "title": note or None, "title_fontsize": 7.5}
     figure.legend(handles=keys, loc="outside lower center", **look)
     return figure
+
+
+def _stated(results: Results | xr.Dataset, value: xr.DataArray) -> str:
+    """The symbol and the single value of a key."""
+    return labels.mathtext_label(results_of(results).scenario)(str(value.name), value.item())
