@@ -241,6 +241,8 @@ def logarithmic(ax: Axes, log: str) -> None:
     for name, axis in (("x", ax.xaxis), ("y", ax.yaxis)):
         if name in log:
             ax.set(**{f"{name}scale": "log"})
+            if axis.get_view_interval()[0] <= 0:  # nothing is drawn, as where no run was right on all examples
+                ax.set(**{f"{name}lim": (1, 10)})
             log_ticks(axis)
 
 
