@@ -63,7 +63,7 @@ def test_the_perceptron_regulates_itself_whatever_its_rate():
         ("perceptron", {"margin": 0.3, "drift": 0.1, "decay": 0.1}),
         ("adatron", {"drift": 0.1, "flip": [0, 0.1]}),
         ("adatron_textbook", {"drift": 0.1, "flip": 0.05}),
-        ("bayes", {"drift": 0.1, "decay": 0.1, "flip": 0.1, "noise": 0.1}),
+        ("bayes", {"drift": 0.1, "decay": 0.1, "flip": 0.1, "assumed_flip": 0.1}),
     ],
 )
 def test_the_equations_tend_to_the_state(rule, given):

@@ -31,7 +31,7 @@ def caption(results: Results, shown: Sequence[str], at: str = "") -> str:
 
     >>> from statmech import Scenario
     >>> print(caption(Results(Scenario(rule=["hebb"], K=3, N=100, t=[1, 2]), None, None), ("t", "rule")))
-    K = 3, N = 100, λ = 0
+    K = 3, N = 100, p_f = 0
     """
     scenario = results.scenario
     fixed = [

@@ -105,7 +105,7 @@ def symbol(choice: str, name: str) -> str:
     """The symbol of a key in plain letters, with its name in a config where the symbol does not say it.
 
     >>> symbol("rule", "K"), symbol("rule", "eta"), symbol("rule", "flip").split()
-    ('K', 'η', ['λ', 'flip'])
+    ('K', 'η', ['p_f', 'flip'])
     """
     label = SCENARIOS[choice].describe(name).label
     shown = plain(label)

@@ -68,7 +68,7 @@ def measured_error(
     Examples
     --------
     >>> from statmech.activations import Erf
-    >>> teacher, I = Teacher(Erf(), np.eye(2), np.ones(2), "sign"), np.eye(2)
+    >>> teacher, I = TeacherNetwork(Erf(), np.eye(2), np.ones(2), "sign"), np.eye(2)
     >>> round(float(measured_error(Erf(), teacher, I, I, np.ones(2), np.random.default_rng(0))), 2)
     0.17
     """
@@ -119,7 +119,7 @@ def label_error(
     Examples
     --------
     >>> from statmech.activations import Linear
-    >>> teacher, I = Teacher(Linear(), np.eye(1), np.ones(1), "sign"), np.eye(1)
+    >>> teacher, I = TeacherNetwork(Linear(), np.eye(1), np.ones(1), "sign"), np.eye(1)
     >>> float(label_error(Linear(), teacher, -I, I, np.ones(1), np.random.default_rng(0)))
     1.0
     """

@@ -88,7 +88,7 @@ class TeacherSection(Section):
 
     Its output is :math:`\sum_m w_m g(y_m)`, or the sign of this sum with `output: sign`.
 
-    >>> Teacher(T=[[1, 0.5], [0.5, 1]]).of(2)[1]
+    >>> TeacherSection(T=[[1, 0.5], [0.5, 1]]).of(2)[1]
     array([1., 1.])
     """
 
