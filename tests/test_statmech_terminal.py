@@ -105,10 +105,9 @@ def test_a_table_shows_names_as_they_are(monkeypatch):
     assert "\x1b]" not in text
 
 
-# three keys with their names and one number are 64 wide
-@pytest.mark.parametrize("width", [64, 80, 120])
+@pytest.mark.parametrize("width", [60, 80, 120])
 def test_no_number_of_a_table_is_cut_however_narrow_the_terminal(width, monkeypatch):
-    for scenario in map(load, shipped()):
+    for scenario in (found for found in map(load, shipped()) if not found.on_data):  # studies have tables of their own
         shown = Console(file=io.StringIO(), width=width)
         monkeypatch.setattr(output, "out", shown)
         columns = tables._columns(scenario.shape, scenario.variables, [(3, 4)])
