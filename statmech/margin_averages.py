@@ -29,10 +29,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from statmech.numerics.gaussian import TAIL, Array, composite_legendre, cumulative, density, namespace, panels
+from statmech.numerics.gaussian import (
+    TAIL,
+    TINY,
+    Array,
+    composite_legendre,
+    cumulative,
+    density,
+    namespace,
+    nonzero,
+    panels,
+)
 
 REACH = 9.0  # exp(-REACH^2 / 2) is negligible
-TINY = 1e-200
 
 
 def single(c: Array, theta: Array, flip: Array) -> tuple[Array, Array, Array]:
@@ -108,7 +117,7 @@ def _independent(c: Array, sin: tuple[Array, Array], cos: tuple[Array, Array]) -
     xp = namespace(sin[0])
     edges = [0.0 * sin[0], TAIL + 0.0 * sin[0]]
     for s, r in zip(sin, cos, strict=True):
-        r = xp.where(abs(r) < TINY, TINY, r)
+        r = nonzero(r)
         edges += [c / r + width * abs(s / r) for width in (-REACH, -REACH / 3, 0.0, REACH / 3, REACH)]
     v, weight = panels(xp.maximum(xp.stack(edges), 0.0))
     below = (cumulative((c - r * v) / s) for s, r in zip(sin, cos, strict=True))

@@ -128,6 +128,10 @@ class Rule(ABC):
         """
         return ()
 
+    def edges(self, length: Array) -> tuple[Array, ...]:
+        """Return the stabilities at which panels end for a student of this length: the kinks and bends."""
+        return *self.kinks, *self.bends(length)
+
     @classmethod
     def own_start(cls) -> Any:
         """A start for this rule: drawn, or a given one if its students must be shorter than drawn ones.

@@ -56,7 +56,7 @@ from statmech.rules import Rule
 from statmech.runtime.programs import cached_program
 from statmech.scenarios.online import OnlineCell
 from statmech.schedules import Changes
-from theory.ensembles.pair_noise import Products, products
+from theory.ensembles.pair_noise import Products, dot, products
 from theory.fluctuations import student_fluctuations, student_noise
 from theory.numerics import collocation
 from theory.online import equations, trajectories
@@ -413,8 +413,8 @@ def _noise(cell: OnlineCell, states: States, field: Field) -> PairFluctuations:
     theta, c, drift = np.exp(states.log_theta), states.c, cell.drift
     step = _steps(cell, states)
     D = _covariances(step, theta, c, drift)
-    discrete = (_dot(field.A, field.F[:, None]) + field.F_eta * field.log_eta_rate[:, None]) / 2
-    discrete_c = (2 * _dot(field.g, field.F) + field.h * field.F_c + field.F_c_eta * field.log_eta_rate) / 2
+    discrete = (dot(field.A, field.F[:, None]) + field.F_eta * field.log_eta_rate[:, None]) / 2
+    discrete_c = (2 * dot(field.g, field.F) + field.h * field.F_c + field.F_c_eta * field.log_eta_rate) / 2
     b_c = step.second + cell.decay * field.F_c_eta + _second_of_drift(step.mean, theta, c, drift)
     return D._replace(bias=field.b - discrete, bias_c=b_c - discrete_c)
 
@@ -456,7 +456,3 @@ def _second_of_drift(mean: np.ndarray, theta: np.ndarray, c: np.ndarray, drift: 
     other = (c * cos**2 - sin**2 - 2 * cos**2) / sin**4  # by R1 and R2
     turns = [drift**2 * cos**2 + 2 * drift * sin**2 * shared for shared in (1.0, c)]
     return drift * (by_theta * mean[:, 1] + by_c * mean[:, 2]) + own * turns[0] + other * turns[1]
-
-
-def _dot(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return np.sum(x * y, axis=-1)

@@ -44,9 +44,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from statmech.numerics.gaussian import TAIL, Array, cumulative, density, legendre_per_panel
+from statmech.numerics.gaussian import TAIL, Array, cumulative, density, legendre_per_panel, nonzero
 from statmech.rules import Rule
-from theory.online.averages import TINY, WIDTHS
+from theory.online.averages import WIDTHS
 
 NODES = 24  # per panel
 POWERS = tuple((i, j) for i in range(1, 5) for j in range(min(2, 4 - i) + 1))  # of tau and z
@@ -126,8 +126,8 @@ def _in_common_field(rule: Rule, theta: float, length: float, c: float, flip: fl
     width = sin * np.sqrt(1 - c)
     r = np.hypot(cos, root * sin)
     turn = np.arctan2(root * sin, cos)
-    steep = np.cos(turn) / _nonzero(np.sin(turn))  # the teacher's field is positive where x < steep y
-    reach = WIDTHS / _nonzero(steep)
+    steep = np.cos(turn) / nonzero(np.sin(turn))  # the teacher's field is positive where x < steep y
+    reach = WIDTHS / nonzero(steep)
     y, weight = _panels([-reach, 0.0, reach, *_ridges(rule, length, r, width)], nodes)
     x = np.asarray([-1.0, 0.0, 1.0])
     v = np.cos(turn) * y[:, None] - np.sin(turn) * x
@@ -174,18 +174,14 @@ def _along_moved_contours(
 def _ridges(rule: Rule, length: float, slope: float, width: float) -> list[float]:
     """Where the conditional averages change: around each kink, within some widths of the stability given y."""
     sides = (-WIDTHS, 0.0, WIDTHS)
-    return [(edge + side * width) / _nonzero(slope) for edge in _edges(rule, length) for side in sides]
-
-
-def _edges(rule: Rule, length: float) -> tuple[Array, ...]:
-    return *rule.kinks, *rule.bends(length)
+    return [(edge + side * width) / nonzero(slope) for edge in rule.edges(length) for side in sides]
 
 
 def _updates(
     rule: Rule, theta: float, length: float, stability: np.ndarray, width: float, nodes: int
 ) -> tuple[np.ndarray, ...]:
     """Nodes of z (Y, Z) that are cut at the kinks, their weights, and tau there."""
-    cuts = [(edge - stability) / _nonzero(width) for edge in _edges(rule, length)]
+    cuts = [(edge - stability) / nonzero(width) for edge in rule.edges(length)]
     z, weight = _panels([0.0, *cuts], nodes, stability)
     tau = rule.eta * rule.g(stability[:, None] + width * z, length) / (length * np.sin(theta))
     return z, weight, np.asarray(tau)
@@ -203,7 +199,7 @@ def _averages(common: Common, theta: float, c: float) -> Products:
     G, own, pair = _second_moments(common, c), _student_form(common, theta), _pair_form(c)
     mu = G[..., 0]
     B_mu, GB = mu @ pair, G @ pair
-    a, c12 = _dot(own, mu[..., None, :]), _dot(mu, B_mu)
+    a, c12 = dot(own, mu[..., None, :]), dot(mu, B_mu)
 
     def mean(x: np.ndarray) -> np.ndarray:
         return np.real(np.tensordot(common.weight, x, 2))
@@ -212,10 +208,10 @@ def _averages(common: Common, theta: float, c: float) -> Products:
         mean=np.append(mean(a), mean(c12)),
         one=mean(own @ G @ np.swapaxes(own, -1, -2)),
         students=mean(a[..., :, None] * a[..., None, :]),
-        own=mean(_dot(own, (G @ B_mu[..., None])[..., None, :, 0])),
+        own=mean(dot(own, (G @ B_mu[..., None])[..., None, :, 0])),
         other=mean(a * c12[..., None]),
         same=mean(np.sum(GB * np.swapaxes(GB, -1, -2), axis=(-1, -2))),
-        sharing=mean(_dot(B_mu, (G @ B_mu[..., None])[..., 0])),
+        sharing=mean(dot(B_mu, (G @ B_mu[..., None])[..., 0])),
         disjoint=mean(c12**2),
         second=mean(_second_order(common, G, c)),
     )
@@ -273,9 +269,6 @@ def _panels(edges: list[Array], nodes: int, like: Array = 0.0) -> tuple[np.ndarr
     return x, weight
 
 
-def _dot(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def dot(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return the products of vectors, summed along their last axis."""
     return np.sum(x * y, axis=-1)
-
-
-def _nonzero(x: float) -> float:
-    return TINY if abs(x) < TINY else x

@@ -29,6 +29,7 @@ import numpy as np
 
 from statmech.votes.equal_students import majority_vote
 from theory.ensembles.pair_fluctuations import PairFluctuations
+from theory.ensembles.pair_noise import dot
 
 STEP = 1e-2  # of the vote's derivatives, over the distance on which it changes; their error is of the order STEP^4
 CENTRAL = np.array([-2, -1, 1, 2]), np.array([1, -8, 8, -1]) / 12
@@ -109,16 +110,16 @@ def _weight_mean(
     alpha, beta = x, y**2 * share
     d_beta, c_beta = 2 * y[..., None] * dy * share[..., None], y**2 * (K - 1) / K
     outer = dy[..., :, None] * dy[..., None, :]
-    own = 2 * y * _dot(dy, found.bias) + _trace(outer + y[..., None, None] * ddy, found.V1)
+    own = 2 * y * dot(dy, found.bias) + _trace(outer + y[..., None, None] * ddy, found.V1)
     pair = (
-        c * (2 * y * _dot(dy, found.bias) + _trace(y[..., None, None] * ddy, found.V1) + _trace(outer, found.V2))
+        c * (2 * y * dot(dy, found.bias) + _trace(y[..., None, None] * ddy, found.V1) + _trace(outer, found.V2))
         + y**2 * found.bias_c
-        + 2 * y * _dot(dy, found.W1)
+        + 2 * y * dot(dy, found.W1)
     )
-    first = _dot(dx, found.bias) + _trace(ddx, found.V1) / 2, (own + (K - 1) * pair) / K
+    first = dot(dx, found.bias) + _trace(ddx, found.V1) / 2, (own + (K - 1) * pair) / K
     VB = np.einsum("...ij,...j->...i", means.V, d_beta) + means.W * c_beta[..., None]
-    spread = _dot(dx, np.einsum("...ij,...j->...i", means.V, dx)), _dot(dx, VB)
-    of_beta = _dot(d_beta, VB) + c_beta * (_dot(d_beta, means.W) + c_beta * means.S)
+    spread = dot(dx, np.einsum("...ij,...j->...i", means.V, dx)), dot(dx, VB)
+    of_beta = dot(d_beta, VB) + c_beta * (dot(d_beta, means.W) + c_beta * means.S)
     root, square = np.sqrt(beta), alpha**2 + beta
     T = -root / square, alpha / (2 * root * square)
     TT = (
@@ -148,10 +149,6 @@ def vote_gradient(theta: np.ndarray, c: np.ndarray, K: int) -> tuple[np.ndarray,
     shared = majority_vote(theta, c + step * places[:, None], size)
     of_c = np.divide(weights @ shared, step, out=np.zeros_like(step), where=step > 0)  # identical ones remain so
     return weights @ turned / STEP, of_c
-
-
-def _dot(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return np.einsum("...i,...i->...", x, y)
 
 
 def _trace(x: np.ndarray, y: np.ndarray) -> np.ndarray:

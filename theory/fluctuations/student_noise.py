@@ -34,9 +34,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import erfc
 
-from statmech.numerics.gaussian import NODES, Array, density, legendre
+from statmech.numerics.gaussian import NODES, Array, density, legendre, mills_ratio, upper_tail
 from statmech.rules import Rule
 
 STEP, BESIDE = 5, 10  # nodes for linear rules: errors up to 4e-10 of the averages of absolute values
@@ -132,8 +131,7 @@ def noise(rule: Rule, theta: Array, length: Array, flip: Array, changes: Any = N
 
 def edges(rule: Rule, theta: Array, length: Array) -> list[Array]:
     """Increasing ends of the panels of `theory.online.averages`, folded at stability 0."""
-    every = (*rule.kinks, *rule.bends(length))
-    kinks = [jnp.abs(kink) for kink in every if not (isinstance(kink, (int, float)) and kink == 0)]
+    kinks = [jnp.abs(kink) for kink in rule.edges(length) if not (isinstance(kink, (int, float)) and kink == 0)]
     found = [jnp.minimum(edge, TAIL) for edge in (WIDTHS * jnp.abs(jnp.tan(theta)), *kinks)]
     for last in range(len(found) - 1, 0, -1):  # sorted by exchanges: `jnp.sort` of a few is slow
         for at in range(last):
@@ -149,7 +147,7 @@ def on_panels(edges: list[Array], theta: Array, flip: Array, nodes: int = NODES)
     x = jnp.concatenate([left + (right - left) * unit for left, right in panels])
     weights = jnp.concatenate([(right - left) * weight for left, right in panels])
     field = x * jnp.abs(jnp.cos(theta) / jnp.sin(theta))
-    wrong, slope = erfc(field / np.sqrt(2)) / 2, density(field)  # ndtr takes six times as long
+    wrong, slope = upper_tail(field), density(field)
     likely, unlikely = flip + (1 - 2 * flip) * (1 - wrong), flip + (1 - 2 * flip) * wrong
     right, left = _by_side(theta, likely, unlikely)
     return Stability(x, 2 * weights * density(x), right, left, (1 - 2 * flip) * slope)
@@ -165,7 +163,7 @@ def of_linear(theta: Array, flip: Array) -> Stability:
     """
     (x, wide), (s, narrow) = (_as_columns(half_line(nodes), theta.ndim) for nodes in (STEP, BESIDE))
     true, sin, field = 1 - 2 * flip, jnp.sin(theta), s * jnp.abs(jnp.cos(theta))
-    mills = np.sqrt(np.pi / 2) * jnp.exp(field**2 / 2) * erfc(field / np.sqrt(2))
+    mills = mills_ratio(field)
     shape = (STEP, *theta.shape)
     right, left = _by_side(
         theta,

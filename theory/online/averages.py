@@ -33,14 +33,12 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import erfc
 
-from statmech.numerics.gaussian import NODES, TAIL, Array, density, legendre, panels
+from statmech.numerics.gaussian import NODES, TAIL, TINY, Array, density, legendre, nonzero, panels, upper_tail
 from statmech.order_parameters import angle_between
 from statmech.rules import Averages, Rule
 
 WIDTHS = 8.5  # beyond these a sigmoid is constant to 1e-17
-TINY = 1e-200
 
 
 class Pair(NamedTuple):
@@ -104,10 +102,10 @@ def quadrature(rule: Rule, theta: Array, length: Array, flip: Array, nodes: int 
     nodes
         Number of nodes per panel.
     """
-    sin, tan = _nonzero(jnp.sin(theta)), jnp.tan(theta)
+    sin, tan = nonzero(jnp.sin(theta)), jnp.tan(theta)
     kinks = _edges(rule, length)
     kappa, weight = panels(_cut(_around(0.0, tan), kinks), nodes)
-    weight = weight * 2 * density(kappa) * (flip + (1 - 2 * flip) * _probability(kappa * jnp.cos(theta) / sin))
+    weight = weight * 2 * density(kappa) * (flip + (1 - 2 * flip) * upper_tail(-kappa * jnp.cos(theta) / sin))
     g = rule.g(kappa, length)
     z, z_weight = panels(_cut(_around(0.0, 1.0), kinks / sin), nodes)
     response = jnp.sum(z_weight * density(z) * rule.g(sin * z, length))
@@ -126,28 +124,28 @@ def quadrature_pair(rule: Rule, pair: Pair, flip: Array, nodes: int = NODES) -> 
     distinct = p > TINY
     along = cos_2 * sin_1 - pair.c * cos_1 * sin_2  # p r
     across = sin_2 * jnp.sqrt(jnp.maximum((1 - pair.c) * (1 + pair.c), 0.0))  # p sqrt(1 - r^2)
-    norm = _nonzero(jnp.hypot(along, across))
-    r, root = jnp.where(distinct, along / norm, 0.0), jnp.where(distinct, _nonzero(across / norm), 1.0)
-    gamma = cos_1 / _nonzero(sin_1)
+    norm = nonzero(jnp.hypot(along, across))
+    r, root = jnp.where(distinct, along / norm, 0.0), jnp.where(distinct, nonzero(across / norm), 1.0)
+    gamma = cos_1 / nonzero(sin_1)
     first, second = (_edges(rule, length) for length in pair.lengths)
 
     def conditional(kappa_1: Array) -> Array:
         """The average over student 2 at a given stability of student 1."""
 
         def terms(z: Array) -> Array:
-            right = _probability((gamma * kappa_1 + r * z) / root)
+            right = upper_tail(-(gamma * kappa_1 + r * z) / root)
             return density(z) * (flip + (1 - 2 * flip) * right) * rule.g(q * kappa_1 + p * z, pair.lengths[1])
 
-        label = _around(-gamma * kappa_1 / _nonzero(r), root / _nonzero(r))
-        return _integral(terms, _cut(label, (second - q * kappa_1) / _nonzero(p)), nodes)
+        label = _around(-gamma * kappa_1 / nonzero(r), root / nonzero(r))
+        return _integral(terms, _cut(label, (second - q * kappa_1) / nonzero(p)), nodes)
 
     def terms(kappa: Array) -> Array:
         return 2 * density(kappa) * rule.g(kappa, pair.lengths[0]) * jax.vmap(conditional)(kappa)
 
     # over kappa_1 the inner integral changes where student 2's kink enters the ridge, and where it meets the label's
-    slope = _nonzero(q / _nonzero(p) - gamma / _nonzero(r))
-    ridge = [_around(kink / _nonzero(q), p / _nonzero(q)) for kink in rule.kinks]
-    meeting = [_around(kink / _nonzero(p) / slope, root / _nonzero(r) / slope) for kink in rule.kinks]
+    slope = nonzero(q / nonzero(p) - gamma / nonzero(r))
+    ridge = [_around(kink / nonzero(q), p / nonzero(q)) for kink in rule.kinks]
+    meeting = [_around(kink / nonzero(p) / slope, root / nonzero(r) / slope) for kink in rule.kinks]
     label = _around(0.0, jnp.tan(pair.angles[0]))
     return _integral(terms, _cut(label, first, *ridge, *meeting), nodes)
 
@@ -169,14 +167,9 @@ def _integral(terms: Callable[[Array], Array], edges: Array, nodes: int) -> Arra
     return jax.lax.fori_loop(0, jnp.sum(distinct) - 1, add, jnp.zeros(()))
 
 
-def _probability(x: Array) -> Array:
-    """The standard normal distribution function in a sixth of the time of `ndtr`."""
-    return erfc(-x / np.sqrt(2)) / 2
-
-
 def _edges(rule: Rule, length: Array) -> Array:
     """The stabilities at which panels end for a student of this length: the rule's kinks and bends."""
-    edges = [jnp.asarray(edge, float) for edge in (*rule.kinks, *rule.bends(length))]
+    edges = [jnp.asarray(edge, float) for edge in rule.edges(length)]
     return jnp.stack(edges) if edges else jnp.zeros(0)
 
 
@@ -189,8 +182,3 @@ def _around(centre: Array, width: Array) -> Array:
 def _cut(*edges: Array) -> Array:
     """The edges of panels on the whole line cut at 0 and at these edges."""
     return jnp.concatenate([jnp.asarray([-TAIL, 0.0, TAIL]), *edges])
-
-
-def _nonzero(x: Array) -> Array:
-    """x, or TINY in place of 0, so that a quotient whose value does not matter stays finite."""
-    return jnp.where(jnp.abs(x) < TINY, TINY, x)
