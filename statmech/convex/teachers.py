@@ -27,7 +27,7 @@ from typing import ClassVar
 import numpy as np
 
 from statmech.convex.logistic_average import LogisticAverage, logistic_average
-from statmech.numerics.gaussian import TAIL, Array, cumulative, density, hazard, hazard_excess, legendre_per_panel
+from statmech.numerics.gaussian import TAIL, Array, composite_legendre, cumulative, density, hazard, hazard_excess
 from statmech.parameters import parameter
 
 LEAST_VARIANCE = 1e-280  # of a field; 0 counts as this, so that nothing divides by 0
@@ -127,8 +127,7 @@ class LabelTeacher(Teacher):
         deviation = np.sqrt(np.maximum(1 - mse, LEAST_VARIANCE))
         widths = np.multiply.outer(WIDTHS, self.width(np.maximum(mse, LEAST_VARIANCE)) / deviation)
         edges = np.concatenate([widths, np.multiply.outer((0.0, *DEVIATIONS), np.ones_like(mse))])
-        t, weight = legendre_per_panel(np.sort(np.minimum(edges, TAIL), axis=0), NODES)
-        t, weight = (np.moveaxis(part, 0, -2).reshape(*mse.shape, -1) for part in (t, weight))
+        t, weight = composite_legendre(np.sort(np.minimum(edges, TAIL), axis=0), NODES)
         return deviation[..., None] * t, mse[..., None], 2 * weight * density(t)
 
 

@@ -28,7 +28,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from statmech.numerics.gaussian import TAIL, Array, density, legendre_per_panel
+from statmech.numerics.gaussian import TAIL, Array, composite_legendre, density
 from statmech.parameters import parameter
 
 NODES = 24  # per panel
@@ -120,8 +120,7 @@ class Weights(ABC):
     def _where_several(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Fields (L, n) and weights to integrate what several pieces contribute to."""
         edges = np.concatenate([_edges(s, self.pieces[i], self.pieces[j]) for i, j in self._pairs])
-        r, weight = legendre_per_panel(np.sort(edges, axis=0), NODES)
-        return tuple(np.moveaxis(part, 0, -2).reshape(*s.shape, -1) for part in (r, weight))
+        return composite_legendre(np.sort(edges, axis=0), NODES)
 
     def draw(self, rng: np.random.Generator, N: int) -> np.ndarray:
         """Weights (N,), scaled so that their mean square is 1 exactly."""

@@ -61,14 +61,14 @@ def composite_legendre(edges: Array, nodes: int = NODES) -> tuple[Array, Array]:
 
     Parameters
     ----------
-    edges : array (p + 1,)
+    edges : array (p + 1, ...)
         Edges of the p panels; they may coincide or decrease, see `legendre_per_panel`.
     nodes : int
         Nodes per panel.
 
     Returns
     -------
-    x, weight : arrays (p * nodes,)
+    x, weight : arrays (..., p * nodes)
 
     Examples
     --------
@@ -76,8 +76,8 @@ def composite_legendre(edges: Array, nodes: int = NODES) -> tuple[Array, Array]:
     >>> round(float(weight @ abs(x - 1)), 12)                   # exact, though |x - 1| bends at 1
     5.0
     """
-    x, weight = legendre_per_panel(edges, nodes)
-    return x.reshape(-1), weight.reshape(-1)
+    x, weight = (namespace(edges).moveaxis(part, 0, -2) for part in legendre_per_panel(edges, nodes))
+    return x.reshape(*x.shape[:-2], -1), weight.reshape(*x.shape[:-2], -1)
 
 
 def panels(edges: Array, nodes: int = NODES) -> tuple[Array, Array]:

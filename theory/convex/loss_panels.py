@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from statmech.convex.losses import Loss
-from statmech.numerics.gaussian import legendre
+from statmech.numerics.gaussian import composite_legendre
 
 ABOUT_0 = (-15.0, -5.0, -1.5, 0.0, 1.5, 5.0, 15.0)
 FAR = (15.0, 45.0, 135.0, 405.0, 1215.0)  # edges of a loss that changes on a larger scale
@@ -58,8 +58,8 @@ def _inside(loss: Loss, low: float, high: float) -> list[float]:
 
 
 def _resolved(loss: Loss, low: float, high: float) -> bool:
-    x, weight = legendre(NODES)
-    rise = (high - low) * float(weight @ loss.curvature(low + (high - low) * x))
+    x, weight = composite_legendre(np.array([low, high]), NODES)
+    rise = float(weight @ loss.curvature(x))
     before, after = _slope(loss, low, side=1), _slope(loss, high, side=0)
     smaller, larger = sorted((abs(before), abs(after)))
     return not abs(rise - (after - before)) > ERROR * (LEAST + smaller) + ROUNDING * larger

@@ -44,7 +44,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from statmech.numerics.gaussian import TAIL, Array, cumulative, density, legendre_per_panel, nonzero
+from statmech.numerics.gaussian import TAIL, Array, composite_legendre, cumulative, density, nonzero
 from statmech.rules import Rule
 from theory.online.averages import WIDTHS
 
@@ -264,9 +264,7 @@ def _panels(edges: list[Array], nodes: int, like: Array = 0.0) -> tuple[np.ndarr
     cut = np.stack([np.broadcast_to(edge, shape) for edge in (-TAIL, TAIL, *edges)])
     cut = np.sort(np.clip(cut, -TAIL, TAIL), axis=0)
     wide = np.append(True, np.any(np.diff(cut, axis=0) > 0, axis=tuple(range(1, cut.ndim))))  # those of no width
-    along = legendre_per_panel(cut[wide], nodes)
-    x, weight = (np.moveaxis(part, 0, -2).reshape(*shape, -1) for part in along)
-    return x, weight
+    return composite_legendre(cut[wide], nodes)
 
 
 def dot(x: np.ndarray, y: np.ndarray) -> np.ndarray:

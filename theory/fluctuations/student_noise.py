@@ -28,14 +28,13 @@ under the density :math:`2\varphi(\kappa)`; F, D and b are averages over the sta
 from __future__ import annotations
 
 from functools import cache, partial
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from statmech.numerics.gaussian import NODES, Array, density, legendre, mills_ratio, upper_tail
+from statmech.numerics.gaussian import NODES, Array, composite_legendre, density, legendre, mills_ratio, upper_tail
 from statmech.rules import Rule
 
 STEP, BESIDE = 5, 10  # nodes for linear rules: errors up to 4e-10 of the averages of absolute values
@@ -142,10 +141,7 @@ def edges(rule: Rule, theta: Array, length: Array) -> list[Array]:
 
 def on_panels(edges: list[Array], theta: Array, flip: Array, nodes: int = NODES) -> Stability:
     """Gauss-Legendre rules on the panels between edges, arrays (nodes, ...) from (...)."""
-    unit, weight = (part.reshape(-1, *[1] * theta.ndim) for part in legendre(nodes))
-    panels = list(pairwise(edges))
-    x = jnp.concatenate([left + (right - left) * unit for left, right in panels])
-    weights = jnp.concatenate([(right - left) * weight for left, right in panels])
+    x, weights = (jnp.moveaxis(part, -1, 0) for part in composite_legendre(jnp.stack(edges), nodes))
     field = x * jnp.abs(jnp.cos(theta) / jnp.sin(theta))
     wrong, slope = upper_tail(field), density(field)
     likely, unlikely = flip + (1 - 2 * flip) * (1 - wrong), flip + (1 - 2 * flip) * wrong

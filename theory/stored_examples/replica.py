@@ -49,7 +49,7 @@ from scipy.optimize.elementwise import find_root
 from scipy.special import log_ndtr, ndtr
 
 from statmech.errors import ScenarioError, SolverError
-from statmech.numerics.gaussian import NODES, TAIL, density, legendre, legendre_per_panel
+from statmech.numerics.gaussian import NODES, TAIL, composite_legendre, density
 
 LOWEST, HIGHEST = -60.0, 60.0  # brackets of logarithms: of gamma, of kappa and of k
 WIDEST = (-90.0, 90.0)  # of tan(theta)
@@ -231,15 +231,10 @@ def _version_space(alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _entropic(gamma: np.ndarray) -> np.ndarray:
     r""":math:`\int Dt\,e^{-\gamma^2t^2}/H(\gamma t)`; the integrand is as wide as the narrower of 1 and 1/gamma."""
-    x, weight = legendre(2 * NODES)
-    reach = np.minimum(TAIL, 14 / gamma)[..., None]
-
-    def half(side: float) -> np.ndarray:
-        t = side * reach * x
-        scaled = gamma[..., None] * t
-        return np.sum(weight * reach * density(t) * np.exp(-(scaled**2) - log_ndtr(-scaled)), axis=-1)
-
-    return half(-1.0) + half(1.0)
+    reach = np.minimum(TAIL, 14 / gamma)
+    t, weight = composite_legendre(np.stack([-reach, 0 * reach, reach]), 2 * NODES)
+    scaled = gamma[..., None] * t
+    return np.sum(weight * density(t) * np.exp(-(scaled**2) - log_ndtr(-scaled)), axis=-1)
 
 
 def _most_stable(alpha: np.ndarray, flip: float) -> Curve:
@@ -294,10 +289,9 @@ def _lifted(log_tan: np.ndarray, k: np.ndarray, flip: np.ndarray | float) -> np.
     sigmoid = 9 / np.maximum(R, 1e-3)
     edges = np.stack([-TAIL / s, -TAIL / s / 2, -sigmoid, -sigmoid / 2, 0 * s, sigmoid / 2, sigmoid, TAIL / s / 2, k])
     edges = np.sort(np.clip(edges, -TAIL / s, np.minimum(k, TAIL / s)), axis=0)
-    t, weight = legendre_per_panel(edges)
+    t, weight = composite_legendre(edges)
     right = flip + (1 - 2 * flip) * ndtr(R[..., None] * t)
-    terms = 2 * density(s[..., None] * t) * right * (k[..., None] - t) ** 2
-    return np.sum(weight * terms, axis=(0, -1))
+    return np.sum(weight * 2 * density(s[..., None] * t) * right * (k[..., None] - t) ** 2, axis=-1)
 
 
 def _sine(log_tan: np.ndarray) -> np.ndarray:
