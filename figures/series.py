@@ -16,8 +16,8 @@ import numpy as np
 
 from figures.labels import value_label
 from figures.style import COLOURS, shades
+from statmech.numerics.statistics import standard_error_of_runs
 from statmech.results.corrections import predicted, unresolved
-from statmech.results.statistics import standard_error
 from statmech.scenarios.variables import BIAS, STD, Variable
 
 if TYPE_CHECKING:
@@ -362,9 +362,9 @@ def mean_and_error(runs: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray]:
     Of cross-validation, the mean over shuffles and folds and the standard error over folds, averaged over shuffles.
     """
     if "fold" in runs.dims:
-        return runs.mean(["seed", "fold"]), standard_error(runs, "fold").mean("seed")
+        return runs.mean(["seed", "fold"]), standard_error_of_runs(runs, "fold").mean("seed")
     runs = runs.mean([dim for dim in AVERAGED if dim in runs.dims])
-    return runs.mean("seed"), standard_error(runs, "seed")
+    return runs.mean("seed"), standard_error_of_runs(runs, "seed")
 
 
 def sliced(results: Results, position: dict[str, Any]) -> Results:

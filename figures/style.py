@@ -18,7 +18,7 @@ from statmech.activations import ACTIVATIONS
 from statmech.convex.losses import LOSSES
 from statmech.convex.weights import WEIGHTS
 from statmech.learners import LEARNERS
-from statmech.results.statistics import standard_error
+from statmech.numerics.statistics import standard_error_of_runs
 from statmech.rules import RULES
 from statmech.runtime import files
 
@@ -121,7 +121,7 @@ def theory_line(ax: Axes, x: Any, values: Any, discrete: bool = False, **look: A
 
 def spread(values: Any) -> Any:
     """The standard error of the mean over seeds; None for a single seed."""
-    return standard_error(values) if values.sizes["seed"] > 1 else None
+    return standard_error_of_runs(values) if values.sizes["seed"] > 1 else None
 
 
 def points_or_band(

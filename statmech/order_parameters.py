@@ -19,7 +19,7 @@ import numpy as np
 from statmech.numerics.gaussian import Array, namespace
 
 EXTREME = 2.0**300
-TINY = 1e-300  # a squared cosine that makes an angle pi/2 to all digits, and of which a quotient is finite
+LEAST_COSINE2 = 1e-300  # a squared cosine that makes an angle pi/2 to all digits, and of which a quotient is finite
 ALIKE = 2.0**20  # ratio of squared lengths up to which no scaling is needed
 
 
@@ -62,7 +62,7 @@ def angle_between(theta_1: Array, theta_2: Array, c: Array) -> Array:
 def _twice_the_angle(sin2: Array, cos2: Array) -> Array:
     """Twice the angle, up to pi/2, of a squared sine and cosine; compiled, it takes half the time of arctan2."""
     xp = namespace(sin2)
-    return 2 * xp.arctan(xp.sqrt(sin2 / xp.maximum(cos2, TINY)))
+    return 2 * xp.arctan(xp.sqrt(sin2 / xp.maximum(cos2, LEAST_COSINE2)))
 
 
 def gram(length: np.ndarray, R: np.ndarray, q: np.ndarray) -> np.ndarray:

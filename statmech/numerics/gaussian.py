@@ -18,7 +18,7 @@ Array = Any  # a NumPy array, a JAX array or tracer, or a float; see `namespace`
 
 NODES = 32  # per panel; doubling them changes no average of a shipped rule by more than 1e-12 (tested)
 LEFT = 8.0  # below -LEFT the hazard is a continued fraction
-TINY = 1e-200
+TINY = 1e-200  # in place of a divisor 0 whose quotient does not matter
 TAIL = 9.5  # standard deviations kept; the mass beyond is 2e-21
 
 

@@ -1,10 +1,16 @@
-"""The standard error of a mean, for plain arrays."""
+"""The standard error of a mean, for plain arrays and for datasets of runs."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Values = TypeVar("Values", "xr.DataArray", "xr.Dataset")
 
 
 def standard_error(values: Any, axis: int | tuple[int, ...] | None = None) -> Any:
@@ -31,3 +37,14 @@ def standard_error(values: Any, axis: int | tuple[int, ...] | None = None) -> An
         squares = np.where(known, values - mean, 0.0) ** 2
         count = np.squeeze(count, axis)
         return np.sqrt(squares.sum(axis) / (count - 1)) / np.sqrt(count)
+
+
+def standard_error_of_runs(values: Values, dim: str | Sequence[str] = "seed") -> Values:
+    """Return the `standard_error` of the mean along `dim`, of a variable or of every variable of a dataset.
+
+    >>> import xarray as xr
+    >>> runs = xr.DataArray([[1.0, 3.0], [5.0, float("nan")]], dims=("t", "seed"))
+    >>> standard_error_of_runs(runs).values
+    array([ 1., nan])
+    """
+    return values.reduce(standard_error, dim)

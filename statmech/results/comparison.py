@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from statmech.errors import ScenarioError
+from statmech.numerics.statistics import standard_error_of_runs
 from statmech.results import corrections, multiplicity
 from statmech.results.multiplicity import LEVEL as LEVEL
 from statmech.results.results import Results, results_of
-from statmech.results.statistics import standard_error
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -125,7 +125,7 @@ def _compared(dataset: xr.Dataset, exchangeable: bool) -> xr.Dataset:
 
 
 def _deviation(values: Any, expected: Any) -> Any:
-    difference, error = values.mean("seed") - expected, standard_error(values)
+    difference, error = values.mean("seed") - expected, standard_error_of_runs(values)
     spread = error > ROUNDING * abs(values.mean("seed"))  # seeds that are equal differ by rounding
     known = spread & (abs(difference) > ROUNDING) & np.isfinite(difference)
     return (difference / error).where(known, other=np.nan)

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from statmech.errors import ConfigError
+from statmech.numerics.statistics import standard_error_of_runs
 from statmech.results.results import Results, results_of
-from statmech.results.statistics import standard_error
 from statmech.runtime import files
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _rows(name: str, results: Results) -> pd.DataFrame:
     if results.simulation is not None and name in results.simulation:
         runs = results.simulation[name].astype(float)
         columns["simulation"], columns["seeds"] = runs.mean("seed"), runs.count("seed")
-        columns["standard_error"] = standard_error(runs)
+        columns["standard_error"] = standard_error_of_runs(runs)
     if results.theory is not None and name in results.theory:
         columns["theory"] = results.theory[name]
     points = xr.Dataset({column: array.drop_attrs() for column, array in columns.items()})

@@ -17,7 +17,7 @@ from theory.convex.averages import fresh_error, training_of_labels, training_of_
 from theory.convex.recovery import recovers, vanishing_response
 from theory.convex.saddle_point import SOLVED, Equations, Point, Solved, newton, solve
 
-TINY = 1e-12
+LEAST_V = 1e-12  # susceptibility in place of 0
 SLIGHT = 1e-6  # lambda from which the limit 0 is reached
 
 
@@ -102,7 +102,7 @@ def _vanished(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: f
     if isinstance(equations.teacher, LabelTeacher):
         return LearnerState(zero, zero, zero, zero, equations.loss.value(zero), coin, coin, coin, none)
     s = np.sqrt(1 + equations.noise**2)
-    loss = training_of_residuals(equations.loss, np.log(np.array([zero + s, zero + TINY])), equations.loss).loss
+    loss = training_of_residuals(equations.loss, np.log(np.array([zero + s, zero + LEAST_V])), equations.loss).loss
     return LearnerState(zero, zero, zero, zero, loss, none, coin, none, zero + 1)
 
 

@@ -63,7 +63,7 @@ from theory.online import equations, trajectories
 from theory.online.equations import Students
 
 BATCH = 32  # states whose coefficients are computed together
-TINY = 1e-100  # of a standard deviation
+LEAST_DEVIATION = 1e-100  # added to standard deviations, which may be 0
 OPPOSED = 0.05  # of (1 + (n - 1) c)/(1 - c), which n students as opposed as possible make 0: their averages diverge
 MOST_OPPOSED = (
     "students that start almost as opposed as they can be have no corrections of order 1/N of q, the weight mean and "
@@ -259,7 +259,7 @@ def packed(found: PairFluctuations) -> np.ndarray:
 
 def _scale(x: np.ndarray) -> np.ndarray:
     """The size beside which an error of each covariance and bias (.., 16) is measured: the variances of both."""
-    l, t, c = (np.sqrt(x[..., place]) + TINY for place in (*np.diag(PLACES.V1), PLACES.S0))
+    l, t, c = (np.sqrt(x[..., place]) + LEAST_DEVIATION for place in (*np.diag(PLACES.V1), PLACES.S0))
     students, pairs = [l * l, l * t, t * t], [l * c, t * c]
     biases = [np.maximum(l, l * l), np.maximum(t, t * t), np.maximum(c, c * c)]
     return np.stack([*students, *students, *pairs, *pairs, *[c * c] * 3, *biases], axis=-1)

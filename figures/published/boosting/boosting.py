@@ -19,7 +19,7 @@ from matplotlib.ticker import FixedLocator, NullLocator
 
 from figures.panels import along, dense, panel, with_lines
 from figures.style import PAGE, log_ticks, points
-from statmech.results.statistics import standard_error
+from statmech.numerics.statistics import standard_error_of_runs
 
 AXES = ("s", "P")  # of the sweep, that this figure shows
 MOST = 4  # curves of one P each
@@ -84,7 +84,7 @@ def _name_trivial(ax: Axes, bounds: xr.DataArray) -> None:
 def _least(values: Any) -> float:
     """The least lower end of a bar, or mean where its bar reaches down to 0, that a logarithmic axis shows."""
     means = values.mean("seed").values
-    ends = means - standard_error(values).fillna(0).values
+    ends = means - standard_error_of_runs(values).fillna(0).values
     ends = np.where(ends > CUT * means, ends, means)
     return float(ends[ends > 0].min(initial=0.5))
 

@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from figures.series import mean_and_error
 from figures.style import look_of
 from statmech.data_sets import MADE, cached_data
+from statmech.numerics.statistics import standard_error_of_runs
 from statmech.results.dataset import scenario_of
-from statmech.results.statistics import standard_error
 
 JOINED: dict[str, Any] = {"linestyle": "-", "linewidth": 1.0, "markersize": 3.5}
 FEW = 0.1  # of a set: examples that are drawn again for each seed hardly overlap
@@ -30,5 +30,5 @@ def curve(ax: Axes, x: Any, values: Any, index: int, own_examples: bool = False,
     """
     mean, error = mean_and_error(values)
     if own_examples and values.sizes["seed"] > 1:
-        error = standard_error(values.mean("fold"), "seed")
+        error = standard_error_of_runs(values.mean("fold"), "seed")
     ax.errorbar(x, mean, yerr=error, **{**look_of(index), **JOINED, **kwargs})
