@@ -49,6 +49,11 @@ def points_with_bars(label: str = "", **look: Any) -> ErrorbarContainer:
     return ErrorbarContainer((Line2D([], [], **look), (), (bars,)), has_yerr=True, label=label)
 
 
+def entry(label: str, **look: Any) -> Line2D:
+    """A legend handle of a line or a marker, in grey unless it has a colour."""
+    return Line2D([], [], **{"color": THEORY, "label": label, **look})
+
+
 def line_with_points(index: int, text: str, **look: Any) -> Line2D:
     """A legend handle of the index-th curve: its line, and the marker of its points."""
     return Line2D([], [], **{**look_of(index), "markerfacecolor": "white", "label": text, **look})

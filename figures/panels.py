@@ -1,4 +1,5 @@
-"""The grammar of figures: `along` solves theory on a dense grid, `panel` draws points over lines, `finish` names them.
+"""The grammar of figures: `along` solves theory on a dense grid, `page` begins a figure, `panel` draws points over
+lines, `guide` marks a value, and `finish` names what is drawn.
 
 A panel shows one variable along one axis: theory as lines with the bands in which it expects a run, means of the
 simulation as points with their standard errors, a colour and marker for each position on another axis, and labels of
@@ -19,13 +20,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from figures import labels, series
-from figures.style import COLOURS, DASHES, MANY, THEORY, log_ticks, look_of, points_or_band, run_band, theory_line
+from figures.inspection import AID
+from figures.style import COLOURS, DASHES, MANY, PAGE, THEORY, log_ticks, look_of, points_or_band, run_band, theory_line
 from statmech.results.dataset import scenario_of
 from statmech.results.results import Results, results_of
 
 CONVERGED = "converged"  # the flag of runs that reached their goal, in kinds of scenarios that have one
 ALONE: dict[str, Any] = {"color": THEORY}  # of one line of theory for points of all colours
 MOST_COLUMNS, MOST_LETTERS = 5, 110  # of a legend
+GUIDE: dict[str, Any] = {"color": "0.5", "linestyle": ":", "linewidth": 0.8, "zorder": 0, "gid": AID}
 
 
 class Look(NamedTuple):
@@ -71,6 +74,12 @@ def scenario_with(theory: xr.Dataset, **keys: Any) -> Any:
     return type(scenario)(**{name: value for name, value in given.items() if value is not None})
 
 
+def page(height: float, rows: int = 1, columns: int = 1, width: float = PAGE, **grid: Any) -> tuple[Figure, Any]:
+    """Begin a figure of this height and width in inches; return it and its panels."""
+    figure = Figure(figsize=(width, height))
+    return figure, figure.subplots(rows, columns, **grid)
+
+
 def panel(
     axes: Any,
     results: Results,
@@ -79,6 +88,7 @@ def panel(
     colour: str | tuple[str, ...] = (),
     *,
     split: str = "",
+    label: str = "",
     log: str = "",
     dashes: bool = False,
     filled: bool = False,
@@ -100,6 +110,8 @@ def panel(
         The axis, or axes, that colours distinguish; several variables have colours of their own.
     split
         The axis of the panels.
+    label
+        The label of the vertical axis, by default the symbol of the variable.
     log
         Which axes are logarithmic: "x", "y" or "xy". What is not positive is left out of them.
     dashes
@@ -138,7 +150,7 @@ def panel(
             moved = replace(curve, x=beside(curve.x, index, len(curves), "x" in log)) if aside else curve
             draw(ax, moved, looks[index], log, converged(part.simulation) if filled else None, bars=not filled)
         ax.set_xlabel(labels.axis_label(results.scenario, [x]))
-        ax.set_ylabel(variables[y].symbol if isinstance(y, str) and y in variables else "")
+        ax.set_ylabel(label or (variables[y].symbol if isinstance(y, str) and y in variables else ""))
         logarithmic(ax, log)
         if split:
             ax.set_title(title)
@@ -244,6 +256,18 @@ def logarithmic(ax: Axes, log: str) -> None:
             if axis.get_view_interval()[0] <= 0:  # nothing is drawn, as where no run was right on all examples
                 ax.set(**{f"{name}lim": (1, 10)})
             log_ticks(axis)
+
+
+def guide(*panels: Axes, x: float | None = None, y: float | None = None, text: str = "", **look: Any) -> None:
+    """Draw a dotted line at a value of x or y, with a text in the first panel: above its foot, or right of its end."""
+    for ax in panels:
+        _ = ax.axvline(x, **GUIDE | look) if x is not None else ax.axhline(y or 0.0, **GUIDE | look)
+    ax = panels[0]
+    small: dict[str, Any] = {"fontsize": 7, "color": "0.4", "textcoords": "offset points"}
+    if x is not None:
+        ax.annotate(text, (x, 0), (3, 3), xycoords=ax.get_xaxis_transform(), **small)
+    else:
+        ax.annotate(text, (1, y or 0.0), (2, 0), xycoords=ax.get_yaxis_transform(), va="center", **small)
 
 
 def outer(panels: list[Axes]) -> None:

@@ -9,8 +9,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from figures import series
-from figures.panels import panel
-from figures.style import PAGE
+from figures.panels import page, panel
 from statmech.results.results import results_of
 
 AXES = ("flip", "cap")  # of the sweep, that this figure shows
@@ -26,8 +25,7 @@ LINES = ""
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw a colour per number of stages on the left, a grey per fraction of flips on the right."""
-    results, figure = results_of(simulation), Figure(figsize=(PAGE, 3.4))
-    against_flip, against_stages = figure.subplots(1, 2, sharey=True)
+    results, (figure, (against_flip, against_stages)) = results_of(simulation), page(3.4, 1, 2, sharey=True)
     stages, flips = (np.unique(np.linspace(0, simulation.sizes[name] - 1, MOST).round()) for name in ("cap", "flip"))
     some = series.sliced(results, {"cap": stages.astype(int)})
     left = panel(against_flip, some, "flip", "eps_g", "cap", **JOINED)

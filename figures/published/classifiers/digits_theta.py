@@ -7,8 +7,7 @@ from typing import Any
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.panels import finish, panel
-from figures.style import PAGE
+from figures.panels import finish, page, panel
 from statmech.results.results import results_of
 
 AXES = ("classifier", "theta", "budget")  # of the sweep, that this figure shows
@@ -33,16 +32,16 @@ PANELS = {
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
     """Draw the error, the features of a prediction, and those in learning."""
     runs = simulation.assign(error=100 * (1 - simulation.accuracy)).sortby("budget", ascending=False)
-    figure, keys = Figure(figsize=(PAGE, 2.7)), []
-    axes = figure.subplots(1, len(PANELS))
+    (figure, axes), keys = page(2.7, 1, len(PANELS)), []
     for budget, cells in runs.groupby("budget"):
-        which, look = WITH[bool(budget)]
+        which, own_look = WITH[bool(budget)]
+        look = {"log": "x", "aside": True, "linewidth": 1.0, **own_look}
         results = results_of(cells.isel(budget=0))
-        for ax, name in zip(axes, PANELS, strict=True):
-            own = panel(ax, results, "theta", name, "classifier", log="x", aside=True, linewidth=1.0, **look)
+        for ax, (name, label) in zip(axes, PANELS.items(), strict=True):
+            own = panel(ax, results, "theta", name, "classifier", label=label, **look)
         for key, name in zip(own, map(str, runs.classifier.values), strict=True):
             key.set_label(f"{NAMES.get(name, key.get_label())}, {which}")
         keys += own
-    for ax, label in zip(axes, PANELS.values(), strict=True):
-        ax.set(xlabel=r"threshold $\theta$", ylabel=label, ylim=(0, None))
+    for ax in axes:
+        ax.set(xlabel=r"threshold $\theta$", ylim=(0, None))
     return finish(figure, simulation, keys, columns=2)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.panels import finish, panel
+from figures.panels import finish, page, panel
 from figures.published.classifiers.fold_means import JOINED
-from figures.style import PAGE
 from statmech.data_sets import source
 from statmech.results.results import results_of
 
@@ -24,8 +23,7 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     runs = simulation.assign(
         percent=100 * simulation.accuracy, share=100 * simulation.pairs / simulation.nonzero_weights
     )
-    results, figure = results_of(runs), Figure(figsize=(PAGE, 2.5))
-    axes = figure.subplots(1, 3)
+    results, (figure, axes) = results_of(runs), page(2.5, 1, 3)
     for ax, name in zip(axes, ("percent", "nonzero_weights", "share"), strict=True):
         keys = panel(ax, results, "discount", name, "data", **JOINED, markerfacecolor=None)
         ax.set(xlabel="discount $d$", xticks=[0, 0.25, 0.5, 0.75, 1])

@@ -5,8 +5,7 @@ from __future__ import annotations
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.panels import finish, panel
-from figures.style import PAGE
+from figures.panels import finish, page, panel
 from statmech.results.results import results_of
 
 AXES = ("prior", "alpha")  # of the sweep, that this figure shows
@@ -18,10 +17,8 @@ CAPTION = (
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw a panel per prior, one colour per alpha."""
-    results, figure = results_of(simulation, theory), Figure(figsize=(PAGE, 3.0))
-    axes = figure.subplots(1, theory.sizes["prior"], sharey=True, squeeze=False)[0]
-    keys = panel(axes, results, "step", "m", "alpha", split="prior", markersize=3)
-    for ax in axes:
+    results, (figure, axes) = results_of(simulation, theory), page(3.0, 1, theory.sizes["prior"], sharey=True)
+    keys = panel(axes, results, "step", "m", "alpha", split="prior", label="overlap $m$", markersize=3)
+    for ax in figure.axes:
         ax.set_xlabel("step $t$")
-    axes[0].set_ylabel("overlap $m$")
     return finish(figure, results, keys)

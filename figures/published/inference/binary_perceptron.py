@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
-from figures.inspection import AID
-from figures.panels import dense, finish, panel, with_lines
+from figures.legends import entry
+from figures.panels import dense, finish, guide, page, panel, with_lines
 from figures.style import PAGE, THEORY
 
 AXES = ("start", "alpha")  # of the sweep, that this figure shows
@@ -27,23 +25,14 @@ CAPTION = (
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw overlaps above, free entropies below; one colour per start."""
     results = with_lines(*(part.isel(step=-1) for part in (simulation, theory, dense(theory, "alpha"))))
-    figure = Figure(figsize=(0.75 * PAGE, 4.6))
-    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
-    keys = panel(above, results, "alpha", "m", "start", dashes=True)
-    panel(below, results, "alpha", "free_entropy", "start", dashes=True)
+    figure, (above, below) = page(4.6, 2, width=0.75 * PAGE, sharex=True, height_ratios=(2, 1))
+    keys = panel(above, results, "alpha", "m", "start", label="overlap $m$", dashes=True)
+    panel(below, results, "alpha", "free_entropy", "start", label="free entropy", dashes=True)
+    above.set_xlabel("")
     for name, symbol in TRANSITIONS.items():
-        _transition(above, below, float(theory[name].values.flat[0]), symbol)
-    above.set(xlabel="", ylabel="overlap $m$")
-    below.set_ylabel("free entropy")
-    keys.append(Line2D([], [], color=THEORY, linestyle=":", label="transitions"))
-    return finish(figure, results, keys)
-
-
-def _transition(above: Axes, below: Axes, alpha: float, symbol: str) -> None:
-    """A line through both panels, where there is a transition."""
-    if np.isfinite(alpha):
-        for ax in (above, below):
-            ax.axvline(alpha, linestyle=":", color=THEORY, linewidth=1, zorder=0, gid=AID)
-        above.annotate(
-            f"{symbol} = {alpha:.3f}", (alpha, 1.01), xycoords=("data", "axes fraction"), fontsize=7, ha="center"
-        )
+        alpha = float(theory[name].values.flat[0])
+        if np.isfinite(alpha):  # where there is such a transition
+            guide(above, below, x=alpha, color=THEORY, linewidth=1)
+            place = above.get_xaxis_transform()
+            above.annotate(f"{symbol} = {alpha:.3f}", (alpha, 1.01), xycoords=place, fontsize=7, ha="center")
+    return finish(figure, results, [*keys, entry("transitions", linestyle=":")])

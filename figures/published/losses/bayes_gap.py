@@ -7,8 +7,8 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from figures.legends import line_with_points
-from figures.panels import dense, finish, panel, with_lines
-from figures.style import PAGE, look_of, points
+from figures.panels import dense, finish, guide, page, panel, with_lines
+from figures.style import look_of, points
 
 AXES = ("loss", "flip", "alpha")  # of the sweep, that this figure shows
 CAPTION = (
@@ -22,16 +22,14 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw a panel per fraction of flips, one colour per loss."""
     lines, flips = dense(theory, "alpha"), theory.flip.values
     lines, runs = (part.assign(above=_above(part.eps_g, of)) for part, of in ((lines, lines), (simulation, theory)))
-    results = with_lines(runs, theory, lines)
-    figure, last = Figure(figsize=(PAGE, 3.2)), theory.sizes["loss"]
-    axes = figure.subplots(1, len(flips), sharey=True, squeeze=False)[0]
-    keys = panel(axes, results, "alpha", "above", "loss", split="flip")
-    for ax, flip in zip(axes, flips, strict=True):
-        ax.axhline(0, color=look_of(last)["color"], zorder=0)
+    results, last = with_lines(runs, theory, lines), theory.sizes["loss"]
+    figure, axes = page(3.2, 1, len(flips), sharey=True)
+    keys = panel(axes, results, "alpha", "above", "loss", split="flip", label=r"$\epsilon_g$ above Bayes (%)")
+    for ax, flip in zip(figure.axes, flips, strict=True):
+        guide(ax, y=0, color=look_of(last)["color"], linestyle="-", linewidth=1.2)
         if "R_bayes" in simulation:
             measured, solved = (part.sel(flip=flip).isel(loss=0) for part in (simulation, theory))
             points(ax, measured.alpha, _above(np.arccos(measured.R_bayes) / np.pi, solved), last, zorder=3)
-    axes[0].set_ylabel(r"$\epsilon_g$ above Bayes (%)")
     return finish(figure, results, [*keys, line_with_points(last, "Bayes-optimal")])
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
-from figures.panels import dense, finish, panel, with_lines
-from figures.style import COLUMN, THEORY, look_of
+from figures.legends import entry
+from figures.panels import dense, finish, guide, page, panel, with_lines
+from figures.style import COLUMN, THEORY
 
 AXES = ("loss", "lam")  # of the sweep, that this figure shows
 CAPTION = (
@@ -23,20 +23,13 @@ BAYES: dict[str, Any] = {"color": THEORY, "linestyle": ":", "linewidth": 1}
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw one colour per loss, with the minimum of each."""
-    lines, figure = dense(theory, "lam"), Figure(figsize=(1.4 * COLUMN, 3.4))
-    ax, results = figure.subplots(), with_lines(simulation, theory, lines)
+    lines, (figure, ax) = dense(theory, "lam"), page(3.4, width=1.4 * COLUMN)
+    results = with_lines(simulation, theory, lines)
     keys = panel(ax, results, "lam", "eps_g", "loss", log="x")
-    for index, name in enumerate(theory.loss.values):
-        _minimum(ax, theory.sel(loss=name), lines.sel(loss=name), look_of(index)["color"])
-    bayes = np.arccos(float(theory.R_bayes.values.flat[0])) / np.pi
-    ax.axhline(bayes, **BAYES)
-    marks = [Line2D([], [], **MINIMUM, color=THEORY, label="minimum"), Line2D([], [], **BAYES, label="Bayes-optimal")]
+    for key, name in zip(keys, theory.loss.values, strict=True):
+        line, best = lines.sel(loss=name), float(theory.lam_best.sel(loss=name).values.flat[0])
+        if float(line.lam[0]) <= best <= float(line.lam[-1]):
+            ax.plot(best, np.interp(np.log(best), np.log(line.lam), line.eps_g), color=key.get_color(), **MINIMUM)
+    guide(ax, y=np.arccos(float(theory.R_bayes.values.flat[0])) / np.pi, **BAYES)
+    marks = [entry("minimum", **MINIMUM), entry("Bayes-optimal", **BAYES)]
     return finish(figure, results, [*keys, *marks], "alpha", "flip", columns=3)
-
-
-def _minimum(ax: Any, solved: xr.Dataset, line: xr.Dataset, colour: str) -> None:
-    """The best penalty, where it lies on the axis."""
-    best = float(solved.lam_best.values.flat[0])
-    if float(line.lam[0]) <= best <= float(line.lam[-1]):
-        height = np.interp(np.log(best), np.log(line.lam), line.eps_g)
-        ax.plot([best], [height], color=colour, **MINIMUM)

@@ -6,9 +6,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.inspection import AID
-from figures.panels import finish, panel, scenario_with, with_lines
-from figures.style import PAGE
+from figures.panels import finish, guide, page, panel, scenario_with, with_lines
 from theory.solve import solve_line
 
 AXES = ("lam", "alpha")  # of the sweep, that this figure shows
@@ -26,17 +24,15 @@ CAPTION = (
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw the error and the training loss, one colour per penalty."""
     runs = simulation.assign(train_loss=simulation.train_loss.where(simulation.train_loss > LEAST))
-    results, figure = with_lines(runs, theory, _lines(theory)), Figure(figsize=(PAGE, 3.0))
-    axes = figure.subplots(1, 2)
+    results, (figure, axes) = with_lines(runs, theory, _lines(theory)), page(3.0, 1, 2)
     for ax, (name, label) in zip(axes, SHOWN.items(), strict=True):
-        keys = panel(ax, results, "alpha", name, "lam", log="xy", markersize=3)
-        ax.axvline(1, linestyle=":", linewidth=0.8, color="0.3", zorder=0, gid=AID)
-        ax.set_ylabel(label)
+        keys = panel(ax, results, "alpha", name, "lam", label=label, log="xy", markersize=3)
+        guide(ax, x=1, color="0.3")
     return finish(figure, results, keys, "noise")
 
 
 def _lines(theory: xr.Dataset) -> xr.Dataset:
-    """Theory from the first to the last alpha, at 1, too."""
+    """Solve theory from the first alpha to the last, including 1."""
     low, high = float(theory.alpha.min()), float(theory.alpha.max())
     alpha = np.union1d(np.geomspace(low, high, PLACES), PEAK[(low < PEAK) & (high > PEAK)])
     return solve_line(scenario_with(theory, alpha=alpha.tolist()))

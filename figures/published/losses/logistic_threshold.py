@@ -9,9 +9,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures.inspection import AID
-from figures.panels import along, finish, panel
-from figures.style import PAGE
+from figures.panels import along, finish, guide, page, panel
+from figures.style import COLOURS, THEORY
 from theory import separability
 
 AXES = ("gain", "alpha")  # of the sweep, that this figure shows
@@ -26,35 +25,31 @@ CAPTION = (
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw the threshold and the fractions of separable data sets, and the length of the student."""
-    results, figure = along(simulation, theory, "alpha"), Figure(figsize=(PAGE, 3.4))
-    left, right = figure.subplots(1, 2)
+    results, (figure, (left, right)) = along(simulation, theory, "alpha"), page(3.4, 1, 2)
     _thresholds(left, simulation)
-    keys = panel(right, results, "alpha", "length", "gain", log="y")
+    keys = panel(right, results, "alpha", "length", "gain", label=r"length $l=|\mathbf{w}|/\sqrt{N}$", log="y")
     for key, gain in zip(keys, theory.gain.values, strict=True):
-        threshold = float(separability("logit", gain=float(gain)))
-        right.axvline(threshold, linestyle=":", linewidth=0.8, color=key.get_color(), gid=AID)
-    right.set(ylabel=r"length $l=|\mathbf{w}|/\sqrt{N}$", xlim=left.get_xlim())
+        guide(right, x=float(separability("logit", gain=float(gain))), color=key.get_color())
+    right.set_xlim(left.get_xlim())
     return finish(figure, results, keys, "lam")
 
 
 def _thresholds(ax: Axes, simulation: xr.Dataset) -> None:
-    """The line alpha_c(gain), and at each parameter combination a pie of the fraction of separable data sets."""
+    """Draw the line alpha_c(gain), and at each parameter combination a pie of the fraction of separable data sets."""
     gains = np.linspace(0, 1.15 * float(simulation.gain.max()), PLACES)
-    ax.plot(separability("logit", gain=gains), gains, color="0.25")
-    share = simulation.separable.mean("seed")
-    for gain in simulation.gain.values:
-        for alpha in simulation.alpha.values:
-            _pie(ax, alpha, gain, float(share.sel(gain=gain, alpha=alpha)))
+    ax.plot(separability("logit", gain=gains), gains, color=THEORY)
+    for share in simulation.separable.mean("seed").stack(cell=("gain", "alpha")).transpose("cell", ...):
+        _pie(ax, float(share.alpha), float(share.gain), float(share.squeeze()))
     low, high = float(simulation.alpha.min()), float(simulation.alpha.max())
     margin = 0.05 * (high - low)
     ax.set(xlabel=r"$\alpha=P/N$", ylabel="gain of the teacher", xlim=(low - margin, high + margin))
 
 
 def _pie(ax: Axes, x: float, y: float, share: float) -> None:
-    """A circle of which this fraction is filled."""
+    """Draw a circle of which this fraction is filled."""
     look: dict[str, Any] = {"markersize": 6, "markeredgewidth": 0, "linestyle": "none", "zorder": 3}
     ax.plot([x], [y], marker="o", color="0.8", **look)
     if share > 0:
         angle = np.pi / 2 - 2 * np.pi * share * np.linspace(0, 1, 33)
         wedge = np.column_stack([np.append(0, np.cos(angle)), np.append(0, np.sin(angle))])
-        ax.plot([x], [y], marker="o" if share == 1 else wedge, color="#0072B2", **look)
+        ax.plot([x], [y], marker="o" if share == 1 else wedge, color=COLOURS[0], **look)

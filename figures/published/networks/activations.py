@@ -5,8 +5,7 @@ from __future__ import annotations
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.panels import along, finish, panel
-from figures.style import PAGE
+from figures.panels import along, finish, page, panel
 
 AXES = ("network",)  # of the sweep, that this figure shows
 CAPTION = (
@@ -17,9 +16,7 @@ CAPTION = (
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw the error and the specialisation, one colour per activation."""
-    results, figure = along(simulation, theory, "t"), Figure(figsize=(PAGE, 2.9))
-    error, cosine = figure.subplots(1, 2)
+    results, (figure, (error, cosine)) = along(simulation, theory, "t"), page(2.9, 1, 2)
     panel(error, results, "t", "eps_g", "network", log="y")
-    keys = panel(cosine, results, "t", "specialisation", "network")
-    cosine.set_ylabel(r"specialisation $\rho$")
+    keys = panel(cosine, results, "t", "specialisation", "network", label=r"specialisation $\rho$")
     return finish(figure, results, keys, "M", "K", "eta")

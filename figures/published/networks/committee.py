@@ -8,8 +8,7 @@ from __future__ import annotations
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.panels import along, finish, panel
-from figures.style import PAGE
+from figures.panels import along, finish, page, panel
 
 AXES = ("network", "M")  # of the sweep, that this figure shows
 NEEDS = ("label_error",)
@@ -23,11 +22,9 @@ CAPTION = (
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw a row of two panels per M, one colour per activation."""
     results, rows = along(simulation, theory, "t"), theory.sizes["M"]
-    figure = Figure(figsize=(PAGE, 0.8 + 2.1 * rows))
-    axes = figure.subplots(rows, 2, sharex=True, sharey="col", squeeze=False)
+    figure, axes = page(0.8 + 2.1 * rows, rows, 2, sharex=True, sharey="col", squeeze=False)
     keys = panel(axes[:, 0], results, "t", "eps_g", "network", split="M")
-    panel(axes[:, 1], results, "t", "label_error", "network", split="M")
-    for error, wrong in axes:
-        error.set(ylabel=r"$\epsilon_g$", ylim=(0, None))
-        wrong.set(ylabel="wrong labels", ylim=(0, None))
+    panel(axes[:, 1], results, "t", "label_error", "network", split="M", label="wrong labels")
+    for ax in axes.flat:
+        ax.set_ylim(0, None)
     return finish(figure, results, keys, "K", "eta")

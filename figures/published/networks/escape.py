@@ -14,12 +14,12 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
+from scipy.special import erf
 
-from figures.legends import points_with_bars
-from figures.panels import finish
+from figures.legends import entry, points_with_bars
+from figures.panels import finish, page
 from figures.published.networks.escapes import escape_times
-from figures.style import PAGE, THEORY, look_of, points_or_band
+from figures.style import THEORY, look_of, points_or_band
 from statmech.errors import ConfigError
 from statmech.numerics.gaussian import density
 from statmech.results.dataset import scenario_of
@@ -39,12 +39,10 @@ LINES = (
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Density and survival, one colour per N."""
+    """Draw density and survival, one colour per N."""
     if (simulation.sizes["student"], simulation.sizes["teacher_unit"]) != (2, 2):
         raise ConfigError("the figure escape shows K = 2 student units and M = 2 teacher units")
-    found = escape(scenario_of(theory))
-    figure = Figure(figsize=(PAGE, 3.0))
-    left, right = figure.subplots(1, 2)
+    found, (figure, (left, right)) = escape(scenario_of(theory)), page(3.0, 1, 2)
     shifted = {int(N): _shifted(simulation.sel(N=N), found.rate) for N in simulation.N.values}
     edges = _edges(np.concatenate(list(shifted.values())))
     for index, times in enumerate(shifted.values()):
@@ -55,13 +53,13 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         ax.set_xlabel(r"$t_\mathrm{esc}-\ln(N)/(2\lambda)$")
     left.set(ylabel="density", ylim=(0, None))
     right.set(ylabel="fraction still on the plateau", ylim=(0, None))
-    keys = [points_with_bars(f"$N$ = {N:,}", **look_of(index)) for index, N in enumerate(shifted)]
-    line = Line2D([], [], color=THEORY, label=r"$-\ln|\xi|/\lambda+c$")
-    return finish(figure, simulation, [*keys, line], "eta", f"$\\lambda$ = {found.rate:.4f}", columns=4)
+    keys: list[Any] = [points_with_bars(f"$N$ = {N:,}", **look_of(index)) for index, N in enumerate(shifted)]
+    keys.append(entry(r"$-\ln|\xi|/\lambda+c$"))
+    return finish(figure, simulation, keys, "eta", f"$\\lambda$ = {found.rate:.4f}", columns=4)
 
 
 def _shifted(runs: xr.Dataset, rate: float) -> np.ndarray:
-    """Escape times less ln N/(2 rate); infinite for runs that have not escaped."""
+    """Find escape times less ln N/(2 rate); infinite for runs that have not escaped."""
     times = escape_times(runs).ravel()
     return np.where(np.isnan(times), np.inf, times - np.log(float(runs.N)) / (2 * rate))
 
@@ -87,8 +85,6 @@ def _survival(ax: Axes, times: np.ndarray, edges: np.ndarray, index: int) -> Non
 
 
 def _law(left: Axes, right: Axes, found: Any, edges: np.ndarray) -> None:
-    from scipy.special import erf
-
     t = np.linspace(edges[0], edges[-1], 300)
     xi = np.exp(-found.rate * (t - found.shift))
     left.plot(t, 2 * density(xi) * xi * found.rate, color=THEORY, zorder=1)

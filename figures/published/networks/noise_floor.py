@@ -15,10 +15,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from figures.inspection import AID
-from figures.panels import finish, logarithmic, scenario_with
+from figures.legends import entry
+from figures.panels import finish, guide, logarithmic, page, scenario_with
 from figures.published import parallel_axes
-from figures.style import COLOURS, MARKERS, PAGE, THEORY, points
+from figures.style import COLOURS, MARKERS, THEORY, points
 from statmech.results.dataset import scenario_of
 from theory import noise_floor, solve
 
@@ -35,13 +35,12 @@ LINES = r"Lines: equations, $N\to\infty$."
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """The last time against K, and the times of the smallest M; colours for K, markers for M."""
+    """Draw the last time against K, and all times of the smallest M; colours for K, markers for M."""
     parallel_axes.check("noise_floor", theory, ALONG)
     floors = np.ravel(noise_floor(scenario_of(theory), stable=False))
     colours = {K: COLOURS[at % len(COLOURS)] for at, K in enumerate(sorted(set(theory.K.values.tolist())))}
     markers = {M: MARKERS[at % len(MARKERS)] for at, M in enumerate(sorted(set(theory.M.values.tolist())))}
-    figure = Figure(figsize=(PAGE, 3.6))
-    left, right = figure.subplots(1, 2)
+    figure, (left, right) = page(3.6, 1, 2)
     for at, (M, K) in enumerate(zip(theory.M.values.tolist(), theory.K.values.tolist(), strict=True)):
         look = {"color": colours[K], "marker": markers[M]}
         _at_the_end(left, simulation.isel({AXES[0]: at}), floors[at], look)
@@ -63,12 +62,12 @@ def _in_time(ax: Axes, runs: xr.Dataset, floor: float, look: dict[str, Any]) -> 
     times = np.geomspace(t[0], t[-1], PLACES).tolist()
     line = solve(scenario_with(runs, M=int(runs.M), K=int(runs.K), t=times, zip=None))
     ax.plot(line.t, 1e4 * line.eps_g, color=look["color"])
-    ax.axhline(1e4 * floor, linestyle=":", linewidth=0.8, color=look["color"], zorder=0, gid=AID)
+    guide(ax, y=1e4 * floor, color=look["color"])
     points(ax, t, 1e4 * runs.eps_g.sel(t=t), 0, **look)
 
 
 def _first_orders(ax: Axes, simulation: xr.Dataset) -> None:
-    """The first order in the learning rate, a line per M."""
+    """Draw the first order in the learning rate, a line per M."""
     rate = simulation.eta.item() * simulation.noise.item() ** 2 / (2 * np.pi)
     for M in sorted(set(simulation.M.values.tolist())):
         K = simulation.K.values[simulation.M.values == M]
@@ -85,11 +84,11 @@ def _label(left: Axes, right: Axes, simulation: xr.Dataset, M: int) -> None:
 
 
 def _keys(colours: dict[int, str], markers: dict[int, str]) -> list[Line2D]:
-    """Markers for M, colours for K, and the two kinds of grey lines."""
-    plain: dict[str, Any] = {"color": THEORY, "linestyle": "none", "markerfacecolor": "white"}
+    """Return handles of markers for M, of colours for K, and of the two kinds of grey lines."""
+    plain: dict[str, Any] = {"linestyle": "none", "markerfacecolor": "white"}
     return [
-        *(Line2D([], [], marker=marker, label=f"$M$ = {M}", **plain) for M, marker in markers.items()),
-        Line2D([], [], color=THEORY, marker="_", markersize=9, linestyle="none", label="equal extra units"),
-        Line2D([], [], color=THEORY, linestyle=":", linewidth=0.9, label=r"first order in $\eta$"),
-        *(Line2D([], [], color=colour, label=f"$K$ = {K}") for K, colour in colours.items()),
+        *(entry(f"$M$ = {M}", marker=marker, **plain) for M, marker in markers.items()),
+        entry("equal extra units", marker="_", markersize=9, linestyle="none"),
+        entry(r"first order in $\eta$", linestyle=":", linewidth=0.9),
+        *(entry(f"$K$ = {K}", color=colour) for K, colour in colours.items()),
     ]

@@ -14,11 +14,10 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures.inspection import AID
 from figures.labels import size_of
-from figures.panels import logarithmic, panel, scenario_with, with_lines
+from figures.panels import guide, logarithmic, page, panel, scenario_with, with_lines
 from figures.published.networks.escapes import aligned, escape_times, split
-from figures.style import COLOURS, PAGE, THEORY
+from figures.style import COLOURS, THEORY
 from statmech.errors import ConfigError
 from statmech.results.dataset import scenario_of
 from theory import solve
@@ -27,11 +26,11 @@ AXES = ()  # of the sweep, that this figure shows
 BEFORE, AFTER, PLACES = 30.0, 50.0, 17  # of the times since the escape
 SMALL = 1e-4  # by which the units of the lines differ at t = 0
 SHOWN = 32  # runs in the first panel
-PANELS: tuple[dict[str, str], ...] = (
-    {"eps_g": ""},
-    {"R_own": "own unit", "R_other": "other unit"},
-    {"Q_own": "$Q_{kk}$", "Q_other": "$Q_{12}$", "specialisation": r"$\rho$"},
-)
+PANELS: dict[str, dict[str, str]] = {  # variables with their names, by the label of their axis
+    r"$\epsilon_g$": {"eps_g": ""},
+    "overlap with the teacher $R$": {"R_own": "own unit", "R_other": "other unit"},
+    "$Q$ and specialisation": {"Q_own": "$Q_{kk}$", "Q_other": "$Q_{12}$", "specialisation": r"$\rho$"},
+}
 CAPTION = (
     r"Two erf units learn online from two. Top left: $\epsilon_g$ of single runs (thin), and the equations, which a "
     r"symmetric start keeps on the plateau. Others: against the time since the escape of each run, "
@@ -43,31 +42,27 @@ LINES = r"Lines: equations, $N\to\infty$, beside the plateau at first by $10^{-4
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Four panels: runs against t, then eps_g, R, and Q with the specialisation against the time since the escape."""
+    """Draw runs against t, then eps_g, R, and Q with the specialisation against the time since the escape."""
     if (simulation.sizes["student"], simulation.sizes["teacher_unit"]) != (2, 2):
         raise ConfigError("the figure plateau shows K = 2 student units and M = 2 teacher units")
-    figure = Figure(figsize=(PAGE, 5.0))
-    axes = figure.subplots(2, 2)
+    figure, axes = page(5.0, 2, 2)
     _runs(axes[0, 0], simulation, theory)
     since = np.linspace(-BEFORE, AFTER, PLACES)
     runs, line = aligned(split(simulation), since), _line(theory, np.linspace(-BEFORE, AFTER, 161))
     results = with_lines(simulation, theory, line)
     results = replace(results, simulation=runs.rename(since="t"), theory=None)
-    for ax, names, log in zip(axes.flat[1:], PANELS, ("y", "", ""), strict=True):
-        keys = panel(ax, results, "t", names, log=log)
+    for ax, (label, names) in zip(axes.flat[1:], PANELS.items(), strict=True):
+        keys = panel(ax, results, "t", names, label=label, log="y" if "eps_g" in names else "")
         ax.set_xlabel(r"$t-t_\mathrm{esc}$ (steps / $N$)")
-        ax.axvline(0, color="0.7", linestyle=":", linewidth=0.8, zorder=0, gid=AID)
+        guide(ax, x=0, color="0.7")
         if len(keys) > 1:
             ax.legend(handles=keys, loc="best")
-    axes[0, 1].set_ylabel(r"$\epsilon_g$")
-    axes[1, 0].set_ylabel("overlap with the teacher $R$")
-    axes[1, 1].set_ylabel("$Q$ and specialisation")
     figure.suptitle(f"$\\eta$ = {simulation.eta.item():g}, {size_of(simulation)}", fontsize=8)
     return figure
 
 
 def _runs(ax: Axes, simulation: xr.Dataset, theory: xr.Dataset) -> None:
-    """Single runs, and the equations."""
+    """Draw single runs, and the equations."""
     for run in simulation.eps_g.isel(seed=slice(SHOWN)).transpose("seed", ...):
         ax.plot(run.t, run, color=COLOURS[0], linewidth=0.4, alpha=0.5)
     ax.plot(theory.t, theory.eps_g, color=THEORY, linestyle="--", label=r"equations, $N\to\infty$")
@@ -78,7 +73,7 @@ def _runs(ax: Axes, simulation: xr.Dataset, theory: xr.Dataset) -> None:
 
 
 def _line(theory: xr.Dataset, since: np.ndarray) -> xr.Dataset:
-    """The equations from a start that distinguishes the units, at these times since its escape."""
+    """Solve the equations from a start that distinguishes the units, at these times since its escape."""
     scenario = scenario_of(theory)
     start = scenario.start_of(2, 2).model_dump() | {"R": {"diagonal": SMALL}}
     beside = solve(scenario_with(theory, start=start, t=np.linspace(0, 400, 801).tolist()))

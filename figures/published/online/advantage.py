@@ -10,14 +10,11 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
-from figures.inspection import AID
-from figures.legends import points_with_bars
-from figures.panels import dense, finish, panel, scenario_with, with_lines
-from figures.style import PAGE, THEORY, log_ticks
+from figures.legends import entry, points_with_bars
+from figures.panels import dense, finish, guide, page, panel, scenario_with, with_lines
+from figures.style import log_ticks
 from theory import advantage
 
 AXES = ("rule",)  # of the sweep, that this figure shows
@@ -35,22 +32,24 @@ POINTS = r"Points: means over runs of the error of the weight mean over the mean
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw a line per rule, to times at which the limit can be seen."""
-    figure, K = Figure(figsize=(PAGE, 3.8)), theory.K.item()
-    ax, lines, finite = figure.add_subplot(), _many(theory), dense(theory, "t")
+    (figure, ax), K, lines, finite = page(3.8), theory.K.item(), _many(theory), dense(theory, "t")
     runs = simulation.sel(t=simulation.t > 0)  # at t = 0 all err alike
     runs = runs.assign(gain=runs.eps_g_weight_mean / runs.eps_g.mean("student"))
     results = with_lines(runs, theory, lines.to_dataset(name="gain"))
-    keys: list[Any] = panel(ax, results, "t", "gain", "rule", log="x")
+    keys: list[Any] = panel(ax, results, "t", "gain", "rule", label=r"$\epsilon_g(K)\,/\,\epsilon_g(1)$", log="x")
     for key, rule in zip(keys, theory.rule.values, strict=True):
-        few, (t, least) = finite.sel(rule=rule), _deepest(lines.sel(rule=rule))
+        few, gain = finite.sel(rule=rule), lines.sel(rule=rule)
+        t, least = float(gain.idxmin()), float(gain.min())  # when an ensemble gains most
         ax.plot(few.t, few.eps_g_weight_mean / few.eps_g.isel(student=0), color=key.get_color(), **FEW)
         ax.plot(t, least, color=key.get_color(), **STAR)
         key.set_label(f"{key.get_label()}: least {least:.3f} at $t={t:.2g}$")
-    _axes(ax)
+    guide(ax, y=LATE, text=r"$1/\sqrt{2}$", color="0.4", linewidth=1)
+    ax.set(xlim=(EARLIEST, LATEST), ylim=(0.5, 1.02))
+    log_ticks(ax.xaxis)
     keys += [
-        Line2D([], [], color=THEORY, label=r"theory, $K=\infty$"),
-        Line2D([], [], color=THEORY, label=r"least of the line, $K=\infty$", **STAR),
-        Line2D([], [], color=THEORY, label=f"theory, weight mean of $K={K}$", **FEW),
+        entry(r"theory, $K=\infty$"),
+        entry(r"least of the line, $K=\infty$", **STAR),
+        entry(f"theory, weight mean of $K={K}$", **FEW),
         points_with_bars(label=f"simulation, weight mean of $K={K}$"),
     ]
     return finish(figure, results, keys, "K", columns=2)
@@ -60,17 +59,3 @@ def _many(theory: xr.Dataset) -> xr.DataArray:
     """Solve infinitely many students, to late times."""
     times = np.geomspace(EARLIEST, LATEST, PLACES).tolist()
     return advantage(scenario_with(theory, rule=[str(rule) for rule in theory.rule.values], t=times))
-
-
-def _deepest(gain: xr.DataArray) -> tuple[float, float]:
-    """Find when an ensemble gains most, and its error then."""
-    at = int(np.argmin(gain.values))
-    return float(gain.t[at]), float(gain[at])
-
-
-def _axes(ax: Axes) -> None:
-    ax.axhline(LATE, linestyle=":", color="0.4", linewidth=1, zorder=0, gid=AID)
-    place: dict[str, Any] = {"xycoords": ax.get_yaxis_transform(), "textcoords": "offset points"}
-    ax.annotate(r"$1/\sqrt{2}$", (1, LATE), (2, 0), va="center", color="0.4", fontsize=7, **place)
-    ax.set(xlim=(EARLIEST, LATEST), ylim=(0.5, 1.02), ylabel=r"$\epsilon_g(K)\,/\,\epsilon_g(1)$")
-    log_ticks(ax.xaxis)

@@ -16,9 +16,9 @@ from matplotlib.figure import Figure
 
 from figures.inspection import AID
 from figures.legends import line_with_points
-from figures.panels import finish, logarithmic, scenario_with
+from figures.panels import finish, guide, logarithmic, page, scenario_with
 from figures.published import parallel_axes
-from figures.style import PAGE, label_of, look_of, points
+from figures.style import label_of, look_of, points
 from theory import stationary
 
 ALONG = ("rule", "drift", "decay")
@@ -44,10 +44,9 @@ LINES = r"Lines: stationary states of the order-parameter equations, $N\to\infty
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """One panel with a line per rule; points where the sweep has the rule's decay."""
+    """Draw a line per rule, and points where the sweep has the rule's decay."""
     parallel_axes.check("drift", theory, ALONG)
-    figure = Figure(figsize=(PAGE, 4.0))
-    ax = figure.add_subplot()
+    figure, ax = page(4.0)
     drifts = np.geomspace(LEAST, max(1.0, float(np.max(theory.drift))), PLACES)
     states = {rule: _states(theory, rule, drifts) for rule in dict.fromkeys(theory.rule.values.tolist())}
     keys = []
@@ -65,12 +64,12 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def _decay_of(rule: str) -> tuple[str, Callable[[Any], Any]]:
-    """The decay that suits a rule, in words and as a function of the drift."""
+    """Return the decay that suits a rule, in words and as a function of the drift."""
     return DECAYS.get(rule, NONE)
 
 
 def _power(ax: Axes, rule: str, last: float) -> None:
-    """The power of small drifts that a rule follows, from beyond the line's left end, with its amplitude."""
+    """Draw the power of small drifts that a rule follows, from beyond the line's left end, with its amplitude."""
     if rule not in POWERS:
         return
     amplitude, root, side = POWERS[rule]
@@ -82,24 +81,22 @@ def _power(ax: Axes, rule: str, last: float) -> None:
 
 
 def _crossing(ax: Axes, drifts: np.ndarray, states: dict[str, np.ndarray]) -> None:
-    """Where Hebb's rule and the perceptron are equally good."""
+    """Mark the drift at which Hebb's rule and the perceptron are equally good."""
     if not set(PAIR) <= states.keys():
         return
     excess = np.log(states["hebb"] / states["perceptron"])[::-1]
     drift = float(np.exp(np.interp(0.0, excess, np.log(drifts)[::-1])))
-    ax.axvline(drift, color="0.5", linestyle=":", linewidth=0.8, zorder=0, gid=AID)
-    place: dict[str, Any] = {"xycoords": ax.get_xaxis_transform(), "textcoords": "offset points", "fontsize": 7}
-    ax.annotate(rf"$\delta={drift:.2g}$", (drift, 0), (3, 3), color="0.4", gid=AID, **place)
+    guide(ax, x=drift, text=rf"$\delta={drift:.2g}$")
 
 
 def _states(theory: xr.Dataset, rule: str, drifts: np.ndarray) -> np.ndarray:
-    """The stationary eps_g of a rule at each drift with its decay."""
+    """Solve for the stationary eps_g of a rule at each drift with its decay."""
     together = {"drift": drifts.tolist(), "decay": _decay_of(rule)[1](drifts).tolist()}
     return np.ravel(stationary(scenario_with(theory, rule=rule, drift=None, decay=None, zip=together)).eps_g)
 
 
 def _matching(runs: xr.DataArray, rule: str) -> xr.DataArray:
-    """The runs of a rule with the decay that suits it, to the digits that a config has."""
+    """Select the runs of a rule with the decay that suits it, to the digits that a config has."""
     names, drift, decay = (runs[name].values for name in ALONG)
     suits = np.isclose(decay, _decay_of(rule)[1](drift), rtol=1e-3, atol=1e-12)
     return runs.isel({AXES[0]: (names == rule) & suits})

@@ -5,17 +5,9 @@ from __future__ import annotations
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.panels import dense, finish
-from figures.published.online.ensemble_panels import (
-    Parts,
-    effect_panel,
-    enlarged,
-    keys,
-    label_limit,
-    students_axis,
-    variety_panel,
-)
-from figures.style import COLOURS, PAGE, label_of
+from figures.panels import dense, finish, page
+from figures.published.online import ensemble_panels as own
+from figures.style import COLOURS, label_of
 
 AXES = ("rule", "K")  # of the sweep, that this figure shows
 CAPTION = (
@@ -28,25 +20,25 @@ CAPTION = (
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """A panel per rule of the sweep, and R against q for all."""
+    """Draw a panel per rule of the sweep, and R against q for all."""
     rules = [str(rule) for rule in theory.rule.values]
-    parts = Parts(simulation, theory, dense(theory, "K"))
-    figure = Figure(figsize=(PAGE, 5.6))
-    axes = figure.subplots(2, (len(rules) + 2) // 2).ravel()
+    parts = own.Parts(simulation, theory, dense(theory, "K"))
+    figure, grid = page(5.6, 2, (len(rules) + 2) // 2)
+    axes = grid.ravel()
     panels = list(zip(axes, rules, "abcdefgh", strict=False))
     for index, (ax, rule, letter) in enumerate(panels):
-        effect_panel(ax, parts.of(rule), COLOURS[index])
-        students_axis(ax, theory.K.values)
-        label_limit(ax, theory.sel(rule=rule))
+        own.effect_panel(ax, parts.of(rule), COLOURS[index])
+        own.students_axis(ax, theory.K.values)
+        own.label_limit(ax, theory.sel(rule=rule))
         ax.set_title(f"({letter}) {label_of(rule)}, $t={simulation.t.values[-1]:g}$")
     bottom, top = min(ax.get_ylim()[0] for ax, *_ in panels), max(ax.get_ylim()[1] for ax, *_ in panels)
     for index, (ax, rule, _) in enumerate(panels):  # one scale, so that the rules can be compared by eye
         ax.set_ylim(bottom, top)
-        enlarged(ax, parts.of(rule), COLOURS[index])
+        own.enlarged(ax, parts.of(rule), COLOURS[index])
     last, along_t = axes[len(rules)], dense(theory, "t")
-    variety_panel(last, simulation.isel(K=-1), along_t.isel(K=-1))
+    own.variety_panel(last, simulation.isel(K=-1), along_t.isel(K=-1))
     last.set_title(f"({'abcdefgh'[len(rules)]}) variety among the students")
     last.legend(loc="upper left")
     for ax in axes[len(rules) + 1 :]:
         ax.set_axis_off()
-    return finish(figure, simulation, keys(), columns=4)
+    return finish(figure, simulation, own.keys(), columns=4)

@@ -8,21 +8,16 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
-from figures.inspection import AID
-from figures.legends import points_with_bars
-from figures.panels import dense, finish
-from figures.style import COLOURS, COLUMN, MARKERS, THEORY, label_of, look_of, points, spread, theory_line
+from figures.legends import entry, points_with_bars
+from figures.panels import GUIDE, dense, finish, guide, page
+from figures.style import COLOURS, COLUMN, MARKERS, label_of, look_of, points, spread, theory_line
 from theory import ensemble_error
 
-OUTPUTS: dict[
-    str, tuple[str, Any, float]
-] = {  # label, dashes, and by how much points are shifted where they would overlap
+OUTPUTS: dict[str, tuple[str, Any, float]] = {  # label, dashes, and the shift of points that would overlap
     "eps_g_majority_vote": ("majority vote", "-", 0.98),
     "eps_g_weight_mean": ("weight mean", "--", 1.02),
 }
-GUIDE: dict[str, Any] = {"linestyle": ":", "color": "0.5", "linewidth": 1, "zorder": 0, "gid": AID}
 RULE_CAPTION = (
     r"Generalization error of the majority vote of $K$ students and of the mean of their weights, over the theoretical "
     r"error of one student, at the last recorded time. A vote of $2n$ students is as good as one of $2n-1$. Dotted: "
@@ -40,14 +35,14 @@ class Parts(NamedTuple):
     lines: xr.Dataset
 
     def of(self, rule: str) -> Parts:
-        """The parts of one rule."""
+        """Select one rule."""
         return Parts(*(part.sel(rule=rule) for part in self))
 
 
 def effect_panel(ax: Axes, parts: Parts, colour: str | None = None) -> None:
-    """One rule at the last time: eps_g of vote and mean against K, over the theoretical eps_g of one student.
+    """Draw one rule at the last time: eps_g of vote and mean against K, over the theoretical eps_g of one student.
 
-    The dotted line is K infinite. Both outputs have one colour, if it is given.
+    The dotted line is K infinite. Both outputs have the colour, if it is given.
     """
     simulation, theory, lines = (part.isel(t=-1).sortby("K") for part in parts)
     one = theory.eps_g.isel(K=-1, student=0).item()
@@ -57,16 +52,16 @@ def effect_panel(ax: Axes, parts: Parts, colour: str | None = None) -> None:
         theory_line(ax, lines.K, lines[name] / one, discrete, **look, label=f"{label}, theory")
         points(ax, simulation.K * aside, simulation[name] / one, index, color=own, label=f"{label}, simulation")
     if int(theory.K.max()) > 1:  # one student has no q
-        ax.axhline(_limit(theory, one), **GUIDE)
+        guide(ax, y=_limit(theory, one), linewidth=1)
 
 
 def keys() -> list[Any]:
-    """Handles of a legend of the outputs, without the colours of rules."""
+    """Return handles of a legend of the outputs, without the colours of rules."""
     return [
         handle
         for index, (label, dashes, _) in enumerate(OUTPUTS.values())
         for handle in (
-            Line2D([], [], color=THEORY, linestyle=dashes, label=f"{label}, theory"),
+            entry(f"{label}, theory", linestyle=dashes),
             points_with_bars(marker=MARKERS[index], label=f"{label}, simulation"),
         )
     ]
@@ -88,7 +83,7 @@ def _limit(theory: xr.Dataset, one: float) -> float:
 
 
 def students_axis(ax: Axes, K: np.ndarray) -> None:
-    """A logarithmic axis of the number of students, with both axes labelled."""
+    """Make the axis of the number of students logarithmic, and label both axes."""
     _logarithmic(ax, _ticks(K))
     ax.set_xlabel("number of students $K$")
     ax.set_ylabel(r"$\epsilon_g(K)\,/\,\epsilon_g(1)$")
@@ -112,9 +107,9 @@ def enlarged(ax: Axes, parts: Parts, colour: str) -> None:
 
 
 def variety_panel(ax: Axes, simulation: xr.Dataset, lines: xr.Dataset) -> None:
-    """R against q, theory as lines along t, simulation as points with the standard errors of both."""
+    """Draw R against q, theory as lines along t, simulation as points with the standard errors of both."""
     R = np.linspace(0, 1, 101)
-    ax.plot(R, R**2, **GUIDE)
+    ax.plot(R, R**2, **GUIDE | {"linewidth": 1})
     ax.annotate("$q=R^2$", (0.62, 0.62**2), (4, -8), textcoords="offset points", color="0.4", fontsize=7)
     for index, rule in enumerate(lines.rule.values):
         line, cloud = lines.sel(rule=rule).isel(student=0), simulation.sel(rule=rule).mean("student")
@@ -126,11 +121,10 @@ def variety_panel(ax: Axes, simulation: xr.Dataset, lines: xr.Dataset) -> None:
 
 
 def draw_rule(simulation: xr.Dataset, theory: xr.Dataset, rule: str) -> Figure:
-    """One panel for one rule (the sweep's first, if it does not have this one), one column wide."""
+    """Draw one panel for one rule (the sweep's first, if it does not have this one), one column wide."""
     rule = rule if rule in theory.rule.values else str(theory.rule.values[0])
     parts = Parts(simulation, theory, dense(theory, "K")).of(rule)
-    figure = Figure(figsize=(COLUMN, 2.9))
-    ax = figure.add_subplot()
+    figure, ax = page(2.9, width=COLUMN)
     effect_panel(ax, parts)
     students_axis(ax, theory.K.values)
     label_limit(ax, parts.theory)
@@ -139,7 +133,7 @@ def draw_rule(simulation: xr.Dataset, theory: xr.Dataset, rule: str) -> Figure:
 
 
 def _ticks(K: np.ndarray) -> list[int]:
-    """The values of K whose labels do not overlap."""
+    """Select the values of K whose labels do not overlap."""
     kept: list[int] = []
     for value in sorted(map(int, K)):
         if not kept or value >= 1.45 * kept[-1]:

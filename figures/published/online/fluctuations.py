@@ -12,12 +12,10 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
-from figures.inspection import AID
-from figures.legends import points_with_bars
-from figures.panels import finish, logarithmic, scenario_with
-from figures.style import PAGE, THEORY, label_of, look_of, points_or_band
+from figures.legends import entry, points_with_bars
+from figures.panels import finish, guide, logarithmic, page, scenario_with
+from figures.style import THEORY, label_of, look_of, points_or_band
 from statmech.errors import ConfigError
 from statmech.numerics.gaussian import density
 from statmech.results.corrections import predicted
@@ -39,12 +37,11 @@ LINES = "Lines: theory to order $1/N$."
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """A column per rule, with its bias, its variance and its distribution below one another."""
+    """Draw a column per rule, with its bias, its variance and its distribution below one another."""
     if "eps_g_std" not in theory:
         raise ConfigError("the figure fluctuations needs `corrections: true`")
     rules, lines = [str(rule) for rule in theory.rule.values], _lines(theory)
-    figure = Figure(figsize=(PAGE, 6.2))
-    axes = figure.subplots(3, len(rules), sharex="row", sharey="row", squeeze=False)
+    figure, axes = page(6.2, 3, len(rules), sharex="row", sharey="row", squeeze=False)
     for column, rule in zip(axes.T, rules, strict=True):
         runs, solved = (part.sel(rule=rule).eps_g for part in (simulation, theory))
         _theory(column, lines.sel(rule=rule))
@@ -56,13 +53,13 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     _label(axes, float(theory.t.values[-1]))
     sizes = [f"simulation, $N$ = {N:,}" for N in theory.N.values.tolist()]
     keys: list[Any] = [points_with_bars(label, **look_of(index)) for index, label in enumerate(sizes)]
-    keys.append(Line2D([], [], color=THEORY, label="theory to order $1/N$; normal density"))
-    keys.append(Line2D([], [], color="0.5", linestyle=":", linewidth=1, label="late times"))
+    keys += [entry("theory to order $1/N$; normal density")]
+    keys += [entry("late times", color="0.5", linestyle=":", linewidth=1)]
     return finish(figure, simulation, keys, columns=3)
 
 
 def _lines(theory: xr.Dataset) -> xr.Dataset:
-    """Theory at one N, from the first recorded time to late ones, of which the last is taken for the limit."""
+    """Solve theory at one N, from the first recorded time to late ones, of which the last is taken for the limit."""
     first = max(float(theory.t.values[theory.t.values > 0][0]), 1e-2)
     times = [*np.geomspace(first, BEYOND * float(theory.t.values[-1]), PLACES).tolist(), LATE]
     rules, N = [str(rule) for rule in theory.rule.values], int(theory.N.values[0])
@@ -70,15 +67,15 @@ def _lines(theory: xr.Dataset) -> xr.Dataset:
 
 
 def _theory(column: Any, line: xr.Dataset) -> None:
-    """N times bias and variance, relative to eps_g, and their limits."""
+    """Draw N times bias and variance, relative to eps_g, and their limits."""
     scaled = line.N * line.eps_g_bias / line.eps_g, line.N * (line.eps_g_std / line.eps_g) ** 2
     for ax, values in zip(column[:2], scaled, strict=True):
         ax.plot(line.t[:-1], values[:-1], color=THEORY, zorder=1)
-        ax.axhline(float(values[-1]), linestyle=":", color="0.5", linewidth=1, zorder=0, gid=AID)
+        guide(ax, y=float(values[-1]), linewidth=1)
 
 
 def _points(column: Any, runs: xr.DataArray, limit: xr.DataArray, index: int, count: int) -> None:
-    """N times bias and variance of the runs at one N, with their standard errors."""
+    """Draw N times bias and variance of the runs at one N, with their standard errors."""
     runs, limit = runs.sel(t=runs.t > 0), limit.sel(t=limit.t > 0)
     N, seeds, spread = int(runs.N), runs.sizes["seed"], runs - runs.mean("seed")
     variance = (spread**2).sum("seed") / max(seeds - 1, 1)
@@ -90,7 +87,7 @@ def _points(column: Any, runs: xr.DataArray, limit: xr.DataArray, index: int, co
 
 
 def _distribution(ax: Axes, runs: xr.DataArray, theory: xr.Dataset, index: int) -> None:
-    """The density of z of the runs at one N, with the standard errors of counts; empty bins are left out."""
+    """Draw the density of z of the runs at one N, with the standard errors of counts; empty bins are left out."""
     mean, std = predicted(theory, "eps_g")
     assert std is not None
     z = (runs.values - mean.item()) / std.item()

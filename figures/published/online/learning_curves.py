@@ -5,8 +5,7 @@ from __future__ import annotations
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.panels import along, finish, panel
-from figures.style import PAGE
+from figures.panels import along, finish, page, panel
 
 AXES = ("rule",)  # of the sweep, that this figure shows
 CURVES = {"eps_g": "one student", "eps_g_majority_vote": "majority vote", "eps_g_weight_mean": "weight mean"}
@@ -18,8 +17,7 @@ CAPTION = (
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw a panel per rule; both axes are logarithmic, so that t = 0, where eps_g = 1/2, is left out."""
-    results, figure = along(simulation, theory, "t"), Figure(figsize=(PAGE, 2.8))
-    axes = figure.subplots(1, theory.sizes["rule"], sharex=True, sharey=True, squeeze=False)
-    keys = panel(axes, results, "t", CURVES, split="rule", log="xy", dashes=True)
-    axes[0, 0].set_ylabel(r"$\epsilon_g$")
+    figure, axes = page(2.8, 1, theory.sizes["rule"], sharex=True, sharey=True)
+    results = along(simulation, theory, "t")
+    keys = panel(axes, results, "t", CURVES, split="rule", label=r"$\epsilon_g$", log="xy", dashes=True)
     return finish(figure, results, keys, "K")

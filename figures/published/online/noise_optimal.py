@@ -23,13 +23,11 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
-from figures.inspection import AID
-from figures.legends import line_with_points, points_with_bars
-from figures.panels import finish, scenario_with
+from figures.legends import entry, line_with_points, points_with_bars
+from figures.panels import finish, guide, page, scenario_with
 from figures.published import parallel_axes
-from figures.style import COLOURS, PAGE, THEORY, label_of, log_ticks, points
+from figures.style import COLOURS, label_of, log_ticks, points
 from statmech.errors import ConfigError
 from statmech.numerics.gaussian import cumulative, density
 from statmech.results.dataset import scenario_of
@@ -53,13 +51,11 @@ LINES = ""
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Two panels, with the powers of t that errors fall as."""
+    """Draw two panels, each of errors that fall as the same power of t."""
     parallel_axes.check("noise_optimal", theory, ALONG)
     if not _has_several_flips(scenario_of(theory)):
         raise ConfigError(f"the figure noise_optimal needs each of {', '.join(RULES)} at several increasing flips")
-    figure = Figure(figsize=(PAGE, 3.5))
-    axes = figure.subplots(1, 2)
-    t = float(theory.t[-1])
+    (figure, axes), t = page(3.5, 1, 2), float(theory.t[-1])
     flips = max(0.3, float(np.max(theory.flip))) * np.linspace(0, 1, PLACES) ** 2  # they rise as sqrt(flip)
     for index, (rule, scale) in enumerate({"bayes": t, "hebb": t**0.5, "perceptron": t**0.5}.items()):
         ax = axes[int(index > 0)]
@@ -70,8 +66,8 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     _label(*axes)
     keys: list[Any] = [line_with_points(index, label_of(rule) + how) for index, (rule, how) in enumerate(RULES.items())]
     keys += [
-        Line2D([], [], color=THEORY, label=r"theory, $t\to\infty$"),
-        Line2D([], [], color=THEORY, linestyle="--", linewidth=0.9, label=f"theory, $t$ = {t:g}"),
+        entry(r"theory, $t\to\infty$"),
+        entry(f"theory, $t$ = {t:g}", linestyle="--", linewidth=0.9),
         points_with_bars(label=f"simulation, $t$ = {t:g}"),
     ]
     return finish(figure, simulation, keys, f"$t$ = {t:g}", columns=3)
@@ -84,7 +80,7 @@ def _has_several_flips(scenario: Scenario) -> bool:
 
 
 def late(rule: str, flip: Any) -> Any:
-    """The limit of eps_g t (optimal rule) or eps_g sqrt t (Hebb, perceptron at the best rate) for t -> infinity.
+    """Return the limit for t -> infinity of eps_g t (optimal rule) or eps_g sqrt t (Hebb, perceptron at the best rate).
 
     >>> [float(late("bayes", flip).round(9)) for flip in (0, 0.1, 0.3)]
     [0.883400087, 1.833635599, 8.520379027]
@@ -101,7 +97,7 @@ def late(rule: str, flip: Any) -> Any:
 
 
 def _at(theory: xr.Dataset, rule: str, flips: np.ndarray) -> np.ndarray:
-    """eps_g of theory at the last time; between the flips of the sweep, with t0 between theirs."""
+    """Solve for eps_g at the last time; between the flips of the sweep t0 is interpolated."""
     own = theory.isel({AXES[0]: theory.rule.values == rule})
     t0 = np.exp(np.interp(flips, own.flip.values, np.log(own.schedule.values)))
     known = {"assumed_flip": flips.tolist()} if rule == "bayes" else {}
@@ -110,7 +106,7 @@ def _at(theory: xr.Dataset, rule: str, flips: np.ndarray) -> np.ndarray:
 
 
 def _label(left: Axes, right: Axes) -> None:
-    """Axes, titles, and where Hebb's rule and the perceptron are equally good."""
+    """Label axes, and mark where Hebb's rule and the perceptron are equally good."""
     left.set(yscale="log", ylabel=r"$\epsilon_g\,t$", title=r"error $\propto 1/t$")
     low, high = left.get_ylim()
     left.set_ylim(min(low, 0.8), max(high, 10))
@@ -118,5 +114,4 @@ def _label(left: Axes, right: Axes) -> None:
     right.set(ylabel=r"$\epsilon_g\sqrt{t}$", title=r"error $\propto 1/\sqrt{t}$", ylim=(0, None))
     for ax in (left, right):
         ax.set_xlabel(r"flipped labels $p_f$")
-    right.axvline(CROSSING, color="0.5", linestyle=":", linewidth=0.8, zorder=0, gid=AID)
-    right.annotate(r"$p_f=1/4$", (CROSSING, 0), (3, 3), textcoords="offset points", fontsize=7, color="0.4", gid=AID)
+    guide(right, x=CROSSING, text=r"$p_f=1/4$")

@@ -11,8 +11,8 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from figures.inspection import AID
-from figures.panels import finish, panel, scenario_with, with_lines
-from figures.style import PAGE, log_ticks
+from figures.panels import finish, guide, page, panel, scenario_with, with_lines
+from figures.style import log_ticks
 from theory import solve
 
 AXES = ("rule",)  # of the sweep, that this figure shows
@@ -34,27 +34,21 @@ CAPTION = (
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw a line per rule, to times at which the limits can be seen."""
-    lines = _lines(theory)
+    start = float(theory.t[theory.t > 0][0])
+    lines = solve(scenario_with(theory, t=np.geomspace(start, LATEST, PLACES).tolist(), K=1))
     results = with_lines(_times_t(simulation), theory, _times_t(lines))
-    figure, first = Figure(figsize=(PAGE, 4.0)), 0.85 * float(lines.t[0])
-    ax = figure.add_subplot()
-    keys = panel(ax, results, "t", "scaled", "rule", log="x", dashes=True)
+    (figure, ax), first = page(4.0), 0.85 * start  # the first points whole
+    keys = panel(ax, results, "t", "scaled", "rule", label=r"$\epsilon_g\,t$", log="x", dashes=True)
     for label, value in CONSTANTS.items():
-        ax.axhline(value, color="0.5", linestyle=":", linewidth=0.8, gid=AID)
+        guide(ax, y=value, zorder=2)
         ax.text(first * 1.1, value, label, fontsize=7, va="top" if "pi" in label else "bottom", gid=AID)
-    ax.set(xlim=(first, LATEST), ylim=(0, HIGHEST), ylabel=r"$\epsilon_g\,t$")  # the first points whole
+    ax.set(xlim=(first, LATEST), ylim=(0, HIGHEST))
     log_ticks(ax.xaxis)
     return finish(figure, results, keys, columns=3)
 
 
 def _times_t(part: xr.Dataset) -> xr.Dataset:
-    """eps_g t, where its mean is not beyond the axis."""
+    """Add eps_g t, where its mean is not beyond the axis."""
     scaled = part.eps_g * part.t
     mean = scaled.mean([dim for dim in ("seed", "student") if dim in scaled.dims])
     return part.assign(scaled=scaled.where(mean < HIGHEST))
-
-
-def _lines(theory: xr.Dataset) -> xr.Dataset:
-    """Solve one student on a dense grid, to late times."""
-    first = float(theory.t[theory.t > 0][0])
-    return solve(scenario_with(theory, t=np.geomspace(first, LATEST, PLACES).tolist(), K=1))

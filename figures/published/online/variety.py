@@ -11,7 +11,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from figures.labels import size_of
-from figures.panels import dense
+from figures.panels import dense, page
 from figures.published.online.ensemble_panels import variety_panel
 from figures.style import COLUMN
 
@@ -23,9 +23,8 @@ CAPTION = (
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """R against q for every rule of the sweep."""
-    figure = Figure(figsize=(COLUMN, 2.9))
-    ax = figure.add_subplot()
+    """Draw R against q for every rule of the sweep."""
+    figure, ax = page(2.9, width=COLUMN)
     variety_panel(ax, simulation, dense(theory, "t"))
     ax.set_title(f"{size_of(simulation)}; lines: theory", fontsize=8)
     ax.legend(loc="upper left")

@@ -15,9 +15,9 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures.panels import finish, letters
+from figures.panels import finish, letters, page
 from figures.published.stored_examples.stored_runs import at_end
-from figures.style import DASHES, PAGE, look_of, points, points_or_band
+from figures.style import DASHES, look_of, points, points_or_band
 from theory import capacity, separable_fraction
 
 AXES = ("N", "alpha")  # of the sweep, that this figure shows
@@ -31,11 +31,11 @@ CAPTION = (
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Points: the learner of maximum stability on random labels, a colour for each N."""
-    last = at_end(simulation)
-    figure = Figure(figsize=(PAGE, 2.8))
-    stability, fraction = figure.subplots(1, 2, sharex=True)
-    _gardner(stability, float(last.alpha.min()))
+    """Draw the learner of maximum stability on random labels, one colour per N."""
+    last, (figure, (stability, fraction)) = at_end(simulation), page(2.8, 1, 2, sharex=True)
+    kappa = np.linspace(0, 10, 2001)
+    shown = capacity(kappa) >= float(last.alpha.min())
+    stability.plot(capacity(kappa)[shown], kappa[shown], color="0.3", label=r"Gardner, $N\to\infty$")
     for index, N in enumerate(last.N.values):
         cell = last.sel(N=N)
         points_or_band(stability, cell.alpha, *_median(cell.kappa.values), index, label=f"simulation, $N={N}$")
@@ -48,25 +48,18 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     return finish(figure, simulation, keys, columns=3)
 
 
-def _gardner(ax: Axes, first: float) -> None:
-    """Gardner's capacity, read as the largest stability at each alpha from the first."""
-    kappa = np.linspace(0, 10, 2001)
-    alpha = capacity(kappa)
-    ax.plot(alpha[alpha >= first], kappa[alpha >= first], color="0.3", label=r"Gardner, $N\to\infty$")
-
-
 def _cover(ax: Axes, N: int, alphas: Any, index: int) -> None:
-    """Cover's function at every whole number of examples."""
+    """Draw Cover's function at every whole number of examples."""
     P = np.arange(round(float(alphas.min()) * N), round(float(alphas.max()) * N) + 1)
     look = {"color": look_of(index)["color"], "linestyle": DASHES[index % len(DASHES)]}
     ax.plot(P / N, separable_fraction(P, N), label=f"Cover, $N={N}$", **look)
 
 
 def _median(kappa: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Median over data sets (.., seed) and its standard error; NaN where fewer than half have a positive stability.
+    """Return the median over data sets (.., seed) and its standard error; NaN where fewer than half can be stored.
 
-    Sets that cannot be stored count as lowest. The error is half the distance of the order statistics half a standard
-    deviation of the binomial to either side, twice.
+    Sets that cannot be stored count as lowest. The error is half the distance between the order statistics one standard
+    deviation of the binomial below and above the median.
     """
     known = np.sort(np.where(np.isnan(kappa), -np.inf, kappa), axis=-1)
     n = kappa.shape[-1]

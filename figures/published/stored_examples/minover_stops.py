@@ -15,9 +15,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures.panels import finish, letters, panel
+from figures.panels import finish, guide, letters, page, panel
 from figures.published.stored_examples.stored_runs import at_end
-from figures.style import PAGE
 from statmech.learners import STOPPED_BY
 from statmech.results.results import results_of
 
@@ -35,32 +34,26 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw the ends of the runs of field-patience, epochs until a run ends, and eps_g over theory."""
     last, line = at_end(simulation), at_end(theory).isel(stop=0)
     runs = last.assign(epochs_made=last.updates_made / last.P, ratio=last.eps_g / line.eps_g)
-    results, figure = results_of(runs, None), Figure(figsize=(PAGE, 2.8))
-    axes = figure.subplots(1, 3)
+    results, (figure, axes) = results_of(runs), page(2.8, 1, 3)
     if "field-patience" in last.stop:
         _ends(axes[0], last.sel(stop="field-patience"))
     else:
         axes[0].set_axis_off()
-    keys = panel(axes[1], results, "alpha", "epochs_made", "stop", log="y")
-    panel(axes[2], results, "alpha", "ratio", "stop", aside=True)
-    axes[1].set_ylabel("updates made / $P$")
-    axes[2].axhline(1, color="0.3", zorder=0)
-    axes[2].set_ylabel(r"$\epsilon_g$ / theory")
+    keys = panel(axes[1], results, "alpha", "epochs_made", "stop", label="updates made / $P$", log="y")
+    panel(axes[2], results, "alpha", "ratio", "stop", label=r"$\epsilon_g$ / theory", aside=True)
+    guide(axes[2], y=1, color="0.3", linestyle="-", linewidth=1.2)
     letters(*axes)
-    shares = axes[0].get_legend_handles_labels()[0]
-    return finish(figure, results, [*keys, *shares], columns=2)
+    return finish(figure, results, keys + axes[0].get_legend_handles_labels()[0], columns=2)
 
 
 def _ends(ax: Axes, cell: xr.Dataset) -> None:
-    """Fractions of runs stopped at update P + 1, stopped later, and never."""
+    """Draw the fractions of runs stopped at update P + 1, stopped later, and never."""
     stopped = cell.stopped_by == STOPPED_BY.index("field-patience")
     at_once = stopped & (cell.updates_made == cell.P + 1)
-    below = 0.0 * cell.P
     width = float(cell.alpha.diff("alpha").min()) if cell.alpha.size > 1 else 1.0
+    edge: dict[str, Any] = {"edgecolor": "0.2", "linewidth": 0.3, "bottom": 0.0 * cell.P}
     for (label, grey), which in zip(GREYS.items(), (at_once, stopped & ~at_once, ~stopped), strict=True):
-        fraction = which.mean("seed")
-        look: dict[str, Any] = {"color": grey, "edgecolor": "0.2", "linewidth": 0.3, "label": f"(a) {label}"}
-        ax.bar(cell.alpha, fraction, width, bottom=below, **look)
-        below = below + fraction
+        ax.bar(cell.alpha, which.mean("seed"), width, color=grey, label=f"(a) {label}", **edge)
+        edge["bottom"] = edge["bottom"] + which.mean("seed")
     ax.set(xlabel=r"$\alpha=P/N$", ylabel="fraction of runs", ylim=(0, 1))
     ax.margins(x=0)

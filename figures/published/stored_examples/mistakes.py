@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.panels import finish, panel
+from figures.panels import finish, page, panel
 from figures.published.stored_examples.stored_runs import at_end
 from figures.style import COLUMN
 from statmech.errors import ConfigError
@@ -35,15 +35,12 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         raise ConfigError("the figure mistakes needs `strengths: true` and the learner perceptron")
     last, N = at_end(simulation), float(simulation.N)
     cell, alpha = last.sel(learner="perceptron"), np.geomspace(last.alpha.min(), last.alpha.max(), PLACES)
-    shown = {"made": "mistakes / $N$", "bound": r"bound $1/\kappa^2$, simulation"}
-    runs = cell.assign(made=cell.strengths.sum("example").where(cell.converged) / N)
+    runs, shown = cell.assign(made=cell.strengths.sum("example").where(cell.converged) / N), {"made": "mistakes / $N$"}
     if "max_stability" in names:
         own = last.sel(learner="max_stability").kappa
-        runs["bound"] = own.copy(data=mistake_bound(1, own))
-    figure = Figure(figsize=(COLUMN, 2.9))
-    ax, results = figure.subplots(), results_of(runs, None)
+        runs["bound"], shown["bound"] = own.copy(data=mistake_bound(1, own)), r"bound $1/\kappa^2$, simulation"
+    results, (figure, ax) = results_of(runs), page(2.9, width=COLUMN)
     limit = mistake_bound(1, curve_of("max_stability", alpha, last.flip.item()).kappa)
-    [line] = ax.plot(alpha, limit, color="0.3", label=r"bound $1/\kappa^2$, theory, $N\to\infty$")
-    keys = panel(ax, results, "alpha", {name: label for name, label in shown.items() if name in runs}, log="xy")
-    ax.set_ylabel("number / $N$")
-    return finish(figure, results, [line, *keys])
+    lines = ax.plot(alpha, limit, color="0.3", label=r"bound $1/\kappa^2$, theory, $N\to\infty$")
+    keys = panel(ax, results, "alpha", shown, label="number / $N$", log="xy")
+    return finish(figure, results, [*lines, *keys])

@@ -5,9 +5,8 @@ from __future__ import annotations
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.panels import dense, finish, letters, panel, with_lines
+from figures.panels import dense, finish, guide, letters, page, panel, with_lines
 from figures.published.stored_examples.stored_runs import HOLLOW, at_end
-from figures.style import PAGE
 
 AXES = ("learner", "alpha")  # of the sweep, that this figure shows
 CAPTION = (
@@ -22,12 +21,11 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw eps_g, both axes logarithmic, and its relative deviation from theory."""
     last, solved, lines = (at_end(part) for part in (simulation, theory, dense(theory, "alpha")))
     results = with_lines(last.assign(deviation=last.eps_g / solved.eps_g - 1), solved, lines)
-    figure = Figure(figsize=(PAGE, 3.4))
-    error, deviation = figure.subplots(1, 2)
+    figure, (error, deviation) = page(3.4, 1, 2)
     keys = panel(error, results, "alpha", "eps_g", "learner", log="xy", filled=True)
-    panel(deviation, results, "alpha", "deviation", "learner", log="x", filled=True, aside=True)
-    deviation.axhline(0, color="0.3", linewidth=0.8, zorder=0)
+    relative = r"$\epsilon_g$ / theory $-\,1$"
+    panel(deviation, results, "alpha", "deviation", "learner", label=relative, log="x", filled=True, aside=True)
+    guide(deviation, y=0, color="0.3", linestyle="-")
     deviation.yaxis.set_major_formatter("{x:.0%}")
-    deviation.set_ylabel(r"$\epsilon_g$ / theory $-\,1$")
     letters(error, deviation)
     return finish(figure, results, keys, note=HOLLOW, columns=4)
