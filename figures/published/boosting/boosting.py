@@ -17,8 +17,8 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from figures.panels import along, dense, panel, with_lines
-from figures.style import PAGE, log_ticks, points
+from figures.panels import along, dense, page, panel, with_lines
+from figures.style import log_ticks, points
 from statmech.numerics.statistics import standard_error_of_runs
 
 AXES = ("s", "P")  # of the sweep, that this figure shows
@@ -38,8 +38,7 @@ LINES = ""
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw stages and least advantage against s for several P, in grey; stages and eps_g against P, a colour per s."""
-    figure = Figure(figsize=(PAGE, 5.2))
-    (stages_s, stages_P), (advantage, error) = figure.subplots(2, 2)
+    figure, ((stages_s, stages_P), (advantage, error)) = page(5.2, 2, 2)
     at = np.unique(np.linspace(0, simulation.sizes["P"] - 1, MOST).round().astype(int))
     along_s = along(simulation, theory, "s", P=simulation.P.values[at].tolist())
     greys = [str(grey) for grey in np.linspace(0, 0.6, len(at)).round(2)]
@@ -60,12 +59,9 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     for ax, axis in ((stages_s, simulation.s), (stages_P, simulation.P)):
         if not np.isfinite(ax.dataLim.x0):  # no run was right on all examples
             ax.set_xlim(axis.values.min() / 1.5, axis.values.max() * 1.5)
-    for ticked, values in (
-        (stages_s.xaxis, simulation.s.values.tolist()),
-        (advantage.xaxis, SHARES),
-        (advantage.yaxis, SHARES),
-    ):
-        _ticks(ticked, values)
+    _ticks(stages_s.xaxis, simulation.s.values.tolist())
+    _ticks(advantage.xaxis, SHARES)
+    _ticks(advantage.yaxis, SHARES)
     log_ticks(error.yaxis)
     look: dict[str, Any] = {"ncols": 3, "title": "dashed: bounds of theory"}
     figure.legend(handles=sizes, loc="outside lower left", **look)
@@ -82,7 +78,7 @@ def _name_trivial(ax: Axes, bounds: xr.DataArray) -> None:
 
 
 def _least(values: Any) -> float:
-    """The least lower end of a bar, or mean where its bar reaches down to 0, that a logarithmic axis shows."""
+    """Return the least lower end of a bar, or mean where its bar reaches down to 0, that a logarithmic axis shows."""
     means = values.mean("seed").values
     ends = means - standard_error_of_runs(values).fillna(0).values
     ends = np.where(ends > CUT * means, ends, means)

@@ -10,7 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from figures.style import COLOURS, PAGE
+from figures.legends import entry
+from figures.panels import page
+from figures.style import COLOURS
 from simulate.scenarios.cross_validation import grid_of, plane_of, weights_of_plane
 from statmech.classifiers import CLASSIFIERS
 from statmech.data_sets import Data, load, source
@@ -42,12 +44,11 @@ class Linear(NamedTuple):
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """One row per data set, one column per classifier; shaded where it chooses the second class."""
+    """Draw one row per data set, one column per classifier; shaded where it chooses the second class."""
     if "decision" not in simulation:
         raise ConfigError("the figure boundaries needs `plane: true`, which records decisions on a plane")
     sets, names = ([str(value) for value in simulation[axis].values] for axis in AXES)
-    figure = Figure(figsize=(PAGE, 0.6 + 1.95 * len(sets)))
-    axes = figure.subplots(len(sets), len(names), squeeze=False)
+    figure, axes = page(0.6 + 1.95 * len(sets), len(sets), len(names), squeeze=False)
     for row, data in zip(axes, sets, strict=True):
         for ax, name in zip(row, names, strict=True):
             cell = simulation.sel(data=data, classifier=name)
@@ -63,7 +64,7 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
 
 
 def _linear(simulation: xr.Dataset, data: str, name: str, points: Data, decision: np.ndarray) -> Linear | None:
-    """The line of a linear classifier, learnt once more as it was for the recorded decisions; None for others."""
+    """Relearn the line of a linear classifier as it was for the recorded decisions; None for others."""
     study = scenario_of(simulation)
     for cell in study.cells():
         if (cell.data, cell.name) == (data, name):
@@ -79,7 +80,7 @@ def _margin(w: np.ndarray, b: float, points: Data) -> float:
 
 
 def _plane(ax: Axes, points: Data, decision: np.ndarray, linear: Linear | None) -> None:
-    """The side of the second class, its border, and the points."""
+    """Draw the side of the second class, its border, and the points."""
     low, high = plane_of(points.X)
     look: dict[str, Any] = {"extent": (low[0], high[0], low[1], high[1])}
     side = decision - 0.5
@@ -97,7 +98,7 @@ def _plane(ax: Axes, points: Data, decision: np.ndarray, linear: Linear | None) 
 
 
 def _weights(ax: Axes, X: np.ndarray, linear: Linear) -> None:
-    """The direction of w, as an arrow from the line to where there are few points."""
+    """Draw the direction of w, as an arrow from the line to where there are few points."""
     place = _free(X, linear)
     if place is None:
         return
@@ -109,7 +110,7 @@ def _weights(ax: Axes, X: np.ndarray, linear: Linear) -> None:
 
 
 def _free(X: np.ndarray, linear: Linear) -> tuple[np.ndarray, np.ndarray] | None:
-    """The start and the extent of an arrow along w, as far from all points as can be; None if the plane has no room."""
+    """Find the start and extent of an arrow along w, as far from all points as possible; None without room for it."""
     low, high = plane_of(X)
     unit = linear.w / np.linalg.norm(linear.w)
     foot = X.mean(axis=0) - (X.mean(axis=0) @ linear.w + linear.b) / np.linalg.norm(linear.w) * unit
@@ -124,14 +125,11 @@ def _free(X: np.ndarray, linear: Linear) -> tuple[np.ndarray, np.ndarray] | None
 
 
 def _handles(y: np.ndarray) -> list[Line2D]:
-    """The entries of the legend."""
-    classes = zip(np.unique(y), CLASSES, strict=False)
+    """Return the handles of the legend."""
+    names = [f"class {value}".replace("-", "\N{MINUS SIGN}") for value in np.unique(y)]
     return [
-        *(
-            Line2D([], [], linestyle="none", label=f"class {value}".replace("-", "\N{MINUS SIGN}"), **own)
-            for value, own in classes
-        ),
-        Line2D([], [], label="boundary", **LINE),
-        Line2D([], [], label="margin", linestyle="--", **{**LINE, "linewidth": 0.8}),
-        Line2D([], [], label=r"weights $\mathbf{w}$ (direction)", marker=">", markevery=[1], **LINE),
+        *(entry(name, linestyle="none", **own) for name, own in zip(names, CLASSES, strict=False)),
+        entry("boundary", **LINE),
+        entry("margin", **LINE | {"linestyle": "--", "linewidth": 0.8}),
+        entry(r"weights $\mathbf{w}$ (direction)", marker=">", markevery=[1], **LINE),
     ]

@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from figures.inspection import AID
-from figures.style import COLOURS, PAGE
+from figures.panels import page
+from figures.style import COLOURS
 from statmech.data_sets import source
 from statmech.errors import ConfigError
 
@@ -29,11 +30,11 @@ POINTS = ""
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """A panel per discount: the mean weight of pairs over folds, as shades of grey."""
+    """Draw a panel per discount: the mean weight of pairs over folds, as shades of grey."""
     if "pair_weights" not in simulation:
         raise ConfigError("the figure codons needs `positions: true`, which records where conjunctions lie")
-    figure = Figure(figsize=(PAGE, 3.9))
-    panels = figure.subplots(1, simulation.sizes["discount"], sharey=True, squeeze=False)[0]
+    figure, axes = page(3.9, 1, simulation.sizes["discount"], sharey=True, squeeze=False)
+    panels = list(axes.flat)
     mean = simulation.pair_weights.mean(["seed", "fold"])
     norm = PowerNorm(0.5, vmin=0, vmax=float(mean.max()) or 1.0)
     for ax, discount in zip(panels, simulation.discount.values, strict=True):
@@ -41,14 +42,14 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
         _outline(ax, simulation.sizes["position"])
         ax.set(xlabel="position of the first base", title=_title(simulation.sel(discount=discount)))
     panels[0].set_ylabel("position of the second base")
-    figure.colorbar(shown, ax=list(panels), label=r"$\sum|w|$ of conjunctions", shrink=0.8)
+    figure.colorbar(shown, ax=panels, label=r"$\sum|w|$ of conjunctions", shrink=0.8)
     figure.suptitle(source(str(simulation.data.item())).heading, fontsize=9)
     figure.legend(handles=[Patch(fill=False, edgecolor=FRAME, label="within one codon")], loc="outside lower center")
     return figure
 
 
 def _matrix(ax: Axes, mean: Any, norm: PowerNorm) -> Any:
-    """Shades of the pairs of positions: the first along x, the second, which lies behind it, along y."""
+    """Shade the pairs of positions: the first along x, the second, which lies behind it, along y."""
     edges = np.append(mean.position.values - 0.5, mean.position.values[-1] + 0.5)
     ahead = mean.position.values[:, None] < mean.partner.values
     shown = ax.pcolormesh(
@@ -60,7 +61,7 @@ def _matrix(ax: Axes, mean: Any, norm: PowerNorm) -> Any:
 
 
 def _outline(ax: Axes, length: int) -> None:
-    """Frames around the pairs within a codon."""
+    """Frame the pairs within a codon."""
     for first in range(1, length - CODON + 2, CODON):
         low, high = first - 0.5, first + CODON - 0.5
         ax.plot([low, high, high, low, low], [low, low, high, high, low], color=FRAME, linewidth=1.0, gid=AID)

@@ -9,8 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
+from figures.panels import page
 from figures.series import mean_and_error
-from figures.style import PAGE, log_ticks, look_of
+from figures.style import log_ticks, look_of
 from statmech.data_sets import source
 
 AXES = ("data", "chosen", "error_rate_budget")  # of the sweep, that this figure shows
@@ -26,10 +27,10 @@ ORDERED = {"random": "random order", "weight": r"largest $|w_j|$ first", "fixed"
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """One column per data set: error against features evaluated, in prediction (solid) and in learning (dashed)."""
+    """Draw a column per data set: error against features evaluated, in prediction (solid) and in learning (dashed)."""
     sets = [str(name) for name in simulation.data.values]
-    figure = Figure(figsize=(PAGE, 3.4))
-    for ax, data in zip(figure.subplots(1, len(sets), sharey=True, squeeze=False)[0], sets, strict=True):
+    figure, _ = page(3.4, 1, len(sets), sharey=True)
+    for ax, data in zip(figure.axes, sets, strict=True):
         cells = simulation.sel(data=data)
         for index, chosen in enumerate(map(str, simulation.chosen.values)):
             attentive = cells.sel(chosen=chosen).isel(error_rate_budget=simulation.budget.values == 0)

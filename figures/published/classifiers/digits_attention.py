@@ -53,7 +53,7 @@ class HeldOut(NamedTuple):
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """One row per data set and order of the features: partial sums, images, a histogram."""
+    """Draw one row per data set and order of the features: partial sums, images, a histogram."""
     study: Study = scenario_of(simulation)
     cells = [cell for cell in study.cells() if _shown(simulation, cell)]
     figure = Figure(figsize=(PAGE, 0.6 + 2.2 * len(cells)))
@@ -75,14 +75,14 @@ def _shown(simulation: xr.Dataset, cell: StudyCell) -> bool:
 
 
 def _chosen(cell: StudyCell) -> str:
-    """The order of the features. Raises `ConfigError` for a classifier that has none."""
+    """Return the order of the features. Raises `ConfigError` for a classifier that has none."""
     if not hasattr(cell.classifier, "chosen"):
         raise ConfigError("the figure digits_attention needs the classifier attentive or passive_aggressive")
     return str(cell.classifier.chosen)
 
 
 def _held_out(study: Study, cell: StudyCell, seed: int, simulation: xr.Dataset) -> list[HeldOut]:
-    """Every fold of a shuffle, learnt again. Raises `ConfigError` if this gives other numbers than the stored ones."""
+    """Relearn every fold of a shuffle. Raises `ConfigError` if this gives other numbers than the stored ones."""
     stored = simulation.features_evaluated.sel(data=cell.data, chosen=_chosen(cell)).isel(seed=seed)
     parts = []
     for fold in folds(study, cell, seed):
@@ -91,12 +91,12 @@ def _held_out(study: Study, cell: StudyCell, seed: int, simulation: xr.Dataset) 
         parts.append(HeldOut(X, model.partial_sums(X)[0], y, model.predict(X) != y))
         again, before = parts[-1].found.features.mean(), float(stored[len(parts) - 1])
         if not np.isclose(again, before):
-            raise ConfigError(f"learnt again, {cell.data} needs {again:g} features, not the stored {before:g}")
+            raise ConfigError(f"relearning {cell.data} gives {again:g} features, but {before:g} are stored")
     return parts
 
 
 def _examples(part: HeldOut) -> dict[str, np.ndarray]:
-    """The easy and the hard examples, EACH of every class: their rows."""
+    """Select the rows of the easy and of the hard examples, EACH of every class."""
     last, features = np.abs(part.found.sums[:, -1]), part.found.features
     chosen: dict[str, list[np.ndarray]] = {"easy": [], "hard": []}
     for one in np.unique(part.classes):
@@ -108,7 +108,7 @@ def _examples(part: HeldOut) -> dict[str, np.ndarray]:
 
 
 def _sums(ax: Axes, part: HeldOut, examples: dict[str, np.ndarray], cell: StudyCell) -> None:
-    """Partial sums until they stop, and dotted what they would have been."""
+    """Draw partial sums until they stop, and dotted what they would have been."""
     found = part.found
     for name, rows in examples.items():
         for row in rows:
@@ -129,7 +129,7 @@ def _sums(ax: Axes, part: HeldOut, examples: dict[str, np.ndarray], cell: StudyC
 
 
 def _images(ax: Axes, part: HeldOut, examples: dict[str, np.ndarray]) -> None:
-    """The examples as images of width 1, in one row the easy and below the hard ones."""
+    """Draw the examples as images of width 1, the easy in one row and the hard below."""
     for line, (name, rows) in enumerate(examples.items()):
         low = -STEPS[1] * line
         for column, row in enumerate(rows):
@@ -146,7 +146,7 @@ def _images(ax: Axes, part: HeldOut, examples: dict[str, np.ndarray]) -> None:
 
 
 def _dimmed(part: HeldOut, row: int) -> np.ndarray:
-    """Ink is black on white where it was evaluated, and nearly as grey as the paper elsewhere."""
+    """Render an example: black on white where it was evaluated, and pale on grey elsewhere."""
     side = round(np.sqrt(part.X.shape[1]))
     if side**2 != part.X.shape[1]:
         raise ConfigError("the figure digits_attention needs data that are images, such as digits-3-8")
@@ -157,7 +157,7 @@ def _dimmed(part: HeldOut, row: int) -> np.ndarray:
 
 
 def _histogram(ax: Axes, parts: list[HeldOut]) -> None:
-    """Features per held-out example, as fractions of all, and those of examples that are classified wrongly."""
+    """Draw the distribution of features per held-out example, and of those that are classified wrongly."""
     features = np.concatenate([part.found.features for part in parts])
     wrong = np.concatenate([part.wrong for part in parts])
     edges, share = np.linspace(0, parts[0].X.shape[1], BINS + 1).tolist(), 100 / len(features)

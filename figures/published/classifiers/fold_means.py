@@ -24,7 +24,7 @@ def independent(simulation: xr.Dataset, data: str) -> bool:
 
 
 def curve(ax: Axes, x: Any, values: Any, index: int, own_examples: bool = False, **kwargs: Any) -> None:
-    """Means over shuffles and folds, joined by a line, with standard errors.
+    """Draw means over shuffles and folds, joined by a line, with standard errors.
 
     Of one data set they are those over folds, averaged over shuffles; over seeds if each has its own examples.
     """

@@ -11,7 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from figures.inspection import AID
-from figures.style import COLOURS, PAGE, log_ticks
+from figures.legends import entry
+from figures.panels import page
+from figures.style import COLOURS, log_ticks
 from statmech.classifiers import CLASSIFIERS
 from statmech.data_sets import source
 from statmech.results import published_values as paper
@@ -33,7 +35,7 @@ LESS = "\N{ASTERISK OPERATOR}"
 
 
 def accuracy_panel(ax: Axes, study: xr.Dataset, data: str) -> None:
-    """Accuracies in per cent, with a star where boosting is significantly better."""
+    """Draw accuracies in per cent, with a star where boosting is significantly better."""
     for row, (name, test) in enumerate(_tests(study, data).items()):
         _measured(ax, row, name, 100 * test.means["accuracy"], 100 * test.error, _marks(test, study.sizes["seed"]))
         star = LESS if name in paper.LESS_ACCURATE.get(data, ()) else ""
@@ -44,7 +46,7 @@ def accuracy_panel(ax: Axes, study: xr.Dataset, data: str) -> None:
 
 
 def weights_panel(ax: Axes, study: xr.Dataset, data: str) -> None:
-    """Numbers of weights, on a logarithmic axis."""
+    """Draw numbers of weights, on a logarithmic axis."""
     for row, (name, test) in enumerate(_tests(study, data).items()):
         if test.means["nonzero_weights"] > 0:
             _measured(ax, row, name, test.means["nonzero_weights"], test.errors["nonzero_weights"])
@@ -59,7 +61,7 @@ def accuracy_legend(figure: Figure, study: xr.Dataset) -> None:
     """Explain the markers of accuracies; colours are those of the rows."""
     look: dict[str, Any] = GREY | {"markersize": 6}
     stars = [
-        Line2D([], [], marker=rf"${mark}$", label=f"{word} accurate than boosting, $p\\leq0.05$", **look)
+        entry(f"{word} accurate than boosting, $p\\leq0.05$", marker=rf"${mark}$", **look)
         for mark, word in ((r"\ast", "less"), ("+", "more"))
     ]
     figure.legend(handles=[*_markers(study, paper.ACCURACY), *stars], loc="outside lower center", ncols=2)
@@ -71,41 +73,41 @@ def weights_legend(figure: Figure, study: xr.Dataset) -> None:
 
 
 def _markers(study: xr.Dataset, values: dict[str, dict[str, tuple[float, ...]]]) -> list[Line2D]:
-    """Handles of measured values, of the paper's and, if some are ambiguous, of those."""
+    """Return handles of measured values, of the paper's and, if some are ambiguous, of those."""
     published = [
         values.get(str(data), {}).get(str(name), ()) for data in study.data.values for name in study.classifier.values
     ]
     diamond: dict[str, Any] = GREY | {"marker": "D", "markerfacecolor": "white"}
-    handles = [Line2D([], [], marker="o", label="measured, \N{PLUS-MINUS SIGN} standard error over folds", **GREY)]
+    handles = [entry("measured, \N{PLUS-MINUS SIGN} standard error over folds", marker="o", **GREY)]
     if any(published):
-        handles.append(Line2D([], [], label="paper", **diamond))
+        handles.append(entry("paper", **diamond))
     if any(len(pair) > 1 for pair in published):
-        handles.append(Line2D([], [], label="paper: one of the two", **diamond | {"linestyle": ":"}))
+        handles.append(entry("paper: one of the two", **diamond | {"linestyle": ":"}))
     return handles
 
 
 def draw_columns(study: xr.Dataset, panel: Callable[[Axes, xr.Dataset, str], None]) -> Figure:
     """Draw a panel per data set, a row and colour per classifier."""
     sets = [str(name) for name in study.data.values]
-    figure = Figure(figsize=(PAGE, height(study)))
-    for ax, data in zip(figure.subplots(1, len(sets), sharey=True, squeeze=False)[0], sets, strict=True):
+    figure, _ = page(height(study), 1, len(sets), sharey=True)
+    for ax, data in zip(figure.axes, sets, strict=True):
         panel(ax, study, data)
     return figure
 
 
 def height(study: xr.Dataset, rows: int = 1) -> float:
-    """Inches for this many rows of panels and a legend."""
+    """Return the inches for this many rows of panels and a legend."""
     return rows * (0.75 + ROW * study.sizes["classifier"]) + 0.45
 
 
 def _tests(study: xr.Dataset, data: str) -> dict[str, PairedTest]:
-    """The comparison of each classifier with boosting on one data set, by name."""
+    """Compare each classifier with boosting on one data set, by name."""
     tests = paired_tests(study.sel(data=[data]))
     return {str(test.cell["classifier"]): test for test in tests}
 
 
 def _marks(test: PairedTest, shuffles: int) -> str:
-    """A star or plus, with the number of shuffles in which the difference is significant if not in all."""
+    """Return a star or plus, with the number of shuffles in which the difference is significant if not in all."""
     pairs = ((LESS, test.worse), ("+", test.better))
     return " ".join(f"{mark}" if count == shuffles else f"{mark}{count}/{shuffles}" for mark, count in pairs if count)
 

@@ -8,9 +8,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures.panels import logarithmic
+from figures.panels import logarithmic, page
 from figures.published.classifiers.fold_means import curve, independent
-from figures.style import PAGE
 from statmech.classifiers import CLASSIFIERS
 from statmech.data_sets import source
 from statmech.scenarios.cross_validation import ORDERS
@@ -29,10 +28,9 @@ POINTS = (
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """A row per data set. Left: the classifiers in one order; right: the first classifier in every order."""
+    """Draw a row per data set. Left: the classifiers in one order; right: the first classifier in every order."""
     sets = [str(name) for name in simulation.data.values]
-    figure = Figure(figsize=(PAGE, 1.1 + 2.4 * len(sets)))
-    axes = figure.subplots(len(sets), 2, squeeze=False)
+    figure, axes = page(1.1 + 2.4 * len(sets), len(sets), 2, squeeze=False)
     for (left, right), name in zip(axes, sets, strict=True):
         cells = simulation.sel(data=name)
         own = independent(simulation, name)
@@ -41,7 +39,8 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
         left.set(title=f"{source(name).title}, {ORDERS[usual]}", ylabel="error (%)")
         right.set(title=f"{source(name).title}, {_first(cells)}", ylabel="test error (%)")
         for ax in (left, right):
-            _passes(ax)
+            ax.set_xlabel("passes over the examples")
+            logarithmic(ax, "x")
         left.set_ylim(bottom=0)
     left, right = axes[0]
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower left", ncols=2)
@@ -50,7 +49,7 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
 
 
 def _classifiers(ax: Axes, cells: xr.Dataset, own_examples: bool) -> str:
-    """Test errors as full and training errors as dashed lines, a colour per classifier; returns their order."""
+    """Draw test errors as full and training errors as dashed lines, one colour per classifier; return their order."""
     orders = [str(order) for order in cells.order.values]
     usual = USUAL if USUAL in orders else orders[-1]
     for name, of in (("accuracy", "test"), ("accuracy_training", "training")):
@@ -63,7 +62,7 @@ def _classifiers(ax: Axes, cells: xr.Dataset, own_examples: bool) -> str:
 
 
 def _orders(ax: Axes, cells: xr.Dataset, usual: str, own_examples: bool) -> None:
-    """Test errors of the first classifier; in the order of the other panel as there, the others in further colours."""
+    """Draw test errors of the first classifier: the order of the left panel in its colour, others in further ones."""
     error = 100 * (1 - cells.accuracy.isel(classifier=0))
     further = iter(range(cells.sizes["classifier"], cells.sizes["classifier"] + cells.sizes["order"]))
     for order in map(str, cells.order.values):
@@ -73,8 +72,3 @@ def _orders(ax: Axes, cells: xr.Dataset, usual: str, own_examples: bool) -> None
 
 def _first(cells: xr.Dataset) -> str:
     return CLASSIFIERS[str(cells.classifier.values[0])].label
-
-
-def _passes(ax: Axes) -> None:
-    ax.set_xlabel("passes over the examples")
-    logarithmic(ax, "x")

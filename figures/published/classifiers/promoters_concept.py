@@ -9,7 +9,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures.style import COLOURS, PAGE
+from figures.panels import page
+from figures.style import COLOURS
 from simulate.estimators.concept import Term
 from statmech.data_sets import DataSource, source
 from statmech.errors import ConfigError
@@ -26,10 +27,9 @@ POINTS = ""
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """The concept of the study's first set of sequences."""
+    """Draw the concept of the study's first set of sequences."""
     name, learnt = _learnt(json.loads(simulation.attrs["concepts"]))
-    figure = Figure(figsize=(PAGE, 3.0))
-    ax, one = figure.subplots(), source(name)
+    (figure, ax), one = page(3.0), source(name)
     terms = [Term(**term) for term in learnt["terms"]]
     places = {position: place for place, position in enumerate(one.attributes)}
     heights = [term.sense * term.weight for term in terms if term.names]
@@ -43,7 +43,7 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
 
 
 def _learnt(concepts: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The first data set of sequences with two classes, and its concept."""
+    """Find the first data set of sequences with two classes, and its concept."""
     for name, learnt in concepts.items():
         if source(name).sequence and len(learnt["classes"]) == 2:
             return name, learnt
@@ -51,7 +51,7 @@ def _learnt(concepts: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _letters(ax: Axes, term: Term, places: dict[str, int]) -> None:
-    """The letters of a conjunction, each on a stem, joined by a line if there are two."""
+    """Draw the letters of a conjunction, each on a stem, joined by a line if there are two."""
     height = term.sense * term.weight
     pairs = [condition.split(" = ") for condition in term.names]
     ax.plot([places[position] for position, _ in pairs], [height] * len(pairs), color="0.3", linewidth=0.8)
@@ -64,14 +64,12 @@ def _letters(ax: Axes, term: Term, places: dict[str, int]) -> None:
 
 
 def _regions(ax: Axes, one: DataSource, places: dict[str, int]) -> None:
-    """Bands of the known parts, with their names on top."""
+    """Shade the known regions, with their names at the foot."""
     for name, (first, last) in one.regions.items():
         left, right = places[first] - 0.5, places[last] + 0.5
         ax.axvspan(left, right, color="0.92", linewidth=0, zorder=0)
-        look: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": 7}
-        ax.annotate(
-            name.replace("-", "\N{MINUS SIGN}"), ((left + right) / 2, 0), xycoords=("data", "axes fraction"), **look
-        )
+        look: dict[str, Any] = {"xycoords": ax.get_xaxis_transform(), "ha": "center", "va": "bottom", "fontsize": 7}
+        ax.annotate(name.replace("-", "\N{MINUS SIGN}"), ((left + right) / 2, 0), **look)
 
 
 def _axes(ax: Axes, one: DataSource, heights: list[float], classes: list[str]) -> None:

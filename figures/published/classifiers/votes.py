@@ -5,15 +5,9 @@ from __future__ import annotations
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.published.classifiers.papers_tables import (
-    BESIDE,
-    STARS,
-    accuracy_legend,
-    accuracy_panel,
-    height,
-    weights_panel,
-)
-from figures.style import PAGE
+from figures.panels import page
+from figures.published.classifiers import papers_tables
+from figures.published.classifiers.papers_tables import BESIDE, STARS
 
 AXES = ("data", "classifier")  # of the sweep, that this figure shows
 CAPTION = (
@@ -22,11 +16,11 @@ CAPTION = (
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """A row of panels per data set, one colour per classifier."""
+    """Draw a row of panels per data set, one colour per classifier."""
     sets = [str(name) for name in simulation.data.values]
-    figure = Figure(figsize=(PAGE, height(simulation, len(sets))))
-    for (accuracy, weights), data in zip(figure.subplots(len(sets), 2, sharey=True, squeeze=False), sets, strict=True):
-        accuracy_panel(accuracy, simulation, data)
-        weights_panel(weights, simulation, data)
-    accuracy_legend(figure, simulation)
+    figure, axes = page(papers_tables.height(simulation, len(sets)), len(sets), 2, sharey=True, squeeze=False)
+    for (accuracy, weights), data in zip(axes, sets, strict=True):
+        papers_tables.accuracy_panel(accuracy, simulation, data)
+        papers_tables.weights_panel(weights, simulation, data)
+    papers_tables.accuracy_legend(figure, simulation)
     return figure

@@ -23,7 +23,7 @@ POINTS = ""
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """The concept of the study's first data set, in the attributes' names."""
+    """Draw the concept of the study's first data set, in the attributes' names."""
     concepts = json.loads(simulation.attrs["concepts"])
     if not concepts:
         raise ConfigError("the figure votes_concept needs the classifier boosting, which has a concept to draw")

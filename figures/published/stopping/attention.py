@@ -17,8 +17,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 import theory as solver
-from figures.panels import dense, logarithmic, panel, with_lines
-from figures.style import PAGE, points
+from figures.panels import dense, logarithmic, page, panel, with_lines
+from figures.style import points
 from statmech.boundaries import BOUNDARIES
 from statmech.scenarios.registry import scenario_from
 
@@ -35,10 +35,9 @@ GREYS = ("0", "0.45", "0.3", "0.6")
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Points: simulation at N; lines: theory. Black: the plain perceptron."""
+    """Draw simulation at N as points, theory as lines, and the plain perceptron in black."""
     simulation, theory = (part.sel(t=part.t > 0) for part in (simulation, theory))
-    figure = Figure(figsize=(PAGE, 5.0))
-    above, below = figure.subplots(2, 3)
+    figure, (above, below) = page(5.0, 2, 3)
     plain = Plain(float(theory.t[-1]))
     deltas = _against_time(above, simulation, theory, plain)
     boundaries = _against_delta(below, simulation, theory, plain)
@@ -56,7 +55,7 @@ class Plain:
         self.log_eps = np.log(solver.solve(scenario).eps_g.isel(student=0).values)
 
     def __call__(self, t: Any) -> Any:
-        """At times t, of any shape: linear interpolation of the logarithms, accurate to 1e-4."""
+        """Interpolate the logarithms linearly at times t of any shape, accurate to 1e-4."""
         return np.exp(np.interp(t, self.t, self.log_eps)) + 0 * t
 
 
@@ -109,13 +108,8 @@ def _against_delta(axes: Any, simulation: xr.Dataset, theory: xr.Dataset, plain:
 
 
 def _none_seen(ax: Axes, values: xr.DataArray, colour: str) -> None:
-    """An arrow at the foot of the axes at each delta where no run had a decision error."""
-    none = values.error_rate.values[np.asarray(values.mean("seed") == 0)]
-    for delta in none:
-        look: dict[str, Any] = {
-            "arrowprops": {"arrowstyle": "->", "color": colour},
-            "color": colour,
-            "ha": "center",
-            "fontsize": 6.5,
-        }
+    """Draw an arrow at the foot of the axes at each target where no run had a decision error."""
+    arrow = {"arrowstyle": "->", "color": colour}
+    look: dict[str, Any] = {"arrowprops": arrow, "color": colour, "ha": "center", "fontsize": 6.5}
+    for delta in values.error_rate.values[np.asarray(values.mean("seed") == 0)]:
         ax.annotate("0", (delta, 0), (0, 14), ax.get_xaxis_transform(), "offset points", **look)

@@ -16,8 +16,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from figures.panels import along, finish, logarithmic, panel
-from figures.style import PAGE, THEORY
+from figures.legends import entry
+from figures.panels import along, finish, logarithmic, page, panel
 from statmech.boundaries import error, threshold
 from statmech.results.results import Results
 
@@ -43,8 +43,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     mean, rate = _nearest(theory, "mean", AT_MEAN), _nearest(theory, "error_rate", AT_RATE)
     at_mean = along(simulation, theory, "error_rate", mean=mean)
     at_rate = along(simulation, theory, "mean", error_rate=rate)
-    figure = Figure(figsize=(PAGE, 3.0))
-    kept, drifting, saved = figure.subplots(1, 3)
+    figure, (kept, drifting, saved) = page(3.0, 1, 3)
     _draw(kept, at_mean, "error_rate", "decision_error", "xy")
     _draw(drifting, at_rate, "mean", "decision_error", "y")
     keys = _draw(saved, at_mean, "error_rate", "features", "x")
@@ -60,10 +59,10 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     for ax, log in ((kept, "xy"), (drifting, "y")):
         logarithmic(ax, log)
     keys += [
-        Line2D([], [], color=THEORY, label="theory, looks as simulated"),
-        Line2D([], [], color=THEORY, label="theory, infinitely many looks", **LIMIT),
-        Line2D([], [], label=r"target $\epsilon_d$", **TARGET),
-        Line2D([], [], label="constant level for $m=0$", **IGNORED),
+        entry("theory, looks as simulated"),
+        entry("theory, infinitely many looks", **LIMIT),
+        entry(r"target $\epsilon_d$", **TARGET),
+        entry("constant level for $m=0$", **IGNORED),
     ]
     return finish(figure, at_mean, keys, columns=4)
 
@@ -80,7 +79,7 @@ def _draw(ax: Axes, results: Results, x: str, name: str, log: str) -> list[Line2
 
 
 def _ends(values: xr.DataArray) -> np.ndarray:
-    """Many values between the smallest and the largest of an axis, equally spaced where one of them is 0."""
+    """Return many values between the smallest and the largest of an axis, equally spaced if the smallest is 0."""
     low, high = float(values.min()), float(values.max())
     return np.geomspace(low, high, PLACES) if low > 0 else np.linspace(low, high, PLACES)
 

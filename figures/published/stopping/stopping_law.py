@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.panels import dense, finish, panel, with_lines
+from figures.panels import dense, finish, page, panel, with_lines
 from figures.style import COLUMN
 from statmech.boundaries import BOUNDARIES
 from statmech.numerics.statistics import standard_error
@@ -33,8 +33,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     runs, theory, lines = (
         part.assign(number=part.N * part.features) for part in (simulation, theory, dense(theory, "N"))
     )
-    results, figure = with_lines(runs, theory, lines), Figure(figsize=(COLUMN, 3.9))
-    ax = figure.subplots()
+    results, (figure, ax) = with_lines(runs, theory, lines), page(3.9, width=COLUMN)
     keys = panel(ax, results, "N", "number", "mean_feature_mean", log="xy", dashes=True)
     for index, key in enumerate(keys):
         cloud, line = (part.isel(mean_feature_mean=index) for part in (simulation, theory))
@@ -52,7 +51,7 @@ def _mean_label(cell: xr.Dataset) -> str:
 
 
 def _slopes(cloud: xr.Dataset, line: xr.Dataset) -> str:
-    """The slopes of log features against log N, seed by seed, and in theory."""
+    """State the slopes of log features against log N, seed by seed, and in theory."""
     upper = line.N.values >= np.median(line.N)
     if upper.sum() < 2 or cloud.sizes["seed"] < 2:
         return ""

@@ -16,8 +16,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MultipleLocator
 
-from figures.panels import letters, logarithmic
-from figures.style import COLOURS, PAGE
+from figures.panels import letters, logarithmic, page
+from figures.style import COLOURS
 from simulate.learners.convergence import UpdateHistory, course
 from simulate.learners.examples import draw as draw_examples
 from statmech.errors import ConfigError
@@ -51,10 +51,9 @@ class Run(NamedTuple):
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Activations of the first data set, growth of projection and length in all, and the bounds for the first."""
+    """Draw activations of the first data set, growth of projection and length in all, and the bounds for the first."""
     runs = _runs(simulation)
-    figure = Figure(figsize=(PAGE, 3.1))
-    activations, growth, bounds = figure.subplots(1, 3)
+    figure, (activations, growth, bounds) = page(3.1, 1, 3)
     _activations(activations, runs[0])
     _growth(growth, runs)
     _bounds(bounds, runs[0])
@@ -102,7 +101,7 @@ def _bounds(ax: Axes, run: Run) -> None:
 
 
 def _runs(simulation: xr.Dataset) -> list[Run]:
-    """Every data set that both learners learnt: its examples, and the order in which they were added to w."""
+    """Return the run of every data set that both learners learnt: the examples in the order they were added to w."""
     names = [str(name) for name in simulation.learner.values]
     if "strengths" not in simulation or not {"perceptron", "max_stability"} <= set(names):
         raise ConfigError("the figure proof needs `strengths: true` and the learners perceptron and max_stability")
@@ -122,7 +121,7 @@ def _runs(simulation: xr.Dataset) -> list[Run]:
 
 
 def _run(z: np.ndarray, changes: np.ndarray, direction: np.ndarray) -> Run:
-    """The run of one data set, of which `changes` (visits, P) is 1 where a visit added an example to w."""
+    """Return the run of one data set, of which `changes` (visits, P) is 1 where a visit added an example to w."""
     _, added = np.nonzero(changes > 0.5)
     margin, radius = (z @ direction).min() / np.linalg.norm(direction), np.linalg.norm(z, axis=1).max()
     found = course(z[added], direction)

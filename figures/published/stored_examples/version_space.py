@@ -22,9 +22,9 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, Patch
 
+from figures.legends import entry
 from figures.panels import letters
 from figures.published.stored_examples.sphere import View, great_circle
 from figures.style import PAGE, look_of, styled
@@ -43,14 +43,7 @@ CAPTION = (
 )
 SHADE, CUT, PLACES = "0.82", "0.55", 401
 TEACHER: dict[str, Any] = {"marker": "*", "color": "black", "markersize": 7, "linestyle": "none", "label": "teacher"}
-BEST: dict[str, Any] = {
-    "marker": "X",
-    "markersize": 6,
-    "color": "black",
-    "markerfacecolor": "white",
-    "linestyle": "none",
-    "label": "largest stability",
-}
+BEST = TEACHER | {"marker": "X", "markersize": 6, "markerfacecolor": "white", "label": "largest stability"}
 POINTS = ""
 LINES = ""
 
@@ -76,13 +69,13 @@ class Walk(NamedTuple):
 
 
 def least(directions: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """The smallest stability of students of length 1 (..., 3)."""
+    """Return the smallest stability of students of length 1 (..., 3)."""
     stability: np.ndarray = (directions @ z.T).min(axis=-1)
     return stability
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Spheres of three numbers of examples, the version space of the largest, and the stability along the walk."""
+    """Draw a sphere per number of examples, the version space of the largest, and the stability along the walk."""
     walked = walks(simulation)
     figure = Figure(figsize=(PAGE, 5.7), layout=ConstrainedLayoutEngine(rect=(0, 0, 1, 0.985)))  # room for (a)
     rows = figure.add_gridspec(2, 1, height_ratios=(1, 1.1))
@@ -104,7 +97,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def film(simulation: xr.Dataset, theory: xr.Dataset) -> Iterator[tuple[Figure, int]]:
-    """The examples of the largest set one after the other, and then MinOver's updates; each frame with milliseconds."""
+    """Yield frames, with milliseconds: the examples of the largest set one by one, and then MinOver's updates."""
     walk = walks(simulation)[-1]
     view = View.towards(walk.best)
     for P in range(1, len(walk.z) + 1):
@@ -116,7 +109,7 @@ def film(simulation: xr.Dataset, theory: xr.Dataset) -> Iterator[tuple[Figure, i
 
 
 def walks(simulation: xr.Dataset) -> list[Walk]:
-    """MinOver's walk at each alpha, on the first data set."""
+    """Return MinOver's walk at each alpha, on the first data set."""
     learners = [str(name) for name in simulation.learner.values]
     fits = int(simulation.N) == 3 and "strengths" in simulation and {"minover", "max_stability"} <= set(learners)
     if not fits or "updates" not in simulation.dims:
@@ -135,7 +128,7 @@ def _walk(cell: xr.Dataset, key: int) -> Walk:
 
 
 def sphere(ax: Axes, view: View, z: np.ndarray, teacher: np.ndarray) -> None:
-    """The version space of examples z, their great circles, and the teacher."""
+    """Draw the version space of examples z, their great circles, and the teacher."""
     grid, points = view.disc(PLACES)
     _shade(ax, grid, least(points, z))
     for example in z:
@@ -149,19 +142,19 @@ def sphere(ax: Axes, view: View, z: np.ndarray, teacher: np.ndarray) -> None:
 
 
 def _shade(ax: Axes, grid: np.ndarray, stability: np.ndarray) -> None:
-    """The part of a grid where all examples are right."""
+    """Shade the part of a grid where all examples are right."""
     if np.nanmax(stability) > 0:
         ax.contourf(grid, grid, stability, levels=[0, 2 * np.nanmax(stability)], colors=[SHADE], zorder=0)
 
 
 def _trace(ax: Axes, places: np.ndarray, index: int) -> None:
-    """A walk: a thin line, and a point after each update, in the colour of its number of examples."""
+    """Draw a walk: a thin line, and a point after each update, in the colour of its number of examples."""
     look = {**look_of(index), "markersize": 2.2, "markerfacecolor": "white", "markeredgewidth": 0.6, "linewidth": 0.5}
     ax.plot(*places.T, zorder=4, **look)
 
 
 def _zoom(ax: Axes, view: View, walk: Walk, index: int) -> None:
-    """The version space on the tangent plane at its best point, with contours of equal stability."""
+    """Draw the version space on the tangent plane at its best point, with contours of equal stability."""
     corners = view.gnomonic(_corners(walk.z))
     width = 1.12 * float(np.nanmax(np.abs(corners))) if len(corners) else 1.0
     grid, points = view.plane(width, PLACES)
@@ -182,12 +175,12 @@ def _zoom(ax: Axes, view: View, walk: Walk, index: int) -> None:
 
 
 def _within(places: np.ndarray, width: float) -> np.ndarray:
-    """Places in a square; NaN outside."""
+    """Keep places in a square; NaN outside."""
     return np.where((np.abs(places) < width).all(axis=-1, keepdims=True), places, np.nan)
 
 
 def _corners(z: np.ndarray) -> np.ndarray:
-    """The corners (n, 3) of a version space: where two great circles meet and no example is wrong."""
+    """Find the corners (n, 3) of a version space: where two great circles meet and no example is wrong."""
     pairs = [sign * np.cross(z[i], z[j]) for i in range(len(z)) for j in range(i) for sign in (1, -1)]
     corners = np.array(pairs).reshape(-1, 3)
     tolerance = 1e-9 * np.linalg.norm(corners, axis=-1)
@@ -195,27 +188,27 @@ def _corners(z: np.ndarray) -> np.ndarray:
 
 
 def _stability(ax: Axes, walk: Walk, index: int) -> None:
-    """kappa against updates, and the largest possible value."""
+    """Draw kappa against updates, and the largest possible value."""
     look = {**look_of(index), "markersize": 2.5, "markerfacecolor": "white", "linewidth": 0.8}
     ax.plot(walk.updates, walk.stability, label=f"MinOver, $P={len(walk.z)}$", **look)
     ax.axhline(walk.largest, color=look["color"], linestyle="--", linewidth=0.8)
 
 
 def _handles(ax: Axes) -> list[Any]:
-    """Entries of the legend."""
+    """Return the handles of the legend."""
     return [
         *ax.get_legend_handles_labels()[0],
-        Line2D([], [], color="0.3", linestyle="--", linewidth=0.8, label=r"largest $\kappa$"),
-        Line2D([], [], **BEST),
-        Line2D([], [], **TEACHER),
-        Line2D([], [], color=CUT, linewidth=0.6, label="great circle of an example"),
+        entry(r"largest $\kappa$", color="0.3", linestyle="--", linewidth=0.8),
+        entry(**BEST),
+        entry(**TEACHER),
+        entry("great circle of an example", color=CUT, linewidth=0.6),
         Patch(color=SHADE, label="version space"),
     ]
 
 
 @styled
 def _frame(view: View, walk: Walk, P: int, update: int) -> Figure:
-    """A frame of the film: the sphere cut by the first P examples, the walk so far, and its stability."""
+    """Draw a frame of the film: the sphere cut by the first P examples, the walk so far, and its stability."""
     figure = Figure(figsize=(6.4, 3.4), dpi=100)
     ball, curve = figure.subplots(1, 2, width_ratios=(1, 1))
     sphere(ball, view, walk.z[:P], walk.teacher)
