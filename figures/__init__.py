@@ -110,7 +110,7 @@ SHOWS = "any scenario: every variable of simulation and theory"
 
 
 def figures_of(choice: str) -> dict[str, str]:
-    """The figures of scenarios with this key, such as "rule", and what each shows; the overlay is the last.
+    """Return the figures of scenarios with this key, such as "rule", and what each shows; the overlay is the last.
 
     >>> list(figures_of("boundary")), list(figures_of("key of a kind of scenario without published figures"))
     (['stopping', 'stopping_law', 'stopping_overlay', 'overlay'], ['overlay'])
@@ -123,7 +123,7 @@ FIGURES = {choice: figures_of(choice) for choice in PUBLISHED}
 
 
 def named(figure: str | None, shipped: str, choice: str) -> str:
-    """The figure that a config asks for, or that of a shipped config, or the overlay.
+    """Return the figure that a config asks for, or that of a shipped config, or the overlay.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def named(figure: str | None, shipped: str, choice: str) -> str:
 
 
 def overlay_of(choice: str) -> str:
-    """The name of the overlay of scenarios with this key."""
+    """Return the name of the overlay of scenarios with this key."""
     return next((name for name, of in OVERLAYS.items() if of == choice), OVERLAY)
 
 
@@ -267,7 +267,7 @@ def _overlay(results: Results) -> Figure:
 
 
 def module_of(name: str) -> Any:
-    """The module of a published figure; None for an overlay.
+    """Return the module of a published figure; None for an overlay.
 
     >>> module_of("variety").AXES, module_of("overlay")
     (('rule',), None)

@@ -46,7 +46,7 @@ UNSTATED = (
 
 
 def caption(results: Results, figure: str) -> str:
-    """The caption of a figure of these results, in LaTeX.
+    """Return the caption of a figure of these results, in LaTeX.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def save(results: Results, figure: str, stem: Path) -> list[Path]:
 
 
 def _latex(text: str) -> str:
-    """The text with LaTeX's special characters escaped outside mathematics, and commands in a typewriter font."""
+    """Escape LaTeX's special characters outside mathematics, and set commands in a typewriter font."""
     parts = text.split("$")
     parts[::2] = [re.sub(r"`(.*?)`", r"\\texttt{\1}", SPECIAL.sub(r"\\\1", part)) for part in parts[::2]]
     return "$".join(parts)
@@ -118,7 +118,7 @@ def _sentences(results: Results, figure: str) -> Iterator[str]:
 
 
 def _shown(results: Results, figure: str) -> str:
-    """The content of the figure, in its own words."""
+    """Return the content of the figure, in its own words."""
     from figures import OVERLAYS, PUBLISHED
     from figures.overlay import abscissa
 
@@ -133,7 +133,7 @@ def _shown(results: Results, figure: str) -> str:
 
 
 def _own(results: Results, figure: str, sentence: str) -> str | None:
-    """The figure's own `CAPTION`, `POINTS` (what points and bars are) or `LINES`; None: that of every figure."""
+    """Return the figure's own `CAPTION`, `POINTS` (what points and bars are) or `LINES`; None: that of every figure."""
     from figures import module_of
 
     own: str | None = getattr(module_of(figure), sentence, None)
@@ -151,7 +151,7 @@ def _parameters(results: Results) -> str:
 
 
 def _written(scenario: Any) -> dict[str, Any]:
-    """The keys as a config writes them, and the values of parallel axes, each once."""
+    """Return the keys as a config writes them, and the values of parallel axes, each once."""
     written = scenario.config()
     for group in written.get("zip", []):
         written |= {name: once(values) for name, values in group.items()}
@@ -159,7 +159,7 @@ def _written(scenario: Any) -> dict[str, Any]:
 
 
 def _defaults(scenario: Any) -> dict[str, Any]:
-    """The default of every key, as a config would hold it."""
+    """Return the default of every key, as a config would hold it."""
     fields = {name: field.default for name, field in type(scenario).model_fields.items()}
     given = {name: key.default for name, key in known_parameters(scenario.KINDS).items()}
     sections = {name: it.model_dump(mode="json") for name, it in fields.items() if isinstance(it, BaseModel)}
@@ -167,7 +167,7 @@ def _defaults(scenario: Any) -> dict[str, Any]:
 
 
 def _along_x(results: Results) -> list[str]:
-    """The recorded times, if there are several."""
+    """Return the recorded times, if there are several."""
     return [name for name, values in results.scenario.recorded.items() if values.size > 1 and name == "t"]
 
 
@@ -176,7 +176,7 @@ def _stated(scenario: Any, name: str, value: Any) -> str:
 
 
 def _values(scenario: Any, name: str, value: Any) -> str:
-    """One value, a short list, or the range of a long one."""
+    """Return one value, a short list, or the range of a long one."""
     label = labels.mathtext_label(scenario)
     many = list(value) if isinstance(value, tuple | list) else [value]
     if len(many) > FEW and all(isinstance(it, int | float) for it in many):
@@ -225,7 +225,7 @@ def _lines(results: Results, figure: str) -> Iterator[str]:
 
 
 def command(results: Results, figure: str) -> str:
-    """The command that draws the figure: as given, else of a shipped config with other keys, else of the results."""
+    """State the command that draws the figure: as given, of a shipped config with overrides, or of the results."""
     if results.command:
         return results.command
     known = _config_of(results, figure)
@@ -239,7 +239,7 @@ def command(results: Results, figure: str) -> str:
 
 
 def _config_of(results: Results, figure: str) -> tuple[str, Any] | None:
-    """The shipped config of these results: that of their name, or of the figure's, if it is of the same kind."""
+    """Return the shipped config of these results: that of their name, or of the figure's, if it is of the same kind."""
     for name in (results.name, figure):
         if name in config.shipped():
             try:

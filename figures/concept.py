@@ -33,7 +33,7 @@ class Bar(NamedTuple):
 
 @styled
 def draw(concept: Any, most: int = MOST) -> Figure:
-    """The weighted conjunctions of a fitted `SparsePerceptron`, or of a list of pairs (text, signed weight).
+    """Draw the weighted conjunctions of a fitted `SparsePerceptron`, or of a list of pairs (text, signed weight).
 
     The heaviest on top, class by class; only the `most` heaviest if there are more.
 
@@ -108,7 +108,7 @@ def _wrapped(condition: str) -> list[str]:
 
 
 def _bars(concept: Any) -> tuple[list[Bar], str]:
-    """The bars, and the title of the legend."""
+    """Return the bars, and the title of the legend."""
     terms = getattr(concept, "terms_", None)
     if terms is None:
         return _of_pairs(concept), ""

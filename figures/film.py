@@ -23,7 +23,7 @@ Frames = Iterable[tuple["Figure", int]]  # each with the milliseconds that it is
 
 
 def of(name: str, results: Results) -> Frames | None:
-    """The frames of a figure's film; None if it has none.
+    """Return the frames of a figure's film; None if it has none.
 
     >>> of("overlay", None) is None
     True

@@ -28,7 +28,7 @@ AID = "aid"  # the gid of what needs no entry in a legend: lines that guide the 
 
 
 def faults(figure: Figure) -> list[str]:
-    """The faults of a figure, one sentence each: data outside axes, covered by a legend or missing from it, small text.
+    """List the faults of a figure, a sentence each: data outside axes, below a legend or missing from it, small text.
 
     Artists with the gid "aid" need no legend; an axes with an artist of gid "outside" says itself what lies outside.
 
@@ -67,7 +67,7 @@ def _axes(figure: Figure) -> Iterator[tuple[int, Axes]]:
 
 
 def _pixels(ax: Axes, artist: Any) -> np.ndarray:
-    """The points of an artist in pixels, those without a place on a logarithmic axis left out."""
+    """Return the points of an artist in pixels, those without a place on a logarithmic axis left out."""
     if isinstance(artist, Line2D):
         data, transform = np.asarray(artist.get_xydata(), float), artist.get_transform()
     elif isinstance(artist, LineCollection):

@@ -25,17 +25,17 @@ SPELT = {"lambda": "LAMDA"}  # by Unicode
 
 
 def symbol(scenario: Any, name: str) -> str:
-    """The symbol of a key or coordinate, in mathtext where it has one, else its name."""
+    """Return the symbol of a key or coordinate, in mathtext where it has one, else its name."""
     return str(scenario.describe(name).label)
 
 
 def abscissa(scenario: Any) -> str | None:
-    """The key that this kind of scenario is usually drawn against; None if there is none."""
+    """Return the key that this kind of scenario is usually drawn against; None if there is none."""
     return None if scenario.PAGE is None else str(scenario.PAGE.along)
 
 
 def axis_label(scenario: Any, names: list[str]) -> str:
-    """The label of an axis: the symbols of all keys that vary along it, and the unit if it is one key that has one.
+    """Return the label of an axis: the symbols of all keys that vary along it, and the unit of a single key.
 
     >>> from statmech import Scenario
     >>> axis_label(Scenario(rule="hebb", t=1), ["t"]), axis_label(Scenario(rule="hebb", t=1), ["eta", "N"])
@@ -46,7 +46,7 @@ def axis_label(scenario: Any, names: list[str]) -> str:
 
 
 def size_of(dataset: Any) -> str:
-    """The input dimension, if it is a single value, and the number of runs, for titles.
+    """Return the input dimension, if it is a single value, and the number of runs, for titles.
 
     >>> from statmech import Scenario, run
     >>> size_of(run(Scenario(rule="hebb", N=1000, t=1, seeds=2)).simulation)
@@ -58,7 +58,7 @@ def size_of(dataset: Any) -> str:
 
 
 def value_label(name: str, value: Any) -> str:
-    """One value of an axis as browsers show it: a word by itself, a number with its key.
+    """Return one value of an axis as browsers show it: a word by itself, a number with its key.
 
     >>> value_label("rule", "hebb"), value_label("eta", 0.5)
     ('hebb', 'eta = 0.5')
@@ -86,14 +86,14 @@ def mathtext_label(scenario: Any) -> Callable[[str, Any], str]:
 
 
 def kind_label(kinds: Mapping[str, Any], name: str) -> str:
-    """The label of a rule, learner, ...; its name if it has none, or the same as another, from which it may inherit."""
+    """Return the label of a rule, learner, ...; its name if it has no label, or inherits that of another."""
     every = [getattr(kind, "label", "") for kind in kinds.values()]
     label = str(getattr(kinds.get(name), "label", ""))
     return label if every.count(label) == 1 and label else name
 
 
 def plain(latex: str) -> str:
-    r"""A symbol in letters that every browser shows, without LaTeX.
+    r"""Return a symbol in letters that every browser shows, without LaTeX.
 
     Greek letters are found by their Unicode names; a command that is not known is written as a word.
 
@@ -107,7 +107,7 @@ def plain(latex: str) -> str:
 
 
 def _letter(command: re.Match[str]) -> str:
-    """The text for one LaTeX command, with a space where it would run into a letter before or after it."""
+    """Return the text for one LaTeX command, with a space where it would run into a letter before or after it."""
     before, name, after = command.groups()
     sign = SIGNS.get(name) or _greek(name) or ("" if name in SETTING else name)
     return before + (" " if before and sign.isalpha() else "") + sign + (" " if after and sign.isalpha() else "")

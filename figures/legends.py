@@ -43,24 +43,24 @@ def below(figure: Figure, results: Results, layout: Layout) -> None:
 
 
 def points_with_bars(label: str = "", **look: Any) -> ErrorbarContainer:
-    """A legend handle of points with error bars."""
+    """Return a legend handle of points with error bars."""
     look = {"color": THEORY, "marker": "o", "linestyle": "none", "markerfacecolor": "white", **look}
     bars = LineCollection([], colors=look["color"], linewidths=1.2)
     return ErrorbarContainer((Line2D([], [], **look), (), (bars,)), has_yerr=True, label=label)
 
 
 def entry(label: str, **look: Any) -> Line2D:
-    """A legend handle of a line or a marker, in grey unless it has a colour."""
+    """Return a legend handle of a line or a marker, in grey unless it has a colour."""
     return Line2D([], [], **{"color": THEORY, "label": label, **look})
 
 
 def line_with_points(index: int, text: str, **look: Any) -> Line2D:
-    """A legend handle of the index-th curve: its line, and the marker of its points."""
+    """Return a legend handle of the index-th curve: its line, and the marker of its points."""
     return Line2D([], [], **{**look_of(index), "markerfacecolor": "white", "label": text, **look})
 
 
 def _colours(results: Results, layout: Layout) -> Iterator[Entry]:
-    """One entry per colour: its line and, if markers do not mean another axis, its marker."""
+    """Yield one entry per colour: its line and, if markers do not mean another axis, its marker."""
     hues = series.colours_of(results.either, layout.colours)
     if not layout.colours:
         return
@@ -75,7 +75,7 @@ def _colours(results: Results, layout: Layout) -> Iterator[Entry]:
 
 
 def _markers(results: Results, layout: Layout) -> Iterator[Entry]:
-    """One entry per marker and, if the theory depends on its axis, its dashes."""
+    """Yield one entry per marker and, if the theory depends on its axis, its dashes."""
     ignored = series.ignored_by_theory(results, layout.markers)
     for index, (text, _) in enumerate(_positions(results, layout.markers) if layout.markers else ()):
         lined = results.theory is not None and (not ignored or series.has_bands(results.scenario))
@@ -86,7 +86,7 @@ def _markers(results: Results, layout: Layout) -> Iterator[Entry]:
 
 
 def _parts(results: Results, layout: Layout) -> Iterator[Entry]:
-    """Entries of points and lines, in the colour of the figure if it has but one; theory along names is a dash."""
+    """Yield entries of points and lines, in the figure's colour if it has only one; theory along names is a dash."""
     colour = THEORY if layout.colours else COLOURS[0]
     if results.simulation is not None:
         yield points_with_bars(color=colour), BARS

@@ -37,7 +37,7 @@ DISCRETE = 40  # whole numbers along x, up to which theory has a marker at each
 
 @styled
 def draw(results: Results) -> Figure:
-    """Points: means over runs with their standard errors; lines: theory.
+    """Draw means over runs with their standard errors as points, and theory as lines.
 
     >>> from statmech import Scenario, run
     >>> swept = run(Scenario(rule=["hebb", "adatron"], eta=[0.5, 1, 2], N=20, t=5, seeds=2))
@@ -51,7 +51,7 @@ def draw(results: Results) -> Figure:
 
 
 def abscissa(results: Results) -> str | None:
-    """The axis, or the single value, that results are drawn against; None if they have rows instead."""
+    """Return the axis, or the single value, that results are drawn against; None if they have rows instead."""
     data, usual = results.either, labels.abscissa(results.scenario)
     numeric = [axis for axis in series.axes(data) if series.is_numeric(data, axis)]
     if results.scenario.on_data or (usual is None and not numeric):
@@ -61,7 +61,7 @@ def abscissa(results: Results) -> str | None:
 
 
 def _panels(results: Results, x: str) -> Figure:
-    """A panel per variable with values and combination of the axes in panels."""
+    """Draw a panel per variable with values and combination of the axes in panels."""
     layout = series.layout_along(results, x)
     fixed = [text for axis in layout.rest for text in _labels(results, axis)]
     results = series.with_lines(results, x)
@@ -91,7 +91,7 @@ def _panels(results: Results, x: str) -> Figure:
 
 
 def _combinations(results: Results, layout: Layout, bound: bool) -> Iterator[tuple[Look, Results]]:
-    """Each combination of the axes in colour and in markers, with its look; bounds of theory are dashed."""
+    """Yield each combination of the axes in colour and in markers, with its look; bounds of theory are dashed."""
     colours, markers = (list(series.positions(results.either, axes)) for axes in (layout.colours, layout.markers))
     hues = series.colours_of(results.either, layout.colours)
     for (one, (_, colour)), (other, (_, marker)) in itertools.product(enumerate(colours), enumerate(markers)):
@@ -115,7 +115,7 @@ def _is_discrete(results: Results, x: str) -> bool:
 
 
 def _grid(panels: int) -> tuple[Figure, list[Axes]]:
-    """A figure with so many panels, the last row filled from the left."""
+    """Make a figure with so many panels, the last row filled from the left."""
     columns = COLUMNS.get(panels, MOST_COLUMNS)
     rows = -(-panels // columns)
     figure = Figure(figsize=(WIDTHS.get(columns, PAGE), HEAD + HEIGHT * rows))
@@ -136,7 +136,7 @@ def _title(figure: Figure, fixed: list[str], results: Results) -> None:
 
 
 def _rows(results: Results) -> Figure:
-    """A column of points per variable, a row per parameter combination."""
+    """Draw a column of points per variable, a row per parameter combination."""
     axes = tuple(series.axes(results.either))
     every = series.positions(results.either, axes, labels.mathtext_label(results.scenario))
     combinations = list(itertools.islice(every, MOST_ROWS))
@@ -163,7 +163,7 @@ def _rows(results: Results) -> Figure:
 
 
 def _point(ax: Axes, results: Results, name: str, row: int) -> None:
-    """One value: the mean as a point with its standard error, theory as a dash."""
+    """Draw one value: the mean as a point with its standard error, theory as a dash."""
     if results.simulation is not None and name in results.simulation:
         mean, error = series.mean_and_error(results.simulation[name])
         ax.errorbar(

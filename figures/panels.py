@@ -40,12 +40,12 @@ class Look(NamedTuple):
 
 
 def along(simulation: xr.Dataset, theory: xr.Dataset, x: str, **chosen: Any) -> Results:
-    """Results at chosen values of some axes, with their theory on a dense grid along x."""
+    """Return results at chosen values of some axes, with their theory on a dense grid along x."""
     return with_lines(simulation.sel(chosen), theory.sel(chosen), dense(theory, x, **chosen))
 
 
 def with_lines(simulation: xr.Dataset, theory: xr.Dataset, lines: xr.Dataset) -> Results:
-    """Results with these lines of theory."""
+    """Return results with these lines of theory."""
     return replace(results_of(simulation, theory), lines=lines)
 
 
@@ -163,7 +163,7 @@ def panel(
 def look_at(
     index: int, dashes: bool, bound: bool = False, alone: bool = False, palette: Sequence[str] = COLOURS, **points: Any
 ) -> Look:
-    """The look of the index-th curve of a panel; lines of theory that all curves share are one, in grey (`alone`)."""
+    """Return the look of the index-th curve of a panel; a line of theory that all curves share is grey (`alone`)."""
     own, dash = {**look_of(index), "color": palette[index % len(palette)]}, DASHES[index % len(DASHES)]
     line = {"color": own["color"], "linestyle": "--" if bound else dash if dashes else "-"}
     shared = ALONE if index == 0 else None
@@ -171,7 +171,7 @@ def look_at(
 
 
 def key_of(curve: series.Curve, look: Look) -> Line2D:
-    """The key of a curve: its line, if theory has one, and the marker of its points."""
+    """Return the key of a curve: its line, if theory has one, and the marker of its points."""
     own = {"linestyle": "none", "markerfacecolor": "white", **look.points, "label": curve.label}
     known = curve.theory is not None and bool(np.isfinite(curve.theory).any())
     return Line2D([], [], **own | (look.line if known and look.line and look.line != ALONE else {}))
@@ -186,7 +186,7 @@ def beside(x: np.ndarray, index: int, count: int, log: bool) -> np.ndarray:
 def _curves(
     results: Results, y: str | Mapping[str, str], colour: str | tuple[str, ...]
 ) -> Iterator[tuple[str, str, Results]]:
-    """The label, the variable and the results of each curve."""
+    """Yield the label, the variable and the results of each curve."""
     named = {y: ""} if isinstance(y, str) else y
     axes = (colour,) if isinstance(colour, str) else colour
     label = labels.mathtext_label(results.scenario)
@@ -196,7 +196,7 @@ def _curves(
 
 
 def shown(results: Results, name: str, label: str, x: str) -> series.Curve:
-    """One variable along x, at the only position on every other axis."""
+    """Return one variable along x, at the only position on every other axis."""
     parts = (results.simulation, results.theory, results.lines)
     single = {dim for part in parts if part is not None for dim, size in part.sizes.items() if size == 1}
     results = series.sliced(results, {str(dim): 0 for dim in single - {x, "seed"}})
@@ -229,7 +229,7 @@ def draw(
 
 
 def _positive(curve: series.Curve, log: str) -> series.Curve:
-    """A curve without what has no place on logarithmic axes."""
+    """Return a curve without what has no place on logarithmic axes."""
 
     def positive(values: np.ndarray | None, axis: str) -> np.ndarray | None:
         return values if values is None or axis not in log else np.where(values > 0, values, np.nan)
@@ -321,5 +321,5 @@ def finish(
 
 
 def _stated(results: Results | xr.Dataset, value: xr.DataArray) -> str:
-    """The symbol and the single value of a key."""
+    """Return the symbol and the single value of a key."""
     return labels.mathtext_label(results_of(results).scenario)(str(value.name), value.item())

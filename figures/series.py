@@ -80,14 +80,14 @@ class Scales:
 
 
 def drawn(scenario: Any) -> dict[str, Variable]:
-    """The variables that charts can show: numbers, not flags, at most one per student (no overlaps of units)."""
+    """Return the variables that charts can show: numbers, not flags, at most one per student (no overlaps of units)."""
     inner = {dim for dim in scenario.recorded if dim not in UNSHOWN} | set(AVERAGED)
     every = scenario.variables.items()
     return {name: variable for name, variable in every if variable.missing is np.nan and set(variable.dims) <= inner}
 
 
 def with_values(results: Results) -> dict[str, Variable]:
-    """The variables with a value among those that charts can show, under symbols that differ."""
+    """Return the variables with a value among those that charts can show, under symbols that differ."""
     parts = [part for part in (results.simulation, results.theory) if part is not None]
     known = drawn(results.scenario)
     named = [name for name in known if any(name in part and np.isfinite(part[name]).any() for part in parts)]
@@ -102,19 +102,19 @@ def distinct(variables: dict[str, Variable]) -> dict[str, Variable]:
 
 
 def axes(dataset: xr.Dataset) -> list[str]:
-    """The axes that a chart can lie along: those of the sweep, and recorded times."""
+    """Return the axes that a chart can lie along: those of the sweep, and recorded times."""
     return [str(dim) for dim in dataset.dims if dim not in UNSHOWN]
 
 
 def values(dataset: xr.Dataset, axis: str) -> np.ndarray:
-    """The values along an axis; of a zipped one, those of its first coordinate."""
+    """Return the values along an axis; of a zipped one, those of its first coordinate."""
     first = along(dataset, axis)[0]
     numbers: np.ndarray = dataset[first].values if first in dataset.coords else np.arange(dataset.sizes[axis])
     return numbers
 
 
 def along(dataset: xr.Dataset, axis: str) -> list[str]:
-    """The coordinates of the positions on an axis: its namesake or, of a zipped one, all that run along it."""
+    """Return the coordinates of the positions on an axis: its namesake or, of a zipped one, all that run along it."""
     names = [str(name) for name, coordinate in dataset.coords.items() if coordinate.dims == (axis,)]
     return [axis] if axis in names or not names else sorted(names, key=axis.find)
 
@@ -125,7 +125,7 @@ def is_numeric(dataset: xr.Dataset, axis: str) -> bool:
 
 
 def layout(results: Results) -> Layout:
-    """The layout that charts begin with: along x the longest axis of numbers, in colour what learns."""
+    """Return the layout that charts begin with: along x the longest axis of numbers, in colour what learns."""
     dataset, choice = results.either, results.scenario.CHOICE
     every = axes(dataset)
     x = longest([axis for axis in every if is_numeric(dataset, axis)] or every, dataset)
@@ -135,7 +135,7 @@ def layout(results: Results) -> Layout:
 
 
 def layout_along(results: Results, x: str) -> Layout:
-    """The layout of a figure against x that shows all axes.
+    """Return the layout of a figure against x that shows all axes.
 
     In colour what learns, otherwise the first axis that the theory depends on; by marker an axis that it does not
     depend on, otherwise the next; every further axis in panels.
@@ -158,7 +158,7 @@ def ignored_by_theory(results: Results, names: Iterable[str]) -> bool:
 
 
 def ignored_in_the_limit(scenario: Any) -> set[str]:
-    """The axes that the lines of theory do not depend on, though bands of order 1/N may."""
+    """Return the axes that the lines of theory do not depend on, though bands of order 1/N may."""
     return {*scenario.theory_ignores, *(["N"] if has_bands(scenario) else [])}
 
 
@@ -168,7 +168,7 @@ def has_bands(scenario: Any) -> bool:
 
 
 def colours_of(dataset: xr.Dataset, names: tuple[str, ...]) -> list[Any]:
-    """The colour at each position on these axes: shades of ordered numbers, if there are more than colours."""
+    """Return the colour at each position on these axes: shades of ordered numbers, if there are more than colours."""
     count = int(np.prod([dataset.sizes[name] for name in names]))
     if count > len(COLOURS) and all(is_numeric(dataset, name) for name in names):
         return shades(count)
@@ -176,12 +176,12 @@ def colours_of(dataset: xr.Dataset, names: tuple[str, ...]) -> list[Any]:
 
 
 def longest(names: list[str], dataset: xr.Dataset) -> str:
-    """The longest of these axes, the last of several."""
+    """Return the longest of these axes, the last of several."""
     return max(names, key=lambda axis: (dataset.sizes[axis], names.index(axis)))
 
 
 def with_axis(results: Results, name: str) -> Results:
-    """The results with this axis, of one value if they do not have it."""
+    """Return the results with this axis, of one value if they do not have it."""
     if name in results.either.dims:
         return results
     both = results.simulation, results.theory
@@ -190,7 +190,7 @@ def with_axis(results: Results, name: str) -> Results:
 
 
 def with_any_axis(results: Results) -> Results:
-    """The results, along what learns if they have no axis."""
+    """Return the results, along what learns if they have no axis."""
     return results if axes(results.either) else with_axis(results, results.scenario.CHOICE)
 
 
@@ -252,7 +252,7 @@ def curves(
     unit: str = "",
     lines: xr.Dataset | None = None,
 ) -> list[Curve]:
-    """The curves of a variable, one per colour, from datasets with no other axes than those of the layout.
+    """Return the curves of a variable, one per colour, from datasets with no other axes than those of the layout.
 
     `unit` is one of `NORMALISED`: "theory" divides all by theory, "one student" errors of an ensemble by theory's of
     one student. `lines` is theory on a dense grid along x.
@@ -273,7 +273,7 @@ def curves(
 def positions(
     dataset: xr.Dataset, names: Iterable[str], label: Callable[[str, Any], str] = value_label
 ) -> Iterator[tuple[str, dict[str, int]]]:
-    """Every combination of positions on these axes, with its label; without axes one, that selects nothing."""
+    """Yield every combination of positions on these axes, with its label; without axes one, that selects nothing."""
     columns = {name: labels(dataset, name, label) for name in names}
     for indices in itertools.product(*(range(len(column)) for column in columns.values())):
         position = dict(zip(columns, indices, strict=True))
@@ -296,7 +296,7 @@ def curve(
     x: str,
     unit: str = "",
 ) -> Curve:
-    """One variable along x, from datasets with no other axis left; of theory, the dense `lines` where they have it."""
+    """Return one variable along x, from datasets with no other axis; of theory, the dense `lines` if they have it."""
     either = simulation if simulation is not None else theory
     assert either is not None
     places = values(either, x)
@@ -318,7 +318,7 @@ def curve(
 def _band(
     name: str, theory: xr.Dataset, x: np.ndarray, unit: np.ndarray | float
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Between which values theory expects a run, NaN where they are not resolved; None without standard deviation."""
+    """Return the limits within which theory expects a run, NaN where unresolved; None without standard deviation."""
     mean, std = predicted(theory, name)
     if std is None or not np.isfinite(std).any():
         return None
@@ -335,7 +335,7 @@ def lacks_bands(results: Results) -> bool:
 
 
 def above_zero(low: np.ndarray, line: np.ndarray) -> np.ndarray:
-    """The lower end of a band or a bar as a logarithmic axis can show it: at least a hundredth of the line."""
+    """Return the lower end of a band or a bar as a logarithmic axis can show it: at least a hundredth of the line."""
     return np.maximum(low, LEAST * line)
 
 
@@ -345,19 +345,19 @@ def _ratio(part: np.ndarray, unit: np.ndarray | float) -> np.ndarray:
 
 
 def _unit(name: str, theory: xr.Dataset | None, x: np.ndarray, unit: str) -> np.ndarray | float:
-    """The divisor of a variable at each x."""
+    """Return the divisor of a variable at each x."""
     over = {"theory": name, "one student": "eps_g" if name.startswith("eps_g") else ""}.get(unit, "")
     return _line(theory[over], x) if theory is not None and over in theory else 1.0
 
 
 def _line(array: Any, x: np.ndarray) -> np.ndarray:
-    """Theory at every x, of all students."""
+    """Return theory at every x, of all students."""
     line = array.mean([dim for dim in AVERAGED if dim in array.dims])
     return np.asarray(np.broadcast_to(line.values, x.shape), float)
 
 
 def mean_and_error(runs: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray]:
-    """The mean over seeds with its standard error, NaN for a single seed; students are averaged first.
+    """Return the mean over seeds with its standard error, NaN for a single seed; students are averaged first.
 
     Of cross-validation, the mean over shuffles and folds and the standard error over folds, averaged over shuffles.
     """
@@ -368,13 +368,13 @@ def mean_and_error(runs: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray]:
 
 
 def sliced(results: Results, position: dict[str, Any]) -> Results:
-    """Results at one position on each of these axes."""
+    """Return results at one position on each of these axes."""
     simulation, theory, lines = (pick(part, position) for part in (results.simulation, results.theory, results.lines))
     return replace(results, simulation=simulation, theory=theory, lines=lines)
 
 
 def with_lines(results: Results, x: str) -> Results:
-    """Results with their theory, if they have one, on a dense grid along x; of all axes but x still at full length."""
+    """Solve the theory of results, if they have one, on a dense grid along x; all other axes must be complete."""
     from theory import smooth  # here: charts of live scenarios do not wait for it
 
     if results.theory is None:
@@ -383,13 +383,13 @@ def with_lines(results: Results, x: str) -> Results:
 
 
 def pick(dataset: xr.Dataset | None, position: dict[str, Any]) -> xr.Dataset | None:
-    """One position on each of these axes, where the dataset has them."""
+    """Return one position on each of these axes, where the dataset has them."""
     if dataset is None:
         return None
     return dataset.isel({axis: index for axis, index in position.items() if axis in dataset.dims})
 
 
 def shown_first(variables: Iterable[str], theory: xr.Dataset | None) -> list[str]:
-    """The variables that a page opens with: those of theory, or all where theory has none of them."""
+    """Return the variables that a page opens with: those of theory, or all where theory has none of them."""
     every = list(variables)
     return [name for name in every if theory is not None and name in theory] or every

@@ -92,7 +92,7 @@ def styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
 
 
 def label_of(name: str) -> str:
-    """The label of a rule, a learner, an activation, a loss or a prior in figures."""
+    """Return the label of a rule, a learner, an activation, a loss or a prior in figures."""
     known: dict[str, Any] = {**WEIGHTS, **LOSSES, **ACTIVATIONS, **LEARNERS, **RULES}
     return str(known[name].label)
 
@@ -114,13 +114,13 @@ def points(ax: Axes, x: Any, values: Any, index: int, **kwargs: Any) -> None:
 
 
 def theory_line(ax: Axes, x: Any, values: Any, discrete: bool = False, **look: Any) -> None:
-    """Theory as a line; where x is a single value, or takes whole numbers only (`discrete`), with a dash at each."""
+    """Draw theory as a line, with a dash at each x if there is one only, or whole numbers only (`discrete`)."""
     dash = {"marker": "_", "markersize": 7, "markeredgewidth": 1.1, "linewidth": 0.7}
     ax.plot(x, values, **{**(dash if discrete or np.size(x) == 1 else {}), **look})
 
 
 def spread(values: Any) -> Any:
-    """The standard error of the mean over seeds; None for a single seed."""
+    """Return the standard error of the mean over seeds; None for a single seed."""
     return standard_error_of_runs(values) if values.sizes["seed"] > 1 else None
 
 
@@ -134,7 +134,7 @@ def points_or_band(
     label: str | None = None,
     bars: bool = False,
 ) -> None:
-    """Means with standard errors as points with bars; many points are small, in a band instead of bars.
+    """Draw means with standard errors as points with bars; many points are small, in a band instead of bars.
 
     `bars` asks for bars however many points there are, where bands mean something else.
 
@@ -168,7 +168,7 @@ def band(ax: Axes, x: Any, mean: Any, error: Any, look: int | dict[str, Any]) ->
 
 
 def run_band(ax: Axes, x: Any, low: Any, high: Any, colour: Any, dashes: Any) -> None:
-    """Where theory expects one run: below all else, so that bands of several N show one within the other."""
+    """Draw the band in which theory expects one run, below all else: bands of several N show one within the other."""
     if np.size(x) == 1:  # a band without width is a bar
         ax.plot([x[0], x[0]], [low[0], high[0]], color=colour, alpha=BAND, linewidth=7, solid_capstyle="butt", zorder=0)
         return
@@ -229,7 +229,7 @@ def _content(figure: Figure, suffix: str) -> bytes:
 
 
 def element(figure: Figure) -> str:
-    """A figure as an SVG element of a page, its text as outlines, which need no fonts."""
+    """Return a figure as an SVG element of a page, its text as outlines, which need no fonts."""
     file = io.StringIO()
     with mpl.rc_context({**STYLE, "svg.fonttype": "path"}):
         figure.savefig(file, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))

@@ -37,7 +37,7 @@ class Guard:
         self.sentence = f"Open the whole address that `statmech explore` printed when it started: {page}..."
 
     def refusal(self, request: Any) -> Refused | None:
-        """The status and the message with which a request is refused; None if it is accepted."""
+        """Return the status and the message with which a request is refused; None if it is accepted."""
         if request.host.lower() not in self.hosts:
             return HTTPStatus.FORBIDDEN, f"This page is served as {' and '.join(sorted(self.hosts))} only."
         origin = request.headers.get("Origin")

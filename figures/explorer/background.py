@@ -19,7 +19,7 @@ class Superseded(Exception):
 
 
 def sentence(problem: BaseException) -> str:
-    """An exception as a page shows it: its message, with its type where the message was not written for users.
+    """Return an exception as a page shows it: its message, with its type where the message was not written for users.
 
     >>> sentence(StatmechError("rule: too fast")), sentence(ZeroDivisionError("division by zero"))
     ('rule: too fast', 'ZeroDivisionError: division by zero')

@@ -27,7 +27,7 @@ class Picture:
 
 
 def caption(results: Results, shown: Sequence[str], at: str = "") -> str:
-    """The parameters that curves have in common, and what points and lines are.
+    """Return the parameters that curves have in common, and what points and lines are.
 
     >>> from statmech import Scenario
     >>> print(caption(Results(Scenario(rule=["hebb"], K=3, N=100, t=[1, 2]), None, None), ("t", "rule")))

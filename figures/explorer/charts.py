@@ -151,7 +151,7 @@ class Charts:
         self.area.objects = self.panes
 
     def _size(self, number: int) -> str:
-        """The size of each of so many charts: as many columns as fit, and together the height of the window."""
+        """Return the size of each of so many charts: as many columns as fit, and together the height of the window."""
         columns = {1: 1, 2: 2, 3: 3, 4: 2}.get(number, 3)
         rows = -(-number // columns)
         height = f"max(260px, min(({self.height}) / {rows} - {GAP}px, 92vw))"

@@ -24,7 +24,7 @@ FILES = "{}: files (inputs: rows) can only be named in a config: statmech explor
 
 
 def written(view: View) -> str:
-    """A view as the query of an address.
+    """Return a view as the query of an address.
 
     >>> written(View({"rule": ["hebb", "adatron"], "K": 11, "t": 50}, x="K", log=("x",)))
     'rule=hebb,adatron&K=11&t=50&view.x=K&view.log=x'
@@ -36,7 +36,7 @@ def written(view: View) -> str:
 
 
 def read(query: str | Iterable[tuple[str, str]]) -> View | None:
-    """The view of a query, checked; None if it names none. Raises `ConfigError` with one message for a bad one.
+    """Return the view of a query, checked; None if it names none. Raises `ConfigError` with one message for a bad one.
 
     >>> read("rule=hebb&t=50&K=3&view.x=K").x
     'K'
@@ -113,7 +113,7 @@ def _words(given: Any) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    """A value as an override of the command line holds it."""
+    """Return a value as an override of the command line holds it."""
     if isinstance(value, list) and len(value) == 1 and _is_word(value[0]):
         return str(value[0])
     if isinstance(value, list) and len(value) > 1 and all(is_number(one) or _is_word(one) for one in value):

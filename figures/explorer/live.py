@@ -178,7 +178,7 @@ class Live:
         self.update()
 
     def _so_far(self, results: Results) -> Results:
-        """The results that a plane shows: all up to the recorded time that is shown."""
+        """Return the results that a plane shows: all up to the recorded time that is shown."""
         if self.player.axis != self.along:
             return results
         lines = results.lines
@@ -188,7 +188,7 @@ class Live:
         return replace(results, lines=lines.isel({self.along: lines[self.along].values <= self.player.at}))
 
     def _times(self) -> tuple[str, np.ndarray]:
-        """The recorded times (epochs, ...) that can be shown one by one; none if they lie along x."""
+        """Return the recorded times (epochs, ...) that can be shown one by one; none if they lie along x."""
         for axis, values in self.scenario.recorded.items():
             if axis not in series.UNSHOWN and len(values) > 1 and (axis != self.along or self.plane is not None):
                 return axis, np.asarray(values)
@@ -223,7 +223,7 @@ class Live:
         self.message("progress", "")
 
     def _given(self) -> dict[str, Any]:
-        """The keys as the controls state them: of a key along x, the largest value."""
+        """Return the keys as the controls state them: of a key along x, the largest value."""
         if not self.chosen.value:
             raise ConfigError(f"choose at least one {self.choice}")
         given = {**self.given, self.choice: list(self.chosen.value), "seeds": self.seeds.value}

@@ -26,7 +26,7 @@ def explore(scenario: Sweep | Results | str | Path | None, overrides: dict[str, 
 
 
 def _opened(given: Sweep | str | Path | None, overrides: dict[str, Any]) -> tuple[Any, None, View]:
-    """A scenario and the view that its page opens with."""
+    """Return a scenario and the view that its page opens with."""
     if given is None:
         choice = next(iter(pages()))
         start = started(choice, pages()[choice].view)

@@ -88,7 +88,7 @@ class Page:
             self._live(scenario, view, query)
 
     def view(self) -> Any:
-        """The page as Panel serves it."""
+        """Return the page as Panel serves it."""
         self.link.jscallback(value=ADDRESS)
         # no busy indicator: it would redraw the whole page at the beginning and the end of every step of a drag
         self.whole = pmui.Page(
@@ -107,7 +107,7 @@ class Page:
         return self.whole
 
     def inline_view(self) -> Any:
-        """The page as a part of a notebook."""
+        """Return the page as a part of a notebook."""
         more = pmui.Accordion(("More", pmui.Column(*self._drawer())), sizing_mode="stretch_width")
         self.whole = pn.Column(
             pn.FlexBox(*self.menus), self._middle(), more, sizing_mode="stretch_width", min_width=600
@@ -275,7 +275,7 @@ class Page:
         ]
 
     def _picture(self, suffix: str) -> io.BytesIO:
-        """The figure of the results, as `statmech figure` draws it."""
+        """Return the figure of the results, as `statmech figure` draws it."""
         import matplotlib as mpl
 
         results = self.source.results
@@ -297,22 +297,22 @@ def _literal(text: str) -> str:
 
 
 def _named(name: str) -> str:
-    """A name for LaTeX's text mode, without characters that are special in LaTeX or HTML."""
+    """Return a name for LaTeX's text mode, without characters that are special in LaTeX or HTML."""
     return "".join(it if it.isalnum() or it in " _-.,:+" else "?" for it in name)
 
 
 def _safe(equation: str) -> str:
-    """An equation from which no HTML can follow."""
+    """Return an equation from which no HTML can follow."""
     return equation.replace("$$", "").replace("<", r"\lt ").replace(">", r"\gt ")
 
 
 def views(choice: str) -> dict[str, View]:
-    """The presets of a kind of scenario, by their titles."""
+    """Return the presets of a kind of scenario, by their titles."""
     return dict(settings.page_of(choice).presets)
 
 
 def started(choice: str, view: View) -> View:
-    """A view with the config that pages of this kind start with, where it has no other."""
+    """Return a view with the config that pages of this kind start with, where it has no other."""
     given = {**settings.page_of(choice).start, **view.config}
     return link.checked(replace(view, config={name: v for name, v in given.items() if v is not None}), choice)
 
@@ -350,7 +350,7 @@ def opening(scenario: Any, view: View | None = None) -> tuple[View, list[str]]:
 
 
 def named(choice: str, name: str) -> View | None:
-    """The view of a shipped config of this name, if it is that of a published figure that has one."""
+    """Return the view of a shipped config of this name, if it is that of a published figure that has one."""
     page = settings.page_of(choice)
     return next((replace(one, config={}) for one in (page.view, *page.presets.values()) if name in one.figures), None)
 
@@ -367,6 +367,6 @@ def of_result(folder: Path) -> Callable[[], Page]:
 
 
 def _query() -> list[tuple[str, str]]:
-    """The query of the address that the page was opened with."""
+    """Return the query of the address that the page was opened with."""
     arguments = pn.state.session_args or {}
     return [(name, value.decode(errors="replace")) for name, values in arguments.items() for value in values]

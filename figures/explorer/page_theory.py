@@ -25,7 +25,7 @@ SOLVING = threading.Lock()  # a page that opens waits for what is being solved f
 
 
 def both(scenario: Any, along: str) -> tuple[xr.Dataset | None, xr.Dataset | None]:
-    """Theory at the scenario's own values, and on a dense grid along a key; solved once, where that costs little."""
+    """Solve theory at the scenario's own values, and on a dense grid along a key; together, where that costs little."""
     if scenario.unsolved:
         return None, None
     values = values_along(scenario, along)
@@ -46,7 +46,7 @@ def both(scenario: Any, along: str) -> tuple[xr.Dataset | None, xr.Dataset | Non
 
 
 def values_along(scenario: Any, along: str) -> list[float]:
-    """The scenario's values of a key; none where they are zipped with others or do not increase."""
+    """Return the scenario's values of a key; none where they are zipped with others or do not increase."""
     if any(along in group for group in scenario.zipped):
         return []
     given = scenario.recorded.get(along, scenario.axis_values().get(along, ()))
@@ -55,7 +55,7 @@ def values_along(scenario: Any, along: str) -> list[float]:
 
 
 def _dense(choice: str, along: str, values: list[float]) -> list[float]:
-    """The places at which theory is solved at each step of a drag; none where they would delay it."""
+    """Return the places at which theory is solved at each step of a drag; none where they would delay it."""
     if len(values) < 2:
         return []
     if settings.is_recorded(choice, along):
@@ -69,7 +69,7 @@ def _dense(choice: str, along: str, values: list[float]) -> list[float]:
 
 
 def _solved(scenario: Any) -> xr.Dataset:
-    """The theory of each rule, learner, ... in turn, kept; at any N from that at one."""
+    """Return the theory of each rule, learner, ... in turn, kept; at any N from that at one."""
     kinds = tuple(scenario.KINDS[name] for name in points(getattr(scenario, scenario.CHOICE)))
     config = scenario.config()
     one_size = "N" in series.ignored_in_the_limit(scenario) and isinstance(config.get("N"), int)
@@ -79,7 +79,7 @@ def _solved(scenario: Any) -> xr.Dataset:
 
 
 def _at(large: xr.Dataset, scenario: Any) -> xr.Dataset:
-    """The theory at this N from that at `LARGE`: variances and biases of order 1/N are proportional to 1/N."""
+    """Return the theory at this N from that at `LARGE`: variances and biases of order 1/N are proportional to 1/N."""
     ratio = LARGE / scenario.N
     factors = {STD: ratio**0.5, BIAS: ratio}
     moved = {name: large[name] * factor for suffix, factor in factors.items() for name in _ending(large, suffix)}
@@ -93,7 +93,7 @@ def _ending(dataset: xr.Dataset, suffix: str) -> list[str]:
 
 @lru_cache(maxsize=KEPT)
 def _solved_as(config: str, kinds: tuple[type, ...]) -> xr.Dataset:
-    """The theory of a config with these kinds, which a user may define again under the same names."""
+    """Return the theory of a config with these kinds, which a user may define again under the same names."""
     from theory.solve import solve_each
 
     return solve_each(scenario_from(json.loads(config)))

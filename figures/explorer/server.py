@@ -87,7 +87,7 @@ class Socket(WSHandler):
         await super().send_message(message)
 
     def _waiting(self) -> list[Any]:
-        """The messages of this page that Panel has made, which now are no longer its own."""
+        """Return the messages of this page that Panel has made, which now are no longer its own."""
         connection = self.connection
         if connection is None or connection._session is None:
             return []
@@ -210,7 +210,7 @@ def _discard(session: Any) -> None:
 
 
 def _bound(port: int | None) -> socket.socket:
-    """A socket on the given port, otherwise on the usual one or on any free one."""
+    """Return a socket on the given port, otherwise on the usual one or on any free one."""
     for asked in [USUAL, 0] if port is None else [port]:
         bound = socket.socket()
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -54,24 +54,24 @@ RANGES = {  # low, high, step
 
 
 def pages() -> dict[str, Page]:
-    """The kinds of scenarios that have a page, and what it starts with."""
+    """Return the kinds of scenarios that have a page, and what it starts with."""
     return {choice: kind.PAGE for choice, kind in SCENARIOS.items() if kind.PAGE is not None}
 
 
 def page_of(choice: str) -> Page:
-    """The initial settings of the page of a kind of scenario."""
+    """Return the initial settings of the page of a kind of scenario."""
     return pages()[choice]
 
 
 def draggable(choice: str) -> list[str]:
-    """The keys of a kind of scenario that have sliders: its numeric axes and parameters, and those of its page."""
+    """Return the keys of a kind of scenario that have sliders: its numeric axes and parameters, and its page's."""
     kind, page = SCENARIOS[choice], page_of(choice)
     names = dict.fromkeys([*kind.axis_names(), *page.sliders, page.along])
     return [name for name in names if kind.describe(name).numeric and name not in page.without]
 
 
 def stops_of(choice: str, name: str) -> tuple[float, ...]:
-    """The values that a slider stops at; none if it moves in steps of one size. Whole numbers have decades."""
+    """Return the values that a slider stops at; none if it moves in steps of one size. Whole numbers have decades."""
     if name in STOPS:
         return STOPS[name]
     key = SCENARIOS[choice].describe(name)
@@ -102,7 +102,7 @@ def has(choice: str, chosen: Sequence[str], name: str) -> bool:
 
 
 def symbol(choice: str, name: str) -> str:
-    """The symbol of a key in plain letters, with its name in a config where the symbol does not say it.
+    """Return the symbol of a key in plain letters, with its name in a config where the symbol does not say it.
 
     >>> symbol("rule", "K"), symbol("rule", "eta"), symbol("rule", "flip").split()
     ('K', 'η', ['p_f', 'flip'])
@@ -113,7 +113,7 @@ def symbol(choice: str, name: str) -> str:
 
 
 def planes(choice: str) -> dict[str, tuple[str, str]]:
-    """The planes of two variables that this kind can be drawn in: names such as "R-q", and the variables."""
+    """Return the planes of two variables that this kind can be drawn in: names such as "R-q", and the variables."""
     return {f"{x}-{y}": (x, y) for x, y in page_of(choice).planes}
 
 
@@ -123,7 +123,7 @@ def abscissas(choice: str) -> list[str]:
 
 
 def key_along(choice: str, x: str) -> str:
-    """The key along which curves run: x itself or, in a plane, that which this kind is usually drawn against."""
+    """Return the key along which curves run: x itself or, in a plane, that which this kind is usually drawn against."""
     return page_of(choice).along if x in planes(choice) else x
 
 
@@ -133,7 +133,7 @@ def is_recorded(choice: str, name: str) -> bool:
 
 
 def places(choice: str, name: str, end: float, few: bool = False, above: float = 0) -> list[float]:
-    """The values of a key from its smallest up to an end; with `few`, of a key that is not along x."""
+    """Return the values of a key from its smallest up to an end; with `few`, of a key that is not along x."""
     if name == page_of(choice).along:
         return spread(choice, end, SNAPSHOTS if few else page_of(choice).places)
     stops = stops_of(choice, name)
@@ -155,7 +155,7 @@ def end_of(choice: str, name: str, value: Any) -> Any:
 
 
 def spread(choice: str, end: float, number: int) -> list[float]:
-    """The values of the usual key along x up to an end, uniform in the logarithm."""
+    """Return the values of the usual key along x up to an end, uniform in the logarithm."""
     page = page_of(choice)
     found = np.geomspace(min(page.first, end / 2), end, number)
     if page.whole:
@@ -169,7 +169,7 @@ def is_number(value: Any) -> bool:
 
 
 def rounded(value: float) -> float:
-    """A number as it is typed: the slider's own arithmetic adds digits.
+    """Return a number as it is typed: the slider's own arithmetic adds digits.
 
     >>> rounded(1.3000000000000003)
     1.3
@@ -178,7 +178,7 @@ def rounded(value: float) -> float:
 
 
 def moved(held: Any, value: Any) -> Any:
-    """A key's value: that of its slider, or the list it began with while the slider stands at its end.
+    """Return a key's value: that of its slider, or the list it began with while the slider stands at its end.
 
     >>> moved([1, 2, 5], 5), moved([1, 2, 5], 10), moved(3, 4)
     ([1, 2, 5], 10, 4)
@@ -187,7 +187,7 @@ def moved(held: Any, value: Any) -> Any:
 
 
 def labelled(names: Iterable[str]) -> dict[str, str]:
-    """The options of a menu by what it shows; Material UI's menus take that for HTML.
+    """Return the options of a menu by what it shows; Material UI's menus take that for HTML.
 
     >>> labelled(["hebb", "<b>"])
     {'hebb': 'hebb', '&lt;b&gt;': '<b>'}
@@ -196,7 +196,7 @@ def labelled(names: Iterable[str]) -> dict[str, str]:
 
 
 def files(value: Any) -> list[Any]:
-    """The files that a config asks to read: everything under `rows`, at any depth.
+    """Return the files that a config asks to read: everything under `rows`, at any depth.
 
     >>> files({"inputs": ["sphere", {"rows": {"path": "x.csv"}}]})
     [{'path': 'x.csv'}]
@@ -209,7 +209,7 @@ def files(value: Any) -> list[Any]:
 
 
 def config_of(choice: str, given: dict[str, Any], x: str = "") -> dict[str, Any]:
-    """The keys of a config from what a page holds, where one number may stand for all values of a key.
+    """Return the keys of a config from what a page holds, where one number may stand for all values of a key.
 
     Those are the key along x, and the usual one where its values are recorded anyway.
     """
@@ -226,7 +226,7 @@ def config_of(choice: str, given: dict[str, Any], x: str = "") -> dict[str, Any]
 
 
 def default_of(choice: str, name: str) -> Any:
-    """The default of a key."""
+    """Return the default of a key."""
     return SCENARIOS[choice].describe(name).default
 
 
@@ -241,7 +241,7 @@ def x_of(scenario: Any) -> str:
 
 
 def held_of(scenario: Any, x: str = "") -> tuple[dict[str, Any], list[str]]:
-    """The settings of a page for a scenario, and the keys of whose values it takes only the first."""
+    """Return the settings of a page for a scenario, and the keys of whose values it takes only the first."""
     choice, cut = scenario.CHOICE, list[str]()
     along, config = page_of(choice).along, scenario.config()
     key = key_along(choice, x or along)
@@ -261,7 +261,7 @@ def held_of(scenario: Any, x: str = "") -> tuple[dict[str, Any], list[str]]:
 
 
 def _numbers(scenario: Any, name: str, written: Any) -> Any:
-    """The numbers of a key that a config writes as sections, such as {t0: 5}."""
+    """Return the numbers of a key that a config writes as sections, such as {t0: 5}."""
     every = written if isinstance(written, list) else [written]
     if not scenario.describe(name).numeric or not any(isinstance(it, dict) for it in every):
         return written
@@ -288,5 +288,5 @@ def between(choice: str, x: str, values: Sequence[float], number: int) -> list[f
 
 
 def _parts(low: float, high: float, parts: int) -> Any:
-    """The first value and those inside of an interval that is divided into parts."""
+    """Return the first value and those inside of an interval that is divided into parts."""
     return [low, *(np.geomspace if low > 0 else np.linspace)(low, high, parts + 1)[1:-1].tolist()]

@@ -74,5 +74,5 @@ class Stored:
         return kind(label=html.escape(axis), options=options, value=len(values) - 1 if number else 0, **look)
 
     def _label(self, name: str, value: Any) -> str:
-        """A value of an axis as the caption states it."""
+        """Return a value of an axis as the caption states it."""
         return value if isinstance(value, str) else f"{plain(self.scenario.describe(name).label)} = {value:g}"

@@ -91,7 +91,7 @@ class Chart:
         self._hover("simulation", [("", "@label"), (xlabel, "@x"), (value, "@y @error")])
 
     def _group(self, dash: str, alpha: float = 1.0) -> dict[str, Any]:
-        """The glyphs of a group of curves: few, because each costs the browser time at every redraw."""
+        """Return the glyphs of a group of curves: few, because each costs the browser time at every redraw."""
         theory, points = ColumnDataSource(self._theory(())), ColumnDataSource(self._points(()))
         if self.named:
             look = {"marker": "dash", "size": 24, "line_width": 2, "color": "color", "alpha": alpha}
@@ -163,12 +163,12 @@ class Chart:
         self.figure.line(list(x), list(y), line_color="#8a8a8a", line_dash="dotted", line_width=1.2)
 
     def look(self, index: int) -> tuple[str, str]:
-        """The colour and the marker of a curve."""
+        """Return the colour and the marker of a curve."""
         colour, marker = (index % self.colours, index // self.colours) if self.colours else (index, index)
         return COLOURS[colour % len(COLOURS)], MARKERS[marker % len(MARKERS)]
 
     def _theory(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
-        """One row per line; against names, one row per name."""
+        """Return one row per line; against names, one row per name."""
         data: dict[str, list[Any]] = {name: [] for name in ("x", "y", "color", "label")}
         for index, curve in enumerate(curves):
             if curve.theory is not None and curve.theory_x is not None:
@@ -181,7 +181,7 @@ class Chart:
         return data
 
     def _bands(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
-        """One row per piece of a band without gap, there and back; against names, one row per name."""
+        """Return one row per piece of a band without gap, there and back; against names, one row per name."""
         data: dict[str, list[Any]] = {name: [] for name in ("x", *(("low", "high") if self.named else "y"), "color")}
         for index, curve in enumerate(curves):
             if curve.band is None or curve.theory is None or curve.theory_x is None:
@@ -201,7 +201,7 @@ class Chart:
         return data
 
     def _dots(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
-        """The places at which theory exists, where they are whole numbers: between them it has no values."""
+        """Return the places at which theory exists, where they are whole numbers: between them it has no values."""
         data: dict[str, list[Any]] = {name: [] for name in ("x", "y", "color")}
         for index, curve in enumerate(curves):
             if self.whole and not self.named and curve.theory is not None and curve.theory_x is not None:
@@ -251,7 +251,7 @@ class Chart:
 
 
 def _without_gaps(good: np.ndarray) -> Iterator[slice]:
-    """The pieces of a row of values that are good without interruption.
+    """Return the pieces of a row of values that are good without interruption.
 
     >>> [*_without_gaps(np.array([True, True, False, True]))]
     [slice(0, 2, None), slice(3, 4, None)]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def label_of(results: Results, axis: str) -> str:
-    """The label of an axis of charts, in plain letters."""
+    """Return the label of an axis of charts, in plain letters."""
     return plain(axis_label(results.scenario, series.along(results.either, axis)))
 
 
@@ -74,7 +74,7 @@ class ChartGrid:
             chart.show(self.shown[name], (held or {}).get(name, ()))
 
     def curves(self, name: str, results: Results, layout: Layout) -> list[Curve]:
-        """The curves of any variable, along the x of these charts; none before there is a value."""
+        """Return the curves of any variable, along the x of these charts; none before there is a value."""
         if not any(part is not None and name in part for part in (results.simulation, results.theory)):
             return []
         lines = results.lines
@@ -85,7 +85,7 @@ class ChartGrid:
         return [replace(curve, x=names, theory_x=names) for curve in curves] if self.names else curves
 
     def linked(self) -> list[Any]:
-        """The Bokeh figures of the charts that show a value; they pan and zoom along x together."""
+        """Return the Bokeh figures of the charts that show a value; they pan and zoom along x together."""
         figures = [
             self.charts[name].figure for name, curves in self.shown.items() if not all(curve.empty for curve in curves)
         ]
@@ -95,7 +95,7 @@ class ChartGrid:
 
 
 def label_in(unit: str, name: str, variable: Variable) -> str:
-    """The label of a variable in a unit of `figures.series.NORMALISED`.
+    """Return the label of a variable in a unit of `figures.series.NORMALISED`.
 
     >>> label_in("one student", "eps_g", Variable((), "", r"$\\epsilon_g$")), label_in("", "R", Variable((), "", "$R$"))
     ('ε_g / ε_g of one student', 'R')

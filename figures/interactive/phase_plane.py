@@ -37,7 +37,7 @@ class Plane:
         return curves
 
     def curves(self, results: Results, layout: Layout) -> list[Curve]:
-        """Theory as a line, the simulation's means as points with the standard errors of y."""
+        """Return theory as a line, the simulation's means as points with the standard errors of y."""
         parts = results.simulation, results.theory
         both = [series.curves(name, *parts, layout, lines=results.lines) for name in self.pair]
         made = []

@@ -52,7 +52,7 @@ class Charts:
 
 
 def charts(results: Results) -> Charts:
-    """Every variable of a simulation, a theory, or both."""
+    """Return every variable of a simulation, a theory, or both."""
     results = series.with_any_axis(results)
     variables = _variables(results)
     layout, marked = _layout(results)
@@ -77,7 +77,7 @@ def charts(results: Results) -> Charts:
 
 
 def _layout(results: Results) -> tuple[Layout, str | None]:
-    """The axes along x, distinguished by colour, and remaining; and the one that is distinguished by marker."""
+    """Return the axes along x, distinguished by colour, and remaining; and the one that is distinguished by marker."""
     usual, dataset = series.layout(results), results.either
     few = [axis for axis in series.axes(dataset) if axis != usual.x and 1 < dataset.sizes[axis] <= series.MOST]
     spread = {axis: _spread_along(results, axis) for axis in few}
@@ -91,7 +91,7 @@ def _layout(results: Results) -> tuple[Layout, str | None]:
 
 
 def _spread_along(results: Results, axis: str) -> float:
-    """The largest difference along an axis, of any variable of theory, relative to its largest value."""
+    """Return the largest difference along an axis, of any variable of theory, relative to its largest value."""
     if results.theory is None or axis not in results.theory.dims:
         return 0.0
     every = (results.theory[name] for name in series.drawn(results.scenario) if name in results.theory)
@@ -107,7 +107,7 @@ def _labels(results: Results, axis: str) -> list[str]:
 
 
 def _named(results: Results, axis: str) -> str:
-    """The symbols of an axis in plain letters."""
+    """Return the symbols of an axis in plain letters."""
     return ", ".join(plain(symbol(results.scenario, name)) for name in series.along(results.either, axis))
 
 
@@ -131,19 +131,19 @@ def _scales(results: Results, x: str, variables: dict[str, Variable]) -> Scales:
 
 
 def _scrolling(figure: Any) -> Any:
-    """A finger on a chart scrolls the page."""
+    """Let a finger on a chart scroll the page."""
     figure.toolbar.active_drag = None
     return figure
 
 
 def _variables(results: Results) -> dict[str, Variable]:
-    """The variables that have a value, those of theory first."""
+    """Return the variables that have a value, those of theory first."""
     known = series.with_values(results)
     return {name: known[name] for name in dict.fromkeys([*series.shown_first(known, results.theory), *known])}
 
 
 def _along_x(results: Results, x: str) -> tuple[Results, list[str]]:
-    """Results with numbers along x in increasing order, and no more of them than a curve needs."""
+    """Return results with numbers along x in increasing order, and no more of them than a curve needs."""
     places = series.values(results.either, x)
     order = np.argsort(places, kind="stable") if places.dtype.kind in "if" else np.arange(places.size)
     kept = order[_spread(order.size, MOST_POINTS)]

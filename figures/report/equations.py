@@ -26,7 +26,7 @@ REWRITTEN = (  # what mathtext does not know, and the same in what it does
 
 
 def equations(scenario: Any) -> list[tuple[str, str, str]]:
-    """The equations of a scenario, and of what learns in it: whose, in LaTeX, and as an SVG element or empty."""
+    """Return the equations of a scenario, and of what learns in it: whose, in LaTeX, and as an SVG element or empty."""
     common = [("", latex) for latex in scenario.equations]
     names = dict.fromkeys(points(getattr(scenario, scenario.CHOICE)))
     named = [(kind_label(scenario.KINDS, name), scenario.equation_of(name)) for name in names]
@@ -34,7 +34,7 @@ def equations(scenario: Any) -> list[tuple[str, str, str]]:
 
 
 def mathtext(latex: str) -> str:
-    r"""An equation in the part of LaTeX that matplotlib sets.
+    r"""Return an equation in the part of LaTeX that matplotlib sets.
 
     >>> print(mathtext(r"\epsilon_g = \tfrac1\pi\arccos R \ge 0, \quad \mathbf w \leftarrow \tfrac12\mathbf w"))
     \epsilon_g = \frac{1}{\pi}\arccos R \geq 0, \quad \mathbf{w} \leftarrow \frac{1}{2}\mathbf{w}
@@ -61,7 +61,7 @@ def _set(text: str) -> Any:
 
 
 def picture(latex: str) -> str:
-    """An equation as an SVG element; empty if matplotlib cannot set it."""
+    """Return an equation as an SVG element; empty if matplotlib cannot set it."""
     try:
         return element(_set(mathtext(latex)))
     except ValueError:

@@ -53,7 +53,7 @@ def report(result: Path, out: Path | None = None) -> Path:
 
 
 def page(results: Results) -> str:
-    """The report as HTML."""
+    """Return the report as HTML."""
     from bokeh.resources import Resources
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
@@ -88,7 +88,7 @@ def _library(resources: Any) -> str:
 
 
 def _embedded(charts: list[Any]) -> tuple[str, list[str]]:
-    """The script that draws the charts, and the element of each."""
+    """Return the script that draws the charts, and the element of each."""
     from bokeh.document import Document
     from bokeh.embed import components
 
@@ -135,7 +135,7 @@ def _bands(results: Results) -> str:
 
 
 def _summary(results: Results) -> str:
-    """One sentence: the kind of scenario, the size of the sweep, and what there is of it."""
+    """Return one sentence: the kind of scenario, the size of the sweep, and what there is of it."""
     scenario, seeds = results.scenario, results.scenario.seeds
     kind = (type(scenario).__doc__ or "").partition(";")[0]
     shape = " x ".join(f"{length} {plain(symbol(scenario, name))}" for name, length in scenario.shape.items())
@@ -150,7 +150,7 @@ def _summary(results: Results) -> str:
 
 
 def _sizes(scenario: Any) -> list[tuple[str, str]]:
-    """The dimensions and seeds of the results, as symbol and values."""
+    """Return the dimensions and seeds of the results, as symbol and values."""
     known = [name for name in SIZES if hasattr(scenario, name)]
     given = {plain(symbol(scenario, name)): points(getattr(scenario, name)) for name in known}
     shown = {name: values for name, values in given.items() if values and None not in values}
@@ -177,7 +177,7 @@ def _missing(results: Results) -> str:
 
 
 def _picture(results: Results) -> dict[str, Any] | None:
-    """The published figure as an SVG element, and what it shows; of a figure that cannot be drawn, the reason."""
+    """Draw the published figure as an SVG element, and say what it shows, or why it cannot be drawn."""
     from markupsafe import Markup
 
     import figures
@@ -200,7 +200,7 @@ def _picture(results: Results) -> dict[str, Any] | None:
 
 
 def _figure(results: Results) -> str:
-    """The figure that the config asks for, or that has been drawn in the folder."""
+    """Return the figure that the config asks for, or that has been drawn in the folder."""
     import figures
 
     choice = results.scenario.CHOICE
@@ -209,13 +209,13 @@ def _figure(results: Results) -> str:
 
 
 def _folder(results: Results) -> Path:
-    """The folder that the results were loaded from."""
+    """Return the folder that the results were loaded from."""
     assert results.folder is not None
     return results.folder
 
 
 def _provenance(results: Results, part: str) -> dict[str, str]:
-    """The code, the machine and the time that a store comes from."""
+    """Return the code, the machine and the time that a store comes from."""
     dataset = getattr(results, part)
     if dataset is None:
         return {}
@@ -234,7 +234,7 @@ def _provenance(results: Results, part: str) -> dict[str, str]:
 
 
 def _when(path: Path) -> str:
-    """The time at which a store was written, by its log or, without one, by its date."""
+    """Return the time at which a store was written, by its log or, without one, by its date."""
     events = [event["time"].replace("T", " ") for log in logs(path) for run in runs(log) for event in run]
     if events:
         return f"{min(events)} to {max(events)}, according to its log"

@@ -18,7 +18,7 @@ PASSED = 0.25
 
 
 def difference(dataset: xr.Dataset) -> xr.DataArray:
-    """u of every run and time."""
+    """Return u of every run and time."""
     R = dataset.R
     same = R.isel(student=0, teacher_unit=0) + R.isel(student=1, teacher_unit=1)
     crossed = R.isel(student=0, teacher_unit=1) + R.isel(student=1, teacher_unit=0)
@@ -27,7 +27,7 @@ def difference(dataset: xr.Dataset) -> xr.DataArray:
 
 
 def escape_times(dataset: xr.Dataset) -> np.ndarray:
-    """The time at which each run (..., seed) escapes, by interpolation between recorded times; NaN if it does not."""
+    """Find when each run (..., seed) escapes, by interpolation between recorded times; NaN if it does not."""
     u = abs(difference(dataset)).transpose(..., "t").values
     t = dataset.t.values
     at = np.argmax(u >= PASSED, axis=-1)  # 0 for runs that do not escape
@@ -65,7 +65,7 @@ def split(dataset: xr.Dataset) -> xr.Dataset:
 
 
 def aligned(dataset: xr.Dataset, since: np.ndarray) -> xr.Dataset:
-    """The runs that escape, at these times since their escape; NaN where they were not recorded."""
+    """Interpolate the runs that escape at these times since their escape; NaN where they were not recorded."""
     import xarray as xr
 
     times, t = escape_times(dataset), dataset.t.values

@@ -26,7 +26,7 @@ class View:
 
     @classmethod
     def towards(cls, centre: np.ndarray) -> View:
-        """The view with this centre."""
+        """Return the view with this centre."""
         e3 = centre / np.linalg.norm(centre)
         e1 = np.cross(np.eye(3)[np.argmin(np.abs(e3))], e3)
         e1 /= np.linalg.norm(e1)
@@ -43,7 +43,7 @@ class View:
         return np.where(seen[:, 2:] > 0, seen[:, :2] / np.where(seen[:, 2:] > 0, seen[:, 2:], 1.0), np.nan)
 
     def disc(self, places: int) -> tuple[np.ndarray, np.ndarray]:
-        """A grid (n,) of the orthographic view in both directions, and its points (n, n, 3); NaN beyond the rim."""
+        """Make a grid (n,) of the orthographic view in both directions, and its points (n, n, 3); NaN off the disc."""
         grid = np.linspace(-1, 1, places)
         x, y = np.meshgrid(grid, grid)
         depth2 = 1 - x**2 - y**2
@@ -51,7 +51,7 @@ class View:
         return grid, np.stack([x, y, depth], axis=-1) @ self.axes
 
     def plane(self, width: float, places: int) -> tuple[np.ndarray, np.ndarray]:
-        """A grid (n,) of the gnomonic view in both directions, and its directions (n, n, 3), of length 1."""
+        """Make a grid (n,) of the gnomonic view in both directions, and its directions (n, n, 3), of length 1."""
         grid = np.linspace(-width, width, places)
         x, y = np.meshgrid(grid, grid)
         points = np.stack([x, y, np.ones_like(x)], axis=-1)

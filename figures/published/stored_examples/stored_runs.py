@@ -11,7 +11,7 @@ HOLLOW = "full points: all runs have converged; hollow: not all"
 
 
 def recorded_dimension(dataset: Any) -> str:
-    """The dimension along which students are recorded: `epochs` or `updates`."""
+    """Return the dimension along which students are recorded: `epochs` or `updates`."""
     return next(name for name in ("epochs", "updates") if name in dataset.dims)
 
 
