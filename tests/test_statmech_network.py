@@ -24,12 +24,19 @@ REFUSED = {
     ),
     "weights of another number": ({"teacher": {"w": [1, 2, 3]}}, "teacher: w is 3, but M = 2 needs 2"),
     "misspelt word": ({"teacher": {"T": "orthonorml"}}, 'teacher.T: must be "orthonormal", a number or a matrix'),
+    "misspelt teacher": (
+        {"teacher": "orthonorml"},
+        'teacher: "orthonorml" is not a teacher. Did you mean "orthonormal"? Known: orthonormal.',
+    ),
     "misspelt key": ({"teacher": {"t": 1}}, 'teacher.t: "t" is not a key of teacher. Did you mean "T"?'),
     "unknown output": ({"teacher": {"output": "sgn"}}, "teacher.output: input should be 'linear' or 'sign'"),
     "unknown units of the teacher": ({"teacher": {"network": "tan"}}, 'teacher.network: "tan" is not an activation'),
     "impossible start": ({"start": {"R": 1, "Q": 1}}, "no 2 student units have these Q and R"),
     "start of another size": ({"start": {"R": [[1, 0]]}}, "start: R is 1 x 2, but K = 2, M = 2 needs 2 x 2"),
-    "start of another word": ({"start": "drwan"}, "start: input should be 'drawn' or 'learnt', not \"drwan\""),
+    "start of another word": (
+        {"start": "drwan"},
+        'start: "drwan" is not a start. Did you mean "drawn"? Known: drawn, learnt.',
+    ),
     "start drawn and given": ({"start": {"drawn": 1, "Q": 1}}, "give either drawn, or Q and R"),
     "start beyond floats": ({"start": {"Q": 1e300}}, "Q must lie between -1e+100 and 1e+100, where float64"),
     "start of float32": ({"start": {"Q": 1e20}, "dtype": "float32"}, "Q must lie between -1e+10 and 1e+10"),
@@ -58,6 +65,12 @@ def test_a_config_is_read_back_as_it_was_written(start):
     network = Network(**GIVEN, start=start, teacher={"T": [[1, 0.5], [0.5, 1]], "w": [1, -1], "output": "sign"})
     assert scenario_from(network.config()) == network
     assert None not in network.config()["teacher"].values()
+
+
+def test_a_teacher_given_by_a_word_is_the_section_that_it_stands_for():
+    word, section = (Network(**GIVEN, teacher=teacher) for teacher in ("orthonormal", {"T": "orthonormal", "w": 1}))
+    assert word.config() == section.config()
+    assert [cell.words() for cell in word.cells()] == [cell.words() for cell in section.cells()]
 
 
 def test_numbers_stand_for_multiples_of_the_identity_and_of_one():

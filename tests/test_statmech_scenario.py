@@ -48,7 +48,7 @@ GOOD = {"rule": "perceptron", "t": [1.0, 2.0]}
         ({"t": [1, 1]}, "t: times must increase"),
         ({"t": [-1, 1]}, "t[0]: must be at least 0, not -1"),
         ({"seeds": 0}, "seeds: must be at least 1, not 0"),
-        ({"start": "somewhere"}, "start: input should be 'drawn', not \"somewhere\""),
+        ({"start": "somewhere"}, 'start: "somewhere" is not a start. Known: drawn.'),
         ({"start": {"r": 0.5}}, '"r" is not a key of start. Did you mean "R"?'),
         ({"start": {"R": 1.5}}, "start.R: must be at most 1, not 1.5"),
         ({"start": {"length": 0}}, "start.length: must be greater than 0, not 0"),

@@ -58,7 +58,7 @@ def _values(part: dict[str, Any]) -> str:
         return ", ".join(f"`{value}`" for value in part.get("enum", [part.get("const")]))
     if forms := part.get("anyOf") or part.get("oneOf"):
         words = "".join(f" or `{form['const']}`" for form in forms[1:] if "const" in form)
-        return _values(forms[0]) + words + (" or a mapping" if _mapping(forms) else "")
+        return _values(forms[0]) + words + (" or a section" if _mapping(forms) else "")
     if part["type"] == "array":
         return f"list of: {_values(part['items'])}"
     bounds = [f"{sign} {_number(part[word])}" for word, sign in SIGNS.items() if word in part]

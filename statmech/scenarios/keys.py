@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, TypeAdapter
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, StrictBool, Tag, TypeAdapter, WithJsonSchema
 
 from statmech.errors import not_known, quoted
 from statmech.parameters import BOUNDS, SCHEMAS, Key
@@ -46,6 +46,13 @@ def one_of(known: Mapping[str, object], noun: str) -> Any:
     return axis_of(Annotated[str, AfterValidator(name_among(known, noun))], {"enum": list(known)}, spaced=False)
 
 
+def word_or_section(words: Collection[str], section: type, noun: str) -> Any:
+    """The type of a key that takes one of these words or a section of keys; its form decides which is read."""
+    word = Annotated[str, AfterValidator(name_among(words, noun)), WithJsonSchema({"enum": list(words)})]
+    kind = Discriminator(lambda given: "word" if isinstance(given, str) else "given")
+    return Annotated[Annotated[word, Tag("word")] | Annotated[section, Tag("given")], kind]
+
+
 def increasing(noun: str) -> AfterValidator:
     """A validator of values in increasing order, which the message calls by `noun`."""
 
@@ -57,7 +64,7 @@ def increasing(noun: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def name_among(known: Mapping[str, object], noun: str) -> Any:
+def name_among(known: Collection[str], noun: str) -> Any:
     """A validator of names: those of `known`, or a message with the likely one."""
 
     def check(given: str) -> str:

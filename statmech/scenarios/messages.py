@@ -11,7 +11,7 @@ from statmech.errors import Problem, ScenarioError, not_known, quoted
 from statmech.parameters import BOUNDS
 from statmech.scenarios.ranges import spaced
 
-FORMS = {"value", "axis", "drawn", "given"}  # the form in which a key was read: of no interest to the reader
+FORMS = {"value", "axis", "word", "given"}  # the form in which a key was read: of no interest to the reader
 MOST = 20  # that are quoted at once
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Discriminator, Field, Tag
+from pydantic import Field, field_validator
 
 from statmech.activations import ACTIVATIONS, Activation, Linear
 from statmech.errors import Problem
@@ -38,6 +38,7 @@ from statmech.scenarios.keys import (
     Whole,
     config_key,
     one_of,
+    word_or_section,
 )
 from statmech.scenarios.network_matrices import NetworkStart, TeacherSection, Units, learnt
 from statmech.scenarios.online import MAX_STEPS
@@ -58,10 +59,6 @@ SYMMETRIC = (
     "equations stay on the plateau"
 )
 IDENTICAL = "the student units start identical, and remain so: they learn no more than one unit"
-StartOrDrawn = Annotated[
-    Annotated[Literal["drawn", "learnt"], Tag("drawn")] | Annotated[NetworkStart, Tag("given")],
-    Discriminator(lambda given: "drawn" if isinstance(given, str) else "given"),
-]
 DRAWN = NetworkStart.model_validate({"drawn": 1.0})
 
 VARIABLES = {
@@ -155,11 +152,11 @@ class Network(Sweep):
         description="weight decay, of the first layer: a step subtracts decay/N times the weights",
         symbol=r"$\nu$",
     )
-    teacher: TeacherSection = Field(
+    teacher: word_or_section(["orthonormal"], TeacherSection, "a teacher") = Field(  # type: ignore[valid-type]
         TeacherSection.model_validate({}),
-        description="teacher, as {T, w, output}: products, output weights, linear or sign",
+        description="teacher, orthonormal or {T, w, output}: products, output weights, linear or sign",
     )
-    start: StartOrDrawn = Field(
+    start: word_or_section(["drawn", "learnt"], NetworkStart, "a start") = Field(  # type: ignore[valid-type]
         "drawn",
         description="start, at t = 0: drawn (entries from N(0,1)), learnt (the teacher's units; further ones vanish), "
         "{drawn: variance, v} or {Q, R, v}",
@@ -173,6 +170,11 @@ class Network(Sweep):
     engine: Literal["gram", "vectors"] = Field(
         "gram", description="gram: the order parameters, in their exact distribution; vectors: the weight vectors"
     )
+
+    @field_validator("teacher")
+    @classmethod
+    def _as_section(cls, given: str | TeacherSection) -> TeacherSection:
+        return TeacherSection.model_validate({"T": given}) if isinstance(given, str) else given
 
     def _problems(self) -> Iterator[Problem]:
         yield from self._size_problems()

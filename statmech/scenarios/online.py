@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import AfterValidator, Discriminator, Field, PlainSerializer, Tag
+from pydantic import AfterValidator, Field, PlainSerializer
 
 from statmech.errors import Problem
 from statmech.inputs import INPUTS, Gaussian, Inputs, inputs_from, label_of, written
@@ -24,7 +24,17 @@ from statmech.scenarios.base import Sweep
 from statmech.scenarios.former_names import in_former_names
 from statmech.scenarios.grid import words_of
 from statmech.scenarios.initial_conditions import DRAWN, OrderParameters, Start
-from statmech.scenarios.keys import PARAMETERS, DimensionAxis, FlipAxis, RateAxis, Times, Whole, config_key, one_of
+from statmech.scenarios.keys import (
+    PARAMETERS,
+    DimensionAxis,
+    FlipAxis,
+    RateAxis,
+    Times,
+    Whole,
+    config_key,
+    one_of,
+    word_or_section,
+)
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.schedules import OptionalSchedule
 from statmech.scenarios.variables import Variable, bias_of, std_of
@@ -41,10 +51,6 @@ LawAxis = axis_of(
     spaced=False,
 )
 StudentsAxis = axis_of(Annotated[Whole, Field(ge=1, le=MAX_K)], {"type": "integer", "minimum": 1, "maximum": MAX_K})
-StartOrDrawn = Annotated[
-    Annotated[Literal["drawn"], Tag("drawn")] | Annotated[Start, Tag("given")],
-    Discriminator(lambda given: "drawn" if isinstance(given, str) else "given"),
-]
 VARIABLES = {
     "R": Variable(("t", "student"), "teacher-student cosine", "$R$"),
     "q": Variable(("t", "student"), "student-student cosine, mean over the other students", "$q$"),
@@ -167,7 +173,7 @@ class Scenario(Sweep):
         symbol="$t$",
         unit="steps / N",
     )
-    start: StartOrDrawn = Field(
+    start: word_or_section(["drawn"], Start, "a start") = Field(  # type: ignore[valid-type]
         "drawn", description="start, at t = 0: drawn (entries from N(0,1), as in the paper) or {length, R, q}"
     )
     dtype: Literal["float64", "float32"] = Field("float64", description="precision of the simulation")
