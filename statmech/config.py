@@ -47,7 +47,7 @@ def description(name: str) -> str:
     """The first comment of a shipped config: what it shows.
 
     >>> description("variety")
-    'Figure 4 of Miyoshi, Hara & Okada: q against R in the course of learning;
+    'Figure 4 of Miyoshi, Hara & Okada: q against R during learning;
     the lower the curve, the more an ensemble gains.'
     """
     lines = (SHIPPED / f"{name}.yaml").read_text(encoding="utf-8").splitlines()

@@ -76,7 +76,7 @@ def estimate(scenario: Sweep) -> None:
             ("parameter combinations", f"{cost.cells}{f' ({grid})' if grid else ''}"),
             ("runs", f"{cost.runs}"),
             ("bytes", f"{cost.bytes_:,}"),
-            ("seconds", f"about {seconds:g} on 2 cores like those of benchmarks/README.md"),
+            ("seconds", f"about {seconds:g} on the benchmark machine (2 cores, benchmarks/README.md)"),
             (
                 "before",
                 f"about {START:g} to start" + (f", and {compiling}" if cost.programs else ", without compilation"),

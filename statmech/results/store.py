@@ -321,7 +321,7 @@ def consolidate(store: Path) -> None:
 
 @contextlib.contextmanager
 def _scratch(path: Path) -> Iterator[Path]:
-    """A folder beside `path` for what is not yet, or no longer, the result; removed at the end."""
+    """A folder beside `path` for a store that is being written or replaced; removed at the end."""
     folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.partial-", dir=path.parent))
     try:
         yield folder

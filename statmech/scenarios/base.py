@@ -1,8 +1,8 @@
 """Base class of scenarios: keys that may be axes, the grid they span, and how it is written down.
 
 A key given as a list is an axis of the sweep (`statmech.scenarios.axes`); `cells()` visits every point of the grid
-once (`statmech.scenarios.grid`). What learns is named by one key (`CHOICE`), and the parameters of all it may name
-(`KINDS`) are keys like the others.
+once (`statmech.scenarios.grid`). What learns is named by one key (`CHOICE`), and the parameters of the classes it
+selects from (`KINDS`) are keys like the others.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class Sweep(Grid, BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     CHOICE: ClassVar[str]  # the key that names what learns, and the noun of messages
-    KINDS: ClassVar[dict[str, type]]  # all it may name
+    KINDS: ClassVar[dict[str, type]]  # the classes it selects from
     together: ClassVar[int] = 1  # seeds that are simulated together, so that another number would move the last bits
     on_data: ClassVar[bool] = False  # on given data, which no theory describes
     equations: ClassVar[tuple[str, ...]] = ()  # that all of this kind obey, in LaTeX, for pages that show them
     AXES: ClassVar[tuple[str, ...]]  # keys that may be axes, in the order of the dataset's dimensions: a parameter
     # that is named here has its own place among them, and is always stated, if only with its default
-    OMITTED: ClassVar[dict[str, Any]] = {}  # keys that neither configs nor datasets state at these values
+    OMITTED: ClassVar[dict[str, Any]] = {}  # keys omitted from configs and datasets at these values
     TITLE: ClassVar[str] = ""  # of pages that show this kind
     CITES: ClassVar[tuple[str, ...]] = ()  # the papers behind its theory, by their keys in the bibliography
     COORDINATES: ClassVar[dict[str, Key]] = {}  # coordinates of its datasets that are not keys of its configs
@@ -212,7 +212,7 @@ class Sweep(Grid, BaseModel):
 
     @property
     def not_judged(self) -> str:
-        """The reason why runs rightly deviate from theory, so that none is judged; empty if there is none."""
+        """The reason why deviations from theory are expected and none is judged; empty if there is none."""
         return ""
 
     @property

@@ -158,7 +158,7 @@ class Network(Sweep):
     )
     start: word_or_section(["drawn", "learnt"], NetworkStart, "a start") = Field(  # type: ignore[valid-type]
         "drawn",
-        description="start, at t = 0: drawn (entries from N(0,1)), learnt (the teacher's units; further ones vanish), "
+        description="start, at t = 0: drawn (entries from N(0,1)), learnt (the teacher's units; others vanish), "
         "{drawn: variance, v} or {Q, R, v}",
     )
     t: Times = config_key(

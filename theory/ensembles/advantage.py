@@ -1,4 +1,4 @@
-r"""The gain of infinitely many students: their error over that of one student, in the course of learning.
+r"""The gain of infinitely many students: their error over that of one student, during learning.
 
 The sum of K equal students at angle :math:`\theta` to the teacher, with transverse cosine c, has components
 :math:`Kl\cos\theta` along the teacher and :math:`Kl\sin\theta\sqrt{c + (1-c)/K}` across it. For K -> infinity the mean
