@@ -24,7 +24,7 @@ import theory
 from statmech import Scenario, StoredExamples
 from statmech.results import comparison, multiplicity
 from statmech.results.results import Results
-from statmech.scenarios.base import Sweep
+from statmech.scenarios.base import AbstractScenario
 
 SEEDS, FEWER = (4, 8, 16, 64), (1, 4, 16, 64)  # with standard errors from their spread, and with predicted ones
 TRIALS, PREDICTED_TRIALS, PLANTED_TRIALS, ERROR = 4000, 1000, 20, 1.03
@@ -57,15 +57,15 @@ class Population:
         return Population(name, [cell - cell.mean(axis=0) for cell in drawn])
 
 
-def against_equations(name: str, scenario: Sweep) -> Population:
+def against_equations(name: str, scenario: AbstractScenario) -> Population:
     return Population(name, _deviations(scenario, theory.solve(scenario)))
 
 
-def against_mean(name: str, scenario: Sweep) -> Population:
+def against_mean(name: str, scenario: AbstractScenario) -> Population:
     return Population(name, _deviations(scenario, None))
 
 
-def _deviations(scenario: Sweep, solution: xr.Dataset | None) -> list[np.ndarray]:
+def _deviations(scenario: AbstractScenario, solution: xr.Dataset | None) -> list[np.ndarray]:
     """Arrays (seeds, values) of deviations from a theory or, without one, from the mean."""
     simulation = simulate.run(scenario)
     names = [name for name, variable in scenario.variables.items() if variable.in_theory and name in simulation]
@@ -112,7 +112,7 @@ def _t(runs: np.ndarray) -> np.ndarray:
     return np.asarray(np.sqrt(len(runs)) * runs.mean(axis=0) / runs.std(axis=0, ddof=1))
 
 
-def found(scenario: Sweep, count: int, trials: int) -> list[list[object]]:
+def found(scenario: AbstractScenario, count: int, trials: int) -> list[list[object]]:
     """How many sweeps exceed the bound where theory is 3 % too large in one variable at a time."""
     simulation, solution = simulate.run(scenario), theory.solve(scenario)
     rng, rows = np.random.default_rng(3), []
@@ -127,7 +127,7 @@ def found(scenario: Sweep, count: int, trials: int) -> list[list[object]]:
     return rows
 
 
-def exceeded_of_predicted(scenario: Sweep, trials: int) -> list[list[object]]:
+def exceeded_of_predicted(scenario: AbstractScenario, trials: int) -> list[list[object]]:
     """The same with predicted standard errors, of sweeps without a seed in common."""
     simulation, solution, rows = simulate.run(scenario), theory.solve(scenario), []
     sweeps = simulation.coarsen(seed=max(FEWER)).construct(seed=("sweep", "seed"))

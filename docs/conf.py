@@ -11,7 +11,7 @@ import jupyter_client
 from pydantic import BaseModel
 
 import statmech
-from statmech.scenarios.base import Sweep
+from statmech.scenarios.base import AbstractScenario
 
 sys.path.insert(0, str(Path(__file__).parent))
 import executed_pages
@@ -99,9 +99,9 @@ def _short_signature(app, what, name, thing, options, signature, returns):
 
 
 def _keys(kind):
-    if kind is Sweep:
+    if kind is AbstractScenario:
         return "(**keys)"
-    schema = kind.schema_of() if issubclass(kind, Sweep) else kind.model_json_schema()
+    schema = kind.schema_of() if issubclass(kind, AbstractScenario) else kind.model_json_schema()
     needed = schema.get("required", [])
     others = {name: part.get("default") for name, part in schema["properties"].items() if name not in needed}
     return f"({', '.join([*needed, *(f'{name}={value!r}' for name, value in others.items())])})"

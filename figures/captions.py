@@ -22,6 +22,7 @@ from statmech.errors import StatmechError
 from statmech.parameters import known_parameters
 from statmech.runtime import files
 from statmech.scenarios.axes import once
+from statmech.scenarios.base import AbstractScenario
 
 if TYPE_CHECKING:
     from statmech.results.results import Results
@@ -150,7 +151,7 @@ def _parameters(results: Results) -> str:
     return ", ".join([learns, *(_stated(scenario, name, written[name]) for name in stated)])
 
 
-def _written(scenario: Any) -> dict[str, Any]:
+def _written(scenario: AbstractScenario) -> dict[str, Any]:
     """Return the keys as a config writes them, and the values of parallel axes, each once."""
     written = scenario.config()
     for group in written.get("zip", []):
@@ -158,7 +159,7 @@ def _written(scenario: Any) -> dict[str, Any]:
     return written
 
 
-def _defaults(scenario: Any) -> dict[str, Any]:
+def _defaults(scenario: AbstractScenario) -> dict[str, Any]:
     """Return the default of every key, as a config would hold it."""
     fields = {name: field.default for name, field in type(scenario).model_fields.items()}
     given = {name: key.default for name, key in known_parameters(scenario.KINDS).items()}
@@ -171,11 +172,11 @@ def _along_x(results: Results) -> list[str]:
     return [name for name, values in results.scenario.recorded.items() if values.size > 1 and name == "t"]
 
 
-def _stated(scenario: Any, name: str, value: Any) -> str:
+def _stated(scenario: AbstractScenario, name: str, value: Any) -> str:
     return f"{labels.symbol(scenario, name)} = {_values(scenario, name, value)}"
 
 
-def _values(scenario: Any, name: str, value: Any) -> str:
+def _values(scenario: AbstractScenario, name: str, value: Any) -> str:
     """Return one value, a short list, or the range of a long one."""
     label = labels.mathtext_label(scenario)
     many = list(value) if isinstance(value, tuple | list) else [value]

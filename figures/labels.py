@@ -7,6 +7,8 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from statmech.scenarios.base import AbstractScenario
+
 SETTING = ("left", "right", "mathrm", "mathbf", "text", "rm", "bf")  # commands that only say how to set what follows
 SIGNS = {
     "infty": "∞",
@@ -24,17 +26,17 @@ SIGNS = {
 SPELT = {"lambda": "LAMDA"}  # by Unicode
 
 
-def symbol(scenario: Any, name: str) -> str:
+def symbol(scenario: AbstractScenario, name: str) -> str:
     """Return the symbol of a key or coordinate, in mathtext where it has one, else its name."""
     return str(scenario.describe(name).label)
 
 
-def abscissa(scenario: Any) -> str | None:
+def abscissa(scenario: AbstractScenario) -> str | None:
     """Return the key that this kind of scenario is usually drawn against; None if there is none."""
     return None if scenario.PAGE is None else str(scenario.PAGE.along)
 
 
-def axis_label(scenario: Any, names: list[str]) -> str:
+def axis_label(scenario: AbstractScenario, names: list[str]) -> str:
     """Return the label of an axis: the symbols of all keys that vary along it, and the unit of a single key.
 
     >>> from statmech import Scenario
@@ -66,7 +68,7 @@ def value_label(name: str, value: Any) -> str:
     return value if isinstance(value, str) else f"{name} = {value:g}"
 
 
-def mathtext_label(scenario: Any) -> Callable[[str, Any], str]:
+def mathtext_label(scenario: AbstractScenario) -> Callable[[str, Any], str]:
     """Label values in figures: a number by its key's symbol, a rule, learner, ... by its own label.
 
     >>> from statmech import Scenario

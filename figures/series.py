@@ -18,6 +18,7 @@ from figures.labels import value_label
 from figures.style import COLOURS, shades
 from statmech.numerics.statistics import standard_error_of_runs
 from statmech.results.corrections import predicted, unresolved
+from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.variables import BIAS, STD, Variable
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class Scales:
     log_y: frozenset[str] = frozenset()
 
 
-def drawn(scenario: Any) -> dict[str, Variable]:
+def drawn(scenario: AbstractScenario) -> dict[str, Variable]:
     """Return the variables that charts can show: numbers, not flags, at most one per student (no overlaps of units)."""
     inner = {dim for dim in scenario.recorded if dim not in UNSHOWN} | set(AVERAGED)
     every = scenario.variables.items()
@@ -157,12 +158,12 @@ def ignored_by_theory(results: Results, names: Iterable[str]) -> bool:
     return {*names} <= ignored_in_the_limit(results.scenario)
 
 
-def ignored_in_the_limit(scenario: Any) -> set[str]:
+def ignored_in_the_limit(scenario: AbstractScenario) -> set[str]:
     """Return the axes that the lines of theory do not depend on, though bands of order 1/N may."""
     return {*scenario.theory_ignores, *(["N"] if has_bands(scenario) else [])}
 
 
-def has_bands(scenario: Any) -> bool:
+def has_bands(scenario: AbstractScenario) -> bool:
     """True if theory has corrections of order 1/N, so that bands say where one run lies."""
     return bool(getattr(scenario, "corrections", False))
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from simulate.execution.units import attrs, check, run_units, simulator_of
 from statmech.results.dataset import Progress, arrays_of, blank, fill, tracked
 from statmech.runtime.jax_cache import use_cache
-from statmech.scenarios.base import Sweep
+from statmech.scenarios.base import AbstractScenario
 
 if TYPE_CHECKING:
     import xarray as xr
 
 
-def run(scenario: Sweep, progress: Progress | None = None) -> xr.Dataset:
+def run(scenario: AbstractScenario, progress: Progress | None = None) -> xr.Dataset:
     """Simulate a scenario: a Dataset on (sweep axes, seed, recorded times).
 
     Of a `Scenario`: R, q, length, eps_g, ... on t and student; of `StoredExamples`: R, eps_g, kappa, ... on epochs;
@@ -60,6 +60,6 @@ def run(scenario: Sweep, progress: Progress | None = None) -> xr.Dataset:
     return dataset
 
 
-def remarks(scenario: Sweep) -> list[str]:
+def remarks(scenario: AbstractScenario) -> list[str]:
     """Sentences that a user should read before a scenario is simulated."""
     return simulator_of(scenario).remarks()

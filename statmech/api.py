@@ -15,7 +15,7 @@ from statmech.results.results import results_of
 from statmech.results.study_tables import tables
 from statmech.runtime.hidden_packages import check_packages
 from statmech.runtime.progress import Bar, shown
-from statmech.scenarios.base import Sweep
+from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.registry import scenario_from
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def load_results(folder: str | Path) -> Results:
     return Results(**vars(results.load_results(folder)))
 
 
-def run(scenario: Sweep | str | Path, *, progress: bool | None = None, **overrides: Any) -> Results:
+def run(scenario: AbstractScenario | str | Path, *, progress: bool | None = None, **overrides: Any) -> Results:
     """Simulate a scenario and solve its theory, in memory.
 
     Parameters
@@ -144,7 +144,7 @@ def _shown_on(bar: Bar) -> Callable[[int, int], None]:
     return progress
 
 
-def solve(scenario: Sweep) -> xr.Dataset:
+def solve(scenario: AbstractScenario) -> xr.Dataset:
     """The theory of a scenario in the limit N -> infinity (`theory.solve`).
 
     Parameters
@@ -233,7 +233,7 @@ def compare(simulation: results.Results | xr.Dataset, theory: xr.Dataset | None 
     return tables(simulation, theory)
 
 
-def explore(scenario: Sweep | results.Results | str | Path | None = None, **overrides: Any) -> Any:
+def explore(scenario: AbstractScenario | results.Results | str | Path | None = None, **overrides: Any) -> Any:
     """Controls and charts of a scenario, or of results, as a part of a notebook.
 
     Parameters
@@ -266,9 +266,9 @@ def html(shown: results.Results) -> str:
     return f"<p>{escape(repr(shown))}</p>{_tables(shown)}{_figure(shown)}"
 
 
-def _scenario(given: Sweep | str | Path) -> tuple[Sweep, str, str]:
+def _scenario(given: AbstractScenario | str | Path) -> tuple[AbstractScenario, str, str]:
     """A scenario, the name of its config, and that of the shipped config that it is, if it is one."""
-    if isinstance(given, Sweep):
+    if isinstance(given, AbstractScenario):
         return given, "", ""
     return config.load(given), config.find(given).stem, config.shipped_name(given)
 

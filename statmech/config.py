@@ -14,6 +14,7 @@ from statmech.results.checksums import ROOT, check_ordinary, corrupted, group_of
 from statmech.results.stored_config import present_config
 from statmech.runtime import files
 from statmech.safe_yaml import MOST_LINES, TooLarge, document_of
+from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.registry import name_in, scenario_from
 
 _PACKAGE = Path(__file__).parent
@@ -145,7 +146,7 @@ def load(config: str | Path, overrides: Iterable[str] = (), *, data: bool = Fals
 
     Returns
     -------
-    Sweep
+    AbstractScenario
         A scenario of the kind that the config describes.
 
     Raises

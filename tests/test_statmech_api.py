@@ -176,10 +176,10 @@ def test_a_theory_without_a_simulation_is_drawn_as_theory():
 def test_one_run_of_the_command_reads_its_config_once(tmp_path, monkeypatch):
     from conftest import statmech as command
 
-    from statmech.scenarios.base import Sweep
+    from statmech.scenarios.base import AbstractScenario
 
-    read, begin = [], Sweep.__init__
-    monkeypatch.setattr(Sweep, "__init__", lambda self, **keys: read.append(keys) or begin(self, **keys))
+    read, begin = [], AbstractScenario.__init__
+    monkeypatch.setattr(AbstractScenario, "__init__", lambda self, **keys: read.append(keys) or begin(self, **keys))
     assert command("run", "ensemble", "rule=hebb", "K=1", "N=50", "t=1", "seeds=2", "--out", tmp_path) == 0
     assert len(read) == 1
 

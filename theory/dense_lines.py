@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from statmech.errors import ScenarioError, SolverError
-from statmech.scenarios.base import Sweep
+from statmech.scenarios.base import AbstractScenario
 from theory.solve import solve_line, solver_of
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ PLACES = 200  # along the axis
 MOST, LEAST = 6000, 40  # grid points of a sweep with further axes, and the fewest places that make a line smooth
 
 
-def smooth(scenario: Sweep, axis: str, places: int = PLACES) -> xr.Dataset | None:
+def smooth(scenario: AbstractScenario, axis: str, places: int = PLACES) -> xr.Dataset | None:
     """Solve the theory of a scenario on a dense grid along one axis.
 
     Half of the places are equally spaced and half geometrically, so that a line bends smoothly on linear and on
@@ -61,7 +61,7 @@ def smooth(scenario: Sweep, axis: str, places: int = PLACES) -> xr.Dataset | Non
     return solved.isel(dict.fromkeys(ignored, 0), drop=True)
 
 
-def _config(scenario: Sweep, axis: str, places: int) -> dict[str, Any] | None:
+def _config(scenario: AbstractScenario, axis: str, places: int) -> dict[str, Any] | None:
     """The config of the dense scenario; None if there is none."""
     config, ignores = scenario.config(), scenario.theory_ignores
     values = np.asarray(config.get(axis, ()))

@@ -12,13 +12,13 @@ import numpy as np
 from statmech.errors import ScenarioError
 from statmech.results.dataset import Progress, arrays_of, blank, fill, tracked
 from statmech.runtime.jax_cache import use_cache
-from statmech.scenarios.base import Sweep, check_type
+from statmech.scenarios.base import AbstractScenario, check_type
 
 if TYPE_CHECKING:
     import xarray as xr
 
 
-def solve(scenario: Sweep, progress: Progress | None = None) -> xr.Dataset:
+def solve(scenario: AbstractScenario, progress: Progress | None = None) -> xr.Dataset:
     """The theory of a scenario in the limit N -> infinity, as a Dataset on (sweep axes, recorded times).
 
     Of a `Scenario`: R, q, length and eps_g follow eqs (3.5) and (3.6) of Miyoshi, Hara & Okada, the ensemble's errors
@@ -70,7 +70,7 @@ def solve(scenario: Sweep, progress: Progress | None = None) -> xr.Dataset:
     return _filled(scenario, [list(scenario.cells())], progress)
 
 
-def solve_each(scenario: Sweep) -> xr.Dataset:
+def solve_each(scenario: AbstractScenario) -> xr.Dataset:
     """The lines of a scenario, each rule, learner, ... solved by a separate call.
 
     One compiled program then serves each of them, whichever are chosen together.
@@ -83,13 +83,13 @@ def solve_each(scenario: Sweep) -> xr.Dataset:
     return _filled(scenario, list(groups.values()), as_lines=True)
 
 
-def solve_line(scenario: Sweep) -> xr.Dataset:
+def solve_line(scenario: AbstractScenario) -> xr.Dataset:
     """Return the dataset of `solve` for a line: corrections are not those of the recorded steps but of any time."""
     return _filled(scenario, [list(scenario.cells())], as_lines=True)
 
 
 def _filled(
-    scenario: Sweep, groups: list[list[Any]], progress: Progress | None = None, as_lines: bool = False
+    scenario: AbstractScenario, groups: list[list[Any]], progress: Progress | None = None, as_lines: bool = False
 ) -> xr.Dataset:
     if scenario.unsolved:
         raise ScenarioError([((), scenario.unsolved)])
@@ -106,7 +106,7 @@ def _filled(
     return dataset
 
 
-def solver_of(scenario: Sweep) -> Any:
+def solver_of(scenario: AbstractScenario) -> Any:
     """The solver of a scenario: of its own method `solve`, else its file in `theory/scenarios/`."""
     return CellByCell if hasattr(scenario, "solve") else import_module(f"theory.scenarios.{scenario.module()}")
 

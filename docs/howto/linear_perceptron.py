@@ -22,7 +22,7 @@ from pydantic import Field
 
 from statmech.parameters import parameter
 from statmech.scenarios.axes import axis_of
-from statmech.scenarios.base import Sweep
+from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, Number, Times, config_key, one_of
 from statmech.scenarios.page import Page
 from statmech.scenarios.registry import SCENARIOS
@@ -40,7 +40,7 @@ class Gradient:
 ALGORITHMS = {"gradient": Gradient}
 
 
-class LinearPerceptron(Sweep):
+class LinearPerceptron(AbstractScenario):
     """Linear students that learn online from a linear teacher."""
 
     CHOICE: ClassVar = "descent"

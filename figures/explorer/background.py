@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from statmech.errors import StatmechError
+from statmech.scenarios.base import AbstractScenario
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -37,7 +38,7 @@ class Background:
         self.token = 0
         self.lock = threading.Lock()
 
-    def start(self, scenario: Any) -> None:
+    def start(self, scenario: AbstractScenario) -> None:
         """Simulate this scenario, and no older one any more."""
         token = self.stop()
         threading.Thread(target=self._simulate, args=(scenario, token), daemon=True).start()
@@ -48,7 +49,7 @@ class Background:
             self.token += 1
             return self.token
 
-    def _simulate(self, scenario: Any, token: int) -> None:
+    def _simulate(self, scenario: AbstractScenario, token: int) -> None:
         try:
             for seeds in sorted({min(FIRST, scenario.seeds), scenario.seeds}):
                 self._simulate_seeds(scenario.model_copy(update={"seeds": seeds}), token)
@@ -58,7 +59,7 @@ class Background:
             if self.token == token:
                 self.report(None, sentence(problem))
 
-    def _simulate_seeds(self, scenario: Any, token: int) -> None:
+    def _simulate_seeds(self, scenario: AbstractScenario, token: int) -> None:
         from simulate import run
 
         def progress(done: int, total: int) -> None:

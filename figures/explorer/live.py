@@ -23,6 +23,7 @@ from statmech.config import overridden
 from statmech.errors import ConfigError
 from statmech.results.results import Results
 from statmech.scenarios.axes import points
+from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cost import estimate
 from statmech.scenarios.page import View
 from statmech.scenarios.registry import SCENARIOS, scenario_from
@@ -56,7 +57,7 @@ class Live:
         message: Callable[[str, str], None],
     ):
         self.choice, self.given, self.shown, self.settled, self.message = choice, view.config, shown, settled, message
-        self.scenario: Any = None
+        self.scenario: AbstractScenario | None = None
         self.theory: xr.Dataset | None = None
         self.smooth: xr.Dataset | None = None
         self.simulation: xr.Dataset | None = None

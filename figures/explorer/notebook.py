@@ -12,12 +12,12 @@ from figures.explorer.settings import pages
 from statmech import config
 from statmech.errors import ConfigError
 from statmech.results.results import Results
-from statmech.scenarios.base import Sweep
+from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.page import View
 from statmech.scenarios.registry import scenario_from
 
 
-def explore(scenario: Sweep | Results | str | Path | None, overrides: dict[str, Any]) -> Any:
+def explore(scenario: AbstractScenario | Results | str | Path | None, overrides: dict[str, Any]) -> Any:
     """Controls and charts of a scenario, or of results (`statmech.explore`)."""
     pn.extension("mathjax")  # loads the libraries into the notebook; elsewhere it does nothing that shows
     if isinstance(scenario, Results):
@@ -25,18 +25,18 @@ def explore(scenario: Sweep | Results | str | Path | None, overrides: dict[str, 
     return Page(*_opened(scenario, overrides), inline=True).inline_view()
 
 
-def _opened(given: Sweep | str | Path | None, overrides: dict[str, Any]) -> tuple[Any, None, View]:
+def _opened(given: AbstractScenario | str | Path | None, overrides: dict[str, Any]) -> tuple[Any, None, View]:
     """Return a scenario and the view that its page opens with."""
     if given is None:
         choice = next(iter(pages()))
         start = started(choice, pages()[choice].view)
         return None, None, started(choice, _with(start, overrides))
-    found = given if isinstance(given, Sweep) else config.load(given)
+    found = given if isinstance(given, AbstractScenario) else config.load(given)
     if overrides:
         found = scenario_from({**found.config(), **overrides})
     if found.on_data:
         raise ConfigError("a study of data sets has no sliders. Run it, and explore its results")
-    name = "" if isinstance(given, Sweep) else config.shipped_name(given)
+    name = "" if isinstance(given, AbstractScenario) else config.shipped_name(given)
     return None, None, opening(found, named(found.CHOICE, name))[0]
 
 

@@ -27,6 +27,7 @@ from statmech.errors import ConfigError
 from statmech.results import export
 from statmech.results.results import Results, load_results
 from statmech.scenarios.axes import points
+from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.page import View
 from statmech.scenarios.registry import SCENARIOS, scenario_from
 
@@ -58,7 +59,7 @@ class Page:
 
     def __init__(
         self,
-        scenario: Any = None,
+        scenario: AbstractScenario | None = None,
         stored: Results | None = None,
         view: View | None = None,
         query: Sequence[tuple[str, str]] = (),
@@ -148,7 +149,7 @@ class Page:
     def _card(title: str, *parts: Any) -> Any:
         return pmui.Card(*parts, title=title, collapsible=True, sizing_mode="stretch_width", margin=(0, 8, 12, 0))
 
-    def _live(self, scenario: Any, view: View | None, query: Sequence[tuple[str, str]]) -> None:
+    def _live(self, scenario: AbstractScenario, view: View | None, query: Sequence[tuple[str, str]]) -> None:
         problem = ""
         try:
             view = link.read(query) or view
@@ -317,7 +318,7 @@ def started(choice: str, view: View) -> View:
     return link.checked(replace(view, config={name: v for name, v in given.items() if v is not None}), choice)
 
 
-def opened(scenario: Any = None, view: View | None = None) -> tuple[str, View, list[str]]:
+def opened(scenario: AbstractScenario | None = None, view: View | None = None) -> tuple[str, View, list[str]]:
     """The kind of scenario that a page opens with, its view, and the keys of whose values it takes only the first."""
     if view is not None and view.config:
         return next(name for name in settings.pages() if name in view.config), view, []
@@ -327,7 +328,7 @@ def opened(scenario: Any = None, view: View | None = None) -> tuple[str, View, l
     return choice, started(choice, settings.page_of(choice).view), []
 
 
-def prepare(scenario: Any = None, view: View | None = None) -> None:
+def prepare(scenario: AbstractScenario | None = None, view: View | None = None) -> None:
     """Solve the theory that a page opens with, while the browser starts. The page itself will show any error."""
     choice, view, _ = opened(scenario, view)
     with contextlib.suppress(Exception):  # a user's rule may raise anything
@@ -336,7 +337,7 @@ def prepare(scenario: Any = None, view: View | None = None) -> None:
         page_theory.both(shown, settings.key_along(choice, x))
 
 
-def opening(scenario: Any, view: View | None = None) -> tuple[View, list[str]]:
+def opening(scenario: AbstractScenario, view: View | None = None) -> tuple[View, list[str]]:
     """How a scenario opens: as its figure does or, of no such figure, along the key that it sweeps.
 
     Also the keys of whose values the page takes only the first.
@@ -355,7 +356,7 @@ def named(choice: str, name: str) -> View | None:
     return next((replace(one, config={}) for one in (page.view, *page.presets.values()) if name in one.figures), None)
 
 
-def of_config(scenario: Any, view: View | None = None) -> Callable[[], Page]:
+def of_config(scenario: AbstractScenario, view: View | None = None) -> Callable[[], Page]:
     """Makes pages of a scenario with sliders, or of the view that their addresses state."""
     return lambda: Page(scenario, view=view, query=_query())
 

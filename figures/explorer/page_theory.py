@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from figures import series
 from figures.explorer import settings
 from statmech.errors import StatmechError
 from statmech.scenarios.axes import points
+from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.registry import scenario_from
 from statmech.scenarios.variables import BIAS, STD
 
@@ -24,7 +25,7 @@ KEPT = 32  # datasets, so that a slider that returns to a value has its curves a
 SOLVING = threading.Lock()  # a page that opens waits for what is being solved for it
 
 
-def both(scenario: Any, along: str) -> tuple[xr.Dataset | None, xr.Dataset | None]:
+def both(scenario: AbstractScenario, along: str) -> tuple[xr.Dataset | None, xr.Dataset | None]:
     """Solve theory at the scenario's own values, and on a dense grid along a key; together, where that costs little."""
     if scenario.unsolved:
         return None, None
@@ -45,7 +46,7 @@ def both(scenario: Any, along: str) -> tuple[xr.Dataset | None, xr.Dataset | Non
     return theory, whole if at[-1] == values[-1] else whole.isel({along: at <= values[-1]})
 
 
-def values_along(scenario: Any, along: str) -> list[float]:
+def values_along(scenario: AbstractScenario, along: str) -> list[float]:
     """Return the scenario's values of a key; none where they are zipped with others or do not increase."""
     if any(along in group for group in scenario.zipped):
         return []
@@ -68,7 +69,7 @@ def _dense(choice: str, along: str, values: list[float]) -> list[float]:
     return []
 
 
-def _solved(scenario: Any) -> xr.Dataset:
+def _solved(scenario: AbstractScenario) -> xr.Dataset:
     """Return the theory of each rule, learner, ... in turn, kept; at any N from that at one."""
     kinds = tuple(scenario.KINDS[name] for name in points(getattr(scenario, scenario.CHOICE)))
     config = scenario.config()

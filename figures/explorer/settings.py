@@ -13,6 +13,7 @@ import numpy as np
 from figures.labels import plain
 from statmech.parameters import known_parameters, parameters_of
 from statmech.scenarios.axes import once, points
+from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.page import Page
 from statmech.scenarios.registry import SCENARIOS
 
@@ -230,7 +231,7 @@ def default_of(choice: str, name: str) -> Any:
     return SCENARIOS[choice].describe(name).default
 
 
-def x_of(scenario: Any) -> str:
+def x_of(scenario: AbstractScenario) -> str:
     """The key along x of a scenario: the usual one if it is swept, else the first number that all that learn have."""
     along = page_of(scenario.CHOICE).along
     swept = [name for name in scenario.axis_names() if len(points(scenario.axis_values().get(name, ()))) > 1]
@@ -240,7 +241,7 @@ def x_of(scenario: Any) -> str:
     return along if along in numbers or not numbers else numbers[0]
 
 
-def held_of(scenario: Any, x: str = "") -> tuple[dict[str, Any], list[str]]:
+def held_of(scenario: AbstractScenario, x: str = "") -> tuple[dict[str, Any], list[str]]:
     """Return the settings of a page for a scenario, and the keys of whose values it takes only the first."""
     choice, cut = scenario.CHOICE, list[str]()
     along, config = page_of(choice).along, scenario.config()
@@ -260,7 +261,7 @@ def held_of(scenario: Any, x: str = "") -> tuple[dict[str, Any], list[str]]:
     return config, cut
 
 
-def _numbers(scenario: Any, name: str, written: Any) -> Any:
+def _numbers(scenario: AbstractScenario, name: str, written: Any) -> Any:
     """Return the numbers of a key that a config writes as sections, such as {t0: 5}."""
     every = written if isinstance(written, list) else [written]
     if not scenario.describe(name).numeric or not any(isinstance(it, dict) for it in every):

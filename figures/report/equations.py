@@ -12,6 +12,7 @@ from typing import Any
 from figures.labels import kind_label
 from figures.style import element, styled
 from statmech.scenarios.axes import points
+from statmech.scenarios.base import AbstractScenario
 
 SIZE = 11  # points
 REWRITTEN = (  # what mathtext does not know, and the same in what it does
@@ -25,7 +26,7 @@ REWRITTEN = (  # what mathtext does not know, and the same in what it does
 )
 
 
-def equations(scenario: Any) -> list[tuple[str, str, str]]:
+def equations(scenario: AbstractScenario) -> list[tuple[str, str, str]]:
     """Return the equations of a scenario, and of what learns in it: whose, in LaTeX, and as an SVG element or empty."""
     common = [("", latex) for latex in scenario.equations]
     names = dict.fromkeys(points(getattr(scenario, scenario.CHOICE)))

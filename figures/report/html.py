@@ -23,6 +23,7 @@ from statmech.results.results import load_results
 from statmech.results.store import version_in_words
 from statmech.runtime import files
 from statmech.scenarios.axes import points
+from statmech.scenarios.base import AbstractScenario
 
 if TYPE_CHECKING:
     from statmech.results.results import Results
@@ -149,7 +150,7 @@ def _summary(results: Results) -> str:
     return f"{kind}: {', '.join(parts)}."
 
 
-def _sizes(scenario: Any) -> list[tuple[str, str]]:
+def _sizes(scenario: AbstractScenario) -> list[tuple[str, str]]:
     """Return the dimensions and seeds of the results, as symbol and values."""
     known = [name for name in SIZES if hasattr(scenario, name)]
     given = {plain(symbol(scenario, name)): points(getattr(scenario, name)) for name in known}

@@ -22,7 +22,7 @@ from statmech.results.log import Listener, Log
 from statmech.results.store import other_code, other_data
 from statmech.results.sweep_store import DONE, FAILED, MISSING, SweepStore
 from statmech.runtime.jax_cache import use_cache
-from statmech.scenarios.base import Sweep
+from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.registry import scenario_from
 
 ATTEMPTS = 3
@@ -85,7 +85,7 @@ def simulate_chunk(
 
 
 def simulate_chunks(
-    scenario: Sweep,
+    scenario: AbstractScenario,
     store: SweepStore,
     todo: list[Chunk],
     lacking: tuple[int, ...],

@@ -42,7 +42,7 @@ from statmech.results.log import Log
 from statmech.results.store import provenance, version_in_words, version_of_provenance
 from statmech.results.sweep_store import FAILED, SweepStore
 from statmech.runtime.system import cores
-from statmech.scenarios.base import Sweep
+from statmech.scenarios.base import AbstractScenario
 
 PATIENCE, QUEUE = 300.0, 86400.0  # seconds without an active worker: of a running cluster, and of a queue
 ANSWER, LOOK = 8.0, 2.0  # seconds for a scheduler to answer, and between queries
@@ -53,7 +53,9 @@ SEEN = 60.0  # seconds within which a shared file system shows a new store to ev
 KNOWN = "local, local:WORKERS, tcp://HOST:PORT, slurm:FILE"
 
 
-def run_on(where: str, path: Path, scenario: Sweep, *, patience: float | None = None, **options: Any) -> Outcome:
+def run_on(
+    where: str, path: Path, scenario: AbstractScenario, *, patience: float | None = None, **options: Any
+) -> Outcome:
     """Simulate the runs of a scenario that a store lacks, as `run_into` does, on the workers of a Dask cluster.
 
     The bits are those of a local run.

@@ -23,7 +23,7 @@ from statmech.results.store_creation import check_form, complete_replacement, cr
 from statmech.results.stored_config import FIGURE, differences
 from statmech.results.sweep_store import DONE, FAILED, MISSING, SweepStore
 from statmech.runtime.jax_cache import use_cache
-from statmech.scenarios.base import Sweep
+from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.registry import scenario_from
 
 Elsewhere = Callable[[SweepStore, list[Chunk], bool, Log], Iterator[Chunk]]  # yields chunks as they have been written
@@ -39,7 +39,7 @@ class Outcome(NamedTuple):
 
 def run_into(
     path: Path,
-    scenario: Sweep,
+    scenario: AbstractScenario,
     *,
     fresh: bool = False,
     again: bool = False,
@@ -116,7 +116,7 @@ class StoreRun:
     """One run of a scenario into a store: open the store, plan its chunks, run them, finish."""
 
     path: Path
-    scenario: Sweep
+    scenario: AbstractScenario
     log: Log
     fresh: bool = False
     again: bool = False
@@ -213,7 +213,7 @@ class StoreRun:
             self.progress(self.done, self.total)
 
 
-def find_store(path: Path, scenario: Sweep, again: bool = False) -> SweepStore | None:
+def find_store(path: Path, scenario: AbstractScenario, again: bool = False) -> SweepStore | None:
     """The store at `path` if it is intact, and of exactly this scenario and its data; else None."""
     check_ordinary(path)
     if not path.exists() or corrupted(path):
@@ -223,7 +223,7 @@ def find_store(path: Path, scenario: Sweep, again: bool = False) -> SweepStore |
     return None if other or _needs_this_version(store, again) else store
 
 
-def _problem(store: SweepStore, scenario: Sweep) -> str:
+def _problem(store: SweepStore, scenario: AbstractScenario) -> str:
     """Why runs of a store and new ones cannot be mixed: data or code of the user have changed; empty if they can."""
     return other_data(store.path, scenario, store.data) or other_code(store.path, scenario, store.code or {})
 
@@ -233,7 +233,7 @@ def _needs_this_version(store: SweepStore, again: bool) -> bool:
     return not store.is_of_this_version and any(store.counts()[state] for state in lacking(again))
 
 
-def _attrs(scenario: Sweep) -> dict[str, object]:
+def _attrs(scenario: AbstractScenario) -> dict[str, object]:
     return {"title": "statmech simulation", **attrs(simulator_of(scenario))}
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from simulate.execution.threads import memory_per_core, threads
 from statmech.errors import ScenarioError
 from statmech.runtime.system import cores, peak_memory
-from statmech.scenarios.base import Sweep, check_type
+from statmech.scenarios.base import AbstractScenario, check_type
 from statmech.scenarios.cost import estimate
 
 AHEAD = 2  # units per core that are started before the first result is taken
@@ -38,9 +38,9 @@ class Simulator(ABC):
     """The simulation of one kind of scenario; subclasses state `source`, `units` and `run`, and override the rest."""
 
     source: str  # of the numbers, for the dataset's attributes
-    scenario: Any
+    scenario: AbstractScenario
 
-    def __init__(self, scenario: Sweep):
+    def __init__(self, scenario: AbstractScenario):
         self.scenario = scenario
 
     @abstractmethod
@@ -113,7 +113,7 @@ class RunByRun(Simulator):
         return [UnitResult(cell.index, slice(seed, seed + 1), values)]
 
 
-def simulator_of(scenario: Sweep) -> Simulator:
+def simulator_of(scenario: AbstractScenario) -> Simulator:
     """The simulator of a scenario: of its own method `simulate`, else of its file in `simulate/scenarios/`."""
     check_type(scenario)
     if hasattr(scenario, "simulate"):

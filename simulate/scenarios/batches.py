@@ -21,6 +21,7 @@ from statmech.errors import ScenarioError
 from statmech.random_numbers import folded, key_of
 from statmech.runtime.forks import check_fork
 from statmech.runtime.system import cores
+from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.online import steps
 
 NARROWEST = 8  # seeds: fewer take the time of 8
@@ -125,7 +126,7 @@ class Batches(units.Simulator):
             return Record(*(part if part is None else np.asarray(part, float)[:asked] for part in made))
 
 
-def unit_key(scenario: Any, unit: Unit) -> np.ndarray:
+def unit_key(scenario: AbstractScenario, unit: Unit) -> np.ndarray:
     """A batch's key: of the experiment's key, the cell's own parameters and the batch's number, not of any position."""
     key = key_of(scenario.key)
     for word in (*unit.cell.words(), unit.batch):

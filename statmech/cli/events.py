@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from statmech.results.store import version_in_words
 
 if TYPE_CHECKING:
-    from statmech.scenarios.base import Sweep
+    from statmech.scenarios.base import AbstractScenario
 
 
-def message(event: dict[str, Any], scenario: Sweep) -> str:
+def message(event: dict[str, Any], scenario: AbstractScenario) -> str:
     """The sentence for an event of a run's log; empty for an event that only programs need."""
     match event["event"]:
         case "failed":
@@ -30,7 +30,7 @@ def message(event: dict[str, Any], scenario: Sweep) -> str:
     return ""
 
 
-def _combination(scenario: Sweep, index: list[int]) -> str:
+def _combination(scenario: AbstractScenario, index: list[int]) -> str:
     """The parameters at a point of the grid: "rule hebb, K 3, "."""
     axes = zip(index, scenario.dimensions.values(), strict=True)
     values = {name: values[i] for i, along in axes for name, values in along.items()}

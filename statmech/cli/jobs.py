@@ -13,7 +13,7 @@ from statmech.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
     from statmech.cli.options import Source
-    from statmech.scenarios.base import Sweep
+    from statmech.scenarios.base import AbstractScenario
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Job:
     """The scenario of a config, the figure to draw of it, the folder of its results, and the command that runs it."""
 
     name: str
-    scenario: Sweep
+    scenario: AbstractScenario
     figure: str
     folder: Path
     command: str = ""  # of results that are only drawn again, none

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from statmech.results.results import Results
     from statmech.results.tables import Table, TableCell
-    from statmech.scenarios.base import Sweep
+    from statmech.scenarios.base import AbstractScenario
 
 out = Console()
 
@@ -61,7 +61,7 @@ def figures() -> None:
         listing(descriptions.items(), indent="  ")
 
 
-def estimate(scenario: Sweep) -> None:
+def estimate(scenario: AbstractScenario) -> None:
     """Print how many runs a sweep has, and about how much memory and time they take."""
     from statmech.scenarios.cost import COMPILE, LOAD, START, estimate
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from statmech.scenarios.base import Sweep
+from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cost import CORES, estimate
 
 SEEDS = 64  # seeds of a chunk at most, a multiple of what any kind of scenario simulates together
@@ -47,7 +47,7 @@ class Chunk(NamedTuple):
         return range(self.box[-1].start, self.box[-1].stop)
 
 
-def chunk_lengths(scenario: Sweep) -> tuple[int, ...]:
+def chunk_lengths(scenario: AbstractScenario) -> tuple[int, ...]:
     """The lengths of a chunk along each axis of a sweep, and along the seeds; a function of the scenario alone."""
     cost = estimate(scenario)
     fitting = int(BYTES / (cost.bytes_ / cost.runs)) // scenario.together * scenario.together

@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 
 from statmech.scenarios.axes import points
-from statmech.scenarios.base import Sweep
+from statmech.scenarios.base import AbstractScenario
 
 BIBLIOGRAPHY = Path(__file__).with_name("references.bib")
 # One entry, one field per line: ours is the only file read, so a library that reads any BibTeX would not pay.
@@ -42,7 +42,7 @@ ACCENTED = re.compile(r"\\(?:([^\w\s{}])|([ckruvH])(?=[\s{]))\s*\{?(\\?\w)\}?")
 LETTER = re.compile(r"\\(ss|ae|AE|aa|AA|[oOlLi])(?![a-zA-Z])\s*")
 
 
-def cited(scenario: Sweep) -> list[str]:
+def cited(scenario: AbstractScenario) -> list[str]:
     """The keys of the papers that a scenario uses, each once.
 
     Parameters

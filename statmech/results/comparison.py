@@ -56,7 +56,7 @@ def distances(simulation: Simulation, theory: xr.Dataset | None = None) -> xr.Da
     Returns
     -------
     The deviations on (sweep axes, recorded times), NaN where a value has no spread or no theory, and all NaN of a sweep
-    whose deviations from theory are expected (`Sweep.not_judged`). Of the attributes, `seeds` is the number of seeds,
+    whose runs rightly deviate from theory (`not_judged`). Of the attributes, `seeds` is the number of seeds,
     `values` that of the values compared, and `independent` the number of independent values that they count as. With a
     predicted standard deviation `left_out` names the variables left out, `unresolved` is the number of values where the
     expansion in 1/N fails (`statmech.results.corrections.resolved`), and all values count as independent, whatever

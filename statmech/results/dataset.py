@@ -16,7 +16,7 @@ import numpy as np
 from statmech.inputs import label_of
 from statmech.results.stored_config import config_of
 from statmech.scenarios.axes import is_axis
-from statmech.scenarios.base import Sweep
+from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.registry import scenario_from
 from statmech.scenarios.variables import Variable
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-def blank(scenario: Sweep, seeds: int | None, **attrs: Any) -> xr.Dataset:
+def blank(scenario: AbstractScenario, seeds: int | None, **attrs: Any) -> xr.Dataset:
     """A dataset of missing values: that of a simulation with these `seeds`, or, with None, that of a theory."""
     import xarray as xr
 
@@ -78,7 +78,7 @@ def scenario_of(dataset: xr.Dataset) -> Any:
 
     Returns
     -------
-    Sweep
+    AbstractScenario
         Of the kind that the config describes.
 
     Examples
@@ -91,7 +91,7 @@ def scenario_of(dataset: xr.Dataset) -> Any:
     return scenario_from(config_of(dataset.attrs))
 
 
-def misfits(dataset: xr.Dataset, scenario: Sweep) -> list[str]:
+def misfits(dataset: xr.Dataset, scenario: AbstractScenario) -> list[str]:
     """The names of variables and coordinates that do not have the dimensions and kind of those of a scenario."""
     seeds = {"seed": scenario.seeds} if "seed" in dataset.dims else {}
     sizes = {name: len(values) for name, values in scenario.recorded.items()} | scenario.shape | seeds
@@ -182,7 +182,7 @@ def tracked(items: Iterable[Any], total: int, progress: Progress | None) -> Iter
             progress(done, total)
 
 
-def coordinates(scenario: Sweep, sizes: dict[str, int]) -> dict[str, Any]:
+def coordinates(scenario: AbstractScenario, sizes: dict[str, int]) -> dict[str, Any]:
     """The coordinates of a scenario's dataset, with their descriptions; of seeds, too, if these have a size."""
     recorded = scenario.recorded | ({"seed": np.arange(sizes["seed"])} if "seed" in sizes else {})
     coords: dict[str, Any] = {

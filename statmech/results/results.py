@@ -15,7 +15,7 @@ from statmech.errors import StoreError
 from statmech.results import store
 from statmech.results.dataset import scenario_of
 from statmech.results.status import read as status_of
-from statmech.scenarios.base import Sweep
+from statmech.scenarios.base import AbstractScenario
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -49,7 +49,7 @@ class Results:
     Results: Scenario, 2 eta, 4 seeds; simulation and theory
     """
 
-    scenario: Sweep
+    scenario: AbstractScenario
     simulation: xr.Dataset | None = None
     theory: xr.Dataset | None = None
     status: dict[str, Any] | None = None

@@ -22,7 +22,7 @@ from statmech.results.fingerprints import FINGERPRINT, fingerprints, salt_of
 from statmech.results.stored_config import config_of, differences, present_config, with_figure
 from statmech.runtime import own_code
 from statmech.runtime.programs import source_digest, version_of
-from statmech.scenarios.base import Sweep
+from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.former_names import warn_of
 from statmech.scenarios.registry import former_names
 
@@ -207,7 +207,10 @@ def _misplaced(dataset: xr.Dataset) -> Iterator[str]:
 
 
 def load_if_current(
-    path: Path, scenario: Sweep, fresh: bool, outgrown: Callable[[Sweep, dict[str, Any]], bool] | None = None
+    path: Path,
+    scenario: AbstractScenario,
+    fresh: bool,
+    outgrown: Callable[[AbstractScenario, dict[str, Any]], bool] | None = None,
 ) -> xr.Dataset | None:
     """The stored result of exactly this scenario; None if there is none, or if `fresh` asks to recompute it.
 
@@ -229,13 +232,13 @@ def load_if_current(
     return dataset
 
 
-def check_form(path: Path, dataset: xr.Dataset, scenario: Sweep) -> None:
+def check_form(path: Path, dataset: xr.Dataset, scenario: AbstractScenario) -> None:
     """Raise `DamagedError` for a dataset without the dimensions, coordinates and numbers of its scenario."""
     if names := misfits(dataset, scenario):
         raise DamagedError(path, names)
 
 
-def other_data(path: Path, stored: Sweep, recorded: dict[str, str]) -> str:
+def other_data(path: Path, stored: AbstractScenario, recorded: dict[str, str]) -> str:
     """The message for a store whose data sets have changed since it recorded their digests; empty if none has."""
     changed = [name for name, digest in stored.data_digests().items() if recorded.get(name) != digest]
     if not changed:
@@ -247,7 +250,7 @@ def other_data(path: Path, stored: Sweep, recorded: dict[str, str]) -> str:
     )
 
 
-def other_code(path: Path, stored: Sweep, recorded: dict[str, str] | None) -> str:
+def other_code(path: Path, stored: AbstractScenario, recorded: dict[str, str] | None) -> str:
     """The message for a result that other code of the user has computed; empty for the same, or if none is recorded."""
     if recorded is None:  # by a version that did not record it
         return ""

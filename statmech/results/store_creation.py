@@ -24,14 +24,18 @@ from statmech.results.fingerprints import FINGERPRINT
 from statmech.results.store import DONE, MADE_BY, STATE, consolidate, provenance, quiet
 from statmech.results.stored_config import FIGURE, config_of, differences, with_figure
 from statmech.results.sweep_store import FAILED, MISSING, SweepStore
-from statmech.scenarios.base import Sweep
+from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.registry import scenario_from
 
 Index = tuple[int, ...]
 
 
 def create(
-    path: Path, scenario: Sweep, attrs: dict[str, Any], old: SweepStore | None = None, figure: str | None = None
+    path: Path,
+    scenario: AbstractScenario,
+    attrs: dict[str, Any],
+    old: SweepStore | None = None,
+    figure: str | None = None,
 ) -> SweepStore:
     """Create a store in place of whatever stands at `path`.
 
@@ -104,7 +108,7 @@ def _remaining(path: Path, names: list[str]) -> list[str]:
         _remove(twin)
 
 
-def check_form(store: SweepStore, scenario: Sweep) -> None:
+def check_form(store: SweepStore, scenario: AbstractScenario) -> None:
     """Raise `DamagedError` for a store whose variables do not have the form that `create` gives them."""
     lengths = store.state.chunks
     inner = {name: (variable.dims, variable.missing) for name, variable in scenario.variables.items()}
@@ -114,7 +118,7 @@ def check_form(store: SweepStore, scenario: Sweep) -> None:
         raise DamagedError(store.path, wrong)
 
 
-def is_extension(new: Sweep, old: dict[str, Any]) -> bool:
+def is_extension(new: AbstractScenario, old: dict[str, Any]) -> bool:
     """True if a scenario has the `old` config with more values on its axes, or more seeds, and nothing less."""
     if not differences(new.config(), old):
         return False
@@ -133,7 +137,7 @@ def _key(values: dict[str, Any]) -> str:
     return json.dumps(values, sort_keys=True, default=str)
 
 
-def _copy(old: SweepStore, new: SweepStore, scenario: Sweep) -> None:
+def _copy(old: SweepStore, new: SweepStore, scenario: AbstractScenario) -> None:
     """Copy the runs of intact chunks of the old store, chunk by chunk of the new one."""
     states = np.full(old.state.shape, MISSING, "int8")
     for chunk in old.chunks():
@@ -184,7 +188,7 @@ def _copy_chunk(
 
 def _create_empty(
     path: Path,
-    scenario: Sweep,
+    scenario: AbstractScenario,
     config: dict[str, Any],
     attrs: dict[str, Any],
     lengths: tuple[int, ...],
@@ -233,7 +237,7 @@ class _Form(NamedTuple):
     dimension_names: tuple[str, ...]
 
 
-def _form(scenario: Sweep, inner: tuple[str, ...], missing: Any, lengths: tuple[int, ...]) -> _Form:
+def _form(scenario: AbstractScenario, inner: tuple[str, ...], missing: Any, lengths: tuple[int, ...]) -> _Form:
     """The form of a variable with these inner dimensions, in chunks of these lengths."""
     recorded = {name: len(values) for name, values in scenario.recorded.items()}
     sizes = recorded | {"seed": scenario.seeds} | scenario.shape

@@ -15,7 +15,7 @@ from pydantic import Field
 from statmech.boundaries import BOUNDARIES, Boundary, looks
 from statmech.errors import Problem
 from statmech.scenarios.axes import points
-from statmech.scenarios.base import Sweep
+from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, Number, Times, Whole, config_key
 from statmech.scenarios.online import MAX_STEPS
 from statmech.scenarios.page import Page, View
@@ -45,7 +45,7 @@ ATTENTIVE = {
 }
 
 
-class Attention(Sweep):
+class Attention(AbstractScenario):
     """Perceptrons that learn online and evaluate margins no further than necessary; any list is an axis of a sweep.
 
     Raises `ScenarioError` with one sentence per problem.

@@ -35,7 +35,7 @@ OF_STORES = ("state", "fingerprint", "made_by", "done")  # further names in the 
 SECONDS_PER_RUN = 1e-2  # of a kind that gives no estimate
 
 
-class Sweep(Grid, BaseModel):
+class AbstractScenario(Grid, BaseModel):
     """A scenario; any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -309,18 +309,18 @@ class Sweep(Grid, BaseModel):
     @classmethod
     def schema_of(cls) -> dict[str, Any]:
         """The JSON Schema of a config of this kind, so that editors complete and check it."""
-        return schema_of(cls, list(Sweep.model_fields))
+        return schema_of(cls, list(AbstractScenario.model_fields))
 
 
 def check_type(scenario: object) -> None:
     """Raise `TypeError` if this is not a scenario; likely it is the name of a config."""
-    if not isinstance(scenario, Sweep):
+    if not isinstance(scenario, AbstractScenario):
         given = f"not {type(scenario).__name__}"
         raise TypeError(f"expected a scenario, such as statmech.load({scenario!r}), {given}")
 
 
 @cache
-def _fields(kind: type[Sweep]) -> dict[str, Key]:
+def _fields(kind: type[AbstractScenario]) -> dict[str, Key]:
     """The keys of a kind, without the parameters of what learns."""
     schemas = kind.model_json_schema()["properties"]
     return {name: key_of(name, schemas[name]) for name in kind.model_fields if name not in INNER}

@@ -25,7 +25,7 @@ from pydantic import Field
 
 from statmech.parameters import parameter
 from statmech.scenarios.axes import axis_of, points
-from statmech.scenarios.base import Sweep
+from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, FlipAxis, Whole, config_key, one_of
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable
@@ -66,7 +66,7 @@ BOOSTED = {
 }
 
 
-class Boosting(Sweep):
+class Boosting(AbstractScenario):
     """Sparse perceptrons boosted from P examples of sparse perceptrons; any list is an axis of a sweep.
 
     Theory has bounds, not values: `Variable.bound` says on which side of a run they lie. Raises `ScenarioError` with

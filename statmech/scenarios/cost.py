@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from statmech.scenarios.base import Sweep
+from statmech.scenarios.base import AbstractScenario
 
 CORES = 2  # of a machine like the one of benchmarks/README.md
 # seconds of CPU time on an Intel Xeon, 22 November 2026: five runs of `statmech run ensemble rule=perceptron K=3 t=5
@@ -26,7 +26,7 @@ class Cost(NamedTuple):
     programs: int
 
 
-def estimate(scenario: Sweep) -> Cost:
+def estimate(scenario: AbstractScenario) -> Cost:
     """The cost of simulating a scenario.
 
     >>> from statmech import Scenario
@@ -44,7 +44,7 @@ def estimate(scenario: Sweep) -> Cost:
     return Cost(cells, runs, 8 * values * runs, seconds, len(some.programs()))
 
 
-def thinned(scenario: Sweep) -> Any:
+def thinned(scenario: AbstractScenario) -> Any:
     """A scenario of at most about `LOOKED_AT` cells: every n-th value of its longest axes, if there are more.
 
     >>> from statmech import Scenario

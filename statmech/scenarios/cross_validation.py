@@ -20,7 +20,7 @@ from statmech.classifiers import ORDERS as ORDERS
 from statmech.errors import Problem
 from statmech.parameters import Key
 from statmech.scenarios.axes import axis_of, points
-from statmech.scenarios.base import Sweep
+from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.former_names import in_former_names
 from statmech.scenarios.grid import words_of
 from statmech.scenarios.keys import PARAMETERS, Whole, one_of
@@ -77,7 +77,7 @@ def _data_name(given: str) -> str:
 DataAxis = axis_of(Annotated[str, AfterValidator(_data_name)], {"type": "string"}, spaced=False)
 
 
-class Study(Sweep):
+class Study(AbstractScenario):
     """Classifiers judged on data by cross-validation; any list is an axis of a sweep.
 
     Raises `ScenarioError` with one sentence per problem.

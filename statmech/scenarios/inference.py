@@ -16,7 +16,7 @@ from statmech.convex.teachers import Teacher
 from statmech.convex.weights import WEIGHTS, Weights
 from statmech.errors import Problem
 from statmech.parameters import Key
-from statmech.scenarios.base import Sweep
+from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.convex_keys import (
     ALPHA,
     FLIP,
@@ -57,7 +57,7 @@ INFERENCE_THEORY = {
 }
 
 
-class Inference(Belonging, Sweep):
+class Inference(Belonging, AbstractScenario):
     """Inference of a teacher's weights from P = alpha N examples by message passing; any list is an axis of a sweep.
 
     Raises `ScenarioError` with one sentence per problem.

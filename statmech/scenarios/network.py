@@ -26,7 +26,7 @@ from statmech.activations import ACTIVATIONS, Activation, Linear
 from statmech.errors import Problem
 from statmech.parameters import Key, family_of, parameters_of, shown
 from statmech.scenarios.axes import axis_of, points
-from statmech.scenarios.base import Sweep
+from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.former_names import in_former_names
 from statmech.scenarios.grid import words_of
 from statmech.scenarios.keys import (
@@ -83,7 +83,7 @@ VECTORS_STEP_PER_WEIGHT = 6.5e-9
 CALL = 3e-3
 
 
-class Network(Sweep):
+class Network(AbstractScenario):
     """Networks of two layers that learn online from a teacher network; any list is an axis of a sweep.
 
     Raises `ScenarioError` with one sentence per problem.

@@ -20,7 +20,7 @@ from statmech.order_parameters import coordinates
 from statmech.parameters import Key, family_of, parameters_of, shown
 from statmech.rules import RULES, Rule
 from statmech.scenarios.axes import axis_of, points
-from statmech.scenarios.base import Sweep
+from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.former_names import in_former_names
 from statmech.scenarios.grid import words_of
 from statmech.scenarios.initial_conditions import DRAWN, OrderParameters, Start
@@ -91,7 +91,7 @@ CALL = 3e-3  # seconds to begin and to read a batch of seeds, however few its st
 VOTE_OF_FEW, VOTE_PER_TURN = 1e-5, 1e-7  # for one seed's majority vote at one time: exact; per circle and student
 
 
-class Scenario(Sweep):
+class Scenario(AbstractScenario):
     """Students that learn online from one teacher by one rule; any list is an axis of a sweep.
 
     Raises `ScenarioError` with one sentence per problem.

@@ -11,7 +11,7 @@ from typing import Any
 
 from statmech.errors import ScenarioError
 from statmech.scenarios.attention import Attention
-from statmech.scenarios.base import Sweep
+from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.boosting import Boosting
 from statmech.scenarios.cross_validation import Study
 from statmech.scenarios.former_names import present, zip_groups
@@ -22,7 +22,7 @@ from statmech.scenarios.risk import Risk
 from statmech.scenarios.stopping import Stopping
 from statmech.scenarios.stored_examples import StoredExamples
 
-SCENARIOS: dict[str, type[Sweep]] = {
+SCENARIOS: dict[str, type[AbstractScenario]] = {
     kind.CHOICE: kind
     for kind in (Scenario, StoredExamples, Stopping, Attention, Boosting, Study, Network, Risk, Inference)
 }
@@ -45,10 +45,10 @@ def scenario_from(given: dict[str, Any]) -> Any:
     return kind(**given)  # with none: of the kind that knows most of these keys, for its message
 
 
-def _kind_of(config: dict[str, Any]) -> type[Sweep]:
+def _kind_of(config: dict[str, Any]) -> type[AbstractScenario]:
     """Return the kind of a stored config, or the base class if it is the user's and not loaded."""
     choice = next(iter(_keys_in(config) & SCENARIOS.keys()), None)
-    return SCENARIOS[choice] if choice else Sweep
+    return SCENARIOS[choice] if choice else AbstractScenario
 
 
 def _keys_in(config: dict[str, Any]) -> set[str]:

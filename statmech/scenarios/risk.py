@@ -20,7 +20,7 @@ from statmech.convex.weights import WEIGHTS, Weights
 from statmech.errors import Problem, quoted
 from statmech.parameters import Key
 from statmech.scenarios.axes import axis_of, points
-from statmech.scenarios.base import Sweep
+from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.convex_keys import (
     ALPHA,
     FLIP,
@@ -83,7 +83,7 @@ RISK_THEORY = {
 }
 
 
-class Risk(Belonging, Sweep):
+class Risk(Belonging, AbstractScenario):
     """Learners that minimise a convex loss of P = alpha N examples; any list is an axis of a sweep.
 
     Raises `ScenarioError` with one sentence per problem.

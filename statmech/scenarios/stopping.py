@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -16,7 +16,7 @@ from pydantic import Field
 from statmech.boundaries import BOUNDARIES, LEAST, Boundary, looks, rise, threshold
 from statmech.errors import Problem
 from statmech.scenarios.axes import axis_of
-from statmech.scenarios.base import Sweep
+from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, Number, Whole, config_key, one_of
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable
@@ -44,7 +44,7 @@ STOPPED = {
 }
 
 
-class Stopping(Sweep):
+class Stopping(AbstractScenario):
     """Gaussian walks of N features that stop at boundaries of a nominal decision-error rate; any list is an axis.
 
     Sums are measured in standard deviations of the last of them: their mean there is ``mean + feature_mean sqrt(N)``,
@@ -154,7 +154,7 @@ class StoppingCell:
         return looks(self.N, self.chunk)
 
 
-def chunk_problems(scenario: Any) -> Iterator[Problem]:
+def chunk_problems(scenario: AbstractScenario) -> Iterator[Problem]:
     """A chunk must not have more features than there are."""
     for chunk, N in scenario.pairs("chunk", "N"):
         if chunk > N:

@@ -16,7 +16,7 @@ from statmech.errors import Problem
 from statmech.learners import LEARNERS, STOPPED_BY, Learner
 from statmech.parameters import Key, known_parameters
 from statmech.scenarios.axes import listed
-from statmech.scenarios.base import Sweep
+from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.example_numbers import MOST, AlphaAxis, number_problem, numbers
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, FlipAxis, Number, Whole, config_key, increasing, one_of
 from statmech.scenarios.page import Page, View
@@ -59,7 +59,7 @@ STORED = {
 STRENGTHS = Variable((MOMENT, "example"), "embedding strengths x: w = sum of x xi S / N", "$x$", in_theory=False)
 
 
-class StoredExamples(Sweep):
+class StoredExamples(AbstractScenario):
     """Learners of P = alpha N stored examples of one teacher; any list is an axis of a sweep.
 
     Raises `ScenarioError` with one sentence per problem.

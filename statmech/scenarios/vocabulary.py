@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from statmech.convex.teachers import TEACHERS
 from statmech.convex.weights import WEIGHTS
 from statmech.parameters import described, known_parameters
-from statmech.scenarios.base import Sweep
+from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.registry import SCENARIOS
 
 EXCEPTIONS = {
@@ -54,7 +54,7 @@ def entries() -> list[Entry]:
     return [*found, *_parameters("teacher", TEACHERS), *_parameters("weights", WEIGHTS)]
 
 
-def _keys(kind: type[Sweep]) -> Iterator[Entry]:
+def _keys(kind: type[AbstractScenario]) -> Iterator[Entry]:
     parameters = known_parameters(kind.KINDS)
     for key in kind.every_key().values():
         if key.name not in parameters:
@@ -68,7 +68,7 @@ def _parameters(kind: str, classes: dict[str, type]) -> Iterator[Entry]:
             yield Entry(name, key.meaning, key.symbol, key.unit, kind)
 
 
-def _variables(kind: type[Sweep]) -> Iterator[Entry]:
+def _variables(kind: type[AbstractScenario]) -> Iterator[Entry]:
     """Yield the variables that it has if all switches are on, without corrections and limits of other variables."""
     switches: dict[str, Any] = {key.name: True for key in kind.every_key().values() if key.type is bool}
     scenario = kind.model_construct(**switches)
