@@ -195,7 +195,7 @@ def overridden(given: dict[str, Any], overrides: Iterable[str]) -> tuple[dict[st
     return changed, places
 
 
-def written(scenario: Any) -> str:
+def written(scenario: AbstractScenario) -> str:
     """A scenario as the text of a config file, without the keys that have their default.
 
     >>> from statmech import Scenario
@@ -205,12 +205,14 @@ def written(scenario: Any) -> str:
     eta: 0.5
     """
     every, zipped = scenario.config(), {name for group in scenario.zipped for name in group}
-    required = [name for name, it in type(scenario).model_fields.items() if it.is_required() and name not in zipped]
-    needed = {name: every[name] for name in (*required, *(["zip"] if zipped else []))}
+    required: list[str] = [
+        name for name, it in type(scenario).model_fields.items() if it.is_required() and name not in zipped
+    ]
+    needed: dict[Any, Any] = {name: every[name] for name in (*required, *(["zip"] if zipped else []))}
     try:
         default = type(scenario)(**needed).config()
     except ScenarioError as refused:  # the default of a key, such as the start of the optimal rule
-        needed |= {where[0]: every[where[0]] for where, _ in refused.problems}
+        needed |= {where[0]: every[str(where[0])] for where, _ in refused.problems}
         default = type(scenario)(**needed).config()
     changed = {name: value for name, value in every.items() if default.get(name) != value}
     return "\n".join(f"{name}: {json.dumps(value)}" for name, value in {**needed, **changed}.items())  # JSON is YAML

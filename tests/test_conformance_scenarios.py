@@ -28,7 +28,7 @@ from statmech.results.fingerprints import FINGERPRINT
 from statmech.results.status import read
 from statmech.results.store import STATE
 from statmech.results.store_creation import create
-from statmech.scenarios.base import COORDINATES
+from statmech.scenarios.config_keys import COORDINATES
 from statmech.scenarios.registry import SCENARIOS, scenario_from
 
 KILLED = """

@@ -15,7 +15,7 @@ from scipy.stats import chi, ks_2samp, kstest
 import simulate
 import theory
 from simulate.execution.to_store import run_into
-from simulate.kernels import field_steps, gram, perceptrons, vectors
+from simulate.kernels import courses, gram, perceptrons, vectors
 from statmech import RULES, Scenario, ScenarioError
 from statmech.random_numbers import key_of
 from statmech.schedules import SCHEDULES
@@ -142,7 +142,7 @@ def test_hebbian_means_of_many_students_are_exact_at_small_N(N):
 @pytest.mark.parametrize("planted", ["drift twice", "decay twice", "a rate per block"])
 def test_a_deliberate_error_moves_the_means(engine, planted, monkeypatch, traced_again):
     def wrong(*arguments):
-        course = field_steps.course_of(*arguments)
+        course = courses.course_of(*arguments)
         if planted == "drift twice":
             return course._replace(drift=1 - (1 - course.drift) ** 2)
         if planted == "decay twice":

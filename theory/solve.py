@@ -108,7 +108,7 @@ def _filled(
 
 def solver_of(scenario: AbstractScenario) -> Any:
     """The solver of a scenario: of its own method `solve`, else its file in `theory/scenarios/`."""
-    return CellByCell if hasattr(scenario, "solve") else import_module(f"theory.scenarios.{scenario.module()}")
+    return CellByCell if scenario.solve is not None else import_module(f"theory.scenarios.{scenario.module()}")
 
 
 class CellByCell:
@@ -117,6 +117,7 @@ class CellByCell:
     SOURCE = "the scenario's own equations"
 
     @staticmethod
-    def solve(scenario: Any, cells: Sequence[Any]) -> Iterator[dict[str, np.ndarray]]:
+    def solve(scenario: AbstractScenario, cells: Sequence[Any]) -> Iterator[dict[str, np.ndarray]]:
         """The variables of each cell."""
+        assert scenario.solve is not None  # or its file would solve it
         return ({name: np.asarray(value) for name, value in scenario.solve(cell).items()} for cell in cells)

@@ -15,18 +15,23 @@ at :math:`t = \text{steps}/N`. Their solutions are exponentials. The generalizat
 """
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from pydantic import Field
 
-from statmech.parameters import parameter
-from statmech.scenarios.axes import axis_of
-from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.keys import PARAMETERS, DimensionAxis, Number, Times, config_key, one_of
-from statmech.scenarios.page import Page
-from statmech.scenarios.registry import SCENARIOS
-from statmech.scenarios.variables import Variable
+from statmech.scenarios import (
+    PARAMETERS,
+    SCENARIOS,
+    AbstractScenario,
+    DimensionAxis,
+    NonnegativeAxis,
+    Page,
+    Times,
+    Variable,
+    config_key,
+    one_of,
+    parameter,
+)
 
 
 @dataclass(frozen=True)
@@ -49,9 +54,9 @@ class LinearPerceptron(AbstractScenario):
     TITLE: ClassVar = "linear perceptron"
     PAGE: ClassVar = Page(along="t", start={"descent": ["gradient"], "N": 100, "t": 10, "seeds": 8})
 
-    descent: one_of(ALGORITHMS, "an algorithm") = Field(description="learning algorithm")
+    descent: one_of(ALGORITHMS, "an algorithm") = config_key(description="learning algorithm")
     N: DimensionAxis = config_key(100, description="input dimension", symbol="$N$")
-    noise: axis_of(Annotated[Number, Field(ge=0)]) = config_key(
+    noise: NonnegativeAxis = config_key(
         0.0, description="standard deviation of the noise, on the teacher's output", symbol=r"$\sigma$"
     )
     t: Times = config_key(

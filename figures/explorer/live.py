@@ -57,7 +57,7 @@ class Live:
         message: Callable[[str, str], None],
     ):
         self.choice, self.given, self.shown, self.settled, self.message = choice, view.config, shown, settled, message
-        self.scenario: AbstractScenario | None = None
+        self.scenario: AbstractScenario
         self.theory: xr.Dataset | None = None
         self.smooth: xr.Dataset | None = None
         self.simulation: xr.Dataset | None = None

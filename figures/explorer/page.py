@@ -149,7 +149,7 @@ class Page:
     def _card(title: str, *parts: Any) -> Any:
         return pmui.Card(*parts, title=title, collapsible=True, sizing_mode="stretch_width", margin=(0, 8, 12, 0))
 
-    def _live(self, scenario: AbstractScenario, view: View | None, query: Sequence[tuple[str, str]]) -> None:
+    def _live(self, scenario: AbstractScenario | None, view: View | None, query: Sequence[tuple[str, str]]) -> None:
         problem = ""
         try:
             view = link.read(query) or view
@@ -229,7 +229,7 @@ class Page:
 
     def _linked(self) -> None:
         """State the settings in the address, so that it restores the page."""
-        if isinstance(self.source, Live) and self.source.scenario is not None:
+        if isinstance(self.source, Live) and hasattr(self.source, "scenario"):
             self.link.value = link.written(replace(self.source.view, **self.charts.view))
 
     def _settled(self) -> None:

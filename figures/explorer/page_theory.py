@@ -76,15 +76,15 @@ def _solved(scenario: AbstractScenario) -> xr.Dataset:
     one_size = "N" in series.ignored_in_the_limit(scenario) and isinstance(config.get("N"), int)
     with SOLVING:
         found = _solved_as(json.dumps({**config, "N": LARGE, "seeds": 1} if one_size else config), kinds)
-    return _at(found, scenario) if one_size else found
+    return _at(found, scenario, config["N"]) if one_size else found
 
 
-def _at(large: xr.Dataset, scenario: Any) -> xr.Dataset:
+def _at(large: xr.Dataset, scenario: AbstractScenario, N: int) -> xr.Dataset:
     """Return the theory at this N from that at `LARGE`: variances and biases of order 1/N are proportional to 1/N."""
-    ratio = LARGE / scenario.N
+    ratio = LARGE / N
     factors = {STD: ratio**0.5, BIAS: ratio}
     moved = {name: large[name] * factor for suffix, factor in factors.items() for name in _ending(large, suffix)}
-    found = large.assign(moved).assign_coords(N=scenario.N)
+    found = large.assign(moved).assign_coords(N=N)
     return found.assign_attrs(config=json.dumps(scenario.config()))
 
 

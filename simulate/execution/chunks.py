@@ -23,6 +23,7 @@ from statmech.results.store import other_code, other_data
 from statmech.results.sweep_store import DONE, FAILED, MISSING, SweepStore
 from statmech.runtime.jax_cache import use_cache
 from statmech.scenarios.base import AbstractScenario
+from statmech.scenarios.cells import Cell
 from statmech.scenarios.registry import scenario_from
 
 ATTEMPTS = 3
@@ -170,7 +171,7 @@ class ChunkBuffer:
                 self._retry(simulator, cell, log)
         return self.chunk, self.values, self.states
 
-    def _retry(self, simulator: Simulator, cell: Any, log: Log) -> None:
+    def _retry(self, simulator: Simulator, cell: Cell, log: Log) -> None:
         """Simulate the open runs of a parameter combination again, alone; mark those that keep failing as failed."""
         index = self._inside(cell.index)
         failed = self._open_at(index)
@@ -188,7 +189,7 @@ class ChunkBuffer:
         unfinished: np.ndarray = self.open[index] & (self.states[index] != DONE)
         return unfinished
 
-    def _simulate(self, simulator: Simulator, cell: Any) -> str:
+    def _simulate(self, simulator: Simulator, cell: Cell) -> str:
         """Simulate a parameter combination; the message of the last exception, if there was one."""
         error = ""
         for unit in simulator.units([cell], self.chunk.seeds):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from statmech.results.chunks import Chunk
 from statmech.results.store import DONE, other_code, other_data, version_in_words
 from statmech.results.sweep_store import UNKNOWN, SweepStore
 from statmech.results.verification import name_of
+from statmech.scenarios.cells import Cell
 from statmech.scenarios.registry import scenario_from
 
 
@@ -98,7 +99,7 @@ def _of_version(store: SweepStore, chunk: Chunk, version: int) -> np.ndarray:
 
 
 def _differing(
-    simulator: Simulator, cell: Any, sample: Chunk, stored: dict[str, np.ndarray], done: np.ndarray
+    simulator: Simulator, cell: Cell, sample: Chunk, stored: dict[str, np.ndarray], done: np.ndarray
 ) -> Iterator[str]:
     """The names of the variables that differ, if any; or the error that the simulation raises."""
     wrong = set[str]()

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -20,10 +20,13 @@ from simulate.execution.threads import memory_per_core, threads
 from statmech.errors import ScenarioError
 from statmech.runtime.system import cores, peak_memory
 from statmech.scenarios.base import AbstractScenario, check_type
+from statmech.scenarios.cells import Cell
 from statmech.scenarios.cost import estimate
 
 AHEAD = 2  # units per core that are started before the first result is taken
 PROGRAMS, RESULTS = 2**26, 2**29  # bytes of compiled programs, and of chunks while they are simulated and written
+
+C = TypeVar("C", bound=Cell)
 
 
 class UnitResult(NamedTuple):
@@ -92,15 +95,15 @@ class SeedBySeed(Simulator):
                 yield SeedUnit(tuple(groups[N]), seed)
 
 
-class RunByRun(Simulator):
+class RunByRun(Simulator, Generic[C]):
     """Simulates kinds that gain nothing from running seeds or cells together: one unit per cell and seed."""
 
     source = "one run after the other"
 
-    def simulate(self, cell: Any, seed: int) -> dict[str, Any]:
+    def simulate(self, cell: C, seed: int) -> dict[str, Any]:
         """The variables of one run, by the scenario's own method of this name."""
-        values: dict[str, Any] = self.scenario.simulate(cell, seed)
-        return values
+        assert self.scenario.simulate is not None  # or its file would simulate it
+        return self.scenario.simulate(cell, seed)
 
     def units(self, cells: Sequence[Any], seeds: range) -> Iterator[tuple[Any, int]]:
         """Every cell with every seed."""
@@ -116,7 +119,7 @@ class RunByRun(Simulator):
 def simulator_of(scenario: AbstractScenario) -> Simulator:
     """The simulator of a scenario: of its own method `simulate`, else of its file in `simulate/scenarios/`."""
     check_type(scenario)
-    if hasattr(scenario, "simulate"):
+    if scenario.simulate is not None:
         return RunByRun(scenario)
     simulator: Simulator = import_module(f"simulate.scenarios.{scenario.module()}").Simulator(scenario)
     return simulator

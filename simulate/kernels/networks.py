@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simulate.kernels.field_steps import Course
+from simulate.kernels.courses import Course
 from simulate.kernels.learner import Learner, Task
 from statmech.activations import Activation
 from statmech.numerics.gaussian import Array

@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 import numpy as np
 
-from simulate.kernels.field_steps import Course, less
+from simulate.kernels.courses import Course
+from simulate.kernels.field_steps import less
 from simulate.kernels.learner import Learner, Task
 from statmech.numerics.gaussian import Array
 from statmech.parameters import Family, family_of

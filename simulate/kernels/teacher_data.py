@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from statmech.convex.weights import Weights
-from statmech.scenarios.grid import words_of
+from statmech.scenarios.cells import words_of
 from statmech.scenarios.inference import InferenceCell
 from statmech.scenarios.risk import RiskCell
 

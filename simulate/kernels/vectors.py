@@ -21,7 +21,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simulate.kernels.field_steps import Course, course_of, modulations, path_of_teacher
+from simulate.kernels.courses import Course, course_of
+from simulate.kernels.field_steps import modulations, path_of_teacher
 from simulate.kernels.learner import Learner, Record, State, Task
 from statmech.inputs import Inputs
 from statmech.numerics.gaussian import Array

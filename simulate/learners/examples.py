@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from statmech.scenarios.grid import words_of
+from statmech.scenarios.cells import words_of
 
 SIZES = [8, 16, 24, *(n << k for k in range(3, 40) for n in (4, 5, 6, 7))]  # that P is padded to, multiples of 8
 

@@ -20,7 +20,7 @@ from simulate.execution.units import SeedBySeed, SeedUnit, UnitResult
 from simulate.kernels.partial_sums import FEWEST, Attentive, lessons
 from statmech.results.dataset import describe_student
 from statmech.scenarios.attention import Attention, AttentionCell
-from statmech.scenarios.grid import words_of
+from statmech.scenarios.cells import words_of
 
 BLOCK = 64  # examples drawn together, in one order of their features
 

@@ -16,7 +16,7 @@ from simulate.execution import units
 from simulate.kernels.conjunctions import MOST, Conjunction, Stage, boost, merged, output
 from statmech.errors import ScenarioError
 from statmech.scenarios.boosting import Boosting, BoostingCell
-from statmech.scenarios.grid import words_of
+from statmech.scenarios.cells import words_of
 
 CHUNK = 4096  # inputs drawn at a time, whatever P
 DECIDED = 0.1  # of inputs: a teacher that decides fewer is drawn again
@@ -32,7 +32,7 @@ class TeacherVote(NamedTuple):
         return np.sum([h(X) for h in self.conjunctions], axis=0)
 
 
-class Simulator(units.RunByRun):
+class Simulator(units.RunByRun[BoostingCell]):
     """Boosting until all examples are classified correctly."""
 
     source = "boosting over conjunctions"

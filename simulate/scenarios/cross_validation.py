@@ -21,8 +21,8 @@ from statmech.classifiers import Classifier
 from statmech.data_sets import Data
 from statmech.errors import ScenarioError
 from statmech.scenarios.axes import points
+from statmech.scenarios.cells import words_of
 from statmech.scenarios.cross_validation import PLANE, Study, StudyCell
-from statmech.scenarios.grid import words_of
 
 
 class Prepared(NamedTuple):
@@ -46,7 +46,7 @@ class Fold(NamedTuple):
     outside: np.ndarray
 
 
-class Simulator(units.RunByRun):
+class Simulator(units.RunByRun[StudyCell]):
     """Cross-validation: every classifier on every data set, each held-out fold of each shuffle."""
 
     source = "cross-validation on data"

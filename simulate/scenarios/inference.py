@@ -16,7 +16,7 @@ from statmech.scenarios.inference import INFORMED, Inference, InferenceCell
 MEASURED = ("m", "q", "mse", "eps_g")
 
 
-class Simulator(units.RunByRun):
+class Simulator(units.RunByRun[InferenceCell]):
     """Message passing, step by step."""
 
     source = "approximate message passing"

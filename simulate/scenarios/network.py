@@ -19,7 +19,7 @@ from statmech.scenarios.network import IDENTICAL, SYMMETRIC, Network, NetworkCel
 from statmech.scenarios.network_matrices import rows_of
 
 
-class Simulator(Batches):
+class Simulator(Batches[NetworkCell]):
     """Networks: seeds in batches, by the engine that is asked for."""
 
     source = "networks of two layers on line"
@@ -42,7 +42,7 @@ class Simulator(Batches):
         found = {IDENTICAL: self.scenario.identical, SYMMETRIC: self.scenario.symmetric}
         return [sentence for sentence, holds in found.items() if holds]
 
-    def run(self, unit: Unit) -> list[UnitResult]:
+    def run(self, unit: Unit[NetworkCell]) -> list[UnitResult]:
         """The variables of a batch of seeds."""
         cell, dtype, record = unit.cell, self.scenario.dtype, self._every_student(self.record(unit), unit.cell)
         rows = rows_of(cell.T).astype(dtype).astype(float)
@@ -79,7 +79,9 @@ class Simulator(Batches):
                 small = f"the update by one example at N = {cell.N:g} and {name} = {getattr(cell, name):g}"
                 raise ScenarioError([(("dtype",), f"float32 does not resolve {small} ({cell.described}); use float64")])
 
-    def _errors(self, unit: Unit, rows: np.ndarray, record: Record, R: np.ndarray, Q: np.ndarray) -> dict[str, Any]:
+    def _errors(
+        self, unit: Unit[NetworkCell], rows: np.ndarray, record: Record, R: np.ndarray, Q: np.ndarray
+    ) -> dict[str, Any]:
         """The errors (seeds, T): in closed form where there is one, else over each seed's test fields."""
         cell, v = unit.cell, np.asarray(record.kept)
         closed = cell.activation.has_closed_forms
@@ -92,7 +94,9 @@ class Simulator(Batches):
             unit, R, Q, v, eps_g=measured_error, **({"label_error": label_error} if cell.sign else {})
         )
 
-    def _measured(self, unit: Unit, R: np.ndarray, Q: np.ndarray, v: np.ndarray, **errors: Any) -> dict[str, Any]:
+    def _measured(
+        self, unit: Unit[NetworkCell], R: np.ndarray, Q: np.ndarray, v: np.ndarray, **errors: Any
+    ) -> dict[str, Any]:
         """Errors over test fields that each seed draws."""
         cell = unit.cell
         teacher = TeacherNetwork(cell.teacher_activation, cell.T, cell.w, cell.teacher.output)

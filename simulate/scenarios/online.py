@@ -25,7 +25,7 @@ LONGEST = {"float64": 1e150, "float32": 1e15}  # and the inverse: their squares,
 VOTE_CHUNK = 2**17  # fields integrated together: enough that threads compute more than they wait for the interpreter
 
 
-class Simulator(Batches):
+class Simulator(Batches[OnlineCell]):
     """Online learning: seeds in batches, by the engine that is asked for where that is exact."""
 
     source = "weight vectors or order parameters on line"
@@ -47,7 +47,7 @@ class Simulator(Batches):
             return []
         return ["inputs other than gaussian run on the direct engine (engine: vectors)"]
 
-    def run(self, unit: Unit) -> list[UnitResult]:
+    def run(self, unit: Unit[OnlineCell]) -> list[UnitResult]:
         """The variables of a batch of seeds."""
         scenario, cell, record = self.scenario, unit.cell, self.record(unit)
         along, across = record.along[..., 0], record.across

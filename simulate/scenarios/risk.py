@@ -35,7 +35,7 @@ STEPS = 500  # of message passing to the Bayes-optimal student, at most
 GUESSES = {"R": 0.0, "length": 0.0, "eps_g": 0.5}
 
 
-class Simulator(units.RunByRun):
+class Simulator(units.RunByRun[RiskCell]):
     """Learners that minimise a convex loss, one run after the other."""
 
     source = "minimisation of a convex loss"

@@ -10,7 +10,7 @@ import numpy as np
 
 from simulate.execution.units import SeedBySeed, SeedUnit, UnitResult
 from simulate.kernels.partial_sums import walks
-from statmech.scenarios.grid import words_of
+from statmech.scenarios.cells import words_of
 from statmech.scenarios.stopping import Stopping, StoppingCell
 
 NUMBERS = 2**19  # drawn together

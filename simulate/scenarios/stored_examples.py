@@ -19,7 +19,7 @@ from simulate.learners import learn
 from simulate.learners.examples import DataSet, batch, draw, padded
 from simulate.learners.interface import LearnerTask, Learnt, gap
 from statmech.results.dataset import describe_student
-from statmech.scenarios.grid import words_of
+from statmech.scenarios.cells import words_of
 from statmech.scenarios.stored_examples import StoredCell, StoredExamples
 from statmech.votes.majority_vote import TEST_CIRCLES, circles, vote_error
 

@@ -37,8 +37,8 @@ def csv(simulation: Either, theory: xr.Dataset | None = None) -> bytes:
     return bytes(frame.map(_no_formula).to_csv(index=False).encode())
 
 
-def _no_formula(cell: Any) -> Any:
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell
+def _no_formula(entry: Any) -> Any:
+    return f"'{entry}" if isinstance(entry, str) and entry.startswith(FORMULA) else entry
 
 
 def table(simulation: Either, theory: xr.Dataset | None = None) -> pd.DataFrame:

@@ -9,21 +9,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from statmech.errors import Problem, ScenarioError
+from statmech.scenarios.config_keys import ConfigKeys
 from statmech.scenarios.messages import MOST, problems
 from statmech.scenarios.schema import sections_of
-
-if TYPE_CHECKING:
-    from statmech.scenarios.base import AbstractScenario
 
 SECTIONS = {"zip", "zipped", "parameters"}  # keys whose problems keep all others from being read
 
 
-def all_problems(kind: type[AbstractScenario], given: dict[str, Any], failure: ValidationError) -> list[Problem]:
+def all_problems(kind: type[ConfigKeys], given: dict[str, Any], failure: ValidationError) -> list[Problem]:
     """The problems that pydantic found, and those that the remaining keys would show once these are corrected."""
     found = problems(failure, kind.known_keys(), sections_of(kind))
     keys = {str(location[0]) for location, _ in found if location}
@@ -33,7 +31,7 @@ def all_problems(kind: type[AbstractScenario], given: dict[str, Any], failure: V
     return found if checked or failure.error_count() > MOST else [*found, *_remaining(kind, given, keys)]
 
 
-def _without_sections(kind: type[AbstractScenario], given: dict[str, Any], keys: set[str]) -> Iterator[Problem]:
+def _without_sections(kind: type[ConfigKeys], given: dict[str, Any], keys: set[str]) -> Iterator[Problem]:
     """The problems of a scenario without the sections that cannot be read, apart from those of the keys in them."""
     groups = given.get("zip", [])
     groups = groups if isinstance(groups, list | tuple) else [groups]
@@ -44,7 +42,7 @@ def _without_sections(kind: type[AbstractScenario], given: dict[str, Any], keys:
         yield from (problem for problem in failure.problems if not _concerns(problem, zipped))
 
 
-def _remaining(kind: type[AbstractScenario], given: dict[str, Any], invalid: set[str]) -> list[Problem]:
+def _remaining(kind: type[ConfigKeys], given: dict[str, Any], invalid: set[str]) -> list[Problem]:
     """The problems that valid keys have with each other, whatever the invalid ones may become."""
     keys: dict[str, Any] = kind._gather(given)  # type: ignore[operator]
     keys["zipped"], broken = _intact(keys.get("zipped", ()), invalid)
@@ -63,7 +61,7 @@ def _intact(groups: tuple[tuple[str, ...], ...], invalid: set[str]) -> tuple[tup
     return intact, {name for group in groups if group not in intact for name in group}
 
 
-def _partial(kind: type[AbstractScenario], valid: dict[str, Any]) -> AbstractScenario:
+def _partial(kind: type[ConfigKeys], valid: dict[str, Any]) -> ConfigKeys:
     """A scenario of valid keys, not validated as a whole; a required key that is missing is 1 where it can be."""
     partial = kind.model_construct()
     for name, field in kind.model_fields.items():
@@ -74,7 +72,7 @@ def _partial(kind: type[AbstractScenario], valid: dict[str, Any]) -> AbstractSce
     return partial
 
 
-def _joint(partial: AbstractScenario, invalid: set[str]) -> Iterator[Problem]:
+def _joint(partial: ConfigKeys, invalid: set[str]) -> Iterator[Problem]:
     for check in (partial._axis_problems, partial._parameter_problems, partial._problems):
         with suppress(AttributeError):  # a required key is missing
             yield from (problem for problem in check() if not _concerns(problem, invalid))

@@ -16,6 +16,7 @@ from statmech.boundaries import BOUNDARIES, Boundary, looks
 from statmech.errors import Problem
 from statmech.scenarios.axes import points
 from statmech.scenarios.base import AbstractScenario
+from statmech.scenarios.cells import Cell
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, Number, Times, Whole, config_key
 from statmech.scenarios.online import MAX_STEPS
 from statmech.scenarios.page import Page, View
@@ -117,16 +118,14 @@ class Attention(AbstractScenario):
     def seconds(self) -> float:
         return sum(self.t[-1] * cell.N * (ATTEND + ATTEND_PER_FEATURE * cell.N) for cell in self.cells())
 
-    def cells(self) -> Iterator[AttentionCell]:
-        """Every point of the grid, the last dimension fastest."""
-        for values, index in self.grid():
-            given: dict[str, Any] = {name: values[name] for name in ("N", "chunk", "error_rate")}
-            own: dict[str, Any] = {"probes": self.probes, "memory": self.memory, "index": index}
-            yield AttentionCell(values["attention"], self.kind_at(values), **given, **own)
+    def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> AttentionCell:
+        given: dict[str, Any] = {name: values[name] for name in ("N", "chunk", "error_rate")}
+        own: dict[str, Any] = {"probes": self.probes, "memory": self.memory, "index": index}
+        return AttentionCell(values["attention"], self.kind_at(values), **given, **own)
 
 
 @dataclass(frozen=True)
-class AttentionCell:
+class AttentionCell(Cell):
     """One point of the grid: a student."""
 
     name: str

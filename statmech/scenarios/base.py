@@ -1,65 +1,33 @@
-"""Base class of scenarios: keys that may be axes, the grid they span, and how it is written down.
+"""The base class of scenarios.
 
 A key given as a list is an axis of the sweep (`statmech.scenarios.axes`); `cells()` visits every point of the grid
-once (`statmech.scenarios.grid`). What learns is named by one key (`CHOICE`), and the parameters of the classes it
-selects from (`KINDS`) are keys like the others.
+once (`statmech.scenarios.grid`). `statmech.scenarios.kind` lists what every kind states, `statmech.scenarios.defaults`
+what it may state, and `statmech.scenarios.config_keys` reads and checks the keys.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from functools import cache
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import ValidationError
 
-from statmech.errors import Problem, ScenarioError, not_known
-from statmech.parameters import Key, described, known_parameters, parameter_problem, parameters_of
+from statmech.errors import ScenarioError
 from statmech.runtime import own_code
 from statmech.scenarios.all_problems import all_problems
-from statmech.scenarios.axes import MAX_AXIS, is_axis, points
-from statmech.scenarios.former_names import present
-from statmech.scenarios.grid import Grid, unzip
-from statmech.scenarios.keys import PARAMETER_AXES, PARAMETERS, Whole, key_of
-from statmech.scenarios.messages import problems
-from statmech.scenarios.page import Page
-from statmech.scenarios.schema import INNER, schema_of
+from statmech.scenarios.axes import is_axis
+from statmech.scenarios.cells import GridPoint, words_of
+from statmech.scenarios.config_keys import ConfigKeys
+from statmech.scenarios.former_names import in_former_names
+from statmech.scenarios.schema import schema_of
 from statmech.scenarios.used_classes import used_classes
-from statmech.scenarios.variables import Variable
-
-MAX_SEEDS = 10**9  # more are typing errors
-COORDINATES = {"seed": Key("seed", "independent run", int)}  # of every kind
-OF_STORES = ("state", "fingerprint", "made_by", "done")  # further names in the datasets and stores of every kind
-SECONDS_PER_RUN = 1e-2  # of a kind that gives no estimate
 
 
-class AbstractScenario(Grid, BaseModel):
-    """A scenario; any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem."""
+class AbstractScenario(ConfigKeys):
+    """A scenario; any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    CHOICE: ClassVar[str]  # the key that names what learns, and the noun of messages
-    KINDS: ClassVar[dict[str, type]]  # the classes it selects from
-    together: ClassVar[int] = 1  # seeds that are simulated together, so that another number would move the last bits
-    on_data: ClassVar[bool] = False  # on given data, which no theory describes
-    equations: ClassVar[tuple[str, ...]] = ()  # that all of this kind obey, in LaTeX, for pages that show them
-    AXES: ClassVar[tuple[str, ...]]  # keys that may be axes, in the order of the dataset's dimensions: a parameter
-    # that is named here has its own place among them, and is always stated, if only with its default
-    OMITTED: ClassVar[dict[str, Any]] = {}  # keys omitted from configs and datasets at these values
-    TITLE: ClassVar[str] = ""  # of pages that show this kind
-    CITES: ClassVar[tuple[str, ...]] = ()  # the papers behind its theory, by their keys in the bibliography
-    COORDINATES: ClassVar[dict[str, Key]] = {}  # coordinates of its datasets that are not keys of its configs
-    FORMER: ClassVar[dict[str, str]] = {}  # present names of keys, variables and coordinates by their former ones
-    PAGE: ClassVar[Page | None] = None  # what the explorer starts with; None: it has no page for this kind
-    workers: ClassVar[int | None] = None  # threads that simulate at once; None: one per core
-
-    seeds: Annotated[Whole, Field(ge=1, le=MAX_SEEDS)] = Field(10, description="independent runs of each grid point")
-    key: Annotated[Whole, Field(ge=0, lt=2**32)] = Field(0, description="key of the experiment's random numbers")
-    figure: str | None = Field(None, description="published figure to draw; the config's own name by default")
-    parameters: dict[str, Any] = Field(default_factory=dict, exclude=True)
-    zipped: tuple[tuple[str, ...], ...] = Field(default=(), exclude=True)
+    A kind states the members of `Kind`, and its keys as fields. Whatever else it may state has a default (`Defaults`).
+    """
 
     def __init__(self, **given: Any):
         try:
@@ -69,226 +37,14 @@ class AbstractScenario(Grid, BaseModel):
         except UnicodeEncodeError as failure:
             raise ScenarioError([((), f"{failure.object!r} is not valid Unicode")]) from None
 
-    @model_validator(mode="before")
-    @classmethod
-    def _gather(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Turn flat keys into fields: zip groups expanded, parameters gathered."""
-        given = present(given, cls.former_keys())
-        if inner := {"zipped", PARAMETERS} & given.keys():  # our own names of what is gathered here
-            raise ScenarioError([((name,), not_known(name, "a key of a config", cls.known_keys())) for name in inner])
-        if "zip" in given:
-            given["zipped"] = unzip(given, cls.axis_names())
-        known = known_parameters(cls.KINDS)
-        for name in known.keys() & cls.model_fields.keys():
-            of = ", ".join(described(cls.KINDS, name))
-            raise ScenarioError([((name,), f"is a key of a config, so the parameter of {of} needs another name")])
-        stated = {name: known[name].default for name in cls.AXES if name in known}
-        given[PARAMETERS] = stated | {name: given.pop(name) for name in known if name in given}
-        return given
-
-    @field_validator(PARAMETERS, mode="before")
-    @classmethod
-    def _typed(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Parameters in the types that the classes state."""
-        values, found = {}, list[Problem]()
-        for name, value in given.items():
-            try:
-                values[name] = cls._typed_parameter(name, value)
-            except ValidationError as failure:
-                found += [((name, *where), sentence) for where, sentence in problems(failure, [])]
-            except ScenarioError as failure:
-                found += failure.problems
-        if found:
-            raise ScenarioError(found)
-        return values
-
-    @classmethod
-    def _typed_parameter(cls, name: str, given: Any) -> Any:
-        """One value, or an axis; words are among those that some class knows."""
-        having = described(cls.KINDS, name)
-        if len({key.type if not key.numeric else float for key in having.values()}) > 1:
-            sentence = f"is not of one type among {', '.join(having)}: one of them needs another name"
-            raise ScenarioError([((name,), sentence)])
-        keys = list(having.values())
-        values = PARAMETER_AXES[keys[0].type].validate_python(given)
-        for index, value in enumerate(points(values) if keys[0].choices else ()):
-            if all(key.type_problem(value) for key in keys):
-                raise ScenarioError(
-                    [((name, index) if is_axis(values) else (name,), keys[0].type_problem(value) or "")]
-                )
-        return values
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        found = [*self._axis_problems(), *self._parameter_problems(), *self._problems()] or [*self._name_problems()]
-        if found:
-            raise ScenarioError(found)
-        return self
-
-    def _axis_problems(self) -> Iterator[Problem]:
-        for name, value in self.axis_values().items():
-            if is_axis(value) and len(value) > MAX_AXIS:
-                yield (name,), f"an axis of {len(value)} values is more than {MAX_AXIS}"
-
-        for along in self.dimensions.values():
-            places = list(zip(*along.values(), strict=True))
-            if len(set(places)) < len(places):
-                yield (next(iter(along)),), "the axis has duplicate values"
-
-    def _parameter_problems(self) -> Iterator[Problem]:
-        """A value given once concerns those that have the parameter, if any has; an axis concerns all."""
-        for parameter, given in self.parameters.items():
-            pairs = self.pairs(self.CHOICE, parameter)
-            concerned = [pair for pair in pairs if parameter in parameters_of(self.KINDS[pair[0]])]
-            for name, value in pairs if is_axis(given) or not concerned else concerned:
-                if problem := parameter_problem(self.CHOICE, self.KINDS, name, parameter, value):
-                    yield (parameter,), problem
-                    break
-
-    def _name_problems(self) -> Iterator[Problem]:
-        """Names that one dataset cannot have together; on many disks, folders cannot differ by case only."""
-        parameters = known_parameters(self.KINDS)
-        own = (*self.variables, *self.theory_only, *COORDINATES, *self.COORDINATES, *OF_STORES)
-        known: dict[str, str] = {}
-        for name in dict.fromkeys((*_fields(type(self)), *own, *self.every_key())):
-            other = known.setdefault(name.lower(), name)
-            if other != name:
-                yield self._clash(name, f"differs from {other} by case only, which many disks ignore")
-            elif name in own and name in parameters:
-                yield self._clash(name, "is a name in the results")
-
-    def _clash(self, name: str, why: str) -> Problem:
-        having = ", ".join(described(self.KINDS, name))
-        return (name,), f"{why}, so {f'the parameter of {having}' if having else 'one of them'} needs another name"
-
-    def _problems(self) -> Iterator[Problem]:
-        """Kind-specific validation."""
-        return iter(())
-
-    def data_problems(self) -> Iterator[Problem]:
-        """Why the data that the scenario names cannot be used here; only a simulation needs them."""
-        return iter(())
-
-    def data_digests(self) -> dict[str, str]:
-        """The SHA-256 that each data set or file named by the scenario has now."""
-        return {}
-
-    def code_digests(self) -> dict[str, str]:
-        """The SHA-256 of each of the user's files that defines a class that this scenario uses."""
-        return own_code.digests(used_classes(self))
-
-    @property
-    def variables(self) -> dict[str, Variable]:
-        """The variables of this scenario's datasets."""
-        raise NotImplementedError
-
-    @property
-    def theory_only(self) -> dict[str, Variable]:
-        """Further variables of its theory, which a simulation does not have."""
-        return {}
-
-    def seconds(self) -> float:
-        """A rough estimate of the seconds that one seed of all cells takes on one core."""
-        return SECONDS_PER_RUN * math.prod(self.shape.values())
-
-    def programs(self) -> set[Any]:
-        """Return what distinguishes the programs of simulation and theory; empty for kinds that do not count them."""
-        return set()
-
-    @property
-    def recorded(self) -> dict[str, np.ndarray]:
-        """The coordinates of the dataset's dimensions that are not axes of the sweep."""
-        return {}
-
-    @property
-    def derived(self) -> dict[str, tuple[tuple[str, ...], Any]]:
-        """Coordinates that follow from others: the sweep's dimensions that they vary along, and their values."""
-        return {}
-
-    @property
-    def unsolved(self) -> str:
-        """The reason why theory has no equations for this scenario; empty if it has."""
-        return ""
-
-    @property
-    def not_judged(self) -> str:
-        """The reason why deviations from theory are expected and none is judged; empty if there is none."""
-        return ""
-
-    @property
-    def quickly_solved(self) -> bool:
-        """True if theory is solved at hundreds of places of a line within seconds."""
-        return self.exchangeable  # the vote of unequal students takes a second at each
-
-    @property
-    def theory_ignores(self) -> dict[str, Any]:
-        """Keys that the theory does not depend on; those with a value have it where theory is solved for lines."""
-        return {}
-
-    @property
-    def exchangeable(self) -> bool:
-        """True if the students of every ensemble start alike."""
-        return True
-
     @classmethod
     def module(cls) -> str:
         """The name of the file that holds this kind; those that simulate and solve it have the same."""
         return cls.__module__.rpartition(".")[2]
 
-    @classmethod
-    def former_keys(cls) -> dict[str, str]:
-        """Return the present names of keys by the former ones, unless a class of the user has such a parameter."""
-        return cls._former({*cls.model_fields, *known_parameters(cls.KINDS)} if cls.FORMER else set())
-
-    @classmethod
-    def former_names(cls) -> dict[str, str]:
-        """Return the present names in datasets by the former ones, unless a class of the user has such a parameter."""
-        return cls._former({*cls.axis_names()} if cls.FORMER else set())
-
-    @classmethod
-    def _former(cls, known: set[str]) -> dict[str, str]:
-        return {former: name for former, name in cls.FORMER.items() if former not in known}
-
-    @classmethod
-    def describe(cls, name: str) -> Key:
-        """All that is known of a key, or of another coordinate of this kind's datasets.
-
-        >>> from statmech import Scenario
-        >>> key = Scenario.describe("N")
-        >>> key.meaning, key.symbol, key.at_least
-        ('input dimension', '$N$', 2)
-        """
-        return cls.every_key()[name]
-
-    @classmethod
-    def every_key(cls) -> dict[str, Key]:
-        """All keys and coordinates; parameters are looked up again each time, for a user may add a rule."""
-        return {**COORDINATES, **cls.COORDINATES, **known_parameters(cls.KINDS), **_fields(cls)}
-
-    @classmethod
-    def equation_of(cls, name: str) -> str:
-        """The equation of one of the kinds that learn, in LaTeX; empty if it states none."""
-        equation: str = getattr(cls.KINDS[name], "equation", "")
-        return equation
-
-    @classmethod
-    def axis_names(cls) -> list[str]:
-        """Every key that may be an axis, in the order of the sweep's dimensions."""
-        others = [name for name in known_parameters(cls.KINDS) if name not in cls.AXES]
-        return [name for axis in cls.AXES for name in (others if axis == PARAMETERS else [axis])]
-
-    @classmethod
-    def known_keys(cls) -> list[str]:
-        """Every key a config may have."""
-        fields = [name for name in cls.model_fields if name not in (PARAMETERS, "zipped")]
-        return [*fields, *known_parameters(cls.KINDS), "zip"]
-
-    def axis_values(self) -> dict[str, Any]:
-        """The given values of the keys that may be axes, in the order of the sweep's dimensions."""
-        names = [name for name in self.AXES if name not in (PARAMETERS, *self.parameters) and self._stated(name)]
-        own = {name: getattr(self, name) for name in names}
-        given = {**own, **self.parameters}
-        return {name: given[name] for name in self.axis_names() if name in given}
+    def code_digests(self) -> dict[str, str]:
+        """The SHA-256 of each of the user's files that defines a class that this scenario uses."""
+        return own_code.digests(used_classes(self))
 
     def config(self) -> dict[str, Any]:
         """This scenario as a config file would hold it, from which the same scenario can be made again.
@@ -303,13 +59,16 @@ class AbstractScenario(Grid, BaseModel):
             flat["zip"] = [{name: flat.pop(name) for name in group} for group in self.zipped]
         return {name: value for name, value in flat.items() if value is not None and self._stated(name)}
 
-    def _stated(self, name: str) -> bool:
-        return name not in self.OMITTED or getattr(self, name) != self.OMITTED[name]
+    def generator(self, cell: GridPoint, seed: int) -> np.random.Generator:
+        """The random numbers of one run of a `GridPoint`: they depend on its own values, the key and the seed alone."""
+        return np.random.default_rng(
+            words_of({**in_former_names(self.FORMER, cell.identity), "key": self.key, "seed": seed})
+        )
 
     @classmethod
     def schema_of(cls) -> dict[str, Any]:
         """The JSON Schema of a config of this kind, so that editors complete and check it."""
-        return schema_of(cls, list(AbstractScenario.model_fields))
+        return schema_of(cls, list(ConfigKeys.model_fields))
 
 
 def check_type(scenario: object) -> None:
@@ -317,13 +76,6 @@ def check_type(scenario: object) -> None:
     if not isinstance(scenario, AbstractScenario):
         given = f"not {type(scenario).__name__}"
         raise TypeError(f"expected a scenario, such as statmech.load({scenario!r}), {given}")
-
-
-@cache
-def _fields(kind: type[AbstractScenario]) -> dict[str, Key]:
-    """The keys of a kind, without the parameters of what learns."""
-    schemas = kind.model_json_schema()["properties"]
-    return {name: key_of(name, schemas[name]) for name in kind.model_fields if name not in INNER}
 
 
 def _jsonable(value: Any) -> Any:

@@ -16,9 +16,8 @@ A `Boosting` is what a config file with the key `booster` holds and what `simula
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -26,6 +25,7 @@ from pydantic import Field
 from statmech.parameters import parameter
 from statmech.scenarios.axes import axis_of, points
 from statmech.scenarios.base import AbstractScenario
+from statmech.scenarios.cells import Cell
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, FlipAxis, Whole, config_key, one_of
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable
@@ -133,16 +133,14 @@ class Boosting(AbstractScenario):
         stage = 1e-4 + 3e-9 * conjunctions + cell.P * (2e-8 + 2e-9 * cell.N + 5e-11 * conjunctions) + 1e-8 * self.tests
         return 5e-3 + stages * stage + 1.5e-8 * cell.s * (cell.P + self.tests)
 
-    def cells(self) -> Iterator[BoostingCell]:
-        """Every point of the grid, the last dimension fastest."""
-        for values, index in self.grid():
-            yield BoostingCell(
-                self.kind_at(values), values["N"], values["s"], values["P"], index, values["flip"], values["cap"]
-            )
+    def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> BoostingCell:
+        return BoostingCell(
+            self.kind_at(values), values["N"], values["s"], values["P"], index, values["flip"], values["cap"]
+        )
 
 
 @dataclass(frozen=True)
-class BoostingCell:
+class BoostingCell(Cell):
     """One point of the grid: a booster with its parameters, a class of teachers, a number of examples, and flips."""
 
     booster: AdaBoost

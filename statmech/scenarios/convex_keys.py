@@ -11,6 +11,7 @@ from pydantic import Field
 from statmech.convex.teachers import TEACHERS, Teacher
 from statmech.errors import Problem
 from statmech.scenarios.axes import axis_of, points
+from statmech.scenarios.grid import Grid
 from statmech.scenarios.keys import Number, config_key, one_of
 
 Kind = TypeVar("Kind")
@@ -68,7 +69,7 @@ class Belonging:
                 yield (key,), f"applies only to `{decides}: {'` or `'.join(those)}`, not to {chosen}"
 
 
-def teacher_problems(scenario: Any) -> Iterator[Problem]:
+def teacher_problems(scenario: Grid) -> Iterator[Problem]:
     """Teachers whose outputs say nothing about them, from which nothing can be learnt."""
     for values in scenario.combinations("teacher", *OF_TEACHERS):
         if why := teacher_at(values).uninformative:

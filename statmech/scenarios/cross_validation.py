@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from pydantic import AfterValidator, Field
@@ -21,8 +21,8 @@ from statmech.errors import Problem
 from statmech.parameters import Key
 from statmech.scenarios.axes import axis_of, points
 from statmech.scenarios.base import AbstractScenario
+from statmech.scenarios.cells import Cell, words_of
 from statmech.scenarios.former_names import in_former_names
-from statmech.scenarios.grid import words_of
 from statmech.scenarios.keys import PARAMETERS, Whole, one_of
 from statmech.scenarios.variables import Variable
 
@@ -169,14 +169,12 @@ class Study(AbstractScenario):
         visits = VISITS.get(cell.name, VISIT) * getattr(cell.classifier, "passes", 0)
         return folds * (FOLD + constant + learnt * (visits + rate * len(data.attributes) ** power))
 
-    def cells(self) -> Iterator[StudyCell]:
-        """Every point of the grid, the last dimension fastest."""
-        for values, index in self.grid():
-            yield StudyCell(values["classifier"], self.kind_at(values), values["data"], index)
+    def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> StudyCell:
+        return StudyCell(values["classifier"], self.kind_at(values), values["data"], index)
 
 
 @dataclass(frozen=True)
-class StudyCell:
+class StudyCell(Cell):
     """One point of the grid: a classifier with its parameters on a data set."""
 
     name: str

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
 from statmech.errors import Problem
 from statmech.scenarios.axes import axis_of
+from statmech.scenarios.grid import Grid
 from statmech.scenarios.keys import Number
 
 MOST = 2**53  # counted in float64, too
@@ -25,14 +26,14 @@ def number_problem(alpha: float, N: int) -> str | None:
     return None
 
 
-def number_problems(scenario: Any) -> Iterator[Problem]:
+def number_problems(scenario: Grid) -> Iterator[Problem]:
     """The first number of examples of a sweep that cannot be."""
     found = (number_problem(alpha, N) for alpha, N in scenario.pairs("alpha", "N"))
     if sentence := next(filter(None, found), None):
         yield ("alpha",), sentence
 
 
-def numbers(scenario: Any) -> tuple[tuple[str, ...], np.ndarray]:
+def numbers(scenario: Grid) -> tuple[tuple[str, ...], np.ndarray]:
     """The sweep's dimensions along which P = alpha N varies, and P along them."""
     dims = [dim for dim, group in scenario.dimensions.items() if {"alpha", "N"} & set(group)]
     P = [round(values["alpha"] * values["N"]) for values in scenario.combinations("alpha", "N")]

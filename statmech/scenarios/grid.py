@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import json
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import is_dataclass
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from statmech.errors import ScenarioError, not_known
 from statmech.parameters import parameters_of
 from statmech.scenarios.axes import expand, is_axis, points
-from statmech.scenarios.former_names import in_former_names
+from statmech.scenarios.cells import Cell, GridPoint
+from statmech.scenarios.kind import Kind
 
 
-class Grid(ABC):
+class Grid(Kind):
     """Axes, some of them side by side (`zipped`), and every point of the grid that they span."""
 
-    if TYPE_CHECKING:  # stated by the scenario
-        CHOICE: ClassVar[str]
-        KINDS: ClassVar[dict[str, type]]
-        FORMER: ClassVar[dict[str, str]]
-        key: int
+    if TYPE_CHECKING:  # a field of `ConfigKeys`
         zipped: tuple[tuple[str, ...], ...]
 
     @abstractmethod
@@ -63,19 +54,16 @@ class Grid(ABC):
     def cells(self) -> Iterator[Any]:
         """Every point of the grid, the last dimension fastest.
 
-        Yields
-        ------
+        Returns
+        -------
         iterator
             Cells: the scenario with one value of each axis.
         """
-        for values, index in self.grid():
-            yield GridPoint(index=index, **{**values, self.CHOICE: self.kind_at(values)})
+        return (self.cell(values, index) for values, index in self.grid())
 
-    def generator(self, cell: Any, seed: int) -> np.random.Generator:
-        """The random numbers of one run of a `GridPoint`: they depend on its own values, the key and the seed alone."""
-        return np.random.default_rng(
-            words_of({**in_former_names(self.FORMER, cell.identity), "key": self.key, "seed": seed})
-        )
+    def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> Cell:
+        """Return one cell, from the values of the keys that may be axes and its indices along the dimensions."""
+        return GridPoint(index=index, **{**values, self.CHOICE: self.kind_at(values)})
 
     def grid(self) -> Iterator[tuple[dict[str, Any], tuple[int, ...]]]:
         """Every point of the grid, the last dimension fastest: its values by key, and its indices."""
@@ -95,28 +83,6 @@ class Grid(ABC):
         kind = self.KINDS[values[self.CHOICE]]
         # in their own type, as defaults are: random numbers are named by parameters, and 2.0 must not differ from 2
         return kind(**{name: key.read(values[name]) for name, key in parameters_of(kind).items() if name in values})
-
-
-class GridPoint(SimpleNamespace):
-    """One point of the grid: a value for each key that may be an axis, and what learns with its parameters."""
-
-    index: tuple[int, ...]
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """The values that name this point, whatever its place in a grid."""
-        plain = {name: value for name, value in vars(self).items() if name != "index"}
-        kinds = {name: {"name": type(it).__name__, **vars(it)} for name, it in plain.items() if is_dataclass(it)}
-        return plain | kinds
-
-
-def words_of(identity: dict[str, Any]) -> tuple[int, ...]:
-    """Eight 32-bit words that name a run by its own parameters, never by its place in a grid.
-
-    Random keys are made of them: adding values to an axis changes no other cell's numbers.
-    """
-    digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).digest()
-    return tuple(int.from_bytes(digest[i : i + 4], "big") for i in range(0, 32, 4))
 
 
 def unzip(given: dict[str, Any], names: list[str]) -> tuple[tuple[str, ...], ...]:

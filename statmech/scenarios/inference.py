@@ -17,6 +17,7 @@ from statmech.convex.weights import WEIGHTS, Weights
 from statmech.errors import Problem
 from statmech.parameters import Key
 from statmech.scenarios.base import AbstractScenario
+from statmech.scenarios.cells import Cell
 from statmech.scenarios.convex_keys import (
     ALPHA,
     FLIP,
@@ -30,7 +31,7 @@ from statmech.scenarios.convex_keys import (
     teacher_problems,
 )
 from statmech.scenarios.example_numbers import AlphaAxis, number_problems, numbers
-from statmech.scenarios.keys import PARAMETERS, DimensionAxis, RateAxis, Whole, config_key, one_of
+from statmech.scenarios.keys import PARAMETERS, DimensionAxis, NonnegativeAxis, Whole, config_key, one_of
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable
 
@@ -97,7 +98,7 @@ class Inference(Belonging, AbstractScenario):
     prior: one_of(WEIGHTS, "a prior") = Field(description="prior of the weights, which is their true distribution")  # type: ignore[valid-type]
     teacher: TeacherAxis = Field("sign", description="teacher, by how its outputs depend on its field")
     flip: FlipAxis = FLIP
-    noise: RateAxis = NOISE
+    noise: NonnegativeAxis = NOISE
     gain: GainAxis = GAIN
     alpha: AlphaAxis = ALPHA
     N: DimensionAxis = config_key(2000, description="input dimension", symbol="$N$")
@@ -134,23 +135,21 @@ class Inference(Belonging, AbstractScenario):
         """A rough estimate of the seconds that one seed of all parameter combinations takes on one core."""
         return sum(SECONDS * cell.P * cell.N * min(self.steps, STEPS) for cell in self.cells())
 
-    def cells(self) -> Iterator[InferenceCell]:
-        """Every point of the grid, the last dimension fastest."""
-        for values, index in self.grid():
-            yield InferenceCell(
-                name=values["prior"],
-                weights=self.kind_at(values),
-                teacher=teacher_at(values),
-                start=values["start"],
-                N=values["N"],
-                P=round(values["alpha"] * values["N"]),
-                alpha=values["alpha"],
-                index=index,
-            )
+    def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> InferenceCell:
+        return InferenceCell(
+            name=values["prior"],
+            weights=self.kind_at(values),
+            teacher=teacher_at(values),
+            start=values["start"],
+            N=values["N"],
+            P=round(values["alpha"] * values["N"]),
+            alpha=values["alpha"],
+            index=index,
+        )
 
 
 @dataclass(frozen=True)
-class InferenceCell:
+class InferenceCell(Cell):
     """One point of the grid: a prior, a teacher, a start, numbers of inputs and of examples."""
 
     name: str

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Stri
 
 from statmech.errors import not_known, quoted
 from statmech.parameters import BOUNDS, SCHEMAS, Key
+from statmech.parameters import parameter as parameter  # so that all that keys are made of is found here
 from statmech.scenarios.axes import axis_of, listed
 
 MAX_N = 10**15  # larger values are typing errors
@@ -29,7 +30,7 @@ Number = Annotated[float, BeforeValidator(_plain_number), Field(allow_inf_nan=Fa
 Whole = Annotated[int, BeforeValidator(_plain_number)]
 DimensionAxis = axis_of(Annotated[Whole, Field(ge=2, le=MAX_N)], {"type": "integer", "minimum": 2, "maximum": MAX_N})
 FlipAxis = axis_of(Annotated[Number, Field(ge=0, le=0.5)], {"type": "number", "minimum": 0, "maximum": 0.5})
-RateAxis = axis_of(Annotated[Number, Field(ge=0)], {"type": "number", "minimum": 0})
+NonnegativeAxis = axis_of(Annotated[Number, Field(ge=0)], {"type": "number", "minimum": 0})
 PARAMETER_AXES: dict[type, TypeAdapter[Any]] = {  # by the type of a parameter; whole numbers stand as floats here
     type_: TypeAdapter(axis_of(value, {}, spaced=value is Number))
     for type_, value in ((float, Number), (int, Number), (bool, StrictBool), (str, str))

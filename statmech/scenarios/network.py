@@ -27,13 +27,13 @@ from statmech.errors import Problem
 from statmech.parameters import Key, family_of, parameters_of, shown
 from statmech.scenarios.axes import axis_of, points
 from statmech.scenarios.base import AbstractScenario
+from statmech.scenarios.cells import Cell, words_of
 from statmech.scenarios.former_names import in_former_names
-from statmech.scenarios.grid import words_of
 from statmech.scenarios.keys import (
     PARAMETERS,
     DimensionAxis,
+    NonnegativeAxis,
     Number,
-    RateAxis,
     Times,
     Whole,
     config_key,
@@ -141,13 +141,13 @@ class Network(AbstractScenario):
     K: UnitsAxis = config_key(2, description="number of students, the units of a network", symbol="$K$")  # type: ignore[valid-type]
     N: DimensionAxis = config_key(10_000, description="input dimension", symbol="$N$")
     eta: EtaAxis = config_key(1.0, description="learning rate, of the first layer of a network", symbol=r"$\eta$")  # type: ignore[valid-type]
-    eta_v: RateAxis = config_key(
+    eta_v: NonnegativeAxis = config_key(
         0.0, description="learning rate of the second layer; 0 keeps it fixed", symbol=r"$\eta_v$"
     )
-    noise: RateAxis = config_key(
+    noise: NonnegativeAxis = config_key(
         0.0, description="standard deviation of the noise, on the teacher's output", symbol=r"$\sigma$"
     )
-    decay: RateAxis = config_key(
+    decay: NonnegativeAxis = config_key(
         0.0,
         description="weight decay, of the first layer: a step subtracts decay/N times the weights",
         symbol=r"$\nu$",
@@ -300,24 +300,22 @@ class Network(AbstractScenario):
             for cell in self.cells()
         }
 
-    def cells(self) -> Iterator[NetworkCell]:
-        """Every point of the grid, the last dimension fastest."""
-        for values, index in self.grid():
-            activation = self.kind_at(values)
-            teacher_units = ACTIVATIONS[self.teacher.network]() if self.teacher.network else activation
-            yield NetworkCell(
-                name=values["network"],
-                activation=activation,
-                teacher_activation=teacher_units,
-                **{name: values[name] for name in NUMBERS},
-                teacher=self.teacher,
-                start=self.start_of(values["K"], values["M"]),
-                index=index,
-            )
+    def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> NetworkCell:
+        activation = self.kind_at(values)
+        teacher_units = ACTIVATIONS[self.teacher.network]() if self.teacher.network else activation
+        return NetworkCell(
+            name=values["network"],
+            activation=activation,
+            teacher_activation=teacher_units,
+            **{name: values[name] for name in NUMBERS},
+            teacher=self.teacher,
+            start=self.start_of(values["K"], values["M"]),
+            index=index,
+        )
 
 
 @dataclass(frozen=True)
-class NetworkCell:
+class NetworkCell(Cell):
     """One point of the grid: one activation, numbers of units, rates and noise, one teacher, one start."""
 
     name: str

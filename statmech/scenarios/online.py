@@ -21,14 +21,14 @@ from statmech.parameters import Key, family_of, parameters_of, shown
 from statmech.rules import RULES, Rule
 from statmech.scenarios.axes import axis_of, points
 from statmech.scenarios.base import AbstractScenario
+from statmech.scenarios.cells import Cell, words_of
 from statmech.scenarios.former_names import in_former_names
-from statmech.scenarios.grid import words_of
 from statmech.scenarios.initial_conditions import DRAWN, OrderParameters, Start
 from statmech.scenarios.keys import (
     PARAMETERS,
     DimensionAxis,
     FlipAxis,
-    RateAxis,
+    NonnegativeAxis,
     Times,
     Whole,
     config_key,
@@ -149,12 +149,12 @@ class Scenario(AbstractScenario):
         json_schema_extra={"default": "gaussian"},
     )
     flip: FlipAxis = config_key(0.0, description="probability that a label is flipped", symbol="$p_f$")
-    drift: RateAxis = config_key(
+    drift: NonnegativeAxis = config_key(
         0.0,
         description="rate of the teacher's random walk: a step turns it by an angle of cosine 1 - drift/N",
         symbol=r"$\delta$",
     )
-    decay: RateAxis = config_key(
+    decay: NonnegativeAxis = config_key(
         0.0,
         description="weight decay: a step multiplies the weights by 1 - decay/N, then adds the example",
         symbol=r"$\nu$",
@@ -325,20 +325,18 @@ class Scenario(AbstractScenario):
         found = {"t": np.asarray(self.t), "student": np.arange(1, students + 1)}
         return found | ({name: np.arange(students + 1) for name in ("row", "column")} if self.gram else {})
 
-    def cells(self) -> Iterator[OnlineCell]:
-        """Every point of the grid, the last dimension fastest."""
-        for values, index in self.grid():
-            yield OnlineCell(
-                name=values["rule"],
-                rule=self.kind_at(values),
-                K=values["K"],
-                N=values["N"],
-                inputs=values["inputs"],
-                flip=values["flip"],
-                **{name: values[name] for name in UNCHANGED if name in values},
-                start=self.start if isinstance(self.start, Start) else None,
-                index=index,
-            )
+    def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> OnlineCell:
+        return OnlineCell(
+            name=values["rule"],
+            rule=self.kind_at(values),
+            K=values["K"],
+            N=values["N"],
+            inputs=values["inputs"],
+            flip=values["flip"],
+            **{name: values[name] for name in UNCHANGED if name in values},
+            start=self.start if isinstance(self.start, Start) else None,
+            index=index,
+        )
 
 
 def steps(times: Sequence[float] | np.ndarray, N: int) -> np.ndarray:
@@ -351,7 +349,7 @@ def steps(times: Sequence[float] | np.ndarray, N: int) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class OnlineCell:
+class OnlineCell(Cell):
     """One point of the grid: one rule with its parameters, one size, one start."""
 
     name: str

@@ -21,6 +21,7 @@ from statmech.errors import Problem, quoted
 from statmech.parameters import Key
 from statmech.scenarios.axes import axis_of, points
 from statmech.scenarios.base import AbstractScenario
+from statmech.scenarios.cells import Cell
 from statmech.scenarios.convex_keys import (
     ALPHA,
     FLIP,
@@ -38,7 +39,7 @@ from statmech.scenarios.convex_keys import (
     teacher_problems,
 )
 from statmech.scenarios.example_numbers import AlphaAxis, number_problems, numbers
-from statmech.scenarios.keys import PARAMETERS, DimensionAxis, RateAxis, config_key, one_of
+from statmech.scenarios.keys import PARAMETERS, DimensionAxis, NonnegativeAxis, config_key, one_of
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable
 
@@ -135,7 +136,7 @@ class Risk(Belonging, AbstractScenario):
     )
     teacher: TeacherAxis = Field("sign", description="teacher, by how its outputs depend on its field")
     flip: FlipAxis = FLIP
-    noise: RateAxis = NOISE
+    noise: NonnegativeAxis = NOISE
     gain: GainAxis = GAIN
     weights: one_of(WEIGHTS, "a distribution of weights") = Field(  # type: ignore[valid-type]
         "gauss", description="distribution of the teacher's weights"
@@ -217,26 +218,24 @@ class Risk(Belonging, AbstractScenario):
         """A rough estimate of the seconds that one seed of all parameter combinations takes on one core."""
         return sum(map(_seconds, self.cells()))
 
-    def cells(self) -> Iterator[RiskCell]:
-        """Every point of the grid, the last dimension fastest."""
-        for values, index in self.grid():
-            share = PENALTIES[values["penalty"]]
-            yield RiskCell(
-                name=values["loss"],
-                loss=self.kind_at(values),
-                penalty=Penalty(values["l1_ratio"] if share is None else share),
-                lam=values["lam"],
-                teacher=teacher_at(values),
-                weights=made(WEIGHTS[values["weights"]], values),
-                N=values["N"],
-                P=round(values["alpha"] * values["N"]),
-                alpha=values["alpha"],
-                index=index,
-            )
+    def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> RiskCell:
+        share = PENALTIES[values["penalty"]]
+        return RiskCell(
+            name=values["loss"],
+            loss=self.kind_at(values),
+            penalty=Penalty(values["l1_ratio"] if share is None else share),
+            lam=values["lam"],
+            teacher=teacher_at(values),
+            weights=made(WEIGHTS[values["weights"]], values),
+            N=values["N"],
+            P=round(values["alpha"] * values["N"]),
+            alpha=values["alpha"],
+            index=index,
+        )
 
 
 @dataclass(frozen=True)
-class RiskCell:
+class RiskCell(Cell):
     """One point of the grid: a loss with its penalty, a teacher, numbers of inputs and of examples."""
 
     name: str

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from statmech.parameters import described, known_parameters
 from statmech.scenarios.axes import axis_schema
-from statmech.scenarios.keys import PARAMETERS
-
-if TYPE_CHECKING:
-    from statmech.scenarios.base import AbstractScenario
-
-INNER = (PARAMETERS, "zipped")  # fields that are not keys of a config
+from statmech.scenarios.config_keys import INNER, ConfigKeys
 
 
-def schema_of(kind: type[AbstractScenario], shared: list[str]) -> dict[str, Any]:
+def schema_of(kind: type[ConfigKeys], shared: list[str]) -> dict[str, Any]:
     """The JSON Schema of a config of this kind; keys that all kinds share come last."""
     schema = kind.model_json_schema()
     fields = {name: _plain(schema["properties"][name]) for name in kind.model_fields if name not in INNER}
@@ -25,7 +20,7 @@ def schema_of(kind: type[AbstractScenario], shared: list[str]) -> dict[str, Any]
     return {**schema, "properties": {**own, **parameters, **last, "zip": _zip(kind)}}
 
 
-def sections_of(kind: type[AbstractScenario]) -> dict[str, list[str]]:
+def sections_of(kind: type[ConfigKeys]) -> dict[str, list[str]]:
     """The keys of a config that have keys inside, and these."""
     schema = kind.model_json_schema()
     fields = {name: [part, *part.get("oneOf", [])] for name, part in schema["properties"].items()}
@@ -37,14 +32,14 @@ def _plain(field: dict[str, Any]) -> dict[str, Any]:
     return {word: value for word, value in field.items() if word not in ("symbol", "unit")}
 
 
-def _parameter(kind: type[AbstractScenario], name: str) -> dict[str, Any]:
+def _parameter(kind: type[ConfigKeys], name: str) -> dict[str, Any]:
     key = known_parameters(kind.KINDS)[name]
     forms = [it.schema for it in described(kind.KINDS, name).values()]
     value = key.schema if all(form == key.schema for form in forms) else {"anyOf": forms}
     return {**axis_schema(value, spaced=key.numeric), "default": key.default, "description": key.meaning}
 
 
-def _zip(kind: type[AbstractScenario]) -> dict[str, Any]:
+def _zip(kind: type[ConfigKeys]) -> dict[str, Any]:
     names: dict[str, Any] = {name: {} for name in kind.axis_names()}
     group = {"type": "object", "properties": names, "additionalProperties": False}
     return {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -17,6 +17,7 @@ from statmech.boundaries import BOUNDARIES, LEAST, Boundary, looks, rise, thresh
 from statmech.errors import Problem
 from statmech.scenarios.axes import axis_of
 from statmech.scenarios.base import AbstractScenario
+from statmech.scenarios.cells import Cell
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, Number, Whole, config_key, one_of
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable
@@ -118,16 +119,14 @@ class Stopping(AbstractScenario):
     def seconds(self) -> float:
         return sum(self.walks * cell.N * SECONDS_PER_FEATURE for cell in self.cells())
 
-    def cells(self) -> Iterator[StoppingCell]:
-        """Every point of the grid, the last dimension fastest."""
-        for values, index in self.grid():
-            mean = values["mean"] + values["feature_mean"] * np.sqrt(values["N"])
-            given = {name: values[name] for name in ("theta", "N", "chunk", "error_rate")}
-            yield StoppingCell(self.kind_at(values), **given, mean=float(mean), index=index)
+    def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> StoppingCell:
+        mean = values["mean"] + values["feature_mean"] * np.sqrt(values["N"])
+        given = {name: values[name] for name in ("theta", "N", "chunk", "error_rate")}
+        return StoppingCell(self.kind_at(values), **given, mean=float(mean), index=index)
 
 
 @dataclass(frozen=True)
-class StoppingCell:
+class StoppingCell(Cell):
     """One point of the grid: a boundary, a distribution of the sums, a number of features."""
 
     boundary: Boundary

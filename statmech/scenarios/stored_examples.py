@@ -17,6 +17,7 @@ from statmech.learners import LEARNERS, STOPPED_BY, Learner
 from statmech.parameters import Key, known_parameters
 from statmech.scenarios.axes import listed
 from statmech.scenarios.base import AbstractScenario
+from statmech.scenarios.cells import Cell
 from statmech.scenarios.example_numbers import MOST, AlphaAxis, number_problem, numbers
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, FlipAxis, Number, Whole, config_key, increasing, one_of
 from statmech.scenarios.page import Page, View
@@ -161,25 +162,23 @@ class StoredExamples(AbstractScenario):
         largest = max(cell.P for cell in self.cells()) if self.strengths else 0
         return {name: np.asarray(moments)} | ({"example": np.arange(largest)} if self.strengths else {})
 
-    def cells(self) -> Iterator[StoredCell]:
-        """Every point of the grid, the last dimension fastest."""
+    def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> StoredCell:
         name, moments = self.moments
-        for values, index in self.grid():
-            P = round(values["alpha"] * values["N"])
-            until = tuple(round(m * (P if name == "epochs" else 1)) for m in moments)
-            yield StoredCell(
-                name=values["learner"],
-                learner=self.kind_at(values),
-                N=values["N"],
-                P=P,
-                flip=values["flip"],
-                until=until,
-                index=index,
-            )
+        P = round(values["alpha"] * values["N"])
+        until = tuple(round(m * (P if name == "epochs" else 1)) for m in moments)
+        return StoredCell(
+            name=values["learner"],
+            learner=self.kind_at(values),
+            N=values["N"],
+            P=P,
+            flip=values["flip"],
+            until=until,
+            index=index,
+        )
 
 
 @dataclass(frozen=True)
-class StoredCell:
+class StoredCell(Cell):
     """One point of the grid: one learner with its parameters, one size, one recorded time after the other."""
 
     name: str

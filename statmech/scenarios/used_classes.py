@@ -16,6 +16,7 @@ from statmech.convex.weights import WEIGHTS
 from statmech.inputs import INPUTS
 from statmech.learners import LEARNERS
 from statmech.rules import RULES
+from statmech.scenarios.kind import Kind
 
 REGISTRIES: tuple[Mapping[str, type], ...] = (
     *(RULES, LEARNERS, ACTIVATIONS, BOUNDARIES, CLASSIFIERS, INPUTS),
@@ -23,7 +24,7 @@ REGISTRIES: tuple[Mapping[str, type], ...] = (
 )
 
 
-def used_classes(scenario: Any) -> set[type]:
+def used_classes(scenario: Kind) -> set[type]:
     """The class of a scenario, those of its values, and every class that one of its words names in any registry.
 
     >>> from statmech import Scenario

@@ -1,0 +1,47 @@
+"""The course of a simulation: learning rate, drift and decay of every step of a block."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+
+from statmech.numerics.gaussian import Array
+from statmech.schedules import Changes
+
+
+class Course(NamedTuple):
+    """Rates of blocks of M steps, arrays (..., M); where there is no step drift and decay are 0."""
+
+    eta: Array  # the learning rate
+    drift: Array  # one minus the cosine of the teacher's turn, delta/N
+    decay: Array  # the fraction of the weights that a step loses, decay/N
+    before: Array  # and that the block's steps before it have lost
+
+    @property
+    def lost(self) -> Array:
+        """The fraction of the weights that a block's M steps lose, from arrays (M,)."""
+        return self.before[-1] + (1 - self.before[-1]) * self.decay[-1]
+
+
+def course_of(changes: Changes, eta: Array, N: Array, first: Array, active: Array, dtype: str) -> Course:
+    """Return the course of blocks whose steps are counted in order from `first`.
+
+    Parameters
+    ----------
+    changes, eta
+        Changes with time, and the learning rate at t = 0.
+    N
+        Input dimension.
+    first
+        Number of the first step.
+    active
+        True where there is a step (..., M).
+    dtype
+        Precision of the result.
+    """
+    t = (first + jnp.arange(active.size).reshape(active.shape)) / N
+    drift, decay = (jnp.where(active, rate / N, 0.0) for rate in (changes.drift, changes.decay))
+    fading = jnp.cumsum(jnp.log1p(-decay), axis=-1)[..., :-1]  # -inf if all weights are lost, w = N
+    before = jnp.concatenate([jnp.zeros_like(decay[..., :1]), -jnp.expm1(fading)], axis=-1)
+    return Course(*(part.astype(dtype) for part in (changes.schedule.rate(eta, t), drift, decay, before)))

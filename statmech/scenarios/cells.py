@@ -1,0 +1,35 @@
+"""Cells, the points of a scenario's grid, and the words that name them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import is_dataclass
+from types import SimpleNamespace
+from typing import Any
+
+
+class Cell:
+    """A point of the grid: what learns with its parameters, and one value of every other key that may be an axis."""
+
+    index: tuple[int, ...]  # its place along the sweep's dimensions
+
+
+class GridPoint(Cell, SimpleNamespace):
+    """The cell of kinds that state none of their own: its values by the names of their keys."""
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The values that name this point, whatever its place in a grid."""
+        plain = {name: value for name, value in vars(self).items() if name != "index"}
+        kinds = {name: {"name": type(it).__name__, **vars(it)} for name, it in plain.items() if is_dataclass(it)}
+        return plain | kinds
+
+
+def words_of(identity: dict[str, Any]) -> tuple[int, ...]:
+    """Eight 32-bit words that name a run by its own parameters, never by its place in a grid.
+
+    Random keys are made of them: adding values to an axis changes no other cell's numbers.
+    """
+    digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).digest()
+    return tuple(int.from_bytes(digest[i : i + 4], "big") for i in range(0, 32, 4))

@@ -1,0 +1,186 @@
+"""The keys of a config: gathered from a file, converted to their types, checked together, and described."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from statmech.errors import Problem, ScenarioError, not_known
+from statmech.parameters import Key, described, known_parameters, parameter_problem, parameters_of
+from statmech.scenarios.axes import MAX_AXIS, is_axis, points
+from statmech.scenarios.defaults import Defaults
+from statmech.scenarios.former_names import present
+from statmech.scenarios.grid import unzip
+from statmech.scenarios.keys import PARAMETER_AXES, PARAMETERS, Whole, key_of
+from statmech.scenarios.messages import problems
+
+MAX_SEEDS = 10**9  # more are typing errors
+COORDINATES = {"seed": Key("seed", "independent run", int)}  # of every kind
+OF_STORES = ("state", "fingerprint", "made_by", "done")  # further names in the datasets and stores of every kind
+INNER = (PARAMETERS, "zipped")  # fields that are not keys of a config
+
+
+class ConfigKeys(Defaults, BaseModel):
+    """The keys of a scenario, each a value or an axis; what learns brings its parameters as further keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    seeds: Annotated[Whole, Field(ge=1, le=MAX_SEEDS)] = Field(10, description="independent runs of each grid point")
+    key: Annotated[Whole, Field(ge=0, lt=2**32)] = Field(0, description="key of the experiment's random numbers")
+    figure: str | None = Field(None, description="published figure to draw; the config's own name by default")
+    parameters: dict[str, Any] = Field(default_factory=dict, exclude=True)
+    zipped: tuple[tuple[str, ...], ...] = Field(default=(), exclude=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _gather(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Turn flat keys into fields: zip groups expanded, parameters gathered."""
+        given = present(given, cls.former_keys())
+        if inner := {"zipped", PARAMETERS} & given.keys():  # our own names of what is gathered here
+            raise ScenarioError([((name,), not_known(name, "a key of a config", cls.known_keys())) for name in inner])
+        if "zip" in given:
+            given["zipped"] = unzip(given, cls.axis_names())
+        known = known_parameters(cls.KINDS)
+        for name in known.keys() & cls.model_fields.keys():
+            of = ", ".join(described(cls.KINDS, name))
+            raise ScenarioError([((name,), f"is a key of a config, so the parameter of {of} needs another name")])
+        stated = {name: known[name].default for name in cls.AXES if name in known}
+        given[PARAMETERS] = stated | {name: given.pop(name) for name in known if name in given}
+        return given
+
+    @field_validator(PARAMETERS, mode="before")
+    @classmethod
+    def _typed(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Parameters in the types that the classes state."""
+        values, found = {}, list[Problem]()
+        for name, value in given.items():
+            try:
+                values[name] = cls._typed_parameter(name, value)
+            except ValidationError as failure:
+                found += [((name, *where), sentence) for where, sentence in problems(failure, [])]
+            except ScenarioError as failure:
+                found += failure.problems
+        if found:
+            raise ScenarioError(found)
+        return values
+
+    @classmethod
+    def _typed_parameter(cls, name: str, given: Any) -> Any:
+        """One value, or an axis; words are among those that some class knows."""
+        having = described(cls.KINDS, name)
+        if len({key.type if not key.numeric else float for key in having.values()}) > 1:
+            sentence = f"is not of one type among {', '.join(having)}: one of them needs another name"
+            raise ScenarioError([((name,), sentence)])
+        keys = list(having.values())
+        values = PARAMETER_AXES[keys[0].type].validate_python(given)
+        for index, value in enumerate(points(values) if keys[0].choices else ()):
+            if all(key.type_problem(value) for key in keys):
+                raise ScenarioError(
+                    [((name, index) if is_axis(values) else (name,), keys[0].type_problem(value) or "")]
+                )
+        return values
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        found = [*self._axis_problems(), *self._parameter_problems(), *self._problems()] or [*self._name_problems()]
+        if found:
+            raise ScenarioError(found)
+        return self
+
+    def _axis_problems(self) -> Iterator[Problem]:
+        for name, value in self.axis_values().items():
+            if is_axis(value) and len(value) > MAX_AXIS:
+                yield (name,), f"an axis of {len(value)} values is more than {MAX_AXIS}"
+
+        for along in self.dimensions.values():
+            places = list(zip(*along.values(), strict=True))
+            if len(set(places)) < len(places):
+                yield (next(iter(along)),), "the axis has duplicate values"
+
+    def _parameter_problems(self) -> Iterator[Problem]:
+        """A value given once concerns those that have the parameter, if any has; an axis concerns all."""
+        for parameter, given in self.parameters.items():
+            pairs = self.pairs(self.CHOICE, parameter)
+            concerned = [pair for pair in pairs if parameter in parameters_of(self.KINDS[pair[0]])]
+            for name, value in pairs if is_axis(given) or not concerned else concerned:
+                if problem := parameter_problem(self.CHOICE, self.KINDS, name, parameter, value):
+                    yield (parameter,), problem
+                    break
+
+    def _name_problems(self) -> Iterator[Problem]:
+        """Names that one dataset cannot have together; on many disks, folders cannot differ by case only."""
+        parameters = known_parameters(self.KINDS)
+        own = (*self.variables, *self.theory_only, *COORDINATES, *self.COORDINATES, *OF_STORES)
+        known: dict[str, str] = {}
+        for name in dict.fromkeys((*_fields(type(self)), *own, *self.every_key())):
+            other = known.setdefault(name.lower(), name)
+            if other != name:
+                yield self._clash(name, f"differs from {other} by case only, which many disks ignore")
+            elif name in own and name in parameters:
+                yield self._clash(name, "is a name in the results")
+
+    def _clash(self, name: str, why: str) -> Problem:
+        having = ", ".join(described(self.KINDS, name))
+        return (name,), f"{why}, so {f'the parameter of {having}' if having else 'one of them'} needs another name"
+
+    @classmethod
+    def former_keys(cls) -> dict[str, str]:
+        """Return the present names of keys by the former ones, unless a class of the user has such a parameter."""
+        return cls._former({*cls.model_fields, *known_parameters(cls.KINDS)} if cls.FORMER else set())
+
+    @classmethod
+    def former_names(cls) -> dict[str, str]:
+        """Return the present names in datasets by the former ones, unless a class of the user has such a parameter."""
+        return cls._former({*cls.axis_names()} if cls.FORMER else set())
+
+    @classmethod
+    def _former(cls, known: set[str]) -> dict[str, str]:
+        return {former: name for former, name in cls.FORMER.items() if former not in known}
+
+    @classmethod
+    def describe(cls, name: str) -> Key:
+        """All that is known of a key, or of another coordinate of this kind's datasets.
+
+        >>> from statmech import Scenario
+        >>> key = Scenario.describe("N")
+        >>> key.meaning, key.symbol, key.at_least
+        ('input dimension', '$N$', 2)
+        """
+        return cls.every_key()[name]
+
+    @classmethod
+    def every_key(cls) -> dict[str, Key]:
+        """All keys and coordinates; parameters are looked up again each time, for a user may add a rule."""
+        return {**COORDINATES, **cls.COORDINATES, **known_parameters(cls.KINDS), **_fields(cls)}
+
+    @classmethod
+    def axis_names(cls) -> list[str]:
+        """Every key that may be an axis, in the order of the sweep's dimensions."""
+        others = [name for name in known_parameters(cls.KINDS) if name not in cls.AXES]
+        return [name for axis in cls.AXES for name in (others if axis == PARAMETERS else [axis])]
+
+    @classmethod
+    def known_keys(cls) -> list[str]:
+        """Every key a config may have."""
+        fields = [name for name in cls.model_fields if name not in (PARAMETERS, "zipped")]
+        return [*fields, *known_parameters(cls.KINDS), "zip"]
+
+    def axis_values(self) -> dict[str, Any]:
+        """The given values of the keys that may be axes, in the order of the sweep's dimensions."""
+        names = [name for name in self.AXES if name not in (PARAMETERS, *self.parameters) and self._stated(name)]
+        own = {name: getattr(self, name) for name in names}
+        given = {**own, **self.parameters}
+        return {name: given[name] for name in self.axis_names() if name in given}
+
+    def _stated(self, name: str) -> bool:
+        return name not in self.OMITTED or getattr(self, name) != self.OMITTED[name]
+
+
+@cache
+def _fields(kind: type[ConfigKeys]) -> dict[str, Key]:
+    """The keys of a kind, without the parameters of what learns."""
+    schemas = kind.model_json_schema()["properties"]
+    return {name: key_of(name, schemas[name]) for name in kind.model_fields if name not in INNER}

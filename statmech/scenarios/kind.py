@@ -1,0 +1,30 @@
+"""What a kind of scenario states: this page is the contract.
+
+Beside these members a kind has its own keys, as fields. It is simulated and solved by its methods `simulate` and
+`solve` or, for many seeds in one compiled call, by a `Simulator` and a function `solve` in files of its name in
+`simulate/scenarios/` and `theory/scenarios/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from statmech.scenarios.variables import Variable
+
+
+class Kind:
+    """The members that every kind of scenario states."""
+
+    CHOICE: ClassVar[str]  # the key that names what learns, and the noun of messages
+    KINDS: ClassVar[dict[str, type]]  # the classes it selects from; their parameters are keys like the others
+    AXES: ClassVar[tuple[str, ...]]  # keys that may be axes, in the order of the dataset's dimensions: a parameter
+    # that is named here has its own place among them, and is always stated, if only with its default
+
+    @property
+    def variables(self) -> dict[str, Variable]:
+        """The variables of this scenario's datasets."""
+        raise NotImplementedError
+
+    simulate: ClassVar[Callable[..., dict[str, Any]] | None] = None  # of (cell, seed): the variables of one run
+    solve: ClassVar[Callable[..., dict[str, Any]] | None] = None  # of (cell): the variables that theory predicts
