@@ -146,5 +146,10 @@ def _escaped(character: str) -> str:
 
 def _dotted(location: tuple[str | int, ...]) -> str:
     head, *rest = location
-    names = (f"[{part}]" if isinstance(part, int) else f".{shortened(part)}" for part in rest)
-    return shortened(str(head)) + "".join(names)
+    names = (f"[{part}]" if isinstance(part, int) else f".{_in_line(part)}" for part in rest)
+    return _in_line(str(head)) + "".join(names)
+
+
+def _in_line(name: str) -> str:
+    """A name without its line breaks, which would cut a message in two."""
+    return shortened(" ".join(name.split()))
