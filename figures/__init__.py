@@ -37,7 +37,7 @@ PUBLISHED = {  # by the key of the scenarios that they draw
         "plateau": "two units learn from two: the symmetric plateau, and the escape from it, run by run",
         "escape": "the distribution of the times at which runs leave the symmetric plateau, at several N",
         "activations": "eps_g and specialisation of erf, ReLU and linear units, against t",
-        "noise_floor": "the error that noise leaves: stationary eps_g against the number of student units",
+        "noise_floor": "the noise floor: stationary eps_g against the number of student units",
         "committee": "students of erf and ReLU units that learn the labels of a committee, against t",
     },
     "loss": {

@@ -14,7 +14,7 @@ from statmech.parameters import parameter
 
 STOPS = {
     "epochs": "all epochs are done",
-    "stability-patience": "the least stability has not increased for P updates",
+    "stability-patience": "the smallest stability has not increased for P updates",
     "field-patience": "the least field w.xi S has been below its maximum for P updates",
 }
 STOPPED_BY = ("epochs", "stability-patience", "field-patience", "gap", "no-errors", "exact", "sampled", "no-solution")
@@ -60,7 +60,7 @@ class Perceptron(Learner):
 
 @dataclass(frozen=True)
 class MinOver(Learner):
-    """Adds the example of least stability, again and again (Krauth & Mezard 1987), until its `stop` rule holds."""
+    """Adds the example of smallest stability, again and again (Krauth & Mezard 1987), until its `stop` rule holds."""
 
     label, limit = "MinOver", "max_stability"
     cites = ("krauth1987",)

@@ -57,7 +57,7 @@ class _Stored(LinearClassifier):
 
 
 class MinOver(_Stored):
-    r"""MinOver: the example of least stability is added repeatedly (`simulate.learners.minover`).
+    r"""MinOver: the example of smallest stability is added repeatedly (`simulate.learners.minover`).
 
     .. math:: \mathbf w \leftarrow \mathbf w + y^\mu\mathbf x^\mu, \qquad
               \mu = \mathrm{argmin}_\nu\, y^\nu\,\mathbf w\cdot\mathbf x^\nu

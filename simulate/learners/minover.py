@@ -1,4 +1,4 @@
-r"""MinOver: adds the example of least stability with strength 1, again and again (Krauth & Mezard 1987).
+r"""MinOver: adds the example of smallest stability with strength 1, again and again (Krauth & Mezard 1987).
 
 .. math:: \mu = \mathrm{argmin}_\nu\,\kappa^\nu, \quad \kappa^\nu = \mathbf w\cdot\xi^\nu S^\nu/|\mathbf w|; \qquad
           \mathbf w \leftarrow \mathbf w + \xi^\mu S^\mu/N
@@ -12,7 +12,7 @@ row of G.
 .. math:: gap = 1 - \min_\mu e_\mu\,\sum_\mu x_\mu\Big/\sum_\mu x_\mu e_\mu
 
 bounds the relative distance of a student's stability from the optimum. "Converged" means that this gap is certified.
-The patience rules monitor other quantities: `stability-patience` the least stability before each update;
+The patience rules monitor other quantities: `stability-patience` the smallest stability before each update;
 `field-patience`, the code of the assignment's appendix, the least field :math:`\min_\mu e_\mu`, which is 0 at w = 0,
 negative until all examples are right and then grows with \|w\| without bound: it stops at update P + 1, or never.
 """

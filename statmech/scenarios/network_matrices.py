@@ -230,7 +230,7 @@ class NetworkStart(Section):
 
 
 def learnt(K: int, T: np.ndarray, w: np.ndarray) -> NetworkStart:
-    """K student units, of which the first M are those of the teacher, T (M, M) and w (M,), and further ones vanish."""
+    """K student units: the first M are those of the teacher, T (M, M) and w (M,), the weights of the others are 0."""
     M = len(w)
     R, Q, v = np.zeros((K, M)), np.zeros((K, K)), np.ones(K)
     R[:M], Q[:M, :M], v[:M] = T, T, w

@@ -54,10 +54,10 @@ def learning_curves(alphas: ArrayLike, flip: float = 0.0) -> xr.Dataset:
     Returns
     -------
     xarray.Dataset
-        On (learner, alpha): `R`, `eps_g`, `kappa` (least stability; NaN for Bayes, for which we have no equation, and
-        -inf where stabilities are Gaussian), `residual` (relative residual of the saddle-point equations, 0 for closed
-        forms) and `exists`. Where a learner does not exist (maximum stability beyond `noisy_capacity(flip)`), or we
-        have no equations for it (Gibbs and Bayes with noise), `exists` is False and the others are NaN.
+        On (learner, alpha): `R`, `eps_g`, `kappa` (smallest stability; NaN for Bayes, for which we have no equation,
+        and -inf where stabilities are Gaussian), `residual` (relative residual of the saddle-point equations, 0 for
+        closed forms) and `exists`. Where a learner does not exist (maximum stability beyond `noisy_capacity(flip)`), or
+        we have no equations for it (Gibbs and Bayes with noise), `exists` is False and the others are NaN.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def learning_curves(alphas: ArrayLike, flip: float = 0.0) -> xr.Dataset:
     data: dict[str, Any] = {
         "R": (dims, np.cos(theta), {"long_name": "teacher-student cosine", "units": "1"}),
         "eps_g": (dims, theta / np.pi, {"long_name": "generalization error", "units": "1"}),
-        "kappa": (dims, kappa, {"long_name": "least stability w.xi S/|w|", "units": "1"}),
+        "kappa": (dims, kappa, {"long_name": "smallest stability w.xi S/|w|", "units": "1"}),
         "residual": (dims, residual, {"long_name": "relative residual of the equations", "units": "1"}),
         "exists": (dims, np.isfinite(theta), {"long_name": "whether there is such a learner"}),
     }

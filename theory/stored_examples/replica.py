@@ -59,8 +59,8 @@ TOLERANCE = 1e-9  # largest residual of a solution
 class Curve(NamedTuple):
     """A learner's state at each alpha, arrays of one shape.
 
-    `theta` is the angle to the teacher, `kappa` the least stability, `residual` the relative residual of the equations
-    (0 for a closed form).
+    `theta` is the angle to the teacher, `kappa` the smallest stability, `residual` the relative residual of the
+    equations (0 for a closed form).
     """
 
     theta: np.ndarray
@@ -92,7 +92,7 @@ def pseudo_inverse(alpha: np.ndarray, flip: float) -> Curve:
 
 
 def gibbs(alpha: np.ndarray) -> Curve:
-    """A student drawn from the version space: cos(theta) = q = R. Its least stability is 0."""
+    """A student drawn from the version space: cos(theta) = q = R. Its smallest stability is 0."""
     q_angle, residual = _version_space(alpha)
     # 1 - q = 1/(1 + gamma^2), and gamma = 1 / tan of the Bayes angle
     theta = 2 * np.arcsin(np.sin(q_angle) / np.sqrt(2))

@@ -29,15 +29,15 @@ JOINED: dict[str, Any] = {"linestyle": "-", "linewidth": 0.6}
 SHARES = [0.02, 0.05, 0.1, 0.2, 0.5]
 CAPTION = (
     r"AdaBoost over all conjunctions of a teacher that is a vote of $s$ of them, learning from $P$ examples: number of "
-    r"stages until all examples are right, the least advantage $\gamma=\min_i(\frac{1}{2}-\epsilon_i)$ of a stage, and "
-    r"the generalization error. Thin lines join points. Dashed: the bounds of Jackson & Craven at every $s$ and $P$; "
-    r"that on $\epsilon_g$ is drawn where it is less than 1. Where a point is missing no error was seen."
+    r"stages until all examples are right, the smallest advantage $\gamma=\min_i(\frac{1}{2}-\epsilon_i)$ of a stage, "
+    r"and the generalization error. Thin lines join points. Dashed: the bounds of Jackson & Craven at every $s$ and "
+    r"$P$; that on $\epsilon_g$ is drawn where it is less than 1. Where a point is missing no error was seen."
 )
 LINES = ""
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw stages and least advantage against s for several P, in grey; stages and eps_g against P, a colour per s."""
+    """Draw stages and smallest advantage against s (grey: several P), stages and eps_g against P (a colour per s)."""
     figure, ((stages_s, stages_P), (advantage, error)) = page(5.2, 2, 2)
     at = np.unique(np.linspace(0, simulation.sizes["P"] - 1, MOST).round().astype(int))
     along_s = along(simulation, theory, "s", P=simulation.P.values[at].tolist())
@@ -54,7 +54,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     _name_trivial(error, lines.eps_g)
     stages_s.set(xlabel="$s$, conjunctions of the teacher", ylabel=STAGES)
     stages_P.set(xlabel="$P$, examples", ylabel=STAGES)
-    advantage.set(xscale="log", yscale="log", xlabel="$1/(2s)$", ylabel=r"least advantage $\gamma$")
+    advantage.set(xscale="log", yscale="log", xlabel="$1/(2s)$", ylabel=r"smallest advantage $\gamma$")
     error.set(xlabel="$P$, examples", ylim=(0.8 * _least(simulation.eps_g), 1.5))
     for ax, axis in ((stages_s, simulation.s), (stages_P, simulation.P)):
         if not np.isfinite(ax.dataLim.x0):  # no run was right on all examples

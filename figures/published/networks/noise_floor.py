@@ -1,4 +1,4 @@
-r"""The error that noise leaves: eps_g at late times against the number K of student units, and its course in time.
+r"""The noise floor: eps_g at late times against the number K of student units, and its course in time.
 
 With K = M or M + 1 units it becomes stationary (`theory.noise_floor`); to first order in the learning rate at
 :math:`\eta\sigma^2(K - M + M/\sqrt3)/(2\pi)`. With more units noise makes those without a partner slowly different, and

@@ -16,7 +16,7 @@ from figures.style import THEORY
 
 AXES = ("N", "alpha")  # of the sweep, that this figure shows
 CAPTION = (
-    r"MinOver on $P=\alpha N$ stored examples: (a) generalization error, (b) least stability and (c) generalization "
+    r"MinOver on $P=\alpha N$ stored examples: (a) generalization error, (b) smallest stability and (c) generalization "
     r"error over that of maximum stability for $N\to\infty$, as functions of $\alpha$ for several numbers of updates "
     r"or of epochs of $P$ updates. Lines: replica theory of maximum stability, to which MinOver tends. At one "
     r"$\alpha$ the points are of the same data sets; where error bars would overlap they are moved sideways."
