@@ -1,4 +1,4 @@
-"""What a kind of scenario may state of itself beside the members that it must have, each with its default."""
+"""The optional members of a kind of scenario, each with its default."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a kind of scenario states: this page is the contract.
+"""The contract: the members that every kind of scenario states.
 
 Beside these members a kind has its own keys, as fields. It is simulated and solved by its methods `simulate` and
 `solve` or, for many seeds in one compiled call, by a `Simulator` and a function `solve` in files of its name in
