@@ -422,12 +422,34 @@ def test_interrupted_work_ends_at_once_and_keeps_what_is_finished(in_scratch, se
         message = running.communicate(timeout=30)[1]  # a unit of work would run for minutes
     finally:
         running.kill()
+        running.communicate()
     assert running.returncode == code, message
     assert "Completed work is saved; rerun the command to resume." in message
     assert "Traceback" not in message
     counted = read(log.parent)
     assert counted["writer"] == ""
     assert counted["missing"] > 0
+
+
+def test_a_signal_that_the_main_thread_misses_ends_the_process():
+    code = (
+        "import signal, threading\n"
+        "from statmech.cli import interrupts\n"
+        "interrupts.watch()\n"
+        "signal.signal(signal.SIGTERM, lambda *_: None)\n"
+        "print('waiting', flush=True)\n"
+        "threading.Event().wait()"
+    )
+    waiting = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert waiting.stdout.readline() == "waiting\n"
+    waiting.terminate()
+    try:
+        message = waiting.communicate(timeout=30)[1]
+    finally:
+        waiting.kill()
+        waiting.communicate()
+    assert waiting.returncode == 143
+    assert "Completed work is saved" in message
 
 
 @pytest.mark.slow

@@ -2,19 +2,25 @@
 
 An interrupt is an exception, and Python prints and discards exceptions that are raised during garbage collection or in
 a library's callback: the command would continue as if nobody had asked it to stop. One raised during an import can
-crash the process, because compiled libraries create Python types while they are loaded. Stores survive a kill at any
-time, so in these cases the process ends immediately.
+crash the process, because compiled libraries create Python types while they are loaded. And a signal that arrives just
+before the main thread begins to wait does not end that wait. Stores survive a kill at any time, so in these cases the
+process ends without unwinding.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import sys
+import threading
+import time
 from types import FrameType
 from typing import Any, NoReturn
 
 INTERRUPTED, TERMINATED = 130, 143
+CODES: dict[int, int] = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
+PATIENCE = 2.0  # s that the main thread has after a signal
 said = "Interrupted. Completed work is saved; rerun the command to resume."  # a command may say something else
 
 
@@ -24,6 +30,7 @@ def watch() -> None:
         signal.signal(signal.SIGINT, _interrupted)
     signal.signal(signal.SIGTERM, _terminated)
     sys.unraisablehook = _unraisable
+    _watch_the_main_thread()
 
 
 def end(code: int) -> NoReturn:
@@ -31,6 +38,22 @@ def end(code: int) -> NoReturn:
     print(said, file=sys.stderr)
     sys.stderr.flush()
     os._exit(code)
+
+
+@functools.cache
+def _watch_the_main_thread() -> None:
+    """Start the thread that ends the process if a signal has not; Python writes each signal's number to the pipe."""
+    signals, written = os.pipe()
+    os.set_blocking(written, False)
+    signal.set_wakeup_fd(written, warn_on_full_buffer=False)
+    threading.Thread(target=_end_after, args=(signals,), name="interrupts", daemon=True).start()
+
+
+def _end_after(signals: int) -> None:
+    while (sent := os.read(signals, 1)[0]) not in CODES:
+        pass
+    time.sleep(PATIENCE)
+    end(CODES[sent])
 
 
 def _interrupted(_: int, frame: FrameType | None) -> None:
