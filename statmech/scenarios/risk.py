@@ -72,7 +72,7 @@ RISK = {
     "mse": Variable((), "mean squared error, of the field without noise", "mse"),
     "train_loss": Variable((), "mean loss of the examples", r"$\langle\ell\rangle$"),
     "eps_t": Variable((), "training error", r"$\epsilon_t$"),
-    "gap": Variable((), "certified relative gap to the minimum", "gap", in_theory=False),
+    "gap": Variable((), "certified relative gap to the optimum, the minimum", "gap", in_theory=False),
     "converged": Variable((), "whether the run converged: the minimum was reached", "converged", False, False),
     "separable": Variable((), "whether some student is right on all examples", "separable", in_theory=False),
 }
