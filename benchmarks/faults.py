@@ -433,6 +433,7 @@ def writers(size: Size, scratch: Path) -> None:
             store.parent.mkdir()
             first = zygote.begin(store, SLOW, seconds=TINY_BLOCKS)
             until(lambda store=store: any(event["event"] == "playing" for event in events(store)))
+            os.kill(first, signal.SIGSTOP)  # else it may finish before the second run asks for the lock
             start = time.perf_counter()
             refused = zygote.wait(zygote.begin(store, SLOW))
             waited = time.perf_counter() - start
