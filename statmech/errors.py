@@ -57,19 +57,13 @@ class DamagedError(StoreError):
     """A store with missing or corrupted files."""
 
     def __init__(self, path: object, names: list[str]):
-        files = ", ".join(map(_line, names[:5])) + (", ..." if len(names) > 5 else "")
+        files = ", ".join(_in_line(name, LONGEST_LINE) for name in names[:5]) + (", ..." if len(names) > 5 else "")
         super().__init__(f"{path}: not a readable store (corrupted or missing: {files})")
 
 
 def unreadable(path: object, failure: Exception) -> DamagedError:
     """The error for a store that zarr, its codecs or the scenario of its config refuse."""
     return DamagedError(path, [f"{type(failure).__name__}: {failure}"])
-
-
-def _line(text: str) -> str:
-    """A text on one line, its end left out if it is long: names in a store may be a stranger's."""
-    line = " ".join(text.split())
-    return shortened(line, LONGEST_LINE)
 
 
 class ClusterError(StatmechError, RuntimeError):
@@ -105,7 +99,7 @@ def not_known(given: object, noun: str, known: Iterable[str]) -> str:
     close = get_close_matches(word, folded, n=1, cutoff=CLOSE if len(word) > SHORT else CLOSE_SHORT)
     close = close or [name for name in folded if len(word) > SHORT and name.startswith(word)]  # half of a name
     likely = f' Did you mean "{folded[close[0]]}"?' if close else ""
-    name = shortened(" ".join(str(given).encode(errors="backslashreplace").decode().split()))
+    name = _in_line(str(given).encode(errors="backslashreplace").decode())
     return f'"{name}" is not {noun}.{likely} Known: {", ".join(names)}.'
 
 
@@ -117,7 +111,7 @@ def quoted(given: object) -> str:
     """
     for write in (partial(json.dumps, default=str), repr):
         with suppress(TypeError, ValueError, RecursionError):  # keys that are lists, lists that contain themselves
-            return shortened(" ".join(write(given).split()))
+            return _in_line(write(given))
     return f"of type {type(given).__name__}"  # whole numbers of more digits than Python writes
 
 
@@ -150,6 +144,6 @@ def _dotted(location: tuple[str | int, ...]) -> str:
     return _in_line(str(head)) + "".join(names)
 
 
-def _in_line(name: str) -> str:
-    """A name without its line breaks, which would cut a message in two."""
-    return shortened(" ".join(name.split()))
+def _in_line(text: str, most: int = LONGEST) -> str:
+    """A text without its line breaks, which would cut a message in two; its end is left out if it is long."""
+    return shortened(" ".join(text.split()), most)
