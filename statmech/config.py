@@ -208,11 +208,11 @@ def written(scenario: AbstractScenario) -> str:
     required: list[str] = [
         name for name, it in type(scenario).model_fields.items() if it.is_required() and name not in zipped
     ]
-    needed: dict[Any, Any] = {name: every[name] for name in (*required, *(["zip"] if zipped else []))}
+    needed: dict[str, Any] = {name: every[name] for name in (*required, *(["zip"] if zipped else []))}
     try:
         default = type(scenario)(**needed).config()
     except ScenarioError as refused:  # the default of a key, such as the start of the optimal rule
-        needed |= {where[0]: every[str(where[0])] for where, _ in refused.problems}
+        needed |= {str(key): every[str(key)] for (key, *_), _ in refused.problems}
         default = type(scenario)(**needed).config()
     changed = {name: value for name, value in every.items() if default.get(name) != value}
     return "\n".join(f"{name}: {json.dumps(value)}" for name, value in {**needed, **changed}.items())  # JSON is YAML
