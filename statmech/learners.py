@@ -15,7 +15,7 @@ from statmech.parameters import parameter
 STOPS = {
     "epochs": "all epochs are done",
     "stability-patience": "the smallest stability has not increased for P updates",
-    "field-patience": "the least field w.xi S has been below its maximum for P updates",
+    "field-patience": "the smallest field w.xi S has been below its maximum for P updates",
 }
 STOPPED_BY = ("epochs", "stability-patience", "field-patience", "gap", "no-errors", "exact", "sampled", "no-solution")
 SWEEPS = "sweeps of the Markov chain through the version space"

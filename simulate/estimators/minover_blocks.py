@@ -1,6 +1,6 @@
-r"""MinOver's updates on the few examples that can have the least field, in blocks that are checked afterwards.
+r"""MinOver's updates on the few examples that can have the smallest field, in blocks that are checked afterwards.
 
-MinOver adds the example of least field again and again (`simulate.learners.minover`). An update needs the minimum of
+MinOver adds the example of smallest field again and again (`simulate.learners.minover`). An update needs the minimum of
 the fields :math:`e_\nu=\mathbf z^\nu\cdot\sum_\mu x_\mu\mathbf z^\mu` and a row of their Gram matrix; here only of some
 *candidates*. After a block of S updates, with :math:`\Delta_s` the sum of its first s examples, every other field was
 
@@ -8,10 +8,10 @@ the fields :math:`e_\nu=\mathbf z^\nu\cdot\sum_\mu x_\mu\mathbf z^\mu` and a row
           \ge \Bigl(1-\frac sS\Bigr)e_\nu(0) + \frac sS\,e_\nu(S) - \rho\,|\mathbf z^\nu|, \qquad
           \rho = \max_s\Bigl|\Delta_s-\frac sS\Delta_S\Bigr|,
 
-by Cauchy and Schwarz. The least fields of the block lie below a line in s as well, so two comparisons, at s = 0 and at
-s = S, show that :math:`\nu` never had the least field. Those for which they do not become candidates, and the block is
-repeated at half its length. The updates are exactly MinOver's (of equal fields, the first), at the cost of the examples
-near the margin. The lengths are sums of fields:
+by Cauchy and Schwarz. The smallest fields of the block lie below a line in s as well, so two comparisons, at s = 0 and
+at s = S, show that :math:`\nu` never had the smallest field. Those for which they do not become candidates, and the
+block is repeated at half its length. The updates are exactly MinOver's (of equal fields, the first), at the cost of the
+examples near the margin. The lengths are sums of fields:
 
 .. math:: |\Delta_{s+1}|^2 = |\Delta_s|^2 + 2\,\mathbf z\cdot\Delta_s + |\mathbf z|^2, \qquad
           \Delta_{s+1}\cdot\Delta_S = \Delta_s\cdot\Delta_S + \mathbf z\cdot\Delta_S .
@@ -26,7 +26,7 @@ import numpy as np
 
 from simulate.kernels.coordinate_loops import compiled
 
-LANES = 4  # neighbours whose least field is found together: the number of candidates is a multiple
+LANES = 4  # neighbours whose smallest field is found together: the number of candidates is a multiple
 SHORTEST, LONGEST = 16, 2**17  # updates in a block
 FEW = 256  # candidates whose Gram matrix is computed at once
 PAID = 8  # times the cost of checking a block that its updates may cost, as long as there are fewer than LONGEST
@@ -118,7 +118,7 @@ class Candidates:
 class Block(NamedTuple):
     """Candidates added (S,), their fields before (S,), all strengths and fields after it and slacks (P,).
 
-    An example of positive slack never had the least field.
+    An example of positive slack never had the smallest field.
     """
 
     added: np.ndarray
@@ -209,7 +209,7 @@ class Patience:
         self.best, self.waited, self.square, self.ended = -np.inf, 0, 0.0, False
 
     def kept(self, least: np.ndarray, squares: np.ndarray) -> int:
-        """The number of updates of a block that are made, for their least fields and squared lengths (S,)."""
+        """The number of updates of a block that are made, for their smallest fields and squared lengths (S,)."""
         grown = np.flatnonzero(self._grown(least, squares))
         last = np.full(len(least), -self.waited - 1)
         last[grown] = grown
@@ -231,7 +231,7 @@ class Patience:
 
 @compiled("UniTuple(i8, 2)(i8[::1], f8[:,::1], f8[::1], f8[::1], i8[::1], f8[::1], i8)")
 def add_least(slots, rows, fields, counts, added, least, done):  # type: ignore[no-untyped-def]
-    """Add the candidate of least field, until the block is complete or a row of the Gram matrix is missing.
+    """Add the candidate of smallest field, until the block is complete or a row of the Gram matrix is missing.
 
     Parameters
     ----------
@@ -282,7 +282,7 @@ def add_least(slots, rows, fields, counts, added, least, done):  # type: ignore[
 
 @compiled("UniTuple(f8, 3)(f8[::1], f8[::1], f8[::1], f8[::1], i8[::1], f8[::1])")
 def strayed(squares, before, moved, counts, added, least):  # type: ignore[no-untyped-def]
-    """Return a block's rho squared, and the start and the rise (per step) of a line above its least fields.
+    """Return a block's rho squared, and the start and the rise (per step) of a line above its smallest fields.
 
     In a function of its own: after the loop above, it would slow it down.
 

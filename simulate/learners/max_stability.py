@@ -18,7 +18,7 @@ VANISHING = 1e-8  # distance of hull and origin, in units of sqrt(N), that count
 
 
 def strengths(z: np.ndarray) -> np.ndarray | None:
-    """x (P,), scaled so that the least field is 1; None if no perceptron is right on all examples z (P, N)."""
+    """x (P,), scaled so that the smallest field is 1; None if no perceptron is right on all examples z (P, N)."""
     P, N = z.shape
     x, _ = nnls(np.vstack([z.T, np.ones(P)]), np.append(np.zeros(N), 1.0), maxiter=100 * P)
     nearest = x @ z / x.sum()

@@ -13,7 +13,7 @@ row of G.
 
 bounds the relative distance of a student's stability from the optimum. "Converged" means that this gap is certified.
 The patience rules monitor other quantities: `stability-patience` the smallest stability before each update;
-`field-patience`, the code of the assignment's appendix, the least field :math:`\min_\mu e_\mu`, which is 0 at w = 0,
+`field-patience`, the code of the assignment's appendix, the smallest field :math:`\min_\mu e_\mu`, which is 0 at w = 0,
 negative until all examples are right and then grows with \|w\| without bound: it stops at update P + 1, or never.
 """
 

@@ -1,8 +1,8 @@
 """MinOver's patient stop rules: when they stop, and the effect on eps_g.
 
-`field-patience`, the code of the assignment's appendix, watches the least field min w.xi S. From w = 0 it must reach a
-positive one within P updates; a run that does not is stopped at update P + 1 whatever it has learnt (at alpha = 10 nine
-in ten), and in one that does the field grows with |w| without limit, until the last epoch.
+`field-patience`, the code of the assignment's appendix, watches the smallest field min w.xi S. From w = 0 it must reach
+a positive one within P updates; a run that does not is stopped at update P + 1 whatever it has learnt (at alpha = 10
+nine in ten), and in one that does the field grows with |w| without limit, until the last epoch.
 `stability-patience` watches kappa, and stops every run after about 5 epochs, far from the largest stability, but not
 from the eps_g of all epochs.
 """
