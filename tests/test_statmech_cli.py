@@ -431,12 +431,12 @@ def test_interrupted_work_ends_at_once_and_keeps_what_is_finished(in_scratch, se
     assert counted["missing"] > 0
 
 
-def test_a_signal_that_the_main_thread_misses_ends_the_process():
-    code = (
+def test_a_signal_that_does_not_wake_the_main_thread_ends_the_process():
+    code = (  # the kernel delivers the signal to another thread
         "import signal, threading\n"
         "from statmech.cli import interrupts\n"
         "interrupts.watch()\n"
-        "signal.signal(signal.SIGTERM, lambda *_: None)\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])\n"
         "print('waiting', flush=True)\n"
         "threading.Event().wait()"
     )
@@ -444,12 +444,34 @@ def test_a_signal_that_the_main_thread_misses_ends_the_process():
     assert waiting.stdout.readline() == "waiting\n"
     waiting.terminate()
     try:
-        message = waiting.communicate(timeout=30)[1]
+        waiting.communicate(timeout=30)
     finally:
         waiting.kill()
         waiting.communicate()
     assert waiting.returncode == 143
-    assert "Completed work is saved" in message
+
+
+def test_a_signal_that_is_being_handled_does_not_end_the_process_early():
+    code = (
+        "import time\n"
+        "from statmech.cli import interrupts\n"
+        "interrupts.watch()\n"
+        "try:\n"
+        "    print('waiting', flush=True)\n"
+        "    time.sleep(60)\n"
+        "finally:\n"
+        "    time.sleep(interrupts.PATIENCE + 1)\n"
+        "    print('tidied')"
+    )
+    waiting = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert waiting.stdout.readline() == "waiting\n"
+    waiting.terminate()
+    try:
+        said = waiting.communicate(timeout=30)[0]
+    finally:
+        waiting.kill()
+        waiting.communicate()
+    assert (said, waiting.returncode) == ("tidied\n", 143)
 
 
 @pytest.mark.slow

@@ -20,7 +20,8 @@ from typing import Any, NoReturn
 
 INTERRUPTED, TERMINATED = 130, 143
 CODES: dict[int, int] = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
-PATIENCE = 2.0  # s that the main thread has after a signal
+PATIENCE = 2.0  # s within which the main thread begins to handle a signal
+_handled = set[int]()
 said = "Interrupted. Completed work is saved; rerun the command to resume."  # a command may say something else
 
 
@@ -42,7 +43,7 @@ def end(code: int) -> NoReturn:
 
 @functools.cache
 def _watch_the_main_thread() -> None:
-    """Start the thread that ends the process if a signal has not; Python writes each signal's number to the pipe."""
+    """Start the thread that ends the process if no handler runs; Python writes each signal's number to the pipe."""
     signals, written = os.pipe()
     os.set_blocking(written, False)
     signal.set_wakeup_fd(written, warn_on_full_buffer=False)
@@ -50,19 +51,23 @@ def _watch_the_main_thread() -> None:
 
 
 def _end_after(signals: int) -> None:
-    while (sent := os.read(signals, 1)[0]) not in CODES:
-        pass
-    time.sleep(PATIENCE)
-    end(CODES[sent])
+    while True:
+        sent = os.read(signals, 1)[0]
+        time.sleep(PATIENCE)
+        if signal.getsignal(sent) in (_interrupted, _terminated) and sent not in _handled:
+            end(CODES[sent])
+        _handled.discard(sent)
 
 
-def _interrupted(_: int, frame: FrameType | None) -> None:
+def _interrupted(sent: int, frame: FrameType | None) -> None:
+    _handled.add(sent)
     if _importing(frame):
         end(INTERRUPTED)
     raise KeyboardInterrupt
 
 
-def _terminated(_: int, frame: FrameType | None) -> None:
+def _terminated(sent: int, frame: FrameType | None) -> None:
+    _handled.add(sent)
     if _importing(frame):
         end(TERMINATED)
     raise SystemExit(TERMINATED)
