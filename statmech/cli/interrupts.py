@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -42,17 +43,18 @@ def end(code: int) -> NoReturn:
 
 
 @functools.cache
-def _watch_the_main_thread() -> None:
-    """Start the thread that ends the process if no handler runs; Python writes each signal's number to the pipe."""
-    signals, written = os.pipe()
-    os.set_blocking(written, False)
-    signal.set_wakeup_fd(written, warn_on_full_buffer=False)
+def _watch_the_main_thread() -> socket.socket:
+    """Start the thread that ends the process if no handler runs; Python writes each signal's number to the socket."""
+    signals, written = socket.socketpair()
+    written.setblocking(False)
+    signal.set_wakeup_fd(written.fileno(), warn_on_full_buffer=False)
     threading.Thread(target=_end_after, args=(signals,), name="interrupts", daemon=True).start()
+    return written  # which stays open because the cache holds it
 
 
-def _end_after(signals: int) -> None:
+def _end_after(signals: socket.socket) -> None:
     while True:
-        sent = os.read(signals, 1)[0]
+        sent = signals.recv(1)[0]
         time.sleep(PATIENCE)
         if signal.getsignal(sent) in (_interrupted, _terminated) and sent not in _handled:
             end(CODES[sent])
