@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 INTERRUPTED, TERMINATED = 130, 143
 CODES: dict[int, int] = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
 PATIENCE = 2.0  # s within which the main thread begins to handle a signal
-_handled = set[int]()
+_handled = set[int]()  # signals whose handler has run: it raises, so the command is ending
 said = "Interrupted. Completed work is saved; rerun the command to resume."  # a command may say something else
 
 
@@ -58,7 +58,6 @@ def _end_after(signals: socket.socket) -> None:
         time.sleep(PATIENCE)
         if signal.getsignal(sent) in (_interrupted, _terminated) and sent not in _handled:
             end(CODES[sent])
-        _handled.discard(sent)
 
 
 def _interrupted(sent: int, frame: FrameType | None) -> None:
