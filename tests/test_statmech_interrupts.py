@@ -69,3 +69,26 @@ def test_an_interrupt_ends_the_command_with_one_message(where, sent, code):
     assert done.returncode == code, done.stderr
     assert done.stdout == ""
     assert done.stderr == "Interrupted. Completed work is saved; rerun the command to resume.\n"
+
+
+LEAVING = """
+import atexit, sys, threading, time
+from statmech.cli import interrupts
+atexit.register(print, "exit functions")
+threading.Thread(target=lambda: (time.sleep(0.2), print("threads"))).start()
+print("output")
+interrupts.leave(3)
+"""
+
+
+def test_a_command_that_leaves_waits_for_threads_calls_exit_functions_and_writes_its_output():
+    done = subprocess.run([sys.executable, "-c", LEAVING], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout.split("\n")) == (3, ["output", "threads", "exit functions", ""]), done.stderr
+
+
+def test_output_that_nobody_reads_ends_a_command_with_the_exit_code_of_python():
+    command = "from statmech.cli import interrupts; print('lost'); interrupts.leave(0)"
+    read, written = os.pipe()
+    os.close(read)
+    assert subprocess.run([sys.executable, "-c", command], stdout=written, timeout=60).returncode == 120
+    os.close(written)

@@ -1,6 +1,6 @@
 """`python -m statmech.cli`: the same as the command `statmech`."""
 
-from statmech.cli import main
+from statmech.cli import command
 
 if __name__ == "__main__":
-    main()
+    command()
