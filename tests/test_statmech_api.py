@@ -126,6 +126,13 @@ def test_packages_have_an_alias_that_is_the_package(name):
     assert output(code) == "True"
 
 
+def test_theory_is_imported_equation_by_equation():
+    """A run needs the equations of its own kind alone: SciPy's optimizers take longer to load than a small run."""
+    code = "import sys, theory; print([name for name in ('jax', 'scipy', 'numpy') if name in sys.modules])"
+    assert output(code) == "[]"
+    assert "solve" in dir(theory)
+
+
 def test_importing_statmech_imports_nothing_heavy():
     heavy = ("numpy", "jax", "matplotlib", "xarray", "zarr", "pydantic", "simulate", "theory", "figures")
     assert output(f"import sys, statmech; print([name for name in {heavy} if name in sys.modules])") == "[]"

@@ -499,7 +499,7 @@ def test_every_error_of_theory_is_shown_on_the_page(live, monkeypatch):
     def solve(scenario):
         raise ZeroDivisionError("of a user's own rule")
 
-    monkeypatch.setattr(sys.modules["theory.solve"], "solve_each", solve)
+    monkeypatch.setattr(sys.modules["theory.solutions"], "solve_each", solve)
     made, messages = live
     made.more_keys.value = "flip=0.1"
     assert messages == [("error", "ZeroDivisionError: of a user's own rule"), ("progress", "")]

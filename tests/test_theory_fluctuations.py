@@ -18,7 +18,7 @@ from statmech.results.corrections import predicted
 from statmech.schedules import SCHEDULES
 from theory.fluctuations import student_fluctuations
 from theory.online import combinations, trajectories
-from theory.solve import solve_line
+from theory.solutions import solve_line
 
 LATE = {"hebb": (0.5, -0.75), "perceptron": ((4 - np.pi) / 2, -0.286), "adatron_textbook": (0.8, -0.6)}
 

@@ -9,6 +9,7 @@ from scipy.integrate import solve_ivp
 
 import theory
 from statmech import Scenario
+from statmech.errors import SolverError
 from statmech.order_parameters import angle_between
 from statmech.rules import RULES
 from theory.online import combinations, equations, trajectories
@@ -194,7 +195,7 @@ def test_many_combinations_share_few_programs():
 @pytest.mark.slow
 def test_students_that_cannot_be_integrated_are_named(monkeypatch):
     monkeypatch.setattr(trajectories, "MAX_STEPS", 3)
-    with pytest.raises(theory.SolverError, match=r"perceptron \(eta = 1.234"):
+    with pytest.raises(SolverError, match=r"perceptron \(eta = 1.234"):
         theory.solve(Scenario(rule="perceptron", t=[0.123, 77.7], eta=1.234, K=5, start={"R": [0.1] * 5}))
 
 

@@ -33,7 +33,7 @@ from statmech.scenarios.risk import Risk
 from theory.convex import averages, recovery
 from theory.convex.best_lambda import best_lambda
 from theory.convex.empirical_risk import minimum
-from theory.solve import solve_line
+from theory.solutions import solve_line
 from theory.stored_examples import replica
 
 L1, L2 = Penalty(1.0), Penalty(0.0)

@@ -9,7 +9,7 @@ import numpy as np
 
 from statmech.errors import ScenarioError, SolverError
 from statmech.scenarios.base import AbstractScenario
-from theory.solve import solve_line, solver_of
+from theory.solutions import solve_line, solver_of
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -95,6 +95,6 @@ def _ending(dataset: xr.Dataset, suffix: str) -> list[str]:
 @lru_cache(maxsize=KEPT)
 def _solved_as(config: str, kinds: tuple[type, ...]) -> xr.Dataset:
     """Return the theory of a config with these kinds, which a user may define again under the same names."""
-    from theory.solve import solve_each
+    from theory.solutions import solve_each
 
     return solve_each(scenario_from(json.loads(config)))

@@ -7,7 +7,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from figures.panels import finish, guide, page, panel, scenario_with, with_lines
-from theory.solve import solve_line
+from theory.solutions import solve_line
 
 AXES = ("lam", "alpha")  # of the sweep, that this figure shows
 NEEDS = ("noise",)

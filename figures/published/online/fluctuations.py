@@ -19,7 +19,7 @@ from figures.style import THEORY, label_of, look_of, points_or_band
 from statmech.errors import ConfigError
 from statmech.numerics.gaussian import density
 from statmech.results.corrections import predicted
-from theory.solve import solve_line
+from theory.solutions import solve_line
 
 AXES = ("rule", "N")  # of the sweep, that this figure shows
 PLACES, BEYOND, LATE = 120, 20, 1e5  # of the lines: how many times later than the runs they end, and their limit
