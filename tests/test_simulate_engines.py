@@ -274,3 +274,18 @@ def test_progress_is_reported_to_the_end():
     simulate.run(Scenario(rule="hebb", N=10, t=[1], seeds=200), lambda done, total: reports.append((done, total)))
     assert reports == [(k, 4) for k in (1, 2, 3, 4)]
     assert vectors.batch(3) > 0
+
+
+def test_one_program_serves_many_numbers_of_recorded_times():
+    lengths = [len(gram.padded(np.arange(T))) for T in (1, 2, 8, 9, 32, 33, 128, 129)]
+    assert lengths == [1, 8, 8, 32, 32, 128, 128, 256]
+
+
+@pytest.mark.parametrize("K", [1, 3])
+def test_times_that_are_added_do_not_change_a_bit_of_those_before(K):
+    few, more = (
+        simulate.run(Scenario(rule="perceptron", K=K, N=100, t=t, seeds=3)) for t in ([1, 2], [1, 2, *range(3, 12)])
+    )
+    for name in ("R", "q", "length"):
+        if name in few:
+            np.testing.assert_array_equal(few[name], more[name].sel(t=few.t))

@@ -55,6 +55,8 @@ MANY = 16  # number of students, and of teachers but one, from which matrices ar
 
 DIVISIBLE = 3  # the number of students up to which part of a batch reproduces the whole bit for bit
 
+COUNTS = 1, 8, 32, 128  # numbers of recorded steps for which programs are compiled; beyond, multiples of the last
+
 STEP = 5e5  # a student's length times N over eta up to which float32 resolves a step (docs/gram_engine.md)
 
 Draw = Callable[[Array, tuple[int, ...], tuple[int, ...]], tuple[Array, Array]]
@@ -133,7 +135,17 @@ def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None
     steps_each = block_steps(K, teachers, task.drifting)
     program = Program(task.learner, K, teachers, steps_each, last - first, dtype, size, task.drifting)
     problem = Arguments(folded(key, 1), task.parameters, np.float64(N), np.uint32(first), task.changes)
-    return Record(*_run(program, problem, students[..., first:last].astype(dtype), state, steps))
+    # many students: products of the record, and so their last bits, depend on the number of times
+    record = _run(
+        program, problem, students[..., first:last].astype(dtype), state, steps if program.many else padded(steps)
+    )
+    return Record(*(part[:, : len(steps)] for part in record))
+
+
+def padded(steps: np.ndarray) -> np.ndarray:
+    """Recorded steps (T,) and the last again, which takes no time: one program serves many numbers of times."""
+    count = next((count for count in COUNTS if len(steps) <= count), -(-len(steps) // COUNTS[-1]) * COUNTS[-1])
+    return np.pad(steps, (0, count - len(steps)), mode="edge")
 
 
 @cached_program
