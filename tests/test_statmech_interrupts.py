@@ -90,5 +90,7 @@ def test_output_that_nobody_reads_ends_a_command_with_the_exit_code_of_python():
     command = "from statmech.cli import interrupts; print('lost'); interrupts.leave(0)"
     read, written = os.pipe()
     os.close(read)
-    assert subprocess.run([sys.executable, "-c", command], stdout=written, timeout=60).returncode == 120
+    buffered = os.environ | {"PYTHONUNBUFFERED": ""}  # or printing itself would fail
+    done = subprocess.run([sys.executable, "-c", command], stdout=written, env=buffered, timeout=60)
     os.close(written)
+    assert done.returncode == 120
