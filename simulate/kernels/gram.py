@@ -139,7 +139,7 @@ def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None
     record = _run(
         program, problem, students[..., first:last].astype(dtype), state, steps if program.many else padded(steps)
     )
-    return Record(*(part[:, : len(steps)] for part in record))
+    return Record(*(np.asarray(part)[:, : len(steps)] for part in record))  # NumPy's slices compile nothing
 
 
 def padded(steps: np.ndarray) -> np.ndarray:
