@@ -4,7 +4,8 @@
     python benchmarks/everyday.py commands    # one of them
     python benchmarks/everyday.py --tiny      # the same at toy size: tests that it runs, not how fast
 
-**commands**: a small run and its steps, each in a new process, over `import jax, xarray, zarr, matplotlib.pyplot`.
+**commands**: a small run and its steps, and a small run of every kind of scenario, each in a new process, over
+`import jax, xarray, zarr, matplotlib.pyplot`.
 "Cold" has an empty cache of compiled programs, "warm" one that an earlier process filled. Processes that are compared
 run alternately; their CPU time is that of all their threads, user and system.
 
@@ -31,6 +32,17 @@ import timing
 IMPORTS = ("-c", "import jax, xarray, zarr, matplotlib.pyplot")
 SMALL = ("ensemble", "rule=perceptron", "K=3", "t=5", "seeds=8")
 TINY = ("ensemble", "rule=hebb", "K=1", "N=50", "t=1", "seeds=2")
+KINDS = {  # a small run of every kind of scenario, by the key that names what learns
+    "rule": SMALL,
+    "learner": ("minover", "alpha=1,2", "epochs=20", "seeds=4"),
+    "boundary": ("stopping", "seeds=2"),
+    "attention": ("attention", "seeds=2"),
+    "booster": ("boosting", "s=1,3", "P=30,100", "seeds=2"),
+    "classifier": ("boundaries", "folds=2"),
+    "network": ("plateau", "N=1000", "t=1,5", "seeds=2"),
+    "loss": ("bayes_gap", "N=100", "alpha=1,2", "seeds=2"),
+    "prior": ("binary_perceptron", "N=200", "alpha=1,2", "seeds=2"),
+}
 STAGES = ("simulate", "theory", "compare", "figure")
 
 
@@ -72,19 +84,19 @@ def medians(processes: dict[str, Process], repeats: int) -> dict[str, float]:
 
 
 def commands(tiny: bool) -> None:
-    """A small run over the imports that no run can do without."""
-    small = TINY if tiny else SMALL
+    """Small runs over the imports that no run can do without: a rule's with its steps, and one of every kind."""
+    small, kinds = (TINY, {"rule": TINY}) if tiny else (SMALL, KINDS)
     processes = {
         "the imports": Process(IMPORTS),
         "statmech --version": Process(("-m", "statmech", "--version")),
-        "warm run": statmech("run", *small),
+        **{f"warm run, {choice}: {' '.join(given)}": statmech("run", *given) for choice, given in kinds.items()},
         "warm simulate": statmech("simulate", *small),
         "warm theory": statmech("theory", *small),
         "cold run": statmech("run", *small, cold=True),
     }
     took = medians(processes, 0 if tiny else 5)
     rows = [[name, one, one / took["the imports"]] for name, one in took.items()]
-    timing.table(f"statmech run {' '.join(small)}", ["", "CPU s", "over the imports"], rows)
+    timing.table(f"Small runs; steps of {' '.join(small)}", ["", "CPU s", "over the imports"], rows)
 
 
 def demo(tiny: bool) -> None:
