@@ -39,7 +39,7 @@ $(VENV)/demo: EXTRAS :=
 $(VENV)/dev: EXTRAS := [dev]
 $(VENV)/demo $(VENV)/dev: pyproject.toml constraints.txt | $(BIN)/python
 ifdef UV
-	$(UV) pip install --quiet --python $(BIN)/python -c constraints.txt -e '.$(EXTRAS)'
+	$(UV) pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt -e '.$(EXTRAS)'
 else
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.$(EXTRAS)'
 endif
