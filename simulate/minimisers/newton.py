@@ -11,6 +11,7 @@ Newton's own estimate, half of :math:`\nabla F\cdot H^{-1}\nabla F`, stands in i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -27,13 +28,15 @@ PENALTIES = tuple(0.1**power for power in range(8))  # that lead to a weak one
 
 
 class Step(NamedTuple):
-    """A direction of the unknowns, the change dx (P,) of the loss's arguments, w.dw, |dw|^2, and the gap before it."""
+    """A direction of the unknowns, the change dx (P,) of the loss's arguments, w.dw and |dw|^2."""
 
     direction: np.ndarray
     dx: np.ndarray
     along: float
     square: float
-    gap: float
+
+
+Ahead = tuple[float, Callable[[], Step]]  # the gap, and the step, which costs more and may not be needed
 
 
 def newton(problem: Problem, start: np.ndarray | None = None) -> Minimum:
@@ -49,26 +52,35 @@ def newton(problem: Problem, start: np.ndarray | None = None) -> Minimum:
 
 
 def _primal(problem: Problem, w: np.ndarray, enough: float) -> Minimum:
-    def step(w: np.ndarray, x: np.ndarray) -> Step:
+    def ahead(w: np.ndarray, x: np.ndarray) -> Ahead:
         gradient = problem.l2 * w + problem.loss.slope(x) @ problem.B
-        direction = -cho_solve(factored(problem, x), gradient)
-        descent = gradient @ gradient / problem.l2 if problem.l2 > 0 else -gradient @ direction
-        return Step(direction, problem.B @ direction, w @ direction, direction @ direction, descent / 2)
 
-    return Minimum(*_descend(problem, step, w, problem.x(w), lambda w: w @ w, enough))
+        def step() -> Step:
+            direction = -cho_solve(factored(problem, x), gradient)
+            return Step(direction, problem.B @ direction, w @ direction, direction @ direction)
+
+        if problem.l2 > 0:
+            return gradient @ gradient / problem.l2 / 2, step
+        estimate = step()
+        return -gradient @ estimate.direction / 2, lambda: estimate
+
+    return Minimum(*_descend(problem, ahead, w, problem.x(w), lambda w: w @ w, enough))
 
 
 def _dual(problem: Problem) -> Minimum:
     G = problem.B @ problem.B.T / problem.l2
 
-    def step(q: np.ndarray, x: np.ndarray) -> Step:
+    def ahead(q: np.ndarray, x: np.ndarray) -> Ahead:
         lacks = problem.loss.slope(x) - q
-        direction = _dual_direction(G, problem.loss.curvature(x), lacks)
-        change = G @ direction
-        along, square, gap = q @ change, direction @ change, lacks @ (G @ lacks) / 2
-        return Step(direction, -change, along / problem.l2, square / problem.l2, gap)
 
-    q, gap = _descend(problem, step, np.zeros(len(G)), problem.c, lambda q: q @ (G @ q) / problem.l2, EXACT)
+        def step() -> Step:
+            direction = _dual_direction(G, problem.loss.curvature(x), lacks)
+            change = G @ direction
+            return Step(direction, -change, q @ change / problem.l2, direction @ change / problem.l2)
+
+        return lacks @ (G @ lacks) / 2, step
+
+    q, gap = _descend(problem, ahead, np.zeros(len(G)), problem.c, lambda q: q @ (G @ q) / problem.l2, EXACT)
     return Minimum(-(q @ problem.B) / problem.l2, gap)
 
 
@@ -85,18 +97,19 @@ def _dual_direction(G: np.ndarray, curvature: np.ndarray, lacks: np.ndarray) -> 
 
 
 def _descend(
-    problem: Problem, step: Any, unknown: np.ndarray, x: np.ndarray, square: Any, enough: float
+    problem: Problem, ahead: Callable[..., Ahead], unknown: np.ndarray, x: np.ndarray, square: Any, enough: float
 ) -> tuple[np.ndarray, float]:
     """Steps of the best length until the relative gap is small enough or rounding, and that gap."""
     best, least = unknown, np.inf
     for _ in range(STEPS):
-        now = step(unknown, x)
-        gap = now.gap / _size(problem, x, square(unknown))
+        gap, step = ahead(unknown, x)
+        gap /= _size(problem, x, square(unknown))
         stalled = least <= REACHED and gap > least / 4
         if gap < least:
             best, least = unknown, gap
         if gap <= enough or stalled or not np.isfinite(gap):
             break
+        now = step()
         t = step_length(partial(_slope, problem, x, now))
         unknown, x = unknown + t * now.direction, x + t * now.dx
     return best, least
