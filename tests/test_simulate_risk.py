@@ -16,7 +16,7 @@ import simulate
 import theory
 from simulate.kernels.teacher_data import drawn
 from simulate.learners import max_stability, pseudo_inverse
-from simulate.minimisers import interior_point, method
+from simulate.minimisers import interior_point, method, newton
 from simulate.minimisers.method import minimise
 from simulate.minimisers.newton import susceptibility
 from simulate.minimisers.optimality import gap_of
@@ -100,6 +100,30 @@ def test_descent_by_gradients_finds_the_same_minimum(loss, P):
         options={"gtol": 1e-9, "maxiter": 10**4},
     )
     np.testing.assert_allclose(found.w, other.x, atol=1e-6)
+
+
+def descended(monkeypatch, loss, **changed):
+    """The minimum for 60 examples where conjugate gradients are tried first, and that of exact steps alone."""
+    one, _, _ = problem(loss, "l2", 60)
+    exact = minimise(one)
+    for name, value in ({"LARGE": N, "SHARE": 1} | changed).items():
+        monkeypatch.setattr(newton, name, value)
+    return one, minimise(one), exact
+
+
+@pytest.mark.parametrize("loss", ["logistic", "exponential", "squared_hinge", "huber"])
+def test_conjugate_gradients_reach_the_minimum_of_exact_steps_with_a_certificate(monkeypatch, loss):
+    one, found, exact = descended(monkeypatch, loss)
+    assert not np.array_equal(found.w, exact.w)
+    np.testing.assert_allclose(found.w, exact.w, rtol=0, atol=1e-6)
+    assert found.gap <= newton.EXACT
+    assert gap_of(one, found.w) <= 2 * newton.EXACT
+
+
+@pytest.mark.parametrize("wrong", [{"SHARE": N}, {"_conjugate": lambda problem, x, gradient: 1e-3 * x @ problem.B}])
+def test_exact_steps_are_taken_where_conjugate_gradients_are_slow_or_wrong(monkeypatch, wrong):
+    _, found, exact = descended(monkeypatch, "logistic", **wrong)
+    np.testing.assert_array_equal(found.w, exact.w)
 
 
 @dataclass(frozen=True)
