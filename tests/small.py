@@ -6,9 +6,9 @@ from statmech import Boosting, Inference, Network, Risk, Scenario, StoredExample
 from statmech.scenarios.registry import SCENARIOS
 
 SMALL = {
-    "rule": Scenario(rule=["hebb", "perceptron"], K=[1, 3], N=50, eta=[0.5, 1.0], t=[0, 1], seeds=6, gram=True),
+    "rule": Scenario(rule=["hebb", "perceptron"], K=[1, 2], N=50, eta=[0.5, 1.0], t=[0, 1], seeds=6, gram=True),
     "network": Network(
-        network=["erf", "relu"],
+        network="erf",
         M=2,
         K=[1, 2],
         N=20,
@@ -20,17 +20,15 @@ SMALL = {
         seeds=3,
     ),
     "learner": StoredExamples(
-        learner=["hebb", "minover"], N=10, alpha=[1.0, 0.5, 2.0], flip=[0, 0.2], epochs=[1, 4], seeds=3, strengths=True
+        learner=["hebb", "minover"], N=10, alpha=[1.0, 0.5], flip=[0, 0.2], epochs=[1, 4], seeds=3, strengths=True
     ),
     "boundary": load("stopping", ["N=16,20", "seeds=2", "walks=20", "error_rate=0.1,0.2"]),
     "attention": load("attention", ["N=16,20", "seeds=2", "t=0.5", "error_rate=0.1,0.2"]),
     "booster": Boosting(booster="adaboost", N=6, s=[1, 3], P=[20, 40], tests=100, seeds=2),
-    "loss": Risk(
-        loss=["square", "logistic", "hinge"], N=10, alpha=[1.0, 0.5, 2.0], lam=[0.1, "best"], flip=[0, 0.1], seeds=3
-    ),
+    "loss": Risk(loss=["square", "hinge"], N=10, alpha=[1.0, 0.5], lam=[0.1, "best"], flip=[0, 0.1], seeds=3),
     "prior": Inference(
         prior=["binary", "gauss"], N=20, alpha=[1.0, 2.0], start=["uninformed", "informed"], steps=5, seeds=3
     ),
-    "classifier": load("boundaries", ["folds=2"]),
+    "classifier": load("boundaries", ["folds=2", "classifier=perceptron,tree", "data=clouds,moons"]),
 }
 EVERY = [SMALL[choice] for choice in SCENARIOS]  # a kind of scenario without a small sweep is an error

@@ -31,7 +31,7 @@ from statmech.results.store_creation import create
 from statmech.results.sweep_store import DONE, FAILED, SweepStore
 
 pytestmark = pytest.mark.usefixtures("small_chunks")
-SWEEP = {"rule": ["hebb", "perceptron"], "K": [1, 3], "N": 50, "t": [0, 1], "seeds": 6}
+SWEEP = {"rule": ["hebb", "perceptron"], "eta": [0.5, 1.0], "N": 50, "t": [0, 1], "seeds": 6}
 
 
 @contextmanager
@@ -60,7 +60,7 @@ def test_chunks_cover_the_grid_once():
 
 
 def test_a_sweep_that_grows_keeps_its_numbers_and_simulates_only_new_runs(path):
-    small, large = Scenario(**SWEEP), Scenario(**{**SWEEP, "rule": ["adatron", "hebb", "perceptron"], "seeds": 9})
+    small, large = Scenario(**SWEEP), Scenario(**{**SWEEP, "rule": ["adatron", "hebb", "perceptron"], "seeds": 8})
     run_into(path, small)
     before, events = store.load(path), []
     run_into(path, large, tell=events.append)
@@ -155,7 +155,7 @@ class Brittle(Rule):
 
 def test_a_rule_that_raises_is_recorded_and_stops_no_other(path, monkeypatch):
     monkeypatch.setitem(RULES, "brittle", Brittle)
-    scenario, events = Scenario(rule=["hebb", "brittle", "adatron"], N=50, t=[1], seeds=3), []
+    scenario, events = Scenario(rule=["hebb", "brittle", "adatron"], N=50, t=[0, 1], seeds=3), []
     outcome = run_into(path, scenario, tell=events.append)
     assert outcome == (6, 3, 0)
     [*_, last] = [event for event in events if event["event"] == "failed"]
@@ -183,7 +183,7 @@ class Explosive(Brittle):
 def test_numbers_that_diverge_are_a_failure(path, monkeypatch):
     monkeypatch.setitem(RULES, "explosive", Explosive)
     with jax.debug_nans(False):
-        assert run_into(path, Scenario(rule="explosive", N=50, t=[1], seeds=2)) == (0, 2, 0)
+        assert run_into(path, Scenario(rule="explosive", N=50, t=[0, 1], seeds=2)) == (0, 2, 0)
     assert "diverged" in read(path)["failures"][-1]["error"]
 
 
