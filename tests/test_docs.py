@@ -8,6 +8,7 @@ import json
 import re
 import tokenize
 import tomllib
+from functools import cache
 from importlib import import_module
 from inspect import getdoc, ismodule, isroutine, signature
 from pathlib import Path
@@ -335,7 +336,7 @@ def code_texts():
     """Every docstring and comment of the packages, per file."""
     for path in modules(*PACKAGES):
         text = path.read_text()
-        parts = [docstring(node) for node in ast.walk(ast.parse(text)) if isinstance(node, DOCUMENTED)]
+        parts = [docstring(node) for node in ast.walk(tree_of(text)) if isinstance(node, DOCUMENTED)]
         parts += [
             it.string for it in tokenize.generate_tokens(io.StringIO(text).readline) if it.type == tokenize.COMMENT
         ]
@@ -353,7 +354,7 @@ MANY = 5  # parameters, from which on a function lists them
 
 def poor_openings(text):
     """The first lines of a module's docstrings that do not say what a function does or what data are."""
-    docstrings = (ast.get_docstring(node) for node in ast.walk(ast.parse(text)) if isinstance(node, DOCUMENTED))
+    docstrings = (ast.get_docstring(node) for node in ast.walk(tree_of(text)) if isinstance(node, DOCUMENTED))
     return [words.partition("\n")[0] for words in docstrings if words and POOR.match(words)]
 
 
@@ -370,10 +371,10 @@ def test_an_opening_without_a_noun_or_a_verb_is_found(opening):
 
 def functions(text):
     """The public functions of a module, and its public methods but those that override an abstract one."""
-    tree = ast.parse(text)
+    tree = tree_of(text)
     for of in (tree, *(node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))):
         own = (it for it in of.body if isinstance(it, ast.FunctionDef) and not it.name.startswith("_"))
-        yield from (it for it in own if of is tree or it.name not in ABSTRACT or is_abstract(it))
+        yield from (it for it in own if of is tree or it.name not in abstract() or is_abstract(it))
 
 
 def is_abstract(function):
@@ -408,8 +409,16 @@ def modules(*packages):
 
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
 PACKAGES = ("statmech", "simulate", "theory", "figures")
-TREES = [ast.parse(path.read_text()) for path in modules(*PACKAGES)]
-ABSTRACT = {it.name for tree in TREES for it in ast.walk(tree) if isinstance(it, ast.FunctionDef) and is_abstract(it)}
+tree_of = cache(ast.parse)
+
+
+@cache
+def abstract():
+    """The names of abstract methods of the packages."""
+    nodes = (node for path in modules(*PACKAGES) for node in ast.walk(tree_of(path.read_text())))
+    return {node.name for node in nodes if isinstance(node, ast.FunctionDef) and is_abstract(node)}
+
+
 SOURCES = {
     "pages": lambda: ((str(path.relative_to(ROOT)), path.read_text()) for path in PAGES),
     "notebooks": lambda: ((path.name, notebook_text(path)) for path in sorted(DOCS.glob("notebooks/*.ipynb"))),
@@ -420,17 +429,22 @@ SOURCES = {
 }
 
 
+@cache
+def texts(source):
+    return list(SOURCES[source]())
+
+
 @pytest.mark.parametrize("source", SOURCES)
 def test_what_a_user_reads_is_plain_english(source):
-    problems = {name: plain_problems(text) for name, text in SOURCES[source]()}
+    problems = {name: plain_problems(text) for name, text in texts(source)}
     assert {name: places for name, places in problems.items() if places} == {}
 
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_every_source_of_text_has_texts(source):
-    texts = [text for _, text in SOURCES[source]()]
-    assert len(texts) > 3
-    assert sum(map(len, texts)) > 1000
+    found = [text for _, text in texts(source)]
+    assert len(found) > 3
+    assert sum(map(len, found)) > 1000
 
 
 @pytest.mark.parametrize(

@@ -166,15 +166,11 @@ LINES = [
 ]
 
 
-def configs_of(kind):
-    """The shipped configs of a kind, as mappings of keys to YAML text."""
-    for name in shipped():
-        document = YAML(typ="safe", pure=True).load(SHIPPED / f"{name}.yaml")
-        if kind in document:
-            yield {key: json.dumps(value) for key, value in document.items()}
-
-
-BASES = {kind: list(configs_of(kind)) for kind in SCENARIOS}
+DOCUMENTS = [YAML(typ="safe", pure=True).load(SHIPPED / f"{name}.yaml") for name in shipped()]
+BASES = {  # the shipped configs of every kind, as mappings of keys to YAML text
+    kind: [{key: json.dumps(value) for key, value in document.items()} for document in DOCUMENTS if kind in document]
+    for kind in SCENARIOS
+}
 
 
 @pytest.mark.parametrize(
