@@ -13,6 +13,7 @@ import time
 import pytest
 import typer
 import xarray as xr
+from conftest import statmech as exit_code
 
 from figures import FIGURES
 from statmech import Scenario, __version__
@@ -34,8 +35,14 @@ def statmech(*arguments: str, **kwargs) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=240, **kwargs)
 
 
+def answer(capsys, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The same in this process, which takes no second to start."""
+    code = exit_code(*arguments)
+    return subprocess.CompletedProcess(arguments, code, *capsys.readouterr())
+
+
 def test_one_command_simulates_solves_compares_and_draws(in_scratch):
-    done = statmech("run", "ensemble", *TINY)
+    done = statmech("run", "ensemble", *TINY, "rule=hebb,adatron")
     assert done.returncode == 0, done.stderr
     assert "standard errors" in done.stdout
     assert done.stdout.count("adatron") == 2
@@ -56,7 +63,7 @@ def test_one_command_simulates_solves_compares_and_draws(in_scratch):
 
 
 def test_run_draws_png_and_every_format_that_is_asked_for_or_already_there(in_scratch, capsys, monkeypatch):
-    small = ["variety", "rule=hebb", "N=20", "t=1", "seeds=2", "K=1"]
+    small = ["variety", "rule=hebb", "N=20", "t=0,1", "seeds=2", "K=1"]
 
     def drawn(*arguments: str) -> set[str]:
         assert called(monkeypatch, capsys, *arguments)[0] == 0
@@ -99,7 +106,7 @@ def test_a_stored_result_is_kept_and_that_of_another_config_never_overwritten_si
 
 
 def test_a_config_of_ones_own_with_the_name_of_a_figure_is_drawn_by_the_overlay(in_scratch, capsys, monkeypatch):
-    (in_scratch / "committee.yaml").write_text("network: relu\nM: 3\nK: 3\nN: 20\nt: [1, 2]\nseeds: 2\n")
+    (in_scratch / "committee.yaml").write_text("network: linear\nM: 1\nK: 1\nN: 20\nt: [1, 2]\nseeds: 2\n")
     assert called(monkeypatch, capsys, "run", "committee.yaml")[0] == 0
     folder = in_scratch / "results" / "committee"
     assert (folder / "overlay.png").exists()
@@ -178,9 +185,9 @@ def called(monkeypatch, capsys, *arguments: str) -> tuple[int, str]:
     return stopped.value.code, capsys.readouterr().err
 
 
-def test_unknown_commands_and_options_exit_with_2():
+def test_unknown_commands_and_options_exit_with_2(capsys):
     assert statmech("rnu").returncode == 2
-    assert statmech("run", "ensemble", "--frehs").returncode == 2
+    assert answer(capsys, "run", "ensemble", "--frehs").returncode == 2
 
 
 PAGES = [(), *((name,) for name in typer.main.get_command(app).commands)]
@@ -244,8 +251,8 @@ def test_run_takes_the_options_of_simulate_and_the_formats_of_its_figure():
     assert [it.name for it in commands["run"].params] == [*(it.name for it in commands["simulate"].params), "formats"]
 
 
-def test_the_version_is_shown():
-    done = statmech("--version")
+def test_the_version_is_shown(capsys):
+    done = answer(capsys, "--version")
     assert (done.returncode, done.stdout) == (0, f"statmech {__version__}\n")
 
 
@@ -281,19 +288,19 @@ def test_an_event_is_a_sentence_that_names_the_parameters(event, message):
     assert events.message(event, Scenario(rule=["hebb", "adatron"], K=[1, 3], t=1)) == message
 
 
-def test_every_shipped_config_is_listed_with_a_line(capsys, monkeypatch):
-    lines = statmech("configs").stdout.splitlines()
+def test_every_shipped_config_is_listed_with_a_line(capsys):
+    lines = answer(capsys, "configs").stdout.splitlines()
     assert [line.split()[0] for line in lines] == shipped()
     assert all(line.endswith(description(line.split()[0])) for line in lines)
 
 
-def test_run_without_a_config_lists_the_shipped_ones():
+def test_run_without_a_config_lists_the_shipped_ones(capsys):
     for command in ("run", "simulate", "theory", "compare", "cite"):
-        done = statmech(command)
+        done = answer(capsys, command)
         assert done.returncode == 2
         words = words_of(done.stderr)
         assert {"configs", *(f"{name}," for name in shipped()[:-1])} <= {*words}
-    assert "configs" not in statmech("status").stderr
+    assert "configs" not in answer(capsys, "status").stderr
 
 
 def test_a_folder_of_folders_suggests_those_with_results(in_scratch, capsys, monkeypatch):
@@ -321,17 +328,17 @@ def test_a_bad_size_is_one_message(size):
     assert str(refusal.value) == f"--memory {size}: must be a size of at least 1 MiB, such as 500MB or 4GiB"
 
 
-def test_a_dry_run_counts_and_writes_nothing(in_scratch):
-    done = statmech("run", "ensemble", "--dry-run", "eta={linspace: [0.1, 1, 10]}")
+def test_a_dry_run_counts_and_writes_nothing(in_scratch, capsys):
+    done = answer(capsys, "run", "ensemble", "--dry-run", "eta={linspace: [0.1, 1, 10]}")
     assert "parameter combinations  210 (3 rule x 7 K x 10 eta)" in done.stdout
     assert list(in_scratch.iterdir()) == []
 
 
-def test_info_and_schema_and_figures_answer():
-    assert "ensemble" in statmech("info").stdout
-    for kind in json.loads(statmech("schema").stdout)["anyOf"]:
+def test_info_and_schema_and_figures_answer(capsys):
+    assert "ensemble" in answer(capsys, "info").stdout
+    for kind in json.loads(answer(capsys, "schema").stdout)["anyOf"]:
         assert set(kind["properties"]) & set(SCENARIOS)
-    listed = statmech("figure", "--list").stdout
+    listed = answer(capsys, "figure", "--list").stdout
     assert all(name in listed for figures_of in FIGURES.values() for name in figures_of)
 
 
@@ -513,7 +520,7 @@ def test_events_are_lines_of_json_for_programs(in_scratch):
 
 def test_a_store_that_cannot_be_written_or_read_is_reported(in_scratch, capsys, monkeypatch):
     (in_scratch / "taken").write_text("a file, not a folder")
-    message = refused(monkeypatch, capsys, "theory", "variety", "t=1", "--out", "taken")
+    message = refused(monkeypatch, capsys, "theory", "variety", "rule=hebb", "t=1", "--out", "taken")
     assert "cannot be written" in message
     broken = in_scratch / "broken" / "theory.zarr"
     broken.mkdir(parents=True)
@@ -558,8 +565,8 @@ def test_a_study_prints_its_tables_and_the_concept(in_scratch, made_data):
         (["--set", "data=digits-3-3"], "is not a data set"),
     ],
 )
-def test_a_study_of_missing_data_writes_nothing(in_scratch, arguments, message):
-    done = statmech("run", "votes", *arguments)
+def test_a_study_of_missing_data_writes_nothing(in_scratch, data_folder, capsys, arguments, message):
+    done = answer(capsys, "run", "votes", *arguments)
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
