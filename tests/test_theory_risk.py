@@ -445,6 +445,15 @@ def test_the_best_penalty_of_the_hinge_is_found_beside_the_plateau_of_maximum_st
             assert theory.solve(Risk(loss="hinge", alpha=alpha, lam=factor * lam)).eps_g.item() > least
 
 
+@pytest.mark.parametrize("last", [2.0, 30.0])
+def test_the_best_penalty_of_a_line_is_interpolated_where_it_is_smooth(last):
+    """Up to alpha = 30 that of the hinge falls to 0, where no polynomial follows it."""
+    line = theory.smooth(Risk(loss="hinge", flip=0.1, alpha=[1.0, last], lam="best"), "alpha").isel(alpha=[9, 30, 58])
+    each = theory.solve(Risk(loss="hinge", flip=0.1, alpha=line.alpha.values, lam="best", N=10**9))
+    np.testing.assert_allclose(line.lam_best, each.lam_best, rtol=1e-7)
+    np.testing.assert_allclose(line.eps_g, each.eps_g, rtol=1e-7)
+
+
 def test_a_linear_scenario_has_the_threshold_of_l1_recovery():
     sparse = Risk(
         loss="square", penalty="l1", teacher="linear", weights="sparse", rho=0.4, alpha=0.8, lam=0, N=100, seeds=2
@@ -474,5 +483,6 @@ def test_theory_is_that_of_the_examples_at_each_N_and_lines_are_those_of_alpha()
         for name in ("R", "V", "mse", "R_bayes"):
             assert sol[name].sel(lam="0.001", N=N, alpha=0.34862).item() == expected[name].item()
     alone = solve_line(Risk(**{**ROUNDED, "alpha": line.alpha.values[:3]}))
-    np.testing.assert_array_equal(line.V[:, :3], alone.V)
+    np.testing.assert_array_equal(line.V[0, :3], alone.V[0])
+    np.testing.assert_allclose(line.V[1, :3], alone.V[1], rtol=1e-9)  # the best lambda of a line is interpolated
     assert np.all(np.diff(line.R.sel(lam="best")) > 0)

@@ -6,7 +6,7 @@ the best at alpha.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -15,30 +15,35 @@ from statmech.convex.teachers import LabelTeacher
 from statmech.scenarios.risk import Risk, RiskCell
 from theory.convex.bayes_optimal import bayes_overlap
 from theory.convex.best_lambda import taken
-from theory.convex.best_penalty import Ratio, alpha_of, at_each, best_of, grouped
+from theory.convex.best_penalty import Ratio, alpha_of, at_each, best_along, best_of, grouped
 from theory.convex.empirical_risk import minimum
 from theory.convex.recovery import recovered_from
 
 SOURCE = "replica-symmetric, N -> infinity"
-PLACES = 100  # of a line
+PLACES = 60  # of a line
 
 Values = dict[str, np.ndarray]
+Best = Callable[[Sequence[RiskCell]], dict[float, float]]
 
 
 def solve(scenario: Risk, cells: Sequence[RiskCell]) -> Iterator[Values]:
     """The variables of each cell, at its P/N; NaN where the loss has no minimum."""
-    return _solved(cells, lambda cell: cell.P / cell.N, with_best=True)
+    return _solved(cells, lambda cell: cell.P / cell.N, best_of)
 
 
 def solve_line(scenario: Risk, cells: Sequence[RiskCell]) -> Iterator[Values]:
     """Solve for a line, at alpha itself instead of P/N; the best penalty is left out where no cell has it."""
-    return _solved(cells, alpha_of, with_best=any(cell.lam == "best" for cell in cells))
+    return _solved(cells, alpha_of, best_along if any(cell.lam == "best" for cell in cells) else _unknown)
 
 
-def _solved(cells: Sequence[RiskCell], ratio: Ratio, with_best: bool) -> Iterator[Values]:
+def _unknown(members: Sequence[RiskCell]) -> dict[float, float]:
+    return dict.fromkeys(map(alpha_of, members), np.nan)
+
+
+def _solved(cells: Sequence[RiskCell], ratio: Ratio, best_of_group: Best) -> Iterator[Values]:
     solved: dict[tuple[int, ...], Values] = {}
     for members in grouped(cells):
-        solved.update(_of_group(members, ratio, with_best))
+        solved.update(_of_group(members, ratio, best_of_group))
     return (solved[cell.index] for cell in cells)
 
 
@@ -48,9 +53,8 @@ def _bayes_of(members: Sequence[RiskCell], ratio: Ratio) -> dict[float, float]:
     return at_each(members, ratio, lambda alphas: np.sqrt(bayes_overlap(first.teacher, first.weights, alphas)))
 
 
-def _of_group(members: list[RiskCell], ratio: Ratio, with_best: bool) -> dict[tuple[int, ...], Values]:
-    first, bayes = members[0], _bayes_of(members, ratio)
-    best = best_of(members) if with_best else dict.fromkeys(map(alpha_of, members), np.nan)
+def _of_group(members: list[RiskCell], ratio: Ratio, best_of_group: Best) -> dict[tuple[int, ...], Values]:
+    first, bayes, best = members[0], _bayes_of(members, ratio), best_of_group(members)
     points = [(ratio(cell), taken(best[cell.alpha]) if cell.lam == "best" else cell.lam) for cell in members]
     unique = list(dict.fromkeys(points))
     state = minimum(first.loss, first.teacher, first.penalty, first.weights, *np.array(unique, float).T)
