@@ -6,12 +6,12 @@ seeds alone, never on what else is simulated.
 
 from __future__ import annotations
 
-import itertools
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
+from itertools import islice, product
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -107,7 +107,7 @@ class RunByRun(Simulator, Generic[C]):
 
     def units(self, cells: Sequence[Any], seeds: range) -> Iterator[tuple[Any, int]]:
         """Every cell with every seed."""
-        yield from itertools.product(cells, seeds)
+        yield from product(cells, seeds)
 
     def run(self, unit: tuple[Any, int]) -> list[UnitResult]:
         """The variables of one run, with an axis of seeds."""
@@ -143,13 +143,24 @@ def affordable(simulator: Simulator, workers: int | None, memory: float | None) 
     """The number of units that may run at once in so many bytes; raises `ScenarioError` if not even one may."""
     if memory is None:
         return workers
-    unit = (1 + AHEAD) * simulator.memory()
-    results = PROGRAMS + min(RESULTS, 8.0 * estimate(simulator.scenario).bytes_)
-    left = memory - peak_memory() - results
+    unit, left = simulator.memory(), memory - _common(simulator)
     if left < unit:
         needs = f"libraries and results take {(memory - left) / 2**30:.2g} GiB, one unit of work {unit / 2**30:.2g} GiB"
         raise ScenarioError([(("memory",), f"{memory / 2**30:.3g} GiB are too little: {needs}")])
     return max(1, min(workers or cores(), int(left / max(unit, 1.0))))
+
+
+def needed(simulator: Simulator, memory: float | None = None) -> float:
+    """Estimate the bytes that this process holds while it simulates with so much memory at most."""
+    scenario = simulator.scenario
+    workers = affordable(simulator, scenario.workers, memory) or cores()
+    at_once = len(list(islice(simulator.units(list(scenario.cells()), range(scenario.seeds)), workers)))
+    return _common(simulator) + at_once * simulator.memory()
+
+
+def _common(simulator: Simulator) -> float:
+    """Estimate the bytes of libraries, programs and results, whatever number of units runs at once."""
+    return peak_memory() + PROGRAMS + min(RESULTS, 8.0 * estimate(simulator.scenario).bytes_)
 
 
 def attrs(simulator: Simulator) -> dict[str, Any]:

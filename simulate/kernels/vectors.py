@@ -80,8 +80,8 @@ def batch(K: int) -> int:
     return 4
 
 
-def memory(K: int, teachers: int, N: float, dtype: str, drifting: bool = False) -> int:
-    """Return the bytes of one unit of work: the vectors, before and after a block, and the block's inputs twice.
+def memory(K: int, teachers: int, N: float, dtype: str, drifting: bool = False, exact: bool = True) -> int:
+    """Return the bytes of one unit of work, by what XLA holds of a block: its inputs three times, as drawn and as used.
 
     Parameters
     ----------
@@ -93,9 +93,12 @@ def memory(K: int, teachers: int, N: float, dtype: str, drifting: bool = False) 
         Precision of the vectors.
     drifting
         True for teachers that drift, which take as many directions as inputs.
+    exact
+        False for inputs on which errors are measured.
     """
-    drawn = 2 * BLOCK if drifting else BLOCK
-    return int(2 * (K + teachers + drawn) * N * np.dtype(dtype).itemsize)
+    drawn, size = 2 * BLOCK if drifting else BLOCK, np.dtype(dtype).itemsize
+    measured = 0 if exact else size * TEST_INPUTS // TEST_PARTS
+    return int(N * ((2 * size + 4) * drawn + 3 * (size + 4) * (K + teachers) + measured))
 
 
 def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None)) -> Record:

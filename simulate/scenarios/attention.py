@@ -69,6 +69,13 @@ class Simulator(SeedBySeed):
     source = "attentive perceptrons on line"
     scenario: Attention
 
+    def memory(self) -> float:
+        """Bytes that the largest unit holds: a block of examples, its products, and the students."""
+        return max(
+            8.0 * unit.cells[0].N * (2 * BLOCK + len(unit.cells))
+            for unit in self.units(list(self.scenario.cells()), range(1))
+        )
+
     def run(self, unit: SeedUnit) -> list[UnitResult]:
         """The variables (1, T) of each cell."""
         seeds = slice(unit.seed, unit.seed + 1)

@@ -80,8 +80,8 @@ class Batches(units.Simulator, Generic[C]):
 
     def needed(self, cell: C) -> int:
         """Bytes of a unit of weight vectors."""
-        drifting = getattr(cell, "drift", 0.0) > 0
-        return vectors.memory(self.students(cell), self.teachers(cell), cell.N, self.scenario.dtype, drifting)
+        drifting, exact = getattr(cell, "drift", 0.0) > 0, not hasattr(cell, "inputs") or cell.inputs.exact
+        return vectors.memory(self.students(cell), self.teachers(cell), cell.N, self.scenario.dtype, drifting, exact)
 
     def check(self) -> None:
         """Refuse weight vectors that this machine cannot hold, and rates that float32 does not resolve."""

@@ -48,8 +48,17 @@ class Simulator(units.RunByRun[BoostingCell]):
             if comb(cell.N, cell.k) > MOST:
                 many = f"conjunctions of {cell.k} of {cell.N} inputs are too many to search: more than {MOST:,}"
                 raise ScenarioError([(("k",), many)])
-            needed = 8 * 4 * cell.N * max(cell.P, self.scenario.tests, CHUNK)
+            needed = _bytes(cell, self.scenario.tests)
             units.check_memory("P", f"a run with {cell.P:,} examples of {cell.N:,} inputs", needed)
+
+    def memory(self) -> float:
+        """Bytes that the largest run holds."""
+        return max(_bytes(cell, self.scenario.tests) for cell in self.scenario.cells())
+
+
+def _bytes(cell: BoostingCell, tests: int) -> float:
+    """Count the bytes of inputs, before and after their parts are joined, and of the sums of all pairs."""
+    return 8.0 * cell.N * (cell.P + max(cell.P, 2 * tests) + 3 * CHUNK + 5 * cell.N)
 
 
 def _boosted(scenario: Boosting, cell: BoostingCell, seed: int) -> dict[str, float]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from simulate.execution.units import SeedBySeed, SeedUnit, UnitResult
-from simulate.kernels.partial_sums import walks
+from simulate.kernels.partial_sums import MANY, walks
 from statmech.scenarios.cells import words_of
 from statmech.scenarios.stopping import Stopping, StoppingCell
 
@@ -21,6 +21,10 @@ class Simulator(SeedBySeed):
 
     source = "walks of Gaussian features"
     scenario: Stopping
+
+    def memory(self) -> float:
+        """Bytes that the largest unit holds: walks, those before them, and what all of them share."""
+        return 8.0 * max(_numbers(cell, self.scenario.walks) for cell in self.scenario.cells())
 
     def run(self, unit: SeedUnit) -> list[UnitResult]:
         """The fractions of decision errors, and of features evaluated, of each cell's walks."""
@@ -36,12 +40,24 @@ def _counts(scenario: Stopping, unit: SeedUnit) -> np.ndarray:
     """Decision errors and features evaluated (cells, 2) of a seed's walks."""
     N = unit.cells[0].N
     random = np.random.default_rng([scenario.key, unit.seed, *words_of({"data": "Gaussian walks", "N": N})])
-    counts, rows = np.zeros((len(unit.cells), 2), int), max(1, NUMBERS // N)
+    counts, rows = np.zeros((len(unit.cells), 2), int), _rows(N)
     for first in range(0, scenario.walks, rows):
         steps = random.standard_normal((min(rows, scenario.walks - first), N))
         ends = steps.sum(axis=1) / np.sqrt(N)
         counts += [count(cell, steps, ends) for cell in unit.cells]
     return counts
+
+
+def _numbers(cell: StoppingCell, walks: int) -> int:
+    """Count the numbers of walks and the next ones, or of walks, weights, looks and the products of joined looks."""
+    rows = _rows(cell.N)
+    shared = cell.N + 2 * len(cell.looks) + 2 * MANY
+    return max(cell.N * min(walks, 2 * rows), cell.N * min(walks, rows) + shared)
+
+
+def _rows(N: int) -> int:
+    """Walks drawn together."""
+    return max(1, NUMBERS // N)
 
 
 def count(cell: StoppingCell, steps: np.ndarray, ends: np.ndarray) -> tuple[int, int]:

@@ -61,8 +61,9 @@ def figures() -> None:
         listing(descriptions.items(), indent="  ")
 
 
-def estimate(scenario: AbstractScenario) -> None:
-    """Print how many runs a sweep has, and about how much memory and time they take."""
+def estimate(scenario: AbstractScenario, memory: float | None = None) -> None:
+    """Print how many runs a sweep has, and about how much memory, at most so much, and time they take."""
+    from simulate.execution.units import needed, simulator_of
     from statmech.scenarios.cost import COMPILE, LOAD, START, estimate
 
     cost = estimate(scenario)
@@ -75,7 +76,8 @@ def estimate(scenario: AbstractScenario) -> None:
         [
             ("parameter combinations", f"{cost.cells}{f' ({grid})' if grid else ''}"),
             ("runs", f"{cost.runs}"),
-            ("bytes", f"{cost.bytes_:,}"),
+            ("bytes", f"{cost.bytes_:,} of results"),
+            ("memory", f"about {needed(simulator_of(scenario), memory) / 2**30:.2g} GiB while it runs"),
             ("seconds", f"about {seconds:g} on the benchmark machine (2 cores, benchmarks/README.md)"),
             (
                 "before",

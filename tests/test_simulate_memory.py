@@ -1,0 +1,105 @@
+"""The memory that a simulation is said to take, compared with what it holds: NumPy's arrays, and XLA's buffers."""
+
+import subprocess
+import sys
+import tracemalloc
+
+import jax
+import numpy as np
+import pytest
+
+from simulate.execution import units
+from simulate.execution.units import simulator_of
+from simulate.kernels import teacher_data, vectors
+from statmech import Attention, Boosting, Inference, Risk, Scenario, Stopping
+from statmech.errors import ScenarioError
+from statmech.runtime.system import peak_memory
+
+FACTOR = 1.3  # between the bytes stated and those held
+BOUND = {"boundary": "brownian-bridge", "error_rate": 0.1, "seeds": 1}
+SCENARIOS = {
+    "inference": Inference(prior="binary", N=1000, alpha=1.2, steps=2, seeds=1),
+    "boosting, many examples": Boosting(booster="adaboost", s=3, P=20_000, N=60, cap=2, seeds=1),
+    "boosting, many tests": Boosting(booster="adaboost", s=3, P=200, N=200, cap=2, seeds=1),
+    "attention": Attention(attention="brownian-bridge", error_rate=[0.1, 0.2], N=10_000, t=[0.01], seeds=1),
+    "many walks": Stopping(**BOUND, N=1000, walks=1200),
+    "few long walks": Stopping(**BOUND, N=10**6, walks=2),
+    "few looks": Stopping(**BOUND, N=1000, walks=300, chunk=5),
+}
+
+
+def held(simulator):
+    """The largest number of bytes of Python objects and NumPy's arrays while the first unit runs."""
+    unit = next(iter(simulator.units(list(simulator.scenario.cells()), range(1))))
+    simulator.run(unit)  # imports what it needs
+    tracemalloc.start()
+    try:
+        simulator.run(unit)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_unit_holds_the_bytes_that_are_stated(name):
+    simulator = simulator_of(SCENARIOS[name])
+    assert 1 / FACTOR < held(simulator) / simulator.memory() < FACTOR
+
+
+@pytest.mark.parametrize("given", [{"loss": "logistic"}, {"loss": "hinge"}, {"loss": "square", "penalty": "l1"}])
+@pytest.mark.parametrize("alpha", [0.5, 1, 3])
+def test_minimisation_holds_no_more_than_is_stated(given, alpha):
+    simulator = simulator_of(Risk(lam=0.1, N=200, alpha=alpha, seeds=1, **given))
+    assert held(simulator) < FACTOR * simulator.memory()
+
+
+def test_a_second_copy_of_the_inputs_is_noticed(monkeypatch):
+    drawn, copies = teacher_data.drawn, []
+
+    def twice(*given):
+        data = drawn(*given)
+        copies[:] = [data.X.copy()]
+        return data
+
+    monkeypatch.setattr(teacher_data, "drawn", twice)
+    simulator = simulator_of(SCENARIOS["inference"])
+    assert held(simulator) / simulator.memory() > FACTOR
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("given", [{"K": 2}, {"K": 20, "dtype": "float32"}, {"K": 2, "inputs": "rademacher"}])
+def test_the_direct_engine_holds_the_bytes_that_are_stated(given):
+    simulator = simulator_of(Scenario(rule="perceptron", engine="vectors", N=10_000, t=[0.01], **given))
+    cell = next(iter(simulator.scenario.cells()))
+    task = simulator.task(cell)
+    with jax.enable_x64(True):
+        program = vectors.Program(task.learner, task.inputs, task.K, task.M, int(task.N), task.dtype, task.drifting)
+        scale, table = np.asarray(task.scale, task.dtype), task.inputs.table(program.N)
+        problem = vectors.Arguments(task.parameters, task.coordinates, scale, task.kept, table, task.changes)
+        lowered = jax.jit(vectors._run.function, static_argnums=0).lower(
+            program, np.zeros((4, 2), np.uint32), problem, np.array([16])
+        )
+        buffers = lowered.compile().memory_analysis().temp_size_in_bytes
+    packed = vectors.BLOCK * cell.N * np.dtype(task.dtype).itemsize  # inputs, copied by the matrix product: not XLA's
+    assert 1 / FACTOR < (buffers + packed) / simulator.memory() < FACTOR
+
+
+def test_memory_is_that_of_all_units_at_once_beside_what_the_process_holds(monkeypatch):
+    unit, simulator = 8 * 8000 * 13_600, simulator_of(Inference(prior="binary", N=8000, alpha=1.7, seeds=4))
+
+    def on(cores):
+        monkeypatch.setattr(units, "cores", lambda: cores)
+        return units.needed(simulator)
+
+    assert on(4) - on(1) == pytest.approx(3 * unit, rel=0.1)
+    assert on(8) == pytest.approx(on(4), rel=0.01)  # there are four units
+    assert units.affordable(simulator, 4, 2.5 * unit + peak_memory() + units.PROGRAMS) == 2
+    with pytest.raises(ScenarioError, match="too little"):
+        units.needed(simulator, 0.9 * unit + peak_memory() + units.PROGRAMS)
+
+
+def test_a_dry_run_states_inputs_not_only_results():
+    run = ["run", "binary_perceptron", "N=8000", "alpha=1.7", "start=informed", "seeds=1", "--dry-run"]
+    done = subprocess.run([sys.executable, "-m", "statmech", *run], capture_output=True, text=True, check=True)
+    line = next(line for line in done.stdout.splitlines() if line.startswith("memory"))
+    assert float(line.split()[2]) > 0.9, line
