@@ -79,7 +79,7 @@ def tiny(name):
         return load(name if name in shipped() else "votes", OWN[name])
     if name in FIGURES["rule"]:
         config = name if name in shipped() else "variety"
-        return load(config, [*TINY, *([] if config in OF_ONE_K else ["K=1,3"])])
+        return load(config, [*TINY, *([] if config in OF_ONE_K else ["K=1,2"])])
     if name in FIGURES["booster"]:
         if name == "boosting_flip":
             return load(name, ["N=5", "seeds=2", "P=40", "tests=200", "flip=0,0.2", "cap=3,30"])
@@ -105,7 +105,7 @@ def test_every_figure_but_the_overlays_has_a_config_and_every_config_a_figure():
         assert figures.module_of(name).__doc__
 
 
-QUICK = ("ensemble", "minover", "votes", "overlay")
+QUICK = ("hebb_ensemble", "minover")
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_a_single_recorded_time_is_drawn_against_the_longest_numeric_axis():
 
 
 SMALL = {  # a sweep of every kind of scenario
-    "rule": Scenario(rule=["hebb", "perceptron"], K=[1, 3], N=30, t=[0, 1], seeds=3),
+    "rule": Scenario(rule=["hebb", "perceptron"], K=[1, 2], N=30, t=[0, 1], seeds=3),
     "learner": StoredExamples(learner=["minover", "hebb"], N=10, alpha=[1, 2], epochs=[1, 5], seeds=3),
     "boundary": Stopping(boundary=["constant", "centred"], error_rate=[0.1, 0.2], N=16, walks=20, seeds=3),
     "attention": Attention(attention=["constant", "centred"], error_rate=[0.1, 0.2], N=16, t=[0.5, 1], seeds=3),
@@ -345,7 +345,7 @@ def overlapping(figure):
     return [(i, j) for i in range(len(boxes)) for j in range(i) if boxes[i].overlaps(boxes[j])]
 
 
-@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("classes", [pytest.param(2, marks=pytest.mark.slow), 3])
 def test_a_concept_is_drawn_with_one_bar_per_conjunction_and_no_overlaps(classes, tmp_path):
     from simulate.learners import SparsePerceptron
 
@@ -387,7 +387,7 @@ def test_one_seed_draws_without_error_bars():
 
 
 def test_a_figure_holds_the_values_of_its_datasets():
-    scenario = load("hebb_ensemble", ["K=1,3", "N=40", "seeds=4"])
+    scenario = load("hebb_ensemble", ["K=1,3", "N=40", "seeds=4", "t=1,2"])
     simulation, solution = simulate.run(scenario), theory.solve(scenario)
     [ax] = figures.draw("hebb_ensemble", simulation, solution).axes
     K, line = ax.lines[0].get_xydata().T
@@ -417,10 +417,12 @@ def test_improvement_is_small_for_hebbian_and_large_for_adatron(paper):
     assert ratio.adatron < ratio.perceptron < 0.75
 
 
+@pytest.mark.slow
 def test_all_three_rules_are_improved_and_more_students_never_hurt(paper):
     assert np.all(np.diff(paper.eps_g_majority_vote.sel(t=50), axis=1) < 0)
 
 
+@pytest.mark.slow
 def test_the_weight_mean_beats_the_majority_vote(paper):
     several = paper.sel(K=[3, 11, 101])
     assert np.all(several.eps_g_weight_mean < several.eps_g_majority_vote)
@@ -435,7 +437,7 @@ def test_adatron_has_the_smallest_q_at_a_given_R():
     assert np.all(curve["perceptron"] < curve["hebb"])
 
 
-CORRECTED = Scenario(rule=["hebb", "perceptron"], N=[20, 500], t=[0.5, 1, 5, 20], seeds=3, corrections=True)
+CORRECTED = Scenario(rule="hebb", eta=[0.5, 1], N=[20, 500], t=[0.5, 1, 5, 20], seeds=3, corrections=True)
 
 
 @pytest.fixture(scope="module")
@@ -449,29 +451,32 @@ def fills(ax):
     return [np.asarray(one) for one in paths if len(one) > 20]
 
 
+@pytest.mark.slow
 def test_an_overlay_draws_the_band_of_one_run_for_each_N_around_one_line(corrected):
     figure = figures.draw("overlay", corrected)
     drawn = [ax for ax in figure.axes if ax.axison]
     assert not any("std" in ax.get_ylabel() or "bias" in ax.get_ylabel() for ax in drawn)
     [ax] = [ax for ax in drawn if ax.get_ylabel() == r"$\epsilon_g$"]
-    assert len(fills(ax)) == 4  # 2 rules, 2 N
-    known = corrected.theory.sel(rule="perceptron", t=20).isel(student=0)
+    assert len(fills(ax)) == 4  # 2 eta, 2 N
+    known = corrected.theory.sel(eta=1, t=20).isel(student=0)
     for N in (20, 500):
         middle, std = float((known.eps_g + known.eps_g_bias).sel(N=N)), float(known.eps_g_std.sel(N=N))
         for edge in (middle - std, middle + std):
             assert any(np.isclose(band, [20, edge], rtol=1e-6).all(axis=1).any() for band in fills(ax)), (N, edge)
     solid = [line for line in ax.lines if line.get_linewidth() > 1 and line.get_marker() == "None"]
-    assert len(solid) == 2  # one per rule: the limit does not depend on N
+    assert len(solid) == 2  # one per eta: the limit does not depend on N
     texts = [text.get_text() for legend in figure.legends for text in [legend.get_title(), *legend.get_texts()]]
     assert any("one standard deviation of a run, to order $1/N$" in text for text in texts)
     assert inspection.faults(figure) == []
 
 
+@pytest.mark.slow
 def test_without_corrections_no_band_is_drawn(corrected):
     plain = Results(CORRECTED.model_copy(update={"corrections": False}), corrected.simulation, None)
     assert not any(fills(ax) for ax in figures.draw("overlay", plain).axes)
 
 
+@pytest.mark.slow
 def test_the_caption_and_the_report_name_the_band(corrected):
     pytest.importorskip("bokeh")
     from figures import captions
@@ -481,7 +486,7 @@ def test_the_caption_and_the_report_name_the_band(corrected):
     assert said in labels.plain(captions.caption(corrected, "overlay"))
     assert html._bands(corrected) == f"{said}; of the vote without bias, which has no equation"
     shown = charts.charts(corrected)
-    assert [label for label, _, _ in shown.legend] == ["Hebbian", "perceptron", "N = 20", "N = 500"]
+    assert [label for label, _, _ in shown.legend] == ["η = 0.5", "η = 1", "N = 20", "N = 500"]
     titles = {chart.yaxis.axis_label for one in shown.sets for chart in one.charts}
     assert not any("std" in title or "bias" in title for title in titles)
 
@@ -548,16 +553,19 @@ def test_the_limits_of_noise_are_approached_and_cross_at_one_quarter():
     assert late("perceptron", 0.251) > late("hebb", 0.251)
 
 
+@pytest.mark.slow
 def test_a_caption_states_the_values_of_parallel_axes_once():
     together = {"rule": ["hebb", "hebb", "perceptron"], "schedule": [{"t0": 5}, {"t0": 7}, {"t0": 5}]}
-    results = run(Scenario(N=10, t=1, seeds=2, zip=together))
+    scenario = Scenario(N=10, t=1, seeds=2, zip=together)
+    results = Results(scenario, simulate.run(scenario))
     text = labels.plain(captions.caption(results, "overlay"))
     assert "Rule: Hebbian, perceptron, N = 10, t = 1, t_0 = 5, 7." in text
 
 
 def test_a_caption_states_the_range_of_many_parallel_values_in_any_order():
     decays = [0.5, 0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0]
-    results = run(Scenario(rule="hebb", N=10, t=1, seeds=2, zip={"drift": [0.1] * 9, "decay": decays}))
+    scenario = Scenario(rule="hebb", N=10, t=1, seeds=2, zip={"drift": [0.1] * 9, "decay": decays})
+    results = Results(scenario, simulate.run(scenario))
     assert "ν = 0 to 0.8 (9 values)" in labels.plain(captions.caption(results, "overlay"))
 
 
@@ -576,6 +584,7 @@ def test_no_band_is_drawn_where_terms_beyond_order_1_over_n_are_not_small():
     assert said in chart_content.caption(solved, ("t",))
 
 
+@pytest.mark.slow
 def test_a_band_says_nothing_of_gaps_where_there_are_none(corrected):
     from figures.explorer import chart_content
 
@@ -590,6 +599,7 @@ def test_a_figure_of_parallel_axes_says_that_it_needs_them(name):
         figures.draw(name, single)
 
 
+@pytest.mark.slow
 def test_one_rule_at_one_fraction_of_flips_is_drawn_by_the_overlay():
     t0 = [{"t0": time} for time in (0.1, 0.15, 0.2)]
     zipped = {"rule": ["perceptron"] * 3, "assumed_flip": [0] * 3, "flip": [0.3] * 3, "schedule": t0}

@@ -35,11 +35,12 @@ def test_one_call_simulates_and_solves(results):
 
 
 def test_a_config_is_run_by_name_with_other_values():
-    results = statmech.run("ensemble", rule="hebb", K=[1, 3], N=50, t=[1], seeds=2)
+    results = statmech.run("ensemble", rule="hebb", K=[1, 2], N=50, t=[0, 1], seeds=2)
     assert dict(results.scenario.shape) == {"K": 2}
     assert (results.scenario.N, results.name) == (50, "ensemble")
 
 
+@pytest.mark.slow
 def test_a_scenario_without_theory_has_only_a_simulation():
     results = statmech.run(
         Scenario(rule="hebb", N=20, t=[1], seeds=2, inputs={"anisotropic": {"spectrum": [0.5, 1.5]}})
@@ -180,6 +181,7 @@ def test_a_theory_without_a_simulation_is_drawn_as_theory():
     assert any(line.get_xdata().size > 1 for axes in alone.axes for line in axes.lines)
 
 
+@pytest.mark.slow
 def test_one_run_of_the_command_reads_its_config_once(tmp_path, monkeypatch):
     from conftest import statmech as command
 

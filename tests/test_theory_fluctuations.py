@@ -30,7 +30,9 @@ def relative(solution) -> tuple[np.ndarray, np.ndarray]:
     return variance.values.ravel(), bias.values.ravel()
 
 
-@pytest.mark.parametrize("rule", LATE)
+@pytest.mark.parametrize(
+    "rule", ["hebb", *(pytest.param(rule, marks=pytest.mark.slow) for rule in LATE if rule != "hebb")]
+)
 def test_late_fluctuations_relative_to_eps_g_tend_to_the_known_constants(rule):
     variance, bias = relative(theory.solve(Scenario(rule=rule, N=100, t=[1e5], corrections=True)))
     assert (variance[0], bias[0]) == pytest.approx(LATE[rule], abs=3e-4)
@@ -169,7 +171,8 @@ def judged(scenario: Scenario) -> tuple[float, float]:
     return largest, comparison.bound(distance)
 
 
-@pytest.mark.parametrize("N", [20, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("N", [20, 100])
 def test_means_lie_within_the_predicted_standard_errors_and_without_discreteness_they_do_not(N, monkeypatch):
     scenario = Scenario(rule="hebb", N=N, t=[0.5, 2, 5], seeds=500 * N, corrections=True)
     largest, bound = judged(scenario)
@@ -217,7 +220,7 @@ class Chain:
         self.theta = np.arccos(np.cos(turn) * np.cos(self.theta) + np.sin(turn) * np.sin(self.theta) * b)
 
 
-@pytest.mark.parametrize("rule", ["hebb", "perceptron"])
+@pytest.mark.parametrize("rule", ["hebb", pytest.param("perceptron", marks=pytest.mark.slow)])
 def test_drift_and_decay_enter_mean_and_spread(rule):
     N, seeds, changes = 20, 20_000, {"drift": 0.3, "decay": 0.5}
     scenario = Scenario(rule=rule, N=N, t=[2], start={"R": 0.3}, corrections=True, **changes)
@@ -292,6 +295,7 @@ def test_the_standard_deviation_is_off_by_more_than_an_eighth_where_nothing_is_j
     assert corrections.resolved(at, "eps_g").all()
 
 
+@pytest.mark.slow
 def test_all_values_of_the_figure_of_fluctuations_are_judged():
     solution = theory.solve(load("fluctuations"))
     assert all(corrections.resolved(solution, name).all() for name in ("R", "length", "eps_g", "eps_g_weight_mean"))
@@ -314,21 +318,23 @@ def test_n_is_an_axis_whose_cells_share_one_integration(monkeypatch):
     assert (ratio.eps_g_std.item(), ratio.eps_g_bias.item()) == pytest.approx((10, 100))
 
 
-def test_unequal_students_have_corrections_each():
-    scenario = Scenario(rule="perceptron", K=2, N=50, t=[2], start={"R": [0.2, 0.6]}, corrections=True)
+@pytest.mark.parametrize("rule", ["hebb", pytest.param("perceptron", marks=pytest.mark.slow)])
+def test_unequal_students_have_corrections_each(rule):
+    scenario = Scenario(rule=rule, K=2, N=50, t=[0, 2], start={"R": [0.2, 0.6]}, corrections=True)
     both = theory.solve(scenario)
     for student, R in enumerate((0.2, 0.6)):
-        one = theory.solve(Scenario(rule="perceptron", N=50, t=[2], start={"R": R}, corrections=True))
+        one = theory.solve(Scenario(rule=rule, N=50, t=[0, 2], start={"R": R}, corrections=True))
         for name in ("R_std", "length_bias", "eps_g_std"):
-            assert both[name].values[0, student] == pytest.approx(one[name].item(), rel=1e-7)
+            assert both[name].values[1, student] == pytest.approx(one[name].values[1, 0], rel=1e-7)
     assert "q_std" not in both
     assert "eps_g_majority_vote_std" not in both
 
 
+@pytest.mark.slow
 def test_rules_of_one_program_keep_their_own_fluctuations():
-    together = theory.solve(Scenario(rule=["hebb", "perceptron"], N=50, t=[2], corrections=True))
+    together = theory.solve(Scenario(rule=["hebb", "perceptron"], N=50, t=[1, 5], corrections=True))
     for place, rule in enumerate(("hebb", "perceptron")):
-        alone = theory.solve(Scenario(rule=rule, N=50, t=[2], corrections=True))
+        alone = theory.solve(Scenario(rule=rule, N=50, t=[1, 5], corrections=True))
         assert together.eps_g_std.values[place] == pytest.approx(alone.eps_g_std.values, rel=1e-8)
 
 
