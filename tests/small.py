@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from statmech import Boosting, Inference, Network, Risk, Scenario, StoredExamples, load
 from statmech.scenarios.registry import SCENARIOS
 
@@ -32,3 +34,8 @@ SMALL = {
     "classifier": load("boundaries", ["folds=2", "classifier=perceptron,tree", "data=clouds,moons"]),
 }
 EVERY = [SMALL[choice] for choice in SCENARIOS]  # a kind of scenario without a small sweep is an error
+COSTLY = ("rule", "network", "boundary", "loss")  # to compile, to simulate or to fit
+MOST = [  # in `make test` without these
+    pytest.param(scenario, id=scenario.CHOICE, marks=pytest.mark.slow if scenario.CHOICE in COSTLY else ())
+    for scenario in EVERY
+]

@@ -251,7 +251,14 @@ def test_an_initial_length_too_small_or_large_is_refused(length, dtype, message)
         Scenario(rule="perceptron", K=2, N=50, t=[1], dtype=dtype, start={"length": length})
 
 
-@pytest.mark.parametrize("length", [[1, 1e-8], [1, 1e-8, 1e-4], [1e100, 1e-100], [1e-30, 1, 1e8]])
+@pytest.mark.parametrize(
+    "length",
+    [
+        [1, 1e-8],
+        [1e100, 1e-100],
+        *(pytest.param(three, marks=pytest.mark.slow) for three in ([1, 1e-8, 1e-4], [1e-30, 1, 1e8])),
+    ],
+)
 def test_students_of_very_different_lengths_start_at_their_cosines(length):
     K = len(length)
     q = np.full((K, K), 0.5) + np.eye(K) / 2
@@ -268,6 +275,10 @@ def test_float32_is_refused_where_rounding_outweighs_an_example():
     """At N = 1e6 and t = 1 lengths in float32 deviate by ten standard deviations of a run."""
     with pytest.raises(ScenarioError, match=r"float32 does not resolve the update by one example at N = 1e\+06"):
         simulate.run(Scenario(rule="hebb", N=10**6, t=[0.001], seeds=2, dtype="float32"))
+
+
+@pytest.mark.slow
+def test_neither_float64_nor_a_start_without_examples_is_refused_there():
     simulate.run(Scenario(rule="hebb", N=10**6, t=[0.001], seeds=2))
     simulate.run(Scenario(rule="hebb", N=10**6, t=[0], seeds=2, dtype="float32"))
 

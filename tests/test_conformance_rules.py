@@ -235,6 +235,7 @@ def test_a_subclass_with_another_modulation_does_not_inherit_what_holds_for_its_
         assert not any((kind().has_closed_form, kind().has_line_form, kind().linear))
 
 
+@pytest.mark.slow
 def test_a_subclass_with_another_modulation_is_solved_as_a_rule_without_parents():
     child = type("Child", (AdaTron,), {"g": squared, "label": "child"})()
     alone = type("Alone", (Rule,), {"g": squared, "label": "alone", "kinks": (0.0,)})()

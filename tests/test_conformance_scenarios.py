@@ -14,7 +14,7 @@ import sys
 
 import pytest
 from conftest import assert_same_bits
-from small import EVERY, SMALL
+from small import EVERY, MOST, SMALL
 
 import simulate
 import theory
@@ -46,6 +46,7 @@ def tell(event):
 
 run_into(Path(sys.argv[1]), scenario_from(json.loads(sys.argv[2])), tell=tell)
 """
+most_kinds = pytest.mark.parametrize("scenario", MOST)
 every_kind = pytest.mark.parametrize("scenario", EVERY, ids=lambda scenario: scenario.CHOICE)
 
 
@@ -87,7 +88,7 @@ def test_a_kind_states_all_that_others_ask_of_it(scenario):
     assert scenario.unsolved or kind.PAGE.along in settings.draggable(scenario.CHOICE)
 
 
-@every_kind
+@most_kinds
 def test_a_sweep_that_grows_keeps_the_bits_of_one_that_was_large_from_the_start(scenario, path):
     assert smaller(scenario).config() != scenario.config()
     run_into(path, smaller(scenario))
@@ -95,7 +96,7 @@ def test_a_sweep_that_grows_keeps_the_bits_of_one_that_was_large_from_the_start(
     assert_same_bits(path, scenario)
 
 
-@every_kind
+@most_kinds
 def test_shards_in_any_order_have_the_bits_of_one_run(scenario, path):
     for k in (3, 1, 2):
         outcome = run_into(path, scenario, shard=(k, 3))

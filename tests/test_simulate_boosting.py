@@ -155,6 +155,7 @@ def test_a_fraction_of_the_labels_is_flipped_and_more_flips_keep_those_of_fewer(
 FLIPPED = {"s": 5, "P": 1000, "N": 12, "flip": [0, 0.1], "cap": [30, 300], "seeds": 16}
 
 
+@pytest.mark.slow
 def test_without_flips_nothing_changes_and_with_them_the_teacher_is_learnt_less_well():
     found = simulate.run(scenario(**FLIPPED))
     plain = simulate.run(scenario(**{**FLIPPED, "flip": 0, "cap": 300}))
@@ -164,6 +165,7 @@ def test_without_flips_nothing_changes_and_with_them_the_teacher_is_learnt_less_
     assert np.all(rise.mean(axis=1) > 4 * rise.std(axis=1, ddof=1) / np.sqrt(16))
 
 
+@pytest.mark.slow
 def test_boosting_from_flipped_labels_is_best_ended_early_and_from_clean_ones_never():
     eps = simulate.run(scenario(**FLIPPED)).eps_g
     later = (eps.sel(cap=300) - eps.sel(cap=30)).values

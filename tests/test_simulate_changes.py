@@ -227,6 +227,7 @@ def test_the_engines_have_the_same_distribution(rule, K, N):
     assert min(p) > LEVEL / len(p) / 3
 
 
+@pytest.mark.slow
 @both_engines
 def test_weights_that_fade_at_once_are_the_last_example(engine):
     """decay = N: J = eta x, of length chi_N/N; drift = N: the teacher turns by a right angle after its label."""
@@ -248,6 +249,7 @@ def test_the_smallest_system_has_room_for_a_drifting_teacher(engine, K):
     assert all(np.all(np.isfinite(sim[name])) for name in sim)
 
 
+@pytest.mark.slow
 @both_engines
 def test_a_sweep_at_zero_has_the_numbers_of_one_without_the_key(engine):
     base = {"rule": "perceptron", "K": 2, "N": 20, "t": [0, 1], "seeds": 5, "engine": engine}
@@ -335,7 +337,7 @@ def test_single_precision_agrees_with_double_for_the_same_random_numbers():
         assert abs(float((single[name] - double[name]).mean())) < 3e-4
 
 
-@pytest.mark.parametrize("key", ["drift", "decay"])
+@pytest.mark.parametrize("key", ["drift", pytest.param("decay", marks=pytest.mark.slow)])
 def test_rates_that_single_precision_does_not_resolve_are_refused(key):
     given = {"rule": "hebb", "N": 10_000, "t": [0.001], "seeds": 2, "dtype": "float32"}
     with pytest.raises(ScenarioError, match=f"float32 does not resolve {key} = 0.005, .*; use float64"):

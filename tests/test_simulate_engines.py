@@ -22,6 +22,7 @@ from statmech.random_numbers import key_of
 from theory.online import combinations
 
 LEVEL = 1e-4  # family-wise, over all distributions compared
+both_engines = pytest.mark.parametrize("engine", ["gram", pytest.param("vectors", marks=pytest.mark.slow)])
 
 
 def test_a_block_of_steps_equals_its_steps_one_by_one():
@@ -246,7 +247,7 @@ def test_single_precision_agrees_with_theory(engine):
     assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []
 
 
-@pytest.mark.parametrize("engine", ["gram", "vectors"])
+@both_engines
 def test_given_initial_overlaps_are_exact(engine):
     start = {"R": [0.5, -0.2], "q": [[1, 0.3], [0.3, 1]], "length": [2.0, 0.5]}
     sim = simulate.run(Scenario(rule="hebb", K=2, N=20, t=[0], seeds=3, start=start, engine=engine, gram=True))
@@ -254,7 +255,7 @@ def test_given_initial_overlaps_are_exact(engine):
     np.testing.assert_allclose(sim.gram.isel(t=0), np.broadcast_to(expected, (3, 3, 3)), atol=1e-12)
 
 
-@pytest.mark.parametrize("engine", ["gram", "vectors"])
+@both_engines
 def test_random_initial_weights_are_normal(engine):
     sim = simulate.run(Scenario(rule="hebb", K=2, N=50, t=[0], seeds=800, engine=engine))
     length = sim.length.isel(t=0, student=1)
@@ -262,6 +263,7 @@ def test_random_initial_weights_are_normal(engine):
     assert abs((sim.R**2).mean() * 50 - 1) < 4 * (sim.R**2).std() * 50 / np.sqrt(1600)
 
 
+@pytest.mark.slow
 def test_labels_are_flipped_as_often_as_stated():
     """Hebbian learning along the teacher: <sigma v> = (1 - 2 flip) sqrt(2/pi)."""
     sim = simulate.run(Scenario(rule="hebb", N=1000, t=[4], flip=0.3, seeds=64, start={"R": 0}, gram=True))
@@ -281,7 +283,7 @@ def test_one_program_serves_many_numbers_of_recorded_times():
     assert lengths == [1, 8, 8, 32, 32, 128, 128, 256]
 
 
-@pytest.mark.parametrize("K", [1, 3])
+@pytest.mark.parametrize("K", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_times_that_are_added_do_not_change_a_bit_of_those_before(K):
     few, more = (
         simulate.run(Scenario(rule="perceptron", K=K, N=100, t=t, seeds=3)) for t in ([1, 2], [1, 2, *range(3, 12)])

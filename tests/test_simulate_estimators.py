@@ -322,7 +322,11 @@ def signed(seed, m, features, whole, right=True):
     return np.where(X @ rng.standard_normal(features) < 0, -1, 1)[:, None] * X if right else X
 
 
-SHAPES = [(300, 4), (300, 16), (70, 64), (20, 128), (1, 4), (2, 8)]  # powers of 2: (z.z)/N without rounding
+SHAPES = [  # powers of 2: (z.z)/N without rounding
+    (300, 4),
+    (2, 8),
+    *(pytest.param(*shape, marks=pytest.mark.slow) for shape in ((300, 16), (70, 64), (20, 128), (1, 4))),
+]
 
 
 @pytest.mark.parametrize(("m", "features"), SHAPES)

@@ -125,6 +125,7 @@ def test_a_study_of_another_data_set_of_the_same_name_is_refused(made_data, tmp_
         run_into(path, simulate_again)
 
 
+@pytest.mark.slow
 def test_a_sweep_may_be_extended_by_another_file_or_data_set(here, path, made_data, monkeypatch):
     small = scenario()
     law = small.config()["inputs"]

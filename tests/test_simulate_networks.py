@@ -153,6 +153,7 @@ def test_a_step_that_does_not_happen_changes_nothing():
     np.testing.assert_allclose(again.Q[:, 0], again.Q[:, 1], rtol=1e-14)
 
 
+@pytest.mark.slow
 def test_exchanged_units_of_the_teacher_give_the_same_students():
     """Teacher units at right angles whose numbers are exchanged: the same errors, and exchanged columns of R."""
     given = {"N": 200, "t": [0, 2], "seeds": 64, "start": {"R": [[0.3, 0.1], [0.0, 0.2]], "Q": 0.5}}
@@ -164,12 +165,13 @@ def test_exchanged_units_of_the_teacher_give_the_same_students():
     assert ks_2samp(one.R[:, 1, 0, 0], other.R[:, 1, 0, 0]).pvalue < LEVEL
 
 
-@pytest.mark.parametrize("engine", ["gram", "vectors"])
+@pytest.mark.parametrize("engine", ["gram", pytest.param("vectors", marks=pytest.mark.slow)])
 def test_the_smallest_system_has_as_many_dimensions_as_units(engine):
     sim = simulate.run(small(N=4, t=[0, 3], engine=engine, eta_v=0.3))
     assert all(np.isfinite(sim[name]).all() for name in ("R", "Q", "v", "eps_g", "specialisation"))
 
 
+@pytest.mark.slow
 def test_single_precision_has_the_numbers_of_double_to_its_digits():
     given = {"N": 1000, "t": [0, 1], "seeds": 8, "eta_v": 0.3, "start": {"Q": 0.25, "R": [[0.1, 0], [0, 0.1]]}}
     single, double = (simulate.run(small(**given, dtype=dtype)) for dtype in ("float32", "float64"))
@@ -195,11 +197,13 @@ def test_many_units_take_matrices_and_agree_with_lanes(monkeypatch):
 ENTRIES = [("R", (0, 0, 0)), ("R", (0, 1, 1)), ("Q", (0, 0, 0)), ("Q", (0, 0, 1)), ("v", (0, 1))]
 
 
+@pytest.mark.slow
 def test_a_network_that_diverges_is_reported():
     with pytest.raises(DivergedError, match=r"erf|linear .* has diverged: "):
         simulate.run(small(network="linear", eta=30.0, t=[1000]))
 
 
+@pytest.mark.slow
 def test_rates_that_single_precision_does_not_resolve_are_refused():
     with pytest.raises(ScenarioError, match="float32 does not resolve decay"):
         simulate.run(small(N=10_000, decay=0.001, dtype="float32"))
@@ -219,6 +223,7 @@ def test_starts_without_differences_are_remarked():
     assert remarks(R={"diagonal": 0.1}, Q=0.25) == []
 
 
+@pytest.mark.slow
 def test_students_that_start_identical_stay_so_at_all_times():
     """Rounding would separate them by t = 300; two copies and a third student learn as three that differ by 1e-13."""
     sim = simulate.run(small(start={"R": 0.1, "Q": [[0.25, 0.25], [0.25, 0.25]]}, eta=1.5, t=[0, 500]))

@@ -226,6 +226,7 @@ def test_minover_approaches_the_largest_stability_from_below():
     assert float((found.gap / true).isel(epochs=-1).median()) < 3
 
 
+@pytest.mark.slow
 def test_a_run_beyond_separability_is_marked_and_has_no_student():
     sim = only(
         simulated(learner=["max_stability", "gibbs", "bayes", "minover"], N=20, alpha=6, flip=0.5, seeds=5, sweeps=50)
@@ -304,6 +305,7 @@ def test_in_updates_eps_g_stabilises_with_alpha_and_in_epochs_it_does_not():
     assert abs(falls(few, 1, 2)) < 4 < falls(many, 1, 2)
 
 
+@pytest.mark.slow
 def test_twenty_updates_are_not_twenty_epochs():
     """Figure 3 of the assignment counts updates; with noise more examples increase the error, but not to chance."""
     updates = simulated(learner="minover", N=20, alpha=[5, 10], updates=[20], seeds=60).eps_g.mean("seed")

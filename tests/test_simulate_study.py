@@ -21,7 +21,9 @@ def study(**given):
     return simulate.run(Study(**{"data": "votes", "folds": 4, "seeds": 2, **given}))
 
 
-@pytest.mark.parametrize("name", CLASSIFIERS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name == "mlp" else name for name in CLASSIFIERS]
+)
 def test_every_classifier_learns_a_rule_of_one_attribute(name, data_folder):
     found = study(classifier=name, seeds=1)
     assert float(found.accuracy.mean()) > 0.5 + 4 * 0.5 / np.sqrt(160)  # beyond chance
@@ -124,6 +126,7 @@ def test_weights_of_pairs_stand_at_their_positions(data_folder):
     assert np.isnan(found.pair_weights.sel(classifier="tree")).all()
 
 
+@pytest.mark.slow
 def test_the_pairs_chosen_on_coding_lie_within_one_codon(real_data):
     """The paper's claim, on our stand-in; with permuted positions only at random (1/7)."""
     found = simulate.run(Study(classifier="boosting", data="coding", stages=60, seeds=1))
@@ -158,6 +161,7 @@ def turns(error):
     return tuple(float(np.mean(d) / standard_error(d)) for d in (first - second, third - second))
 
 
+@pytest.mark.slow
 def test_boosting_on_the_votes_is_as_accurate_and_as_sparse_as_in_the_paper(real_data):
     """91.5 % and 12 weights; other shuffles give 91.1 with a standard deviation of 1.0."""
     found = simulate.run(Study(classifier="boosting", data="votes", seeds=2))
@@ -303,6 +307,7 @@ def test_the_stated_numbers_of_examples_are_those_of_the_data():
     assert {name: len(data_sets.load(name).y) for name in MADE} == {name: source(name).examples for name in MADE}
 
 
+@pytest.mark.slow
 def test_the_stated_numbers_of_examples_are_those_of_real_data(real_data):
     names = [*data_sets.SOURCES, "digits-3-8"]
     assert {name: len(data_sets.load(name).y) for name in names} == {name: source(name).examples for name in names}

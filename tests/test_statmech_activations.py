@@ -22,6 +22,9 @@ from statmech.numerics.orthants import orthant_2, orthant_3, orthant_4
 
 NODES = 56  # of a panel of the reference
 FIELDS = {"I2": "gg", "I3": "dxg", "I4": "ddgg", "J2": "dd", "S2": "gs", "S3": "dxs", "S4": "ddgs"}
+without_relu = pytest.mark.parametrize(  # whose averages take seconds to compile
+    "name", [pytest.param(it, marks=pytest.mark.slow) if it == "relu" else it for it in ACTIVATIONS]
+)
 GENERIC = np.array([[1.0, 0.3, 0.5, -0.2], [0.3, 0.8, 0.1, 0.25], [0.5, 0.1, 1.5, 0.4], [-0.2, 0.25, 0.4, 0.6]])
 OTHER = np.array([[0.5, -0.2, 0.3, 0.1], [-0.2, 1.2, -0.4, 0.5], [0.3, -0.4, 0.9, -0.3], [0.1, 0.5, -0.3, 1.1]])
 
@@ -116,7 +119,7 @@ def test_relu_of_fields_that_coincide_are_opposite_or_vanish(average):
     assert getattr(Relu(), average)(C) == pytest.approx(np.array(expected), abs=1e-14)
 
 
-@pytest.mark.parametrize("name", ACTIVATIONS)
+@without_relu
 def test_averages_in_jax_equal_those_in_numpy_and_are_never_nan(name):
     activation = ACTIVATIONS[name]()
     C = np.stack([GENERIC, OTHER, *(case for _, sign, case in degenerate() if sign[3] != 0)], axis=-1)
@@ -131,7 +134,7 @@ def test_averages_in_jax_equal_those_in_numpy_and_are_never_nan(name):
         assert np.asarray(theirs) == pytest.approx(mine, abs=1e-13)
 
 
-@pytest.mark.parametrize("name", ACTIVATIONS)
+@without_relu
 def test_averages_have_derivatives(name):
     """Of erf and linear also where students are their teacher units."""
     activation = ACTIVATIONS[name]()

@@ -105,6 +105,7 @@ def test_a_stored_result_is_kept_and_that_of_another_config_never_overwritten_si
     assert not [path for path in folder.iterdir() if "partial" in path.name]
 
 
+@pytest.mark.slow
 def test_a_config_of_ones_own_with_the_name_of_a_figure_is_drawn_by_the_overlay(in_scratch, capsys, monkeypatch):
     (in_scratch / "committee.yaml").write_text("network: linear\nM: 1\nK: 1\nN: 20\nt: [1, 2]\nseeds: 2\n")
     assert called(monkeypatch, capsys, "run", "committee.yaml")[0] == 0
@@ -412,7 +413,9 @@ def test_an_import_starts_nothing():
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False False {}"
 
 
-@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("sent", "code"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)]
+)
 def test_interrupted_work_ends_at_once_and_keeps_what_is_finished(in_scratch, sent, code):
     start = (  # tests in the background of a shell ignore the signal, and so would their children
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\nfrom statmech.cli import main; main()"

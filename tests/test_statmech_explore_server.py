@@ -345,6 +345,7 @@ def test_the_explorers_websockets_are_those_that_ignore_closed_pages():
     assert application.find_handler(request).handler_class is server.Socket
 
 
+@pytest.mark.slow
 def test_simultaneous_requests_do_not_exceed_the_limit_of_open_pages(alone):
     with contextlib.ExitStack() as asked:
         all_at_once = [asked.enter_context(alone.asked(alone.shown)) for _ in range(4 * PAGES)]
@@ -352,7 +353,7 @@ def test_simultaneous_requests_do_not_exceed_the_limit_of_open_pages(alone):
     assert sorted(statuses) == [200] * PAGES + [503] * 3 * PAGES
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_ctrl_c_ends_it_at_once_while_a_page_is_open(alone, how):
     with alone.joined(alone.session()) as status:
         assert status == 101
@@ -374,6 +375,7 @@ def test_a_port_in_use_is_refused(explorer):
         server._bound(int(explorer.port))
 
 
+@pytest.mark.slow
 def test_two_servers_have_two_tokens_and_two_cookies():
     one, other = Guard(5006), Guard(5007)
     assert one.token != other.token

@@ -60,7 +60,9 @@ def test_errors_reach_another_process_as_they_are():
     "config",
     [
         {"rule": "perceptron", "K": 3, "N": 100, "t": [1], "seeds": 4},
-        {"learner": ["minover", "gibbs"], "sweeps": 100, "N": 10, "alpha": 2, "seeds": 4},
+        pytest.param(
+            {"learner": ["minover", "gibbs"], "sweeps": 100, "N": 10, "alpha": 2, "seeds": 4}, marks=pytest.mark.slow
+        ),
     ],
     ids=lambda config: next(iter(config)),
 )

@@ -48,7 +48,13 @@ def config_of(folder):
     return json.loads(group_of(folder / "simulation.zarr")["attributes"]["config"])
 
 
-@pytest.mark.parametrize("choice", RENAMED)
+@pytest.mark.parametrize(
+    "choice",
+    [
+        pytest.param(it, marks=pytest.mark.slow) if it in ("rule", "network", "attention", "loss") else it
+        for it in RENAMED
+    ],
+)
 def test_a_store_of_former_names_is_read_resumed_extended_and_drawn(extracted, choice):
     folder, path = extracted / choice, extracted / choice / "simulation.zarr"
     with pytest.warns(RenamedWarning):

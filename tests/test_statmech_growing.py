@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from conftest import assert_same_bits
-from small import EVERY
+from small import MOST
 
 from simulate.execution.chunks import simulate_chunk
 from simulate.execution.to_store import run_into
@@ -42,7 +42,7 @@ def held(path, shard=(1, 1)):
         yield
 
 
-@pytest.mark.parametrize("scenario", EVERY, ids=lambda scenario: scenario.CHOICE)
+@pytest.mark.parametrize("scenario", MOST)
 def test_a_sweep_in_chunks_has_the_bits_of_one_in_memory(scenario, path):
     outcome = run_into(path, scenario)
     assert outcome.missing == outcome.failed == 0

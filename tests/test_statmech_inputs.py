@@ -53,6 +53,7 @@ def test_an_axis_of_distributions_runs_each_on_its_engine():
     assert Scenario(**scenario.config()) == scenario
 
 
+@pytest.mark.slow
 def test_measured_errors_follow_the_distribution_and_not_the_angle():
     """All variance is on one axis: a student that agrees with the teacher there makes no errors."""
     inputs = {"anisotropic": {"spectrum": [1.0, 0.0]}}

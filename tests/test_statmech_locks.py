@@ -197,7 +197,7 @@ def test_a_planted_link_in_place_of_a_lock_or_a_log_is_refused_and_its_target_ke
     assert not path.exists()
 
 
-@pytest.mark.parametrize("name", [".simulation.zarr.lock", "simulation.log"])
+@pytest.mark.parametrize("name", [".simulation.zarr.lock", pytest.param("simulation.log", marks=pytest.mark.slow)])
 def test_a_pipe_in_place_of_a_lock_or_a_log_blocks_no_process(name, path):
     os.mkfifo(path.parent / name)
     if name == "simulation.log":

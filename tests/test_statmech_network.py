@@ -87,6 +87,7 @@ def test_overlaps_on_the_diagonal_fit_any_numbers_of_units():
         assert np.array_equal(cell.units.R, 0.5 * np.eye(cell.K, cell.M))
 
 
+@pytest.mark.slow
 def test_learnt_students_have_no_error_and_further_units_vanish():
     network = Network(
         network="relu", M=2, K=[2, 3], t=0, start="learnt", teacher={"T": [[1, 0.9], [0.9, 2]], "w": [1, 3]}
@@ -94,6 +95,7 @@ def test_learnt_students_have_no_error_and_further_units_vanish():
     assert abs(theory.solve(network).eps_g.values).max() < 1e-14
 
 
+@pytest.mark.slow
 def test_the_weights_of_the_teacher_are_coordinates_beside_its_number_of_units():
     network = Network(network="erf", t=0, K=1, zip={"M": [1, 2], "eta": [1, 2]}, teacher={"T": 2, "w": 3})
     solved = theory.solve(network)
@@ -136,6 +138,7 @@ def test_only_a_start_that_distinguishes_the_units_is_judged():
     assert not same.not_judged
 
 
+@pytest.mark.slow
 def test_what_is_not_judged_has_no_deviations():
     """From the symmetric plateau runs escape at random times, and the equations do not: z of 500,000 mean nothing."""
     plateau = load("plateau", ["N=40", "t=2", "seeds=4"])

@@ -81,7 +81,10 @@ def contents(folder):
     return {file: file.read_bytes() for file in folder.glob("*.zarr/**/*") if file.is_file()}
 
 
-@pytest.mark.parametrize("command", [["run"], ["run", "seeds=8"], ["simulate"], ["simulate", "seeds=8"], ["compare"]])
+EACH = [["run"], ["run", "seeds=8"], ["simulate"], ["simulate", "seeds=8"]]
+
+
+@pytest.mark.parametrize("command", [["compare"], *(pytest.param(it, marks=pytest.mark.slow) for it in EACH)])
 def test_results_of_an_edited_rule_are_refused_with_the_file_s_name(mine, config, path, capsys, command):
     mine()
     assert statmech("run", config, "--out", path.parent) == 0
@@ -199,6 +202,7 @@ def test_code_without_a_file_is_known_by_its_bytecode_and_constants(registered):
     assert defined(RULE.replace("1.0", "F"), F=1.0) != defined(RULE.replace("1.0", "F"), F=2.0)
 
 
+@pytest.mark.slow
 def test_a_replaced_function_of_ours_is_seen_by_kept_programs_and_by_stores(path, monkeypatch):
     scenario = Scenario(rule="perceptron", **SWEEP)
     before = simulate.run(scenario)

@@ -196,6 +196,7 @@ def test_runs_that_are_missing_or_failed_are_reported_and_omitted(tmp_path, monk
     assert "64/64" in words
 
 
+@pytest.mark.slow
 def test_a_failed_run_is_reported_with_its_message(tmp_path, monkeypatch):
     def raising(self, kappa, length):
         raise ValueError("<b>no</b> such g")
@@ -325,12 +326,14 @@ def test_an_impossible_report_is_one_message_and_nothing_is_written(prepare, mes
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_without_bokeh_one_line_says_what_to_install(whole, monkeypatch, capsys):
+def test_without_bokeh_one_line_says_what_to_install(tmp_path, monkeypatch, capsys):
+    store.save(theory.solve(Scenario(rule="hebb", t=1)), tmp_path / "theory.zarr")
     monkeypatch.setitem(sys.modules, "bokeh", None)
-    assert called(monkeypatch, "report", str(whole)) == 2
+    assert called(monkeypatch, "report", str(tmp_path)) == 2
     assert capsys.readouterr().err == "a report needs bokeh: pip install -e '.[explore]' in the folder of statmech\n"
 
 
+@pytest.mark.slow
 def test_a_browser_draws_the_charts_and_requests_nothing(whole, tmp_path):
     playwright = pytest.importorskip("playwright.sync_api")
     chromium = shutil.which("chromium")

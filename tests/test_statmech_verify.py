@@ -9,7 +9,7 @@ import shutil
 import numpy as np
 import pytest
 from conftest import statmech
-from small import EVERY
+from small import MOST
 
 import simulate
 import theory
@@ -96,7 +96,7 @@ def test_chunks_in_a_wrong_place_are_found_by_every_reader_and_recomputed(harm, 
     assert verify(path).sound
 
 
-@pytest.mark.parametrize("scenario", EVERY, ids=lambda scenario: scenario.CHOICE)
+@pytest.mark.parametrize("scenario", MOST)
 def test_a_last_bit_of_any_number_of_any_kind_of_scenario_changes_its_runs_fingerprint(scenario, path):
     run_into(path, scenario)
     found = SweepStore(path)
@@ -172,6 +172,7 @@ def test_a_store_without_fingerprints_is_read_and_reported_as_unverifiable(path,
     assert "was made before runs had fingerprints" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_store_without_fingerprints_stays_unverifiable_when_it_is_extended(path):
     made_before(path, StoredExamples(**SWEEP))
     run_into(path, StoredExamples(**{**SWEEP, "seeds": 5}))

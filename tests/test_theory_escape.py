@@ -38,12 +38,14 @@ def test_runs_escape_at_the_predicted_times():
     assert p(2 * found.rate, found.shift) < 1e-2 * p(*found)
 
 
+@pytest.mark.slow
 def test_the_rate_is_that_of_the_plateau():
     """Found by differences along the only direction that distinguishes the units, and as the largest eigenvalue."""
     for eta in (0.5, 1.5):
         assert abs(theory.escape(network(eta=eta)).rate / theory.plateau(2, 2, eta).escape_rate - 1) < 1e-6
 
 
+@pytest.mark.slow
 def test_noise_of_the_labels_lets_runs_escape_earlier():
     assert theory.escape(network(noise=0.5)).shift < theory.escape(network()).shift
 

@@ -98,9 +98,10 @@ LABELS |= {"start": GENERAL["start"] | {"R": [[0.2], [-0.1]]}}
     "given",
     [
         GENERAL,
-        GENERAL | {"network": "linear"},
-        GENERAL | {"network": "relu"},
-        GENERAL | LABELS,
+        *(
+            pytest.param(GENERAL | more, marks=pytest.mark.slow)
+            for more in ({"network": "linear"}, {"network": "relu"}, LABELS)
+        ),
     ],
     ids=["erf", "linear", "relu", "labels"],
 )
@@ -347,8 +348,8 @@ def test_bad_arguments_are_refused_in_a_sentence():
         theory.critical_rate(0)
 
 
-FLOORS = {(2, 2): 4.018747429e-4, (3, 2): 8.006544524e-4}
-SLOW_FLOORS = {(4, 4): 8.738220173e-4, (5, 4): 1.348324452e-3}
+FLOORS = {(2, 2): 4.018747429e-4}
+SLOW_FLOORS = {(3, 2): 8.006544524e-4, (4, 4): 8.738220173e-4, (5, 4): 1.348324452e-3}
 
 
 @pytest.mark.parametrize(
@@ -359,6 +360,7 @@ def test_noise_floors_take_their_known_values(units, known):
     assert abs(found.item() - known) < 6e-13
 
 
+@pytest.mark.slow
 def test_small_noise_floors_are_those_of_first_order():
     found = theory.noise_floor(network(K=[2, 3], M=2, eta=0.01, noise=0.1))
     first = 0.01 * 0.1**2 / (2 * np.pi) * (np.array([0, 1]) + 2 / np.sqrt(3))
@@ -377,6 +379,7 @@ def test_decay_has_a_floor_without_noise():
     assert abs(theory.noise_floor(network(**given)) / late.eps_g.item() - 1) < 1e-8
 
 
+@pytest.mark.slow
 def test_extra_units_have_no_stable_floor_if_there_are_two():
     given = network(K=[3, 4], M=2, eta=0.05, noise=0.1)
     found, every = theory.noise_floor(given), theory.noise_floor(given, stable=False)
