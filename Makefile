@@ -8,6 +8,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(shell command -v uv)
 
+# Python keeps what it compiles, whatever the environment says: tests start a hundred commands, and every page a kernel
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: demo test test-all check docs format constraints clean
 
 demo: $(VENV)/demo
