@@ -7,7 +7,13 @@ import pytest
 from scipy.optimize import lsq_linear
 from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression, Ridge
 
-from simulate.kernels.least_risk import minimise_by_messages
+from simulate.kernels import least_risk
+from simulate.minimisers import problem as problems
+from simulate.minimisers.interior_point import interior_point
+from simulate.minimisers.method import minimise
+from simulate.minimisers.optimality import gap_of
+from simulate.minimisers.problem import REACHED, Problem, linear_map
+from simulate.minimisers.slope_intervals import parts_of
 from statmech.convex.losses import Absolute, Exponential, Hinge, Huber, Logistic, OfStability, Square, SquaredHinge
 from statmech.convex.penalties import Penalty
 
@@ -24,6 +30,14 @@ def data(alpha, linear=False, seed=0):
     )
 
 
+def problem(X, y, loss, penalty, lam):
+    return Problem(*linear_map(X, y, loss.of == "stability"), loss, *penalty.parts(lam))
+
+
+def minimised(*of, **limits):
+    return least_risk.minimise_by_messages(problem(*of), **limits)
+
+
 def distance(w, exact):
     return np.linalg.norm(w - np.ravel(exact)) / np.linalg.norm(exact)
 
@@ -33,7 +47,7 @@ def distance(w, exact):
 def test_logistic_regression_is_that_of_scikit_learn(alpha, lam):
     X, y = data(alpha)
     fit = LogisticRegression(C=1 / lam, fit_intercept=False, tol=1e-12, max_iter=1000, solver="newton-cholesky")
-    found = minimise_by_messages(X, y, Logistic(), L2, lam)
+    found = minimised(X, y, Logistic(), L2, lam)
     assert found.converged
     assert distance(found.w, fit.fit(X / np.sqrt(N), y).coef_) < 1e-9
 
@@ -49,7 +63,7 @@ def test_penalised_least_squares_are_those_of_scikit_learn(alpha, lam, share):
         0.5: ElasticNet(alpha=lam / P, l1_ratio=0.5, **options),
         1.0: Lasso(alpha=lam / P, **options),
     }
-    found = minimise_by_messages(X, y, Square(), Penalty(share), lam)
+    found = minimised(X, y, Square(), Penalty(share), lam)
     assert found.converged
     assert distance(found.w, models[share].fit(X / np.sqrt(N), y).coef_) < 1e-7
     assert np.any(found.w == 0) == (share > 0)
@@ -87,7 +101,7 @@ CASES = [
 @pytest.mark.parametrize(("loss", "penalty", "lam", "alpha", "linear"), CASES, ids=str)
 def test_other_risks_have_a_subgradient_of_0(loss, penalty, lam, alpha, linear):
     X, y = data(alpha, linear)
-    found = minimise_by_messages(X, y, loss, penalty, lam)
+    found = minimised(X, y, loss, penalty, lam)
     assert found.converged
     assert departure(X, y, loss, penalty, lam, found.w) < 1e-8
     assert departure(X, y, loss, penalty, lam, 0.999 * found.w) > 1e-5
@@ -95,4 +109,44 @@ def test_other_risks_have_a_subgradient_of_0(loss, penalty, lam, alpha, linear):
 
 def test_a_minimum_that_is_hardly_unique_is_reported():
     X, y = data(0.5, linear=True)
-    assert not minimise_by_messages(X, y, Square(), L1, 1e-4, steps=100).converged
+    assert not minimised(X, y, Square(), L1, 1e-4, steps=100).converged
+
+
+LARGE_CASES = [(Square(), L1, True), (Square(), Penalty(0.5), True), (Hinge(), L2, False), (Logistic(), L1, False)]
+
+
+def large(monkeypatch, loss, penalty, linear, lam=0.3, alpha=2.0):
+    """A problem for which message passing is tried first, and what interior points make of it."""
+    monkeypatch.setattr(problems, "LARGE", min(alpha, 1) * N)
+    one = problem(*data(alpha, linear), loss, penalty, lam)
+    return one, interior_point(one, parts_of(loss))
+
+
+@pytest.mark.parametrize(("loss", "penalty", "linear"), LARGE_CASES, ids=str)
+def test_a_quick_minimum_is_that_of_interior_points_with_a_certificate(monkeypatch, loss, penalty, linear):
+    monkeypatch.setattr(least_risk, "SHARE", 1)
+    one, exact = large(monkeypatch, loss, penalty, linear)
+    found = minimise(one)
+    assert found.converged
+    assert not np.array_equal(found.w, exact.w)
+    assert distance(found.w, exact.w) < 1e-6
+    np.testing.assert_array_equal(found.w == 0, exact.w == 0)
+    assert gap_of(one, found.w) < 1e-7
+
+
+@pytest.mark.parametrize(("loss", "penalty", "linear"), LARGE_CASES, ids=str)
+def test_a_wrong_quick_minimum_is_refused_and_found_by_interior_points(monkeypatch, loss, penalty, linear):
+    one, exact = large(monkeypatch, loss, penalty, linear)
+    wrong = least_risk.minimise_by_messages(one)
+    wrong = wrong._replace(w=(1 + 1e-4) * wrong.w)
+    monkeypatch.setattr(least_risk, "_attempt", lambda *arguments, **options: wrong)
+    assert least_risk.quick_minimum(one).gap > 10 * REACHED
+    np.testing.assert_array_equal(minimise(one).w, exact.w)
+
+
+def test_steps_end_early_where_they_will_not_converge_in_time(monkeypatch):
+    one, exact = large(monkeypatch, Square(), L1, True, 1e-3, alpha=0.5)
+    tried = least_risk._attempt(one, 100, 1e-12, early=20)
+    assert not tried.converged
+    assert 20 <= tried.steps < 50
+    np.testing.assert_array_equal(minimise(one).w, exact.w)

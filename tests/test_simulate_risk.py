@@ -17,6 +17,7 @@ import theory
 from simulate.kernels.teacher_data import drawn
 from simulate.learners import max_stability, pseudo_inverse
 from simulate.minimisers import interior_point, method, newton
+from simulate.minimisers import problem as problems
 from simulate.minimisers.method import minimise
 from simulate.minimisers.newton import susceptibility
 from simulate.minimisers.optimality import gap_of
@@ -106,7 +107,8 @@ def descended(monkeypatch, loss, **changed):
     """The minimum for 60 examples where conjugate gradients are tried first, and that of exact steps alone."""
     one, _, _ = problem(loss, "l2", 60)
     exact = minimise(one)
-    for name, value in ({"LARGE": N, "SHARE": 1} | changed).items():
+    monkeypatch.setattr(problems, "LARGE", N)
+    for name, value in ({"SHARE": 1} | changed).items():
         monkeypatch.setattr(newton, name, value)
     return one, minimise(one), exact
 
@@ -265,7 +267,7 @@ def recovery(N, lam, **given):
         for seed in range(2):
             data = drawn(cell, 0, seed)
             one = simulation.problem_of(cell, data, cell.lam)
-            yield simulation.learnt(cell, data, one, None, cell.lam, "minimise"), one, data
+            yield simulation.learnt(cell, one, None, cell.lam, "minimise"), one, data
 
 
 @pytest.mark.parametrize("N", [20, 100])

@@ -7,7 +7,7 @@ In `simulate.kernels.message_passing`, with the proximal points p of the loss an
 
 Fixed points are minima, whatever V and s are: there :math:`X\mathbf w/\sqrt N = \omega + V\mathbf g = p`, so that g is
 minus the slope of the loss at the fields, and :math:`X^T\mathbf g/\sqrt N = \mathbf r - s\mathbf w` is the slope of the
-penalty.
+penalty. So the steps end with the slopes that the certificate needs, those of examples at kinks included.
 """
 
 from __future__ import annotations
@@ -18,31 +18,28 @@ from typing import NamedTuple
 import numpy as np
 
 from simulate.kernels.message_passing import Estimate, Output, messages
-from statmech.convex.losses import Loss
-from statmech.convex.penalties import Penalty
+from simulate.minimisers.optimality import gap_of
+from simulate.minimisers.problem import Minimum, Problem
+from statmech.convex.losses import OfStability
 from statmech.convex.prox import force, prox, response
 
 DAMPED = 0.5  # fraction of the weights that is kept where steps without damping do not converge
 LEAST = 1e-8  # variance of a weight and stiffness, above it; no minimum depends on them
+EXACT = 1e-12  # relative change of the weights at which a quick minimum has converged
+SHARE = 2  # its steps are fewer than the dimensions divided by this, so that it costs less than interior points
+EARLY = 20  # steps after which its rate of convergence is known
 
 
 class Minimised(NamedTuple):
-    """Weights (N,), the steps that were made, and whether the last one has left them unchanged."""
+    """Weights (N,), slopes of the loss (P,), the steps, and whether the last one has left the weights unchanged."""
 
     w: np.ndarray
+    slopes: np.ndarray
     steps: int
     converged: bool
 
 
-def minimise_by_messages(
-    X: np.ndarray,
-    y: np.ndarray,
-    loss: Loss,
-    penalty: Penalty,
-    lam: float,
-    steps: int = 2000,
-    settled: float = 1e-11,
-) -> Minimised:
+def minimise_by_messages(problem: Problem, steps: int = 2000, settled: float = 1e-11) -> Minimised:
     r"""The weights of least risk, :math:`\sum_\mu\ell(x_\mu) + r(\mathbf w)`, by message passing.
 
     For inputs of independent entries, first without damping, then with it. It may not converge where the penalty hardly
@@ -50,11 +47,7 @@ def minimise_by_messages(
 
     Parameters
     ----------
-    X : array (P, N)
-        Inputs.
-    y : array (P,)
-        Outputs: labels of +-1 for a loss of stabilities.
-    loss, penalty, lam
+    problem : Problem
         What is minimised.
     steps : int
         The most steps, without damping and with it.
@@ -69,54 +62,62 @@ def minimise_by_messages(
     --------
     >>> from statmech.convex.losses import Square
     >>> X, y = np.array([[1.0], [-2.0]]), np.array([1.0, 0.0])
-    >>> minimise_by_messages(X, y, Square(), Penalty(), 1.0).w.round(6)         # X.y/(1 + X.X)
+    >>> minimise_by_messages(Problem(-X, y, Square(), 0.0, 1.0)).w.round(6)         # X.y/(1 + X.X)
     array([0.166667])
     """
-    made = 0
-    for kept in (0.0, DAMPED):
-        attempt = _attempt(
-            X, _risk(loss, y), _shrunk(penalty, lam), _first_variance(penalty, lam), steps, settled, kept
-        )
-        made += attempt.steps
-        if attempt.converged:
-            break
-    return attempt._replace(steps=made)
+    problem = _of_residuals(problem)
+    found = _attempt(problem, steps, settled)
+    if found.converged:
+        return found
+    damped = _attempt(problem, steps, settled, DAMPED)
+    return damped._replace(steps=found.steps + damped.steps)
 
 
-def _first_variance(penalty: Penalty, lam: float) -> float:
-    """The variance of a weight under the penalty alone, where that is quadratic."""
-    return 1 / max(float(penalty.parts(lam)[1]), LEAST) if penalty.share < 1 else 1.0
+def quick_minimum(problem: Problem) -> Minimum:
+    """The minimum where few steps without damping reach it; else its gap is infinite."""
+    problem = _of_residuals(problem)
+    found = _attempt(problem, min(problem.B.shape) // SHARE, EXACT, early=EARLY)
+    return Minimum(found.w, gap_of(problem, found.w, found.slopes) if found.converged else np.inf)
 
 
-def _attempt(
-    X: np.ndarray, output: Output, estimate: Estimate, V: float, steps: int, settled: float, kept: float
-) -> Minimised:
-    w, made, converged = np.zeros(X.shape[1]), 0, False
+def _of_residuals(problem: Problem) -> Problem:
+    """Return the problem with a loss of residuals on labels as one of residuals, whose proximal point is known."""
+    if not isinstance(problem.loss, OfStability):
+        return problem
+    return problem._replace(B=-problem.B, c=1 - problem.c, loss=problem.loss.residual)
+
+
+def _attempt(problem: Problem, steps: int, settled: float, kept: float = 0.0, early: int | None = None) -> Minimised:
+    """Steps until the weights are settled, or, after `early` ones, at a rate at which they will not be in time."""
+    P, N = problem.B.shape
+    w, g, made, converged = np.zeros(N), np.zeros(P), 0, False
+    V = 1 / max(problem.l2, LEAST) if problem.l2 > 0 else 1.0  # that of a weight under the penalty alone
     with np.errstate(all="ignore"):  # where it diverges
-        for new in islice(messages(X, output, estimate, w, V, kept=kept), steps):
-            made += 1
-            w, change = new, np.linalg.norm(new - w)
-            converged = bool(change <= settled * np.linalg.norm(new))
-            if converged or not np.isfinite(change):
+        moves = messages(problem.B * np.sqrt(N), _risk(problem), _shrunk(problem), w, V, kept=kept)
+        for made, (new, g) in enumerate(islice(moves, steps), 1):  # noqa: B007
+            change, size, w = np.linalg.norm(new - w), np.linalg.norm(new), new
+            converged = bool(change <= settled * size)
+            late = early is not None and made >= early and change > settled ** (made / steps) * size
+            if converged or late or not np.isfinite(change):
                 break
-    return Minimised(w, made, converged)
+    return Minimised(w, -g, made, converged)
 
 
-def _risk(loss: Loss, y: np.ndarray) -> Output:
-    """The output function of a loss of stabilities y h or of residuals y - h."""
-    sign, shift = (y, 0.0) if loss.of == "stability" else (-1.0, y)
+def _risk(problem: Problem) -> Output:
+    """The output function of a loss."""
+    loss = problem.loss
 
     def output(h: np.ndarray, V: float) -> tuple[np.ndarray, np.ndarray]:
-        x = shift + sign * h
+        x = problem.c + h
         p = prox(loss, x, V)
-        return sign * force(loss, p, x, V), (1 - response(loss, p, V)) / V
+        return force(loss, p, x, V), (1 - response(loss, p, V)) / V
 
     return output
 
 
-def _shrunk(penalty: Penalty, lam: float) -> Estimate:
+def _shrunk(problem: Problem) -> Estimate:
     """The weights of least :math:`sw^2/2 - rw` and penalty."""
-    l1, l2 = penalty.parts(lam)
+    l1, l2 = problem.l1, problem.l2
 
     def estimate(r: np.ndarray, s: float) -> tuple[np.ndarray, np.ndarray]:
         stiffness = max(s + l2, LEAST)

@@ -34,8 +34,8 @@ def messages(
     settled: float = 0.0,
     kept: float = 0.0,
     recovered: float = RECOVERED,
-) -> Iterator[np.ndarray]:
-    """The weights (N,) after each step from `w` of variance V.
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The weights (N,) after each step from `w` of variance V, and the g (P,) that has led to them.
 
     Parameters
     ----------
@@ -56,8 +56,8 @@ def messages(
 
     Yields
     ------
-    array (N,)
-        The weights. It ends where they are settled, or recovered.
+    w, g : arrays (N,), (P,)
+        The weights, and g. It ends where they are settled, or recovered.
 
     Examples
     --------
@@ -76,6 +76,6 @@ def messages(
         before = w
         w, variances = estimate(s * w + g @ X / np.sqrt(N), s)
         w, V = kept * before + (1 - kept) * w, float(np.mean(variances))
-        yield w
+        yield w, g
         if np.linalg.norm(w - before) <= settled * np.linalg.norm(w):
             return

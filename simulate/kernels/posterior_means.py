@@ -20,7 +20,8 @@ def steps_from(w: np.ndarray, V: float, data: TeacherData, cell: Cell) -> Iterat
     """The estimates (N,) after each step from weights w (N,) of mean variance V, until they are settled or exact."""
     known = EXACT if cell.weights.continuous else RECOVERED
     score = partial(cell.teacher.score, data.y)
-    return messages(data.X, score, cell.weights.posterior, w, V, settled=SETTLED, recovered=known)
+    steps = messages(data.X, score, cell.weights.posterior, w, V, settled=SETTLED, recovered=known)
+    return (estimate for estimate, _ in steps)
 
 
 def uninformed(weights: Weights, N: int) -> tuple[np.ndarray, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from simulate.kernels.least_risk import quick_minimum
 from simulate.minimisers.interior_point import interior_point
 from simulate.minimisers.newton import newton
 from simulate.minimisers.optimality import gap_of
@@ -13,6 +14,10 @@ def minimise(problem: Problem) -> Minimum:
     """The minimum of a problem whose penalty does not vanish; for one that does see `vanishing`."""
     if problem.l1 == 0 and not problem.loss.kinks:
         return newton(problem)
+    if problem.large:
+        found = quick_minimum(problem)
+        if found.converged:
+            return found
     found = interior_point(problem, parts_of(problem.loss))
     # where many examples lie on kinks rounding blurs the method's own slopes, which the weights determine better
     return found if found.converged else Minimum(found.w, min(found.gap, gap_of(problem, found.w)))

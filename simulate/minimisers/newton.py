@@ -30,7 +30,6 @@ from simulate.minimisers.slope_intervals import WIDELY
 STEPS = 200
 EXACT = 1e-15  # a smaller gap is rounding
 ROUGH = 1e-3  # gap at which a stronger penalty is left for a weaker one
-LARGE = 300  # dimensions from which conjugate gradients are tried
 LEFT = 0.1  # of the gradient, after a step by them
 SHARE = 16  # a step of more iterations than the dimensions divided by this is better solved exactly
 PENALTIES = tuple(0.1**power for power in range(8))  # that lead to a weak one
@@ -70,7 +69,7 @@ def _suits_conjugate_gradients(problem: Problem) -> bool:
     """True of large problems, but where exact steps are few or take only the examples between two bends."""
     P, N = problem.B.shape
     sparse, quadratic = P < N and problem.loss.bends, np.ptp(problem.loss.curvature(WIDELY)) == 0
-    return bool(min(P, N) >= LARGE and not sparse and not quadratic)
+    return bool(problem.large and not sparse and not quadratic)
 
 
 def _exact(problem: Problem, x: np.ndarray, gradient: np.ndarray) -> np.ndarray:

@@ -1,7 +1,8 @@
 r"""The certificate of weights that another method has found.
 
-The slope a of an example beside a kink may be any between those on both sides. Chosen are those that come nearest to
-the condition of a minimum, :math:`B^\top a + \partial r(\mathbf w) = 0`, in least squares, over weights that are not 0.
+The slope a of an example beside a kink may be any between those on both sides. Where the method does not know them,
+chosen are those that come nearest to the condition of a minimum, :math:`B^\top a + \partial r(\mathbf w) = 0`, in least
+squares, over weights that are not 0.
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ BESIDE = 1e-6  # distance from a kink
 VANISHING = 1e-9  # size of a weight that counts as 0
 
 
-def gap_of(problem: Problem, w: np.ndarray) -> float:
-    """A bound on the relative distance of weights (N,) from the minimum; NaN if they are not finite."""
+def gap_of(problem: Problem, w: np.ndarray, slopes: np.ndarray | None = None) -> float:
+    """A bound on the relative distance of weights (N,) from the minimum; NaN if they are not finite.
+
+    It holds whatever `slopes` (P,) are given for the examples beside kinks.
+    """
     if not np.isfinite(w).all():
         return np.nan
     x = problem.x(w)
@@ -25,18 +29,16 @@ def gap_of(problem: Problem, w: np.ndarray) -> float:
         kink = np.where(np.abs(x - at) < BESIDE, at, kink)
     beside = np.isfinite(kink)
     a = problem.loss.slope(x)
-    a[beside] = _slopes(problem, w, np.where(beside, 0.0, a), kink)
-    value, at = problem.value(w, x), kink[beside]
+    at = kink[beside]
+    tried = _slopes(problem, w, np.where(beside, 0.0, a), beside) if slopes is None else slopes[beside]
+    a[beside] = np.clip(tried, *(problem.loss.slope(np.nextafter(at, side)) for side in (-np.inf, np.inf)))
+    value = problem.value(w, x)
     excess = problem.loss.value(x[beside]) - problem.loss.value(at) - a[beside] * (x[beside] - at)
     return float(excess.sum() + penalty_gap(problem, w, -(a @ problem.B), value)) / value
 
 
-def _slopes(problem: Problem, w: np.ndarray, others: np.ndarray, kink: np.ndarray) -> np.ndarray:
+def _slopes(problem: Problem, w: np.ndarray, others: np.ndarray, beside: np.ndarray) -> np.ndarray:
     """The slopes of the examples beside a kink, given those of the others (P,)."""
-    loss, beside = problem.loss, np.isfinite(kink)
     lacks = others @ problem.B + problem.l2 * w + problem.l1 * np.sign(w)
     used = (np.abs(w) > VANISHING) | (problem.l1 == 0)
-    slopes = np.linalg.lstsq(problem.B[np.ix_(beside, used)].T, -lacks[used], rcond=None)[0]
-    at = kink[beside]
-    clipped: np.ndarray = np.clip(slopes, loss.slope(np.nextafter(at, -np.inf)), loss.slope(np.nextafter(at, np.inf)))
-    return clipped
+    return np.linalg.lstsq(problem.B[np.ix_(beside, used)].T, -lacks[used], rcond=None)[0]

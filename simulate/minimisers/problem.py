@@ -14,6 +14,7 @@ import numpy as np
 from statmech.convex.losses import Loss
 
 REACHED = 1e-9  # relative distance from the minimum that counts as none
+LARGE = 300  # dimensions from which methods that are fast for random inputs are tried first
 
 
 class Problem(NamedTuple):
@@ -37,6 +38,11 @@ class Problem(NamedTuple):
     def penalty(self, w: np.ndarray) -> float:
         """The penalty of weights w."""
         return float(self.l1 * np.abs(w).sum() + 0.5 * self.l2 * (w @ w))
+
+    @property
+    def large(self) -> bool:
+        """True if both dimensions are large."""
+        return min(self.B.shape) >= LARGE
 
     @property
     def scale(self) -> float:

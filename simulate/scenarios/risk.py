@@ -11,6 +11,7 @@ from functools import cache
 import numpy as np
 
 from simulate.execution import units
+from simulate.kernels.least_risk import minimise_by_messages
 from simulate.kernels.posterior_means import posterior_mean
 from simulate.kernels.teacher_data import TeacherData, drawn
 from simulate.minimisers.method import minimise
@@ -47,7 +48,7 @@ class Simulator(units.RunByRun[RiskCell]):
         lam = strength(cell)
         problem = problem_of(cell, data, lam)
         separated = separation(problem.B) if cell.teacher.labels and lam == 0 else None
-        found = learnt(cell, data, problem, separated, lam, self.scenario.solver)
+        found = learnt(cell, problem, separated, lam, self.scenario.solver)
         values = measured(cell, data.teacher, problem, found, lam)
         if cell.teacher.labels:
             values["separable"] = _separable(problem, separated, found)
@@ -91,15 +92,13 @@ def problem_of(cell: RiskCell, data: TeacherData, lam: float) -> Problem:
     return Problem(*linear_map(data.X, data.y, cell.teacher.labels), cell.on, l1, l2)
 
 
-def learnt(
-    cell: RiskCell, data: TeacherData, problem: Problem, separated: Separation | None, lam: float, solver: str
-) -> Minimum:
+def learnt(cell: RiskCell, problem: Problem, separated: Separation | None, lam: float, solver: str) -> Minimum:
     """Minimise the risk of a run; the student is NaN where no best lam is known.
 
     Parameters
     ----------
-    cell, data
-        The parameter combination, and its examples.
+    cell
+        The parameter combination.
     problem
         The function to minimise.
     separated
@@ -114,9 +113,7 @@ def learnt(
     if lam == 0:
         return vanishing(problem, separated)
     if solver == "amp":
-        from simulate.kernels.least_risk import minimise_by_messages
-
-        w = minimise_by_messages(data.X, data.y, cell.loss, cell.penalty, lam).w
+        w = minimise_by_messages(problem).w
         return Minimum(w, gap_of(problem, w))
     return minimise(problem)
 
