@@ -247,6 +247,18 @@ def test_single_precision_agrees_with_theory(engine):
     assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("K", [3, 8])  # float32 sums another way from 7 on
+def test_the_triangular_factor_keeps_inner_products(K, dtype):
+    rows = np.random.default_rng(K).standard_normal((K, K + 4, 2)).astype(dtype)
+    with jax.enable_x64(True):
+        lower = np.asarray(jax.jit(gram._lower)(rows))
+    assert lower.dtype == dtype
+    np.testing.assert_array_equal(lower[np.triu_indices(K, 1)], 0)
+    inner = (np.einsum("kil,jil->kjl", factor, factor) for factor in (lower, rows))
+    np.testing.assert_allclose(*inner, rtol=0, atol=100 * np.finfo(dtype).eps)
+
+
 @both_engines
 def test_given_initial_overlaps_are_exact(engine):
     start = {"R": [0.5, -0.2], "q": [[1, 0.3], [0.3, 1]], "length": [2.0, 0.5]}

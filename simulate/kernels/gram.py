@@ -320,7 +320,9 @@ def _lower(rows: Array) -> Array:
     for k in range(K):
         norm = jnp.sqrt(jnp.sum(rows[0] ** 2, axis=0))
         axis = rows[0] / jnp.where(norm > 0, norm, 1.0)
-        onto = jnp.sum(rows * axis, axis=1)
+        # XLA gives YNNPACK long sums over inner axes, which take longer in float32 than in float64
+        slow = rows.dtype == jnp.float32 and K > 6
+        onto = _dot(rows, axis) if slow else jnp.sum(rows * axis, axis=1)
         columns.append(jnp.concatenate([jnp.zeros((k, *norm.shape), rows.dtype), norm[None], onto[1:]]))
         rows = rows[1:] - onto[1:, None] * axis
     return jnp.stack(columns, axis=1)
