@@ -97,7 +97,7 @@ def test_with_another_coefficient_the_order_is_lost():
 
 
 def largest_error(rtol):
-    times = dormand_prince.filled_up(np.linspace(0.1, 10, 37))
+    times = dormand_prince.padded(np.linspace(0.1, 10, 37))
     start, atol = jnp.array([[1.0], [0.0]]), jnp.full((2, 1), 1e-300)
     found, completed = jax.jit(partial(dormand_prince.integrate, field, rtol=rtol, atol=atol, most=10_000))(
         start, times
@@ -115,7 +115,7 @@ def test_errors_follow_the_tolerance_and_do_not_without_an_estimate(monkeypatch)
 
 
 def test_a_lane_takes_the_same_steps_whatever_its_neighbours():
-    times, atol = dormand_prince.filled_up(np.array([0.5, 2.0])), jnp.full((2, 1), 1e-12)
+    times, atol = dormand_prince.padded(np.array([0.5, 2.0])), jnp.full((2, 1), 1e-12)
     start = jnp.array([[1.0, 3.0], [0.0, 40.0]])
     solve = partial(dormand_prince.integrate, field, times=times, rtol=1e-9, atol=atol, most=1000)
     together, alone = solve(start)[0], solve(start[:, :1])[0]

@@ -46,7 +46,7 @@ from statmech.inputs import Gaussian, Inputs
 from statmech.numerics.gaussian import Array
 from statmech.parameters import Family
 from statmech.random_numbers import Lanes, folded, normals_and_uniforms, wrapped
-from statmech.runtime.programs import cached_program
+from statmech.runtime.programs import cached_program, filled_up
 from statmech.schedules import Changes
 
 LANES = 32  # blocks whose random numbers are drawn together: drawn inside a block of lanes they are computed twice
@@ -54,8 +54,6 @@ MATRICES = 4  # the same for blocks of matrices, which are longer
 MANY = 16  # number of students, and of teachers but one, from which matrices are faster than lanes
 
 DIVISIBLE = 3  # the number of students up to which part of a batch reproduces the whole bit for bit
-
-COUNTS = 1, 8, 32, 128  # numbers of recorded steps for which programs are compiled; beyond, multiples of the last
 
 STEP = 5e5  # a student's length times N over eta up to which float32 resolves a step (docs/gram_engine.md)
 
@@ -144,8 +142,7 @@ def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None
 
 def padded(steps: np.ndarray) -> np.ndarray:
     """Recorded steps (T,) and the last again, which takes no time: one program serves many numbers of times."""
-    count = next((count for count in COUNTS if len(steps) <= count), -(-len(steps) // COUNTS[-1]) * COUNTS[-1])
-    return np.pad(steps, (0, count - len(steps)), mode="edge")
+    return np.pad(steps, (0, filled_up(len(steps)) - len(steps)), mode="edge")
 
 
 @cached_program

@@ -41,6 +41,7 @@ PACKAGES = ("statmech", "simulate", "theory")  # all that is traced
 TRACING = ("jax", "jaxlib", "numpy", "scipy")  # and what is called meanwhile
 STARTED = time.time() - 5.0  # modules may have been imported this long before
 LARGEST = 2**26  # bytes of a program
+COUNTS = 1, 8, 32, 128  # of recorded times or lanes, for which programs are compiled; beyond, multiples of the last
 SIZE = hashlib.sha256().digest_size
 
 
@@ -112,6 +113,15 @@ class CachedProgram:
 
 
 cached_program = CachedProgram
+
+
+def filled_up(count: int) -> int:
+    """The number of recorded times, or of lanes, up to which so many are filled: one program serves many numbers.
+
+    >>> [filled_up(count) for count in (1, 2, 8, 9, 129)]
+    [1, 8, 8, 32, 256]
+    """
+    return next((least for least in COUNTS if count <= least), -(-count // COUNTS[-1]) * COUNTS[-1])
 
 
 def _read(path: Path) -> bytes | None:

@@ -33,11 +33,11 @@ from statmech.networks.network_error import generalization_error
 from statmech.numerics.gaussian import Array
 from statmech.parameters import Family, family_of
 from statmech.runtime.forks import check_fork
-from statmech.runtime.programs import cached_program
+from statmech.runtime.programs import cached_program, filled_up
 from statmech.scenarios.network import NetworkCell
 from statmech.scenarios.network_matrices import Units
 from theory.networks.averages import TERMS, Fields, errors, responses, slopes, squares
-from theory.numerics.dormand_prince import filled_up, integrate, power_of_two
+from theory.numerics.dormand_prince import integrate, padded
 
 RTOL, RTOL_LESS, ATOL = 1e-11, 1e-9, 1e-13  # line integrals err by 1e-13 and more
 RATES = "eta", "eta_v", "noise", "decay"
@@ -230,10 +230,10 @@ def _identity(cell: NetworkCell) -> tuple[Any, ...]:
 
 
 def _solve_together(equations: Equations, cells: Sequence[NetworkCell], times: np.ndarray) -> list[Units]:
-    """The units of cells that one program serves; lanes and times are filled up to powers of two."""
-    filled = [*cells, *[cells[-1]] * (power_of_two(len(cells)) - len(cells))]
+    """The units of cells that one program serves; lanes and times are filled up."""
+    filled = [*cells, *[cells[-1]] * (filled_up(len(cells)) - len(cells))]
     start = np.stack([packed(cell.units) for cell in filled], axis=-1)
-    recorded = filled_up(times)
+    recorded = padded(times)
     most = MAX_STEPS_LESS if equations.approximate else MAX_STEPS
     rows, completed = map(np.asarray, solve_lanes(equations, setting_of(filled), start, recorded, np.int64(most)))
     rows = np.moveaxis(rows[: times.size], -1, 0)[: len(cells)]

@@ -47,7 +47,7 @@ from theory.networks.equations import (
     solve_cells,
     unpacked,
 )
-from theory.numerics.dormand_prince import filled_up, integrate
+from theory.numerics.dormand_prince import integrate, padded
 
 NODES = 16  # per field: c changes by 7e-4 with 24
 NUDGE = 1e-5  # u of the differences that give its rate
@@ -128,7 +128,7 @@ def _settled(cell: NetworkCell) -> SymmetricSolution:
     for _ in range(DOUBLINGS):
         times = last * np.linspace(0.0, 1.0, PLACES) ** 3
         with jax.enable_x64(True):
-            found = np.asarray(_symmetric(equations, setting, start, filled_up(times), np.int64(MAX_STEPS)))
+            found = np.asarray(_symmetric(equations, setting, start, padded(times), np.int64(MAX_STEPS)))
             rows = found[:PLACES, :, 0].T[ROWS]
             growth = np.asarray(_growth(equations, setting_of([cell] * PLACES), rows))
         if abs(growth[-1] - growth[-2]) < SETTLED * abs(growth[-1]):

@@ -34,10 +34,10 @@ import numpy as np
 
 from statmech.activations import Erf, Linear
 from statmech.numerics.gaussian import Array, legendre
-from statmech.runtime.programs import cached_program
+from statmech.runtime.programs import cached_program, filled_up
 from statmech.scenarios.network import NetworkCell
 from statmech.scenarios.network_matrices import Units
-from theory.numerics.dormand_prince import filled_up, integrate, power_of_two
+from theory.numerics.dormand_prince import integrate, padded
 
 SMALL = 1e-3  # eps_g from which differences are integrated
 CLOSE = 0.05  # the largest square of a difference at which they are
@@ -247,7 +247,7 @@ def continued(
             groups.setdefault((near, first), []).append(at)
     for (near, first), members in groups.items():
         later = np.asarray(times[first + 1 :], float) - times[first]
-        lanes = [*members, *[members[-1]] * (power_of_two(len(members)) - len(members))]
+        lanes = [*members, *[members[-1]] * (filled_up(len(members)) - len(members))]
         differences = [_differences(cells[at], units[at], near, first) for at in lanes]
         start = Differences(*(np.stack(part, axis=-1) for part in zip(*differences, strict=True)))
         T, v = (
@@ -255,7 +255,7 @@ def continued(
         )
         eta = np.array([cells[at].eta for at in lanes])
         with jax.enable_x64(True):
-            *_, small, completed = solve_near(near, start, T, v, eta, filled_up(later), np.int64(MAX_STEPS))
+            *_, small, completed = solve_near(near, start, T, v, eta, padded(later), np.int64(MAX_STEPS))
         for lane, at in enumerate(members):
             if completed[lane]:
                 found[at] = np.concatenate([errors[at][: first + 1], np.asarray(small)[: later.size, lane]])

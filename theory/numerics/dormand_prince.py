@@ -23,6 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from statmech.numerics.gaussian import Array
+from statmech.runtime.programs import filled_up
 
 Field = Callable[[Array], Array]
 
@@ -84,22 +85,13 @@ def tableau() -> Tableau:
     return Tableau(a, fifth, third, DOP853.D)
 
 
-def power_of_two(least: int) -> int:
-    """The lowest power of two that is not below an integer.
-
-    >>> [power_of_two(least) for least in (1, 8, 9)]
-    [1, 8, 16]
-    """
-    return 1 << (least - 1).bit_length()
-
-
-def filled_up(times: np.ndarray) -> np.ndarray:
+def padded(times: np.ndarray) -> np.ndarray:
     """Recorded times, filled up with inf so that few programs are compiled.
 
-    >>> filled_up(np.arange(9.0)).size
-    16
+    >>> padded(np.arange(9.0)).size
+    32
     """
-    return np.pad(times, (0, max(TOGETHER, power_of_two(times.size)) - times.size), constant_values=np.inf)
+    return np.pad(times, (0, filled_up(max(TOGETHER, times.size)) - times.size), constant_values=np.inf)
 
 
 def integrate(

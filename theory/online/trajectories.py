@@ -16,10 +16,11 @@ from statmech.numerics.gaussian import Array
 from statmech.order_parameters import angle_from_versine
 from statmech.parameters import Family, family_of
 from statmech.runtime.forks import check_fork
+from statmech.runtime.programs import filled_up
 from statmech.scenarios.online import OnlineCell
 from theory.fluctuations import student_fluctuations
 from theory.fluctuations.student_fluctuations import Fluctuations
-from theory.numerics.dormand_prince import filled_up, power_of_two
+from theory.numerics.dormand_prince import padded
 from theory.online.combinations import Equations, Problem, solve_lanes
 from theory.online.equations import Students, initial
 
@@ -97,11 +98,11 @@ def _start(cell: OnlineCell, corrected: bool) -> tuple[Students, Fluctuations | 
 def _solve_together(equations: Equations, lanes: list[Lane], times: np.ndarray) -> list[tuple[Students, Fluctuations]]:
     """The students of at most `LANES` cells at each time, and their fluctuations.
 
-    Lanes and times are filled up to powers of two, so that few programs are compiled.
+    Lanes and times are filled up, so that few programs are compiled.
     """
-    missing = power_of_two(len(lanes)) - len(lanes)
+    missing = filled_up(len(lanes)) - len(lanes)
     problem = _stacked(lanes + lanes[-1:] * missing, equations.rules)
-    *state, completed = map(np.asarray, solve_lanes(equations, problem, filled_up(times), np.int64(MAX_STEPS)))
+    *state, completed = map(np.asarray, solve_lanes(equations, problem, padded(times), np.int64(MAX_STEPS)))
     log_length, y, c, around = (np.moveaxis(part[: times.size], -1, 0)[: len(lanes)] for part in state)
     solved = Students(log_length, y, np.clip(c, -1, 1))  # rounding
     completed = completed[: len(lanes)] & np.isfinite(around).all(axis=(1, 2))
