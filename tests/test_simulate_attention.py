@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from conftest import disagreements
@@ -294,3 +296,13 @@ def test_equal_values_of_all_seeds_have_no_standard_error():
     simulation, solution = simulate.run(scenario), theory.solve(scenario)
     simulation["decision_error"][:] = 0.1
     assert np.isnan(comparison.distances(simulation, solution).decision_error)
+
+
+def test_theory_of_students_that_are_solved_side_by_side_is_that_of_each_alone():
+    keys = {"N": 400, "t": [0.5, 5.0], "seeds": 2}
+    together = theory.solve(Attention(attention=["constant", "centred"], error_rate=[0.01, 0.4], **keys))
+    for boundary, error_rate in itertools.product(["constant", "centred"], [0.01, 0.4]):
+        alone = theory.solve(Attention(attention=boundary, error_rate=error_rate, **keys))
+        for name in ("R", "length", "work", "decision_error"):
+            one = together[name].sel(attention=boundary, error_rate=error_rate)
+            np.testing.assert_allclose(one, alone[name].squeeze(), rtol=1e-6, err_msg=name)

@@ -6,17 +6,27 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from statmech.boundaries import Boundary
 from statmech.order_parameters import angle_from_versine
 from statmech.scenarios.attention import Attention, AttentionCell
-from theory.stopping.attention import AttentiveStudent, solve_cell
+from theory.stopping.attention import AttentiveStudent, solve_cells
 
 SOURCE = "order-parameter equations, N -> infinity at given chunk / N and memory / N"
-PLACES = 60  # of a line: each costs tens of milliseconds
+PLACES = 60  # of a line
 
 
 def solve(scenario: Attention, cells: Sequence[AttentionCell]) -> Iterator[dict[str, np.ndarray]]:
-    """The variables of each cell; `theory.stopping.attention` has the equations."""
-    return (views(solve_cell(cell, scenario.t), np.asarray(scenario.t)) for cell in cells)
+    """The variables of each cell, those of a boundary side by side; `theory.stopping.attention` has the equations."""
+    groups: dict[Boundary, list[AttentionCell]] = {}
+    for cell in cells:
+        groups.setdefault(cell.boundary, []).append(cell)
+    solved: dict[tuple[int, ...], dict[str, np.ndarray]] = {}
+    for members in groups.values():
+        states = solve_cells(members, scenario.t)
+        for lane, cell in enumerate(members):
+            state = AttentiveStudent(*(values[lane] for values in states))
+            solved[cell.index] = views(state, np.asarray(scenario.t))
+    return (solved[cell.index] for cell in cells)
 
 
 def views(state: AttentiveStudent, t: np.ndarray) -> dict[str, np.ndarray]:

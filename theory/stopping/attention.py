@@ -52,24 +52,25 @@ import numpy as np
 from scipy.integrate import solve_ivp
 from scipy.special import erfcx, ndtr
 
-from statmech.boundaries import rise, threshold
+from statmech.boundaries import Boundary, rise, threshold
 from statmech.errors import SolverError
-from statmech.numerics.gaussian import NODES, Array, composite_legendre, density, legendre, one_minus_cos, panels
+from statmech.numerics.gaussian import NODES, TAIL, Array, composite_legendre, density, legendre, one_minus_cos
 from statmech.order_parameters import angle_from_versine
 from statmech.rules import Averages
 from statmech.scenarios.attention import AttentionCell
 from theory.online.equations import ATOL, ATOL_Y, rate_terms
 
 RTOL = 1e-9
+BEYOND = np.array([0.0, *2.0 ** np.arange(-6, 1), np.inf])  # the level: edges of panels
 NEAR, FAR = 1e-2, 1e8  # the integrand of `overshoot` is constant below the first and negligible above the second
 
 
 class Watch(NamedTuple):
     """A level in units of the student's length: its initial value, its rise, and the fraction of probes."""
 
-    tau: float
-    slope: float
-    probes: float
+    tau: Array
+    slope: Array
+    probes: Array
 
 
 class AttentiveStudent(NamedTuple):
@@ -86,8 +87,8 @@ class AttentiveStudent(NamedTuple):
 START = AttentiveStudent(0.0, 1.0, 0.0, 1.0, 0.0, 0.0)
 
 
-def learnt(watch: Watch, theta: float) -> tuple[Averages, float]:
-    r"""The averages of an attentive perceptron, and the fraction of decision errors.
+def learnt(watch: Watch, theta: Array) -> tuple[Averages, Array]:
+    r"""The averages of attentive perceptrons, and the fraction of decision errors.
 
     With the learning probability :math:`p(\kappa)` and the integrals of `theory.stopping.attention`.
 
@@ -95,13 +96,13 @@ def learnt(watch: Watch, theta: float) -> tuple[Averages, float]:
     ----------
     watch : Watch
         The level in units of the student's length.
-    theta : float
+    theta : float or array
         Angle to the teacher.
 
     Returns
     -------
     averages : statmech.rules.Averages
-    errors : float
+    errors : float or array
         Fraction of the examples that are misclassified and not learnt.
 
     Examples
@@ -111,22 +112,22 @@ def learnt(watch: Watch, theta: float) -> tuple[Averages, float]:
     0.5
     """
     x, weight = legendre(NODES)
-    a, psi = 2 * watch.tau, theta * x
+    a, psi = 2 * watch.tau, np.multiply.outer(theta, x)
     lost = (1 - watch.probes) * np.exp(-a * (watch.tau + watch.slope))
     sin = np.sin(psi)
-    b = a * sin
+    b = np.expand_dims(a, -1) * sin
     mills = np.sqrt(np.pi / 2) * erfcx(b / np.sqrt(2))
-    errors = lost * theta / np.pi * (weight @ (1 - b * mills))
-    lost_fu = -lost * theta / np.pi * (weight @ (sin * ((1 + b**2) * mills - b)))
+    errors = lost * theta / np.pi * ((1 - b * mills) @ weight)
+    lost_fu = -lost * theta / np.pi * ((sin * ((1 + b**2) * mills - b)) @ weight)
     averages = Averages(
         fu=-one_minus_cos(theta) / np.sqrt(2 * np.pi) - lost_fu,
         response=(1 - lost * erfcx(a * np.sin(theta) / np.sqrt(2))) / np.sqrt(2 * np.pi),
         ff=theta / np.pi - errors,
     )
-    return averages, float(errors)
+    return averages, errors
 
 
-def share(watch: Watch, y: float, apart: float = 0.0) -> float:
+def share(watch: Watch, y: Array, apart: Array = 0.0) -> Array:
     r"""Mean fraction of the features evaluated, including probes and the delay of looks.
 
     With :math:`s = \tau^2/x^2` the first-passage density is a piece of a Gaussian,
@@ -137,26 +138,27 @@ def share(watch: Watch, y: float, apart: float = 0.0) -> float:
     ----------
     watch : Watch
         The level in units of the student's length.
-    y : float
+    y : float or array
         :math:`1 - R`.
-    apart : float
+    apart : float or array
         Spacing of the looks, as a fraction of the features.
 
     Returns
     -------
-    float
+    float or array
 
     Examples
     --------
-    >>> share(Watch(tau=1.0, slope=0.0, probes=0.05), y=1.0), share(Watch(0.5, 0.0, 1.0), y=0.3)
-    (0.85..., 1.0)
+    >>> share(Watch(tau=np.array([1.0, 0.5]), slope=0.0, probes=np.array([0.05, 1.0])), y=np.array([1.0, 0.3])).round(2)
+    array([0.86, 1.  ])
     """
-    tau, c, R = watch.tau, watch.slope, 1 - y
-    x, weight = panels(np.append(tau + np.append(0.0, 2.0 ** np.arange(-6, 1)), np.inf))
-    s = np.minimum((tau / np.maximum(x, tau)) ** 2, 1.0) if tau else 0.0 * x
+    tau, c, R, y, apart = (np.expand_dims(of, -1) for of in (watch.tau, watch.slope, 1 - y, y, apart))
+    edges = np.add.outer(BEYOND, watch.tau)
+    x, weight = composite_legendre(np.minimum(edges, TAIL))
+    s = (tau / np.maximum(x, tau)) ** 2
     right = ndtr(R * (tau + c * s) / np.sqrt(np.maximum(1 - s + s * y * (2 - y), 1e-300)))
     stops = weight * 4 * density(x) * np.exp(-c * tau - c**2 * s / 2) * right
-    return float(1 - (1 - watch.probes) * (stops @ (1 - s - apart / 4)))
+    return 1 - (1 - watch.probes) * np.sum(stops * (1 - s - apart / 4), axis=-1)
 
 
 @cache
@@ -186,51 +188,80 @@ def overshoot(chunk: int) -> float:
     return float(-(total - NEAR * (3 + 6 / chunk) / 12) / np.pi)
 
 
-def watch(cell: AttentionCell, state: AttentiveStudent) -> Watch:
-    """The level for a student in this state, raised by the overshoot."""
+class Settings(NamedTuple):
+    """What the equations of several students take from their cells, arrays (lanes,) beside the boundary they share."""
+
+    boundary: Boundary
+    error_rate: Array
+    probes: Array
+    forget: Array  # the rate 1/T of the margin statistics
+    apart: Array  # spacing of the looks, as a fraction of the features
+    delay: Array  # by which looks raise the level
+
+
+def settings_of(cells: Sequence[AttentionCell]) -> Settings:
+    """The settings of cells of one boundary."""
+    rows = [
+        (
+            cell.error_rate,
+            cell.probes,
+            cell.probes * cell.N / cell.memory,
+            cell.chunk / cell.N,
+            overshoot(cell.chunk) * np.sqrt(cell.chunk / cell.N),
+        )
+        for cell in cells
+    ]
+    return Settings(cells[0].boundary, *np.array(rows).T)
+
+
+def watch(settings: Settings, state: AttentiveStudent) -> Watch:
+    """The levels for students in these states, raised by the overshoot."""
     length = np.exp(state.log_length)
     mean, variance = state.mean / length, state.variance / length**2
-    tau = float(threshold(cell.boundary, cell.error_rate, mean, variance))
-    return Watch(
-        tau + overshoot(cell.chunk) * np.sqrt(cell.chunk / cell.N), float(rise(cell.boundary, mean)), cell.probes
-    )
+    tau = threshold(settings.boundary, settings.error_rate, mean, variance)
+    return Watch(tau + settings.delay, rise(settings.boundary, mean), settings.probes)
 
 
-def rates(cell: AttentionCell, state: AttentiveStudent) -> AttentiveStudent:
-    """Time derivative of the state."""
-    level, length, R = watch(cell, state), np.exp(state.log_length), 1 - state.y
+def rates(settings: Settings, state: AttentiveStudent) -> AttentiveStudent:
+    """Time derivatives of the states."""
+    level, length, R = watch(settings, state), np.exp(state.log_length), 1 - state.y
     averages, errors = learnt(level, angle_from_versine(state.y))
     log_length, y = map(sum, rate_terms(averages, state.y, length, None))
     mean = length * R * np.sqrt(2 / np.pi)
     second = length**2 * (1 - R**2 * 2 / np.pi) + (mean - state.mean) ** 2
-    forget = cell.probes * cell.N / cell.memory
     return AttentiveStudent(
         log_length,
         y,
-        forget * (mean - state.mean),
-        forget * (second - state.variance),
-        work=share(level, state.y, cell.chunk / cell.N),
+        settings.forget * (mean - state.mean),
+        settings.forget * (second - state.variance),
+        work=share(level, state.y, settings.apart),
         errors=errors,
     )
 
 
-def solve_cell(cell: AttentionCell, times: Sequence[float]) -> AttentiveStudent:
-    """A student's state at each time, arrays (T,), for initial weights from N(0, 1). Raises `SolverError`.
+def solve_cells(cells: Sequence[AttentionCell], times: Sequence[float]) -> AttentiveStudent:
+    """The states of students at one boundary at each time, arrays (cells, T), for initial weights from N(0, 1).
+
+    All take the same steps, which the largest of their errors sets. Raises `SolverError`.
 
     >>> from statmech import Attention
-    >>> [cell] = Attention(attention="brownian-bridge", error_rate=0.05, t=[5]).cells()
-    >>> solve_cell(cell, [5.0]).y.round(3)
-    array([0.1...])
+    >>> cells = Attention(attention="brownian-bridge", error_rate=[0.05, 0.1], t=[5]).cells()
+    >>> solve_cells(list(cells), [5.0]).y.round(3)
+    array([[0.1...],
+           [0.1...]])
     """
+    settings, kinds = settings_of(cells), len(START)
 
     def field(_: float, y: np.ndarray) -> np.ndarray:
-        state = AttentiveStudent(*y)
-        return np.array(rates(cell, state._replace(y=np.clip(state.y, 0.0, 2.0))))
+        state = AttentiveStudent(*y.reshape(-1, kinds).T)
+        return np.array(rates(settings, state._replace(y=np.clip(state.y, 0.0, 2.0)))).T.ravel()
 
-    atol = [ATOL, ATOL_Y, ATOL, ATOL, ATOL, ATOL]
-    span = (0.0, max(times[-1], 1e-12))
-    solution = solve_ivp(field, span, np.array(START), "LSODA", times, rtol=RTOL, atol=atol)
+    atol = [ATOL, ATOL_Y, ATOL, ATOL, ATOL, ATOL] * len(cells)
+    span, band = (0.0, max(times[-1], 1e-12)), kinds - 1  # no student depends on another
+    start = np.tile(START, len(cells))
+    solution = solve_ivp(field, span, start, "LSODA", times, rtol=RTOL, atol=atol, lband=band, uband=band)
     if not solution.success:
-        equations = f"the order-parameter equations of {cell.name} (error_rate = {cell.error_rate:g})"
+        rates_named = ", ".join(f"{cell.error_rate:g}" for cell in cells[:5])
+        equations = f"the order-parameter equations of {cells[0].name} (error_rate = {rates_named})"
         raise SolverError(f"{equations} stop before t = {times[-1]:g}: {solution.message}")
-    return AttentiveStudent(*solution.y)
+    return AttentiveStudent(*np.moveaxis(solution.y.reshape(len(cells), kinds, -1), 1, 0))

@@ -62,7 +62,8 @@ class Plain:
 def _against_time(axes: Any, simulation: xr.Dataset, theory: xr.Dataset, plain: Plain) -> list[Line2D]:
     """Draw eps_g and the fraction of features so far against t, and eps_g over the plain perceptron's at equal work."""
     error, seen, gained = axes
-    parts = (part.isel(attention=0) for part in (simulation, theory, dense(theory, "t")))
+    lines = dense(theory, "t", attention=str(theory.attention.values[0]))
+    parts = (simulation.isel(attention=0), theory.isel(attention=0), lines)
     runs, solved, lines = (
         part.assign(seen=part.work / part.t, gained=part.eps_g / plain(part.work)).sel(t=part.t > 0) for part in parts
     )
