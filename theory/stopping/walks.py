@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
 from scipy.special import log_ndtr, ndtr
 
 from statmech.boundaries import BOUNDARIES as BOUNDARIES
@@ -193,7 +192,7 @@ def decision(
     surviving, features = 1.0, 0.0
     nodes, weights = _panels(min(0.0, drift) - REACH * np.sqrt(variance), tau, PANEL * np.sqrt(variance * steps.min()))
     alive, kernels = None, {}
-    for step, count in zip(steps[:-1], np.diff(looks, prepend=0)[:-1], strict=True):
+    for step, count in zip(steps[:-1].tolist(), np.diff(looks, prepend=0)[:-1].tolist(), strict=True):
         features += surviving * count
         if alive is None:
             width = np.sqrt(variance * step)
@@ -202,7 +201,7 @@ def decision(
             key = round(step, 12)
             if key not in kernels:
                 kernels[key] = _kernel(nodes, weights, drift * step, np.sqrt(variance * step))
-            alive = kernels[key] @ alive
+            alive = kernels[key](alive)
         surviving = float(weights @ alive)
     features += surviving * (looks[-1] - (looks[-2] if looks.size > 1 else 0))
     low = (theta - slope - drift * steps[-1] - (nodes if alive is not None else 0.0)) / np.sqrt(variance * steps[-1])
@@ -211,20 +210,28 @@ def decision(
     return Decision(max(float(right - kept), 0.0), float(features))  # rounding may make it negative
 
 
-def _kernel(nodes: np.ndarray, weights: np.ndarray, mean: float, deviation: float) -> sparse.csr_array:
-    """The transition matrix of a step on the nodes; it is 0 beyond REACH standard deviations."""
-    first, last = (np.searchsorted(nodes, nodes - mean + side * REACH * deviation) for side in (-1, 1))
-    first, last = (
-        np.maximum(first - 1, 0),
-        np.minimum(last + 1, nodes.size),
-    )  # and one more, for rounding; the excess is cut below
-    count = np.maximum(last - first, 0)
-    rows = np.repeat(np.arange(nodes.size), count)
-    columns = np.arange(rows.size) - np.repeat(np.cumsum(count) - count - first, count)
-    near = np.abs(nodes[rows] - nodes[columns] - mean) <= REACH * deviation
-    rows, columns = rows[near], columns[near]
-    values = density((nodes[rows] - nodes[columns] - mean) / deviation) / deviation
-    return sparse.csr_array((values * weights[columns], (rows, columns)), shape=(nodes.size, nodes.size))
+class Kernel(NamedTuple):
+    """A step's transition densities between the nodes of a panel and of its neighbours."""
+
+    neighbours: np.ndarray  # (panels, neighbouring nodes): their indices; beyond both ends that of a density 0
+    densities: np.ndarray  # (neighbouring nodes, nodes): the same for all panels, which have one width
+
+    def __call__(self, alive: np.ndarray) -> np.ndarray:
+        """The density after a step at all nodes, of that before it."""
+        return (np.concatenate([alive, [0.0]])[self.neighbours] @ self.densities).ravel()
+
+
+def _kernel(nodes: np.ndarray, weights: np.ndarray, mean: float, deviation: float) -> Kernel:
+    """The kernel of a step between the panels that REACH standard deviations connect."""
+    width, reach = nodes[PANEL_NODES] - nodes[0], REACH * deviation
+    before, after = (max(0, int(np.ceil((reach + side * mean) / width)) + 1) for side in (1, -1))
+    first, panels = nodes[:PANEL_NODES], np.arange(-before, after + 1)
+    sources = np.add.outer(width * panels, first).ravel()
+    densities = density((first - sources[:, None] - mean) / deviation) / deviation
+    near = np.arange(-before * PANEL_NODES, (after + 1) * PANEL_NODES)
+    index = np.add.outer(np.arange(0, nodes.size, PANEL_NODES), near)
+    inside = (index >= 0) & (index < nodes.size)
+    return Kernel(np.where(inside, index, nodes.size), densities * np.tile(weights[:PANEL_NODES], panels.size)[:, None])
 
 
 def _panels(low: float, high: float, width: float) -> tuple[np.ndarray, np.ndarray]:
