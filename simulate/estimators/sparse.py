@@ -34,6 +34,8 @@ class SparsePerceptron(OneAgainstRest):
         cross-validation, at most the number of weights of an ordinary perceptron.
     discount : float
         Factor of the correlations of conjunctions of two or more (the paper's value is illegible; 1/2 is our reading).
+        Of 13 data sets 1 classifies 10 better and 3 worse at 30 stages, by 1.0 +- 0.7 points on average, in the same
+        time (`python benchmarks/boosting.py`); with "cv" accuracy does not distinguish them (`statmech run discount`).
     bins : int
         Largest number of intervals of a column of numbers.
     cv : int
