@@ -10,8 +10,11 @@ to rounding. On one core this draws twice as many normals per second as `jax.ran
 
 from __future__ import annotations
 
+import itertools
 import math
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,17 +39,23 @@ def key_of(number: int) -> np.ndarray:
     return np.array([number >> 32 & 0xFFFFFFFF, number & 0xFFFFFFFF], np.uint32)
 
 
-def folded(key: np.ndarray, number: int) -> np.ndarray:
-    """The words (2,) of `jax.random.fold_in(key, number)`, which is also `jax.random.split(key, n)[number]`.
+def folded(key: np.ndarray, number: int | np.ndarray) -> np.ndarray:
+    """The words (..., 2) of `jax.random.fold_in(key, number)`, which is also `jax.random.split(key, n)[number]`.
+
+    Of several keys (n, 2) each is folded with a number below 2^32 of its own, or with the same.
 
     >>> folded(key_of(0), 1)
     array([ 928981903, 3453687069], dtype=uint32)
     """
-    return np.array(_threefry([int(word) for word in key], number >> 32 & 0xFFFFFFFF, number & 0xFFFFFFFF), np.uint32)
+    if key.size == 2:  # Python computes single words faster than NumPy
+        number = int(np.squeeze(number))
+        words: Any = _threefry([int(word) for word in key.flat], number >> 32 & 0xFFFFFFFF, number & 0xFFFFFFFF)
+        return np.array(words, np.uint32).reshape(key.shape)
+    return np.stack(_threefry(list(key.T), 0, np.asarray(number, np.uint32)), axis=-1)
 
 
-def _threefry(key: list[int], x: int, y: int) -> tuple[int, int]:
-    """Threefry-2x32 with 20 rounds (Salmon et al. 2011) of one pair of words."""
+def _threefry(key: list[Any], x: Any, y: Any) -> tuple[Any, Any]:
+    """Threefry-2x32 with 20 rounds (Salmon et al. 2011) of one pair of words, or of arrays of 32-bit words."""
     keys = [*key, key[0] ^ key[1] ^ 0x1BD11BDA]
     x, y = x + keys[0] & 0xFFFFFFFF, y + keys[1] & 0xFFFFFFFF
     for group in range(5):
@@ -58,6 +67,51 @@ def _threefry(key: list[int], x: int, y: int) -> tuple[int, int]:
     return x, y
 
 
+class _Seed(np.random.bit_generator.ISeedSequence):
+    """The state of a bit generator, in place of the seed sequence that gives it."""
+
+    def __init__(self, state: np.ndarray):
+        self.state = state
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> np.ndarray:
+        """The four 64-bit words that `PCG64` asks for."""
+        return self.state
+
+
+def generators(keys: np.ndarray) -> Iterator[np.random.Generator]:
+    """`np.random.default_rng(key)` of each of several keys (n, 2): of many in a third of the time, hashed together.
+
+    >>> keys = np.array([[1, 2], [3, 4]], np.uint32)
+    >>> [rng.random() == np.random.default_rng(key).random() for rng, key in zip(generators(keys), keys)]
+    [True, True]
+    """
+    if len(keys) == 1:
+        yield np.random.default_rng(keys[0])
+        return
+    nothing = np.zeros(len(keys), np.uint32)
+    mixing = _hashes(0x43B0D7E5, 0x931E8875)
+    pool = [next(mixing)(word) for word in (*keys.T, nothing, nothing)]
+    for source, target in itertools.permutations(range(4), 2):
+        mixed = pool[target] * np.uint32(0xCA01F9DD) - next(mixing)(pool[source]) * np.uint32(0x4973F715)
+        pool[target] = mixed ^ mixed >> 16
+    finishing = _hashes(0x8B51F9DD, 0x58F38DED)
+    words = np.stack([next(finishing)(word) for word in 2 * pool], axis=-1)
+    for state in words.view(np.uint64):
+        yield np.random.Generator(np.random.PCG64(_Seed(state)))
+
+
+def _hashes(constant: int, factor: int) -> Iterator[Callable[[np.ndarray], np.ndarray]]:
+    """The hash functions of NumPy's `SeedSequence`, in turn."""
+    while True:
+        before, constant = constant, constant * factor & 0xFFFFFFFF
+        yield partial(_hashed, before, constant)
+
+
+def _hashed(before: int, constant: int, words: np.ndarray) -> np.ndarray:
+    product: np.ndarray = (words ^ np.uint32(before)) * np.uint32(constant)
+    return product ^ product >> 16
+
+
 def wrapped(words: Array) -> Array:
     """JAX's key, or array of keys, of words (..., 2)."""
     import jax
@@ -65,16 +119,30 @@ def wrapped(words: Array) -> Array:
     return jax.random.wrap_key_data(words, impl="threefry2x32")
 
 
+def fold_in(key: Array, number: Array | int) -> Array:
+    """`jax.random.fold_in` of a key, or of each of several keys (n,)."""
+    import jax
+
+    return jax.vmap(jax.random.fold_in, (0, None))(key, number) if key.ndim else jax.random.fold_in(key, number)
+
+
 def bits(key: Array, count: int, lanes: Lanes | None = None) -> Array:
-    """Random 32-bit words, shape (count,); those of some lanes, as they are among all."""
+    """Random 32-bit words, shape (count,); those of some lanes, as they are among all.
+
+    Several keys (n,) have their lanes side by side.
+    """
     import jax
     import jax.numpy as jnp
-    from jax.extend.random import threefry_2x32
+    from jax.extend.random import threefry2x32_p, threefry_2x32
 
-    counters = jnp.arange(count, dtype=np.uint32)
+    counters = jnp.arange(count // key.size, dtype=np.uint32)
     if lanes:
         counters = counters // lanes.width * lanes.of + counters % lanes.width + lanes.first.astype(np.uint32)
-    return threefry_2x32(jax.random.key_data(key), counters)
+    words = jax.random.key_data(key)
+    if lanes is None or not key.ndim:
+        return threefry_2x32(words, counters)
+    pairs = counters.reshape(2, -1, 1, lanes.width)  # as threefry_2x32 pairs them
+    return jnp.stack(threefry2x32_p.bind(*jnp.broadcast_arrays(*words.T[:, :, None], *pairs))).reshape(-1)
 
 
 def signs(key: Array, shape: tuple[int, ...]) -> Array:

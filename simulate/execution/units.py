@@ -30,9 +30,12 @@ C = TypeVar("C", bound=Cell)
 
 
 class UnitResult(NamedTuple):
-    """The values (seeds, ...) of some seeds of one cell, which its index in the grid names."""
+    """The values (seeds, ...) of some seeds of one cell, which its index in the grid names.
 
-    where: tuple[int, ...]
+    Of several cells the index is one of arrays (cells,), and values are (cells, seeds, ...).
+    """
+
+    where: tuple[int, ...] | tuple[np.ndarray, ...]
     seeds: slice
     values: dict[str, np.ndarray]
 

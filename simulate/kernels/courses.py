@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 
 from statmech.numerics.gaussian import Array
@@ -11,7 +12,7 @@ from statmech.schedules import Changes
 
 
 class Course(NamedTuple):
-    """Rates of blocks of M steps, arrays (..., M); where there is no step drift and decay are 0."""
+    """Rates of blocks of M steps, arrays (..., M), or (..., M, lanes); where there is no step drift and decay are 0."""
 
     eta: Array  # the learning rate
     drift: Array  # one minus the cosine of the teacher's turn, delta/N
@@ -20,7 +21,7 @@ class Course(NamedTuple):
 
     @property
     def lost(self) -> Array:
-        """The fraction of the weights that a block's M steps lose, from arrays (M,)."""
+        """The fraction of the weights that a block's M steps lose, from arrays (M,) or (M, lanes)."""
         return self.before[-1] + (1 - self.before[-1]) * self.decay[-1]
 
 
@@ -30,7 +31,7 @@ def course_of(changes: Changes, eta: Array, N: Array, first: Array, active: Arra
     Parameters
     ----------
     changes, eta
-        Changes with time, and the learning rate at t = 0.
+        Changes with time, and the learning rate at t = 0: numbers, or arrays (lanes,).
     N
         Input dimension.
     first
@@ -40,8 +41,10 @@ def course_of(changes: Changes, eta: Array, N: Array, first: Array, active: Arra
     dtype
         Precision of the result.
     """
-    t = (first + jnp.arange(active.size).reshape(active.shape)) / N
+    t, along = (first + jnp.arange(active.size).reshape(active.shape)) / N, active.ndim - 1
+    t, active = (part.reshape(*part.shape, *[1] * jnp.ndim(changes.drift)) for part in (t, active))
     drift, decay = (jnp.where(active, rate / N, 0.0) for rate in (changes.drift, changes.decay))
-    fading = jnp.cumsum(jnp.log1p(-decay), axis=-1)[..., :-1]  # -inf if all weights are lost, w = N
-    before = jnp.concatenate([jnp.zeros_like(decay[..., :1]), -jnp.expm1(fading)], axis=-1)
+    fading = jnp.cumsum(jnp.log1p(-decay), axis=along)  # -inf if all weights are lost, w = N
+    before = -jnp.expm1(jax.lax.slice_in_dim(fading, 0, -1, axis=along))
+    before = jnp.concatenate([jnp.zeros_like(jax.lax.slice_in_dim(decay, 0, 1, axis=along)), before], axis=along)
     return Course(*(part.astype(dtype) for part in (changes.schedule.rate(eta, t), drift, decay, before)))

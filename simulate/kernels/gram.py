@@ -29,7 +29,7 @@ they are the first axis of matrix products and LAPACK's QR (`_block_of_matrices`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from operator import add
@@ -45,7 +45,7 @@ from simulate.kernels.learner import Learner, Record, State, Task
 from statmech.inputs import Gaussian, Inputs
 from statmech.numerics.gaussian import Array
 from statmech.parameters import Family
-from statmech.random_numbers import Lanes, folded, normals_and_uniforms, wrapped
+from statmech.random_numbers import Lanes, fold_in, folded, generators, normals_and_uniforms, wrapped
 from statmech.runtime.programs import cached_program, filled_up
 from statmech.schedules import Changes
 
@@ -54,6 +54,8 @@ MATRICES = 4  # the same for blocks of matrices, which are longer
 MANY = 16  # number of students, and of teachers but one, from which matrices are faster than lanes
 
 DIVISIBLE = 3  # the number of students up to which part of a batch reproduces the whole bit for bit
+
+FULL = 64  # lanes that the seeds of several tasks fill; programs of 512 lanes round a last digit otherwise
 
 STEP = 5e5  # a student's length times N over eta up to which float32 resolves a step (docs/gram_engine.md)
 
@@ -97,6 +99,7 @@ class Program:
     dtype: str
     batch: int  # seeds of the batch that they belong to
     drifting: bool  # whether the teacher moves
+    tasks: int = 1  # side by side
 
     @property
     def vectors(self) -> int:
@@ -110,8 +113,10 @@ class Program:
 
 
 class Arguments(NamedTuple):
-    """Run-time arguments of a program: the key's words, the learner's parameters, N, the first seed, and what
-    changes."""
+    """Run-time arguments of a program: the key's words, the learner's parameters, N, the first seed, and what changes.
+
+    Tasks side by side have a key each, and parameters and changes for each lane.
+    """
 
     key: Array
     parameters: dict[str, Array]
@@ -122,22 +127,43 @@ class Arguments(NamedTuple):
 
 def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None)) -> Record:
     """Simulate a batch of seeds of a task from a key (2,), or a part of it, recorded at `steps` (T,) steps."""
-    K, teachers, N, dtype, size = task.K, task.M, task.N, task.dtype, batch(task.K)
+    return Record(*(values[0] for values in run_tasks([task], key[None], steps, part)))
+
+
+def run_tasks(tasks: Sequence[Task], keys: np.ndarray, steps: np.ndarray, part: slice, beside: int = 1) -> Record:
+    """`run` each task from its key (tasks, 2); the parts of the record are (tasks, seeds, ...).
+
+    Parameters
+    ----------
+    tasks
+        Tasks that differ in their numbers only, not in N or in matrices; several need `beside` > 1.
+    keys, steps, part
+        Those of `run`.
+    beside
+        The number of tasks, at least, that the program simulates side by side: one program serves fewer, too.
+    """
+    task, size, count = tasks[0], batch(tasks[0].K), len(steps)
     first, last, _ = part.indices(size)
-    start, start_key = task.coordinates, folded(key, 0)
-    if start is None:
-        students = _initial(start_key, K, teachers, N, size) * task.scale
+    width, blocks = last - first, block_steps(task.K, task.M, task.drifting)
+    program = Program(task.learner, task.K, task.M, blocks, width, task.dtype, size, task.drifting, beside)
+    students = _starts(tasks, folded(keys, 0), last)[..., first:].astype(task.dtype)
+    keys, parameters, changes = folded(keys, 1), task.parameters, task.changes
+    if beside > 1:
+        filled = np.minimum(np.arange(beside), len(tasks) - 1)  # with the last task
+        each, students, keys = [tasks[i] for i in filled], students[filled], keys[filled]
+        parameters, changes = jax.tree.map(
+            lambda *one: np.repeat(np.stack(one), width) if np.ndim(one[0]) == 0 else one[0],
+            *((task.parameters, task.changes) for task in each),
+        )
     else:
-        students = np.repeat(start[..., None], size, axis=-1)
-    state = jax.tree.map(lambda values: np.repeat(values[..., None], last - first, axis=-1), task.kept)
-    steps_each = block_steps(K, teachers, task.drifting)
-    program = Program(task.learner, K, teachers, steps_each, last - first, dtype, size, task.drifting)
-    problem = Arguments(folded(key, 1), task.parameters, np.float64(N), np.uint32(first), task.changes)
+        keys = keys[0]
+    students = np.moveaxis(students, 0, -2).reshape(*students.shape[1:3], -1)
+    state = jax.tree.map(lambda values: np.repeat(values[..., None], students.shape[-1], axis=-1), task.kept)
+    problem = Arguments(keys, parameters, np.float64(task.N), np.uint32(first), changes)
     # many students: products of the record, and so their last bits, depend on the number of times
-    record = _run(
-        program, problem, students[..., first:last].astype(dtype), state, steps if program.many else padded(steps)
-    )
-    return Record(*(np.asarray(part)[:, : len(steps)] for part in record))  # NumPy's slices compile nothing
+    record = _run(program, problem, students, state, steps if program.many else padded(steps))
+    parts = (np.asarray(part) for part in record)  # NumPy's slices compile nothing
+    return Record(*(part.reshape(beside, width, *part.shape[1:])[: len(tasks), :, :count] for part in parts))
 
 
 def padded(steps: np.ndarray) -> np.ndarray:
@@ -163,7 +189,7 @@ def _run(program: Program, problem: Arguments, students: Array, state: State, st
 
         def blocks(index: Array, carried: Any) -> Any:
             first = done + index * stride
-            randoms = _randoms(program, problem, learner, jax.random.fold_in(problem.key, first), together)
+            randoms = _randoms(program, problem, learner, fold_in(problem.key, first), together)
             active = (first + jnp.arange(stride) < until).reshape(together, program.M)
             course = problem.changes and course_of(
                 problem.changes, learner.eta, problem.N, first, active, program.dtype
@@ -329,13 +355,14 @@ def _randoms(
     program: Program, problem: Arguments, learner: Learner, key: Array, blocks: int
 ) -> tuple[Array, Array, Any]:
     """Normals, chis and the learner's noise of this number of blocks."""
-    N, M, vectors, lanes, dtype = problem.N, program.M, program.vectors, program.lanes, program.dtype
-    key, chi_key = jax.random.split(key)
+    N, M, vectors, dtype = problem.N, program.M, program.vectors, program.dtype
+    lanes = program.lanes * program.tasks
+    key, chi_key = fold_in(key, 0), fold_in(key, 1)
     n = program.K + program.teachers
     count = vectors * n + vectors * (vectors - 1) // 2
     axis = jnp.asarray([i for m in range(vectors) for i in range(n + m)])
-    whole = lanes == program.batch
-    draw = partial(normals_and_uniforms, lanes=None if whole else Lanes(problem.first, lanes, program.batch))
+    whole = program.lanes == program.batch and program.tasks == 1
+    draw = partial(normals_and_uniforms, lanes=None if whole else Lanes(problem.first, program.lanes, program.batch))
     shapes = ((blocks, count + learner.normals * M, lanes), (blocks, learner.uniforms * M, lanes))
     drawn, uniforms = draw(key, *shapes)
     normals, noise = drawn[:, :count], learner.noise(drawn[:, count:], uniforms, dtype)
@@ -356,7 +383,7 @@ def chi_variable(key: Array, degrees: Array, shape: tuple[int, ...], draw: Draw 
 
     def propose(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         attempt, value, waiting = state
-        x, u = draw(jax.random.fold_in(key, attempt), shape, shape)
+        x, u = draw(fold_in(key, attempt), shape, shape)
         x = x.astype(float)
         s = scale * x
         w = s * (3 + s * (3 + s))  # (1 + s)^3 - 1
@@ -379,16 +406,29 @@ def _accepted(u: Array, x: Array, w: Array, shift: Array) -> Array:
     return (w > -1) & (jnp.log(u) < x * x / 2 + shift * (jnp.log1p(safe) - safe))
 
 
-def _initial(key: np.ndarray, K: int, teachers: int, N: float, lanes: int) -> np.ndarray:
+def _starts(tasks: Sequence[Task], keys: np.ndarray, lanes: int) -> np.ndarray:
+    """Where the students of tasks start, in the first lanes of a batch: (tasks, K, teachers + K, lanes)."""
+    task = tasks[0]
+    if task.coordinates is None:
+        scales = np.array([task.scale for task in tasks])
+        return _drawn(keys, task.K, task.M, task.N, lanes) * scales[:, None, None, None]
+    return np.repeat(np.stack([task.coordinates for task in tasks])[..., None], lanes, axis=-1)
+
+
+def _drawn(keys: np.ndarray, K: int, teachers: int, N: float, lanes: int) -> np.ndarray:
     """Students with N(0, 1) entries: K rows of normals, with chis, in the basis that they span with the teachers.
 
     Drawn by NumPy: a compiled program would take longer to load than this to run.
     """
-    rng = np.random.default_rng(key)
-    rows = np.tril(rng.standard_normal((lanes, K, teachers + K)), teachers - 1)
-    degrees = np.maximum(N - teachers - np.arange(K), 0)
-    rows[:, np.arange(K), teachers + np.arange(K)] = np.sqrt(rng.chisquare(degrees, (lanes, K)))
-    return np.moveaxis(rows, 0, -1) / np.sqrt(N)
+    rows = np.empty((len(keys), lanes, K, teachers + K))
+    degrees = np.maximum(N - teachers - np.arange(K), 0).squeeze()  # NumPy draws faster for a number than for an array
+    chi_squared = np.empty((len(keys), lanes, K))
+    for rng, normals, squared in zip(generators(keys), rows, chi_squared, strict=True):
+        normals[:] = rng.standard_normal((batch(K), K, teachers + K))[:lanes]
+        squared[:] = rng.chisquare(degrees, (lanes, K))
+    rows = np.tril(rows, teachers - 1)
+    rows[..., np.arange(K), teachers + np.arange(K)] = np.sqrt(chi_squared)
+    return np.moveaxis(rows, 1, -1) / np.sqrt(N)
 
 
 def _record(teachers: int, students: Array, state: State) -> tuple[Array, ...]:

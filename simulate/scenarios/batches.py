@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Generic, TypeVar
@@ -14,6 +14,7 @@ import numpy as np
 
 from simulate.execution import units
 from simulate.execution.devices import next_device
+from simulate.execution.units import UnitResult
 from simulate.kernels import gram, vectors
 from simulate.kernels.field_steps import SLOWEST
 from simulate.kernels.learner import Record, Task
@@ -29,21 +30,27 @@ NARROWEST = 8  # seeds: fewer take the time of 8
 SHORTEST = (
     16  # seeds into which a batch is cut to occupy all cores: two parts of 8 take 1.5 times the time of one of 16
 )
-
 C = TypeVar("C", OnlineCell, NetworkCell)
 
 
 @dataclass(frozen=True)
 class Unit(Generic[C]):
-    """A cell, the number of a batch of its seeds, those that are wanted, and the part of the batch that is simulated.
+    """Cells of one program, the number of a batch of their seeds, the wanted ones, and the part that is simulated.
 
     The whole batch is simulated, however few of its seeds are wanted, unless the engine gives a part the same bits.
     """
 
-    cell: C
+    cells: tuple[C, ...]
     batch: int
     seeds: slice
     part: slice
+    beside: int = 1  # cells that the program simulates side by side; it serves fewer, too
+
+    def results(self, values: dict[str, np.ndarray]) -> list[UnitResult]:
+        """The results of a unit, from values (cells, seeds, ...)."""
+        if len(self.cells) == 1:
+            return [UnitResult(self.cells[0].index, self.seeds, {name: value[0] for name, value in values.items()})]
+        return [UnitResult(tuple(np.array([cell.index for cell in self.cells]).T), self.seeds, values)]
 
 
 class Batches(units.Simulator, Generic[C]):
@@ -55,6 +62,10 @@ class Batches(units.Simulator, Generic[C]):
     @abstractmethod
     def task(self, cell: C) -> Task:
         """Describe a cell to the engine."""
+
+    @abstractmethod
+    def program(self, cell: C) -> Hashable:
+        """What cells have in common whose numbers one program takes side by side; None for a cell to simulate alone."""
 
     def students(self, cell: C) -> int:
         """The number of students that are simulated of a cell."""
@@ -70,13 +81,19 @@ class Batches(units.Simulator, Generic[C]):
 
     def attrs(self) -> dict[str, str]:
         """The engines that simulate."""
-        engines = (self.engine(cell).NAME for cell in self.scenario.cells())
+        engines = (self.engine(cell).NAME for cell in self._sizes())
         return {"source": "; ".join(dict.fromkeys(engines))}
 
     def memory(self) -> float:
         """Bytes that the largest unit of work holds."""
-        direct = [cell for cell in self.scenario.cells() if self.engine(cell) is vectors]
+        direct = [cell for cell in self._sizes() if self.engine(cell) is vectors]
         return max((float(self.needed(cell)) for cell in direct), default=0.0)
+
+    def _sizes(self) -> Iterator[C]:
+        """A cell of each size, inputs and rates: fewer than all, with the first values of the other axes."""
+        first, _ = next(self.scenario.grid())
+        for values in self.scenario.combinations("K", "M", "N", "inputs", "drift", "decay"):
+            yield self.scenario.cell(first | values, ())
 
     def needed(self, cell: C) -> int:
         """Bytes of a unit of weight vectors."""
@@ -85,7 +102,7 @@ class Batches(units.Simulator, Generic[C]):
 
     def check(self) -> None:
         """Refuse weight vectors that this machine cannot hold, and rates that float32 does not resolve."""
-        for cell in self.scenario.cells():
+        for cell in self._sizes():
             for name in self._unresolved(cell):
                 small = f"{name} = {getattr(cell, name):g}, divided by N = {cell.N:g}"
                 raise ScenarioError([(("dtype",), f"float32 does not resolve {small}; use float64")])
@@ -101,38 +118,74 @@ class Batches(units.Simulator, Generic[C]):
         return [name for name in names if 0 < getattr(cell, name) < SLOWEST * cell.N]
 
     def units(self, cells: Sequence[Any], seeds: range) -> Iterator[Unit[C]]:
-        """Every cell, its seeds in batches, or in parts of batches."""
-        for cell in cells:
-            size, width = self.engine(cell).batch(self.students(cell)), self.width(cell)
+        """The cells, alone or many together, their seeds in batches, or in parts of batches."""
+        for some, width, beside in self._together(cells):
+            size = self.engine(some[0]).batch(self.students(some[0]))
             for first in range(seeds.start, seeds.stop, width):
                 part = slice(first % size, first % size + width)
-                yield Unit(cell, first // size, slice(first, min(first + width, seeds.stop)), part)
+                yield Unit(some, first // size, slice(first, min(first + width, seeds.stop)), part, beside)
+
+    def _together(self, cells: Sequence[Any]) -> Iterator[tuple[tuple[C, ...], int, int]]:
+        """The cells of each unit, the number of seeds that it simulates, and of cells that its program does."""
+        groups: dict[Hashable, list[C]] = {}
+        for cell in cells:
+            program = self.program(cell) if self._divisible(cell) else None
+            groups.setdefault(program or cell.index, []).append(cell)
+        for group in groups.values():
+            each = -(-len(group) // (self.scenario.workers or cores()))
+            width = self._narrowest(gram.batch(self.students(group[0])))
+            beside = gram.FULL // width
+            if len(group) * width < 2 * gram.FULL or beside == 1:  # so few keep more cores busy alone
+                yield from (((cell,), self.width(cell), 1) for cell in group)
+            else:
+                size = min(beside, each)
+                yield from ((tuple(group[i : i + size]), width, beside) for i in range(0, len(group), size))
+
+    def _divisible(self, cell: C) -> bool:
+        """Whether a part of a batch has the bits of the whole."""
+        return self.engine(cell) is gram and gram.divisible(self.students(cell), self.teachers(cell))
+
+    def _narrowest(self, width: int, at_least: int = 1) -> int:
+        """The smallest part of a batch that holds all seeds."""
+        while width // 2 >= max(self.scenario.seeds, at_least):
+            width //= 2
+        return width
 
     def width(self, cell: C) -> int:
         """Seeds that are simulated together: a whole batch, unless there are fewer seeds, or fewer units than cores."""
         width: int = self.engine(cell).batch(self.students(cell))
-        if self.engine(cell) is vectors or not gram.divisible(self.students(cell), self.teachers(cell)):
+        if not self._divisible(cell):
             return width
-        while width // 2 >= max(self.scenario.seeds, NARROWEST):
-            width //= 2
+        width = self._narrowest(width, NARROWEST)
         everywhere, workers = math.prod(self.scenario.shape.values()), self.scenario.workers or cores()
         while width // 2 >= SHORTEST and everywhere * -(-self.scenario.seeds // width) < workers:
             width //= 2
         return width
 
     def record(self, unit: Unit[C]) -> Record:
-        """Return the engine's record of a unit's seeds, as float64."""
+        """Return the engine's record of a unit, parts (cells, seeds, ...), as float64."""
         check_fork()
-        cell, asked = unit.cell, unit.seeds.stop - unit.seeds.start
+        cell, asked = unit.cells[0], unit.seeds.stop - unit.seeds.start
+        keys, engine = unit_keys(self.scenario, unit), self.engine(cell)
         with jax.enable_x64(True), next_device():
             recorded = steps(self.scenario.t, cell.N)
-            made = self.engine(cell).run(self.task(cell), unit_key(self.scenario, unit), recorded, unit.part)
-            return Record(*(part if part is None else np.asarray(part, float)[:asked] for part in made))
+            if engine is gram:
+                made = gram.run_tasks([self.task(cell) for cell in unit.cells], keys, recorded, unit.part, unit.beside)
+            else:
+                alone = vectors.run(self.task(cell), keys[0], recorded, unit.part)
+                made = Record(*(part if part is None else part[None] for part in alone))
+            return Record(*(part if part is None else np.asarray(part, float)[:, :asked] for part in made))
 
 
-def unit_key(scenario: AbstractScenario, unit: Unit[C]) -> np.ndarray:
-    """A batch's key: of the experiment's key, the cell's own parameters and the batch's number, not of any position."""
-    key = key_of(scenario.key)
-    for word in (*unit.cell.words(), unit.batch):
-        key = folded(key, word)
-    return key
+def unit_keys(scenario: AbstractScenario, unit: Unit[C]) -> np.ndarray:
+    """The key of each cell's batch: of the experiment's key, the cell's own parameters and the batch's number, not of
+    any position."""
+    keys = np.tile(key_of(scenario.key), (len(unit.cells), 1))
+    for words in (*zip(*(cell.words() for cell in unit.cells), strict=True), unit.batch):
+        keys = folded(keys, words)
+    return keys
+
+
+def own_to_statmech(kind: object) -> bool:
+    """Whether statmech defines a rule or activation: another's formulas need not take an array for a number."""
+    return type(kind).__module__.startswith("statmech.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,12 @@ import numpy as np
 from simulate.execution.units import UnitResult
 from simulate.kernels import gram, networks
 from simulate.kernels.learner import Record, Task
-from simulate.scenarios.batches import Batches, Unit
+from simulate.scenarios.batches import Batches, Unit, own_to_statmech
 from statmech.errors import DivergedError, ScenarioError
 from statmech.networks.measured_error import TeacherNetwork, label_error, measured_error
 from statmech.networks.network_error import error_of_coordinates, generalization_error
 from statmech.networks.specialisation import specialisation
+from statmech.parameters import family_of
 from statmech.scenarios.initial_conditions import LONGEST
 from statmech.scenarios.network import IDENTICAL, SYMMETRIC, Network, NetworkCell
 from statmech.scenarios.network_matrices import rows_of
@@ -42,9 +44,24 @@ class Simulator(Batches[NetworkCell]):
         found = {IDENTICAL: self.scenario.identical, SYMMETRIC: self.scenario.symmetric}
         return [sentence for sentence, holds in found.items() if holds]
 
+    def program(self, cell: NetworkCell) -> Hashable:
+        """The activation's family, sizes and what changes: the teacher and the start are those of all."""
+        if not own_to_statmech(cell.activation):
+            return None
+        return family_of(cell.activation), cell.K, cell.M, cell.N, cell.noise > 0, cell.decay > 0
+
     def run(self, unit: Unit[NetworkCell]) -> list[UnitResult]:
-        """The variables of a batch of seeds."""
-        cell, dtype, record = unit.cell, self.scenario.dtype, self._every_student(self.record(unit), unit.cell)
+        """The variables of a batch of seeds of each cell."""
+        record = self.record(unit)
+        each = (Record(*(part if part is None else part[i] for part in record)) for i in range(len(unit.cells)))
+        return [
+            UnitResult(cell.index, unit.seeds, self._values(cell, unit.seeds, self._every_student(part, cell)))
+            for cell, part in zip(unit.cells, each, strict=True)
+        ]
+
+    def _values(self, cell: NetworkCell, seeds: slice, record: Record) -> dict[str, Any]:
+        """The variables of a batch of seeds of a cell."""
+        dtype = self.scenario.dtype
         rows = rows_of(cell.T).astype(dtype).astype(float)
         R = record.along @ rows.T
         with np.errstate(over="ignore", invalid="ignore"):
@@ -53,8 +70,7 @@ class Simulator(Batches[NetworkCell]):
         self._check_size(cell, R=R, Q=Q, v=v)
         self._check_precision(cell, Q, v)
         values = {"R": R, "Q": Q, "v": v, "specialisation": specialisation(cell.T, R, Q)}
-        values |= self._errors(unit, rows, record, R, Q)
-        return [UnitResult(cell.index, unit.seeds, values)]
+        return values | self._errors(cell, seeds, rows, record, R, Q)
 
     @staticmethod
     def _every_student(record: Record, cell: NetworkCell) -> Record:
@@ -80,29 +96,28 @@ class Simulator(Batches[NetworkCell]):
                 raise ScenarioError([(("dtype",), f"float32 does not resolve {small} ({cell.described}); use float64")])
 
     def _errors(
-        self, unit: Unit[NetworkCell], rows: np.ndarray, record: Record, R: np.ndarray, Q: np.ndarray
+        self, cell: NetworkCell, seeds: slice, rows: np.ndarray, record: Record, R: np.ndarray, Q: np.ndarray
     ) -> dict[str, Any]:
         """The errors (seeds, T): in closed form where there is one, else over each seed's test fields."""
-        cell, v = unit.cell, np.asarray(record.kept)
+        v = np.asarray(record.kept)
         closed = cell.activation.has_closed_forms
         if closed and not cell.sign and cell.teacher_activation == cell.activation:
             return {"eps_g": error_of_coordinates(cell.activation, rows, cell.w, record.along, record.across, v)}
         if closed and cell.sign and cell.M == 1 and cell.keeps_signs:
             error = generalization_error(cell.activation, cell.T, cell.w, R, Q, v, output="sign")
-            return {"eps_g": np.asarray(error), **self._measured(unit, R, Q, v, label_error=label_error)}
+            return {"eps_g": np.asarray(error), **self._measured(cell, seeds, R, Q, v, label_error=label_error)}
         return self._measured(
-            unit, R, Q, v, eps_g=measured_error, **({"label_error": label_error} if cell.sign else {})
+            cell, seeds, R, Q, v, eps_g=measured_error, **({"label_error": label_error} if cell.sign else {})
         )
 
     def _measured(
-        self, unit: Unit[NetworkCell], R: np.ndarray, Q: np.ndarray, v: np.ndarray, **errors: Any
+        self, cell: NetworkCell, seeds: slice, R: np.ndarray, Q: np.ndarray, v: np.ndarray, **errors: Any
     ) -> dict[str, Any]:
         """Errors over test fields that each seed draws."""
-        cell = unit.cell
         teacher = TeacherNetwork(cell.teacher_activation, cell.T, cell.w, cell.teacher.output)
         words, found = [self.scenario.key, *cell.words()], {}
         for name, error in errors.items():
-            rngs = [np.random.default_rng([*words, seed]) for seed in range(unit.seeds.start, unit.seeds.stop)]
+            rngs = [np.random.default_rng([*words, seed]) for seed in range(seeds.start, seeds.stop)]
             given = zip(R, Q, v, rngs, strict=True)
             found[name] = np.stack([error(cell.activation, teacher, *one) for one in given])
         return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from types import ModuleType
 
 import numpy as np
@@ -9,8 +10,9 @@ import numpy as np
 from simulate.execution.units import UnitResult
 from simulate.kernels import gram, perceptrons, vectors
 from simulate.kernels.learner import Task
-from simulate.scenarios.batches import Batches, Unit
+from simulate.scenarios.batches import Batches, Unit, own_to_statmech
 from statmech.errors import DivergedError, ScenarioError
+from statmech.parameters import family_of
 from statmech.results.dataset import describe, gram_of
 from statmech.scenarios.online import OnlineCell, Scenario
 from statmech.votes.few_students import FEW, vote_of_few
@@ -43,17 +45,24 @@ class Simulator(Batches[OnlineCell]):
     def remarks(self) -> list[str]:
         """Note if another engine is used than was requested."""
         asked = f"simulate.kernels.{self.scenario.engine}"
-        if all(self.engine(cell).__name__ == asked for cell in self.scenario.cells()):
+        if all(self.engine(cell).__name__ == asked for cell in self._sizes()):
             return []
         return ["inputs other than gaussian run on the direct engine (engine: vectors)"]
 
+    def program(self, cell: OnlineCell) -> Hashable:
+        """The rule's family, sizes and what changes; None with a schedule, whose rates round otherwise in lanes."""
+        if not own_to_statmech(cell.rule) or cell.schedule is not None:
+            return None
+        return family_of(cell.rule), cell.K, cell.N, cell.drift > 0, bool(cell.changes)
+
     def run(self, unit: Unit[OnlineCell]) -> list[UnitResult]:
-        """The variables of a batch of seeds."""
-        scenario, cell, record = self.scenario, unit.cell, self.record(unit)
+        """The variables of a batch of seeds of each cell."""
+        scenario, record = self.scenario, self.record(unit)
         along, across = record.along[..., 0], record.across
-        _check_lengths(scenario, cell, along, across)
-        if self.engine(cell) is gram:
-            _check_precision(scenario, cell, along, across)
+        _check_lengths(scenario, unit, along, across)
+        if self.engine(unit.cells[0]) is gram:
+            for cell, *parts in zip(unit.cells, along, across, strict=True):
+                _check_precision(scenario, cell, *parts)
         values = describe(along, across)
         if record.measured is None:
             values["eps_g_majority_vote"] = _votes(scenario, unit, along, across)
@@ -62,17 +71,18 @@ class Simulator(Batches[OnlineCell]):
             values |= {"eps_g": np.stack(students, axis=-1), "eps_g_majority_vote": vote, "eps_g_weight_mean": mean}
         if scenario.gram:
             values["gram"] = gram_of(along, across)
-        return [UnitResult(cell.index, unit.seeds, values)]
+        return unit.results(values)
 
 
-def _check_lengths(scenario: Scenario, cell: OnlineCell, along: np.ndarray, across: np.ndarray) -> None:
-    """Refuse students (seeds, T, K) too long or short for their numbers to be right; NaN is neither."""
+def _check_lengths(scenario: Scenario, unit: Unit[OnlineCell], along: np.ndarray, across: np.ndarray) -> None:
+    """Refuse students (cells, seeds, T, K) too long or short for their numbers to be right; NaN is neither."""
     with np.errstate(over="ignore", invalid="ignore"):
         length = np.hypot(along, np.sqrt(np.diagonal(across, axis1=-2, axis2=-1)))
     longest = LONGEST[scenario.dtype]
-    if not np.all((1 / longest < length) & (length < longest)):
+    exact = np.all((1 / longest < length) & (length < longest), axis=(1, 2, 3))
+    if not exact.all():
         left = f"a student's length left {1 / longest:g} to {longest:g}, where {scenario.dtype} is exact"
-        raise DivergedError(f"{cell.described} has diverged: {left}")
+        raise DivergedError(f"{unit.cells[int(np.argmin(exact))].described} has diverged: {left}")
 
 
 def _check_precision(scenario: Scenario, cell: OnlineCell, along: np.ndarray, across: np.ndarray) -> None:
@@ -85,17 +95,25 @@ def _check_precision(scenario: Scenario, cell: OnlineCell, along: np.ndarray, ac
         raise ScenarioError([(("dtype",), f"float32 does not resolve {small} ({cell.described}); use float64")])
 
 
-def _votes(scenario: Scenario, unit: Unit, along: np.ndarray, across: np.ndarray) -> np.ndarray:
-    """The error of the majority vote, shape (seeds, T): exact, or measured on circles that each seed draws."""
-    cell, errors = unit.cell, []
-    if cell.K <= FEW:
+def _votes(scenario: Scenario, unit: Unit[OnlineCell], along: np.ndarray, across: np.ndarray) -> np.ndarray:
+    """The error of the majority vote, shape (cells, seeds, T): exact, or measured on circles that each seed draws."""
+    if unit.cells[0].K <= FEW:
         return vote_of_few(along, across)
-    points = _circles(cell)
+    each = zip(unit.cells, along, across, strict=True)
+    return np.stack([_measured_votes(scenario, cell, unit.seeds, *parts) for cell, *parts in each])
+
+
+def _measured_votes(
+    scenario: Scenario, cell: OnlineCell, seeds: slice, along: np.ndarray, across: np.ndarray
+) -> np.ndarray:
+    """The measured error of a cell's seeds."""
+    points, errors = _circles(cell), []
     together = max(1, VOTE_CHUNK // (along[0].size * points))
     for first in range(0, len(along), together):
         some = slice(first, first + together)
-        seeds = range(unit.seeds.start, unit.seeds.stop)[some]
-        rngs = [np.random.default_rng([scenario.key, *cell.words(), seed]) for seed in seeds]
+        rngs = [
+            np.random.default_rng([scenario.key, *cell.words(), seed]) for seed in range(seeds.start, seeds.stop)[some]
+        ]
         inputs = np.stack([circles(rng, points, cell.K) for rng in rngs], axis=1)
         errors.append(vote_beside_equal_students(along[some], across[some], inputs[:, :, None]))
     return np.concatenate(errors)

@@ -57,15 +57,18 @@ def arrays_of(dataset: xr.Dataset) -> dict[str, np.ndarray]:
 
 def fill(
     arrays: dict[str, np.ndarray],
-    index: tuple[int, ...],
+    index: tuple[Any, ...],
     values: dict[str, np.ndarray],
     seeds: slice | None = None,
 ) -> None:
-    """Write the values of one parameter combination, with an axis of seeds first if `seeds` selects some of them."""
+    """Write the values of one parameter combination, with an axis of seeds first if `seeds` selects some of them.
+
+    Of several combinations the index is one of arrays, and values have an axis of combinations before all others.
+    """
+    where = index + ((seeds,) if seeds is not None else ())
+    outer = sum(map(np.ndim, index[:1])) + (seeds is not None)
     for name, array in values.items():
-        where = index + ((seeds,) if seeds is not None else ())
-        inner = tuple(slice(n) for n in array.shape[1 if seeds is not None else 0 :])
-        arrays[name][where + inner] = array
+        arrays[name][where + tuple(slice(n) for n in array.shape[outer:])] = array
 
 
 def scenario_of(dataset: xr.Dataset) -> Any:
