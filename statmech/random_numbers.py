@@ -92,12 +92,13 @@ def generators(keys: np.ndarray) -> Iterator[np.random.Generator]:
     mixing = _hashes(0x43B0D7E5, 0x931E8875)
     pool = [next(mixing)(word) for word in (*keys.T, nothing, nothing)]
     for source, target in itertools.permutations(range(4), 2):
-        mixed = pool[target] * np.uint32(0xCA01F9DD) - next(mixing)(pool[source]) * np.uint32(0x4973F715)
+        mixed: np.ndarray = pool[target] * np.uint32(0xCA01F9DD) - next(mixing)(pool[source]) * np.uint32(0x4973F715)
         pool[target] = mixed ^ mixed >> 16
     finishing = _hashes(0x8B51F9DD, 0x58F38DED)
     words = np.stack([next(finishing)(word) for word in 2 * pool], axis=-1)
     for state in words.view(np.uint64):
-        yield np.random.Generator(np.random.PCG64(_Seed(state)))
+        seed: Any = _Seed(state)  # NumPy's types know its own seed sequence only
+        yield np.random.Generator(np.random.PCG64(seed))
 
 
 def _hashes(constant: int, factor: int) -> Iterator[Callable[[np.ndarray], np.ndarray]]:
