@@ -599,8 +599,9 @@ THROUGHPUT = {
         "seeds": 1,
     },
     "random walks": {"boundary": "constant", "N": 32, "walks": 10, "mean": [0, 1], "error_rate": 2, "seeds": 2},
+    "online, perceptron": {"rule": "perceptron", "N": 100, "flip": [0, 0.1, 0.2, 0.3], "eta": 4, "t": 1, "seeds": 2},
 }
-SPANS = {"alpha": [0.5, 2.5], "error_rate": [0.001, 0.4]}
+SPANS = {"alpha": [0.5, 2.5], "error_rate": [0.001, 0.4], "eta": [0.5, 1.5]}
 
 
 def throughput(size: Size, scratch: Path) -> list[list[object]]:
