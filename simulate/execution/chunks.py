@@ -200,6 +200,6 @@ class ChunkBuffer:
                 error = f"{type(problem).__name__}: {problem}{place}"
         return error
 
-    def _inside(self, index: tuple[int, ...]) -> tuple[int, ...]:
-        """The index in the chunk of a parameter combination of the sweep."""
+    def _inside(self, index: Any) -> Any:
+        """The index in the chunk of a parameter combination of the sweep, or of several."""
         return tuple(i - start for i, start in zip(index, self.chunk.corner, strict=True))

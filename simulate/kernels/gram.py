@@ -127,7 +127,7 @@ class Arguments(NamedTuple):
 
 def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None)) -> Record:
     """Simulate a batch of seeds of a task from a key (2,), or a part of it, recorded at `steps` (T,) steps."""
-    return Record(*(values[0] for values in run_tasks([task], key[None], steps, part)))
+    return Record(*(part if part is None else part[0] for part in run_tasks([task], key[None], steps, part)))
 
 
 def run_tasks(tasks: Sequence[Task], keys: np.ndarray, steps: np.ndarray, part: slice, beside: int = 1) -> Record:
@@ -408,11 +408,11 @@ def _accepted(u: Array, x: Array, w: Array, shift: Array) -> Array:
 
 def _starts(tasks: Sequence[Task], keys: np.ndarray, lanes: int) -> np.ndarray:
     """Where the students of tasks start, in the first lanes of a batch: (tasks, K, teachers + K, lanes)."""
-    task = tasks[0]
-    if task.coordinates is None:
-        scales = np.array([task.scale for task in tasks])
-        return _drawn(keys, task.K, task.M, task.N, lanes) * scales[:, None, None, None]
-    return np.repeat(np.stack([task.coordinates for task in tasks])[..., None], lanes, axis=-1)
+    task, given = tasks[0], [task.coordinates for task in tasks if task.coordinates is not None]
+    if given:
+        return np.repeat(np.stack(given)[..., None], lanes, axis=-1)
+    scales = np.array([task.scale for task in tasks])
+    return _drawn(keys, task.K, task.M, task.N, lanes) * scales[:, None, None, None]
 
 
 def _drawn(keys: np.ndarray, K: int, teachers: int, N: float, lanes: int) -> np.ndarray:

@@ -89,7 +89,7 @@ class Batches(units.Simulator, Generic[C]):
         direct = [cell for cell in self._sizes() if self.engine(cell) is vectors]
         return max((float(self.needed(cell)) for cell in direct), default=0.0)
 
-    def _sizes(self) -> Iterator[C]:
+    def _sizes(self) -> Iterator[Any]:
         """A cell of each size, inputs and rates: fewer than all, with the first values of the other axes."""
         first, _ = next(self.scenario.grid())
         for values in self.scenario.combinations("K", "M", "N", "inputs", "drift", "decay"):
@@ -181,9 +181,9 @@ def unit_keys(scenario: AbstractScenario, unit: Unit[C]) -> np.ndarray:
     """The key of each cell's batch: of the experiment's key, the cell's own parameters and the batch's number, not of
     any position."""
     keys = np.tile(key_of(scenario.key), (len(unit.cells), 1))
-    for words in (*zip(*(cell.words() for cell in unit.cells), strict=True), unit.batch):
-        keys = folded(keys, words)
-    return keys
+    for word in np.array([cell.words() for cell in unit.cells], np.uint32).T:
+        keys = folded(keys, word)
+    return folded(keys, unit.batch)
 
 
 def own_to_statmech(kind: object) -> bool:
