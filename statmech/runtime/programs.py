@@ -198,12 +198,18 @@ def _digest(paths: tuple[Path, ...]) -> str:
 
 
 def _environment() -> list[str]:
-    """Versions, the kind of device, and JAX's settings, but those of its cache and of the one device among many."""
+    """Versions, the kind of device, and JAX's settings: every call asks for them."""
     import jax
 
-    names = (name for name in sorted(jax.config.values) if "cache" not in name and name != "jax_default_device")
-    settings = [f"{name}={getattr(jax.config, name, None)}" for name in names]
-    return [*_versions(), *_platform(), *settings]
+    return [*_versions(), *_platform(), repr([getattr(jax.config, name, None) for name in _settings()])]
+
+
+@cache
+def _settings() -> list[str]:
+    """The names of JAX's settings, but those of its cache and of the one device among many."""
+    import jax
+
+    return [name for name in sorted(jax.config.values) if "cache" not in name and name != "jax_default_device"]
 
 
 @cache
