@@ -147,7 +147,20 @@ def run_tasks(tasks: Sequence[Task], keys: np.ndarray, steps: np.ndarray, part: 
     width, blocks = last - first, block_steps(task.K, task.M, task.drifting)
     program = Program(task.learner, task.K, task.M, blocks, width, task.dtype, size, task.drifting, beside)
     students = _starts(tasks, folded(keys, 0), last)[..., first:].astype(task.dtype)
-    keys, parameters, changes = folded(keys, 1), task.parameters, task.changes
+    keys = folded(keys, 1)
+    # many students: products of the record, and so their last bits, depend on the number of times
+    steps = steps if program.many else padded(steps)
+    calls = [slice(i, i + beside) for i in range(0, len(tasks), beside)]
+    records = [_call(program, tasks[some], keys[some], students[some], first, steps) for some in calls]
+    return Record(*(np.concatenate(parts)[:, :, :count] for parts in zip(*records, strict=True)))
+
+
+def _call(
+    program: Program, tasks: Sequence[Task], keys: np.ndarray, students: np.ndarray, first: int, steps: np.ndarray
+) -> list[np.ndarray]:
+    """The record of one call of a program, parts (tasks, seeds, ...): no more tasks than it has side by side."""
+    task, beside, width = tasks[0], program.tasks, program.lanes
+    parameters, changes = task.parameters, task.changes
     if beside > 1:
         filled = np.minimum(np.arange(beside), len(tasks) - 1)  # with the last task
         each, students, keys = [tasks[i] for i in filled], students[filled], keys[filled]
@@ -160,10 +173,8 @@ def run_tasks(tasks: Sequence[Task], keys: np.ndarray, steps: np.ndarray, part: 
     students = np.moveaxis(students, 0, -2).reshape(*students.shape[1:3], -1)
     state = jax.tree.map(lambda values: np.repeat(values[..., None], students.shape[-1], axis=-1), task.kept)
     problem = Arguments(keys, parameters, np.float64(task.N), np.uint32(first), changes)
-    # many students: products of the record, and so their last bits, depend on the number of times
-    record = _run(program, problem, students, state, steps if program.many else padded(steps))
-    parts = (np.asarray(part) for part in record)  # NumPy's slices compile nothing
-    return Record(*(part.reshape(beside, width, *part.shape[1:])[: len(tasks), :, :count] for part in parts))
+    parts = map(np.asarray, _run(program, problem, students, state, steps))  # NumPy's slices compile nothing
+    return [part.reshape(beside, width, *part.shape[1:])[: len(tasks)] for part in parts]
 
 
 def padded(steps: np.ndarray) -> np.ndarray:

@@ -30,6 +30,7 @@ NARROWEST = 8  # seeds: fewer take the time of 8
 SHORTEST = (
     16  # seeds into which a batch is cut to occupy all cores: two parts of 8 take 1.5 times the time of one of 16
 )
+CALLS = 8  # of a program, at most, in a unit of many cells: their keys are folded together
 C = TypeVar("C", OnlineCell, NetworkCell)
 
 
@@ -138,7 +139,8 @@ class Batches(units.Simulator, Generic[C]):
             if len(group) * width < 2 * gram.FULL or beside == 1:  # so few keep more cores busy alone
                 yield from (((cell,), self.width(cell), 1) for cell in group)
             else:
-                size = min(beside, each)
+                calls = -(-each // beside)
+                size = -(-calls // -(-calls // CALLS)) * beside
                 yield from ((tuple(group[i : i + size]), width, beside) for i in range(0, len(group), size))
 
     def _divisible(self, cell: C) -> bool:
