@@ -22,6 +22,7 @@ SCRIPTS = (
     "learners.py",
     "networks.py",
     "networks_theory.py",
+    "peers.py",
     "precision.py",
     "risk.py",
     "visitors.py",

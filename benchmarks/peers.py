@@ -1,0 +1,218 @@
+"""This library beside its peers: CPU time of the same work, and whether the numbers agree.
+
+    python benchmarks/peers.py           # pins itself to one core; two minutes
+    python benchmarks/peers.py --tiny    # the same at toy size: tests that it runs, not how fast
+
+scikit-learn, NumPy and SciPy always run. Peers that are on no package index run where they are found (peer_programs.py
+has the lines that run them); where they are not, a row has our time alone. Calls of a row alternate in one process; a
+command's time includes its start. Our theory of a convex loss also finds the best penalty of each alpha.
+"Differ by": the largest difference over the largest number.
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import boosting
+import engines
+import equations
+import fits
+import networks
+import networks_theory
+import numpy as np
+import peer_programs as programs
+import timing
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.ensemble import AdaBoostClassifier, GradientBoostingClassifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import Lasso
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.tree import DecisionTreeClassifier
+
+import theory
+from simulate.estimators.sparse import SparsePerceptron
+from simulate.kernels import gram
+from simulate.kernels.teacher_data import drawn
+from simulate.minimisers.method import minimise
+from simulate.minimisers.problem import Problem
+from simulate.scenarios import inference
+from simulate.scenarios.risk import problem_of
+from statmech import Inference, Risk, Scenario
+from statmech.scenarios.network import NetworkCell
+from statmech.scenarios.network_matrices import Units
+from theory.convex.state_evolution import bayes_overlap
+
+
+class Side(NamedTuple):
+    """A call, whose numbers are compared if it returns an array, and how many units of work it does."""
+
+    call: Callable[[], object]
+    count: float = 1
+
+
+class Row(NamedTuple):
+    """Work done by us and by peers, some of which need not be installed; `picked`: our numbers that peers compute."""
+
+    work: str
+    ours: Side
+    theirs: dict[str, Side]
+    picked: slice = slice(None)
+
+
+def outside(name: str, lines: str, count: float = 1) -> dict[str, Side]:
+    return {name: Side(partial(programs.PEERS[name].run, lines), count)}
+
+
+def updates(tiny: bool) -> list[Row]:
+    """Simulated updates: the same distribution, not the same numbers."""
+    steps, few = (64, 20) if tiny else (19_968, 2_000)
+    one = Side(engines.simulation(gram, engines.cell(1_000, 1), steps), steps * gram.batch(1))
+    net = Side(networks.simulation(gram, networks.task(784, 2), steps), steps * gram.batch(2))
+    loop, erf = (Side(partial(*call, few), few) for call in ((engines.run_numpy, 1_000, 1), (networks.loop, 784, 2)))
+    torch, nn2pp = outside("StatPhys-ML", programs.PERCEPTRON, 2_000), outside("nn2pp", programs.NETWORK, 78_400)
+    return [
+        Row("perceptron rule, K = 1, N = 1,000, an update", one, {"NumPy": loop, **torch}),
+        Row("erf network 2-2, N = 784, an update", net, {"NumPy": erf, **nn2pp}),
+    ]
+
+
+def trajectories(tiny: bool) -> list[Row]:
+    """Order-parameter equations."""
+    count, stride = (10, 5) if tiny else (1_000, 50)
+    rates = np.linspace(0.5, 2.0, count)
+    one, sweep = (Scenario(rule="perceptron", t=equations.TIMES, eta=eta) for eta in (1.0, rates))
+    [net] = networks_theory.scenario(0.5).cells()
+    ours = Side(partial(solved_errors, one)), Side(partial(errors_of, sweep), count), Side(partial(solved_network, net))
+    lsoda, each = (Side(partial(lsoda_errors, some), len(some)) for some in ([1.0], rates[::stride]))
+    dop853 = Side(lambda: networks_theory.dop853(net).T)
+    torch, nn2pp = outside("StatPhys-ML", programs.ONLINE), outside("nn2pp", programs.NETWORK_ODE)
+    work = f"theory.solve, each of {count:,} learning rates"
+    return [
+        Row("equations of the perceptron rule, 201 times", ours[0], {"SciPy LSODA": lsoda, **torch}),
+        Row(work, ours[1], {"SciPy LSODA": each}, slice(None, None, stride)),
+        Row("equations of the erf network 2-2, t = 100", ours[2], {"SciPy DOP853": dop853, **nn2pp}),
+    ]
+
+
+def errors_of(scenario: Scenario | Risk) -> np.ndarray:
+    """eps_g by theory, one row for each learning rate."""
+    return np.atleast_2d(theory.solve(scenario).eps_g.squeeze())
+
+
+def solved_errors(scenario: Scenario) -> np.ndarray:
+    """eps_g from the equations alone, without those of ensembles."""
+    [students] = equations.solve_cells([*scenario.cells()], equations.TIMES)
+    return np.arccos(1 - students.y[:, 0]) / np.pi
+
+
+def lsoda_errors(rates: Sequence[float]) -> np.ndarray:
+    return np.array([np.arccos(equations.lsoda(eta)[1]) / np.pi for eta in rates])
+
+
+def solved_network(cell: NetworkCell) -> np.ndarray:
+    [units] = networks_theory.solve_cells([cell], networks_theory.TIMES)
+    return np.array([networks_theory.packed(Units(*at)) for at in zip(*units, strict=True)])
+
+
+def replica(tiny: bool) -> list[Row]:
+    """Learning curves of stored examples, and message passing."""
+    four, five, six = [1.0, 2.0, 3.0, 4.0], [0.5, 1.0, 2.0, 5.0, 10.0], [0.5, 1.0, 1.5, 2.0, 3.0, 4.0]
+    scenario = Inference(N=100 if tiny else 2_000, steps=200, prior="gauss", alpha=2.0)
+    messages = Side(lambda: inference.Simulator(scenario).simulate(next(scenario.cells()), 0))
+    curve = outside("Tree-AMP", programs.CURVE.format(alphas=six))
+    propagation = outside("Tree-AMP", programs.MESSAGES.format(N=scenario.N))
+    rows = [
+        Row("Bayes-optimal error of weights, 6 alphas", Side(lambda: 1 - bayes_overlap("gauss", six)), curve),
+        Row(f"message passing, N = {scenario.N}, alpha 2", messages, propagation),
+    ]
+    for loss, lam, alphas, peer, lines in (
+        ("logistic", 0.1, four, "GCMProject", programs.LOGISTIC),
+        ("logistic", 1.0, five, "StatPhys-ML", programs.REPLICA),
+        ("hinge", 1.0, five, "StatPhys-ML", programs.REPLICA),
+    ):
+        ours = Side(partial(errors_of, Risk(loss=loss, alpha=alphas, lam=lam)))
+        theirs = outside(peer, lines.format(name=loss, Name=loss.title(), alphas=alphas))
+        rows.append(Row(f"theory of the {loss} loss, lambda {lam:g}, {len(alphas)} alphas", ours, theirs))
+    return rows
+
+
+def estimators(tiny: bool) -> list[Row]:
+    """Fits of weights, which must agree, and of votes of conjunctions, which need not."""
+    N, m, rows = 60 if tiny else 500, 60 if tiny else 2_000, []
+    lasso = partial(Lasso, alpha=0.3 / (2 * N), fit_intercept=False, tol=1e-10, max_iter=100_000)
+    flips, linear = {"flip": 0.1, "lam": fits.LAM}, {"teacher": "linear", "noise": 0.1, "penalty": "l1", "lam": 0.3}
+    for loss, given, make in (
+        ("logistic", flips, fits.THEIRS["logistic"]),
+        ("hinge", flips, fits.THEIRS["hinge"]),
+        ("square", linear, lasso),
+    ):
+        cell = next(Risk(loss=loss, alpha=2.0, N=N, **given).cells())
+        data = drawn(cell, 0, 0)
+        ours = Side(partial(minimised, problem_of(cell, data, given["lam"])))
+        theirs = Side(partial(weights_of, make(), data.X / np.sqrt(N), data.y))
+        rows.append(Row(f"{loss} loss, fit of N = {N}, P = {2 * N}", ours, {type(make()).__name__: theirs}))
+    X, y = boosting.vote(60, m, (2, 3))
+    words, indicators = np.char.add("w", X.astype(str)).astype(object), OneHotEncoder().fit_transform(X).toarray()
+    trees = AdaBoostClassifier(DecisionTreeClassifier(max_depth=2), n_estimators=30)
+    gradient = GradientBoostingClassifier(max_depth=2, n_estimators=30)
+    theirs = {type(one).__name__: Side(partial(one.fit, indicators, y)) for one in (trees, gradient)}
+    ours = Side(partial(SparsePerceptron(k=2, stages=30).fit, words, y))
+    return [*rows, Row(f"SparsePerceptron, 30 stages, k = 2, {m:,} x 60 words", ours, theirs)]
+
+
+def minimised(problem: Problem) -> np.ndarray:
+    return minimise(problem).w
+
+
+def weights_of(model: ClassifierMixin | RegressorMixin, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return model.fit(X, y).coef_.ravel()
+
+
+def cpu_seconds() -> float:
+    """CPU time of this process and of the commands that it ran."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+def compared(row: Row, repeats: int) -> list[list[object]]:
+    """A line of the table for each peer of a row."""
+    there = {
+        name: side for name, side in row.theirs.items() if name not in programs.PEERS or programs.PEERS[name].found
+    }
+    calls = {"ours": row.ours.call} | {name: side.call for name, side in there.items()}
+    took, lines = timing.measure(calls, repeats, cpu_seconds), []
+    ours, numbers = took["ours"].seconds / row.ours.count, row.ours.call()
+    for name in row.theirs:
+        lines.append([row.work, name, "not installed", 1e3 * ours, "", "", took["ours"].compile])
+        if side := there.get(name):
+            theirs = took[name].seconds / side.count
+            lines[-1][2:-1] = [1e3 * theirs, 1e3 * ours, theirs / ours, difference(numbers, side.call(), row.picked)]
+    return lines
+
+
+def difference(ours: object, theirs: object, picked: slice) -> str:
+    if not (isinstance(ours, np.ndarray) and isinstance(theirs, np.ndarray)):
+        return "not compared"
+    return f"{np.max(np.abs(ours[picked] - theirs)) / np.max(np.abs(ours)):.0e}"
+
+
+def main() -> None:
+    tiny = timing.tiny(__doc__)
+    timing.pin()
+    print(timing.machine())
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    peers = [[name, one.what, one.folder or one.module, one.found] for name, one in programs.PEERS.items()]
+    timing.table("Peers that are on no package index", ["peer", "what it is", "found by", "found"], peers)
+    rows = [row for section in (updates, trajectories, replica, estimators) for row in section(tiny)]
+    lines = [line for row in rows for line in compared(row, 1 if tiny else 5)]
+    header = ["work", "peer", "theirs, ms", "ours, ms", "theirs/ours", "differ by", "ours, compile, s"]
+    timing.table("CPU time of the same work", header, lines)
+
+
+if __name__ == "__main__":
+    main()
