@@ -134,6 +134,12 @@ def test_theory_is_imported_equation_by_equation():
     assert "solve" in dir(theory)
 
 
+def test_a_config_imports_only_its_own_kind_of_scenario():
+    kinds = ("online", "network", "risk", "stopping")
+    code = f"import sys; [print(name) for name in {kinds} if f'statmech.scenarios.{{name}}' in sys.modules]"
+    assert output(f"import statmech; statmech.load('ensemble'); {code}") == "online"
+
+
 def test_importing_statmech_imports_nothing_heavy():
     heavy = ("numpy", "jax", "matplotlib", "xarray", "zarr", "pydantic", "simulate", "theory", "figures")
     assert output(f"import sys, statmech; print([name for name in {heavy} if name in sys.modules])") == "[]"

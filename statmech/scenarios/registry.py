@@ -7,25 +7,37 @@ methods `simulate(cell, seed)` and `solve(cell)`, and a line ``SCENARIOS[Mine.CH
 
 from __future__ import annotations
 
+from collections import UserDict
+from collections.abc import MutableMapping
+from pkgutil import resolve_name
 from typing import Any
 
 from statmech.errors import ScenarioError
-from statmech.scenarios.attention import Attention
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.boosting import Boosting
-from statmech.scenarios.cross_validation import Study
 from statmech.scenarios.former_names import present, zip_groups
-from statmech.scenarios.inference import Inference
-from statmech.scenarios.network import Network
-from statmech.scenarios.online import Scenario
-from statmech.scenarios.risk import Risk
-from statmech.scenarios.stopping import Stopping
-from statmech.scenarios.stored_examples import StoredExamples
 
-SCENARIOS: dict[str, type[AbstractScenario]] = {
-    kind.CHOICE: kind
-    for kind in (Scenario, StoredExamples, Stopping, Attention, Boosting, Study, Network, Risk, Inference)
-}
+
+class Kinds(UserDict[str, Any]):
+    """Kinds by key; one that is given as the name of its class in this folder is imported when it is first read."""
+
+    def __getitem__(self, choice: str) -> type[AbstractScenario]:
+        if isinstance(self.data[choice], str):
+            self.data[choice] = resolve_name(f"{__package__}.{self.data[choice]}")
+        kind: type[AbstractScenario] = self.data[choice]
+        return kind
+
+
+SCENARIOS: MutableMapping[str, type[AbstractScenario]] = Kinds(
+    rule="online:Scenario",
+    learner="stored_examples:StoredExamples",
+    boundary="stopping:Stopping",
+    attention="attention:Attention",
+    booster="boosting:Boosting",
+    classifier="cross_validation:Study",
+    network="network:Network",
+    loss="risk:Risk",
+    prior="inference:Inference",
+)
 
 
 def scenario_from(given: dict[str, Any]) -> Any:
