@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import struct
 from dataclasses import is_dataclass
 from types import SimpleNamespace
 from typing import Any
+
+ENCODER = json.JSONEncoder(sort_keys=True)  # `json.dumps` makes a new one at each call
 
 
 class Cell:
@@ -31,5 +34,4 @@ def words_of(identity: dict[str, Any]) -> tuple[int, ...]:
 
     Random keys are made of them: adding values to an axis changes no other cell's numbers.
     """
-    digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).digest()
-    return tuple(int.from_bytes(digest[i : i + 4], "big") for i in range(0, 32, 4))
+    return struct.unpack(">8I", hashlib.sha256(ENCODER.encode(identity).encode()).digest())

@@ -393,9 +393,12 @@ class OnlineCell(Cell):
 
     def traced(self, dtype: str) -> dict[str, np.ndarray]:
         """The real parameters as arrays, so that one compiled program serves all their values."""
-        parameters = self.parameters
         with np.errstate(over="ignore"):  # beyond float32 it is infinite, and so is the student: see DivergedError
-            return {name: np.asarray(parameters[name], dtype) for name in family_of(self.rule).reals}
+            return {
+                name: np.asarray(getattr(self.rule, name), dtype)
+                for name, key in parameters_of(self.rule).items()
+                if key.type is float
+            }
 
     @property
     def order_parameters(self) -> OrderParameters:
