@@ -10,10 +10,7 @@ to rounding. On one core this draws twice as many normals per second as `jax.ran
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,52 +62,6 @@ def _threefry(key: list[Any], x: Any, y: Any) -> tuple[Any, Any]:
         x = x + keys[(group + 1) % 3] & 0xFFFFFFFF
         y = y + keys[(group + 2) % 3] + group + 1 & 0xFFFFFFFF
     return x, y
-
-
-class _Seed(np.random.bit_generator.ISeedSequence):
-    """The state of a bit generator, in place of the seed sequence that gives it."""
-
-    def __init__(self, state: np.ndarray):
-        self.state = state
-
-    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> np.ndarray:
-        """The four 64-bit words that `PCG64` asks for."""
-        return self.state
-
-
-def generators(keys: np.ndarray) -> Iterator[np.random.Generator]:
-    """`np.random.default_rng(key)` of each of several keys (n, 2): of many in a third of the time, hashed together.
-
-    >>> keys = np.array([[1, 2], [3, 4]], np.uint32)
-    >>> [rng.random() == np.random.default_rng(key).random() for rng, key in zip(generators(keys), keys)]
-    [True, True]
-    """
-    if len(keys) == 1:
-        yield np.random.default_rng(keys[0])
-        return
-    nothing = np.zeros(len(keys), np.uint32)
-    mixing = _hashes(0x43B0D7E5, 0x931E8875)
-    pool = [next(mixing)(word) for word in (*keys.T, nothing, nothing)]
-    for source, target in itertools.permutations(range(4), 2):
-        mixed: np.ndarray = pool[target] * np.uint32(0xCA01F9DD) - next(mixing)(pool[source]) * np.uint32(0x4973F715)
-        pool[target] = mixed ^ mixed >> 16
-    finishing = _hashes(0x8B51F9DD, 0x58F38DED)
-    words = np.stack([next(finishing)(word) for word in 2 * pool], axis=-1)
-    for state in words.view(np.uint64):
-        seed: Any = _Seed(state)  # NumPy's types know its own seed sequence only
-        yield np.random.Generator(np.random.PCG64(seed))
-
-
-def _hashes(constant: int, factor: int) -> Iterator[Callable[[np.ndarray], np.ndarray]]:
-    """The hash functions of NumPy's `SeedSequence`, in turn."""
-    while True:
-        before, constant = constant, constant * factor & 0xFFFFFFFF
-        yield partial(_hashed, before, constant)
-
-
-def _hashed(before: int, constant: int, words: np.ndarray) -> np.ndarray:
-    product: np.ndarray = (words ^ np.uint32(before)) * np.uint32(constant)
-    return product ^ product >> 16
 
 
 def wrapped(words: Array) -> Array:

@@ -45,7 +45,7 @@ from simulate.kernels.learner import Learner, Record, State, Task
 from statmech.inputs import Gaussian, Inputs
 from statmech.numerics.gaussian import Array
 from statmech.parameters import Family
-from statmech.random_numbers import Lanes, fold_in, folded, generators, normals_and_uniforms, wrapped
+from statmech.random_numbers import Lanes, fold_in, folded, normals_and_uniforms, wrapped
 from statmech.runtime.programs import cached_program, filled_up
 from statmech.schedules import Changes
 
@@ -434,7 +434,8 @@ def _drawn(keys: np.ndarray, K: int, teachers: int, N: float, lanes: int) -> np.
     rows = np.empty((len(keys), lanes, K, teachers + K))
     degrees = np.maximum(N - teachers - np.arange(K), 0).squeeze()  # NumPy draws faster for a number than for an array
     chi_squared = np.empty((len(keys), lanes, K))
-    for rng, normals, squared in zip(generators(keys), rows, chi_squared, strict=True):
+    for (low, high), normals, squared in zip(keys.tolist(), rows, chi_squared, strict=True):
+        rng = np.random.default_rng(low | high << 32)  # of one number in half the time of an array
         normals[:] = rng.standard_normal((batch(K), K, teachers + K))[:lanes]
         squared[:] = rng.chisquare(degrees, (lanes, K))
     rows = np.tril(rows, teachers - 1)
