@@ -335,11 +335,15 @@ def test_the_slopes_of_the_averages_are_their_differences(loss, teacher):
 def test_more_nodes_change_no_average(monkeypatch):
     rng = np.random.default_rng(2)
     x = np.array([rng.uniform(-6, 2, 20), rng.uniform(-2, 6, 20), rng.uniform(-3, 10, 20)])
-    for loss in (Logistic(), Exponential(), SquaredHinge(), on_labels(Huber())):
+    for loss in (Logistic(), Exponential(), Hinge(), SquaredHinge(), on_labels(Huber())):
         monkeypatch.undo()
         few = averages.of_labels(loss, Sign(0.01), x).values
         monkeypatch.setattr(averages, "NODES", 48)
-        assert np.allclose(few, averages.of_labels(loss, Sign(0.01), x).values, rtol=1e-12, atol=0)
+        many = averages.of_labels(loss, Sign(0.01), x).values
+        assert np.allclose(few, many, rtol=1e-12, atol=0)
+        monkeypatch.setattr(averages, "NODES", 20)
+        monkeypatch.setattr(averages, "SIGMOID", np.zeros(1))  # the planted error: panels as wide for narrow sigmoids
+        assert not np.allclose(averages.of_labels(loss, Sign(0.01), x).values, many, rtol=1e-12, atol=0)
 
 
 def test_leaving_out_the_atom_of_a_kink_fails_the_hinge(monkeypatch):
@@ -347,8 +351,8 @@ def test_leaving_out_the_atom_of_a_kink_fails_the_hinge(monkeypatch):
     right = solved(Hinge(), Sign(0.1), [2.0], [0.5])
     assert right.eps_t[0] == pytest.approx(0.0946, abs=5e-5)
 
-    def without(loss, Q, V, edges):
-        return averages._smooth(loss, V, Q[:, None] * edges)
+    def without(loss, Q, V, edges, at_rest=False):
+        return averages._smooth(loss, V, Q[:, None] * edges, at_rest)
 
     monkeypatch.setattr(averages, "nodes_of", without)
     wrong = solved(Hinge(), Sign(0.1), [2.0], [0.5])

@@ -13,7 +13,9 @@ teacher, where C = A.
 **Nodes.** The integrals run over p: :math:`dh = (1+V\ell'')dp`, and :math:`p - h = -V\ell'(p)`. A kink c of the loss is
 an atom: all h in :math:`[c+V\ell'(c^-), c+V\ell'(c^+)]` have p = c, so that it is integrated over h. Panels end at
 kinks, bends, p = 0 (the training error jumps there), where the Gaussian and the teacher's sigmoid change, and at a few
-distances from 0 and from the p of h = 0 (the tails of logistic and exponential losses).
+distances from 0 and from the p of h = 0 (the tails of logistic and exponential losses). Of a loss that is quadratic
+between kinks and bends h is linear in p there, and a few panels are enough. Panels that are empty, or where the loss is
+flat, are left out.
 
 **Slopes.** Of :math:`g = p-h` at fixed h, :math:`\partial g/\partial\ln V = g\,\partial p/\partial h`, and with h in
 units of l :math:`\partial g/\partial\ln l = -h\,d`, :math:`d = 1-\partial p/\partial h`. By Price's theorem
@@ -35,23 +37,30 @@ from statmech.convex.losses import Loss
 from statmech.convex.prox import prox
 from statmech.convex.teachers import LabelTeacher
 from statmech.numerics.gaussian import TAIL, density, legendre
-from theory.convex.loss_panels import panel_edges
+from theory.convex.loss_panels import panel_edges, piecewise_quadratic
 
 NODES = 20  # per panel
 GAUSSIAN = np.array([-TAIL, -4.0, -1.5, -0.5, -0.1, 0.0, 0.1, 0.5, 1.5, 4.0, TAIL])  # edges in standard deviations
-SIGMOID = np.array([-10.0, -4.0, -1.2, 1.2, 4.0, 10.0])  # in widths of the teacher's sigmoid
+FEW = np.array([-TAIL, -4.0, 0.0, 4.0, TAIL])
+SIGMOID = np.array([-25.0, -10.0, -4.0, 4.0, 10.0, 25.0])  # in widths of the teacher's sigmoid
 BEYOND = np.array([1.5, 5.0, 15.0, 40.0])  # to the right of the p of h = 0
 ROUGH = 1e-3  # relative error of the edges of panels
 SLIGHT = 1e-7  # change of ln tan(theta) for the slope of the teacher's response
 
 
 class Nodes(NamedTuple):
-    """Fields h with g = p - h, the weights of dh and of (1 - dp/dh) dh; arrays (lanes, nodes)."""
+    """Fields h with g = p - h, weights of dh and of (1 - dp/dh) dh, (panels, nodes), and the lane of each panel."""
 
+    lanes: int
+    lane: np.ndarray
     h: np.ndarray
     g: np.ndarray
     dh: np.ndarray
     held: np.ndarray
+
+    def sum(self, terms: np.ndarray) -> np.ndarray:
+        """The sums (lanes,) of terms (panels, nodes)."""
+        return _by_lane(terms, self.lane, self.lanes)
 
 
 class Channel(NamedTuple):
@@ -73,16 +82,16 @@ def of_labels(loss: Loss, teacher: LabelTeacher, x: np.ndarray) -> Averages:
     """The averages for labels at unknowns x (3, lanes): the logarithms of tan(theta), Q and V."""
     t, Q, V = np.exp(x)
     cos, sin = 1 / np.hypot(1, t), t / np.hypot(1, t)
-    nodes = nodes_of(loss, Q, V, label_edges(teacher, t))
-    channel = label_channel(teacher, x[0], Q, nodes.h, slope=True)
+    nodes = nodes_of(loss, Q, V, label_edges(gaussian_edges(loss), teacher, t))
+    channel = label_channel(teacher, x[0, nodes.lane], Q[nodes.lane], nodes.h, slope=True)
     A, B, C, G = _values(nodes, channel)
     by_Q, by_V, hhd = _slopes(nodes, channel)
-    by_cos = -2 * Q * _sum(channel.response * nodes.held * nodes.g)
+    by_cos = -2 * Q * nodes.sum(channel.response * nodes.held * nodes.g)
     values = np.array([A, B, C])
     along = cos / Q
     A_V = along * by_V[1] - by_V[2] / Q**2
     A_Q = along * (by_Q[1] - C) + (G + hhd) / Q**2
-    C_t = _sum(channel.tilt * nodes.dh * nodes.g)
+    C_t = nodes.sum(channel.tilt * nodes.dh * nodes.g)
     rate = -cos * sin**2  # of cos(theta) by ln tan(theta)
     A_t = along * C_t - rate * by_Q[1] / Q
     slopes = np.array([[A_t, A_Q, A_V], [rate * by_cos, by_Q[0], by_V[0]], [C_t, by_Q[1], by_V[1]]])
@@ -92,8 +101,8 @@ def of_labels(loss: Loss, teacher: LabelTeacher, x: np.ndarray) -> Averages:
 def of_residuals(loss: Loss, x: np.ndarray) -> Averages:
     """The averages for a linear teacher at unknowns x (2, lanes): the logarithms of s and V."""
     s, V = np.exp(x)
-    nodes = nodes_of(loss, s, V, residual_edges(s))
-    channel = residual_channel(s, nodes.h)
+    nodes = nodes_of(loss, s, V, gaussian_edges(loss))
+    channel = residual_channel(s[nodes.lane], nodes.h)
     A, B, _, G = _values(nodes, channel)
     by_s, by_V, hhd = _slopes(nodes, channel)
     A_slopes = [(G + hhd) / s**2, -by_V[2] / s**2]
@@ -110,26 +119,27 @@ class Training(NamedTuple):
 def training_of_labels(loss: Loss, teacher: LabelTeacher, x: np.ndarray, value: Loss) -> Training:
     """Average a loss `value` and the error over the training examples, at the unknowns x of `of_labels`."""
     t, Q, V = np.exp(x)
-    nodes = nodes_of(loss, Q, V, label_edges(teacher, t))
-    return _training(nodes, label_channel(teacher, x[0], Q, nodes.h).weight, value)
+    nodes = nodes_of(loss, Q, V, label_edges(gaussian_edges(loss), teacher, t), at_rest=True)
+    return _training(nodes, label_channel(teacher, x[0, nodes.lane], Q[nodes.lane], nodes.h).weight, value)
 
 
 def training_of_residuals(loss: Loss, x: np.ndarray, value: Loss) -> Training:
     """Average a loss `value` over the training examples, at the unknowns x of `of_residuals`."""
     s, V = np.exp(x)
-    nodes = nodes_of(loss, s, V, residual_edges(s))
-    return _training(nodes, residual_channel(s, nodes.h).weight, value)
+    nodes = nodes_of(loss, s, V, gaussian_edges(loss), at_rest=True)
+    return _training(nodes, residual_channel(s[nodes.lane], nodes.h).weight, value)
 
 
 def _training(nodes: Nodes, weight: np.ndarray, value: Loss) -> Training:
     p = nodes.h + nodes.g
-    return Training(_sum(weight * nodes.dh * value.value(p)), _sum(weight * nodes.dh * (p < 0)))
+    return Training(nodes.sum(weight * nodes.dh * value.value(p)), nodes.sum(weight * nodes.dh * (p < 0)))
 
 
 def fresh_error(teacher: LabelTeacher, log_tan: np.ndarray) -> np.ndarray:
     """The probability that a student at this angle is wrong on a fresh label, noise included."""
-    z, dz, _ = _legendre(np.minimum(label_edges(teacher, np.exp(log_tan)), 0.0))
-    return _sum(label_channel(teacher, log_tan, np.ones(len(z)), z).weight * dz)
+    lane, z, dz, _ = _legendre(np.minimum(label_edges(FEW, teacher, np.exp(log_tan)), 0.0))
+    weight = label_channel(teacher, log_tan[lane], np.ones(len(z)), z).weight
+    return _by_lane(weight * dz, lane, len(log_tan))
 
 
 def label_channel(
@@ -142,11 +152,11 @@ def label_channel(
     teacher
         The teacher of labels.
     log_tan
-        ln tan of the student's angle to the teacher (lanes,).
+        ln tan of the student's angle to the teacher (panels,).
     Q
-        The student's length (lanes,).
+        The student's length (panels,).
     h
-        Fields (lanes, nodes).
+        Fields (panels, nodes).
     slope
         True for the slope of the response with respect to `log_tan`, too.
     """
@@ -161,46 +171,63 @@ def label_channel(
 
 
 def residual_channel(s: np.ndarray, h: np.ndarray) -> Channel:
-    """The density of residuals at h (lanes, nodes)."""
+    """The density of residuals of scale s (panels,) at h (panels, nodes)."""
     weight = density(h / s[:, None]) / s[:, None]
     return Channel(weight, 0 * weight, 0 * weight)
 
 
-def label_edges(teacher: LabelTeacher, tan: np.ndarray) -> np.ndarray:
-    """Edges of panels in units of Q, (lanes, edges), in increasing order."""
+def label_edges(gaussian: np.ndarray, teacher: LabelTeacher, tan: np.ndarray) -> np.ndarray:
+    """Edges of panels in units of Q, (lanes, edges), in increasing order, given those of a Gaussian."""
     cos, variance = 1 / np.hypot(1, tan), tan**2 / (1 + tan**2)
     width = teacher.width(variance) / cos
-    edges = np.concatenate([residual_edges(tan), width[:, None] * SIGMOID], axis=1)
+    sigmoid = np.where(width < 1, width, TAIL)[:, None] * SIGMOID  # one that is wider is as smooth as the Gaussian
+    edges = np.concatenate([np.broadcast_to(gaussian, (len(tan), len(gaussian))), sigmoid], axis=1)
     return np.sort(np.clip(edges, -TAIL, TAIL), axis=1)
 
 
-def residual_edges(s: np.ndarray) -> np.ndarray:
-    """Edges of panels in units of s, (lanes, edges)."""
-    return np.broadcast_to(GAUSSIAN, (len(s), len(GAUSSIAN)))
+def gaussian_edges(loss: Loss) -> np.ndarray:
+    """Edges of panels in standard deviations: few where h is linear in p."""
+    return FEW if piecewise_quadratic(loss) else GAUSSIAN
 
 
-def nodes_of(loss: Loss, Q: np.ndarray, V: np.ndarray, edges: np.ndarray) -> Nodes:
-    """Nodes for fields of scale Q, with panels that end at the edges in units of Q."""
+def nodes_of(loss: Loss, Q: np.ndarray, V: np.ndarray, edges: np.ndarray, at_rest: bool = False) -> Nodes:
+    """Return nodes on the fields.
+
+    Parameters
+    ----------
+    loss
+        The loss.
+    Q, V
+        The scale of the fields, and the susceptibility (lanes,).
+    edges
+        Ends of panels in units of Q, (lanes, edges) or (edges,).
+    at_rest
+        True for nodes where g = 0, too.
+    """
     ends = Q[:, None] * edges
-    parts = [_smooth(loss, V, ends), *(_atom(loss, c, V, ends) for c in loss.kinks)]
-    return Nodes(*(np.concatenate(part, axis=1) for part in zip(*parts, strict=True)))
+    parts = [_smooth(loss, V, ends, at_rest), *(_atom(loss, c, V, ends) for c in loss.kinks)]
+    return Nodes(len(V), *(np.concatenate(part) for part in zip(*(part[1:] for part in parts), strict=True)))
 
 
-def _smooth(loss: Loss, V: np.ndarray, ends: np.ndarray) -> Nodes:
+def _smooth(loss: Loss, V: np.ndarray, ends: np.ndarray, at_rest: bool = False) -> Nodes:
     """Nodes in p between the kinks."""
     edges = _in_p(loss, V, ends)
-    p, dp, lost = _legendre(edges)
-    slope, stiff = V[:, None] * loss.slope(p), V[:, None] * loss.curvature(p)
+    left, right = loss.slopes_at(edges)
+    wanted = at_rest | (right[:, :-1] != 0) | (left[:, 1:] != 0)  # the slope never falls
+    lane, p, dp, lost = _legendre(edges, wanted)
+    slope, stiff = V[lane, None] * loss.slope(p), V[lane, None] * loss.curvature(p)
     h = p + slope - (1 + stiff) * lost  # where V l'' is large the rounding of p would be amplified
-    return Nodes(h, stiff * lost - slope, (1 + stiff) * dp, stiff * dp)
+    return Nodes(len(V), lane, h, stiff * lost - slope, (1 + stiff) * dp, stiff * dp)
 
 
 def _in_p(loss: Loss, V: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """The edges of the panels in p."""
     p = prox(loss, ends, V[:, None], ROUGH)
-    middle = prox(loss, 0.0, V[:, None])
-    fixed = np.broadcast_to(panel_edges(loss), (len(V), len(panel_edges(loss))))
-    inner = np.concatenate([fixed, middle + BEYOND], axis=1)
+    inner = np.array([0.0, *loss.kinks, *loss.bends])
+    if not piecewise_quadratic(loss):
+        middle = prox(loss, 0.0, V[:, None])
+        fixed = np.broadcast_to(panel_edges(loss), (len(V), len(panel_edges(loss))))
+        inner = np.concatenate([fixed, middle + BEYOND], axis=1)
     return np.sort(np.concatenate([p, np.clip(inner, p[:, :1], p[:, -1:])], axis=1), axis=1)
 
 
@@ -210,42 +237,43 @@ def _atom(loss: Loss, c: float, V: np.ndarray, ends: np.ndarray) -> Nodes:
     edges = np.clip(ends, (c + V * left)[:, None], (c + V * right)[:, None])
     low, high = ends[:, :1], ends[:, -1:]
     first, last = np.clip((c + V * left)[:, None], low, high), np.clip((c + V * right)[:, None], low, high)
-    h, dh, _ = _legendre(np.clip(np.concatenate([first, edges, last], axis=1), low, high))
-    return Nodes(h, c - h, dh, dh)
+    lane, h, dh, _ = _legendre(np.clip(np.concatenate([first, edges, last], axis=1), low, high))
+    return Nodes(len(V), lane, h, c - h, dh, dh)
 
 
-def _legendre(edges: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Nodes and weights (lanes, nodes) between edges (lanes, edges), and what rounding added to the nodes."""
+def _legendre(edges: np.ndarray, wanted: np.ndarray | float = 1.0) -> tuple[np.ndarray, ...]:
+    """The lanes of panels between edges (lanes, edges), nodes and weights, and what rounding added to the nodes."""
     x, w = legendre(NODES)
-    left, width = edges[:, :-1, None], np.diff(edges)[:, :, None]
+    gaps = np.diff(edges)
+    lane, panel = np.nonzero(gaps * wanted)
+    left, width = edges[lane, panel, None], gaps[lane, panel, None]
     offset = width * x
     node = left + offset
-    flat = len(edges), -1
-    return node.reshape(flat), (width * w).reshape(flat), ((node - left) - offset).reshape(flat)
+    return lane, node, width * w, (node - left) - offset
 
 
 def _values(nodes: Nodes, channel: Channel) -> tuple[np.ndarray, ...]:
     """A, B, C and <h g>."""
     pull = channel.weight * nodes.dh * nodes.g
     return (
-        _sum(channel.weight * nodes.held),
-        _sum(pull * nodes.g),
-        _sum(channel.response * nodes.dh * nodes.g),
-        _sum(pull * nodes.h),
+        nodes.sum(channel.weight * nodes.held),
+        nodes.sum(pull * nodes.g),
+        nodes.sum(channel.response * nodes.dh * nodes.g),
+        nodes.sum(pull * nodes.h),
     )
 
 
 def _slopes(nodes: Nodes, channel: Channel) -> tuple[list[np.ndarray], list[np.ndarray], np.ndarray]:
     """Derivatives of B and C by ln Q, of B, C and <h g> by ln V, and <h^2 (1 - dp/dh)>."""
     held, free = nodes.held * nodes.h, (nodes.dh - nodes.held) * nodes.g
-    by_Q = [-2 * _sum(channel.weight * held * nodes.g), -_sum(channel.response * held)]
+    by_Q = [-2 * nodes.sum(channel.weight * held * nodes.g), -nodes.sum(channel.response * held)]
     moved = channel.weight * free
-    by_V = [2 * _sum(moved * nodes.g), _sum(channel.response * free), _sum(moved * nodes.h)]
-    return by_Q, by_V, _sum(channel.weight * held * nodes.h)
+    by_V = [2 * nodes.sum(moved * nodes.g), nodes.sum(channel.response * free), nodes.sum(moved * nodes.h)]
+    return by_Q, by_V, nodes.sum(channel.weight * held * nodes.h)
 
 
-def _sum(terms: np.ndarray) -> np.ndarray:
-    return np.sum(terms, axis=-1)
+def _by_lane(terms: np.ndarray, lane: np.ndarray, lanes: int) -> np.ndarray:
+    return np.bincount(lane, np.sum(terms, axis=-1), lanes)
 
 
 def _view(log_tan: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -38,6 +38,19 @@ def panel_edges(loss: Loss) -> tuple[float, ...]:
     return (*inner, edges[-1])
 
 
+@cache
+def piecewise_quadratic(loss: Loss) -> bool:
+    """True if the curvature is constant between kinks and bends.
+
+    >>> from statmech.convex.losses import Hinge, Logistic
+    >>> piecewise_quadratic(Hinge()), piecewise_quadratic(Logistic())
+    (True, False)
+    """
+    p, _ = composite_legendre(np.array(panel_edges(loss)), NODES)
+    piece = np.searchsorted(sorted({*loss.kinks, *loss.bends}), p)
+    return not np.any((np.diff(loss.curvature(p)) != 0) & (np.diff(piece) == 0))
+
+
 def _outside(loss: Loss, sign: int) -> list[float]:
     """Edges beyond 15 on one side, as far as the slope changes notably."""
     ends = [sign * size for size in FAR]
