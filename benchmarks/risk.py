@@ -83,7 +83,7 @@ def main() -> None:
     tiny = timing.tiny(__doc__)
     timing.pin()
     count, sample, repeats = (5, 1, 1) if tiny else (200, 4, 3)
-    alphas = np.linspace(0.5, 6, count)
+    alphas = np.linspace(0.5, 6, count).round(2)  # P = alpha N is an integer
     picked = np.linspace(0, count - 1, sample).astype(int)
     print(timing.machine())
     largest = 0.0
