@@ -43,6 +43,14 @@ def test_walks_do_not_depend_on_how_many_looks_are_evaluated_at_once(few, many, 
     assert found.features.tolist() == [features for _, features in slow]
 
 
+@pytest.mark.parametrize("likely", [1, 5, 64])
+def test_lessons_do_not_depend_on_where_a_mistake_is_expected(likely, monkeypatch):
+    scenario = Attention(attention="centred", error_rate=[0.05, 0.4], N=40, chunk=3, t=[2, 8], seeds=1)
+    expected = simulate.run(scenario)
+    monkeypatch.setattr(partial_sums, "_likely", lambda student, z, *_: min(likely, len(z)))
+    assert simulate.run(scenario).equals(expected)
+
+
 def test_walks_that_stop_agree_with_exact_densities():
     """Every boundary; the controls: theory with more looks, and the boundary as printed."""
     given = {

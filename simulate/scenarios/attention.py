@@ -124,7 +124,7 @@ def attend(cell: AttentionCell, student: Attentive, counts: Counts, examples: Si
     for lesson in lessons(student, *examples[:1], np.zeros(len(examples.z)), examples.probes, looks, FEWEST):
         features += lesson.features
         rows = examples.z[lesson.last + 1 - lesson.stopped.size : lesson.last + 1]
-        errors += int(np.count_nonzero(rows[lesson.stopped] @ student.w <= 0))  # the full margins, at no extra work
+        errors += int(np.count_nonzero(lesson.stopped & (rows @ student.w <= 0)))  # the full margins, at no extra work
         if lesson.mistaken:
             student.w = student.w + examples.z[lesson.last]
         student.take(lesson.margins)
