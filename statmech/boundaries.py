@@ -291,18 +291,19 @@ def _constant(error_rate: np.ndarray, mean: np.ndarray, deviation: np.ndarray, t
     """The level at which `error` is error_rate; 0 where it is smaller from the start."""
     variance, lowest = deviation**2, np.maximum(theta, 0.0)
     bridge = (theta + np.sqrt(theta**2 - 2 * variance * np.log(error_rate))) / 2  # not below the root
-    tau = np.zeros_like(mean) + bridge
+    tau, log_target, drift = np.zeros_like(mean) + bridge, np.log(error_rate), 2 * mean / variance
     for _ in range(NEWTON):
         z = (theta - 2 * tau - mean) / deviation
-        log_error = 2 * mean * tau / variance + log_ndtr(z)
-        hazard = np.exp(-(z**2) / 2 - log_ndtr(z)) / np.sqrt(2 * np.pi)
-        step = (np.log(error_rate) - log_error) / (2 * mean / variance - 2 * hazard / deviation)
+        log_tail = log_ndtr(z)
+        log_error = 2 * mean * tau / variance + log_tail
+        hazard = np.exp(-(z**2) / 2 - log_tail) / np.sqrt(2 * np.pi)
+        step = (log_target - log_error) / (drift - 2 * hazard / deviation)
         # log error is concave: every step ends on the root's upper side, unless there is none above the lowest
         tau = np.maximum(tau + step, lowest)
-        if np.all((np.abs(step) <= 1e-14 * deviation) | (tau == lowest)):
+        if ((np.abs(step) <= 1e-14 * deviation) | (tau == lowest)).all():
             break
     low = tau <= lowest
-    if np.any(low):
+    if low.any():
         tau = np.asarray(tau)
         tau[low] = _low_constant(*(np.asarray(values)[low] for values in (error_rate, mean, deviation, theta)))
     return tau
@@ -330,8 +331,9 @@ def _low_constant(error_rate: np.ndarray, mean: np.ndarray, deviation: np.ndarra
 
 def _checked(*given: ArrayLike) -> list[np.ndarray]:
     error_rate, mean, variance, theta = (np.asarray(value, float) for value in given)
-    if not np.all((error_rate >= LEAST) & (error_rate < 0.5)):
+    if not ((error_rate >= LEAST) & (error_rate < 0.5)).all():
         raise ScenarioError([(("error_rate",), f"lies between {LEAST:g} and 0.5, not {np.ravel(error_rate)[0]:g}")])
-    if not np.all(variance > 0):
+    if not (variance > 0).all():
         raise ScenarioError([(("variance",), "must be greater than 0")])
-    return list(np.broadcast_arrays(error_rate, mean, variance, theta))
+    numbers = [error_rate, mean, variance, theta]
+    return list(np.broadcast_arrays(*numbers)) if any(of.ndim for of in numbers) else numbers
