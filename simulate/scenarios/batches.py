@@ -66,7 +66,7 @@ class Batches(units.Simulator, Generic[C]):
 
     @abstractmethod
     def program(self, cell: C) -> Hashable:
-        """What cells have in common whose numbers one program takes side by side; None for a cell to simulate alone."""
+        """Return what cells of one program have in common; None for a cell that is simulated alone."""
 
     def students(self, cell: C) -> int:
         """The number of students that are simulated of a cell."""

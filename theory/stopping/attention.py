@@ -127,7 +127,7 @@ def learnt(watch: Watch, theta: Array) -> tuple[Averages, Array]:
     return averages, errors
 
 
-def share(watch: Watch, y: Array, apart: Array = 0.0) -> Array:
+def share(watch: Watch, y: Array, spacing: Array = 0.0) -> Array:
     r"""Mean fraction of the features evaluated, including probes and the delay of looks.
 
     With :math:`s = \tau^2/x^2` the first-passage density is a piece of a Gaussian,
@@ -140,7 +140,7 @@ def share(watch: Watch, y: Array, apart: Array = 0.0) -> Array:
         The level in units of the student's length.
     y : float or array
         :math:`1 - R`.
-    apart : float or array
+    spacing : float or array
         Spacing of the looks, as a fraction of the features.
 
     Returns
@@ -152,13 +152,13 @@ def share(watch: Watch, y: Array, apart: Array = 0.0) -> Array:
     >>> share(Watch(tau=np.array([1.0, 0.5]), slope=0.0, probes=np.array([0.05, 1.0])), y=np.array([1.0, 0.3])).round(2)
     array([0.86, 1.  ])
     """
-    tau, c, R, y, apart = (np.expand_dims(of, -1) for of in (watch.tau, watch.slope, 1 - y, y, apart))
+    tau, c, R, y, spacing = (np.expand_dims(of, -1) for of in (watch.tau, watch.slope, 1 - y, y, spacing))
     edges = np.add.outer(BEYOND, watch.tau)
     x, weight = composite_legendre(np.minimum(edges, TAIL))
     s = (tau / np.maximum(x, tau)) ** 2
     right = ndtr(R * (tau + c * s) / np.sqrt(np.maximum(1 - s + s * y * (2 - y), 1e-300)))
     stops = weight * 4 * density(x) * np.exp(-c * tau - c**2 * s / 2) * right
-    return 1 - (1 - watch.probes) * np.sum(stops * (1 - s - apart / 4), axis=-1)
+    return 1 - (1 - watch.probes) * np.sum(stops * (1 - s - spacing / 4), axis=-1)
 
 
 @cache
@@ -189,13 +189,13 @@ def overshoot(chunk: int) -> float:
 
 
 class Settings(NamedTuple):
-    """What the equations of several students take from their cells, arrays (lanes,) beside the boundary they share."""
+    """Numbers of several students, arrays (lanes,), and the boundary that they share."""
 
     boundary: Boundary
     error_rate: Array
     probes: Array
     forget: Array  # the rate 1/T of the margin statistics
-    apart: Array  # spacing of the looks, as a fraction of the features
+    spacing: Array  # spacing of the looks, as a fraction of the features
     delay: Array  # by which looks raise the level
 
 
@@ -234,7 +234,7 @@ def rates(settings: Settings, state: AttentiveStudent) -> AttentiveStudent:
         y,
         settings.forget * (mean - state.mean),
         settings.forget * (second - state.variance),
-        work=share(level, state.y, settings.apart),
+        work=share(level, state.y, settings.spacing),
         errors=errors,
     )
 
