@@ -30,7 +30,6 @@ import timing
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.ensemble import AdaBoostClassifier, GradientBoostingClassifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import Lasso
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
@@ -144,18 +143,14 @@ def replica(tiny: bool) -> list[Row]:
 def estimators(tiny: bool) -> list[Row]:
     """Fits of weights, which must agree, and of votes of conjunctions, which need not."""
     N, m, rows = 60 if tiny else 500, 60 if tiny else 2_000, []
-    lasso = partial(Lasso, alpha=0.3 / (2 * N), fit_intercept=False, tol=1e-10, max_iter=100_000)
-    flips, linear = {"flip": 0.1, "lam": fits.LAM}, {"teacher": "linear", "noise": 0.1, "penalty": "l1", "lam": 0.3}
-    for loss, given, make in (
-        ("logistic", flips, fits.THEIRS["logistic"]),
-        ("hinge", flips, fits.THEIRS["hinge"]),
-        ("square", linear, lasso),
-    ):
-        cell = next(Risk(loss=loss, alpha=2.0, N=N, **given).cells())
-        data = drawn(cell, 0, 0)
-        ours = Side(partial(minimised, problem_of(cell, data, given["lam"])))
-        theirs = Side(partial(weights_of, make(), data.X / np.sqrt(N), data.y))
-        rows.append(Row(f"{loss} loss, fit of N = {N}, P = {2 * N}", ours, {type(make()).__name__: theirs}))
+    for name, given in fits.cases(N):
+        if name in ("logistic", "hinge", "lasso") and given["alpha"] == 2.0:
+            cell = next(Risk(**given).cells())
+            data, lam = drawn(cell, 0, 0), float(given["lam"])
+            ours = Side(partial(minimised, problem_of(cell, data, lam)))
+            model = fits.THEIRS[name](lam, cell.P)
+            theirs = Side(partial(weights_of, model, data.X / np.sqrt(N), data.y))
+            rows.append(Row(f"{name}, fit of N = {N}, P = {cell.P}", ours, {type(model).__name__: theirs}))
     X, y = boosting.vote(60, m, (2, 3))
     words, indicators = np.char.add("w", X.astype(str)).astype(object), OneHotEncoder().fit_transform(X).toarray()
     trees = AdaBoostClassifier(DecisionTreeClassifier(max_depth=2), n_estimators=30)
