@@ -26,7 +26,7 @@ def students(K: int, N: int, seeds: int) -> list[tuple]:
 
     def keep(*of):
         given.append(of)
-        return np.zeros(of[2].shape[:2])
+        return np.zeros(of[2].shape[:3])
 
     with mock.patch.object(online, "_votes", keep):
         simulate.run(Scenario(rule="perceptron", K=K, N=N, t=TIMES, seeds=seeds))
@@ -34,10 +34,10 @@ def students(K: int, N: int, seeds: int) -> list[tuple]:
 
 
 def votes(given: list[tuple]) -> np.ndarray:
-    """The votes of all seeds, (seeds, T)."""
+    """The votes of all seeds, (seeds, T), of the one parameter combination."""
     from simulate.scenarios.online import _votes
 
-    return np.concatenate([_votes(*of) for of in sorted(given, key=lambda of: of[1].seeds.start)])
+    return np.concatenate([_votes(*of)[0] for of in sorted(given, key=lambda of: of[1].seeds.start)])
 
 
 def seconds(given: list[tuple], repeats: int = 5) -> float:
