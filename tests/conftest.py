@@ -44,10 +44,8 @@ def pytest_configure(config):
 
 @pytest.fixture(autouse=True, scope="module")
 def _few_programs():
-    """Forget compiled programs before they take the memory maps that a process may have, 65,530 by default."""
+    """Forget compiled programs after each file: thousands of them exceed the memory maps that a process may have."""
     yield
-    if _memory_maps() < 15_000:  # up to 200 a program, and a file may compile two hundred
-        return
     import gc
 
     import jax
@@ -57,11 +55,6 @@ def _few_programs():
     for kept in [it for it in gc.get_objects() if isinstance(it, CachedProgram)]:
         kept.clear_cache()
     jax.clear_caches()
-
-
-def _memory_maps():
-    maps = Path("/proc/self/maps")
-    return maps.read_bytes().count(b"\n") if maps.exists() else 0  # other systems have no such limit
 
 
 def _seconds():
