@@ -52,7 +52,8 @@ def load(file: str | Path) -> None:
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     registered = [dict(registry) for registry, _ in CHECKED]
     try:
-        spec.loader.exec_module(module)
+        # not loader.exec_module: its bytecode is stale where an edit keeps the size of the file within a second
+        exec(compile(path.read_bytes(), str(path), "exec"), vars(module))
     except Exception as failure:
         raise ConfigError(f"{file}{_line(path, failure)}: {type(failure).__name__}: {failure}") from None
     for (registry, checked), known in zip(CHECKED, registered, strict=True):

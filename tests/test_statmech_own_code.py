@@ -182,6 +182,7 @@ def test_an_edit_after_the_import_does_not_change_the_digest_of_the_code_in_memo
     plugins.load(file)
     assert Scenario(rule="mine", **SWEEP).code_digests() != before
     assert RULES["mine"]().g(-1.0, 1.0) == 3.0
+    assert not (file.parent / "__pycache__").exists()  # Python would take its bytecode for the edited file
 
 
 def test_two_files_of_one_name_are_distinguished(mine):
