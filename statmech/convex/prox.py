@@ -134,7 +134,9 @@ def _step(
     near = np.abs(newton - p) <= ROUNDING * (np.abs(p) + (np.abs(h) + np.abs(pull)) / rise)
     near |= np.abs(F) <= within * np.abs(h)
     good = (low <= newton) & (newton <= high) & (2 * np.abs(newton - p) <= last)
-    new = np.where(good | near, np.clip(newton, low, high), _middle(low, high))
+    new, halved = np.clip(newton, low, high), ~(good | near)
+    if np.any(halved):
+        new[halved] = _middle(low[halved], high[halved])
     return near | (new == p), new, np.abs(new - p), low, high
 
 

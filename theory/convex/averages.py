@@ -58,9 +58,9 @@ class Nodes(NamedTuple):
     dh: np.ndarray
     held: np.ndarray
 
-    def sum(self, terms: np.ndarray) -> np.ndarray:
-        """The sums (lanes,) of terms (panels, nodes)."""
-        return _by_lane(terms, self.lane, self.lanes)
+    def sums(self, *terms: np.ndarray) -> np.ndarray:
+        """The sums (terms, lanes) of terms, each (panels, nodes)."""
+        return _by_lane(np.array(terms), self.lane, self.lanes)
 
 
 class Channel(NamedTuple):
@@ -86,12 +86,12 @@ def of_labels(loss: Loss, teacher: LabelTeacher, x: np.ndarray) -> Averages:
     channel = label_channel(teacher, x[0, nodes.lane], Q[nodes.lane], nodes.h, slope=True)
     A, B, C, G = _values(nodes, channel)
     by_Q, by_V, hhd = _slopes(nodes, channel)
-    by_cos = -2 * Q * nodes.sum(channel.response * nodes.held * nodes.g)
+    overlap, C_t = nodes.sums(channel.response * nodes.held * nodes.g, channel.tilt * nodes.dh * nodes.g)
+    by_cos = -2 * Q * overlap
     values = np.array([A, B, C])
     along = cos / Q
     A_V = along * by_V[1] - by_V[2] / Q**2
     A_Q = along * (by_Q[1] - C) + (G + hhd) / Q**2
-    C_t = nodes.sum(channel.tilt * nodes.dh * nodes.g)
     rate = -cos * sin**2  # of cos(theta) by ln tan(theta)
     A_t = along * C_t - rate * by_Q[1] / Q
     slopes = np.array([[A_t, A_Q, A_V], [rate * by_cos, by_Q[0], by_V[0]], [C_t, by_Q[1], by_V[1]]])
@@ -132,14 +132,14 @@ def training_of_residuals(loss: Loss, x: np.ndarray, value: Loss) -> Training:
 
 def _training(nodes: Nodes, weight: np.ndarray, value: Loss) -> Training:
     p = nodes.h + nodes.g
-    return Training(nodes.sum(weight * nodes.dh * value.value(p)), nodes.sum(weight * nodes.dh * (p < 0)))
+    return Training(*nodes.sums(weight * nodes.dh * value.value(p), weight * nodes.dh * (p < 0)))
 
 
 def fresh_error(teacher: LabelTeacher, log_tan: np.ndarray) -> np.ndarray:
     """The probability that a student at this angle is wrong on a fresh label, noise included."""
     lane, z, dz, _ = _legendre(np.minimum(label_edges(FEW, teacher, np.exp(log_tan)), 0.0))
     weight = label_channel(teacher, log_tan[lane], np.ones(len(z)), z).weight
-    return _by_lane(weight * dz, lane, len(log_tan))
+    return _by_lane((weight * dz)[None], lane, len(log_tan))[0]
 
 
 def label_channel(
@@ -225,7 +225,7 @@ def _in_p(loss: Loss, V: np.ndarray, ends: np.ndarray) -> np.ndarray:
     p = prox(loss, ends, V[:, None], ROUGH)
     inner = np.array([0.0, *loss.kinks, *loss.bends])
     if not piecewise_quadratic(loss):
-        middle = prox(loss, 0.0, V[:, None])
+        middle = p[:, [p.shape[1] // 2]]  # that of h = 0: the ends are symmetric
         fixed = np.broadcast_to(panel_edges(loss), (len(V), len(panel_edges(loss))))
         inner = np.concatenate([fixed, middle + BEYOND], axis=1)
     return np.sort(np.concatenate([p, np.clip(inner, p[:, :1], p[:, -1:])], axis=1), axis=1)
@@ -252,28 +252,32 @@ def _legendre(edges: np.ndarray, wanted: np.ndarray | float = 1.0) -> tuple[np.n
     return lane, node, width * w, (node - left) - offset
 
 
-def _values(nodes: Nodes, channel: Channel) -> tuple[np.ndarray, ...]:
+def _values(nodes: Nodes, channel: Channel) -> np.ndarray:
     """A, B, C and <h g>."""
     pull = channel.weight * nodes.dh * nodes.g
-    return (
-        nodes.sum(channel.weight * nodes.held),
-        nodes.sum(pull * nodes.g),
-        nodes.sum(channel.response * nodes.dh * nodes.g),
-        nodes.sum(pull * nodes.h),
+    return nodes.sums(
+        channel.weight * nodes.held, pull * nodes.g, channel.response * nodes.dh * nodes.g, pull * nodes.h
     )
 
 
-def _slopes(nodes: Nodes, channel: Channel) -> tuple[list[np.ndarray], list[np.ndarray], np.ndarray]:
+def _slopes(nodes: Nodes, channel: Channel) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Derivatives of B and C by ln Q, of B, C and <h g> by ln V, and <h^2 (1 - dp/dh)>."""
     held, free = nodes.held * nodes.h, (nodes.dh - nodes.held) * nodes.g
-    by_Q = [-2 * nodes.sum(channel.weight * held * nodes.g), -nodes.sum(channel.response * held)]
-    moved = channel.weight * free
-    by_V = [2 * nodes.sum(moved * nodes.g), nodes.sum(channel.response * free), nodes.sum(moved * nodes.h)]
-    return by_Q, by_V, nodes.sum(channel.weight * held * nodes.h)
+    moved, weighted = channel.weight * free, channel.weight * held
+    B_Q, C_Q, B_V, C_V, G_V, hhd = nodes.sums(
+        weighted * nodes.g,
+        channel.response * held,
+        moved * nodes.g,
+        channel.response * free,
+        moved * nodes.h,
+        weighted * nodes.h,
+    )
+    return np.array([-2 * B_Q, -C_Q]), np.array([2 * B_V, C_V, G_V]), hhd
 
 
 def _by_lane(terms: np.ndarray, lane: np.ndarray, lanes: int) -> np.ndarray:
-    return np.bincount(lane, np.sum(terms, axis=-1), lanes)
+    """The sums (terms, lanes) of terms (terms, panels, nodes)."""
+    return np.array([np.bincount(lane, panels, lanes) for panels in np.sum(terms, axis=-1)])
 
 
 def _view(log_tan: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -257,7 +257,7 @@ def newton(equations: Equations, x: np.ndarray, alpha: np.ndarray, at: Point) ->
     x, lanes = np.array(x), np.arange(len(alpha))
     for _ in range(SWEEPS):
         linear = equations.linearised(x[:, lanes], alpha[lanes], Point(*(part[lanes] for part in at)))
-        step, tangent = _cramer(linear.J, -linear.F), _cramer(linear.J, -linear.f)
+        step, tangent = _cramer(linear.J, -np.array([linear.F, linear.f]))
         residual = np.max(np.abs(linear.F), axis=0)
         better = residual < best.residual[lanes]
         to = lanes[better]
@@ -273,20 +273,16 @@ def newton(equations: Equations, x: np.ndarray, alpha: np.ndarray, at: Point) ->
 
 
 def _cramer(J: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """The solutions (k, lanes) of small systems J (k, k, lanes), NaN or infinite where J is singular."""
+    """The solutions (r, k, lanes) of small systems J (k, k, lanes), NaN or infinite where J is singular."""
+    column = np.eye(len(J), dtype=bool)[:, None, :, None]
+    replaced = np.where(column, right[:, None, :, None], J)  # (r, which column, k, k, lanes)
     with np.errstate(all="ignore"):
-        return np.array([determinant(replaced(J, k, right)) for k in range(len(J))]) / determinant(J)
-
-
-def replaced(J: np.ndarray, column: int, by: np.ndarray) -> np.ndarray:
-    """Matrices with another column."""
-    J = J.copy()
-    J[:, column] = by
-    return J
+        return determinant(np.moveaxis(replaced, (2, 3), (0, 1))) / determinant(J)
 
 
 def determinant(J: np.ndarray) -> np.ndarray:
-    """The determinants (lanes,) of 2 x 2 or 3 x 3 matrices (k, k, lanes)."""
+    """The determinants (...) of 2 x 2 or 3 x 3 matrices (k, k, ...)."""
     if len(J) == 2:
         return J[0, 0] * J[1, 1] - J[0, 1] * J[1, 0]
-    return np.sum(J[0] * np.cross(J[1], J[2], axis=0), axis=0)
+    (a, b, c), (d, e, f) = J[1:]
+    return J[0, 0] * (b * f - c * e) + J[0, 1] * (c * d - a * f) + J[0, 2] * (a * e - b * d)
