@@ -419,7 +419,8 @@ def test_no_point_depends_in_any_bit_on_those_solved_with_it(penalty, weights):
         alone = minimum(Hinge(), Sign(0.1), penalty, weights, alpha[k : k + 1], lam[k : k + 1])
         for all_of, one in zip(together, alone, strict=True):
             assert np.array_equal(all_of[k : k + 1], one, equal_nan=True)
-    assert np.array_equal(best(Logistic(), Sign(0.1), ALPHAS)[2:3], best(Logistic(), Sign(0.1), ALPHAS[2:3]))
+    for loss in (Logistic(), Hinge()):
+        assert np.array_equal(best(loss, Sign(0.1), ALPHAS)[2:3], best(loss, Sign(0.1), ALPHAS[2:3]))
 
 
 @pytest.mark.parametrize("loss", [on_labels(kind()) for kind in LOSSES.values()], ids=list(LOSSES))
@@ -447,6 +448,13 @@ def test_the_best_penalty_of_the_hinge_is_found_beside_the_plateau_of_maximum_st
     for factor in (0.8, 1.25):
         for alpha, lam, least in zip(alphas, best.lam_best.values, best.eps_g.values, strict=True):
             assert theory.solve(Risk(loss="hinge", alpha=alpha, lam=factor * lam)).eps_g.item() > least
+
+
+@pytest.mark.parametrize(("loss", "flip", "alpha"), [(Hinge(), 0.0, 0.05), (Absolute(), 0.3, 2.0)])
+def test_the_best_penalty_is_found_where_the_error_falls_from_the_plateau_of_hebbs_rule(loss, flip, alpha):
+    """A scan in strides of 6 passes from the plateau, where the slope is below 1e-11, to beyond the minimum."""
+    lam = best(loss, Sign(flip), alpha)[0]
+    assert np.argmin(solved(loss, Sign(flip), alpha, [1e-3, 0.9 * lam, lam, 1.1 * lam, 1e6]).eps_g) == 2
 
 
 @pytest.mark.parametrize("last", [2.0, 30.0])

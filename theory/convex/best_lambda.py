@@ -2,7 +2,7 @@ r"""The penalty of the smallest generalization error, in the limit N -> infinity
 
 Minimised is the angle to the teacher of labels, or the error of the field of a linear teacher. Either is the first
 unknown x_0 of the equations, whose derivative by :math:`\ln\lambda` Newton's method gives: the best lambda is its root.
-Solutions are followed from a large lambda to a small one, and a change of sign is enclosed by secants.
+Solutions are followed from a large lambda to a small one, and a change of sign is enclosed.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ STRONGEST = 16.0  # l1 norms in units of that which leaves a good part of the we
 STRIDE, STRIDE_L1 = np.log(6.0), np.log(2.0)  # of a scan: a minimum of the hinge is 10 wide
 FLAT, FLAT_L1 = 1e-11, 1e-9  # slopes below it count as 0: of the hinge at small and large lambda
 LEVEL = 1e-9  # error of a flat end
-STEEP = 1e-4  # least slope of one end, relative to the other's, for a secant
-CLOSE = 1e-10  # in ln lambda
+CLOSE = 1e-6  # last step in ln lambda: the error that it leaves is below 1e-10
+ROUGH = 1e-6  # residual of a scan, before the last step of Newton's method, which squares it
 
 
 def best_lambda(loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights, alpha: np.ndarray) -> np.ndarray:
@@ -53,7 +53,8 @@ def best_lambda(loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights
     scan = _scan(equations, alpha, penalty.share)
     slopes = np.array([solved.tangent[0] for _, solved in scan])
     values = np.array([solved.x[0] for _, solved in scan])
-    signs = _signs(slopes, values, FLAT_L1 if penalty.share else FLAT)
+    flat = FLAT_L1 if penalty.share else FLAT
+    signs = _signs(slopes, values, flat)
     lam, least = _edges(signs, values)
     exact = recovers(loss, teacher, penalty, weights, alpha, 0 * alpha)
     lam[exact] = 0.0
@@ -62,8 +63,8 @@ def best_lambda(loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights
     lanes = np.flatnonzero(np.any(turns, axis=0) & ~exact)
     if len(lanes):
         high, low = (_picked(scan, which[lanes] + step, lanes) for step in (0, 1))
-        root, value = _root(equations, alpha[lanes], penalty.share, low, high)
-        lam[lanes] = np.where(value <= least[lanes] + LEVEL**1.5, np.exp(root), lam[lanes])
+        root, value = _root(equations, alpha[lanes], penalty.share, low, high, flat)
+        lam[lanes] = np.where(value < least[lanes] - LEVEL**1.5, np.exp(root), lam[lanes])
     return lam
 
 
@@ -76,7 +77,7 @@ def _signs(slopes: np.ndarray, values: np.ndarray, flat: float) -> np.ndarray:
     """Return the signs of the slopes (places, lanes), from the largest lambda down.
 
     Where the error is flat, the sign is that of its change since the place before and, if there is none, the sign
-    there; that of the first is down.
+    there; that of the first is down. A flat place from which the error falls is the begin of a descent.
     """
     signs = np.sign(np.where(np.abs(slopes) > flat, slopes, 0.0))
     signs[0] = np.where(signs[0] == 0, -1.0, signs[0])
@@ -84,6 +85,7 @@ def _signs(slopes: np.ndarray, values: np.ndarray, flat: float) -> np.ndarray:
         change = np.where(np.abs(above - value) > LEVEL, np.sign(above - value), 0.0)
         at = here == 0
         here[at] = np.where(change[at] == 0, before[at], change[at])
+    signs[:-1][(np.abs(slopes[:-1]) <= flat) & (values[:-1] - values[1:] > LEVEL)] = 1.0
     return signs
 
 
@@ -109,7 +111,7 @@ def _scan(equations: Equations, alpha: np.ndarray, share: float) -> list[Place]:
     scan = [(at, solve(equations, alpha, np.exp(at), share))]
     while np.any(at > np.log(LEAST)):
         lower = np.maximum(at - stride, np.log(LEAST))
-        scan.append((lower, follow(equations, alpha, scan[-1][1], Point(at, shares), Point(lower, shares))))
+        scan.append((lower, follow(equations, alpha, scan[-1][1], Point(at, shares), Point(lower, shares), ROUGH)))
         at = lower
     return scan
 
@@ -121,37 +123,56 @@ def _picked(scan: list[Place], which: np.ndarray, lanes: np.ndarray) -> Place:
     return where, Solved(*(np.moveaxis(part, 0, -1)[..., lanes, which] for part in parts))
 
 
-def _between(a: np.ndarray, b: np.ndarray, f: np.ndarray, g: np.ndarray) -> np.ndarray:
-    """The place where a secant between slopes f at a and g at b is 0; the middle, if one end is flat."""
-    size = np.maximum(np.abs(f), np.abs(g))
-    secant = (np.minimum(np.abs(f), np.abs(g)) > STEEP * size) & (f * g < 0)
-    return np.where(secant, a - f * (b - a) / np.where(secant, g - f, 1.0), (a + b) / 2)
-
-
 def _root(
-    equations: Equations, alpha: np.ndarray, share: float, low: Place, high: Place
+    equations: Equations, alpha: np.ndarray, share: float, low: Place, high: Place, flat: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """ln lambda where the slope is 0, between a place where it is negative and one where it is not; and x_0 there."""
-    a, b = low[0].copy(), high[0].copy()
-    f, g = low[1].tangent[0].copy(), high[1].tangent[0].copy()
-    now, state, root, value = a.copy(), low[1], a.copy(), 0 * a
-    lanes = np.arange(len(a))
-    side = np.zeros(len(a))
+    """Find ln lambda where the slope is 0, and x_0 there, by Chandrupatla's method.
+
+    Parameters
+    ----------
+    equations, alpha, share
+        The equations, examples per weight (lanes,), and the fraction of the l1 norm.
+    low, high
+        Places of a smaller lambda, where the slope is negative, and of a larger one, where it is not.
+    flat
+        Slopes below it count as 0.
+    """
+    lanes, root, value = np.arange(len(alpha)), low[0].copy(), 0 * alpha
+    at = np.array([low[0], high[0], high[0]])  # the latest place, the one on the other side, and the one before
+    slopes = np.array([low[1].tangent[0], high[1].tangent[0]])
+    plateaus = np.where(np.abs(slopes) <= flat, np.array([low[1].x[0], high[1].x[0]]), np.nan)
+    slopes = np.array([np.minimum(slopes[0], -flat), *2 * [np.maximum(slopes[1], flat)]])
+    state = low[1]._replace(residual=0 * alpha)
     for _ in range(60):
-        t = _between(a[lanes], b[lanes], f[lanes], g[lanes])
-        begin, end = (Point(of, np.full(len(lanes), share)) for of in (now[lanes], t))
-        state = follow(equations, alpha[lanes], state, begin, end)
-        slope = state.tangent[0]
-        close = (np.abs(t - root[lanes]) < CLOSE) | ~np.isfinite(slope) | (slope == 0)
-        root[lanes], now[lanes], value[lanes] = t, t, state.x[0]
-        below = slope < 0
-        one, two = lanes[below], lanes[~below]
-        g[one] *= np.where(side[one] == -1, 0.5, 1.0)  # Illinois: the end that stays counts half
-        f[two] *= np.where(side[two] == 1, 0.5, 1.0)
-        a[one], f[one], side[one] = t[below], slope[below], -1
-        b[two], g[two], side[two] = t[~below], slope[~below], 1
-        root[lanes[~np.isfinite(slope)]] = np.nan
-        lanes, state = lanes[~close], state.take(~close)
+        new, shares = at[0] + _fraction(at, slopes) * (at[1] - at[0]), np.full(len(lanes), share)
+        state = follow(equations, alpha[lanes], state, Point(at[0], shares), Point(new, shares))
+        slope = _sided(state.tangent[0], np.abs(state.x[0] - plateaus[:, lanes]) < LEVEL, flat)
+        root[lanes], value[lanes] = np.where(np.isfinite(slope), new, np.nan), state.x[0]
+        going = (np.abs(new - at[0]) > CLOSE) & np.isfinite(slope) & (slope != 0)
+        beyond = slope * slopes[0] < 0
+        at, slopes = _among(new, at, beyond)[:, going], _among(slope, slopes, beyond)[:, going]
+        lanes, state = lanes[going], state.take(going)
         if not len(lanes):
             break
     return root, value
+
+
+def _sided(slope: np.ndarray, same: np.ndarray, flat: float) -> np.ndarray:
+    """The slopes; where they count as 0, the same as those of the lower or upper end (2, lanes), with its sign."""
+    low, high = same & (np.abs(slope) <= flat)
+    return np.where(low, -flat, np.where(high, flat, slope))
+
+
+def _among(new: np.ndarray, before: np.ndarray, beyond: np.ndarray) -> np.ndarray:
+    """The three places with a new one, which may lie beyond the root as seen from the latest."""
+    latest, other, _ = before
+    return np.array([new, np.where(beyond, latest, other), np.where(beyond, other, latest)])
+
+
+def _fraction(at: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+    """The part of the way to the other side: by inverse quadratic interpolation where that is safe, else half."""
+    (a, b, c), (f, g, h) = at, slopes
+    with np.errstate(all="ignore"):
+        part, rise = (a - b) / (c - b), (f - g) / (h - g)
+        quadratic = f / (g - f) * h / (g - h) + (c - a) / (b - a) * f / (h - f) * g / (h - g)
+    return np.where((rise**2 < part) & ((1 - rise) ** 2 < 1 - part), quadratic, 0.5)

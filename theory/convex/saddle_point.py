@@ -216,7 +216,9 @@ def healthy(equations: Equations, alpha: np.ndarray) -> np.ndarray:
     return np.log(0.5 * equations.force * np.sqrt(alpha))
 
 
-def follow(equations: Equations, alpha: np.ndarray, solved: Solved, begin: Point, end: Point) -> Solved:
+def follow(
+    equations: Equations, alpha: np.ndarray, solved: Solved, begin: Point, end: Point, within: float = TOLERANCE
+) -> Solved:
     """Follow the solution along the straight path from `begin` to `end`, in steps as long as they succeed.
 
     Parameters
@@ -229,19 +231,23 @@ def follow(equations: Equations, alpha: np.ndarray, solved: Solved, begin: Point
         The solution at `begin`.
     begin, end
         The penalty at both ends of the path.
+    within
+        Residual at which Newton's method takes its last step.
     """
     x, residual, tangent = (np.array(part) for part in solved)
     way = np.abs(end.log_lam - begin.log_lam)
     done, step = np.zeros(len(alpha)), np.minimum(1.0, STRIDE / np.maximum(way, STRIDE))
     done[(way == 0) & (end.share == begin.share)] = 1.0
-    failed = ~(residual <= SOLVED)
+    failed = ~(residual <= max(SOLVED, within))
     while len(at := np.flatnonzero((done < 1) & ~failed)):
         ahead = np.minimum(1.0, done[at] + step[at])
         point = Point(*(b[at] + (e[at] - b[at]) * ahead for b, e in zip(begin, end, strict=True)))
         point = Point(*(np.where(ahead == 1, e[at], p) for p, e in zip(point, end, strict=True)))
         moved = (end.log_lam - begin.log_lam)[at] * (ahead - done[at])
-        new = newton(equations, x[:, at] + np.clip(tangent[:, at] * moved, -2 * STRIDE, 2 * STRIDE), alpha[at], point)
-        good = new.residual <= SOLVED
+        new = newton(
+            equations, x[:, at] + np.clip(tangent[:, at] * moved, -2 * STRIDE, 2 * STRIDE), alpha[at], point, within
+        )
+        good = new.residual <= max(SOLVED, within)
         to = at[good]
         x[:, to], residual[to], tangent[:, to] = new.x[:, good], new.residual[good], new.tangent[:, good]
         done[to] = ahead[good]
@@ -251,8 +257,20 @@ def follow(equations: Equations, alpha: np.ndarray, solved: Solved, begin: Point
     return Solved(x + gone, residual + gone, tangent + gone)
 
 
-def newton(equations: Equations, x: np.ndarray, alpha: np.ndarray, at: Point) -> Solved:
-    """Newton's method from x (k, lanes): the best solution of each lane, which is left when it is good enough."""
+def newton(equations: Equations, x: np.ndarray, alpha: np.ndarray, at: Point, within: float = TOLERANCE) -> Solved:
+    """Newton's method: the best solution of each lane, which is left when it is good enough.
+
+    Parameters
+    ----------
+    equations
+        The equations.
+    x
+        Unknowns (k, lanes) at which it starts.
+    alpha, at
+        Examples per weight (lanes,), and the penalty.
+    within
+        Residual at which the last step is taken.
+    """
     best = Solved(np.array(x), np.full(len(alpha), np.inf), np.full_like(x, np.nan))
     x, lanes = np.array(x), np.arange(len(alpha))
     for _ in range(SWEEPS):
@@ -261,10 +279,10 @@ def newton(equations: Equations, x: np.ndarray, alpha: np.ndarray, at: Point) ->
         residual = np.max(np.abs(linear.F), axis=0)
         better = residual < best.residual[lanes]
         to = lanes[better]
-        last = x[:, lanes] + np.where(residual <= TOLERANCE, step, 0.0)  # costs nothing, and reaches rounding
+        last = x[:, lanes] + np.where(residual <= within, step, 0.0)  # costs nothing, and reaches rounding
         for whole, part in zip(best, (last, residual, tangent), strict=True):
             whole[..., to] = part[..., better]
-        going = (residual > TOLERANCE) & np.all(np.isfinite(step), axis=0)
+        going = (residual > within) & np.all(np.isfinite(step), axis=0)
         x[:, lanes] += np.clip(np.where(going, step, 0.0), -LEAP, LEAP)
         lanes = lanes[going]
         if not len(lanes):
