@@ -6,7 +6,9 @@ the same ones.
 
 from __future__ import annotations
 
-from functools import cache
+from collections import defaultdict
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -21,14 +23,11 @@ from simulate.minimisers.problem import Minimum, Problem, linear_map, nowhere
 from simulate.minimisers.separability import Separation, separation
 from simulate.minimisers.vanishing_penalty import vanishing
 from statmech.convex.label_error import label_error
-from statmech.convex.losses import Loss
-from statmech.convex.penalties import Penalty
-from statmech.convex.teachers import LabelTeacher, Teacher
-from statmech.convex.weights import Weights
+from statmech.convex.teachers import LabelTeacher
 from statmech.errors import ScenarioError
 from statmech.results.dataset import describe_student
 from statmech.scenarios.risk import Risk, RiskCell
-from theory.convex.best_lambda import best_lambda, taken
+from theory.convex.best_lambda import best_lambdas, taken
 
 FOUND = 1.0  # relative distance from the minimum below which a student counts as one: F is never negative
 ROUNDING = 1e-14  # of a loss, relative to that of w = 0
@@ -45,7 +44,7 @@ class Simulator(units.RunByRun[RiskCell]):
     def simulate(self, cell: RiskCell, seed: int) -> dict[str, float]:
         """The variables of one run."""
         data = drawn(cell, self.scenario.key, seed)
-        lam = strength(cell)
+        lam = self.strength(cell)
         problem = problem_of(cell, data, lam)
         separated = separation(problem.B) if cell.teacher.labels and lam == 0 else None
         found = learnt(cell, problem, separated, lam, self.scenario.solver)
@@ -55,6 +54,20 @@ class Simulator(units.RunByRun[RiskCell]):
         if self.scenario.bayes:
             values["R_bayes"] = cosine(posterior_mean(data, cell, STEPS), data.teacher)
         return values
+
+    def strength(self, cell: RiskCell) -> float:
+        """The strength of the penalty; the best one is that of the smallest error for N -> infinity."""
+        if isinstance(cell.lam, str):
+            return taken(best_lambdas(*cell.setting, self._alphas[cell.setting])[cell.alpha])
+        return float(cell.lam)
+
+    @cached_property
+    def _alphas(self) -> dict[Any, list[float]]:
+        """The alphas of each setting, whose best penalties are solved side by side."""
+        alphas = defaultdict(list)
+        for cell in self.scenario.cells():
+            alphas[cell.setting].append(cell.alpha)
+        return alphas
 
     def check(self) -> None:
         """Refuse examples that this machine cannot hold, and message passing without a penalty."""
@@ -72,18 +85,6 @@ class Simulator(units.RunByRun[RiskCell]):
 def memory(cell: RiskCell) -> float:
     """Bytes of a run: three copies of the inputs, and three matrices of the smaller dimension."""
     return 8.0 * 3 * (cell.P * cell.N + min(cell.P, cell.N) ** 2)
-
-
-def strength(cell: RiskCell) -> float:
-    """The strength of the penalty; the best one is that of the smallest error for N -> infinity."""
-    if isinstance(cell.lam, str):
-        return _best(cell.loss, cell.teacher, cell.penalty, cell.weights, cell.alpha)
-    return float(cell.lam)
-
-
-@cache
-def _best(loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights, alpha: float) -> float:
-    return taken(float(best_lambda(loss, teacher, penalty, weights, np.array([alpha]))[0]))
 
 
 def problem_of(cell: RiskCell, data: TeacherData, lam: float) -> Problem:

@@ -250,6 +250,11 @@ class RiskCell(Cell):
     index: tuple[int, ...]
 
     @property
+    def setting(self) -> tuple[Loss, Teacher, Penalty, Weights]:
+        """All that its theory depends on but the numbers alpha and lambda."""
+        return self.loss, self.teacher, self.penalty, self.weights
+
+    @property
     def on(self) -> Loss:
         """The loss as a function of stabilities (of labels) or of residuals (of real outputs)."""
         return on_labels(self.loss) if self.teacher.labels else self.loss

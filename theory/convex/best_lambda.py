@@ -7,7 +7,9 @@ Solutions are followed from a large lambda to a small one, and a change of sign 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
+from threading import Lock
 
 import numpy as np
 
@@ -66,6 +68,31 @@ def best_lambda(loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights
         root, value = _root(equations, alpha[lanes], penalty.share, low, high, flat)
         lam[lanes] = np.where(value < least[lanes] - LEVEL**1.5, np.exp(root), lam[lanes])
     return lam
+
+
+def best_lambdas(
+    loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights, alphas: Iterable[float]
+) -> Mapping[float, float]:
+    """The best lambda at each alpha; those that this process has not solved before are solved side by side.
+
+    Parameters
+    ----------
+    loss, teacher, penalty, weights
+        The learner, and the distribution of the teacher's weights.
+    alphas
+        Examples per weight.
+    """
+    with _SOLVING:
+        solved = _SOLVED.setdefault((loss, teacher, penalty, weights), {})
+        new = [alpha for alpha in dict.fromkeys(alphas) if alpha not in solved]
+        if new:
+            found = best_lambda(loss, teacher, penalty, weights, np.array(new, float))
+            solved.update(zip(new, found.tolist(), strict=True))
+    return solved
+
+
+_SOLVED: dict[tuple[Loss, Teacher, Penalty, Weights], dict[float, float]] = {}
+_SOLVING = Lock()  # runs are simulated in threads
 
 
 def taken(best: float) -> float:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.polynomial import Chebyshev
 from statmech.results.dataset import blank
 from statmech.scenarios.risk import Risk, RiskCell
 from theory.convex.best_lambda import best_lambda as best_lambda_at
+from theory.convex.best_lambda import best_lambdas
 
 DEGREE = 12  # of the polynomial in ln alpha through the best lambdas of a line
 LEFT_OUT = 1e-3  # largest of its last coefficients, relative to the smallest lambda
@@ -65,16 +65,16 @@ def grouped(cells: Sequence[RiskCell]) -> list[list[RiskCell]]:
     """Cells that share all but alpha, lambda and N."""
     groups: dict[Any, list[RiskCell]] = {}
     for cell in cells:
-        groups.setdefault((cell.loss, cell.penalty, cell.teacher, cell.weights), []).append(cell)
+        groups.setdefault(cell.setting, []).append(cell)
     return list(groups.values())
 
 
-def best_of(members: Sequence[RiskCell]) -> dict[float, float]:
+def best_of(members: Sequence[RiskCell]) -> Mapping[float, float]:
     """The best lambda of a group at each of its alphas."""
-    return at_each(members, alpha_of, _best_at(members[0]))
+    return best_lambdas(*members[0].setting, map(alpha_of, members))
 
 
-def best_along(members: Sequence[RiskCell]) -> dict[float, float]:
+def best_along(members: Sequence[RiskCell]) -> Mapping[float, float]:
     """The best lambda of a group along a line: that of a few places, interpolated where a polynomial can do it.
 
     The error is smallest at the best lambda: with 1 % more or less it changes by about 1e-6.
@@ -82,15 +82,11 @@ def best_along(members: Sequence[RiskCell]) -> dict[float, float]:
     alphas = [cell.alpha for cell in members]
     if len(set(alphas)) <= DEGREE:
         return best_of(members)
-    at, ends = _best_at(members[0]), [np.log(min(alphas)), np.log(max(alphas))]
-    found = Chebyshev.interpolate(lambda log_alpha: at(np.exp(log_alpha)), DEGREE, ends)
+    setting, ends = members[0].setting, [np.log(min(alphas)), np.log(max(alphas))]
+    found = Chebyshev.interpolate(lambda log_alpha: best_lambda_at(*setting, np.exp(log_alpha)), DEGREE, ends)
     line = at_each(members, alpha_of, lambda alpha: found(np.log(alpha)))
     # NaN, infinities, jumps and kinks have no small coefficients
     return line if np.all(np.abs(found.coef[-2:]) <= LEFT_OUT * min(line.values())) else best_of(members)
-
-
-def _best_at(cell: RiskCell) -> Callable[[np.ndarray], np.ndarray]:
-    return partial(best_lambda_at, cell.loss, cell.teacher, cell.penalty, cell.weights)
 
 
 def at_each(members: Sequence[RiskCell], ratio: Ratio, of: Callable[[np.ndarray], np.ndarray]) -> dict[float, float]:

@@ -6,7 +6,7 @@ the best at alpha.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -23,7 +23,7 @@ SOURCE = "replica-symmetric, N -> infinity"
 PLACES = 60  # of a line
 
 Values = dict[str, np.ndarray]
-Best = Callable[[Sequence[RiskCell]], dict[float, float]]
+Best = Callable[[Sequence[RiskCell]], Mapping[float, float]]
 
 
 def solve(scenario: Risk, cells: Sequence[RiskCell]) -> Iterator[Values]:
@@ -57,7 +57,7 @@ def _of_group(members: list[RiskCell], ratio: Ratio, best_of_group: Best) -> dic
     first, bayes, best = members[0], _bayes_of(members, ratio), best_of_group(members)
     points = [(ratio(cell), taken(best[cell.alpha]) if cell.lam == "best" else cell.lam) for cell in members]
     unique = list(dict.fromkeys(points))
-    state = minimum(first.loss, first.teacher, first.penalty, first.weights, *np.array(unique, float).T)
+    state = minimum(*first.setting, *np.array(unique, float).T)
     lane = {point: at for at, point in enumerate(unique)}
     shared = {"alpha_c": np.asarray(_threshold(first))}
     return {
