@@ -7,11 +7,13 @@ the best at alpha.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 
 from statmech.convex.separability import separable_below
-from statmech.convex.teachers import LabelTeacher
+from statmech.convex.teachers import LabelTeacher, Teacher
+from statmech.convex.weights import Weights
 from statmech.scenarios.risk import Risk, RiskCell
 from theory.convex.bayes_optimal import bayes_overlap
 from theory.convex.best_lambda import taken
@@ -50,7 +52,12 @@ def _solved(cells: Sequence[RiskCell], ratio: Ratio, best_of_group: Best) -> Ite
 def _bayes_of(members: Sequence[RiskCell], ratio: Ratio) -> dict[float, float]:
     """The cosine of the Bayes-optimal student of a group at each of its ratios."""
     first = members[0]
-    return at_each(members, ratio, lambda alphas: np.sqrt(bayes_overlap(first.teacher, first.weights, alphas)))
+    return at_each(members, ratio, lambda alphas: _bayes_cosine(first.teacher, first.weights, tuple(alphas.tolist())))
+
+
+@lru_cache(maxsize=16)  # losses and penalties share it
+def _bayes_cosine(teacher: Teacher, weights: Weights, alphas: tuple[float, ...]) -> np.ndarray:
+    return np.sqrt(bayes_overlap(teacher, weights, np.array(alphas)))
 
 
 def _of_group(members: list[RiskCell], ratio: Ratio, best_of_group: Best) -> dict[tuple[int, ...], Values]:
