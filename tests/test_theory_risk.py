@@ -31,7 +31,7 @@ from statmech.convex.weights import Binary, Gauss, Sparse
 from statmech.errors import ScenarioError
 from statmech.scenarios.risk import Risk
 from theory.convex import averages, recovery
-from theory.convex.best_lambda import best_lambda
+from theory.convex.best_lambda import best_lambda, searched
 from theory.convex.empirical_risk import minimum
 from theory.solutions import solve_line
 from theory.stored_examples import replica
@@ -45,8 +45,8 @@ def solved(loss, teacher, alpha, lam, penalty=L2, weights=None):
     return minimum(loss, teacher, penalty, weights or Gauss(), alpha, lam)
 
 
-def best(loss, teacher, alpha):
-    return best_lambda(loss, teacher, L2, Gauss(), np.atleast_1d(np.asarray(alpha, float)))
+def best(loss, teacher, alpha, by=best_lambda):
+    return by(loss, teacher, L2, Gauss(), np.atleast_1d(np.asarray(alpha, float)))
 
 
 # ridge: closed forms
@@ -92,7 +92,8 @@ def test_the_ridgeless_limit_descends_twice():
 def test_the_best_ridge_on_a_linear_teacher_is_the_variance_of_the_noise_and_bayes():
     alpha = np.array([0.3, 1.0, 3.0])
     for noise in (0.1, 0.5, 3.0):
-        assert np.allclose(best(Square(), LinearTeacher(noise), alpha), noise**2, rtol=1e-9)
+        assert np.array_equal(best(Square(), LinearTeacher(noise), alpha), 3 * [noise**2])
+        assert np.allclose(best(Square(), LinearTeacher(noise), alpha, searched), noise**2, rtol=1e-9)
         state = solved(Square(), LinearTeacher(noise), alpha, noise**2)
         assert np.allclose(state.mse, 1 - state.R**2, rtol=1e-12)  # of the posterior mean m = Q^2, and so mse = 1 - R^2
         assert np.allclose(state.R, state.length, rtol=1e-12)
@@ -217,10 +218,13 @@ def test_bad_input_of_a_threshold_is_a_sentence(call, problem):
 # the best penalty
 
 
-@pytest.mark.parametrize("flip", [0.0, 0.1])
-def test_the_best_penalty_of_the_square_loss_on_labels_does_not_depend_on_alpha(flip):
-    a2 = (1 - 2 * flip) ** 2 * 2 / np.pi
-    assert np.allclose(best(Square(), Sign(flip), [0.2, 1.0, 3.0, 20.0]), (1 - a2) / a2, rtol=1e-9)
+@pytest.mark.parametrize("teacher", [Sign(), Sign(0.1), Probit(0.5), Logit(2.0)], ids=str)
+def test_the_best_penalty_of_the_square_loss_on_labels_does_not_depend_on_alpha(teacher):
+    alpha = [0.2, 1.0, 3.0, 20.0]
+    assert np.allclose(best(Square(), teacher, alpha, searched), best(Square(), teacher, alpha), rtol=1e-9)
+    if isinstance(teacher, Sign):
+        a2 = (1 - 2 * teacher.flip) ** 2 * 2 / np.pi
+        assert np.allclose(best(Square(), teacher, alpha), (1 - a2) / a2, rtol=1e-14)
 
 
 TABLE = {  # of the study, section 5: eps_g at the best penalty
@@ -254,7 +258,9 @@ def test_the_best_penalty_is_where_an_independent_search_finds_it():
 
 
 def test_edges_of_the_best_penalty_are_reported():
-    assert best(Square(), LinearTeacher(), [0.5, 2.0]).tolist() == [0, 0]  # without noise: interpolate
+    for by in (best_lambda, searched):
+        assert best(Square(), LinearTeacher(), [0.5, 2.0], by).tolist() == [0, 0]  # without noise: interpolate
+        assert best(Square(), Sign(0.4999), [2.0], by)[0] == np.inf  # hardly any signal: Hebb's rule
     assert best(Hinge(), Sign(0.1), 1e-3)[0] == np.inf  # few noisy labels: Hebb's rule
     nearly = solved(Hinge(), Sign(0.1), [1e-3], [1e6])
     assert np.tan(np.pi * nearly.eps_g[0]) == pytest.approx(1 / replica.signal(0.1) / np.sqrt(1e-3), rel=1e-6)

@@ -13,7 +13,7 @@ from threading import Lock
 
 import numpy as np
 
-from statmech.convex.losses import Loss
+from statmech.convex.losses import Loss, Square
 from statmech.convex.penalties import Penalty
 from statmech.convex.teachers import Teacher
 from statmech.convex.weights import Weights
@@ -34,7 +34,7 @@ def best_lambda(loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights
     """Find the best lambda at each alpha (lanes,).
 
     0 where the error falls to the end of a vanishing penalty, infinite where it falls up to lambda = 1e6 and
-    beyond; NaN where the equations were not solved.
+    beyond; NaN where the equations were not solved. That of the square loss with an l2 norm is known.
 
     Parameters
     ----------
@@ -50,6 +50,26 @@ def best_lambda(loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights
     >>> from statmech.convex.weights import Gauss
     >>> best_lambda(Square(), LinearTeacher(noise=0.5), Penalty(), Gauss(), np.array([0.5, 2.0])).round(9)
     array([0.25, 0.25])
+    """
+    if type(loss) is Square and not penalty.share:
+        return np.full(len(alpha), _best_ridge(equations_of(loss, teacher, penalty, weights)))
+    return searched(loss, teacher, penalty, weights, alpha)
+
+
+def _best_ridge(equations: Equations) -> float:
+    """The ratio of noise to signal in the outputs, which is the best lambda of the square loss at every alpha."""
+    signal = equations.signal**2
+    lam = (equations.noise**2 + (1 - signal)) / signal if signal > 0 else np.inf
+    return np.inf if lam > LARGEST else 0.0 if lam < LEAST else lam
+
+
+def searched(loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights, alpha: np.ndarray) -> np.ndarray:
+    """Search for what `best_lambda` states, whatever the loss.
+
+    Parameters
+    ----------
+    loss, teacher, penalty, weights, alpha
+        Those of `best_lambda`.
     """
     equations = equations_of(loss, teacher, penalty, weights)
     scan = _scan(equations, alpha, penalty.share)
