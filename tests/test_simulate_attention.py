@@ -10,7 +10,7 @@ from conftest import disagreements
 
 import simulate
 import theory
-from simulate.kernels import partial_sums
+from simulate.kernels.partial_sums import walks
 from simulate.scenarios import attention
 from statmech import Attention, Scenario, ScenarioError, Stopping
 from statmech.boundaries import BOUNDARIES, OVERSHOOT, error, looks, rise, threshold
@@ -30,25 +30,14 @@ def walk(z, w, at, tau, slope):
     return total, len(w)
 
 
-@pytest.mark.parametrize(("few", "many"), [(1, 1), (10**9, 1), (10**9, 40), (2**12, 2**16)])
 @pytest.mark.parametrize("at", [[3, 4, 11, 20], list(range(1, 21)), [20], list(looks(20, 6))])
-def test_walks_do_not_depend_on_how_many_looks_are_evaluated_at_once(few, many, at, monkeypatch):
-    monkeypatch.setattr(partial_sums, "FEW", few)
-    monkeypatch.setattr(partial_sums, "MANY", many)
+def test_walks_stop_at_the_first_look_that_reaches_the_level(at):
     rng = np.random.default_rng(0)
     z, w, tau = rng.standard_normal((30, 20)), rng.standard_normal(20), rng.random(30) * 4
-    found = partial_sums.walks(z, w, np.array(at), tau, slope=0.5)
+    found = walks(z, w, np.array(at), tau, slope=0.5)
     slow = [walk(row, w, at, level, 0.5) for row, level in zip(z, tau, strict=True)]
     np.testing.assert_allclose(found.sums, [total for total, _ in slow], atol=1e-12)
     assert found.features.tolist() == [features for _, features in slow]
-
-
-@pytest.mark.parametrize("likely", [1, 5, 64])
-def test_lessons_do_not_depend_on_where_a_mistake_is_expected(likely, monkeypatch):
-    scenario = Attention(attention="centred", error_rate=[0.05, 0.4], N=40, chunk=3, t=[2, 8], seeds=1)
-    expected = simulate.run(scenario)
-    monkeypatch.setattr(partial_sums, "_likely", lambda student, z, *_: min(likely, len(z)))
-    assert simulate.run(scenario).equals(expected)
 
 
 def test_walks_that_stop_agree_with_exact_densities():

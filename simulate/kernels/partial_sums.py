@@ -1,27 +1,23 @@
 r"""Attention: margins evaluated a few features at a time, and no further than needed (Pelossof & Ying).
 
 The features of an example are summed between looks, :math:`S_i = \sum_{j\le i} w_jz_j`. Where :math:`S_i` reaches a
-level :math:`\tau` (`statmech.boundaries`) the example is assumed to be right, and its other features are not evaluated.
-Many examples are evaluated side by side, and those that have stopped are left out of the next product. If there are few
-products between looks, several looks are computed together; the features *counted* are those up to the stopping look.
+level :math:`\tau` (`statmech.boundaries`) the example is assumed to be right, and its other features are not evaluated:
+a loop over features, which is compiled when the first walk needs it (`simulate.kernels.first_passage`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
-from simulate.learners.perceptron import wrong
 from statmech.boundaries import Boundary, rise, threshold
 
 ENOUGH = 10  # margins before the first stop
 MEMORY = 200  # averaging window, in margins, of the running mean and variance, which grow with w
 FEWEST = 8  # examples evaluated together, at least
-FEW = 2**12  # products that cost less than a look: looks are then joined
-MANY = 2**16  # products of joined looks, at most
-LONG = 2**13  # number of features from which one row at a time costs less than a copy of the rows
+ARRAY: Final = ("C", "A", "W")  # requirements of compiled loops: contiguous, aligned, writeable
 
 
 class Walks(NamedTuple):
@@ -64,21 +60,12 @@ def walks(
     >>> walks(np.array([[2.0, -9.0], [0.5, -1.0]]), np.ones(2), np.array([1, 2]), tau=1.0)
     Walks(sums=array([ 2. , -0.5]), features=array([1, 2]))
     """
+    from simulate.kernels.first_passage import walk  # compiled
+
     m, n = z.shape
-    sums, tau, features = np.zeros(m) + start, np.zeros(m) + tau, np.zeros(m, int)
-    active, index, first = np.arange(m), 0, 0
-    while active.size and index < len(looks):
-        end = _together(looks, index, first, active.size)
-        here, last = np.asarray(looks[index:end]), int(looks[end - 1])
-        partial = _partial_sums(z[:, first:last], w[first:last], here - first, active)
-        partial += sums[active, None]
-        level = tau[active, None] + slope / n * here if slope else tau[active, None]
-        reached = (np.abs(partial) if two_sided else partial) >= level
-        stop, rows = reached.argmax(axis=1), np.arange(active.size)  # 0 where no level is reached
-        stops = reached[rows, stop]
-        stop[~stops] = here.size - 1
-        sums[active], features[active] = partial[rows, stop], here[stop]
-        active, index, first = active[~stops], end, last
+    sums, tau, features = np.full(m, start, float), np.full(m, tau, float), np.empty(m, int)
+    z, w = (np.require(of, float, ARRAY) for of in (z, w))
+    walk(z, w, looks, tau, slope / n, two_sided, -np.inf, sums, features)
     return Walks(sums, features)
 
 
@@ -88,30 +75,7 @@ def sums_at(z: np.ndarray, w: np.ndarray, looks: np.ndarray) -> np.ndarray:
     >>> sums_at(np.array([[2.0, -9.0, 1.0]]), np.ones(3), np.array([2, 3]))
     array([[-7., -6.]])
     """
-    return _partial_sums(z, w, looks, np.arange(len(z)))
-
-
-def _together(looks: np.ndarray, index: int, first: int, rows: int) -> int:
-    """The end of the looks from `index` on that are computed together."""
-    if rows * (looks[index] - first) >= FEW:
-        return index + 1
-    return max(index + 1, int(looks.searchsorted(first + MANY // rows, side="right")))
-
-
-def _partial_sums(z: np.ndarray, w: np.ndarray, looks: np.ndarray, active: np.ndarray) -> np.ndarray:
-    """Sums of the active rows of z (m, n) after each of `looks`, the last of which is n: (active, looks)."""
-    m = len(z)
-    if looks.size == 1 and w.size >= LONG and active.size < m:
-        return np.array([[z[row] @ w] for row in active])
-    if 2 * active.size > m > active.size:
-        return _partial_sums(z, w, looks, np.arange(m))[active]
-    rows = z if active.size == m else z[active]
-    if looks.size == 1:
-        return (rows @ w)[:, None]
-    products = rows * w
-    if looks.size < w.size:
-        products = np.add.reduceat(products, np.append(0, looks[:-1]), axis=1)
-    return np.cumsum(products, axis=1, out=products)
+    return np.cumsum(np.add.reduceat(z * w, np.append(0, looks[:-1]), axis=1), axis=1)
 
 
 class Level(NamedTuple):
@@ -204,46 +168,17 @@ def lessons(
     block
         Number of examples evaluated together at first.
     """
-    first = 0
-    while first < len(z):
+    from simulate.kernels.first_passage import walk  # compiled
+
+    z, first = np.require(z, float, ARRAY), 0
+    m, n = z.shape
+    while first < m:
         rows = slice(first, first + block)
-        tau = np.where(probes[rows], np.inf, student.level.tau)
-        (sums, features), mistaken = _up_to_mistake(student, z[rows], tau, student.b * start[rows], looks)
-        count = sums.size
-        margins = sums[probes[first : first + count]]
-        last = first + count - 1, int(features.sum()), features < z.shape[1]
-        yield Lesson(*last, margins, mistaken, float(sums[-1]))
-        first += count
+        tau, sums = np.where(probes[rows], np.inf, student.level.tau), student.b * start[rows]
+        features, slope, theta = np.empty(sums.size, int), student.level.slope / n, student.theta
+        count = walk(z[rows], student.w, looks, tau, slope, False, theta, sums, features)
+        sums, features, margin = sums[:count], features[:count], float(sums[count - 1])
+        mistaken = bool(features[-1] == n and margin <= theta)
+        margins, first = sums[probes[first : first + count]], first + count
+        yield Lesson(first - 1, int(features.sum()), features < n, margins, mistaken, margin)
         block = max(block // 2, FEWEST) if mistaken else min(2 * block, 8192)
-
-
-def _up_to_mistake(
-    student: Student, z: np.ndarray, tau: np.ndarray, start: np.ndarray, looks: np.ndarray
-) -> tuple[Walks, bool]:
-    """The walks of examples z (m, n) at levels tau (m,) up to the first mistake, and whether there is one.
-
-    Those after the first likely mistake are not evaluated unless its walk stops.
-    """
-    likely, theta = _likely(student, z, start, looks), student.theta
-    found = walks(z[:likely], student.w, looks, tau[:likely], start[:likely], student.level.slope)
-    errors = ((found.features == z.shape[1]) & wrong(found.sums - theta)).nonzero()[0]
-    if not errors.size and likely < len(z):
-        more = walks(z[likely:], student.w, looks, tau[likely:], start[likely:], student.level.slope)
-        found = Walks(*map(np.append, found, more))
-        errors = ((found.features == z.shape[1]) & wrong(found.sums - theta)).nonzero()[0]
-    if not errors.size:
-        return found, False
-    count = int(errors[0]) + 1
-    return Walks(found.sums[:count], found.features[:count]), True
-
-
-def _likely(student: Student, z: np.ndarray, start: np.ndarray, looks: np.ndarray) -> int:
-    """Count the examples z (m, n) up to the first likely mistake; all of them if looks are not joined.
-
-    Full margins, by one product, take less time than partial sums, and equal them up to rounding.
-    """
-    if looks.size == 1 or _together(looks, 0, 0, len(z)) < looks.size:
-        return len(z)
-    right = z @ student.w + start > student.theta
-    first = int(right.argmin())
-    return len(z) if right[first] else first + 1

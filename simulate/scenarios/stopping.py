@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from simulate.execution.units import SeedBySeed, SeedUnit, UnitResult
-from simulate.kernels.partial_sums import MANY, walks
+from simulate.kernels.partial_sums import walks
 from statmech.scenarios.cells import words_of
 from statmech.scenarios.stopping import Stopping, StoppingCell
 
@@ -49,10 +49,9 @@ def _counts(scenario: Stopping, unit: SeedUnit) -> np.ndarray:
 
 
 def _numbers(cell: StoppingCell, walks: int) -> int:
-    """Count the numbers of walks and the next ones, or of walks, weights, looks and the products of joined looks."""
+    """Count the numbers of walks and the next ones, or of walks, weights and looks."""
     rows = _rows(cell.N)
-    shared = cell.N + 2 * len(cell.looks) + 2 * MANY
-    return max(cell.N * min(walks, 2 * rows), cell.N * min(walks, rows) + shared)
+    return max(cell.N * min(walks, 2 * rows), cell.N * min(walks, rows) + cell.N + 2 * len(cell.looks))
 
 
 def _rows(N: int) -> int:
