@@ -313,6 +313,8 @@ def _low_constant(error_rate: np.ndarray, mean: np.ndarray, deviation: np.ndarra
     """Return the constant levels (n,) that do not lie above theta; 0 if error_rate is not reached from the start."""
     lowest = np.maximum(theta, 0.0)
     start = error(0.0, mean, deviation**2, theta) <= error_rate
+    if start.all():
+        return np.zeros_like(lowest)
 
     def off(
         tau: np.ndarray, error_rate: np.ndarray, mean: np.ndarray, deviation: np.ndarray, theta: np.ndarray

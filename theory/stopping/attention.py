@@ -61,7 +61,8 @@ from statmech.scenarios.attention import AttentionCell
 from theory.online.equations import ATOL, ATOL_Y, rate_terms
 
 RTOL = 1e-9
-BEYOND = np.array([0.0, *2.0 ** np.arange(-6, 1), np.inf])  # the level: edges of panels
+BEYOND = np.array([0.0, *8.0 ** np.arange(-4.0, 1), 3.0, np.inf])  # the level: edges of panels of `share`
+PANEL_NODES = 16  # for 1e-10
 NEAR, FAR = 1e-2, 1e8  # the integrand of `overshoot` is constant below the first and negligible above the second
 
 
@@ -154,7 +155,7 @@ def share(watch: Watch, y: Array, spacing: Array = 0.0) -> Array:
     """
     tau, c, R, y, spacing = (np.expand_dims(of, -1) for of in (watch.tau, watch.slope, 1 - y, y, spacing))
     edges = np.add.outer(BEYOND, watch.tau)
-    x, weight = composite_legendre(np.minimum(edges, TAIL))
+    x, weight = composite_legendre(np.minimum(edges, TAIL), PANEL_NODES)
     s = (tau / np.maximum(x, tau)) ** 2
     right = ndtr(R * (tau + c * s) / np.sqrt(np.maximum(1 - s + s * y * (2 - y), 1e-300)))
     stops = weight * 4 * density(x) * np.exp(-c * tau - c**2 * s / 2) * right
