@@ -14,7 +14,7 @@ STEPS = 2.0  # a level this many steps' deviations up may be raised by the overs
 
 
 SOURCE = "Gaussian walks, exact densities"
-PLACES = 60  # of a line: each costs tens of milliseconds
+PLACES = 60  # of a line: each costs milliseconds
 
 
 def solve(scenario: Stopping, cells: Sequence[StoppingCell]) -> Iterator[dict[str, np.ndarray]]:

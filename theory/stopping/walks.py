@@ -213,12 +213,14 @@ def decision(
 class Kernel(NamedTuple):
     """A step's transition densities between the nodes of a panel and of its neighbours."""
 
-    neighbours: np.ndarray  # (panels, neighbouring nodes): their indices; beyond both ends that of a density 0
+    alive: np.ndarray  # the density before a step at all nodes, a part of an array that is 0 beyond both ends
+    windows: np.ndarray  # (panels, neighbouring nodes), views of that array
     densities: np.ndarray  # (neighbouring nodes, nodes): the same for all panels, which have one width
 
     def __call__(self, alive: np.ndarray) -> np.ndarray:
         """The density after a step at all nodes, of that before it."""
-        return (np.concatenate([alive, [0.0]])[self.neighbours] @ self.densities).ravel()
+        self.alive[:] = alive
+        return (np.ascontiguousarray(self.windows) @ self.densities).ravel()
 
 
 def _kernel(nodes: np.ndarray, weights: np.ndarray, mean: float, deviation: float) -> Kernel:
@@ -228,10 +230,10 @@ def _kernel(nodes: np.ndarray, weights: np.ndarray, mean: float, deviation: floa
     first, panels = nodes[:PANEL_NODES], np.arange(-before, after + 1)
     sources = np.add.outer(width * panels, first).ravel()
     densities = density((first - sources[:, None] - mean) / deviation) / deviation
-    near = np.arange(-before * PANEL_NODES, (after + 1) * PANEL_NODES)
-    index = np.add.outer(np.arange(0, nodes.size, PANEL_NODES), near)
-    inside = (index >= 0) & (index < nodes.size)
-    return Kernel(np.where(inside, index, nodes.size), densities * np.tile(weights[:PANEL_NODES], panels.size)[:, None])
+    padded = np.zeros(nodes.size + (panels.size - 1) * PANEL_NODES)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, sources.size)[::PANEL_NODES]
+    alive = padded[before * PANEL_NODES :][: nodes.size]
+    return Kernel(alive, windows, densities * np.tile(weights[:PANEL_NODES], panels.size)[:, None])
 
 
 def _panels(low: float, high: float, width: float) -> tuple[np.ndarray, np.ndarray]:
