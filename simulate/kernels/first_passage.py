@@ -1,42 +1,68 @@
-"""Sums of rows from left to right until they reach a level, compiled: each row leaves at a look of its own."""
+"""Sums of rows from left to right until they reach a level, and what is learnt from them, compiled."""
 
 from __future__ import annotations
 
 from simulate.kernels.coordinate_loops import compiled
+from simulate.kernels.partial_sums import FEWEST, MOST
 
 
-@compiled("i8(f8[:,::1], f8[::1], i8[::1], f8[::1], f8, b1, f8, f8[::1], i8[::1])")
-def walk(z, w, looks, tau, slope, two_sided, theta, sums, features):  # type: ignore[no-untyped-def]
-    """Sum rows z times w until one that is summed to its end does not exceed theta; return the number of rows summed.
+@compiled(
+    "UniTuple(i8, 3)(f8[:,::1], f8[::1], f8, f8[::1], b1[::1], i8[::1], f8, f8, b1, f8, i8, i8, b1, f8[::1], i8[::1])"
+)
+def walk(  # type: ignore[no-untyped-def]
+    z, w, b, start, probes, looks, tau, slope, two_sided, theta, row, block, learns, sums, features
+):
+    """Sum rows z times w, from a row on to the end of a block with probes, or to a mistake: a full sum not above theta.
+
+    Return the next row, the size of the next block, and the number of rows that stopped although their sums would not
+    be positive, which are counted if the student learns here.
 
     Parameters
     ----------
-    z, w
-        Rows (m, n) and weights (n,).
+    z, w, b
+        Rows (m, n), weights (n,) and bias.
+    start, probes
+        Factors of the bias (m,), and True for rows that do not stop (m,).
     looks
         Numbers of features after which sums are compared with the level, increasing to n.
     tau, slope
-        Levels (m,), and their rise per feature.
+        The level, and its rise per feature.
     two_sided
         True to compare the absolute value of the sum.
     theta
-        Largest final sum at which to end; -inf for none.
-    sums
-        Initial sums (m,), replaced by those where each row ended.
-    features
-        Numbers of features summed (m,), written.
+        Threshold of full sums; -inf for no mistakes.
+    row, block
+        The first row, and how many are in its block.
+    learns
+        True to add each mistaken row to w and go on, with another block.
+    sums, features
+        Sums where each row ended (m,), and numbers of features summed (m,); written.
     """
     m, n = z.shape
-    for row in range(m):
-        x, total, first, level = z[row], sums[row], 0, tau[row]
+    lost, end, probed = 0, row + block, False
+    while row < m:
+        total, first, probe = b * start[row], 0, probes[row]
         for look in looks:
-            total += x[first] * w[first]  # of looks at every feature the only one
+            total += z[row, first] * w[first]  # of looks at every feature the only one
             for i in range(first + 1, look):
-                total += x[i] * w[i]
+                total += z[row, i] * w[i]
             first = look
-            if (abs(total) if two_sided else total) >= level + slope * look:
+            if not probe and (abs(total) if two_sided else total) >= tau + slope * look:
                 break
         sums[row], features[row] = total, first
-        if first == n and total <= theta:
-            return row + 1
-    return m
+        mistaken = first == n and total <= theta
+        if learns and first < n:
+            for i in range(first, n):
+                total += z[row, i] * w[i]
+            lost += total <= 0
+        if learns and mistaken:
+            for i in range(n):
+                w[i] += z[row, i]
+        row += 1
+        probed |= probe
+        if mistaken or row == end:
+            block = max(block // 2, FEWEST) if mistaken else min(2 * block, MOST)
+            end = row + block
+            if probed or (mistaken and not learns):
+                break
+    return row, block, lost

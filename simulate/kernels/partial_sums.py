@@ -16,7 +16,7 @@ from statmech.boundaries import Boundary, rise, threshold
 
 ENOUGH = 10  # margins before the first stop
 MEMORY = 200  # averaging window, in margins, of the running mean and variance, which grow with w
-FEWEST = 8  # examples evaluated together, at least
+FEWEST, MOST = 8, 8192  # examples in a block, which is half as large after a mistake, else twice
 ARRAY: Final = ("C", "A", "W")  # requirements of compiled loops: contiguous, aligned, writeable
 
 
@@ -31,7 +31,7 @@ def walks(
     z: np.ndarray,
     w: np.ndarray,
     looks: np.ndarray,
-    tau: np.ndarray | float,
+    tau: float,
     start: np.ndarray | float = 0.0,
     slope: float = 0.0,
     two_sided: bool = False,
@@ -62,10 +62,9 @@ def walks(
     """
     from simulate.kernels.first_passage import walk  # compiled
 
-    m, n = z.shape
-    sums, tau, features = np.full(m, start, float), np.full(m, tau, float), np.empty(m, int)
-    z, w = (np.require(of, float, ARRAY) for of in (z, w))
-    walk(z, w, looks, tau, slope / n, two_sided, -np.inf, sums, features)
+    (m, n), sums, features = z.shape, np.empty(len(z)), np.empty(len(z), int)
+    z, w, start = np.require(z, float, ARRAY), np.require(w, float, ARRAY), np.full(m, start, float)
+    walk(z, w, 1.0, start, np.zeros(m, bool), looks, tau, slope / n, two_sided, -np.inf, 0, m, False, sums, features)
     return Walks(sums, features)
 
 
@@ -86,7 +85,7 @@ class Level(NamedTuple):
 
 
 class Lesson(NamedTuple):
-    """The result of successive examples up to a mistake, or to the end of a block."""
+    """The result of successive examples up to the end of a block with probes, or to a mistake of which to learn."""
 
     last: int  # index of the last example
     features: int  # evaluated in total
@@ -94,6 +93,7 @@ class Lesson(NamedTuple):
     margins: np.ndarray  # of the probes
     mistaken: bool  # the last example's margin does not exceed theta
     margin: float  # of the last example, up to where its evaluation ended
+    lost: int  # examples that were stopped although their margins are not positive, counted if it `learns`
 
 
 class Attentive:
@@ -149,7 +149,13 @@ class Student(Protocol):
 
 
 def lessons(
-    student: Student, z: np.ndarray, start: np.ndarray, probes: np.ndarray, looks: np.ndarray, block: int = 64
+    student: Student,
+    z: np.ndarray,
+    start: np.ndarray,
+    probes: np.ndarray,
+    looks: np.ndarray,
+    block: int = 64,
+    learns: bool = False,
 ) -> Iterator[Lesson]:
     """Make one pass over the examples; the caller updates the student after each lesson.
 
@@ -166,19 +172,20 @@ def lessons(
     looks
         Numbers of features after which sums are compared with the level.
     block
-        Number of examples evaluated together at first.
+        Number of examples in the first block: at its end the level follows its probes.
+    learns
+        True to add each mistaken example to the student's w in place (no bias): the caller only updates the level.
     """
     from simulate.kernels.first_passage import walk  # compiled
 
-    z, first = np.require(z, float, ARRAY), 0
-    m, n = z.shape
-    while first < m:
-        rows = slice(first, first + block)
-        tau, sums = np.where(probes[rows], np.inf, student.level.tau), student.b * start[rows]
-        features, slope, theta = np.empty(sums.size, int), student.level.slope / n, student.theta
-        count = walk(z[rows], student.w, looks, tau, slope, False, theta, sums, features)
-        sums, features, margin = sums[:count], features[:count], float(sums[count - 1])
-        mistaken = bool(features[-1] == n and margin <= theta)
-        margins, first = sums[probes[first : first + count]], first + count
-        yield Lesson(first - 1, int(features.sum()), features < n, margins, mistaken, margin)
-        block = max(block // 2, FEWEST) if mistaken else min(2 * block, 8192)
+    (m, n), row = z.shape, 0
+    z, start = np.require(z, float, ARRAY), np.require(start, float, ARRAY)
+    sums, features = np.empty(m), np.empty(m, int)
+    while row < m:
+        first, (tau, slope), theta = row, student.level, student.theta
+        given = z, student.w, student.b, start, probes, looks, tau, slope / n, False, theta
+        row, block, lost = walk(*given, row, block, learns, sums, features)
+        ends, seen = sums[first:row], features[first:row]
+        margin = float(ends[-1])
+        mistaken = bool(seen[-1] == n and margin <= theta)
+        yield Lesson(row - 1, int(seen.sum()), seen < n, ends[probes[first:row]], mistaken, margin, lost)

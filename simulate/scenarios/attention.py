@@ -112,7 +112,7 @@ def _learn(scenario: Attention, unit: SeedUnit) -> list[dict[str, np.ndarray]]:
 
 def begin(cell: AttentionCell, w: np.ndarray) -> Attentive:
     """A drawn student, whose margins have mean 0 and the variance that its length implies."""
-    student = Attentive(w, cell.boundary, cell.error_rate, cell.memory)
+    student = Attentive(w.copy(), cell.boundary, cell.error_rate, cell.memory)
     student.know(0.0, float(w @ w) / w.size)
     return student
 
@@ -120,13 +120,9 @@ def begin(cell: AttentionCell, w: np.ndarray) -> Attentive:
 def attend(cell: AttentionCell, student: Attentive, counts: Counts, examples: SignedInputs) -> Counts:
     """Let a student learn from examples; returns the counts by then."""
     features, errors = counts
-    looks = cell.looks
-    for lesson in lessons(student, *examples[:1], np.zeros(len(examples.z)), examples.probes, looks, FEWEST):
-        features += lesson.features
-        rows = examples.z[lesson.last + 1 - lesson.stopped.size : lesson.last + 1]
-        errors += int(np.count_nonzero(lesson.stopped & (rows @ student.w <= 0)))  # the full margins, at no extra work
-        if lesson.mistaken:
-            student.w = student.w + examples.z[lesson.last]
+    none = np.zeros(len(examples.z))
+    for lesson in lessons(student, examples.z, none, examples.probes, cell.looks, FEWEST, learns=True):
+        features, errors = features + lesson.features, errors + lesson.lost
         student.take(lesson.margins)
     return Counts(features, errors)
 
