@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import gzip
+import io
+import multiprocessing
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -126,6 +130,42 @@ def statmech(*arguments):
         except SystemExit as ended:
             return ended.code or 0
     return 0
+
+
+IMPORTED = (  # by the process that children are forked from: they start in milliseconds, and with no program compiled
+    "jax",
+    "matplotlib.backends.backend_pdf",
+    "matplotlib.backends.backend_svg",
+    "pytest",
+    "xarray",
+    "zarr",
+    "figures.report.html",
+    "simulate.execution.to_store",
+    "statmech.cli.commands",
+)
+
+
+def in_child(function, *given):
+    """The exit code, and the standard error, of another process that calls a function of a module."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([*IMPORTED])
+    receiver, sender = context.Pipe(duplex=False)
+    child = context.Process(target=_answer, args=(sender, function, given))
+    child.start()
+    sender.close()
+    errors = ""
+    with contextlib.suppress(EOFError):  # the child was killed
+        errors = receiver.recv()
+    child.join(120)
+    return child.exitcode, errors
+
+
+def _answer(sender, function, given):
+    """Call a function, and send its standard error, which a limit on the size of files does not affect."""
+    with contextlib.redirect_stderr(io.StringIO()) as errors:
+        code = function(*given)
+    sender.send(errors.getvalue())
+    sys.exit(code)
 
 
 def write_data(folder):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import resource
+import signal
 import stat
 import subprocess
 import sys
 
 import pytest
+from conftest import in_child, statmech
 from test_statmech_cli import called
 
 import simulate
@@ -26,45 +29,62 @@ WRITERS = {  # a command that overwrites an existing file; the second of two in 
     "a.html": ["report", "mine", "--out", "a.html"],
 }
 OLD = b"old and whole\n"
-KILLED = """
-import os, signal, sys
-from statmech import cli
-from statmech.runtime import files
+
 
 class Dying:
-    "A file that takes half of what it is given, and then the process dies."
-    def __init__(self, file): self.file = file
-    def __enter__(self): return self
-    def __exit__(self, *_): self.file.close()
+    """A file that takes half of what it is given, and then the process dies."""
+
+    def __init__(self, file):
+        self.file = file
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.file.close()
+
     def write(self, content):
         self.file.write(content[: len(content) // 2])
         self.file.flush()
         os.kill(os.getpid(), signal.SIGKILL)
 
-at, wanted, replace = sys.argv.pop(1), sys.argv.pop(1), os.replace
-true = files._replace
-def replaced(target, content):
-    if target.name == wanted and at == "write":
-        files.open = lambda *given, **how: Dying(open(*given, **how))
-    if target.name == wanted and at == "rename":
+
+def before_replacing(wanted, harm):
+    """Call `harm` before a file of this name is replaced."""
+    true = files._replace
+
+    def replaced(target, content):
+        if target.name == wanted:
+            harm()
+        true(target, content)
+
+    files._replace = replaced
+
+
+def killed(folder, at, wanted, given):
+    """A command that is killed while it writes a file, or while it renames it."""
+
+    def write():
+        files.open = lambda *of, **how: Dying(open(*of, **how))  # noqa: SIM115
+
+    def rename():
         os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
-    true(target, content)
-files._replace = replaced
-cli.main()
-"""
-FULL = """
-import resource, signal, sys
-import statmech.runtime.files as files
-from statmech import cli
-wanted, true = sys.argv.pop(1), files._replace
-def replaced(target, content):
-    if target.name == wanted:
+
+    os.chdir(folder)
+    before_replacing(wanted, {"write": write, "rename": rename}[at])
+    return statmech(*given)
+
+
+def limited(folder, wanted, given):
+    """A command whose file may not grow beyond 100 bytes."""
+
+    def limit():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
-    true(target, content)
-files._replace = replaced
-cli.main()
-"""
+
+    os.chdir(folder)
+    before_replacing(wanted, limit)
+    return statmech(*given)
 
 
 @pytest.fixture(scope="module")
@@ -78,18 +98,12 @@ def results(tmp_path_factory):
     return folder
 
 
-def ended(script, *given, folder):
-    command = [sys.executable, "-c", script, *given]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "at"), [*((name, "write") for name in WRITERS), ("a.csv", "rename")])
 def test_a_kill_while_a_file_is_written_leaves_the_old_one_intact(name, at, results):
     file = results / name
     file.write_bytes(OLD)
-    done = ended(KILLED, at, file.name, *WRITERS[name], folder=results)
-    assert done.returncode == -9, done.stderr
+    assert in_child(killed, results, at, file.name, WRITERS[name]) == (-signal.SIGKILL, "")
     assert file.read_bytes() == OLD
     left = [other for other in file.parent.iterdir() if other.name.endswith(".partial")]
     assert [other.name.startswith(".") for other in left] == [True]
@@ -101,10 +115,10 @@ def test_a_kill_while_a_file_is_written_leaves_the_old_one_intact(name, at, resu
 def test_a_full_disk_names_the_file_and_leaves_the_old_one_intact(name, results):
     file = results / name
     file.write_bytes(OLD)
-    done = ended(FULL, file.name, *WRITERS[name], folder=results)
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[-1] == f"{name}: cannot be written: File too large"
-    assert "Traceback" not in done.stderr
+    code, errors = in_child(limited, results, file.name, WRITERS[name])
+    assert code == 2
+    assert errors.splitlines()[-1] == f"{name}: cannot be written: File too large"
+    assert "Traceback" not in errors
     assert file.read_bytes() == OLD
     assert not list(file.parent.glob(".*.partial"))
 
