@@ -7,13 +7,11 @@ _verify, test_figures.
 from __future__ import annotations
 
 import html
-import json
+import os
 import signal
-import subprocess
-import sys
 
 import pytest
-from conftest import assert_same_bits
+from conftest import assert_same_bits, in_child
 from small import EVERY, MOST, SMALL
 
 import simulate
@@ -23,7 +21,7 @@ from figures.explorer import settings
 from figures.report.html import report
 from simulate.execution.to_store import run_into
 from statmech import Results, ScenarioError
-from statmech.results import store
+from statmech.results import chunks, store
 from statmech.results.fingerprints import FINGERPRINT
 from statmech.results.status import read
 from statmech.results.store import STATE
@@ -31,21 +29,6 @@ from statmech.results.store_creation import create
 from statmech.scenarios.config_keys import COORDINATES
 from statmech.scenarios.registry import SCENARIOS, scenario_from
 
-KILLED = """
-import json, os, signal, sys
-import statmech.results.chunks
-from simulate.execution.to_store import run_into
-from statmech.scenarios.registry import scenario_from
-from pathlib import Path
-
-statmech.results.chunks.SECONDS = 1e-9
-
-def tell(event):
-    if event["event"] == "written":
-        os.kill(os.getpid(), signal.SIGKILL)
-
-run_into(Path(sys.argv[1]), scenario_from(json.loads(sys.argv[2])), tell=tell)
-"""
 most_kinds = pytest.mark.parametrize("scenario", MOST)
 every_kind = pytest.mark.parametrize("scenario", EVERY, ids=lambda scenario: scenario.CHOICE)
 
@@ -104,11 +87,21 @@ def test_shards_in_any_order_have_the_bits_of_one_run(scenario, path):
     assert_same_bits(path, scenario)
 
 
+def killed(path, config):
+    """A sweep whose process dies when it has written its first chunk."""
+    chunks.SECONDS = 1e-9
+
+    def tell(event):
+        if event["event"] == "written":
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    run_into(path, scenario_from(config), tell=tell)
+
+
 @pytest.mark.slow
 @every_kind
 def test_a_run_that_is_killed_is_resumed_with_the_bits_of_one_that_was_not(scenario, path):
-    command = [sys.executable, "-c", KILLED, str(path), json.dumps(scenario.config())]
-    assert subprocess.run(command, capture_output=True, check=False, timeout=120).returncode == -signal.SIGKILL
+    assert in_child(killed, path, scenario.config())[0] == -signal.SIGKILL
     status = read(path)
     assert 0 < status["done"] < status["runs"]
     run_into(path, scenario)
