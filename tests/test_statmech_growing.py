@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
+import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,12 +14,13 @@ import jax
 import numpy as np
 import pytest
 import xarray as xr
-from conftest import assert_same_bits
+from conftest import assert_same_bits, in_child
 from small import MOST
 
 from simulate.execution.chunks import simulate_chunk
 from simulate.execution.to_store import run_into
 from statmech import RULES, Rule, Scenario, StoredExamples, StoreError
+from statmech.results import chunks as blocks
 from statmech.results import store
 from statmech.results.chunks import chunk_lengths, chunks
 from statmech.results.fingerprints import FINGERPRINT
@@ -267,33 +267,32 @@ def test_a_child_simulates_a_chunk_and_its_cause_of_death_is_known(path, monkeyp
     assert isolated._run_child(path, chunk, False) is None
 
 
-CODE = """
-import statmech.results.chunks, sys
-statmech.results.chunks.SECONDS = 1e-3
-from pathlib import Path
-from simulate.execution.to_store import run_into
-from statmech import StoredExamples
-given = {"learner": ["hebb", "perceptron", "adatron"], "alpha": [0.5, 1, 1.5, 2, 3, 4], "epochs": [20]}
-scenario = StoredExamples(N=12, seeds=4, **given)
-run_into(Path(sys.argv[1]), scenario)
-"""
+KILLED = {
+    "learner": ["hebb", "perceptron", "adatron"],
+    "alpha": [0.5, 1, 1.5, 2, 3, 4],
+    "epochs": [20],
+    "N": 12,
+    "seeds": 4,
+}
+
+
+def killed(path, seconds):
+    """A sweep whose process is killed after a time, if it has not ended."""
+    blocks.SECONDS = 1e-3
+    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGKILL))
+    timer.daemon = True
+    timer.start()
+    run_into(path, StoredExamples(**KILLED))
+    timer.cancel()
 
 
 @pytest.mark.slow
 def test_a_sweep_killed_repeatedly_ends_with_the_same_bits(path):
     rng = random.Random(1)
     for _ in range(8):
-        running = subprocess.Popen([sys.executable, "-c", CODE, str(path)], stderr=subprocess.DEVNULL)
-        try:
-            running.wait(timeout=1.5 + 1.5 * rng.random())
-        except subprocess.TimeoutExpired:
-            running.send_signal(signal.SIGKILL)
-        running.wait(timeout=30)
-    done = subprocess.run([sys.executable, "-c", CODE, str(path)], timeout=120, check=False)
-    assert done.returncode == 0
-    given = {"learner": ["hebb", "perceptron", "adatron"], "alpha": [0.5, 1, 1.5, 2, 3, 4], "epochs": [20]}
-    scenario = StoredExamples(N=12, seeds=4, **given)
-    assert_same_bits(path, scenario)
+        assert in_child(killed, path, 1.5 * rng.random())[0] in (0, -signal.SIGKILL)
+    assert in_child(killed, path, 120.0) == (0, "")
+    assert_same_bits(path, StoredExamples(**KILLED))
 
 
 def test_the_status_of_a_store_counts_and_times(path):
