@@ -71,34 +71,35 @@ from pathlib import Path
 import jax
 from simulate.execution.to_store import run_into
 from statmech.scenarios.registry import scenario_from
-assert len(jax.devices()) == int(sys.argv[4])
-run_into(Path(sys.argv[1]), scenario_from(json.loads(sys.argv[2])), shard=json.loads(sys.argv[3]))
+assert len(jax.devices()) == int(sys.argv[3])
+for path, config in json.loads(sys.argv[1]):
+    run_into(Path(path), scenario_from(config), shard=json.loads(sys.argv[2]))
 """
 
 
-def begun(path, scenario, shard=(1, 1), devices=1):
+def begun(sweeps, shard=(1, 1), devices=1):
+    """A process that simulates scenarios, each into the store at its path."""
     environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
     environment["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={devices}"
-    given = [str(path), json.dumps(scenario.config()), json.dumps(shard), str(devices)]
+    sweeps = [(str(path), scenario.config()) for path, scenario in sweeps.items()]
+    given = [json.dumps(sweeps), json.dumps(shard), str(devices)]
     return subprocess.Popen([sys.executable, "-c", CODE, *given], env=environment)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("devices", [1, 2, 4, 8])
 def test_any_number_of_devices_gives_the_same_bits(devices, tmp_path):
-    for number, scenario in enumerate(EVERY[:2]):
-        path = tmp_path / f"{number}.zarr"
-        assert begun(path, scenario, devices=devices).wait(120) == 0
-        assert digest(store.load(path)) == digest(simulate.run(scenario))
+    sweeps = {tmp_path / f"{number}.zarr": scenario for number, scenario in enumerate(EVERY[:2])}
+    assert begun(sweeps, devices=devices).wait(240) == 0
+    assert all(digest(store.load(path)) == digest(simulate.run(scenario)) for path, scenario in sweeps.items())
 
 
 @pytest.mark.slow
 def test_two_simultaneous_processes_give_the_same_bits(tmp_path):
-    for number, scenario in enumerate(EVERY[:2]):
-        path = tmp_path / f"{number}.zarr"
-        shards = [begun(path, scenario, (k, 2)) for k in (1, 2)]
-        assert [shard.wait(120) for shard in shards] == [0, 0]
-        assert digest(store.load(path)) == digest(simulate.run(scenario))
+    sweeps = {tmp_path / f"{number}.zarr": scenario for number, scenario in enumerate(EVERY[:2])}
+    shards = [begun(sweeps, (k, 2)) for k in (1, 2)]
+    assert [shard.wait(240) for shard in shards] == [0, 0]
+    assert all(digest(store.load(path)) == digest(simulate.run(scenario)) for path, scenario in sweeps.items())
 
 
 @pytest.fixture
