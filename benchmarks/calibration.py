@@ -36,6 +36,7 @@ LAYOUT = {"rule": RULES, "K": 3, "N": 1_000, "t": TIMES, "seeds": 2_048}
 STORED = {"learner": ["hebb", "minover"], "N": 50, "alpha": [1, 3], "epochs": [1, 10, 100], "seeds": 2_048}
 PREDICTED = {"rule": ["hebb", "perceptron"], "K": [1, 3], "N": 400, "t": [0.5, 2, 5], "corrections": True}
 PLANTED = {"rule": RULES, "K": 3, "N": 10_000, "t": TIMES[:-1], "seeds": 192}
+TINY = {"rule": "hebb", "K": 1, "N": 100, "t": [0.5, 1, 2], "seeds": 64}
 
 
 @dataclass(frozen=True)
@@ -147,20 +148,23 @@ def _largest(distance: xr.Dataset) -> float:
 
 def main() -> None:
     tiny = timing.tiny(__doc__)
-    small, trials, planted = ({"seeds": 64, "N": 100}, 3, 2) if tiny else ({}, TRIALS, PLANTED_TRIALS)
+    small, trials, planted = (TINY, 1, 1) if tiny else ({}, TRIALS, PLANTED_TRIALS)
     print(timing.machine())
     layout = against_mean("times and rules of `ensemble`, K = 3, N = 1,000", Scenario(**LAYOUT | small))
     populations = [
         against_equations("K = 1 and 3, N = 100,000, t <= 0.1, against the equations", Scenario(**LARGE | small)),
         layout,
         layout.gaussian("Gaussian, with the covariance of these"),
-        against_mean("stored examples, N = 50: Hebb, MinOver", StoredExamples(**STORED | small)),
+        against_mean(
+            "stored examples, N = 50: Hebb, MinOver",
+            StoredExamples(**STORED | ({"learner": "hebb", "seeds": 64} if tiny else {})),
+        ),
     ]
     heads = ["simulation", "seeds", "sweeps", "beyond the bound", "beyond Bonferroni's", "values", "independent"]
     rows = [exceeded(of, count, trials) for of in populations for count in SEEDS]
     timing.table("Right theory", [*heads, "bound", "seeds that can judge"], rows)
-    predicted = 3 if tiny else PREDICTED_TRIALS
-    rows = exceeded_of_predicted(Scenario(**PREDICTED | {"seeds": predicted * max(FEWER)}), predicted)
+    predicted = 1 if tiny else PREDICTED_TRIALS
+    rows = exceeded_of_predicted(Scenario(**PREDICTED | small | {"seeds": predicted * max(FEWER)}), predicted)
     timing.table("Right theory, predicted errors", ["seeds", "sweeps", "beyond the bound", "values", "bound"], rows)
     heads = ["variable", "seeds", "sweeps", "found", "largest deviation, at least"]
     timing.table("Theory 3 % too large, N = 10,000", heads, found(Scenario(**PLANTED | small), 64, planted))

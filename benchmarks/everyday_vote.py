@@ -62,7 +62,7 @@ def main() -> None:
     tiny = timing.tiny(__doc__)
     timing.pin()
     rows = []
-    for K in (3, 5) if tiny else (3, 5, 11, 51):
+    for K in (3,) if tiny else (3, 5, 11, 51):
         for N in (100,) if tiny else (100, 10_000):
             given = students(K, N, 8 if tiny else 128 if K > 11 else 256)
             rows.append([K, f"{N:,}", 1e3 * seconds(given), share(given)])

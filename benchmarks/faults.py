@@ -85,6 +85,14 @@ def reference(config: dict[str, Any]) -> xr.Dataset:
     return simulate.run(scenario_from(config))
 
 
+def overridden(name: str, overrides: list[str]) -> xr.Dataset:
+    """The results of an undisturbed command."""
+    import simulate
+    from statmech import load
+
+    return simulate.run(load(name, overrides))
+
+
 def done(store: Path) -> int:
     """The number of done runs in the store that the same command would resume."""
     from statmech.results.store_creation import complete_replacement
@@ -122,22 +130,21 @@ def finished(store: Path, right: xr.Dataset) -> bool:
     return same and all(np.array_equal(result[v], right[v], equal_nan=right[v].dtype.kind == "f") for v in right)
 
 
-def kills(size: Size, scratch: Path, rng: random.Random) -> None:
+def kills(size: Size, scratch: Path, rng: random.Random, zygote: Zygote) -> None:
     small, large = reference(SWEEP), reference(GROWN)
-    with Zygote() as zygote:
-        for fault, config, seconds, right in (
-            ("kill -9, during writes only", SWEEP, TINY_BLOCKS, small),
-            ("kill -9, a few blocks", SLOW, LARGE_BLOCKS, reference(SLOW)),
-        ):
-            with Count(fault) as count:
-                killed(count, zygote, scratch, rng, size.kills, config, seconds, right, None)
-        before = scratch / "before" / "simulation.zarr"
-        before.parent.mkdir()
-        zygote.wait(zygote.begin(before, SWEEP, seconds=TINY_BLOCKS))
-        with Count("kill -9 while a sweep is extended") as count:
-            killed(count, zygote, scratch, rng, size.kills, GROWN, TINY_BLOCKS, large, before)
-        with Count("kill -9 of one of two shards") as count:
-            sharded(count, zygote, scratch, rng, -(-size.kills // 3), small)
+    for fault, config, seconds, right in (
+        ("kill -9, during writes only", SWEEP, TINY_BLOCKS, small),
+        ("kill -9, a few blocks", SLOW, LARGE_BLOCKS, reference(SLOW)),
+    ):
+        with Count(fault) as count:
+            killed(count, zygote, scratch, rng, size.kills, config, seconds, right, None)
+    before = scratch / "before" / "simulation.zarr"
+    before.parent.mkdir()
+    zygote.wait(zygote.begin(before, SWEEP, seconds=TINY_BLOCKS))
+    with Count("kill -9 while a sweep is extended") as count:
+        killed(count, zygote, scratch, rng, size.kills, GROWN, TINY_BLOCKS, large, before)
+    with Count("kill -9 of one of two shards") as count:
+        sharded(count, zygote, scratch, rng, -(-size.kills // 3), small)
 
 
 def killed(
@@ -205,10 +212,10 @@ def sharded(count: Count, zygote: Zygote, scratch: Path, rng: random.Random, kil
         count.tried(codes[1] == again == 0 and finished(store, right))
 
 
-def raced(size: Size, scratch: Path, rng: random.Random) -> None:
+def raced(size: Size, scratch: Path, rng: random.Random, zygote: Zygote) -> None:
     """A shard of a sweep and one of its extension at once, each first in turn; every fifth time one is killed."""
     right, refused = reference(GROWN), 0
-    with Zygote() as zygote, Count("shards of a sweep and of its extension at once") as count:
+    with Count("shards of a sweep and of its extension at once") as count:
         while count.tries < size.kills:
             store = scratch / f"raced{count.tries}" / "simulation.zarr"
             store.parent.mkdir()
@@ -279,18 +286,14 @@ def command_kills(size: Size, scratch: Path, rng: random.Random) -> None:
             running.kill()
             ended(running)
             count.tried(True, lost=max(0, before - done(folder / "simulation.zarr")))
-        code, _ = ended(command("simulate", "capacity", *COMMAND, folder=folder))
-        clean = ended(command("simulate", "capacity", *COMMAND, folder=scratch / "clean"))[0]
-        from statmech.results import store as stores
-
-        assert code == clean == 0
-        count.wrong += not finished(folder / "simulation.zarr", stores.load(scratch / "clean" / "simulation.zarr"))
+        assert ended(command("simulate", "capacity", *COMMAND, folder=folder))[0] == 0
+        count.wrong += not finished(folder / "simulation.zarr", overridden("capacity", COMMAND))
 
 
-def disks(size: Size, scratch: Path) -> None:
+def disks(size: Size, scratch: Path, zygote: Zygote) -> None:
     """A limit on the size of files, and a small disk that is full."""
     right = reference(WIDE)
-    with Zygote() as zygote, Count("a limit on the size of files") as count:
+    with Count("a limit on the size of files") as count:
         for limit in (0, 100, 1000, 3000, 9000)[: None if size is FULL else 2]:
             store = scratch / f"limit{limit}" / "simulation.zarr"
             store.parent.mkdir()
@@ -325,11 +328,8 @@ def full(folder: Path, kilobytes: int) -> bool:
     clear = code == 2 and "No space left on device" in errors and "Traceback" not in errors
     before = done(kept / "simulation.zarr")
     again, _ = ended(command("simulate", "capacity", *given, folder=kept))
-    clean, _ = ended(command("simulate", "capacity", *given, folder=folder / "clean"))
-    from statmech.results import store as stores
-
-    right = stores.load(folder / "clean" / "simulation.zarr")
-    return clear and before < right.R.size and again == clean == 0 and finished(kept / "simulation.zarr", right)
+    right = overridden("capacity", given)
+    return clear and before < right.R.size and again == 0 and finished(kept / "simulation.zarr", right)
 
 
 def read_only(size: Size, scratch: Path) -> None:
@@ -353,13 +353,12 @@ ctypes.CDLL(None).capset(ctypes.byref(Header(0x20080522, 0)), (ctypes.c_uint32 *
 """
 
 
-def damage(size: Size, scratch: Path, rng: random.Random) -> None:
+def damage(size: Size, scratch: Path, rng: random.Random, zygote: Zygote) -> None:
     """Chunks flipped, truncated and deleted, each detected by the next run; metadata, detected by every reader."""
     right = reference(SWEEP)
     store = scratch / "damaged" / "simulation.zarr"
     store.parent.mkdir()
-    with Zygote() as zygote:
-        zygote.wait(zygote.begin(store, SWEEP, seconds=TINY_BLOCKS))
+    zygote.wait(zygote.begin(store, SWEEP, seconds=TINY_BLOCKS))
     for harm in HARMS:
         with Count(f"chunks {harm}") as count:
             chunks = sorted(file for file in store.rglob("*") if file.is_file() and "/c/" in str(file))
@@ -368,8 +367,7 @@ def damage(size: Size, scratch: Path, rng: random.Random) -> None:
     with Count("chunks exchanged, or taken from the same sweep with another key") as count:
         other = scratch / "other" / "simulation.zarr"
         other.parent.mkdir()
-        with Zygote() as zygote:
-            zygote.wait(zygote.begin(other, {**SWEEP, "key": 1}, seconds=TINY_BLOCKS))
+        zygote.wait(zygote.begin(other, {**SWEEP, "key": 1}, seconds=TINY_BLOCKS))
         while count.tries < size.harms:
             chunks = sorted(file for file in store.rglob("*") if file.is_file() and "/c/" in str(file))
             file, source = rng.choice(chunks), rng.choice(chunks)
@@ -424,10 +422,10 @@ def harmed(file: Path, harm: str | Path, rng: random.Random) -> None:
         file.write_bytes(content)
 
 
-def writers(size: Size, scratch: Path) -> None:
+def writers(size: Size, scratch: Path, zygote: Zygote) -> None:
     """A second run fails at once and names the process that holds the lock; a killed process releases its lock."""
     right = reference(SLOW)
-    with Zygote() as zygote, Count("two writers, one of them dead") as count:
+    with Count("two writers, one of them dead") as count:
         for attempt in range(size.writers):
             store = scratch / f"writers{attempt}" / "simulation.zarr"
             store.parent.mkdir()
@@ -451,10 +449,10 @@ def until(true: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
-def readers(size: Size, scratch: Path) -> None:
+def readers(size: Size, scratch: Path, zygote: Zygote) -> None:
     """A reader opens a store repeatedly while it is written."""
     right = reference(SLOW)
-    with Zygote() as zygote, Count("read during the simulation") as count:
+    with Count("read during the simulation") as count:
         end = time.perf_counter() + size.reads
         while time.perf_counter() < end:
             store = scratch / f"read{count.tries}" / "simulation.zarr"
@@ -515,13 +513,8 @@ def dask(folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
 
 def clusters(size: Size, scratch: Path, rng: random.Random) -> None:
     """A Dask worker, the scheduler, or the command itself killed while a sweep is computed on two workers."""
-    from statmech.results import store as stores
-
-    clean = scratch / "clean-dask"
-    assert ended(command("simulate", "capacity", *ON_WORKERS, folder=clean, before=SMALL_BLOCKS))[0] == 0
-    right = stores.load(clean / "simulation.zarr")
-    victims = (("a Dask worker", {0}), ("the Dask scheduler", {0, 1}), ("the command", {0, -9}))
-    for victim, expected in victims[: None if size is FULL else 1]:
+    right = overridden("capacity", ON_WORKERS)
+    for victim, expected in (("a Dask worker", {0}), ("the Dask scheduler", {0, 1}), ("the command", {0, -9})):
         with Count(f"kill -9 of {victim}, two workers") as count:
             while count.tries < size.clusters:
                 folder = scratch / f"dask {victim} {count.tries}"
@@ -657,17 +650,19 @@ def main() -> None:
     rng = random.Random(1)
     with scratch_folder() as scratch:
         if "faults" in tables:
-            kills(size, scratch, rng)
-            raced(size, scratch, rng)
+            with Zygote() as zygote:
+                kills(size, scratch, rng, zygote)
+                raced(size, scratch, rng, zygote)
+                disks(size, scratch, zygote)
+                damage(size, scratch, rng, zygote)
+                writers(size, scratch, zygote)
+                readers(size, scratch, zygote)
             command_kills(size, scratch, rng)
-            disks(size, scratch)
             read_only(size, scratch)
-            damage(size, scratch, rng)
-            writers(size, scratch)
-            readers(size, scratch)
             interrupts(size, scratch)
             signals(size, scratch, rng)
-            clusters(size, scratch, rng)
+            if size is FULL:  # tests/test_simulate_clusters.py kills workers, too
+                clusters(size, scratch, rng)
             timing.table("Faults", ["fault", "tries", "runs lost", "wrong", "seconds"], ROWS)
         if "throughput" in tables:
             header = [

@@ -2,7 +2,7 @@
 
     python benchmarks/fuzz.py                  # 1,000 command lines and 1,000 configs; four to seven minutes
     python benchmarks/fuzz.py --lines 200 --configs 0 --seed 7 --show
-    python benchmarks/fuzz.py --tiny           # 40 and 20
+    python benchmarks/fuzz.py --tiny           # 20 and 10
 
 Valid lines are changed at random places: arguments removed, doubled, swapped, cut, replaced by hostile ones, with
 options and keys of all commands inserted; shipped configs are changed likewise, by character, line and value. Each
@@ -402,7 +402,7 @@ def main() -> None:
     parser.add_argument("--show", action="store_true", help="print findings as they occur")
     parser.add_argument("--tiny", action="store_true")
     given = parser.parse_args()
-    sizes = (40, 20) if given.tiny else (given.lines, given.configs)
+    sizes = (20, 10) if given.tiny else (given.lines, given.configs)
     rng = random.Random(given.seed)
     lines = [(line_of(rng), None) for _ in range(sizes[0])]
     with tempfile.TemporaryDirectory(prefix="statmech-fuzz-") as folder:

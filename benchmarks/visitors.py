@@ -24,7 +24,7 @@ from tornado.websocket import websocket_connect
 
 ROOT = Path(__file__).parent.parent
 PATIENCE = 300.0  # seconds that a visitor waits
-LEFT = 20.0  # seconds from one round to the next
+LEFT = 20.0  # seconds from one round to the next; without them at toy size
 
 
 class Explorer(NamedTuple):
@@ -70,7 +70,7 @@ async def visit(client: AsyncHTTPClient, explorer: Explorer, connected: list[Any
     return page.code, time.perf_counter() - start
 
 
-async def rounds(explorer: Explorer, visitors: int, number: int) -> list[list[object]]:
+async def rounds(explorer: Explorer, visitors: int, number: int, left: float) -> list[list[object]]:
     """A row per round: visitors admitted and refused, seconds until all were answered, memory, time of a refusal."""
     AsyncHTTPClient.configure(None, max_clients=2 * visitors)
     client, rows = AsyncHTTPClient(), list[list[object]]()
@@ -83,7 +83,7 @@ async def rounds(explorer: Explorer, visitors: int, number: int) -> list[list[ob
         held = explorer.megabytes
         for joined in connected:
             joined.close()
-        await asyncio.sleep(LEFT)
+        await asyncio.sleep(left)
         rows.append(
             [one + 1, codes.count(200), codes.count(503), took, held, explorer.megabytes, await refusal(explorer)]
         )
@@ -103,7 +103,7 @@ def main() -> None:
     print(timing.machine())
     explorer = started()
     try:
-        rows = asyncio.run(rounds(explorer, *((4, 1) if tiny else (50, 4))))
+        rows = asyncio.run(rounds(explorer, *((4, 1, 0.0) if tiny else (50, 4, LEFT))))
     finally:
         explorer.process.terminate()
         explorer.process.wait(60)
