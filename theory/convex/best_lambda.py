@@ -80,7 +80,8 @@ def searched(loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights, a
     lam, least = _edges(signs, values)
     exact = recovers(loss, teacher, penalty, weights, alpha, 0 * alpha)
     lam[exact] = 0.0
-    turns = (signs[1:] < 0) & (signs[:-1] > 0)
+    hidden = (np.abs(slopes[:-1]) <= flat) & (values[1:] - values[:-1] > LEVEL)  # a minimum next to a plateau may be
+    turns = (signs[1:] < 0) & ((signs[:-1] > 0) | hidden)
     which = np.argmin(np.where(turns, np.minimum(values[1:], values[:-1]), np.inf), axis=0)
     lanes = np.flatnonzero(np.any(turns, axis=0) & ~exact)
     if len(lanes):
