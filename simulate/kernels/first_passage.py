@@ -34,7 +34,7 @@ def walk(  # type: ignore[no-untyped-def]
     row, block
         The first row, and how many are in its block.
     learns
-        True to add each mistaken row to w and go on, with another block.
+        True to add each mistaken row to w and continue with a new block.
     sums, features
         Sums where each row ended (m,), and numbers of features summed (m,); written.
     """
