@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import matplotlib as mpl
 import numpy as np
@@ -249,6 +250,12 @@ def computed(scenario):
     return Results(scenario, simulate.run(scenario), None if scenario.unsolved else theory.solve(scenario))
 
 
+@cache
+def small(choice):
+    """Results of the small sweep of a kind, computed once."""
+    return computed(SMALL[choice])
+
+
 def lines(figure):
     """All values in a figure."""
     shown = [np.asarray(line.get_xydata(), float).ravel() for ax in figure.axes for line in ax.lines]
@@ -258,7 +265,7 @@ def lines(figure):
 @pytest.mark.slow
 @pytest.mark.parametrize("choice", SCENARIOS)
 def test_the_overlay_draws_every_kind_with_and_without_theory(choice):
-    results = computed(SMALL[choice])
+    results = small(choice)
     variables = series.with_values(results)
     for name in ("overlay", figures.overlay_of(choice)):
         figure = figures.draw(name, results)
@@ -283,7 +290,7 @@ def test_every_kind_of_scenario_has_a_chart_per_variable(choice):
     pytest.importorskip("bokeh")
     from figures.report import charts
 
-    results = computed(SMALL[choice])
+    results = small(choice)
     shown = charts.charts(results)
     titles = {chart.yaxis.axis_label for one in shown.sets for chart in one.charts}
     assert titles == {labels.plain(variable.symbol) for variable in series.with_values(results).values()}
