@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import resource
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import in_child, statmech
 from small import EVERY
 
 import simulate
@@ -196,14 +199,12 @@ def test_a_damaged_theory_is_reported(path, harm):
         file.write_bytes(content)
 
 
-LIMITED = """
-import resource, signal, sys
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
-from statmech.cli import main
-sys.argv = ["statmech", *sys.argv[2:]]
-main()
-"""
+def limited(limit, given):
+    """A command whose files may not grow beyond so many bytes."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    os.environ["STATMECH_CACHE"] = "off"
+    return statmech(*given)
 
 
 @pytest.mark.slow
@@ -219,13 +220,10 @@ def test_files_that_may_not_grow_are_reported_in_a_line_and_the_sweep_is_resumed
         "--out",
         str(tmp_path / "out"),
     ]
-    environment = {**os.environ, "STATMECH_CACHE": "off"}
-    done = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(limit), *given], capture_output=True, text=True, timeout=60, env=environment
-    )
-    assert done.returncode == 2
-    assert "cannot be written: File too large" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    code, errors = in_child(limited, limit, given)
+    assert code == 2
+    assert "cannot be written: File too large" in errors
+    assert len(errors.splitlines()) == 1
     path = Path(tmp_path / "out" / "simulation.zarr")
     if path.exists():
         assert SweepStore(path).counts()[DONE] < 24 * 64
