@@ -80,8 +80,8 @@ def searched(loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights, a
     lam, least = _edges(signs, values)
     exact = recovers(loss, teacher, penalty, weights, alpha, 0 * alpha)
     lam[exact] = 0.0
-    hidden = (np.abs(slopes[:-1]) <= flat) & (values[1:] - values[:-1] > LEVEL)  # a minimum next to a plateau may be
-    turns = (signs[1:] < 0) & ((signs[:-1] > 0) | hidden)
+    plateau_ends = (np.abs(slopes[:-1]) <= flat) & (np.abs(np.diff(values, axis=0)) > LEVEL)  # next to it, or beyond
+    turns = (signs[1:] < 0) & ((signs[:-1] > 0) | plateau_ends)
     which = np.argmin(np.where(turns, np.minimum(values[1:], values[:-1]), np.inf), axis=0)
     lanes = np.flatnonzero(np.any(turns, axis=0) & ~exact)
     if len(lanes):
@@ -125,7 +125,7 @@ def _signs(slopes: np.ndarray, values: np.ndarray, flat: float) -> np.ndarray:
     """Return the signs of the slopes (places, lanes), from the largest lambda down.
 
     Where the error is flat, the sign is that of its change since the place before and, if there is none, the sign
-    there; that of the first is down. A flat place from which the error falls is the begin of a descent.
+    there; that of the first is down.
     """
     signs = np.sign(np.where(np.abs(slopes) > flat, slopes, 0.0))
     signs[0] = np.where(signs[0] == 0, -1.0, signs[0])
@@ -133,7 +133,6 @@ def _signs(slopes: np.ndarray, values: np.ndarray, flat: float) -> np.ndarray:
         change = np.where(np.abs(above - value) > LEVEL, np.sign(above - value), 0.0)
         at = here == 0
         here[at] = np.where(change[at] == 0, before[at], change[at])
-    signs[:-1][(np.abs(slopes[:-1]) <= flat) & (values[:-1] - values[1:] > LEVEL)] = 1.0
     return signs
 
 
