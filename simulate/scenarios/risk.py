@@ -7,8 +7,8 @@ the same ones.
 from __future__ import annotations
 
 from collections import defaultdict
-from functools import cached_property
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from statmech.convex.label_error import label_error
 from statmech.convex.teachers import LabelTeacher
 from statmech.errors import ScenarioError
 from statmech.results.dataset import describe_student
-from statmech.scenarios.risk import Risk, RiskCell
+from statmech.scenarios.risk import Risk, RiskCell, Setting
 from theory.convex.best_lambda import best_lambdas, taken
 
 FOUND = 1.0  # relative distance from the minimum below which a student counts as one: F is never negative
@@ -58,16 +58,21 @@ class Simulator(units.RunByRun[RiskCell]):
     def strength(self, cell: RiskCell) -> float:
         """The strength of the penalty; the best one is that of the smallest error for N -> infinity."""
         if isinstance(cell.lam, str):
-            return taken(best_lambdas(*cell.setting, self._alphas[cell.setting])[cell.alpha])
+            return taken(self._best(cell.setting)[cell.alpha])
         return float(cell.lam)
 
     @cached_property
-    def _alphas(self) -> dict[Any, list[float]]:
-        """The alphas of each setting, whose best penalties are solved side by side."""
-        alphas = defaultdict(list)
+    def _best(self) -> Callable[[Setting], Mapping[float, float]]:
+        """The best penalties of a setting at each of its alphas, side by side, solved when the first run needs one."""
+        alphas: defaultdict[Setting, list[float]] = defaultdict(list)
         for cell in self.scenario.cells():
             alphas[cell.setting].append(cell.alpha)
-        return alphas
+
+        @cache
+        def solved(setting: Setting) -> Mapping[float, float]:
+            return best_lambdas(*setting, alphas[setting])
+
+        return solved
 
     def check(self) -> None:
         """Refuse examples that this machine cannot hold, and message passing without a penalty."""

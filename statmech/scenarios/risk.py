@@ -234,6 +234,9 @@ class Risk(Belonging, AbstractScenario):
         )
 
 
+Setting = tuple[Loss, Teacher, Penalty, Weights]
+
+
 @dataclass(frozen=True)
 class RiskCell(Cell):
     """One point of the grid: a loss with its penalty, a teacher, numbers of inputs and of examples."""
@@ -250,7 +253,7 @@ class RiskCell(Cell):
     index: tuple[int, ...]
 
     @property
-    def setting(self) -> tuple[Loss, Teacher, Penalty, Weights]:
+    def setting(self) -> Setting:
         """All that its theory depends on but the numbers alpha and lambda."""
         return self.loss, self.teacher, self.penalty, self.weights
 
