@@ -146,18 +146,34 @@ IMPORTED = (  # by the process that children are forked from: they start in mill
 
 
 def in_child(function, *given):
-    """The exit code, and the standard error, of another process that calls a function of a module."""
+    """The exit code, and the standard error, of another process that calls a function of a module.
+
+    The code is None of one that does not end by itself; it is killed then, for pytest would wait for it.
+    """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([*IMPORTED])
     receiver, sender = context.Pipe(duplex=False)
     child = context.Process(target=_answer, args=(sender, function, given))
     child.start()
     sender.close()
-    errors = ""
-    with contextlib.suppress(EOFError):  # the child was killed
-        errors = receiver.recv()
-    child.join(120)
-    return child.exitcode, errors
+    errors, code = "", None
+    try:
+        with contextlib.suppress(EOFError):  # the child was killed
+            errors = receiver.recv() if receiver.poll(120) else ""
+        child.join(10)
+        code = child.exitcode
+    finally:
+        child.kill()
+    return code, errors
+
+
+def limit_files(size):
+    """Let no file of this process grow beyond so many bytes: what is written then fails, as on a full disk."""
+    import resource
+    import signal
+
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
 def _answer(sender, function, given):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import stat
 import subprocess
 import sys
 
 import pytest
-from conftest import in_child, statmech
+from conftest import in_child, limit_files, statmech
 from test_statmech_cli import called
 
 import simulate
@@ -77,13 +76,8 @@ def killed(folder, at, wanted, given):
 
 def limited(folder, wanted, given):
     """A command whose file may not grow beyond 100 bytes."""
-
-    def limit():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
-
     os.chdir(folder)
-    before_replacing(wanted, limit)
+    before_replacing(wanted, lambda: limit_files(100))
     return statmech(*given)
 
 

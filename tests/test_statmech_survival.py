@@ -5,15 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import resource
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import in_child, statmech
+from conftest import in_child, limit_files, statmech
 from small import EVERY
 
 import simulate
@@ -201,8 +199,7 @@ def test_a_damaged_theory_is_reported(path, harm):
 
 def limited(limit, given):
     """A command whose files may not grow beyond so many bytes."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    limit_files(limit)
     os.environ["STATMECH_CACHE"] = "off"
     return statmech(*given)
 
