@@ -10,7 +10,7 @@ from conftest import disagreements
 
 import simulate
 import theory
-from simulate.kernels.partial_sums import walks
+from simulate.kernels.partial_sums import FEWEST, Attentive, lessons, walks
 from simulate.scenarios import attention
 from statmech import Attention, Scenario, ScenarioError, Stopping
 from statmech.boundaries import BOUNDARIES, OVERSHOOT, error, looks, rise, threshold
@@ -38,6 +38,27 @@ def test_walks_stop_at_the_first_look_that_reaches_the_level(at):
     slow = [walk(row, w, at, 2.0, 0.5) for row in z]
     np.testing.assert_allclose(found.sums, [total for total, _ in slow], atol=1e-12)
     assert found.features.tolist() == [features for _, features in slow]
+
+
+@pytest.mark.parametrize("chunk", [1, 7])
+def test_the_loop_learns_and_counts_as_a_caller_does_who_adds_the_mistakes(chunk):
+    rng = np.random.default_rng(1)
+    z, first, probes = rng.standard_normal((400, 60)) + 0.1, rng.standard_normal(60), rng.random(400) < 0.1
+    ends = []
+    for learns in (True, False):
+        student = Attentive(first.copy(), "constant", 0.2)
+        student.know(0.0, float(first @ first))
+        features, lost = 0, 0
+        for lesson in lessons(student, z, np.zeros(400), probes, looks(60, chunk), FEWEST, learns):
+            rows = z[lesson.last + 1 - lesson.stopped.size : lesson.last + 1]
+            lost += lesson.lost if learns else np.count_nonzero(lesson.stopped & (rows @ student.w <= 0))
+            features += lesson.features
+            if lesson.mistaken and not learns:
+                student.w = student.w + z[lesson.last]
+            student.take(lesson.margins)
+        ends.append((student.w.tolist(), student.level, features, lost))
+    assert ends[0] == ends[1]
+    assert ends[0][3] > 5
 
 
 def test_walks_that_stop_agree_with_exact_densities():
