@@ -170,7 +170,8 @@ def factored(problem: Problem, x: np.ndarray) -> Any:
     """The Hessian (N, N) in SciPy's Cholesky factors; directions without curvature are given a little."""
     curvature = problem.loss.curvature(x)
     curved = curvature > 0
-    rows = problem.B[curved] * np.sqrt(curvature[curved])[:, None]
+    rows = problem.B[curved]  # a copy; a second one would cost as much as the product
+    rows *= np.sqrt(curvature[curved])[:, None]
     hessian = rows.T @ rows
     ridge = problem.l2
     while True:
