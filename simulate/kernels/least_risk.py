@@ -93,7 +93,7 @@ def _attempt(problem: Problem, steps: int, settled: float, kept: float = 0.0, ea
     w, g, made, converged = np.zeros(N), np.zeros(P), 0, False
     V = 1 / max(problem.l2, LEAST) if problem.l2 > 0 else 1.0  # that of a weight under the penalty alone
     with np.errstate(all="ignore"):  # where it diverges
-        moves = messages(problem.B * np.sqrt(N), _risk(problem), _shrunk(problem), w, V, kept=kept)
+        moves = messages(problem.B, _risk(problem), _shrunk(problem), w, V, kept=kept, root=1.0)
         for made, (new, g) in enumerate(islice(moves, steps), 1):  # noqa: B007
             change, size, w = np.linalg.norm(new - w), np.linalg.norm(new), new
             converged = bool(change <= settled * size)

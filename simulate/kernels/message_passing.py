@@ -34,6 +34,7 @@ def messages(
     settled: float = 0.0,
     kept: float = 0.0,
     recovered: float = RECOVERED,
+    root: float | None = None,
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """The weights (N,) after each step from `w` of variance V, and the g (P,) that has led to them.
 
@@ -53,6 +54,8 @@ def messages(
         Fraction of the weights that a step keeps (damping), which fixed points do not depend on.
     recovered : float
         Variance V below which the steps end.
+    root : float
+        What X is divided by: the root of N, or 1 where it has been divided already.
 
     Yields
     ------
@@ -70,11 +73,12 @@ def messages(
     True
     """
     N, g = len(w), np.zeros(len(X))
+    root = np.sqrt(N) if root is None else root
     while recovered < V:
-        g, steepness = output(X @ w / np.sqrt(N) - V * g, V)
+        g, steepness = output(X @ w / root - V * g, V)
         s = max(float(np.sum(steepness)) / N, 0.0)  # few labels, of which some are flipped, may give less
         before = w
-        w, variances = estimate(s * w + g @ X / np.sqrt(N), s)
+        w, variances = estimate(s * w + g @ X / root, s)
         w, V = kept * before + (1 - kept) * w, float(np.mean(variances))
         yield w, g
         if np.linalg.norm(w - before) <= settled * np.linalg.norm(w):
