@@ -69,8 +69,8 @@ def response(loss: Loss, p: np.ndarray, V: np.ndarray | float) -> np.ndarray:
     >>> response(Hinge(), np.array([-1.0, 1.0, 3.0]), 1.0)
     array([1., 0., 1.])
     """
-    smooth = 1 / (1 + V * loss.curvature(p))
-    return np.where(np.isin(p, loss.kinks), 0.0, smooth)
+    smooth: np.ndarray = 1 / (1 + V * loss.curvature(p))
+    return np.where(np.isin(p, loss.kinks), 0.0, smooth) if loss.kinks else smooth
 
 
 def force(loss: Loss, p: np.ndarray, h: np.ndarray, V: np.ndarray | float) -> np.ndarray:
@@ -80,6 +80,8 @@ def force(loss: Loss, p: np.ndarray, h: np.ndarray, V: np.ndarray | float) -> np
     >>> force(Hinge(), np.array([-1.0, 1.0, 3.0]), np.array([-2.0, 0.5, 3.0]), 1.0)
     array([ 1. ,  0.5, -0. ])
     """
+    if not loss.kinks:
+        return -loss.slope(p)
     pinned = np.isin(p, loss.kinks) & (np.asarray(V) > 0)
     return np.where(pinned, (p - h) / np.where(pinned, V, 1.0), -loss.slope(p))
 
