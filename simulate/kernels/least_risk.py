@@ -121,7 +121,7 @@ def _shrunk(problem: Problem) -> Estimate:
 
     def estimate(r: np.ndarray, s: float) -> tuple[np.ndarray, np.ndarray]:
         stiffness = max(s + l2, LEAST)
-        free = np.abs(r) > l1
-        return np.where(free, r - l1 * np.sign(r), 0.0) / stiffness, np.maximum(free / stiffness, LEAST)
+        beyond = r - np.clip(r, -l1, l1)
+        return beyond / stiffness, np.maximum((beyond != 0) / stiffness, LEAST)
 
     return estimate

@@ -79,7 +79,7 @@ def messages(
         s = max(float(np.sum(steepness)) / N, 0.0)  # few labels, of which some are flipped, may give less
         before = w
         w, variances = estimate(s * w + g @ X / root, s)
-        w, V = kept * before + (1 - kept) * w, float(np.mean(variances))
+        w, V = kept * before + (1 - kept) * w if kept else w, float(np.mean(variances))
         yield w, g
         if np.linalg.norm(w - before) <= settled * np.linalg.norm(w):
             return
