@@ -55,7 +55,7 @@ def test_without_the_onsager_term_steps_do_not_follow_state_evolution(kernel, fo
         X, teacher = rng.standard_normal((P, N)), Gauss().draw(rng, N)
         y = np.sign(X @ teacher)
         steps = kernel(X, partial(Sign().score, y), Gauss().posterior, np.zeros(N), 1.0)
-        overlaps.append([w @ teacher / N for w, _ in islice(steps, 5)])
+        overlaps.append([w @ teacher / N for w, *_ in islice(steps, 5)])
     error = np.std(overlaps, axis=0, ddof=1) / np.sqrt(10)
     z = (np.mean(overlaps, axis=0) - theory.state_evolution("gauss", 2.0, steps=5)[1:]) / error
     assert (np.max(np.abs(z)) < 4.8) == follows  # t of 9 degrees of freedom: 0.1 %
@@ -122,10 +122,10 @@ def test_steps_end_where_the_weights_are_settled():
     def ridge(r, s):
         return r / (s + 1), np.full(20, 1 / (s + 1))
 
-    *_, (w, _) = messages(X, output, ridge, np.zeros(20), 1.0, settled=1e-13)
+    *_, (w, *_) = messages(X, output, ridge, np.zeros(20), 1.0, settled=1e-13)
     Z = X / np.sqrt(20)
     np.testing.assert_allclose(w, np.linalg.solve(Z.T @ Z + np.eye(20), Z.T @ y), rtol=1e-10)
-    *_, (damped, _) = messages(X, output, ridge, np.zeros(20), 1.0, settled=1e-13, kept=0.5)
+    *_, (damped, *_) = messages(X, output, ridge, np.zeros(20), 1.0, settled=1e-13, kept=0.5)
     np.testing.assert_allclose(damped, w, rtol=1e-10)
 
 

@@ -139,14 +139,32 @@ def test_a_wrong_quick_minimum_is_refused_and_found_by_interior_points(monkeypat
     one, exact = large(monkeypatch, loss, penalty, linear)
     wrong = least_risk.minimise_by_messages(one)
     wrong = wrong._replace(w=(1 + 1e-4) * wrong.w)
-    monkeypatch.setattr(least_risk, "_attempt", lambda *arguments, **options: wrong)
+    monkeypatch.setattr(least_risk, "_moves", lambda _: iter([(wrong.w, -wrong.slopes, 0.0)]))
     assert least_risk.quick_minimum(one).gap > 10 * REACHED
     np.testing.assert_array_equal(minimise(one).w, exact.w)
 
 
+@pytest.mark.parametrize(("loss", "penalty", "linear"), [case for case in LARGE_CASES if case[1] != L2], ids=str)
+def test_signs_that_stay_give_the_minimum_if_they_are_its_signs(monkeypatch, loss, penalty, linear):
+    monkeypatch.setattr(least_risk, "CHEAP", np.inf)
+    one, exact = large(monkeypatch, loss, penalty, linear)
+    one, signs = least_risk._of_residuals(one), np.sign(exact.w)
+    assert distance(least_risk.quick_minimum(one).w, exact.w) < 1e-6
+    stays = [(signs, None, 1e-3)] * 10
+    monkeypatch.setattr(least_risk, "_moves", lambda _: iter(stays))
+    found = least_risk.quick_minimum(one)
+    assert found.gap < 1e-13
+    np.testing.assert_array_equal(np.sign(found.w), signs)
+    signs[exact.w == 0] = 1  # of the same array
+    assert least_risk.quick_minimum(one).gap == np.inf
+
+
 def test_steps_end_early_where_they_will_not_converge_in_time(monkeypatch):
     one, exact = large(monkeypatch, Square(), L1, True, 1e-3, alpha=0.5)
-    tried = least_risk._attempt(one, 100, 1e-12, early=20)
-    assert not tried.converged
-    assert 20 <= tried.steps < 50
+    made, moves = [], least_risk._moves
+    monkeypatch.setattr(
+        least_risk, "_moves", lambda problem: map(lambda move: made.append(move) or move, moves(problem))
+    )
+    assert least_risk.quick_minimum(one).gap == np.inf
+    assert 20 <= len(made) < 50
     np.testing.assert_array_equal(minimise(one).w, exact.w)

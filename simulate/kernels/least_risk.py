@@ -12,12 +12,14 @@ penalty. So the steps end with the slopes that the certificate needs, those of e
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 
 from simulate.kernels.message_passing import Estimate, Output, messages
+from simulate.minimisers.active_set import with_signs
 from simulate.minimisers.optimality import gap_of
 from simulate.minimisers.problem import Minimum, Problem
 from statmech.convex.losses import OfStability
@@ -28,6 +30,8 @@ LEAST = 1e-8  # variance of a weight and stiffness, above it; no minimum depends
 EXACT = 1e-12  # relative change of the weights at which a quick minimum has converged
 SHARE = 2  # its steps are fewer than the dimensions divided by this, so that it costs less than interior points
 EARLY = 20  # steps after which its rate of convergence is known
+STILL = 3  # steps in a row that change no sign: the signs may be those of the minimum
+CHEAP = 6  # number of weights that are not 0, squared, per N and step left, up to which solving for them costs less
 
 
 class Minimised(NamedTuple):
@@ -73,11 +77,30 @@ def minimise_by_messages(problem: Problem, steps: int = 2000, settled: float = 1
     return damped._replace(steps=found.steps + damped.steps)
 
 
+@np.errstate(all="ignore")  # where it diverges
 def quick_minimum(problem: Problem) -> Minimum:
-    """The minimum where few steps without damping reach it; else its gap is infinite."""
+    """The minimum where few steps without damping reach it, or its signs; else its gap is infinite."""
     problem = _of_residuals(problem)
-    found = _attempt(problem, min(problem.B.shape) // SHARE, EXACT, early=EARLY)
-    return Minimum(found.w, gap_of(problem, found.w, found.slopes) if found.converged else np.inf)
+    most, still, before = min(problem.B.shape) // SHARE, 0, np.zeros(problem.B.shape[1])
+    for made, (w, g, change) in enumerate(islice(_moves(problem), most), 1):
+        if change <= EXACT:
+            return Minimum(w, gap_of(problem, w, -g))
+        way = np.log(change) / np.log(EXACT)  # the part of the way behind, on a logarithmic scale
+        if made >= EARLY and not way >= made / most:
+            break
+        still, before = still + 1 if np.array_equal(np.sign(w), before) else 0, np.sign(w)
+        if still == STILL and _solves_cheaply(problem, w, made / way - made):
+            found = with_signs(problem, w)
+            gap = gap_of(problem, found)
+            if gap <= EXACT:
+                return Minimum(found, gap)
+    return Minimum(w, np.inf)
+
+
+def _solves_cheaply(problem: Problem, w: np.ndarray, left: float) -> bool:
+    """True if the equations of the weights that are not 0 cost less than the steps that are left."""
+    smooth = problem.l1 > 0 and not problem.loss.kinks
+    return smooth and bool(np.count_nonzero(w) ** 2 < CHEAP * left * len(w))
 
 
 def _of_residuals(problem: Problem) -> Problem:
@@ -87,20 +110,20 @@ def _of_residuals(problem: Problem) -> Problem:
     return problem._replace(B=-problem.B, c=1 - problem.c, loss=problem.loss.residual)
 
 
-def _attempt(problem: Problem, steps: int, settled: float, kept: float = 0.0, early: int | None = None) -> Minimised:
-    """Steps until the weights are settled, or, after `early` ones, at a rate at which they will not be in time."""
-    P, N = problem.B.shape
-    w, g, made, converged = np.zeros(N), np.zeros(P), 0, False
+@np.errstate(all="ignore")
+def _attempt(problem: Problem, steps: int, settled: float, kept: float = 0.0) -> Minimised:
+    """Steps until the weights are settled."""
+    for made, (w, g, change) in enumerate(islice(_moves(problem, kept), steps), 1):  # noqa: B007
+        if change <= settled or not np.isfinite(change):
+            break
+    return Minimised(w, -g, made, bool(change <= settled))
+
+
+def _moves(problem: Problem, kept: float = 0.0) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
+    """The weights (N,) after each step from 0, minus the slopes of the loss (P,), and the relative change."""
+    w = np.zeros(problem.B.shape[1])
     V = 1 / max(problem.l2, LEAST) if problem.l2 > 0 else 1.0  # that of a weight under the penalty alone
-    with np.errstate(all="ignore"):  # where it diverges
-        moves = messages(problem.B, _risk(problem), _shrunk(problem), w, V, kept=kept, root=1.0)
-        for made, (new, g) in enumerate(islice(moves, steps), 1):  # noqa: B007
-            change, size, w = np.linalg.norm(new - w), np.linalg.norm(new), new
-            converged = bool(change <= settled * size)
-            late = early is not None and made >= early and change > settled ** (made / steps) * size
-            if converged or late or not np.isfinite(change):
-                break
-    return Minimised(w, -g, made, converged)
+    return messages(problem.B, _risk(problem), _shrunk(problem), w, V, kept=kept, root=1.0)
 
 
 def _risk(problem: Problem) -> Output:

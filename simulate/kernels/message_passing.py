@@ -22,6 +22,7 @@ import numpy as np
 Output = Callable[[np.ndarray, float], tuple[np.ndarray, np.ndarray]]  # of omega and V: g, and minus its derivative
 Estimate = Callable[[np.ndarray, float], tuple[np.ndarray, np.ndarray]]  # of r and s: weights and their variances
 
+SMALLEST = 1e-300  # length of weights that a change is divided by
 RECOVERED = 1e-9  # variance below which weights that are atoms are known; later steps would divide rounding by 0
 
 
@@ -35,8 +36,8 @@ def messages(
     kept: float = 0.0,
     recovered: float = RECOVERED,
     root: float | None = None,
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The weights (N,) after each step from `w` of variance V, and the g (P,) that has led to them.
+) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
+    """The weights (N,) after each step from `w` of variance V, the g (P,) that has led to them, and their change.
 
     Parameters
     ----------
@@ -59,8 +60,8 @@ def messages(
 
     Yields
     ------
-    w, g : arrays (N,), (P,)
-        The weights, and g. It ends where they are settled, or recovered.
+    w, g, change : arrays (N,), (P,), float
+        The weights, g, and their relative root mean square change. It ends where they are settled, or recovered.
 
     Examples
     --------
@@ -80,6 +81,7 @@ def messages(
         before = w
         w, variances = estimate(s * w + g @ X / root, s)
         w, V = kept * before + (1 - kept) * w if kept else w, float(np.mean(variances))
-        yield w, g
-        if np.linalg.norm(w - before) <= settled * np.linalg.norm(w):
+        change = float(np.linalg.norm(w - before)) / max(float(np.linalg.norm(w)), SMALLEST)
+        yield w, g, change
+        if change <= settled:
             return

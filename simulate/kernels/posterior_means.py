@@ -21,7 +21,7 @@ def steps_from(w: np.ndarray, V: float, data: TeacherData, cell: Cell) -> Iterat
     known = EXACT if cell.weights.continuous else RECOVERED
     score = partial(cell.teacher.score, data.y)
     steps = messages(data.X, score, cell.weights.posterior, w, V, settled=SETTLED, recovered=known)
-    return (estimate for estimate, _ in steps)
+    return (estimate for estimate, *_ in steps)
 
 
 def uninformed(weights: Weights, N: int) -> tuple[np.ndarray, float]:

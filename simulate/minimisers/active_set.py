@@ -13,13 +13,15 @@ slope exceeds l1 become free, until none does (Hintermüller, Ito & Kunisch, SIA
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import lstsq
+from scipy.linalg import cho_solve, lstsq
 
 from simulate.minimisers.complementarity import Box, Iterate
+from simulate.minimisers.newton import factored
 from simulate.minimisers.problem import Problem
 from simulate.minimisers.slope_intervals import Parts
 
 ROUNDS = 20
+ROUNDING = 1e-13  # of the slopes of the penalty: what a minimum's equations may leave
 SINGULAR = 1e-13  # relative size of a pivot that counts as 0
 
 
@@ -59,3 +61,19 @@ def _solved(
     w[free] -= step[: B.shape[1]]
     a[loose] -= step[B.shape[1] :]
     return w, a
+
+
+def with_signs(problem: Problem, w: np.ndarray) -> np.ndarray:
+    """The weights for which the gradient vanishes if all signs, and zeros, are those of w (N,); for smooth losses."""
+    free, found = np.flatnonzero(w), np.zeros_like(w)
+    part, near, l1 = problem._replace(B=problem.B[:, free]), w[free], problem.l1 * np.sign(w[free])
+    least = np.inf
+    for _ in range(ROUNDS):
+        x = part.x(near)
+        lacks = problem.l2 * near + problem.loss.slope(x) @ part.B + l1
+        before, least = least, float(np.linalg.norm(lacks))
+        if not ROUNDING * np.linalg.norm(l1) < least < before:  # it is solved, or wrong signs have no solution nearby
+            break
+        near = near - cho_solve(factored(part, x), lacks)
+    found[free] = near
+    return found
