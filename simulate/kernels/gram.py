@@ -52,7 +52,7 @@ from statmech.schedules import Changes
 LANES = 32  # blocks whose random numbers are drawn together: drawn inside a block of lanes they are computed twice
 MATRICES = 4  # the same for blocks of matrices, which are longer
 MANY = 16  # number of students, and of teachers but one, from which matrices are faster than lanes
-
+FEWEST = 8  # recorded times that a program is compiled for: fewer take no longer
 DIVISIBLE = 3  # the number of students up to which part of a batch reproduces the whole bit for bit
 
 FULL = 64  # lanes that the seeds of several tasks fill; programs of 512 lanes round a last digit otherwise
@@ -179,7 +179,7 @@ def _call(
 
 def padded(steps: np.ndarray) -> np.ndarray:
     """Recorded steps (T,) and the last again, which takes no time: one program serves many numbers of times."""
-    return np.pad(steps, (0, filled_up(len(steps)) - len(steps)), mode="edge")
+    return np.pad(steps, (0, filled_up(max(FEWEST, len(steps))) - len(steps)), mode="edge")
 
 
 @cached_program
