@@ -46,19 +46,31 @@ def pytest_configure(config):
     config.pluginmanager.register(Costs())  # a conftest's own hooks see this folder's tests only
 
 
+MOST_MAPS = 15_000  # of 65,530 that Linux allows a process: about 60 compiled programs, and 1 GB
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _few_programs():
-    """Forget compiled programs after each file: thousands of them exceed the memory maps that a process may have."""
+    """Forget compiled programs after a file that has left many: thousands exceed the memory maps of a process."""
     yield
-    import gc
-
+    if _memory_maps() < MOST_MAPS:
+        return
     import jax
 
-    from statmech.runtime.programs import CachedProgram
+    from statmech.runtime.programs import PACKAGES, CachedProgram
 
-    for kept in [it for it in gc.get_objects() if isinstance(it, CachedProgram)]:
-        kept.clear_cache()
+    ours = [module for name, module in [*sys.modules.items()] if name.partition(".")[0] in PACKAGES]
+    for program in {it for module in ours for it in vars(module).values() if isinstance(it, CachedProgram)}:
+        program.clear_cache()
     jax.clear_caches()
+
+
+def _memory_maps():
+    """Memory maps of this process; where they cannot be counted, more than any."""
+    try:
+        return Path("/proc/self/maps").read_bytes().count(b"\n")
+    except OSError:
+        return MOST_MAPS
 
 
 def _seconds():
