@@ -42,10 +42,10 @@ def answer(capsys, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_one_command_simulates_solves_compares_and_draws(in_scratch):
-    done = statmech("run", "ensemble", *TINY, "rule=hebb,adatron")
+    done = statmech("run", "ensemble", *TINY, "rule=hebb,perceptron")
     assert done.returncode == 0, done.stderr
     assert "standard errors" in done.stdout
-    assert done.stdout.count("adatron") == 2
+    assert done.stdout.count("perceptron") == 2
     folder = in_scratch / "results" / "ensemble"
     made = {path.name for path in folder.iterdir()}
     assert made == {

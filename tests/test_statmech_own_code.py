@@ -87,7 +87,8 @@ EACH = [["run"], ["run", "seeds=8"], ["simulate"], ["simulate", "seeds=8"]]
 @pytest.mark.parametrize("command", [["compare"], *(pytest.param(it, marks=pytest.mark.slow) for it in EACH)])
 def test_results_of_an_edited_rule_are_refused_with_the_file_s_name(mine, config, path, capsys, command):
     mine()
-    assert statmech("run", config, "--out", path.parent) == 0
+    for made in ("simulate", "theory"):
+        assert statmech(made, config, "--out", path.parent) == 0
     before = contents(path.parent)
     mine(edited())
     capsys.readouterr()
