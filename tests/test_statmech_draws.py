@@ -10,12 +10,14 @@ from scipy.stats import kstest
 from statmech import random_numbers
 
 LEVEL = 1e-5  # significance level of each test
+box_muller = jax.jit(random_numbers._box_muller)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def pairs():
     """Pairs of normals, shape (2, 200,000), the two halves of one draw; and uniforms."""
-    x, u = random_numbers.normals_and_uniforms(jax.random.key(0), (2, 200_000), (100_000,))
+    draw = jax.jit(lambda key: random_numbers.normals_and_uniforms(key, (2, 200_000), (100_000,)))
+    x, u = draw(jax.random.key(0))
     return np.asarray(x, float), np.asarray(u, float)
 
 
@@ -39,8 +41,8 @@ def test_without_one_of_its_random_signs_the_pair_has_a_different_distribution(m
     """A deliberate error: the cosine's sign always negative, or sine and cosine never swapped."""
     words = random_numbers.bits(jax.random.key(1), 100_000)
     radial, angular = words[:50_000], words[50_000:]
-    right = np.asarray(random_numbers._box_muller(radial, angular), float)
-    wrong = np.asarray(random_numbers._box_muller(radial, angular & np.uint32(~missing & 0xFFFFFFFF)), float)
+    right = np.asarray(box_muller(radial, angular), float)
+    wrong = np.asarray(box_muller(radial, angular & np.uint32(~missing & 0xFFFFFFFF)), float)
     assert kstest(right[0], "norm").pvalue > LEVEL > kstest(wrong[0], "norm").pvalue
 
 

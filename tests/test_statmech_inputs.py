@@ -17,7 +17,8 @@ from statmech.inputs import INPUTS, Anisotropic, Gaussian, Inputs, Rademacher, R
 
 
 def drawn(inputs: Inputs, N: int, M: int = 20_000) -> np.ndarray:
-    return np.asarray(inputs.draw(jax.random.key(0), M, N, inputs.table(N)), float)
+    draw = jax.jit(lambda key: inputs.draw(key, M, N, inputs.table(N)))
+    return np.asarray(draw(jax.random.key(0)), float)
 
 
 @pytest.mark.parametrize("inputs", [Gaussian(), Rademacher(), Sphere(), Anisotropic((0.4, 1.6))])
