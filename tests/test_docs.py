@@ -240,6 +240,24 @@ def test_a_cited_test_that_does_not_exist_is_found():
     assert unknown_tests(text) == ["test_gone", "test_gone_", "test_gone"]
 
 
+NAMED = re.compile(r"`((?:statmech|simulate|theory|figures|tests|docs|configs|benchmarks)/(?!_build)[\w./-]*)`")
+
+
+def absent(text):
+    """The files and folders of ours that a text names in backticks and that do not exist."""
+    return [path for path in NAMED.findall(text) if not (ROOT / path).exists()]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_that_a_page_names_exist(page):
+    assert absent(page.read_text()) == []
+
+
+def test_a_named_file_that_does_not_exist_is_found():
+    text = "`statmech/rules.py`, `theory/`, `theory/online.py`, `docs/_build/html`, `configs/gone.yaml`"
+    assert absent(text) == ["theory/online.py", "configs/gone.yaml"]
+
+
 SENTENCE = "Define a learning model once, simulate it, solve it, and overlay the two."
 CITATION = YAML(typ="safe").load((ROOT / "CITATION.cff").read_text())
 
