@@ -570,10 +570,10 @@ def test_a_caption_states_the_values_of_parallel_axes_once():
 
 
 def test_a_caption_states_the_range_of_many_parallel_values_in_any_order():
-    decays = [0.5, 0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0]
-    scenario = Scenario(rule="hebb", N=10, t=1, seeds=2, zip={"drift": [0.1] * 9, "decay": decays})
+    rates = [0.5, 0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9]
+    scenario = Scenario(rule="hebb", N=10, t=1, seeds=2, zip={"flip": [0.1] * 9, "eta": rates})
     results = Results(scenario, simulate.run(scenario))
-    assert "ν = 0 to 0.8 (9 values)" in labels.plain(captions.caption(results, "overlay"))
+    assert "η = 0.1 to 0.9 (9 values)" in labels.plain(captions.caption(results, "overlay"))
 
 
 def test_no_band_is_drawn_where_terms_beyond_order_1_over_n_are_not_small():

@@ -61,7 +61,7 @@ def test_guides_need_no_legend_and_an_arrow_may_say_what_lies_outside():
 
 
 def results(**keys):
-    return statmech.run(Scenario(rule="perceptron", **{"N": 50, "t": [0.5, 1, 2, 4, 8], "seeds": 3, **keys}))
+    return statmech.run(Scenario(rule="hebb", **{"N": 50, "t": [0.5, 1, 2, 4, 8], "seeds": 3, **keys}))
 
 
 def panel(figure, symbol):

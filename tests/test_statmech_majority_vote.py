@@ -194,7 +194,7 @@ def test_as_many_circles_without_equal_students_would_add_more_than_the_spread_i
 
 
 def test_the_vote_of_three_in_a_run_is_exact():
-    run = simulate.run(Scenario(rule="perceptron", K=3, N=20, t=[0, 1], seeds=3, gram=True))
+    run = simulate.run(Scenario(rule="hebb", K=3, N=20, t=[0, 1], seeds=3, gram=True))
     along = run.gram.values[..., 0, 1:]
     across = run.gram.values[..., 1:, 1:] - along[..., :, None] * along[..., None, :]
     np.testing.assert_allclose(run.eps_g_majority_vote, vote_of_few(along, across), rtol=1e-12)
