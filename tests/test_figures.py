@@ -228,7 +228,7 @@ def test_a_single_recorded_time_is_drawn_against_the_longest_numeric_axis():
     np.testing.assert_allclose(line[[0, -1]], ends, rtol=1e-6)
     side = Scenario(rule="hebb", N=20, t=1, seeds=2, zip={"eta": [1, 2], "flip": [0, 0.1]})
     figures.draw("overlay", simulate.run(side), theory.solve(side))
-    rules = Scenario(rule=["hebb", "adatron"], N=20, t=1, seeds=2)
+    rules = Scenario(rule=["hebb", "perceptron"], N=20, t=1, seeds=2)
     assert figures.draw("overlay", simulate.run(rules), theory.solve(rules)).axes[3].get_xlabel() == "$t$ (steps / $N$)"
 
 

@@ -486,7 +486,7 @@ def test_a_signal_that_is_being_handled_does_not_end_the_process_early():
 
 @pytest.mark.slow
 def test_a_sweep_resumes_where_its_shards_have_stopped(in_scratch, capsys, monkeypatch):
-    small = ["rule=hebb,adatron", "N=20", "t=1", "seeds=130", "K=1"]
+    small = ["rule=hebb,perceptron", "N=20", "t=1", "seeds=130", "K=1"]
     assert called(monkeypatch, capsys, "run", "variety", *small, "--shard", "1/2")[0] == 0
     assert read(in_scratch / "results" / "variety")["missing"] > 0
     code, message = called(monkeypatch, capsys, "run", "variety", *small, "--shard", "2/2")

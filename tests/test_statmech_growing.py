@@ -155,14 +155,14 @@ class Brittle(Rule):
 
 def test_a_rule_that_raises_is_recorded_and_stops_no_other(path, monkeypatch):
     monkeypatch.setitem(RULES, "brittle", Brittle)
-    scenario, events = Scenario(rule=["hebb", "brittle", "adatron"], N=50, t=[0, 1], seeds=3), []
+    scenario, events = Scenario(rule=["hebb", "brittle", "perceptron"], N=50, t=[0, 1], seeds=3), []
     outcome = run_into(path, scenario, tell=events.append)
     assert outcome == (6, 3, 0)
     [*_, last] = [event for event in events if event["event"] == "failed"]
     assert last["attempt"] == 3
     assert "RuntimeError: no such modulation" in last["error"]
     found = store.load(path)
-    assert np.isfinite(found.R.sel(rule=["hebb", "adatron"])).all()
+    assert np.isfinite(found.R.sel(rule=["hebb", "perceptron"])).all()
     assert np.isnan(found.R.sel(rule="brittle")).all()
     assert read(path)["failed"] == 3
     assert run_into(path, scenario) == (6, 3, 0)  # not tried again unless asked for

@@ -129,16 +129,16 @@ def load_text(texts: list[str], folder: Path):
 
 @pytest.mark.slow
 def test_a_simulation_that_is_wrong_is_marked_in_the_table(tmp_path):
-    scenario = Scenario(rule=["hebb", "adatron"], N=400, t=[1, 2], seeds=12)
+    scenario = Scenario(rule=["hebb", "perceptron"], N=400, t=[1, 2], seeds=12)
     simulation, solution = simulate.run(scenario), theory.solve(scenario)
     assert "<mark>" not in report(saved(tmp_path / "right", simulation, solution)).read_text()
-    eps = simulation.eps_g.sel(rule="adatron", t=2)
-    simulation.eps_g.loc[{"rule": "adatron", "t": 2}] += 10 * eps.std("seed", ddof=1) / np.sqrt(12)
+    eps = simulation.eps_g.sel(rule="perceptron", t=2)
+    simulation.eps_g.loc[{"rule": "perceptron", "t": 2}] += 10 * eps.std("seed", ddof=1) / np.sqrt(12)
     text = report(saved(tmp_path / "wrong", simulation, solution)).read_text()
     [marked] = re.findall(r"<mark>(.*?)</mark>", text)
     assert abs(float(marked)) > 7
     [row] = [row for row in Page(text).rows if marked in row]
-    assert row[0] == "adatron"
+    assert row[0] == "perceptron"
     assert re.search(r"Here 1 of \d+ values exceeds the 99 % bound\.", Page(text).words)
 
 
@@ -147,7 +147,7 @@ HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>{{ 7 * 
 
 def test_foreign_text_is_escaped(tmp_path, monkeypatch):
     monkeypatch.setitem(RULES, HOSTILE, RULES["hebb"])
-    scenario = Scenario(rule=[HOSTILE, "adatron"], N=20, t=[1, 2], seeds=2, figure=HOSTILE)
+    scenario = Scenario(rule=[HOSTILE, "perceptron"], N=20, t=[1, 2], seeds=2, figure=HOSTILE)
     solution = theory.solve(scenario).assign_attrs(source=HOSTILE, machine=HOSTILE)
     folder = saved(tmp_path / "<img src=x onerror=alert(3)>", simulate.run(scenario), solution)
     page = paged(folder)
@@ -161,7 +161,7 @@ def test_foreign_labels_and_paths_are_escaped(tmp_path, monkeypatch):
     label = f"--><!--{HOSTILE.replace('{{ 7 * 7 }}', '')}]]>"
     monkeypatch.setitem(RULES, "mine", type("Mine", (RULES["hebb"],), {"label": label}))
     folder = tmp_path / "labels"
-    page = paged(computed(folder, Scenario(rule=["mine", "adatron"], N=20, t=[1, 2], seeds=2, figure="overlay")))
+    page = paged(computed(folder, Scenario(rule=["mine", "perceptron"], N=20, t=[1, 2], seeds=2, figure="overlay")))
     assert [tag for tag, _ in page.elements].count("script") == 3
     assert not [tag for tag, attrs in page.elements if tag == "img" or "onerror" in attrs]
     monkeypatch.chdir(tmp_path)
@@ -201,15 +201,15 @@ def test_a_failed_run_is_reported_with_its_message(tmp_path, monkeypatch):
     def raising(self, kappa, length):
         raise ValueError("<b>no</b> such g")
 
-    scenario = Scenario(rule=["hebb", "adatron"], N=20, t=[1, 2], seeds=2)
+    scenario = Scenario(rule=["hebb", "perceptron"], N=20, t=[1, 2], seeds=2)
     solved = {name: vars(RULES["hebb"])[name] for name in ("closed_form", "closed_form_pair")}  # theory without g
-    monkeypatch.setitem(RULES, "adatron", type("Raising", (RULES["hebb"],), {"g": raising, **solved}))
+    monkeypatch.setitem(RULES, "perceptron", type("Raising", (RULES["hebb"],), {"g": raising, **solved}))
     store.save(theory.solve(scenario), tmp_path / "theory.zarr")
     assert run_into(tmp_path / "simulation.zarr", scenario).failed == 2
     page = paged(tmp_path)
     assert "2 have failed" in page.words
     assert "ValueError: <b>no</b> such g" in page.words
-    assert any(row[0] == "adatron" and set(row[1:]) == {"-"} for row in page.rows)
+    assert any(row[0] == "perceptron" and set(row[1:]) == {"-"} for row in page.rows)
 
 
 @pytest.mark.slow
@@ -226,7 +226,7 @@ def test_a_scenario_without_theory_or_not_solved_or_not_simulated_has_a_report(t
 
 
 def test_a_page_begins_with_title_date_sizes_and_equations(tmp_path):
-    scenario = Scenario(rule=["hebb", "adatron"], N=20, t=[1, 2], seeds=2)
+    scenario = Scenario(rule=["hebb", "perceptron"], N=20, t=[1, 2], seeds=2)
     page = paged(saved(tmp_path / "mine", simulate.run(scenario), theory.solve(scenario)))
     head = " ".join(page.words[: page.words.index("Provenance")].split())
     assert re.search(r"Online ensemble: mine \d{4}-\d\d-\d\d · N = 20 · K = 1 · seeds = 2 · statmech", head)
@@ -271,7 +271,7 @@ def called(monkeypatch, *arguments: str) -> int:
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """Results with two axes besides x and colour."""
-    scenario = Scenario(rule=["hebb", "adatron"], N=20, t=[0, 1, 2], K=[1, 2], flip=[0, 0.1], seeds=2)
+    scenario = Scenario(rule=["hebb", "perceptron"], N=20, t=[0, 1, 2], K=[1, 2], flip=[0, 0.1], seeds=2)
     return computed(tmp_path_factory.mktemp("results") / "whole", scenario)
 
 

@@ -17,7 +17,7 @@ from statmech.results.stored_config import with_figure
 from statmech.results.sweep_store import SweepStore
 
 SCENARIOS = [
-    Scenario(rule=["hebb", "adatron"], N=20, t=[0, 1], seeds=3, K=2),
+    Scenario(rule=["hebb", "perceptron"], N=20, t=[0, 1], seeds=3, K=2),
     StoredExamples(learner=["minover", "gibbs"], N=5, alpha=[0.5, 1], seeds=3),
 ]
 
