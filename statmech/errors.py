@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from difflib import get_close_matches
 from functools import partial
+from typing import Any
 
 Problem = tuple[tuple[str | int, ...], str]  # where (keys and list positions) and what, one sentence
 
@@ -23,6 +24,16 @@ class StatmechError(Exception):
     """Base of every error that a user can fix; the command line shows it and exits with `status`."""
 
     status = 2
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the message, not what it was made of: constructors of errors take other arguments."""
+        return _with_message, (type(self), *self.args), vars(self)
+
+
+def _with_message(kind: type[StatmechError], *args: object) -> StatmechError:
+    error = kind.__new__(kind, *args)
+    error.args = args  # an OSError takes them from its constructor
+    return error
 
 
 class ScenarioError(StatmechError, ValueError):
