@@ -18,7 +18,7 @@ from statmech.scenarios.registry import scenario_from
 CONFIGS = [
     {"rule": ["perceptron", "adatron"], "K": 2, "N": 50, "t": [1], "seeds": 3, "start": {"length": [1, 2], "R": 0.1}},
     {"rule": "hebb", "N": 50, "t": [1], "seeds": 3, "inputs": {"anisotropic": {"spectrum": [0.5, 1.5]}}},
-    {"zip": {"rule": ["hebb", "adatron"], "eta": [1, 0.5]}, "N": 50, "t": [1], "seeds": 3},
+    {"zip": {"rule": ["hebb", "perceptron"], "eta": [1, 0.5]}, "N": 50, "t": [1], "seeds": 3},
     {"learner": ["hebb", "minover", "adatron"], "N": 10, "alpha": 2, "seeds": 2},
     {"boundary": "constant", "error_rate": 0.05, "seeds": 2, "walks": 50},
     {"attention": "centred", "error_rate": 0.05, "t": [1], "N": 50, "seeds": 2},
