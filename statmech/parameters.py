@@ -263,7 +263,7 @@ class Family:
     @property
     def reals(self) -> list[str]:
         """The names of the real parameters."""
-        return [name for name, key in parameters_of(self.kind).items() if key.type is float]
+        return list(_names_of(self.kind)[0])
 
     def __call__(self, **reals: Any) -> Any:
         return self.kind(**dict(self.fixed), **reals)
@@ -276,8 +276,15 @@ def family_of(thing: Any) -> Family:
     >>> family_of(Perceptron(margin=0.5)) == family_of(Perceptron(eta=2.0))
     True
     """
-    fixed = {name: getattr(thing, name) for name, key in parameters_of(thing).items() if key.type is not float}
-    return Family(type(thing), tuple(fixed.items()))
+    kind: type = type(thing)
+    return Family(kind, tuple([(name, getattr(thing, name)) for name in _names_of(kind)[1]]))
+
+
+@cache
+def _names_of(cls: type) -> tuple[list[str], list[str]]:
+    """The names of the real parameters of a class, and of the others."""
+    real = {name: key.type is float for name, key in parameters_of(cls).items()}
+    return [name for name in real if real[name]], [name for name in real if not real[name]]
 
 
 def known_parameters(kinds: dict[str, Any]) -> dict[str, Key]:

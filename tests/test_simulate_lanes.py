@@ -11,7 +11,7 @@ from simulate.execution.to_store import run_into
 from simulate.execution.units import simulator_of
 from simulate.kernels import gram
 from statmech import Scenario
-from statmech.random_numbers import folded
+from statmech.random_numbers import folded, generators
 from statmech.results import store
 from statmech.scenarios.registry import scenario_from
 
@@ -88,3 +88,9 @@ def test_several_keys_give_the_numbers_of_each():
     words = np.array([0, 7, 2**32 - 1, 5, 6], np.uint32)
     expected = [folded(key, int(word)) for key, word in zip(keys, words, strict=True)]
     np.testing.assert_array_equal(folded(keys, words), expected)
+
+
+def test_generators_of_many_keys_are_those_that_numpy_makes_of_each():
+    keys = np.array([[0, 0], [1, 0], [0, 1], [2**32 - 1, 2**32 - 1], [928981903, 3453687069]], np.uint32)
+    for (low, high), rng in zip(keys.tolist(), generators(keys), strict=True):
+        assert rng.bit_generator.state == np.random.default_rng(low | high << 32).bit_generator.state

@@ -75,7 +75,8 @@ def test_the_direct_engine_holds_the_bytes_that_are_stated(given):
     with jax.enable_x64(True):
         program = vectors.Program(task.learner, task.inputs, task.K, task.M, int(task.N), task.dtype, task.drifting)
         scale, table = np.asarray(task.scale, task.dtype), task.inputs.table(program.N)
-        problem = vectors.Arguments(task.parameters, task.coordinates, scale, task.kept, table, task.changes)
+        parameters, changes = task.numbers()
+        problem = vectors.Arguments(parameters, task.coordinates, scale, task.kept, table, changes)
         lowered = jax.jit(vectors._run.function, static_argnums=0).lower(
             program, np.zeros((4, 2), np.uint32), problem, np.array([16])
         )

@@ -29,7 +29,7 @@ they are the first axis of matrix products and LAPACK's QR (`_block_of_matrices`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial, reduce
 from operator import add
@@ -45,7 +45,7 @@ from simulate.kernels.learner import Learner, Record, State, Task
 from statmech.inputs import Gaussian, Inputs
 from statmech.numerics.gaussian import Array
 from statmech.parameters import Family
-from statmech.random_numbers import Lanes, fold_in, folded, normals_and_uniforms, wrapped
+from statmech.random_numbers import Lanes, fold_in, folded, generators, normals_and_uniforms, wrapped
 from statmech.runtime.programs import cached_program, filled_up
 from statmech.schedules import Changes
 
@@ -127,54 +127,52 @@ class Arguments(NamedTuple):
 
 def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None)) -> Record:
     """Simulate a batch of seeds of a task from a key (2,), or a part of it, recorded at `steps` (T,) steps."""
-    return Record(*(part if part is None else part[0] for part in run_tasks([task], key[None], steps, part)))
+    return Record(*(part if part is None else part[0] for part in run_tasks(task, key[None], steps, part)))
 
 
-def run_tasks(tasks: Sequence[Task], keys: np.ndarray, steps: np.ndarray, part: slice, beside: int = 1) -> Record:
-    """`run` each task from its key (tasks, 2); the parts of the record are (tasks, seeds, ...).
+def run_tasks(task: Task, keys: np.ndarray, steps: np.ndarray, part: slice, beside: int = 1) -> Record:
+    """`run` each of several tasks from its key (tasks, 2); the parts of the record are (tasks, seeds, ...).
 
     Parameters
     ----------
-    tasks
-        Tasks that differ in their numbers only, not in N or in matrices; several need `beside` > 1.
+    task
+        One task, or several that differ in numbers only; these need `beside` > 1.
     keys, steps, part
         Those of `run`.
     beside
         The number of tasks, at least, that the program simulates side by side: one program serves fewer, too.
     """
-    task, size, count = tasks[0], batch(tasks[0].K), len(steps)
+    size, count, tasks = batch(task.K), len(steps), len(keys)
     first, last, _ = part.indices(size)
     width, blocks = last - first, block_steps(task.K, task.M, task.drifting)
     program = Program(task.learner, task.K, task.M, blocks, width, task.dtype, size, task.drifting, beside)
-    students = _starts(tasks, folded(keys, 0), last)[..., first:].astype(task.dtype)
+    students = _starts(task, folded(keys, 0), last)[..., first:].astype(task.dtype)
     keys = folded(keys, 1)
     # many students: products of the record, and so their last bits, depend on the number of times
     steps = steps if program.many else padded(steps)
-    calls = [slice(i, i + beside) for i in range(0, len(tasks), beside)]
-    records = [_call(program, tasks[some], keys[some], students[some], first, steps) for some in calls]
-    return Record(*(np.concatenate(parts)[:, :, :count] for parts in zip(*records, strict=True)))
+    calls = np.minimum(np.arange(0, tasks, beside)[:, None] + np.arange(beside), tasks - 1)  # filled with the last task
+    records = [_call(program, task, some, keys[some], students[some], first, steps) for some in calls]
+    return Record(*(np.concatenate(parts)[:tasks, :, :count] for parts in zip(*records, strict=True)))
 
 
 def _call(
-    program: Program, tasks: Sequence[Task], keys: np.ndarray, students: np.ndarray, first: int, steps: np.ndarray
+    program: Program,
+    task: Task,
+    some: np.ndarray,
+    keys: np.ndarray,
+    students: np.ndarray,
+    first: int,
+    steps: np.ndarray,
 ) -> list[np.ndarray]:
-    """The record of one call of a program, parts (tasks, seeds, ...): no more tasks than it has side by side."""
-    task, beside, width = tasks[0], program.tasks, program.lanes
-    parameters, changes = task.parameters, task.changes
-    if beside > 1:
-        filled = np.minimum(np.arange(beside), len(tasks) - 1)  # with the last task
-        each, students, keys = [tasks[i] for i in filled], students[filled], keys[filled]
-        parameters, changes = jax.tree.map(
-            lambda *one: np.repeat(np.stack(one), width) if np.ndim(one[0]) == 0 else one[0],
-            *((task.parameters, task.changes) for task in each),
-        )
-    else:
-        keys = keys[0]
+    """The record of one call of a program, parts (tasks, seeds, ...): of some tasks, those that it has side by side."""
+    alone, width = program.tasks == 1, program.lanes
+    parameters, changes = task.numbers(some[0] if alone else np.repeat(some, width))
+    keys = keys[0] if alone else keys
     students = np.moveaxis(students, 0, -2).reshape(*students.shape[1:3], -1)
     state = jax.tree.map(lambda values: np.repeat(values[..., None], students.shape[-1], axis=-1), task.kept)
     problem = Arguments(keys, parameters, np.float64(task.N), np.uint32(first), changes)
     parts = map(np.asarray, _run(program, problem, students, state, steps))  # NumPy's slices compile nothing
-    return [part.reshape(beside, width, *part.shape[1:])[: len(tasks)] for part in parts]
+    return [part.reshape(program.tasks, width, *part.shape[1:]) for part in parts]
 
 
 def padded(steps: np.ndarray) -> np.ndarray:
@@ -417,13 +415,11 @@ def _accepted(u: Array, x: Array, w: Array, shift: Array) -> Array:
     return (w > -1) & (jnp.log(u) < x * x / 2 + shift * (jnp.log1p(safe) - safe))
 
 
-def _starts(tasks: Sequence[Task], keys: np.ndarray, lanes: int) -> np.ndarray:
+def _starts(task: Task, keys: np.ndarray, lanes: int) -> np.ndarray:
     """Where the students of tasks start, in the first lanes of a batch: (tasks, K, teachers + K, lanes)."""
-    task, given = tasks[0], [task.coordinates for task in tasks if task.coordinates is not None]
-    if given:
-        return np.repeat(np.stack(given)[..., None], lanes, axis=-1)
-    scales = np.array([task.scale for task in tasks])
-    return _drawn(keys, task.K, task.M, task.N, lanes) * scales[:, None, None, None]
+    if task.coordinates is not None:
+        return np.tile(task.coordinates[..., None], (len(keys), 1, 1, lanes))
+    return _drawn(keys, task.K, task.M, task.N, lanes) * task.scale
 
 
 def _drawn(keys: np.ndarray, K: int, teachers: int, N: float, lanes: int) -> np.ndarray:
@@ -434,8 +430,7 @@ def _drawn(keys: np.ndarray, K: int, teachers: int, N: float, lanes: int) -> np.
     rows = np.empty((len(keys), lanes, K, teachers + K))
     degrees = np.maximum(N - teachers - np.arange(K), 0).squeeze()  # NumPy draws faster for a number than for an array
     chi_squared = np.empty((len(keys), lanes, K))
-    for (low, high), normals, squared in zip(keys.tolist(), rows, chi_squared, strict=True):
-        rng = np.random.default_rng(low | high << 32)  # of one number in half the time of an array
+    for rng, normals, squared in zip(generators(keys), rows, chi_squared, strict=True):
         normals[:] = rng.standard_normal((batch(K), K, teachers + K))[:lanes]
         squared[:] = rng.chisquare(degrees, (lanes, K))
     rows = np.tril(rows, teachers - 1)

@@ -11,9 +11,11 @@ A learner is a dataclass whose whole numbers, words and classes are known when a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
+import jax
 import numpy as np
 
 from simulate.kernels.courses import Course
@@ -82,7 +84,10 @@ class Learner(ABC):
 
 @dataclass(frozen=True)
 class Task:
-    """A learner to simulate: what is known when its program is compiled, its numbers, and where it starts."""
+    """A learner to simulate: what is known when its program is compiled, its numbers, and where it starts.
+
+    It is one task, or several that differ in numbers: these have a first axis of tasks, of length 1 if all share them.
+    """
 
     learner: Family
     parameters: dict[str, Any]
@@ -96,6 +101,20 @@ class Task:
     changes: Changes | None = None
     drifting: bool = False
     inputs: Inputs = GAUSSIAN
+
+    def numbers(self, which: Any = 0) -> tuple[dict[str, Any], Changes | None]:
+        """The parameters and changes of one of the tasks, or, for indices (lanes,), of the task in each lane."""
+
+        def chosen(values: np.ndarray) -> Any:
+            return values[which] if values.ndim == 1 else values[0]
+
+        found: tuple[dict[str, Any], Changes | None] = jax.tree.map(chosen, (self.parameters, self.changes))
+        return found
+
+
+def stacked(numbers: Iterable[Any], dtype: str = "float64") -> Any:
+    """Numbers of several tasks, or trees of them, as arrays (tasks,)."""
+    return jax.tree.map(lambda *values: np.array(values, dtype), *numbers)
 
 
 class Record(NamedTuple):

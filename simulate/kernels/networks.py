@@ -14,17 +14,17 @@ often as there are `copies` of it: rounding would separate copies, and a plateau
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import add
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from simulate.kernels.courses import Course
-from simulate.kernels.learner import Learner, Task
+from simulate.kernels.learner import Learner, Task, stacked
 from statmech.activations import Activation
 from statmech.numerics.gaussian import Array
 from statmech.parameters import Family, family_of
@@ -118,8 +118,8 @@ class Networks(Learner):
         return jnp.sum(values, axis=self.units, keepdims=True)
 
 
-def task(cell: NetworkCell, dtype: str) -> Task:
-    """The task of a network, for an engine."""
+def task(cell: NetworkCell, dtype: str, others: Sequence[NetworkCell] = ()) -> Task:
+    """The task of a network, for an engine; side by side with other cells of the same program."""
     first, group = distinct(cell)
     R, Q, v = cell.units.R[first], cell.units.Q[np.ix_(first, first)], cell.units.v[first]
     rows = rows_of(np.block([[cell.T, R.T], [R, Q]]))
@@ -129,12 +129,12 @@ def task(cell: NetworkCell, dtype: str) -> Task:
         "sign": cell.sign,
         "noisy": cell.noise > 0,
     }
-    numbers = {"eta": cell.eta, "eta_v": cell.eta_v, "sigma": cell.noise, "rows": rows_of(cell.T), "w": cell.w}
-    numbers["copies"] = np.bincount(group)
-    parameters = {"parameters": reals_of(cell.activation), "teacher_parameters": reals_of(cell.teacher_activation)}
+    common = {"rows": rows_of(cell.T)[None], "w": cell.w[None], "copies": np.bincount(group)[None]}
+    cells = [cell, *others]
+    numbers = stacked(map(_numbers, cells), dtype)
     return Task(
         learner=Family(Networks, tuple(fixed.items())),
-        parameters=jax.tree.map(lambda number: np.asarray(number, dtype), numbers | parameters),
+        parameters=numbers | {name: np.asarray(array, dtype) for name, array in common.items()},
         K=len(first),
         M=cell.M,
         N=cell.N,
@@ -142,8 +142,14 @@ def task(cell: NetworkCell, dtype: str) -> Task:
         coordinates=None if cell.drawn else rows[cell.M :],
         scale=float(np.sqrt(cell.units.Q[0, 0])),
         kept=v.astype(dtype),
-        changes=Changes(np.float64(0.0), np.float64(cell.decay), CONSTANT) if cell.decay > 0 else None,
+        changes=stacked(Changes(0.0, each.decay, CONSTANT) for each in cells) if cell.decay > 0 else None,
     )
+
+
+def _numbers(cell: NetworkCell) -> dict[str, Any]:
+    """The numbers in which cells of one program may differ."""
+    parameters = {"parameters": reals_of(cell.activation), "teacher_parameters": reals_of(cell.teacher_activation)}
+    return {"eta": cell.eta, "eta_v": cell.eta_v, "sigma": cell.noise, **parameters}
 
 
 def distinct(cell: NetworkCell) -> tuple[np.ndarray, np.ndarray]:

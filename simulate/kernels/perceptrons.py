@@ -6,6 +6,7 @@ normalised field :math:`u_k = h_k/l_k`. They carry their squared lengths from st
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -15,7 +16,7 @@ import numpy as np
 
 from simulate.kernels.courses import Course
 from simulate.kernels.field_steps import less
-from simulate.kernels.learner import Learner, Task
+from simulate.kernels.learner import Learner, Task, stacked
 from statmech.numerics.gaussian import Array
 from statmech.parameters import Family, family_of
 from statmech.rules import Rule
@@ -74,11 +75,14 @@ class Perceptrons(Learner):
         return f, jnp.maximum(carry + gain, 0.0)
 
 
-def task(cell: OnlineCell, dtype: str) -> Task:
-    """The task of online learning by perceptrons, for an engine."""
+def task(cell: OnlineCell, dtype: str, others: Sequence[OnlineCell] = ()) -> Task:
+    """The task of online learning by perceptrons, for an engine; side by side with other cells of the same program."""
+    family, cells = family_of(cell.rule), [cell, *others]
+    with np.errstate(over="ignore"):  # beyond float32 it is infinite, and so is the student: see DivergedError
+        parameters = {name: np.array([getattr(each.rule, name) for each in cells], dtype) for name in family.reals}
     return Task(
-        learner=Family(Perceptrons, (("family", family_of(cell.rule)),)),
-        parameters={"parameters": cell.traced(dtype), "flip": np.float32(cell.flip)},
+        learner=Family(Perceptrons, (("family", family),)),
+        parameters={"parameters": parameters, "flip": np.array([each.flip for each in cells], np.float32)},
         K=cell.K,
         M=1,
         N=cell.N,
@@ -86,7 +90,7 @@ def task(cell: OnlineCell, dtype: str) -> Task:
         coordinates=cell.coordinates,
         scale=1.0,
         kept=(),
-        changes=cell.changing if cell.changes else None,
+        changes=stacked(each.changing for each in cells) if cell.changes else None,
         drifting=cell.drift > 0,
         inputs=cell.inputs,
     )

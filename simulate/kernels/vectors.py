@@ -106,7 +106,8 @@ def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None
     keys = np.stack([folded(key, seed) for seed in range(batch(task.K))[part]])
     program = Program(task.learner, task.inputs, task.K, task.M, int(task.N), task.dtype, task.drifting)
     table, scale = task.inputs.table(program.N), np.asarray(task.scale, task.dtype)
-    problem = Arguments(task.parameters, task.coordinates, scale, task.kept, table, task.changes)
+    parameters, changes = task.numbers()
+    problem = Arguments(parameters, task.coordinates, scale, task.kept, table, changes)
     along, across, state, measured = _run(program, keys, problem, steps)
     return Record(along, across, next(iter(jax.tree.leaves(state)), None), measured)
 

@@ -30,7 +30,7 @@ NARROWEST = 8  # seeds: fewer take the time of 8
 SHORTEST = (
     16  # seeds into which a batch is cut to occupy all cores: two parts of 8 take 1.5 times the time of one of 16
 )
-CALLS = 8  # of a program, at most, in a unit of many cells: their keys are folded together
+CALLS = 16  # of a program, at most, in a unit of many cells: their keys are folded together
 C = TypeVar("C", OnlineCell, NetworkCell)
 
 
@@ -61,8 +61,8 @@ class Batches(units.Simulator, Generic[C]):
     slow: tuple[str, ...] = ("decay",)  # rates of the Gram engine that float32 may not resolve
 
     @abstractmethod
-    def task(self, cell: C) -> Task:
-        """Describe a cell to the engine."""
+    def task(self, cell: C, others: Sequence[C] = ()) -> Task:
+        """Describe a cell to the engine, and other cells of the same program."""
 
     @abstractmethod
     def program(self, cell: C) -> Hashable:
@@ -168,13 +168,13 @@ class Batches(units.Simulator, Generic[C]):
         """Return the engine's record of a unit, parts (cells, seeds, ...), as float64."""
         check_fork()
         cell, asked = unit.cells[0], unit.seeds.stop - unit.seeds.start
-        keys, engine = unit_keys(self.scenario, unit), self.engine(cell)
+        keys, engine, task = unit_keys(self.scenario, unit), self.engine(cell), self.task(cell, unit.cells[1:])
         with jax.enable_x64(True), next_device():
             recorded = steps(self.scenario.t, cell.N)
             if engine is gram:
-                made = gram.run_tasks([self.task(cell) for cell in unit.cells], keys, recorded, unit.part, unit.beside)
+                made = gram.run_tasks(task, keys, recorded, unit.part, unit.beside)
             else:
-                alone = vectors.run(self.task(cell), keys[0], recorded, unit.part)
+                alone = vectors.run(task, keys[0], recorded, unit.part)
                 made = Record(*(part if part is None else part[None] for part in alone))
             return Record(*(part if part is None else np.asarray(part, float)[:, :asked] for part in made))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,9 +27,9 @@ class Simulator(Batches[NetworkCell]):
     source = "networks of two layers on line"
     scenario: Network
 
-    def task(self, cell: NetworkCell) -> Task:
-        """The network of a cell."""
-        return networks.task(cell, self.scenario.dtype)
+    def task(self, cell: NetworkCell, others: Sequence[NetworkCell] = ()) -> Task:
+        """The network of a cell, and of others."""
+        return networks.task(cell, self.scenario.dtype, others)
 
     def students(self, cell: NetworkCell) -> int:
         """Count the students that do not start identical."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from types import ModuleType
 
 import numpy as np
@@ -34,9 +34,9 @@ class Simulator(Batches[OnlineCell]):
     slow = ("decay", "drift")
     scenario: Scenario
 
-    def task(self, cell: OnlineCell) -> Task:
-        """The perceptrons of a cell."""
-        return perceptrons.task(cell, self.scenario.dtype)
+    def task(self, cell: OnlineCell, others: Sequence[OnlineCell] = ()) -> Task:
+        """The perceptrons of a cell, and of others."""
+        return perceptrons.task(cell, self.scenario.dtype, others)
 
     def engine(self, cell: OnlineCell) -> ModuleType:
         """The engine asked for, or the direct one where the Gram engine is not exact."""

@@ -391,15 +391,6 @@ class OnlineCell(Cell):
         """The rule with the learning rate of time t."""
         return replace(self.rule, eta=self.changing.schedule.rate(self.rule.eta, t))
 
-    def traced(self, dtype: str) -> dict[str, np.ndarray]:
-        """The real parameters as arrays, so that one compiled program serves all their values."""
-        with np.errstate(over="ignore"):  # beyond float32 it is infinite, and so is the student: see DivergedError
-            return {
-                name: np.asarray(getattr(self.rule, name), dtype)
-                for name, key in parameters_of(self.rule).items()
-                if key.type is float
-            }
-
     @property
     def order_parameters(self) -> OrderParameters:
         """The start in the limit of large N."""
