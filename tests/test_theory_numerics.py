@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.integrate import DOP853
 from scipy.special import ndtr
 
 from statmech.numerics.gaussian import TAIL, density, panels
@@ -88,6 +89,15 @@ def errors_between(constants):
         values = recorded(constants, state, stepped(constants, state, times), times)
         found.append(abs(float(values[0, 0, 0]) - solution(times[0])))
     return found
+
+
+def test_the_coefficients_are_those_of_scipy():
+    a, fifth, third, polynomial = dormand_prince.tableau()
+    np.testing.assert_array_equal(a[:12, :12], DOP853.A)
+    np.testing.assert_array_equal(a[12], [*DOP853.B, 0, 0, 0, 0])
+    np.testing.assert_array_equal(a[13:], DOP853.A_EXTRA)
+    np.testing.assert_array_equal([fifth[:13], third[:13]], [DOP853.E5, DOP853.E3])
+    np.testing.assert_array_equal(polynomial, DOP853.D)
 
 
 @pytest.mark.parametrize("errors", [errors_of_solutions, errors_between])

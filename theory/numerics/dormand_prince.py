@@ -5,7 +5,7 @@ One step from (t, y) evaluates the field at 12 stages,
 .. math:: k_i = f\Big(y + h\sum_{j<i} a_{ij}k_j\Big), \qquad y' = y + h\sum_i b_ik_i,
 
 and 3 more give the polynomial of degree 7 between y and y' that is evaluated at the recorded times (Hairer, Norsett &
-Wanner, *Solving Ordinary Differential Equations I*, section II.10; the coefficients are SciPy's). Each system, a lane
+Wanner, *Solving Ordinary Differential Equations I*, section II.10). Each system, a lane
 of the last axis, has its own time and step size, and takes the same steps whatever its neighbours are.
 
 The step size follows the larger of two errors: Hairer's estimate for y', and, where a recorded time lies in the step,
@@ -24,24 +24,16 @@ import numpy as np
 
 from statmech.numerics.gaussian import Array
 from statmech.runtime.programs import filled_up
+from theory.numerics.tableau import ALL, STAGES, Tableau, tableau
 
 Field = Callable[[Array], Array]
 
-ORDER, STAGES, ALL = 8, 12, 16  # stage 12 is the field at y', and 13 to 15 serve the polynomial
+ORDER = 8
 FIRST = 0.1  # step size; where it is too large, it is reduced by rejections
 SAFETY, SLOWEST, FASTEST = 0.9, 0.2, 10.0  # of the change of the step size
 LARGEST = 0.00839  # maximum of x^4 (1 - x)^3, the factor of the polynomial's last term
 SMOOTH = 16.0  # that term over the tolerance: 8 to 12 in smooth regions, 80 to 230 where stability bounds the step
 TOGETHER = 8  # recorded times that are evaluated together; their number is a multiple
-
-
-class Tableau(NamedTuple):
-    """The coefficients a (16, 16), of the errors of order 5 and 3 (16,), and of the polynomial (4, 16)."""
-
-    a: np.ndarray
-    fifth: np.ndarray
-    third: np.ndarray
-    polynomial: np.ndarray
 
 
 class State(NamedTuple):
@@ -69,20 +61,6 @@ class Step(NamedTuple):
     stages: Array
     first: Array
     stop: Array
-
-
-def tableau() -> Tableau:
-    """The coefficients of the method.
-
-    >>> bool(np.allclose(tableau().a[12].sum(), 1.0, rtol=1e-14))
-    True
-    """
-    from scipy.integrate import DOP853  # slow to import, and only needed where the method is compiled
-
-    a = np.zeros((ALL, ALL))
-    a[:STAGES, :STAGES], a[STAGES, :STAGES], a[STAGES + 1 :] = DOP853.A, DOP853.B, DOP853.A_EXTRA
-    fifth, third = (np.pad(error, (0, ALL - error.size)) for error in (DOP853.E5, DOP853.E3))
-    return Tableau(a, fifth, third, DOP853.D)
 
 
 def padded(times: np.ndarray) -> np.ndarray:
