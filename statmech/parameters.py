@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import Field, dataclass, field, fields, is_dataclass
 from functools import cache, cached_property
 from types import SimpleNamespace
@@ -287,12 +287,12 @@ def _names_of(cls: type) -> tuple[list[str], list[str]]:
     return [name for name in real if real[name]], [name for name in real if not real[name]]
 
 
-def known_parameters(kinds: dict[str, Any]) -> dict[str, Key]:
+def known_parameters(kinds: Mapping[str, Any]) -> dict[str, Key]:
     """The parameters of all registered classes, by name, each as the first class that has it states it."""
-    return {name: key for kind in reversed(kinds.values()) for name, key in parameters_of(kind).items()}
+    return {name: key for kind in reversed([*kinds.values()]) for name, key in parameters_of(kind).items()}
 
 
-def described(kinds: dict[str, Any], name: str) -> dict[str, Key]:
+def described(kinds: Mapping[str, Any], name: str) -> dict[str, Key]:
     """A parameter as each of the registered classes that have it states it, by the names of the classes.
 
     >>> from statmech.learners import LEARNERS
@@ -303,7 +303,7 @@ def described(kinds: dict[str, Any], name: str) -> dict[str, Key]:
     return {kind: key for kind, key in every.items() if key is not None}
 
 
-def parameter_problem(noun: str, kinds: dict[str, Any], kind: str, name: str, value: Any) -> str | None:
+def parameter_problem(noun: str, kinds: Mapping[str, Any], kind: str, name: str, value: Any) -> str | None:
     """Explain why a class cannot take a parameter's value; None if it can, or if it only repeats the default.
 
     Parameters

@@ -1,8 +1,8 @@
 """User files that register additional rules, activations or losses: `statmech --load my_rules.py run ...`.
 
 A file is run before a config is read; what it adds to `statmech.RULES`, `statmech.ACTIVATIONS`, `statmech.LOSSES` and
-to the teachers and weights of `statmech.convex` is then known like any other. The workers of a command run the same
-files. STATMECH_LOAD lists files that every command loads.
+to the descents, teachers and weights of `statmech.convex` is then known like any other. The workers of a command run
+the same files. STATMECH_LOAD lists files that every command loads.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 
 from statmech.activations import ACTIVATIONS, Activation
+from statmech.convex.descents import DESCENTS
 from statmech.convex.losses import LOSSES
-from statmech.convex.stated_properties import loss_problem, teacher_problem, weights_problem
+from statmech.convex.stated_properties import descent_problem, loss_problem, teacher_problem, weights_problem
 from statmech.convex.teachers import TEACHERS
 from statmech.convex.weights import WEIGHTS
 from statmech.errors import ConfigError, ScenarioError
@@ -111,6 +112,14 @@ def check_loss(name: str) -> None:
     _check_convex("loss", LOSSES, name, loss_problem)
 
 
+def check_descent(name: str) -> None:
+    """Test a descent at its default parameters. Raises `ConfigError` if it is not linear in the weights.
+
+    >>> check_descent("nesterov")
+    """
+    _check_convex("descent", DESCENTS, name, descent_problem)
+
+
 def check_teacher(name: str) -> None:
     """Test a teacher at its default parameters. Raises `ConfigError` if it is not what it states.
 
@@ -141,6 +150,7 @@ CHECKED: tuple[tuple[dict[str, Any], Callable[[str], None]], ...] = (
     (RULES, check),
     (ACTIVATIONS, check_activation),
     (LOSSES, check_loss),
+    (DESCENTS, check_descent),
     (TEACHERS, check_teacher),
     (WEIGHTS, check_weights),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from statmech import Boosting, Inference, Network, Risk, Scenario, StoredExamples, load
+from statmech import Boosting, Descent, Inference, Network, Risk, Scenario, StoredExamples, load
 from statmech.scenarios.registry import SCENARIOS
 
 SMALL = {
@@ -28,6 +28,16 @@ SMALL = {
     "attention": load("attention", ["N=16,20", "seeds=2", "t=0.5", "error_rate=0.1,0.2"]),
     "booster": Boosting(booster="adaboost", N=6, s=[1, 3], P=[20, 40], tests=100, seeds=2),
     "loss": Risk(loss=["square", "hinge"], N=10, alpha=[1.0, 0.5], lam=[0.1, "best"], flip=[0, 0.1], seeds=3),
+    "descent": Descent(
+        descent=["gradient", "momentum"],
+        loss=["square", "hinge"],
+        N=12,
+        alpha=[1.0, 0.5],
+        batch=[1, 0.5],
+        flip=0.1,
+        epochs=[0, 1, 3],
+        seeds=3,
+    ),
     "prior": Inference(
         prior=["binary", "gauss"], N=20, alpha=[1.0, 2.0], start=["uninformed", "informed"], steps=5, seeds=3
     ),

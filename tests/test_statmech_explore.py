@@ -19,7 +19,7 @@ from figures.explorer.link import FILES
 from figures.explorer.page_theory import _solved
 from statmech import Scenario, Stopping, StoredExamples, config
 from statmech.errors import ConfigError
-from statmech.parameters import parameter
+from statmech.parameters import parameter, parameters_of
 from statmech.results import export
 from statmech.results.comparison import distances
 from statmech.results.results import results_of
@@ -68,6 +68,11 @@ def test_the_ensemble_opens_as_figure_3_does_and_variety_in_the_plane():
     assert opening(Scenario(rule="hebb", t=[1, 2]))[0].x == "t"
 
 
+def having(known, key):
+    """The first of these classes that has a parameter, in a list; an empty one if none has."""
+    return [name for name, kind in known.items() if key in parameters_of(kind)][:1]
+
+
 @pytest.mark.parametrize("choice", settings.pages())
 def test_every_number_can_lie_along_x(choice):
     start = settings.page_of(choice).start
@@ -75,11 +80,12 @@ def test_every_number_can_lie_along_x(choice):
         if settings.default_of(choice, settings.key_along(choice, x)) is None and x not in start:
             continue  # updates, where epochs are given
         key = settings.key_along(choice, x)
-        kinds = [name for name in SCENARIOS[choice].KINDS if settings.has(choice, [name], key)][:1]
+        known = SCENARIOS[choice].choices()
+        kinds = {choice: [*known[choice]][:1]} | {of: one for of in known if (one := having(known[of], key))}
         value = start.get(key, settings.default_of(choice, key))
-        given = {**start, choice: kinds, key: settings.end_of(choice, key, value)}
+        given = {**start, **kinds, key: settings.end_of(choice, key, value)}
         if choice == "rule":
-            given["start"] = start_of(kinds[0])
+            given["start"] = start_of(kinds["rule"][0])
         scenario = scenario_from(settings.config_of(choice, given, x))
         values = scenario.recorded.get(key, scenario.axis_values().get(key))
         assert len(values) > 2, key

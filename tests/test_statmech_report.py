@@ -32,6 +32,7 @@ TINY = {
     "booster": ("boosting", ["N=5", "seeds=2", "s=1,3", "P=20,40", "tests=200"]),
     "network": ("activations", ["N=30", "seeds=4", "t=0,1,2", "network=erf,linear"]),
     "loss": ("bayes_gap", ["N=20", "seeds=3", "alpha=1,2"]),
+    "descent": ("early_stopping", ["N=30", "seeds=3", "epochs=1,3,10", "loss=square,logistic"]),
     "prior": ("amp_steps", ["N=30", "seeds=3", "alpha=1,2", "steps=6"]),
     "classifier": ("votes", ["folds=2", "seeds=2", "classifier=tree,boosting", "stages=3"]),
 }
@@ -238,7 +239,7 @@ def test_a_page_begins_with_title_date_sizes_and_equations(tmp_path):
 
 @pytest.mark.parametrize("kind", SCENARIOS.values(), ids=SCENARIOS)
 def test_every_equation_is_set_as_a_picture(kind):
-    stated = [*kind.equations, *(kind.equation_of(name) for name in kind.KINDS)]
+    stated = [*kind.equations, *(kind.equation_of(name) for name in kind.classes())]
     assert [latex for latex in stated if latex and not equations.picture(latex)] == []
 
 

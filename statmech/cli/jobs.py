@@ -53,9 +53,9 @@ def job_of(source: Source, *, data: bool = False) -> Job:
 def _figure_problems(keys: dict[str, Any]) -> Iterator[Problem]:
     """The problem of a figure that does not exist, or cannot be drawn of a config with these keys."""
     import figures
-    from statmech.scenarios.registry import SCENARIOS
+    from statmech.scenarios.registry import choices_in
 
-    figure, choice = keys.get("figure"), next((key for key in SCENARIOS if key in keys), None)
+    figure, choice = keys.get("figure"), next(iter(choices_in({*keys})), None)
     if isinstance(figure, str) and choice is not None:
         try:
             figures.named(figure, "", choice)

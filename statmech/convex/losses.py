@@ -33,6 +33,8 @@ states them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import ChainMap
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, Literal
@@ -43,7 +45,7 @@ from statmech.closed_forms import forget_of_another
 from statmech.errors import ScenarioError
 from statmech.parameters import parameter
 
-OF_ONE_SLOPE = ("kinks", "bends", "equation", "closed_prox")
+OF_ONE_SLOPE = ("kinks", "bends", "equation", "closed_prox", "largest_curvature")
 SIZES = np.geomspace(1e-3, 30, 12)  # at which a loss is compared with its mirror image
 SIDES = 4  # spacings of floats at 1 between a kink and what lies on its sides: kinks may be rounded
 
@@ -157,6 +159,16 @@ class Loss(ABC):
         side = SIDES * np.spacing(np.maximum(1.0, np.abs(x)))
         return self.slope(x - side), self.slope(x + side)
 
+    @property
+    def largest_curvature(self) -> float:
+        r"""The least upper bound of the curvature; infinite if there is none, or none is stated.
+
+        >>> from statmech.convex.losses import Hinge, Logistic
+        >>> Logistic().largest_curvature, Hinge().largest_curvature
+        (0.25, inf)
+        """
+        return np.inf
+
     def closed_prox(self, h: np.ndarray, V: np.ndarray) -> np.ndarray | None:
         """The proximal point of `statmech.convex.prox.prox` where it is known in closed form; None where it is not.
 
@@ -198,6 +210,10 @@ class Square(Loss):
     equation: ClassVar = r"\ell = (y-h)^2/2"
     of: ClassVar = "residual"
 
+    @property
+    def largest_curvature(self) -> float:
+        return 1.0
+
     def value(self, x: np.ndarray) -> np.ndarray:
         return 0.5 * x * x
 
@@ -217,6 +233,10 @@ class Logistic(Loss):
 
     label: ClassVar = "logistic"
     equation: ClassVar = r"\ell = \ln(1+e^{-yh})"
+
+    @property
+    def largest_curvature(self) -> float:
+        return 0.25
 
     def value(self, x: np.ndarray) -> np.ndarray:
         return np.logaddexp(0.0, -x)
@@ -265,6 +285,10 @@ class SquaredHinge(Loss):
     def bends(self) -> tuple[float, ...]:
         return (1.0,)
 
+    @property
+    def largest_curvature(self) -> float:
+        return 1.0
+
     def value(self, x: np.ndarray) -> np.ndarray:
         return 0.5 * np.maximum(0.0, 1 - x) ** 2
 
@@ -307,6 +331,10 @@ class Huber(Loss):
     def bends(self) -> tuple[float, ...]:
         return (-self.width, self.width)
 
+    @property
+    def largest_curvature(self) -> float:
+        return 1.0
+
     def value(self, x: np.ndarray) -> np.ndarray:
         size = np.abs(x)
         return np.where(size < self.width, 0.5 * x * x, self.width * (size - 0.5 * self.width))
@@ -344,6 +372,62 @@ class Absolute(Loss):
 
 
 @dataclass(frozen=True)
+class Perceptron(Loss):
+    """Rosenblatt's perceptron, all wrong examples of a batch at once; ties count as wrong, or w = 0 would not move.
+
+    Its minimum is w = 0, so that only a descent learns with it.
+    """
+
+    label: ClassVar = "perceptron"
+    equation: ClassVar = r"\ell = \max(0, -yh)"
+    cites: ClassVar = ("rosenblatt1958",)
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        return (0.0,)
+
+    def value(self, x: np.ndarray) -> np.ndarray:
+        return np.maximum(0.0, -x)
+
+    def slope(self, x: np.ndarray) -> np.ndarray:
+        return np.where(x <= 0, -1.0, 0.0)
+
+    def curvature(self, x: np.ndarray) -> np.ndarray:
+        return np.zeros_like(x)
+
+    def closed_prox(self, h: np.ndarray, V: np.ndarray) -> np.ndarray:
+        return np.maximum(h, np.minimum(0.0, h + V))
+
+
+@dataclass(frozen=True)
+class SquaredPerceptron(Loss):
+    """The perceptron with a force in proportion to how wrong an example is, as the AdaTron's.
+
+    Its minimum is w = 0, so that only a descent learns with it, and only from a start of nonzero length.
+    """
+
+    label: ClassVar = "squared perceptron"
+    equation: ClassVar = r"\ell = \max(0, -yh)^2/2"
+
+    @property
+    def bends(self) -> tuple[float, ...]:
+        return (0.0,)
+
+    @property
+    def largest_curvature(self) -> float:
+        return 1.0
+
+    def value(self, x: np.ndarray) -> np.ndarray:
+        return 0.5 * np.maximum(0.0, -x) ** 2
+
+    def slope(self, x: np.ndarray) -> np.ndarray:
+        return np.minimum(0.0, x)
+
+    def curvature(self, x: np.ndarray) -> np.ndarray:
+        return np.where(x < 0, 1.0, 0.0)
+
+
+@dataclass(frozen=True)
 class OfStability(Loss):
     r"""An even loss of residuals as one of stabilities z = y h of labels, :math:`\ell(y - h) = \ell(1 - z)`.
 
@@ -361,6 +445,10 @@ class OfStability(Loss):
     @property
     def bends(self) -> tuple[float, ...]:
         return tuple(1 - x for x in reversed(self.residual.bends))
+
+    @property
+    def largest_curvature(self) -> float:
+        return self.residual.largest_curvature
 
     def value(self, x: np.ndarray) -> np.ndarray:
         return self.residual.value(1 - x)
@@ -432,3 +520,7 @@ LOSSES: dict[str, type[Loss]] = {
     "huber": Huber,
     "absolute": Absolute,
 }
+OF_DESCENT: dict[str, type[Loss]] = {"perceptron": Perceptron, "squared_perceptron": SquaredPerceptron}
+DESCENDED: Mapping[str, type[Loss]] = ChainMap(
+    OF_DESCENT, LOSSES
+)  # that a descent goes down; later ones of LOSSES, too

@@ -1,9 +1,10 @@
-"""Checks of what a user's loss, teacher or distribution of weights states about itself."""
+"""Checks of what a user's loss, descent, teacher or distribution of weights states about itself."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from statmech.convex.descents import Descent
 from statmech.convex.losses import Loss
 from statmech.convex.teachers import LabelTeacher, Teacher
 from statmech.convex.weights import Weights
@@ -25,6 +26,40 @@ def loss_problem(loss: Loss) -> str | None:
     tests = (_unshaped, _not_numbers, _disordered, _falling, _unstated, _wrong_derivative, _useless)
     with np.errstate(all="ignore"):  # of large x
         return next(filter(None, (test(loss) for test in tests)), None)
+
+
+def descent_problem(descent: Descent) -> str | None:
+    """Why a descent cannot be used, in words; None if it can.
+
+    Weights are vectors for the simulation, and components along any directions for theory: the two agree if each
+    function of theirs is linear. A descent that is coordinatewise may not mix weights.
+    """
+    few, many = np.random.default_rng(0).standard_normal((2, 4, 9))  # a start, and three forces
+    paths = [_path(descent, arrays) for arrays in (few, many, few - 2 * many, few[:, :4])]
+    if any(np.shape(array) != (9,) for array in paths[0]):
+        return "start, query and next must return arrays of the shape of the weights"
+    if not descent.largest_curvature > 0:
+        return f"largest_curvature must be positive, not {descent.largest_curvature}"
+    one, other, both, some = map(np.array, paths)
+    if descent.coordinatewise:
+        alone = np.allclose(one[:, :4], some, rtol=1e-9, atol=1e-9)
+        return None if alone else "it is coordinatewise, and next must move each weight by the force on it alone"
+    if not np.allclose(one - 2 * other, both, rtol=1e-9, atol=1e-9):
+        return (
+            "next must be linear in its arrays (the sum of two descents' weights descends as they do) or coordinatewise"
+        )
+    return None
+
+
+def _path(descent: Descent, arrays: np.ndarray) -> list[np.ndarray]:
+    """All arrays of a few steps, under forces that depend on the point at which they are taken."""
+    state = descent.start(arrays[0])
+    found = [*state]
+    for step, force in enumerate(arrays[1:]):
+        z = descent.query(state)
+        state = descent.next(state, force + 0.5 * z, 0.3, step)
+        found += [z, *state]
+    return found
 
 
 def _unshaped(loss: Loss) -> str | None:

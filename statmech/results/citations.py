@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 
-from statmech.scenarios.axes import points
 from statmech.scenarios.base import AbstractScenario
 
 BIBLIOGRAPHY = Path(__file__).with_name("references.bib")
@@ -60,8 +59,8 @@ def cited(scenario: AbstractScenario) -> list[str]:
     >>> cited(Scenario(rule=["hebb", "adatron"], t=1))
     ['miyoshi2005', 'anlauf1989']
     """
-    choices = (scenario.KINDS[choice] for choice in points(getattr(scenario, scenario.CHOICE)))
-    cites = [scenario.CITES, *(getattr(choice, "cites", ()) for choice in choices)]
+    kinds = scenario.classes()
+    cites = [scenario.CITES, *(getattr(kinds[name], "cites", ()) for name in scenario.chosen())]
     return list(dict.fromkeys(chain.from_iterable(cites)))
 
 

@@ -8,6 +8,9 @@ Where theory predicts mean and standard deviation of a run at this N (`correctio
 is not used: one seed is enough, and the bound is that of the normal distribution. Variables whose bias or standard
 deviation theory does not have are then left out.
 
+Where theory states the standard error of its own value (`NAME_error`, of averages over samples) this is added in
+quadrature.
+
 Where theory gives a bound instead of a value (`Variable.bound`) a deviation is meaningless; instead, the runs that
 satisfy the bound are counted, and the ratio closest to violating it is given.
 """
@@ -40,9 +43,10 @@ ROUNDING = 1e-9  # smaller differences are rounding: at a given start every seed
 def distances(simulation: Simulation, theory: xr.Dataset | None = None) -> xr.Dataset:
     r"""Deviation of simulation from theory in standard errors, for every variable that both datasets contain.
 
-    .. math:: z = \frac{\overline{x} - x_\mathrm{theory}}{s / \sqrt{n}}
+    .. math:: z = \frac{\overline{x} - x_\mathrm{theory}}{\sqrt{s^2 / n + \sigma^2}}
 
-    with mean :math:`\overline x` and standard deviation s over n seeds; or, where theory has corrections, with its bias
+    with mean :math:`\overline x` and standard deviation s over n seeds, and :math:`\sigma` the standard error of theory
+    where it states one; or, where theory has corrections, with its bias
     added to :math:`x_\mathrm{theory}` and its standard deviation of one run in place of s. Students of an ensemble
     that start alike are exchangeable, and their mean is compared; students that start differently, and all with a
     predicted standard deviation, are compared one by one. Runs without a solution are left out, and so are values of
@@ -73,7 +77,9 @@ def distances(simulation: Simulation, theory: xr.Dataset | None = None) -> xr.Da
         raise ScenarioError([(("seeds",), "a standard error needs at least 2 seeds")])
     alike = scenario.exchangeable
     compared, expected = _compared(_where_converged(runs, names), alike), _compared(solution[names], alike)
-    deviations = compared.map(lambda values: _deviation(values, expected[values.name])).where(not scenario.not_judged)
+    deviations = compared.map(
+        lambda values: _deviation(values, expected[values.name], corrections.error(solution, values.name))
+    ).where(not scenario.not_judged)
     recorded = [name for name in scenario.recorded if name in deviations.dims]
     deviations = deviations.assign_attrs(seeds=_seeds(runs), recorded=list(scenario.recorded))
     return deviations.assign_attrs(_numbers(compared, deviations, recorded))
@@ -104,7 +110,8 @@ def _from_prediction(runs: xr.Dataset, theory: xr.Dataset, names: list[str], rec
 def _predicted_deviation(values: Any, theory: xr.Dataset) -> Any:
     mean, std = corrections.predicted(theory, values.name)
     assert std is not None
-    error = (std / np.sqrt(values.count("seed"))).where(corrections.resolved(theory, values.name))
+    of_mean = np.hypot(std / np.sqrt(values.count("seed")), corrections.error(theory, values.name))
+    error = of_mean.where(corrections.resolved(theory, values.name))
     return ((values.mean("seed") - mean) / error).transpose(*(dim for dim in values.dims if dim != "seed"))
 
 
@@ -124,11 +131,11 @@ def _compared(dataset: xr.Dataset, exchangeable: bool) -> xr.Dataset:
     return dataset.mean("student") if exchangeable and "student" in dataset.dims else dataset
 
 
-def _deviation(values: Any, expected: Any) -> Any:
+def _deviation(values: Any, expected: Any, of_theory: Any) -> Any:
     difference, error = values.mean("seed") - expected, standard_error_of_runs(values)
     spread = error > ROUNDING * abs(values.mean("seed"))  # seeds that are equal differ by rounding
     known = spread & (abs(difference) > ROUNDING) & np.isfinite(difference)
-    return (difference / error).where(known, other=np.nan)
+    return (difference / np.hypot(error, of_theory)).where(known, other=np.nan)
 
 
 def _numbers(runs: xr.Dataset, deviations: xr.Dataset, recorded: list[str]) -> dict[str, Any]:
@@ -290,7 +297,8 @@ def _both(results: Results) -> tuple[xr.Dataset, xr.Dataset]:
 
 def _shared(results: Results) -> list[str]:
     simulation, theory = _both(results)
-    return [name for name in results.scenario.variables if name in simulation and name in theory]
+    judged = [name for name, variable in results.scenario.variables.items() if variable.in_theory]
+    return [name for name in judged if name in simulation and name in theory]
 
 
 def converged(simulation: Simulation) -> list[tuple[int, int]] | None:

@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statmech.scenarios.variables import BIAS, STD
+from statmech.scenarios.variables import BIAS, ERROR, STD
 
 if TYPE_CHECKING:
     import xarray as xr
 
-ERROR = 1 / 8  # of the standard deviation, by each of the terms of the next order
+NEXT = 1 / 8  # of the standard deviation, by each of the terms of the next order
 COSINES = ("R", "q")
 ROUNDING = 1e-9  # of values that every run has in common
 
@@ -79,6 +79,17 @@ def fully(theory: xr.Dataset, name: str) -> bool:
     return name + BIAS in theory and name + STD in theory
 
 
+def error(theory: xr.Dataset, name: str) -> xr.DataArray | float:
+    """The standard error of theory's own value of a variable; 0 where it states none.
+
+    >>> from statmech import Scenario
+    >>> from theory import solve
+    >>> error(solve(Scenario(rule="hebb", t=[1])), "R")
+    0.0
+    """
+    return theory.get(name + ERROR, 0.0)
+
+
 def resolved(theory: xr.Dataset, name: str) -> xr.DataArray:
     """Return True where a variable's standard deviation is not zero and the terms of the next order in 1/N are small.
 
@@ -94,7 +105,7 @@ def resolved(theory: xr.Dataset, name: str) -> xr.DataArray:
     assert std is not None
     bias, value = np.abs(theory[name + BIAS]), np.abs(theory[name])
     scale = 1 - value if name in COSINES else value
-    small = (bias**2 <= 2 * ERROR * std**2) & (bias <= ERROR * scale) & (std**2 <= 4 * ERROR * scale**2)
+    small = (bias**2 <= 2 * NEXT * std**2) & (bias <= NEXT * scale) & (std**2 <= 4 * NEXT * scale**2)
     return (std > ROUNDING * np.abs(mean)) & small
 
 

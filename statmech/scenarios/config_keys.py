@@ -43,9 +43,9 @@ class ConfigKeys(Defaults, BaseModel):
             raise ScenarioError([((name,), not_known(name, "a key of a config", cls.known_keys())) for name in inner])
         if "zip" in given:
             given["zipped"] = unzip(given, cls.axis_names())
-        known = known_parameters(cls.KINDS)
+        known = known_parameters(cls.classes())
         for name in known.keys() & cls.model_fields.keys():
-            of = ", ".join(described(cls.KINDS, name))
+            of = ", ".join(described(cls.classes(), name))
             raise ScenarioError([((name,), f"is a key of a config, so the parameter of {of} needs another name")])
         stated = {name: known[name].default for name in cls.AXES if name in known}
         given[PARAMETERS] = stated | {name: given.pop(name) for name in known if name in given}
@@ -70,7 +70,7 @@ class ConfigKeys(Defaults, BaseModel):
     @classmethod
     def _typed_parameter(cls, name: str, given: Any) -> Any:
         """One value, or an axis; words are among those that some class knows."""
-        having = described(cls.KINDS, name)
+        having = described(cls.classes(), name)
         if len({key.type if not key.numeric else float for key in having.values()}) > 1:
             sentence = f"is not of one type among {', '.join(having)}: one of them needs another name"
             raise ScenarioError([((name,), sentence)])
@@ -102,17 +102,18 @@ class ConfigKeys(Defaults, BaseModel):
 
     def _parameter_problems(self) -> Iterator[Problem]:
         """A value given once concerns those that have the parameter, if any has; an axis concerns all."""
-        for parameter, given in self.parameters.items():
-            pairs = self.pairs(self.CHOICE, parameter)
-            concerned = [pair for pair in pairs if parameter in parameters_of(self.KINDS[pair[0]])]
-            for name, value in pairs if is_axis(given) or not concerned else concerned:
-                if problem := parameter_problem(self.CHOICE, self.KINDS, name, parameter, value):
-                    yield (parameter,), problem
-                    break
+        for choice, kinds in self.choices().items():
+            for parameter in known_parameters(kinds).keys() & self.parameters.keys():
+                pairs = self.pairs(choice, parameter)
+                concerned = [pair for pair in pairs if parameter in parameters_of(kinds[pair[0]])]
+                for name, value in pairs if is_axis(self.parameters[parameter]) or not concerned else concerned:
+                    if problem := parameter_problem(choice, kinds, name, parameter, value):
+                        yield (parameter,), problem
+                        break
 
     def _name_problems(self) -> Iterator[Problem]:
         """Names that one dataset cannot have together; on many disks, folders cannot differ by case only."""
-        parameters = known_parameters(self.KINDS)
+        parameters = known_parameters(self.classes())
         own = (*self.variables, *self.theory_only, *COORDINATES, *self.COORDINATES, *OF_STORES)
         known: dict[str, str] = {}
         for name in dict.fromkeys((*_fields(type(self)), *own, *self.every_key())):
@@ -123,13 +124,13 @@ class ConfigKeys(Defaults, BaseModel):
                 yield self._clash(name, "is a name in the results")
 
     def _clash(self, name: str, why: str) -> Problem:
-        having = ", ".join(described(self.KINDS, name))
+        having = ", ".join(described(self.classes(), name))
         return (name,), f"{why}, so {f'the parameter of {having}' if having else 'one of them'} needs another name"
 
     @classmethod
     def former_keys(cls) -> dict[str, str]:
         """Return the present names of keys by the former ones, unless a class of the user has such a parameter."""
-        return cls._former({*cls.model_fields, *known_parameters(cls.KINDS)} if cls.FORMER else set())
+        return cls._former({*cls.model_fields, *known_parameters(cls.classes())} if cls.FORMER else set())
 
     @classmethod
     def former_names(cls) -> dict[str, str]:
@@ -152,21 +153,26 @@ class ConfigKeys(Defaults, BaseModel):
         return cls.every_key()[name]
 
     @classmethod
+    def is_whole(cls, name: str) -> bool:
+        """True if a line along this key has whole numbers only between the values that are given."""
+        return cls.describe(name).whole
+
+    @classmethod
     def every_key(cls) -> dict[str, Key]:
         """All keys and coordinates; parameters are looked up again each time, for a user may add a rule."""
-        return {**COORDINATES, **cls.COORDINATES, **known_parameters(cls.KINDS), **_fields(cls)}
+        return {**COORDINATES, **cls.COORDINATES, **known_parameters(cls.classes()), **_fields(cls)}
 
     @classmethod
     def axis_names(cls) -> list[str]:
         """Every key that may be an axis, in the order of the sweep's dimensions."""
-        others = [name for name in known_parameters(cls.KINDS) if name not in cls.AXES]
+        others = [name for name in known_parameters(cls.classes()) if name not in cls.AXES]
         return [name for axis in cls.AXES for name in (others if axis == PARAMETERS else [axis])]
 
     @classmethod
     def known_keys(cls) -> list[str]:
         """Every key a config may have."""
         fields = [name for name in cls.model_fields if name not in (PARAMETERS, "zipped")]
-        return [*fields, *known_parameters(cls.KINDS), "zip"]
+        return [*fields, *known_parameters(cls.classes()), "zip"]
 
     def axis_values(self) -> dict[str, Any]:
         """The given values of the keys that may be axes, in the order of the sweep's dimensions."""

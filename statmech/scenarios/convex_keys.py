@@ -1,4 +1,4 @@
-"""Keys that scenarios of convex losses and of inference share: the teacher, its noise, and its weights."""
+"""Keys that scenarios of convex losses and of inference share: the teacher, its noise and weights, and the penalty."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import Field
 
+from statmech.convex.losses import Loss, on_labels, uneven
+from statmech.convex.penalties import PENALTIES, Penalty
 from statmech.convex.teachers import TEACHERS, Teacher
+from statmech.convex.weights import WEIGHTS, Weights
 from statmech.errors import Problem
 from statmech.scenarios.axes import axis_of, points
+from statmech.scenarios.cells import Cell
 from statmech.scenarios.grid import Grid
 from statmech.scenarios.keys import Number, config_key, one_of
 
@@ -22,6 +26,8 @@ GainAxis = axis_of(Annotated[Number, Field(ge=0)], {"type": "number", "exclusive
 ShareAxis = axis_of(Annotated[Number, Field(gt=0, le=1)], {"type": "number", "exclusiveMinimum": 0, "maximum": 1})
 OF_TEACHERS = ("flip", "noise", "gain")  # keys that some teachers have
 TeacherAxis = one_of(TEACHERS, "a teacher")
+PenaltyAxis = one_of(PENALTIES, "a penalty")
+WeightsAxis = one_of(WEIGHTS, "a distribution of weights")
 
 ALPHA = config_key(description="stored examples per input dimension, P / N", symbol=r"$\alpha$", unit="P / N")
 FLIP = config_key(0.0, description="probability that a label is flipped, with `teacher: sign`", symbol="$p_f$")
@@ -29,6 +35,10 @@ NOISE = config_key(
     0.0, description="standard deviation of the noise, with `teacher: probit` or `linear`", symbol=r"$\sigma$"
 )
 GAIN = config_key(1.0, description="gain of the logistic function, with `teacher: logit`", symbol=r"$\beta$")
+PENALTY = Field("l2", description="penalty on the weights")
+L1_RATIO = Field(0.5, description="weight of the l1 norm in the elastic net")
+OF_WEIGHTS = Field("gauss", description="distribution of the teacher's weights")
+RHO = config_key(0.2, description="fraction of nonzero weights, with `weights: sparse`", symbol=r"$\rho$")
 
 
 def having(kinds: Mapping[str, type], key: str) -> list[str]:
@@ -50,6 +60,39 @@ def teacher_at(values: dict[str, Any]) -> Teacher:
     return made(TEACHERS[values["teacher"]], values)
 
 
+def penalty_at(values: dict[str, Any]) -> Penalty:
+    """The penalty at a point of a grid."""
+    share = PENALTIES[values["penalty"]]
+    return Penalty(values["l1_ratio"] if share is None else share)
+
+
+def weights_at(values: dict[str, Any]) -> Weights:
+    """The distribution of the teacher's weights at a point of a grid."""
+    return made(WEIGHTS[values["weights"]], values)
+
+
+Setting = tuple[Loss, Teacher, Penalty, Weights]
+
+
+class LossCell(Cell):
+    """A point of the grid of a kind whose learners go down a loss of a teacher's examples."""
+
+    loss: Loss
+    teacher: Teacher
+    penalty: Penalty
+    weights: Weights
+
+    @property
+    def setting(self) -> Setting:
+        """All that the minimum depends on for N -> infinity but the numbers alpha and lambda."""
+        return self.loss, self.teacher, self.penalty, self.weights
+
+    @property
+    def on(self) -> Loss:
+        """The loss as a function of stabilities (of labels) or of residuals (of real outputs)."""
+        return on_labels(self.loss) if self.teacher.labels else self.loss
+
+
 class Belonging:
     """Keys that concern some teachers (penalties, distributions) only: others neither state nor may change them."""
 
@@ -60,13 +103,38 @@ class Belonging:
     def _stated(self, name: str) -> bool:
         """False for a key that concerns nothing here."""
         decides, those = self._choices().get(name, ("", []))
-        return not decides or bool({*those} & {*points(getattr(self, decides))})
+        concerns = not decides or bool({*those} & {*points(getattr(self, decides))})
+        return concerns and super()._stated(name)  # type: ignore[misc]
 
     def _unused_problems(self) -> Iterator[Problem]:
         for key, (decides, those) in self._choices().items():
             if not self._stated(key) and getattr(self, key) != type(self).model_fields[key].default:  # type: ignore[attr-defined]
                 chosen = " and ".join(points(getattr(self, decides)))
                 yield (key,), f"applies only to `{decides}: {'` or `'.join(those)}`, not to {chosen}"
+
+
+class OfLosses(Belonging):
+    """Keys of teachers, penalties and distributions of weights, each of which concerns some of these only."""
+
+    def _choices(self) -> dict[str, tuple[str, list[str]]]:
+        some = [name for name, share in PENALTIES.items() if share is None]
+        return {**super()._choices(), "l1_ratio": ("penalty", some), "rho": ("weights", having(WEIGHTS, "rho"))}
+
+
+def output_problems(scenario: Grid, losses: Mapping[str, type[Loss]]) -> Iterator[Problem]:
+    """A loss of stabilities needs labels, and one of residuals that is not even needs outputs."""
+    for loss, teacher in scenario.pairs("loss", "teacher"):
+        if losses[loss].of == "stability" and not TEACHERS[teacher].labels:
+            others = ", ".join(name for name, kind in losses.items() if kind.of == "residual")
+            yield (
+                ("loss",),
+                f"{loss} needs labels, which teacher {teacher} does not give; losses that do not: {others}",
+            )
+            return
+    for values in scenario.combinations("loss", "teacher", *scenario.parameters):
+        if TEACHERS[values["teacher"]].labels and (why := uneven(scenario.kind_at(values, "loss"))):
+            yield ("loss",), why
+            return
 
 
 def teacher_problems(scenario: Grid) -> Iterator[Problem]:

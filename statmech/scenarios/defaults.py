@@ -93,6 +93,6 @@ class Defaults(Grid):
 
     @classmethod
     def equation_of(cls, name: str) -> str:
-        """The equation of one of the kinds that learn, in LaTeX; empty if it states none."""
-        equation: str = getattr(cls.KINDS[name], "equation", "")
+        """The equation of one of the classes that its keys name, in LaTeX; empty if it states none."""
+        equation: str = getattr(cls.classes()[name], "equation", "")
         return equation

@@ -17,8 +17,9 @@ from statmech.scenarios.kind import Kind
 class Grid(Kind):
     """Axes, some of them side by side (`zipped`), and every point of the grid that they span."""
 
-    if TYPE_CHECKING:  # a field of `ConfigKeys`
+    if TYPE_CHECKING:  # fields of `ConfigKeys`
         zipped: tuple[tuple[str, ...], ...]
+        parameters: dict[str, Any]
 
     @abstractmethod
     def axis_values(self) -> dict[str, Any]:
@@ -78,9 +79,14 @@ class Grid(Kind):
             }
             yield {**fixed, **here}, index
 
-    def kind_at(self, values: dict[str, Any]) -> Any:
-        """The rule, learner, ... of a grid point, with its parameters."""
-        kind = self.KINDS[values[self.CHOICE]]
+    def chosen(self) -> list[str]:
+        """The names of the classes that this scenario selects, each once: its rules, learners, ..., and its losses."""
+        return list(dict.fromkeys(name for choice in self.choices() for name in points(getattr(self, choice))))
+
+    def kind_at(self, values: dict[str, Any], choice: str = "") -> Any:
+        """The rule, learner, ... of a grid point, with its parameters; or what another key names, such as the loss."""
+        choice = choice or self.CHOICE
+        kind = self.choices()[choice][values[choice]]
         # in their own type, as defaults are: random numbers are named by parameters, and 2.0 must not differ from 2
         return kind(**{name: key.read(values[name]) for name, key in parameters_of(kind).items() if name in values})
 

@@ -42,9 +42,13 @@ def config_key(default: Any = ..., *, description: str, symbol: str = "", unit: 
     return Field(default, description=description, json_schema_extra={"symbol": symbol, "unit": unit}, **more)
 
 
-def one_of(known: Mapping[str, object], noun: str) -> Any:
-    """The type of a key whose values are names among the `known` ones; any other gets a message with the likely one."""
-    return axis_of(Annotated[str, AfterValidator(name_among(known, noun))], {"enum": list(known)}, spaced=False)
+def one_of(known: Mapping[str, object], noun: str, elsewhere: Mapping[str, str] | None = None) -> Any:
+    """The type of a key whose values are names among the `known` ones; any other gets a message with the likely one.
+
+    `elsewhere` has, by the names that another kind of scenario knows, the reason why this one does not.
+    """
+    name = Annotated[str, AfterValidator(name_among(known, noun, elsewhere))]
+    return axis_of(name, {"enum": list(known)}, spaced=False)
 
 
 def word_or_section(words: Collection[str], section: type, noun: str) -> Any:
@@ -65,12 +69,12 @@ def increasing(noun: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def name_among(known: Collection[str], noun: str) -> Any:
-    """A validator of names: those of `known`, or a message with the likely one."""
+def name_among(known: Collection[str], noun: str, elsewhere: Mapping[str, str] | None = None) -> Any:
+    """A validator of names: those of `known`, or a message with the reason `elsewhere`, else with the likely one."""
 
     def check(given: str) -> str:
         if given not in known:
-            raise ValueError(not_known(given, noun, known))
+            raise ValueError((elsewhere or {}).get(given) or not_known(given, noun, known))
         return given
 
     return check

@@ -7,7 +7,7 @@ Beside these members a kind has its own keys, as fields. It is simulated and sol
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from statmech.scenarios.variables import Variable
@@ -18,8 +18,20 @@ class Kind:
 
     CHOICE: ClassVar[str]  # the key that names what learns, and the noun of messages
     KINDS: ClassVar[dict[str, type]]  # the classes it selects from; their parameters are keys like the others
+    FURTHER: ClassVar[dict[str, Mapping[str, type]]] = {}  # further keys that name classes, with these, likewise
     AXES: ClassVar[tuple[str, ...]]  # keys that may be axes, in the order of the dataset's dimensions: a parameter
     # that is named here has its own place among them, and is always stated, if only with its default
+
+    @classmethod
+    def choices(cls) -> dict[str, Mapping[str, type]]:
+        """The keys that name classes, each with these."""
+        return {cls.CHOICE: cls.KINDS, **cls.FURTHER}
+
+    @classmethod
+    def classes(cls) -> Mapping[str, type]:
+        """Every class whose parameters are keys, by its name; a name of two classes is that of the first key's."""
+        further = [(key, name, kind) for key, of in cls.FURTHER.items() for name, kind in of.items()]
+        return {**cls.KINDS, **{f"{name} ({key})" if name in cls.KINDS else name: kind for key, name, kind in further}}
 
     @property
     def variables(self) -> dict[str, Variable]:

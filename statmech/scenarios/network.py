@@ -168,7 +168,8 @@ class Network(AbstractScenario):
     )
     dtype: Literal["float64", "float32"] = Field("float64", description="precision of the simulation")
     engine: Literal["gram", "vectors"] = Field(
-        "gram", description="gram: the order parameters, in their exact distribution; vectors: the weight vectors"
+        "gram",
+        description="engine of the simulation: gram (the order parameters, in their exact distribution) or vectors",
     )
 
     @field_validator("teacher")

@@ -179,7 +179,7 @@ class Scenario(AbstractScenario):
     dtype: Literal["float64", "float32"] = Field("float64", description="precision of the simulation")
     engine: Literal["gram", "vectors"] = Field(
         "gram",
-        description="gram: the order parameters, in their exact distribution; vectors: the weight vectors",
+        description="engine of the simulation: gram (the order parameters, in their exact distribution) or vectors",
     )
     gram: bool = Field(False, description="also record the Gram matrix of teacher and students")
     corrections: bool = Field(

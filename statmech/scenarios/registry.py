@@ -36,6 +36,7 @@ SCENARIOS: MutableMapping[str, type[AbstractScenario]] = Kinds(
     classifier="cross_validation:Study",
     network="network:Network",
     loss="risk:Risk",
+    descent="descent:Descent",
     prior="inference:Inference",
 )
 
@@ -47,7 +48,7 @@ def scenario_from(given: dict[str, Any]) -> Any:
     'StoredExamples'
     """
     keys = _keys_in(given)
-    named = [choice for choice in SCENARIOS if choice in keys]
+    named = choices_in(keys)
     if len(named) > 1:
         one_of = ", ".join(f"`{choice}`" for choice in SCENARIOS)
         raise ScenarioError([((named[-1],), f"a config has one of {one_of}, not {' and '.join(named)}")])
@@ -59,8 +60,21 @@ def scenario_from(given: dict[str, Any]) -> Any:
 
 def _kind_of(config: dict[str, Any]) -> type[AbstractScenario]:
     """Return the kind of a stored config, or the base class if it is the user's and not loaded."""
-    choice = next(iter(_keys_in(config) & SCENARIOS.keys()), None)
+    choice = next(iter(choices_in(_keys_in(config))), None)
     return SCENARIOS[choice] if choice else AbstractScenario
+
+
+def choices_in(keys: set[str]) -> list[str]:
+    """The keys that name a kind, without the ordinary keys of another that is named.
+
+    >>> choices_in({"descent", "loss", "alpha"})
+    ['descent']
+    """
+    named = [choice for choice in SCENARIOS if choice in keys]
+    if len(named) < 2:
+        return named
+    ordinary = {choice: {*SCENARIOS[choice].known_keys()} - {choice} for choice in named}
+    return [choice for choice in named if not any(choice in others for others in ordinary.values())]
 
 
 def _keys_in(config: dict[str, Any]) -> set[str]:

@@ -13,30 +13,37 @@ import numpy as np
 from pydantic import Field, PlainValidator
 
 from statmech.convex.limits import minimum_from
-from statmech.convex.losses import LOSSES, Loss, on_labels, uneven
-from statmech.convex.penalties import PENALTIES, Penalty
-from statmech.convex.teachers import TEACHERS, Teacher
-from statmech.convex.weights import WEIGHTS, Weights
+from statmech.convex.losses import LOSSES, OF_DESCENT, Loss
+from statmech.convex.penalties import Penalty
+from statmech.convex.teachers import Teacher
+from statmech.convex.weights import Weights
 from statmech.errors import Problem, quoted
 from statmech.parameters import Key
 from statmech.scenarios.axes import axis_of, points
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.cells import Cell
 from statmech.scenarios.convex_keys import (
     ALPHA,
     FLIP,
     GAIN,
+    L1_RATIO,
     NOISE,
     OF_TEACHERS,
-    Belonging,
+    OF_WEIGHTS,
+    PENALTY,
+    RHO,
     FlipAxis,
     GainAxis,
+    LossCell,
+    OfLosses,
+    PenaltyAxis,
     ShareAxis,
     TeacherAxis,
-    having,
-    made,
+    WeightsAxis,
+    output_problems,
+    penalty_at,
     teacher_at,
     teacher_problems,
+    weights_at,
 )
 from statmech.scenarios.example_numbers import AlphaAxis, number_problems, numbers
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, NonnegativeAxis, config_key, one_of
@@ -59,6 +66,7 @@ def _strength(given: Any) -> float | str:
     return float(given)
 
 
+WITHOUT_MINIMUM = dict.fromkeys(OF_DESCENT, "its minimum is w = 0: it learns only by descent (`descent: gradient`)")
 LamAxis = axis_of(
     Annotated[Any, PlainValidator(_strength)], {"anyOf": [{"type": "number", "minimum": 0}, {"const": BEST}]}
 )
@@ -84,7 +92,7 @@ RISK_THEORY = {
 }
 
 
-class Risk(Belonging, AbstractScenario):
+class Risk(OfLosses, AbstractScenario):
     """Learners that minimise a convex loss of P = alpha N examples; any list is an axis of a sweep.
 
     Raises `ScenarioError` with one sentence per problem.
@@ -126,9 +134,9 @@ class Risk(Belonging, AbstractScenario):
         r"\epsilon_g = \tfrac1\pi\arccos R",
     )
 
-    loss: one_of(LOSSES, "a loss") = Field(description="loss that is minimised")  # type: ignore[valid-type]
-    penalty: one_of(PENALTIES, "a penalty") = Field("l2", description="penalty on the weights")  # type: ignore[valid-type]
-    l1_ratio: ShareAxis = Field(0.5, description="weight of the l1 norm in the elastic net")
+    loss: one_of(LOSSES, "a loss", WITHOUT_MINIMUM) = Field(description="loss that is minimised")  # type: ignore[valid-type]
+    penalty: PenaltyAxis = PENALTY
+    l1_ratio: ShareAxis = L1_RATIO
     lam: LamAxis = config_key(  # type: ignore[valid-type]
         0.1,
         description="strength of the penalty; 0: the limit of a vanishing one, best: that of the smallest error",
@@ -138,12 +146,8 @@ class Risk(Belonging, AbstractScenario):
     flip: FlipAxis = FLIP
     noise: NonnegativeAxis = NOISE
     gain: GainAxis = GAIN
-    weights: one_of(WEIGHTS, "a distribution of weights") = Field(  # type: ignore[valid-type]
-        "gauss", description="distribution of the teacher's weights"
-    )
-    rho: ShareAxis = config_key(
-        0.2, description="fraction of nonzero weights, with `weights: sparse`", symbol=r"$\rho$"
-    )
+    weights: WeightsAxis = OF_WEIGHTS
+    rho: ShareAxis = RHO
     alpha: AlphaAxis = ALPHA
     N: DimensionAxis = config_key(500, description="input dimension", symbol="$N$")
     bayes: bool = Field(False, description="also the Bayes-optimal student, at finite N by message passing")
@@ -152,31 +156,12 @@ class Risk(Belonging, AbstractScenario):
         description="solver of the simulation: `minimise` (to a certified minimum) or `amp` (message passing)",
     )
 
-    def _choices(self) -> dict[str, tuple[str, list[str]]]:
-        some = [name for name, share in PENALTIES.items() if share is None]
-        return {**super()._choices(), "l1_ratio": ("penalty", some), "rho": ("weights", having(WEIGHTS, "rho"))}
-
     def _problems(self) -> Iterator[Problem]:
         yield from self._unused_problems()
-        yield from self._output_problems()
+        yield from output_problems(self, LOSSES)
         yield from teacher_problems(self)
         yield from number_problems(self)
         yield from self._unbounded_problems()
-
-    def _output_problems(self) -> Iterator[Problem]:
-        """A loss of stabilities needs labels, and one of residuals that is not even needs outputs."""
-        for loss, teacher in self.pairs("loss", "teacher"):
-            if LOSSES[loss].of == "stability" and not TEACHERS[teacher].labels:
-                others = ", ".join(name for name, kind in LOSSES.items() if kind.of == "residual")
-                yield (
-                    ("loss",),
-                    f"{loss} needs labels, which teacher {teacher} does not give; losses that do not: {others}",
-                )
-                return
-        for values in self.combinations("loss", "teacher", *self.parameters):
-            if TEACHERS[values["teacher"]].labels and (why := uneven(self.kind_at(values))):
-                yield ("loss",), why
-                return
 
     def _unbounded_problems(self) -> Iterator[Problem]:
         """Without a penalty a loss without a smallest value has a minimum only where examples cannot be separated."""
@@ -219,14 +204,13 @@ class Risk(Belonging, AbstractScenario):
         return sum(map(_seconds, self.cells()))
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> RiskCell:
-        share = PENALTIES[values["penalty"]]
         return RiskCell(
             name=values["loss"],
             loss=self.kind_at(values),
-            penalty=Penalty(values["l1_ratio"] if share is None else share),
+            penalty=penalty_at(values),
             lam=values["lam"],
             teacher=teacher_at(values),
-            weights=made(WEIGHTS[values["weights"]], values),
+            weights=weights_at(values),
             N=values["N"],
             P=round(values["alpha"] * values["N"]),
             alpha=values["alpha"],
@@ -234,11 +218,8 @@ class Risk(Belonging, AbstractScenario):
         )
 
 
-Setting = tuple[Loss, Teacher, Penalty, Weights]
-
-
 @dataclass(frozen=True)
-class RiskCell(Cell):
+class RiskCell(LossCell):
     """One point of the grid: a loss with its penalty, a teacher, numbers of inputs and of examples."""
 
     name: str
@@ -251,16 +232,6 @@ class RiskCell(Cell):
     P: int
     alpha: float
     index: tuple[int, ...]
-
-    @property
-    def setting(self) -> Setting:
-        """All that its theory depends on but the numbers alpha and lambda."""
-        return self.loss, self.teacher, self.penalty, self.weights
-
-    @property
-    def on(self) -> Loss:
-        """The loss as a function of stabilities (of labels) or of residuals (of real outputs)."""
-        return on_labels(self.loss) if self.teacher.labels else self.loss
 
 
 # seconds of a run on one core, over P N m + m^3 with m = min(N, P): medians at N = 400 and 800, alpha 0.5 to 8, lam 0

@@ -14,8 +14,9 @@ def schema_of(kind: type[ConfigKeys], shared: list[str]) -> dict[str, Any]:
     schema = kind.model_json_schema()
     fields = {name: _plain(schema["properties"][name]) for name in kind.model_fields if name not in INNER}
     own = {name: field for name, field in fields.items() if name not in shared}
-    own[kind.CHOICE] |= axis_schema({"enum": list(kind.KINDS)}, spaced=False)  # with those of the user's files
-    parameters = {name: _parameter(kind, name) for name in known_parameters(kind.KINDS)}
+    for choice, kinds in kind.choices().items():
+        own[choice] |= axis_schema({"enum": list(kinds)}, spaced=False)  # with those of the user's files
+    parameters = {name: _parameter(kind, name) for name in known_parameters(kind.classes())}
     last = {name: fields[name] for name in shared if name in fields}
     return {**schema, "properties": {**own, **parameters, **last, "zip": _zip(kind)}}
 
@@ -33,8 +34,8 @@ def _plain(field: dict[str, Any]) -> dict[str, Any]:
 
 
 def _parameter(kind: type[ConfigKeys], name: str) -> dict[str, Any]:
-    key = known_parameters(kind.KINDS)[name]
-    forms = [it.schema for it in described(kind.KINDS, name).values()]
+    key = known_parameters(kind.classes())[name]
+    forms = [it.schema for it in described(kind.classes(), name).values()]
     value = key.schema if all(form == key.schema for form in forms) else {"anyOf": forms}
     return {**axis_schema(value, spaced=key.numeric), "default": key.default, "description": key.meaning}
 

@@ -33,7 +33,7 @@ def used_classes(scenario: Kind) -> set[type]:
     (True, False)
     """
     leaves = list(_leaves(vars(scenario)))
-    words, registries = {leaf for leaf in leaves if isinstance(leaf, str)}, (*REGISTRIES, scenario.KINDS)
+    words, registries = {leaf for leaf in leaves if isinstance(leaf, str)}, (*REGISTRIES, *scenario.choices().values())
     named = (registry[word] for registry in registries for word in words & registry.keys())
     return {type(scenario), *map(type, leaves), *named}
 

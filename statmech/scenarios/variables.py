@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 STD, BIAS = "_std", "_bias"  # after the name of a variable, those of its standard deviation and its bias
+ERROR = "_error"  # and that of the standard error of theory's own value
 
 
 @dataclass(frozen=True)
@@ -49,3 +50,13 @@ def bias_of(name: str, variable: Variable) -> dict[str, Variable]:
     """
     long_name, symbol = f"bias at finite N, to order 1/N: {variable.long_name}", f"{variable.symbol}, bias"
     return {name + BIAS: replace(variable, long_name=long_name, symbol=symbol)}
+
+
+def error_of(name: str, variable: Variable) -> dict[str, Variable]:
+    """The standard error of theory's own value, by its name.
+
+    >>> [(name, it.symbol) for name, it in error_of("R", Variable(("t",), "cosine", "$R$")).items()]
+    [('R_error', '$R$, error')]
+    """
+    long_name, symbol = f"standard error of theory: {variable.long_name}", f"{variable.symbol}, error"
+    return {name + ERROR: replace(variable, long_name=long_name, symbol=symbol)}

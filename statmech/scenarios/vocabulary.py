@@ -8,7 +8,7 @@ that two subfields use differently.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from statmech.convex.teachers import TEACHERS
@@ -55,14 +55,15 @@ def entries() -> list[Entry]:
 
 
 def _keys(kind: type[AbstractScenario]) -> Iterator[Entry]:
-    parameters = known_parameters(kind.KINDS)
+    parameters = known_parameters(kind.classes())
     for key in kind.every_key().values():
         if key.name not in parameters:
             yield Entry(key.name, key.meaning, key.symbol, key.unit, kind.CHOICE, key.type is bool)
-    yield from _parameters(kind.CHOICE, kind.KINDS)
+    for choice, classes in kind.choices().items():
+        yield from _parameters(choice, classes)
 
 
-def _parameters(kind: str, classes: dict[str, type]) -> Iterator[Entry]:
+def _parameters(kind: str, classes: Mapping[str, type]) -> Iterator[Entry]:
     for name in known_parameters(classes):
         for key in described(classes, name).values():
             yield Entry(name, key.meaning, key.symbol, key.unit, kind)

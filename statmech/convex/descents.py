@@ -1,0 +1,270 @@
+r"""Descents: how the weights move, once a step, down the sum of a convex loss over stored examples.
+
+The weights w move from a point z at which the force is taken, over a batch that holds a fraction b of the P examples,
+
+.. math::
+
+    \mathbf f = \frac1{\sqrt N}\sum_{\mu \in \mathrm{batch}} \mathbf x^\mu G(h^\mu), \quad
+    h^\mu = \mathbf z\cdot\mathbf x^\mu/\sqrt N, \qquad
+    \mathbf w_{t+1} = \mathbf z + \beta(\mathbf w_t - \mathbf w_{t-1}) - \eta\,(\mathbf f + b\lambda\mathbf z)
+
+with G the derivative of the loss with respect to the field h. The loss is summed over the examples of a batch, not
+averaged: an epoch, 1/b steps, moves the weights as far at every b, and :math:`\eta` is the learning rate of the online
+rules. An l1 norm adds nothing to the force: a proximal step of it follows each step of the descent.
+
+**To add a descent** write one class here, and one line in `DESCENTS` at the end of this file. Theory, the simulation,
+config names and tests follow. A descent must be linear in what it is given, for it is applied to the weights themselves
+and to their components along any set of directions; or it acts on each weight alone, and says so (`coordinatewise`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from statmech.parameters import parameter
+
+State = tuple[np.ndarray, ...]  # the weights, then what a descent remembers of earlier steps: arrays of one shape
+
+
+@dataclass(frozen=True)
+class Descent(ABC):
+    """A step of the weights; subclasses state `label`, `equation`, `next` and `largest_curvature`."""
+
+    label: ClassVar[str]  # the name in tables and legends
+    equation: ClassVar[str] = ""  # in LaTeX
+    cites: ClassVar[tuple[str, ...]] = ()  # papers, by their keys in the bibliography
+    coordinatewise: ClassVar[bool] = False  # acts on each weight alone, and need not be linear
+
+    def start(self, w: np.ndarray) -> State:
+        """The state before the first step: the weights, and nothing else to remember.
+
+        Parameters
+        ----------
+        w : array
+            The weights.
+
+        Returns
+        -------
+        tuple of arrays
+            Of the shape of the weights, which come first.
+
+        Examples
+        --------
+        >>> HeavyBall().start(np.ones(1))
+        (array([1.]), array([1.]))
+        """
+        return (w,)
+
+    def query(self, state: State) -> np.ndarray:
+        """The point at which the force is taken: the weights themselves.
+
+        Parameters
+        ----------
+        state : tuple of arrays
+            The weights, and what the descent remembers.
+
+        Returns
+        -------
+        array
+            Of the same shape.
+
+        Examples
+        --------
+        >>> Nesterov(momentum=0.5).query((np.ones(1), np.zeros(1)))
+        array([1.5])
+        """
+        return state[0]
+
+    @abstractmethod
+    def next(self, state: State, force: np.ndarray, rate: float, step: int) -> State:
+        r"""The state after a step.
+
+        Parameters
+        ----------
+        state : tuple of arrays
+            The weights, and what the descent remembers.
+        force : array
+            The force with the penalty's, :math:`\mathbf f + b\lambda\mathbf z`, of the shape of the weights.
+        rate : float
+            The learning rate :math:`\eta` of this step.
+        step : int
+            The number of steps before this one.
+
+        Returns
+        -------
+        tuple of arrays
+            Of the same shapes.
+
+        Examples
+        --------
+        >>> HeavyBall(momentum=0.5).next((np.ones(1), np.zeros(1)), np.array([2.5]), rate=0.1, step=0)
+        (array([1.25]), array([1.]))
+        """
+
+    @property
+    @abstractmethod
+    def largest_curvature(self) -> float:
+        r"""The largest :math:`\eta` times curvature at which a quadratic function is descended without divergence.
+
+        Of a descent of the full batch, with :math:`\eta` constant; `stable_eta` puts the curvature of the examples in.
+
+        >>> Gradient().largest_curvature, HeavyBall(momentum=0.5).largest_curvature
+        (2.0, 3.0)
+        """
+
+
+@dataclass(frozen=True)
+class Gradient(Descent):
+    """Gradient descent."""
+
+    label: ClassVar = "gradient descent"
+    equation: ClassVar = r"\mathbf w_{t+1} = \mathbf w_t - \eta\nabla(\mathbf w_t)"
+
+    def next(self, state: State, force: np.ndarray, rate: float, step: int) -> State:
+        return (state[0] - rate * force,)
+
+    @property
+    def largest_curvature(self) -> float:
+        return 2.0
+
+
+@dataclass(frozen=True)
+class HeavyBall(Descent):
+    """Gradient descent with momentum: a fraction of the last step is added to the next (Polyak's heavy ball)."""
+
+    label: ClassVar = "momentum"
+    cites: ClassVar = ("polyak1964",)
+    equation: ClassVar = (
+        r"\mathbf w_{t+1} = \mathbf w_t + \beta(\mathbf w_t - \mathbf w_{t-1}) - \eta\nabla(\mathbf w_t)"
+    )
+    momentum: float = parameter(0.9, "fraction of the last step that is added to the next", at_least=0, below=1)
+
+    def start(self, w: np.ndarray) -> State:
+        return w, w
+
+    def next(self, state: State, force: np.ndarray, rate: float, step: int) -> State:
+        w, before = state
+        return w + self.momentum * (w - before) - rate * force, w
+
+    @property
+    def largest_curvature(self) -> float:
+        return 2 * (1 + self.momentum)
+
+
+@dataclass(frozen=True)
+class Nesterov(Descent):
+    """Gradient descent with momentum whose force is taken ahead of the weights, where momentum carries them."""
+
+    label: ClassVar = "Nesterov"
+    cites: ClassVar = ("nesterov1983",)
+    equation: ClassVar = (
+        r"\mathbf w_{t+1} = \mathbf z - \eta\nabla(\mathbf z), \quad "
+        r"\mathbf z = \mathbf w_t + \beta(\mathbf w_t - \mathbf w_{t-1})"
+    )
+    momentum: float = parameter(0.9, "fraction of the last step that is added to the next", at_least=0, below=1)
+
+    def start(self, w: np.ndarray) -> State:
+        return w, w
+
+    def query(self, state: State) -> np.ndarray:
+        w, before = state
+        return w + self.momentum * (w - before)
+
+    def next(self, state: State, force: np.ndarray, rate: float, step: int) -> State:
+        return self.query(state) - rate * force, state[0]
+
+    @property
+    def largest_curvature(self) -> float:
+        return 2 * (1 + self.momentum) / (1 + 2 * self.momentum)
+
+
+@dataclass(frozen=True)
+class Sign(Descent):
+    """Steps of one length in all weights, against the sign of the force on each."""
+
+    label: ClassVar = "sign descent"
+    equation: ClassVar = r"\mathbf w_{t+1} = \mathbf w_t - \eta\,\mathrm{sgn}\,\nabla(\mathbf w_t)"
+    coordinatewise: ClassVar = True
+
+    def next(self, state: State, force: np.ndarray, rate: float, step: int) -> State:
+        return (state[0] - rate * np.sign(force),)
+
+    @property
+    def largest_curvature(self) -> float:
+        return np.inf  # steps do not grow with the force
+
+
+@dataclass(frozen=True)
+class Adam(Descent):
+    """Adam: the mean of earlier forces on each weight over the root of their mean square."""
+
+    label: ClassVar = "Adam"
+    equation: ClassVar = (
+        r"\mathbf w_{t+1} = \mathbf w_t - \eta\,\hat{\mathbf m}/(\sqrt{\hat{\mathbf v}} + \epsilon), \quad "
+        r"\mathbf m \leftarrow \beta_1\mathbf m + (1-\beta_1)\nabla, \quad "
+        r"\mathbf v \leftarrow \beta_2\mathbf v + (1-\beta_2)\nabla^2, \quad "
+        r"\hat{\mathbf m} = \mathbf m/(1-\beta_1^{t+1}), \; \hat{\mathbf v} = \mathbf v/(1-\beta_2^{t+1})"
+    )
+    cites: ClassVar = ("kingma2015",)
+    coordinatewise: ClassVar = True
+    beta1: float = parameter(0.9, "memory of the mean force of Adam", symbol=r"$\beta_1$", at_least=0, below=1)
+    beta2: float = parameter(0.999, "memory of the mean square force of Adam", symbol=r"$\beta_2$", at_least=0, below=1)
+    epsilon: float = parameter(1e-8, "force that counts as none in Adam", symbol=r"$\epsilon$", above=0)
+
+    def start(self, w: np.ndarray) -> State:
+        return w, np.zeros_like(w), np.zeros_like(w)
+
+    def next(self, state: State, force: np.ndarray, rate: float, step: int) -> State:
+        w, mean, square = state
+        mean = self.beta1 * mean + (1 - self.beta1) * force
+        square = self.beta2 * square + (1 - self.beta2) * force * force
+        unbiased, deviation = mean / (1 - self.beta1 ** (step + 1)), np.sqrt(square / (1 - self.beta2 ** (step + 1)))
+        return w - rate * unbiased / (deviation + self.epsilon), mean, square
+
+    @property
+    def largest_curvature(self) -> float:
+        return np.inf  # nor here
+
+
+def stable_eta(descent: Descent, alpha: float, lam: float, curvature: float) -> float:
+    r"""The learning rate beyond which descent of a quadratic loss diverges.
+
+    .. math:: \eta\,\bigl(c\,(1 + \sqrt\alpha)^2 + \lambda\bigr) < \text{`largest\_curvature`}
+
+    with :math:`c(1 + \sqrt\alpha)^2` the largest curvature of the summed loss in any direction as :math:`N \to \infty`
+    (the upper edge of Marchenko and Pastur's law).
+
+    Parameters
+    ----------
+    descent : Descent
+        The descent.
+    alpha : float
+        Stored examples per input dimension.
+    lam : float
+        Strength of the penalty :math:`\lambda|\mathbf w|^2/2`.
+    curvature : float
+        The largest second derivative of the loss.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> round(stable_eta(Gradient(), 3, 0, 1), 3)
+    0.268
+    """
+    return float(descent.largest_curvature / (curvature * (1 + np.sqrt(alpha)) ** 2 + lam))
+
+
+DESCENTS: dict[str, type[Descent]] = {
+    "gradient": Gradient,
+    "momentum": HeavyBall,
+    "nesterov": Nesterov,
+    "sign": Sign,
+    "adam": Adam,
+}

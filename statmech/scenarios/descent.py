@@ -1,0 +1,402 @@
+"""Learners that go down a convex loss step by step: the descent, its batches, and the epochs at which it is recorded.
+
+A `Descent` is what a config file with the key `descent` holds and what `simulate.run` and `theory.solve` take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from statmech.convex.descents import DESCENTS, stable_eta
+from statmech.convex.descents import Descent as Steps
+from statmech.convex.losses import DESCENDED, Loss, Square
+from statmech.convex.penalties import PENALTIES, Penalty
+from statmech.convex.teachers import Teacher
+from statmech.convex.weights import Weights
+from statmech.errors import Problem
+from statmech.parameters import Key
+from statmech.scenarios.axes import axis_of, listed, points
+from statmech.scenarios.base import AbstractScenario
+from statmech.scenarios.convex_keys import (
+    ALPHA,
+    FLIP,
+    GAIN,
+    L1_RATIO,
+    NOISE,
+    OF_WEIGHTS,
+    PENALTY,
+    RHO,
+    FlipAxis,
+    GainAxis,
+    LossCell,
+    OfLosses,
+    PenaltyAxis,
+    ShareAxis,
+    TeacherAxis,
+    WeightsAxis,
+    output_problems,
+    penalty_at,
+    teacher_at,
+    teacher_problems,
+    weights_at,
+)
+from statmech.scenarios.example_numbers import AlphaAxis, number_problems, numbers
+from statmech.scenarios.initial_conditions import Cosine, Finite
+from statmech.scenarios.keys import (
+    PARAMETERS,
+    DimensionAxis,
+    NonnegativeAxis,
+    Number,
+    config_key,
+    increasing,
+    one_of,
+)
+from statmech.scenarios.page import Page, View
+from statmech.scenarios.schedules import OptionalSchedule
+from statmech.scenarios.variables import Variable, error_of
+
+BEST = "best"
+WHOLE = 1e-6  # numbers this close to a whole one, relative to their size, are whole: 1/3 is written as 0.333333333
+SAMPLINGS = {"shuffle": "each example once an epoch", "replacement": "examples of each step drawn independently"}
+UNCHANGED: dict[str, Any] = {"schedule": None}
+
+
+def _number(given: Any) -> Any:
+    """The strength of a penalty; `best` is a word of another kind."""
+    if given == BEST:
+        raise ValueError(f"must be a number: `{BEST}` is that of the minimum (write `loss` without `descent`)")
+    return given
+
+
+def _spaced(given: Any) -> Any:
+    """Epochs as a list; those of a logarithmic or geometric spacing are rounded to whole ones."""
+    epochs = listed(given)
+    logarithmic = isinstance(given, dict) and "linspace" not in given
+    return sorted({float(round(epoch)) for epoch in epochs}) if logarithmic else epochs
+
+
+Strength = Annotated[Number, BeforeValidator(_number), Field(ge=0)]
+LamAxis = axis_of(Strength, {"type": "number", "minimum": 0})
+EtaAxis = axis_of(Annotated[Number, Field(gt=0)], {"type": "number", "exclusiveMinimum": 0})
+Epochs = Annotated[
+    tuple[Annotated[Number, Field(ge=0)], ...], BeforeValidator(_spaced), Field(min_length=1), increasing("epochs")
+]
+
+
+class DescentStart(BaseModel):
+    """The student at epoch 0: its length and, unless that is 0, its cosine with the teacher.
+
+    >>> DescentStart(length=1).cosine
+    0.0
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    length: Annotated[Finite, Field(ge=0)] = Field(0.0, description="|w|/sqrt(N)")
+    R: Cosine | None = Field(None, description="teacher-student cosine, 0 by default")
+
+    @property
+    def cosine(self) -> float:
+        """The teacher-student cosine; 0 for a student of length 0."""
+        return self.R or 0.0
+
+
+VANISHING = DescentStart(length=0.0, R=None)
+DESCENT = {
+    "R": Variable(("epochs",), "teacher-student cosine", "$R$"),
+    "length": Variable(("epochs",), "length of a student, |w|/sqrt(N)", "$l$"),
+    "eps_g": Variable(("epochs",), "generalization error, on noiseless labels", r"$\epsilon_g$"),
+    "eps_y": Variable(("epochs",), "generalization error on fresh labels with noise", r"$\epsilon_y$"),
+    "mse": Variable(("epochs",), "mean squared error, of the field without noise", "mse"),
+    "train_loss": Variable(("epochs",), "mean loss of the examples", r"$\langle\ell\rangle$"),
+    "eps_t": Variable(("epochs",), "training error", r"$\epsilon_t$"),
+}
+BEST_EPOCH = Variable((), "epoch of the smallest generalization error", "best epoch", in_theory=False)
+OF_A_RUN = {
+    "best_epoch": BEST_EPOCH,
+    "diverged": Variable((), "whether the run diverged: a number overflowed", "diverged", False, False),
+}
+DESCENT_THEORY = {
+    "eps_best": Variable((), "smallest generalization error of all steps", r"$\epsilon_\mathrm{best}$"),
+    "eps_limit": Variable((), "generalization error of the minimum", r"$\epsilon_\infty$"),
+    "eps_best_lam": Variable(
+        (), "generalization error of the minimum with the best penalty", r"$\epsilon_{\lambda^*}$"
+    ),
+    "eps_bayes": Variable((), "generalization error of the Bayes-optimal student", r"$\epsilon_\mathrm{Bayes}$"),
+}
+
+
+class Descent(OfLosses, AbstractScenario):
+    """Learners that go down a convex loss of P = alpha N stored examples; any list is an axis of a sweep.
+
+    Raises `ScenarioError` with one sentence per problem.
+
+    >>> scenario = Descent(descent="gradient", loss="square", N=20, alpha=2, batch=[1, 0.25], epochs=[0, 10])
+    >>> [cell.steps for cell in scenario.cells()]
+    [(0, 10), (0, 40)]
+    """
+
+    CHOICE: ClassVar = "descent"
+    KINDS: ClassVar = DESCENTS
+    FURTHER: ClassVar = {"loss": DESCENDED}
+    AXES: ClassVar = (
+        *("descent", "loss", "penalty", "l1_ratio", "teacher", "flip", "noise", "gain", "weights", "rho", PARAMETERS),
+        *("N", "lam", "alpha", "eta", "schedule", "batch", "sampling"),
+    )
+    OMITTED: ClassVar = UNCHANGED
+    TITLE: ClassVar = "descent"
+    CITES: ClassVar = ("celentano2021", "gerbelot2024", "lu2021")
+    COORDINATES: ClassVar = {"P": Key("P", "number of stored examples", int, symbol="$P$")}
+    PAGE: ClassVar = Page(
+        along="epochs",
+        start={
+            **{"descent": ["gradient", "nesterov"], "loss": "logistic", "flip": 0.1, "alpha": 3, "lam": 0},
+            **{"eta": 0.05, "epochs": 50, "N": 400, "seeds": 8},
+        },
+        first=1,
+        places=13,
+        whole=True,
+        without=("l1_ratio", "noise", "gain", "rho"),
+        view=View(show=("eps_g", "train_loss"), log=("x",)),
+    )
+    equations: ClassVar = (
+        r"\nabla = \sum_{\mu\in\mathrm{batch}}\mathbf x^\mu\,\partial_h\ell^\mu/\sqrt{N} + b\lambda\mathbf w",
+        r"h = \mathbf w\cdot\mathbf x/\sqrt{N}",
+        r"\epsilon_g = \tfrac1\pi\arccos R",
+    )
+
+    descent: one_of(DESCENTS, "a descent") = Field(description="how the weights move down the loss")  # type: ignore[valid-type]
+    loss: one_of(DESCENDED, "a loss") = Field(description="loss that is minimised, step by step")  # type: ignore[valid-type]
+    penalty: PenaltyAxis = PENALTY
+    l1_ratio: ShareAxis = L1_RATIO
+    lam: LamAxis = config_key(0.0, description="strength of the penalty", symbol=r"$\lambda$")  # type: ignore[valid-type]
+    eta: EtaAxis = config_key(  # type: ignore[valid-type]
+        0.1, description="learning rate, of the loss summed over the examples", symbol=r"$\eta$"
+    )
+    schedule: OptionalSchedule = config_key(
+        None,
+        description="schedule of the learning rate, {t0: epochs}: it falls as eta / (1 + epoch/t0), constant else",
+        symbol="$t_0$",
+        unit="epochs",
+    )
+    batch: ShareAxis = config_key(1.0, description="batch of a step, as a fraction of the examples", symbol="$b$")
+    sampling: one_of(SAMPLINGS, "a sampling") = Field(  # type: ignore[valid-type]
+        "shuffle", description="sampling of batches: shuffle (each example once an epoch) or replacement"
+    )
+    teacher: TeacherAxis = Field("sign", description="teacher, by how its outputs depend on its field")
+    flip: FlipAxis = FLIP
+    noise: NonnegativeAxis = NOISE
+    gain: GainAxis = GAIN
+    weights: WeightsAxis = OF_WEIGHTS
+    rho: ShareAxis = RHO
+    alpha: AlphaAxis = ALPHA
+    N: DimensionAxis = config_key(10_000, description="input dimension", symbol="$N$")
+    start: DescentStart = Field(VANISHING, description="start, at epoch 0: {length, R}; the weights vanish by default")
+    epochs: Epochs = Field(
+        (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0),
+        description="epochs (of 1/batch steps) after which students are recorded, increasing",
+    )
+    engine: Literal["auto", "deferred", "explicit"] = Field(
+        "auto",
+        description="engine of the simulation: deferred (random numbers are drawn when a step needs them, exact in "
+        "distribution), explicit (inputs and weights), or the faster of the two",
+    )
+
+    def _problems(self) -> Iterator[Problem]:
+        yield from self._unused_problems()
+        yield from output_problems(self, DESCENDED)
+        yield from teacher_problems(self)
+        yield from number_problems(self)
+        yield from self._start_problems()
+        yield from self._batch_problems()
+        yield from self._stability_problems()
+        yield from self._coordinatewise_problems()
+
+    def _start_problems(self) -> Iterator[Problem]:
+        if self.start.length == 0 and self.start.R is not None:
+            yield ("start",), "a student of length 0 has no R"
+
+    def _batch_problems(self) -> Iterator[Problem]:
+        """Batches that do not divide the examples or are empty, and epochs between two steps."""
+        for batch, sampling in self.pairs("batch", "sampling"):
+            if sampling == "shuffle" and not _whole(1 / batch):
+                why = f"{batch:g} does not divide the examples (sampling: replacement takes any)"
+                yield ("batch",), f"sampling shuffle needs a batch of 1/2, 1/3, ...: {why}"
+                return
+            if between := [epoch for epoch in self.epochs if not _whole(epoch / batch)]:
+                yield ("epochs",), f"{between[0]:g} is no whole number of steps of batch {batch:g}"
+                return
+        for values in self.combinations("batch", "alpha", "N"):
+            few = round(values["alpha"] * values["N"])
+            if 0 < few * values["batch"] < 1:
+                yield ("batch",), f"{values['batch']:g} of {few} examples is less than one"
+                return
+
+    def _stability_problems(self) -> Iterator[Problem]:
+        """A learning rate at which the square loss, whose curvature is constant, surely diverges."""
+        if self.schedule is not None:
+            return
+        names = ("descent", "loss", "penalty", "l1_ratio", *self.parameters, "lam", "alpha", "eta", "batch")
+        for values in self.combinations(*names) if "square" in points(self.loss) else ():
+            if DESCENDED[values["loss"]] is not Square or values["batch"] < 1:
+                continue
+            bound = stable_eta(self.kind_at(values), values["alpha"], penalty_at(values).parts(values["lam"])[1], 1.0)
+            if values["eta"] > bound:
+                where = f"the {values['loss']} loss at alpha = {values['alpha']:g} needs eta below {bound:.3g}"
+                yield ("eta",), f"eta = {values['eta']:g} diverges: {where}"
+                return
+
+    def _coordinatewise_problems(self) -> Iterator[Problem]:
+        """An l1 norm, whose proximal step belongs to a step along the force, and an engine without single weights."""
+        for descent, penalty in self.pairs("descent", "penalty"):
+            apart, norm = DESCENTS[descent].coordinatewise, PENALTIES[penalty] != 0
+            if apart and norm:
+                linear = ", ".join(name for name, kind in DESCENTS.items() if not kind.coordinatewise)
+                yield ("penalty",), f"{penalty} needs a descent with steps along the force: {linear}, not {descent}"
+                return
+            if self.engine == "deferred" and (apart or norm):
+                what = f"descent {descent}" if apart else f"penalty {penalty}"
+                yield ("engine",), f"deferred has no single weights, on which {what} acts (engine: explicit)"
+                return
+
+    @property
+    def variables(self) -> dict[str, Variable]:
+        return DESCENT | OF_A_RUN
+
+    @property
+    def theory_only(self) -> dict[str, Variable]:
+        errors = {name: it for own, variable in DESCENT.items() for name, it in error_of(own, variable).items()}
+        return errors | {"best_epoch": replace(BEST_EPOCH, in_theory=True)} | DESCENT_THEORY
+
+    @property
+    def theory_ignores(self) -> dict[str, Any]:
+        return {"N": 10**6, "engine": "auto"}
+
+    @classmethod
+    def is_whole(cls, name: str) -> bool:
+        """True of epochs, too, which are whole numbers of steps at any batch if they are whole."""
+        return name == "epochs" or super().is_whole(name)
+
+    @property
+    def derived(self) -> dict[str, Any]:
+        return {"P": numbers(self)}
+
+    @property
+    def recorded(self) -> dict[str, np.ndarray]:
+        return {"epochs": np.asarray(self.epochs)}
+
+    def seconds(self) -> float:
+        """A rough estimate of the seconds that one seed of all parameter combinations takes on one core."""
+        return sum(map(_seconds, self.cells()))
+
+    def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> DescentCell:
+        shuffled = values["sampling"] == "shuffle"
+        batch = 1 / round(1 / values["batch"]) if shuffled else values["batch"]
+        return DescentCell(
+            name=values["loss"],
+            descent=self.kind_at(values),
+            loss=self.kind_at(values, "loss"),
+            penalty=penalty_at(values),
+            lam=values["lam"],
+            eta=values["eta"],
+            t0=values.get("schedule"),
+            batch=batch,
+            sampling=values["sampling"],
+            length=self.start.length,
+            R=self.start.cosine,
+            teacher=teacher_at(values),
+            weights=weights_at(values),
+            N=values["N"],
+            P=round(values["alpha"] * values["N"]),
+            alpha=values["alpha"],
+            steps=tuple(round(epoch / batch) for epoch in self.epochs),
+            engine=self.engine,
+            index=index,
+        )
+
+
+def _whole(number: float) -> bool:
+    return abs(number - round(number)) <= WHOLE * max(1.0, number)
+
+
+@dataclass(frozen=True)
+class DescentCell(LossCell):
+    """One point of the grid: a descent of a loss from a start, a teacher, numbers of inputs and of examples.
+
+    Its `steps` are those after which it is recorded; `t0` is that of the schedule, in epochs, or None.
+    """
+
+    name: str
+    descent: Steps
+    loss: Loss
+    penalty: Penalty
+    lam: float
+    eta: float
+    t0: float | None
+    batch: float
+    sampling: str
+    length: float
+    R: float
+    teacher: Teacher
+    weights: Weights
+    N: int
+    P: int
+    alpha: float
+    steps: tuple[int, ...]
+    engine: str
+    index: tuple[int, ...]
+
+    @property
+    def strengths(self) -> tuple[float, float]:
+        """Factors of the l1 norm, of which proximal steps are taken, and of the l2 norm, which adds to the force."""
+        return self.penalty.parts(self.lam)
+
+    @property
+    def coordinatewise(self) -> bool:
+        """True if a step acts on single weights: then the distribution of the teacher's weights matters."""
+        return self.descent.coordinatewise or self.strengths[0] > 0
+
+    @property
+    def batches(self) -> int:
+        """Batches of an epoch, of shuffled examples."""
+        return round(1 / self.batch)
+
+    def rate(self, step: int) -> float:
+        """The learning rate of a step, counted from 0."""
+        return self.eta if self.t0 is None else self.eta / (1 + step * self.batch / self.t0)
+
+
+# steps over b N below which the engine that defers its random numbers is the faster one: measured at N = 400 and 1000,
+# alpha 2 and 3, between 0.5 (batch 1) and 2.5 (batch 1/16) where every step has a new direction, on an AMD EPYC,
+# 25 November 2026; smooth losses at full batch have fewer directions, and would be faster up to several b N
+FEW = 1.0
+
+
+def engine_of(cell: DescentCell) -> str:
+    """The engine that simulates a cell: a step with all directions known by then, or one with b N inputs or weights.
+
+    >>> [engine_of(cell) for cell in Descent(descent="gradient", loss="square", alpha=2, N=[100, 1000]).cells()]
+    ['explicit', 'deferred']
+    """
+    if cell.engine != "auto":
+        return cell.engine
+    few = cell.steps[-1] < FEW * cell.batch * cell.N
+    return "deferred" if few and not cell.coordinatewise else "explicit"
+
+
+# seconds of a run on one core, of the same measurements: of a product of two numbers in memory, of a number that is
+# drawn, and of a step besides
+PRODUCT, DRAW, STEP = 4e-10, 2e-8, 2e-5
+
+
+def _seconds(cell: DescentCell) -> float:
+    """Seconds of a run with either engine; deferred, all steps have a new direction, as those of kinked losses have."""
+    steps = cell.steps[-1]
+    if engine_of(cell) == "deferred":
+        return STEP * steps + cell.P * (1 + steps) * (DRAW + 2 * PRODUCT * steps)
+    return STEP * steps + cell.P * cell.N * (DRAW + 2 * PRODUCT * steps * cell.batch)
