@@ -75,8 +75,10 @@ def _config(scenario: AbstractScenario, axis: str, places: int) -> dict[str, Any
     others = math.prod(length for name, length in scenario.shape.items() if name not in (axis, *ignores))
     if others * LEAST > MOST:
         return None
-    most = min(places, MOST // others, getattr(solver_of(scenario), "PLACES", places))
-    whole = scenario.describe(axis).type is int
+    whole = scenario.is_whole(axis)
+    steps = whole and axis in scenario.recorded  # passed one by one, however many are recorded
+    fewer = places if steps else getattr(solver_of(scenario), "PLACES", places)
+    most = min(places, MOST // others, fewer)
     return {**config, axis: grid(values, most, whole).tolist(), **_without(config, ignores)}
 
 
@@ -95,7 +97,7 @@ def grid(values: np.ndarray, places: int, whole: bool = False) -> np.ndarray:
     """
     low, high = values.min(), values.max()
     if whole and high - low < places:
-        return np.arange(low, high + 1)
+        return np.union1d(np.arange(np.ceil(low), high + 1, dtype=values.dtype), values)
     equally, first = np.linspace(low, high, places - places // 2), _first(values)
     bent = np.geomspace(first, high, places // 2 + 2)[1:-1] if first else np.linspace(low, high, places // 2 + 2)[1:-1]
     together = np.sort(np.concatenate([equally, bent]))

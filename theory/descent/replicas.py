@@ -1,0 +1,152 @@
+"""Replicas of a descent: its variables as means over independently scrambled samples, with their standard errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from statmech.convex.label_error import label_error
+from statmech.convex.teachers import LabelTeacher
+from statmech.errors import ScenarioError
+from statmech.order_parameters import angle
+from statmech.runtime.system import memory
+from statmech.scenarios.descent import DescentCell
+from theory.descent.ladder import Path, descend
+
+REPLICAS = 8
+GOALS = {"R": 1e-4, "eps_g": 1e-4, "eps_t": 1e-3}  # standard errors at all recorded steps
+FEWEST, MOST = 2**9, 2**16  # samples of a replica
+PER_DIRECTION = 4  # samples per direction at least: no more than one can be orthogonal
+ORDER = 0.9  # the error falls as the number of samples to this power, or faster
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Means and standard errors of replicas, by the names of variables; `eps_g` of all steps, others at recorded ones.
+
+    NaN from the step on at which a number overflows.
+    """
+
+    mean: dict[str, np.ndarray]
+    error: dict[str, np.ndarray]
+    eps_g: np.ndarray
+    samples: int  # of a replica
+
+    def at(self, places: list[int]) -> Curves:
+        """Select some of the recorded steps."""
+        mean, error = ({name: values[places] for name, values in of.items()} for of in (self.mean, self.error))
+        return replace(self, mean=mean, error=error)
+
+
+def curves(cell: DescentCell, slack: float = 1.0) -> Curves:
+    """The variables of a cell at its recorded steps, with more samples until R and eps_g are known to 1e-4.
+
+    Samples are 2^16 at most, in each of 8 replicas. Different cells have the same samples, so that curves are smooth
+    functions of any parameter. What has been computed in this process is not computed again.
+
+    Parameters
+    ----------
+    cell : DescentCell
+        The descent, its loss and teacher, the examples P/N, and the steps at which it is recorded.
+    slack : float
+        How many times larger errors may be.
+
+    Returns
+    -------
+    Curves
+
+    Raises
+    ------
+    ScenarioError
+        If the samples need more than the memory of this machine.
+
+    Examples
+    --------
+    >>> from statmech.scenarios.descent import Descent
+    >>> cell = next(Descent(descent="gradient", loss="logistic", alpha=2, epochs=[0, 1, 10]).cells())
+    >>> found = curves(cell)
+    >>> found.mean["eps_g"].round(3), bool(np.all(found.error["eps_g"] < 1e-4))
+    (array([0.5  , 0.231, 0.213]), True)
+    """
+    whole = _whole(cell)
+    known = _known(whole)
+    if min(known, default=np.inf) > slack:
+        known[slack] = _computed(whole, slack)
+    return known[min(known)].at([whole.steps.index(step) for step in cell.steps])
+
+
+def _whole(cell: DescentCell) -> DescentCell:
+    """The cell recorded at every epoch, too: a line along the epochs is then that of the cell that it passes."""
+    per_epoch = max(round(1 / cell.batch), 1)
+    steps = {*cell.steps, *range(0, cell.steps[-1] + 1, per_epoch)}
+    N, P = (ratio := Fraction(cell.P, cell.N)).denominator, ratio.numerator
+    return replace(cell, steps=tuple(sorted(steps)), N=N, P=P, alpha=P / N, engine="auto", index=())
+
+
+@lru_cache(maxsize=256)
+def _known(cell: DescentCell) -> dict[float, Curves]:
+    """The curves of a cell that have been computed in this process, by their slack."""
+    return {}
+
+
+def _computed(cell: DescentCell, slack: float) -> Curves:
+    size = FEWEST
+    while True:
+        paths = [descend(cell, replica, size) for replica in range(REPLICAS)]
+        found, directions = _averaged(cell, paths, size), max(path.directions for path in paths)
+        error = np.nanmax([0.0, *np.concatenate([found.error[name] / goal for name, goal in GOALS.items()])])
+        enough = error <= slack and PER_DIRECTION * directions <= size
+        if enough or size == MOST or np.isnan(found.mean["R"]).any():  # what diverges is not refined
+            return found
+        size = _next_size(size, error / slack, directions)
+        _check_memory(directions, size)
+
+
+def bytes_of(directions: int, size: int) -> int:
+    """The bytes of a replica of so many directions and samples at most: images, slopes, and a basis of both."""
+    return 8 * 4 * directions * size
+
+
+def _check_memory(directions: int, size: int) -> None:
+    if (needed := bytes_of(directions, size)) > memory():
+        sizes = f"takes {needed / 2**30:.3g} GiB, and this machine has {memory() / 2**30:.3g} GiB"
+        raise ScenarioError([(("epochs",), f"theory of {directions:,} directions {sizes}")])
+
+
+def _next_size(size: int, error: float, directions: int) -> int:
+    """The power of 2 at which the error, relative to its goal, should be 1: at least twice as many samples."""
+    doublings = max(1, int(np.ceil(np.log2(max(error, 1.0)) / ORDER)))
+    room = 1 << (PER_DIRECTION * directions - 1).bit_length()
+    return min(max(size << doublings, room), MOST)
+
+
+def _averaged(cell: DescentCell, paths: list[Path], size: int) -> Curves:
+    along, across, train_loss, eps_t = (np.array(part) for part in list(zip(*paths, strict=True))[:4])
+    eps_g = np.where(np.hypot(along, across) == 0, 0.5, angle(across, along) / np.pi)  # w = 0 answers by a fair coin
+    recorded = list(cell.steps)
+    along, across = along[:, recorded], across[:, recorded]
+    variables = {
+        **_of_weights(cell, along, across),
+        "eps_g": eps_g[:, recorded],
+        "train_loss": train_loss,
+        "eps_t": eps_t,
+    }
+    with np.errstate(all="ignore"):  # of the square of a length that is about to overflow
+        mean = {name: np.mean(values, axis=0) for name, values in variables.items()}
+        error = {name: np.std(values, axis=0, ddof=1) / np.sqrt(len(paths)) for name, values in variables.items()}
+    for name, values in error.items():
+        lost = ~np.isfinite(values)
+        mean[name][lost] = values[lost] = np.nan
+    return Curves(mean, error, np.mean(eps_g, axis=0), size)
+
+
+def _of_weights(cell: DescentCell, along: np.ndarray, across: np.ndarray) -> dict[str, np.ndarray]:
+    """Cosine and length, and the error on fresh labels or that of the field of a linear teacher."""
+    length = np.hypot(along, across)
+    R, none = along / np.where(length == 0, 1.0, length), np.full_like(along, np.nan)
+    if isinstance(cell.teacher, LabelTeacher):
+        return {"R": R, "length": length, "eps_y": label_error(cell.teacher, R), "mse": none}
+    return {"R": R, "length": length, "eps_y": none, "mse": (1 - along) ** 2 + across**2}

@@ -1,0 +1,331 @@
+r"""Samples of the fields of examples: columns of a scrambled Sobol net, and the teacher's field in the gauge y = 1.
+
+**Labels** are taken into the inputs, :math:`\mathbf x \to y\,\mathbf x`, which changes no force. All outputs are then
+1, the field of a student is the stability, and teachers differ in the distribution of their own field t = y u alone:
+its density is :math:`2\varphi(t)\,p(t)`, with p(u) the probability of y = +1. It is sampled by its inverse. A linear
+teacher has two columns instead, its field u and the noise.
+
+**A column** holds S = 2^k numbers, one in each of S intervals of equal probability, in the order of one coordinate of a
+Sobol net whose digits are scrambled (Matousek's linear scramble and a shift of digits). The order is a column's own;
+the places within the intervals are common to all columns of a replica. Quantiles are thus computed once for S places
+and looked up for all columns, and the numbers of each column have the exact mean and variance. Columns are taken in the
+order in which they are needed, so that a longer run extends a shorter one.
+
+**Matching**: a new normal is made orthogonal to all that is known of the samples: the teacher's field, the noise,
+earlier normals and slopes. Then the square loss, whose slopes are linear in these, is exact with any number of samples,
+and slopes of a smooth loss soon have no new part, so that the number of directions stays far below that of steps. With
+a kink, a bend or batches each step has a new part, and the error is hardly smaller with matching than without.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from statmech.convex.teachers import LabelTeacher, LinearTeacher, Teacher
+from statmech.numerics.gaussian import TAIL, cumulative, density, legendre_per_panel, quantile
+
+DIGITS = 16  # binary digits of the net's points: 2^16 samples at most
+BLOCK = 64  # columns that are scrambled at once
+TABULATED = 21_201  # columns that SciPy tabulates
+FIRST_ROWS = 32  # for which there is room at first
+HALF = 0.5  # of a row, above which one projection is enough
+NEW = {"float64": 1e-9, "float32": 1e-5}  # size, relative to slopes or weights, of a part that is a new direction
+LEARNT = 1e-6  # norm of a new part that is worth a row of its own
+INTERVALS = 300  # of the table of a teacher's field: as many of equal lengths, and as many in equal ratios,
+NARROWEST = 0.02  # the first of which is this fraction of the teacher's width
+NODES = 8  # per interval
+LEAST = 1e-30  # probabilities in the table
+
+
+class Columns:
+    """The samples of one replica: columns of a net, taken one by one.
+
+    Parameters
+    ----------
+    replica : int
+        Number of the replica, which names its scramble.
+    size : int
+        Number S of samples, a power of 2 up to 2^16.
+    matched : bool
+        Make new normals orthogonal to all that is known of the samples, and count in double precision; else in single.
+    """
+
+    def __init__(self, replica: int, size: int, matched: bool) -> None:
+        self.size, self.replica = size, replica
+        self.columns = 0  # that have been taken
+        self.dtype = np.dtype(np.float64 if matched else np.float32)
+        self.known = Rows(size, self.dtype) if matched else None
+        self.learn(np.ones(size))
+
+    def normal(self, into: np.ndarray) -> np.ndarray:
+        """Write the next standard normal variable into an array (S,), and return it."""
+        normal = self._column(_places(self.replica, self.size)[1])
+        if self.known is None:
+            into[:] = normal
+            return into
+        norm = self.known.outside(normal, into)
+        into *= 1 / norm
+        if self._has_room():
+            self.known.next()[:] = into
+            self.known.add()
+        return into
+
+    def learn(self, row: np.ndarray) -> None:
+        """Make later normals orthogonal to a row (S,) of norm 1, too."""
+        if self.known is None or not self._has_room():
+            return
+        rest = self.known.next()
+        norm = self.known.outside(row, rest)
+        if norm > LEARNT:
+            rest *= 1 / norm
+            self.known.add()
+
+    def _has_room(self) -> bool:
+        """True as long as half of the samples' dimensions are free."""
+        return self.known is not None and len(self.known.filled) < self.size // 2
+
+    def uniform(self) -> np.ndarray:
+        """The next uniform variable (S,)."""
+        return self._column(_places(self.replica, self.size)[0])
+
+    def _column(self, values: np.ndarray) -> np.ndarray:
+        """Values (S,), stated in increasing order, in the order of the next column."""
+        self.columns += 1
+        return values.take(_order(self.replica, self.size, self.columns - 1))
+
+
+class Samples(Columns):
+    """The samples of the examples: the teacher's field, outputs, normals one by one, and batches.
+
+    Parameters
+    ----------
+    teacher : Teacher
+        How outputs depend on the teacher's field.
+    replica : int
+        Number of the replica, which names its scramble.
+    size : int
+        Number S of samples, a power of 2 up to 2^16.
+    matched : bool
+        Make new normals orthogonal to all that is known of the samples.
+
+    Examples
+    --------
+    >>> from statmech.convex.teachers import Sign
+    >>> samples = Samples(Sign(), replica=0, size=512, matched=True)
+    >>> normal = samples.normal(np.empty(512))
+    >>> bool(abs(samples.field @ normal) < 1e-12), round(float(normal @ normal), 9)
+    (True, 512.0)
+    """
+
+    def __init__(self, teacher: Teacher, replica: int, size: int, matched: bool) -> None:
+        super().__init__(replica, size, matched)
+        self.outputs: np.ndarray | None = None  # of a linear teacher; labels are 1
+        if isinstance(teacher, LabelTeacher):
+            self.field = self._column(_teacher_quantiles(teacher, replica, size))
+            self.learn(self.field)
+        else:
+            assert isinstance(teacher, LinearTeacher)
+            self.field = self.outputs = self.normal(np.empty(size))
+            if teacher.noise:
+                self.outputs = self.field + teacher.noise * self.normal(np.empty(size))
+
+
+class Rows:
+    """Rows (n, S), to which more are added, and the part of another row outside them if they are orthonormal.
+
+    Products are means over S. Room for more rows is made by doubling.
+
+    >>> rows = Rows(2, np.dtype(float))
+    >>> rows.next()[:] = 1.0
+    >>> rows.add()
+    >>> rest = np.empty(2)
+    >>> rows.outside(np.array([3.0, 1.0]), rest), rest
+    (1.0, array([ 1., -1.]))
+    """
+
+    def __init__(self, size: int, dtype: np.dtype) -> None:
+        self.room = np.empty((FIRST_ROWS, size), dtype)
+        self.filled = self.room[:0]
+
+    def next(self) -> np.ndarray:
+        """The row to be written before it is added."""
+        if len(self.filled) == len(self.room):
+            self.room = np.concatenate([self.room, np.empty_like(self.room)])
+            self.filled = self.room[: len(self.filled)]
+        row: np.ndarray = self.room[len(self.filled)]
+        return row
+
+    def add(self) -> None:
+        """Count the next row among those that are filled."""
+        self.filled = self.room[: len(self.filled) + 1]
+
+    def outside(self, row: np.ndarray, rest: np.ndarray, least: float = 0.0) -> float:
+        """Write the part of a row outside all rows into another or itself, and return its norm.
+
+        Gram and Schmidt's projection is repeated if little is left, unless that is less than the least that counts.
+        """
+        size, filled = len(row), self.filled
+        whole = np.sqrt(row @ row / size)
+        np.subtract(row, (filled @ row / size) @ filled, out=rest)
+        norm = np.sqrt(rest @ rest / size)
+        if least < norm < HALF * whole:
+            rest -= (filled @ rest / size) @ filled
+            norm = np.sqrt(rest @ rest / size)
+        return float(norm)
+
+
+class Batches:
+    """The samples that are in the batch of each step.
+
+    Parameters
+    ----------
+    samples : Samples
+        Those of the replica.
+    fraction : float
+        Share b of the examples in a batch.
+    shuffled : bool
+        Each example once in an epoch of 1/b steps, else batches are drawn independently.
+    """
+
+    def __init__(self, samples: Samples, fraction: float, shuffled: bool) -> None:
+        self.samples, self.fraction, self.shuffled = samples, fraction, shuffled
+        self.slots = np.empty(0)
+
+    def at(self, step: int) -> np.ndarray:
+        """Which samples (S,) are in the batch of a step; to be called for each step in turn."""
+        if not self.shuffled:
+            return self.samples.uniform() < self.fraction
+        batches = round(1 / self.fraction)
+        if step % batches == 0:
+            self.slots = np.floor(batches * self.samples.uniform())
+        return self.slots == step % batches
+
+
+def mean_field(teacher: LabelTeacher) -> float:
+    r"""The mean :math:`\langle yu\rangle = 2\langle p'(u)\rangle` of the teacher's field in the gauge y = 1 (Stein).
+
+    >>> from statmech.convex.teachers import Sign
+    >>> round(mean_field(Sign(flip=0.1)), 6)              # 0.8 sqrt(2/pi)
+    0.638308
+    """
+    return 2 * float(teacher.response(np.zeros(1), np.ones(1))[0])
+
+
+def field_quantiles(teacher: LabelTeacher, probability: np.ndarray) -> np.ndarray:
+    r"""The field t = y u below which a given fraction of the examples lies.
+
+    .. math:: \int_{-\infty}^t 2\varphi(v)\,p(v)\,dv = U
+
+    Closed for labels that are the sign of the field, whether flipped or not; tabulated for others.
+
+    Parameters
+    ----------
+    teacher : LabelTeacher
+        How labels depend on its field.
+    probability : array (S,)
+        Shares U, above 0 and below 1.
+
+    Returns
+    -------
+    array (S,)
+
+    Examples
+    --------
+    >>> from statmech.convex.teachers import Logit, Sign
+    >>> field_quantiles(Sign(flip=0.1), np.array([0.05, 0.2, 0.55])).round(6)
+    array([-0.67449,  0.13971,  0.67449])
+    >>> field_quantiles(Logit(gain=1), np.array([0.05, 0.2, 0.55])).round(6)
+    array([-1.077809, -0.350336,  0.523288])
+    """
+    if teacher.width(np.zeros(1))[0] > 0:
+        return _tabulated(teacher, quantile(probability))
+    flip = float(teacher.probability(np.array([-1.0]))[0])
+    wrong = probability < flip
+    chance = np.where(wrong, probability / (2 * max(flip, LEAST)), (1 - probability) / (2 * (1 - flip)))
+    return np.where(wrong, 1.0, -1.0) * quantile(np.clip(chance, LEAST, 0.5))
+
+
+def _tabulated(teacher: LabelTeacher, normal: np.ndarray) -> np.ndarray:
+    """The field as a smooth function of the normal of equal probability, by cubic pieces of the exact slope.
+
+    Let L(t) be the probability of a field below -t < 0. That of a field above t is 2 Phi(-t) - L(t), for p(-u) is
+    1 - p(u): neither tail is a difference of numbers near 1.
+    """
+    from scipy.interpolate import CubicHermiteSpline
+
+    first = min(NARROWEST * float(teacher.width(np.zeros(1))[0]), 1.0)
+    edges = np.union1d(np.linspace(0, TAIL, INTERVALS + 1), np.geomspace(first, TAIL, INTERVALS))
+    v, weight = legendre_per_panel(edges, NODES)
+    masses = np.sum(2 * weight * density(v) * teacher.probability(-v), axis=-1)
+    left = np.append(np.cumsum(masses[::-1])[::-1], 0.0)
+    right = 2 * cumulative(-edges) - left
+    t = np.concatenate([-edges[::-1], edges[1:]])
+    z = np.concatenate([quantile(np.maximum(left[::-1], LEAST**2)), -quantile(np.maximum(right[1:], LEAST**2))])
+    known = np.append(left[::-1], right[1:]) > LEAST
+    slope = density(z) / np.maximum(2 * density(t) * teacher.probability(t), LEAST**4)
+    return np.asarray(CubicHermiteSpline(z[known], t[known], slope[known])(normal))
+
+
+@lru_cache(maxsize=64)
+def _places(replica: int, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Uniform variables (S,), one in each interval, in increasing order, and the normals of equal probability."""
+    rng = np.random.default_rng([replica, size])
+    uniform = (np.arange(size) + rng.random(size)) / size
+    return uniform, _matched(quantile(uniform), 0.0)
+
+
+@lru_cache(maxsize=64)
+def _teacher_quantiles(teacher: LabelTeacher, replica: int, size: int) -> np.ndarray:
+    return _matched(field_quantiles(teacher, _places(replica, size)[0]), mean_field(teacher))
+
+
+def _matched(values: np.ndarray, mean: float) -> np.ndarray:
+    """Values shifted and scaled so that they have this mean and the mean square 1."""
+    values = values - np.mean(values)
+    return mean + values * np.sqrt((1 - mean * mean) / np.mean(values * values))
+
+
+def _order(replica: int, size: int, column: int) -> np.ndarray:
+    """The numbers 0 to S - 1 in the order of a column: in Gray's code, point by point, all digits of the index."""
+    digits = _scrambled(replica, size, column // BLOCK)[:, column % BLOCK]
+    order = np.empty(size, np.intp)
+    order[0], filled = digits[-1], 1
+    for digit in digits[:-1]:
+        np.bitwise_xor(order[:filled], digit, out=order[filled : 2 * filled])
+        filled *= 2
+    return order
+
+
+@lru_cache(maxsize=1024)
+def _scrambled(replica: int, size: int, block: int) -> np.ndarray:
+    """The scrambled generators (k, columns) of a block of columns, and in the last row its shift."""
+    count, first = (
+        size.bit_length() - 1,
+        BLOCK * (block % (TABULATED // BLOCK)),
+    )  # more begin again, scrambled otherwise
+    columns = min(1 << (first + BLOCK - 1).bit_length(), TABULATED)
+    plain = _generators(columns)[:count, first : first + BLOCK] >> (DIGITS - count)
+    rng = np.random.default_rng([replica, size, block])
+    places = 1 << np.arange(count)[::-1, None]
+    mixed = np.zeros_like(plain)
+    for place, images in zip(places, places + rng.integers(places, size=plain.shape), strict=True):
+        mixed ^= np.where(plain & place, images, 0)  # a digit and, at random, those behind it
+    return np.vstack([mixed, rng.integers(size, size=plain.shape[1])])
+
+
+@lru_cache(maxsize=4)
+def _generators(columns: int) -> np.ndarray:
+    """The generators (DIGITS, columns) of SciPy's Sobol net: what the digits of a point's index add to its coordinates.
+
+    The points come in the order of Gray's code, in which the index 2^(j+1) - 1 has the single digit j.
+    """
+    from scipy.stats import qmc  # here: it takes longer to import than the rest of this package
+
+    net, rows, drawn = qmc.Sobol(columns, scramble=False), [], 0
+    for digit in range(DIGITS):
+        net.fast_forward(2 ** (digit + 1) - 1 - drawn)
+        rows.append(net.random(1)[0])
+        drawn = 2 ** (digit + 1)
+    return (np.array(rows) * 2**DIGITS).astype(np.intp)
