@@ -41,6 +41,7 @@ KINDS = {  # a small run of every kind of scenario, by the key that names what l
     "classifier": ("boundaries", "folds=2"),
     "network": ("plateau", "N=1000", "t=1,5", "seeds=2"),
     "loss": ("bayes_gap", "N=100", "alpha=1,2", "seeds=2"),
+    "descent": ("early_stopping", "N=400", "epochs=1,10,40", "seeds=2"),
     "prior": ("binary_perceptron", "N=200", "alpha=1,2", "seeds=2"),
 }
 STAGES = ("simulate", "theory", "compare", "figure")

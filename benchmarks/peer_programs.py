@@ -1,7 +1,7 @@
 """Peers that are on no package index: what they are, how they are found, and the lines that run their side.
 
 The Python lines leave their numbers in `theirs`. Lines and commands are written from the peers' sources (November 2026)
-but have not been run with this script: none of the four peers was installed where it was written.
+but have not been run with this script, but those of DMFT: the other peers were not installed where it was written.
 """
 
 from __future__ import annotations
@@ -49,6 +49,10 @@ PEERS = {
     "Tree-AMP": Peer(
         "message passing and state evolution on trees; as published for Python 3.8, so that a port is needed", "tramp"
     ),
+    "DMFT": Peer(
+        "dynamical mean-field theory of descent (SPOC-group/Rigorous-dynamical-mean-field-theory), on PYTHONPATH",
+        "DMFT_iteration",
+    ),
     "GCMProject": Peer("replica theory of ridge and logistic regression (lclarte's fork)", "GCMProject"),
 }
 PERCEPTRON = """from statphys.dataset import GaussianClassificationDataset
@@ -88,5 +92,27 @@ for alpha in {alphas}:
     state = StateEvolution(model=model, tolerance=1e-7)
     state.iterate()
     theirs.append(model.get_test_error(state.overlaps["self_overlap"][-1], state.overlaps["teacher_student"][-1]))"""
+DESCENT = """import os
+import tempfile
+import numpy as np
+import DMFT_iteration
+import utils
+class Alone:  # in place of MPI's communicator, of one process
+    Get_rank, Get_size = lambda self: 0, lambda self: 1
+    def Gather(self, sent, received, root):
+        received[0] = sent
+parameters = utils.init_parameters()
+given = {{"m_0": 0.2, "alpha": 3, "b": 1, "lambd": 0.5, "dt": 0.1, "T": 50, "n_samples": 20_000, "damping": 0.7}}
+for name, value in given.items():
+    parameters[name] = float(value)
+with tempfile.TemporaryDirectory() as empty:
+    before = os.getcwd()
+    os.chdir(empty)  # where it writes each iteration
+    os.mkdir("data")
+    DMFT_iteration.init(parameters)
+    for iteration in range({iterations}):
+        DMFT_iteration.iterate(Alone(), iteration, parameters)
+    theirs = utils.load_data(parameters, {iterations})["m"]
+    os.chdir(before)"""
 NETWORK = "nn2pp.exe -N 784 -M 2 -K 2 --lr 0.5 --uniform 1 --steps 100 --quiet"
 NETWORK_ODE = "scmpp_ode.exe -M 2 -K 2 --lr 0.5 --uniform 1 --dt 0.01 --steps 100 --quiet"

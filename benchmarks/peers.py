@@ -41,7 +41,7 @@ from simulate.minimisers.method import minimise
 from simulate.minimisers.problem import Problem
 from simulate.scenarios import inference
 from simulate.scenarios.risk import problem_of
-from statmech import Inference, Risk, Scenario
+from statmech import Descent, Inference, Risk, Scenario
 from statmech.scenarios.network import NetworkCell
 from statmech.scenarios.network_matrices import Units
 from theory.convex.state_evolution import bayes_overlap
@@ -96,6 +96,21 @@ def trajectories(tiny: bool) -> list[Row]:
         Row(work, ours[1], {"SciPy LSODA": each}, slice(None, None, stride)),
         Row("equations of the erf network 2-2, t = 100", ours[2], {"SciPy DOP853": dop853, **nn2pp}),
     ]
+
+
+def descents(tiny: bool) -> list[Row]:
+    """The path of gradient descent, for which dynamical mean-field theory iterates kernels of two times."""
+    start = {"length": 1.04**0.5, "R": 0.2 / 1.04**0.5}
+    given = {"loss": "square", "teacher": "linear", "alpha": 3, "lam": 0.5, "eta": 0.1, "start": start}
+    scenario = Descent(descent="gradient", **given, epochs=range(50))
+    dmft = outside("DMFT", programs.DESCENT.format(iterations=1 if tiny else 25))
+    return [Row("least squares, 50 steps of descent: w.w*/N", Side(partial(overlaps_of, scenario)), dmft)]
+
+
+def overlaps_of(scenario: Descent) -> np.ndarray:
+    """The component of the student along the teacher after each step."""
+    solved = theory.solve(scenario)
+    return np.ravel(solved.R * solved.length)
 
 
 def errors_of(scenario: Scenario | Risk) -> np.ndarray:
@@ -203,7 +218,7 @@ def main() -> None:
     warnings.simplefilter("ignore", ConvergenceWarning)
     peers = [[name, one.what, one.folder or one.module, one.found] for name, one in programs.PEERS.items()]
     timing.table("Peers that are on no package index", ["peer", "what it is", "found by", "found"], peers)
-    rows = [row for section in (updates, trajectories, replica, estimators) for row in section(tiny)]
+    rows = [row for section in (updates, trajectories, descents, replica, estimators) for row in section(tiny)]
     lines = [line for row in rows for line in compared(row, 1 if tiny else 5)]
     header = ["work", "peer", "theirs, ms", "ours, ms", "theirs/ours", "differ by", "ours, compile, s"]
     timing.table("CPU time of the same work", header, lines)

@@ -16,6 +16,7 @@ SCRIPTS = (
     "attention",
     "boosting",
     "calibration",
+    "descent",
     "equations",
     "everyday_fits",
     "everyday_live",

@@ -26,7 +26,8 @@ from statmech.convex.label_error import label_error
 from statmech.convex.teachers import LabelTeacher
 from statmech.errors import ScenarioError
 from statmech.results.dataset import describe_student
-from statmech.scenarios.risk import Risk, RiskCell, Setting
+from statmech.scenarios.convex_keys import Setting
+from statmech.scenarios.risk import Risk, RiskCell
 from theory.convex.best_lambda import best_lambdas, taken
 
 FOUND = 1.0  # relative distance from the minimum below which a student counts as one: F is never negative

@@ -1,0 +1,42 @@
+"""The record of a descent, by either engine."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from statmech.convex.label_error import label_error
+from statmech.convex.teachers import LabelTeacher
+from statmech.results.dataset import describe_student
+from statmech.scenarios.descent import DescentCell
+
+
+class Record:
+    """The weights' parts along and across the teacher, and the examples' loss and errors, at the recorded steps.
+
+    A run that overflows is NaN from the first recorded step at which it does.
+    """
+
+    def __init__(self, cell: DescentCell):
+        self.cell = cell
+        self.places = {step: place for place, step in enumerate(cell.steps)}
+        self.values = np.full((4, len(cell.steps)), np.nan)
+
+    def write(self, step: int, along: float, across: float, x: np.ndarray) -> None:
+        """Record a step: the parts of w/sqrt(N), and the stabilities or residuals (P,) of all examples."""
+        wrong = np.count_nonzero(x < 0) / x.size if along or across else np.nan
+        self.values[:, self.places[step]] = along, across, np.mean(self.cell.on.value(x)), wrong
+
+    def variables(self) -> dict[str, np.ndarray]:
+        """The variables of the run, each of them at the recorded steps."""
+        overflowed = ~np.isfinite(self.values[:3]).all(axis=0)
+        self.values[:, np.maximum.accumulate(overflowed)] = np.nan
+        along, across, loss, wrong = self.values
+        with np.errstate(invalid="ignore"):
+            student = describe_student(along, across)
+        at_zero = student["length"] == 0  # answers by a fair coin
+        student["R"][at_zero], student["eps_g"][at_zero] = 0.0, 0.5
+        if isinstance(self.cell.teacher, LabelTeacher):
+            fresh = {"eps_y": label_error(self.cell.teacher, student["R"]), "eps_t": wrong}
+        else:
+            fresh = {"mse": (along - 1) ** 2 + across**2}
+        return student | fresh | {"train_loss": loss}

@@ -1,0 +1,80 @@
+r"""Descent on P stored examples with the weights and the inputs themselves, the engine that assumes nothing.
+
+Each step multiplies the inputs of its batch by the weights and their slopes by the inputs. The teacher's weights have
+their distribution, and the start's those of a normal vector across them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from simulate.kernels.descent_record import Record
+from simulate.kernels.example_batches import batches
+from statmech.convex.penalties import Penalty
+from statmech.scenarios.descent import DescentCell
+
+VECTORS = 8  # of length P, and of N
+LASSO = Penalty(1.0)
+
+
+def run(cell: DescentCell, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """The variables of one run at the recorded steps.
+
+    >>> from statmech import Descent
+    >>> cell = next(Descent(loss="square", descent="gradient", N=1000, alpha=1, epochs=[0, 1], eta=0.1).cells())
+    >>> run(cell, np.random.default_rng(0))["R"].round(1)
+    array([0. , 0.6])
+    """
+    record, root = Record(cell), np.sqrt(cell.N)
+    teacher = cell.weights.draw(rng, cell.N)
+    first = start(cell, teacher, rng)
+    X = rng.standard_normal((cell.P, cell.N))
+    X /= root
+    y = cell.teacher.draw(rng, X @ teacher)
+    with np.errstate(all="ignore"):  # where it diverges
+        for step, w in zip(range(cell.steps[-1] + 1), _weights(cell, first, X, y, rng), strict=False):
+            if step in record.places:
+                along = w @ teacher / cell.N
+                across = float(np.linalg.norm(w - along * teacher)) / root
+                record.write(step, along, across, stabilities(cell, X @ w, y))
+    return record.variables()
+
+
+def _weights(
+    cell: DescentCell, first: np.ndarray, X: np.ndarray, y: np.ndarray, rng: np.random.Generator
+) -> Iterator[np.ndarray]:
+    """Yield the weights (N,) before each step."""
+    state, (l1, l2) = cell.descent.start(first), cell.strengths
+    for step, rows in enumerate(batches(cell, rng)):
+        yield state[0]
+        z, rate = cell.descent.query(state), cell.rate(step)
+        state = cell.descent.next(state, force(cell, X[rows], y[rows], z) + cell.batch * l2 * z, rate, step)
+        if l1:
+            state = LASSO.prox(state[0], l1, rate * cell.batch), *state[1:]
+
+
+def start(cell: DescentCell, teacher: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """The weights (N,) before the first step, of their length and cosine with the teacher."""
+    normal = rng.standard_normal(cell.N)
+    normal -= (normal @ teacher / cell.N) * teacher
+    across = normal * (np.sqrt(cell.N) / np.linalg.norm(normal))
+    return cell.length * (cell.R * teacher + np.sqrt(1 - cell.R**2) * across)
+
+
+def stabilities(cell: DescentCell, h: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The stabilities of labels, or the residuals of outputs, with fields h."""
+    return y * h if cell.teacher.labels else y - h
+
+
+def force(cell: DescentCell, X: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """The force (N,) of a batch at weights z: inputs (over sqrt(N)) times derivatives of losses by fields."""
+    slope = cell.on.slope(stabilities(cell, X @ z, y))
+    return (y * slope if cell.teacher.labels else -slope) @ X
+
+
+def bytes_of(cell: DescentCell) -> float:
+    """Bytes of a run: the inputs, those of a batch, and vectors."""
+    copied = cell.batch if cell.batch < 1 else 0.0
+    return 8.0 * (cell.P * cell.N * (1 + copied) + VECTORS * (cell.P + cell.N))
