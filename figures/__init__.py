@@ -46,6 +46,13 @@ PUBLISHED = {  # by the key of the scenarios that they draw
         "logistic_threshold": "where examples of a logit teacher can be separated, and the length of the student",
         "bayes_gap": "how much each loss errs more than the Bayes-optimal student, against alpha",
     },
+    "descent": {
+        "early_stopping": "eps_g of several losses along gradient descent, their best penalties, and the Bayes optimum",
+        "batches": "eps_g along shuffled epochs, and along batches that are drawn independently",
+        "momentum": "eps_g and training loss of heavy ball and Nesterov's method, against epochs",
+        "implicit_bias": "logistic regression of separable examples, on its way to the maximum margin",
+        "batch_perceptron": "Rosenblatt's rule on all examples at once: training error, and epochs to separate them",
+    },
     "prior": {
         "binary_perceptron": "overlap of message passing with a binary teacher against alpha, and the free entropies",
         "amp_steps": "message passing step by step, and its state evolution",
@@ -91,6 +98,7 @@ FOLDERS = {  # of `figures/published`, by the same key
     "rule": "online",
     "network": "networks",
     "loss": "losses",
+    "descent": "descent",
     "prior": "inference",
     "learner": "stored_examples",
     "boundary": "stopping",

@@ -162,7 +162,7 @@ def _written(scenario: AbstractScenario) -> dict[str, Any]:
 def _defaults(scenario: AbstractScenario) -> dict[str, Any]:
     """Return the default of every key, as a config would hold it."""
     fields = {name: field.default for name, field in type(scenario).model_fields.items()}
-    given = {name: key.default for name, key in known_parameters(scenario.KINDS).items()}
+    given = {name: key.default for name, key in known_parameters(scenario.classes()).items()}
     sections = {name: it.model_dump(mode="json") for name, it in fields.items() if isinstance(it, BaseModel)}
     return {**fields, **sections, **given, "inputs": "gaussian"}
 

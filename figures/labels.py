@@ -80,7 +80,7 @@ def mathtext_label(scenario: AbstractScenario) -> Callable[[str, Any], str]:
     def label(name: str, value: Any) -> str:
         if not isinstance(value, str):
             return f"{symbol(scenario, name)} = {value:g}"
-        words = kind_label(scenario.KINDS, value) if name == scenario.CHOICE else value
+        words = kind_label(scenario.choices().get(name, {}), value)
         words = words.replace("$", r"\$")  # a dollar sign would begin mathematics
         return f"{symbol(scenario, name)} = {words}" if symbol(scenario, name).startswith("$") else words
 

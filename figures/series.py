@@ -81,10 +81,14 @@ class Scales:
 
 
 def drawn(scenario: AbstractScenario) -> dict[str, Variable]:
-    """Return the variables that charts can show: numbers, not flags, at most one per student (no overlaps of units)."""
-    inner = {dim for dim in scenario.recorded if dim not in UNSHOWN} | set(AVERAGED)
-    every = scenario.variables.items()
-    return {name: variable for name, variable in every if variable.missing is np.nan and set(variable.dims) <= inner}
+    """Return the variables that charts can show: numbers, not flags, at most one per student (no overlaps of units).
+
+    Where there are several recorded times, only variables of each time are shown, and not a run's best epoch.
+    """
+    times = {dim: len(values) for dim, values in scenario.recorded.items() if dim not in UNSHOWN}
+    inner, least = {*times, *AVERAGED}, {dim for dim, number in times.items() if number > 1}
+    numbers = {name: variable for name, variable in scenario.variables.items() if variable.missing is np.nan}
+    return {name: variable for name, variable in numbers.items() if least <= {*variable.dims} <= inner}
 
 
 def with_values(results: Results) -> dict[str, Variable]:

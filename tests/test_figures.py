@@ -20,6 +20,7 @@ from statmech import (
     Attention,
     Boosting,
     ConfigError,
+    Descent,
     Inference,
     Network,
     Results,
@@ -61,6 +62,7 @@ OWN = {  # overrides of figures whose configs need more than those of their kind
     "best_lambda": ["N=20", "seeds=3", "alpha=3", "lam=0.1,1,10"],
     "logistic_threshold": ["N=20", "seeds=3", "gain=1,3", "alpha=1.5,3,6"],
     "bayes_gap": ["N=20", "seeds=3", "alpha=1,3"],
+    "early_stopping": ["N=40", "seeds=3", "epochs=1,3,10", "alpha=2"],
     "binary_perceptron": ["N=40", "seeds=3", "alpha=1,1.3,1.6", "steps=20"],
     "amp_steps": ["N=40", "seeds=3", "alpha=1,1.6", "steps=8"],
     "optimal": TINY,
@@ -240,6 +242,7 @@ SMALL = {  # a sweep of every kind of scenario
     "booster": Boosting(booster="adaboost", N=6, s=[1, 3], P=[20, 40], tests=100, seeds=3),
     "classifier": Study(classifier=["perceptron", "neighbours"], data="moons", folds=3),
     "loss": Risk(loss=["square", "hinge"], N=10, alpha=[1, 2], lam=[0.1, "best"], seeds=3),
+    "descent": Descent(descent="gradient", loss=["square", "hinge"], N=20, alpha=[1, 2], epochs=[0, 1, 3], seeds=3),
     "prior": Inference(prior=["binary", "gauss"], N=20, alpha=[1, 2], steps=4, seeds=3),
     "network": Network(network=["erf", "linear"], K=[1, 2], N=20, t=[0, 1], seeds=3, start={"R": {"diagonal": 0.1}}),
 }
@@ -281,7 +284,8 @@ def test_the_overlay_draws_every_kind_with_and_without_theory(choice):
         solved = lines(figures.draw("overlay", None, results.theory))
         line = results.theory[next(iter(variables))]
         line = line.mean("student") if "student" in line.dims else line
-        assert all(np.isclose(solved, value, rtol=1e-12).any() for value in line.values.flat)
+        sampled = 1e-2 if f"{line.name}_error" in results.theory else 0.0  # lines have fewer samples
+        assert all(np.isclose(solved, value, rtol=1e-12, atol=sampled).any() for value in line.values.flat)
 
 
 @pytest.mark.slow

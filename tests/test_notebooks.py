@@ -13,6 +13,7 @@ KINDS = {
     "online_ensemble": "statmech.Scenario(",
     "stored_examples": "statmech.StoredExamples(",
     "attentive_stopping": "statmech.Stopping(",
+    "early_stopping": "statmech.Descent(",
     "sparse_boosting": "statmech.Boosting(",
 }
 

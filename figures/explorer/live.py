@@ -317,8 +317,9 @@ class Live:
     def _retitle(self) -> None:
         """Name the sliders, and hide those of keys that do not apply."""
         upto = {self.along, *([settings.page_of(self.choice).along] if self._usual_is_recorded() else [])}
+        chosen = settings.chosen_in(self.choice, {**self.given, self.choice: self.chosen.value or ()})
         for name, slider in self.sliders.items():
-            needed = settings.has(self.choice, self.chosen.value or (), name) and self._is_given(name)
+            needed = settings.has(self.choice, chosen, name) and self._is_given(name)
             title = settings.symbol(self.choice, name) + (" up to" if name in upto else "")
             if (slider.visible, slider.label) != (needed, title):
                 slider.param.update(visible=needed, label=title)

@@ -26,7 +26,6 @@ from statmech import config
 from statmech.errors import ConfigError
 from statmech.results import export
 from statmech.results.results import Results, load_results
-from statmech.scenarios.axes import points
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.page import View
 from statmech.scenarios.registry import SCENARIOS, scenario_from
@@ -238,7 +237,7 @@ class Page:
         scenario = self.source.scenario
         self.yaml.value = config.written(scenario)
         self.text.object = f"<pre style='white-space:pre-wrap'>{html.escape(self.yaml.value)}</pre>"
-        stated = {name: scenario.equation_of(name) for name in points(getattr(scenario, scenario.CHOICE))}
+        stated = {name: scenario.equation_of(name) for name in scenario.chosen()}
         named = (NAMED % (_named(name), it) for name, it in stated.items() if it)
         equations = [_safe(it) for it in (*scenario.equations, *named)]
         if equations != [pane.name for pane in self.equations]:

@@ -12,7 +12,6 @@ import numpy as np
 from figures import series
 from figures.explorer import settings
 from statmech.errors import StatmechError
-from statmech.scenarios.axes import points
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.registry import scenario_from
 from statmech.scenarios.variables import BIAS, STD
@@ -71,7 +70,8 @@ def _dense(choice: str, along: str, values: list[float]) -> list[float]:
 
 def _solved(scenario: AbstractScenario) -> xr.Dataset:
     """Return the theory of each rule, learner, ... in turn, kept; at any N from that at one."""
-    kinds = tuple(scenario.KINDS[name] for name in points(getattr(scenario, scenario.CHOICE)))
+    known = scenario.classes()
+    kinds = tuple(known[name] for name in scenario.chosen())
     config = scenario.config()
     one_size = "N" in series.ignored_in_the_limit(scenario) and isinstance(config.get("N"), int)
     with SOLVING:

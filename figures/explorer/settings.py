@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ STOPS: dict[str, tuple[float, ...]] = {
     "s": (1, 2, 3, 4, 5, 7, 9, 12, 15, 20, 25),
     "k": (1, 2, 3),
     "chunk": (1, 2, 4, 8, 16, 32),
+    "batch": (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1),
     "epochs": (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000),
     "schedule": (0.5, *(m * 10**e for e in range(4) for m in DECADES)),
     "seeds": (2, 4, 8, 16, 32, 64, 128, 256),
@@ -97,9 +98,19 @@ def range_of(choice: str, name: str) -> tuple[float, float, float]:
 
 def has(choice: str, chosen: Sequence[str], name: str) -> bool:
     """True if a key applies where these learn: it is a parameter of at least one of them, or not a parameter at all."""
-    kinds = SCENARIOS[choice].KINDS
+    kinds = SCENARIOS[choice].classes()
     known = [kinds[one] for one in chosen if one in kinds]  # the scenario refuses others
     return name not in known_parameters(kinds) or any(name in parameters_of(kind) for kind in known)
+
+
+def chosen_in(choice: str, given: Mapping[str, Any]) -> list[str]:
+    """Return the names of all that learns in what a page holds: of rules, learners, ..., and of losses.
+
+    >>> chosen_in("descent", {"descent": ["gradient", "momentum"], "loss": "huber", "alpha": 2})
+    ['gradient', 'momentum', 'huber']
+    """
+    values = [given.get(key, ()) for key in SCENARIOS[choice].choices()]
+    return [name for value in values for name in (value if isinstance(value, list | tuple) else [value])]
 
 
 def symbol(choice: str, name: str) -> str:
@@ -214,9 +225,9 @@ def config_of(choice: str, given: dict[str, Any], x: str = "") -> dict[str, Any]
 
     Those are the key along x, and the usual one where its values are recorded anyway.
     """
-    along, known = page_of(choice).along, known_parameters(SCENARIOS[choice].KINDS)
+    along, known = page_of(choice).along, known_parameters(SCENARIOS[choice].classes())
     key = key_along(choice, x or along)
-    chosen = given[choice] if isinstance(given[choice], list | tuple) else [given[choice]]
+    chosen = chosen_in(choice, given)
     plain_ = {name for name, field in known.items() if given.get(name) == field.default and name != key}
     made = {name: value for name, value in given.items() if name not in plain_ and has(choice, chosen, name)}
     for name in dict.fromkeys([key, *([along] if is_recorded(choice, along) else [])]):
@@ -282,7 +293,7 @@ def between(choice: str, x: str, values: Sequence[float], number: int) -> list[f
     """
     if len(values) < 2:
         return list(values)
-    if SCENARIOS[choice].describe(x).whole:
+    if SCENARIOS[choice].is_whole(x):
         return sorted({*values, *(n for n in range(1, WHOLE_UP_TO) if values[0] < n < values[-1])})
     parts = -(-number // (len(values) - 1))
     return [float(v) for low, high in itertools.pairwise(values) for v in _parts(low, high, parts)] + [values[-1]]

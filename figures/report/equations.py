@@ -11,7 +11,6 @@ from typing import Any
 
 from figures.labels import kind_label
 from figures.style import element, styled
-from statmech.scenarios.axes import points
 from statmech.scenarios.base import AbstractScenario
 
 SIZE = 11  # points
@@ -29,8 +28,7 @@ REWRITTEN = (  # what mathtext does not know, and the same in what it does
 def equations(scenario: AbstractScenario) -> list[tuple[str, str, str]]:
     """Return the equations of a scenario, and of what learns in it: whose, in LaTeX, and as an SVG element or empty."""
     common = [("", latex) for latex in scenario.equations]
-    names = dict.fromkeys(points(getattr(scenario, scenario.CHOICE)))
-    named = [(kind_label(scenario.KINDS, name), scenario.equation_of(name)) for name in names]
+    named = [(kind_label(scenario.classes(), name), scenario.equation_of(name)) for name in scenario.chosen()]
     return [(whose, latex, picture(latex)) for whose, latex in (*common, *named) if latex]
 
 

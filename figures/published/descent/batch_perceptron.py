@@ -1,0 +1,52 @@
+r"""Rosenblatt's rule on all examples at once: training error along the descent, and epochs until few are wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from figures.legends import entry
+from figures.panels import GUIDE, along, finish, guide, letters, logarithmic, page, panel
+from figures.style import look_of, points
+from theory import separability
+
+AXES = ("flip", "alpha")  # of the sweep, that this figure shows
+FEW = 1e-2  # training error at which the examples count as separated
+CAPTION = (
+    r"Rosenblatt's rule applied to all examples at once, the descent of the loss $\max(0,-yh)$. (a) Training error "
+    r"against the number of epochs, at the largest $\alpha$. (b) Epochs until one example in a hundred is wrong. "
+    r"Dotted, in the colour of the flips: $\alpha_c$, beyond which no student is right on all examples."
+)
+
+
+def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
+    """Draw the training error at one alpha, and the epochs until it is small, one colour per fraction of flips."""
+    last = float(theory.alpha[-1])
+    results, (figure, (error, time)) = along(simulation, theory, "epochs", alpha=last), page(2.9, 1, 2)
+    keys = panel(error, results, "epochs", "eps_t", "flip", log="xy", label=rf"$\epsilon_t$ at $\alpha={last:g}$")
+    guide(error, y=FEW)
+    for index, flip in enumerate(theory.flip.values):
+        line, runs = (epochs_until(part.eps_t.sel(flip=flip)) for part in (theory, simulation))
+        time.plot(theory.alpha, line, color=look_of(index)["color"])
+        points(time, simulation.alpha, runs, index)
+        guide(time, x=float(separability("sign", flip=flip)), color=look_of(index)["color"])
+    logarithmic(time, "y")
+    time.set(xlabel=r"$\alpha$", ylabel=rf"epochs until $\epsilon_t={FEW:g}$")
+    letters(error, time)
+    return finish(figure, results, [*keys, entry(r"$\alpha_c$", **GUIDE)])
+
+
+def epochs_until(error: xr.DataArray) -> xr.DataArray:
+    """The epochs at which a training error falls below `FEW`, between recorded ones by their logarithms; else NaN."""
+    epochs = error.epochs.values
+
+    def first(values: np.ndarray) -> float:
+        below = np.flatnonzero(values < FEW)
+        if not below.size or below[0] == 0:
+            return np.nan
+        ends = slice(below[0] - 1, below[0] + 1)
+        logs = np.log(np.maximum(values[ends], FEW / 10))
+        return float(np.exp(np.interp(-np.log(FEW), -logs, np.log(epochs[ends]))))
+
+    return xr.apply_ufunc(first, error, input_core_dims=[["epochs"]], vectorize=True)

@@ -1,0 +1,44 @@
+r"""Early stopping: eps_g of several losses along the descent, their best penalties, and the Bayes-optimal error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from figures.legends import entry
+from figures.panels import along, finish, guide, page, panel
+from figures.style import THEORY
+
+AXES = ("loss", "alpha")  # of the sweep, that this figure shows
+CAPTION = (
+    r"Generalization error of convex losses along gradient descent without a penalty, against the number of epochs, "
+    r"with labels of which a fraction is flipped. Stars: the smallest error of each loss; dashed, in the colour of the "
+    r"loss: its error at the minimum with the best l2 penalty; dotted: the Bayes-optimal error."
+)
+MINIMUM: dict[str, Any] = {"marker": "*", "markersize": 9, "markeredgewidth": 0, "linestyle": "none", "zorder": 6}
+PENALTY: dict[str, Any] = {"linestyle": "--", "linewidth": 0.9}
+BAYES: dict[str, Any] = {"color": THEORY, "linestyle": ":", "linewidth": 1}
+
+
+def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
+    """Draw a panel per alpha, one colour per loss, with the smallest error of each and its best penalty."""
+    results, alphas = along(simulation, theory, "epochs"), np.atleast_1d(theory.alpha.values)
+    figure, axes = page(3.3, 1, len(alphas), squeeze=False)
+    split = "alpha" if "alpha" in theory.dims else ""
+    keys = panel(axes[0], results, "epochs", "eps_g", "loss", log="x", split=split)
+    for ax, alpha in zip(axes[0], alphas, strict=True):
+        solved = theory.sel(alpha=alpha) if split else theory
+        for key, name in zip(keys, np.atleast_1d(solved.loss.values), strict=True):
+            own = solved.sel(loss=name) if "loss" in solved.dims else solved
+            ax.plot(own.best_epoch, own.eps_best, color=key.get_color(), **MINIMUM)
+            guide(ax, y=float(own.eps_best_lam), color=key.get_color(), **PENALTY)
+        guide(ax, y=float(np.ravel(solved.eps_bayes)[0]), **BAYES)
+    marks = [
+        entry("smallest of all steps", **MINIMUM),
+        entry("best penalty", **PENALTY),
+        entry("Bayes-optimal", **BAYES),
+    ]
+    return finish(figure, results, [*keys, *marks], "flip", "eta", columns=4)

@@ -1,0 +1,27 @@
+r"""Momentum: eps_g and the training loss of heavy ball and Nesterov's method, against epochs."""
+
+from __future__ import annotations
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from figures.panels import along, finish, page, panel
+
+AXES = ("descent", "momentum")  # of the sweep, that this figure shows
+CAPTION = (
+    "Generalization error and mean loss of the examples along descent with momentum, against the number of epochs, at "
+    "one learning rate; momentum 0 is gradient descent."
+)
+
+
+def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
+    """Draw a column per descent, the error above the loss, one colour per momentum."""
+    results, columns = along(simulation, theory, "epochs"), theory.sizes.get("descent", 1)
+    figure, axes = page(4.4, 2, columns, sharex=True, sharey="row", squeeze=False)
+    split = "descent" if "descent" in theory.dims else ""
+    for row, name in zip(axes, ("eps_g", "train_loss"), strict=True):
+        keys = panel(row, results, "epochs", name, "momentum", log="x", split=split)
+    for above, below in zip(*axes, strict=True):
+        above.set_xlabel("")
+        below.set_title("")
+    return finish(figure, results, keys, "loss", "alpha", "flip", "eta", columns=4)
