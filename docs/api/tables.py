@@ -25,7 +25,7 @@ def table(headings: str, rows: Iterable[Iterable[Any]]) -> Markdown:
 
 def keys(kind: Any) -> Markdown:
     """Every key of a config of this kind of scenario."""
-    schema, known = kind.schema_of(), known_parameters(kind.KINDS)
+    schema, known = kind.schema_of(), known_parameters(kind.classes())
     rows = []
     for name in (name for name in schema["properties"] if name != "zip"):
         part, needed = schema["properties"][name], name in schema["required"]
@@ -42,11 +42,11 @@ def _of_a_key(part: dict[str, Any], needed: bool) -> tuple[str, str, str]:
 
 
 def _of_a_parameter(kind: Any, key: Key) -> tuple[str, str, str]:
-    having = described(kind.KINDS, key.name)
+    having = described(kind.classes(), key.name)
     defaults = {other: _shown(it.default) for other, it in having.items()}
     common = max(defaults.values(), key=list(defaults.values()).count)
     others = [f"{value} ({other})" for other, value in defaults.items() if value != common]
-    of = "" if len(having) == len(kind.KINDS) else f"; of {', '.join(f'`{other}`' for other in having)}"
+    of = "" if len(having) == len(kind.classes()) else f"; of {', '.join(f'`{other}`' for other in having)}"
     return _values(key.schema), ", ".join([common, *others]), key.meaning + of
 
 

@@ -87,6 +87,29 @@ def fluctuations() -> Figure:
 
 
 @styled
+def descent() -> Figure:
+    """The error along the descent of three losses, and of one loss in batches."""
+    figure, left, right = _panels()
+    given = {"descent": "gradient", "flip": 0.1, "epochs": np.arange(1.0, 41.0).tolist()}
+    stopped = theory.solve(statmech.Descent(**given, loss=["square", "logistic", "hinge"], alpha=3, eta=0.05))
+    for index, name in enumerate(stopped.loss.values):
+        one, colour = stopped.sel(loss=name), COLOURS[index]
+        left.plot(one.epochs, one.eps_g, DASHES[index], color=colour, label=str(name))
+        left.plot(one.best_epoch, one.eps_best, "*", color=colour, markersize=8)
+    left.axhline(float(stopped.eps_bayes[0]), color=THEORY, linestyle=":", linewidth=0.8, label="Bayes-optimal")
+    few = {**given, "epochs": np.arange(1.0, 11.0).tolist(), "loss": "logistic", "alpha": 2, "eta": 0.8}
+    for index, (batch, sampling) in enumerate(((1, "shuffle"), (0.25, "shuffle"), (0.25, "replacement"))):
+        solved = theory.solve(statmech.Descent(**few, batch=batch, sampling=sampling))
+        name = "all examples" if batch == 1 else f"b = 1/4, {sampling}"
+        right.plot(solved.epochs, solved.eps_g, DASHES[index], color=COLOURS[index], label=name)
+    left.set(xscale="log", xlabel="epochs", ylabel=r"$\epsilon_g$")
+    right.set(xlabel="epochs", ylabel=r"$\epsilon_g$")
+    left.legend()
+    right.legend()
+    return figure
+
+
+@styled
 def stored() -> Figure:
     """Learning curves, and the capacity against the stability and the noise."""
     figure, left, right = _panels()
