@@ -8,7 +8,7 @@ or, of cross-validation, over folds (averaged over shuffles).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +44,8 @@ ROUNDING = 1e-12  # what is less than this, over the largest, is 0
 class Curve:
     """One curve of a chart: the simulation's means and standard errors at x (numbers or names), and theory at
     `theory_x`, which is denser where theory can be solved between the recorded values. With corrections of order 1/N a
-    run lies in the `band`: theory with its bias, less and plus one standard deviation."""
+    run lies in the `band`: theory with its bias, less and plus one standard deviation. The `levels` are what the
+    variable is compared with, in words and by theory at the same places."""
 
     label: str
     x: np.ndarray
@@ -53,6 +54,7 @@ class Curve:
     theory_x: np.ndarray | None = None
     theory: np.ndarray | None = None
     band: tuple[np.ndarray, np.ndarray] | None = None
+    levels: tuple[tuple[str, np.ndarray], ...] = ()
 
     @property
     def empty(self) -> bool:
@@ -256,13 +258,14 @@ def curves(
     layout: Layout,
     unit: str = "",
     lines: xr.Dataset | None = None,
+    levels: Sequence[str] = (),
 ) -> list[Curve]:
     """Return the curves of a variable, one per colour, from datasets with no other axes than those of the layout.
 
     `unit` is one of `NORMALISED`: "theory" divides all by theory, "one student" errors of an ensemble by theory's of
-    one student. `lines` is theory on a dense grid along x.
+    one student. `lines` is theory on a dense grid along x, and `levels` names variables of theory to compare with.
     """
-    needed = {name, name + STD, name + BIAS}  # slicing whole datasets would take most of the time
+    needed = {name, name + STD, name + BIAS, *levels}  # slicing whole datasets would take most of the time
     needed |= {"eps_g"} if unit == "one student" else set()
     parts = [
         None if part is None else part[[it for it in part.data_vars if it in needed]]
@@ -270,7 +273,7 @@ def curves(
     ]
     either = next(part for part in parts if part is not None)
     return [
-        curve(name, label, *(pick(part, position) for part in parts), x=layout.x, unit=unit)
+        curve(name, label, *(pick(part, position) for part in parts), x=layout.x, unit=unit, levels=levels)
         for label, position in itertools.islice(positions(either, layout.colours), MOST)
     ]
 
@@ -300,6 +303,7 @@ def curve(
     *,
     x: str,
     unit: str = "",
+    levels: Sequence[str] = (),
 ) -> Curve:
     """Return one variable along x, from datasets with no other axis; of theory, the dense `lines` if they have it."""
     either = simulation if simulation is not None else theory
@@ -315,7 +319,13 @@ def curve(
         at = values(solved, x) if solved is lines else places
         over = _unit(name, solved, at, unit)
         made = replace(
-            made, theory_x=at, theory=_ratio(_line(solved[name], at), over), band=_band(name, solved, at, over)
+            made,
+            theory_x=at,
+            theory=_ratio(_line(solved[name], at), over),
+            band=_band(name, solved, at, over),
+            levels=tuple(
+                (solved[level].long_name, _ratio(_line(solved[level], at), over)) for level in levels if level in solved
+            ),
         )
     return made
 

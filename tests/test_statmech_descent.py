@@ -23,6 +23,7 @@ from statmech.results.results import Results
 from statmech.scenarios.descent import engine_of
 from statmech.scenarios.registry import scenario_from
 from statmech.scenarios.used_classes import used_classes
+from theory import solve
 
 GIVEN = {"descent": "gradient", "loss": "logistic", "alpha": 3}
 
@@ -293,3 +294,21 @@ def test_a_curvature_is_bounded_as_a_loss_states():
             return 3 * x
 
     assert np.isinf(Steep().largest_curvature)
+
+
+def test_the_explorer_draws_the_minimum_the_best_penalty_and_bayes_as_dotted_lines_in_the_colour_of_the_loss():
+    pytest.importorskip("bokeh")
+    from figures import series
+    from figures.explorer.chart_content import caption
+    from figures.interactive.chart import Chart
+
+    scenario = Descent(descent="gradient", loss=["square", "exponential"], alpha=3, flip=0.1, eta=0.01, epochs=[1, 5])
+    solved, variable = solve(scenario), scenario.variables["eps_g"]
+    curves = series.curves("eps_g", None, solved, series.Layout("epochs", ("loss",), ()), levels=variable.levels)
+    chart = Chart(variable, "epochs")
+    chart.show(curves)
+    drawn = chart.curves["theory"].data
+    assert drawn["dash"] == ["solid", "dotted", "dotted", "dotted"] * 2
+    assert [len(set(drawn["color"][first : first + 4])) for first in (0, 4)] == [1, 1]
+    assert drawn["y"][3] == [float(solved.eps_bayes[0])] * 2
+    assert caption(Results(scenario, None, solved), ("epochs", "loss")).endswith("dotted: ε_∞, ε_λ^*, ε_Bayes")

@@ -44,4 +44,7 @@ def caption(results: Results, shown: Sequence[str], at: str = "") -> str:
     lines = "" if results.theory is None else "; lines: theory"
     band = f"; {BAND}" if lines and series.has_bands(scenario) else ""
     band += f", {UNRESOLVED}" if band and series.lacks_bands(results) else ""
+    known = scenario.variables | scenario.theory_only
+    levels = [plain(known[level].symbol) for name in series.drawn(scenario) for level in known[name].levels]
+    band += f"; dotted: {', '.join(levels)}" if lines and levels else ""
     return ", ".join([*([at] if at else []), *fixed]) + seeds + bars + lines + band

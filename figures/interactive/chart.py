@@ -24,6 +24,7 @@ SHAPES = {
     "P": "plus",
     "X": "x",
 }
+LEVEL = "dotted"  # lines of what a variable is compared with
 FAINT = 0.45  # opacity of curves that are held for comparison
 MARKED = 30  # places of theory beyond which marks would hide the line
 TICKS = 12  # at most, on a linear axis
@@ -92,12 +93,12 @@ class Chart:
 
     def _group(self, dash: str, alpha: float = 1.0) -> dict[str, Any]:
         """Return the glyphs of a group of curves: few, because each costs the browser time at every redraw."""
-        theory, points = ColumnDataSource(self._theory(())), ColumnDataSource(self._points(()))
+        theory, points = ColumnDataSource(self._theory((), dash)), ColumnDataSource(self._points(()))
         if self.named:
             look = {"marker": "dash", "size": 24, "line_width": 2, "color": "color", "alpha": alpha}
             lines = self.figure.scatter("x", "y", source=theory, **look)
         else:
-            look = {"line_width": 2, "line_dash": dash, "color": "color", "alpha": alpha}
+            look = {"line_width": "width", "line_dash": "dash", "color": "color", "alpha": alpha}
             lines = self.figure.multi_line("x", "y", source=theory, **look)
         bands = ColumnDataSource(self._bands(()))
         if self.named:
@@ -119,6 +120,7 @@ class Chart:
         look |= {"line_alpha": alpha, "fill_alpha": alpha}
         marks = self.figure.scatter("x", "y", source=points, **look)
         return {
+            "dash": dash,
             "theory": theory,
             "bands": bands,
             "dots": dots,
@@ -134,7 +136,7 @@ class Chart:
         """Show these curves, and dashed and fainter those held for comparison."""
         for group, shown in ((self.curves, curves), (self.held, held)):
             new = {
-                "theory": self._theory(shown),
+                "theory": self._theory(shown, group["dash"]),
                 "bands": self._bands(shown),
                 "dots": self._dots(shown),
                 "simulation": self._points(shown),
@@ -167,17 +169,25 @@ class Chart:
         colour, marker = (index % self.colours, index // self.colours) if self.colours else (index, index)
         return COLOURS[colour % len(COLOURS)], MARKERS[marker % len(MARKERS)]
 
-    def _theory(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
-        """Return one row per line; against names, one row per name."""
-        data: dict[str, list[Any]] = {name: [] for name in ("x", "y", "color", "label")}
+    def _theory(self, curves: Sequence[Curve], dash: str) -> dict[str, list[Any]]:
+        """Return one row per line, and of each level that it is compared with; against names, one row per name."""
+        data: dict[str, list[Any]] = {name: [] for name in ("x", "y", "color", "label", "dash", "width")}
         for index, curve in enumerate(curves):
-            if curve.theory is not None and curve.theory_x is not None:
-                x, y = self._line(curve.theory_x, curve.theory)
+            if curve.theory is None or curve.theory_x is None:
+                continue
+            levels = [] if self.named else [(name, values, LEVEL, 1.0) for name, values in curve.levels]
+            for name, values, look, width in [(curve.label, curve.theory, dash, 2.0), *levels]:
+                x, y = self._line(curve.theory_x, values)
                 rows = len(x) if self.named else 1
                 data["x"] += x if self.named else [x]
                 data["y"] += y if self.named else [y]
-                data["color"] += [self.look(index)[0]] * rows
-                data["label"] += [curve.label] * rows
+                for column, value in (
+                    ("color", self.look(index)[0]),
+                    ("label", name),
+                    ("dash", look),
+                    ("width", width),
+                ):
+                    data[column] += [value] * rows
         return data
 
     def _bands(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:

@@ -77,10 +77,10 @@ class ChartGrid:
         """Return the curves of any variable, along the x of these charts; none before there is a value."""
         if not any(part is not None and name in part for part in (results.simulation, results.theory)):
             return []
-        lines = results.lines
+        lines, levels = results.lines, results.scenario.variables[name].levels
         if results.simulation is None and lines is not None and name in lines:  # half the work of a step of a drag
-            return series.curves(name, None, lines, layout, self.unit)
-        curves = series.curves(name, results.simulation, results.theory, layout, self.unit, lines)
+            return series.curves(name, None, lines, layout, self.unit, levels=levels)
+        curves = series.curves(name, results.simulation, results.theory, layout, self.unit, lines, levels)
         names = np.asarray(self.names)
         return [replace(curve, x=names, theory_x=names) for curve in curves] if self.names else curves
 

@@ -110,7 +110,12 @@ VANISHING = DescentStart(length=0.0, R=None)
 DESCENT = {
     "R": Variable(("epochs",), "teacher-student cosine", "$R$"),
     "length": Variable(("epochs",), "length of a student, |w|/sqrt(N)", "$l$"),
-    "eps_g": Variable(("epochs",), "generalization error, on noiseless labels", r"$\epsilon_g$"),
+    "eps_g": Variable(
+        ("epochs",),
+        "generalization error, on noiseless labels",
+        r"$\epsilon_g$",
+        levels=("eps_limit", "eps_best_lam", "eps_bayes"),
+    ),
     "eps_y": Variable(("epochs",), "generalization error on fresh labels with noise", r"$\epsilon_y$"),
     "mse": Variable(("epochs",), "mean squared error, of the field without noise", "mse"),
     "train_loss": Variable(("epochs",), "mean loss of the examples", r"$\langle\ell\rangle$"),

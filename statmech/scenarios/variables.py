@@ -15,7 +15,8 @@ ERROR = "_error"  # and that of the standard error of theory's own value
 class Variable:
     """A variable's axes after the sweep's own and `seed`, its long name, its short name for tables and plots, what
     stands where there is none, whether theory has it, too, attributes of its own, where theory has a bound and not a
-    value, whether that lies "above" or "below" every run, and whether it is a mean between two recorded times."""
+    value, whether that lies "above" or "below" every run, whether it is a mean between two recorded times, and which
+    variables of theory are values that it is compared with, such as that of the best student."""
 
     dims: tuple[str, ...]
     long_name: str
@@ -25,6 +26,7 @@ class Variable:
     attrs: dict[str, Any] = field(default_factory=dict)
     bound: Literal["", "above", "below"] = ""
     between: bool = False
+    levels: tuple[str, ...] = ()
 
     @property
     def described(self) -> dict[str, Any]:
