@@ -168,6 +168,20 @@ class Descent(OfLosses, AbstractScenario):
         whole=True,
         without=("l1_ratio", "noise", "gain", "rho"),
         view=View(show=("eps_g", "train_loss"), log=("x",)),
+        presets={
+            "the stopped hinge": View({"descent": ["gradient"], "loss": "hinge"}, show=("eps_g", "eps_t"), log=("x",)),
+            "batches drawn independently": View(
+                {
+                    "descent": ["gradient"],
+                    "alpha": 2,
+                    "eta": 0.8,
+                    "epochs": 10,
+                    "batch": 0.25,
+                    "sampling": "replacement",
+                },
+                show=("eps_g", "train_loss"),
+            ),
+        },
     )
     equations: ClassVar = (
         r"\nabla = \sum_{\mu\in\mathrm{batch}}\mathbf x^\mu\,\partial_h\ell^\mu/\sqrt{N} + b\lambda\mathbf w",
