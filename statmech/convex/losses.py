@@ -521,6 +521,5 @@ LOSSES: dict[str, type[Loss]] = {
     "absolute": Absolute,
 }
 OF_DESCENT: dict[str, type[Loss]] = {"perceptron": Perceptron, "squared_perceptron": SquaredPerceptron}
-DESCENDED: Mapping[str, type[Loss]] = ChainMap(
-    OF_DESCENT, LOSSES
-)  # that a descent goes down; later ones of LOSSES, too
+# all that a descent goes down, with those that users add to LOSSES
+DESCENDED: Mapping[str, type[Loss]] = ChainMap(OF_DESCENT, LOSSES)
