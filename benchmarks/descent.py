@@ -1,12 +1,15 @@
-"""Gradient descent on stored examples at finite N: inputs drawn as far as a run needs them, beside a NumPy loop.
+"""Gradient descent on stored examples: runs that draw inputs as far as they need them, beside a NumPy loop; theory.
 
-    python benchmarks/descent.py           # pins itself to one core; half a minute, 1 GB
+    python benchmarks/descent.py           # pins itself to one core; three minutes, 1 GB
     python benchmarks/descent.py --tiny    # the same at toy size: tests that it runs, not how fast
 
 Logistic regression on P = 2 N labels, one in ten flipped. The loop is what a user would write: it draws the inputs and
 multiplies them by weights and slopes; with batches it reads only their rows. Both have the same distribution: the mean
 errors of the first table's smallest N must agree within `AGREE` standard errors. Where the inputs exceed the machine's
 memory, the loop's time is scaled from the largest N at which it ran, by N^2.
+
+Of theory, the time and memory of the replicas of a cell with the samples that its error asks for (`peers.py` has
+published code of dynamical mean-field theory beside it).
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import timing
 from simulate.kernels import deferred, explicit_data
 from statmech import Descent
 from statmech.scenarios.descent import DescentCell
+from theory.descent import ladder, replicas
 
 AGREE = 4.0
 ETA, LAM, FLIP, ALPHA = 0.8, 0.02, 0.1, 2
@@ -80,6 +84,34 @@ def large(cells: list[DescentCell], at: int, seconds: float, repeats: int) -> No
     timing.table(f"without inputs, {cells[0].steps[-1]} steps", ["N", "s", "GB", *ratios], rows)
 
 
+def of_theory(cells: dict[str, DescentCell], repeats: int) -> None:
+    """Seconds of the theory of a cell, its samples and largest errors, and the memory taken and stated."""
+    rows = []
+    for name, cell in cells.items():
+
+        def solve(cell: DescentCell = cell) -> replicas.Curves:
+            replicas._known.cache_clear()
+            return replicas.curves(cell)
+
+        took = timing.measure({"solve": solve}, repeats, timing.clock())["solve"].seconds
+        tracemalloc.start()
+        found = solve()
+        held = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        directions = ladder.descend(cell, 0, found.samples).directions
+        stated = replicas.bytes_of(directions, found.samples)
+        errors = (np.nanmax(found.error[name]) for name in ("R", "eps_g"))
+        rows.append([name, found.samples, directions, took, *(f"{it:.0e}" for it in errors), held / 1e6, stated / 1e6])
+    header = ["", "samples", "directions", "s", "error of R", "of eps_g", "MB", "MB stated"]
+    timing.table("theory of a cell, 8 replicas", header, rows)
+
+
+def solved(loss: str, epochs: int, **given: object) -> DescentCell:
+    """A cell of theory that records its last step."""
+    keys = {"flip": FLIP, "alpha": 3, "eta": 0.05, **given}
+    return next(Descent(descent="gradient", loss=loss, epochs=[epochs], **keys).cells())
+
+
 def agreement(cell: DescentCell, runs: int) -> None:
     """Compare the mean errors of runs by both engines with those of the loop."""
     seeds = [np.random.default_rng(seed) for seed in range(runs)]
@@ -104,6 +136,14 @@ def main() -> None:
     batched = [cell_of(N, few, 1 / 16) for N in sizes[-2:]]
     beside_the_loop(f"{few} epochs of batches of 1/16, {16 * few} steps", batched, repeats)
     large([cell_of(N, epochs) for N in largest], sizes[-1], seconds, 1 if tiny else 3)
+    long, kinked = (4, 3) if tiny else (600, 300)
+    cells = {
+        f"square, linear teacher, {epochs} steps": solved("square", epochs, teacher="linear", flip=0),
+        f"logistic, {epochs} steps": solved("logistic", epochs),
+        f"logistic, {long} steps": solved("logistic", long),
+        f"hinge, {kinked} steps": solved("hinge", kinked),
+    }
+    of_theory(cells, 1 if tiny else 3)
 
 
 if __name__ == "__main__":
