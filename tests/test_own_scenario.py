@@ -24,7 +24,7 @@ from statmech.scenarios.variables import Variable
 
 FILE = Path(__file__).parent.parent / "docs" / "howto" / "linear_perceptron.py"
 CONFIG = """
-descent: gradient
+algorithm: gradient
 N: [50, 100]
 eta: [0.5, 1.0]
 noise: 0.3
@@ -38,13 +38,13 @@ COMMAND = [sys.executable, "-m", "statmech.cli", "--load", str(FILE)]
 def loaded():
     """The kind in the file, read without the record of files that are loaded once per process."""
     runpy.run_path(str(FILE))
-    return SCENARIOS.pop("descent")
+    return SCENARIOS.pop("algorithm")
 
 
 @pytest.fixture
 def kind(monkeypatch):
     """The kind, registered for one test."""
-    monkeypatch.setitem(SCENARIOS, "descent", loaded())
+    monkeypatch.setitem(SCENARIOS, "algorithm", loaded())
     return loaded()
 
 
@@ -56,7 +56,7 @@ def config(tmp_path):
 
 
 def large(**given):
-    return scenario_from({"descent": "gradient", "N": 2000, "noise": 0.5, "t": [0.5, 1, 2], "seeds": 16, **given})
+    return scenario_from({"algorithm": "gradient", "N": 2000, "noise": 0.5, "t": [0.5, 1, 2], "seeds": 16, **given})
 
 
 @pytest.mark.slow
@@ -96,13 +96,13 @@ def test_its_keys_are_checked_and_described_like_all_others(kind, config):
 
 
 def test_the_explorer_drags_it(kind):
-    assert {"N", "eta", "noise", "t"} <= set(settings.draggable("descent"))
+    assert {"N", "eta", "noise", "t"} <= set(settings.draggable("algorithm"))
     for name in ("eta", "noise"):
-        low, high, step = settings.range_of("descent", name)
+        low, high, step = settings.range_of("algorithm", name)
         assert low < high
         assert step > 0
-    start = settings.page_of("descent").start
-    scenario = scenario_from(settings.config_of("descent", start))
+    start = settings.page_of("algorithm").start
+    scenario = scenario_from(settings.config_of("algorithm", start))
     assert theory.solve(scenario).eps_g.sizes["t"] == len(scenario.t)
 
 
@@ -153,4 +153,4 @@ def test_a_variable_that_differs_from_a_key_by_case_only_is_refused(kind, monkey
     with pytest.raises(
         ScenarioError, match="T: differs from t by case only, which many disks ignore, so one of them needs"
     ):
-        scenario_from({"descent": "gradient", "t": [1]})
+        scenario_from({"algorithm": "gradient", "t": [1]})

@@ -48,13 +48,13 @@ ALGORITHMS = {"gradient": Gradient}
 class LinearPerceptron(AbstractScenario):
     """Linear students that learn online from a linear teacher."""
 
-    CHOICE: ClassVar = "descent"
+    CHOICE: ClassVar = "algorithm"
     KINDS: ClassVar = ALGORITHMS
-    AXES: ClassVar = ("descent", "N", PARAMETERS, "noise")
+    AXES: ClassVar = ("algorithm", "N", PARAMETERS, "noise")
     TITLE: ClassVar = "linear perceptron"
-    PAGE: ClassVar = Page(along="t", start={"descent": ["gradient"], "N": 100, "t": 10, "seeds": 8})
+    PAGE: ClassVar = Page(along="t", start={"algorithm": ["gradient"], "N": 100, "t": 10, "seeds": 8})
 
-    descent: one_of(ALGORITHMS, "an algorithm") = config_key(description="learning algorithm")
+    algorithm: one_of(ALGORITHMS, "an algorithm") = config_key(description="learning algorithm")
     N: DimensionAxis = config_key(100, description="input dimension", symbol="$N$")
     noise: NonnegativeAxis = config_key(
         0.0, description="standard deviation of the noise, on the teacher's output", symbol=r"$\sigma$"
@@ -83,7 +83,7 @@ class LinearPerceptron(AbstractScenario):
         for steps in np.rint(np.asarray(self.t) * N).astype(int):
             for x in rng.standard_normal((steps - done, N)) / np.sqrt(N):
                 y = B @ x + cell.noise * rng.standard_normal()
-                J += cell.descent.eta * (y - J @ x) * x
+                J += cell.algorithm.eta * (y - J @ x) * x
             done = steps
             rho.append(B @ J / N)
             eps_g.append((B - J) @ (B - J) / N / 2)
@@ -91,7 +91,7 @@ class LinearPerceptron(AbstractScenario):
 
     def solve(self, cell):
         """The theory for N -> infinity at the recorded times."""
-        eta, t = cell.descent.eta, np.asarray(self.t)
+        eta, t = cell.algorithm.eta, np.asarray(self.t)
         left = eta * cell.noise**2 / (2 - eta)
         return {
             "rho": 1 - np.exp(-eta * t),
