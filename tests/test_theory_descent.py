@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import tracemalloc
 import types
 from dataclasses import replace
 from itertools import pairwise
@@ -341,3 +342,14 @@ def test_the_bytes_of_more_samples_are_checked(monkeypatch):
     monkeypatch.setattr(replicas, "memory", lambda: 2.0**20)
     with pytest.raises(Exception, match=r"theory of \d+ directions takes .* GiB, and this machine has 0.000977 GiB"):
         curves(cell(loss="hinge", flip=0.1, alpha=3, eta=0.05, epochs=[20]))
+
+
+@pytest.mark.parametrize("loss", ["logistic", "hinge"])
+def test_a_replica_takes_at_most_the_bytes_stated(loss):
+    [cell] = Descent(descent="gradient", loss=loss, alpha=3, flip=0.1, eta=0.05, epochs=[60]).cells()
+    ladder.descend(cell, 0, 2**13)  # tables of quantiles and scrambles are kept
+    tracemalloc.start()
+    path = ladder.descend(cell, 0, 2**13)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert 0.3 < peak / replicas.bytes_of(cell, path.directions, 2**13) < 1.3

@@ -137,10 +137,14 @@ def descend(cell: DescentCell, replica: int, size: int) -> Path:
         return _descend(cell, replica, size)
 
 
+def matches(cell: DescentCell) -> bool:
+    """True if samples are matched and counted in double precision: of a smooth loss, all examples in each step."""
+    return cell.batch == 1 and not (cell.on.kinks or cell.on.bends or cell.coordinatewise)
+
+
 def _descend(cell: DescentCell, replica: int, size: int) -> Path:
     last, times = cell.steps[-1], {step: at for at, step in enumerate(cell.steps)}
-    smooth = cell.batch == 1 and not (cell.on.kinks or cell.on.bends or cell.coordinatewise)
-    samples = Samples(cell.teacher, replica, size, matched=smooth)
+    samples = Samples(cell.teacher, replica, size, matched=matches(cell))
     batches = None if cell.batch == 1 else Batches(samples, cell.batch, cell.sampling == "shuffle")
     ladder: Ladder | TwoSided = Ladder(cell.P / cell.N, samples)
     if cell.coordinatewise:

@@ -14,11 +14,12 @@ from statmech.errors import ScenarioError
 from statmech.order_parameters import angle
 from statmech.runtime.system import memory
 from statmech.scenarios.descent import DescentCell
-from theory.descent.ladder import Path, descend
+from theory.descent.ladder import Path, descend, matches
 
 REPLICAS = 8
 GOALS = {"R": 1e-4, "eps_g": 1e-4, "eps_t": 1e-3}  # standard errors at all recorded steps
 FEWEST, MOST = 2**9, 2**16  # samples of a replica
+GROWTH = 3  # of a table that doubles: the old one and the new
 PER_DIRECTION = 4  # samples per direction at least: no more than one can be orthogonal
 ORDER = 0.9  # the error falls as the number of samples to this power, or faster
 
@@ -102,16 +103,20 @@ def _computed(cell: DescentCell, slack: float) -> Curves:
         if enough or size == MOST or np.isnan(found.mean["R"]).any():  # what diverges is not refined
             return found
         size = _next_size(size, error / slack, directions)
-        _check_memory(directions, size)
+        _check_memory(cell, directions, size)
 
 
-def bytes_of(directions: int, size: int) -> int:
-    """The bytes of a replica of so many directions and samples at most: images, slopes, and a basis of both."""
-    return 8 * 4 * directions * size
+def bytes_of(cell: DescentCell, directions: int, size: int) -> int:
+    """The bytes of a replica of so many directions and samples at most: tables of rows that grow by doubling.
+
+    They are images and slopes, of both sides if steps act on single weights, and a basis of both where samples match.
+    """
+    tables, number = (4, 8) if matches(cell) else (4 if cell.coordinatewise else 2, 4)
+    return GROWTH * tables * number * directions * size
 
 
-def _check_memory(directions: int, size: int) -> None:
-    if (needed := bytes_of(directions, size)) > memory():
+def _check_memory(cell: DescentCell, directions: int, size: int) -> None:
+    if (needed := bytes_of(cell, directions, size)) > memory():
         sizes = f"takes {needed / 2**30:.3g} GiB, and this machine has {memory() / 2**30:.3g} GiB"
         raise ScenarioError([(("epochs",), f"theory of {directions:,} directions {sizes}")])
 
