@@ -1,32 +1,43 @@
 r"""Distributions of the inputs: all centred; `isotropic` ones have covariance I/N, so that the theory applies.
 
 **To add a distribution** write one class with `draw` and add one line to `INPUTS`: its config name, sweep axis and the
-direct engine follow. With parameters it is written in a config as a mapping, `inputs: {anisotropic: {spectrum: [0.5,
-1.5]}}`, without by its name. Errors of students are angles between vectors if the distribution of a field depends on
-the length of its vector alone (`exact`), and are measured on new inputs otherwise.
+direct engine follow. Without parameters it is written in a config by its name, with parameters as a mapping, `inputs:
+{anisotropic: {spectrum: [0.5, 1.5]}}` or, the first one as the value, `inputs: {spectrum: [0.2, 1.8], shares: [0.75,
+0.25]}`. Errors of students are angles between vectors if the distribution of a field depends on the length of its
+vector alone (`exact`), and are measured on new inputs otherwise. Inputs of different variance in different directions
+state their `modes` (`statmech.modes`), which is all that theory needs of them.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
 
 from statmech import input_table
-from statmech.errors import Problem, ScenarioError, not_known
+from statmech.activations import ACTIVATIONS
+from statmech.errors import Problem, ScenarioError, not_known, quoted
+from statmech.modes import Modes, group_sizes, hermite, modes_of, of_features, power_law
 from statmech.numerics.gaussian import Array
 from statmech.random_numbers import normals, signs
 
 LARGEST = 1e20  # largest eigenvalue, and inverse of the smallest: inputs and their squares are float32, over N
+ALONG = ("random", "aligned")  # how a teacher lies among the groups of a spectrum
+ROUNDING = 1e-6  # of shares that must add up to 1
+STEEPEST = 10.0  # decay of a power law
+MOST_MODES = 10**7
+MOST_LATENT = 1000.0  # latent variables per feature, and features per latent variable
+LEAST_REST = 1e-6  # deviation of what is not linear in features, below which they count as linear
 
 
 @dataclass(frozen=True)
 class Inputs(ABC):
     """A distribution of inputs x; subclasses define `isotropic`, `exact` and `draw`."""
 
-    isotropic: ClassVar[bool] = True  # covariance I/N: the equations of theory.online.equations hold in the limit
+    isotropic: ClassVar[bool] = True  # covariance I/N: theory needs no `modes`
     exact: ClassVar[bool] = False  # eps_g is a function of angles at finite N, not only in the limit
 
     @abstractmethod
@@ -61,6 +72,16 @@ class Inputs(ABC):
         Returns
         -------
         Problem or None
+        """
+        return None
+
+    def modes(self, N: int) -> Modes | None:
+        """The variances of the inputs and of the teacher's field in all directions; None if theory has no equations.
+
+        Parameters
+        ----------
+        N : int
+            Number of components; only tables and power laws depend on it.
         """
         return None
 
@@ -119,20 +140,133 @@ class Anisotropic(Inputs):
         return Gaussian().draw(key, M, N, table) * table
 
     def problem(self, N: int) -> Problem | None:
-        try:
-            values = np.asarray(self.spectrum, float)
-        except (TypeError, ValueError):
-            values = np.asarray([np.nan])
-        if values.ndim != 1 or not values.size or not np.all(np.isfinite(values) & (values >= 0)) or not values.any():
-            return ("inputs",), "a spectrum is a list of finite eigenvalues, none negative and not all 0"
-        if np.any((values > 0) & ((values < 1 / LARGEST) | (values > LARGEST))):
-            bounds = f"between {1 / LARGEST:g} and {LARGEST:g}, the range of float32 inputs"
-            return ("inputs",), f"eigenvalues of a spectrum must be 0 or {bounds}"
-        return None
+        return _spectrum_problem(self.spectrum)
+
+    def modes(self, N: int) -> Modes:
+        return modes_of(self.spectrum)
 
     def table(self, N: int) -> np.ndarray:
         index = np.arange(N) * len(self.spectrum) // N
         return np.sqrt(np.asarray(self.spectrum)[index]).astype(np.float32)
+
+
+class Grouped(Inputs):
+    """Gaussian inputs whose directions fall into groups of equal variance, axis by axis."""
+
+    isotropic = False
+    exact = True
+
+    def draw(self, key: Array, M: int, N: int, table: Array) -> Array:
+        return Gaussian().draw(key, M, N, table) * table
+
+    @abstractmethod
+    def modes(self, N: int) -> Modes: ...
+
+    def table(self, N: int) -> np.ndarray:
+        modes = self.modes(N)
+        return np.repeat(np.sqrt(modes.variances), group_sizes(modes.shares, N)).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Spectrum(Grouped):
+    """Gaussian with these eigenvalues of N Cov(x), each on its share of the axes.
+
+    The teacher's squared length is divided among them by `teacher`: as their shares (random), as shares times
+    eigenvalues (aligned), or by a list. `misfit` is the part of the variance of the teacher's field that the inputs do
+    not contain, `ridge` the factor of the l2 penalty in each group.
+    """
+
+    eigenvalues: tuple[float, ...] = (1.0,)
+    shares: tuple[float, ...] = ()
+    teacher: str | tuple[float, ...] = "random"
+    misfit: float = 0.0
+    ridge: tuple[float, ...] = ()
+
+    def problem(self, N: int) -> Problem | None:
+        if problem := _spectrum_problem(self.eigenvalues):
+            return problem
+        for sentence in self._sentences(N):
+            return ("inputs",), sentence
+        return None
+
+    def _sentences(self, N: int) -> Iterator[str]:
+        groups = len(self.eigenvalues)
+        lists = {"shares": self.shares, "teacher": self.teacher, "ridge": self.ridge}
+        for name, values in lists.items():
+            if isinstance(values, tuple) and (values or name == "teacher"):
+                if not _numbers(values) or min(values) < 0 or len(values) != groups:
+                    numbers = f"{groups} numbers of 0 or more, one for each eigenvalue"
+                    yield f"{name} of a spectrum must be {numbers}, not {list(values)}"
+                elif name != "ridge" and abs(sum(values) - 1) > ROUNDING:
+                    yield f"{name} of a spectrum must add up to 1, not to {sum(values):.6g}"
+        if isinstance(self.teacher, str) and self.teacher not in ALONG:
+            yield f"teacher of a spectrum is a list of powers or {' or '.join(ALONG)}, not {quoted(self.teacher)}"
+        elif not isinstance(self.teacher, str) and not np.dot(self.teacher, self.eigenvalues) > 0:
+            yield "the teacher must have power in a group whose eigenvalue is not 0"
+        if self.ridge and not any(self.ridge):
+            yield "ridge of a spectrum must not be 0 in all groups"
+        if not 0 <= self.misfit < 1:
+            yield f"misfit must be at least 0 and below 1, not {self.misfit:g}"
+        if not np.all(group_sizes(modes_of(self.eigenvalues, self.shares).shares, N)):
+            shares = f" with shares {list(self.shares)}" if self.shares else ""
+            yield f"spectrum {list(self.eigenvalues)}{shares} on N = {N}: a group would be empty"
+
+    def modes(self, N: int) -> Modes:
+        return modes_of(self.eigenvalues, self.shares, self.teacher, self.misfit, self.ridge)
+
+
+@dataclass(frozen=True)
+class PowerLaw(Grouped):
+    """Gaussian with the N eigenvalues i^-decay, and powers i^-teacher_decay of the teacher's field."""
+
+    decay: float = 1.5
+    teacher_decay: float = 1.75
+
+    def problem(self, N: int) -> Problem | None:
+        for name, value in (("decay", self.decay), ("teacher_decay", self.teacher_decay)):
+            if not 0 <= value <= STEEPEST:
+                return ("inputs",), f"{name} of a power law must lie between 0 and {STEEPEST:g}, not {value:g}"
+        if N > MOST_MODES:
+            return ("N",), f"a power law has at most {MOST_MODES:,} directions, not {N:,}"
+        return None
+
+    def modes(self, N: int) -> Modes:
+        return power_law(self.decay, self.teacher_decay, N)
+
+    def table(self, N: int) -> np.ndarray:
+        i = np.arange(1, N + 1.0) ** -self.decay
+        return np.sqrt(i * (N / i.sum())).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Features(Inputs):
+    """Random features: an activation of N random projections of `latent` N normal variables, which the teacher sees."""
+
+    isotropic = False
+    activation: str = "relu"
+    latent: float = 0.5
+
+    def draw(self, key: Array, M: int, N: int, table: Array) -> Array:
+        import jax.numpy as jnp
+
+        latent = normals(key, (M, table.shape[0])) @ table
+        value = ACTIVATIONS[self.activation]().both(latent)[0] - hermite(ACTIVATIONS[self.activation]()).constant
+        return jnp.asarray(value, np.float32) / np.float32(N**0.5)
+
+    def problem(self, N: int) -> Problem | None:
+        if self.activation not in ACTIVATIONS:
+            return ("inputs",), not_known(self.activation, "an activation", ACTIVATIONS)
+        if hermite(ACTIVATIONS[self.activation]()).rest < LEAST_REST:
+            return ("inputs",), f"features of the activation {self.activation} are linear in the latent variables"
+        if not 1 / MOST_LATENT <= self.latent <= MOST_LATENT:
+            bounds = f"{1 / MOST_LATENT:g} and {MOST_LATENT:g}"
+            return ("inputs",), f"latent variables per feature must lie between {bounds}, not {self.latent:g}"
+        if round(self.latent * N) < 1:
+            return ("inputs",), f"{self.latent:g} latent variables per feature are none at N = {N}"
+        return None
+
+    def modes(self, N: int) -> Modes:
+        return of_features(hermite(ACTIVATIONS[self.activation]()), self.latent)
 
 
 @dataclass(frozen=True)
@@ -166,6 +300,9 @@ INPUTS: dict[str, type[Inputs]] = {
     "rademacher": Rademacher,
     "sphere": Sphere,
     "anisotropic": Anisotropic,
+    "spectrum": Spectrum,
+    "power_law": PowerLaw,
+    "features": Features,
     "rows": Rows,
 }
 
@@ -180,19 +317,40 @@ def inputs_from(given: Any) -> Inputs:
     """
     if isinstance(given, Inputs):
         return given
-    name, parameters = next(iter(given.items())) if isinstance(given, dict) and len(given) == 1 else (given, {})
+    name, parameters = _named(given) if isinstance(given, dict) else (given, {})
     if not isinstance(name, str) or name not in INPUTS:
         raise ValueError(not_known(name, "a distribution of inputs", INPUTS))
-    if not isinstance(parameters, dict):
-        raise ValueError(f"{name} takes its parameters by name, as in {{{name}: {{parameter: value}}}}")
     known = {field.name: field.default for field in fields(INPUTS[name])}
     parameters = {key: tuple(value) if isinstance(value, list) else value for key, value in parameters.items()}
     for key, value in parameters.items():
         if key not in known:
             raise ValueError(not_known(key, f"a parameter of {name}", known))
-        if not isinstance(value, type(known[key])):
+        if not _like(value, known[key]):
             raise ValueError(f"{key} of {name} must be like {written_value(known[key])}, not {value!r}")
     return INPUTS[name](**parameters)
+
+
+def _named(given: dict[Any, Any]) -> tuple[Any, dict[Any, Any]]:
+    """The name and the parameters of a mapping: {name: {parameters}}, or {name: the first one, and others}."""
+    names = [key for key in given if key in INPUTS] or [*given]
+    if len(names) != 1:
+        raise ValueError(f"names one distribution of inputs, not {quoted(given)}")
+    [name], others = names, {key: value for key, value in given.items() if key != names[0]}
+    if isinstance(given[name], dict):
+        return name, given[name] | others
+    first = [field.name for field in fields(INPUTS[name])] if name in INPUTS else []
+    if first and first[0] not in others:
+        return name, {first[0]: given[name], **others}
+    raise ValueError(f"{name} takes its parameters by name, as in {{{name}: {{parameter: value}}}}")
+
+
+def _like(value: Any, default: Any) -> bool:
+    """True if a parameter's value has the type of its default; a list may stand for a word and a number for another."""
+    if isinstance(value, bool):
+        return isinstance(default, bool)
+    if default in ALONG:
+        return isinstance(value, str | tuple)
+    return isinstance(value, (int, float) if isinstance(default, float) else type(default))
 
 
 def written_value(value: Any) -> Any:
@@ -201,10 +359,12 @@ def written_value(value: Any) -> Any:
 
 
 def written(law: Inputs) -> Any:
-    """A distribution in the form of a config; `inputs_from(written(law)) == law`."""
+    """A distribution in the form of a config, without defaults but the first; `inputs_from(written(law)) == law`."""
     name = next(name for name, kind in INPUTS.items() if type(law) is kind)
-    values = {f.name: getattr(law, f.name) for f in fields(law)}
-    return {name: {key: written_value(value) for key, value in values.items()}} if values else name
+    given = {field.name: (getattr(law, field.name), field.default) for field in fields(law)}
+    first = next(iter(given), None)
+    values = {key: written_value(value) for key, (value, default) in given.items() if key == first or value != default}
+    return {name: values} if values else name
 
 
 def label_of(law: Inputs) -> str:
@@ -214,3 +374,22 @@ def label_of(law: Inputs) -> str:
         return form
     [(name, values)] = form.items()
     return f"{name} {' '.join(str(value) for value in values.values())}"
+
+
+def _spectrum_problem(spectrum: Any) -> Problem | None:
+    """Why these are not the eigenvalues of a covariance."""
+    if not _numbers(spectrum) or min(spectrum) < 0 or not any(spectrum):
+        return ("inputs",), "a spectrum is a list of finite eigenvalues, none negative and not all 0"
+    if any(value > 0 and not 1 / LARGEST <= value <= LARGEST for value in spectrum):
+        bounds = f"between {1 / LARGEST:g} and {LARGEST:g}, the range of float32 inputs"
+        return ("inputs",), f"eigenvalues of a spectrum must be 0 or {bounds}"
+    return None
+
+
+def _numbers(values: Any) -> bool:
+    """True for a list of finite numbers."""
+    try:
+        array = np.asarray(values, float)
+    except (TypeError, ValueError):
+        return False
+    return array.ndim == 1 and array.size > 0 and bool(np.isfinite(array).all())

@@ -13,7 +13,20 @@ from conftest import disagreements
 import simulate
 import theory
 from statmech import Scenario, ScenarioError
-from statmech.inputs import INPUTS, Anisotropic, Gaussian, Inputs, Rademacher, Rows, Sphere, inputs_from, written
+from statmech.inputs import (
+    INPUTS,
+    Anisotropic,
+    Features,
+    Gaussian,
+    Inputs,
+    PowerLaw,
+    Rademacher,
+    Rows,
+    Spectrum,
+    Sphere,
+    inputs_from,
+    written,
+)
 
 
 def drawn(inputs: Inputs, N: int, M: int = 20_000) -> np.ndarray:
@@ -29,6 +42,12 @@ def test_a_distribution_is_centred_and_has_its_covariance(inputs):
     noise = 5 * np.max(expected) / np.sqrt(len(x))
     np.testing.assert_allclose(x.mean(axis=0) * np.sqrt(N), 0, atol=noise)
     np.testing.assert_allclose(N * x.T @ x / len(x), np.diag(expected), atol=2 * noise)
+
+
+def test_axes_of_a_spectrum_have_its_shares_and_its_eigenvalues():
+    law = inputs_from({"spectrum": [0.2, 1.8], "shares": [0.75, 0.25]})
+    np.testing.assert_allclose(law.table(8) ** 2, 6 * [0.2] + 2 * [1.8], rtol=1e-6)
+    assert np.mean(PowerLaw(2.0).table(50) ** 2) == pytest.approx(1, rel=1e-6)
 
 
 def test_norms_follow_the_distribution():
@@ -90,7 +109,10 @@ def test_a_distribution_of_the_user_is_one_class_and_one_line(monkeypatch):
     assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []
 
 
-@pytest.mark.parametrize("inputs", [Gaussian(), Rademacher(), Anisotropic((1.0, 2.0)), Rows("a.csv")])
+LAWS = [Gaussian(), Rademacher(), Anisotropic((1.0, 2.0)), Rows("a.csv"), Spectrum((0.2, 1.8), teacher=(0.9, 0.1))]
+
+
+@pytest.mark.parametrize("inputs", [*LAWS, PowerLaw(2.0), Features(latent=0.25)])
 def test_a_distribution_survives_a_round_trip_through_yaml(inputs):
     assert inputs_from(written(inputs)) == inputs
 
@@ -102,7 +124,18 @@ def test_a_distribution_survives_a_round_trip_through_yaml(inputs):
         (3, "is not a distribution of inputs"),
         ({"rows": {"file": "x"}}, '"file" is not a parameter of rows'),
         ({"rows": {"path": 3}}, "path of rows must be like"),
-        ({"rows": "x.csv"}, "takes its parameters by name"),
+        ({"gaussian": 3}, "takes its parameters by name"),
+        ({"gaussian": {}, "rows": "x.csv"}, "names one distribution"),
+        ({"spectrum": [0.2, 1.8], "shares": [0.5, 0.6]}, "shares of a spectrum must add up to 1, not to 1.1"),
+        ({"spectrum": [0.2, 1.8], "shares": [1.0]}, "must be 2 numbers of 0 or more"),
+        ({"spectrum": [0.2, 1.8], "shares": [0.99, 0.01]}, "on N = 10: a group would be empty"),
+        ({"spectrum": [0.2, 1.8], "teacher": "along"}, "a list of powers or random or aligned"),
+        ({"spectrum": [0.0, 1.8], "teacher": [1, 0]}, "power in a group whose eigenvalue is not 0"),
+        ({"spectrum": [0.2, 1.8], "misfit": 1}, "misfit must be at least 0 and below 1"),
+        ({"spectrum": [0.2, 1.8], "misft": 1}, 'Did you mean "misfit"'),
+        ({"power_law": {"decay": -1}}, "decay of a power law must lie between 0 and 10"),
+        ({"features": {"activation": "linear"}}, "linear in the latent variables"),
+        ({"features": {"latent": 0}}, "latent variables per feature must lie between"),
         ({"anisotropic": {"spectrum": [-1]}}, "a spectrum is a list of finite eigenvalues"),
         ({"anisotropic": {"spectrum": ["a"]}}, "a spectrum is a list of finite eigenvalues"),
         ({"anisotropic": {"spectrum": []}}, "a spectrum is a list of finite eigenvalues"),

@@ -47,7 +47,7 @@ SHORTEST = 1e-300  # t0: a shorter one is 0 where numbers below the smallest nor
 
 LawAxis = axis_of(
     Annotated[Any, AfterValidator(inputs_from), PlainSerializer(written)],
-    {"anyOf": [{"enum": list(INPUTS)}, {"type": "object", "minProperties": 1, "maxProperties": 1}]},
+    {"anyOf": [{"enum": list(INPUTS)}, {"type": "object", "minProperties": 1}]},
     spaced=False,
 )
 StudentsAxis = axis_of(Annotated[Whole, Field(ge=1, le=MAX_K)], {"type": "integer", "minimum": 1, "maximum": MAX_K})
