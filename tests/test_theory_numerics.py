@@ -17,7 +17,7 @@ from scipy.special import ndtr
 
 from statmech.numerics.gaussian import TAIL, density, panels
 from theory.fluctuations import student_noise
-from theory.numerics import collocation, dormand_prince
+from theory.numerics import collocation, dormand_prince, sobol_net
 from theory.online import averages
 
 LAST = 3.0  # of time
@@ -233,3 +233,10 @@ def test_the_stability_has_its_known_moments(theta, flip):
     assert many == pytest.approx(expected, rel=1e-10)
     assert linear == pytest.approx(expected, rel=1e-8)
     assert few != pytest.approx(expected, rel=1e-3)
+
+
+def test_the_table_of_sobols_net_is_scipys():
+    """Its last columns have the largest degree; a wrong digit in any initial number would change them."""
+    few = sobol_net.generators(sobol_net.FEW)
+    assert (few == sobol_net._of_scipy(sobol_net.FEW)).all()
+    assert (few == sobol_net.generators(2 * sobol_net.FEW)[:, : sobol_net.FEW]).all()

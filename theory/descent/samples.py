@@ -25,8 +25,8 @@ import numpy as np
 
 from statmech.convex.teachers import LabelTeacher, LinearTeacher, Teacher
 from statmech.numerics.gaussian import TAIL, cumulative, density, legendre_per_panel, quantile
+from theory.numerics.sobol_net import DIGITS, generators
 
-DIGITS = 16  # binary digits of the net's points: 2^16 samples at most
 BLOCK = 64  # columns that are scrambled at once
 TABULATED = 21_201  # columns that SciPy tabulates
 FIRST_ROWS = 32  # for which there is room at first
@@ -306,26 +306,10 @@ def _scrambled(replica: int, size: int, block: int) -> np.ndarray:
         BLOCK * (block % (TABULATED // BLOCK)),
     )  # more begin again, scrambled otherwise
     columns = min(1 << (first + BLOCK - 1).bit_length(), TABULATED)
-    plain = _generators(columns)[:count, first : first + BLOCK] >> (DIGITS - count)
+    plain = generators(columns)[:count, first : first + BLOCK] >> (DIGITS - count)
     rng = np.random.default_rng([replica, size, block])
     places = 1 << np.arange(count)[::-1, None]
     mixed = np.zeros_like(plain)
     for place, images in zip(places, places + rng.integers(places, size=plain.shape), strict=True):
         mixed ^= np.where(plain & place, images, 0)  # a digit and, at random, those behind it
     return np.vstack([mixed, rng.integers(size, size=plain.shape[1])])
-
-
-@lru_cache(maxsize=4)
-def _generators(columns: int) -> np.ndarray:
-    """The generators (DIGITS, columns) of SciPy's Sobol net: what the digits of a point's index add to its coordinates.
-
-    The points come in the order of Gray's code, in which the index 2^(j+1) - 1 has the single digit j.
-    """
-    from scipy.stats import qmc  # here: it takes longer to import than the rest of this package
-
-    net, rows, drawn = qmc.Sobol(columns, scramble=False), [], 0
-    for digit in range(DIGITS):
-        net.fast_forward(2 ** (digit + 1) - 1 - drawn)
-        rows.append(net.random(1)[0])
-        drawn = 2 ** (digit + 1)
-    return (np.array(rows) * 2**DIGITS).astype(np.intp)
