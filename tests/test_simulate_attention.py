@@ -15,6 +15,7 @@ from simulate.scenarios import attention
 from statmech import Attention, Scenario, ScenarioError, Stopping
 from statmech.boundaries import BOUNDARIES, OVERSHOOT, error, looks, rise, threshold
 from statmech.results import comparison
+from statmech.results.chunks import chunk_lengths
 from statmech.scenarios.registry import scenario_from
 from theory.stopping.attention import Watch, learnt, share
 from theory.stopping.walks import decision, many_looks
@@ -324,3 +325,9 @@ def test_theory_of_students_that_are_solved_side_by_side_is_that_of_each_alone()
         for name in ("R", "length", "work", "decision_error"):
             one = together[name].sel(attention=boundary, error_rate=error_rate)
             np.testing.assert_allclose(one, alone[name].squeeze(), rtol=1e-6, err_msg=name)
+
+
+def test_students_that_share_examples_are_stored_in_one_chunk():
+    """Each chunk draws the examples of its students, which takes longer than three students need to learn."""
+    sweep = Attention(attention=["brownian-bridge", "constant"], error_rate=[0.01, 0.05, 0.1, 0.2, 0.4], t=10, seeds=2)
+    assert chunk_lengths(sweep) == (2, 5, 2)

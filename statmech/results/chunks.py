@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.cost import CORES, estimate
+from statmech.scenarios.cost import cores, estimate
 
 SEEDS = 64  # seeds of a chunk at most, a multiple of what any kind of scenario simulates together
 SECONDS, BYTES = 2.0, 2**26  # of a chunk, about
@@ -52,7 +52,7 @@ def chunk_lengths(scenario: AbstractScenario) -> tuple[int, ...]:
     cost = estimate(scenario)
     fitting = int(BYTES / (cost.bytes_ / cost.runs)) // scenario.together * scenario.together
     seeds = min(SEEDS, scenario.seeds, max(fitting, scenario.together))
-    seconds, bytes_ = CORES * cost.seconds / cost.runs * seeds, cost.bytes_ / cost.runs * seeds
+    seconds, bytes_ = cores(scenario) * cost.seconds / cost.runs * seeds, cost.bytes_ / cost.runs * seeds
     cells = max(1, min(int(SECONDS / max(seconds, 1e-9)), int(BYTES / bytes_), CELLS))
     lengths = [seeds]
     for length in reversed(scenario.shape.values()):  # the last axis first, as a grid is walked

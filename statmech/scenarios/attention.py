@@ -24,7 +24,8 @@ from statmech.scenarios.stopping import BoundaryAxis, ChunkAxis, DeltaAxis, chun
 from statmech.scenarios.variables import Variable
 
 MAX_MEMORY = 10**9
-ATTEND, ATTEND_PER_FEATURE = 2e-5, 8e-9  # seconds that a student takes per example, and per feature of it
+DRAW = 1.2e-8  # seconds that a feature of an example takes, once for all students of its dimension
+ATTEND, ATTEND_PER_FEATURE = 2e-6, 2.2e-9  # seconds that a student takes per example, and per feature of it
 
 ATTENTIVE = {
     "R": Variable(("t",), "teacher-student cosine", "$R$"),
@@ -116,7 +117,9 @@ class Attention(AbstractScenario):
         return {"t": np.asarray(self.t)}
 
     def seconds(self) -> float:
-        return sum(self.t[-1] * cell.N * (ATTEND + ATTEND_PER_FEATURE * cell.N) for cell in self.cells())
+        dimensions = [cell.N for cell in self.cells()]
+        drawn = sum(DRAW * N * N for N in set(dimensions))
+        return self.t[-1] * (drawn + sum(N * (ATTEND + ATTEND_PER_FEATURE * N) for N in dimensions))
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> AttentionCell:
         given: dict[str, Any] = {name: values[name] for name in ("N", "chunk", "error_rate")}

@@ -39,9 +39,13 @@ def estimate(scenario: AbstractScenario) -> Cost:
     runs = cells * scenario.seeds
     some = thinned(scenario)
     share = math.prod(some.shape.values()) / cells
-    cores = min(CORES, scenario.workers or CORES)
-    seconds = some.seconds() * scenario.seeds / cores / share
+    seconds = some.seconds() * scenario.seeds / cores(scenario) / share
     return Cost(cells, runs, 8 * values * runs, seconds, len(some.programs()))
+
+
+def cores(scenario: AbstractScenario) -> int:
+    """The cores that a scenario is simulated on, of a machine of `CORES`."""
+    return min(CORES, scenario.workers or CORES)
 
 
 def thinned(scenario: AbstractScenario) -> Any:
