@@ -19,7 +19,7 @@ from statmech.numerics.gaussian import Array
 from statmech.order_parameters import angle_from_versine
 from statmech.parameters import Family
 from statmech.rules import Rule
-from statmech.runtime.programs import cached_program
+from statmech.runtime.programs import quickly_compiled
 from statmech.schedules import Changes
 from theory.fluctuations import student_fluctuations, student_noise
 from theory.fluctuations.student_fluctuations import Fluctuations
@@ -69,7 +69,7 @@ class Setting(NamedTuple):
     changes: Changes
 
 
-@cached_program
+@quickly_compiled
 def solve_lanes(equations: Equations, problem: Problem, times: Array, most: Array) -> tuple[Array, ...]:
     """log l, y, c and the fluctuations' rows (T, ..., L) of L lanes, and whether each has reached the last time."""
     S, pairs, around = equations.students, problem.start.c.shape[0], problem.fluctuations.shape[0]
