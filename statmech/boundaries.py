@@ -41,6 +41,7 @@ from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from statmech.errors import ScenarioError, SolverError, not_known
+from statmech.numerics.zeros import zeros
 
 OVERSHOOT = (
     0.5825971579390106  # -zeta(1/2)/sqrt(2 pi) steps' deviations a Gaussian walk gains on a level (Siegmund 1985)
@@ -321,11 +322,8 @@ def _low_constant(error_rate: np.ndarray, mean: np.ndarray, deviation: np.ndarra
     ) -> np.ndarray:
         return np.log(np.maximum(error(tau, mean, deviation**2, theta), 1e-300) / error_rate)
 
-    from scipy.optimize.elementwise import find_root  # takes longer to import than all boundaries to compute
-
-    with np.errstate(invalid="ignore"):  # find_root's own test of elements that have already converged
-        ends = np.zeros_like(lowest), np.where(start, 0.0, lowest)
-        found = find_root(off, ends, args=(error_rate, mean, deviation, theta))
+    ends = np.zeros_like(lowest), np.where(start, 0.0, lowest)
+    found = zeros(off, *ends, (error_rate, mean, deviation, theta))
     if not np.all(found.success | start):
         raise SolverError("no constant boundary was found: is error_rate below 1e-50?")
     return np.where(start, 0.0, found.x)

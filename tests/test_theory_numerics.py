@@ -13,9 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.integrate import DOP853
-from scipy.special import ndtr
+from scipy.optimize.elementwise import find_root
+from scipy.special import log_ndtr, ndtr
 
 from statmech.numerics.gaussian import TAIL, density, panels
+from statmech.numerics.zeros import zeros
 from theory.fluctuations import student_noise
 from theory.numerics import collocation, dormand_prince, sobol_net
 from theory.online import averages
@@ -240,3 +242,25 @@ def test_the_table_of_sobols_net_is_scipys():
     few = sobol_net.generators(sobol_net.FEW)
     assert (few == sobol_net._of_scipy(sobol_net.FEW)).all()
     assert (few == sobol_net.generators(2 * sobol_net.FEW)[:, : sobol_net.FEW]).all()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, c: x**3 - c,
+        lambda x, c: log_ndtr(x) + c,
+        lambda x, c: np.sign(x - c),
+        lambda x, c: np.tanh(1e8 * (x - c)),
+        lambda x, c: np.where(x > c, np.nan, x - c),
+    ],
+    ids=["cubic", "tail", "jump", "steep", "not a number"],
+)
+def test_zeros_are_those_of_scipy_bit_for_bit(function):
+    """A tenth of the brackets have no zero; a middle in place of a parabola, or a looser end, changes last digits."""
+    rng = np.random.default_rng(0)
+    low, high, c = -rng.uniform(0, 9, 200), rng.uniform(0, 9, 200), rng.exponential(1, 200)
+    own = zeros(function, low, high, (c,))
+    with np.errstate(all="ignore"):
+        scipys = find_root(function, (low, high), args=(c,))
+    np.testing.assert_array_equal(own.success, scipys.success)
+    np.testing.assert_array_equal(own.x, np.where(scipys.success, scipys.x, np.nan))

@@ -28,6 +28,7 @@ import numpy as np
 
 from statmech.convex.teachers import LinearTeacher, Teacher
 from statmech.convex.weights import Weights
+from statmech.numerics.zeros import zeros
 from statmech.scenarios.inference import INFORMED
 
 # logarithms of the precisions at which the line is scanned; it is straight below 1e-12
@@ -178,8 +179,6 @@ def _refined(teacher: Teacher, weights: Weights, at: int, sign: int) -> float:
 
 def _state_on(part: PotentialLine, teacher: Teacher, weights: Weights, alpha: np.ndarray) -> BayesOptimalState:
     """The states on a rising part."""
-    from scipy.optimize.elementwise import find_root
-
     height, log_alpha = np.maximum.accumulate(part.log_alpha), np.log(alpha)
     here = (log_alpha >= height[0]) & (log_alpha < height[-1])
     state = BayesOptimalState(*(np.full(alpha.shape, np.nan) for _ in BayesOptimalState._fields))
@@ -187,7 +186,7 @@ def _state_on(part: PotentialLine, teacher: Teacher, weights: Weights, alpha: np
         return state
     above = np.searchsorted(height, log_alpha[here], side="right")
     bracket = part.log_precision[above - 1], part.log_precision[above]
-    root = find_root(lambda x, goal: _line(teacher, weights, x).log_alpha - goal, bracket, args=(log_alpha[here],))
+    root = zeros(lambda x, goal: _line(teacher, weights, x).log_alpha - goal, *bracket, (log_alpha[here],))
     precision = np.exp(root.x)
     state.mse[here], state.precision[here] = weights.mse(precision), precision
     state.free_entropy[here] = free_entropy(teacher, weights, alpha[here], precision)

@@ -45,11 +45,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize.elementwise import find_root
 from scipy.special import log_ndtr, ndtr
 
 from statmech.errors import ScenarioError, SolverError
 from statmech.numerics.gaussian import NODES, TAIL, composite_legendre, density
+from statmech.numerics.zeros import zeros
 
 LOWEST, HIGHEST = -60.0, 60.0  # brackets of logarithms: of gamma, of kappa and of k
 WIDEST = (-90.0, 90.0)  # of tan(theta)
@@ -306,9 +306,8 @@ def _root(
     residual: Callable[..., np.ndarray], low: float, high: float, args: tuple[np.ndarray, ...], learner: str
 ) -> np.ndarray:
     """The zero of an elementwise function between `low` and `high`. Raises `SolverError` naming the failures."""
-    with np.errstate(invalid="ignore"):  # find_root's own test of elements that have already converged
-        root = find_root(residual, (low, high), args=args)
+    root = zeros(residual, low, high, args)
     if not np.all(root.success):
         values = ", ".join(f"{value:g}" for value in np.atleast_1d(args[0])[~np.atleast_1d(root.success)][:5])
         raise SolverError(f"the equations of {learner} are not solved at {values}")
-    return np.asarray(root.x)
+    return root.x
