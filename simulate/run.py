@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from simulate.execution.units import attrs, check, run_units, simulator_of
 from statmech.results.dataset import Progress, arrays_of, blank, fill, tracked
+from statmech.runtime import garbage
 from statmech.runtime.jax_cache import use_cache
 from statmech.scenarios.base import AbstractScenario
 
@@ -48,7 +49,9 @@ def run(scenario: AbstractScenario, progress: Progress | None = None) -> xr.Data
     True
     """
     use_cache()
-    simulator, cells = simulator_of(scenario), list(scenario.cells())
+    simulator = simulator_of(scenario)
+    with garbage.put_off():
+        cells = list(scenario.cells())
     check(simulator)
     dataset = blank(scenario, seeds=scenario.seeds, title="statmech simulation", **attrs(simulator))
     arrays, units = arrays_of(dataset), list(simulator.units(cells, range(scenario.seeds)))

@@ -136,7 +136,7 @@ def bits(key: Array, count: int, lanes: Lanes | None = None) -> Array:
     """
     import jax
     import jax.numpy as jnp
-    from jax.extend.random import threefry2x32_p, threefry_2x32
+    from jax.extend.random import threefry_2x32
 
     counters = jnp.arange(count // key.size, dtype=np.uint32)
     if lanes:
@@ -144,8 +144,29 @@ def bits(key: Array, count: int, lanes: Lanes | None = None) -> Array:
     words = jax.random.key_data(key)
     if lanes is None or not key.ndim:
         return threefry_2x32(words, counters)
-    pairs = counters.reshape(2, -1, 1, lanes.width)  # as threefry_2x32 pairs them
-    return jnp.stack(threefry2x32_p.bind(*jnp.broadcast_arrays(*words.T[:, :, None], *pairs))).reshape(-1)
+    # as threefry_2x32 pairs them, with all lanes in the last axis, which alone is computed fast
+    pairs = jnp.tile(counters.reshape(2, -1, lanes.width), key.size)
+    return jnp.concatenate([part.reshape(-1) for part in _rounds(*jnp.repeat(words.T, lanes.width, axis=1), *pairs)])
+
+
+def _rounds(first: Array, second: Array, x: Array, y: Array) -> tuple[Array, Array]:
+    """Threefry's words of counters (n, lanes), with the two words of the key of each lane (lanes,)."""
+    import jax
+    import jax.numpy as jnp
+
+    keys = (first, second, first ^ second ^ np.uint32(0x1BD11BDA))
+    injected = jnp.stack([jnp.stack([keys[(g + 1) % 3], keys[(g + 2) % 3] + np.uint32(g + 1)]) for g in range(5)])
+
+    def rounds(group: Array, words: tuple[Array, Array]) -> tuple[Array, Array]:
+        x, y = words
+        for turn in jnp.asarray(ROTATIONS, np.uint32)[group % 2]:
+            x = x + y
+            y = (y << turn | y >> np.uint32(32) - turn) ^ x
+        return x + injected[group, 0], y + injected[group, 1]
+
+    # a loop, not unrolled: XLA would compute all rounds again in each operation that uses the words
+    found: tuple[Array, Array] = jax.lax.fori_loop(0, 5, rounds, (x + first, y + second))
+    return found
 
 
 def signs(key: Array, shape: tuple[int, ...]) -> Array:
@@ -176,12 +197,45 @@ def normals_and_uniforms(
     count = math.prod(shape)
     pairs = -(-count // 2)
     words = bits(key, 2 * pairs + math.prod(uniform), lanes)
-    both = _box_muller(words[:pairs], words[pairs : 2 * pairs])
+    # in the shape of half the normals, if there is one: XLA is four times slower in a shape that cuts across theirs
+    half = (shape[0] // 2, *shape[1:]) if shape[0] % 2 == 0 else (pairs,)
+    both = _box_muller(words[:pairs].reshape(half), words[pairs : 2 * pairs].reshape(half))
     return both.reshape(-1)[:count].reshape(shape), _uniform(words[2 * pairs :]).reshape(uniform)
 
 
+def normals_and_uniforms_at(
+    key: Array, number: Array, row: Array, rows: int, lanes: Lanes | None = None
+) -> tuple[Array, Array]:
+    """One normal and one uniform of each lane, of those of `normals_and_uniforms(fold_in(key, number), shape, shape)`.
+
+    Parameters
+    ----------
+    key
+        The key, or several (n,) with their lanes side by side.
+    number, row
+        What the key is folded with, and the row of `shape`: whole numbers of each lane (lanes,).
+    rows
+        The number of rows of `shape` (..., lanes), all axes but the last together; it is even.
+    lanes
+        Those of `normals_and_uniforms`.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    first, width, of = lanes or (np.uint32(0), row.size, row.size)
+    words = jnp.repeat(jax.random.key_data(key).reshape(-1, 2).T, row.size // key.size, axis=1)
+    lane = jnp.arange(row.size, dtype=np.uint32) % np.uint32(width) + first.astype(np.uint32)
+    key_words = _rounds(words[0], words[1], jnp.zeros_like(number), number)
+    half = rows // 2  # the rows of the first normals of all pairs
+    at = (row % half).astype(np.uint32) + np.array([[0], [half]], np.uint32)
+    x, y = (pairs * np.uint32(of) + lane for pairs in (at, at + np.uint32(rows)))
+    (radial, angular), uniforms = _rounds(key_words[0], key_words[1], x, y)
+    one, other = jnp.split(_box_muller(radial, angular), 2)
+    return jnp.where(row < half, one, other), _uniform(jnp.where(row < half, *uniforms))
+
+
 def _box_muller(radial: Array, angular: Array) -> Array:
-    """Two normals per pair of words, shape (2, pairs)."""
+    """Two normals per pair of words: the first of all pairs, then the second."""
     import jax.numpy as jnp
 
     radius = jnp.sqrt(np.float32(-2) * jnp.log(_uniform(radial)))
@@ -189,7 +243,7 @@ def _box_muller(radial: Array, angular: Array) -> Array:
     cosine, sine = radius * _series(COSINE, v * v), radius * v * _series(SINE, v * v)
     cosine = jnp.where(angular & np.uint32(1), cosine, -cosine)  # the low bits, which _uniform does not use
     swap = (angular & np.uint32(2)) > 0
-    return jnp.stack([jnp.where(swap, sine, cosine), jnp.where(swap, cosine, sine)])
+    return jnp.concatenate([jnp.where(swap, sine, cosine), jnp.where(swap, cosine, sine)])
 
 
 def _uniform(words: Array) -> Array:

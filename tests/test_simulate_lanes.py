@@ -13,6 +13,8 @@ from simulate.kernels import gram
 from statmech import Scenario
 from statmech.random_numbers import folded, generators
 from statmech.results import store
+from statmech.results.chunks import CELLS, chunk_lengths
+from statmech.scenarios.cost import estimate
 from statmech.scenarios.registry import scenario_from
 
 ETA = np.linspace(0.3, 1.7, 70).tolist()
@@ -81,6 +83,14 @@ def test_a_store_of_combinations_side_by_side_grows_and_keeps_those_beside_a_fai
     assert (outcome.done, outcome.failed) == (2 * len(ETA), 2)
     kept = store.load(tmp_path / "failing").R.sel(eta=ETA)
     np.testing.assert_array_equal(kept.values, simulate.run(large).R.values)
+
+
+def test_the_estimate_counts_what_is_simulated_side_by_side():
+    """Few students only: weight vectors, and more students, take a call of each combination."""
+    swept = {"rule": "perceptron", "N": 100, "t": 1, "seeds": 2, "eta": {"linspace": [0.5, 2, 20_000]}}
+    fast, many, direct = (Scenario(**swept, **given) for given in ({"K": 3}, {"K": 10}, {"engine": "vectors"}))
+    assert min(estimate(slow).seconds for slow in (many, direct)) > 20 * estimate(fast).seconds
+    assert chunk_lengths(fast)[0] == CELLS > chunk_lengths(many)[0]
 
 
 def test_several_keys_give_the_numbers_of_each():

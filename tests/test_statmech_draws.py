@@ -41,9 +41,9 @@ def test_without_one_of_its_random_signs_the_pair_has_a_different_distribution(m
     """A deliberate error: the cosine's sign always negative, or sine and cosine never swapped."""
     words = random_numbers.bits(jax.random.key(1), 100_000)
     radial, angular = words[:50_000], words[50_000:]
-    right = np.asarray(box_muller(radial, angular), float)
-    wrong = np.asarray(box_muller(radial, angular & np.uint32(~missing & 0xFFFFFFFF)), float)
-    assert kstest(right[0], "norm").pvalue > LEVEL > kstest(wrong[0], "norm").pvalue
+    right, _ = np.split(np.asarray(box_muller(radial, angular), float), 2)
+    wrong, _ = np.split(np.asarray(box_muller(radial, angular & np.uint32(~missing & 0xFFFFFFFF)), float), 2)
+    assert kstest(right, "norm").pvalue > LEVEL > kstest(wrong, "norm").pvalue
 
 
 @pytest.mark.slow
@@ -60,6 +60,29 @@ def test_signs_are_fair_and_independent():
     assert set(np.unique(s)) == {-1.0, 1.0}
     assert abs(s.mean()) < 4.5 / np.sqrt(s.size)
     assert abs(np.mean(s[:, 1:] * s[:, :-1])) < 4.5 / np.sqrt(s.size)
+
+
+@pytest.mark.parametrize(("keys", "lanes"), [(1, None), (1, (8, 2, 16)), (5, (0, 2, 16))])
+def test_single_numbers_are_those_of_the_whole_draw(keys, lanes):
+    """Of one key, of a part of its lanes, and of several keys; a neighbour's row has other numbers."""
+    words = np.arange(2, 2 + 2 * keys, dtype=np.uint32).reshape(keys, 2).squeeze()
+    lanes = lanes and random_numbers.Lanes(np.uint32(lanes[0]), *lanes[1:])
+    width, rows, number = keys * (lanes.width if lanes else 6), 8, np.uint32(3)
+
+    @jax.jit
+    def differences(shift):
+        key = random_numbers.wrapped(words)
+        whole = random_numbers.normals_and_uniforms(
+            random_numbers.fold_in(key, number), (4, 2, width), (4, 2, width), lanes
+        )
+        row = jax.numpy.arange(width) % rows
+        numbers = jax.numpy.full(width, number)
+        found = random_numbers.normals_and_uniforms_at(key, numbers, row, rows, lanes)
+        expected = (part.reshape(rows, width)[(row + shift) % rows, np.arange(width)] for part in whole)
+        return [abs(one - other) for one, other in zip(found, expected, strict=True)]
+
+    assert np.max(differences(0)) < 1e-6
+    assert np.min(np.max(differences(1), axis=0)) > 1e-6
 
 
 def test_no_random_word_repeats():

@@ -21,6 +21,7 @@ from statmech.results.chunks import Chunk
 from statmech.results.log import Listener, Log
 from statmech.results.store import other_code, other_data
 from statmech.results.sweep_store import DONE, FAILED, MISSING, SweepStore
+from statmech.runtime import garbage
 from statmech.runtime.jax_cache import use_cache
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import Cell
@@ -113,9 +114,10 @@ def simulate_chunks(
     """
     simulator = simulator_of(scenario)
     inside: dict[tuple[int, ...], list[Any]] = {store.chunk_index(chunk.corner): [] for chunk in todo}
-    for cell in scenario.cells() if cells is None else cells:
-        if (neighbours := inside.get(store.chunk_index(cell.index))) is not None:
-            neighbours.append(cell)
+    with garbage.put_off():
+        for cell in scenario.cells() if cells is None else cells:
+            if (neighbours := inside.get(store.chunk_index(cell.index))) is not None:
+                neighbours.append(cell)
     begun: deque[ChunkBuffer] = deque()  # of each unit that has begun: results come in the same order
 
     def units() -> Iterable[Any]:

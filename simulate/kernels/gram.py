@@ -29,6 +29,7 @@ they are the first axis of matrix products and LAPACK's QR (`_block_of_matrices`
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial, reduce
@@ -45,7 +46,15 @@ from simulate.kernels.learner import Learner, Record, State, Task
 from statmech.inputs import Gaussian, Inputs
 from statmech.numerics.gaussian import Array
 from statmech.parameters import Family
-from statmech.random_numbers import Lanes, fold_in, folded, generators, normals_and_uniforms, wrapped
+from statmech.random_numbers import (
+    Lanes,
+    fold_in,
+    folded,
+    generators,
+    normals_and_uniforms,
+    normals_and_uniforms_at,
+    wrapped,
+)
 from statmech.runtime.programs import cached_program, filled_up
 from statmech.schedules import Changes
 
@@ -55,11 +64,11 @@ MANY = 16  # number of students, and of teachers but one, from which matrices ar
 FEWEST = 8  # recorded times that a program is compiled for: fewer take no longer
 DIVISIBLE = 3  # the number of students up to which part of a batch reproduces the whole bit for bit
 
-FULL = 64  # lanes that the seeds of several tasks fill; programs of 512 lanes round a last digit otherwise
+# lanes that the seeds of several tasks fill; in programs of 256 lanes three students, and those of a teacher that
+# drifts, round a last digit otherwise
+FULL = 64
 
 STEP = 5e5  # a student's length times N over eta up to which float32 resolves a step (docs/gram_engine.md)
-
-Draw = Callable[[Array, tuple[int, ...], tuple[int, ...]], tuple[Array, Array]]
 
 NAME = "order parameters in their exact law at finite N (simulate.kernels.gram)"
 
@@ -371,48 +380,64 @@ def _randoms(
     count = vectors * n + vectors * (vectors - 1) // 2
     axis = jnp.asarray([i for m in range(vectors) for i in range(n + m)])
     whole = program.lanes == program.batch and program.tasks == 1
-    draw = partial(normals_and_uniforms, lanes=None if whole else Lanes(problem.first, program.lanes, program.batch))
+    part = None if whole else Lanes(problem.first, program.lanes, program.batch)
     shapes = ((blocks, count + learner.normals * M, lanes), (blocks, learner.uniforms * M, lanes))
-    drawn, uniforms = draw(key, *shapes)
+    drawn, uniforms = normals_and_uniforms(key, *shapes, part)
     normals, noise = drawn[:, :count], learner.noise(drawn[:, count:], uniforms, dtype)
     # a branch: the axes are not a plain range, and a loop that looks them up is four times slower
     exists = partial(jnp.where, (axis < N)[:, None])
     normals = jax.lax.cond(n + vectors > N, lambda z: exists(z, 0.0), lambda z: z, normals.astype(dtype))
-    chi = chi_variable(chi_key, N - n - jnp.arange(vectors)[:, None], (blocks, vectors, lanes), draw).astype(dtype)
+    chi = chi_variable(chi_key, N - n - jnp.arange(vectors)[:, None], (blocks, vectors, lanes), part).astype(dtype)
     return normals, chi, noise
 
 
-def chi_variable(key: Array, degrees: Array, shape: tuple[int, ...], draw: Draw = normals_and_uniforms) -> Array:
+def chi_variable(key: Array, degrees: Array, shape: tuple[int, ...], lanes: Lanes | None = None) -> Array:
     r"""Chi variables, exactly: :math:`\chi_d = \sqrt{2\Gamma(d/2)}` by Marsaglia & Tsang's rejection (2000).
 
-    `degrees` broadcasts to `shape`; 0 degrees (or fewer) give 0, and one is the modulus of a normal.
+    `degrees` broadcasts to `shape`, an even number of elements; 0 degrees (or fewer) give 0, and one is the modulus of
+    a normal. All are proposed together; the few that are not certain are decided, and proposed again, one per lane.
     """
-    shift = jnp.maximum(degrees, 2) / 2 - 1 / 3
-    scale = 1 / jnp.sqrt(9 * shift)
+    count = math.prod(shape)
+    rows = count // shape[-1] if count // shape[-1] % 2 == 0 else 2
+    degrees = jnp.broadcast_to(degrees, shape).reshape(rows, -1)
+    x, u = (part.reshape(rows, -1) for part in normals_and_uniforms(fold_in(key, 0), shape, shape, lanes))
+    value, certain, accepted = _proposed(x, u, degrees)
+    many = jnp.sum(~certain) > certain.shape[1]
+    waiting = ~jax.lax.cond(many, lambda: certain | accepted(), lambda: certain)
 
-    def propose(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+    def again(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         attempt, value, waiting = state
-        x, u = draw(fold_in(key, attempt), shape, shape)
-        x = x.astype(float)
-        s = scale * x
-        w = s * (3 + s * (3 + s))  # (1 + s)^3 - 1
-        # accept u < exp(A), A = 3 shift (log(1 + s) - s + s^2/2 - s^3/3) >= -0.84 shift s^4 if |s| < 1/8: at
-        # large N this accepts all, and logarithms, which cost more than everything else, are almost never computed
-        certain = (jnp.abs(s) < 0.125) & (u < 1 - 0.84 * shift * s**4)
-        accepted = jax.lax.cond(jnp.all(certain), lambda: certain, lambda: certain | _accepted(u, x, w, shift))
-        accepted |= degrees == 1  # chi is the modulus of a normal: nothing to reject
-        drawn = jnp.where(degrees == 1, jnp.abs(x), jnp.sqrt(2 * shift * jnp.maximum(1 + w, 0.0)))
-        value = jnp.where(waiting & accepted, drawn, value)
-        return attempt + 1, value, waiting & ~accepted
+        row = jnp.argmax(waiting, axis=0)  # the first that waits in each lane
+        x, u = normals_and_uniforms_at(key, attempt, row, rows, lanes)
+        drawn, certain, accepted = _proposed(x, u, jnp.take_along_axis(degrees, row[None], axis=0)[0])
+        # the branch of the first proposals, so that XLA rounds these as it rounds those
+        done = jax.lax.cond(jnp.all(certain), lambda: certain, lambda: certain | accepted())
+        here = waiting & done & (jnp.arange(rows)[:, None] == row)
+        attempt = jnp.where(done, 0, attempt + 1).astype(np.uint32)
+        return attempt, jnp.where(here, drawn, value), waiting & ~here
 
-    state = (jnp.uint32(0), jnp.zeros(shape), jnp.broadcast_to(degrees > 0, shape))
-    return jax.lax.while_loop(lambda state: jnp.any(state[2]), propose, state)[1]
+    state = (jnp.zeros(waiting.shape[1], np.uint32), value, waiting)
+    value = jax.lax.while_loop(lambda state: jnp.any(state[2]), again, state)[1]
+    return jnp.where(degrees > 0, value, 0.0).reshape(shape)
 
 
-def _accepted(u: Array, x: Array, w: Array, shift: Array) -> Array:
-    """Marsaglia and Tsang's acceptance test."""
-    safe = jnp.where(w > -1, w, 0.0)
-    return (w > -1) & (jnp.log(u) < x * x / 2 + shift * (jnp.log1p(safe) - safe))
+def _proposed(x: Array, u: Array, degrees: Array) -> tuple[Array, Array, Callable[[], Array]]:
+    """Chi variables proposed from normals and uniforms, whether each is certainly accepted, and Marsaglia's test.
+
+    With :math:`s` = `scale` x the test is u < exp(A), A = 3 `shift` (log(1 + s) - s + s^2/2 - s^3/3), and
+    A >= -`shift` s^4 for |s| < 1/4: logarithms, which cost more than everything else, are almost never computed.
+    """
+    x, shift = x.astype(float), jnp.maximum(degrees, 2) / 2 - 1 / 3
+    s = 1 / jnp.sqrt(9 * shift) * x
+    w = s * (3 + s * (3 + s))  # (1 + s)^3 - 1
+    drawn = jnp.where(degrees == 1, jnp.abs(x), jnp.sqrt(2 * shift * jnp.maximum(1 + w, 0.0)))
+    certain = (degrees <= 1) | (jnp.abs(s) < 0.25) & (u < 1 - shift * s**4)  # nothing to reject up to one degree
+
+    def accepted() -> Array:
+        safe = jnp.where(w > -1, w, 0.0)
+        return (w > -1) & (jnp.log(u) < x * x / 2 + shift * (jnp.log1p(safe) - safe))
+
+    return drawn, certain, accepted
 
 
 def _starts(task: Task, keys: np.ndarray, lanes: int) -> np.ndarray:

@@ -88,6 +88,8 @@ VECTORS_STEP = 1e-6  # and for each input dimension:
 VECTORS_STEP_PER_DIMENSION = 4.5e-9
 DRIFTING, FADING = 2.5, 1.3  # times as long with drift (1.9 to 3.1); with decay or a schedule alone (1.0 to 1.3)
 CALL = 3e-3  # seconds to begin and to read a batch of seeds, however few its steps
+# seconds of a parameter combination beside its steps if many share the lanes of a call, and of how many students
+COMBINATION, SHARED = 4e-5, 3
 VOTE_OF_FEW, VOTE_PER_TURN = 1e-5, 1e-7  # for one seed's majority vote at one time: exact; per circle and student
 
 
@@ -286,9 +288,16 @@ class Scenario(AbstractScenario):
         cells = math.prod(self.shape.values())
         pairs = self.pairs("K", "N")
         steps, votes = self.t[-1] * cells / len(pairs), len(self.t) * cells / len(pairs)
-        calls = CALL * cells / min(self.seeds, self.together)
+        shared = self._shared() if cells * self.seeds >= 2 * self.together else 0.0
+        calls = cells * (shared * COMBINATION / self.seeds + (1 - shared) * CALL / min(self.seeds, self.together))
         measured = votes * sum(_vote(K, N, self.exchangeable) for K, N in pairs)
         return calls + measured + steps * self._slower() * sum(N * _step(self.engine, K, N) for K, N in pairs)
+
+    def _shared(self) -> float:
+        """The share of combinations that are simulated side by side: of few students, with a constant learning rate."""
+        gram = [self.engine == "gram" and isinstance(law, Gaussian) for law in points(self.inputs)]
+        few, constant = ([K <= SHARED for K in points(self.K)], [t0 is None for t0 in points(self.schedule)])
+        return float(np.mean(gram) * np.mean(few) * np.mean(constant))
 
     def _slower(self) -> float:
         """The mean factor by which drift, decay and schedules lengthen a step."""
