@@ -17,7 +17,7 @@ demo: $(VENV)/demo
 	$(BIN)/statmech run configs/ensemble.yaml
 
 test: $(VENV)/dev
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile --quick -m "not slow"
 
 # files in alphabetical order: the expensive ones come before many small ones, which fill both workers to the end
 test-all: check

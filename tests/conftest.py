@@ -9,6 +9,7 @@ import io
 import multiprocessing
 import os
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +20,18 @@ import simulate
 from statmech import RULES
 from statmech.results import comparison, store
 
+# the compiler's dearest parts: without them programs compile in half the time, and run up to ten times as long
+FEW_OPTIMISATIONS = [
+    "--xla_backend_optimization_level=0",
+    *(["--xla_cpu_use_fusion_emitters=false"] if version("jaxlib").startswith("0.10.") else []),  # gone in 0.12
+]
+
 
 def pytest_addoption(parser):
     parser.addoption(
         "--costs", action="store_true", help="print the CPU seconds of every file and its most expensive test"
     )
+    parser.addoption("--quick", action="store_true", help="compile with few optimisations, for tests of small programs")
 
 
 class Costs:
@@ -42,7 +50,25 @@ class Costs:
             item.user_properties.append(("seconds", _seconds() - item.begun))
 
 
+DEAR_EXAMPLES = {  # pages and docstrings
+    "python.md",
+    "sweeps.md",
+    "theory.networks.escape.escape",
+    "theory.networks.plateaus.critical_rate",
+    "theory.online.stationary.stationary",
+}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.name in DEAR_EXAMPLES:
+            item.add_marker(pytest.mark.slow)
+
+
 def pytest_configure(config):
+    if config.getoption("--quick"):  # XLA reads them when it starts
+        os.environ.setdefault("XLA_FLAGS", " ".join(FEW_OPTIMISATIONS))
     config.pluginmanager.register(Costs())  # a conftest's own hooks see this folder's tests only
 
 

@@ -44,7 +44,7 @@ SMALL = {
     "classifier": load("boundaries", ["folds=2", "classifier=perceptron,tree", "data=clouds,moons"]),
 }
 EVERY = [SMALL[choice] for choice in SCENARIOS]  # a kind of scenario without a small sweep is an error
-COSTLY = ("rule", "network", "boundary", "loss")  # to compile, to simulate or to fit
+COSTLY = ("rule", "network", "boundary", "loss", "classifier")  # to compile, to simulate or to fit
 MOST = [  # in `make test` without these
     pytest.param(scenario, id=scenario.CHOICE, marks=pytest.mark.slow if scenario.CHOICE in COSTLY else ())
     for scenario in EVERY

@@ -112,7 +112,7 @@ def test_every_figure_but_the_overlays_has_a_config_and_every_config_a_figure():
         assert figures.module_of(name).__doc__
 
 
-QUICK = ("hebb_ensemble", "minover")
+QUICK = ("minover",)
 
 
 @pytest.mark.parametrize(
@@ -584,6 +584,7 @@ def test_a_caption_states_the_range_of_many_parallel_values_in_any_order():
     assert "η = 0.1 to 0.9 (9 values)" in labels.plain(captions.caption(results, "overlay"))
 
 
+@pytest.mark.slow
 def test_no_band_is_drawn_where_terms_beyond_order_1_over_n_are_not_small():
     """The length of a noisy AdaTron reaches eta/2 in every run: its spread of order 1/sqrt(N) vanishes."""
     pytest.importorskip("bokeh")

@@ -41,6 +41,11 @@ SETTINGS = {
 }
 
 
+def in_brief(names, *few):
+    """Few of the names in `make test`."""
+    return [name if name in few else pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
 def cell_of(**given):
     """The cell of a scenario without axes."""
     return next(Descent(**({"descent": "gradient", "loss": "logistic", "alpha": 2} | given)).cells())
@@ -77,7 +82,7 @@ def bound(z):
     return norm.isf(RARE / z.size / 2)
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", in_brief(SETTINGS, "logistic", "shuffle, schedule"))
 def test_deferred_inputs_are_distributed_as_explicit_ones(name):
     z = deviations(sample(deferred, cell_of(**SETTINGS[name]), seed=1), explicit_sample(name))
     assert abs(z).max() < bound(z)
@@ -147,7 +152,7 @@ PLANTED = {
 }
 
 
-@pytest.mark.parametrize("error", PLANTED)
+@pytest.mark.parametrize("error", in_brief(PLANTED, "no reaction", "N degrees of freedom"))
 def test_an_error_planted_in_the_ladder_is_found(error, monkeypatch):
     changed, name = PLANTED[error]
     for method, plant in changed.items():
@@ -155,6 +160,7 @@ def test_an_error_planted_in_the_ladder_is_found(error, monkeypatch):
     assert_found(name)
 
 
+@pytest.mark.slow
 def test_a_penalty_that_forgets_the_size_of_a_batch_is_found(monkeypatch):
     monkeypatch.setattr(deferred, "penalised", lambda cell, force, z: force + cell.lam * z)
     assert_found("shuffle, schedule")
@@ -195,7 +201,13 @@ def test_large_runs_agree_with_theory(name):
     assert abs(z).max() < t.isf(RARE / z.size / 2, runs - 1)
 
 
-@pytest.mark.parametrize(("loss", "rule"), [("perceptron", "perceptron"), ("squared_perceptron", "adatron_textbook")])
+@pytest.mark.parametrize(
+    ("loss", "rule"),
+    [
+        ("perceptron", "perceptron"),
+        pytest.param("squared_perceptron", "adatron_textbook", marks=pytest.mark.slow),
+    ],
+)
 def test_one_pass_of_single_examples_is_the_online_rule(loss, rule):
     N, start = 50, {"length": 1, "R": 0.3}
     cell = cell_of(loss=loss, N=N, batch=1 / (2 * N), epochs=[0.5, 1], eta=1, flip=0.1, start=start)

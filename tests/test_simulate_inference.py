@@ -31,7 +31,10 @@ def both(**sweep):
     return simulate.run(scenario), theory.solve(scenario)
 
 
-@pytest.mark.parametrize("sweep", SWEEPS, ids=lambda sweep: sweep["teacher"])
+@pytest.mark.parametrize(
+    "sweep",
+    [pytest.param(it, id=it["teacher"], marks=() if it["teacher"] == "probit" else pytest.mark.slow) for it in SWEEPS],
+)
 def test_each_step_follows_state_evolution(sweep):
     assert not disagreements(*both(**sweep))
 

@@ -39,7 +39,7 @@ def scenario(seeds=8):
     return Scenario(rule="hebb", N=5, t=[1, 4], seeds=seeds, inputs={"rows": {"path": "x.csv"}})
 
 
-@pytest.mark.parametrize("seeds", [8, 128], ids=["again", "more seeds"])
+@pytest.mark.parametrize("seeds", [pytest.param(8, marks=pytest.mark.slow), 128], ids=["again", "more seeds"])
 def test_runs_on_changed_data_are_not_mixed_with_those_stored(seeds, here, path):
     run_into(path, scenario())
     before = store.load(path)

@@ -59,7 +59,7 @@ def test_errors_reach_another_process_as_they_are():
 @pytest.mark.parametrize(
     "config",
     [
-        {"rule": "perceptron", "K": 3, "N": 100, "t": [1], "seeds": 4},
+        {"rule": "perceptron", "K": 2, "N": 100, "t": [0, 1], "seeds": 4},
         pytest.param(
             {"learner": ["minover", "gibbs"], "sweeps": 100, "N": 10, "alpha": 2, "seeds": 4}, marks=pytest.mark.slow
         ),

@@ -102,6 +102,7 @@ def test_results_of_an_edited_rule_are_refused_with_the_file_s_name(mine, config
         assert statmech(*command[:1], config, *command[1:], "--fresh", "--out", path.parent) == 0
 
 
+@pytest.mark.slow
 def test_without_the_digest_runs_of_both_rules_would_be_mixed(mine, path, monkeypatch):
     """The planted error of the test above."""
     monkeypatch.setattr("statmech.scenarios.base.used_classes", lambda scenario: set())

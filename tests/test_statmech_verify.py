@@ -79,7 +79,10 @@ def its_fingerprints(path):
 HARMS = [two_chunks, two_variables, two_blocks, another_key, another_store, its_fingerprints]
 
 
-@pytest.mark.parametrize("harm", HARMS, ids=lambda harm: harm.__name__)
+@pytest.mark.parametrize(
+    "harm",
+    [pytest.param(it, id=it.__name__, marks=() if it is HARMS[0] else pytest.mark.slow) for it in HARMS],
+)
 def test_chunks_in_a_wrong_place_are_found_by_every_reader_and_recomputed(harm, path, capsys):
     scenario = StoredExamples(**SWEEP)
     run_into(path, scenario)

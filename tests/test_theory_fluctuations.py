@@ -269,6 +269,7 @@ def test_one_seed_is_compared_by_the_normal_s_bound_student_by_student(K):
     assert any(cell.marked for row in table.rows for cell in row)
 
 
+@pytest.mark.slow
 def test_where_the_bias_is_as_large_as_the_spread_nothing_is_judged():
     """Label noise drives the length of an AdaTron to eta/2, where its fluctuations are of order 1/N."""
     scenario = Scenario(rule="adatron", flip=0.1, N=100, t=[1, 20], seeds=20, corrections=True)
