@@ -46,6 +46,9 @@ PUBLISHED = {  # by the key of the scenarios that they draw
         "logistic_threshold": "where examples of a logit teacher can be separated, and the length of the student",
         "bayes_gap": "how much each loss errs more than the Bayes-optimal student, against alpha",
     },
+    "clusters": {
+        "clusters": "eps_g of two clusters against the strength of the penalty, with the Bayes-optimal error",
+    },
     "descent": {
         "early_stopping": "eps_g of several losses along gradient descent, their best penalties, and the Bayes optimum",
         "batches": "eps_g along shuffled epochs, and along batches that are drawn independently",
@@ -98,6 +101,7 @@ FOLDERS = {  # of `figures/published`, by the same key
     "rule": "online",
     "network": "networks",
     "loss": "losses",
+    "clusters": "losses",
     "descent": "descent",
     "prior": "inference",
     "learner": "stored_examples",

@@ -29,6 +29,7 @@ from .scenarios.attention import Attention as Attention
 from .scenarios.boosting import Boosting as Boosting
 from .scenarios.cross_validation import Study as Study
 from .scenarios.descent import Descent as Descent
+from .scenarios.gaussian_clusters import Clusters as Clusters
 from .scenarios.inference import Inference as Inference
 from .scenarios.initial_conditions import Start as Start
 from .scenarios.network import Network as Network

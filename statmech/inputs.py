@@ -335,10 +335,12 @@ def _named(given: dict[Any, Any]) -> tuple[Any, dict[Any, Any]]:
     names = [key for key in given if key in INPUTS] or [*given]
     if len(names) != 1:
         raise ValueError(f"names one distribution of inputs, not {quoted(given)}")
+    if names[0] not in INPUTS:
+        return names[0], {}
     [name], others = names, {key: value for key, value in given.items() if key != names[0]}
     if isinstance(given[name], dict):
         return name, given[name] | others
-    first = [field.name for field in fields(INPUTS[name])] if name in INPUTS else []
+    first = [field.name for field in fields(INPUTS[name])]
     if first and first[0] not in others:
         return name, {first[0]: given[name], **others}
     raise ValueError(f"{name} takes its parameters by name, as in {{{name}: {{parameter: value}}}}")

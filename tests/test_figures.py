@@ -19,6 +19,7 @@ from figures.published.stored_examples import version_space
 from statmech import (
     Attention,
     Boosting,
+    Clusters,
     ConfigError,
     Descent,
     Inference,
@@ -62,6 +63,7 @@ OWN = {  # overrides of figures whose configs need more than those of their kind
     "best_lambda": ["N=20", "seeds=3", "alpha=3", "lam=0.1,1,10"],
     "logistic_threshold": ["N=20", "seeds=3", "gain=1,3", "alpha=1.5,3,6"],
     "bayes_gap": ["N=20", "seeds=3", "alpha=1,3"],
+    "clusters": ["N=20", "seeds=3", "alpha=1,3", "lam=0.1,1,10"],
     "early_stopping": ["N=40", "seeds=3", "epochs=1,3,10", "alpha=1,2"],
     "batches": ["N=40", "seeds=3", "epochs=1,2,3", "batch=1,0.5"],
     "momentum": ["N=40", "seeds=3", "epochs=1,3,10", "momentum=0,0.8"],
@@ -246,6 +248,7 @@ SMALL = {  # a sweep of every kind of scenario
     "booster": Boosting(booster="adaboost", N=6, s=[1, 3], P=[20, 40], tests=100, seeds=3),
     "classifier": Study(classifier=["perceptron", "neighbours"], data="moons", folds=3),
     "loss": Risk(loss=["square", "hinge"], N=10, alpha=[1, 2], lam=[0.1, "best"], seeds=3),
+    "clusters": Clusters(clusters="gaussian", loss=["square", "hinge"], N=10, alpha=[1, 2], seeds=3),
     "descent": Descent(descent="gradient", loss=["square", "hinge"], N=20, alpha=[1, 2], epochs=[0, 1, 3], seeds=3),
     "prior": Inference(prior=["binary", "gauss"], N=20, alpha=[1, 2], steps=4, seeds=3),
     "network": Network(network=["erf", "linear"], K=[1, 2], N=20, t=[0, 1], seeds=3, start={"R": {"diagonal": 0.1}}),

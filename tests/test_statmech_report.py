@@ -33,6 +33,7 @@ TINY = {
     "network": ("activations", ["N=30", "seeds=4", "t=0,1,2", "network=erf,linear"]),
     "loss": ("bayes_gap", ["N=20", "seeds=3", "alpha=1,2"]),
     "descent": ("early_stopping", ["N=30", "seeds=3", "epochs=1,3,10", "loss=square,logistic"]),
+    "clusters": ("clusters", ["N=30", "seeds=3", "alpha=1,2", "lam=0.1,10"]),
     "prior": ("amp_steps", ["N=30", "seeds=3", "alpha=1,2", "steps=6"]),
     "classifier": ("votes", ["folds=2", "seeds=2", "classifier=tree,boosting", "stages=3"]),
 }

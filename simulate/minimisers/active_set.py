@@ -53,8 +53,8 @@ def _solved(
     """The nearest solution of the equations in the free weights and the loose slopes."""
     x, B = problem.x(w), problem.B[:, free]
     rows, give = B[np.nonzero(loose)[1]], np.broadcast_to(parts.give, a.shape)
-    lacks = (problem.l2 * w + (parts.slope(x) + a.sum(axis=0)) @ problem.B + l1)[free]
-    hessian = problem.l2 * np.eye(B.shape[1]) + (B.T * parts.curvature(x)) @ B
+    lacks = (problem.ridge * w + (parts.slope(x) + a.sum(axis=0)) @ problem.B + l1)[free]
+    hessian = np.diag(np.broadcast_to(problem.ridge, w.shape)[free]) + (B.T * parts.curvature(x)) @ B
     matrix = np.block([[hessian, rows.T], [rows, -np.diag(give[loose])]])
     left = np.concatenate([lacks, (x - parts.at - give * a)[loose]])
     step = lstsq(matrix, left, lapack_driver="gelsy", cond=SINGULAR)[0]

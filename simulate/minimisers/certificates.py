@@ -8,7 +8,8 @@ at most, and with :math:`\mathbf v = -B^\top a`
 
 for every u. The bracket is largest where each weight is :math:`(|v|-l_1)_+/l_2`. Without the penalty l2 it is at most
 :math:`(\max|v|-l_1)_+\,|\mathbf u|_1`, where :math:`|\mathbf u|_1\le F(\mathbf w)/l_1` for every u that is
-better than w, if no loss is negative. All terms are small near the minimum, so none of it cancels.
+better than w, if no loss is negative. Weights that are free of a penalty add :math:`|v|\,|u - w|`, for u up to
+`AROUND` + |w| away. All terms are small near the minimum, so none of it cancels.
 """
 
 from __future__ import annotations
@@ -17,15 +18,24 @@ import numpy as np
 
 from simulate.minimisers.problem import Problem
 
+AROUND = 1.0
+
+
+def free_gap(problem: Problem, w: np.ndarray, v: np.ndarray) -> float:
+    """The largest v.(u - w) over the free weights u of the students considered."""
+    first = len(w) - problem.free
+    return float(np.abs(v[first:]) @ (AROUND + np.abs(w[first:])))
+
 
 def penalty_gap(problem: Problem, w: np.ndarray, v: np.ndarray, value: float) -> float:
     """The largest r(w) - v.w + v.u - r(u) over all u that may be better than w, whose F is `value`."""
-    l1, l2 = problem.l1, problem.l2
+    l1, l2, free = problem.l1, problem.l2, free_gap(problem, w, v)
+    w, v = problem.held(w), problem.held(v)
     beyond = np.maximum(np.abs(v) - l1, 0.0)
     within = np.clip(v, -l1, l1)
     kinked = l1 * np.abs(w) - within * w
     if l2 > 0:
         rest = np.sign(v) * beyond
-        return float(np.sum(kinked + (l2 * w - rest) ** 2 / (2 * l2)))
+        return float(np.sum(kinked + (l2 * w - rest) ** 2 / (2 * l2))) + free
     farthest = value / l1 if l1 > 0 else np.abs(w).sum()  # without a penalty: of the students not farther than 0
-    return float(np.sum(kinked - np.sign(v) * beyond * w) + beyond.max() * farthest)
+    return float(np.sum(kinked - np.sign(v) * beyond * w) + beyond.max() * farthest) + free

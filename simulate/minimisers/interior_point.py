@@ -120,7 +120,7 @@ def _slope(
     t = part * longest
     with np.errstate(over="ignore", invalid="ignore"):
         loss = float(np.nan_to_num(parts.slope(now.x + t * step.x) @ step.x, nan=np.inf))
-    penalty = problem.l2 * float((now.w + t * step.w) @ step.w)
+    penalty = problem.l2 * float(problem.held(now.w + t * step.w) @ problem.held(step.w))
     pairs = [(now.rows, step.rows), (now.weights, step.weights)]
     return loss + penalty + sum(it.cost_slope(by, t, mu) for it, by in pairs if it and by)
 
@@ -135,7 +135,7 @@ class System:
         with np.errstate(divide="ignore"):
             self.stiffness = self.curvature + np.sum(1 / self.softness, axis=0)
         soft = np.inf if now.weights is None else now.weights.softness
-        self.D = problem.l2 + np.broadcast_to(1 / soft, now.w.shape)
+        self.D = problem.ridge + np.broadcast_to(1 / soft, now.w.shape)
         P, N = problem.B.shape
         self.wide = not np.isfinite(self.stiffness).all() or (P < N and self.D.all())
         self.factors = cho_factor(self._wide() if self.wide else self._tall(), lower=True, overwrite_a=True)
@@ -160,7 +160,7 @@ class System:
         now, B = self.now, self.problem.B
         aims = now.rows.aims(mu, guess.rows if guess else None)
         offset = now.rows.offset(now.x - self.parts.at - self.parts.give * now.rows.a, aims)
-        lacks = self.problem.l2 * now.w + (self.parts.slope(now.x) + now.rows.a.sum(axis=0)) @ B
+        lacks = self.problem.ridge * now.w + (self.parts.slope(now.x) + now.rows.a.sum(axis=0)) @ B
         if now.weights is not None:
             aims_w = now.weights.aims(mu, guess.weights if guess else None)
             offset_w = now.weights.offset(now.w, aims_w)

@@ -14,7 +14,7 @@ def minimise(problem: Problem) -> Minimum:
     """The minimum of a problem whose penalty does not vanish; for one that does see `vanishing`."""
     if problem.l1 == 0 and not problem.loss.kinks:
         return newton(problem)
-    if problem.large:
+    if problem.large and not problem.free:
         found = quick_minimum(problem)
         if found.converged:
             return found

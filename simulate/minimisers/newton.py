@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
 
+from simulate.minimisers.certificates import free_gap
 from simulate.minimisers.line_search import step_length
 from simulate.minimisers.problem import REACHED, Minimum, Problem
 from simulate.minimisers.slope_intervals import WIDELY
@@ -51,12 +52,12 @@ Ahead = tuple[float, Callable[[], Step]]  # the gap, and the step, which costs m
 def newton(problem: Problem, start: np.ndarray | None = None) -> Minimum:
     """The minimum for a smooth loss and l1 = 0, from weights (N,) or from 0."""
     P, N = problem.B.shape
-    if problem.l2 > 0 and _suits_conjugate_gradients(problem):
+    if problem.l2 > 0 and not problem.free and _suits_conjugate_gradients(problem):
         with suppress(LinAlgError):
             found = _primal(problem, np.zeros(N), EXACT, _conjugate)
             if found.gap <= EXACT:
                 return found
-    if P < N and problem.l2 > 0:
+    if P < N and problem.l2 > 0 and not problem.free:
         return _dual(problem)
     w = np.zeros(N) if start is None else start
     for stronger in PENALTIES if problem.loss.bends else ():  # which examples are beyond a bend, step by step
@@ -92,18 +93,20 @@ def _conjugate(problem: Problem, x: np.ndarray, gradient: np.ndarray) -> np.ndar
 
 def _primal(problem: Problem, w: np.ndarray, enough: float, direct: Direction = _exact) -> Minimum:
     def ahead(w: np.ndarray, x: np.ndarray) -> Ahead:
-        gradient = problem.l2 * w + problem.loss.slope(x) @ problem.B
+        gradient = problem.ridge * w + problem.loss.slope(x) @ problem.B
 
         def step() -> Step:
             direction = direct(problem, x, gradient)
-            return Step(direction, problem.B @ direction, float(w @ direction), float(direction @ direction))
+            now, move = problem.held(w), problem.held(direction)
+            return Step(direction, problem.B @ direction, float(now @ move), float(move @ move))
 
         if problem.l2 > 0:
-            return gradient @ gradient / problem.l2 / 2, step
+            pull = problem.held(gradient)
+            return pull @ pull / problem.l2 / 2 + free_gap(problem, w, gradient), step
         estimate = step()
         return -gradient @ estimate.direction / 2, lambda: estimate
 
-    return Minimum(*_descend(problem, ahead, w, problem.x(w), lambda w: w @ w, enough))
+    return Minimum(*_descend(problem, ahead, w, problem.x(w), lambda w: problem.held(w) @ problem.held(w), enough))
 
 
 def _dual(problem: Problem) -> Minimum:
@@ -173,13 +176,13 @@ def factored(problem: Problem, x: np.ndarray) -> Any:
     rows = problem.B[curved]  # a copy; a second one would cost as much as the product
     rows *= np.sqrt(curvature[curved])[:, None]
     hessian = rows.T @ rows
-    ridge = problem.l2
+    ridge = problem.ridge
     while True:
         hessian.flat[:: len(hessian) + 1] += ridge
         try:
             return cho_factor(hessian, lower=True)
         except LinAlgError:
-            ridge = max(10 * ridge, 1e-12 * max(np.trace(hessian) / len(hessian), 1e-300))
+            ridge = max(10 * np.max(ridge), 1e-12 * max(np.trace(hessian) / len(hessian), 1e-300))
 
 
 def susceptibility(problem: Problem, w: np.ndarray) -> float:

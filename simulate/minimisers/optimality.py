@@ -39,6 +39,6 @@ def gap_of(problem: Problem, w: np.ndarray, slopes: np.ndarray | None = None) ->
 
 def _slopes(problem: Problem, w: np.ndarray, others: np.ndarray, beside: np.ndarray) -> np.ndarray:
     """The slopes of the examples beside a kink, given those of the others (P,)."""
-    lacks = others @ problem.B + problem.l2 * w + problem.l1 * np.sign(w)
+    lacks = others @ problem.B + problem.ridge * w + problem.l1 * np.sign(w)
     used = (np.abs(w) > VANISHING) | (problem.l1 == 0)
     return np.linalg.lstsq(problem.B[np.ix_(beside, used)].T, -lacks[used], rcond=None)[0]

@@ -2,7 +2,7 @@ r"""The objective, :math:`F(\mathbf w) = \sum_\mu\ell(x_\mu) + l_1|\mathbf w|_1 
 
 The arguments of the loss are linear in the weights, x = c + B w. Of labels they are the stabilities y h, so that row mu
 of B is :math:`y^\mu\mathbf x^\mu/\sqrt N` and c = 0; of real outputs they are the residuals y - h, so that row mu is
-:math:`-\mathbf x^\mu/\sqrt N` and c = y.
+:math:`-\mathbf x^\mu/\sqrt N` and c = y. The last weights may be free of a penalty, as an intercept is.
 """
 
 from __future__ import annotations
@@ -18,13 +18,17 @@ LARGE = 300  # dimensions from which methods that are fast for random inputs are
 
 
 class Problem(NamedTuple):
-    """A loss of x = c + B w for B (P, N) and c (P,), and the factors of |w|_1 and |w|^2 / 2."""
+    """A loss of x = c + B w for B (P, N) and c (P,), and the factors of |w|_1 and |w|^2 / 2.
+
+    The last `free` weights have no penalty; they need l1 = 0 and a loss that has a minimum.
+    """
 
     B: np.ndarray
     c: np.ndarray
     loss: Loss
     l1: float
     l2: float
+    free: int = 0
 
     def x(self, w: np.ndarray) -> np.ndarray:
         """The arguments (P,) of the loss."""
@@ -37,7 +41,17 @@ class Problem(NamedTuple):
 
     def penalty(self, w: np.ndarray) -> float:
         """The penalty of weights w."""
-        return float(self.l1 * np.abs(w).sum() + 0.5 * self.l2 * (w @ w))
+        held = self.held(w)
+        return float(self.l1 * np.abs(held).sum() + 0.5 * self.l2 * (held @ held))
+
+    def held(self, w: np.ndarray) -> np.ndarray:
+        """The weights that have a penalty."""
+        return w[: len(w) - self.free]
+
+    @property
+    def ridge(self) -> np.ndarray | float:
+        """The factor of w^2 / 2 of each weight (N,), or of all."""
+        return self.l2 * (np.arange(self.B.shape[1]) < self.B.shape[1] - self.free) if self.free else self.l2
 
     @property
     def large(self) -> bool:

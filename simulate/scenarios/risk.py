@@ -143,7 +143,7 @@ def measured(cell: RiskCell, teacher: np.ndarray, problem: Problem, found: Minim
     if not found.gap < FOUND:
         return values
     x = problem.x(found.w)
-    values |= _student(cell, teacher, found.w) | {"train_loss": _mean_loss(problem, x)}
+    values |= _student(cell, teacher, found.w) | {"train_loss": mean_loss(problem, x)}
     if cell.teacher.labels:
         values["eps_t"] = float(np.mean((1 - np.sign(x)) / 2))
     if cell.penalty.share == 0 and not problem.loss.kinks:
@@ -151,7 +151,7 @@ def measured(cell: RiskCell, teacher: np.ndarray, problem: Problem, found: Minim
     return values
 
 
-def _mean_loss(problem: Problem, x: np.ndarray) -> float:
+def mean_loss(problem: Problem, x: np.ndarray) -> float:
     """The mean loss of the examples; 0 where all lie at the loss's smallest value but for rounding."""
     mean = float(problem.loss.value(x).mean())
     return mean if mean > ROUNDING * float(problem.loss.value(problem.c).mean()) else 0.0

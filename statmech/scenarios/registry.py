@@ -37,6 +37,7 @@ SCENARIOS: MutableMapping[str, type[AbstractScenario]] = Kinds(
     network="network:Network",
     loss="risk:Risk",
     descent="descent:Descent",
+    clusters="gaussian_clusters:Clusters",
     prior="inference:Inference",
 )
 

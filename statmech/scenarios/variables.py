@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+LENGTH_FIELD = ("standard deviation of a student's field", "$l_h$")  # long name and symbol, of structured inputs
 STD, BIAS = "_std", "_bias"  # after the name of a variable, those of its standard deviation and its bias
 ERROR = "_error"  # and that of the standard error of theory's own value
 

@@ -19,7 +19,7 @@ from statmech.convex.teachers import Teacher
 from statmech.convex.weights import Weights
 from theory.convex.empirical_risk import equations_of
 from theory.convex.recovery import recovers
-from theory.convex.saddle_point import Equations, Point, Solved, follow, healthy, solve
+from theory.convex.saddle_point import Equations, Followed, Point, Solved, follow, healthy, solve
 
 LARGEST, LEAST = 1e6, 1e-10  # lambdas between which the best is sought
 STRONGEST = 16.0  # l1 norms in units of that which leaves a good part of the weights
@@ -72,21 +72,35 @@ def searched(loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights, a
         Those of `best_lambda`.
     """
     equations = equations_of(loss, teacher, penalty, weights)
-    scan = _scan(equations, alpha, penalty.share)
+    return sought(equations, alpha, penalty.share, recovers(loss, teacher, penalty, weights, alpha, 0 * alpha))
+
+
+def sought(equations: Followed, alpha: np.ndarray, share: float, exact: np.ndarray) -> np.ndarray:
+    """Search for the lambda at which the first unknown of equations is smallest.
+
+    Parameters
+    ----------
+    equations, alpha
+        The equations, and examples per weight (lanes,).
+    share
+        The fraction of the l1 norm.
+    exact
+        True where the best is known to be 0 (lanes,).
+    """
+    scan = _scan(equations, alpha, share)
     slopes = np.array([solved.tangent[0] for _, solved in scan])
     values = np.array([solved.x[0] for _, solved in scan])
-    flat = FLAT_L1 if penalty.share else FLAT
+    flat = FLAT_L1 if share else FLAT
     signs = _signs(slopes, values, flat)
     lam, least = _edges(signs, values)
-    exact = recovers(loss, teacher, penalty, weights, alpha, 0 * alpha)
     lam[exact] = 0.0
     plateau_ends = (np.abs(slopes[:-1]) <= flat) & (np.abs(np.diff(values, axis=0)) > LEVEL)  # next to it, or beyond
     turns = (signs[1:] < 0) & ((signs[:-1] > 0) | plateau_ends)
     which = np.argmin(np.where(turns, np.minimum(values[1:], values[:-1]), np.inf), axis=0)
     lanes = np.flatnonzero(np.any(turns, axis=0) & ~exact)
     if len(lanes):
-        high, low = (_picked(scan, which[lanes] + step, lanes) for step in (0, 1))
-        root, value = _root(equations, alpha[lanes], penalty.share, low, high, flat)
+        high, low = (picked(scan, which[lanes] + step, lanes) for step in (0, 1))
+        root, value = _root(equations, alpha[lanes], share, low, high, flat)
         lam[lanes] = np.where(value < least[lanes] - LEVEL**1.5, np.exp(root), lam[lanes])
     return lam
 
@@ -148,7 +162,7 @@ def _edges(signs: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarra
 Place = tuple[np.ndarray, Solved]  # ln lambda of each lane, and the solution there
 
 
-def _scan(equations: Equations, alpha: np.ndarray, share: float) -> list[Place]:
+def _scan(equations: Followed, alpha: np.ndarray, share: float) -> list[Place]:
     """Solutions from the largest lambda to the least."""
     at = np.full(len(alpha), np.log(LARGEST))
     stride = STRIDE_L1 if share else STRIDE
@@ -163,7 +177,7 @@ def _scan(equations: Equations, alpha: np.ndarray, share: float) -> list[Place]:
     return scan
 
 
-def _picked(scan: list[Place], which: np.ndarray, lanes: np.ndarray) -> Place:
+def picked(scan: list[Place], which: np.ndarray, lanes: np.ndarray) -> Place:
     """The solutions of lanes at the places `which` of the scan."""
     where = np.stack([at for at, _ in scan])[which, lanes]
     parts = (np.stack([solved[k] for _, solved in scan]) for k in range(3))
@@ -171,7 +185,7 @@ def _picked(scan: list[Place], which: np.ndarray, lanes: np.ndarray) -> Place:
 
 
 def _root(
-    equations: Equations, alpha: np.ndarray, share: float, low: Place, high: Place, flat: float
+    equations: Followed, alpha: np.ndarray, share: float, low: Place, high: Place, flat: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find ln lambda where the slope is 0, and x_0 there, by Chandrupatla's method.
 

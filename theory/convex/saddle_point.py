@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -62,6 +62,17 @@ class Point(NamedTuple):
     def parts(self) -> tuple[np.ndarray, np.ndarray]:
         lam = np.exp(self.log_lam)
         return lam * self.share, lam * (1 - self.share)
+
+
+class Followed(Protocol):
+    """Equations whose solutions are followed along the penalty."""
+
+    @property
+    def force(self) -> float: ...
+
+    def linearised(self, x: np.ndarray, alpha: np.ndarray, at: Point) -> Linearised: ...
+
+    def start(self, alpha: np.ndarray, log_lam: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
 
 
 class Solved(NamedTuple):
@@ -187,7 +198,7 @@ def _hats(averages: tuple[np.ndarray, np.ndarray], log_V: np.ndarray, alpha: np.
     return _Hats(ratio * A, *logs, ratio * (A_x - A * last), B_x / B - 2 * last, C_x / C - last)
 
 
-def solve(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float) -> Solved:
+def solve(equations: Followed, alpha: np.ndarray, lam: np.ndarray, share: float) -> Solved:
     """The solution at each alpha and lambda > 0 (lanes,); NaN where none was found."""
     target = Point(np.log(lam), np.full_like(lam, share))
     if share == 0:
@@ -201,7 +212,7 @@ def solve(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float
     return solved
 
 
-def _along(equations: Equations, alpha: np.ndarray, target: Point, turn: np.ndarray) -> Solved:
+def _along(equations: Followed, alpha: np.ndarray, target: Point, turn: np.ndarray) -> Solved:
     """The solution by way of the l2 norm at ln lambda = `turn`, where the l1 norm is switched on."""
     x, log_lam = equations.start(alpha, turn)
     corners = [Point(log_lam, 0 * turn), Point(turn, 0 * turn), Point(turn, target.share), target]
@@ -211,13 +222,13 @@ def _along(equations: Equations, alpha: np.ndarray, target: Point, turn: np.ndar
     return solved
 
 
-def healthy(equations: Equations, alpha: np.ndarray) -> np.ndarray:
+def healthy(equations: Followed, alpha: np.ndarray) -> np.ndarray:
     """ln lambda of an l1 norm that leaves a good part of the weights: the field on one has a width sqrt(alpha) l'."""
     return np.log(0.5 * equations.force * np.sqrt(alpha))
 
 
 def follow(
-    equations: Equations, alpha: np.ndarray, solved: Solved, begin: Point, end: Point, within: float = TOLERANCE
+    equations: Followed, alpha: np.ndarray, solved: Solved, begin: Point, end: Point, within: float = TOLERANCE
 ) -> Solved:
     """Follow the solution along the straight path from `begin` to `end`, in steps as long as they succeed.
 
@@ -257,7 +268,7 @@ def follow(
     return Solved(x + gone, residual + gone, tangent + gone)
 
 
-def newton(equations: Equations, x: np.ndarray, alpha: np.ndarray, at: Point, within: float = TOLERANCE) -> Solved:
+def newton(equations: Followed, x: np.ndarray, alpha: np.ndarray, at: Point, within: float = TOLERANCE) -> Solved:
     """Newton's method: the best solution of each lane, which is left when it is good enough.
 
     Parameters
@@ -299,8 +310,11 @@ def _cramer(J: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def determinant(J: np.ndarray) -> np.ndarray:
-    """The determinants (...) of 2 x 2 or 3 x 3 matrices (k, k, ...)."""
+    """The determinants (...) of 2 x 2 matrices (k, k, ...) and of small larger ones."""
     if len(J) == 2:
         return J[0, 0] * J[1, 1] - J[0, 1] * J[1, 0]
+    if len(J) > 3:
+        minors = ((-1) ** k * J[0, k] * determinant(np.delete(J[1:], k, axis=1)) for k in range(len(J)))
+        return np.sum([*minors], axis=0)
     (a, b, c), (d, e, f) = J[1:]
     return J[0, 0] * (b * f - c * e) + J[0, 1] * (c * d - a * f) + J[0, 2] * (a * e - b * d)

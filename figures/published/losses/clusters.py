@@ -1,0 +1,36 @@
+r"""Two clusters: eps_g of a convex loss against lambda, with the Bayes-optimal errors, equal clusters and unequal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from figures.legends import entry
+from figures.panels import dense, finish, guide, page, panel, with_lines
+from figures.style import PAGE, THEORY
+
+AXES = ("positives", "lam", "alpha")  # of the sweep, that this figure shows
+CAPTION = (
+    r"Generalization error of students of two Gaussian clusters, whose label is the cluster, against the strength "
+    r"$\lambda$ of the l2 penalty, at several $\alpha$ and fractions $\pi_+$ of the label +1. Dotted: the "
+    r"Bayes-optimal error of the same number of examples; dashed: that of the clusters themselves."
+)
+BAYES: dict[str, Any] = {"linestyle": ":", "linewidth": 1}
+KNOWN: dict[str, Any] = {"color": THEORY, "linestyle": "--", "linewidth": 0.8}
+
+
+def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
+    """Draw a panel per fraction of the label +1, one colour per alpha."""
+    results = with_lines(simulation, theory, dense(theory, "lam"))
+    shares = theory.positives.values
+    figure, axes = page(3.0, 1, len(shares), width=PAGE, sharey=True)
+    keys = panel(axes, results, "lam", "eps_g", "alpha", split="positives", log="x")
+    for ax, share in zip(figure.axes, shares, strict=True):
+        here = theory.sel(positives=share).isel(lam=0)
+        for key, error in zip(keys, here.eps_bayes.values.flat, strict=True):
+            guide(ax, y=float(error), color=key.get_color(), **BAYES)
+        guide(ax, y=float(here.eps_known.values.flat[0]), **KNOWN)
+    marks = [entry("Bayes-optimal", color=THEORY, **BAYES), entry("clusters known", **KNOWN)]
+    return finish(figure, results, [*keys, *marks], "loss", "distance")

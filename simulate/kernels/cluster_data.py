@@ -1,0 +1,83 @@
+r"""Examples of two Gaussian clusters: labels, and inputs around the centre of their cluster.
+
+A seed has for each N one direction between the centres and one endless list of inputs, of which every alpha of a sweep
+sees the first P. Labels +1 are equally spaced in the list, so that of its first ones the stated fraction is +1, to
+within one example: an intercept would follow fluctuations of that fraction, which under a strong penalty exceed all
+that the weights know. The direction is drawn and scaled so that the distance between the centres, and its part in each
+group of a spectrum, are those of the limit.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from simulate.kernels.teacher_data import INPUTS, TEACHER, stream
+from statmech.inputs import Spectrum
+from statmech.modes import group_sizes
+from statmech.scenarios.gaussian_clusters import ClusterCell
+
+
+class ClusterData(NamedTuple):
+    """Half the difference of the centres, N d (N,), the variances around them (N,), inputs (P, N), labels (P,)."""
+
+    half: np.ndarray
+    variances: np.ndarray
+    X: np.ndarray
+    y: np.ndarray
+
+
+def drawn(cell: ClusterCell, key: int, seed: int) -> ClusterData:
+    """Draw the first P examples of a seed.
+
+    Parameters
+    ----------
+    cell
+        The parameter combination.
+    key, seed
+        The key of the experiment's random numbers, and the run.
+
+    Examples
+    --------
+    >>> from statmech import Clusters
+    >>> few, more = (drawn(it, 0, 0) for it in Clusters(clusters="gaussian", loss="hinge", N=4, alpha=[0.5, 1]).cells())
+    >>> bool((more.X[:2] == few.X).all()), bool((more.y[:2] == few.y).all()), round(float(few.half @ few.half), 12)
+    (True, True, 4.0)
+    """
+    own = {"N": cell.N, "key": key, "seed": seed}
+    half = direction(cell, stream(TEACHER, **own)) * cell.kind.distance / 2
+    variances = within_variances(cell)
+    y = labels(cell.kind.positives, cell.P)
+    far = np.where(y > 0, 2 * (1 - cell.kind.positives), 2 * cell.kind.positives)
+    X = stream(INPUTS, **own).standard_normal((cell.P, cell.N)) * np.sqrt(variances)
+    return ClusterData(half, variances, X + np.outer(y * far, half / np.sqrt(cell.N)), y)
+
+
+def labels(positives: float, P: int) -> np.ndarray:
+    """P labels, of which the first n contain this fraction n of +1, to within one.
+
+    >>> labels(0.3, 10)
+    array([-1., -1., -1.,  1., -1., -1.,  1., -1., -1.,  1.])
+    """
+    count = np.floor(positives * np.arange(P + 1))
+    return 2 * np.diff(count) - 1
+
+
+def within_variances(cell: ClusterCell) -> np.ndarray:
+    """The variances (N,) of the inputs around a centre, times N, axis by axis."""
+    law = cell.inputs
+    return np.ones(cell.N) if law.isotropic else np.asarray(law.table(cell.N), float) ** 2
+
+
+def direction(cell: ClusterCell, rng: np.random.Generator) -> np.ndarray:
+    """Draw a vector (N,) of squared length N, which a spectrum's `teacher` divides among its groups."""
+    vector = rng.standard_normal(cell.N)
+    law = cell.inputs
+    if not isinstance(law, Spectrum) or law.teacher == "random":
+        return vector * np.sqrt(cell.N) / np.linalg.norm(vector)
+    modes = law.modes(cell.N)
+    assert modes.teacher is not None
+    sizes = group_sizes(modes.shares, cell.N)
+    squares = np.add.reduceat(vector**2, np.cumsum(sizes) - sizes)
+    return vector * np.repeat(np.sqrt(modes.teacher * cell.N / squares), sizes)

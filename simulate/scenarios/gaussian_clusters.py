@@ -1,0 +1,176 @@
+"""Simulates learners that minimise a convex loss of two clusters: draws examples, and minimises.
+
+Errors are those of the weights on all inputs of the clusters, not of a sample of them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from simulate.execution import units
+from simulate.kernels.cluster_data import ClusterData, drawn
+from simulate.minimisers.method import minimise
+from simulate.minimisers.newton import factored
+from simulate.minimisers.problem import Minimum, Problem, nowhere
+from simulate.minimisers.separability import Separation, separation
+from simulate.minimisers.vanishing_penalty import vanishing
+from simulate.scenarios.risk import FOUND, mean_loss
+from statmech.inputs import Spectrum
+from statmech.modes import group_sizes
+from statmech.numerics.gaussian import cumulative
+from statmech.scenarios.gaussian_clusters import ClusterCell, Clusters
+from theory.convex.best_lambda import taken
+from theory.convex.clusters import best_lambdas
+
+COIN = {"m_field": 0.0, "length_field": 0.0, "length": 0.0}  # a student w = 0
+
+
+class Simulator(units.RunByRun[ClusterCell]):
+    """Learners that minimise a convex loss of two clusters, one run after the other."""
+
+    source = "minimisation of a convex loss"
+    scenario: Clusters
+
+    def simulate(self, cell: ClusterCell, seed: int) -> dict[str, float]:
+        """The variables of one run."""
+        data, lam = drawn(cell, self.scenario.key, seed), self.strength(cell)
+        stretch = np.sqrt(_ridge(cell))
+        problem = problem_of(cell, data, lam, stretch)
+        separated = separation(problem.B) if lam == 0 else None
+        found = nowhere(problem.B.shape[1]) if np.isnan(lam) else _learnt(problem, separated, lam)
+        values: dict[str, float] = {"gap": found.gap, "converged": found.converged}
+        if found.gap < FOUND:
+            values |= measured(cell, data, problem, found.w, stretch)
+            if not cell.loss.kinks:
+                bare = problem if lam > 0 else problem._replace(l2=0.0)
+                values["V"] = field_response(bare, found.w, np.sqrt(data.variances) / stretch)
+        return values | {"separable": _separable(problem, separated, found)}
+
+    def strength(self, cell: ClusterCell) -> float:
+        """The strength of the penalty; the best one is that of the smallest error for N -> infinity."""
+        return taken(self._best(cell.group)[cell.alpha]) if isinstance(cell.lam, str) else float(cell.lam)
+
+    @cached_property
+    def _best(self) -> Any:
+        """The best penalties of a group of cells at each of its alphas, solved when the first run needs one."""
+        groups: defaultdict[tuple[Any, ...], list[ClusterCell]] = defaultdict(list)
+        for cell in self.scenario.cells():
+            groups[cell.group].append(cell)
+
+        @cache
+        def solved(group: tuple[Any, ...]) -> Mapping[float, float]:
+            members = groups[group]
+            alphas, setting = list(dict.fromkeys(cell.alpha for cell in members)), members[0].setting
+            best = best_lambdas(*setting[:2], np.array(alphas, float), setting.intercept)
+            return dict(zip(alphas, best.tolist(), strict=True))
+
+        return solved
+
+    def check(self) -> None:
+        """Refuse examples that this machine cannot hold."""
+        for cell in self.scenario.cells():
+            run = f"a run with {cell.P:,} examples in {cell.N:,} dimensions"
+            units.check_memory("alpha", run, memory(cell))
+
+    def memory(self) -> float:
+        """Bytes that the largest run holds."""
+        return max(map(memory, self.scenario.cells()))
+
+
+def memory(cell: ClusterCell) -> float:
+    """Bytes of a run: three copies of the inputs, and three matrices, with an intercept or V those of all inputs."""
+    smaller = cell.N if cell.setting.intercept or not cell.loss.kinks else min(cell.P, cell.N)
+    return 8.0 * 3 * (cell.P * cell.N + smaller**2)
+
+
+def problem_of(cell: ClusterCell, data: ClusterData, lam: float, stretch: np.ndarray) -> Problem:
+    """Return the function that a run minimises, of weights times `stretch`, and of the intercept behind them.
+
+    Parameters
+    ----------
+    cell, data
+        The parameter combination, and its examples.
+    lam
+        Strength of the penalty; where it is 0, that of the problem is 1.
+    stretch
+        Roots of the penalty's factors (N,).
+    """
+    rows = data.X * (data.y / np.sqrt(cell.N))[:, None] / stretch
+    free = int(cell.setting.intercept)
+    rows = np.column_stack([rows, data.y]) if free else rows
+    return Problem(rows, np.zeros(cell.P), cell.setting.loss, 0.0, lam if lam != 0 else 1.0, free)
+
+
+def _learnt(problem: Problem, separated: Separation | None, lam: float) -> Minimum:
+    return vanishing(problem, separated) if lam == 0 else minimise(problem)
+
+
+def measured(
+    cell: ClusterCell, data: ClusterData, problem: Problem, stretched: np.ndarray, stretch: np.ndarray
+) -> dict[str, float]:
+    """Measure the variables of a student on all inputs of the clusters, and on its examples.
+
+    Parameters
+    ----------
+    cell, data, problem
+        The parameter combination, its examples, and the function that was minimised.
+    stretched
+        Weights times `stretch`, and the intercept.
+    stretch
+        Roots of the penalty's factors (N,).
+    """
+    w, b = stretched[: cell.N] / stretch, float(stretched[cell.N :].sum())
+    x = problem.x(stretched)
+    values = {"train_loss": mean_loss(problem, x), "eps_t": float(np.mean((1 - np.sign(x)) / 2))}
+    if cell.setting.intercept:
+        values["intercept"] = b
+    if not w.any():
+        return values | COIN | {"eps_g": 0.5 if b == 0 else float(cell.setting.clusters.weights[int(b > 0)])}
+    m, Q = float(w @ data.half) / cell.N, float(np.sqrt(data.variances @ w**2 / cell.N))
+    clusters = cell.setting.clusters
+    means = clusters.factors * m + np.array([b, -b])
+    wrong = float(clusters.weights @ cumulative(-means / Q)) if Q > 0 else float(clusters.weights @ (means < 0))
+    length = float(np.linalg.norm(w) / np.sqrt(cell.N))
+    return values | {"m_field": m, "length_field": Q, "length": length, "eps_g": wrong}
+
+
+def field_response(problem: Problem, w: np.ndarray, deviations: np.ndarray) -> float:
+    r"""V, the mean response of a field to a force on it, :math:`\mathrm{tr}\,\Sigma H^{-1}/N`.
+
+    Parameters
+    ----------
+    problem, w
+        The function that was minimised, with the Hessian H, and its minimum.
+    deviations
+        Those of the inputs around a centre (N,), in units of the problem's.
+    """
+    N = len(deviations)
+    curved = int(np.count_nonzero(problem.loss.curvature(problem.x(w))))
+    if problem.l2 == 0 and curved < np.count_nonzero(deviations):
+        return np.inf
+    root, _ = factored(problem, problem.x(w))
+    forces = np.zeros((len(w), N))
+    forces[np.arange(N), np.arange(N)] = deviations
+    return float(np.sum(solve_triangular(root, forces, lower=True) ** 2)) / N
+
+
+def _ridge(cell: ClusterCell) -> np.ndarray:
+    """The factors (N,) of the penalty."""
+    law = cell.inputs
+    if not isinstance(law, Spectrum) or not law.ridge:
+        return np.ones(cell.N)
+    return np.repeat(np.array(law.ridge), group_sizes(law.modes(cell.N).shares, cell.N))
+
+
+def _separable(problem: Problem, separated: Separation | None, found: Minimum) -> bool:
+    """True if labels can be separated; often the student does it."""
+    if separated is not None:
+        return separated.exists
+    P, N = problem.B.shape
+    return P <= N or bool(np.all(problem.x(found.w) > 0)) or separation(problem.B).exists

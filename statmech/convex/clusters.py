@@ -1,0 +1,208 @@
+r"""Two Gaussian clusters of inputs, whose label is the cluster, and the errors of classifiers that know them.
+
+A fraction :math:`\pi_+` of the inputs :math:`\mathbf x/\sqrt N` has the label y = +1. Around their centres both
+clusters have the covariance :math:`\Sigma/N`, :math:`\Sigma` with the eigenvalues :math:`\omega_a` in shares
+:math:`\nu_a` of the directions.
+The mean of all inputs is 0, so that cluster y has the centre
+
+.. math:: y\,s_y\,\mathbf d, \qquad s_+ = 2(1-\pi_+), \qquad s_- = 2\pi_+, \qquad t_a = N|\mathbf d_a|^2,
+
+with :math:`2\mathbf d` the difference of the centres, of squared length :math:`\Delta^2/N`, and
+:math:`\sum_at_a = \Delta^2/4`.
+
+**Who knows the clusters** takes the side of a plane across :math:`\Sigma^{-1}\mathbf d`. With the separation
+:math:`\delta^2 = \sum_at_a/\omega_a`, half the distance of the clusters' fields in standard deviations, the error of
+the best plane is
+
+.. math:: \epsilon = \sum_y\pi_y\,\Phi\!\left(-\delta - \frac{y}{2\delta}\ln\frac{\pi_+}{\pi_-}\right) .
+
+**The Bayes-optimal learner** knows all but the direction of d in each group, and has P = alpha N examples. The
+posterior of d is Gaussian: each example of cluster y shows it with the factor :math:`s_y`, whose mean square is
+:math:`4\pi_+\pi_-`. The error is the same function of
+
+.. math:: \delta^2 = \sum_a\frac{t_a}{\omega_a}\,\frac{k_a}{1 + k_a}, \qquad
+          k_a = 4\pi_+\pi_-\alpha\,\frac{t_a}{\nu_a\omega_a} .
+
+In equal clusters without structure this is Hebb's rule (Mignacco, Krzakala, Lu, Urbani & Zdeborova 2020).
+
+**Separability**: by the theorem of `statmech.convex.separability`, students of direction
+:math:`c\,\Sigma^{-1}\mathbf d` and a part across it are right on all examples up to
+
+.. math:: \frac1{\alpha_c} = \nu\min_{c, b}\,\Bigl\langle\bigl(\xi - c(s_y\delta + z) - yb\bigr)_+^2\Bigr\rangle,
+
+with :math:`\nu` the fraction of directions in which the clusters vary, b = 0 without an intercept, and z, :math:`\xi`
+standard normal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from statmech.convex.limits import smallest
+from statmech.convex.losses import Loss
+from statmech.modes import Modes
+from statmech.numerics.gaussian import cumulative, density
+from statmech.parameters import parameter
+
+LABELS = np.array([1.0, -1.0])
+SAME = 1e-14  # of an offset
+
+
+@dataclass(frozen=True)
+class GaussianClusters:
+    """Two Gaussian clusters around their centres, with the same covariance."""
+
+    label: ClassVar = "Gaussian clusters"
+    equation: ClassVar = r"P(\mathbf x\,|\,y) = N(y s_y\sqrt{N}\,\mathbf d, \Sigma)"
+    distance: float = parameter(2.0, "distance between the centres of two clusters", symbol=r"$\Delta$", above=0)
+    positives: float = parameter(
+        0.5, "fraction of the examples in the cluster of label +1", symbol=r"$\pi_+$", above=0, below=1
+    )
+
+    def among(self, modes: Modes | None) -> TwoClusters:
+        """The clusters with the within-class modes of structured inputs, or isotropic ones (None)."""
+        one = np.ones(1)
+        variances, shares, powers, ridge = (
+            (one, one, one, one) if modes is None else (modes.variances, modes.shares, modes.teacher, modes.ridge)
+        )
+        assert powers is not None
+        there = (variances > 0) | (powers > 0)  # others do not matter
+        ridge = np.broadcast_to(ridge, variances.shape)
+        parts = (part[there] for part in (variances, shares, self.distance**2 / 4 * powers, ridge))
+        return TwoClusters(self.positives, *parts)
+
+
+CLUSTERS: dict[str, type[GaussianClusters]] = {"gaussian": GaussianClusters}
+
+
+class TwoClusters(NamedTuple):
+    """The fraction of the label +1, and omega, nu, t and the penalty's factors (d,), in the notation of this module."""
+
+    positives: float
+    variances: np.ndarray
+    shares: np.ndarray
+    powers: np.ndarray
+    ridge: np.ndarray
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The fractions of the labels +1 and -1."""
+        return np.array([self.positives, 1 - self.positives])
+
+    @property
+    def factors(self) -> np.ndarray:
+        """The distances s of the two centres from 0, in units of half the distance between them."""
+        return 2 * (1 - self.weights)
+
+    @property
+    def balanced(self) -> bool:
+        """True if both clusters have half of the examples."""
+        return self.positives == 0.5
+
+    @property
+    def rank(self) -> float:
+        """The fraction of directions in which the clusters vary."""
+        return float(self.shares @ (self.variances > 0))
+
+    @property
+    def separation(self) -> float:
+        """Half the distance of the clusters' fields along the best direction, in standard deviations."""
+        return self._separation(np.ones_like(self.powers))
+
+    def learnt(self, alpha: float) -> float:
+        """The separation that the Bayes-optimal learner of alpha examples per input reaches."""
+        known = np.prod(self.factors) * alpha * self.powers / (self.shares * self._omega)
+        return self._separation(known / (1 + known))
+
+    @property
+    def _omega(self) -> np.ndarray:
+        return np.where(self.variances > 0, self.variances, 1.0)
+
+    def _separation(self, parts: np.ndarray) -> float:
+        if np.any(self.powers[self.variances == 0] > 0):
+            return np.inf
+        return float(np.sqrt(np.sum(parts * self.powers / self._omega)))
+
+
+def error_at(separation: float, positives: float) -> float:
+    """The error of the best plane between two clusters of this separation.
+
+    Parameters
+    ----------
+    separation : float
+        Half the distance of the means of their fields, in standard deviations.
+    positives : float
+        Fraction of the examples in one of them.
+
+    Examples
+    --------
+    >>> round(error_at(1.0, 0.5), 10), error_at(0.0, 0.3)
+    (0.1586552539, 0.3)
+    """
+    weights = np.array([positives, 1 - positives])
+    if separation == 0:
+        return float(weights.min())
+    shift = LABELS * np.log(positives / (1 - positives)) / (2 * separation)
+    return float(weights @ cumulative(-separation - shift))
+
+
+def separable_below(clusters: TwoClusters, intercept: bool = False) -> float:
+    """The alpha up to which some student is right on all examples.
+
+    Parameters
+    ----------
+    clusters : TwoClusters
+        The clusters.
+    intercept : bool
+        True for students whose planes need not contain the mean of all inputs.
+
+    Examples
+    --------
+    >>> far, near = (GaussianClusters(distance=distance).among(None) for distance in (2.0, 1e-3))
+    >>> round(separable_below(far), 6), round(separable_below(near), 6)
+    (3.700033, 2.0)
+    """
+    from scipy.optimize import brentq, minimize_scalar
+
+    delta = clusters.separation
+    if np.isinf(delta):
+        return np.inf
+
+    def best_offset(kappa: float) -> float:
+        if not intercept or clusters.balanced:
+            return 0.0
+        reach = 2 * kappa + 10
+        return float(brentq(lambda b: _pull(clusters, kappa, b), -reach, reach, xtol=SAME))
+
+    def square(kappa: float) -> float:
+        means = clusters.factors * kappa + LABELS * best_offset(kappa)
+        across = 1 - (kappa / delta) ** 2
+        return float(clusters.weights @ ((1 + means**2) * cumulative(-means) - means * density(means)) / across)
+
+    found = minimize_scalar(square, bounds=(0.0, delta), method="bounded", options={"xatol": 1e-10})
+    return float(clusters.rank / found.fun)
+
+
+def interpolates_below(loss: Loss, clusters: TwoClusters, intercept: bool) -> float:
+    """The alpha up to which all examples can be brought to where a loss of stabilities is smallest.
+
+    Parameters
+    ----------
+    loss, clusters
+        A loss of stabilities, and the clusters.
+    intercept : bool
+        True for students with an intercept.
+    """
+    best = smallest(loss)
+    if best is not None and best.low == best.high:
+        return clusters.rank
+    return separable_below(clusters, intercept) if best is None or np.isinf(best.high) else np.nan
+
+
+def _pull(clusters: TwoClusters, kappa: float, b: float) -> float:
+    """Half the slope of the squared distance by the offset b."""
+    means = clusters.factors * kappa + LABELS * b
+    return float(clusters.weights @ (LABELS * (means * cumulative(-means) - density(means))))

@@ -1,0 +1,239 @@
+"""Learners that minimise a convex loss of two clusters, whose label is the cluster.
+
+A `Clusters` is what a config file with the key `clusters` holds and what `simulate.run` and `theory.solve` take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+from pydantic import Field, model_validator
+
+from statmech.convex.clusters import CLUSTERS, GaussianClusters, TwoClusters, interpolates_below
+from statmech.convex.limits import smallest
+from statmech.convex.losses import LOSSES, Loss, on_labels, uneven
+from statmech.errors import Problem, ScenarioError
+from statmech.inputs import Anisotropic, Gaussian, Inputs, Spectrum, label_of
+from statmech.parameters import Key
+from statmech.scenarios.base import AbstractScenario
+from statmech.scenarios.cells import Cell
+from statmech.scenarios.convex_keys import ALPHA
+from statmech.scenarios.example_numbers import AlphaAxis, number_problems, numbers
+from statmech.scenarios.keys import PARAMETERS, DimensionAxis, config_key, one_of
+from statmech.scenarios.online import LawAxis
+from statmech.scenarios.page import Page, View
+from statmech.scenarios.risk import KINKED, LEAST_SECONDS, RISK, SMOOTH, WITHOUT_MINIMUM, LamAxis
+from statmech.scenarios.variables import LENGTH_FIELD, Variable
+
+OF_TEACHERS = ("teacher", "flip", "noise", "gain", "weights", "rho")  # keys of a kind whose labels are a teacher's
+WITHIN = (Gaussian, Anisotropic, Spectrum)  # distributions of the inputs around a centre
+
+OF_CLUSTERS = {
+    "m_field": Variable((), "half the distance between the mean fields of two clusters", "$m_h$"),
+    "length_field": Variable((), *LENGTH_FIELD),
+    "length": RISK["length"],
+    "V": RISK["V"],
+    "eps_g": Variable(
+        (), "generalization error, on fresh examples", r"$\epsilon_g$", levels=("eps_bayes", "eps_known")
+    ),
+    **{name: RISK[name] for name in ("train_loss", "eps_t", "gap", "converged", "separable")},
+}
+INTERCEPT = {"intercept": Variable((), "intercept of a student's field", "$w_0$")}
+CLUSTERS_THEORY = {
+    "residual": Variable((), "residual of the equations", "residual"),
+    "lam_best": Variable((), "penalty of the smallest generalization error", r"$\lambda^*$"),
+    "alpha_c": Variable((), "alpha below which examples can be separated", r"$\alpha_c$"),
+    "eps_bayes": Variable((), "generalization error of the Bayes-optimal student", r"$\epsilon_\mathrm{Bayes}$"),
+    "eps_known": Variable((), "error of the best plane between clusters that are known", r"$\epsilon_\mathrm{known}$"),
+}
+
+
+class Clusters(AbstractScenario):
+    """Learners that minimise a convex loss of P = alpha N examples of two clusters; any list is an axis of a sweep.
+
+    Raises `ScenarioError` with one sentence per problem.
+
+    >>> scenario = Clusters(clusters="gaussian", loss=["square", "hinge"], distance=2, N=20, alpha=[1, 2], seeds=10)
+    >>> [(cell.name, cell.P) for cell in scenario.cells()]
+    [('square', 20), ('square', 40), ('hinge', 20), ('hinge', 40)]
+    """
+
+    CHOICE: ClassVar = "clusters"
+    KINDS: ClassVar = CLUSTERS
+    FURTHER: ClassVar = {"loss": LOSSES}
+    AXES: ClassVar = ("clusters", "loss", "inputs", "distance", "positives", PARAMETERS, "N", "lam", "alpha")
+    TITLE: ClassVar = "two clusters"
+    CITES: ClassVar = ("mignacco2020", "loureiro2021mixtures")
+    COORDINATES: ClassVar = {"P": Key("P", "number of stored examples", int, symbol="$P$")}
+    PAGE: ClassVar = Page(
+        along="alpha",
+        start={
+            "clusters": "gaussian",
+            "loss": ["square", "logistic", "hinge"],
+            "lam": 0.1,
+            "alpha": 5,
+            "N": 100,
+            "seeds": 8,
+        },
+        first=0.2,
+        places=12,
+        presets={
+            "which penalty": View({"alpha": 2, "lam": 100}, x="lam", show=("eps_g",), log=("x",), figures=("clusters",))
+        },
+    )
+    equations: ClassVar = (
+        r"\mathbf w = \arg\min\sum_\mu\ell(x^\mu) + \lambda\,|\mathbf w|^2/2",
+        r"x = yh \text{ or } y-h, \quad h = \mathbf w\cdot\mathbf x/\sqrt{N} + w_0",
+        r"\epsilon_g = \sum_y\pi_y\,\Phi\left(-(s_ym_h + yw_0)/l_h\right)",
+    )
+
+    clusters: one_of(CLUSTERS, "a kind of clusters") = Field(description="clusters of inputs, which are their labels")  # type: ignore[valid-type]
+    loss: one_of(LOSSES, "a loss", WITHOUT_MINIMUM) = Field(description="loss that is minimised")  # type: ignore[valid-type]
+    lam: LamAxis = config_key(  # type: ignore[valid-type]
+        0.1,
+        description="strength of the penalty, which is l2; 0: the limit of a vanishing one, best: that of the smallest "
+        "error",
+        symbol=r"$\lambda$",
+    )
+    inputs: LawAxis = Field(  # type: ignore[valid-type]
+        Gaussian(),
+        description="distribution of the inputs, around the centre of their cluster; the `teacher` of a spectrum is "
+        "the difference of the centres",
+        validate_default=True,
+        json_schema_extra={"default": "gaussian"},
+    )
+    intercept: bool = Field(False, description="students with an intercept, which has no penalty")
+    alpha: AlphaAxis = ALPHA
+    N: DimensionAxis = config_key(500, description="input dimension", symbol="$N$")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_teacher(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Refuse keys of labels that are not the clusters'."""
+        if others := [name for name in OF_TEACHERS if name in given]:
+            sentence = f"clusters have labels of their own: leave out {', '.join(others)}"
+            raise ScenarioError([((others[0],), sentence)])
+        return given
+
+    def _problems(self) -> Iterator[Problem]:
+        whys = (uneven(self.kind_at(values, "loss")) for values in self.combinations("loss", *self.parameters))
+        if why := next(filter(None, whys), ""):
+            yield ("loss",), why
+        yield from number_problems(self)
+        found = list(self._input_problems())
+        yield from found
+        yield from () if found else self._penalty_problems()
+
+    def _input_problems(self) -> Iterator[Problem]:
+        """Inputs that have no equations around a centre."""
+        for law, N in self.pairs("inputs", "N"):
+            if not isinstance(law, WITHIN):
+                yield (
+                    ("inputs",),
+                    f"inputs around a centre are gaussian, anisotropic or a spectrum, not {label_of(law)}",
+                )
+                return
+            if problem := law.problem(N):
+                yield problem
+                return
+            if isinstance(law, Spectrum) and law.misfit:
+                yield ("inputs",), "misfit is that of a teacher's field: clusters have none"
+                return
+            if isinstance(law, Spectrum) and law.ridge and not all(law.ridge):
+                yield ("inputs",), "ridge must be greater than 0 in all groups"
+                return
+
+    def _penalty_problems(self) -> Iterator[Problem]:
+        """Penalties that leave no minimum, or of whose limit there are no equations."""
+        for values in self.combinations("clusters", "loss", "inputs", "N", *self.parameters, "lam", "alpha"):
+            setting = self.setting(values)
+            if values["lam"] == 0 and self.intercept:
+                yield ("lam",), "a vanishing penalty has its limit without an intercept only: lam must be above 0"
+                return
+            if values["lam"] == 0 and smallest(setting.loss) is None:
+                begin = interpolates_below(setting.loss, setting.clusters, False)
+                if values["alpha"] < begin:
+                    why = "examples can be separated, and the student's length diverges"
+                    yield (
+                        ("lam",),
+                        f"with lam = 0 the loss {values['loss']} has no minimum below alpha = {begin:.6g}: {why}",
+                    )
+                    return
+
+    @property
+    def variables(self) -> dict[str, Variable]:
+        return OF_CLUSTERS | (INTERCEPT if self.intercept else {})
+
+    @property
+    def theory_only(self) -> dict[str, Variable]:
+        return CLUSTERS_THEORY
+
+    @property
+    def theory_ignores(self) -> dict[str, Any]:
+        return {"N": 10**6}
+
+    @property
+    def derived(self) -> dict[str, Any]:
+        return {"P": numbers(self)}
+
+    def seconds(self) -> float:
+        """A rough estimate of the seconds that one seed of all parameter combinations takes on one core."""
+        return sum(map(_seconds, self.cells()))
+
+    def setting(self, values: dict[str, Any]) -> Setting:
+        """All that the minimum depends on at a point of the grid, but the numbers alpha and lambda."""
+        kind = self.kind_at(values)
+        modes = None if values["inputs"].isotropic else values["inputs"].modes(values["N"])
+        return Setting(on_labels(self.kind_at(values, "loss")), kind.among(modes), self.intercept)
+
+    def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> ClusterCell:
+        return ClusterCell(
+            name=values["loss"],
+            kind=self.kind_at(values),
+            loss=self.kind_at(values, "loss"),
+            setting=self.setting(values),
+            lam=values["lam"],
+            inputs=values["inputs"],
+            N=values["N"],
+            P=round(values["alpha"] * values["N"]),
+            alpha=values["alpha"],
+            index=index,
+        )
+
+
+class Setting(NamedTuple):
+    """A loss of stabilities, the clusters, and whether students have an intercept."""
+
+    loss: Loss
+    clusters: TwoClusters
+    intercept: bool
+
+
+@dataclass(frozen=True)
+class ClusterCell(Cell):
+    """One point of the grid: a loss, the clusters, a penalty, numbers of inputs and of examples."""
+
+    name: str
+    kind: GaussianClusters
+    loss: Loss
+    setting: Setting
+    lam: float | str
+    inputs: Inputs
+    N: int
+    P: int
+    alpha: float
+    index: tuple[int, ...]
+
+    @property
+    def group(self) -> tuple[Any, ...]:
+        """The values that name its setting."""
+        return self.loss, self.kind, self.inputs, self.setting.intercept
+
+
+def _seconds(cell: ClusterCell) -> float:
+    """Seconds of a run: those of the same loss of a teacher's labels."""
+    smaller = min(cell.N, cell.P)
+    rate = KINKED if cell.loss.kinks else SMOOTH
+    return LEAST_SECONDS + 1.5 * rate * (cell.P * cell.N * smaller + smaller**3) + 1.5e-8 * cell.P * cell.N

@@ -1,0 +1,93 @@
+r"""Averages over the examples of two clusters, of a learner that minimises a convex loss.
+
+The stability of an example of label y that the learner has not seen is normal of variance :math:`Q^2` around
+:math:`\mu_y = s_ym + yb`, with b the intercept. With p what training makes of it, and :math:`g = p - h`
+(`theory.convex.averages`, whose nodes these are, moved by the mean),
+
+.. math:: A = \sum_y\pi_y\langle d\rangle_y, \qquad B = \sum_y\pi_y\langle g^2\rangle_y, \qquad
+          C = \sum_y\pi_ys_y\langle g\rangle_y, \qquad E = \sum_y\pi_yy\,\langle g\rangle_y,
+          \qquad d = 1 - \partial p/\partial h = -\partial g/\partial h .
+
+**Slopes.** Of any f(h), :math:`\partial_\mu\langle f\rangle = \langle f'\rangle = \langle(h-\mu)f\rangle/Q^2` and
+:math:`\partial_{\ln Q}\langle f\rangle = \langle(h-\mu)f'\rangle`; of d, which may jump, the forms without its
+derivative are taken. By ln V at fixed h, :math:`\partial g = g\,(1-d)`, and :math:`A = -\langle(h-\mu)g\rangle/Q^2`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from statmech.convex.clusters import LABELS, TwoClusters
+from statmech.convex.losses import Loss
+from statmech.numerics.gaussian import density
+from theory.convex.averages import Nodes, Training, gaussian_edges, nodes_of
+
+
+class Stabilities(NamedTuple):
+    """Means of the stabilities of both clusters (2, lanes), their deviation and the susceptibility (lanes,)."""
+
+    means: np.ndarray
+    Q: np.ndarray
+    V: np.ndarray
+
+
+class ClusterAverages(NamedTuple):
+    """A, B, C and E (4, lanes), and their derivatives (4, 4, lanes) by m, b, ln Q and ln V."""
+
+    values: np.ndarray
+    slopes: np.ndarray
+
+
+def of_clusters(loss: Loss, clusters: TwoClusters, at: Stabilities) -> ClusterAverages:
+    """The averages over both clusters.
+
+    Parameters
+    ----------
+    loss
+        A loss of stabilities.
+    clusters
+        The clusters.
+    at
+        The stabilities of fresh examples.
+    """
+    nodes, z, weight = _nodes(loss, at)
+    g, Q = nodes.g, np.tile(at.Q, 2)
+    held, dh = weight * nodes.held, weight * nodes.dh
+    free = dh - held
+    sums = nodes.sums(held, dh * g * g, dh * g)
+    by_mean = nodes.sums(held * z, -2 * held * g, -held) / np.array([Q, 1 + 0 * Q, 1 + 0 * Q])
+    by_Q = nodes.sums(held * (z * z - 1), -2 * held * g * z, -held * z) * np.array([1 + 0 * Q, Q, Q])
+    by_V = nodes.sums(-free * g * z, 2 * free * g * g, free * g) / np.array([Q, 1 + 0 * Q, 1 + 0 * Q])
+    shares, factors, y = clusters.weights, clusters.factors, LABELS
+    mixed = np.array([shares, shares, shares * factors, shares * y])  # of A, B, C and E over the clusters
+    each = np.array([sums, by_mean, by_mean, by_Q, by_V]).reshape(5, 3, 2, -1)[:, [0, 1, 2, 2]]
+    each[1] *= factors[:, None]
+    each[2] *= y[:, None]
+    values, *slopes = np.sum(mixed[:, :, None] * each, axis=2)
+    return ClusterAverages(values, np.moveaxis(np.array(slopes), 0, 1))
+
+
+def training_of_clusters(loss: Loss, clusters: TwoClusters, at: Stabilities, value: Loss) -> Training:
+    """Average a loss `value` and the error over the training examples.
+
+    Parameters
+    ----------
+    loss, clusters, at
+        Those of `of_clusters`.
+    value
+        The loss to average.
+    """
+    nodes, _, weight = _nodes(loss, at, at_rest=True)
+    p = nodes.h + nodes.g
+    sums = nodes.sums(weight * nodes.dh * value.value(p), weight * nodes.dh * (p < 0)).reshape(2, 2, -1)
+    return Training(*np.sum(clusters.weights[:, None] * sums, axis=1))
+
+
+def _nodes(loss: Loss, at: Stabilities, at_rest: bool = False) -> tuple[Nodes, np.ndarray, np.ndarray]:
+    """Nodes of the first cluster's lanes, then of the second's; their distances from the mean, over Q; densities."""
+    means, Q, V = at.means.ravel(), np.tile(at.Q, 2), np.tile(at.V, 2)
+    nodes = nodes_of(loss, Q, V, (means / Q)[:, None] + gaussian_edges(loss), at_rest)
+    z = (nodes.h - means[nodes.lane, None]) / Q[nodes.lane, None]
+    return nodes, z, density(z) / Q[nodes.lane, None]

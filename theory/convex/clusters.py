@@ -1,0 +1,376 @@
+r"""The learner that minimises a convex loss of two Gaussian clusters, with an l2 penalty, for N -> infinity.
+
+The fields of a student w, times the label, have the mean s m, with :math:`m = \mathbf w\cdot\mathbf d`, and the
+deviation Q in each cluster (`statmech.convex.clusters`). With the averages of `theory.convex.cluster_averages`, the
+hats
+
+.. math:: \hat V = \alpha A/V, \qquad \hat q = \alpha B/V^2, \qquad \hat m = \alpha C/V,
+
+and :math:`D_a = \lambda\rho_a + \hat V\omega_a`, of modes with variances :math:`\omega_a`, fractions :math:`\nu_a`
+of the directions, powers :math:`t_a` and factors :math:`\rho_a` of the penalty,
+
+.. math:: m = \hat m\sum_a\frac{t_a}{D_a}, \qquad
+          Q^2 = \hat m^2\sum_a\frac{\omega_at_a}{D_a^2} + \hat q\sum_a\frac{\nu_a\omega_a^2}{D_a^2}, \qquad
+          V = \sum_a\frac{\nu_a\omega_a}{D_a},
+
+with E = 0 for an intercept, and :math:`\epsilon_g = \sum_y\pi_y\,\Phi(-\mu_y/Q)` (Mignacco et al. 2020; Loureiro,
+Sicuro, Gerbelot, Pacco, Krzakala & Zdeborova 2021). Unknown are :math:`\ln(Q/m)`, :math:`\ln Q` and :math:`\ln V`:
+without an intercept the error falls with m/Q, as both s are positive, so that the first unknown is smallest at the best
+lambda.
+
+Solutions are followed along lambda by Newton's method, as in `theory.convex.saddle_point`. An intercept is the fourth
+unknown, as :math:`b/(1+Q)`, which stays finite when all lengths diverge. It is freed at a moderate lambda, since at a
+large one a loss with a kink hardly determines it: the fourth equation is
+:math:`\kappa E/\sqrt B = (1-\kappa)\,b/(1+Q)`, and :math:`\kappa` grows from 0 to 1. Where a loss with a kink is
+least at w = 0 and the more frequent answer, as that of the hinge for unequal clusters that overlap much, the logarithms
+have no solution, and the state is NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from statmech.convex.clusters import LABELS, TwoClusters, interpolates_below
+from statmech.convex.limits import smallest
+from statmech.convex.losses import Loss
+from statmech.numerics.gaussian import cumulative
+from theory.convex.best_lambda import LARGEST, LEAST, LEVEL, ROUGH, Place, picked, sought
+from theory.convex.cluster_averages import Stabilities, of_clusters, training_of_clusters
+from theory.convex.saddle_point import SOLVED, Linearised, Point, Solved, follow, healthy, newton, solve
+
+SLIGHT = 1e-6  # lambda from which the limit 0 is reached
+STRIDE = np.log(4.0)  # of a scan of ln lambda
+AMONG = 9  # places of a finer scan
+CLOSE = 1e-4  # distance in ln lambda at which a search ends: the error changes with its square
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterEquations:
+    """The equations of a loss of stabilities; `share` of their points is kappa, which frees the intercept."""
+
+    loss: Loss
+    clusters: TwoClusters
+    intercept: bool = False
+
+    def linearised(self, x: np.ndarray, alpha: np.ndarray, at: Point) -> Linearised:
+        """Residuals and derivatives at x (k, lanes)."""
+        with np.errstate(all="ignore"):  # a step too far gives NaN and is taken back
+            side, slopes = self._side(x, alpha, np.exp(at.log_lam))
+            F, J = side.values - x[:3], slopes - np.eye(3, len(x))[..., None]
+            if not self.intercept:
+                return Linearised(F, J, side.by_lam)
+            freed, by = self._freed(x, at.share)
+            none = np.zeros_like(alpha)
+            return Linearised(np.array([*F, freed]), np.concatenate([J, by[None]]), np.array([*side.by_lam, none]))
+
+    def _side(self, x: np.ndarray, alpha: np.ndarray, lam: np.ndarray) -> tuple[Side, np.ndarray]:
+        """The penalty's side of the equations, and its derivatives (3, k, lanes) by the unknowns."""
+        (A, B, C, _), by_x = self._averages(x)
+        V = np.exp(x[2])
+        last = np.eye(len(x))[2][:, None]
+        hats = Hats(alpha * A / V, alpha * B / V**2, alpha * C / V)
+        side = side_of(self.clusters, hats, lam)
+        log_m, log_q = by_x[2] / C - last, by_x[1] / B - 2 * last
+        V_slopes = alpha / V * (by_x[0] - A * last)
+        return side, side.by_m[:, None] * log_m + side.by_q[:, None] * log_q + side.by_V[:, None] * V_slopes
+
+    def _freed(self, x: np.ndarray, kappa: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The residual of the intercept, and its derivatives (k, lanes) by the unknowns."""
+        (_, B, _, E), by_x = self._averages(x)
+        offset = np.eye(len(x))[3][:, None]
+        slopes = (by_x[3] - 0.5 * E / B * by_x[1]) / np.sqrt(B)
+        return kappa * E / np.sqrt(B) - (1 - kappa) * x[3], kappa * slopes - (1 - kappa) * offset
+
+    def _averages(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """A, B, C and E (4, lanes), and their derivatives (4, k, lanes) by the unknowns."""
+        values, (m_, b_, Q_, V_) = self._of(x)
+        m, Q = np.exp(x[1] - x[0]), np.exp(x[1])
+        by_x = [-m * m_, m * m_ + Q_, V_]
+        if self.intercept:
+            by_x = [by_x[0], by_x[1] + Q * x[3] * b_, V_, (1 + Q) * b_]
+        return values, np.stack(by_x, axis=1)
+
+    def _of(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        values, slopes = of_clusters(self.loss, self.clusters, self.stabilities(x))
+        return values, np.moveaxis(slopes, 1, 0)
+
+    def stabilities(self, x: np.ndarray) -> Stabilities:
+        """The stabilities of fresh examples at unknowns x (k, lanes)."""
+        means = self.clusters.factors[:, None] * np.exp(x[1] - x[0]) + LABELS[:, None] * self.offset(x)
+        return Stabilities(means, np.exp(x[1]), np.exp(x[2]))
+
+    def offset(self, x: np.ndarray) -> np.ndarray:
+        """The intercept b at unknowns x (k, lanes)."""
+        return (1 + np.exp(x[1])) * x[3] if self.intercept else np.zeros_like(x[0])
+
+    @cached_property
+    def force(self) -> float:
+        """The scale of l' before training."""
+        return float(np.abs(self.loss.slope(np.zeros(1)))[0]) or 1.0
+
+    def start(self, alpha: np.ndarray, log_lam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Unknowns of Hebb's rule, and a ln lambda, at least that asked for, where they nearly solve the equations."""
+        slope, bend = self.force, float(self.loss.curvature(np.zeros(1))[0])
+        size = float(np.max(self.clusters.variances / self.clusters.ridge)) + float(np.sum(self.clusters.powers))
+        scale = slope * (np.sqrt(alpha * (1 + alpha)) + 1) + bend * alpha
+        log_lam = np.maximum(log_lam, np.log(3 * size * (scale + 1 + alpha)))
+        signal = float(self.clusters.weights @ self.clusters.factors)
+        hats = Hats(0 * alpha, alpha * slope**2, alpha * slope * signal)
+        x = side_of(self.clusters, hats, np.exp(log_lam)).values
+        return (np.array([*x, 0 * alpha]) if self.intercept else x), log_lam
+
+
+class Hats(NamedTuple):
+    """V^, q^ and m^ (lanes,)."""
+
+    V: np.ndarray
+    q: np.ndarray
+    m: np.ndarray
+
+
+class Side(NamedTuple):
+    """ln(Q/m), ln Q and ln V (3, lanes), and their derivatives by ln m^, ln q^, V^ and ln lambda."""
+
+    values: np.ndarray
+    by_m: np.ndarray
+    by_q: np.ndarray
+    by_V: np.ndarray
+    by_lam: np.ndarray
+
+
+def side_of(clusters: TwoClusters, hats: Hats, lam: np.ndarray) -> Side:
+    """Compute what an l2 penalty makes of the hats.
+
+    Parameters
+    ----------
+    clusters
+        The clusters.
+    hats
+        The hats (lanes,).
+    lam
+        Strength of the penalty (lanes,).
+    """
+    _, omega, nu, t, ridge = (np.asarray(part)[..., None] for part in clusters)
+    pull = ridge * lam
+    D = pull + hats.V * omega
+    m_parts, centre, spread, response = t / D, omega * t / D**2, nu * omega**2 / D**2, nu * omega / D
+    of_m, of_q = hats.m**2 * np.sum(centre, axis=0), hats.q * np.sum(spread, axis=0)
+    Q2, S, R = of_m + of_q, np.sum(m_parts, axis=0), np.sum(response, axis=0)
+    log_Q = 0.5 * np.log(Q2)
+
+    def by(change: np.ndarray) -> np.ndarray:
+        """The derivatives by a number on which D depends, with this derivative of D."""
+        part = change / D
+        m = -np.sum(m_parts * part, axis=0) / S
+        Q = -(hats.m**2 * np.sum(centre * part, axis=0) + hats.q * np.sum(spread * part, axis=0)) / Q2
+        return np.array([Q - m, Q, -np.sum(response * part, axis=0) / R])
+
+    none = np.zeros_like(Q2)
+    return Side(
+        np.array([log_Q - np.log(hats.m * S), log_Q, np.log(R)]),
+        np.array([of_m / Q2 - 1, of_m / Q2, none]),
+        np.array([0.5 * of_q / Q2, 0.5 * of_q / Q2, none]),
+        by(omega),
+        by(pull),
+    )
+
+
+class ClusterState(NamedTuple):
+    """The state of learners, arrays (lanes,): NaN where there is none."""
+
+    m_field: np.ndarray
+    length_field: np.ndarray
+    length: np.ndarray
+    V: np.ndarray
+    intercept: np.ndarray
+    residual: np.ndarray
+    train_loss: np.ndarray
+    eps_t: np.ndarray
+    eps_g: np.ndarray
+
+
+def unknown_state(lanes: int) -> ClusterState:
+    """The state of learners of which nothing is known."""
+    return ClusterState(*(np.full(lanes, np.nan) for _ in ClusterState._fields))
+
+
+def minimum(
+    loss: Loss, clusters: TwoClusters, alpha: np.ndarray, lam: np.ndarray, intercept: bool = False
+) -> ClusterState:
+    """Solve for the minimum at each alpha and lambda.
+
+    Parameters
+    ----------
+    loss
+        A loss of stabilities.
+    clusters
+        The clusters.
+    alpha
+        Examples per weight (lanes,).
+    lam
+        Strength of the l2 penalty (lanes,), 0 for the limit of a vanishing one.
+    intercept
+        True for students with an intercept, without a penalty.
+
+    Examples
+    --------
+    >>> from statmech.convex.clusters import GaussianClusters
+    >>> from statmech.convex.losses import Logistic
+    >>> one = minimum(Logistic(), GaussianClusters().among(None), np.array([2.0]), np.array([0.1]))
+    >>> [float(value[0].round(9)) for value in (one.m_field, one.length_field, one.eps_g)]
+    [1.375596026, 1.880254441, 0.232206069]
+    """
+    equations = ClusterEquations(loss, clusters, intercept and not clusters.balanced)  # of equal clusters it is 0
+    found = unknown_state(len(alpha))
+    ends = interpolates_below(loss, clusters, intercept) if np.any(lam == 0) else np.nan
+    phases = (
+        (lam > 0, _penalised),
+        ((lam == 0) & (alpha < ends), _interpolating),
+        ((lam == 0) & (alpha > ends), _bare),
+    )
+    for among, phase in phases:
+        lanes = np.flatnonzero(among)
+        if len(lanes):
+            for whole, part in zip(found, phase(equations, alpha[lanes], lam[lanes]), strict=True):
+                whole[lanes] = part
+    return found
+
+
+Phase = Callable[[ClusterEquations, np.ndarray, np.ndarray], ClusterState]
+
+
+def _penalised(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray) -> ClusterState:
+    solved = solve(equations, alpha, lam, float(equations.intercept))
+    return described(equations, solved, alpha, lam)
+
+
+def _bare(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray) -> ClusterState:
+    nearby = solve(equations, alpha, lam + SLIGHT, float(equations.intercept))
+    at = Point(lam - np.inf, np.full_like(lam, equations.intercept))
+    return described(equations, newton(equations, nearby.x, alpha, at), alpha, lam)
+
+
+def _interpolating(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray) -> ClusterState:
+    best = smallest(equations.loss)
+    if best is None:
+        return unknown_state(len(alpha))
+    nearby = solve(equations, alpha, lam + SLIGHT, float(equations.intercept))
+    x, at = nearby.x, Point(0 * lam, np.full_like(lam, equations.intercept))
+    x[2] += np.log(SLIGHT)
+    bound = replace(equations, loss=best)
+    state = described(bound, newton(bound, x, alpha, at), alpha, lam + 1, equations.loss)
+    return state._replace(V=np.where(np.isnan(state.V), np.nan, np.inf))
+
+
+def described(
+    equations: ClusterEquations, solved: Solved, alpha: np.ndarray, lam: np.ndarray, value: Loss | None = None
+) -> ClusterState:
+    """Compute the state of learners from the solved unknowns.
+
+    Parameters
+    ----------
+    equations, solved
+        The equations and their solution.
+    alpha, lam
+        Examples per weight, and strength of the penalty (lanes,).
+    value
+        The loss to report, if it differs from that of the equations, as in a limit.
+    """
+    x = solved.x + np.where(solved.residual <= SOLVED, 0.0, np.nan)
+    loss, clusters = equations.loss, equations.clusters
+    with np.errstate(all="ignore"):
+        at = equations.stabilities(x)
+        training = training_of_clusters(loss, clusters, at, value or loss)
+        length = _length(clusters, of_clusters(loss, clusters, at).values, at.V, alpha, lam)
+        wrong = _error(equations, x)
+    m = np.exp(x[1] - x[0])
+    return ClusterState(
+        m, at.Q, length, at.V, equations.offset(x), solved.residual, training.loss, training.error, wrong
+    )
+
+
+def _length(
+    clusters: TwoClusters, averages: np.ndarray, V: np.ndarray, alpha: np.ndarray, lam: np.ndarray
+) -> np.ndarray:
+    """The length of the weights, |w|/sqrt(N)."""
+    A, B, C, _ = averages
+    _, omega, nu, t, ridge = (np.asarray(part)[..., None] for part in clusters)
+    D = lam * ridge + alpha * A / V * omega
+    square = (alpha * C / V) ** 2 * np.sum(t / D**2, axis=0) + alpha * B / V**2 * np.sum(nu * omega / D**2, axis=0)
+    length: np.ndarray = np.sqrt(square)
+    return length
+
+
+def best_lambdas(loss: Loss, clusters: TwoClusters, alphas: np.ndarray, intercept: bool = False) -> np.ndarray:
+    """The penalty of the smallest generalization error at each alpha (lanes,).
+
+    0 where the error falls to the end of a vanishing penalty (with an intercept the least that was sought, 1e-10),
+    infinite where it falls up to lambda = 1e6 and beyond, or is never below that of the answer which is more frequent.
+
+    Parameters
+    ----------
+    loss
+        A loss of stabilities.
+    clusters
+        The clusters.
+    alphas
+        Examples per weight (lanes,).
+    intercept
+        True for students with an intercept, without a penalty.
+
+    Examples
+    --------
+    >>> from statmech.convex.clusters import GaussianClusters
+    >>> from statmech.convex.losses import Logistic
+    >>> best_lambdas(Logistic(), GaussianClusters().among(None), np.array([2.0]))
+    array([inf])
+    >>> best_lambdas(Logistic(), GaussianClusters(positives=0.2).among(None), np.array([2.0]), intercept=True).round(3)
+    array([0.175])
+    """
+    if intercept and not clusters.balanced:
+        return _least(loss, clusters, alphas)
+    return sought(ClusterEquations(loss, clusters), alphas, 0.0, np.zeros(len(alphas), bool))
+
+
+def _least(loss: Loss, clusters: TwoClusters, alpha: np.ndarray) -> np.ndarray:
+    """Search for the best lambda among the errors of a scan: with an intercept the error depends on all unknowns."""
+    equations = ClusterEquations(loss, clusters, intercept=True)
+    free, lanes = np.ones_like(alpha), np.arange(len(alpha))
+
+    def moved(place: Place, step: np.ndarray | float) -> Place:
+        at = np.clip(place[0] + step, np.log(LEAST), np.log(LARGEST))
+        return at, follow(equations, alpha, place[1], Point(place[0], free), Point(at, free), ROUGH)
+
+    def errors(places: list[Place]) -> np.ndarray:
+        found = np.array([_error(equations, solved.x) for _, solved in places])
+        return np.where(np.isnan(found), np.inf, found)
+
+    at = healthy(equations, alpha)
+    down, up = [(at, solve(equations, alpha, np.exp(at), 1.0))], list[Place]()
+    while np.any(down[-1][0] > np.log(LEAST)):
+        down.append(moved(down[-1], -STRIDE))
+    while not up or np.any(np.isfinite(up[-1][1].residual) & (up[-1][0] < np.log(LARGEST))):
+        up.append(moved(up[-1] if up else down[0], STRIDE))
+    places, reach = [*reversed(down), *up], STRIDE
+    while True:
+        values = errors(places)
+        which = np.argmin(values, axis=0)
+        best = picked(places, which, lanes)
+        if reach <= CLOSE:
+            break
+        places = [moved(best, reach * part) for part in np.linspace(-1, 1, AMONG)]
+        reach *= 2 / (AMONG - 1)
+    useless = values[which, lanes] > clusters.weights.min() - LEVEL
+    return np.where(useless, np.inf, np.exp(best[0]))
+
+
+def _error(equations: ClusterEquations, x: np.ndarray) -> np.ndarray:
+    """The generalization error at unknowns x (k, lanes)."""
+    at = equations.stabilities(x)
+    wrong: np.ndarray = equations.clusters.weights @ cumulative(-at.means / at.Q)
+    return wrong

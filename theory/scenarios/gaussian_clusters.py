@@ -1,0 +1,76 @@
+"""Learners that minimise a convex loss of two clusters: the equations at each parameter combination, at its P/N.
+
+`lam: best` is the same in runs and theory, the best at alpha.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from statmech.convex.clusters import error_at, separable_below
+from statmech.scenarios.gaussian_clusters import ClusterCell, Clusters, Setting
+from statmech.scenarios.risk import BEST
+from theory.convex.best_lambda import taken
+from theory.convex.clusters import best_lambdas, minimum
+
+SOURCE = "replica-symmetric, N -> infinity"
+
+Values = dict[str, np.ndarray]
+Ratio = Callable[[ClusterCell], float]  # of examples to inputs
+
+
+def solve(scenario: Clusters, cells: Sequence[ClusterCell]) -> Iterator[Values]:
+    """The variables of each cell, at its P/N; NaN where the loss has no minimum."""
+    return _solved(cells, lambda cell: cell.P / cell.N)
+
+
+def solve_line(scenario: Clusters, cells: Sequence[ClusterCell]) -> Iterator[Values]:
+    """Solve for a line, at alpha itself instead of P/N; the best penalty is left out where no cell has it."""
+    return _solved(cells, lambda cell: cell.alpha, any(cell.lam == BEST for cell in cells))
+
+
+def _solved(cells: Sequence[ClusterCell], ratio: Ratio, best: bool = True) -> Iterator[Values]:
+    groups: dict[tuple[Any, ...], list[ClusterCell]] = {}
+    for cell in cells:
+        groups.setdefault(cell.group, []).append(cell)
+    solved: dict[tuple[int, ...], Values] = {}
+    for members in groups.values():
+        solved.update(_of_group(members, ratio, best))
+    return (solved[cell.index] for cell in cells)
+
+
+def _of_group(members: list[ClusterCell], ratio: Ratio, with_best: bool) -> dict[tuple[int, ...], Values]:
+    setting = members[0].setting
+    alphas = [cell.alpha for cell in members]
+    best = _best(setting, alphas) if with_best else dict.fromkeys(alphas, np.nan)
+    points = [(ratio(cell), taken(best[cell.alpha]) if cell.lam == BEST else float(cell.lam)) for cell in members]
+    unique = list(dict.fromkeys(points))
+    alpha, lam = np.array(unique).T
+    state = minimum(setting.loss, setting.clusters, alpha, lam, setting.intercept)._asdict()
+    lane = {point: at for at, point in enumerate(unique)}
+    positives = setting.clusters.positives
+    shared = {
+        "alpha_c": separable_below(setting.clusters, setting.intercept),
+        "eps_known": error_at(setting.clusters.separation, positives),
+    }
+    found: dict[tuple[int, ...], Values] = {}
+    for cell, point in zip(members, points, strict=True):
+        own = {
+            "lam_best": best[cell.alpha],
+            "eps_bayes": error_at(setting.clusters.learnt(ratio(cell)), positives),
+            **shared,
+        }
+        found[cell.index] = {name: np.asarray(values[lane[point]]) for name, values in state.items()}
+        found[cell.index] |= {name: np.asarray(value) for name, value in own.items()}
+        if not setting.intercept:
+            del found[cell.index]["intercept"]
+    return found
+
+
+def _best(setting: Setting, alphas: list[float]) -> dict[float, float]:
+    """The best lambda at each alpha."""
+    different = list(dict.fromkeys(alphas))
+    return dict(zip(different, best_lambdas(*setting[:2], np.array(different), setting.intercept), strict=True))
