@@ -20,7 +20,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import cache, partial
 from multiprocessing import get_context
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -29,12 +29,14 @@ import numpy as np
 import timing
 
 import simulate
-from simulate.kernels import gram, perceptrons, vectors
+from simulate.kernels import gram, gram_of_groups, perceptrons, vectors
 from statmech import Scenario, random_numbers
+from statmech.inputs import Spectrum
 from statmech.random_numbers import key_of
 from statmech.scenarios.online import OnlineCell
 
 Call = timing.Call
+GROUPED = 10  # students, at most, of the table of groups
 
 
 class Size(NamedTuple):
@@ -51,6 +53,7 @@ class Size(NamedTuple):
     small_N: int  # of the comparison with scikit-learn
     small_steps: int
     normals: list[int]
+    groups: list[int]
     repeats: int
 
 
@@ -66,6 +69,7 @@ FULL = Size(
     small_N=1000,
     small_steps=1_984,
     normals=[10_000, 100_000, 1_000_000],
+    groups=[1, 2, 5, 10],
     repeats=5,
 )
 TINY = Size(
@@ -80,6 +84,7 @@ TINY = Size(
     small_N=100,
     small_steps=16,
     normals=[1_000],
+    groups=[2],
     repeats=1,
 )
 
@@ -164,6 +169,23 @@ def cost_of_changes(size: Size) -> None:
     timing.table(f"(g) drift and decay, N = {size.N:,}, float64", header, rows)
 
 
+def cost_of_groups(size: Size) -> None:
+    """(h) A step with inputs in d groups of equal variance over an isotropic step."""
+    rows = []
+    for K, steps in ((K, steps) for K, steps in size.gram_steps.items() if K <= GROUPED):
+        isotropic = {"isotropic": simulation(gram, cell(size.N, K), steps)}
+        grouped = {
+            f"{d}": simulation(gram_of_groups, cell(size.N, K, inputs=Spectrum(tuple(range(1, d + 1)))), steps)
+            for d in size.groups
+        }
+        took = timing.measure(isotropic | grouped, size.repeats, timing.clock())
+        first, *others = (1e9 * took[name].seconds / steps for name in (*isotropic, *grouped))
+        first = first / gram.batch(K)
+        rows.append([K, first, *(each / gram_of_groups.batch(K) / first for each in others)])
+    header = ["K", "isotropic, ns/step-seed", *(f"d = {d}, over it" for d in size.groups)]
+    timing.table(f"(h) groups of equal variance, N = {size.N:,}, float64", header, rows)
+
+
 def over_the_first(calls: dict[str, Call], size: Size, steps: int) -> list[object]:
     """Nanoseconds per step of the first call, and the ratios of the others to it."""
     took = timing.measure(calls, size.repeats, timing.clock())
@@ -222,6 +244,7 @@ SECTIONS = {
     "sklearn": single_over_sklearn,
     "limit": fraction_of_limit,
     "changes": cost_of_changes,
+    "groups": cost_of_groups,
 }
 Source = Callable[[jax.Array, tuple[int, ...]], jax.Array]
 SOURCES: dict[str, Source] = {
@@ -231,7 +254,7 @@ SOURCES: dict[str, Source] = {
 DRAWS = 20  # of normals in one timed call: the clock of CPU time may tick in milliseconds
 
 
-def cell(N: int, K: int, **given: float) -> OnlineCell:
+def cell(N: int, K: int, **given: Any) -> OnlineCell:
     """The perceptron rule at learning rate 1, random students."""
     return next(Scenario(rule="perceptron", K=K, N=N, t=[1.0], **given).cells())
 

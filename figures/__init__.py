@@ -32,6 +32,7 @@ PUBLISHED = {  # by the key of the scenarios that they draw
         "optimal": "eps_g t against t: the optimal rule and the others, with the constants of late times",
         "noise_optimal": "late eps_g against the fraction of flipped labels: the optimal rule, Hebb and the perceptron",
         "drift": "stationary eps_g against the drift of the teacher, with the powers of small drifts",
+        "sgd_power_law": "eps_g against t for inputs of power-law variances, with the powers of time that it follows",
     },
     "network": {
         "plateau": "two units learn from two: the symmetric plateau, and the escape from it, run by run",
@@ -45,6 +46,9 @@ PUBLISHED = {  # by the key of the scenarios that they draw
         "best_lambda": "eps_g against the strength of the penalty, with its minimum and the Bayes-optimal error",
         "logistic_threshold": "where examples of a logit teacher can be separated, and the length of the student",
         "bayes_gap": "how much each loss errs more than the Bayes-optimal student, against alpha",
+        "random_features": "mean squared error of least squares against the number of random features",
+        "multiple_descent": "mean squared error of least squares on inputs of very different variances, against alpha",
+        "aligned": "mean squared error against the penalty, and the best penalty against the teacher's alignment",
     },
     "clusters": {
         "clusters": "eps_g of two clusters against the strength of the penalty, with the Bayes-optimal error",

@@ -13,6 +13,7 @@ import numpy as np
 from statmech.errors import ScenarioError
 from statmech.runtime.files import opened, version
 
+NONE = 1e-15  # an eigenvalue, relative to the largest and over N, that is rounding
 MOST_BYTES = 2**30  # of a file; converted to float64 and centred it takes several times this memory
 
 
@@ -27,6 +28,20 @@ def table(path: str) -> np.ndarray:
 def digest(path: str) -> str:
     """The SHA-256 of a table, independent of its file format."""
     return _digest(path, version(path))
+
+
+def eigenvalues(path: str) -> np.ndarray:
+    """The eigenvalues (N,) of N times the covariance of a table's N columns; they add up to N."""
+    return _eigenvalues(path, version(path))
+
+
+@lru_cache(maxsize=4)
+def _eigenvalues(path: str, state: tuple[int, ...]) -> np.ndarray:
+    rows = _table(path, state).astype(float)
+    count, N = rows.shape
+    squares = rows.T @ rows if count >= N else rows @ rows.T
+    found = np.linalg.eigvalsh(squares) * N / count
+    return np.concatenate([np.zeros(N - len(found)), np.where(found > N * NONE * found[-1], found, 0.0)])
 
 
 @lru_cache(maxsize=4)

@@ -1,4 +1,4 @@
-r"""Distributions of the inputs: all centred; `isotropic` ones have covariance I/N, so that the theory applies.
+r"""Distributions of the inputs: all centred; `isotropic` ones have covariance I/N.
 
 **To add a distribution** write one class with `draw` and add one line to `INPUTS`: its config name, sweep axis and the
 direct engine follow. Without parameters it is written in a config by its name, with parameters as a mapping, `inputs:
@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -33,12 +33,25 @@ MOST_LATENT = 1000.0  # latent variables per feature, and features per latent va
 LEAST_REST = 1e-6  # deviation of what is not linear in features, below which they count as linear
 
 
+class Axes(NamedTuple):
+    """Directions, axis by axis, arrays (N,): variances, factors of the penalty, and the group's part of the teacher.
+
+    `powers` None: the teacher has no preferred directions; else `group` numbers the groups.
+    """
+
+    variances: np.ndarray
+    ridge: np.ndarray
+    powers: np.ndarray | None
+    group: np.ndarray | None = None
+
+
 @dataclass(frozen=True)
 class Inputs(ABC):
     """A distribution of inputs x; subclasses define `isotropic`, `exact` and `draw`."""
 
     isotropic: ClassVar[bool] = True  # covariance I/N: theory needs no `modes`
     exact: ClassVar[bool] = False  # eps_g is a function of angles at finite N, not only in the limit
+    sized: ClassVar[bool] = False  # `modes` depends on N
 
     @abstractmethod
     def draw(self, key: Array, M: int, N: int, table: Array) -> Array:
@@ -85,9 +98,18 @@ class Inputs(ABC):
         """
         return None
 
+    @property
+    def structured(self) -> bool:
+        """True if fields have variances that differ from direction to direction, as `modes` says."""
+        return not self.isotropic and type(self).modes is not Inputs.modes
+
     def table(self, N: int) -> np.ndarray:
         """Data for `draw`, computed once outside the compiled program."""
         return np.zeros(0, np.float32)
+
+    def axes(self, N: int) -> Axes | None:
+        """The variances along the axes; None of inputs that are not Gaussian with independent components."""
+        return None
 
     def lacking(self, N: int) -> Problem | None:
         """The reason why files of the distribution are not usable, or None; stored results do not need them."""
@@ -145,9 +167,12 @@ class Anisotropic(Inputs):
     def modes(self, N: int) -> Modes:
         return modes_of(self.spectrum)
 
-    def table(self, N: int) -> np.ndarray:
+    def axes(self, N: int) -> Axes:
         index = np.arange(N) * len(self.spectrum) // N
-        return np.sqrt(np.asarray(self.spectrum)[index]).astype(np.float32)
+        return Axes(np.asarray(self.spectrum, float)[index], np.ones(N), None)
+
+    def table(self, N: int) -> np.ndarray:
+        return np.sqrt(self.axes(N).variances).astype(np.float32)
 
 
 class Grouped(Inputs):
@@ -162,14 +187,17 @@ class Grouped(Inputs):
     @abstractmethod
     def modes(self, N: int) -> Modes: ...
 
+    @abstractmethod
+    def axes(self, N: int) -> Axes: ...
+
     def table(self, N: int) -> np.ndarray:
-        modes = self.modes(N)
-        return np.repeat(np.sqrt(modes.variances), group_sizes(modes.shares, N)).astype(np.float32)
+        """The deviation of each axis, times sqrt(N)."""
+        return np.sqrt(self.axes(N).variances).astype(np.float32)
 
 
 @dataclass(frozen=True)
 class Spectrum(Grouped):
-    """Gaussian with these eigenvalues of N Cov(x), each on its share of the axes.
+    """Gaussian with these eigenvalues of N Cov(x), each on a fraction of the axes.
 
     The teacher's squared length is divided among them by `teacher`: as their shares (random), as shares times
     eigenvalues (aligned), or by a list. `misfit` is the part of the variance of the teacher's field that the inputs do
@@ -214,11 +242,21 @@ class Spectrum(Grouped):
     def modes(self, N: int) -> Modes:
         return modes_of(self.eigenvalues, self.shares, self.teacher, self.misfit, self.ridge)
 
+    def axes(self, N: int) -> Axes:
+        modes = self.modes(N)
+        sizes = group_sizes(modes.shares, N)
+        ridge = np.broadcast_to(modes.ridge, modes.variances.shape)
+        drawn = self.teacher == "random" or modes.teacher is None
+        powers = None if drawn else np.repeat(np.asarray(modes.teacher), sizes)
+        group = np.repeat(np.arange(len(sizes)), sizes)
+        return Axes(np.repeat(modes.variances, sizes), np.repeat(ridge, sizes), powers, group)
+
 
 @dataclass(frozen=True)
 class PowerLaw(Grouped):
     """Gaussian with the N eigenvalues i^-decay, and powers i^-teacher_decay of the teacher's field."""
 
+    sized = True
     decay: float = 1.5
     teacher_decay: float = 1.75
 
@@ -233,9 +271,10 @@ class PowerLaw(Grouped):
     def modes(self, N: int) -> Modes:
         return power_law(self.decay, self.teacher_decay, N)
 
-    def table(self, N: int) -> np.ndarray:
-        i = np.arange(1, N + 1.0) ** -self.decay
-        return np.sqrt(i * (N / i.sum())).astype(np.float32)
+    def axes(self, N: int) -> Axes:
+        i = np.arange(1, N + 1.0)
+        omega, T = i**-self.decay, i ** (self.decay - self.teacher_decay)
+        return Axes(omega * (N / omega.sum()), np.ones(N), T / T.sum(), np.arange(N))
 
 
 @dataclass(frozen=True)
@@ -247,11 +286,16 @@ class Features(Inputs):
     latent: float = 0.5
 
     def draw(self, key: Array, M: int, N: int, table: Array) -> Array:
-        import jax.numpy as jnp
+        raise ScenarioError([(("inputs",), "random features are inputs of stored examples (`loss`), not of a stream")])
 
-        latent = normals(key, (M, table.shape[0])) @ table
-        value = ACTIVATIONS[self.activation]().both(latent)[0] - hermite(ACTIVATIONS[self.activation]()).constant
-        return jnp.asarray(value, np.float32) / np.float32(N**0.5)
+    def width(self, N: int) -> int:
+        """The number D of latent variables of N features."""
+        return round(self.latent * N)
+
+    def of(self, latent: np.ndarray) -> np.ndarray:
+        """The features, in float64, of projections on the latent variables (...)."""
+        activation = ACTIVATIONS[self.activation]()
+        return np.asarray(activation.both(latent)[0], float) - hermite(activation).constant
 
     def problem(self, N: int) -> Problem | None:
         if self.activation not in ACTIVATIONS:
@@ -261,7 +305,7 @@ class Features(Inputs):
         if not 1 / MOST_LATENT <= self.latent <= MOST_LATENT:
             bounds = f"{1 / MOST_LATENT:g} and {MOST_LATENT:g}"
             return ("inputs",), f"latent variables per feature must lie between {bounds}, not {self.latent:g}"
-        if round(self.latent * N) < 1:
+        if self.width(N) < 1:
             return ("inputs",), f"{self.latent:g} latent variables per feature are none at N = {N}"
         return None
 
@@ -274,6 +318,7 @@ class Rows(Inputs):
     """Rows of a table drawn with replacement: a .npy or .csv file of numbers, centred, with mean |x|^2 = 1."""
 
     isotropic = False
+    sized = True
     path: str = ""
 
     def draw(self, key: Array, M: int, N: int, table: Array) -> Array:
@@ -287,6 +332,9 @@ class Rows(Inputs):
         except ScenarioError as failure:
             return failure.problems[0]
         return None if columns == N else (("N",), f"{self.path} has {columns} columns, so N must be {columns}, not {N}")
+
+    def modes(self, N: int) -> Modes:
+        return modes_of(input_table.eigenvalues(self.path))
 
     def table(self, N: int) -> np.ndarray:
         return input_table.table(self.path)

@@ -1,7 +1,7 @@
 r"""Modes: all that theory needs to know of inputs that are not isotropic, and of the teacher among them.
 
-The covariance of the inputs, times N, has the eigenvalue :math:`\omega_a` (`variances`) in a share :math:`\nu_a` of the
-N directions (`shares`). In them lies the fraction :math:`T_a` of the teacher's squared length (`teacher`) and the
+The covariance of the inputs, times N, has the eigenvalue :math:`\omega_a` (`variances`) in a fraction :math:`\nu_a` of
+the N directions (`shares`). In them lies the fraction :math:`T_a` of the teacher's squared length (`teacher`) and the
 fraction :math:`p_a` of the variance of its field (`powers`),
 
 .. math:: \sum_a\nu_a = 1, \qquad \sum_aT_a = 1, \qquad
@@ -34,6 +34,7 @@ from statmech.numerics.gaussian import NODES, TAIL, composite_legendre, density
 
 FIRST = 16  # modes of a power law that are summed one by one; those beyond in blocks up to twice as far
 PER_BLOCK = 8  # nodes of such a block: a sum over it is right to 1e-12
+ROUNDING = 1e-12  # relative: of sums, and of the largest eigenvalue
 OF_FEATURES = 64  # nodes of Marchenko and Pastur's law
 
 
@@ -50,7 +51,13 @@ class Modes:
     @property
     def signal(self) -> float:
         """S, the part of the variance of the teacher's field that the inputs contain."""
-        return float(min(self.powers.sum(), 1.0))
+        total = float(self.powers.sum())
+        return total if total < 1 - ROUNDING else 1.0
+
+    @property
+    def rank(self) -> float:
+        """The fraction of the directions in which the inputs vary."""
+        return float(self.shares[self.variances > 0].sum())
 
     @property
     def misfit(self) -> float:
@@ -59,7 +66,7 @@ class Modes:
 
     @property
     def participation(self) -> float:
-        """The effective share of directions, :math:`(\\sum\\nu\\omega)^2/\\sum\\nu\\omega^2`; 1 if they are equal."""
+        """The effective part of directions, :math:`(\\sum\\nu\\omega)^2/\\sum\\nu\\omega^2`; 1 if they are equal."""
         return float((self.shares @ self.variances) ** 2 / (self.shares @ self.variances**2))
 
 
@@ -80,7 +87,7 @@ def modes_of(
         Fractions of the directions (d,); equal ones by default.
     teacher
         Fractions of the teacher's squared length (d,); "random" for those of a teacher without a preferred direction,
-        which are the shares, or "aligned" for a teacher whose weights have the covariance of the inputs.
+        which are `shares`, or "aligned" for a teacher whose weights have the covariance of the inputs.
     misfit
         Part of the variance of the teacher's field that the inputs do not contain.
     ridge
@@ -148,6 +155,55 @@ def power_law(decay: float, teacher_decay: float, modes: int) -> Modes:
     omega, p = np.exp(-decay * log) * modes / omega.sum(), p / p.sum()
     T = p / omega
     return Modes(omega, count / modes, p, T / T.sum())
+
+
+def condensed(modes: Modes) -> Modes:
+    """Fewer modes with the same sums, where the teacher has no preferred direction.
+
+    The eigenvalues from x to 2x are replaced by a Gauss rule for sums over them: a sum of a function that is smooth on
+    the scale of its argument, as those of theory are, is right to 1e-12. Eigenvalues of 0 and of rounding become one.
+
+    Parameters
+    ----------
+    modes
+        Those of a table, for example.
+
+    Examples
+    --------
+    >>> every = modes_of(np.linspace(0.01, 1.99, 1000))
+    >>> few = condensed(every)
+    >>> ratio = (few.shares @ np.exp(-few.variances)) / (every.shares @ np.exp(-every.variances))
+    >>> len(few.variances), round(float(ratio), 12)
+    (59, 1.0)
+    """
+    if modes.teacher is None or not np.allclose(modes.teacher, modes.shares, rtol=1e-12, atol=0):
+        return modes
+    omega = np.where(modes.variances > ROUNDING * modes.variances.max(), modes.variances, 0.0)
+    octave = np.where(omega > 0, np.floor(np.log2(np.where(omega > 0, omega, 1.0))), -np.inf)
+    blocks = [_gauss_rule(omega[octave == one], modes.shares[octave == one]) for one in np.unique(octave)]
+    variances, shares = (np.concatenate(part) for part in zip(*blocks, strict=True))
+    return modes_of(variances, shares)
+
+
+def _gauss_rule(x: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights of Gauss's rule for sums over x with these weights, by Lanczos's recurrence."""
+    if x[0] == 0:
+        return np.zeros(1), weight.sum(keepdims=True)
+    if len(x) <= PER_BLOCK:
+        return x, weight
+    centre, total = x.mean(), weight.sum()
+    vectors = [np.sqrt(weight / total)]
+    while len(vectors) < PER_BLOCK:
+        following = (x - centre) * vectors[-1]
+        for _ in range(2):  # orthogonal to all, and again to rounding
+            following = following - sum((vector @ following) * vector for vector in vectors)
+        size = np.linalg.norm(following)
+        if size < ROUNDING * centre:  # as many different eigenvalues as nodes
+            break
+        vectors.append(following / size)
+    basis = np.stack(vectors)
+    node, vector = np.linalg.eigh(basis @ ((x - centre) * basis).T)
+    return centre + node, total * vector[0] ** 2
 
 
 def _compressed(modes: int) -> tuple[np.ndarray, np.ndarray]:

@@ -25,7 +25,9 @@ quadrature, and the conformance suite compares the two; `line_form` and `line_fo
 averages that reduce to integrals over a line. Closed forms are written in angles, because near
 perfect learning R and q round to 1 while the angles keep all their digits: :math:`\theta = \arccos R`
 between student and teacher, :math:`\theta_{12} = \arccos q` between two students. They hold for the g of the class
-that states them: a subclass with a g that has none is integrated by quadrature, whatever its parent has.
+that states them: a subclass with a g that has none is integrated by quadrature, whatever its parent has. Where the
+deviation of a student's field is r times its length, as for inputs that are not isotropic, averages are those of
+:math:`g(r\kappa, l)`: a rule that is homogeneous in the stability states its `degree`, and keeps its closed forms.
 
 **Panels.** A g that bends smoothly, but on a scale of its own that may shrink with the length, states where in `bends`;
 the quadrature is cut there, too. A rule whose g has a meaning only for short students states `longest_start`.
@@ -55,7 +57,7 @@ from statmech.parameters import parameter
 REACH = 8.5  # standard deviations of the posterior beyond which its sign is certain
 LEAST = 1e-30  # s^2 of a student of length 1 or more, whose g is the limit s -> 0 to rounding
 CERTAIN = 80.0  # exp(-CERTAIN) of anything is negligible
-OF_ONE_G = ("closed_form", "closed_form_pair", "line_form", "line_form_pair", "has_closed_form", "linear")
+OF_ONE_G = ("closed_form", "closed_form_pair", "line_form", "line_form_pair", "has_closed_form", "linear", "degree")
 
 
 class Averages(NamedTuple):
@@ -83,6 +85,7 @@ class Rule(ABC):
     kinks: ClassVar[Any] = ()  # the stabilities where g jumps or bends (a tuple, or a property of it)
     longest_start: ClassVar[float] = np.inf  # all students start shorter than this; drawn ones have length 1
     linear: ClassVar[Any] = False  # True if g is linear in kappa on both sides of 0, so that few nodes are exact
+    degree: ClassVar[Any] = None  # n if g(r kappa, l) = r^n g(kappa, l) for r > 0, with n = 0 or 1; None: neither
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Reset what holds for one g only, so that a subclass with another g does not inherit it."""
@@ -219,6 +222,7 @@ class Hebb(Rule):
     label = "Hebbian"
     equation = r"g(\kappa, l) = 1"
     linear = True
+    degree = 0
 
     def g(self, kappa: Array, length: Array) -> Array:
         return 0.0 * kappa + 1.0
@@ -262,6 +266,10 @@ class Perceptron(Rule):
     def linear(self) -> bool:
         return self.margin == 0
 
+    @property
+    def degree(self) -> int | None:
+        return 0 if self.margin == 0 else None
+
     def closed_form(self, angle: Array, length: Array, flip: Array) -> Averages:
         # flip mixes the angle and its supplement, whose 1 - cos is 2 - versine
         versine = one_minus_cos(angle)
@@ -298,6 +306,7 @@ class AdaTron(Rule):
     equation = r"g(\kappa, l) = -\kappa\,\Theta(-\kappa)"
     kinks = (0.0,)
     linear = True
+    degree = 1
 
     def g(self, kappa: Array, length: Array) -> Array:
         return -kappa * step(-kappa)
@@ -324,6 +333,7 @@ class AdaTronTextbook(AdaTron):
     cites = ("anlauf1989",)
     equation = r"g(\kappa, l) = -l\,\kappa\,\Theta(-\kappa)"
     linear = True
+    degree = 1
 
     def g(self, kappa: Array, length: Array) -> Array:
         return length * super().g(kappa, length)

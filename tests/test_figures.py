@@ -63,6 +63,9 @@ OWN = {  # overrides of figures whose configs need more than those of their kind
     "best_lambda": ["N=20", "seeds=3", "alpha=3", "lam=0.1,1,10"],
     "logistic_threshold": ["N=20", "seeds=3", "gain=1,3", "alpha=1.5,3,6"],
     "bayes_gap": ["N=20", "seeds=3", "alpha=1,3"],
+    "random_features": ["seeds=2", "lam=0,1e-3"],
+    "multiple_descent": ["N=40", "seeds=2", "alpha=0.05,0.3,0.8,2"],
+    "aligned": ["N=40", "seeds=2", "lam=0.01,0.1,1"],
     "clusters": ["N=20", "seeds=3", "alpha=1,3", "lam=0.1,1,10"],
     "early_stopping": ["N=40", "seeds=3", "epochs=1,3,10", "alpha=1,2"],
     "batches": ["N=40", "seeds=3", "epochs=1,2,3", "batch=1,0.5"],
@@ -74,6 +77,7 @@ OWN = {  # overrides of figures whose configs need more than those of their kind
     "optimal": TINY,
     "noise_optimal": ["N=40", "seeds=4", "t=2"],
     "drift": ["N=40", "seeds=4", "t=2"],
+    "sgd_power_law": ["N=40", "seeds=4", "t=0.1,1,5"],
     "study_overlay": ["folds=2", "classifier=tree,attentive", "data=votes"],
 }
 

@@ -93,8 +93,19 @@ def test_rows_of_a_table_are_learnt(tmp_path):
     assert np.mean(np.sum(table**2, axis=1)) == pytest.approx(1, rel=1e-6)
     simulation = simulate.run(Scenario(rule="perceptron", N=3, K=2, t=[0, 200], seeds=8, inputs=inputs))
     assert np.all(simulation.eps_g.isel(t=1) < 0.02)
-    with pytest.raises(ScenarioError, match="isotropic inputs only"):
-        theory.solve(Scenario(rule="hebb", N=3, t=[1], inputs=inputs))
+    found = inputs_from(inputs).modes(3)
+    np.testing.assert_allclose(found.variances, np.linalg.eigvalsh(3 * np.cov(table.T, bias=True)), rtol=1e-6)
+    assert found.shares @ found.variances == pytest.approx(1, rel=1e-6)
+
+
+def test_a_distribution_without_modes_has_no_theory(monkeypatch):
+    @dataclass(frozen=True)
+    class Skewed(Gaussian):
+        isotropic = False
+
+    monkeypatch.setitem(INPUTS, "skewed", Skewed)
+    with pytest.raises(ScenarioError, match="isotropic inputs, and for those that state their modes"):
+        theory.solve(Scenario(rule="hebb", N=3, t=[1], inputs="skewed"))
 
 
 @pytest.mark.slow
@@ -136,6 +147,9 @@ def test_a_distribution_survives_a_round_trip_through_yaml(inputs):
         ({"power_law": {"decay": -1}}, "decay of a power law must lie between 0 and 10"),
         ({"features": {"activation": "linear"}}, "linear in the latent variables"),
         ({"features": {"latent": 0}}, "latent variables per feature must lie between"),
+        ({"features": {"latent": 0.5}}, "features need a teacher on latent variables"),
+        ({"spectrum": [0.2, 1.8], "misfit": 0.1}, "the teacher of online learning has no misfit"),
+        ({"spectrum": [0.2, 1.8], "ridge": [1, 2]}, "online learning has no penalty"),
         ({"anisotropic": {"spectrum": [-1]}}, "a spectrum is a list of finite eigenvalues"),
         ({"anisotropic": {"spectrum": ["a"]}}, "a spectrum is a list of finite eigenvalues"),
         ({"anisotropic": {"spectrum": []}}, "a spectrum is a list of finite eigenvalues"),

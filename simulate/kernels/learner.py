@@ -123,9 +123,12 @@ class Record(NamedTuple):
     `along` (seeds, T, K, M) are their coordinates along the teachers' basis, `across` (seeds, T, K, K) the Gram matrix
     of the rest, and `kept` (seeds, T, K) what a learner keeps beside its weights, if anything. `measured` (seeds, T,
     K + 2) are the errors of perceptrons, their vote and mean on new inputs, where angles do not give them.
+    `along_field` and `across_field` are `along` and `across` of the fields, where their angles do.
     """
 
     along: Array
     across: Array
     kept: Array | None = None
     measured: Array | None = None
+    along_field: Array | None = None
+    across_field: Array | None = None

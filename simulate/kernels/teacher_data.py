@@ -7,31 +7,26 @@ same labels and more. So runs can be compared example by example, also those of 
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from statmech.convex.weights import Weights
-from statmech.scenarios.cells import words_of
+from simulate.kernels.random_streams import INPUTS, OUTPUTS, TEACHER, named, stream
+from simulate.kernels.structured_data import Population, drawn_inputs
+from statmech.inputs import Gaussian, Inputs, Rademacher, Sphere
 from statmech.scenarios.inference import InferenceCell
 from statmech.scenarios.risk import RiskCell
 
 Cell = RiskCell | InferenceCell
-TEACHER, START, INPUTS, OUTPUTS = range(4)  # what random numbers are for
 
 
 class TeacherData(NamedTuple):
-    """A teacher's weights (N,), inputs X (P, N) and outputs y (P,)."""
+    """A teacher's weights (N,), inputs X (P, N) and outputs y (P,); of inputs of unequal variance, their population."""
 
     teacher: np.ndarray
     X: np.ndarray
     y: np.ndarray
-
-
-def stream(part: int, **identity: Any) -> np.random.Generator:
-    """The random numbers of one part of the data."""
-    return np.random.default_rng([*words_of(identity), part])
+    population: Population | None = None
 
 
 def drawn(cell: Cell, key: int, seed: int) -> TeacherData:
@@ -43,12 +38,23 @@ def drawn(cell: Cell, key: int, seed: int) -> TeacherData:
     (True, True, [1.0, 1.0, 1.0, 1.0])
     """
     N, own = cell.N, {"N": cell.N, "key": key, "seed": seed}
+    inputs = cell.inputs if isinstance(cell, RiskCell) else Gaussian()
+    if not inputs.isotropic:
+        assert isinstance(cell, RiskCell)
+        found = drawn_inputs(cell, own)
+        y = cell.teacher.draw(stream(OUTPUTS, **own), found.u)
+        return TeacherData(found.teacher, found.X, y, found.population)
     w = cell.weights.draw(stream(TEACHER, **own, **named(cell.weights)), N)
-    X = stream(INPUTS, **own).standard_normal((cell.P, N))
+    X = isotropic(inputs, stream(INPUTS, **own), cell.P, N)
     u = np.einsum("pi,i->p", X, w) / np.sqrt(N)  # row by row: the bits of one depend on no other
     return TeacherData(w, X, cell.teacher.draw(stream(OUTPUTS, **own), u))
 
 
-def named(weights: Weights) -> dict[str, Any]:
-    """The distribution and its parameters, as part of what names random numbers."""
-    return {"weights": type(weights).__name__, **asdict(weights)}
+def isotropic(inputs: Inputs, rng: np.random.Generator, P: int, N: int) -> np.ndarray:
+    """Inputs of equal variance, times sqrt(N), (P, N) in float64."""
+    if isinstance(inputs, Rademacher):
+        return np.where(rng.random((P, N)) < 0.5, -1.0, 1.0)
+    X = rng.standard_normal((P, N))
+    if isinstance(inputs, Sphere):
+        X *= np.sqrt(N) / np.linalg.norm(X, axis=1, keepdims=True)
+    return X

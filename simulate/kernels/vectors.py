@@ -6,7 +6,9 @@ step-by-step simulation to rounding, with the N-dimensional work in matrix produ
 
 Inputs of any distribution of `statmech.inputs` are drawn in float32, for any precision of the weights: drawing limits
 this engine, and float64 normals cost five times as much. This truncates normals at 5.4 standard deviations. Where
-angles do not determine the errors, those of students, vote and mean are measured on new inputs.
+angles do not determine the errors, those of students, vote and mean are measured on new inputs. Inputs that are
+Gaussian axis by axis (`statmech.inputs.Grouped`) have errors by the angles of fields, that is of weights times the
+deviations of the axes; where they state the teacher's power in each group, the drawn teacher is scaled to it.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ import numpy as np
 from simulate.kernels.courses import Course, course_of
 from simulate.kernels.field_steps import modulations, path_of_teacher
 from simulate.kernels.learner import Learner, Record, State, Task
-from statmech.inputs import Inputs
+from statmech.inputs import Axes, Grouped, Inputs
 from statmech.numerics.gaussian import Array
 from statmech.parameters import Family
 from statmech.random_numbers import folded, normals, wrapped
@@ -108,8 +110,8 @@ def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None
     table, scale = task.inputs.table(program.N), np.asarray(task.scale, task.dtype)
     parameters, changes = task.numbers()
     problem = Arguments(parameters, task.coordinates, scale, task.kept, table, changes)
-    along, across, state, measured = _run(program, keys, problem, steps)
-    return Record(along, across, next(iter(jax.tree.leaves(state)), None), measured)
+    along, across, state, measured, *fields = _run(program, keys, problem, steps)
+    return Record(along, across, next(iter(jax.tree.leaves(state)), None), measured, *fields)
 
 
 @cached_program
@@ -148,6 +150,9 @@ def _initial(program: Program, key: Array, learner: Learner, problem: Arguments)
     """The teachers' basis, and the students, drawn or at their coordinates."""
     teachers, N, dtype = program.teachers, program.N, program.dtype
     vectors = jax.random.normal(key, (teachers + program.K, N), dtype)
+    axes = program.inputs.axes(N)
+    if axes is not None and axes.powers is not None:
+        vectors = vectors.at[:teachers].set(_of_powers(vectors[:teachers], axes))
     if problem.start is None:
         vectors = vectors.at[:teachers].set(_orthogonal(vectors[:teachers])).at[teachers:].multiply(problem.scale)
     else:
@@ -155,6 +160,13 @@ def _initial(program: Program, key: Array, learner: Learner, problem: Arguments)
         vectors = jnp.concatenate([basis[:teachers], jnp.asarray(problem.start, dtype) @ basis])
     squared_length = jnp.sum(vectors[teachers:] ** 2, axis=1) / N
     return Carried(vectors, learner.begin(problem.kept, squared_length))
+
+
+def _of_powers(vectors: Array, axes: Axes) -> Array:
+    """Vectors (n, N) whose squared lengths are N, and in each group of axes N times its power."""
+    assert axes.group is not None
+    squares = jax.ops.segment_sum((vectors**2).T, axes.group, vectors.shape[1])[axes.group]  # (N, n)
+    return vectors * jnp.sqrt(vectors.shape[1] * np.asarray(axes.powers, vectors.dtype)[:, None] / squares).T
 
 
 def _orthogonal(vectors: Array) -> Array:
@@ -209,11 +221,25 @@ def _draw(program: Program, table: Array, key: Array, M: int) -> Array:
 
 def _record(program: Program, learner: Learner, draw: Draw, key: Array, carried: Carried) -> tuple[Any, ...]:
     basis, students = carried.vectors[: program.teachers], carried.vectors[program.teachers :]
+    along, across = _overlaps(basis, students)
+    measured = None if program.inputs.exact else _measured(draw, key, basis[0], students)
+    found = along, across, learner.kept(carried.state), measured
+    return (*found, *_of_fields(program, basis[0], students)) if isinstance(program.inputs, Grouped) else found
+
+
+def _overlaps(basis: Array, students: Array) -> tuple[Array, Array]:
+    """The students' parts (K, teachers) along a basis, and the Gram matrix (K, K) of the rest."""
     N = basis.shape[1]
     along = [students @ axis / N for axis in basis]
     across = reduce(sub, (part[:, None] * axis for part, axis in zip(along, basis, strict=True)), students)
-    measured = None if program.inputs.exact else _measured(draw, key, basis[0], students)
-    return jnp.stack(along, axis=1), across @ across.T / N, learner.kept(carried.state), measured
+    return jnp.stack(along, axis=1), across @ across.T / N
+
+
+def _of_fields(program: Program, teacher: Array, students: Array) -> tuple[Array, Array]:
+    """The parts of the students' fields along the teacher's field, and the covariances of the rest."""
+    deviation = jnp.asarray(program.inputs.table(program.N), teacher.dtype)
+    seen = teacher * deviation
+    return _overlaps(seen[None] * (program.N**0.5 / jnp.linalg.norm(seen)), students * deviation)
 
 
 def _measured(draw: Draw, key: Array, teacher: Array, students: Array) -> Array:

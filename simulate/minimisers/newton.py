@@ -185,6 +185,17 @@ def factored(problem: Problem, x: np.ndarray) -> Any:
             ridge = max(10 * np.max(ridge), 1e-12 * max(np.trace(hessian) / len(hessian), 1e-300))
 
 
+def inverse_hessian(problem: Problem, w: np.ndarray) -> np.ndarray | None:
+    """The inverse (N, N) of the Hessian at weights w; None if it is singular."""
+    curvature = problem.loss.curvature(problem.x(w))
+    rows = problem.B[curvature > 0] * np.sqrt(curvature[curvature > 0])[:, None]
+    N = problem.B.shape[1]
+    if len(rows) < N and problem.l2 == 0:
+        return None
+    inverse: np.ndarray = cho_solve(cho_factor(rows.T @ rows + problem.l2 * np.eye(N)), np.eye(N))
+    return inverse
+
+
 def susceptibility(problem: Problem, w: np.ndarray) -> float:
     r"""V, the mean response of a weight to a force on it.
 

@@ -174,7 +174,7 @@ class Batches(units.Simulator, Generic[C]):
             if engine is gram:
                 made = gram.run_tasks(task, keys, recorded, unit.part, unit.beside)
             else:
-                alone = vectors.run(task, keys[0], recorded, unit.part)
+                alone = engine.run(task, keys[0], recorded, unit.part)
                 made = Record(*(part if part is None else part[None] for part in alone))
             return Record(*(part if part is None else np.asarray(part, float)[:, :asked] for part in made))
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from simulate.execution import units
 from simulate.kernels import deferred, explicit_data
-from simulate.kernels.teacher_data import stream
+from simulate.kernels.random_streams import stream
 from statmech.convex.descents import stable_eta
 from statmech.scenarios.descent import Descent, DescentCell, engine_of
 

@@ -10,7 +10,7 @@ from itertools import islice
 import numpy as np
 
 from simulate.execution import units
-from simulate.kernels import posterior_means, teacher_data
+from simulate.kernels import posterior_means, random_streams, teacher_data
 from statmech.scenarios.inference import INFORMED, Inference, InferenceCell
 
 MEASURED = ("m", "q", "mse", "eps_g")
@@ -61,8 +61,8 @@ def _started(cell: InferenceCell, teacher: np.ndarray, key: int, seed: int) -> t
     """The first estimate and its variance; an informed one has m = q = 1 - INFORMED on average."""
     if cell.start != "informed":
         return posterior_means.uninformed(cell.weights, cell.N)
-    own = {"N": cell.N, "key": key, "seed": seed, **teacher_data.named(cell.weights)}
-    q, rng = 1 - INFORMED, teacher_data.stream(teacher_data.START, **own)
+    own = {"N": cell.N, "key": key, "seed": seed, **random_streams.named(cell.weights)}
+    q, rng = 1 - INFORMED, random_streams.stream(random_streams.START, **own)
     return q * teacher + np.sqrt(q * INFORMED) * rng.standard_normal(cell.N), INFORMED
 
 

@@ -8,13 +8,14 @@ from types import ModuleType
 import numpy as np
 
 from simulate.execution.units import UnitResult
-from simulate.kernels import gram, perceptrons, vectors
+from simulate.kernels import gram, gram_of_groups, perceptrons, vectors
 from simulate.kernels.learner import Task
 from simulate.scenarios.batches import Batches, Unit, own_to_statmech
 from statmech.errors import DivergedError, ScenarioError
 from statmech.parameters import family_of
 from statmech.results.dataset import describe, gram_of
 from statmech.scenarios.online import OnlineCell, Scenario
+from statmech.scenarios.variables import FIELD
 from statmech.votes.few_students import FEW, vote_of_few
 from statmech.votes.majority_vote import (
     TEST_CIRCLES,
@@ -39,13 +40,15 @@ class Simulator(Batches[OnlineCell]):
         return perceptrons.task(cell, self.scenario.dtype, others)
 
     def engine(self, cell: OnlineCell) -> ModuleType:
-        """The engine asked for, or the direct one where the Gram engine is not exact."""
-        return super().engine(cell) if gram.covers(cell.inputs) else vectors
+        """The engine asked for, that of groups, or the direct one where the Gram engine is not exact."""
+        asked = super().engine(cell)
+        if gram.covers(cell.inputs) or asked is vectors:
+            return asked
+        return gram_of_groups if cell.groups else vectors
 
     def remarks(self) -> list[str]:
         """Note if another engine is used than was requested."""
-        asked = f"simulate.kernels.{self.scenario.engine}"
-        if all(self.engine(cell).__name__ == asked for cell in self._sizes()):
+        if self.scenario.engine == "vectors" or all(self.engine(cell) is not vectors for cell in self._sizes()):
             return []
         return ["inputs other than gaussian run on the direct engine (engine: vectors)"]
 
@@ -60,18 +63,31 @@ class Simulator(Batches[OnlineCell]):
         scenario, record = self.scenario, self.record(unit)
         along, across = record.along[..., 0], record.across
         _check_lengths(scenario, unit, along, across)
-        if self.engine(unit.cells[0]) is gram and scenario.dtype == "float32":
+        if self.engine(unit.cells[0]) is not vectors and scenario.dtype == "float32":
             for cell, *parts in zip(unit.cells, along, across, strict=True):
                 _check_precision(scenario, cell, *parts)
         values = describe(along, across)
-        if record.measured is None:
-            values["eps_g_majority_vote"] = _votes(scenario, unit, along, across)
-        else:
+        if record.measured is not None:
             *students, vote, mean = np.moveaxis(record.measured, -1, 0)
             values |= {"eps_g": np.stack(students, axis=-1), "eps_g_majority_vote": vote, "eps_g_weight_mean": mean}
+        elif record.along_field is not None and record.across_field is not None:
+            values |= _of_fields(scenario, unit, record.along_field[..., 0], record.across_field)
+        else:
+            values["eps_g_majority_vote"] = _votes(scenario, unit, along, across)
+            if "R_field" in scenario.variables:  # where inputs are isotropic fields have the cosines of weights
+                values |= {name: values[name.removesuffix("_field")] for name in FIELD}
         if scenario.gram:
             values["gram"] = gram_of(along, across)
         return unit.results(values)
+
+
+def _of_fields(
+    scenario: Scenario, unit: Unit[OnlineCell], along: np.ndarray, across: np.ndarray
+) -> dict[str, np.ndarray]:
+    """The errors, and the order parameters of fields, from the fields' parts along and across the teacher's."""
+    values = describe(along, across)
+    found = {name: values.pop(name.removesuffix("_field")) for name in FIELD}
+    return found | values | {"eps_g_majority_vote": _votes(scenario, unit, along, across)}
 
 
 def _check_lengths(scenario: Scenario, unit: Unit[OnlineCell], along: np.ndarray, across: np.ndarray) -> None:

@@ -15,9 +15,10 @@ import numpy as np
 from simulate.execution import units
 from simulate.kernels.least_risk import minimise_by_messages
 from simulate.kernels.posterior_means import posterior_mean
+from simulate.kernels.structured_data import Population
 from simulate.kernels.teacher_data import TeacherData, drawn
 from simulate.minimisers.method import minimise
-from simulate.minimisers.newton import susceptibility
+from simulate.minimisers.newton import inverse_hessian, susceptibility
 from simulate.minimisers.optimality import gap_of
 from simulate.minimisers.problem import Minimum, Problem, linear_map, nowhere
 from simulate.minimisers.separability import Separation, separation
@@ -26,7 +27,7 @@ from statmech.convex.label_error import label_error
 from statmech.convex.teachers import LabelTeacher
 from statmech.errors import ScenarioError
 from statmech.results.dataset import describe_student
-from statmech.scenarios.convex_keys import Setting
+from statmech.scenarios.convex_setting import Setting
 from statmech.scenarios.risk import Risk, RiskCell
 from theory.convex.best_lambda import best_lambdas, taken
 
@@ -49,12 +50,12 @@ class Simulator(units.RunByRun[RiskCell]):
         problem = problem_of(cell, data, lam)
         separated = separation(problem.B) if cell.teacher.labels and lam == 0 else None
         found = learnt(cell, problem, separated, lam, self.scenario.solver)
-        values = measured(cell, data.teacher, problem, found, lam)
+        values = measured(cell, data, problem, found, lam)
         if cell.teacher.labels:
-            values["separable"] = _separable(problem, separated, found)
+            values["separable"] = _separable(problem, separated, found, cell.inputs.isotropic)
         if self.scenario.bayes:
             values["R_bayes"] = cosine(posterior_mean(data, cell, STEPS), data.teacher)
-        return values
+        return {name: value for name, value in values.items() if name in self.scenario.variables}
 
     def strength(self, cell: RiskCell) -> float:
         """The strength of the penalty; the best one is that of the smallest error for N -> infinity."""
@@ -71,7 +72,7 @@ class Simulator(units.RunByRun[RiskCell]):
 
         @cache
         def solved(setting: Setting) -> Mapping[float, float]:
-            return best_lambdas(*setting, alphas[setting])
+            return best_lambdas(*setting.learner, alphas[setting], setting.inputs)
 
         return solved
 
@@ -96,7 +97,10 @@ def memory(cell: RiskCell) -> float:
 def problem_of(cell: RiskCell, data: TeacherData, lam: float) -> Problem:
     """Return the function that a run minimises; where lam = 0, with the penalty of lam = 1."""
     l1, l2 = map(float, cell.penalty.parts(lam if lam != 0 else 1.0))
-    return Problem(*linear_map(data.X, data.y, cell.teacher.labels), cell.on, l1, l2)
+    B, c = linear_map(data.X, data.y, cell.teacher.labels)
+    if data.population:  # weights of one penalty, along the axes that matter
+        B = B[:, data.population.varying] / np.sqrt(data.population.ridge[data.population.varying])
+    return Problem(B, c, cell.on, l1, l2)
 
 
 def learnt(cell: RiskCell, problem: Problem, separated: Separation | None, lam: float, solver: str) -> Minimum:
@@ -125,13 +129,13 @@ def learnt(cell: RiskCell, problem: Problem, separated: Separation | None, lam: 
     return minimise(problem)
 
 
-def measured(cell: RiskCell, teacher: np.ndarray, problem: Problem, found: Minimum, lam: float) -> dict[str, float]:
+def measured(cell: RiskCell, data: TeacherData, problem: Problem, found: Minimum, lam: float) -> dict[str, float]:
     """Measure the variables of a student; without one, or far from the minimum, only its gap.
 
     Parameters
     ----------
-    cell, teacher
-        The parameter combination, and the teacher's weights (N,).
+    cell, data
+        The parameter combination, and the examples.
     problem
         The function that was minimised.
     found
@@ -143,11 +147,12 @@ def measured(cell: RiskCell, teacher: np.ndarray, problem: Problem, found: Minim
     if not found.gap < FOUND:
         return values
     x = problem.x(found.w)
-    values |= _student(cell, teacher, found.w) | {"train_loss": mean_loss(problem, x)}
+    values |= _student(cell, data, found.w) | {"train_loss": mean_loss(problem, x)}
     if cell.teacher.labels:
         values["eps_t"] = float(np.mean((1 - np.sign(x)) / 2))
     if cell.penalty.share == 0 and not problem.loss.kinks:
-        values["V"] = susceptibility(problem if lam > 0 else problem._replace(l2=0.0), found.w)
+        bare = problem if lam > 0 else problem._replace(l2=0.0)
+        values["V"] = _response(bare, found.w, data.population) if data.population else susceptibility(bare, found.w)
     return values
 
 
@@ -163,20 +168,40 @@ def cosine(w: np.ndarray, teacher: np.ndarray) -> float:
     return float(w @ teacher / (length * np.linalg.norm(teacher))) if length > 0 else 0.0
 
 
-def _student(cell: RiskCell, teacher: np.ndarray, w: np.ndarray) -> dict[str, float]:
+def _response(problem: Problem, w: np.ndarray, population: Population) -> float:
+    r"""V, the mean response of a field to a force on it: the trace of the covariance over the Hessian, over N."""
+    inverse = inverse_hessian(problem, w)
+    if inverse is None:
+        return np.inf
+    root = np.sqrt(population.ridge[population.varying])
+    return population.spread(inverse / root[:, None] / root) / len(population.ridge)
+
+
+def _student(cell: RiskCell, data: TeacherData, w: np.ndarray) -> dict[str, float]:
     """R, length and the errors of a student w; w = 0 answers by a fair coin."""
+    if data.population:
+        whole = np.zeros(cell.N)
+        whole[data.population.varying] = w / np.sqrt(data.population.ridge[data.population.varying])
+        return data.population.measured(cell, whole)
+    teacher = data.teacher
     unit = teacher / np.linalg.norm(teacher)
     along = w @ unit
     student = describe_student(along, np.asarray(np.linalg.norm(w - along * unit))) if w.any() else GUESSES
     values = {"R": student["R"], "length": student["length"] / np.sqrt(cell.N), "eps_g": student["eps_g"]}
     if isinstance(cell.teacher, LabelTeacher):
-        return values | {"eps_y": float(label_error(cell.teacher, values["R"]))}
-    return values | {"mse": float(np.mean((w - teacher) ** 2))}
+        values["eps_y"] = float(label_error(cell.teacher, values["R"]))
+        return values | _in_fields(values)
+    return values | _in_fields(values) | {"mse": float(np.mean((w - teacher) ** 2))}
 
 
-def _separable(problem: Problem, separated: Separation | None, found: Minimum) -> bool:
-    """True if labels can be separated; often the student does it."""
+def _in_fields(values: dict[str, float]) -> dict[str, float]:
+    """Cosine and length of fields, which are those of weights: inputs are of equal variance."""
+    return {"R_field": values["R"], "length_field": values["length"]}
+
+
+def _separable(problem: Problem, separated: Separation | None, found: Minimum, full: bool) -> bool:
+    """True if labels can be separated; often the student does it, and N examples are always if inputs are `full`."""
     if separated is not None:
         return separated.exists
     P, N = problem.B.shape
-    return P <= N or bool(np.all(problem.x(found.w) > 0)) or separation(problem.B).exists
+    return (full and P <= N) or bool(np.all(problem.x(found.w) > 0)) or separation(problem.B).exists

@@ -74,23 +74,41 @@ def _first(loss: Loss, reached: object) -> float:
     return float(marked[0]) if marked else high
 
 
-def threshold(loss: Loss, teacher: Teacher) -> float:
-    """The alpha up to which all examples can be brought to where a loss of stabilities or residuals is smallest."""
+def threshold(loss: Loss, teacher: Teacher, signal: float = 1.0, rank: float = 1.0) -> float:
+    """The alpha up to which all examples can be brought to where a loss of stabilities or residuals is smallest.
+
+    Parameters
+    ----------
+    loss, teacher
+        The loss, as a function of stabilities or residuals, and the teacher.
+    signal, rank
+        The part of the variance of the teacher's field that the inputs contain, and the fraction of the directions in
+        which they vary.
+    """
     best = smallest(loss)
     if best is not None and best.low == best.high:
-        return 1.0
+        return rank
     if isinstance(teacher, LabelTeacher) and (best is None or np.isinf(best.high)):
-        return separable_below(teacher)
+        return separable_below(teacher, signal, rank)
     return np.nan
 
 
-def minimum_from(loss: Loss, teacher: Teacher) -> float:
+def minimum_from(loss: Loss, teacher: Teacher, signal: float = 1.0, rank: float = 1.0) -> float:
     """The alpha from which the loss has a minimum, or a limit of one as the penalty vanishes: 0 if at any.
 
+    Parameters
+    ----------
+    loss, teacher
+        The loss and the teacher of a config.
+    signal, rank
+        Those of `threshold`.
+
+    Examples
+    --------
     >>> from statmech.convex.losses import Hinge, Logistic
     >>> from statmech.convex.teachers import Sign
     >>> minimum_from(Hinge(), Sign(flip=0.1)), round(minimum_from(Logistic(), Sign(flip=0.1)), 6)
     (0.0, 2.992286)
     """
     loss = on_labels(loss) if teacher.labels else loss
-    return threshold(loss, teacher) if smallest(loss) is None else 0.0
+    return threshold(loss, teacher, signal, rank) if smallest(loss) is None else 0.0

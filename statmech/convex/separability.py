@@ -11,6 +11,11 @@ long as its distance from the point :math:`tv - \xi` is smaller,
 (Candes & Sur 2020, eq 3, there with an intercept and for the logit teacher). It is convex in t, with the minimum where
 :math:`\langle v\,[\varphi(tv) - tv\,\Phi(-tv)]\rangle = 0`. Without a signal (t = 0) it is 2, and infinite if all
 labels are those of the teacher.
+
+Where inputs contain only the part S of the variance of the teacher's field (`statmech.modes`), v is the field of that
+part, in units of its deviation, and the rest noise: :math:`p(v)` is the probability of y = 1 for a normal field of mean
+:math:`\sqrt Sv` and variance 1 - S. The spectrum of the inputs does not matter, as a linear map changes no separation;
+with inputs that vary in a fraction `rank` of the directions alpha_c is that fraction of what it would be.
 """
 
 from __future__ import annotations
@@ -26,31 +31,49 @@ STEEPEST = 60.0  # of ln t: beyond it no labels differ from the teacher's
 
 
 @cache
-def separable_below(teacher: LabelTeacher) -> float:
-    """The alpha up to which some student is right on all examples, infinite for labels without noise."""
+def separable_below(teacher: LabelTeacher, signal: float = 1.0, rank: float = 1.0) -> float:
+    """The alpha up to which some student is right on all examples, infinite for labels without noise.
+
+    Parameters
+    ----------
+    teacher
+        How labels depend on the teacher's field.
+    signal
+        The part S of the variance of that field that the inputs contain.
+    rank
+        The fraction of the directions in which the inputs vary.
+
+    Examples
+    --------
+    >>> from statmech.convex.teachers import Probit, Sign
+    >>> round(separable_below(Sign(), signal=0.7), 10), round(separable_below(Probit((0.3 / 0.7) ** 0.5)), 10)
+    (3.4118566491, 3.4118566491)
+    """
     from scipy.optimize import brentq
 
     if teacher.uninformative:
-        return 2.0
-    if _pull(STEEPEST / 2, teacher) < 0:
+        return 2.0 * rank
+    if _pull(STEEPEST / 2, teacher, signal) < 0:
         return np.inf
-    log_t = brentq(_pull, -STEEPEST, STEEPEST / 2, args=(teacher,), xtol=1e-13, rtol=1e-14)
-    v, weight = _fields(teacher, np.exp(log_t))
+    log_t = brentq(_pull, -STEEPEST, STEEPEST / 2, args=(teacher, signal), xtol=1e-13, rtol=1e-14)
+    v, weight = _fields(teacher, np.exp(log_t), signal)
     tv = np.exp(log_t) * v
-    return float(1 / np.sum(weight * ((1 + tv**2) * cumulative(-tv) - tv * density(tv))))
+    return rank * float(1 / np.sum(weight * ((1 + tv**2) * cumulative(-tv) - tv * density(tv))))
 
 
-def _pull(log_t: float, teacher: LabelTeacher) -> float:
+def _pull(log_t: float, teacher: LabelTeacher, signal: float) -> float:
     """Half the slope of the squared distance by t, over t: it grows with t."""
     t = np.exp(log_t)
-    v, weight = _fields(teacher, t)
+    v, weight = _fields(teacher, t, signal)
     return -float(np.sum(weight * v * (density(t * v) - t * v * cumulative(-t * v))))
 
 
-def _fields(teacher: LabelTeacher, t: float) -> tuple[np.ndarray, np.ndarray]:
+def _fields(teacher: LabelTeacher, t: float, signal: float) -> tuple[np.ndarray, np.ndarray]:
     """Fields v and their weights, panels cut where the teacher's sigmoid and the function of tv change."""
     reach = np.array([0.5, 1.5, 4.0, 10.0])
-    widths = [float(teacher.width(np.zeros(1))[0]), 1 / t, 1.0]
+    rest = np.array([1 - signal])
+    widths = [float(teacher.width(rest)[0]) / np.sqrt(signal), 1 / t, 1.0]
     edges = np.concatenate([scale * reach for scale in widths])
     v, weight = panels(np.concatenate([-edges, [-TAIL, 0.0, TAIL], edges]))
-    return v, 2 * weight * density(v) * teacher.probability(v)
+    p = teacher.probability(v) if signal == 1 else teacher.right(np.sqrt(signal) * v, rest)
+    return v, 2 * weight * density(v) * p

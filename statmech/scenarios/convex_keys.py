@@ -15,19 +15,22 @@ from statmech.convex.weights import WEIGHTS, Weights
 from statmech.errors import Problem
 from statmech.scenarios.axes import axis_of, points
 from statmech.scenarios.cells import Cell
+from statmech.scenarios.convex_setting import Setting
 from statmech.scenarios.grid import Grid
 from statmech.scenarios.keys import Number, config_key, one_of
 
 Kind = TypeVar("Kind")
 
 # the schema excludes the flip and the gain of labels that say nothing about the teacher, for which there is a sentence
-FlipAxis = axis_of(Annotated[Number, Field(ge=0, le=0.5)], {"type": "number", "minimum": 0, "exclusiveMaximum": 0.5})
-GainAxis = axis_of(Annotated[Number, Field(ge=0)], {"type": "number", "exclusiveMinimum": 0})
-ShareAxis = axis_of(Annotated[Number, Field(gt=0, le=1)], {"type": "number", "exclusiveMinimum": 0, "maximum": 1})
+FlipAxis: Any = axis_of(
+    Annotated[Number, Field(ge=0, le=0.5)], {"type": "number", "minimum": 0, "exclusiveMaximum": 0.5}
+)
+GainAxis: Any = axis_of(Annotated[Number, Field(ge=0)], {"type": "number", "exclusiveMinimum": 0})
+ShareAxis: Any = axis_of(Annotated[Number, Field(gt=0, le=1)], {"type": "number", "exclusiveMinimum": 0, "maximum": 1})
 OF_TEACHERS = ("flip", "noise", "gain")  # keys that some teachers have
-TeacherAxis = one_of(TEACHERS, "a teacher")
-PenaltyAxis = one_of(PENALTIES, "a penalty")
-WeightsAxis = one_of(WEIGHTS, "a distribution of weights")
+TeacherAxis: Any = one_of(TEACHERS, "a teacher")
+PenaltyAxis: Any = one_of(PENALTIES, "a penalty")
+WeightsAxis: Any = one_of(WEIGHTS, "a distribution of weights")
 
 ALPHA = config_key(description="stored examples per input dimension, P / N", symbol=r"$\alpha$", unit="P / N")
 FLIP = config_key(0.0, description="probability that a label is flipped, with `teacher: sign`", symbol="$p_f$")
@@ -71,9 +74,6 @@ def weights_at(values: dict[str, Any]) -> Weights:
     return made(WEIGHTS[values["weights"]], values)
 
 
-Setting = tuple[Loss, Teacher, Penalty, Weights]
-
-
 class LossCell(Cell):
     """A point of the grid of a kind whose learners go down a loss of a teacher's examples."""
 
@@ -85,7 +85,7 @@ class LossCell(Cell):
     @property
     def setting(self) -> Setting:
         """All that the minimum depends on for N -> infinity but the numbers alpha and lambda."""
-        return self.loss, self.teacher, self.penalty, self.weights
+        return Setting(self.loss, self.teacher, self.penalty, self.weights)
 
     @property
     def on(self) -> Loss:

@@ -21,18 +21,18 @@ from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import Cell
 from statmech.scenarios.convex_keys import ALPHA
 from statmech.scenarios.example_numbers import AlphaAxis, number_problems, numbers
+from statmech.scenarios.inputs_key import LawAxis, inputs_key
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, config_key, one_of
-from statmech.scenarios.online import LawAxis
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.risk import KINKED, LEAST_SECONDS, RISK, SMOOTH, WITHOUT_MINIMUM, LamAxis
-from statmech.scenarios.variables import LENGTH_FIELD, Variable
+from statmech.scenarios.variables import Variable, field_variables
 
 OF_TEACHERS = ("teacher", "flip", "noise", "gain", "weights", "rho")  # keys of a kind whose labels are a teacher's
 WITHIN = (Gaussian, Anisotropic, Spectrum)  # distributions of the inputs around a centre
 
 OF_CLUSTERS = {
     "m_field": Variable((), "half the distance between the mean fields of two clusters", "$m_h$"),
-    "length_field": Variable((), *LENGTH_FIELD),
+    **field_variables((), "length_field"),
     "length": RISK["length"],
     "V": RISK["V"],
     "eps_g": Variable(
@@ -97,12 +97,9 @@ class Clusters(AbstractScenario):
         "error",
         symbol=r"$\lambda$",
     )
-    inputs: LawAxis = Field(  # type: ignore[valid-type]
-        Gaussian(),
-        description="distribution of the inputs, around the centre of their cluster; the `teacher` of a spectrum is "
-        "the difference of the centres",
-        validate_default=True,
-        json_schema_extra={"default": "gaussian"},
+    inputs: LawAxis = inputs_key(  # type: ignore[valid-type]
+        "distribution of the inputs, around the centre of their cluster; the `teacher` of a spectrum is the difference "
+        "of the centres"
     )
     intercept: bool = Field(False, description="students with an intercept, which has no penalty")
     alpha: AlphaAxis = ALPHA

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import AfterValidator, Field, PlainSerializer
+from pydantic import Field
 
 from statmech.errors import Problem
-from statmech.inputs import INPUTS, Gaussian, Inputs, inputs_from, label_of, written
+from statmech.inputs import Features, Gaussian, Inputs, Spectrum, label_of, written
 from statmech.order_parameters import coordinates
 from statmech.parameters import Key, family_of, parameters_of, shown
 from statmech.rules import RULES, Rule
@@ -24,6 +24,7 @@ from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import Cell, words_of
 from statmech.scenarios.former_names import in_former_names
 from statmech.scenarios.initial_conditions import DRAWN, OrderParameters, Start
+from statmech.scenarios.inputs_key import LawAxis, inputs_key, law_problems, table_digests, table_problems
 from statmech.scenarios.keys import (
     PARAMETERS,
     DimensionAxis,
@@ -37,19 +38,18 @@ from statmech.scenarios.keys import (
 )
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.schedules import OptionalSchedule
-from statmech.scenarios.variables import Variable, bias_of, std_of
+from statmech.scenarios.variables import FIELD, Variable, bias_of, field_variables, std_of
 from statmech.schedules import SCHEDULES, Changes
 from statmech.votes.few_students import FEW
 
 MAX_K = 100_000  # beyond lie typing errors, not ensembles
 MAX_STEPS = 2**62
+MOST_IN_GROUPS = (
+    15  # students, and directions for each of their coordinates in all groups, with which the Gram engine of
+)
+PER_ORDER_PARAMETER = 10  # groups is faster than weight vectors
 SHORTEST = 1e-300  # t0: a shorter one is 0 where numbers below the smallest normal one are
 
-LawAxis = axis_of(
-    Annotated[Any, AfterValidator(inputs_from), PlainSerializer(written)],
-    {"anyOf": [{"enum": list(INPUTS)}, {"type": "object", "minProperties": 1}]},
-    spaced=False,
-)
 StudentsAxis = axis_of(Annotated[Whole, Field(ge=1, le=MAX_K)], {"type": "integer", "minimum": 1, "maximum": MAX_K})
 VARIABLES = {
     "R": Variable(("t", "student"), "teacher-student cosine", "$R$"),
@@ -59,6 +59,7 @@ VARIABLES = {
     "eps_g_majority_vote": Variable(("t",), "generalization error of the majority vote", r"$\epsilon_g$ (vote)"),
     "eps_g_weight_mean": Variable(("t",), "generalization error of the weight mean", r"$\epsilon_g$ (mean)"),
 }
+OF_FIELDS = field_variables(("t", "student"), *FIELD)
 VOTE_ERROR = Variable(("t",), "standard error of the vote's integration", r"$\epsilon_g$ (vote), error")
 GRAM = Variable(("t", "row", "column"), "Gram matrix of (B, J_1 .. J_K) / N", "$G$")
 OF_ONE_STUDENT = ("R", "length", "eps_g")  # their standard deviation and bias at finite N follow from one student
@@ -144,12 +145,7 @@ class Scenario(AbstractScenario):
     rule: one_of(RULES, "a learning rule") = Field(description="learning rule")  # type: ignore[valid-type]
     K: StudentsAxis = config_key(1, description="number of students, in the ensemble", symbol="$K$")  # type: ignore[valid-type]
     N: DimensionAxis = config_key(10_000, description="input dimension", symbol="$N$")
-    inputs: LawAxis = Field(  # type: ignore[valid-type]
-        Gaussian(),
-        description="distribution of the inputs",
-        validate_default=True,
-        json_schema_extra={"default": "gaussian"},
-    )
+    inputs: LawAxis = inputs_key()  # type: ignore[valid-type]
     flip: FlipAxis = config_key(0.0, description="probability that a label is flipped", symbol="$p_f$")
     drift: NonnegativeAxis = config_key(
         0.0,
@@ -207,10 +203,9 @@ class Scenario(AbstractScenario):
         if self.t[-1] * max(points(self.N)) >= MAX_STEPS:
             yield ("t",), f"t N = {self.t[-1]:g} N exceeds 2^62 steps"
             return
-        for law, N in self.pairs("inputs", "N"):
-            if problem := law.problem(N):
-                yield problem
-                return
+        if problem := next(law_problems(self), None) or next(filter(None, map(_unsuited, points(self.inputs))), None):
+            yield problem
+            return
         for name in ("drift", "decay"):
             for rate, N in self.pairs(name, "N") if name in self.axis_values() else ():
                 if rate > N:
@@ -218,15 +213,10 @@ class Scenario(AbstractScenario):
                     return
 
     def data_problems(self) -> Iterator[Problem]:
-        """Why the files of the inputs cannot be read, or have another number of columns than N."""
-        for law, N in self.pairs("inputs", "N"):
-            if problem := law.lacking(N):
-                yield problem
-                return
+        return table_problems(self)
 
     def data_digests(self) -> dict[str, str]:
-        """The SHA-256 of each table of inputs, by its path."""
-        return {path: digest for law in points(self.inputs) for path, digest in law.digests().items()}
+        return table_digests(self)
 
     def _start_problems(self) -> Iterator[Problem]:
         longest = float(np.max(self.start.length)) if isinstance(self.start, Start) else DRAWN.length
@@ -258,21 +248,24 @@ class Scenario(AbstractScenario):
 
     @property
     def unsolved(self) -> str:
-        isotropic = all(law.isotropic for law in points(self.inputs))
-        return "" if isotropic else "theory has equations for isotropic inputs only"
+        solved = all(law.isotropic or law.structured for law in points(self.inputs))
+        return "" if solved else "theory has equations for isotropic inputs, and for those that state their modes"
 
     @property
     def theory_ignores(self) -> dict[str, Any]:
-        return {} if self.corrections else {"N": None}
+        return {} if self.corrections or any(law.sized for law in points(self.inputs)) else {"N": None}
 
     @property
     def variables(self) -> dict[str, Variable]:
-        return VARIABLES | ({"gram": GRAM} if self.gram else {})
+        structured = any(law.structured and law.exact for law in points(self.inputs))
+        return VARIABLES | (OF_FIELDS if structured else {}) | ({"gram": GRAM} if self.gram else {})
 
     @property
     def theory_only(self) -> dict[str, Variable]:
-        corrections = self.corrected if self.corrections else {}
-        return corrections if self.exchangeable else {**corrections, "eps_g_majority_vote_error": VOTE_ERROR}
+        found = self.corrected if self.corrections else {}
+        if any(law.structured for law in points(self.inputs)):
+            found = found | {name: it for name, it in OF_FIELDS.items() if name not in self.variables}
+        return found if self.exchangeable else {**found, "eps_g_majority_vote_error": VOTE_ERROR}
 
     @property
     def corrected(self) -> dict[str, Variable]:
@@ -294,7 +287,7 @@ class Scenario(AbstractScenario):
         return calls + measured + steps * self._slower() * sum(N * _step(self.engine, K, N) for K, N in pairs)
 
     def _shared(self) -> float:
-        """The share of combinations that are simulated side by side: of few students, with a constant learning rate."""
+        """The fraction of combinations that are simulated side by side: of few students, with a constant learning rate."""
         gram = [self.engine == "gram" and isinstance(law, Gaussian) for law in points(self.inputs)]
         few, constant = ([K <= SHARED for K in points(self.K)], [t0 is None for t0 in points(self.schedule)])
         return float(np.mean(gram) * np.mean(few) * np.mean(constant))
@@ -314,11 +307,11 @@ class Scenario(AbstractScenario):
         """
         found: set[Any] = set()
         for cell in self.cells():
-            direct = self.engine == "vectors" or not isinstance(cell.inputs, Gaussian)
+            direct = self.engine == "vectors" or not (isinstance(cell.inputs, Gaussian) or cell.groups)
             changing = bool(cell.changes) and cell.annealing
-            drawn = (cell.N, cell.inputs) if direct else ()
+            drawn = (cell.N, cell.inputs) if direct else (cell.groups,)
             found.add((family_of(cell.rule), cell.K, changing, cell.drift > 0, *drawn))
-            if not self.unsolved:
+            if not self.unsolved and cell.inputs.isotropic:
                 found.add((1 if cell.alike else cell.K, changing))
         return found
 
@@ -386,6 +379,12 @@ class OnlineCell(Cell):
         return f"{self.name} ({', '.join(f'{name} = {shown(value)}' for name, value in parameters.items())})"
 
     @property
+    def groups(self) -> int:
+        """The groups of equal variance whose order parameters the Gram engine simulates; 0: it has weight vectors."""
+        number = len(self.inputs.eigenvalues) if isinstance(self.inputs, Spectrum) else 0
+        return number if self.K <= MOST_IN_GROUPS and PER_ORDER_PARAMETER * number * (self.K + 1) <= self.N else 0
+
+    @property
     def changes(self) -> dict[str, float]:
         """The values of the keys of `UNCHANGED` that are not the default."""
         return {name: getattr(self, name) for name, default in UNCHANGED.items() if getattr(self, name) != default}
@@ -429,6 +428,17 @@ class OnlineCell(Cell):
         if not isinstance(self.inputs, Gaussian):
             identity["inputs"] = written(self.inputs)
         return words_of(identity)
+
+
+def _unsuited(law: Inputs) -> Problem | None:
+    """Why inputs have no meaning for online learning, None if they have."""
+    if isinstance(law, Features):
+        return ("inputs",), "features need a teacher on latent variables: learners of convex losses have them"
+    if isinstance(law, Spectrum) and law.misfit > 0:
+        return ("inputs",), "the teacher of online learning has no misfit: learners of convex losses have it"
+    if isinstance(law, Spectrum) and law.ridge:
+        return ("inputs",), "online learning has no penalty: learners of convex losses have a `ridge`"
+    return None
 
 
 def _too_long(rule: str, bound: float, length: float | None) -> str:

@@ -6,7 +6,7 @@ A `Risk` is what a config file with the key `loss` holds and what `simulate.run`
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -14,11 +14,13 @@ from pydantic import Field, PlainValidator
 
 from statmech.convex.limits import minimum_from
 from statmech.convex.losses import LOSSES, OF_DESCENT, Loss
-from statmech.convex.penalties import Penalty
+from statmech.convex.penalties import PENALTIES, Penalty
 from statmech.convex.teachers import Teacher
 from statmech.convex.weights import Weights
 from statmech.errors import Problem, quoted
+from statmech.inputs import Features, Gaussian, Inputs, Rows, Spectrum, label_of
 from statmech.parameters import Key
+from statmech.population import population_of
 from statmech.scenarios.axes import axis_of, points
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.convex_keys import (
@@ -45,10 +47,12 @@ from statmech.scenarios.convex_keys import (
     teacher_problems,
     weights_at,
 )
+from statmech.scenarios.convex_setting import Setting
 from statmech.scenarios.example_numbers import AlphaAxis, number_problems, numbers
+from statmech.scenarios.inputs_key import LawAxis, inputs_key, law_problems, table_digests, table_problems
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, NonnegativeAxis, config_key, one_of
 from statmech.scenarios.page import Page, View
-from statmech.scenarios.variables import Variable
+from statmech.scenarios.variables import Variable, field_variables
 
 BEST = "best"
 MOST = float(np.finfo(float).max)
@@ -84,6 +88,7 @@ RISK = {
     "converged": Variable((), "whether the run converged: the minimum was reached", "converged", False, False),
     "separable": Variable((), "whether some student is right on all examples", "separable", in_theory=False),
 }
+OF_FIELDS = field_variables((), "R_field", "length_field")
 BAYES = {"R_bayes": Variable((), "cosine of the Bayes-optimal student", r"$R_\mathrm{Bayes}$")}
 RISK_THEORY = {
     "residual": Variable((), "residual of the equations", "residual"),
@@ -106,11 +111,15 @@ class Risk(OfLosses, AbstractScenario):
     KINDS: ClassVar = LOSSES
     AXES: ClassVar = (
         *("loss", "penalty", "l1_ratio", "teacher", "flip", "noise", "gain", "weights", "rho", PARAMETERS),
-        *("N", "lam", "alpha"),
+        *("N", "inputs", "lam", "alpha"),
     )
+    OMITTED: ClassVar = {"inputs": Gaussian()}
     TITLE: ClassVar = "convex losses"
     CITES: ClassVar = ("aubin2020", "loureiro2021", "candes2020")
-    COORDINATES: ClassVar = {"P": Key("P", "number of stored examples", int, symbol="$P$")}
+    COORDINATES: ClassVar = {
+        "P": Key("P", "number of stored examples", int, symbol="$P$"),
+        "latent": Key("latent", "latent variables per feature", float, symbol="$D/N$"),
+    }
     FORMER: ClassVar = {"delta": "width", "Q": "length"}
     PAGE: ClassVar = Page(
         along="alpha",
@@ -150,6 +159,7 @@ class Risk(OfLosses, AbstractScenario):
     rho: ShareAxis = RHO
     alpha: AlphaAxis = ALPHA
     N: DimensionAxis = config_key(500, description="input dimension", symbol="$N$")
+    inputs: LawAxis = inputs_key()  # type: ignore[valid-type]
     bayes: bool = Field(False, description="also the Bayes-optimal student, at finite N by message passing")
     solver: Literal["minimise", "amp"] = Field(
         "minimise",
@@ -161,12 +171,45 @@ class Risk(OfLosses, AbstractScenario):
         yield from output_problems(self, LOSSES)
         yield from teacher_problems(self)
         yield from number_problems(self)
-        yield from self._unbounded_problems()
+        laws = [*law_problems(self)]
+        yield from laws or self._structure_problems()
+        if not laws:
+            yield from self._unbounded_problems()
+
+    def data_problems(self) -> Iterator[Problem]:
+        return table_problems(self)
+
+    def data_digests(self) -> dict[str, str]:
+        return table_digests(self)
+
+    def _structure_problems(self) -> Iterator[Problem]:
+        """Settings that need inputs of equal variance."""
+        if not (unequal := [law for law in points(self.inputs) if not law.isotropic]):
+            return
+        for penalty in points(self.penalty):
+            if PENALTIES[penalty] != 0:
+                why = "needs inputs whose covariance is a multiple of 1: a rotation of the inputs changes it"
+                yield ("penalty",), f"penalty {penalty} {why}"
+                break
+        if self.bayes:
+            yield (
+                ("bayes",),
+                f"the Bayes-optimal student is that of inputs of equal variance, not {label_of(unequal[0])}",
+            )
+        if self.solver == "amp":
+            yield ("solver",), f"message passing needs inputs of equal variance, not {label_of(unequal[0])}"
+        for law in unequal:
+            if isinstance(law, Spectrum) and 0 in law.ridge:
+                yield ("inputs",), "ridge of a spectrum must be greater than 0 in all groups of a loss with a penalty"
+                break
 
     def _unbounded_problems(self) -> Iterator[Problem]:
         """Without a penalty a loss without a smallest value has a minimum only where examples cannot be separated."""
         for values in self._without_penalty():
-            begin = minimum_from(self.kind_at(values), teacher_at(values))
+            law = values.get("inputs", Gaussian())
+            modes = None if law.isotropic or isinstance(law, Rows) else law.modes(values.get("N", points(self.N)[0]))
+            of = (modes.signal, modes.rank) if modes else ()
+            begin = minimum_from(self.kind_at(values), teacher_at(values), *of)
             if values["alpha"] < begin:
                 begins = f"below alpha = {begin:.6g}" if np.isfinite(begin) else "at any alpha"
                 why = "examples can be separated, and the student's length diverges"
@@ -176,16 +219,26 @@ class Risk(OfLosses, AbstractScenario):
     def _without_penalty(self) -> Iterator[dict[str, Any]]:
         """Yield the values of each loss and teacher with lam = 0 and the smallest alpha."""
         least: dict[Any, dict[str, Any]] = {}
-        names = ("loss", "teacher", *OF_TEACHERS, *self.parameters, "lam", "alpha")
+        names = ("loss", "teacher", *OF_TEACHERS, *self.parameters, "lam", "alpha", "inputs")
         for values in self.combinations(*names) if 0 in points(self.lam) else ():
-            kinds = self.kind_at(values), teacher_at(values)
+            kinds = self.kind_at(values), teacher_at(values), values.get("inputs")
             if values["lam"] == 0 and values["alpha"] <= least.get(kinds, values)["alpha"]:
                 least[kinds] = values
         yield from least.values()
 
     @property
     def variables(self) -> dict[str, Variable]:
-        return RISK | (BAYES if self.bayes else {})
+        return RISK | (OF_FIELDS if self.structured else {}) | (BAYES if self.bayes else {})
+
+    @property
+    def structured(self) -> bool:
+        """True if some inputs vary more in some directions than in others."""
+        return not all(law.isotropic for law in points(self.inputs))
+
+    @property
+    def sized(self) -> bool:
+        """True if the variances of some inputs depend on N."""
+        return any(law.sized for law in points(self.inputs))
 
     @property
     def theory_only(self) -> dict[str, Variable]:
@@ -193,11 +246,21 @@ class Risk(OfLosses, AbstractScenario):
 
     @property
     def theory_ignores(self) -> dict[str, Any]:
-        return {"N": 10**6}
+        return {} if self.sized else {"N": 10**6}
 
     @property
     def derived(self) -> dict[str, Any]:
-        return {"P": numbers(self)}
+        return {"P": numbers(self), **self._widths()}
+
+    def _widths(self) -> dict[str, Any]:
+        """Latent variables per feature along an axis of random features."""
+        laws = points(self.inputs)
+        if len(laws) == 1 or not all(isinstance(law, Features) for law in laws):
+            return {}
+        return {"latent": (("_".join(self._along("inputs")),), np.array([law.latent for law in laws]))}
+
+    def _along(self, name: str) -> tuple[str, ...]:
+        return next((group for group in self.zipped if name in group), (name,))
 
     def seconds(self) -> float:
         """A rough estimate of the seconds that one seed of all parameter combinations takes on one core."""
@@ -215,6 +278,7 @@ class Risk(OfLosses, AbstractScenario):
             P=round(values["alpha"] * values["N"]),
             alpha=values["alpha"],
             index=index,
+            inputs=values.get("inputs", Gaussian()),
         )
 
 
@@ -232,6 +296,11 @@ class RiskCell(LossCell):
     P: int
     alpha: float
     index: tuple[int, ...]
+    inputs: Inputs = field(default_factory=Gaussian)
+
+    @property
+    def setting(self) -> Setting:
+        return super().setting._replace(inputs=population_of(self.inputs, self.N))
 
 
 # seconds of a run on one core, over P N m + m^3 with m = min(N, P): medians at N = 400 and 800, alpha 0.5 to 8, lam 0

@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-LENGTH_FIELD = ("standard deviation of a student's field", "$l_h$")  # long name and symbol, of structured inputs
 STD, BIAS = "_std", "_bias"  # after the name of a variable, those of its standard deviation and its bias
 ERROR = "_error"  # and that of the standard error of theory's own value
 
@@ -33,6 +32,22 @@ class Variable:
     def described(self) -> dict[str, Any]:
         """Its attributes in a dataset."""
         return {"long_name": self.long_name, "units": "1", **self.attrs}
+
+
+FIELD = {  # of kinds whose inputs may vary more in some directions than in others, where fields are not as weights
+    "R_field": ("cosine of a student's field and the teacher's", "$R_h$"),
+    "q_field": ("cosine of two students' fields, mean over the other students", "$q_h$"),
+    "length_field": ("standard deviation of a student's field", "$l_h$"),
+}
+
+
+def field_variables(dims: tuple[str, ...], *names: str) -> dict[str, Variable]:
+    """The variables of `FIELD` with these names, along these dimensions.
+
+    >>> [(name, it.symbol) for name, it in field_variables((), "R_field").items()]
+    [('R_field', '$R_h$')]
+    """
+    return {name: Variable(dims, *FIELD[name]) for name in names}
 
 
 def std_of(name: str, variable: Variable) -> dict[str, Variable]:

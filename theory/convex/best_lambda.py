@@ -17,6 +17,7 @@ from statmech.convex.losses import Loss, Square
 from statmech.convex.penalties import Penalty
 from statmech.convex.teachers import Teacher
 from statmech.convex.weights import Weights
+from statmech.population import Population
 from theory.convex.empirical_risk import equations_of
 from theory.convex.recovery import recovers
 from theory.convex.saddle_point import Equations, Followed, Point, Solved, follow, healthy, solve
@@ -30,7 +31,14 @@ CLOSE = 1e-6  # last step in ln lambda: the error that it leaves is below 1e-10
 ROUGH = 1e-6  # residual of a scan, before the last step of Newton's method, which squares it
 
 
-def best_lambda(loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights, alpha: np.ndarray) -> np.ndarray:
+def best_lambda(
+    loss: Loss,
+    teacher: Teacher,
+    penalty: Penalty,
+    weights: Weights,
+    alpha: np.ndarray,
+    inputs: Population | None = None,
+) -> np.ndarray:
     """Find the best lambda at each alpha (lanes,).
 
     0 where the error falls to the end of a vanishing penalty, infinite where it falls up to lambda = 1e6 and
@@ -42,6 +50,8 @@ def best_lambda(loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights
         The learner, and the distribution of the teacher's weights.
     alpha
         Examples per weight (lanes,).
+    inputs
+        Inputs of unequal variance; None: isotropic ones.
 
     Examples
     --------
@@ -52,27 +62,37 @@ def best_lambda(loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights
     array([0.25, 0.25])
     """
     if type(loss) is Square and not penalty.share:
-        return np.full(len(alpha), _best_ridge(equations_of(loss, teacher, penalty, weights)))
-    return searched(loss, teacher, penalty, weights, alpha)
+        equations = equations_of(loss, teacher, penalty, weights, inputs)
+        if equations.side.stiffness is not None:
+            return np.full(len(alpha), _best_ridge(equations, equations.side.stiffness))
+    return searched(loss, teacher, penalty, weights, alpha, inputs)
 
 
-def _best_ridge(equations: Equations) -> float:
+def _best_ridge(equations: Equations, stiffness: float) -> float:
     """The ratio of noise to signal in the outputs, which is the best lambda of the square loss at every alpha."""
-    signal = equations.signal**2
-    lam = (equations.noise**2 + (1 - signal)) / signal if signal > 0 else np.inf
+    signal = equations.signal**2 * equations.side.signal
+    lam = stiffness * (equations.noise**2 + (1 - signal)) / signal if signal > 0 else np.inf
     return np.inf if lam > LARGEST else 0.0 if lam < LEAST else lam
 
 
-def searched(loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights, alpha: np.ndarray) -> np.ndarray:
+def searched(
+    loss: Loss,
+    teacher: Teacher,
+    penalty: Penalty,
+    weights: Weights,
+    alpha: np.ndarray,
+    inputs: Population | None = None,
+) -> np.ndarray:
     """Search for what `best_lambda` states, whatever the loss.
 
     Parameters
     ----------
-    loss, teacher, penalty, weights, alpha
+    loss, teacher, penalty, weights, alpha, inputs
         Those of `best_lambda`.
     """
-    equations = equations_of(loss, teacher, penalty, weights)
-    return sought(equations, alpha, penalty.share, recovers(loss, teacher, penalty, weights, alpha, 0 * alpha))
+    equations = equations_of(loss, teacher, penalty, weights, inputs)
+    exact = recovers(loss, teacher, penalty, weights, alpha, 0 * alpha, inputs)
+    return sought(equations, alpha, penalty.share, exact)
 
 
 def sought(equations: Followed, alpha: np.ndarray, share: float, exact: np.ndarray) -> np.ndarray:
@@ -106,7 +126,12 @@ def sought(equations: Followed, alpha: np.ndarray, share: float, exact: np.ndarr
 
 
 def best_lambdas(
-    loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights, alphas: Iterable[float]
+    loss: Loss,
+    teacher: Teacher,
+    penalty: Penalty,
+    weights: Weights,
+    alphas: Iterable[float],
+    inputs: Population | None = None,
 ) -> Mapping[float, float]:
     """The best lambda at each alpha; those that this process has not solved before are solved side by side.
 
@@ -116,17 +141,19 @@ def best_lambdas(
         The learner, and the distribution of the teacher's weights.
     alphas
         Examples per weight.
+    inputs
+        Inputs of unequal variance; None: isotropic ones.
     """
     with _SOLVING:
-        solved = _SOLVED.setdefault((loss, teacher, penalty, weights), {})
+        solved = _SOLVED.setdefault((loss, teacher, penalty, weights, inputs), {})
         new = [alpha for alpha in dict.fromkeys(alphas) if alpha not in solved]
         if new:
-            found = best_lambda(loss, teacher, penalty, weights, np.array(new, float))
+            found = best_lambda(loss, teacher, penalty, weights, np.array(new, float), inputs)
             solved.update(zip(new, found.tolist(), strict=True))
     return solved
 
 
-_SOLVED: dict[tuple[Loss, Teacher, Penalty, Weights], dict[float, float]] = {}
+_SOLVED: dict[tuple[Loss, Teacher, Penalty, Weights, Population | None], dict[float, float]] = {}
 _SOLVING = Lock()  # runs are simulated in threads
 
 

@@ -47,14 +47,15 @@ def best_lambda(scenario: Risk) -> xr.DataArray:
            [0.009296, 0.32169 ]])
     """
     config = scenario.config()
-    first = config["N"][0] if isinstance(config["N"], list) else config["N"]
-    single = Risk(**{**config, "N": first, "lam": 1.0})
+    if not scenario.sized:
+        config["N"] = config["N"][0] if isinstance(config["N"], list) else config["N"]
+    single = Risk(**{**config, "lam": 1.0})
     found = blank(single, seeds=None).lam_best
     for members in grouped(list(single.cells())):
         best = best_of(members)
         for cell in members:
             found[cell.index] = best[cell.alpha]
-    return found.drop_vars(["lam", "N", "P"], errors="ignore").rename("best_lambda")
+    return found.drop_vars(["lam", "P", *([] if scenario.sized else ["N"])], errors="ignore").rename("best_lambda")
 
 
 def alpha_of(cell: RiskCell) -> float:
@@ -71,7 +72,8 @@ def grouped(cells: Sequence[RiskCell]) -> list[list[RiskCell]]:
 
 def best_of(members: Sequence[RiskCell]) -> Mapping[float, float]:
     """The best lambda of a group at each of its alphas."""
-    return best_lambdas(*members[0].setting, map(alpha_of, members))
+    setting = members[0].setting
+    return best_lambdas(*setting.learner, map(alpha_of, members), setting.inputs)
 
 
 def best_along(members: Sequence[RiskCell]) -> Mapping[float, float]:
@@ -83,7 +85,11 @@ def best_along(members: Sequence[RiskCell]) -> Mapping[float, float]:
     if len(set(alphas)) <= DEGREE:
         return best_of(members)
     setting, ends = members[0].setting, [np.log(min(alphas)), np.log(max(alphas))]
-    found = Chebyshev.interpolate(lambda log_alpha: best_lambda_at(*setting, np.exp(log_alpha)), DEGREE, ends)
+
+    def best(log_alpha: np.ndarray) -> np.ndarray:
+        return best_lambda_at(*setting.learner, np.exp(log_alpha), setting.inputs)
+
+    found = Chebyshev.interpolate(best, DEGREE, ends)
     line = at_each(members, alpha_of, lambda alpha: found(np.log(alpha)))
     # NaN, infinities, jumps and kinks have no small coefficients
     return line if np.all(np.abs(found.coef[-2:]) <= LEFT_OUT * min(line.values())) else best_of(members)

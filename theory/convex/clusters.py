@@ -41,7 +41,8 @@ from statmech.convex.losses import Loss
 from statmech.numerics.gaussian import cumulative
 from theory.convex.best_lambda import LARGEST, LEAST, LEVEL, ROUGH, Place, picked, sought
 from theory.convex.cluster_averages import Stabilities, of_clusters, training_of_clusters
-from theory.convex.saddle_point import SOLVED, Linearised, Point, Solved, follow, healthy, newton, solve
+from theory.convex.saddle_point import SOLVED, Point, Solved, follow, healthy, newton, solve
+from theory.convex.sides import Linearised
 
 SLIGHT = 1e-6  # lambda from which the limit 0 is reached
 STRIDE = np.log(4.0)  # of a scan of ln lambda

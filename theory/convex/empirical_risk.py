@@ -13,16 +13,22 @@ from statmech.convex.losses import Loss, on_labels
 from statmech.convex.penalties import Penalty
 from statmech.convex.teachers import LabelTeacher, Teacher
 from statmech.convex.weights import Weights
+from statmech.population import Population
 from theory.convex.averages import fresh_error, training_of_labels, training_of_residuals
+from theory.convex.mode_sums import ModeSums
 from theory.convex.recovery import recovers, vanishing_response
 from theory.convex.saddle_point import SOLVED, Equations, Point, Solved, newton, solve
+from theory.convex.sides import Isotropic
 
 LEAST_V = 1e-12  # susceptibility in place of 0
 SLIGHT = 1e-6  # lambda from which the limit 0 is reached
 
 
 class LearnerState(NamedTuple):
-    """The state of learners, arrays (lanes,): NaN where there is none; `eps_y` and `eps_t` of labels, `mse` without."""
+    """The state of learners, arrays (lanes,): NaN where there is none; `eps_y` and `eps_t` of labels, `mse` without.
+
+    R and length are those of weights, R_field and length_field those of fields, which differ with the inputs' variance.
+    """
 
     R: np.ndarray
     length: np.ndarray
@@ -33,18 +39,37 @@ class LearnerState(NamedTuple):
     eps_g: np.ndarray
     eps_y: np.ndarray
     mse: np.ndarray
+    R_field: np.ndarray
+    length_field: np.ndarray
 
 
 Phase = Callable[[Equations, np.ndarray, np.ndarray, float], LearnerState]
 
 
-def equations_of(loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights) -> Equations:
-    """The equations of a loss as the config names it."""
-    return Equations(on_labels(loss) if teacher.labels else loss, teacher, weights if penalty.share else None)
+def equations_of(
+    loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights, inputs: Population | None = None
+) -> Equations:
+    """The equations of a loss as the config names it.
+
+    Parameters
+    ----------
+    loss, teacher, penalty, weights
+        The learner, and the distribution of the teacher's weights.
+    inputs
+        Inputs of unequal variance, with an l2 penalty; None: isotropic ones.
+    """
+    side = ModeSums(inputs.modes) if inputs else Isotropic(weights if penalty.share else None)
+    return Equations(on_labels(loss) if teacher.labels else loss, teacher, side)
 
 
 def minimum(
-    loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights, alpha: np.ndarray, lam: np.ndarray
+    loss: Loss,
+    teacher: Teacher,
+    penalty: Penalty,
+    weights: Weights,
+    alpha: np.ndarray,
+    lam: np.ndarray,
+    inputs: Population | None = None,
 ) -> LearnerState:
     """Solve for the minimum at each alpha and lambda.
 
@@ -56,11 +81,13 @@ def minimum(
         Examples per weight (lanes,).
     lam
         Strength of the penalty (lanes,), 0 for the limit of a vanishing one.
+    inputs
+        Inputs of unequal variance, with an l2 penalty; None: isotropic ones.
     """
-    equations = equations_of(loss, teacher, penalty, weights)
+    equations = equations_of(loss, teacher, penalty, weights, inputs)
     found = LearnerState(*(np.full(len(alpha), np.nan) for _ in LearnerState._fields))
-    exact = recovers(equations.loss, teacher, penalty, weights, alpha, lam)
-    for whole, part in zip(found, _recovered(equations.loss, penalty, weights, alpha[exact]), strict=True):
+    exact = recovers(equations.loss, teacher, penalty, weights, alpha, lam, inputs)
+    for whole, part in zip(found, _recovered(equations, penalty, weights, alpha[exact]), strict=True):
         whole[exact] = part
     for among, phase in _phases(equations, alpha, lam, penalty.share):
         lanes = among[~exact[among]]
@@ -72,14 +99,17 @@ def minimum(
     return found
 
 
-def _recovered(loss: Loss, penalty: Penalty, weights: Weights, alpha: np.ndarray) -> LearnerState:
+def _recovered(equations: Equations, penalty: Penalty, weights: Weights, alpha: np.ndarray) -> LearnerState:
     """The teacher itself, which a loss with a kink holds with V = 0."""
+    loss, side = equations.loss, equations.side
     none, one, zero = np.full(len(alpha), np.nan), np.ones(len(alpha)), np.zeros(len(alpha))
     if 0.0 in loss.kinks:
         V = zero
     else:
-        V = np.array([vanishing_response(penalty, weights, at) for at in alpha.tolist()]) / loss.curvature(zero)
-    return LearnerState(one, one, V, zero, loss.value(zero), none, zero, none, zero)
+        V = np.array([vanishing_response(penalty, weights, at) for at in (alpha / side.rank).tolist()])
+        V = V / loss.curvature(zero)
+    length = side.length_of_teacher * one
+    return LearnerState(one, length, V, zero, loss.value(zero), none, zero, none, zero, one, one)
 
 
 def _phases(
@@ -90,7 +120,7 @@ def _phases(
     yield np.flatnonzero(empty), _vanished
     yield np.flatnonzero((lam > 0) & ~empty), _penalised
     if np.any(lam == 0):
-        end = threshold(equations.loss, equations.teacher)
+        end = threshold(equations.loss, equations.teacher, equations.side.signal, equations.side.rank)
         yield np.flatnonzero((lam == 0) & (alpha < end)), _interpolating
         yield np.flatnonzero((lam == 0) & (alpha > end)), _unpenalised
         yield np.flatnonzero((lam == 0) & (alpha == end)), _diverging
@@ -100,10 +130,10 @@ def _vanished(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: f
     """No weights: such a student answers by a fair coin."""
     none, zero, coin = np.full(len(alpha), np.nan), 0 * alpha, 0 * alpha + 0.5
     if isinstance(equations.teacher, LabelTeacher):
-        return LearnerState(zero, zero, zero, zero, equations.loss.value(zero), coin, coin, coin, none)
+        return LearnerState(zero, zero, zero, zero, equations.loss.value(zero), coin, coin, coin, none, zero, zero)
     s = np.sqrt(1 + equations.noise**2)
     loss = training_of_residuals(equations.loss, np.log(np.array([zero + s, zero + LEAST_V])), equations.loss).loss
-    return LearnerState(zero, zero, zero, zero, loss, none, coin, none, zero + 1)
+    return LearnerState(zero, zero, zero, zero, loss, none, coin, none, zero + 1, zero, zero)
 
 
 def _penalised(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float) -> LearnerState:
@@ -138,7 +168,7 @@ def _diverging(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: 
     far = np.full(len(alpha), np.inf)
     state = unknown._replace(
         R=0 * alpha, length=far, V=far, residual=0 * alpha, train_loss=0 * alpha, eps_g=0 * alpha + 0.5
-    )
+    )._replace(R_field=0 * alpha, length_field=far)
     return (
         state._replace(mse=far) if not equations.teacher.labels else state._replace(eps_t=0 * alpha, eps_y=state.eps_g)
     )
@@ -169,12 +199,12 @@ def _of_labels(
 ) -> LearnerState:
     teacher = equations.teacher
     assert isinstance(teacher, LabelTeacher)
-    t, Q, V = np.exp(x)
     training = training_of_labels(equations.loss, teacher, x, value)
-    wrong = fresh_error(teacher, x[0])
-    mse = np.full_like(t, np.nan)
+    of = equations.student(x, alpha, at)
+    eps_g, wrong = np.arctan(np.exp(x[0])) / np.pi, fresh_error(teacher, x[0])
+    fields = 1 / np.hypot(1, np.exp(x[0])), of.length_field
     return LearnerState(
-        1 / np.hypot(1, t), Q, V, residual, training.loss, training.error, np.arctan(t) / np.pi, wrong, mse
+        of.R, of.length, np.exp(x[-1]), residual, training.loss, training.error, eps_g, wrong, of.mse, *fields
     )
 
 
@@ -182,8 +212,9 @@ def _of_residuals(
     equations: Equations, x: np.ndarray, residual: np.ndarray, alpha: np.ndarray, at: Point, value: Loss
 ) -> LearnerState:
     training = training_of_residuals(equations.loss, x, value)
-    log_t, log_DQ, log_D, log_error = equations.student(x, alpha, at)
-    t, none = np.exp(log_t), np.full_like(log_t, np.nan)
-    mse, Q = np.exp(log_error - 2 * log_D), np.exp(log_DQ - log_D)
-    R, eps_g = 1 / np.hypot(1, t), np.arctan(t) / np.pi
-    return LearnerState(R, Q, np.exp(x[-1]), residual, training.loss, none, eps_g, none, mse)
+    of, none = equations.student(x, alpha, at), np.full_like(x[0], np.nan)
+    t = np.exp(of.log_tan)
+    fields = 1 / np.hypot(1, t), of.length_field
+    return LearnerState(
+        of.R, of.length, np.exp(x[-1]), residual, training.loss, none, np.arctan(t) / np.pi, none, of.mse, *fields
+    )

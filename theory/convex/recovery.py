@@ -45,13 +45,21 @@ from statmech.convex.losses import Loss
 from statmech.convex.penalties import Penalty
 from statmech.convex.teachers import LinearTeacher, Teacher
 from statmech.convex.weights import Sparse, Weights
+from statmech.modes import Modes
 from statmech.numerics.gaussian import cumulative, density
+from statmech.population import Population
 
 WIDE = 40.0  # standard deviations
 
 
 def recovers(
-    loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights, alpha: np.ndarray, lam: np.ndarray
+    loss: Loss,
+    teacher: Teacher,
+    penalty: Penalty,
+    weights: Weights,
+    alpha: np.ndarray,
+    lam: np.ndarray,
+    inputs: Population | None = None,
 ) -> np.ndarray:
     """Return True where the minimum is the teacher itself (lanes,).
 
@@ -63,12 +71,16 @@ def recovers(
         Examples per weight (lanes,).
     lam
         Strength of the penalty (lanes,), 0 for the limit of a vanishing one.
+    inputs
+        Inputs of unequal variance; None: isotropic ones.
     """
     none = np.zeros(len(alpha), bool)
-    if not isinstance(teacher, LinearTeacher) or teacher.noise:
+    if not isinstance(teacher, LinearTeacher) or teacher.noise or (inputs and inputs.modes.misfit):
         return none
     force = float(loss.slopes_at(0.0)[1]) if 0.0 in loss.kinks else 0.0
     lanes = zip(alpha.tolist(), lam.tolist(), strict=True)
+    if inputs:
+        return np.array([_recovers_in_modes(force, inputs.modes, *lane) for lane in lanes], bool)
     return np.array([_recovers(force, penalty, weights, *lane) for lane in lanes], bool)
 
 
@@ -78,6 +90,17 @@ def _recovers(force: float, penalty: Penalty, weights: Weights, alpha: float, la
     if lam == 0:
         return bool(penalty.share) and _contracts(weights, alpha, penalty.share, 1 - penalty.share, np.inf)
     return force > 0 and _contracts(weights, alpha, lam * penalty.share, lam * (1 - penalty.share), force)
+
+
+def _recovers_in_modes(force: float, modes: Modes, alpha: float, lam: float) -> bool:
+    """Whether an l2 norm leaves the teacher's weights as they are, among inputs of unequal variance."""
+    rank = modes.rank
+    if lam == 0 or force == 0 or alpha <= rank:
+        return lam == 0 and alpha >= rank
+    u = _reach(alpha / rank, 1.0, 0.0)
+    pulled, ratio, varying = alpha * _held(u), u / force, modes.variances > 0
+    bias = np.sum((modes.powers * (modes.ridge / np.where(varying, modes.variances, 1)) ** 2)[varying])
+    return bool((rank * alpha * _lifted(u) / ratio**2 + lam**2 * bias) * (ratio / pulled) ** 2 < 1)
 
 
 def _contracts(weights: Weights, alpha: float, l1: float, l2: float, force: float) -> bool:

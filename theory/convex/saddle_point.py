@@ -7,7 +7,8 @@ susceptibility V of a field to a force on it follow from the averages A, B, C ov
 
 .. math:: \hat V = \alpha A/V, \qquad \hat q = \alpha B/V^2, \qquad \hat m = \alpha C/V,
 
-and from what the penalty makes of them (`theory.convex.penalised_fields`). For :math:`\lambda_1 = 0` these are
+and from what inputs and penalty make of them (`theory.convex.sides`). For isotropic inputs and
+:math:`\lambda_1 = 0` these are
 
 .. math:: l\cos\theta = \alpha C, \qquad l^2\sin^2\theta = \alpha B, \qquad \lambda_2V + \alpha A = 1 .
 
@@ -23,6 +24,7 @@ The l1 norm is switched on afterwards. Points of a grid are solved together but 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple, Protocol
 
@@ -30,9 +32,8 @@ import numpy as np
 
 from statmech.convex.losses import Loss
 from statmech.convex.teachers import LabelTeacher, LinearTeacher, Teacher
-from statmech.convex.weights import Weights
-from theory.convex import penalised_fields
-from theory.convex.averages import of_labels, of_residuals
+from theory.convex.averages import Averages, of_labels, of_residuals
+from theory.convex.sides import Forces, Hats, Linearised, Side, Student
 
 TOLERANCE = 1e-13  # of the residual: Newton's method stops
 SOLVED = 1e-9  # largest residual of a solution
@@ -40,16 +41,7 @@ SWEEPS = 16  # of Newton's method, before a shorter step along the path
 LEAP = 2.0  # largest change of a logarithm in a sweep
 STRIDE = 3.5  # first step along the path, in ln lambda
 SHORTEST = 1e-3
-NONE = 10.0  # standard deviations beyond which no weight is, a fraction of 1e-23
 FIRM = 25.0  # -ln V of a learner that barely moves
-
-
-class Linearised(NamedTuple):
-    """Residuals F (k, lanes), their derivatives J (k, k, lanes) by x, and f (k, lanes) by ln lambda."""
-
-    F: np.ndarray
-    J: np.ndarray
-    f: np.ndarray
 
 
 class Point(NamedTuple):
@@ -88,69 +80,43 @@ class Solved(NamedTuple):
 
 @dataclass(frozen=True)
 class Equations:
-    """The equations of a loss of stabilities (of labels) or residuals; weights None: no l1 norm, when none matter."""
+    """The equations of a loss of stabilities (of labels) or residuals, and the weights' side of them."""
 
     loss: Loss
     teacher: Teacher
-    weights: Weights | None = None
+    side: Side
 
     def linearised(self, x: np.ndarray, alpha: np.ndarray, at: Point) -> Linearised:
         """Residuals and derivatives at x (k, lanes)."""
         with np.errstate(all="ignore"):  # a step too far gives NaN and is taken back
-            of = self._of_labels if isinstance(self.teacher, LabelTeacher) else self._of_residuals
-            return of(x, alpha, *at.parts)
+            hats, parts = _hats(self._averages(x), x[-1], alpha), at.parts
+            if isinstance(self.teacher, LabelTeacher):
+                return self.side.of_labels(hats, x, *parts)
+            return self.side.of_outputs(hats, x, self.noise, *parts)
 
-    def _of_labels(self, x: np.ndarray, alpha: np.ndarray, l1: np.ndarray, l2: np.ndarray) -> Linearised:
-        hats = _hats(of_labels(self.loss, self.teacher, x), x[-1], alpha)  # type: ignore[arg-type]
-        log_l1 = np.log(l1)
+    def student(self, x: np.ndarray, alpha: np.ndarray, at: Point) -> Student:
+        """The student at a solution x (k, lanes)."""
+        forces, (l1, l2) = partial(self._forces, x, alpha), at.parts
+        if isinstance(self.teacher, LabelTeacher):
+            return self.side.trained_on_labels(x, forces, l2)
+        return self.side.trained_on_outputs(forces(), l1, l2)
 
-        def side(logs: np.ndarray) -> np.ndarray:
-            return penalised_fields.direction(self.weights, *np.exp(logs))
+    def _averages(self, x: np.ndarray) -> Averages:
+        if isinstance(self.teacher, LabelTeacher):
+            return of_labels(self.loss, self.teacher, x)
+        return of_residuals(self.loss, x)
 
-        logs = np.array([hats.log_q, hats.log_m, log_l1])
-        by = penalised_fields.slopes(side, logs)
-        D, once = hats.V + l2, np.array([0.0, 1.0, 1.0])[:, None]
-        F = side(logs) - once * np.log(D) - x
-        J = by[:, 0, None] * hats.q_slopes + by[:, 1, None] * hats.m_slopes - once[:, None] * hats.V_slopes / D
-        return Linearised(F, J - np.eye(3)[..., None], by[:, 2] - once * l2 / D)
-
-    def _of_residuals(self, x: np.ndarray, alpha: np.ndarray, l1: np.ndarray, l2: np.ndarray) -> Linearised:
-        hats = _hats(of_residuals(self.loss, x), x[-1], alpha)
-        D = hats.V + l2
-
-        def side(logs: np.ndarray) -> np.ndarray:
-            return penalised_fields.error(self.weights, *np.exp(logs))
-
-        logs = np.array([np.log(hats.V), hats.log_q, np.log(l1), np.log(l2)])
-        by, values = penalised_fields.slopes(side, logs), side(logs)
-        mse = np.exp(values[0]) / D**2
-        s2 = self.noise**2 + mse
-        F = np.array([0.5 * np.log(s2), values[1] - np.log(D)]) - x
-        much = np.array([0.5 * mse / s2, 1 + 0 * mse])  # of ln s and ln V by the logarithms of the side's outputs
-        once = np.array([2.0, 1.0])[:, None]
-        J = by[:, 0, None] * hats.V_slopes / hats.V + by[:, 1, None] * hats.q_slopes
-        J = much[:, None] * (J - once[:, None] * hats.V_slopes / D) - np.eye(2)[..., None]
-        return Linearised(F, J, much * (by[:, 2] + by[:, 3] - once * l2 / D))
-
-    def student(self, x: np.ndarray, alpha: np.ndarray, at: Point) -> tuple[np.ndarray, ...]:
-        """For a linear teacher, return the logarithms of tan(theta), D Q, D and the mean square of D (w - w*)."""
-        (A, B, _), _ = of_residuals(self.loss, x)
-        (l1, l2), V = at.parts, np.exp(x[-1])
-        hat, q = alpha * A / V, alpha * B / V**2
-        log_t, log_DQ, _ = penalised_fields.direction(self.weights, q, hat, l1)
-        return log_t, log_DQ, np.log(hat + l2), penalised_fields.error(self.weights, hat, q, l1, l2)[0]
+    def _forces(self, x: np.ndarray, alpha: np.ndarray) -> Forces:
+        (A, B, C), V = self._averages(x).values, np.exp(x[-1])
+        return Forces(alpha * A / V, alpha * B / V**2, alpha * C / V)
 
     def vanishes(self, alpha: np.ndarray, l1: np.ndarray) -> np.ndarray:
         """Return True where an l1 norm leaves no weights: the fields on them at w = 0 do not reach it."""
-        if self.weights is None:
-            return np.zeros(len(alpha), bool)
         q, m = alpha * self.force**2, alpha * self.force * self.signal
         if not isinstance(self.teacher, LabelTeacher):
             (A, B, _), _ = of_residuals(self.loss, np.array([[0.5 * np.log1p(self.noise**2)], [-FIRM]]))
             q, m = alpha * B * np.exp(2 * FIRM), alpha * A * np.exp(FIRM)
-        pieces = self.weights.pieces
-        reach = [np.abs(mean) * m + NONE * np.sqrt(variance * m**2 + q) for _, mean, variance in pieces]
-        return l1 > np.max(reach, axis=0)
+        return self.side.vanishes(q, m, l1)
 
     @property
     def signal(self) -> float:
@@ -172,30 +138,18 @@ class Equations:
         """Unknowns of Hebb's rule, and a ln lambda, at least that asked for, where they nearly solve the equations."""
         slope, bend = self.force, float(self.loss.curvature(np.zeros(1))[0])
         scale = slope * np.sqrt(alpha * (1 + alpha)) + slope + bend * alpha
-        log_lam = np.maximum(log_lam, np.log(3 * scale + 3 * (1 + alpha)))
-        if not isinstance(self.teacher, LabelTeacher):
-            return np.array([0 * alpha + 0.5 * np.log1p(self.noise**2), -log_lam]), log_lam
-        length = np.log(slope) - log_lam + 0.5 * np.log(alpha * (1 + alpha * self.signal**2))
-        return np.array([-np.log(self.signal) - 0.5 * np.log(alpha), length, -log_lam]), log_lam
+        log_lam = np.maximum(log_lam, np.log(3 * scale + 3 * (1 + alpha)) + np.log(self.side.softest))
+        if isinstance(self.teacher, LabelTeacher):
+            return self.side.hebb_on_labels(slope, self.signal, alpha, log_lam), log_lam
+        return self.side.hebb_on_outputs(slope, self.noise, alpha, log_lam), log_lam
 
 
-class _Hats(NamedTuple):
-    """V^, ln q^ and ln m^ (lanes,), and their derivatives (k, lanes) by the unknowns."""
-
-    V: np.ndarray
-    log_q: np.ndarray
-    log_m: np.ndarray
-    V_slopes: np.ndarray
-    q_slopes: np.ndarray
-    m_slopes: np.ndarray
-
-
-def _hats(averages: tuple[np.ndarray, np.ndarray], log_V: np.ndarray, alpha: np.ndarray) -> _Hats:
+def _hats(averages: Averages, log_V: np.ndarray, alpha: np.ndarray) -> Hats:
     (A, B, C), (A_x, B_x, C_x) = averages
     last = np.eye(len(A_x))[-1][:, None]
     ratio = alpha * np.exp(-log_V)
     logs = np.log(ratio * B) - log_V, np.log(ratio * C)
-    return _Hats(ratio * A, *logs, ratio * (A_x - A * last), B_x / B - 2 * last, C_x / C - last)
+    return Hats(ratio * A, *logs, ratio * (A_x - A * last), B_x / B - 2 * last, C_x / C - last)
 
 
 def solve(equations: Followed, alpha: np.ndarray, lam: np.ndarray, share: float) -> Solved:

@@ -119,6 +119,8 @@ def _check(scenario: Scenario) -> None:
     """Raise `ScenarioError` for a scenario whose states this module does not find."""
     if scenario.unsolved:
         raise ScenarioError([((), scenario.unsolved)])
+    if any(cell.inputs.structured for cell in scenario.cells()):
+        raise ScenarioError([(("inputs",), "stationary states are those of isotropic inputs")])
     if any(cell.schedule is not None for cell in scenario.cells()):
         raise ScenarioError([(("schedule",), "a learning rate that falls has no stationary state")])
     if not scenario.exchangeable:

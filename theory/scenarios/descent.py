@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from statmech.convex.losses import OF_DESCENT
-from statmech.scenarios.convex_keys import Setting
+from statmech.scenarios.convex_setting import Setting
 from statmech.scenarios.descent import Descent, DescentCell
 from statmech.scenarios.variables import ERROR
 from theory.convex.bayes_optimal import bayes_overlap
@@ -71,13 +71,13 @@ def _point(cell: DescentCell) -> Point:
 def _limits(setting: Setting, points: tuple[Point, ...]) -> dict[Point, Values]:
     """The errors of the minimum, of the best one and of the Bayes-optimal student at each point."""
     ratio, alpha, lam = np.array(points).T
-    loss, teacher, _, weights = setting
+    loss, teacher, _, weights = setting.learner
     bayes = np.arccos(np.sqrt(bayes_overlap(teacher, weights, ratio))) / np.pi
     limit = best = np.full(len(points), np.nan)
     if type(loss) not in OF_DESCENT.values():  # whose minimum is w = 0
-        found = best_lambdas(*setting, alpha.tolist())
+        found = best_lambdas(*setting.learner, alpha.tolist())
         best_lam = np.array([taken(found[one]) for one in alpha.tolist()])
-        both = minimum(*setting, np.tile(ratio, 2), np.append(lam, best_lam)).eps_g
+        both = minimum(*setting.learner, np.tile(ratio, 2), np.append(lam, best_lam)).eps_g
         limit, best = np.split(both, 2)
     named = {"eps_limit": limit, "eps_best_lam": best, "eps_bayes": bayes}
     return {point: {name: values[at] for name, values in named.items()} for at, point in enumerate(points)}

@@ -10,14 +10,16 @@ import numpy as np
 from statmech import order_parameters
 from statmech.results.dataset import describe, gram_of
 from statmech.scenarios.online import OnlineCell, Scenario, steps
-from statmech.scenarios.variables import BIAS
+from statmech.scenarios.variables import BIAS, FIELD
 from statmech.votes.equal_students import majority_vote, weight_mean
 from theory.ensembles.errors import vote_of
 from theory.ensembles.pair_fluctuations import PairFluctuations, most_students
 from theory.ensembles.pair_fluctuations import solve as solve_pairs
 from theory.ensembles.vote_fluctuations import corrections as ensemble_corrections
 from theory.fluctuations.student_fluctuations import Fluctuations, corrections
+from theory.online import structured_trajectories
 from theory.online.equations import Students
+from theory.online.structured_trajectories import Metrics
 from theory.online.trajectories import solve_cells, solve_corrected
 
 SOURCE = "order-parameter equations, N -> infinity"
@@ -29,7 +31,7 @@ def solve(scenario: Scenario, cells: Sequence[OnlineCell]) -> Iterator[dict[str,
     Corrections are those of what a simulation records: the step nearest to N t.
     """
     if not scenario.corrections:
-        return _views(cells, _solved(solve_cells, cells, scenario.t), scenario.gram)
+        return _without_corrections(scenario, cells)
     recorded = {N: _recorded(scenario.t, N) for N in {cell.N for cell in cells}}
     groups: dict[tuple[float, ...], list[int]] = {}
     for at, cell in enumerate(cells):
@@ -43,6 +45,19 @@ def solve(scenario: Scenario, cells: Sequence[OnlineCell]) -> Iterator[dict[str,
             after = [_brought_to(values, later) for values, later in zip(before, after, strict=True)]
         found |= dict(zip(members, after, strict=True))
     return iter([found[at] for at in range(len(cells))])
+
+
+def _without_corrections(scenario: Scenario, cells: Sequence[OnlineCell]) -> Iterator[dict[str, np.ndarray]]:
+    """The variables of each cell in the limit, in their order."""
+    isotropic = [cell for cell in cells if not cell.inputs.structured]
+    structured = [cell for cell in cells if cell.inputs.structured]
+    first = _views(isotropic, _solved(solve_cells, isotropic, scenario.t), scenario.gram)
+    if not structured:
+        return first
+    second = _views_in_fields(
+        structured, _solved(structured_trajectories.solve_cells, structured, scenario.t), scenario
+    )
+    return (next(second) if cell.inputs.structured else _with_fields(next(first)) for cell in cells)
 
 
 def solve_line(scenario: Scenario, cells: Sequence[OnlineCell]) -> Iterator[dict[str, np.ndarray]]:
@@ -130,7 +145,31 @@ def _of_pairs(
 def _equations(cell: OnlineCell) -> tuple[Any, ...]:
     """Return all that the order-parameter equations and their initial conditions depend on."""
     students = min(cell.K, 2) if cell.alike else cell.K
-    return cell.name, *cell.parameters.values(), cell.flip, *cell.changes.items(), id(cell.start), students
+    inputs = (cell.inputs, cell.N if cell.inputs.sized else None) if cell.inputs.structured else ()
+    return cell.name, *cell.parameters.values(), cell.flip, *cell.changes.items(), id(cell.start), students, *inputs
+
+
+def _views_in_fields(
+    cells: Sequence[OnlineCell], solved: Sequence[Metrics], scenario: Scenario
+) -> Iterator[dict[str, np.ndarray]]:
+    """Each cell's arrays: errors follow from the fields, whose R, q and length have names of their own."""
+    of_fields = _views(cells, [metrics.fields for metrics in solved], gram=False)
+    for cell, metrics, values in zip(cells, solved, of_fields, strict=True):
+        weights = _of_weights(cell, metrics.weights, scenario.gram)
+        yield _with_fields(values) | {name: it for name, it in weights.items() if not name.startswith("eps_g")}
+
+
+def _of_weights(cell: OnlineCell, students: Students, gram: bool) -> dict[str, np.ndarray]:
+    """All but the errors of the ensemble."""
+    if cell.alike:
+        return _alike(cell.K, students, gram)
+    along, across = _of_students_apart(students)
+    return {**describe(along, across), **({"gram": gram_of(along, across)} if gram else {})}
+
+
+def _with_fields(values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Arrays with those of the fields, which are those of weights where inputs are isotropic."""
+    return values | {name: values[name.removesuffix("_field")] for name in FIELD}
 
 
 def _views(cells: Sequence[OnlineCell], solved: list[Students], gram: bool) -> Iterator[dict[str, np.ndarray]]:
@@ -178,8 +217,7 @@ def _alike(K: int, students: Students, gram: bool) -> dict[str, np.ndarray]:
 
 
 def _unlike(students: Students, gram: bool) -> dict[str, np.ndarray]:
-    theta, length = order_parameters.angle_from_versine(students.y), np.exp(students.log_length)
-    along, across = _vectors(theta, length, _full(students.c, theta.shape[-1]))
+    along, across = _of_students_apart(students)
     vote = vote_of(along, across)
     return {
         **describe(along, across),
@@ -187,6 +225,12 @@ def _unlike(students: Students, gram: bool) -> dict[str, np.ndarray]:
         "eps_g_majority_vote_error": vote.error,
         **({"gram": gram_of(along, across)} if gram else {}),
     }
+
+
+def _of_students_apart(students: Students) -> tuple[np.ndarray, np.ndarray]:
+    """The parts of unequal students along the teacher, and the Gram matrices of their parts across it."""
+    theta = order_parameters.angle_from_versine(students.y)
+    return _vectors(theta, np.exp(students.log_length), _full(students.c, theta.shape[-1]))
 
 
 def _vectors(theta: np.ndarray, length: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

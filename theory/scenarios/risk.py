@@ -30,28 +30,31 @@ Best = Callable[[Sequence[RiskCell]], Mapping[float, float]]
 
 def solve(scenario: Risk, cells: Sequence[RiskCell]) -> Iterator[Values]:
     """The variables of each cell, at its P/N; NaN where the loss has no minimum."""
-    return _solved(cells, lambda cell: cell.P / cell.N, best_of)
+    return _solved(scenario, cells, lambda cell: cell.P / cell.N, best_of)
 
 
 def solve_line(scenario: Risk, cells: Sequence[RiskCell]) -> Iterator[Values]:
     """Solve for a line, at alpha itself instead of P/N; the best penalty is left out where no cell has it."""
-    return _solved(cells, alpha_of, best_along if any(cell.lam == "best" for cell in cells) else _unknown)
+    return _solved(scenario, cells, alpha_of, best_along if any(cell.lam == "best" for cell in cells) else _unknown)
 
 
 def _unknown(members: Sequence[RiskCell]) -> dict[float, float]:
     return dict.fromkeys(map(alpha_of, members), np.nan)
 
 
-def _solved(cells: Sequence[RiskCell], ratio: Ratio, best_of_group: Best) -> Iterator[Values]:
+def _solved(scenario: Risk, cells: Sequence[RiskCell], ratio: Ratio, best_of_group: Best) -> Iterator[Values]:
+    known = {*scenario.variables, *scenario.theory_only}
     solved: dict[tuple[int, ...], Values] = {}
     for members in grouped(cells):
         solved.update(_of_group(members, ratio, best_of_group))
-    return (solved[cell.index] for cell in cells)
+    return ({name: it for name, it in solved[cell.index].items() if name in known} for cell in cells)
 
 
 def _bayes_of(members: Sequence[RiskCell], ratio: Ratio) -> dict[float, float]:
-    """The cosine of the Bayes-optimal student of a group at each of its ratios."""
+    """The cosine of the Bayes-optimal student of a group at each of its ratios; NaN for inputs of unequal variance."""
     first = members[0]
+    if first.setting.inputs:
+        return dict.fromkeys(map(ratio, members), np.nan)
     return at_each(members, ratio, lambda alphas: _bayes_cosine(first.teacher, first.weights, tuple(alphas.tolist())))
 
 
@@ -64,7 +67,8 @@ def _of_group(members: list[RiskCell], ratio: Ratio, best_of_group: Best) -> dic
     first, bayes, best = members[0], _bayes_of(members, ratio), best_of_group(members)
     points = [(ratio(cell), taken(best[cell.alpha]) if cell.lam == "best" else cell.lam) for cell in members]
     unique = list(dict.fromkeys(points))
-    state = minimum(*first.setting, *np.array(unique, float).T)
+    alpha, lam = np.array(unique, float).T
+    state = minimum(*first.setting.learner, alpha, lam, first.setting.inputs)
     lane = {point: at for at, point in enumerate(unique)}
     shared = {"alpha_c": np.asarray(_threshold(first))}
     return {
@@ -81,5 +85,6 @@ def _of_group(members: list[RiskCell], ratio: Ratio, best_of_group: Best) -> dic
 def _threshold(cell: RiskCell) -> float:
     """Below it labels can be separated; beyond it an l1 norm recovers the weights from outputs without noise."""
     if isinstance(cell.teacher, LabelTeacher):
-        return separable_below(cell.teacher)
+        modes = cell.setting.inputs.modes if cell.setting.inputs else None
+        return separable_below(cell.teacher, modes.signal, modes.rank) if modes else separable_below(cell.teacher)
     return recovered_from(cell.teacher, cell.penalty, cell.weights)

@@ -1,0 +1,61 @@
+r"""Random features: mean squared error and training loss of least squares against the number of features."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from figures.panels import finish, guide, page, panel, scenario_with, with_lines
+from statmech.errors import ConfigError
+from statmech.inputs import written
+from statmech.results.dataset import scenario_of
+from theory.solutions import solve_line
+
+ALONG = "N_inputs_alpha"  # the zipped axis
+AXES = ("lam", ALONG)  # of the sweep, that this figure shows
+PLACES, PEAK = 31, 10 ** np.linspace(-0.1, 0.1, 21)  # of the lines: over all widths, and around the peak
+LEAST = 1e-12  # of a training loss: what is less is rounding
+SHOWN = {"mse": "mean squared error", "train_loss": "training loss"}
+CAPTION = (
+    r"Least squares on $N$ random features of $D$ latent variables, of which the outputs are a linear function. "
+    r"Left: mean squared error; right: mean loss of the examples. Without a penalty ($\lambda=0$) the error peaks "
+    r"where there are as many features as examples (dotted), and falls again beyond: its training loss is then 0 and "
+    r"is not drawn."
+)
+
+
+def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
+    """Draw the error and the training loss, one colour per penalty."""
+    if ALONG not in theory.dims or "latent" not in theory.coords:
+        raise ConfigError("random_features needs N, alpha and inputs: {features: ...} side by side, under `zip`")
+    runs = simulation.assign(train_loss=simulation.train_loss.where(simulation.train_loss > LEAST))
+    parts = (part.swap_dims({ALONG: "latent"}) for part in (runs, theory, _lines(theory)))
+    results, (figure, axes) = with_lines(*parts), page(3.0, 1, 2)
+    for ax, (name, label) in zip(axes, SHOWN.items(), strict=True):
+        keys = panel(ax, results, "latent", name, "lam", label=label, log="xy", markersize=3)
+        guide(ax, x=_latent(theory) / float(theory.P.values.flat[0]), color="0.3")
+        ax.invert_xaxis()  # more features to the right
+        ax.set_xlabel(
+            f"latent variables per feature $D/N$, at $P/D={float(theory.P.values.flat[0]) / _latent(theory):g}$"
+        )
+    return finish(figure, results, keys)
+
+
+def _latent(theory: xr.Dataset) -> int:
+    """The number of latent variables, which all widths share."""
+    return round(float(theory.latent.values[0] * theory.N.values[0]))
+
+
+def _lines(theory: xr.Dataset) -> xr.Dataset:
+    """Solve theory from the smallest width to the largest, in small steps around the peak."""
+    N, P, D = theory.N.values, int(theory.P.values.flat[0]), _latent(theory)
+    near = np.rint(P * PEAK)
+    widths = np.union1d(np.rint(np.geomspace(N.min(), N.max(), PLACES)), near[(near > N.min()) & (near < N.max())])
+    wide = [int(width) for width in widths if width != P]  # there the error is infinite
+    given: dict[str, Any] = written(scenario_of(theory).inputs[0])["features"]
+    laws = [{"features": {**given, "latent": D / width}} for width in wide]
+    zipped = [{"N": wide, "alpha": [P / width for width in wide], "inputs": laws}]
+    return solve_line(scenario_with(theory, zip=zipped))

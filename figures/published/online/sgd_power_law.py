@@ -1,0 +1,66 @@
+"""Errors of students of inputs whose variances are a power law, against t: they fall as powers of time.
+
+With variances i^-a and powers i^-b of the teacher's field, and an algorithm that learns its errors alone, they fall
+with the exponent q/(2 + q), q = (b - 1)/a: guides beside the lines.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from figures.inspection import AID
+from figures.panels import along, finish, page, panel
+from statmech.errors import ConfigError
+from statmech.inputs import PowerLaw
+from statmech.results.dataset import scenario_of
+
+AXES = ("inputs",)  # of the sweep, that this figure shows
+BEGIN, END, BELOW = 1.5, 0.5, 0.94  # of the guides: factors to the first and the last time, and to the line
+CAPTION = (
+    r"Generalization error of one student of inputs with variances $\propto i^{-a}$, of a teacher whose field has "
+    r"parts $\propto i^{-b}$, against the number of examples. Thin grey: the powers $t^{-q/(2+q)}$, $q=(b-1)/a$, of "
+    r"infinitely many directions."
+)
+
+
+def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
+    """Draw a line for each power law, and beside it the power of time that it follows."""
+    laws = _laws(theory)
+    figure, ax = page(4.0)
+    results = along(simulation, theory, "t")
+    keys = panel(ax, results, "t", "eps_g", "inputs", log="xy")
+    for key, law, line in zip(keys, laws, theory.eps_g.isel(student=0).transpose("inputs", "t"), strict=True):
+        key.set_label(f"$a={law.decay:g}$, $b={law.teacher_decay:g}$")
+        _power(ax, law, line.sel(t=line.t > 0))
+    return finish(figure, results, keys, "rule")
+
+
+def _laws(theory: xr.Dataset) -> list[PowerLaw]:
+    """All inputs of the sweep, which must be power laws."""
+    given = scenario_of(theory).inputs
+    laws = [law for law in given if isinstance(law, PowerLaw)] if isinstance(given, tuple | list) else []
+    if len(laws) < 2 or len(laws) < len(given):
+        raise ConfigError("the figure sgd_power_law needs several power laws of inputs")
+    return laws
+
+
+def _power(ax: Axes, law: PowerLaw, line: xr.DataArray) -> None:
+    """Draw the power that the errors of a law follow, below the line, with its exponent."""
+    q = (law.teacher_decay - 1) / law.decay
+    exponent = q / (2 + q)
+    t = line.t.values
+    begin, end = ends = np.array([BEGIN * t[0], END * t[-1]])
+    first = BELOW * np.exp(np.interp(np.log(begin), np.log(t), np.log(line)))
+    ax.plot(ends, first * (ends / begin) ** -exponent, color="0.6", linewidth=0.6, zorder=0, gid=AID)
+    ax.text(
+        1.1 * end,
+        first * (end / begin) ** -exponent,
+        rf"$t^{{-{exponent:.3g}}}$",
+        color="0.4",
+        fontsize=7,
+        va="center",
+        gid=AID,
+    )

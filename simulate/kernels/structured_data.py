@@ -1,0 +1,167 @@
+r"""Examples whose inputs vary more in some directions than in others, and students measured on their population.
+
+Gaussian inputs and rows of a table stand in the eigenbasis of their covariance, inputs :math:`\sqrt N\mathbf x`. The
+teacher's field has variance 1: :math:`u = \sqrt S\,\mathbf B\cdot\mathbf x/\sigma_B + \sqrt{1-S}\,\xi` with
+:math:`\sigma_B^2 = \sum_i\omega_iB_i^2/N` of the very teacher that was drawn, so that the *misfit* 1 - S is noise.
+With powers :math:`T_a` the teacher is drawn, then scaled to :math:`|\mathbf B_a|^2 = NT_a` in each group. Random
+features :math:`\phi(F\mathbf z/\sqrt D) - \mu_0` have projections F drawn once per seed, and a teacher of the D latent
+variables.
+
+**Students are measured** from the covariance, exactly, where inputs are Gaussian; on all rows of a table; and on
+`FRESH` new inputs of random features, the same for all students of a seed.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import numpy as np
+
+from simulate.kernels.random_streams import INPUTS, MISFIT, PROJECTION, TEACHER, TEST, named, stream
+from statmech.convex.label_error import label_error
+from statmech.convex.teachers import LabelTeacher
+from statmech.inputs import Axes, Features
+from statmech.scenarios.risk import RiskCell
+
+NULL = 1e-12  # variance of a direction, per direction and relative to the largest, that is rounding
+FRESH = 10_000  # new inputs on which students of random features are measured
+
+
+class Population(ABC):
+    """A measure of students, of weights (N,) in units in which a field is w.x/sqrt(N)."""
+
+    ridge: np.ndarray  # factors of the penalty (N,)
+    varying: np.ndarray  # axes along which inputs vary (N,)
+
+    @abstractmethod
+    def measured(self, cell: RiskCell, w: np.ndarray) -> dict[str, float]:
+        """Cosines, lengths and errors of a student."""
+
+    @abstractmethod
+    def spread(self, matrix: np.ndarray) -> float:
+        """The trace of a matrix (n, n) times the covariance of the n axes along which inputs vary."""
+
+
+class OnAxes(Population):
+    """Gaussian inputs of independent components, and a teacher among them."""
+
+    def __init__(self, axes: Axes, teacher: np.ndarray, signal: float):
+        self.variances, self.ridge, self.teacher, self.signal = axes.variances, axes.ridge, teacher, signal
+        self.varying = axes.variances > 0
+
+    def measured(self, cell: RiskCell, w: np.ndarray) -> dict[str, float]:
+        N, along = len(w), self.variances @ (w * self.teacher) / len(w)
+        length = np.sqrt(self.variances @ w**2 / N)
+        R = float(np.clip(along / length, -1, 1)) if length > 0 else 0.0
+        values = {**_in_weights(w, self.teacher), "R_field": R, "length_field": float(length)}
+        values["eps_g"] = float(np.arccos(R) / np.pi)
+        if isinstance(cell.teacher, LabelTeacher):
+            return values | {"eps_y": float(label_error(cell.teacher, R))}
+        return values | {"mse": float(self.variances @ (w - self.teacher) ** 2 / N + 1 - self.signal)}
+
+    def spread(self, matrix: np.ndarray) -> float:
+        return float(self.variances[self.varying] @ np.diag(matrix))
+
+
+class OnRows(Population):
+    """Inputs (M, N) and the teacher's field u (M,); `teacher` None: not a vector in the space of the inputs."""
+
+    def __init__(self, X: np.ndarray, u: np.ndarray, teacher: np.ndarray | None):
+        self.X, self.u, self.teacher = X, u, teacher
+        self.ridge, self.varying = np.ones(X.shape[1]), np.any(X != 0, axis=0)
+
+    def measured(self, cell: RiskCell, w: np.ndarray) -> dict[str, float]:
+        h, u = self.X @ w / np.sqrt(len(w)), self.u
+        length = np.sqrt(np.mean(h**2))
+        R = float(np.mean(h * u) / length / np.sqrt(np.mean(u**2))) if length > 0 else 0.0
+        values = {**_in_weights(w, self.teacher), "R_field": R, "length_field": float(length)}
+        values["eps_g"] = float(np.mean(0.5 - 0.5 * np.sign(h) * np.sign(u)))
+        if isinstance(cell.teacher, LabelTeacher):
+            right = cell.teacher.probability(np.abs(u))
+            agree = np.sign(h) * np.sign(u)
+            return values | {"eps_y": float(np.mean(0.5 + agree * (0.5 - right)))}
+        return values | {"mse": float(np.mean((h - u) ** 2))}
+
+    def spread(self, matrix: np.ndarray) -> float:
+        X = self.X[:, self.varying]
+        return float(np.sum((X @ matrix) * X) / len(X))
+
+
+def _in_weights(w: np.ndarray, teacher: np.ndarray | None) -> dict[str, float]:
+    """R and length, of weight vectors."""
+    norm = np.linalg.norm(w)
+    length = {"length": float(norm / np.sqrt(len(w)))}
+    if teacher is None:
+        return length
+    return {"R": float(w @ teacher / norm / np.linalg.norm(teacher)) if norm > 0 else 0.0, **length}
+
+
+class Drawn(NamedTuple):
+    """Inputs X (P, N), the teacher's field u (P,) of each, the teacher's weights, and the measure of students."""
+
+    X: np.ndarray
+    u: np.ndarray
+    teacher: np.ndarray
+    population: Population
+
+
+def drawn_inputs(cell: RiskCell, own: dict[str, int]) -> Drawn:
+    """The inputs and the teacher's fields of the first P examples of a seed, whose random numbers `own` names."""
+    if isinstance(cell.inputs, Features):
+        return _features(cell, cell.inputs, own)
+    axes = cell.inputs.axes(cell.N)
+    return _on_axes(cell, axes, own) if axes else _rows(cell, own)
+
+
+def _on_axes(cell: RiskCell, axes: Axes, own: dict[str, int]) -> Drawn:
+    drawn = cell.weights.draw(stream(TEACHER, **own, **named(cell.weights)), cell.N)
+    modes = cell.inputs.modes(cell.N)
+    assert modes is not None
+    B = drawn if axes.powers is None else _scaled(drawn, axes)
+    B = B * np.sqrt(modes.signal * cell.N / (axes.variances @ B**2))
+    X = stream(INPUTS, **own).standard_normal((cell.P, cell.N)) * np.sqrt(axes.variances)
+    missed = stream(MISFIT, **own).standard_normal(cell.P) * np.sqrt(modes.misfit) if modes.misfit else 0.0
+    return Drawn(X, _fields(X, B) + missed, B, OnAxes(axes, B, modes.signal))
+
+
+def _scaled(drawn: np.ndarray, axes: Axes) -> np.ndarray:
+    """A teacher with the squared length N T in each group."""
+    assert axes.powers is not None
+    assert axes.group is not None
+    square = np.bincount(axes.group, drawn**2)[axes.group]
+    direction = np.where(square > 0, drawn / np.sqrt(np.where(square > 0, square, 1)), 0.0)
+    lost = square == 0  # sparse weights may leave a small group empty
+    count = np.bincount(axes.group)[axes.group]
+    return np.where(lost, 1 / np.sqrt(count), direction) * np.sqrt(len(drawn) * axes.powers)
+
+
+def _rows(cell: RiskCell, own: dict[str, int]) -> Drawn:
+    """Rows of a table with replacement, rotated into the eigenbasis of their covariance."""
+    table = np.asarray(cell.inputs.table(cell.N), float) * np.sqrt(cell.N)
+    omega, basis = np.linalg.eigh(table.T @ table / len(table))
+    table = np.where(omega > omega[-1] * cell.N * NULL, table @ basis, 0.0)
+    B = cell.weights.draw(stream(TEACHER, **own, **named(cell.weights)), cell.N)
+    B = B / np.sqrt(np.mean(_fields(table, B) ** 2))
+    which = stream(INPUTS, **own).integers(0, len(table), cell.P)
+    u = _fields(table, B)
+    return Drawn(table[which], u[which], B, OnRows(table, u, B))
+
+
+def _features(cell: RiskCell, law: Features, own: dict[str, int]) -> Drawn:
+    D, names = law.width(cell.N), {**own, "latent": law.width(cell.N)}
+    B = cell.weights.draw(stream(TEACHER, **names, **named(cell.weights)), D)
+    B = B * np.sqrt(D / (B @ B))
+    F = stream(PROJECTION, **names).standard_normal((cell.N, D)) / np.sqrt(D)
+
+    def examples(part: int, number: int) -> tuple[np.ndarray, np.ndarray]:
+        z = stream(part, **names).standard_normal((number, D))
+        return law.of(z @ F.T), _fields(z, B)
+
+    return Drawn(*examples(INPUTS, cell.P), B, OnRows(*examples(TEST, FRESH), None))
+
+
+def _fields(X: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Fields (P,), row by row: the bits of one depend on no other."""
+    fields: np.ndarray = np.einsum("pi,i->p", X, w) / np.sqrt(X.shape[1])
+    return fields

@@ -1,0 +1,26 @@
+"""The setting of a convex loss: its learner, teacher and inputs, for N -> infinity."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from statmech.convex.losses import Loss
+from statmech.convex.penalties import Penalty
+from statmech.convex.teachers import Teacher
+from statmech.convex.weights import Weights
+from statmech.population import Population
+
+
+class Setting(NamedTuple):
+    """All that a minimum depends on for N -> infinity but the numbers alpha and lambda; inputs None: isotropic ones."""
+
+    loss: Loss
+    teacher: Teacher
+    penalty: Penalty
+    weights: Weights
+    inputs: Population | None = None
+
+    @property
+    def learner(self) -> tuple[Loss, Teacher, Penalty, Weights]:
+        """All but the inputs."""
+        return self[:4]

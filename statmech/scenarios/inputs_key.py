@@ -1,0 +1,53 @@
+"""The key `inputs` of scenarios: a distribution of inputs, or an axis of them, and what may be wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, PlainSerializer
+
+from statmech.errors import Problem
+from statmech.inputs import INPUTS, Gaussian, inputs_from, written
+from statmech.scenarios.axes import axis_of, points
+from statmech.scenarios.grid import Grid
+
+LawAxis = axis_of(
+    Annotated[Any, AfterValidator(inputs_from), PlainSerializer(written)],
+    {"anyOf": [{"enum": list(INPUTS)}, {"type": "object", "minProperties": 1}]},
+    spaced=False,
+)
+
+
+def inputs_key(description: str = "distribution of the inputs") -> Any:
+    """The field of `inputs`, Gaussian ones by default."""
+    return Field(
+        Gaussian(),
+        description=description,
+        validate_default=True,
+        json_schema_extra={"default": "gaussian"},
+    )
+
+
+def pairs(scenario: Grid) -> list[tuple[Any, int]]:
+    """The distributions and the dimensions that a sweep takes together; N alone where inputs are Gaussian."""
+    if "inputs" in scenario.axis_values():
+        return scenario.pairs("inputs", "N")
+    return [(Gaussian(), N) for N in points(scenario.axis_values()["N"])]
+
+
+def law_problems(scenario: Grid) -> Iterator[Problem]:
+    """The first distribution that there is not in so many dimensions."""
+    if problem := next(filter(None, (law.problem(N) for law, N in pairs(scenario))), None):
+        yield problem
+
+
+def table_problems(scenario: Grid) -> Iterator[Problem]:
+    """Why the files of the inputs cannot be read, or have another number of columns than N."""
+    if problem := next(filter(None, (law.lacking(N) for law, N in pairs(scenario))), None):
+        yield problem
+
+
+def table_digests(scenario: Grid) -> dict[str, str]:
+    """The SHA-256 of each table of inputs, by its path."""
+    return {path: digest for law, _ in pairs(scenario) for path, digest in law.digests().items()}

@@ -1,0 +1,203 @@
+r"""Sums over modes: the weights' side of the saddle-point equations for inputs of unequal variance.
+
+Of `statmech.modes`: a fraction :math:`\nu_a` of the directions has the variance :math:`\omega_a`, the fraction
+:math:`p_a` of the variance of the teacher's field and the penalty :math:`\lambda_a`, which is lambda times its own
+factor. With :math:`D_a = \lambda_a + \hat V\omega_a`, :math:`r_a = \omega_a/D_a`, :math:`S = \sum_ap_a` and
+:math:`\bar r = \sum_ap_ar_a/S`, the covariance :math:`m = Q\cos\theta` of a student's field and the teacher's, the
+student's variance :math:`Q^2` and the susceptibility V are
+
+.. math:: V = \sum_a\nu_ar_a, \qquad m = \hat m\sum_ap_ar_a, \qquad
+          Q^2 - m^2 = \hat q\sum_a\nu_ar_a^2 + \hat m^2\Big[\sum_ap_a(r_a-\bar r)^2 + S(1-S)\,\bar r^2\Big],
+
+without cancellation also where the student's angle is small. Of a linear teacher :math:`\hat m = \hat V`, and the
+field's error is
+
+.. math:: s^2 - \sigma^2 = 1 - S + \sum_ap_a\Big(\frac{\lambda_a}{D_a}\Big)^2 + \hat q\sum_a\nu_ar_a^2 .
+
+Derivatives are :math:`\partial r_a/\partial\hat V = -r_a^2` and
+:math:`\partial r_a/\partial\ln\lambda = -(\lambda_a/D_a)\,r_a`; :math:`\hat V` itself is the variable because it is 0
+for a hinge loss under a strong penalty. The weights in mode a are :math:`(\hat mc_a + \sqrt{\hat q\omega_a}\,\xi)/D_a`,
+with :math:`c_a^2 = \omega_ap_a/\nu_a`, so that
+
+.. math:: \frac{|\mathbf w|^2}N = \sum_a\frac{\hat m^2p_a\omega_a + \hat q\nu_a\omega_a}{D_a^2}, \qquad
+          \frac{\mathbf w\cdot\mathbf w^*}N = \hat m\Big(\frac S{\sum_b\omega_bT_b}\Big)^{1/2}\sum_aT_ar_a .
+
+(Loureiro, Gerbelot, Cui, Goldt, Krzakala, Mezard & Zdeborova 2021, in the eigenbasis of the covariance; for ridge
+regression Dobriban & Wager 2018.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from statmech.modes import Modes
+from theory.convex.sides import Forces, Hats, Linearised, Side, Student
+
+EQUAL = 1e-12  # relative difference of penalties that is rounding
+
+
+class _Responses(NamedTuple):
+    """r and lambda_a / D (d, lanes)."""
+
+    r: np.ndarray
+    held: np.ndarray
+
+
+class _Sums(NamedTuple):
+    """Sums (lanes,): those of p r, of nu r, nu r^2, and the bracket of Q^2 - m^2; the error of the field."""
+
+    p1: np.ndarray
+    nu1: np.ndarray
+    nu2: np.ndarray
+    spread: np.ndarray
+    missed: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class ModeSums(Side):
+    """The weights' side of inputs with these modes, under an l2 penalty."""
+
+    modes: Modes
+
+    @property
+    def signal(self) -> float:  # type: ignore[override]
+        return self.modes.signal
+
+    @property
+    def rank(self) -> float:  # type: ignore[override]
+        return self.modes.rank
+
+    @property
+    def length_of_teacher(self) -> float:  # type: ignore[override]
+        """Its length where the inputs contain its whole field; NaN where it is none of their directions."""
+        return np.nan if self.modes.teacher is None else float((self.modes.variances @ self.modes.teacher) ** -0.5)
+
+    @property
+    def stiffness(self) -> float | None:  # type: ignore[override]
+        """That of a teacher whose weights vary in each direction as its penalty supposes; else None."""
+        modes, varying = self.modes, self.modes.variances > 0
+        if modes.teacher is None:
+            return None
+        prior = (modes.teacher * self._ridge / modes.shares)[varying]
+        equal = np.ptp(prior) <= EQUAL * prior[0]
+        return float((modes.variances @ modes.teacher) / prior[0]) if equal else None
+
+    @cached_property
+    def softest(self) -> float:  # type: ignore[override]
+        return float(np.max(self.modes.variances / self.modes.ridge))
+
+    @cached_property
+    def _ridge(self) -> np.ndarray:
+        return np.broadcast_to(self.modes.ridge, self.modes.variances.shape)
+
+    def _responses(self, V: np.ndarray, l2: np.ndarray) -> _Responses:
+        """Directions in which inputs do not vary do not respond."""
+        omega = self.modes.variances[:, None]
+        penalty = self._ridge[:, None] * l2
+        D = np.where(omega > 0, penalty + omega * V, 1.0)
+        return _Responses(omega / D, np.where(omega > 0, penalty / D, 1.0))
+
+    def _sums(self, of: _Responses) -> _Sums:
+        p, nu, S = self.modes.powers, self.modes.shares, self.signal
+        p1 = p @ of.r
+        spread = p @ (of.r - p1 / S) ** 2 + (1 - S) / S * p1**2
+        return _Sums(p1, nu @ of.r, nu @ of.r**2, spread, 1 - S + p @ of.held**2)
+
+    def _slopes(self, of: _Responses, sums: _Sums, change: np.ndarray) -> _Sums:
+        """The derivatives of the sums by what changes r by `change` (d, lanes); that of the error in its own terms."""
+        p, nu, S = self.modes.powers, self.modes.shares, self.signal
+        p_slope = p @ change
+        spread = 2 * (p @ ((of.r - sums.p1 / S) * change)) + 2 * (1 - S) / S * sums.p1 * p_slope
+        return _Sums(p_slope, nu @ change, 2 * (nu @ (of.r * change)), spread, np.zeros_like(p_slope))
+
+    def of_labels(self, hats: Hats, x: np.ndarray, l1: np.ndarray, l2: np.ndarray) -> Linearised:
+        of = self._responses(hats.V, l2)
+        sums = self._sums(of)
+        q, m2 = np.exp(hats.log_q), np.exp(2 * hats.log_m)
+        across, along = q * sums.nu2 + m2 * sums.spread, m2 * sums.p1**2
+        total = across + along
+        F = np.array(
+            [
+                0.5 * np.log(across / along),
+                0.5 * np.log(total),
+                np.log(sums.nu1),
+            ]
+        )
+
+        def column(across_slope: np.ndarray, along_slope: np.ndarray, V_slope: np.ndarray) -> np.ndarray:
+            """Derivatives of the outputs by those of the two squares, and of V."""
+            tan = 0.5 * (across_slope / across - along_slope / along)
+            return np.array([tan, 0.5 * (across_slope + along_slope) / total, V_slope / sums.nu1])
+
+        def through_r(slopes: _Sums) -> np.ndarray:
+            return column(q * slopes.nu2 + m2 * slopes.spread, 2 * m2 * sums.p1 * slopes.p1, slopes.nu1)
+
+        by_V = through_r(self._slopes(of, sums, -(of.r**2)))
+        by_q = column(q * sums.nu2, 0 * q, 0 * q)
+        by_m = column(2 * m2 * sums.spread, 2 * along, 0 * q)
+        J = by_V[:, None] * hats.V_slopes + by_q[:, None] * hats.q_slopes + by_m[:, None] * hats.m_slopes
+        f = through_r(self._slopes(of, sums, -of.held * of.r))
+        return Linearised(F - x, J - np.eye(3)[..., None], f)
+
+    def of_outputs(self, hats: Hats, x: np.ndarray, noise: float, l1: np.ndarray, l2: np.ndarray) -> Linearised:
+        of = self._responses(hats.V, l2)
+        sums, p = self._sums(of), self.modes.powers
+        q = np.exp(hats.log_q)
+        s2 = noise**2 + sums.missed + q * sums.nu2
+        F = np.array([0.5 * np.log(s2), np.log(sums.nu1)])
+
+        def column(change: np.ndarray, missed: np.ndarray) -> np.ndarray:
+            slopes = self._slopes(of, sums, change)
+            return np.array([0.5 * (missed + q * slopes.nu2) / s2, slopes.nu1 / sums.nu1])
+
+        by_V = column(-(of.r**2), -2 * (p @ (of.held**2 * of.r)))
+        by_q = np.array([0.5 * q * sums.nu2 / s2, 0 * q])
+        J = by_V[:, None] * hats.V_slopes + by_q[:, None] * hats.q_slopes
+        f = column(-of.held * of.r, 2 * hats.V * (p @ (of.held**2 * of.r)))
+        return Linearised(F - x, J - np.eye(2)[..., None], f)
+
+    def hebb_on_labels(self, slope: float, signal: float, alpha: np.ndarray, log_lam: np.ndarray) -> np.ndarray:
+        hats = _hebb(3, np.log(alpha * slope**2), np.log(alpha * slope * signal))
+        return self.of_labels(hats, np.zeros((3, len(alpha))), 0 * alpha, np.exp(log_lam)).F
+
+    def hebb_on_outputs(self, slope: float, noise: float, alpha: np.ndarray, log_lam: np.ndarray) -> np.ndarray:
+        hats = _hebb(2, np.log(alpha * slope**2), np.log(alpha * slope))
+        return self.of_outputs(hats, np.zeros((2, len(alpha))), noise, 0 * alpha, np.exp(log_lam)).F
+
+    def trained_on_labels(self, x: np.ndarray, forces: Callable[[], Forces], l2: np.ndarray) -> Student:
+        return self._student(forces(), l2)._replace(mse=np.full_like(x[0], np.nan))
+
+    def trained_on_outputs(self, forces: Forces, l1: np.ndarray, l2: np.ndarray) -> Student:
+        return self._student(forces._replace(m=forces.V), l2)
+
+    def _student(self, forces: Forces, l2: np.ndarray) -> Student:
+        of = self._responses(forces.V, l2)
+        sums = self._sums(of)
+        across, along = forces.q * sums.nu2 + forces.m**2 * sums.spread, forces.m * sums.p1
+        log_tan = 0.5 * np.log(across) - np.log(along)
+        R, length = self._in_weights(forces, of)
+        return Student(log_tan, np.sqrt(across + along**2), sums.missed + forces.q * sums.nu2, R, length)
+
+    def _in_weights(self, forces: Forces, of: _Responses) -> tuple[np.ndarray, np.ndarray]:
+        """R and length, of weight vectors; NaN where the teacher is none in the space of the inputs."""
+        modes, none = self.modes, np.full_like(forces.q, np.nan)
+        varying = modes.variances > 0
+        per_variance = of.r[varying] ** 2 / modes.variances[varying, None]
+        length = np.sqrt(
+            forces.m**2 * (modes.powers[varying] @ per_variance) + forces.q * (modes.shares[varying] @ per_variance)
+        )
+        if modes.teacher is None:
+            return none, length
+        scale = np.sqrt(self.signal) * self.length_of_teacher
+        return forces.m * scale * (modes.teacher @ of.r) / length, length
+
+
+def _hebb(unknowns: int, log_q: np.ndarray, log_m: np.ndarray) -> Hats:
+    """The hats of Hebb's rule, with V^ = 0 and no slopes."""
+    none = np.zeros((unknowns, len(log_q)))
+    return Hats(0 * log_q, log_q, log_m, none, none, none)

@@ -1,0 +1,134 @@
+r"""Averages of a step where the deviation of a student's field is not its length.
+
+The stability of a student is :math:`\kappa = \sigma h/l` with the length :math:`l = |\mathbf J|/\sqrt N` of its
+weights, whatever the inputs. For inputs that are not isotropic the deviation of the field h is s, and
+:math:`\kappa = r\,\sigma u` with :math:`r = s/l` and the standard normal u: averages are those of
+`theory.online.averages`, at the angle of the fields, for the rule
+
+.. math:: g_r(\kappa, l) = g(r\kappa, l) .
+
+Closed forms need a rule that is homogeneous in the stability (`Rule.degree`): :math:`\langle fu\rangle` and the
+response are :math:`r^n` times those at r = 1, :math:`\langle f_1f_2\rangle` is :math:`r_1^nr_2^n` times that. All other
+rules are integrated with kinks and bends at 1/r of their stabilities.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from statmech.numerics.gaussian import Array
+from statmech.order_parameters import angle_between
+from statmech.parameters import Family, family_of
+from statmech.rules import Averages, Rule
+from statmech.runtime.programs import cached_program
+from theory.online.averages import Pair, quadrature, quadrature_pair
+
+
+class Fields(NamedTuple):
+    """Students' fields, arrays (S,): angle to the teacher's field, length of the weights, deviation over length."""
+
+    theta: Array
+    length: Array
+    ratio: Array
+
+
+class Scaled:
+    """The rule g(r kappa, l), whose lengths are pairs (l, r), for students with these ratios r."""
+
+    def __init__(self, rule: Rule, *ratios: Array):
+        self.rule = rule
+        self.kinks = tuple(kink / ratio for ratio in ratios for kink in rule.kinks)
+
+    def g(self, kappa: Array, length: Array) -> Array:
+        """The modulation of the rule at r kappa."""
+        length, ratio = length
+        return self.rule.g(ratio * kappa, length)
+
+    def edges(self, length: Array) -> tuple[Array, ...]:
+        """Stabilities over r at which panels end."""
+        length, ratio = length
+        return tuple(edge / ratio for edge in self.rule.edges(length))
+
+
+def averages_of_fields(rule: Rule, fields: Fields, flip: float) -> Averages:
+    """Average each student's step, learning rate included, by closed form or quadrature; arrays (S,).
+
+    Parameters
+    ----------
+    rule
+        The learning rule.
+    fields
+        The students.
+    flip
+        Probability that a label is flipped.
+    """
+    theta, length, ratio = fields
+    if rule.has_closed_form and rule.degree is not None:
+        scale = ratio**rule.degree
+        fu, response, ff = rule.closed_form(theta, length, flip)
+        fu, response, ff = scale * fu, scale * response, scale**2 * ff
+    else:
+        fu, response, ff = map(np.asarray, _single(family_of(rule), _parameters(rule), fields, np.float64(flip)))
+    return Averages(rule.eta * fu, rule.eta * response, rule.eta**2 * ff + np.zeros_like(theta))
+
+
+def pair_average_of_fields(rule: Rule, first: Fields, second: Fields, c: Array, flip: float) -> Array:
+    r""":math:`\langle f_1f_2\rangle` of pairs (P,) of students, eta included, by closed form or quadrature.
+
+    Parameters
+    ----------
+    rule
+        The learning rule.
+    first, second
+        The students of each pair.
+    c
+        Transverse cosine of their fields.
+    flip
+        Probability that a label is flipped.
+    """
+    if rule.has_closed_form and rule.degree is not None:
+        angles, lengths = (first.theta, second.theta), (first.length, second.length)
+        ff = rule.closed_form_pair(angles, angle_between(*angles, c), lengths, flip)
+        ff = (first.ratio * second.ratio) ** rule.degree * ff
+    else:
+        [ff] = map(np.asarray, _pair(family_of(rule), _parameters(rule), first, second, c, np.float64(flip)))
+    return rule.eta**2 * ff
+
+
+def _parameters(rule: Rule) -> dict[str, np.float64]:
+    return {name: np.float64(getattr(rule, name)) for name in family_of(rule).reals}
+
+
+@cached_program
+def _single(family: Family, parameters: dict[str, Array], fields: Fields, flip: Array) -> tuple[Array, ...]:
+    """The averages for learning rate 1 of each student."""
+    rule: Any = family(**parameters)
+
+    def one(theta: Array, length: Array, ratio: Array) -> tuple[Array, ...]:
+        return tuple(quadrature(_as_rule(Scaled(rule, ratio)), theta, (length, ratio), flip))
+
+    return jnp.vectorize(one)(*fields)
+
+
+@cached_program
+def _pair(
+    family: Family, parameters: dict[str, Array], first: Fields, second: Fields, c: Array, flip: Array
+) -> tuple[Array]:
+    """The average for learning rate 1 of each pair."""
+    rule: Any = family(**parameters)
+
+    def one(first: Fields, second: Fields, c: Array) -> Array:
+        scaled = _as_rule(Scaled(rule, first.ratio, second.ratio))
+        lengths = ((first.length, first.ratio), (second.length, second.ratio))
+        return quadrature_pair(scaled, Pair((first.theta, second.theta), c, lengths), flip)
+
+    return (jax.lax.map(lambda each: one(*each), (first, second, c)),)
+
+
+def _as_rule(scaled: Scaled) -> Any:
+    """For the type of a rule, of which averages need `g`, `kinks` and `edges` alone."""
+    return scaled

@@ -1,0 +1,209 @@
+r"""Order-parameter equations of online learning from inputs of unequal variance, in the limit N -> infinity.
+
+In the directions of mode a (`statmech.modes`) inputs have variance :math:`\omega_a/N`; :math:`\nu_a` is their
+fraction of all, and :math:`T_a = |\mathbf B_a|^2/N` their part of the teacher. The variance of the teacher's field is
+:math:`S = \sum_a\omega_aT_a`. A student's weights in these directions are
+:math:`\mathbf J_{ka} = \rho_{ka}\mathbf B_a` and a part across :math:`\mathbf B_a`, whose products with those of
+other students are :math:`N P_{kj}^a`. Fields alone enter a step, so that Stein's lemma closes the equations: with the
+response :math:`D_k`, the averages of `theory.online.scaled_averages` at the angle :math:`\theta_k` of the fields, the
+deviation :math:`s_k` of a student's field and :math:`E_k = \langle\partial f_k/\partial h_k\rangle`,
+
+.. math::
+    \gamma_k &= (\sin^2\theta_k\,D_k + \cos\theta_k\,\langle f_ku_k\rangle)/\sqrt S, \qquad
+    E_k = (\langle f_ku_k\rangle - \cos\theta_k\,D_k)/s_k, \\
+    \dot\rho_{ka} &= \omega_a(\gamma_k + E_k\delta_{ka}), \qquad
+    m_k = \sum_a\omega_aT_a\rho_{ka}/S, \qquad \delta_{ka} = \rho_{ka} - m_k, \\
+    \dot P_{kj}^a &= \omega_a\left[(E_k + E_j)P_{kj}^a + \nu_a\langle f_kf_j\rangle\right], \\
+    \tan^2\theta_k &= \sum_a\omega_a(P_{kk}^a + T_a\delta_{ka}^2)/(S\,m_k^2) .
+
+Without :math:`\delta`, which vanishes when learning succeeds, the angle would be a difference of equal numbers. A
+teacher that drifts at rate :math:`\lambda` has :math:`\dot T_a = 2\lambda(\nu_a - T_a)`, and the rates gain
+:math:`\lambda(1 - 2\nu_a/T_a)\rho_{ka}` and :math:`2\lambda\nu_a\rho_{ka}\rho_{ja}`; weights that decay change the
+lengths alone. We integrate :math:`\log l_k` and all others in units of the length
+:math:`l_k = |\mathbf J_k|/\sqrt N`, which is what a rule sees, so that students may grow and shrink without bound.
+
+For one mode these are the equations of `theory.online.equations`. Yoshida & Okada (2019) have those of networks.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from statmech.modes import Modes
+from statmech.numerics.gaussian import one_minus_cos
+from statmech.order_parameters import angle
+from statmech.scenarios.online import OnlineCell
+from theory.online.equations import Students, distinct, pairs
+from theory.online.scaled_averages import Fields, averages_of_fields, pair_average_of_fields
+
+LONGEST = 300.0  # log l is clipped here: a rule that scales with l has the same rates at any length
+FIRST_POWER = 1e-8  # of a group's share, the least power of a teacher that drifts: rho is B.J / B.B
+
+
+class State(NamedTuple):
+    """Students in units of their lengths: log l and m (S,), delta and P (S, d), and P of the pairs followed (., d)."""
+
+    log_length: np.ndarray
+    m: np.ndarray
+    delta: np.ndarray
+    across: np.ndarray
+    between: np.ndarray
+
+
+class Teacher(NamedTuple):
+    """T_a, and how fast it changes (d,)."""
+
+    power: np.ndarray
+    rate: np.ndarray
+
+
+class Overlaps(NamedTuple):
+    """Parts along the teacher and variance across it (S,), covariance across it of pairs, in units of the lengths."""
+
+    along: np.ndarray
+    across: np.ndarray
+    between: np.ndarray
+
+    @property
+    def theta(self) -> np.ndarray:
+        """The angles to the teacher."""
+        return angle(np.sqrt(self.across), self.along)
+
+    def cosines(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """The transverse cosines of pairs; students on the teacher's axis move together."""
+        scale = np.sqrt(self.across[first] * self.across[second])
+        return np.clip(np.divide(self.between, scale, out=np.ones_like(scale), where=scale > 0), -1, 1)
+
+
+class Coefficients(NamedTuple):
+    """Gamma, E and <f^2> of students (S,), and <f f> of pairs, in units of their lengths."""
+
+    gain: np.ndarray
+    slope: np.ndarray
+    noise: np.ndarray
+    common: np.ndarray
+
+
+class Equations:
+    """The equations of one cell, for a solver: rates at a time and a state, as one vector."""
+
+    def __init__(self, cell: OnlineCell, modes: Modes):
+        assert modes.teacher is not None  # or the scenario would have been refused
+        self.cell, self.drift = cell, cell.drift
+        self.omega, self.share = modes.variances, modes.shares
+        self.students, (self.first, self.second) = distinct(cell), pairs(distinct(cell))
+        least = FIRST_POWER * self.share if cell.drift else 0.0
+        self.power = np.maximum(modes.teacher, least)
+        self.power = self.power / self.power.sum()
+        self.still = Teacher(self.power, np.zeros_like(self.power))
+        start, q = self.start, cell.order_parameters.q
+        other = (self.first, self.second if self.students > 1 else np.array([min(1, cell.K - 1)]))
+        same = [np.array_equal(part[self.first], part[self.second]) for part in start[:2]]
+        self.together = (q[other] == 1) & np.all(same)  # they stay so, though rounding might separate them
+
+    @cached_property
+    def start(self) -> State:
+        """The initial state: students of isotropic weights."""
+        S, (length, R, q) = self.students, self.cell.order_parameters
+        second = self.second if S > 1 else np.array([min(1, self.cell.K - 1)])
+        across = (1 - R[:S]) * (1 + R[:S])
+        between = q[self.first, second] - R[self.first] * R[second]
+        return State(
+            np.log(length[:S]),
+            R[:S].copy(),
+            np.zeros((S, self.omega.size)),
+            np.outer(across, self.share),
+            np.outer(between, self.share) if self.paired else np.zeros((0, self.omega.size)),
+        )
+
+    @property
+    def paired(self) -> bool:
+        """Whether there are pairs."""
+        return self.cell.K > 1
+
+    def packed(self, state: State) -> np.ndarray:
+        """A state as one vector."""
+        return np.concatenate([part.ravel() for part in state])
+
+    def state(self, values: np.ndarray) -> State:
+        """The state of a vector (n,)."""
+        S, d = self.students, self.omega.size
+        modes = values[2 * S :].reshape(-1, d)
+        return State(values[:S], values[S : 2 * S], modes[:S], modes[S : 2 * S], modes[2 * S :])
+
+    def teacher(self, t: float) -> Teacher:
+        """The teacher at a time."""
+        drift = self.drift
+        if not drift:
+            return self.still
+        power = self.share + (self.power - self.share) * np.exp(-2 * drift * t)
+        return Teacher(power, 2 * drift * (self.share - power))
+
+    def overlaps(self, metric: np.ndarray, power: np.ndarray, state: State) -> Overlaps:
+        """Overlaps of weights, whose metric is 1 in each mode, or of fields, whose metric is omega."""
+        weight = metric * power
+        total = weight.sum()
+        shift = state.delta @ weight / total
+        delta = state.delta - shift[:, None]
+        between = state.between @ metric + (delta[self.first] * delta[self.second]) @ weight if self.paired else None
+        across = state.across @ metric + delta**2 @ weight
+        return Overlaps(np.sqrt(total) * (state.m + shift), across, across if between is None else between)
+
+    def coefficients(self, t: float, log_length: np.ndarray, fields: Overlaps, variance: float) -> Coefficients:
+        """The coefficients of the rates, from the lengths and the fields of the students."""
+        theta, ratio = fields.theta, np.hypot(fields.along, np.sqrt(fields.across))
+        length = np.exp(np.minimum(np.maximum(log_length, -LONGEST), LONGEST))  # several times as fast as np.clip
+        rule, flip = self.cell.rule if self.cell.schedule is None else self.cell.rule_at(t), self.cell.flip
+        own = Fields(theta, length, ratio)
+        fu, response, ff = averages_of_fields(rule, own, flip)
+        sin, cos = np.sin(theta), np.cos(theta)
+        gain = (sin**2 * response + cos * fu) / (np.sqrt(variance) * length)
+        slope, noise, common = (fu - cos * response) / (ratio * length), ff / length**2, np.zeros(0)
+        if self.paired:
+            first, second = self.first, self.second
+            one, other = (Fields(*(part[some] for part in own)) for some in (first, second))
+            common = pair_average_of_fields(rule, one, other, fields.cosines(first, second), flip)
+            common = np.where(self.together, noise[first], common / (length[first] * length[second]))
+        return Coefficients(gain, slope, noise, common)
+
+    def rates(self, t: float, values: np.ndarray) -> np.ndarray:
+        """The time derivative (n,) of a state's vector (n,)."""
+        state, teacher, (omega, nu), drift = self.state(values), self.teacher(t), (self.omega, self.share), self.drift
+        power, variance, rho = teacher.power, omega @ teacher.power, state.m[:, None] + state.delta
+        gain, slope, noise, common = self.coefficients(
+            t, state.log_length, self.overlaps(omega, power, state), variance
+        )
+        pull = omega * (gain[:, None] + slope[:, None] * state.delta)
+        growth = (rho * pull) @ power + slope * (state.across @ omega) + noise / 2 * (nu @ omega)
+        across = 2 * (slope[:, None] * omega - growth[:, None]) * state.across + np.outer(noise, omega * nu)
+        if drift:
+            pull = pull + drift * (1 - 2 * nu / power) * rho
+            across = across + 2 * drift * nu * rho**2
+        mean = pull @ (omega * power) / variance + state.delta @ (omega * teacher.rate) / variance
+        moved = pull - mean[:, None] - growth[:, None] * state.delta
+        between = self._between(state.between, rho, slope, growth, common)
+        return self.packed(State(growth - self.cell.decay, mean - growth * state.m, moved, across, between))
+
+    def _between(
+        self, between: np.ndarray, rho: np.ndarray, slope: np.ndarray, growth: np.ndarray, common: np.ndarray
+    ) -> np.ndarray:
+        """The rates of the products of pairs."""
+        if not self.paired:
+            return between
+        first, second, omega, nu = self.first, self.second, self.omega, self.share
+        own = (slope[first] + slope[second])[:, None] * omega - (growth[first] + growth[second])[:, None]
+        return own * between + np.outer(common, omega * nu) + 2 * self.drift * nu * rho[first] * rho[second]
+
+    def students_at(self, t: float, values: np.ndarray) -> tuple[Students, Students]:
+        """The students of a state's vector: by their weights, and by their fields."""
+        state, power = self.state(values), self.teacher(t).power
+        found = []
+        for metric in (np.ones_like(self.omega), self.omega):
+            overlaps = self.overlaps(metric, power, state)
+            log_size = np.log(np.hypot(overlaps.along, np.sqrt(overlaps.across)))
+            cosines = overlaps.cosines(self.first, self.second)
+            found.append(Students(state.log_length + log_size, one_minus_cos(overlaps.theta), cosines))
+        return found[0], found[1]

@@ -1,0 +1,101 @@
+r"""The Jacobian of the equations of one student, or of equal students, in modes.
+
+The rates of `theory.online.structured` are linear in the modes, with coefficients that depend on the state through the
+length of the weights and the overlaps of the fields alone. So the Jacobian is diagonal in the modes but for the slopes
+of a few numbers, which are rows here: a matrix :math:`UR` of rank 6 and diagonals. The slopes of the averages are
+differences, which is enough for the iteration of an implicit method.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from theory.online.structured import Coefficients, Equations, Overlaps, State
+
+STEP = 1e-6  # relative, of differences
+
+
+def jacobian(equations: Equations, t: float, values: np.ndarray) -> np.ndarray:
+    """The derivative (n, n) of `Equations.rates` with respect to the state's vector, of one distinct student.
+
+    Parameters
+    ----------
+    equations
+        The equations.
+    t
+        Time.
+    values
+        The state's vector (n,).
+    """
+    state, teacher = equations.state(values), equations.teacher(t)
+    omega, nu, power, drift = equations.omega, equations.share, teacher.power, equations.drift
+    weight, n, d = omega * power / (omega @ power), values.size, omega.size
+    at_m, at_delta, at_across = 1, slice(2, 2 + d), slice(2 + d, 2 + 2 * d)
+    at_between = slice(2 + 2 * d, n)
+    delta, across, rho = state.delta[0], state.across[0], (state.m + state.delta[0])
+    (gain, slope, noise, _), slopes = _slopes(equations, t, state, weight, n)
+    pull = omega * (gain + slope * delta)
+    shrink = drift * (1 - 2 * nu / power)
+
+    growth = power @ (rho * pull) + slope * (across @ omega) + noise / 2 * (nu @ omega)
+    of_growth = (power * rho) @ omega * slopes[0] + ((power * rho * omega) @ delta + across @ omega) * slopes[1]
+    of_growth += nu @ omega / 2 * slopes[2]
+    of_growth[at_m] += power @ pull
+    of_growth[at_delta] += power * (pull + rho * omega * slope)
+    of_growth[at_across] += slope * omega
+
+    found = np.zeros((n, n))
+    found[0] = of_growth
+    moved = np.outer(omega, slopes[0]) + np.outer(omega * delta, slopes[1])
+    moved[:, at_m] += shrink
+    _diagonal(moved[:, at_delta], omega * slope + shrink)
+    mean = weight @ moved
+    mean[at_delta] += omega * teacher.rate / (omega @ power)
+    found[at_m] = mean - state.m * of_growth
+    found[at_m, at_m] -= growth
+    found[at_delta] = moved - mean - np.outer(delta, of_growth)
+    _diagonal(found[at_delta, at_delta], -growth)
+    parts = [(at_across, across, slopes[2]), (at_between, *state.between, slopes[3])][: 2 if equations.paired else 1]
+    for at, part, source in parts:
+        found[at] = np.outer(2 * omega * part, slopes[1]) + np.outer(omega * nu, source) - np.outer(2 * part, of_growth)
+        _diagonal(found[at, at], 2 * (omega * slope - growth))
+        found[at, at_m] += 4 * drift * nu * rho
+        _diagonal(found[at, at_delta], 4 * drift * nu * rho)
+    return found
+
+
+def _diagonal(block: np.ndarray, values: np.ndarray) -> None:
+    """Add values to the diagonal of a view."""
+    block[np.diag_indices(len(block))] += values
+
+
+def _slopes(
+    equations: Equations, t: float, state: State, weight: np.ndarray, n: int
+) -> tuple[tuple[float, ...], np.ndarray]:
+    """The coefficients of one student (4,), and their derivatives (4, n) with respect to the state's vector."""
+    omega, power = equations.omega, equations.teacher(t).power
+    variance, d = omega @ power, omega.size
+    fields = equations.overlaps(omega, power, state)
+    where = [state.log_length, *fields]
+    rows = np.zeros((4, n))
+    rows[0, 0] = 1.0
+    rows[1, 1], rows[1, 2 : 2 + d] = np.sqrt(variance), np.sqrt(variance) * weight
+    rows[2:, 2 : 2 + d] = 2 * omega * power * (state.delta[0] - weight @ state.delta[0])
+    rows[2, 2 + d : 2 + 2 * d] = omega
+    rows[3, 2 + 2 * d :] = omega[: n - 2 - 2 * d]
+
+    def at(point: list[np.ndarray]) -> np.ndarray:
+        return _numbers(equations.coefficients(t, point[0], Overlaps(*point[1:]), variance))
+
+    first, found = at(where), np.zeros((4, n))
+    scale = np.hypot(fields.along, np.sqrt(fields.across))
+    for index, (value, size) in enumerate(zip(where, (1.0, scale, fields.across, fields.across), strict=True)):
+        moved = list(where)
+        moved[index] = value - STEP * size  # towards smaller cosines of pairs, which are at most 1
+        found += np.outer((first - at(moved)) / (STEP * size), rows[index])
+    return tuple(first), found
+
+
+def _numbers(coefficients: Coefficients) -> np.ndarray:
+    """The coefficients of one student; that of pairs is 0 where there are none."""
+    return np.resize(np.concatenate([*coefficients[:3], coefficients.common, [0.0]]), 4)
