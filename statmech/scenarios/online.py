@@ -287,7 +287,7 @@ class Scenario(AbstractScenario):
         return calls + measured + steps * self._slower() * sum(N * _step(self.engine, K, N) for K, N in pairs)
 
     def _shared(self) -> float:
-        """The fraction of combinations that are simulated side by side: of few students, with a constant learning rate."""
+        """The fraction of combinations that are simulated side by side: those of few students and a constant rate."""
         gram = [self.engine == "gram" and isinstance(law, Gaussian) for law in points(self.inputs)]
         few, constant = ([K <= SHARED for K in points(self.K)], [t0 is None for t0 in points(self.schedule)])
         return float(np.mean(gram) * np.mean(few) * np.mean(constant))

@@ -21,7 +21,7 @@ from theory.convex.best_penalty import best_of
 
 AXES = ("inputs", "lam")  # of the sweep, that this figure shows
 NEEDS = ("noise", "R_field")
-PLACES = 41  # of the line
+PLACES = 121  # of the line
 CAPTION = (
     r"Least squares on inputs with two variances. Left: mean squared error against the penalty, for three parts of "
     r"the teacher's squared length in the directions of the larger variance; stars: minima. Right: the best penalty "

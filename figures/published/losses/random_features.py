@@ -16,7 +16,7 @@ from theory.solutions import solve_line
 
 ALONG = "N_inputs_alpha"  # the zipped axis
 AXES = ("lam", ALONG)  # of the sweep, that this figure shows
-PLACES, PEAK = 31, 10 ** np.linspace(-0.1, 0.1, 21)  # of the lines: over all widths, and around the peak
+PLACES, PEAK = 121, 10 ** np.linspace(-0.1, 0.1, 60)  # of the lines: over all widths, and around the peak
 LEAST = 1e-12  # of a training loss: what is less is rounding
 SHOWN = {"mse": "mean squared error", "train_loss": "training loss"}
 CAPTION = (
@@ -38,9 +38,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         keys = panel(ax, results, "latent", name, "lam", label=label, log="xy", markersize=3)
         guide(ax, x=_latent(theory) / float(theory.P.values.flat[0]), color="0.3")
         ax.invert_xaxis()  # more features to the right
-        ax.set_xlabel(
-            f"latent variables per feature $D/N$, at $P/D={float(theory.P.values.flat[0]) / _latent(theory):g}$"
-        )
+        ax.set_xlabel(f"latent variables per feature $D/N$ ($D={_latent(theory)}$, $P={int(theory.P.values.flat[0])}$)")
     return finish(figure, results, keys)
 
 
@@ -50,12 +48,11 @@ def _latent(theory: xr.Dataset) -> int:
 
 
 def _lines(theory: xr.Dataset) -> xr.Dataset:
-    """Solve theory from the smallest width to the largest, in small steps around the peak."""
+    """Solve theory from the smallest width to the largest, in small steps around the peak; it takes any width."""
     N, P, D = theory.N.values, int(theory.P.values.flat[0]), _latent(theory)
-    near = np.rint(P * PEAK)
-    widths = np.union1d(np.rint(np.geomspace(N.min(), N.max(), PLACES)), near[(near > N.min()) & (near < N.max())])
-    wide = [int(width) for width in widths if width != P]  # there the error is infinite
+    near = np.clip(P * PEAK, N.min(), N.max())
+    widths = np.union1d(np.geomspace(N.min(), N.max(), PLACES), near).tolist()
     given: dict[str, Any] = written(scenario_of(theory).inputs[0])["features"]
-    laws = [{"features": {**given, "latent": D / width}} for width in wide]
-    zipped = [{"N": wide, "alpha": [P / width for width in wide], "inputs": laws}]
-    return solve_line(scenario_with(theory, zip=zipped))
+    laws = [{"features": {**given, "latent": D / width}} for width in widths]
+    numbers = [10**6 + at for at in range(len(widths))]  # any: theory knows ratios alone
+    return solve_line(scenario_with(theory, zip=[{"N": numbers, "alpha": [P / it for it in widths], "inputs": laws}]))

@@ -18,7 +18,7 @@ from statmech.inputs import PowerLaw
 from statmech.results.dataset import scenario_of
 
 AXES = ("inputs",)  # of the sweep, that this figure shows
-BEGIN, END, BELOW = 1.5, 0.5, 0.94  # of the guides: factors to the first and the last time, and to the line
+BEGIN, END, BELOW = 1.5, 0.5, 0.85  # of the guides: factors to the first and the last time, and to the line
 CAPTION = (
     r"Generalization error of one student of inputs with variances $\propto i^{-a}$, of a teacher whose field has "
     r"parts $\propto i^{-b}$, against the number of examples. Thin grey: the powers $t^{-q/(2+q)}$, $q=(b-1)/a$, of "
