@@ -17,6 +17,7 @@ from theory.solutions import solve_line
 ALONG = "N_inputs_alpha"  # the zipped axis
 AXES = ("lam", ALONG)  # of the sweep, that this figure shows
 PLACES, PEAK = 121, 10 ** np.linspace(-0.1, 0.1, 60)  # of the lines: over all widths, and around the peak
+ABOVE = 2.0  # of the largest mean, to which the error is drawn: theory diverges at the peak
 LEAST = 1e-12  # of a training loss: what is less is rounding
 SHOWN = {"mse": "mean squared error", "train_loss": "training loss"}
 CAPTION = (
@@ -38,7 +39,8 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         keys = panel(ax, results, "latent", name, "lam", label=label, log="xy", markersize=3)
         guide(ax, x=_latent(theory) / float(theory.P.values.flat[0]), color="0.3")
         ax.invert_xaxis()  # more features to the right
-        ax.set_xlabel(f"latent variables per feature $D/N$ ($D={_latent(theory)}$, $P={int(theory.P.values.flat[0])}$)")
+        ax.set_xlabel(f"$D/N$, at $D={_latent(theory)}$ and $P={int(theory.P.values.flat[0])}$")
+    axes[0].set_ylim(top=ABOVE * float(runs.mse.mean("seed").max()))
     return finish(figure, results, keys)
 
 

@@ -18,7 +18,8 @@ from statmech.inputs import PowerLaw
 from statmech.results.dataset import scenario_of
 
 AXES = ("inputs",)  # of the sweep, that this figure shows
-BEGIN, END, BELOW = 1.5, 0.5, 0.85  # of the guides: factors to the first and the last time, and to the line
+BEGIN, END, BELOW = 1.5, 0.05, 0.94  # of the guides: factors to the first and the last time, and to the line
+LABEL = 0.98  # of a guide's height at its end, below which its exponent stands
 CAPTION = (
     r"Generalization error of one student of inputs with variances $\propto i^{-a}$, of a teacher whose field has "
     r"parts $\propto i^{-b}$, against the number of examples. Thin grey: the powers $t^{-q/(2+q)}$, $q=(b-1)/a$, of "
@@ -56,11 +57,12 @@ def _power(ax: Axes, law: PowerLaw, line: xr.DataArray) -> None:
     first = BELOW * np.exp(np.interp(np.log(begin), np.log(t), np.log(line)))
     ax.plot(ends, first * (ends / begin) ** -exponent, color="0.6", linewidth=0.6, zorder=0, gid=AID)
     ax.text(
-        1.1 * end,
-        first * (end / begin) ** -exponent,
+        end,
+        LABEL * first * (end / begin) ** -exponent,
         rf"$t^{{-{exponent:.3g}}}$",
         color="0.4",
         fontsize=7,
-        va="center",
+        ha="right",
+        va="top",
         gid=AID,
     )
