@@ -23,6 +23,7 @@ from .errors import ScenarioError as ScenarioError
 from .errors import StatmechError as StatmechError
 from .errors import StoreError as StoreError
 from .learners import LEARNERS as LEARNERS
+from .learning_curve import predict_learning_curve as predict_learning_curve
 from .rules import RULES as RULES
 from .rules import Rule as Rule
 from .scenarios.attention import Attention as Attention

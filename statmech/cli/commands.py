@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from statmech.cli import about, compute, look, share
+from statmech.cli import about, compute, look, predict, share
 from statmech.cli.groups import Commands
 from statmech.cli.options import path_of
 from statmech.cli.terminal import print
@@ -21,7 +21,7 @@ from statmech.errors import ConfigError, StatmechError
 
 COLLECTED = 100_000  # new objects between two garbage collections: those of imported modules are never garbage
 PANELS: dict[str, tuple[Callable[..., None], ...]] = {
-    "Compute": (compute.run, compute.simulate, compute.theory),
+    "Compute": (compute.run, compute.simulate, compute.theory, predict.predict),
     "Look": (look.compare, look.figure, look.explore, look.status, look.verify),
     "Share": (share.report, share.export, share.cite),
     "About": (about.configs, about.info, about.schema),

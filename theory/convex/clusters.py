@@ -61,7 +61,7 @@ class ClusterEquations:
     def linearised(self, x: np.ndarray, alpha: np.ndarray, at: Point) -> Linearised:
         """Residuals and derivatives at x (k, lanes)."""
         with np.errstate(all="ignore"):  # a step too far gives NaN and is taken back
-            side, slopes = self._side(x, alpha, np.exp(at.log_lam))
+            side, slopes = self._sides(x, alpha, np.exp(at.log_lam))
             F, J = side.values - x[:3], slopes - np.eye(3, len(x))[..., None]
             if not self.intercept:
                 return Linearised(F, J, side.by_lam)
@@ -69,13 +69,22 @@ class ClusterEquations:
             none = np.zeros_like(alpha)
             return Linearised(np.array([*F, freed]), np.concatenate([J, by[None]]), np.array([*side.by_lam, none]))
 
-    def _side(self, x: np.ndarray, alpha: np.ndarray, lam: np.ndarray) -> tuple[Side, np.ndarray]:
+    def side(self, hats: Hats, lam: np.ndarray) -> Side:
+        """The equations of the weights under the penalty."""
+        return side_of(self.clusters, hats, lam)
+
+    @property
+    def size(self) -> float:
+        """The scale of the penalty beyond which students are those of Hebb's rule."""
+        return float(np.max(self.clusters.variances / self.clusters.ridge)) + float(np.sum(self.clusters.powers))
+
+    def _sides(self, x: np.ndarray, alpha: np.ndarray, lam: np.ndarray) -> tuple[Side, np.ndarray]:
         """The penalty's side of the equations, and its derivatives (3, k, lanes) by the unknowns."""
         (A, B, C, _), by_x = self._averages(x)
         V = np.exp(x[2])
         last = np.eye(len(x))[2][:, None]
         hats = Hats(alpha * A / V, alpha * B / V**2, alpha * C / V)
-        side = side_of(self.clusters, hats, lam)
+        side = self.side(hats, lam)
         log_m, log_q = by_x[2] / C - last, by_x[1] / B - 2 * last
         V_slopes = alpha / V * (by_x[0] - A * last)
         return side, side.by_m[:, None] * log_m + side.by_q[:, None] * log_q + side.by_V[:, None] * V_slopes
@@ -117,12 +126,11 @@ class ClusterEquations:
     def start(self, alpha: np.ndarray, log_lam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Unknowns of Hebb's rule, and a ln lambda, at least that asked for, where they nearly solve the equations."""
         slope, bend = self.force, float(self.loss.curvature(np.zeros(1))[0])
-        size = float(np.max(self.clusters.variances / self.clusters.ridge)) + float(np.sum(self.clusters.powers))
         scale = slope * (np.sqrt(alpha * (1 + alpha)) + 1) + bend * alpha
-        log_lam = np.maximum(log_lam, np.log(3 * size * (scale + 1 + alpha)))
+        log_lam = np.maximum(log_lam, np.log(3 * self.size * (scale + 1 + alpha)))
         signal = float(self.clusters.weights @ self.clusters.factors)
         hats = Hats(0 * alpha, alpha * slope**2, alpha * slope * signal)
-        x = side_of(self.clusters, hats, np.exp(log_lam)).values
+        x = self.side(hats, np.exp(log_lam)).values
         return (np.array([*x, 0 * alpha]) if self.intercept else x), log_lam
 
 

@@ -1,0 +1,268 @@
+r"""The learning curve of a table of real data: the error on fresh rows, from the table alone.
+
+Theory of learners with an l2 penalty (`theory.tables`) takes two classes as two clusters of one covariance, and a
+squared error by the covariances of inputs and target. The covariance of the population, which is not that of its
+sample, follows from the resolvent of the rows; nothing is fitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from statmech.convex.losses import LOSSES, OF_DESCENT, Loss, on_labels
+from statmech.errors import ConfigError, not_known
+from statmech.labelled_table import Labelled, labelled
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+BEST = "best"
+HALVES = 4  # doublings of the number of examples on both sides of the rows, by default
+FEW_DIRECTIONS, HEAVY, ROWS_PER_COLUMN = 30.0, 2.0, 10.0  # from which the prediction is trusted
+NOISELESS = 0.999
+SETS = 20
+LEAST, LARGEST = 1e-6, 1e6  # penalties of classes that are taken for a vanishing one and for an infinite one
+
+
+def predict_learning_curve(
+    X: object,
+    y: object,
+    *,
+    loss: str = "logistic",
+    lam: float | str = 0.1,
+    P: Sequence[int] | None = None,
+    check: bool | int = False,
+    key: int = 0,
+    labels: tuple[str, str] | None = None,
+) -> xr.Dataset:
+    r"""Predict the error of a linear learner on fresh rows at each number of examples P.
+
+    The learner minimises :math:`\sum_\mu\ell(y^\mu h^\mu) + \tfrac\lambda2|\mathbf w|^2`,
+    :math:`h = \mathbf w\cdot\mathbf x`, of P rows drawn without replacement. Columns are centred, and rows divided by
+    one number so that the mean of :math:`|\mathbf x|^2` is 1.
+
+    Parameters
+    ----------
+    X : array (n, N)
+        Rows of numbers; columns that do not vary are left out.
+    y : array (n,)
+        A target of two values, or of numbers with the loss "square".
+    loss
+        One of `statmech.LOSSES`.
+    lam
+        Strength of the penalty, above 0, or "best" for that of the smallest error at each P.
+    P
+        Numbers of examples; by default from n/16 to 16 n.
+    check
+        Whether to fit as well: `True` for 20 sets of examples, or their number.
+    key
+        Of the random numbers of these sets.
+    labels
+        What the labels +1 and -1 are called, where y is already +1 and -1.
+
+    Returns
+    -------
+    xarray.Dataset
+        Along P: `eps_y`, the fraction of wrong labels, or `mse`, the mean squared error of a target with its noise;
+        `lam`; with `check` also `eps_y_fit` or `mse_fit`, means over sets of the error on the rows that were not
+        examples, and their standard errors `..._fit_error`. NaN where the table does not determine the error.
+        Attributes: the diagnosis, and `warnings`, one sentence per line.
+
+    Raises
+    ------
+    ConfigError
+        For a table, a loss or numbers that are not possible.
+
+    Notes
+    -----
+    Generalised cross-validation (Golub, Heath & Wahba 1979) moved from n rows to P; for classes the equations of
+    Mignacco et al. (2020) and Loureiro et al. (2021) with the resolvent in place of the population's covariance.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.where(np.arange(400) % 2, 1, -1)
+    >>> X = rng.standard_normal((400, 40)) + 0.25 * y[:, None]
+    >>> predict_learning_curve(X, y, P=[40, 80, 160]).eps_y.values.round(3)
+    array([0.12 , 0.107, 0.099])
+    """
+    import xarray as xr
+
+    table = labelled(X, y)
+    kind, examples = _loss(loss, table), _examples(P, table)
+    if not (lam == BEST or (isinstance(lam, int | float) and not isinstance(lam, bool) and 0 < lam < np.inf)):
+        raise ConfigError(f"lam must be a number above 0, or {BEST}, not {lam!r}")
+    Z = _scaled(table.X)
+    error, strengths = _predicted(Z, table, kind, lam, examples)
+    name = "eps_y" if table.labels else "mse"
+    values: dict[str, Any] = {name: ("P", error), "lam": ("P", strengths)}
+    if check:
+        sets = SETS if check is True else int(check)
+        mean, deviation = _fitted(Z, table, kind, strengths, examples, sets, key)
+        values |= {f"{name}_fit": ("P", mean), f"{name}_fit_error": ("P", deviation)}
+    attributes = {"loss": loss, "target": " and ".join(labels or table.labels or ("a number",)), **_diagnosis(table, Z)}
+    return xr.Dataset(values, {"P": examples}, attributes)
+
+
+def _loss(name: str, table: Labelled) -> Loss:
+    """The loss, for a target that it can have."""
+    if name not in LOSSES or name in OF_DESCENT:
+        raise ConfigError(f"loss: {not_known(name, 'a loss', [it for it in LOSSES if it not in OF_DESCENT])}")
+    kind = LOSSES[name]()
+    if table.labels is None and name != "square":
+        raise ConfigError(f"the target is a number: the loss must be square, not {name}")
+    return kind
+
+
+def _examples(P: Sequence[int] | None, table: Labelled) -> np.ndarray:
+    n = len(table.y)
+    if P is None:
+        return np.unique(np.rint(n * 2.0 ** np.arange(-HALVES, HALVES + 1))).astype(int)
+    examples = np.unique(np.atleast_1d(np.asarray(P)))
+    if examples.dtype.kind not in "iu" or examples.size == 0 or examples[0] < 2:
+        raise ConfigError(f"P must be whole numbers of examples, 2 or more, not {P!r}")
+    return examples
+
+
+def _scaled(X: np.ndarray) -> np.ndarray:
+    """Centred columns that vary, and rows of mean square 1."""
+    Z = X[:, np.ptp(X, axis=0) > 0]
+    Z = Z - Z.mean(axis=0)
+    scaled: np.ndarray = Z / np.sqrt(np.mean(np.sum(Z**2, axis=1)))
+    return scaled
+
+
+def _predicted(
+    Z: np.ndarray, table: Labelled, loss: Loss, lam: float | str, P: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The errors, and the penalties, at each number of examples."""
+    from theory.tables import fresh_clusters, ridge
+
+    if table.labels is None:
+        rows = ridge.ridge_table(Z, table.y - table.y.mean())
+        strengths = ridge.best_penalties(rows, P) if lam == BEST else np.full(len(P), lam, float)
+        return ridge.squared_errors(rows, P, strengths), strengths
+    classes, of_labels = fresh_clusters.class_table(Z, table.y), on_labels(loss)
+    strengths = np.full(len(P), np.nan if lam == BEST else lam, float)
+    if lam == BEST:
+        strengths = np.clip(fresh_clusters.best_penalties(of_labels, classes, P), LEAST, LARGEST)
+    known = np.isfinite(strengths)
+    errors = np.full(len(P), np.nan)
+    errors[known] = fresh_clusters.fresh_errors(of_labels, classes, P[known], strengths[known])
+    return errors, strengths
+
+
+def _fitted(
+    Z: np.ndarray, table: Labelled, loss: Loss, lam: np.ndarray, P: np.ndarray, sets: int, key: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The mean and the standard error of fits on the rows that were not examples; NaN from P = n on."""
+    mean, deviation = np.full((2, len(P)), np.nan)
+    for at, (examples, strength) in enumerate(zip(P.tolist(), lam.tolist(), strict=True)):
+        if examples < len(Z) and np.isfinite(strength):
+            errors = [_fit(Z, table, loss, strength, examples, [key, examples, one]) for one in range(sets)]
+            mean[at], deviation[at] = np.mean(errors), np.std(errors, ddof=1) / np.sqrt(sets) if sets > 1 else np.nan
+    return mean, deviation
+
+
+def _fit(Z: np.ndarray, table: Labelled, loss: Loss, lam: float, P: int, seed: list[int]) -> float:
+    """The error on the other rows of one fit."""
+    from simulate.minimisers.method import minimise
+    from simulate.minimisers.problem import Problem, linear_map
+
+    order = np.random.default_rng(seed).permutation(len(Z))
+    some, others = order[:P], order[P:]
+    labels = table.labels is not None
+    y = table.y if labels else table.y - table.y.mean()
+    B, c = linear_map(Z[some] * np.sqrt(Z.shape[1]), y[some], labels)
+    w = minimise(Problem(B, c, on_labels(loss) if labels else loss, 0.0, lam)).w
+    fields = Z[others] @ w
+    if labels:
+        return float(np.mean(0.5 - 0.5 * np.sign(fields) * y[others]))
+    return float(np.mean((fields - y[others]) ** 2))
+
+
+def _diagnosis(table: Labelled, Z: np.ndarray) -> dict[str, Any]:
+    """The numbers that decide whether a prediction holds, and a warning for each that is out of range."""
+    n, N = Z.shape
+    y = table.y - table.y.mean()
+    s, axes = np.linalg.eigh(Z.T @ Z)
+    there = s > 1e-12 * s[-1]
+    explained = float(np.sum((axes[:, there].T @ (Z.T @ y)) ** 2 / s[there]) / (y @ y))
+    left = n - 1 - int(there.sum())
+    R2 = 1 - (1 - explained) * (n - 1) / left if left > 0 else np.nan
+    directions = float(s.sum() ** 2 / np.sum(s**2))
+    squares = np.sum(Z**2, axis=1)
+    heavy = float(np.var(squares) / np.mean(squares) ** 2 * directions / 2)
+    constant = table.X.shape[1] - N
+    warnings = []
+    if directions < FEW_DIRECTIONS:
+        warnings.append(f"the rows vary in effectively {directions:.3g} directions; theory assumes many, 30 or more")
+    if heavy > HEAVY:
+        warnings.append(
+            f"squared lengths of the rows vary {heavy:.2g} times as much as those of Gaussian rows: with such heavy "
+            "tails errors can be half of what is predicted"
+        )
+    if n < ROWS_PER_COLUMN * N:
+        warnings.append(f"{n} rows of {N} columns: with fewer than ten rows per column the prediction is itself noisy")
+    if table.labels is None and R2 > NOISELESS:
+        warnings.append("the target is a linear function of the inputs: its smallest directions are not Gaussian")
+    return {
+        "rows": n,
+        "columns": N,
+        "constant_columns": constant,
+        "R2": R2,
+        "directions": directions,
+        "tails": heavy,
+        "warnings": "\n".join(warnings),
+    }
+
+
+def described(curve: xr.Dataset) -> str:
+    """The diagnosis, the table, and the verdict: how much more examples would help.
+
+    Parameters
+    ----------
+    curve
+        What `predict_learning_curve` returns.
+    """
+    name = "eps_y" if "eps_y" in curve else "mse"
+    about = curve.attrs
+    left_out = f" ({about['constant_columns']} constant ones left out)" if about["constant_columns"] else ""
+    lines = [
+        f"{about['rows']:,} rows, {about['columns']:,} columns{left_out}; target: {about['target']}",
+        f"R2 of least squares {about['R2']:.3f}{_no_teacher(about['R2']) if name == 'eps_y' else ''}; "
+        f"effectively {about['directions']:.3g} directions",
+        *(f"warning: {sentence}" for sentence in about["warnings"].splitlines()),
+        "",
+        f"{'examples':>10}  {'lam':>9}  {name + ', predicted':>16}" + ("  fits" if f"{name}_fit" in curve else ""),
+    ]
+    for at in range(curve.sizes["P"]):
+        one = curve.isel(P=at)
+        line = f"{int(one.P):>10,}  {float(one.lam):>9.3g}  {float(one[name]):>16.4f}"
+        if f"{name}_fit" in curve and np.isfinite(one[f"{name}_fit"]):
+            line += f"  {float(one[f'{name}_fit']):.4f} +- {float(one[f'{name}_fit_error']):.4f}"
+        lines.append(line)
+    return "\n".join([*lines, "", _verdict(curve, name)])
+
+
+def _no_teacher(R2: float) -> str:
+    above = 2 / np.pi < R2
+    return ", above 2/pi, where no linear teacher has such labels" if above else ", below 2/pi"
+
+
+def _verdict(curve: xr.Dataset, name: str) -> str:
+    known = curve.dropna("P", subset=[name])
+    if not known.sizes["P"]:
+        return "The table does not determine the error: the numbers of examples are too many for its rows."
+    rows = curve.attrs["rows"]
+    at, last = known.sel(P=rows, method="nearest"), known.isel(P=-1)
+    if last.P <= at.P:
+        return f"With {int(at.P):,} examples {name} is {float(at[name]):.4f}."
+    gain = 1 - float(last[name]) / float(at[name])
+    return (
+        f"With {int(at.P):,} examples {name} is {float(at[name]):.4f}; {float(last.P / at.P):.3g} times as many would "
+        f"take it to {float(last[name]):.4f}, {100 * gain:.0f} % lower."
+    )

@@ -1,0 +1,183 @@
+r"""Classifiers of fresh rows, predicted from a labelled table that is a sample of their population.
+
+Real labels are not those of a linear teacher: the two classes are taken as two clusters with the same covariance
+(`theory.convex.clusters`). Theory of the weights needs of them only :math:`\varphi(k)` and
+
+.. math:: T(k) = \sum_a\frac{t_a}{\omega_a + k}, \qquad k = \lambda/\hat V,
+
+of which it makes
+
+.. math:: V = \frac{\varphi}{\hat V}, \qquad m = \frac{\hat m\,T}{\hat V}, \qquad
+          Q^2 = \frac{\hat m^2(T + kT') + \hat q\,(\varphi + k\varphi')}{\hat V^2} .
+
+Both follow from the table. Its n rows less the means of their classes have n - 2 degrees of freedom, which give
+:math:`\varphi` by their resolvent; with half the difference :math:`\hat{\mathbf d}` of the classes' means,
+
+.. math:: T(k) = (n - 2 - \mathrm{df})\;\hat{\mathbf d}^T(W^TW + z)^{-1}\hat{\mathbf d}
+          - \tfrac14\Bigl(\frac1{n_+} + \frac1{n_-}\Bigr)\mathrm{df},
+
+where the last term takes away the noise of :math:`\hat{\mathbf d}`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from statmech.convex.clusters import TwoClusters
+from statmech.convex.losses import Loss
+from statmech.numerics.gaussian import cumulative
+from theory.convex.best_lambda import sought
+from theory.convex.clusters import ClusterEquations, Hats, Side
+from theory.convex.saddle_point import SOLVED, solve
+from theory.tables.resolvents import Resolvent
+
+SOFTEST = 1e6  # k, in units of the mean variance, from which the penalty alone decides
+STEP = 1e-3  # of a difference in ln k; of fourth order, its error is 1e-12
+RANK = 1e-12  # of the largest eigenvalue, below which one is rounding
+
+
+class ClassTable(NamedTuple):
+    """A labelled table: the resolvent of its rows within classes, squares of the half difference of the classes' means
+    along each direction (r,) and beyond all, the variance of that difference, and the fraction of the label +1."""
+
+    resolvent: Resolvent
+    squares: np.ndarray
+    beyond: float
+    noise: float
+    positives: float
+
+
+def class_table(Z: np.ndarray, y: np.ndarray) -> ClassTable:
+    """The rows of two classes.
+
+    Parameters
+    ----------
+    Z
+        Centred rows of mean |x|^2 = 1, (n, N).
+    y
+        Labels +1 and -1 (n,).
+    """
+    (n, N), right = Z.shape, y > 0
+    means = [Z[right].mean(axis=0), Z[~right].mean(axis=0)]
+    within = Z - np.where(right[:, None], *means)
+    s, axes = np.linalg.eigh(within.T @ within)
+    there = s > RANK * s[-1]
+    half = 0.5 * (means[0] - means[1])
+    squares = (half @ axes[:, there]) ** 2
+    noise = 0.25 * (1 / right.sum() + 1 / (~right).sum())
+    beyond = max(float(half @ half - squares.sum()), 0.0)
+    beyond = beyond if beyond > RANK * float(half @ half) else 0.0
+    return ClassTable(Resolvent(s[there], n - 2, N), squares, beyond, float(noise), float(right.mean()))
+
+
+class _Functions(NamedTuple):
+    """k phi, k T, k^2 (phi + k phi') and k^2 (T + k T') at each k (lanes,): finite for all k."""
+
+    response: np.ndarray
+    along: np.ndarray
+    spread: np.ndarray
+    centre: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class FreshEquations(ClusterEquations):
+    """The equations of a loss of stabilities for fresh rows of a table; `clusters` state the labels alone."""
+
+    table: ClassTable | None = None
+
+    def side(self, hats: Hats, lam: np.ndarray) -> Side:
+        """The equations of the weights under the penalty."""
+        most = SOFTEST * self.size
+        k = np.minimum(lam / np.maximum(hats.V, lam / most), most)
+        logs, slope = self._logs(np.log(k)), _slope(self._logs, np.log(k))
+        log_lam = np.log(lam)
+        log_m = np.log(hats.m) + logs[1] - log_lam
+        of_q, of_m = np.exp(logs[2]) * hats.q / lam**2, np.exp(logs[3]) * (hats.m / lam) ** 2
+        Q2 = of_q + of_m
+        log_Q = 0.5 * np.log(Q2)
+
+        def by(part: np.ndarray) -> np.ndarray:
+            """The derivatives by a number of which ln k has this derivative."""
+            Q = 0.5 * (of_q * slope[2] + of_m * slope[3]) / Q2
+            return np.array([Q - slope[1], Q, slope[0]]) * part
+
+        none = np.zeros_like(Q2)
+        by_m, by_q = of_m / Q2, 0.5 * of_q / Q2
+        by_lam = by(np.where(k < most, 1.0, 0.0)) + np.array([none, none - 1, none - 1])
+        return Side(
+            np.array([log_Q - log_m, log_Q, logs[0] - log_lam]),
+            np.array([by_m - 1, by_m, none]),
+            np.array([by_q, by_q, none]),
+            by(np.where(k < most, -k / lam, 0.0)),
+            by_lam,
+        )
+
+    @property
+    def size(self) -> float:
+        """The mean variance of the rows: their eigenvalues' sum is that of N variances over n' rows."""
+        assert self.table is not None
+        resolvent = self.table.resolvent
+        return float(np.max(resolvent.eigenvalues) * resolvent.columns / resolvent.degrees)
+
+    def _logs(self, log_k: np.ndarray) -> np.ndarray:
+        """The logarithms of the functions (4, lanes)."""
+        return np.log(np.array(self._functions(np.exp(log_k))))
+
+    def _functions(self, k: np.ndarray) -> _Functions:
+        table = self.table
+        assert table is not None
+        resolvent = table.resolvent
+        z = resolvent.sample(k)
+        s, square = resolvent.eigenvalues[:, None], table.squares[:, None]
+        df, slope, per_k = resolvent.effective(z), resolvent.effective_slope(z), 1 / resolvent.population_slope(z)
+        left = resolvent.degrees - df
+        once = np.sum(square / (s + z), axis=0) + table.beyond / z
+        twice = np.sum(square / (s + z) ** 2, axis=0) + table.beyond / z**2
+        T = left * once - table.noise * df
+        T_slope = (-slope * once - left * twice - table.noise * slope) * per_k
+        phi, phi_slope = df / resolvent.columns, slope * per_k / resolvent.columns
+        return _Functions(k * phi, k * T, k**2 * (phi + k * phi_slope), k**2 * (T + k * T_slope))
+
+
+def _slope(of: Callable[[np.ndarray], np.ndarray], at: np.ndarray) -> np.ndarray:
+    """The derivative of a function by its argument, by differences of fourth order."""
+    up, down, far_up, far_down = (of(at + step * STEP) for step in (1, -1, 2, -2))
+    slope: np.ndarray = (8 * (up - down) - far_up + far_down) / (12 * STEP)
+    return slope
+
+
+def fresh_equations(loss: Loss, table: ClassTable) -> FreshEquations:
+    """The equations of a loss of stabilities for fresh rows of a table."""
+    one = np.ones(1)
+    return FreshEquations(loss, TwoClusters(table.positives, one, one, one, one), False, table)
+
+
+def fresh_errors(loss: Loss, table: ClassTable, P: np.ndarray, lam: np.ndarray) -> np.ndarray:
+    """The error on fresh rows (lanes,); NaN where the table does not know it.
+
+    Parameters
+    ----------
+    loss
+        A loss of stabilities.
+    table
+        The table.
+    P
+        Numbers of examples (lanes,).
+    lam
+        Strengths of the penalty (lanes,), above 0.
+    """
+    equations = fresh_equations(loss, table)
+    solved = solve(equations, np.asarray(P, float) / table.resolvent.columns, np.asarray(lam, float), 0.0)
+    at = equations.stabilities(solved.x + np.where(solved.residual <= SOLVED, 0.0, np.nan))
+    wrong: np.ndarray = equations.clusters.weights @ cumulative(-at.means / at.Q)
+    return wrong
+
+
+def best_penalties(loss: Loss, table: ClassTable, P: np.ndarray) -> np.ndarray:
+    """The penalty of the smallest error on fresh rows at each number of examples (lanes,)."""
+    alpha = np.asarray(P, float) / table.resolvent.columns
+    return sought(fresh_equations(loss, table), alpha, 0.0, np.zeros(len(alpha), bool))
