@@ -36,6 +36,7 @@ PUBLISHED = {  # by the key of the scenarios that they draw
     },
     "network": {
         "plateau": "two units learn from two: the symmetric plateau, and the escape from it, run by run",
+        "plateau_spread": "the symmetric plateau for inputs of two variances: eps_g against t, and escape times",
         "escape": "the distribution of the times at which runs leave the symmetric plateau, at several N",
         "activations": "eps_g and specialisation of erf, ReLU and linear units, against t",
         "noise_floor": "the noise floor: stationary eps_g against the number of student units",

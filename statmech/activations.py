@@ -89,7 +89,7 @@ class Activation(ABC):
         raise NotImplementedError
 
     def I3(self, C: Array) -> Array:
-        """The average of g'(x1) x2 g(x3), for covariances C (3, 3, ...)."""
+        """The average of g'(x1) x2 g(x3), for covariances C (3, 3, ...); linear in those of x2, which may be any."""
         raise NotImplementedError
 
     def I4(self, C: Array) -> Array:
@@ -113,7 +113,7 @@ class Activation(ABC):
         raise NotImplementedError
 
     def S3(self, C: Array) -> Array:
-        """The average of g'(x1) x2 sgn x3, for covariances C (3, 3, ...)."""
+        """The average of g'(x1) x2 sgn x3, for covariances C (3, 3, ...); linear in those of x2, which may be any."""
         raise NotImplementedError
 
     def S4(self, C: Array) -> Array:

@@ -55,6 +55,7 @@ OWN = {  # overrides of figures whose configs need more than those of their kind
     "digits": ["folds=2", "passes=2"],
     "version_space": ["alpha=1,2", "updates=1,2,3"],
     "plateau": ["N=60", "seeds=4", "t={linspace: [0, 120, 41]}"],
+    "plateau_spread": ["N=40", "seeds=4", "t={linspace: [0, 200, 21]}"],
     "escape": ["N=40,60", "seeds=8", "t={linspace: [0, 120, 41]}"],
     "activations": TINY,
     "noise_floor": ["N=40", "seeds=4", "t=2,5"],

@@ -141,6 +141,14 @@ def test_errors_follow_the_tolerance_and_do_not_without_an_estimate(monkeypatch)
     assert largest_error(integrator(), 1e-10) > 1e-6
 
 
+def test_a_first_step_outside_the_domain_of_the_field_is_repeated_with_a_smaller_one():
+    """The field is not a number at negative values, which the first step reaches."""
+    steep = jax.jit(partial(dormand_prince.integrate, lambda y: -1000 * y * jnp.sqrt(y), most=1000))
+    found, completed = steep(jnp.ones((1, 1)), dormand_prince.padded(np.array([1.0])), 1e-9, jnp.full((1, 1), 1e-12))
+    assert completed.all()
+    np.testing.assert_allclose(found[0, 0, 0], 501.0**-2, rtol=1e-8)
+
+
 def test_a_lane_takes_the_same_steps_whatever_its_neighbours():
     times, atol = np.append([0.5, 2.0], np.full(126, np.inf)), jnp.full((2, 1), 1e-12)
     start = jnp.array([[1.0, 3.0], [0.0, 40.0]])

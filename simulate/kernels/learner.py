@@ -37,6 +37,7 @@ class Learner(ABC):
 
     normals: ClassVar[int] = 0  # that the noise of a step needs
     uniforms: ClassVar[int] = 0
+    sizes: ClassVar[bool] = False  # whether errors depend on the variances of fields, and not on their angles alone
     eta: Array  # learning rate of the students' weights
     N: Array
     units: int
@@ -123,7 +124,8 @@ class Record(NamedTuple):
     `along` (seeds, T, K, M) are their coordinates along the teachers' basis, `across` (seeds, T, K, K) the Gram matrix
     of the rest, and `kept` (seeds, T, K) what a learner keeps beside its weights, if anything. `measured` (seeds, T,
     K + 2) are the errors of perceptrons, their vote and mean on new inputs, where angles do not give them.
-    `along_field` and `across_field` are `along` and `across` of the fields, where their angles do.
+    `along_field` and `across_field` are `along` and `across` of the fields, where their angles do, and `basis_field`
+    (seeds, T, M, M) are the coordinates of the fields of the teachers' basis, on the same axes as `along_field`.
     """
 
     along: Array
@@ -132,3 +134,4 @@ class Record(NamedTuple):
     measured: Array | None = None
     along_field: Array | None = None
     across_field: Array | None = None
+    basis_field: Array | None = None

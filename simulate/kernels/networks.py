@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import add
-from typing import Any
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -37,6 +37,7 @@ from statmech.schedules import CONSTANT, Changes
 class Networks(Learner):
     """A network that learns from another; `rows` (M, M) are the teacher's units in an orthonormal basis, B_m/sqrt N."""
 
+    sizes: ClassVar[bool] = True
     family: Family
     of_teacher: Family
     sign: bool
@@ -142,6 +143,7 @@ def task(cell: NetworkCell, dtype: str, others: Sequence[NetworkCell] = ()) -> T
         coordinates=None if cell.drawn else rows[cell.M :],
         scale=float(np.sqrt(cell.units.Q[0, 0])),
         kept=v.astype(dtype),
+        inputs=cell.inputs,
         changes=stacked(Changes(0.0, each.decay, CONSTANT) for each in cells) if cell.decay > 0 else None,
     )
 

@@ -152,7 +152,8 @@ def _initial(program: Program, key: Array, learner: Learner, problem: Arguments)
     vectors = jax.random.normal(key, (teachers + program.K, N), dtype)
     axes = program.inputs.axes(N)
     if axes is not None and axes.powers is not None:
-        vectors = vectors.at[:teachers].set(_of_powers(vectors[:teachers], axes))
+        drawn = vectors[:teachers] if teachers == 1 else _apart(vectors[:teachers], axes)
+        vectors = vectors.at[:teachers].set(_of_powers(drawn, axes))
     if problem.start is None:
         vectors = vectors.at[:teachers].set(_orthogonal(vectors[:teachers])).at[teachers:].multiply(problem.scale)
     else:
@@ -167,6 +168,21 @@ def _of_powers(vectors: Array, axes: Axes) -> Array:
     assert axes.group is not None
     squares = jax.ops.segment_sum((vectors**2).T, axes.group, vectors.shape[1])[axes.group]  # (N, n)
     return vectors * jnp.sqrt(vectors.shape[1] * np.asarray(axes.powers, vectors.dtype)[:, None] / squares).T
+
+
+def _apart(vectors: Array, axes: Axes) -> Array:
+    """Vectors (n, N) made orthogonal in each group that has as many axes."""
+    assert axes.group is not None
+    wide = np.bincount(axes.group)[axes.group] >= len(vectors)
+    found: list[Array] = []
+    for vector in vectors:
+        for other in found:
+            product, square = (
+                jax.ops.segment_sum(part, axes.group, vector.size)[axes.group] for part in (vector * other, other**2)
+            )
+            vector = vector - jnp.where(wide, product / square, 0.0) * other
+        found.append(vector)
+    return jnp.stack(found)
 
 
 def _orthogonal(vectors: Array) -> Array:
@@ -224,7 +240,9 @@ def _record(program: Program, learner: Learner, draw: Draw, key: Array, carried:
     along, across = _overlaps(basis, students)
     measured = None if program.inputs.exact else _measured(draw, key, basis[0], students)
     found = along, across, learner.kept(carried.state), measured
-    return (*found, *_of_fields(program, basis[0], students)) if isinstance(program.inputs, Grouped) else found
+    if not isinstance(program.inputs, Grouped):
+        return found
+    return *found, *(_of_fields if learner.sizes else _of_angles)(program, basis, students)
 
 
 def _overlaps(basis: Array, students: Array) -> tuple[Array, Array]:
@@ -235,11 +253,19 @@ def _overlaps(basis: Array, students: Array) -> tuple[Array, Array]:
     return jnp.stack(along, axis=1), across @ across.T / N
 
 
-def _of_fields(program: Program, teacher: Array, students: Array) -> tuple[Array, Array]:
-    """The parts of the students' fields along the teacher's field, and the covariances of the rest."""
-    deviation = jnp.asarray(program.inputs.table(program.N), teacher.dtype)
-    seen = teacher * deviation
+def _of_angles(program: Program, basis: Array, students: Array) -> tuple[Array, Array]:
+    """The parts of the students' fields along the one teacher's field, and the covariances of the rest."""
+    deviation = jnp.asarray(program.inputs.table(program.N), basis.dtype)
+    seen = basis[0] * deviation
     return _overlaps(seen[None] * (program.N**0.5 / jnp.linalg.norm(seen)), students * deviation)
+
+
+def _of_fields(program: Program, basis: Array, students: Array) -> tuple[Array, Array, Array]:
+    """The parts of the students' fields along axes that span those of the teachers' basis, the covariances of the rest,
+    and the coordinates of the basis on these axes."""
+    deviation, root = jnp.asarray(program.inputs.table(program.N), basis.dtype), program.N**0.5
+    axes, coordinates = jnp.linalg.qr((basis * deviation).T)
+    return *_overlaps(axes.T * root, students * deviation), coordinates.T / root
 
 
 def _measured(draw: Draw, key: Array, teacher: Array, students: Array) -> Array:

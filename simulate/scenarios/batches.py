@@ -98,8 +98,8 @@ class Batches(units.Simulator, Generic[C]):
 
     def needed(self, cell: C) -> int:
         """Bytes of a unit of weight vectors."""
-        drifting, exact = getattr(cell, "drift", 0.0) > 0, not hasattr(cell, "inputs") or cell.inputs.exact
-        return vectors.memory(self.students(cell), self.teachers(cell), cell.N, self.scenario.dtype, drifting, exact)
+        drifting, sizes = getattr(cell, "drift", 0.0) > 0, (self.students(cell), self.teachers(cell))
+        return vectors.memory(*sizes, cell.N, self.scenario.dtype, drifting, cell.inputs.exact)
 
     def check(self) -> None:
         """Refuse weight vectors that this machine cannot hold, and rates that float32 does not resolve."""

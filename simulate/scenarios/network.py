@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any
+from types import ModuleType
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from simulate.execution.units import UnitResult
-from simulate.kernels import gram, networks
+from simulate.kernels import gram, networks, vectors
 from simulate.kernels.learner import Record, Task
 from simulate.scenarios.batches import Batches, Unit, own_to_statmech
 from statmech.errors import DivergedError, ScenarioError
@@ -19,6 +20,22 @@ from statmech.parameters import family_of
 from statmech.scenarios.initial_conditions import LONGEST
 from statmech.scenarios.network import IDENTICAL, SYMMETRIC, Network, NetworkCell
 from statmech.scenarios.network_matrices import rows_of
+
+OTHER_ENGINE = "inputs of unequal variance run on the direct engine (engine: vectors)"
+
+
+class Fields(NamedTuple):
+    """The fields of runs: T (M, M) of the teacher and its rows on axes of unit variance, on these axes `along`
+    (seeds, T, K, M) and `across` (seeds, T, K, K) of the students, their covariances R with the teacher and Q with each
+    other, and v (seeds, T, K)."""
+
+    T: np.ndarray
+    rows: np.ndarray
+    along: np.ndarray
+    across: np.ndarray
+    R: np.ndarray
+    Q: np.ndarray
+    v: np.ndarray
 
 
 class Simulator(Batches[NetworkCell]):
@@ -31,6 +48,10 @@ class Simulator(Batches[NetworkCell]):
         """The network of a cell, and of others."""
         return networks.task(cell, self.scenario.dtype, others)
 
+    def engine(self, cell: NetworkCell) -> ModuleType:
+        """The engine asked for, or the direct one where the Gram engine is not exact."""
+        return vectors if self.scenario.direct(cell) else gram
+
     def students(self, cell: NetworkCell) -> int:
         """Count the students that do not start identical."""
         return len(networks.distinct(cell)[0])
@@ -41,7 +62,8 @@ class Simulator(Batches[NetworkCell]):
 
     def remarks(self) -> list[str]:
         """Say what a start without differences between units means for a run."""
-        found = {IDENTICAL: self.scenario.identical, SYMMETRIC: self.scenario.symmetric}
+        direct = self.scenario.engine == "gram" and any(self.engine(cell) is vectors for cell in self._sizes())
+        found = {IDENTICAL: self.scenario.identical, SYMMETRIC: self.scenario.symmetric, OTHER_ENGINE: direct}
         return [sentence for sentence, holds in found.items() if holds]
 
     def program(self, cell: NetworkCell) -> Hashable:
@@ -61,8 +83,7 @@ class Simulator(Batches[NetworkCell]):
 
     def _values(self, cell: NetworkCell, seeds: slice, record: Record) -> dict[str, Any]:
         """The variables of a batch of seeds of a cell."""
-        dtype = self.scenario.dtype
-        rows = rows_of(cell.T).astype(dtype).astype(float)
+        rows = rows_of(cell.T).astype(self.scenario.dtype).astype(float)
         R = record.along @ rows.T
         with np.errstate(over="ignore", invalid="ignore"):
             Q = record.along @ np.swapaxes(record.along, -1, -2) + record.across
@@ -70,14 +91,27 @@ class Simulator(Batches[NetworkCell]):
         self._check_size(cell, R=R, Q=Q, v=v)
         self._check_precision(cell, Q, v)
         values = {"R": R, "Q": Q, "v": v, "specialisation": specialisation(cell.T, R, Q)}
-        return values | self._errors(cell, seeds, rows, record, R, Q)
+        if record.basis_field is None:
+            return values | self._errors(cell, seeds, Fields(cell.T, rows, record.along, record.across, R, Q, v))
+        own = (_fields_of_seed(rows, record, seed) for seed in range(len(v)))
+        errors = [
+            self._errors(cell, slice(seeds.start + at, seeds.start + at + 1), fields) for at, fields in enumerate(own)
+        ]
+        return values | {name: np.concatenate([each[name] for each in errors]) for name in errors[0]}
 
     @staticmethod
     def _every_student(record: Record, cell: NetworkCell) -> Record:
         """The record with the copies of identical students."""
         group = networks.distinct(cell)[1]
         across = record.across[..., group[:, None], group]
-        return Record(record.along[:, :, group], across, np.asarray(record.kept)[..., group])
+        every = Record(record.along[:, :, group], across, np.asarray(record.kept)[..., group])
+        if record.along_field is None or record.across_field is None:
+            return every
+        return every._replace(
+            along_field=record.along_field[:, :, group],
+            across_field=record.across_field[..., group[:, None], group],
+            basis_field=record.basis_field,
+        )
 
     def _check_size(self, cell: NetworkCell, **products: np.ndarray) -> None:
         largest = LONGEST[self.scenario.dtype]
@@ -95,29 +129,36 @@ class Simulator(Batches[NetworkCell]):
                 small = f"the update by one example at N = {cell.N:g} and {name} = {getattr(cell, name):g}"
                 raise ScenarioError([(("dtype",), f"float32 does not resolve {small} ({cell.described}); use float64")])
 
-    def _errors(
-        self, cell: NetworkCell, seeds: slice, rows: np.ndarray, record: Record, R: np.ndarray, Q: np.ndarray
-    ) -> dict[str, Any]:
+    def _errors(self, cell: NetworkCell, seeds: slice, fields: Fields) -> dict[str, Any]:
         """The errors (seeds, T): in closed form where there is one, else over each seed's test fields."""
-        v = np.asarray(record.kept)
+        T, rows, along, across, R, Q, v = fields
         closed = cell.activation.has_closed_forms
         if closed and not cell.sign and cell.teacher_activation == cell.activation:
-            return {"eps_g": error_of_coordinates(cell.activation, rows, cell.w, record.along, record.across, v)}
+            return {"eps_g": error_of_coordinates(cell.activation, rows, cell.w, along, across, v)}
         if closed and cell.sign and cell.M == 1 and cell.keeps_signs:
-            error = generalization_error(cell.activation, cell.T, cell.w, R, Q, v, output="sign")
-            return {"eps_g": np.asarray(error), **self._measured(cell, seeds, R, Q, v, label_error=label_error)}
+            error = generalization_error(cell.activation, T, cell.w, R, Q, v, output="sign")
+            return {"eps_g": np.asarray(error), **self._measured(cell, seeds, fields, label_error=label_error)}
         return self._measured(
-            cell, seeds, R, Q, v, eps_g=measured_error, **({"label_error": label_error} if cell.sign else {})
+            cell, seeds, fields, eps_g=measured_error, **({"label_error": label_error} if cell.sign else {})
         )
 
-    def _measured(
-        self, cell: NetworkCell, seeds: slice, R: np.ndarray, Q: np.ndarray, v: np.ndarray, **errors: Any
-    ) -> dict[str, Any]:
+    def _measured(self, cell: NetworkCell, seeds: slice, fields: Fields, **errors: Any) -> dict[str, Any]:
         """Errors over test fields that each seed draws."""
-        teacher = TeacherNetwork(cell.teacher_activation, cell.T, cell.w, cell.teacher.output)
+        T, _, _, _, R, Q, v = fields
+        teacher = TeacherNetwork(cell.teacher_activation, T, cell.w, cell.teacher.output)
         words, found = [self.scenario.key, *cell.words()], {}
         for name, error in errors.items():
             rngs = [np.random.default_rng([*words, seed]) for seed in range(seeds.start, seeds.stop)]
             given = zip(R, Q, v, rngs, strict=True)
             found[name] = np.stack([error(cell.activation, teacher, *one) for one in given])
         return found
+
+
+def _fields_of_seed(rows: np.ndarray, record: Record, seed: int) -> Fields:
+    """The fields of one run, whose teacher has its own variances."""
+    along, across, basis = (
+        np.asarray(part)[seed : seed + 1] for part in (record.along_field, record.across_field, record.basis_field)
+    )
+    seen = rows @ basis[0, 0]
+    Q = along @ np.swapaxes(along, -1, -2) + across
+    return Fields(seen @ seen.T, seen, along, across, along @ seen.T, Q, np.asarray(record.kept)[seed : seed + 1])

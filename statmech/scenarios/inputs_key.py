@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, PlainSerializer
 
 from statmech.errors import Problem
-from statmech.inputs import INPUTS, Gaussian, inputs_from, written
+from statmech.inputs import INPUTS, Features, Gaussian, Inputs, Spectrum, inputs_from, written
 from statmech.scenarios.axes import axis_of, points
 from statmech.scenarios.grid import Grid
 
@@ -40,6 +40,22 @@ def law_problems(scenario: Grid) -> Iterator[Problem]:
     """The first distribution that there is not in so many dimensions."""
     if problem := next(filter(None, (law.problem(N) for law, N in pairs(scenario))), None):
         yield problem
+
+
+def unsuited_problems(scenario: Grid) -> Iterator[Problem]:
+    """The inputs that have no meaning for online learning."""
+    yield from filter(None, (_unsuited(law) for law, _ in pairs(scenario)))
+
+
+def _unsuited(law: Inputs) -> Problem | None:
+    """Why inputs have no meaning for online learning, None if they have."""
+    if isinstance(law, Features):
+        return ("inputs",), "features need a teacher on latent variables: learners of convex losses have them"
+    if isinstance(law, Spectrum) and law.misfit > 0:
+        return ("inputs",), "the teacher of online learning has no misfit: learners of convex losses have it"
+    if isinstance(law, Spectrum) and law.ridge:
+        return ("inputs",), "online learning has no penalty: learners of convex losses have a `ridge`"
+    return None
 
 
 def table_problems(scenario: Grid) -> Iterator[Problem]:

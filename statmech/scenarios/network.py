@@ -1,7 +1,8 @@
 r"""Networks of two layers that learn online: activation, numbers of units, rates, noise, teacher and start.
 
-A `Network` is what a config file with the key `network` holds. Inputs are :math:`\mathbf x\sim N(0, I/N)`; the fields
-are :math:`y_m = \mathbf B_m\cdot\mathbf x` and :math:`h_k = \mathbf J_k\cdot\mathbf x`. One step is gradient descent on
+A `Network` is what a config file with the key `network` holds. Inputs are :math:`\mathbf x\sim N(0, I/N)`, or normal
+with unequal variances (`inputs`); the fields are :math:`y_m = \mathbf B_m\cdot\mathbf x` and
+:math:`h_k = \mathbf J_k\cdot\mathbf x`. One step is gradient descent on
 the squared error of one new example,
 
 .. math:: e = \sum_m w_m g(y_m) + \sigma\xi - \sum_k v_k g(h_k), \qquad \delta_k = v_k\,g'(h_k)\,e,
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -24,11 +26,13 @@ from pydantic import Field, field_validator
 
 from statmech.activations import ACTIVATIONS, Activation, Linear
 from statmech.errors import Problem
+from statmech.inputs import Anisotropic, Gaussian, Inputs, PowerLaw, Spectrum, label_of, written
 from statmech.parameters import Key, family_of, parameters_of, shown
 from statmech.scenarios.axes import axis_of, points
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import Cell, words_of
 from statmech.scenarios.former_names import in_former_names
+from statmech.scenarios.inputs_key import LawAxis, inputs_key, law_problems, pairs, unsuited_problems
 from statmech.scenarios.keys import (
     PARAMETERS,
     DimensionAxis,
@@ -47,6 +51,8 @@ from statmech.scenarios.variables import Variable
 
 MAX_UNITS = 64
 NUMBERS = ("M", "K", "N", "eta", "eta_v", "noise", "decay")  # the keys of a point of the grid
+NORMAL = (Gaussian, Spectrum, PowerLaw)  # distributions of the inputs with normal fields, whose covariances are known
+LARGEST_SHARE = 0.1  # of one direction in the variance, up to which theory is compared with runs
 MOST_BY_QUADRATURE = 4  # units K + M whose fields theory averages over by quadrature
 
 UnitsAxis = axis_of(
@@ -96,7 +102,8 @@ class Network(AbstractScenario):
     CHOICE: ClassVar = "network"
     KINDS: ClassVar = ACTIVATIONS
     together: ClassVar = 64
-    AXES: ClassVar = ("network", "M", "K", "N", "eta", "eta_v", "noise", "decay", PARAMETERS)
+    AXES: ClassVar = ("network", "M", "K", "N", "inputs", "eta", "eta_v", "noise", "decay", PARAMETERS)
+    OMITTED: ClassVar = {"inputs": Gaussian()}
     TITLE: ClassVar = "networks"
     CITES: ClassVar = ("saad1995", "biehl1995", "goldt2019")
     COORDINATES: ClassVar = {
@@ -140,6 +147,7 @@ class Network(AbstractScenario):
     M: UnitsAxis = config_key(2, description="number of teacher units", symbol="$M$")  # type: ignore[valid-type]
     K: UnitsAxis = config_key(2, description="number of students, the units of a network", symbol="$K$")  # type: ignore[valid-type]
     N: DimensionAxis = config_key(10_000, description="input dimension", symbol="$N$")
+    inputs: LawAxis = inputs_key()  # type: ignore[valid-type]
     eta: EtaAxis = config_key(1.0, description="learning rate, of the first layer of a network", symbol=r"$\eta$")  # type: ignore[valid-type]
     eta_v: NonnegativeAxis = config_key(
         0.0, description="learning rate of the second layer; 0 keeps it fixed", symbol=r"$\eta_v$"
@@ -179,6 +187,7 @@ class Network(AbstractScenario):
 
     def _problems(self) -> Iterator[Problem]:
         yield from self._size_problems()
+        yield from self._input_problems()
         yield from (found := list(self._matrix_problems()))
         if self.teacher.output == "sign" and not found:
             yield from self._label_problems()
@@ -196,6 +205,12 @@ class Network(AbstractScenario):
                 return
         if self.t[-1] * max(points(self.N)) >= MAX_STEPS:
             yield ("t",), f"t N = {self.t[-1]:g} N exceeds 2^62 steps"
+
+    def _input_problems(self) -> Iterator[Problem]:
+        """The first distribution whose fields are not normal, or that online learning does not have."""
+        others = ((("inputs",), _not_normal(law)) for law in points(self.inputs) if not isinstance(law, NORMAL))
+        if problem := next(chain(law_problems(self), unsuited_problems(self), others), None):
+            yield problem
 
     def _matrix_problems(self) -> Iterator[Problem]:
         for K, M in dict.fromkeys((values["K"], values["M"]) for values, _ in self.grid()):
@@ -242,7 +257,7 @@ class Network(AbstractScenario):
 
     @property
     def theory_ignores(self) -> dict[str, Any]:
-        return {"N": None}
+        return {} if any(law.sized for law in points(self.inputs)) else {"N": None}
 
     @property
     def exchangeable(self) -> bool:
@@ -266,7 +281,15 @@ class Network(AbstractScenario):
 
     @property
     def not_judged(self) -> str:
-        return SYMMETRIC if self.symmetric else ""
+        return SYMMETRIC if self.symmetric else self._of_few_directions()
+
+    def _of_few_directions(self) -> str:
+        """Why theory is not right for inputs that vary in few directions most, whose overlaps fluctuate at any N."""
+        for law, N in pairs(self):
+            modes = law.modes(N)
+            if modes is not None and (share := float(modes.variances.max()) / N) > LARGEST_SHARE:
+                return f"one direction has {share:.0%} of the variance of {label_of(law)}, and theory assumes many"
+        return ""
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
@@ -289,7 +312,7 @@ class Network(AbstractScenario):
 
     def seconds(self) -> float:
         """A rough estimate of the seconds that one seed of all parameter combinations takes on one core."""
-        steps = [self.t[-1] * cell.N * _step(self.engine, cell.K + cell.M, cell.N) for cell in self.cells()]
+        steps = [self.t[-1] * cell.N * _step(self.direct(cell), cell.K + cell.M, cell.N) for cell in self.cells()]
         return sum(steps) + CALL * len(steps) / min(self.seeds, self.together)
 
     def programs(self) -> set[Any]:
@@ -297,9 +320,13 @@ class Network(AbstractScenario):
         sign = self.teacher.output == "sign"
         return {
             (family_of(cell.activation), cell.K, cell.M, sign, cell.noise > 0, cell.decay > 0)
-            + ((cell.N,) if self.engine == "vectors" else ())
+            + ((cell.N, cell.inputs) if self.direct(cell) else ())
             for cell in self.cells()
         }
+
+    def direct(self, cell: NetworkCell) -> bool:
+        """True if a cell is simulated by weight vectors: those asked for, and inputs of unequal variance."""
+        return self.engine == "vectors" or not cell.inputs.isotropic
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> NetworkCell:
         activation = self.kind_at(values)
@@ -309,6 +336,7 @@ class Network(AbstractScenario):
             activation=activation,
             teacher_activation=teacher_units,
             **{name: values[name] for name in NUMBERS},
+            inputs=values.get("inputs", Gaussian()),
             teacher=self.teacher,
             start=self.start_of(values["K"], values["M"]),
             index=index,
@@ -329,6 +357,7 @@ class NetworkCell(Cell):
     eta_v: float
     noise: float
     decay: float
+    inputs: Inputs
     teacher: TeacherSection
     start: NetworkStart
     index: tuple[int, ...]
@@ -377,6 +406,8 @@ class NetworkCell(Cell):
             return f"theory has no equations for students of {self.name} units that learn labels"
         if not self.sign and self.teacher_activation != self.activation:
             return "theory has equations for teacher units with the students' activation only"
+        if not (self.inputs.isotropic or self.activation.has_closed_forms) and self.sign:
+            return "theory has no equations for labels by quadrature where inputs are of unequal variance"
         if not self.averages:
             why = "has kinks" if self.activation.kinks else f"needs quadrature, here over {self.K + self.M} fields"
             return f"theory has no equations for {self.name} units: the activation has no closed forms, and {why}"
@@ -429,7 +460,17 @@ class NetworkCell(Cell):
         }
         if self.teacher.network:
             identity["teacher"] = self.teacher.network
+        if not isinstance(self.inputs, Gaussian):
+            identity["inputs"] = written(self.inputs)
         return words_of(identity)
+
+
+def _not_normal(law: Inputs) -> str:
+    """Why a network does not learn from these inputs."""
+    why = "errors of networks are averages over normal fields"
+    if isinstance(law, Anisotropic):
+        return f"{why}, of gaussian inputs, a spectrum or a power_law: write {{spectrum: {list(law.spectrum)}}}"
+    return f"{why}, of gaussian inputs, a spectrum or a power_law, not of {label_of(law)}"
 
 
 def _one_value(matrix: np.ndarray) -> bool:
@@ -438,8 +479,6 @@ def _one_value(matrix: np.ndarray) -> bool:
     return bool(np.ptp(np.diagonal(matrix)) == 0 and (rest.size == 0 or np.ptp(rest) == 0))
 
 
-def _step(engine: str, units: int, N: int) -> float:
+def _step(direct: bool, units: int, N: int) -> float:
     """Seconds of one step of one seed."""
-    return STEP + (
-        VECTORS_STEP_PER_WEIGHT * N if engine == "vectors" else (STEP_PER_UNIT + STEP_PER_PAIR * units) * units
-    )
+    return STEP + (VECTORS_STEP_PER_WEIGHT * N if direct else (STEP_PER_UNIT + STEP_PER_PAIR * units) * units)

@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import Field
 
 from statmech.errors import Problem
-from statmech.inputs import Features, Gaussian, Inputs, Spectrum, label_of, written
+from statmech.inputs import Gaussian, Inputs, Spectrum, label_of, written
 from statmech.order_parameters import coordinates
 from statmech.parameters import Key, family_of, parameters_of, shown
 from statmech.rules import RULES, Rule
@@ -24,7 +24,14 @@ from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import Cell, words_of
 from statmech.scenarios.former_names import in_former_names
 from statmech.scenarios.initial_conditions import DRAWN, OrderParameters, Start
-from statmech.scenarios.inputs_key import LawAxis, inputs_key, law_problems, table_digests, table_problems
+from statmech.scenarios.inputs_key import (
+    LawAxis,
+    inputs_key,
+    law_problems,
+    table_digests,
+    table_problems,
+    unsuited_problems,
+)
 from statmech.scenarios.keys import (
     PARAMETERS,
     DimensionAxis,
@@ -203,7 +210,7 @@ class Scenario(AbstractScenario):
         if self.t[-1] * max(points(self.N)) >= MAX_STEPS:
             yield ("t",), f"t N = {self.t[-1]:g} N exceeds 2^62 steps"
             return
-        if problem := next(law_problems(self), None) or next(filter(None, map(_unsuited, points(self.inputs))), None):
+        if problem := next(law_problems(self), None) or next(unsuited_problems(self), None):
             yield problem
             return
         for name in ("drift", "decay"):
@@ -428,17 +435,6 @@ class OnlineCell(Cell):
         if not isinstance(self.inputs, Gaussian):
             identity["inputs"] = written(self.inputs)
         return words_of(identity)
-
-
-def _unsuited(law: Inputs) -> Problem | None:
-    """Why inputs have no meaning for online learning, None if they have."""
-    if isinstance(law, Features):
-        return ("inputs",), "features need a teacher on latent variables: learners of convex losses have them"
-    if isinstance(law, Spectrum) and law.misfit > 0:
-        return ("inputs",), "the teacher of online learning has no misfit: learners of convex losses have it"
-    if isinstance(law, Spectrum) and law.ridge:
-        return ("inputs",), "online learning has no penalty: learners of convex losses have a `ridge`"
-    return None
 
 
 def _too_long(rule: str, bound: float, length: float | None) -> str:

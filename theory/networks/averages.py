@@ -7,6 +7,15 @@ the error of a network is :math:`e = \sum_a c_a g(x_a)`, without noise, and
           \langle g'(h_i)\,x_p\,e\rangle = \sum_a c_a I_3(i, p, a), \\
           \langle g'(h_i)g'(h_j)\,e^2\rangle &= \sum_{ab} c_a c_b I_4(i, j, a, b) .
 
+By Stein's lemma the second is linear in the covariances of :math:`x_p`, whose coefficients are the averages of
+derivatives,
+
+.. math:: \Big\langle\frac{\partial}{\partial x_b}g'(x_i)\,e\Big\rangle
+          = \delta_{ib}\sum_a c_a \langle g''(x_i)g(x_a)\rangle + c_b\langle g'(x_i)g'(x_b)\rangle,
+
+so that :math:`\langle g''(x_i)g(x_a)\rangle` is :math:`I_3(i, p, a)` at the covariances 1 of :math:`x_p` with
+:math:`x_i` and 0 with :math:`x_a`.
+
 Where the teacher's output is a label, its one unit is under a sign, and the averages S2, S3, S4 take the place of those
 that contain it once; its square is 1. Covariances are gathered by arrays of indices, a column per tuple of units, so
 that each average is one call for all tuples and all lanes (the last axis).
@@ -25,6 +34,7 @@ import numpy as np
 
 from statmech.networks.lattice_averages import lattice, lower
 from statmech.numerics.gaussian import Array
+from statmech.numerics.orthants import ratio
 
 TERMS = 2**16  # averages I4 that are computed together: their covariances then stay in the cache
 
@@ -101,6 +111,38 @@ def responses(fields: Fields, i: Array, p: Array) -> Array:
     if not sign:
         return found
     return found + weights[-1] * averages.S3(gathered(gram, i, p, np.full_like(i, len(gram) - 1)))
+
+
+def derivatives(fields: Fields, i: Array) -> Array:
+    """The averages of the derivatives of g'(x_i) e by each field (n, fields, L), for n units."""
+    smooth = np.arange(fields.smooth)
+    left, right = (at.reshape(-1) for at in np.meshgrid(i, smooth, indexing="ij"))
+    slope = slopes(fields, left, right).reshape(i.size, smooth.size, -1)
+    found = jnp.asarray(fields.weights[smooth] * slope)
+    curved = _curvatures(fields, i, found)
+    if fields.sign:
+        averages, gram, weights, *_ = fields
+        last = np.full_like(i, fields.smooth)
+        along = weights[-1] * averages.S3(_with_middle(gathered(gram, i, i, last), 0.0, 1.0))
+        curved = curved + weights[-1] * averages.S3(_with_middle(gathered(gram, i, i, last), 1.0, 0.0))
+        found = jnp.concatenate([found, along[:, None]], axis=1)
+    return found.at[np.arange(i.size), i].add(curved)
+
+
+def _curvatures(fields: Fields, i: Array, found: Array) -> Array:
+    """The averages of g''(x_i) e (n, L), where e has no sign."""
+    averages, gram, weights, *_ = fields
+    smooth = np.arange(fields.smooth)
+    if fields.spacing:  # what is left of <g'(x_i) x_i e>
+        return ratio(responses(fields, i, i) - jnp.sum(gram[i][:, smooth] * found, axis=1), gram[i, i])
+    C = _with_middle(gathered(gram, i[:, None], i[:, None], smooth), 1.0, 0.0)
+    return jnp.sum(weights[smooth] * averages.I3(C), axis=1)
+
+
+def _with_middle(C: Array, first: float, last: float) -> Array:
+    """Covariances (3, 3, ...) with these of the field in the middle with the first and the last."""
+    C = jnp.asarray(C)
+    return C.at[0, 1].set(first).at[1, 0].set(first).at[1, 2].set(last).at[2, 1].set(last)
 
 
 def squares(fields: Fields, i: Array, j: Array) -> Array:

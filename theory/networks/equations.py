@@ -191,7 +191,7 @@ def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[Un
     check_fork()
     first: dict[Any, int] = {}
     for at, cell in enumerate(cells):
-        first.setdefault(_identity(cell), at)
+        first.setdefault(identity_of(cell), at)
     groups: dict[Equations, list[int]] = {}
     for at in first.values():
         groups.setdefault(equations_of(cells[at]), []).append(at)
@@ -202,15 +202,17 @@ def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[Un
             size = lanes_of(equations)
             for some in (members[start : start + size] for start in range(0, len(members), size)):
                 solved |= dict(zip(some, _solve_together(equations, [cells[at] for at in some], t), strict=True))
-    return [solved[first[_identity(cell)]] for cell in cells]
+    return [solved[first[identity_of(cell)]] for cell in cells]
 
 
-def error_of(cell: NetworkCell, units: Units) -> np.ndarray:
+def error_of(cell: NetworkCell, units: Units, T: Array | None = None) -> np.ndarray:
     """The generalization error of a cell from its units R (..., K, M), Q (..., K, K) and v (..., K).
 
-    Where it is smaller than the rounding of R and Q it may come out negative, and is then 0.
+    Where it is smaller than the rounding of R and Q it may come out negative, and is then 0. The teacher's T (M, M) is
+    that of the cell, unless its fields have another.
     """
-    error = generalization_error(averages_of(cell.activation), cell.T, cell.w, *units, output=cell.teacher.output)
+    T = cell.T if T is None else T
+    error = generalization_error(averages_of(cell.activation), T, cell.w, *units, output=cell.teacher.output)
     return np.maximum(error, 0.0)
 
 
@@ -223,7 +225,7 @@ def lanes_of(equations: Equations) -> int:
     return min(LANES, 1 << (most.bit_length() - 1))
 
 
-def _identity(cell: NetworkCell) -> tuple[Any, ...]:
+def identity_of(cell: NetworkCell) -> tuple[Any, ...]:
     """Return all that a cell's equations and their start depend on."""
     numbers = cell.K, cell.M, cell.eta, cell.eta_v, cell.noise, cell.decay
     return cell.name, *cell.parameters.values(), *numbers, id(cell.teacher), id(cell.start)

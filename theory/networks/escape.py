@@ -151,6 +151,8 @@ def _checked(network: Network) -> NetworkCell:
         problem = "escape times are predicted for student units that start with equal overlaps, but are not identical"
     elif np.ptp(cell.w) or cell.T[0, 0] != cell.T[1, 1]:
         problem = "escape times are predicted for teacher units with equal weights and lengths"
+    elif not cell.inputs.isotropic:
+        problem = "escape times are predicted for isotropic inputs"
     elif cell.activation.kinks or network.unsolved:
         problem = network.unsolved or "escape times are predicted for activations without kinks"
     else:

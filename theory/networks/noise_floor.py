@@ -93,7 +93,7 @@ def noise_floor(network: Network, stable: bool = True) -> xr.DataArray:
     Raises
     ------
     ScenarioError
-        For networks without equations.
+        For networks without equations, and for inputs of unequal variance.
 
     Examples
     --------
@@ -104,6 +104,8 @@ def noise_floor(network: Network, stable: bool = True) -> xr.DataArray:
     """
     if network.unsolved:
         raise ScenarioError([((), network.unsolved)])
+    if not all(cell.inputs.isotropic for cell in network.cells()):
+        raise ScenarioError([(("inputs",), "stationary states are those of isotropic inputs")])
     check_fork()
     use_cache()
     found = blank(network, seeds=None).eps_g.isel(t=0, drop=True).copy(deep=True)

@@ -121,7 +121,8 @@ def integrate(
             t=jnp.where(taken, step.t, state.t),
             h=step.h * _change(error, taken),
             y=jnp.where(taken, step.y, state.y),
-            stages=step.stages.at[0].set(jnp.where(taken, step.stages[STAGES], step.stages[0])),
+            # the others are 0: one that is not a number, times a weight of 0, would make all stages of the next step so
+            stages=jnp.zeros_like(step.stages).at[0].set(jnp.where(taken, step.stages[STAGES], step.stages[0])),
             recorded=_recorded(constants, state, step, taken, times),
         )
 

@@ -9,6 +9,7 @@ import numpy as np
 from statmech.networks.specialisation import specialisation
 from statmech.scenarios.network import Network, NetworkCell
 from statmech.scenarios.network_matrices import Units
+from theory.networks import structured
 from theory.networks.equations import error_of, solve_cells
 from theory.networks.perfect_learning import SMALL, continued
 
@@ -19,8 +20,18 @@ EARLIEST, RATIO = 0.1, 1.1  # of these times
 
 def solve(scenario: Network, cells: Sequence[NetworkCell]) -> Iterator[dict[str, np.ndarray]]:
     """The variables of each cell, in their order; none of a cell without equations."""
-    known = iter(_with_equations([cell for cell in cells if not cell.unsolved], np.asarray(scenario.t, float)))
-    return ({} if cell.unsolved else next(known) for cell in cells)
+    t, solved = np.asarray(scenario.t, float), [cell for cell in cells if not cell.unsolved]
+    equal, unequal = ([cell for cell in solved if cell.inputs.isotropic == same] for same in (True, False))
+    known = {True: iter(_with_equations(equal, t)), False: iter(_structured(unequal, t))}
+    return ({} if cell.unsolved else next(known[cell.inputs.isotropic]) for cell in cells)
+
+
+def _structured(cells: Sequence[NetworkCell], t: np.ndarray) -> list[dict[str, np.ndarray]]:
+    """The variables of cells with inputs of unequal variance: the errors follow from the fields."""
+    return [
+        _described(cell, weights) | {"eps_g": error_of(cell, fields, T)}
+        for cell, (weights, fields, T) in zip(cells, structured.solve_cells(cells, t), strict=True)
+    ]
 
 
 def _with_equations(cells: Sequence[NetworkCell], t: np.ndarray) -> list[dict[str, np.ndarray]]:

@@ -1,0 +1,71 @@
+r"""Plateaus of networks whose inputs have two variances, 1 - D and 1 + D: eps_g against t, and escape times against D.
+
+A run escapes when :math:`|R_{11}+R_{22}-R_{12}-R_{21}|/2` reaches 1/4 (`figures.published.networks.escapes`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from figures.panels import along, finish, guide, page, panel, scenario_with
+from figures.published.networks.escapes import escape_times
+from figures.style import THEORY, points_or_band
+from statmech.errors import ConfigError
+from statmech.inputs import Spectrum
+from statmech.results.dataset import scenario_of
+from theory import plateau, solve
+
+AXES = ("inputs",)  # of the sweep, that this figure shows
+PLACES = 24  # of the line of escape times
+CAPTION = (
+    r"Two erf units learn online from two. Inputs have the variance $(1-\Delta)/N$ in half of the directions and "
+    r"$(1+\Delta)/N$ in the others. Left: $\epsilon_g$; dotted: the plateau of equal variances. Right: the times at "
+    r"which runs leave the plateau, $|R_{11}+R_{22}-R_{12}-R_{21}|/2=1/4$."
+)
+
+
+def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
+    """Draw the error, one colour per spread, and the escape times."""
+    spreads = _spreads(theory)
+    results, (figure, (error, escape)) = along(simulation, theory, "t"), page(3.0, 1, 2)
+    keys = panel(error, results, "t", "eps_g", "inputs", log="y")
+    for key, spread in zip(keys, spreads, strict=True):
+        key.set_label(rf"$\Delta={spread:.2g}$")
+    guide(error, y=plateau(2, 2, float(theory.eta)).eps_g, color="0.3")
+    _times(escape, simulation, spreads)
+    _line(escape, theory, spreads)
+    return finish(figure, results, keys, "eta")
+
+
+def _spreads(theory: xr.Dataset) -> list[float]:
+    """D of all inputs of the sweep, whose variances must be 1 - D and 1 + D for the same numbers of directions."""
+    given = scenario_of(theory).inputs
+    laws = [law for law in given if isinstance(law, Spectrum)] if isinstance(given, tuple | list) else []
+    pairs = [law.eigenvalues for law in laws if len(law.eigenvalues) == 2 and law == Spectrum(law.eigenvalues)]
+    sizes = theory.sizes["student"], theory.sizes["teacher_unit"]
+    if len(pairs) < 2 or len(pairs) < len(given) or not np.allclose(np.sum(pairs, axis=1), 2) or sizes != (2, 2):
+        raise ConfigError(
+            "the figure plateau_spread shows K = 2 student units and M = 2 teacher units for several spectra "
+            "[1 - D, 1 + D]"
+        )
+    return [(high - low) / 2 for low, high in pairs]
+
+
+def _times(ax: Axes, simulation: xr.Dataset, spreads: list[float]) -> None:
+    """Draw mean escape times where all runs have escaped, in the colours of the first panel."""
+    for index, (spread, times) in enumerate(
+        zip(spreads, escape_times(simulation.transpose("inputs", ...)), strict=True)
+    ):
+        error = np.std(times, ddof=1) / np.sqrt(times.size) if times.size > 1 else 0.0
+        points_or_band(ax, [spread], [np.mean(times)], [error], index)
+    ax.set(xlabel=r"spread of the variances $\Delta$", ylabel=r"$t_\mathrm{esc}$ (steps / $N$)")
+
+
+def _line(ax: Axes, theory: xr.Dataset, spreads: list[float]) -> None:
+    """Draw the escape times of the equations."""
+    spread = np.linspace(min(spreads), max(spreads), PLACES)
+    laws = [{"spectrum": [1 - each, 1 + each]} for each in spread]
+    ax.plot(spread, escape_times(solve(scenario_with(theory, inputs=laws))), color=THEORY, zorder=1)

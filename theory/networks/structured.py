@@ -1,0 +1,223 @@
+r"""The order-parameter equations of networks for inputs of unequal variance, in the limit N -> infinity.
+
+In the directions of mode a (`statmech.modes`) inputs have variance :math:`l_a/N`; :math:`\nu_a` is their fraction of
+all, and :math:`T_a` their part of the squared length of each teacher unit. The products per N of the parts of weight
+vectors in these directions are :math:`R^a_{im}`, :math:`Q^a_{ij}` and :math:`T_aT_{mn}`, together :math:`G^a`, and
+fields have the covariances
+
+.. math:: H = \sum_a l_aG^a .
+
+A step changes the first layer by :math:`f_i\mathbf x`, :math:`f_i = \eta v_ig'(h_i)\,e` (`statmech.scenarios.network`),
+and f depends on the fields alone. So Stein's lemma closes the equations: with the averages of
+`theory.networks.averages` at the covariances H, all units in one list and
+:math:`A_{ib} = \langle\partial f_i/\partial x_b\rangle`,
+
+.. math::
+
+   \dot R^a_{im} &= l_a\,(AG^a)_{im} - \nu R^a_{im}, \\
+   \dot Q^a_{ij} &= l_a\left[(AG^a)_{ij} + (AG^a)_{ji} + \nu_a\langle f_if_j\rangle\right] - 2\nu Q^a_{ij}, \\
+   \dot v_i &= \eta_v\,\langle g(h_i)\,e\rangle .
+
+Students start isotropic but for their parts along the teacher: :math:`R^a = T_aR` and, with :math:`P = RT^{-1}R^T`,
+:math:`Q^a = T_aP + \nu_a(Q - P)`. For one mode these are the equations of `theory.networks.equations`; Yoshida & Okada
+(2019) have them for erf units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from statmech.errors import SolverError
+from statmech.modes import Modes, condensed
+from statmech.numerics.gaussian import Array
+from statmech.runtime.forks import check_fork
+from statmech.runtime.programs import cached_program, filled_up
+from statmech.scenarios.network import NetworkCell
+from statmech.scenarios.network_matrices import Units
+from theory.networks.averages import derivatives, errors, slopes, squares
+from theory.networks.equations import (
+    ATOL,
+    MAX_STEPS,
+    MAX_STEPS_LESS,
+    RTOL,
+    RTOL_LESS,
+    Equations,
+    Setting,
+    equations_of,
+    fields_of,
+    identity_of,
+    lanes_of,
+    setting_of,
+)
+from theory.numerics.dormand_prince import integrate, padded
+
+
+class Directions(NamedTuple):
+    """Modes of each lane (d, L): l, nu and T_a."""
+
+    variances: Array
+    shares: Array
+    teacher: Array
+
+
+class Solution(NamedTuple):
+    """The units of a cell at all times: by their weights and by their fields, and T (M, M) of the teacher's fields."""
+
+    weights: Units
+    fields: Units
+    T: np.ndarray
+
+
+def modes_at(cell: NetworkCell) -> Modes:
+    """The modes of a cell's inputs, as few as have the same sums."""
+    modes = cell.inputs.modes(cell.N)
+    assert modes is not None  # or the scenario would have been refused
+    return condensed(modes)
+
+
+def start_of(cell: NetworkCell, modes: Modes) -> Units:
+    """R (d, K, M), Q (d, K, K) and v (K,) at t = 0."""
+    assert modes.teacher is not None
+    R, Q, v = cell.units
+    along = R @ np.linalg.pinv(cell.T, hermitian=True) @ R.T
+    T_a, nu = modes.teacher[:, None, None], modes.shares[:, None, None]
+    return Units(T_a * R, T_a * along + nu * (Q - along), v)
+
+
+def in_fields(directions: Directions, units: Units) -> Units:
+    """The covariances of fields, R (K, M, L) and Q (K, K, L), from those of the modes (d, ...)."""
+
+    def summed(part: Array) -> Array:
+        return jnp.sum(directions.variances[:, None, None] * part, axis=0)
+
+    return Units(summed(units.R), summed(units.Q), units.v)
+
+
+def rates(equations: Equations, setting: Setting, directions: Directions, units: Units) -> Units:
+    """Time derivatives of R (d, K, M, L), Q (d, K, K, L) and v (K, L)."""
+    K = equations.K
+    (R, Q, v), (l, nu, power) = units, (part[:, None, None] for part in directions)
+    seen = jnp.sum(directions.variances * directions.teacher, axis=0)
+    fields = fields_of(equations, setting._replace(T=seen * setting.T), in_fields(directions, units))
+    every, (i, j) = np.arange(K), np.triu_indices(K)
+    A = setting.eta * v[:, None] * derivatives(fields, every)
+    spread = setting.eta**2 * v[i] * v[j] * (squares(fields, i, j) + setting.noise**2 * slopes(fields, i, j))
+    place = np.zeros((K, K), int)
+    place[i, j] = place[j, i] = np.arange(i.size)
+    along = jnp.einsum("ibl,abml->aiml", A[:, :K], R) + power * jnp.einsum("inl,nml->iml", A[:, K:], setting.T)
+    inward = jnp.einsum("ibl,abjl->aijl", A[:, :K], Q) + jnp.einsum("inl,ajnl->aijl", A[:, K:], R)
+    return Units(
+        l * along - setting.decay * R,
+        l * (inward + jnp.swapaxes(inward, 1, 2) + nu * spread[place]) - 2 * setting.decay * Q,
+        setting.eta_v * errors(fields, every),
+    )
+
+
+def packed(units: Units) -> Array:
+    """R, the upper triangles of Q, and v as rows (C, ...)."""
+    R, Q, v = units
+    i, j = np.triu_indices(Q.shape[1])
+    xp = np if isinstance(R, np.ndarray) else jnp
+    lanes = v.shape[1:]
+    return xp.concatenate([R.reshape(-1, *lanes), Q[:, i, j].reshape(-1, *lanes), v])
+
+
+def unpacked(equations: Equations, modes: int, rows: Array) -> Units:
+    """R (d, K, M, ...), Q (d, K, K, ...) and v (K, ...) from rows (C, ...)."""
+    K, M, lanes = equations.K, equations.M, rows.shape[1:]
+    i, j = np.triu_indices(K)
+    place = np.zeros((K, K), int)
+    place[i, j] = place[j, i] = np.arange(i.size)
+    end = modes * K * M
+    Q = rows[end:-K].reshape(modes, i.size, *lanes)
+    return Units(rows[:end].reshape(modes, K, M, *lanes), Q[:, place], rows[-K:])
+
+
+@cached_program
+def solve_lanes(
+    equations: Equations, setting: Setting, directions: Directions, start: Array, times: Array, most: Array
+) -> tuple[Array, Array]:
+    """Integrate the state's rows (T, C, L); also return True for lanes that have reached the last time.
+
+    Parameters
+    ----------
+    equations, setting, directions
+        Static and run-time arguments.
+    start
+        The rows at t = 0 (C, L).
+    times
+        Recorded times (T,).
+    most
+        Largest number of steps.
+    """
+    modes = directions.variances.shape[0]
+
+    def field(rows: Array) -> Array:
+        return packed(rates(equations, setting, directions, unpacked(equations, modes, rows)))
+
+    atol, rtol = jnp.full((start.shape[0], 1), ATOL), RTOL_LESS if equations.approximate else RTOL
+    return integrate(field, start, times, rtol, atol, most)
+
+
+def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[Solution]:
+    """The solution of each cell at each time, R (T, K, M), Q (T, K, K) and v (T, K).
+
+    Raises `SolverError` if the integration stops early. Cells of one activation with as many units and modes are
+    integrated side by side.
+    """
+    check_fork()
+    of, first = [modes_at(cell) for cell in cells], dict[Any, int]()
+    keys = [(*identity_of(cell), cell.inputs, cell.N if cell.inputs.sized else None) for cell in cells]
+    for at, key in enumerate(keys):
+        first.setdefault(key, at)
+    groups: dict[tuple[Equations, int], list[int]] = {}
+    for at in first.values():
+        groups.setdefault((equations_of(cells[at]), of[at].variances.size), []).append(at)
+    solved: dict[int, Solution] = {}
+    with jax.enable_x64(True):
+        t = np.asarray(list(times), float)
+        for (equations, _), members in groups.items():
+            size = lanes_of(equations)
+            for some in (members[begin : begin + size] for begin in range(0, len(members), size)):
+                found = _solve_together(equations, [cells[at] for at in some], [of[at] for at in some], t)
+                solved |= dict(zip(some, found, strict=True))
+    return [solved[first[key]] for key in keys]
+
+
+def _solve_together(
+    equations: Equations, cells: Sequence[NetworkCell], modes: Sequence[Modes], times: np.ndarray
+) -> list[Solution]:
+    """The solutions of cells that one program serves; lanes and times are filled up."""
+    lanes = [*range(len(cells)), *[len(cells) - 1] * (filled_up(len(cells)) - len(cells))]
+    start = np.stack([packed(start_of(cells[at], modes[at])) for at in lanes], axis=-1)
+    directions = Directions(
+        *(np.stack([getattr(modes[at], name) for at in lanes], axis=-1) for name in Directions._fields)
+    )
+    most = MAX_STEPS_LESS if equations.approximate else MAX_STEPS
+    setting = setting_of([cells[at] for at in lanes])
+    found, completed = map(
+        np.asarray, solve_lanes(equations, setting, directions, start, padded(times), np.int64(most))
+    )
+    rows = np.moveaxis(found[: times.size], -1, 0)[: len(cells)]
+    for cell, own, done in zip(cells, rows, completed, strict=False):
+        if not (done and np.isfinite(own).all()):
+            raise SolverError(f"the order-parameter equations of {cell.described} stop before t = {times[-1]:g}")
+    return [_solution(equations, *one) for one in zip(cells, modes, rows, strict=True)]
+
+
+def _solution(equations: Equations, cell: NetworkCell, modes: Modes, rows: np.ndarray) -> Solution:
+    """The solution of a cell from its rows (T, C)."""
+    R, Q, v = unpacked(equations, modes.variances.size, rows.T)
+    assert modes.teacher is not None
+
+    def summed(weights: np.ndarray) -> Units:
+        R_of_all, Q_of_all = (np.moveaxis(np.tensordot(weights, part, 1), -1, 0) for part in (R, Q))
+        return Units(R_of_all, Q_of_all, v.T)
+
+    seen = float(modes.variances @ modes.teacher)
+    return Solution(summed(np.ones_like(modes.variances)), summed(modes.variances), seen * cell.T)
