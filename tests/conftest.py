@@ -9,6 +9,7 @@ import io
 import multiprocessing
 import os
 import sys
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
@@ -18,6 +19,7 @@ import xarray as xr
 
 import simulate
 from statmech import RULES
+from statmech.inputs import INPUTS, Gaussian
 from statmech.results import comparison, store
 
 # the compiler's dearest parts: without them programs compile in half the time, and run up to ten times as long
@@ -288,3 +290,17 @@ def in_scratch(tmp_path, monkeypatch):
     """A temporary folder as the working directory."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@dataclass(frozen=True)
+class Skewed(Gaussian):
+    """Inputs that are not isotropic and state no modes."""
+
+    isotropic = False
+
+
+@pytest.fixture
+def inputs_without_theory(monkeypatch):
+    """The name of a distribution of inputs for which theory has no equations."""
+    monkeypatch.setitem(INPUTS, "skewed", Skewed)
+    return "skewed"

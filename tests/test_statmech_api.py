@@ -41,10 +41,8 @@ def test_a_config_is_run_by_name_with_other_values():
 
 
 @pytest.mark.slow
-def test_a_scenario_without_theory_has_only_a_simulation():
-    results = statmech.run(
-        Scenario(rule="hebb", N=20, t=[1], seeds=2, inputs={"anisotropic": {"spectrum": [0.5, 1.5]}})
-    )
+def test_a_scenario_without_theory_has_only_a_simulation(inputs_without_theory):
+    results = statmech.run(Scenario(rule="hebb", N=20, t=[1], seeds=2, inputs=inputs_without_theory))
     assert results.scenario.unsolved
     assert results.theory is None
     assert results.scenario.unsolved in repr(statmech.compare(results))

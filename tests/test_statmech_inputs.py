@@ -98,14 +98,9 @@ def test_rows_of_a_table_are_learnt(tmp_path):
     assert found.shares @ found.variances == pytest.approx(1, rel=1e-6)
 
 
-def test_a_distribution_without_modes_has_no_theory(monkeypatch):
-    @dataclass(frozen=True)
-    class Skewed(Gaussian):
-        isotropic = False
-
-    monkeypatch.setitem(INPUTS, "skewed", Skewed)
+def test_a_distribution_without_modes_has_no_theory(inputs_without_theory):
     with pytest.raises(ScenarioError, match="isotropic inputs, and for those that state their modes"):
-        theory.solve(Scenario(rule="hebb", N=3, t=[1], inputs="skewed"))
+        theory.solve(Scenario(rule="hebb", N=3, t=[1], inputs=inputs_without_theory))
 
 
 @pytest.mark.slow

@@ -215,9 +215,9 @@ def test_a_failed_run_is_reported_with_its_message(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_scenario_without_theory_or_not_solved_or_not_simulated_has_a_report(tmp_path):
-    law = {"anisotropic": {"spectrum": [0.5, 1.5]}}
-    unsolved = computed(tmp_path / "unsolved", Scenario(rule="hebb", N=20, t=[1, 2], seeds=2, inputs=law))
+def test_a_scenario_without_theory_or_not_solved_or_not_simulated_has_a_report(tmp_path, inputs_without_theory):
+    scenario = Scenario(rule="hebb", N=20, t=[1, 2], seeds=2, inputs=inputs_without_theory)
+    unsolved = computed(tmp_path / "unsolved", scenario)
     assert "there is nothing to compare with" in paged(unsolved).words
     scenario = Scenario(rule="hebb", N=20, t=1, seeds=2)
     assert "There is no theory" in paged(saved(tmp_path / "simulated", simulate.run(scenario), None)).words

@@ -33,14 +33,16 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     if ALONG not in theory.dims or "latent" not in theory.coords:
         raise ConfigError("random_features needs N, alpha and inputs: {features: ...} side by side, under `zip`")
     runs = simulation.assign(train_loss=simulation.train_loss.where(simulation.train_loss > LEAST))
-    parts = (part.swap_dims({ALONG: "latent"}) for part in (runs, theory, _lines(theory)))
+    lines = _lines(theory)
+    most = ABOVE * float(max(runs.mse.mean("seed").max(), theory.mse.where(np.isfinite(theory.mse)).max()))
+    lines = lines.assign(mse=lines.mse.where(lines.mse < most))
+    parts = (part.swap_dims({ALONG: "latent"}) for part in (runs, theory, lines))
     results, (figure, axes) = with_lines(*parts), page(3.0, 1, 2)
     for ax, (name, label) in zip(axes, SHOWN.items(), strict=True):
         keys = panel(ax, results, "latent", name, "lam", label=label, log="xy", markersize=3)
         guide(ax, x=_latent(theory) / float(theory.P.values.flat[0]), color="0.3")
         ax.invert_xaxis()  # more features to the right
         ax.set_xlabel(f"$D/N$, at $D={_latent(theory)}$ and $P={int(theory.P.values.flat[0])}$")
-    axes[0].set_ylim(top=ABOVE * float(runs.mse.mean("seed").max()))
     return finish(figure, results, keys)
 
 
