@@ -19,6 +19,8 @@ from statmech.labelled_table import Labelled, labelled
 if TYPE_CHECKING:
     import xarray as xr
 
+    from theory.tables.ridge import RidgeTable
+
 BEST = "best"
 HALVES = 4  # doublings of the number of examples on both sides of the rows, by default
 FEW_DIRECTIONS, HEAVY, ROWS_PER_COLUMN = 30.0, 2.0, 10.0  # from which the prediction is trusted
@@ -91,19 +93,26 @@ def predict_learning_curve(
     """
     import xarray as xr
 
+    from theory.tables.ridge import ridge_table
+
     table = labelled(X, y)
     kind, examples = _loss(loss, table), _examples(P, table)
     if not (lam == BEST or (isinstance(lam, int | float) and not isinstance(lam, bool) and 0 < lam < np.inf)):
         raise ConfigError(f"lam must be a number above 0, or {BEST}, not {lam!r}")
     Z = _scaled(table.X)
-    error, strengths = _predicted(Z, table, kind, lam, examples)
+    rows = ridge_table(Z, table.y - table.y.mean())
+    error, strengths = _predicted(Z, table, rows, kind, lam, examples)
     name = "eps_y" if table.labels else "mse"
     values: dict[str, Any] = {name: ("P", error), "lam": ("P", strengths)}
     if check:
         sets = SETS if check is True else int(check)
         mean, deviation = _fitted(Z, table, kind, strengths, examples, sets, key)
         values |= {f"{name}_fit": ("P", mean), f"{name}_fit_error": ("P", deviation)}
-    attributes = {"loss": loss, "target": " and ".join(labels or table.labels or ("a number",)), **_diagnosis(table, Z)}
+    attributes = {
+        "loss": loss,
+        "target": " and ".join(labels or table.labels or ("a number",)),
+        **_diagnosis(table, Z, rows),
+    }
     return xr.Dataset(values, {"P": examples}, attributes)
 
 
@@ -136,13 +145,12 @@ def _scaled(X: np.ndarray) -> np.ndarray:
 
 
 def _predicted(
-    Z: np.ndarray, table: Labelled, loss: Loss, lam: float | str, P: np.ndarray
+    Z: np.ndarray, table: Labelled, rows: RidgeTable, loss: Loss, lam: float | str, P: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The errors, and the penalties, at each number of examples."""
     from theory.tables import fresh_clusters, ridge
 
     if table.labels is None:
-        rows = ridge.ridge_table(Z, table.y - table.y.mean())
         strengths = ridge.best_penalties(rows, P) if lam == BEST else np.full(len(P), lam, float)
         return ridge.squared_errors(rows, P, strengths), strengths
     classes, of_labels = fresh_clusters.class_table(Z, table.y), on_labels(loss)
@@ -184,14 +192,11 @@ def _fit(Z: np.ndarray, table: Labelled, loss: Loss, lam: float, P: int, seed: l
     return float(np.mean((fields - y[others]) ** 2))
 
 
-def _diagnosis(table: Labelled, Z: np.ndarray) -> dict[str, Any]:
+def _diagnosis(table: Labelled, Z: np.ndarray, rows: RidgeTable) -> dict[str, Any]:
     """The numbers that decide whether a prediction holds, and a warning for each that is out of range."""
-    n, N = Z.shape
-    y = table.y - table.y.mean()
-    s, axes = np.linalg.eigh(Z.T @ Z)
-    there = s > 1e-12 * s[-1]
-    explained = float(np.sum((axes[:, there].T @ (Z.T @ y)) ** 2 / s[there]) / (y @ y))
-    left = n - 1 - int(there.sum())
+    (n, N), s = Z.shape, rows.resolvent.eigenvalues
+    explained = float(rows.squares.sum() / np.sum((table.y - table.y.mean()) ** 2))
+    left = n - 1 - len(s)
     R2 = 1 - (1 - explained) * (n - 1) / left if left > 0 else np.nan
     directions = float(s.sum() ** 2 / np.sum(s**2))
     squares = np.sum(Z**2, axis=1)

@@ -14,6 +14,7 @@ variables.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from simulate.kernels.random_streams import INPUTS, MISFIT, PROJECTION, TEACHER,
 from statmech.convex.label_error import label_error
 from statmech.convex.teachers import LabelTeacher
 from statmech.inputs import Axes, Features
+from statmech.population import Population as TableKey
 from statmech.scenarios.risk import RiskCell
 
 NULL = 1e-12  # variance of a direction, per direction and relative to the largest, that is rounding
@@ -138,14 +140,24 @@ def _scaled(drawn: np.ndarray, axes: Axes) -> np.ndarray:
 
 def _rows(cell: RiskCell, own: dict[str, int]) -> Drawn:
     """Rows of a table with replacement, rotated into the eigenbasis of their covariance."""
-    table = np.asarray(cell.inputs.table(cell.N), float) * np.sqrt(cell.N)
-    omega, basis = np.linalg.eigh(table.T @ table / len(table))
-    table = np.where(omega > omega[-1] * cell.N * NULL, table @ basis, 0.0)
+    population = cell.setting.inputs
+    assert population is not None
+    table = _rotated(population)
     B = cell.weights.draw(stream(TEACHER, **own, **named(cell.weights)), cell.N)
     B = B / np.sqrt(np.mean(_fields(table, B) ** 2))
     which = stream(INPUTS, **own).integers(0, len(table), cell.P)
     u = _fields(table, B)
     return Drawn(table[which], u[which], B, OnRows(table, u, B))
+
+
+@lru_cache(maxsize=2)  # all runs of a sweep take rows of one table
+def _rotated(population: TableKey) -> np.ndarray:
+    """The rows of a table, times sqrt(N), in the eigenbasis of their covariance."""
+    N = population.N
+    table = np.asarray(population.law.table(N), float) * np.sqrt(N)
+    omega, basis = np.linalg.eigh(table.T @ table / len(table))
+    rotated: np.ndarray = np.where(omega > omega[-1] * N * NULL, table @ basis, 0.0)
+    return rotated
 
 
 def _features(cell: RiskCell, law: Features, own: dict[str, int]) -> Drawn:
