@@ -156,8 +156,8 @@ def test_a_deliberate_error_moves_the_means(engine, planted, monkeypatch, traced
 @pytest.mark.slow
 def test_students_that_do_not_turn_with_the_teacher_move_the_means(monkeypatch, traced_again):
     """A rotation of two of its four terms: what they gain along the teacher, without what they lose across it."""
-    turn = gram._turn
-    monkeypatch.setattr(gram, "_turn", lambda *given: turn(*given).at[:, 1:].set(0.0))
+    turn = gram.turn
+    monkeypatch.setattr(gram, "turn", lambda *given: turn(*given).at[:, 1:].set(0.0))
     assert np.abs(hebbian_deviations("gram", 4)).max() > 6
 
 

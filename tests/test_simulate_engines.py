@@ -82,11 +82,11 @@ def test_a_deliberate_error_changes_the_distribution(planted, monkeypatch):
     """A chi-square with the wrong degrees of freedom, or inputs of a block without their common part."""
     scenario = Scenario(rule="hebb", K=2, N=12, t=[2.0], seeds=3000)
     right = simulate.run(scenario)
-    chi_variable, rows = gram.chi_variable, gram._rows
+    chi_variable, rows = gram.chi_variable, gram.input_rows
     if planted == "degrees of freedom":
         monkeypatch.setattr(gram, "chi_variable", lambda key, d, *others: chi_variable(key, d + 2, *others))
     else:
-        monkeypatch.setattr(gram, "_rows", lambda normals, chi, n: rows(normals, chi, n).at[:, n:].set(0.0))
+        monkeypatch.setattr(gram, "input_rows", lambda normals, chi, n: rows(normals, chi, n).at[:, n:].set(0.0))
     monkeypatch.setenv("STATMECH_CACHE", "off")  # programs are kept by what the files of the package say
     gram._run.clear_cache()
     wrong = simulate.run(Scenario(**{**scenario.config(), "key": 1}))
@@ -260,7 +260,7 @@ def test_single_precision_agrees_with_theory(engine):
 def test_the_triangular_factor_keeps_inner_products(K, dtype):
     rows = np.random.default_rng(K).standard_normal((K, K + 4, 2)).astype(dtype)
     with jax.enable_x64(True):
-        lower = np.asarray(jax.jit(gram._lower)(rows))
+        lower = np.asarray(jax.jit(gram.lower_factor)(rows))
     assert lower.dtype == dtype
     np.testing.assert_array_equal(lower[np.triu_indices(K, 1)], 0)
     inner = (np.einsum("kil,jil->kjl", factor, factor) for factor in (lower, rows))

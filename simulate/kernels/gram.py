@@ -232,28 +232,28 @@ def _block_of_lanes(
     (students, state), (normals, chi, noise, active, course) = carried, xs
     K, n, lanes = students.shape
     M, vectors = active.size, chi.shape[0]
-    z = _rows(normals, chi, n)  # (vectors, n + vectors, lanes)
-    seen = _sum(students[None, :, i] * z[:M, None, i] for i in range(n))
-    inner = _sum(z[:, None, i] * z[None, :, i] for i in range(n + vectors)) / learner.N
+    z = input_rows(normals, chi, n)  # (vectors, n + vectors, lanes)
+    seen = add_up(students[None, :, i] * z[:M, None, i] for i in range(n))
+    inner = add_up(z[:, None, i] * z[None, :, i] for i in range(n + vectors)) / learner.N
     if vectors > M:
         fields, path = path_of_teacher(z[:, 0], inner, course.drift, learner.N)
         teacher = fields[:, None]
     else:
         teacher, path = jnp.swapaxes(learner.teachers(jnp.swapaxes(z[:, :teachers], 0, 1)), 0, 1), None
-    carry = learner.begin(state, _sum(students[:, i] ** 2 for i in range(n)))
+    carry = learner.begin(state, add_up(students[:, i] ** 2 for i in range(n)))
     examples = learner.examples(noise, active)
     f, carry = modulations(learner, teacher, seen, inner[:M, :M], carry, examples, course)
     wide = jnp.concatenate([students, jnp.zeros((K, vectors, lanes), students.dtype)], axis=1)
-    gain = less(_sum(f[m, :, None] * z[m, None] for m in range(M)) / learner.N, wide, course and course.lost)
+    gain = less(add_up(f[m, :, None] * z[m, None] for m in range(M)) / learner.N, wide, course and course.lost)
     if path is not None:
-        arrived = _sum(path[m + 1] * z[M + m] for m in range(M)).at[0].add(path[0])
-        gain = gain + _turn(_dot, wide + gain, arrived)
+        arrived = add_up(path[m + 1] * z[M + m] for m in range(M)).at[0].add(path[0])
+        gain = gain + turn(dot, wide + gain, arrived)
     wide = wide + gain
-    students = jnp.concatenate([wide[:, :teachers], _lower(wide[:, teachers:])], axis=1)
+    students = jnp.concatenate([wide[:, :teachers], lower_factor(wide[:, teachers:])], axis=1)
     return (students, learner.kept(carry)), None
 
 
-def _turn(dot: Callable[[Array, Array], Array], students: Array, teacher: Array) -> Array:
+def turn(dot: Callable[[Array, Array], Array], students: Array, teacher: Array) -> Array:
     r"""Turn the axes in the teacher's plane until the first is the teacher; return the students' gain (K, axes).
 
     With the teacher at :math:`\cos\psi\,e_0 + \sin\psi\,p`, coordinates gain :math:`\sin\psi\,c_p - (1 - \cos\psi)c_0`
@@ -270,12 +270,12 @@ def _turn(dot: Callable[[Array, Array], Array], students: Array, teacher: Array)
     return jnp.concatenate([first[:, None], across[:, None] * p], axis=1)
 
 
-def _dot(rows: Array, axis: Array) -> Array:
+def dot(rows: Array, axis: Array) -> Array:
     """Products of rows (K, axes, lanes) with one axis (axes, lanes)."""
-    return _sum(rows[:, i] * axis[i] for i in range(len(axis)))
+    return add_up(rows[:, i] * axis[i] for i in range(len(axis)))
 
 
-def _sum(terms: Iterable[Array]) -> Array:
+def add_up(terms: Iterable[Array]) -> Array:
     return reduce(add, terms)
 
 
@@ -301,7 +301,7 @@ def _block_of_matrices(
     gain = less(f @ x / learner.N, wide, course and course.lost)
     if path is not None:
         arrived = jnp.einsum("ms,smi->si", path[1:], z[:, M:]).at[:, 0].add(path[0])
-        gain = gain + jax.vmap(partial(_turn, jnp.matmul))(wide + gain, arrived)
+        gain = gain + jax.vmap(partial(turn, jnp.matmul))(wide + gain, arrived)
     wide = wide + gain
     # one matrix at a time: a batched QR waits for threads of its own pool, and two units at once would wait forever
     upper = jax.lax.map(partial(jnp.linalg.qr, mode="r"), jnp.swapaxes(wide[:, :, teachers:], 1, 2))
@@ -310,7 +310,7 @@ def _block_of_matrices(
 
 
 def _matrices(normals: Array, chi: Array, n: int) -> Array:
-    """`_rows` for many steps, seeds first: (seeds, M, n + M)."""
+    """`input_rows` for many steps, seeds first: (seeds, M, n + M)."""
     M = chi.shape[0]
     m, axis = jnp.arange(M)[:, None], jnp.arange(n + M)
     packed = jnp.moveaxis(normals, -1, 0)[:, jnp.minimum(m * n + m * (m - 1) // 2 + axis, normals.shape[0] - 1)]
@@ -340,7 +340,7 @@ def _scanned_modulations(
     return jax.lax.scan(step, (jnp.zeros((seeds, K, M), seen.dtype), carry), xs)[0]
 
 
-def _rows(normals: Array, chi: Array, n: int) -> Array:
+def input_rows(normals: Array, chi: Array, n: int) -> Array:
     """The inputs' coordinates: row m consists of n + m normals, its chi, and zeros."""
     M, lanes = chi.shape
     rows, used = [], 0
@@ -351,7 +351,7 @@ def _rows(normals: Array, chi: Array, n: int) -> Array:
     return jnp.stack(rows)
 
 
-def _lower(rows: Array) -> Array:
+def lower_factor(rows: Array) -> Array:
     """The lower triangular factor L of rows = L Q, shape (K, K, lanes), by modified Gram-Schmidt.
 
     Q is not needed, and L is backward stable. A row in the span of the previous ones has a zero on the diagonal.
@@ -363,7 +363,7 @@ def _lower(rows: Array) -> Array:
         axis = rows[0] / jnp.where(norm > 0, norm, 1.0)
         # XLA gives YNNPACK long sums over inner axes, which take longer in float32 than in float64
         slow = rows.dtype == jnp.float32 and K > 6
-        onto = _dot(rows, axis) if slow else jnp.sum(rows * axis, axis=1)
+        onto = dot(rows, axis) if slow else jnp.sum(rows * axis, axis=1)
         columns.append(jnp.concatenate([jnp.zeros((k, *norm.shape), rows.dtype), norm[None], onto[1:]]))
         rows = rows[1:] - onto[1:, None] * axis
     return jnp.stack(columns, axis=1)

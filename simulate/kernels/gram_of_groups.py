@@ -29,7 +29,7 @@ import numpy as np
 
 from simulate.kernels.courses import course_of
 from simulate.kernels.field_steps import less, modulations, path_of_teacher
-from simulate.kernels.gram import _dot, _lower, _rows, _sum, _turn, block_steps, chi_variable, padded
+from simulate.kernels.gram import add_up, block_steps, chi_variable, dot, input_rows, lower_factor, padded, turn
 from simulate.kernels.learner import Learner, Record, State, Task
 from statmech.modes import Modes, group_sizes
 from statmech.numerics.gaussian import Array
@@ -139,10 +139,10 @@ def _block(learner: Learner, scale: Array, carried: Carried, xs: tuple[Any, ...]
     (students, teacher, state), (normals, chi, noise, active, course) = carried, xs
     K, n, groups, seeds = students.shape
     M, vectors = active.size, chi.shape[0]
-    z = _rows(normals, chi, n).reshape(vectors, n + vectors, groups, seeds)
+    z = input_rows(normals, chi, n).reshape(vectors, n + vectors, groups, seeds)
     z = jnp.concatenate([z[:M] * scale[:, None], z[M:]])  # directions in which the teacher turns have no variance
-    seen = jnp.sum(_sum(students[None, :, i] * z[:M, None, i] for i in range(n)), axis=-2)
-    inner = jnp.sum(_sum(z[:, None, i] * z[None, :, i] for i in range(n + vectors)), axis=-2) / learner.N
+    seen = jnp.sum(add_up(students[None, :, i] * z[:M, None, i] for i in range(n)), axis=-2)
+    inner = jnp.sum(add_up(z[:, None, i] * z[None, :, i] for i in range(n + vectors)), axis=-2) / learner.N
     fields = jnp.sum(teacher * z[:, 0], axis=-2)
     path = None
     if vectors > M:
@@ -151,15 +151,15 @@ def _block(learner: Learner, scale: Array, carried: Carried, xs: tuple[Any, ...]
     examples = learner.examples(noise, active)
     f, carry = modulations(learner, fields[:, None], seen, inner[:M, :M], carry, examples, course)
     wide = jnp.concatenate([students, jnp.zeros((K, vectors, groups, seeds), students.dtype)], axis=1)
-    gain = _sum(f[m, :, None, None] * z[m, None] for m in range(M)) / learner.N
+    gain = add_up(f[m, :, None, None] * z[m, None] for m in range(M)) / learner.N
     wide = (wide + less(gain, wide, course and course.lost)).reshape(K, n + vectors, groups * seeds)
     if path is not None:
-        arrived = _sum(path[m + 1] * z[M + m] for m in range(M)).at[0].add(path[0] * teacher)
+        arrived = add_up(path[m + 1] * z[M + m] for m in range(M)).at[0].add(path[0] * teacher)
         length = jnp.sqrt(jnp.sum(arrived**2, axis=0))
         arrived = arrived.at[0].add(jnp.where(length > 0, 0.0, 1.0)).reshape(n + vectors, groups * seeds)
-        wide = wide + _turn(_dot, wide, arrived)
+        wide = wide + turn(dot, wide, arrived)
         teacher = length / jnp.sqrt(jnp.sum(length**2, axis=0))
-    students = jnp.concatenate([wide[:, :1], _lower(wide[:, 1:])], axis=1).reshape(K, n, groups, seeds)
+    students = jnp.concatenate([wide[:, :1], lower_factor(wide[:, 1:])], axis=1).reshape(K, n, groups, seeds)
     return Carried(students, teacher, learner.kept(carry)), None
 
 
