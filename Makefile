@@ -2,6 +2,7 @@
 # make test   set up and show that it works here: every test that takes little, four minutes on two idle cores
 # make test-all   lint, types, layers and all tests: what a change must pass
 # make docs   build the site into docs/_build/html: every page and notebook is executed, a warning is an error
+# make test-versions   the quick tests with the oldest and with the newest dependencies
 # make constraints   resolve the dependencies again
 
 VENV := .venv
@@ -11,7 +12,7 @@ UV := $(shell command -v uv)
 # Python keeps what it compiles, whatever the environment says: tests start a hundred commands, and every page a kernel
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-all check docs format constraints clean
+.PHONY: demo test test-all test-versions check docs format constraints clean
 
 demo: $(VENV)/demo
 	$(BIN)/statmech run configs/ensemble.yaml
@@ -37,10 +38,15 @@ format: $(VENV)/dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# the sentence where a Python is too old; pip would list conflicting packages instead
+NEWER = -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
+  "statmech needs Python 3.11 or later, and %s is %d.%d" % (sys.executable, *sys.version_info[:2]))'
+
 # a stamp file a set of extras: what is installed is installed again only when what it depends on changed
 $(VENV)/demo: EXTRAS :=
 $(VENV)/dev: EXTRAS := [dev]
 $(VENV)/demo $(VENV)/dev: pyproject.toml constraints.txt | $(BIN)/python
+	@$(BIN)/python $(NEWER) || { echo 'make clean removes it' >&2; exit 1; }
 ifdef UV
 	$(UV) pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt -e '.$(EXTRAS)'
 else
@@ -48,16 +54,26 @@ else
 endif
 	@touch $@
 
+# an environment that could not be completed, or was interrupted, is not there: the next call makes it again
 $(BIN)/python:
 ifdef UV
-	$(UV) venv --quiet $(VENV)
+	$(UV) venv --quiet --clear --python '>=3.11' $(VENV)
 else
-	python3 -m venv $(VENV)
+	@python3 $(NEWER)
+	python3 -m venv --clear $(VENV) && $@ -m pip --version >/dev/null || { rm -rf $(VENV); exit 1; }
 endif
+
+# the oldest dependencies that pyproject.toml allows, and the newest that there are, each with the quick tests
+test-versions: | $(VENV)/dev
+	for resolution in lowest-direct highest; do \
+	  $(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)/$$resolution && \
+	  $(BIN)/uv pip install --quiet --resolution $$resolution --python $(VENV)/$$resolution -e '.[dev]' && \
+	  $(VENV)/$$resolution/bin/python -m pytest -n 2 --dist loadfile --quick -m "not slow" || exit 1; \
+	done
 
 constraints:
 	uv pip compile --quiet --universal --no-header --no-annotate --python-version 3.11 \
 	  --extra dev pyproject.toml -o constraints.txt
 
 clean:
-	rm -rf $(VENV) results dist
+	rm -rf $(VENV) dist

@@ -23,6 +23,7 @@ import numpy as np
 
 from statmech.errors import ConfigError, ScenarioError, not_known
 from statmech.runtime import files
+from statmech.runtime.extras import require
 
 FOLDER = "STATMECH_DATA"
 PAIR = re.compile(r"digits-(\d)-(\d)")
@@ -181,6 +182,7 @@ def _digest(name: str, version: tuple[object, ...]) -> str:
 
 def _made(name: str, one: DataSource) -> Data:
     """A generated set, with a fixed random state."""
+    require(f"the data set {name}", "estimators", "sklearn")
     from sklearn.datasets import make_blobs, make_moons
 
     def clouds(size: int, deviation: float) -> Any:
@@ -248,6 +250,7 @@ def _attributes(one: DataSource, table: np.ndarray, path: Path) -> np.ndarray:
 
 
 def _of_openml(name: str, one: DataSource) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    require(f"the data set {name}", "estimators", "sklearn")
     from sklearn.datasets import fetch_openml
 
     try:

@@ -26,6 +26,7 @@ from statmech.results import store
 from statmech.results.status import read
 from statmech.results.store_creation import create
 from statmech.results.sweep_store import SweepStore
+from statmech.runtime.extras import MissingExtraError
 
 dask = pytest.importorskip("dask", reason="needs pip install 'statmech[cluster]'")
 distributed = pytest.importorskip("distributed", reason="needs pip install 'statmech[cluster]'")
@@ -303,8 +304,8 @@ def test_a_name_that_is_not_a_cluster_is_refused(where, message):
 
 
 def test_without_dask_the_message_says_how_to_install_it(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"pip install -e '\.\[cluster\]'"):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(MissingExtraError, match=r"--dask needs distributed: pip install .*\[cluster\]'"):
         check("local")
 
 

@@ -20,6 +20,7 @@ from statmech import RULES, Results, Scenario, load, load_results
 from statmech.results import store
 from statmech.results.citations import cited
 from statmech.results.study_tables import tables
+from statmech.runtime.extras import install
 from statmech.scenarios.registry import SCENARIOS
 
 pytest.importorskip("panel")  # a notebook may have loaded it; a report must contain nothing of it
@@ -332,7 +333,7 @@ def test_without_bokeh_one_line_says_what_to_install(tmp_path, monkeypatch, caps
     store.save(theory.solve(Scenario(rule="hebb", t=1)), tmp_path / "theory.zarr")
     monkeypatch.setitem(sys.modules, "bokeh", None)
     assert called(monkeypatch, "report", str(tmp_path)) == 2
-    assert capsys.readouterr().err == "a report needs bokeh: pip install -e '.[explore]' in the folder of statmech\n"
+    assert capsys.readouterr().err == f"a report needs bokeh: {install('explore')}\n"
 
 
 @pytest.mark.slow

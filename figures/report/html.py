@@ -7,7 +7,6 @@ names in configs, folders and messages may come from anybody.
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import time
 from pathlib import Path
@@ -22,6 +21,7 @@ from statmech.results.log import logs, runs
 from statmech.results.results import load_results
 from statmech.results.store import version_in_words
 from statmech.runtime import files
+from statmech.runtime.extras import require
 from statmech.scenarios.axes import points
 from statmech.scenarios.base import AbstractScenario
 
@@ -42,11 +42,10 @@ def report(result: Path, out: Path | None = None) -> Path:
     out
         The file to write; `report.html` in the folder by default.
 
-    Raises `StoreError` where there are no results, they are corrupted or the file cannot be written, and `ConfigError`
-    where bokeh is missing; nothing is written then.
+    Raises `StoreError` where there are no results, they are corrupted or the file cannot be written, and
+    `MissingExtraError` where bokeh is missing; nothing is written then.
     """
-    if importlib.util.find_spec("bokeh") is None:
-        raise ConfigError("a report needs bokeh: pip install -e '.[explore]' in the folder of statmech")
+    require("a report", "explore", "bokeh", "jinja2")
     results = load_results(result)
     file = out or _folder(results) / "report.html"
     files.write(file, page(results).encode(), named=out is not None)

@@ -12,7 +12,6 @@ whose worker has died several times may have been running beside the one that ki
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import logging
 import os
 import queue
@@ -41,6 +40,7 @@ from statmech.results.chunks import Chunk
 from statmech.results.log import Log
 from statmech.results.store import provenance, version_in_words, version_of_provenance
 from statmech.results.sweep_store import FAILED, SweepStore
+from statmech.runtime.extras import require
 from statmech.runtime.system import cores
 from statmech.scenarios.base import AbstractScenario
 
@@ -89,11 +89,7 @@ def check(where: str) -> None:
     if scheme == "slurm" and not Path(rest).is_file():
         raise ConfigError(f"--dask {where}: no such file")
     others = {"local": ["cryptography"], "slurm": ["dask_jobqueue"]}.get(scheme, [])
-    for module in ["distributed", *others]:
-        if importlib.util.find_spec(module) is None:
-            raise ConfigError(
-                f"--dask needs {module} of the extra `cluster`: pip install -e '.[cluster]' in the folder of statmech"
-            )
+    require("--dask", "cluster", "distributed", *others)
     if scheme == "slurm" and shutil.which("sbatch") is None:
         raise ConfigError(
             f"--dask {where}: there is no sbatch on this machine; run the command where jobs are submitted"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numba
+from statmech.runtime.extras import require
 
 Loop = Callable[..., Any]
 ANY_ORDER = {"reassoc", "contract", "nsz", "nnan"}  # sums and minima several at a time
@@ -17,5 +17,8 @@ ANY_ORDER = {"reassoc", "contract", "nsz", "nnan"}  # sums and minima several at
 
 def compiled(signature: str) -> Callable[[Loop], Loop]:
     """A decorator: the function, compiled now for arguments of this signature."""
+    require("a compiled loop", "estimators", "numba")
+    import numba
+
     decorator: Callable[[Loop], Loop] = numba.njit(signature, fastmath=ANY_ORDER, nogil=True)
     return decorator

@@ -19,6 +19,7 @@ import numpy as np
 from simulate.execution.units import SeedBySeed, SeedUnit, UnitResult
 from simulate.kernels.partial_sums import FEWEST, Attentive, lessons
 from statmech.results.dataset import describe_student
+from statmech.runtime.extras import require
 from statmech.scenarios.attention import Attention, AttentionCell
 from statmech.scenarios.cells import words_of
 
@@ -68,6 +69,10 @@ class Simulator(SeedBySeed):
 
     source = "attentive perceptrons on line"
     scenario: Attention
+
+    def check(self) -> None:
+        """Refuse to run without Numba, which compiles the loop over features."""
+        require("an attentive perceptron", "estimators", "numba")
 
     def memory(self) -> float:
         """Bytes that the largest unit holds: a block of examples, its products, and the students."""

@@ -15,6 +15,7 @@ import numpy as np
 from simulate.execution import units
 from simulate.kernels.conjunctions import MOST, Conjunction, Stage, boost, merged, output
 from statmech.errors import ScenarioError
+from statmech.runtime.extras import require
 from statmech.scenarios.boosting import Boosting, BoostingCell
 from statmech.scenarios.cells import words_of
 
@@ -45,6 +46,8 @@ class Simulator(units.RunByRun[BoostingCell]):
     def check(self) -> None:
         """Refuse conjunctions that are too many to search, or examples that this machine cannot hold."""
         for cell in self.scenario.cells():
+            if cell.k > 2:
+                require("boosting over conjunctions of three", "estimators", "numba")
             if comb(cell.N, cell.k) > MOST:
                 many = f"conjunctions of {cell.k} of {cell.N} inputs are too many to search: more than {MOST:,}"
                 raise ScenarioError([(("k",), many)])

@@ -11,8 +11,6 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import StratifiedKFold
 
 from simulate.estimators.classifiers import ModelTask, domain, features, make, numbers, pair_weights, pairs, weights
 from simulate.execution import units
@@ -76,6 +74,8 @@ class Simulator(units.RunByRun[StudyCell]):
 
 @contextmanager
 def _without_warnings() -> Iterator[None]:
+    from sklearn.exceptions import ConvergenceWarning
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         yield
@@ -124,6 +124,8 @@ def prepared(name: str) -> Prepared:
 
 
 def _parts(study: Study, name: str, data: Data, random: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    from sklearn.model_selection import StratifiedKFold
+
     every = np.random.default_rng(random).permutation(data.y.size)[: study.examples]
     every.sort()
     if data.folds is not None:

@@ -12,6 +12,7 @@ import typer
 from statmech.cli.options import Formats, Json, Out, Overrides, ResultFolder, Settings, Source, takes
 from statmech.cli.terminal import print
 from statmech.errors import ConfigError
+from statmech.runtime.extras import require
 
 
 @takes(Source)
@@ -106,12 +107,9 @@ def explore(
 
 def _explorer() -> tuple[Any, Any, Any]:
     """The modules that make the page, serve it, and read its links, if their libraries are installed."""
-    try:
-        from figures.explorer import link, page, server
-    except ModuleNotFoundError as missing:
-        raise ConfigError(
-            f"explore needs {missing.name}: run pip install -e '.[explore]' in the source folder of statmech"
-        ) from None
+    require("explore", "explore", "panel", "panel_material_ui", "bokeh")
+    from figures.explorer import link, page, server
+
     return page, server, link
 
 

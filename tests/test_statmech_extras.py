@@ -1,0 +1,81 @@
+"""Without optional libraries everything else works, and what needs them names the command that installs them."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import textwrap
+import tomllib
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from statmech.runtime import extras
+
+ROOT = Path(__file__).parents[1]
+OPTIONAL = ("numba", "llvmlite", "sklearn", "joblib", "panel", "panel_material_ui", "bokeh", "jinja2", "distributed")
+HIDDEN = f"import sys; sys.modules.update(dict.fromkeys({OPTIONAL!r}))\n"
+
+
+def run(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a program in which the optional libraries cannot be imported."""
+    program = HIDDEN + textwrap.dedent(code)
+    return subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, timeout=240)
+
+
+def command(*words: str) -> str:
+    return f"from statmech.cli import command; sys.argv[1:] = {list(words)!r}; command()"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("hebb_ensemble", "N=100", "t=1", "K=1", "eta=1", "seeds=2"),
+        pytest.param(("minover", "N=20", "alpha=1", "epochs=2", "seeds=2"), marks=pytest.mark.slow),
+        pytest.param(("bayes_gap", "N=40", "alpha=1,2", "seeds=2"), marks=pytest.mark.slow),
+        pytest.param(("boosting", "P=50", "seeds=2"), marks=pytest.mark.slow),
+    ],
+    ids=lambda words: words[0],
+)
+def test_the_main_jobs_run_and_draw_without_optional_libraries(words, tmp_path):
+    done = run(command("run", *words, "--out", "here"), tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert list((tmp_path / "here").glob("*.png"))
+
+
+@pytest.mark.parametrize(
+    ("words", "what", "extra"),
+    [
+        (("run", "attention", "N=100", "seeds=2"), "an attentive perceptron needs numba", "estimators"),
+        (("run", "digits", "seeds=1"), "an estimator needs sklearn", "estimators"),
+        (("run", "boosting", "k=3", "seeds=1"), "boosting over conjunctions of three needs numba", "estimators"),
+        (("explore", "ensemble"), "explore needs panel", "explore"),
+        (("simulate", "ensemble", "--dask", "local"), "--dask needs distributed", "cluster"),
+    ],
+    ids=lambda given: given[1] if isinstance(given, tuple) else None,
+)
+def test_a_command_that_needs_an_extra_says_how_to_install_it_and_writes_nothing(words, what, extra, tmp_path):
+    done = run(command(*words), tmp_path)
+    assert done.stderr == f"{what}: pip install -e '.[{extra}]' in {ROOT}\n"
+    assert done.returncode == 2
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_import_that_needs_an_extra_says_how_to_install_it(tmp_path):
+    done = run("from simulate.learners import MinOver", tmp_path)
+    assert f"an estimator needs sklearn: {extras.install('estimators')}" in done.stderr.splitlines()[-1]
+
+
+def test_outside_a_checkout_an_extra_is_installed_by_the_name_of_the_package(monkeypatch, tmp_path):
+    monkeypatch.setattr(extras, "FOLDER", tmp_path)
+    assert extras.install("explore") == "pip install 'statmech[explore]'"
+
+
+def test_every_extra_that_a_message_names_is_one_of_the_package():
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    files = chain.from_iterable((ROOT / name).rglob("*.py") for name in ("statmech", "simulate", "theory", "figures"))
+    nodes = (node for file in files for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call))
+    named = {node.args[1].value for node in nodes if getattr(node.func, "id", "") == "require"}
+    assert {"estimators", "explore", "cluster"} == named <= set(declared)
