@@ -79,3 +79,26 @@ def test_every_extra_that_a_message_names_is_one_of_the_package():
     nodes = (node for file in files for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call))
     named = {node.args[1].value for node in nodes if getattr(node.func, "id", "") == "require"}
     assert {"estimators", "explore", "cluster"} == named <= set(declared)
+
+
+def test_theory_that_compiles_nothing_is_solved_where_there_is_no_jax(tmp_path):
+    """As in a browser: replica theory, convex losses, descent, clusters, inference, boundaries."""
+    code = """
+    sys.modules.update(dict.fromkeys(("jax", "jaxlib", "typer")))
+    import statmech
+
+    for scenario in (
+        statmech.StoredExamples(learner="minover", alpha=2),
+        statmech.Risk(loss="logistic", alpha=2, lam="best"),
+        statmech.Descent(descent="gradient", loss="logistic", alpha=2, epochs=[1]),
+        statmech.Clusters(clusters="gaussian", loss="hinge", alpha=2, lam=0.1),
+        statmech.Inference(prior="binary", alpha=1),
+        statmech.Stopping(boundary="constant", error_rate=0.1),
+        statmech.Boosting(booster="adaboost", s=3, P=100),
+    ):
+        solved = statmech.solve(scenario)
+        assert float(solved.to_array().notnull().mean()) > 0.5, scenario
+    print(round(statmech.solve(statmech.StoredExamples(learner="minover", alpha=2)).kappa.item(), 6))
+    """
+    done = run(code, tmp_path)
+    assert done.stdout == "0.454578\n", done.stderr

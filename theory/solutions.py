@@ -93,8 +93,8 @@ def _filled(
 ) -> xr.Dataset:
     if scenario.unsolved:
         raise ScenarioError([((), scenario.unsolved)])
-    use_cache()
     solver, cells = solver_of(scenario), [cell for group in groups for cell in group]
+    use_cache()
     further = solver.attributes(scenario) if hasattr(solver, "attributes") else {}
     known = {"source": solver.SOURCE, "code": scenario.code_digests(), **further}
     dataset = blank(scenario, seeds=None, title="statmech theory", **known)
