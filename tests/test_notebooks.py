@@ -15,6 +15,9 @@ KINDS = {
     "attentive_stopping": "statmech.Stopping(",
     "early_stopping": "statmech.Descent(",
     "sparse_boosting": "statmech.Boosting(",
+    "network_plateau": "statmech.Network(",
+    "convex_losses": "statmech.Risk(",
+    "inference": "statmech.Inference(",
 }
 
 
