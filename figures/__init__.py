@@ -1,4 +1,4 @@
-"""Figures of simulation and theory: the overlay, which draws every scenario, and published figures.
+"""The figures of statmech, of simulation and theory: the overlay, which draws every scenario, and published figures.
 
 A published figure is one file in a folder of `figures/published` with `AXES`, the sweep axes that it can show (None:
 any), and a pure `draw(simulation, theory) -> Figure`, which raises `ConfigError` for results that it cannot show, one

@@ -1,4 +1,4 @@
-"""Simulates a scenario: students learn example by example at finite N."""
+"""The simulation of statmech: students learn example by example at finite N."""
 
 import typing
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +17,9 @@ from statmech import Results, Scenario, StoreError, load_results
 from statmech.config import SHIPPED
 from statmech.errors import ConfigError
 from statmech.results import store
+from statmech.runtime.hidden_packages import PACKAGES
+
+ROOT = Path(__file__).parents[1]
 
 SCENARIO = Scenario(rule="hebb", N=50, t=[1, 2], seeds=4, eta=[0.5, 1])
 
@@ -164,6 +170,18 @@ def test_a_file_that_hides_a_package_is_named(use, name, how, tmp_path):
     assert done.returncode == 1
     assert f"UserWarning: {sentence}" in done.stderr
     assert done.stderr.strip().splitlines()[-1] == f"statmech.runtime.hidden_packages.ShadowedError: {sentence}"
+
+
+def test_a_package_that_was_installed_over_ours_is_named_before_anything_runs(tmp_path):
+    for package in ("statmech", *PACKAGES):
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "simulate" / "__init__.py").write_text('"""Worlds of physics for agents."""\nimport dataclasses_json\n')
+    command = [sys.executable, "-W", "ignore", "-m", "statmech", "run", "ensemble"]
+    done = subprocess.run(command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": ""}, capture_output=True, text=True)
+    other = f"another package `simulate` was installed over that of statmech, in {tmp_path / 'simulate'}"
+    assert done.stderr == f"{other}: uninstall simulate and statmech, and install statmech again\n"
+    assert done.returncode == 2
+    assert not (tmp_path / "results").exists()
 
 
 def test_a_script_with_the_name_of_a_package_is_warned_about(tmp_path):

@@ -1,4 +1,4 @@
-"""Solves a scenario for N -> infinity: order-parameter equations, replica theory, and the errors of ensembles."""
+"""The theory of statmech, for N -> infinity: order-parameter equations, replica theory, and the errors of ensembles."""
 
 import lazy_loader
 

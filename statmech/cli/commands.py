@@ -18,6 +18,7 @@ from statmech.cli.groups import Commands
 from statmech.cli.options import path_of
 from statmech.cli.terminal import print
 from statmech.errors import ConfigError, StatmechError
+from statmech.runtime.hidden_packages import check_packages
 
 COLLECTED = 100_000  # new objects between two garbage collections: those of imported modules are never garbage
 PANELS: dict[str, tuple[Callable[..., None], ...]] = {
@@ -84,6 +85,7 @@ def main() -> None:
     gc.set_threshold(COLLECTED)
     warnings.showwarning = lambda message, *where: _show_once(str(message))
     try:
+        check_packages()
         if "--load" in sys.argv[2:] and not sys.argv[1].startswith("-"):
             raise ConfigError(f"--load stands before the command: statmech --load FILE.py {sys.argv[1]} ...")
         app()

@@ -1,6 +1,7 @@
-"""Detection of a `simulate.py`, `theory.py` or `figures.py` in the working folder, imported instead of our package.
+"""Detection of another `simulate`, `theory` or `figures` that is imported instead of our package.
 
-A script's folder, or a notebook's, comes first in `sys.path`, so such a file wins over the package of the same name.
+A script's folder, or a notebook's, comes first in `sys.path`, so that a file of this name wins over the package. Other
+packages of these names can be installed, too: pip merges their files with ours, in one folder.
 """
 
 from __future__ import annotations
@@ -24,13 +25,25 @@ def shadow_of(package: str) -> Path | None:
     """The file that Python would import instead of one of our packages, or has imported."""
     known = sys.modules.get(package)
     origin = getattr(find_spec(package), "origin", None) if known is None else getattr(known, "__file__", None)
-    if origin is None or Path(origin).resolve().parent == HOME / package:
+    if origin is None or (Path(origin).resolve().parent == HOME / package and _is_ours(Path(origin))):
         return None
     return Path(origin)
 
 
+def _is_ours(file: Path) -> bool:
+    """Whether a file says in its first sentence that it is of statmech."""
+    try:
+        with open(file, encoding="utf-8", errors="replace") as opened:
+            return "statmech" in opened.readline()
+    except OSError:  # in an archive
+        return True
+
+
 def message(package: str, file: Path) -> str:
     """A sentence that states the problem and its solution."""
+    if file.resolve().parent == HOME / package:
+        other = f"another package `{package}` was installed over that of statmech, in {file.parent}"
+        return f"{other}: uninstall {package} and statmech, and install statmech again"
     own = file.parent if file.name == "__init__.py" else file
     return f"{own} hides the package `{package}` of statmech: rename {own.name}, and restart Python"
 
