@@ -33,6 +33,7 @@ PUBLISHED = {  # by the key of the scenarios that they draw
         "noise_optimal": "late eps_g against the fraction of flipped labels: the optimal rule, Hebb and the perceptron",
         "drift": "stationary eps_g against the drift of the teacher, with the powers of small drifts",
         "sgd_power_law": "eps_g against t for inputs of power-law variances, with the powers of time that it follows",
+        "clusters_online": "eps_g of two clusters learnt online against t, with the Bayes-optimal error",
     },
     "network": {
         "plateau": "two units learn from two: the symmetric plateau, and the escape from it, run by run",

@@ -35,6 +35,7 @@ from .scenarios.inference import Inference as Inference
 from .scenarios.initial_conditions import Start as Start
 from .scenarios.network import Network as Network
 from .scenarios.online import Scenario as Scenario
+from .scenarios.online_clusters import OnlineClusters as OnlineClusters
 from .scenarios.risk import Risk as Risk
 from .scenarios.stopping import Stopping as Stopping
 from .scenarios.stored_examples import StoredExamples as StoredExamples

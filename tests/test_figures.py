@@ -79,6 +79,7 @@ OWN = {  # overrides of figures whose configs need more than those of their kind
     "noise_optimal": ["N=40", "seeds=4", "t=2"],
     "drift": ["N=40", "seeds=4", "t=2"],
     "sgd_power_law": ["N=40", "seeds=4", "t=0.1,1,5"],
+    "clusters_online": ["N=40", "seeds=4", "t=0,1,5"],
     "study_overlay": ["folds=2", "classifier=tree,attentive", "data=votes"],
 }
 

@@ -8,7 +8,7 @@ import pytest
 from statmech import Boosting, Scenario, ScenarioError, StoredExamples
 from statmech.config import load, shipped
 from statmech.results import citations
-from statmech.scenarios.registry import SCENARIOS, scenario_from, schema
+from statmech.scenarios.registry import kinds, scenario_from, schema
 
 GOOD = {"rule": "perceptron", "t": [1.0, 2.0]}
 
@@ -127,14 +127,14 @@ def test_a_parameter_given_once_applies_to_all_rules_that_have_it():
 
 
 def test_the_schema_contains_every_key_rule_and_learner():
-    for made, (choice, kind) in zip(schema()["anyOf"], SCENARIOS.items(), strict=True):
+    for made, kind in zip(schema()["anyOf"], kinds(), strict=True):
         assert set(kind.known_keys()) == set(made["properties"])
-        assert made["properties"][choice]["anyOf"][0]["enum"] == list(kind.KINDS)
+        assert made["properties"][kind.CHOICE]["anyOf"][0]["enum"] == list(kind.KINDS)
 
 
 def test_every_citation_is_in_the_bibliography_and_every_entry_is_cited():
-    learning = [getattr(it, "cites", ()) for kind in SCENARIOS.values() for it in kind.KINDS.values()]
-    named = {key for keys in (*learning, *(kind.CITES for kind in SCENARIOS.values())) for key in keys}
+    learning = [getattr(it, "cites", ()) for kind in kinds() for it in kind.KINDS.values()]
+    named = {key for keys in (*learning, *(kind.CITES for kind in kinds())) for key in keys}
     assert named == set(citations.PAPERS)
     for name in shipped():
         entries = citations.bibtex(citations.cited(load(name)))

@@ -12,6 +12,7 @@ from conftest import disagreements
 import simulate
 import theory
 from statmech import RULES, Scenario, ScenarioError
+from statmech.errors import DivergedError
 from statmech.inputs import inputs_from
 from statmech.modes import condensed, modes_of
 from statmech.rules import Averages
@@ -227,8 +228,16 @@ def test_an_axis_of_inputs_has_the_fields_of_all():
     assert np.all(found.R_field[1] != found.R[1])
 
 
+def test_a_student_that_shrinks_without_bound_keeps_its_angle():
+    """Rounding of its length, in units of itself, would grow as the square of its inverse."""
+    given = {"rule": "adatron_textbook", "flip": 0.3, "eta": 0.5, "t": [20, 1000]}
+    one, two = theory.solve(Scenario(**given)), solved({"spectrum": [1.0, 1.0]}, **given)
+    assert two.length[-1] < 1e-50
+    np.testing.assert_allclose(two.eps_g, one.eps_g.isel(student=0), rtol=1e-8)
+
+
 def test_a_student_that_grows_without_bound_is_a_failure_with_its_name():
-    with pytest.raises(structured_trajectories.DivergedError, match=r"adatron_textbook .* has diverged"):
+    with pytest.raises(DivergedError, match=r"adatron_textbook .* has diverged"):
         solved(TWO, rule="adatron_textbook", eta=9, t=[1000])
 
 

@@ -14,7 +14,7 @@ from figures.explorer.settings import is_number
 from figures.series import NORMALISED, drawn
 from statmech.config import overridden
 from statmech.errors import ConfigError, StatmechError, not_known
-from statmech.scenarios.page import View
+from statmech.scenarios.page import View, without_page
 from statmech.scenarios.registry import SCENARIOS, scenario_from
 
 VIEW = "view"  # the section of a link beside the keys of a config
@@ -60,6 +60,8 @@ def checked(view: View, choice: str) -> View:
     page = settings.page_of(choice)
     x = view.x or page.view.x or page.along
     scenario = scenario_from(settings.config_of(choice, view.config, x))
+    if why := without_page(scenario):
+        raise ConfigError(why)
     held, _ = settings.held_of(scenario, x)
     ends = {name: view.config[name] for name in view.config if name in held and is_number(view.config[name])}
     known = drawn(scenario)

@@ -13,7 +13,7 @@ from statmech import config
 from statmech.errors import ConfigError
 from statmech.results.results import Results
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.page import View
+from statmech.scenarios.page import View, without_page
 from statmech.scenarios.registry import scenario_from
 
 
@@ -34,8 +34,8 @@ def _opened(given: AbstractScenario | str | Path | None, overrides: dict[str, An
     found = given if isinstance(given, AbstractScenario) else config.load(given)
     if overrides:
         found = scenario_from({**found.config(), **overrides})
-    if found.on_data:
-        raise ConfigError("a study of data sets has no sliders. Run it, and explore its results")
+    if why := without_page(found):
+        raise ConfigError(why)
     name = "" if isinstance(given, AbstractScenario) else config.shipped_name(given)
     return None, None, opening(found, named(found.CHOICE, name))[0]
 

@@ -10,6 +10,8 @@ degrees, all times :math:`\sqrt{l_a/N}`. Groups are coupled by the fields alone:
           \mathbf x^m\cdot\mathbf x^n = \frac1N\sum_al_a\,z^m_a\cdot z^n_a .
 
 So a block of steps is that of `gram` with one more axis, and each group is reduced by an LQ decomposition of its own.
+Inputs around the centres of clusters have the mean :math:`c\,\tau_a` along the teacher's axis in place of 0, with c
+from the learner (`Learner.centres`).
 A teacher that drifts turns in all directions alike, whatever their variance: each group's axes are turned until the
 first is the teacher's part there.
 
@@ -141,6 +143,9 @@ def _block(learner: Learner, scale: Array, carried: Carried, xs: tuple[Any, ...]
     M, vectors = active.size, chi.shape[0]
     z = input_rows(normals, chi, n).reshape(vectors, n + vectors, groups, seeds)
     z = jnp.concatenate([z[:M] * scale[:, None], z[M:]])  # directions in which the teacher turns have no variance
+    centres = learner.centres(noise)
+    if centres is not None:
+        z = z.at[:M, 0].add(centres[:, None] * teacher)
     seen = jnp.sum(add_up(students[None, :, i] * z[:M, None, i] for i in range(n)), axis=-2)
     inner = jnp.sum(add_up(z[:, None, i] * z[None, :, i] for i in range(n + vectors)), axis=-2) / learner.N
     fields = jnp.sum(teacher * z[:, 0], axis=-2)

@@ -54,6 +54,10 @@ class Learner(ABC):
         """The teachers (M, ...) from what an orthonormal basis of them (M, ...) has: coordinates, fields or vectors."""
         return basis
 
+    def centres(self, noise: Any) -> Array | None:
+        """The means c (M, ...) of M inputs, which are c B/N with the first teacher B; None: all are 0."""
+        return None
+
     @abstractmethod
     def begin(self, kept: State, squared_length: Array) -> State:
         """Return the state that the steps of a block carry, given the students' squared lengths J^2/N."""

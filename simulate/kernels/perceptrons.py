@@ -7,7 +7,7 @@ normalised field :math:`u_k = h_k/l_k`. They carry their squared lengths from st
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -21,6 +21,7 @@ from statmech.numerics.gaussian import Array
 from statmech.parameters import Family, family_of
 from statmech.rules import Rule
 from statmech.scenarios.online import OnlineCell
+from statmech.scenarios.online_clusters import OnlineClusterCell
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,39 @@ class Perceptrons(Learner):
         h = less(h, h, now and now.decay)
         gain = less((2 * f * h + f * f * norm) / self.N, carry, now and now.decay * (2 - now.decay))
         return f, jnp.maximum(carry + gain, 0.0)
+
+
+@dataclass(frozen=True)
+class OfClusters(Perceptrons):
+    """Students of one rule, whose examples belong to two clusters: the label is the cluster.
+
+    The centres lie on the axis of the direction between them, which takes the place of a teacher.
+    """
+
+    distance: Array = 0.0
+    positives: Array = 0.0
+
+    def noise(self, normals: Array, uniforms: Array, dtype: Any) -> Array:
+        """The labels, 1 or -1."""
+        return jnp.where(uniforms < self.positives, 1.0, -1.0).astype(dtype)
+
+    def centres(self, noise: Array) -> Array:
+        """The means of inputs with these labels, in the direction between the centres."""
+        return noise * jnp.where(noise > 0, 1 - self.positives, self.positives) * self.distance
+
+    def step(
+        self, carry: Array, y: Array, h: Array, norm: Array, right: Array, now: Course | None
+    ) -> tuple[Array, Array]:
+        """The modulations f and the students' new squared lengths; labels are those of the clusters, not of a field."""
+        return super().step(carry, jnp.ones_like(y), h, norm, right, now)
+
+
+def task_of_clusters(cell: OnlineClusterCell) -> Task:
+    """The task of a student that learns two clusters online."""
+    made = task(cell, "float64")
+    parameters = {name: made.parameters[name] for name in made.parameters}
+    parameters |= {name: np.array([value]) for name, value in vars(cell.clusters).items()}
+    return replace(made, learner=Family(OfClusters, made.learner.fixed), parameters=parameters)
 
 
 def task(cell: OnlineCell, dtype: str, others: Sequence[OnlineCell] = ()) -> Task:

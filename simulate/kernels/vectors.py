@@ -209,6 +209,9 @@ def _block(
     x = draw(input_key, M)
     uniforms = jax.random.uniform(label_key, (learner.uniforms * M,), jnp.float32)
     noise = learner.noise(normals(label_key, (learner.normals * M,)), uniforms, dtype)
+    centres = learner.centres(noise)
+    if centres is not None:
+        x = x + (centres[:, None] * vectors[0] / program.N).astype(dtype)
     fields, inner, moved = vectors @ x.T, x @ x.T, None
     if course and program.drifting:
         seen, moved = _moved(jax.random.fold_in(key, 2), vectors[0], x, fields[0], inner, course.drift)

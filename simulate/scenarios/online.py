@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -62,7 +63,7 @@ class Simulator(Batches[OnlineCell]):
         """The variables of a batch of seeds of each cell."""
         scenario, record = self.scenario, self.record(unit)
         along, across = record.along[..., 0], record.across
-        _check_lengths(scenario, unit, along, across)
+        check_lengths(scenario, unit, along, across)
         if self.engine(unit.cells[0]) is not vectors and scenario.dtype == "float32":
             for cell, *parts in zip(unit.cells, along, across, strict=True):
                 _check_precision(scenario, cell, *parts)
@@ -90,7 +91,7 @@ def _of_fields(
     return found | values | {"eps_g_majority_vote": _votes(scenario, unit, along, across)}
 
 
-def _check_lengths(scenario: Scenario, unit: Unit[OnlineCell], along: np.ndarray, across: np.ndarray) -> None:
+def check_lengths(scenario: Any, unit: Unit[Any], along: np.ndarray, across: np.ndarray) -> None:
     """Refuse students (cells, seeds, T, K) too long or short for their numbers to be right; NaN is neither."""
     with np.errstate(over="ignore", invalid="ignore"):
         length = np.hypot(along, np.sqrt(np.diagonal(across, axis1=-2, axis2=-1)))

@@ -84,6 +84,7 @@ def explore(
     """
     from statmech import config as configs
     from statmech.cli import interrupts
+    from statmech.scenarios.page import without_page
 
     interrupts.said = "statmech explore: stopped"  # a server leaves nothing to resume
     linked = what is not None and "?" in what
@@ -94,8 +95,8 @@ def explore(
     if linked and changes:
         raise ConfigError("a link holds all keys: change them in the link")
     scenario = None if what is None or result or linked else configs.load(what, changes)
-    if scenario is not None and scenario.on_data:
-        raise ConfigError(f"{what}: a study of data sets has no sliders. Run it, and explore its results")
+    if scenario is not None and (why := without_page(scenario)):
+        raise ConfigError(f"{what}: {why}")
     page, server, link = _explorer()
     if result:
         server.serve(page.of_result(Path(str(what))), port, browser)

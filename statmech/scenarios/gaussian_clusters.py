@@ -5,7 +5,7 @@ A `Clusters` is what a config file with the key `clusters` holds and what `simul
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -109,38 +109,16 @@ class Clusters(AbstractScenario):
     @classmethod
     def _without_teacher(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Refuse keys of labels that are not the clusters'."""
-        if others := [name for name in OF_TEACHERS if name in given]:
-            sentence = f"clusters have labels of their own: leave out {', '.join(others)}"
-            raise ScenarioError([((others[0],), sentence)])
-        return given
+        return without(given, OF_TEACHERS)
 
     def _problems(self) -> Iterator[Problem]:
         whys = (uneven(self.kind_at(values, "loss")) for values in self.combinations("loss", *self.parameters))
         if why := next(filter(None, whys), ""):
             yield ("loss",), why
         yield from number_problems(self)
-        found = list(self._input_problems())
+        found = list(within_problems(self))
         yield from found
         yield from () if found else self._penalty_problems()
-
-    def _input_problems(self) -> Iterator[Problem]:
-        """Inputs that have no equations around a centre."""
-        for law, N in self.pairs("inputs", "N"):
-            if not isinstance(law, WITHIN):
-                yield (
-                    ("inputs",),
-                    f"inputs around a centre are gaussian, anisotropic or a spectrum, not {label_of(law)}",
-                )
-                return
-            if problem := law.problem(N):
-                yield problem
-                return
-            if isinstance(law, Spectrum) and law.misfit:
-                yield ("inputs",), "misfit is that of a teacher's field: clusters have none"
-                return
-            if isinstance(law, Spectrum) and law.ridge and not all(law.ridge):
-                yield ("inputs",), "ridge must be greater than 0 in all groups"
-                return
 
     def _penalty_problems(self) -> Iterator[Problem]:
         """Penalties that leave no minimum, or of whose limit there are no equations."""
@@ -227,6 +205,31 @@ class ClusterCell(Cell):
     def group(self) -> tuple[Any, ...]:
         """The values that name its setting."""
         return self.loss, self.kind, self.inputs, self.setting.intercept
+
+
+def without(given: dict[str, Any], teachers: Sequence[str]) -> dict[str, Any]:
+    """Return a config's keys; raises `ScenarioError` for those of a teacher's labels, which have these names."""
+    if others := [name for name in teachers if name in given]:
+        sentence = f"clusters have labels of their own: leave out {', '.join(others)}"
+        raise ScenarioError([((others[0],), sentence)])
+    return given
+
+
+def within_problems(scenario: AbstractScenario) -> Iterator[Problem]:
+    """The first inputs of a scenario that have no equations around a centre."""
+    for law, N in scenario.pairs("inputs", "N"):
+        if not isinstance(law, WITHIN):
+            yield ("inputs",), f"inputs around a centre are gaussian, anisotropic or a spectrum, not {label_of(law)}"
+            return
+        if problem := law.problem(N):
+            yield problem
+            return
+        if isinstance(law, Spectrum) and law.misfit:
+            yield ("inputs",), "misfit is that of a teacher's field: clusters have none"
+            return
+        if isinstance(law, Spectrum) and law.ridge and not all(law.ridge):
+            yield ("inputs",), "ridge must be greater than 0 in all groups"
+            return
 
 
 def _seconds(cell: ClusterCell) -> float:

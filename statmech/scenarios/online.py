@@ -7,7 +7,7 @@ parameters of the rules (`eta`, `margin`, and those of rules that a user adds) a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -58,6 +58,25 @@ PER_ORDER_PARAMETER = 10  # groups is faster than weight vectors
 SHORTEST = 1e-300  # t0: a shorter one is 0 where numbers below the smallest normal one are
 
 StudentsAxis = axis_of(Annotated[Whole, Field(ge=1, le=MAX_K)], {"type": "integer", "minimum": 1, "maximum": MAX_K})
+DECAY = config_key(
+    0.0,
+    description="weight decay: a step multiplies the weights by 1 - decay/N, then adds the example",
+    symbol=r"$\nu$",
+)
+SCHEDULE = config_key(
+    None,
+    description="schedule of the learning rate, {t0: time}: it falls as eta / (1 + t/t0); constant by default",
+    symbol="$t_0$",
+    unit="steps / N",
+)
+ANNEALING = config_key("hyperbolic", description="how the learning rate falls with a `schedule`")
+RECORDED = config_key(
+    description="times at which order parameters are recorded, increasing", symbol="$t$", unit="steps / N"
+)
+ENGINE: Any = Field(
+    "gram",
+    description="engine of the simulation: gram (the order parameters, in their exact distribution) or vectors",
+)
 VARIABLES = {
     "R": Variable(("t", "student"), "teacher-student cosine", "$R$"),
     "q": Variable(("t", "student"), "student-student cosine, mean over the other students", "$q$"),
@@ -159,33 +178,15 @@ class Scenario(AbstractScenario):
         description="rate of the teacher's random walk: a step turns it by an angle of cosine 1 - drift/N",
         symbol=r"$\delta$",
     )
-    decay: NonnegativeAxis = config_key(
-        0.0,
-        description="weight decay: a step multiplies the weights by 1 - decay/N, then adds the example",
-        symbol=r"$\nu$",
-    )
-    schedule: OptionalSchedule = config_key(
-        None,
-        description="schedule of the learning rate, {t0: time}: it falls as eta / (1 + t/t0); constant by default",
-        symbol="$t_0$",
-        unit="steps / N",
-    )
-    annealing: one_of(SCHEDULES, "a schedule of the learning rate") = config_key(  # type: ignore[valid-type]
-        "hyperbolic", description="how the learning rate falls with a `schedule`"
-    )
-    t: Times = config_key(
-        description="times at which order parameters are recorded, increasing",
-        symbol="$t$",
-        unit="steps / N",
-    )
+    decay: NonnegativeAxis = DECAY
+    schedule: OptionalSchedule = SCHEDULE
+    annealing: one_of(SCHEDULES, "a schedule of the learning rate") = ANNEALING  # type: ignore[valid-type]
+    t: Times = RECORDED
     start: word_or_section(["drawn"], Start, "a start") = Field(  # type: ignore[valid-type]
         "drawn", description="start, at t = 0: drawn (entries from N(0,1), as in the paper) or {length, R, q}"
     )
     dtype: Literal["float64", "float32"] = Field("float64", description="precision of the simulation")
-    engine: Literal["gram", "vectors"] = Field(
-        "gram",
-        description="engine of the simulation: gram (the order parameters, in their exact distribution) or vectors",
-    )
+    engine: Literal["gram", "vectors"] = ENGINE
     gram: bool = Field(False, description="also record the Gram matrix of teacher and students")
     corrections: bool = Field(
         False, description="theory adds the standard deviation of one run and the bias at this N, to order 1/N"
@@ -226,16 +227,7 @@ class Scenario(AbstractScenario):
         return table_digests(self)
 
     def _start_problems(self) -> Iterator[Problem]:
-        longest = float(np.max(self.start.length)) if isinstance(self.start, Start) else DRAWN.length
-        for name in points(self.rule):
-            if longest >= (bound := RULES[name].longest_start):
-                yield ("start",), _too_long(name, bound, None if self.start == "drawn" else longest)
-                return
-        if isinstance(self.start, Start):
-            for K in points(self.K):
-                for sentence in self.start.problems(K, self.dtype):
-                    yield ("start",), sentence
-                    return
+        yield from start_problems(self.start, points(self.rule), points(self.K), self.dtype)
 
     def _correction_problems(self) -> Iterator[Problem]:
         for law in points(self.inputs):
@@ -435,6 +427,20 @@ class OnlineCell(Cell):
         if not isinstance(self.inputs, Gaussian):
             identity["inputs"] = written(self.inputs)
         return words_of(identity)
+
+
+def start_problems(start: Start | str, rules: Iterable[str], students: Iterable[int], dtype: str) -> Iterator[Problem]:
+    """The first reason why students of these rules, so many of them, cannot start like this."""
+    longest = float(np.max(start.length)) if isinstance(start, Start) else DRAWN.length
+    for name in rules:
+        if longest >= (bound := RULES[name].longest_start):
+            yield ("start",), _too_long(name, bound, None if start == "drawn" else longest)
+            return
+    if isinstance(start, Start):
+        for K in students:
+            for sentence in start.problems(K, dtype):
+                yield ("start",), sentence
+                return
 
 
 def _too_long(rule: str, bound: float, length: float | None) -> str:

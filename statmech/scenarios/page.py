@@ -59,3 +59,16 @@ class Page:
     view: View = View(log=("x",))
     planes: tuple[tuple[str, str], ...] = ()
     presets: Mapping[str, View] = field(default_factory=dict)
+
+
+def without_page(scenario: Any) -> str:
+    """The reason why the explorer has no page for a scenario; empty if it has one.
+
+    >>> from statmech import Scenario
+    >>> without_page(Scenario(rule="hebb", t=1))
+    ''
+    """
+    if scenario.PAGE is not None:
+        return ""
+    what = "a study of data sets has" if scenario.on_data else f"{scenario.TITLE or scenario.CHOICE} has"
+    return f"{what} no sliders. Run it, and explore its results"

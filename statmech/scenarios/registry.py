@@ -17,10 +17,10 @@ from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.former_names import present, zip_groups
 
 
-class Kinds(UserDict[str, Any]):
+class Kinds(UserDict[Any, Any]):
     """Kinds by key; one that is given as the name of its class in this folder is imported when it is first read."""
 
-    def __getitem__(self, choice: str) -> type[AbstractScenario]:
+    def __getitem__(self, choice: Any) -> type[AbstractScenario]:
         if isinstance(self.data[choice], str):
             self.data[choice] = resolve_name(f"{__package__}.{self.data[choice]}")
         kind: type[AbstractScenario] = self.data[choice]
@@ -40,6 +40,14 @@ SCENARIOS: MutableMapping[str, type[AbstractScenario]] = Kinds(
     clusters="gaussian_clusters:Clusters",
     prior="inference:Inference",
 )
+TOGETHER: MutableMapping[tuple[str, str], type[AbstractScenario]] = Kinds(
+    {("rule", "clusters"): "online_clusters:OnlineClusters"}
+)
+
+
+def kinds() -> list[type[AbstractScenario]]:
+    """Every kind: those of one key, and those that two keys name together."""
+    return [*SCENARIOS.values(), *TOGETHER.values()]
 
 
 def scenario_from(given: dict[str, Any]) -> Any:
@@ -50,19 +58,23 @@ def scenario_from(given: dict[str, Any]) -> Any:
     """
     keys = _keys_in(given)
     named = choices_in(keys)
-    if len(named) > 1:
+    if len(named) > 1 and tuple(named) not in TOGETHER:
         one_of = ", ".join(f"`{choice}`" for choice in SCENARIOS)
         raise ScenarioError([((named[-1],), f"a config has one of {one_of}, not {' and '.join(named)}")])
-    kind = (
-        SCENARIOS[named[0]] if named else max(SCENARIOS.values(), key=lambda kind: len(keys & set(kind.known_keys())))
-    )
+    kind = _named(named) or max(SCENARIOS.values(), key=lambda kind: len(keys & set(kind.known_keys())))
     return kind(**given)  # with none: of the kind that knows most of these keys, for its message
 
 
 def _kind_of(config: dict[str, Any]) -> type[AbstractScenario]:
     """Return the kind of a stored config, or the base class if it is the user's and not loaded."""
-    choice = next(iter(choices_in(_keys_in(config))), None)
-    return SCENARIOS[choice] if choice else AbstractScenario
+    return _named(choices_in(_keys_in(config))) or AbstractScenario
+
+
+def _named(choices: list[str]) -> type[AbstractScenario] | None:
+    """The kind that these keys name: two of them together, or the first."""
+    if tuple(choices) in TOGETHER:
+        return TOGETHER[choices[0], choices[1]]
+    return SCENARIOS[choices[0]] if choices else None
 
 
 def choices_in(keys: set[str]) -> list[str]:
@@ -111,11 +123,11 @@ def former_names(config: dict[str, Any]) -> dict[str, str]:
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of a config file: any kind of scenario."""
-    kinds = {kind.__name__: kind.schema_of() for kind in SCENARIOS.values()}
-    definitions = {name: part for made in kinds.values() for name, part in made.pop("$defs", {}).items()}
+    made = {kind.__name__: kind.schema_of() for kind in kinds()}
+    definitions = {name: part for one in made.values() for name, part in one.pop("$defs", {}).items()}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "statmech config",
-        "anyOf": list(kinds.values()),
+        "anyOf": list(made.values()),
         "$defs": definitions,
     }

@@ -15,7 +15,7 @@ from statmech.convex.teachers import TEACHERS
 from statmech.convex.weights import WEIGHTS
 from statmech.parameters import described, known_parameters
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.registry import SCENARIOS
+from statmech.scenarios.registry import kinds
 
 EXCEPTIONS = {
     "R": "a cosine for students of one layer (Gardner, Biehl); for networks the overlap of two units (Saad & Solla)",
@@ -50,7 +50,7 @@ class Entry(NamedTuple):
 
 def entries() -> list[Entry]:
     """Return each name once per kind that has it: keys, parameters, coordinates and variables."""
-    found = [entry for kind in SCENARIOS.values() for entry in (*_keys(kind), *_variables(kind))]
+    found = [entry for kind in kinds() for entry in (*_keys(kind), *_variables(kind))]
     return [*found, *_parameters("teacher", TEACHERS), *_parameters("weights", WEIGHTS)]
 
 

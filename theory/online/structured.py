@@ -38,8 +38,8 @@ from statmech.order_parameters import angle
 from statmech.scenarios.online import OnlineCell
 from theory.online.equations import Students, distinct, pairs
 from theory.online.scaled_averages import Fields, averages_of_fields, pair_average_of_fields
+from theory.online.stiff_equations import length_of
 
-LONGEST = 300.0  # log l is clipped here: a rule that scales with l has the same rates at any length
 FIRST_POWER = 1e-8  # of a group's share, the least power of a teacher that drifts: rho is B.J / B.B
 
 
@@ -155,7 +155,7 @@ class Equations:
     def coefficients(self, t: float, log_length: np.ndarray, fields: Overlaps, variance: float) -> Coefficients:
         """The coefficients of the rates, from the lengths and the fields of the students."""
         theta, ratio = fields.theta, np.hypot(fields.along, np.sqrt(fields.across))
-        length = np.exp(np.minimum(np.maximum(log_length, -LONGEST), LONGEST))  # several times as fast as np.clip
+        length = length_of(log_length)
         rule, flip = self.cell.rule if self.cell.schedule is None else self.cell.rule_at(t), self.cell.flip
         own = Fields(theta, length, ratio)
         fu, response, ff = averages_of_fields(rule, own, flip)
@@ -178,6 +178,7 @@ class Equations:
         )
         pull = omega * (gain[:, None] + slope[:, None] * state.delta)
         growth = (rho * pull) @ power + slope * (state.across @ omega) + noise / 2 * (nu @ omega)
+        growth = growth / (rho**2 @ power + state.across.sum(axis=1))  # 1, but rounding would grow as students shrink
         across = 2 * (slope[:, None] * omega - growth[:, None]) * state.across + np.outer(noise, omega * nu)
         if drift:
             pull = pull + drift * (1 - 2 * nu / power) * rho

@@ -43,6 +43,12 @@ def jacobian(equations: Equations, t: float, values: np.ndarray) -> np.ndarray:
     of_growth[at_m] += power @ pull
     of_growth[at_delta] += power * (pull + rho * omega * slope)
     of_growth[at_across] += slope * omega
+    square = power @ rho**2 + across.sum()
+    growth = growth / square
+    of_growth[at_m] -= 2 * growth * (power @ rho)
+    of_growth[at_delta] -= 2 * growth * power * rho
+    of_growth[at_across] -= growth
+    of_growth /= square
 
     found = np.zeros((n, n))
     found[0] = of_growth

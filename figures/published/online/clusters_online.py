@@ -1,0 +1,38 @@
+r"""Two clusters learnt online: eps_g of each rule against t, with the Bayes-optimal errors, one panel per fraction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from figures.legends import entry
+from figures.panels import along, finish, guide, page, panel
+from figures.style import PAGE, THEORY
+
+AXES = ("rule", "positives")  # of the sweep, that this figure shows
+NEEDS = ("m_field",)  # the scenarios of teachers have none
+CAPTION = (
+    r"Generalization error of students that learn two Gaussian clusters online, whose label is the cluster, against "
+    r"time, for several fractions $\pi_+$ of the label +1. Dotted: the Bayes-optimal error of as many examples; "
+    r"dashed: that of the best plane between the clusters themselves. Bars that are not seen are smaller than their "
+    r"points."
+)
+BAYES: dict[str, Any] = {"color": THEORY, "linestyle": ":", "linewidth": 1}
+KNOWN: dict[str, Any] = {"color": THEORY, "linestyle": "--", "linewidth": 0.8}
+
+
+def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
+    """Draw a panel per fraction of the label +1, one colour per rule."""
+    shares = theory.positives.values
+    figure, axes = page(3.0, 1, len(shares), width=PAGE, sharey=True)
+    results = along(simulation, theory, "t")
+    keys = panel(axes, results, "t", "eps_g", "rule", split="positives")
+    lines = (results.lines if results.lines is not None else theory).isel(rule=0)
+    for ax, share in zip(figure.axes, shares, strict=True):
+        here = lines.sel(positives=share)
+        ax.plot(here.t, here.eps_bayes, **BAYES)
+        guide(ax, y=float(here.eps_known), **KNOWN)
+    marks = [entry("Bayes-optimal", **BAYES), entry("clusters known", **KNOWN)]
+    return finish(figure, results, [*keys, *marks], "distance", columns=5)

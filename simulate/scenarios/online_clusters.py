@@ -1,0 +1,57 @@
+"""Simulates a student that learns two clusters online: seeds in batches, and errors on all inputs of the clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from types import ModuleType
+
+import numpy as np
+
+from simulate.execution.units import UnitResult
+from simulate.kernels import gram_of_groups, perceptrons, vectors
+from simulate.kernels.learner import Record, Task
+from simulate.scenarios.batches import Batches, Unit
+from simulate.scenarios.online import check_lengths
+from statmech.numerics.gaussian import cumulative
+from statmech.scenarios.online_clusters import OnlineClusterCell, OnlineClusters
+
+
+class Simulator(Batches[OnlineClusterCell]):
+    """A student of two clusters: seeds in batches, by the engine that is asked for where that is faster."""
+
+    source = "weight vectors or order parameters on line"
+    scenario: OnlineClusters
+
+    def task(self, cell: OnlineClusterCell, others: Sequence[OnlineClusterCell] = ()) -> Task:
+        """The student of a cell."""
+        return perceptrons.task_of_clusters(cell)
+
+    def engine(self, cell: OnlineClusterCell) -> ModuleType:
+        """The engine of groups, unless weight vectors are asked for or have fewer coordinates."""
+        return gram_of_groups if self.scenario.engine == "gram" and cell.groups else vectors
+
+    def program(self, cell: OnlineClusterCell) -> Hashable:
+        """None: each cell is simulated alone."""
+        return None
+
+    def run(self, unit: Unit[OnlineClusterCell]) -> list[UnitResult]:
+        """The variables of a batch of seeds of a cell."""
+        record = self.record(unit)
+        check_lengths(self.scenario, unit, record.along[..., 0], record.across)
+        return unit.results(_measured(unit.cells[0], record))
+
+
+def _measured(cell: OnlineClusterCell, record: Record) -> dict[str, np.ndarray]:
+    """The variables (cells, seeds, T), from the parts of weights and fields along and across the centres' axis."""
+    assert record.along_field is not None
+    assert record.across_field is not None
+    length, Q = (
+        np.hypot(along[..., 0, 0], np.sqrt(across[..., 0, 0]))
+        for along, across in ((record.along, record.across), (record.along_field, record.across_field))
+    )
+    m = record.along[..., 0, 0] * cell.clusters.distance / 2
+    clusters = cell.two
+    wrong = sum(
+        share * cumulative(-factor * m / Q) for share, factor in zip(clusters.weights, clusters.factors, strict=True)
+    )
+    return {"m_field": m, "length_field": Q, "length": length, "eps_g": np.asarray(wrong)}

@@ -1,0 +1,154 @@
+r"""Order-parameter equations of a student that learns two clusters online, in the limit N -> infinity.
+
+An example of cluster y is :math:`y\,s_y\,\mathbf d` and a part of covariance :math:`\Sigma/N` around it
+(`statmech.convex.clusters`, whose notation this is: :math:`\omega_a, \nu_a, t_a`). A step adds
+:math:`f\mathbf x, f = \eta\,y\,g(\kappa, l)`, with the stability :math:`\kappa = yh/l` and the length
+:math:`l = |\mathbf J|/\sqrt N`. The student's weights in the directions of mode a are :math:`\rho_aN\mathbf d_a` and a
+part across, of squared length :math:`NP_a`. So yh is normal of mean :math:`s_ym` and deviation Q,
+
+.. math:: m = \sum_at_a\rho_a, \qquad Q^2 = \sum_a\omega_a(t_a\rho_a^2 + P_a), \qquad
+          l^2 = \sum_a(t_a\rho_a^2 + P_a),
+
+and with three averages over both clusters (Stein's lemma gives the second), and the decay :math:`\nu` of weights,
+
+.. math::
+    c &= \eta\sum_y\pi_ys_y\langle g\rangle_y, \qquad E = \frac\eta Q\sum_y\pi_y\langle gz\rangle_y, \qquad
+    F = \eta^2\sum_y\pi_y\langle g^2\rangle_y, \qquad z = \frac{yh - s_ym}Q, \\
+    \dot\rho_a &= c + (\omega_aE - \nu)\,\rho_a, \qquad
+    \dot P_a = 2\,(\omega_aE - \nu)\,P_a + \omega_a\nu_aF .
+
+For the parts :math:`m_a = t_a\rho_a` and :math:`Q_a = \omega_a(t_a\rho_a^2 + P_a)` of m and :math:`Q^2` these are
+:math:`\dot m_a = ct_a + \omega_aEm_a` and :math:`\dot Q_a = 2\omega_a(cm_a + EQ_a) + \omega_a^2\nu_aF`.
+The error is :math:`\epsilon_g = \sum_y\pi_y\Phi(-s_ym/Q)`. We integrate :math:`\log l` and all others in units of l, so
+that the student may grow and shrink without bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from statmech.convex.clusters import TwoClusters
+from statmech.numerics.gaussian import TAIL, cumulative, density, panels
+from statmech.rules import Rule
+from statmech.runtime.forks import check_fork
+from statmech.scenarios.online_clusters import OnlineClusterCell
+from theory.online.stiff_equations import check_lengths, integrated, length_of
+
+ATOL = 1e-12
+
+
+class Course(NamedTuple):
+    """The student at each time, arrays (T,)."""
+
+    m_field: np.ndarray
+    length_field: np.ndarray
+    length: np.ndarray
+    eps_g: np.ndarray
+
+
+class Step(NamedTuple):
+    """The averages c, E and F of a step, learning rate included."""
+
+    signal: float
+    slope: float
+    noise: float
+
+
+def averages_of_step(rule: Rule, clusters: TwoClusters, m: float, Q: float, length: float) -> Step:
+    """Average a step over examples of both clusters, by quadrature cut where the rule jumps or bends.
+
+    Parameters
+    ----------
+    rule
+        The learning rule.
+    clusters
+        The clusters.
+    m, Q
+        Mean of the stabilities, in units of s, and their deviation around it, as multiples of the length.
+    length
+        Length of the weights.
+
+    Examples
+    --------
+    >>> from statmech.convex.clusters import GaussianClusters
+    >>> from statmech.rules import Hebb
+    >>> step = averages_of_step(Hebb(), GaussianClusters(positives=0.2).among(None), 0.5, 1.0, 1.0)
+    >>> round(step.signal, 12), round(step.noise, 12), abs(step.slope) < 1e-15
+    (0.64, 1.0, True)
+    """
+    sums = np.zeros(3)
+    edges = [float(edge) for edge in rule.edges(np.float64(length))]
+    for share, factor in zip(clusters.weights, clusters.factors, strict=True):
+        mean = factor * m
+        z, weight = panels(np.array([-TAIL, 0.0, TAIL, *((edge - mean) / Q for edge in edges)]))
+        weight = share * weight * density(z)
+        g = np.asarray(rule.g(mean + Q * z, np.float64(length)), float)
+        sums += np.sum(weight * g * np.array([np.full_like(z, factor), z, g]), axis=1)
+    signal, slope, noise = map(float, sums)
+    return Step(rule.eta * signal, rule.eta * slope / (Q * length), rule.eta**2 * noise)
+
+
+class Equations:
+    """The equations of one cell, for a solver: rates of log l, rho/l (d,) and P/l^2 (d,), as one vector."""
+
+    def __init__(self, cell: OnlineClusterCell):
+        self.cell = cell
+        self.clusters = cell.two
+
+    @property
+    def start(self) -> np.ndarray:
+        """The initial state (1 + 2d,)."""
+        (length,), (R,), _ = self.cell.order_parameters
+        shares, powers = self.clusters.shares, self.clusters.powers
+        rho = np.full(shares.shape, R / np.sqrt(powers.sum()))
+        return np.array([np.log(length), *rho, *((1 - R) * (1 + R) * shares)])
+
+    def fields(self, rho: np.ndarray, across: np.ndarray) -> tuple[float, float]:
+        """Return m and Q, in the units of the state."""
+        omega, powers = self.clusters.variances, self.clusters.powers
+        return float(powers @ rho), float(np.sqrt(omega @ (powers * rho**2 + across)))
+
+    def noise(self, F: float) -> np.ndarray:
+        """The growth (d,) of the parts across that single examples cause."""
+        return self.clusters.variances * self.clusters.shares * F
+
+    def rates(self, t: float, values: np.ndarray) -> np.ndarray:
+        """The time derivative (1 + 2d,) of the state."""
+        omega, powers = self.clusters.variances, self.clusters.powers
+        length = float(length_of(values[0]))
+        rho, across = values[1:].reshape(2, -1)
+        rule = self.cell.rule if self.cell.schedule is None else self.cell.rule_at(t)
+        c, E, F = averages_of_step(rule, self.clusters, *self.fields(rho, across), length)
+        pull = c / length + omega * E * rho
+        spread = 2 * omega * E * across + self.noise(F) / length**2
+        growth = (powers * rho) @ pull + spread.sum() / 2
+        growth /= powers @ rho**2 + across.sum()  # 1, but for rounding, which would grow as a student shrinks
+        return np.array([growth - self.cell.decay, *(pull - growth * rho), *(spread - 2 * growth * across)])
+
+    def course(self, times: np.ndarray) -> Course:
+        """The student at these times (T,)."""
+        start = self.start
+        atol = np.array([ATOL, *np.full(self.clusters.shares.shape, ATOL), *(ATOL * self.clusters.shares)])
+        values = integrated(self.rates, start, times, atol, self.cell.described)
+        rho, across = np.split(values[:, 1:], 2, axis=1)
+        units = np.sqrt(rho**2 @ self.clusters.powers + across.sum(axis=1))  # 1, but for rounding
+        log_length = values[:, 0] + np.log(units)
+        check_lengths(log_length, self.cell.described)
+        m, Q = np.array([self.fields(*each) for each in zip(rho, across, strict=True)]).T
+        wrong = self.clusters.weights @ cumulative(-np.outer(self.clusters.factors, m / Q))
+        scale = np.exp(values[:, 0])
+        return Course(m * scale, Q * scale, np.exp(log_length), wrong)
+
+
+def solve_cells(cells: Iterable[OnlineClusterCell], times: Iterable[float]) -> list[Course]:
+    """The student of each cell at each time.
+
+    Raises `SolverError` if the integration stops early, `DivergedError` for lengths beyond floating point numbers.
+    """
+    check_fork()
+    with jax.enable_x64(True):  # a user's rule may compute with JAX
+        return [Equations(cell).course(np.asarray(list(times), float)) for cell in cells]

@@ -1,0 +1,75 @@
+"""The integration of order-parameter equations in modes, for one cell.
+
+Rates of modes differ by as much as their variances, and so does what a step of an explicit method allows: SciPy's LSODA
+turns to backward differences where the equations become stiff.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+
+from statmech.errors import DivergedError, SolverError
+
+RTOL = 1e-10
+LONGEST = 300.0  # log l is clipped here: a rule that scales with l has the same rates at any length
+LAST = 700.0  # log l beyond which l itself, or 1/l, overflows
+MAX_STEPS = 1_000_000
+COMPLETED = "Integration successful."
+
+Rates = Callable[[float, np.ndarray], np.ndarray]  # of a time and a state (n,): rates (n,), or the Jacobian (n, n)
+
+
+def integrated(
+    rates: Rates, start: np.ndarray, times: np.ndarray, atol: np.ndarray, described: str, jacobian: Rates | None = None
+) -> np.ndarray:
+    """The state's vectors (T, n) at these times; raises `SolverError` if the integration stops early.
+
+    Parameters
+    ----------
+    rates
+        The rates.
+    start
+        The state at t = 0 (n,).
+    times
+        Increasing times (T,).
+    atol
+        Absolute tolerances (n,).
+    described
+        The cell, for the message.
+    jacobian
+        The Jacobian of the rates; None: differences.
+    """
+    from scipy.integrate import ODEintWarning, odeint  # here: online learning from isotropic inputs does not need it
+
+    last = times[-1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ODEintWarning)  # the message says the same
+        values, report = odeint(
+            rates,
+            start,
+            [0.0, *times[times > 0]],
+            Dfun=jacobian,
+            tfirst=True,
+            rtol=RTOL,
+            atol=atol,
+            mxstep=MAX_STEPS,
+            full_output=True,
+        ) if last > 0 else (start[None], {"message": COMPLETED})  # fmt: skip
+    if report["message"] != COMPLETED or not np.isfinite(values).all():
+        raise SolverError(f"the order-parameter equations of {described} stop before t = {last:g}")
+    return np.concatenate([np.repeat(values[:1], np.sum(times == 0), axis=0), values[1:]])
+
+
+def length_of(log_length: np.ndarray) -> np.ndarray:
+    """The lengths that a rule sees, within what floating point numbers hold."""
+    return np.exp(np.minimum(np.maximum(log_length, -LONGEST), LONGEST))  # several times as fast as np.clip
+
+
+def check_lengths(log_length: np.ndarray, described: str) -> None:
+    """Raise `DivergedError` for lengths beyond floating point numbers."""
+    if np.any(np.abs(log_length) > LAST):
+        bounds = f"{np.exp(-LAST):.0e} to {np.exp(LAST):.0e}"
+        raise DivergedError(f"{described} has diverged: a student's length left {bounds}")

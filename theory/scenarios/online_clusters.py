@@ -1,0 +1,36 @@
+"""A student that learns two clusters online: the order-parameter equations of each parameter combination."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from statmech.convex.clusters import error_at
+from statmech.scenarios.online_clusters import OnlineClusterCell, OnlineClusters
+from theory.online.clusters import Course, solve_cells
+
+SOURCE = "order-parameter equations, N -> infinity"
+
+
+def solve(scenario: OnlineClusters, cells: Sequence[OnlineClusterCell]) -> Iterator[dict[str, np.ndarray]]:
+    """The variables of each cell, in their order; cells that differ in N share their equations."""
+    first: dict[Any, OnlineClusterCell] = {}
+    for cell in cells:
+        first.setdefault(_equations(cell), cell)
+    solved = dict(zip(first, solve_cells(first.values(), scenario.t), strict=True))
+    return (_variables(cell, solved[_equations(cell)], scenario.t) for cell in cells)
+
+
+def _equations(cell: OnlineClusterCell) -> tuple[Any, ...]:
+    """Return all that the equations depend on, beside the start that all cells share."""
+    return cell.rule, cell.clusters, cell.inputs, *cell.changes.items()
+
+
+def _variables(cell: OnlineClusterCell, course: Course, times: Sequence[float]) -> dict[str, np.ndarray]:
+    """The course of the student, and the errors of the Bayes-optimal learner of as many examples."""
+    clusters = cell.two
+    bayes = [error_at(clusters.learnt(t), clusters.positives) for t in times]
+    known = error_at(clusters.separation, clusters.positives)
+    return {**course._asdict(), "eps_bayes": np.array(bayes), "eps_known": np.asarray(known)}
