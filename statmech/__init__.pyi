@@ -33,6 +33,7 @@ from .scenarios.descent import Descent as Descent
 from .scenarios.gaussian_clusters import Clusters as Clusters
 from .scenarios.inference import Inference as Inference
 from .scenarios.initial_conditions import Start as Start
+from .scenarios.labelled_rows import LabelledRows as LabelledRows
 from .scenarios.network import Network as Network
 from .scenarios.online import Scenario as Scenario
 from .scenarios.online_clusters import OnlineClusters as OnlineClusters

@@ -192,10 +192,19 @@ def _made(name: str, one: DataSource) -> Data:
         "separable": lambda: clouds(40, 0.35),
         "clouds": lambda: clouds(200, 0.9),
         "moons": lambda: make_moons(200, noise=0.25, random_state=0),
+        "clouds-60": lambda: _far_clouds(one.examples, len(one.attributes)),
         "noisy": lambda: _noisy_majority(len(one.attributes)),
     }
     X, y = makers[name]()
     return Data(X, np.array(["-", "+"])[y], one.attributes, None)
+
+
+def _far_clouds(size: int, attributes: int, distance: float = 2.0) -> tuple[np.ndarray, np.ndarray]:
+    """Normal attributes around two centres at this distance, in deviations."""
+    rng = np.random.default_rng(0)
+    y, away = np.arange(size) % 2, rng.standard_normal(attributes)
+    centre = distance / 2 * away / np.linalg.norm(away)
+    return rng.standard_normal((size, attributes)) + np.outer(2 * y - 1, centre), y
 
 
 def _noisy_majority(attributes: int, size: int = 20_000, flip: float = 0.05) -> tuple[np.ndarray, np.ndarray]:

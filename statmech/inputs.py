@@ -315,11 +315,20 @@ class Features(Inputs):
 
 @dataclass(frozen=True)
 class Rows(Inputs):
-    """Rows of a table drawn with replacement: a .npy or .csv file of numbers, centred, with mean |x|^2 = 1."""
+    """Rows of a table drawn with replacement: a .npy or .csv file of numbers, centred, with mean |x|^2 = 1.
+
+    With a `target`, the column that is predicted, they are those of `statmech.LabelledRows`.
+    """
 
     isotropic = False
     sized = True
     path: str = ""
+    target: str | int | None = None
+
+    def problem(self, N: int) -> Problem | None:
+        if self.target is None:
+            return None
+        return ("inputs",), "rows have a target where a config has a `population`: table or held_out, and a `loss`"
 
     def draw(self, key: Array, M: int, N: int, table: Array) -> Array:
         import jax
@@ -398,6 +407,8 @@ def _like(value: Any, default: Any) -> bool:
     """True if a parameter's value has the type of its default; a list may stand for a word and a number for another."""
     if isinstance(value, bool):
         return isinstance(default, bool)
+    if default is None:
+        return isinstance(value, str | int)
     if default in ALONG:
         return isinstance(value, str | tuple)
     return isinstance(value, (int, float) if isinstance(default, float) else type(default))

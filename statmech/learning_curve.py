@@ -12,21 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from statmech.convex.losses import LOSSES, OF_DESCENT, Loss, on_labels
+from statmech.convex.losses import LOSSES, OF_DESCENT, Loss
 from statmech.errors import ConfigError, not_known
-from statmech.labelled_table import Labelled, labelled
+from statmech.labelled_table import labelled
+from statmech.real_table import RealTable, real_table
+from statmech.table_diagnosis import diagnosis
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from theory.tables.ridge import RidgeTable
-
 BEST = "best"
 HALVES = 4  # doublings of the number of examples on both sides of the rows, by default
-FEW_DIRECTIONS, HEAVY, ROWS_PER_COLUMN = 30.0, 2.0, 10.0  # from which the prediction is trusted
-NOISELESS = 0.999
 SETS = 20
-LEAST, LARGEST = 1e-6, 1e6  # penalties of classes that are taken for a vanishing one and for an infinite one
 
 
 def predict_learning_curve(
@@ -93,30 +90,26 @@ def predict_learning_curve(
     """
     import xarray as xr
 
-    from theory.tables.ridge import ridge_table
-
-    table = labelled(X, y)
+    table = real_table(labelled(X, y))
     kind, examples = _loss(loss, table), _examples(P, table)
     if not (lam == BEST or (isinstance(lam, int | float) and not isinstance(lam, bool) and 0 < lam < np.inf)):
         raise ConfigError(f"lam must be a number above 0, or {BEST}, not {lam!r}")
-    Z = _scaled(table.X)
-    rows = ridge_table(Z, table.y - table.y.mean())
-    error, strengths = _predicted(Z, table, rows, kind, lam, examples)
+    error, strengths = _predicted(table, kind, lam, examples)
     name = "eps_y" if table.labels else "mse"
     values: dict[str, Any] = {name: ("P", error), "lam": ("P", strengths)}
     if check:
         sets = SETS if check is True else int(check)
-        mean, deviation = _fitted(Z, table, kind, strengths, examples, sets, key)
+        mean, deviation = _fitted(table, kind, strengths, examples, sets, key)
         values |= {f"{name}_fit": ("P", mean), f"{name}_fit_error": ("P", deviation)}
     attributes = {
         "loss": loss,
-        "target": " and ".join(labels or table.labels or ("a number",)),
-        **_diagnosis(table, Z, rows),
+        "target": " and ".join(labels) if labels else table.kind,
+        **diagnosis(table),
     }
     return xr.Dataset(values, {"P": examples}, attributes)
 
 
-def _loss(name: str, table: Labelled) -> Loss:
+def _loss(name: str, table: RealTable) -> Loss:
     """The loss, for a target that it can have."""
     if name not in LOSSES or name in OF_DESCENT:
         raise ConfigError(f"loss: {not_known(name, 'a loss', [it for it in LOSSES if it not in OF_DESCENT])}")
@@ -126,7 +119,7 @@ def _loss(name: str, table: Labelled) -> Loss:
     return kind
 
 
-def _examples(P: Sequence[int] | None, table: Labelled) -> np.ndarray:
+def _examples(P: Sequence[int] | None, table: RealTable) -> np.ndarray:
     n = len(table.y)
     if P is None:
         return np.unique(np.rint(n * 2.0 ** np.arange(-HALVES, HALVES + 1))).astype(int)
@@ -136,93 +129,36 @@ def _examples(P: Sequence[int] | None, table: Labelled) -> np.ndarray:
     return examples
 
 
-def _scaled(X: np.ndarray) -> np.ndarray:
-    """Centred columns that vary, and rows of mean square 1."""
-    Z = X[:, np.ptp(X, axis=0) > 0]
-    Z = Z - Z.mean(axis=0)
-    scaled: np.ndarray = Z / np.sqrt(np.mean(np.sum(Z**2, axis=1)))
-    return scaled
-
-
-def _predicted(
-    Z: np.ndarray, table: Labelled, rows: RidgeTable, loss: Loss, lam: float | str, P: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _predicted(table: RealTable, loss: Loss, lam: float | str, P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The errors, and the penalties, at each number of examples."""
-    from theory.tables import fresh_clusters, ridge
+    from theory.tables.fresh_rows import FreshRows
 
-    if table.labels is None:
-        strengths = ridge.best_penalties(rows, P) if lam == BEST else np.full(len(P), lam, float)
-        return ridge.squared_errors(rows, P, strengths), strengths
-    classes, of_labels = fresh_clusters.class_table(Z, table.y), on_labels(loss)
-    strengths = np.full(len(P), np.nan if lam == BEST else lam, float)
-    if lam == BEST:
-        strengths = np.clip(fresh_clusters.best_penalties(of_labels, classes, P), LEAST, LARGEST)
-    known = np.isfinite(strengths)
-    errors = np.full(len(P), np.nan)
-    errors[known] = fresh_clusters.fresh_errors(of_labels, classes, P[known], strengths[known])
-    return errors, strengths
+    rows = FreshRows(table)
+    strengths = rows.best_penalties(loss, P) if lam == BEST else np.full(len(P), lam, float)
+    state = rows.described(loss, P, strengths)
+    return state.eps_y if table.labels else state.mse_y, strengths
 
 
 def _fitted(
-    Z: np.ndarray, table: Labelled, loss: Loss, lam: np.ndarray, P: np.ndarray, sets: int, key: int
+    table: RealTable, loss: Loss, lam: np.ndarray, P: np.ndarray, sets: int, key: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """The mean and the standard error of fits on the rows that were not examples; NaN from P = n on."""
     mean, deviation = np.full((2, len(P)), np.nan)
     for at, (examples, strength) in enumerate(zip(P.tolist(), lam.tolist(), strict=True)):
-        if examples < len(Z) and np.isfinite(strength):
-            errors = [_fit(Z, table, loss, strength, examples, [key, examples, one]) for one in range(sets)]
+        if examples < len(table.Z) and np.isfinite(strength):
+            errors = [_fit(table, loss, strength, examples, [key, examples, one]) for one in range(sets)]
             mean[at], deviation[at] = np.mean(errors), np.std(errors, ddof=1) / np.sqrt(sets) if sets > 1 else np.nan
     return mean, deviation
 
 
-def _fit(Z: np.ndarray, table: Labelled, loss: Loss, lam: float, P: int, seed: list[int]) -> float:
+def _fit(table: RealTable, loss: Loss, lam: float, P: int, seed: list[int]) -> float:
     """The error on the other rows of one fit."""
+    from simulate.kernels.table_fits import errors_on, problem_of
     from simulate.minimisers.method import minimise
-    from simulate.minimisers.problem import Problem, linear_map
 
-    order = np.random.default_rng(seed).permutation(len(Z))
-    some, others = order[:P], order[P:]
-    labels = table.labels is not None
-    y = table.y if labels else table.y - table.y.mean()
-    B, c = linear_map(Z[some] * np.sqrt(Z.shape[1]), y[some], labels)
-    w = minimise(Problem(B, c, on_labels(loss) if labels else loss, 0.0, lam)).w
-    fields = Z[others] @ w
-    if labels:
-        return float(np.mean(0.5 - 0.5 * np.sign(fields) * y[others]))
-    return float(np.mean((fields - y[others]) ** 2))
-
-
-def _diagnosis(table: Labelled, Z: np.ndarray, rows: RidgeTable) -> dict[str, Any]:
-    """The numbers that decide whether a prediction holds, and a warning for each that is out of range."""
-    (n, N), s = Z.shape, rows.resolvent.eigenvalues
-    explained = float(rows.squares.sum() / np.sum((table.y - table.y.mean()) ** 2))
-    left = n - 1 - len(s)
-    R2 = 1 - (1 - explained) * (n - 1) / left if left > 0 else np.nan
-    directions = float(s.sum() ** 2 / np.sum(s**2))
-    squares = np.sum(Z**2, axis=1)
-    heavy = float(np.var(squares) / np.mean(squares) ** 2 * directions / 2)
-    constant = table.X.shape[1] - N
-    warnings = []
-    if directions < FEW_DIRECTIONS:
-        warnings.append(f"the rows vary in effectively {directions:.3g} directions; theory assumes many, 30 or more")
-    if heavy > HEAVY:
-        warnings.append(
-            f"squared lengths of the rows vary {heavy:.2g} times as much as those of Gaussian rows: with such heavy "
-            "tails errors can be half of what is predicted"
-        )
-    if n < ROWS_PER_COLUMN * N:
-        warnings.append(f"{n} rows of {N} columns: with fewer than ten rows per column the prediction is itself noisy")
-    if table.labels is None and R2 > NOISELESS:
-        warnings.append("the target is a linear function of the inputs: its smallest directions are not Gaussian")
-    return {
-        "rows": n,
-        "columns": N,
-        "constant_columns": constant,
-        "R2": R2,
-        "directions": directions,
-        "tails": heavy,
-        "warnings": "\n".join(warnings),
-    }
+    order = np.random.default_rng(seed).permutation(len(table.Z))
+    errors = errors_on(table, minimise(problem_of(table, loss, lam, order[:P])).w, order[P:])
+    return errors.labels if table.labels else errors.squares
 
 
 def described(curve: xr.Dataset) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from statmech import Boosting, Clusters, Descent, Inference, Network, Risk, Scenario, StoredExamples, load
+from statmech import Boosting, Clusters, Descent, Inference, LabelledRows, Network, Risk, Scenario, StoredExamples, load
 from statmech.scenarios.registry import SCENARIOS
 
 SMALL = {
@@ -50,10 +50,26 @@ SMALL = {
         positives=[0.5, 0.3],
         seeds=3,
     ),
+    "population": LabelledRows(
+        population=["table", "held_out"],
+        loss=["square", "logistic"],
+        inputs={"rows": "clouds-60"},
+        P=[20, 90],
+        lam=[0.1, "best"],
+        seeds=3,
+    ),
     "classifier": load("boundaries", ["folds=2", "classifier=perceptron,tree", "data=clouds,moons"]),
 }
 EVERY = [SMALL[choice] for choice in SCENARIOS]  # a kind of scenario without a small sweep is an error
-COSTLY = ("rule", "network", "boundary", "loss", "clusters", "classifier")  # to compile, to simulate or to fit
+COSTLY = (
+    "rule",
+    "network",
+    "boundary",
+    "loss",
+    "clusters",
+    "population",
+    "classifier",
+)  # to compile, to simulate or to fit
 MOST = [  # in `make test` without these
     pytest.param(scenario, id=scenario.CHOICE, marks=pytest.mark.slow if scenario.CHOICE in COSTLY else ())
     for scenario in EVERY

@@ -23,6 +23,7 @@ from statmech import (
     ConfigError,
     Descent,
     Inference,
+    LabelledRows,
     Network,
     Results,
     Risk,
@@ -255,6 +256,9 @@ SMALL = {  # a sweep of every kind of scenario
     "classifier": Study(classifier=["perceptron", "neighbours"], data="moons", folds=3),
     "loss": Risk(loss=["square", "hinge"], N=10, alpha=[1, 2], lam=[0.1, "best"], seeds=3),
     "clusters": Clusters(clusters="gaussian", loss=["square", "hinge"], N=10, alpha=[1, 2], seeds=3),
+    "population": LabelledRows(
+        population=["table", "held_out"], loss=["square", "hinge"], inputs={"rows": "clouds-60"}, P=[20, 40], seeds=3
+    ),
     "descent": Descent(descent="gradient", loss=["square", "hinge"], N=20, alpha=[1, 2], epochs=[0, 1, 3], seeds=3),
     "prior": Inference(prior=["binary", "gauss"], N=20, alpha=[1, 2], steps=4, seeds=3),
     "network": Network(network=["erf", "linear"], K=[1, 2], N=20, t=[0, 1], seeds=3, start={"R": {"diagonal": 0.1}}),

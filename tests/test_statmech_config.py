@@ -9,6 +9,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+import small
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
@@ -167,7 +168,8 @@ LINES = [
 
 
 DOCUMENTS = [YAML(typ="safe", pure=True).load(SHIPPED / f"{name}.yaml") for name in shipped()]
-BASES = {  # the shipped configs of every kind, as mappings of keys to YAML text
+DOCUMENTS += [sweep.config() for kind, sweep in small.SMALL.items() if not any(kind in of for of in DOCUMENTS)]
+BASES = {  # the shipped configs of every kind, else a small sweep, as mappings of keys to YAML text
     kind: [{key: json.dumps(value) for key, value in document.items()} for document in DOCUMENTS if kind in document]
     for kind in SCENARIOS
 }

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from figures.labels import plain
+from statmech.data_sets import MADE
 from statmech.parameters import known_parameters, parameters_of
 from statmech.scenarios.axes import once, points
 from statmech.scenarios.base import AbstractScenario
@@ -208,13 +209,14 @@ def labelled(names: Iterable[str]) -> dict[str, str]:
 
 
 def files(value: Any) -> list[Any]:
-    """Return the files that a config asks to read: everything under `rows`, at any depth.
+    """Return the files that a config asks to read: everything under `rows`, at any depth, but data made on the spot.
 
     >>> files({"inputs": ["sphere", {"rows": {"path": "x.csv"}}]})
     [{'path': 'x.csv'}]
     """
     if isinstance(value, dict):
-        return [found for key, part in value.items() for found in ([part] if key == "rows" else files(part))]
+        inside = {key: [part] if key == "rows" and part not in [*MADE] else files(part) for key, part in value.items()}
+        return [found for parts in inside.values() for found in parts]
     if isinstance(value, list | tuple):
         return [found for part in value for found in files(part)]
     return [value] if value == "rows" else []

@@ -53,9 +53,9 @@ def job_of(source: Source, *, data: bool = False) -> Job:
 def _figure_problems(keys: dict[str, Any]) -> Iterator[Problem]:
     """The problem of a figure that does not exist, or cannot be drawn of a config with these keys."""
     import figures
-    from statmech.scenarios.registry import choices_in
+    from statmech.scenarios.registry import choices_in, with_population
 
-    figure, choice = keys.get("figure"), next(iter(choices_in({*keys})), None)
+    figure, choice = keys.get("figure"), next(iter(choices_in({*with_population(keys)})), None)
     if isinstance(figure, str) and choice is not None:
         try:
             figures.named(figure, "", choice)

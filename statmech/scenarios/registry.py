@@ -38,6 +38,7 @@ SCENARIOS: MutableMapping[str, type[AbstractScenario]] = Kinds(
     loss="risk:Risk",
     descent="descent:Descent",
     clusters="gaussian_clusters:Clusters",
+    population="labelled_rows:LabelledRows",
     prior="inference:Inference",
 )
 TOGETHER: MutableMapping[tuple[str, str], type[AbstractScenario]] = Kinds(
@@ -56,6 +57,7 @@ def scenario_from(given: dict[str, Any]) -> Any:
     >>> type(scenario_from({"learner": "hebb", "alpha": 2})).__name__
     'StoredExamples'
     """
+    given = with_population(given)
     keys = _keys_in(given)
     named = choices_in(keys)
     if len(named) > 1 and tuple(named) not in TOGETHER:
@@ -88,6 +90,29 @@ def choices_in(keys: set[str]) -> list[str]:
         return named
     ordinary = {choice: {*SCENARIOS[choice].known_keys()} - {choice} for choice in named}
     return [choice for choice in named if not any(choice in others for others in ordinary.values())]
+
+
+def with_population(config: dict[str, Any]) -> dict[str, Any]:
+    """A config whose loss is that of rows with labels of their own, with their population, by default the table.
+
+    >>> with_population({"loss": "logistic", "inputs": {"rows": "digits.csv", "target": "odd"}})["population"]
+    'table'
+    """
+    if "loss" not in config or choices_in(_keys_in(config)) != ["loss"] or not _labelled(config.get("inputs")):
+        return config
+    return {"population": "table", **config}
+
+
+def _labelled(inputs: Any) -> bool:
+    """True for rows that have a target or are a data set, and for lists of them."""
+    if isinstance(inputs, list | tuple):
+        return any(map(_labelled, inputs))
+    if not isinstance(inputs, dict) or "rows" not in inputs:
+        return getattr(inputs, "target", None) is not None
+    from statmech.real_table import is_data_set
+
+    path = inputs["rows"]
+    return "target" in inputs or (is_data_set(path) if isinstance(path, str) else "target" in (path or ()))
 
 
 def _keys_in(config: dict[str, Any]) -> set[str]:

@@ -31,6 +31,7 @@ from statmech.convex.clusters import TwoClusters
 from statmech.convex.losses import Loss
 from statmech.numerics.gaussian import cumulative
 from theory.convex.best_lambda import sought
+from theory.convex.cluster_averages import Stabilities
 from theory.convex.clusters import ClusterEquations, Hats, Side
 from theory.convex.saddle_point import SOLVED, solve
 from theory.tables.resolvents import Resolvent
@@ -170,11 +171,24 @@ def fresh_errors(loss: Loss, table: ClassTable, P: np.ndarray, lam: np.ndarray) 
     lam
         Strengths of the penalty (lanes,), above 0.
     """
-    equations = fresh_equations(loss, table)
-    solved = solve(equations, np.asarray(P, float) / table.resolvent.columns, np.asarray(lam, float), 0.0)
-    at = equations.stabilities(solved.x + np.where(solved.residual <= SOLVED, 0.0, np.nan))
+    equations, at = fresh_stabilities(loss, table, P, lam)
     wrong: np.ndarray = equations.clusters.weights @ cumulative(-at.means / at.Q)
     return wrong
+
+
+def fresh_stabilities(
+    loss: Loss, table: ClassTable, P: np.ndarray, lam: np.ndarray
+) -> tuple[FreshEquations, Stabilities]:
+    """The equations, and their solution: the stabilities of fresh rows.
+
+    Parameters
+    ----------
+    loss, table, P, lam
+        Those of `fresh_errors`.
+    """
+    equations = fresh_equations(loss, table)
+    solved = solve(equations, np.asarray(P, float) / table.resolvent.columns, np.asarray(lam, float), 0.0)
+    return equations, equations.stabilities(solved.x + np.where(solved.residual <= SOLVED, 0.0, np.nan))
 
 
 def best_penalties(loss: Loss, table: ClassTable, P: np.ndarray) -> np.ndarray:

@@ -18,10 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from statmech.real_table import RealTable, basis_of
 from theory.tables.resolvents import Resolvent
 
 LEAST, LARGEST, PLACES = 1e-8, 1e4, 60  # penalties among which the best is sought
-RANK = 1e-12  # of the largest eigenvalue, below which one is rounding
 
 
 class RidgeTable(NamedTuple):
@@ -43,12 +43,14 @@ def ridge_table(Z: np.ndarray, y: np.ndarray) -> RidgeTable:
     y
         Centred targets (n,).
     """
-    n, N = Z.shape
-    s, axes = np.linalg.eigh(Z.T @ Z)
-    there = s > RANK * s[-1]
-    s = s[there]
-    squares = (axes[:, there].T @ (Z.T @ y)) ** 2 / s
-    return RidgeTable(Resolvent(s, n, N), squares, max(float(y @ y - squares.sum()), 0.0), n)
+    return RidgeTable(Resolvent((basis := basis_of(Z, y)).eigenvalues, *Z.shape), *basis[1:], len(Z))
+
+
+def ridge_of(table: RealTable) -> RidgeTable:
+    """The eigenbasis of a real table, with the target that learners see: labels are not centred."""
+    basis, mean = table.basis, float(table.y.mean())
+    beyond = basis.beyond + len(table.y) * mean**2
+    return RidgeTable(Resolvent(basis.eigenvalues, *table.Z.shape), basis.squares, beyond, len(table.y))
 
 
 def squared_errors(table: RidgeTable, P: np.ndarray, lam: np.ndarray) -> np.ndarray:
@@ -70,6 +72,19 @@ def squared_errors(table: RidgeTable, P: np.ndarray, lam: np.ndarray) -> np.ndar
     residual = np.sum(table.squares[:, None] * (z / (s + z)) ** 2, axis=0) + table.beyond
     left: np.ndarray = residual / n / (1 - df / n) ** 2 * (1 - df2 / n) / (1 - df2 / P)
     return left
+
+
+def training_errors(table: RidgeTable, P: np.ndarray, lam: np.ndarray) -> np.ndarray:
+    """The mean squared error of the P examples themselves (lanes,), the factor (1 - df/P)^2 smaller.
+
+    Parameters
+    ----------
+    table, P, lam
+        Those of `squared_errors`.
+    """
+    z = _strength(table.resolvent, np.asarray(P, float), np.asarray(lam, float))
+    error: np.ndarray = squared_errors(table, P, lam) * (1 - table.resolvent.effective(z) / P) ** 2
+    return error
 
 
 def best_penalties(table: RidgeTable, P: np.ndarray) -> np.ndarray:

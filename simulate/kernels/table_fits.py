@@ -1,0 +1,54 @@
+"""Learners of rows of a real table: the function that they minimise, and their errors on other rows."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from simulate.minimisers.problem import Problem, linear_map
+from statmech.convex.losses import Loss, on_labels
+from statmech.real_table import RealTable
+
+
+class Errors(NamedTuple):
+    """The fraction of wrong labels (NaN for a target of numbers), and the mean squared error of the target."""
+
+    labels: float
+    squares: float
+
+
+def problem_of(table: RealTable, loss: Loss, lam: float, examples: np.ndarray) -> Problem:
+    """Return the function that a learner of these rows minimises.
+
+    Parameters
+    ----------
+    table
+        The table.
+    loss
+        The loss as a config names it.
+    lam
+        Strength of the l2 penalty.
+    examples
+        The numbers of the rows (P,), of which some may occur more than once.
+    """
+    labels = table.labels is not None
+    B, c = linear_map(table.Z[examples] * np.sqrt(table.N), table.y[examples], labels)
+    return Problem(B, c, on_labels(loss) if labels else loss, 0.0, lam)
+
+
+def errors_on(table: RealTable, w: np.ndarray, rows: np.ndarray | slice) -> Errors:
+    """Measure the errors of weights on some rows; a field of 0 is half an error.
+
+    Parameters
+    ----------
+    table
+        The table.
+    w
+        Weights (N,).
+    rows
+        The numbers of the rows.
+    """
+    fields, y = table.Z[rows] @ w, table.y[rows]
+    wrong = float(np.mean(0.5 - 0.5 * np.sign(fields) * y)) if table.labels else np.nan
+    return Errors(wrong, float(np.mean((fields - y) ** 2)))

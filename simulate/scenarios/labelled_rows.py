@@ -1,0 +1,124 @@
+"""Simulates learners that minimise a convex loss of rows of a real table: draws rows, minimises, and tests.
+
+Every loss, penalty and number of examples of a sweep sees the same rows: a larger number has the smaller one's first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+
+from simulate.execution import units
+from simulate.kernels.random_streams import INPUTS, stream
+from simulate.kernels.table_fits import errors_on, problem_of
+from simulate.minimisers.method import minimise
+from simulate.scenarios.risk import FOUND, mean_loss
+from statmech.scenarios.labelled_rows import LabelledRows, RowsCell
+from statmech.scenarios.risk import BEST
+from statmech.table_populations import Split
+from theory.tables.best_penalties import best_along
+
+
+class Simulator(units.RunByRun[RowsCell]):
+    """Learners that minimise a convex loss of rows of a table, one run after the other."""
+
+    source = "minimisation of a convex loss of rows of a table"
+    scenario: LabelledRows
+
+    def simulate(self, cell: RowsCell, seed: int) -> dict[str, float]:
+        """The variables of one run."""
+        lam = self.strength(cell)
+        return measured(cell, drawn(cell, self.scenario.key, seed), lam) if np.isfinite(lam) else {"converged": False}
+
+    def strength(self, cell: RowsCell) -> float:
+        """The strength of the penalty; the best one is that of the smallest error in theory."""
+        return self._best(cell.group)[cell.P] if isinstance(cell.lam, str) else float(cell.lam)
+
+    @cached_property
+    def _best(self) -> Any:
+        """The best penalties of a group of cells at each of its numbers of examples, solved when a run needs one."""
+        groups: defaultdict[tuple[Any, ...], list[RowsCell]] = defaultdict(list)
+        for cell in self.scenario.cells():
+            if cell.lam == BEST:
+                groups[cell.group].append(cell)
+
+        @cache
+        def solved(group: tuple[Any, ...]) -> Mapping[int, float]:
+            return best_along(groups[group][0], list(dict.fromkeys(cell.P for cell in groups[group])))
+
+        return solved
+
+    def check(self) -> None:
+        """Refuse examples that this machine cannot hold."""
+        for cell in self.scenario.cells():
+            units.check_memory("P", f"a run with {cell.P:,} examples in {cell.table.N:,} dimensions", memory(cell))
+
+    def memory(self) -> float:
+        """Bytes that the largest run holds."""
+        return max(map(memory, self.scenario.cells()))
+
+    def attrs(self) -> dict[str, str]:
+        """The diagnosis of each table, as JSON."""
+        return {"tables": json.dumps(self.scenario.diagnoses())}
+
+    def remarks(self) -> list[str]:
+        """Columns that are left out, and what is out of the range in which theory holds."""
+        return [line for name, found in self.scenario.diagnoses().items() for line in _remarks(name, found)]
+
+
+def _remarks(name: str, found: dict[str, Any]) -> list[str]:
+    constant = found["constant_columns"]
+    out = "1 constant column is" if constant == 1 else f"{constant} constant columns are"
+    columns = [f"{out} left out, and {found['columns']} are inputs"] if constant else []
+    return [f"{name}: {sentence}" for sentence in (*columns, *found["warnings"].splitlines())]
+
+
+def memory(cell: RowsCell) -> float:
+    """Bytes of a run: three copies of the examples, the rows it is tested on, and three matrices."""
+    n, N = cell.table.Z.shape
+    return 8.0 * (3 * (cell.P * N + min(cell.P, N) ** 2) + n * N)
+
+
+def drawn(cell: RowsCell, key: int, seed: int) -> Split:
+    """Draw the examples of a seed.
+
+    Parameters
+    ----------
+    cell
+        The parameter combination.
+    key, seed
+        The key of the experiment's random numbers, and the run.
+    """
+    rows = len(cell.table.Z)
+    rng = stream(INPUTS, rows=rows, population=type(cell.population).__name__, key=key, seed=seed)
+    return cell.population.draw(rng, rows, cell.P)
+
+
+def measured(cell: RowsCell, rows: Split, lam: float) -> dict[str, float]:
+    """Measure the variables of a learner of these rows; far from the minimum, only its gap.
+
+    Parameters
+    ----------
+    cell
+        The parameter combination.
+    rows
+        Its examples, and the rows that it is tested on.
+    lam
+        Strength of the penalty.
+    """
+    table = cell.table
+    problem = problem_of(table, cell.loss, lam, rows.examples)
+    found = minimise(problem)
+    values: dict[str, float] = {"gap": found.gap, "converged": found.converged}
+    if not found.gap < FOUND:
+        return values
+    x, errors = problem.x(found.w), errors_on(table, found.w, rows.tested)
+    values |= {"train_loss": mean_loss(problem, x), "eps_y": errors.labels}
+    if table.labels:
+        values["eps_t"] = float(np.mean((1 - np.sign(x)) / 2))
+    return values | ({"mse_y": errors.squares} if cell.name == "square" else {})

@@ -1,0 +1,165 @@
+r"""Tables of real data as learners and theory see them: centred rows of one scale, a target, and their eigenbasis.
+
+Columns are centred, those that do not vary are left out, and all rows are divided by one number, so that the mean of
+:math:`|\mathbf x|^2` is 1. A table is a .csv file with a column to predict, or a data set of `statmech.data_sets` with
+two classes; attributes that are words become indicators of the words of a column but the last one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from statmech import data_sets
+from statmech.errors import ConfigError
+from statmech.labelled_table import Labelled, labelled, read
+from statmech.runtime.files import version
+
+RANK = 1e-12  # of the largest eigenvalue, below which one is rounding
+RARE = 0.01  # fraction of the rows below which a word has no indicator
+
+
+class Basis(NamedTuple):
+    """Eigenvalues (r,) of Z'Z that are not 0, the squares of a target along these directions, and of what is left."""
+
+    eigenvalues: np.ndarray
+    squares: np.ndarray
+    beyond: float
+
+
+class RealTable(NamedTuple):
+    """Rows Z (n, N) of mean |x|^2 = 1, labels or centred numbers y (n,), what the labels +1 and -1 are called (None for
+    numbers), the number of constant columns that were left out, and the basis of Z with the centred target."""
+
+    Z: np.ndarray
+    y: np.ndarray
+    labels: tuple[str, str] | None
+    constant: int
+    basis: Basis
+
+    @property
+    def N(self) -> int:
+        """The number of columns that vary."""
+        return int(self.Z.shape[1])
+
+    @property
+    def kind(self) -> str:
+        """What its target is, in words."""
+        return " and ".join(self.labels) if self.labels else "a number"
+
+
+def real_table(table: Labelled) -> RealTable:
+    """Centre and scale a table, and leave out columns that do not vary.
+
+    Parameters
+    ----------
+    table
+        Its inputs and its target.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.column_stack([rng.standard_normal((30, 2)), np.ones(30)])
+    >>> table = real_table(labelled(X, ["no", "yes"] * 15))
+    >>> table.Z.shape, table.constant, round(float(np.mean(np.sum(table.Z**2, axis=1))), 12)
+    ((30, 2), 1, 1.0)
+    """
+    varies = np.ptp(table.X, axis=0) > 0
+    Z = table.X[:, varies]
+    Z = Z - Z.mean(axis=0)
+    Z = Z / np.sqrt(np.mean(np.sum(Z**2, axis=1)))
+    centred = table.y - table.y.mean()
+    return RealTable(Z, table.y if table.labels else centred, table.labels, int(np.sum(~varies)), basis_of(Z, centred))
+
+
+def basis_of(Z: np.ndarray, y: np.ndarray) -> Basis:
+    """Return the eigenbasis of a table's rows, with a target.
+
+    Parameters
+    ----------
+    Z
+        Centred rows (n, N).
+    y
+        Targets (n,).
+    """
+    s, axes = np.linalg.eigh(Z.T @ Z)
+    there = s > RANK * s[-1]
+    s = s[there]
+    squares = (axes[:, there].T @ (Z.T @ y)) ** 2 / s
+    return Basis(s, squares, max(float(y @ y - squares.sum()), 0.0))
+
+
+def named_table(rows: str, target: str | int | None) -> RealTable:
+    """Read the table of a data set or of a .csv file; it is cached until the file changes.
+
+    Parameters
+    ----------
+    rows
+        The name of a data set, or the path of a file.
+    target
+        The name or number of the file's column to predict; None for a data set, which has classes.
+
+    Raises
+    ------
+    ConfigError
+        For what is not such a table.
+    ScenarioError
+        For a data set whose file is not as described.
+    """
+    return _real_table(rows, target, _version(rows))
+
+
+def table_digest(rows: str, target: str | int | None) -> str:
+    """The SHA-256 of a table's numbers and labels."""
+    return _digest(rows, target, _version(rows))
+
+
+def is_data_set(rows: str) -> bool:
+    """True for the name of a data set.
+
+    >>> is_data_set("digits-odd"), is_data_set("digits.csv")
+    (True, False)
+    """
+    try:
+        data_sets.source(rows)
+    except ValueError:
+        return False
+    return True
+
+
+def _version(rows: str) -> tuple[object, ...]:
+    return data_sets.version(rows) if is_data_set(rows) else version(rows)
+
+
+@lru_cache(maxsize=4)
+def _real_table(rows: str, target: str | int | None, state: tuple[object, ...]) -> RealTable:
+    if not is_data_set(rows):
+        if target is None:
+            raise ConfigError(f"{rows}: a file needs a target, the name or the number of the column to predict")
+        return real_table(read(rows, str(target)))
+    if target is not None:
+        raise ConfigError(f"{rows}: the target of a data set is its class: leave out target")
+    data = data_sets.cached_data(rows)
+    if len(values := np.unique(data.y)) != 2:
+        raise ConfigError(f"{rows}: has {len(values)} classes, and two are needed")
+    return real_table(labelled(data.X if data.X.dtype == float else _indicators(data.X), data.y))
+
+
+def _indicators(X: np.ndarray) -> np.ndarray:
+    """Indicators of the words of each column, without rare words and without the last one, which the others imply."""
+    columns = []
+    for column in X.T:
+        words, counts = np.unique(column.astype(str), return_counts=True)
+        columns += [column == word for word in words[counts >= RARE * len(column)][:-1]]
+    return np.array(columns, float).T
+
+
+@lru_cache(maxsize=4)
+def _digest(rows: str, target: str | int | None, state: tuple[object, ...]) -> str:
+    table = _real_table(rows, target, state)
+    return hashlib.sha256(
+        repr((table.Z.shape, table.labels)).encode() + table.Z.tobytes() + table.y.tobytes()
+    ).hexdigest()

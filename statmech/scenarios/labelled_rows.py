@@ -1,0 +1,242 @@
+"""Learners that minimise a convex loss of rows of a real table, with its real labels or numbers.
+
+A `LabelledRows` is what a config file with `inputs: {rows: ..., target: ...}` beside a `loss` holds and what
+`simulate.run` and `theory.solve` take. The number of inputs N is that of the table's columns that vary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from statmech.convex.losses import LOSSES, Loss, uneven
+from statmech.errors import ConfigError, Problem, ScenarioError, StatmechError
+from statmech.inputs import Rows, label_of
+from statmech.parameters import Key
+from statmech.real_table import RealTable, named_table, table_digest
+from statmech.scenarios.axes import axis_of, points
+from statmech.scenarios.base import AbstractScenario
+from statmech.scenarios.cells import Cell
+from statmech.scenarios.gaussian_clusters import OF_TEACHERS
+from statmech.scenarios.inputs_key import LawAxis
+from statmech.scenarios.keys import PARAMETERS, Whole, config_key, one_of
+from statmech.scenarios.page import Page, View
+from statmech.scenarios.risk import KINKED, LEAST_SECONDS, RISK, SMOOTH, WITHOUT_MINIMUM, LamAxis
+from statmech.scenarios.variables import Variable
+from statmech.table_diagnosis import diagnosis
+from statmech.table_populations import TABLE_POPULATIONS, TablePopulation
+
+MOST_EXAMPLES = 10**7
+SOME_COLUMNS = 500  # of a table that is not there, whose runs are estimated
+ExamplesAxis = axis_of(
+    Annotated[Whole, Field(ge=2, le=MOST_EXAMPLES)], {"type": "integer", "minimum": 2, "maximum": MOST_EXAMPLES}
+)
+ELSEWHERE = {  # keys of other kinds with a loss, and why they have no place here
+    **dict.fromkeys(OF_TEACHERS, "rows with a target have labels of their own: leave out {}"),
+    "alpha": "rows of a table are counted: give the number of examples P in place of {}",
+    "N": "the columns of the table are the inputs: leave out {}",
+}
+
+OF_ROWS = {
+    "eps_y": Variable((), "generalization error on fresh labels with noise, those of the table", r"$\epsilon_y$"),
+    "mse_y": Variable((), "mean squared error of the target", r"$\mathrm{mse}_y$"),
+    **{name: RISK[name] for name in ("train_loss", "eps_t", "gap", "converged")},
+}
+ROWS_THEORY = {"lam_best": Variable((), "penalty of the smallest generalization error", r"$\lambda^*$")}
+
+
+class LabelledRows(AbstractScenario):
+    """Learners that minimise a convex loss of P rows of a real table; any list is an axis of a sweep.
+
+    Raises `ScenarioError` with one sentence per problem.
+
+    >>> scenario = LabelledRows(population="held_out", loss="logistic", inputs={"rows": "clouds-60"}, P=[60, 240])
+    >>> [(cell.name, cell.P, cell.table.N) for cell in scenario.cells()]
+    [('logistic', 60, 60), ('logistic', 240, 60)]
+    """
+
+    CHOICE: ClassVar = "population"
+    KINDS: ClassVar = TABLE_POPULATIONS
+    FURTHER: ClassVar = {"loss": LOSSES}
+    AXES: ClassVar = ("inputs", "population", "loss", PARAMETERS, "lam", "P")
+    TITLE: ClassVar = "real tables"
+    CITES: ClassVar = ("loureiro2021mixtures", "mignacco2020")
+    COORDINATES: ClassVar[dict[str, Key]] = {}
+    PAGE: ClassVar = Page(
+        along="P",
+        start={
+            "population": ["table", "held_out"],
+            "loss": "logistic",
+            "inputs": {"rows": "clouds-60"},
+            "lam": 0.1,
+            "P": 1000,
+            "seeds": 8,
+        },
+        first=20,
+        places=10,
+        whole=True,
+        view=View(log=("x",), show=("eps_y",)),
+    )
+    equations: ClassVar = (
+        r"\mathbf w = \arg\min\sum_\mu\ell(x^\mu) + \lambda\,|\mathbf w|^2/2",
+        r"x = yh \text{ or } y-h, \quad h = \mathbf w\cdot\mathbf x",
+        r"\epsilon_y = \sum_y\pi_y\,\Phi(-\mu_y/Q)",
+    )
+
+    population: one_of(TABLE_POPULATIONS, "a population of rows") = Field(  # type: ignore[valid-type]
+        description="population of the rows: `table` (drawn with replacement, tested on all rows) or `held_out` (drawn "
+        "without replacement, tested on the others)"
+    )
+    loss: one_of(LOSSES, "a loss", WITHOUT_MINIMUM) = Field(description="loss that is minimised")  # type: ignore[valid-type]
+    inputs: LawAxis = Field(  # type: ignore[valid-type]
+        description="distribution of the inputs, rows of a table with a `target` (name or number of a column), or of a "
+        "data set with two classes"
+    )
+    lam: LamAxis = config_key(  # type: ignore[valid-type]
+        0.1,
+        description="strength of the penalty, which is l2; best: that of the smallest error",
+        symbol=r"$\lambda$",
+    )
+    model: Literal["auto", "clusters", "moments"] = Field(
+        "auto",
+        description="model of the rows in theory: `clusters` (two classes of one covariance), `moments` (of inputs and "
+        "target, for squared errors), or each for its own errors",
+    )
+    P: ExamplesAxis = config_key(description="number of stored examples", symbol="$P$")  # type: ignore[valid-type]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_teacher(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Refuse keys of labels that are not the table's, and numbers that follow from it."""
+        for sentence in dict.fromkeys(ELSEWHERE.values()):
+            if names := [name for name, other in ELSEWHERE.items() if name in given and other == sentence]:
+                raise ScenarioError([((names[0],), sentence.format(", ".join(names)))])
+        if inside := [
+            name for law in _sections(given.get("inputs")) for name in ("population", "model") if name in law
+        ]:
+            raise ScenarioError([(("inputs",), f"{inside[0]} is a key of the config, beside inputs and not in it")])
+        if given.get("model") == "logit":
+            why = "of real tables it overstates the error several times: clusters or moments"
+            raise ScenarioError([(("model",), f"a fitted logit teacher is not supported, {why}")])
+        return given
+
+    def _problems(self) -> Iterator[Problem]:
+        if other := next((law for law in points(self.inputs) if not isinstance(law, Rows)), None):
+            yield ("inputs",), f"a population of rows needs `rows` of a table, not {label_of(other)}"
+        if 0 in points(self.lam):
+            yield ("lam",), "lam must be above 0, or best"
+        if self.model == "moments" and {*points(self.loss)} != {"square"}:
+            yield ("model",), "moments describe squared errors: the loss must be square"
+
+    def data_problems(self) -> Iterator[Problem]:
+        """The first reason why a table cannot be learnt from with each loss, and a number of examples that it lacks."""
+        for values in self.combinations("inputs", "population", "loss", *self.parameters, "P"):
+            if problem := self._data_problem(values):
+                yield problem
+                return
+
+    def _data_problem(self, values: dict[str, Any]) -> Problem | None:
+        try:
+            table = table_of(values["inputs"])
+        except ScenarioError as failure:
+            return ("inputs",), failure.problems[0][1]
+        except (ConfigError, OSError) as failure:
+            return ("inputs",), str(failure)
+        name, rows = values["inputs"].path, len(table.Z)
+        if table.labels is None and values["loss"] != "square":
+            return ("loss",), f"the target of {name} is a number: the loss must be square, not {values['loss']}"
+        if table.labels is None and self.model == "clusters":
+            return ("model",), f"the target of {name} is a number: it has no clusters"
+        if table.labels and (why := uneven(self.kind_at(values, "loss"))):
+            return ("loss",), why
+        if values["P"] > (most := self.kind_at(values).most(rows)):
+            return ("P",), f"{name} has {rows} rows, of which at most {most} can be examples, not {values['P']}"
+        return None
+
+    def data_digests(self) -> dict[str, str]:
+        """The SHA-256 of each table, by its name or path."""
+        return {law.path: table_digest(law.path, law.target) for law in points(self.inputs)}
+
+    def diagnoses(self) -> Mapping[str, dict[str, Any]]:
+        """The diagnosis of each table, by the name of its inputs."""
+        return {label_of(law): diagnosis(table_of(law)) for law in points(self.inputs)}
+
+    @property
+    def variables(self) -> dict[str, Variable]:
+        return OF_ROWS
+
+    @property
+    def theory_only(self) -> dict[str, Variable]:
+        return ROWS_THEORY
+
+    def seconds(self) -> float:
+        """A rough estimate of the seconds that one seed of all parameter combinations takes on one core."""
+        return sum(map(_seconds, self.cells()))
+
+    def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> RowsCell:
+        return RowsCell(
+            name=values["loss"],
+            named=values["population"],
+            population=self.kind_at(values),
+            loss=self.kind_at(values, "loss"),
+            inputs=values["inputs"],
+            model=self.model,
+            lam=values["lam"],
+            P=values["P"],
+            index=index,
+        )
+
+
+@dataclass(frozen=True)
+class RowsCell(Cell):
+    """One point of the grid: a table, a population of its rows, a loss, a penalty, and a number of examples."""
+
+    name: str
+    named: str
+    population: TablePopulation
+    loss: Loss
+    inputs: Rows
+    model: str
+    lam: float | str
+    P: int
+    index: tuple[int, ...]
+
+    @property
+    def table(self) -> RealTable:
+        """The table, read once."""
+        return table_of(self.inputs)
+
+    @property
+    def group(self) -> tuple[Any, ...]:
+        """All that the error depends on but the penalty and the number of examples."""
+        return self.inputs, self.population, self.loss, self.model
+
+
+def table_of(law: Rows) -> RealTable:
+    """The table of inputs.
+
+    Parameters
+    ----------
+    law
+        Rows of a file with a target, or of a data set.
+    """
+    return named_table(law.path, law.target)
+
+
+def _sections(inputs: Any) -> list[dict[str, Any]]:
+    """The sections of inputs as a config has them."""
+    return [law for law in (inputs if isinstance(inputs, list | tuple) else [inputs]) if isinstance(law, dict)]
+
+
+def _seconds(cell: RowsCell) -> float:
+    """Seconds of a run: those of the same loss of a teacher's labels, and the fields of all rows."""
+    try:
+        rows, N = cell.table.Z.shape
+    except (StatmechError, OSError):
+        rows, N = 10 * SOME_COLUMNS, SOME_COLUMNS
+    smaller = min(N, cell.P)
+    rate = KINKED if cell.loss.kinks else SMOOTH
+    return LEAST_SECONDS + 1.5 * rate * (cell.P * N * smaller + smaller**3) + 1e-9 * rows * N

@@ -1,0 +1,59 @@
+"""The numbers that decide whether theory describes learners of a table, and a warning for each that is out of range."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from statmech.real_table import RealTable
+
+FEW_DIRECTIONS, HEAVY, ROWS_PER_COLUMN = 30.0, 2.0, 10.0  # from which the prediction is trusted
+NOISELESS = 0.999
+
+
+def diagnosis(table: RealTable) -> dict[str, Any]:
+    """Return rows, columns, R2 of least squares, effective directions, tails, and warnings, one sentence per line.
+
+    Parameters
+    ----------
+    table
+        The table.
+
+    Examples
+    --------
+    >>> from statmech.labelled_table import labelled
+    >>> from statmech.real_table import real_table
+    >>> X = np.random.default_rng(0).standard_normal((400, 40))
+    >>> found = diagnosis(real_table(labelled(X, np.where(X[:, 0] > 0, 1, -1))))
+    >>> found["rows"], found["columns"], round(found["directions"], 1), found["warnings"]
+    (400, 40, 36.2, '')
+    """
+    (n, N), s, y = table.Z.shape, table.basis.eigenvalues, table.y - table.y.mean()
+    explained = float(table.basis.squares.sum() / np.sum(y**2))
+    left = n - 1 - len(s)
+    R2 = 1 - (1 - explained) * (n - 1) / left if left > 0 else np.nan
+    directions = float(s.sum() ** 2 / np.sum(s**2))
+    squares = np.sum(table.Z**2, axis=1)
+    heavy = float(np.var(squares) / np.mean(squares) ** 2 * directions / 2)
+    warnings = []
+    if directions < FEW_DIRECTIONS:
+        warnings.append(f"the rows vary in effectively {directions:.3g} directions; theory assumes many, 30 or more")
+    if heavy > HEAVY:
+        warnings.append(
+            f"squared lengths of the rows vary {heavy:.2g} times as much as those of Gaussian rows: with such heavy "
+            "tails errors can be half of what is predicted"
+        )
+    if n < ROWS_PER_COLUMN * N:
+        warnings.append(f"{n} rows of {N} columns: with fewer than ten rows per column the prediction is itself noisy")
+    if table.labels is None and R2 > NOISELESS:
+        warnings.append("the target is a linear function of the inputs: its smallest directions are not Gaussian")
+    return {
+        "rows": n,
+        "columns": N,
+        "constant_columns": table.constant,
+        "R2": R2,
+        "directions": directions,
+        "tails": heavy,
+        "warnings": "\n".join(warnings),
+    }

@@ -1,0 +1,55 @@
+"""Learners that minimise a convex loss of rows of a real table: the equations at each parameter combination."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from statmech.errors import ScenarioError
+from statmech.scenarios.labelled_rows import LabelledRows, RowsCell
+from statmech.scenarios.risk import BEST
+from theory.tables.best_penalties import best_along, errors_of
+
+SOURCE = "clusters or moments of a table, N -> infinity"
+PLACES = 60  # of a line
+
+Values = dict[str, np.ndarray]
+
+
+def attributes(scenario: LabelledRows) -> dict[str, str]:
+    """The diagnosis of each table, as JSON."""
+    return {"tables": json.dumps(scenario.diagnoses())}
+
+
+def solve(scenario: LabelledRows, cells: Sequence[RowsCell]) -> Iterator[Values]:
+    """The variables of each cell; NaN where the table does not determine them."""
+    if problems := list(scenario.data_problems()):
+        raise ScenarioError(problems)
+    groups: dict[tuple[Any, ...], list[RowsCell]] = {}
+    for cell in cells:
+        groups.setdefault(cell.group, []).append(cell)
+    solved: dict[tuple[int, ...], Values] = {}
+    for members in groups.values():
+        solved.update(_of_group(members))
+    return (solved[cell.index] for cell in cells)
+
+
+def _of_group(members: list[RowsCell]) -> dict[tuple[int, ...], Values]:
+    first = members[0]
+    wanted = list(dict.fromkeys(cell.P for cell in members if cell.lam == BEST))
+    best = best_along(first, wanted) if wanted else {}
+    points = [(cell.P, best[cell.P] if cell.lam == BEST else float(cell.lam)) for cell in members]
+    unique = list(dict.fromkeys(points))
+    P, lam = np.array(unique, float).T
+    state = errors_of(first).described(first.loss, P, lam, first.model)._asdict()
+    lane = {point: at for at, point in enumerate(unique)}
+    return {
+        cell.index: {
+            **{name: np.asarray(values[lane[point]]) for name, values in state.items()},
+            "lam_best": np.asarray(best.get(cell.P, np.nan)),
+        }
+        for cell, point in zip(members, points, strict=True)
+    }

@@ -1,0 +1,129 @@
+r"""Errors of learners of a real table: classes taken as clusters, squared errors by second moments.
+
+Wrong labels follow from two clusters with the classes' means and common covariance, whose stabilities are normal in
+each class with means :math:`\mu_y` and deviation Q. A squared error follows from the covariances of inputs and target
+alone, whatever the target's distribution; that of the clusters, :math:`\langle(1-\mu_y)^2\rangle + Q^2`, is the same
+but for terms of order 1/N. Subclasses state of which population the rows are: the table itself
+(`theory.tables.table_rows`) or that of which the table is a sample (`theory.tables.fresh_rows`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from statmech.convex.clusters import TwoClusters
+from statmech.convex.losses import Loss, Square, on_labels
+from statmech.numerics.gaussian import cumulative
+from statmech.real_table import RealTable
+from theory.convex.cluster_averages import Stabilities, training_of_clusters
+from theory.tables.fresh_clusters import ClassTable, class_table
+from theory.tables.ridge import RidgeTable, ridge_of
+
+LEAST, LARGEST = 1e-6, 1e6  # penalties of classes that are taken for a vanishing one and for an infinite one
+MODELS = ("auto", "clusters", "moments")
+
+
+class RowsState(NamedTuple):
+    """Errors of labels and of squares on the rows of the population, and on the examples, arrays (lanes,)."""
+
+    eps_y: np.ndarray
+    mse_y: np.ndarray
+    eps_t: np.ndarray
+    train_loss: np.ndarray
+
+
+class Squares(NamedTuple):
+    """Mean squared errors on the rows of the population and on the examples, arrays (lanes,)."""
+
+    fresh: np.ndarray
+    training: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class RowErrors(ABC):
+    """The errors of learners of a table; subclasses state a population of rows."""
+
+    table: RealTable
+
+    @abstractmethod
+    def stabilities(self, loss: Loss, P: np.ndarray, lam: np.ndarray) -> tuple[TwoClusters, Stabilities]:
+        """The clusters, and the stabilities of a loss of stabilities."""
+
+    @abstractmethod
+    def squares(self, P: np.ndarray, lam: np.ndarray) -> Squares:
+        """The squared errors of least squares."""
+
+    @abstractmethod
+    def best_of_labels(self, loss: Loss, P: np.ndarray) -> np.ndarray:
+        """The penalty of the fewest wrong labels."""
+
+    @abstractmethod
+    def best_of_squares(self, P: np.ndarray) -> np.ndarray:
+        """The penalty of the smallest squared error."""
+
+    @cached_property
+    def classes(self) -> ClassTable:
+        """The table as two classes."""
+        return class_table(self.table.Z, self.table.y)
+
+    @cached_property
+    def ridge(self) -> RidgeTable:
+        """The table in its eigenbasis."""
+        return ridge_of(self.table)
+
+    def described(self, loss: Loss, P: np.ndarray, lam: np.ndarray, model: str = "auto") -> RowsState:
+        """Predict the errors, NaN where they are not known.
+
+        Parameters
+        ----------
+        loss
+            The loss as a config names it.
+        P
+            Numbers of examples (lanes,).
+        lam
+            Strengths of the penalty (lanes,); NaN where there is none.
+        model
+            One of `MODELS`: `auto` takes labels from clusters and squared errors from moments.
+        """
+        found = RowsState(*(np.full(len(P), np.nan) for _ in RowsState._fields))
+        known = np.isfinite(lam)
+        if known.any():
+            state = self._described(loss, P[known], lam[known], model)
+            for whole, part in zip(found, state, strict=True):
+                whole[known] = part
+        return found
+
+    def best_penalties(self, loss: Loss, P: np.ndarray, model: str = "auto") -> np.ndarray:
+        """The penalty of the smallest error (lanes,): of labels, or of squares for numbers and `model` moments.
+
+        Parameters
+        ----------
+        loss, P, model
+            Those of `described`.
+        """
+        if self.table.labels is None or model == "moments":
+            return self.best_of_squares(P)
+        return np.clip(self.best_of_labels(on_labels(loss), P), LEAST, LARGEST)
+
+    def _described(self, loss: Loss, P: np.ndarray, lam: np.ndarray, model: str) -> RowsState:
+        none, square = np.full(len(P), np.nan), isinstance(loss, Square)
+        state = RowsState(none, none, none, none)
+        if self.table.labels is not None and model != "moments":
+            state = self._of_clusters(on_labels(loss), P, lam, square)
+        if square and model != "clusters":
+            squares = self.squares(P, lam)
+            state = state._replace(mse_y=squares.fresh, train_loss=0.5 * squares.training)
+        return state
+
+    def _of_clusters(self, loss: Loss, P: np.ndarray, lam: np.ndarray, square: bool) -> RowsState:
+        clusters, at = self.stabilities(loss, P, lam)
+        with np.errstate(all="ignore"):
+            training = training_of_clusters(loss, clusters, at, loss)
+            wrong = clusters.weights @ cumulative(-at.means / at.Q)
+        mse = clusters.weights @ (1 - at.means) ** 2 + at.Q**2 if square else np.full(len(P), np.nan)
+        return RowsState(wrong, mse, training.error, training.loss)

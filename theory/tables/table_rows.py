@@ -1,0 +1,69 @@
+r"""Errors of learners of a table's own rows, drawn with replacement: the table is the population.
+
+With the eigenvalues :math:`s_a` of :math:`Z^TZ` of the n rows, the modes (`statmech.modes`) have the variances
+:math:`\omega_a = Ns_a/n` and each the fraction 1/N of the directions. Of the variance of a target y mode a contains
+:math:`p_a = (\mathbf u_a\cdot\mathbf y)^2/|\mathbf y|^2`, with :math:`\mathbf u_a` the rows' left singular vectors; the
+rest is the misfit. Within classes, with half the difference :math:`\mathbf d` of their means,
+:math:`t_a = N(\mathbf d\cdot\mathbf v_a)^2`.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from statmech.convex.clusters import TwoClusters
+from statmech.convex.losses import Loss, Square
+from statmech.convex.teachers import LinearTeacher
+from statmech.modes import Modes
+from theory.convex.best_lambda import sought
+from theory.convex.cluster_averages import Stabilities
+from theory.convex.clusters import ClusterEquations, best_lambdas
+from theory.convex.empirical_risk import described
+from theory.convex.mode_sums import ModeSums
+from theory.convex.saddle_point import SOLVED, Equations, Point, solve
+from theory.tables.row_errors import LARGEST, LEAST, RowErrors, Squares
+
+
+class TableRows(RowErrors):
+    """The rows of the table itself."""
+
+    @cached_property
+    def clusters(self) -> TwoClusters:
+        """Two clusters of the classes' means and common covariance; what has no variance is one mode."""
+        of, n, N = self.classes, len(self.table.Z), self.table.N
+        s, squares, shares = of.resolvent.eigenvalues, of.squares, np.full(len(of.squares), 1 / N)
+        if of.beyond > 0:
+            s, squares, shares = (np.append(it, last) for it, last in ((s, 0), (squares, of.beyond), (shares, 1 / N)))
+        return TwoClusters(of.positives, N * s / n, shares, N * squares, np.ones_like(s))
+
+    @cached_property
+    def equations(self) -> Equations:
+        """The equations of least squares, with the target in units of its root mean square."""
+        s, N, n = self.ridge.resolvent.eigenvalues, self.table.N, self.ridge.rows
+        variances, shares = np.append(N * s / n, 0.0), np.append(np.full(len(s), 1 / N), (N - len(s)) / N)
+        powers = np.append(self.ridge.squares / (n * self.mean_square), 0.0)
+        return Equations(Square(), LinearTeacher(), ModeSums(Modes(variances, shares, powers)))
+
+    @property
+    def mean_square(self) -> float:
+        """That of the target."""
+        return float(np.mean(self.table.y**2))
+
+    def stabilities(self, loss: Loss, P: np.ndarray, lam: np.ndarray) -> tuple[TwoClusters, Stabilities]:
+        equations = ClusterEquations(loss, self.clusters)
+        solved = solve(equations, P / self.table.N, lam, 0.0)
+        return self.clusters, equations.stabilities(solved.x + np.where(solved.residual <= SOLVED, 0.0, np.nan))
+
+    def squares(self, P: np.ndarray, lam: np.ndarray) -> Squares:
+        alpha = P / self.table.N
+        solved = solve(self.equations, alpha, lam, 0.0)
+        state = described(self.equations, solved, alpha, Point(np.log(lam), np.zeros_like(lam)))
+        return Squares(self.mean_square * state.mse, 2 * self.mean_square * state.train_loss)
+
+    def best_of_labels(self, loss: Loss, P: np.ndarray) -> np.ndarray:
+        return best_lambdas(loss, self.clusters, P / self.table.N)
+
+    def best_of_squares(self, P: np.ndarray) -> np.ndarray:
+        return np.clip(sought(self.equations, P / self.table.N, 0.0, np.zeros(len(P), bool)), LEAST, LARGEST)
