@@ -29,7 +29,7 @@ extensions = [
     "sphinx_design",
     "sphinx_copybutton",
 ]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "paper"]  # the draft of an article, whose citations Pandoc resolves
 suppress_warnings = ["toc.empty_glob"]
 
 html_theme = "furo"

@@ -27,7 +27,7 @@ from statmech.scenarios.registry import kinds
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md")]
+PAGES = [*sorted(ROOT.glob("*.md")), ROOT / "benchmarks/README.md"]
 PAGES += sorted(path for path in DOCS.rglob("*.md") if "_build" not in path.parts)
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 FENCED = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)

@@ -136,7 +136,7 @@ def test_the_largest_memory_held_is_in_bytes_whatever_unit_the_system_has(platfo
 def test_what_a_system_does_not_say_refuses_nothing(monkeypatch):
     monkeypatch.setattr(system, "resource", None)
     for name in ("sysconf", "sched_getaffinity"):
-        monkeypatch.delattr(os, name)
+        monkeypatch.delattr(os, name, raising=False)
     assert (system.memory(), system.peak_memory(), system.cores()) == (float("inf"), 0.0, os.cpu_count())
 
 
@@ -156,6 +156,7 @@ def test_one_process_writes_and_shards_are_refused_where_files_cannot_be_locked(
         locks.claimed(path, (1, 2)).__enter__()
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signal that only asks whether a process runs")
 @pytest.mark.parametrize("missing", ["", "system._c_library = lambda: None"])
 def test_a_process_ends_when_its_parent_is_killed(missing):
     child = f"from statmech.runtime import system; {missing}; system.die_with_parent(); print(flush=True); input()"
