@@ -304,6 +304,7 @@ PLAIN = {
 BANNED = re.compile("|".join(rf"(?<!\w)(?:{words})(?!\w)" for words in PLAIN), re.IGNORECASE)
 ALLOWED: dict[str, str] = {  # the place of a word, and why it is right there
     "not yet": "a measurement that is planned",
+    "second moments": "averages of squares, not times",
 }
 
 
