@@ -50,8 +50,9 @@ class Results:
     """
 
     scenario: AbstractScenario
-    simulation: xr.Dataset | None = None
-    theory: xr.Dataset | None = None
+    # None where there is none, which need not be ruled out at each access: Any, unlike None, has all attributes
+    simulation: xr.Dataset | Any = None
+    theory: xr.Dataset | Any = None
     status: dict[str, Any] | None = None
     name: str = ""
     figure: str | None = None

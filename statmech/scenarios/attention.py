@@ -84,22 +84,20 @@ class Attention(AbstractScenario):
         r"\epsilon_g = \tfrac1\pi\arccos R",
     )
 
-    attention: BoundaryAxis = Field(description="boundary at which the evaluation of a margin stops")  # type: ignore[valid-type]
-    error_rate: DeltaAxis = config_key(  # type: ignore[valid-type]
-        description="target decision-error rate", symbol=r"$\epsilon_d$"
-    )
+    attention: BoundaryAxis = Field(description="boundary at which the evaluation of a margin stops")
+    error_rate: DeltaAxis = config_key(description="target decision-error rate", symbol=r"$\epsilon_d$")
     t: Times = config_key(
         description="times at which order parameters are recorded, increasing",
         symbol="$t$",
         unit="steps / N",
     )
     N: DimensionAxis = config_key(1000, description="input dimension, the number of features", symbol="$N$")
-    chunk: ChunkAxis = Field(1, description="features between two looks at the sum")  # type: ignore[valid-type]
+    chunk: ChunkAxis = Field(default=1, description="features between two looks at the sum")
     probes: Annotated[Number, Field(gt=0, le=1)] = Field(
-        0.05, description="fraction of examples that are always evaluated in full"
+        default=0.05, description="fraction of examples that are always evaluated in full"
     )
     memory: Annotated[Whole, Field(ge=2, le=MAX_MEMORY)] = Field(
-        200, description="averaging window, in probes, of the running mean and variance of the margins"
+        default=200, description="averaging window, in probes, of the running mean and variance of the margins"
     )
 
     def _problems(self) -> Iterator[Problem]:

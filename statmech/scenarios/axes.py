@@ -6,13 +6,20 @@ A list, a tuple, an array, `{linspace: [a, b, n]}`, `{logspace: [a, b, n]}` (exp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BeforeValidator, Discriminator, Field, Tag, TypeAdapter, WithJsonSchema
+from pydantic import BeforeValidator, Discriminator, Field, GetCoreSchemaHandler, Tag, TypeAdapter, WithJsonSchema
+from pydantic_core import CoreSchema
 
 from statmech.errors import quoted
+
+# what a key may be given as, for editors and type checkers
+Spaced = Mapping[str, Sequence[float]]
+Numbers = float | Sequence[float] | np.ndarray | Spaced
+Wholes = int | Sequence[int] | np.ndarray | Spaced
+Names = str | Sequence[str]
 
 SPACES: dict[str, Callable[..., np.ndarray]] = {
     "linspace": np.linspace,
@@ -102,17 +109,32 @@ def one_or_many(one: Any, many: Any) -> Any:
     return Annotated[Annotated[one, Tag("value")] | Annotated[many, Tag("axis")], kind]
 
 
-def axis_of(value_type: Any, schema: dict[str, Any] | None = None, spaced: bool = True) -> Any:
-    """The type of a config key that takes a value of `value_type` or an axis of such values.
+class ReadAs:
+    """What pydantic reads in place of an annotated type, which is that of editors and type checkers.
+
+    >>> TypeAdapter(Annotated[Names, ReadAs(int)]).validate_python("3")
+    3
+    """
+
+    def __init__(self, kind: Any):
+        self.kind = kind
+
+    def __get_pydantic_core_schema__(self, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return handler.generate_schema(self.kind)
+
+
+def axis_of(value_type: Any, schema: dict[str, Any] | None = None, spaced: bool = True) -> ReadAs:
+    """What is read of a config key that takes a value of `value_type` or an axis of such values.
 
     `schema` is the JSON Schema of one value, by default what pydantic makes of the type; `spaced` says whether
     `{linspace: ...}` and the like may stand for the values.
 
     >>> from statmech.scenarios.keys import Number
-    >>> TypeAdapter(axis_of(Annotated[Number, Field(ge=0)])).validate_python({"linspace": [0, 1, 3]})
+    >>> axis = Annotated[Numbers, axis_of(Annotated[Number, Field(ge=0)])]
+    >>> TypeAdapter(axis).validate_python({"linspace": [0, 1, 3]})
     (0.0, 0.5, 1.0)
     """
     schema = TypeAdapter(value_type).json_schema() if schema is None else schema
     many = Annotated[tuple[value_type, ...], Field(min_length=1)]
     read = BeforeValidator(expand if spaced else lambda given: given)
-    return Annotated[one_or_many(value_type, many), read, WithJsonSchema(axis_schema(schema, spaced))]
+    return ReadAs(Annotated[one_or_many(value_type, many), read, WithJsonSchema(axis_schema(schema, spaced))])

@@ -16,14 +16,14 @@ A `Boosting` is what a config file with the key `booster` holds and what `simula
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from dataclasses import InitVar, dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from pydantic import Field
 
 from statmech.parameters import parameter
-from statmech.scenarios.axes import axis_of, points
+from statmech.scenarios.axes import Names, Numbers, Wholes, axis_of, points
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import Cell
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, FlipAxis, Whole, config_key, one_of
@@ -46,12 +46,14 @@ class AdaBoost:
 
 BOOSTERS: dict[str, type[AdaBoost]] = {"adaboost": AdaBoost}
 
-SizeAxis = axis_of(
-    Annotated[Whole, Field(ge=1, le=MAX_S)], {"type": "integer", "minimum": 1, "maximum": MAX_S}, spaced=False
-)
-ExamplesAxis = axis_of(
-    Annotated[Whole, Field(ge=1, le=MAX_P)], {"type": "integer", "minimum": 1, "maximum": MAX_P}, spaced=False
-)
+SizeAxis = Annotated[
+    Wholes,
+    axis_of(Annotated[Whole, Field(ge=1, le=MAX_S)], {"type": "integer", "minimum": 1, "maximum": MAX_S}, spaced=False),
+]
+ExamplesAxis = Annotated[
+    Wholes,
+    axis_of(Annotated[Whole, Field(ge=1, le=MAX_P)], {"type": "integer", "minimum": 1, "maximum": MAX_P}, spaced=False),
+]
 
 BOOSTED = {
     "stages": Variable((), "boosting stages, until all examples are classified correctly", "stages", bound="above"),
@@ -101,19 +103,23 @@ class Boosting(AbstractScenario):
         r"\text{stages} \le 2s^2\ln P, \quad \gamma_i \ge \tfrac1{2s}",
     )
 
-    booster: one_of(BOOSTERS, "a booster") = Field(description="boosting algorithm")  # type: ignore[valid-type]
-    s: SizeAxis = config_key(description="number of conjunctions in the teacher", symbol="$s$")  # type: ignore[valid-type]
-    P: ExamplesAxis = config_key(description="number of stored examples", symbol="$P$")  # type: ignore[valid-type]
+    booster: Annotated[Names, one_of(BOOSTERS, "a booster")] = Field(description="boosting algorithm")
+    s: SizeAxis = config_key(description="number of conjunctions in the teacher", symbol="$s$")
+    P: ExamplesAxis = config_key(description="number of stored examples", symbol="$P$")
     N: DimensionAxis = config_key(20, description="input dimension, of Boolean inputs", symbol="$N$")
     flip: FlipAxis = config_key(
         0.0, description="probability that a label is flipped, of a stored example", symbol="$p_f$"
     )
-    cap: ExamplesAxis = config_key(  # type: ignore[valid-type]
+    cap: ExamplesAxis = config_key(
         10_000, description="most boosting stages, after which a run stops without having converged"
     )
     tests: Annotated[Whole, Field(ge=1, le=MAX_P)] = Field(
-        10_000, description="fresh examples on which eps_g is measured"
+        default=10_000, description="fresh examples on which eps_g is measured"
     )
+
+    if TYPE_CHECKING:  # the parameters of boosters, for editors and type checkers
+        k: InitVar[Wholes] = 2
+        discount: InitVar[Numbers] = 1.0
 
     @property
     def variables(self) -> dict[str, Variable]:

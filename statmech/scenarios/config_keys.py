@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import InitVar
 from functools import cache
-from typing import Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -28,11 +29,18 @@ class ConfigKeys(Defaults, BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    seeds: Annotated[Whole, Field(ge=1, le=MAX_SEEDS)] = Field(10, description="independent runs of each grid point")
-    key: Annotated[Whole, Field(ge=0, lt=2**32)] = Field(0, description="key of the experiment's random numbers")
-    figure: str | None = Field(None, description="published figure to draw; the config's own name by default")
+    seeds: Annotated[Whole, Field(ge=1, le=MAX_SEEDS)] = Field(
+        default=10, description="independent runs of each grid point"
+    )
+    key: Annotated[Whole, Field(ge=0, lt=2**32)] = Field(
+        default=0, description="key of the experiment's random numbers"
+    )
+    figure: str | None = Field(default=None, description="published figure to draw; the config's own name by default")
     parameters: dict[str, Any] = Field(default_factory=dict, exclude=True)
     zipped: tuple[tuple[str, ...], ...] = Field(default=(), exclude=True)
+
+    if TYPE_CHECKING:
+        zip: InitVar[Any] = None
 
     @model_validator(mode="before")
     @classmethod

@@ -13,7 +13,7 @@ from statmech.convex.penalties import PENALTIES, Penalty
 from statmech.convex.teachers import TEACHERS, Teacher
 from statmech.convex.weights import WEIGHTS, Weights
 from statmech.errors import Problem
-from statmech.scenarios.axes import axis_of, points
+from statmech.scenarios.axes import Names, Numbers, axis_of, points
 from statmech.scenarios.cells import Cell
 from statmech.scenarios.convex_setting import Setting
 from statmech.scenarios.grid import Grid
@@ -22,15 +22,17 @@ from statmech.scenarios.keys import Number, config_key, one_of
 Kind = TypeVar("Kind")
 
 # the schema excludes the flip and the gain of labels that say nothing about the teacher, for which there is a sentence
-FlipAxis: Any = axis_of(
-    Annotated[Number, Field(ge=0, le=0.5)], {"type": "number", "minimum": 0, "exclusiveMaximum": 0.5}
-)
-GainAxis: Any = axis_of(Annotated[Number, Field(ge=0)], {"type": "number", "exclusiveMinimum": 0})
-ShareAxis: Any = axis_of(Annotated[Number, Field(gt=0, le=1)], {"type": "number", "exclusiveMinimum": 0, "maximum": 1})
+FlipAxis = Annotated[
+    Numbers, axis_of(Annotated[Number, Field(ge=0, le=0.5)], {"type": "number", "minimum": 0, "exclusiveMaximum": 0.5})
+]
+GainAxis = Annotated[Numbers, axis_of(Annotated[Number, Field(ge=0)], {"type": "number", "exclusiveMinimum": 0})]
+ShareAxis = Annotated[
+    Numbers, axis_of(Annotated[Number, Field(gt=0, le=1)], {"type": "number", "exclusiveMinimum": 0, "maximum": 1})
+]
 OF_TEACHERS = ("flip", "noise", "gain")  # keys that some teachers have
-TeacherAxis: Any = one_of(TEACHERS, "a teacher")
-PenaltyAxis: Any = one_of(PENALTIES, "a penalty")
-WeightsAxis: Any = one_of(WEIGHTS, "a distribution of weights")
+TeacherAxis = Annotated[Names, one_of(TEACHERS, "a teacher")]
+PenaltyAxis = Annotated[Names, one_of(PENALTIES, "a penalty")]
+WeightsAxis = Annotated[Names, one_of(WEIGHTS, "a distribution of weights")]
 
 ALPHA = config_key(description="stored examples per input dimension, P / N", symbol=r"$\alpha$", unit="P / N")
 FLIP = config_key(0.0, description="probability that a label is flipped, with `teacher: sign`", symbol="$p_f$")
@@ -38,9 +40,9 @@ NOISE = config_key(
     0.0, description="standard deviation of the noise, with `teacher: probit` or `linear`", symbol=r"$\sigma$"
 )
 GAIN = config_key(1.0, description="gain of the logistic function, with `teacher: logit`", symbol=r"$\beta$")
-PENALTY = Field("l2", description="penalty on the weights")
-L1_RATIO = Field(0.5, description="weight of the l1 norm in the elastic net")
-OF_WEIGHTS = Field("gauss", description="distribution of the teacher's weights")
+PENALTY = Field(default="l2", description="penalty on the weights")
+L1_RATIO = Field(default=0.5, description="weight of the l1 norm in the elastic net")
+OF_WEIGHTS = Field(default="gauss", description="distribution of the teacher's weights")
 RHO = config_key(0.2, description="fraction of nonzero weights, with `weights: sparse`", symbol=r"$\rho$")
 
 

@@ -7,8 +7,8 @@ of real data.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from dataclasses import InitVar, dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from pydantic import AfterValidator, Field
@@ -19,7 +19,7 @@ from statmech.classifiers import CLASSIFIERS, Classifier
 from statmech.classifiers import ORDERS as ORDERS
 from statmech.errors import Problem
 from statmech.parameters import Key
-from statmech.scenarios.axes import axis_of, points
+from statmech.scenarios.axes import Names, Numbers, Wholes, axis_of, points
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import Cell, words_of
 from statmech.scenarios.former_names import in_former_names
@@ -74,7 +74,7 @@ def _data_name(given: str) -> str:
     return given
 
 
-DataAxis = axis_of(Annotated[str, AfterValidator(_data_name)], {"type": "string"}, spaced=False)
+DataAxis = Annotated[Names, axis_of(Annotated[str, AfterValidator(_data_name)], {"type": "string"}, spaced=False)]
 
 
 class Study(AbstractScenario):
@@ -108,21 +108,38 @@ class Study(AbstractScenario):
     }
     AXES: ClassVar = ("data", "classifier", "order", "level", "chosen", PARAMETERS)
 
-    classifier: one_of(CLASSIFIERS, "a classifier") = Field(description="classifier")  # type: ignore[valid-type]
-    data: DataAxis = Field(description="data set, from --data-dir or OpenML")  # type: ignore[valid-type]
+    classifier: Annotated[Names, one_of(CLASSIFIERS, "a classifier")] = Field(description="classifier")
+    data: DataAxis = Field(description="data set, from --data-dir or OpenML")
     folds: Annotated[Whole, Field(ge=2, le=MOST_FOLDS)] = Field(
-        10, description="number of parts of the examples; each is held out once"
+        default=10, description="number of parts of the examples; each is held out once"
     )
     examples: Annotated[Whole, Field(ge=20)] | None = Field(
-        None, description="size of a random part of the data set, drawn again for each seed; all by default"
+        default=None, description="size of a random part of the data set, drawn again for each seed; all by default"
     )
-    plane: bool = Field(False, description="also record the decisions on a plane, for data of two attributes")
+    plane: bool = Field(default=False, description="also record the decisions on a plane, for data of two attributes")
     positions: bool = Field(
-        False, description="also record the weights of conjunctions of two by their positions in a sequence"
+        default=False, description="also record the weights of conjunctions of two by their positions in a sequence"
     )
     seeds: Annotated[Whole, Field(ge=1, le=10**6)] = Field(
-        1, description="independent runs of each grid point, each of another shuffle into folds"
+        default=1, description="independent runs of each grid point, each of another shuffle into folds"
     )
+
+    if TYPE_CHECKING:  # the parameters of classifiers, for editors and type checkers
+        neighbours: InitVar[Wholes] = 5
+        level: InitVar[Names] = "brownian-bridge"
+        chosen: InitVar[Names] = "random"
+        error_rate: InitVar[Numbers] = 0.1
+        chunk: InitVar[Wholes] = 16
+        passes: InitVar[Wholes] = 100
+        budget: InitVar[Wholes] = 0
+        theta: InitVar[Numbers] = 0.0
+        aggressiveness: InitVar[Numbers] = 1.0
+        order: InitVar[Names] = "every"
+        lam_per_example: InitVar[Numbers] = 1e-4
+        share: InitVar[Numbers] = 0.05
+        k: InitVar[Wholes] = 2
+        discount: InitVar[Numbers] = 0.5
+        stages: InitVar[Wholes] = 0
 
     def data_digests(self) -> dict[str, str]:
         """The SHA-256 of each data set as it is learnt from: attributes, classes, names and folds."""

@@ -6,8 +6,8 @@ A `Descent` is what a config file with the key `descent` holds and what `simulat
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Literal
+from dataclasses import InitVar, dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -20,7 +20,7 @@ from statmech.convex.teachers import Teacher
 from statmech.convex.weights import Weights
 from statmech.errors import Problem
 from statmech.parameters import Key
-from statmech.scenarios.axes import axis_of, listed, points
+from statmech.scenarios.axes import Names, Numbers, ReadAs, axis_of, listed, points
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.convex_keys import (
     ALPHA,
@@ -81,10 +81,18 @@ def _spaced(given: Any) -> Any:
 
 
 Strength = Annotated[Number, BeforeValidator(_number), Field(ge=0)]
-LamAxis = axis_of(Strength, {"type": "number", "minimum": 0})
-EtaAxis = axis_of(Annotated[Number, Field(gt=0)], {"type": "number", "exclusiveMinimum": 0})
+LamAxis = Annotated[Numbers, axis_of(Strength, {"type": "number", "minimum": 0})]
+EtaAxis = Annotated[Numbers, axis_of(Annotated[Number, Field(gt=0)], {"type": "number", "exclusiveMinimum": 0})]
 Epochs = Annotated[
-    tuple[Annotated[Number, Field(ge=0)], ...], BeforeValidator(_spaced), Field(min_length=1), increasing("epochs")
+    Any,
+    ReadAs(
+        Annotated[
+            tuple[Annotated[Number, Field(ge=0)], ...],
+            BeforeValidator(_spaced),
+            Field(min_length=1),
+            increasing("epochs"),
+        ]
+    ),
 ]
 
 
@@ -97,8 +105,8 @@ class DescentStart(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    length: Annotated[Finite, Field(ge=0)] = Field(0.0, description="|w|/sqrt(N)")
-    R: Cosine | None = Field(None, description="teacher-student cosine, 0 by default")
+    length: Annotated[Finite, Field(ge=0)] = Field(default=0.0, description="|w|/sqrt(N)")
+    R: Cosine | None = Field(default=None, description="teacher-student cosine, 0 by default")
 
     @property
     def cosine(self) -> float:
@@ -189,14 +197,12 @@ class Descent(OfLosses, AbstractScenario):
         r"\epsilon_g = \tfrac1\pi\arccos R",
     )
 
-    descent: one_of(DESCENTS, "a descent") = Field(description="how the weights move down the loss")  # type: ignore[valid-type]
-    loss: one_of(DESCENDED, "a loss") = Field(description="loss that is minimised, step by step")  # type: ignore[valid-type]
+    descent: Annotated[Names, one_of(DESCENTS, "a descent")] = Field(description="how the weights move down the loss")
+    loss: Annotated[Names, one_of(DESCENDED, "a loss")] = Field(description="loss that is minimised, step by step")
     penalty: PenaltyAxis = PENALTY
     l1_ratio: ShareAxis = L1_RATIO
-    lam: LamAxis = config_key(0.0, description="strength of the penalty", symbol=r"$\lambda$")  # type: ignore[valid-type]
-    eta: EtaAxis = config_key(  # type: ignore[valid-type]
-        0.1, description="learning rate, of the loss summed over the examples", symbol=r"$\eta$"
-    )
+    lam: LamAxis = config_key(0.0, description="strength of the penalty", symbol=r"$\lambda$")
+    eta: EtaAxis = config_key(0.1, description="learning rate, of the loss summed over the examples", symbol=r"$\eta$")
     schedule: OptionalSchedule = config_key(
         None,
         description="schedule of the learning rate, {t0: epochs}: it falls as eta / (1 + epoch/t0), constant else",
@@ -204,10 +210,10 @@ class Descent(OfLosses, AbstractScenario):
         unit="epochs",
     )
     batch: ShareAxis = config_key(1.0, description="batch of a step, as a fraction of the examples", symbol="$b$")
-    sampling: one_of(SAMPLINGS, "a sampling") = Field(  # type: ignore[valid-type]
-        "shuffle", description="sampling of batches: shuffle (each example once an epoch) or replacement"
+    sampling: Annotated[Names, one_of(SAMPLINGS, "a sampling")] = Field(
+        default="shuffle", description="sampling of batches: shuffle (each example once an epoch) or replacement"
     )
-    teacher: TeacherAxis = Field("sign", description="teacher, by how its outputs depend on its field")
+    teacher: TeacherAxis = Field(default="sign", description="teacher, by how its outputs depend on its field")
     flip: FlipAxis = FLIP
     noise: NonnegativeAxis = NOISE
     gain: GainAxis = GAIN
@@ -215,16 +221,25 @@ class Descent(OfLosses, AbstractScenario):
     rho: ShareAxis = RHO
     alpha: AlphaAxis = ALPHA
     N: DimensionAxis = config_key(10_000, description="input dimension", symbol="$N$")
-    start: DescentStart = Field(VANISHING, description="start, at epoch 0: {length, R}; the weights vanish by default")
+    start: DescentStart = Field(
+        default=VANISHING, description="start, at epoch 0: {length, R}; the weights vanish by default"
+    )
     epochs: Epochs = Field(
-        (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0),
+        default=(1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0),
         description="epochs (of 1/batch steps) after which students are recorded, increasing",
     )
     engine: Literal["auto", "deferred", "explicit"] = Field(
-        "auto",
+        default="auto",
         description="engine of the simulation: deferred (random numbers are drawn when a step needs them, exact in "
         "distribution), explicit (inputs and weights), or the faster of the two",
     )
+
+    if TYPE_CHECKING:  # the parameters of losses and descents, for editors and type checkers
+        width: InitVar[Numbers] = 1.0
+        momentum: InitVar[Numbers] = 0.9
+        beta1: InitVar[Numbers] = 0.9
+        beta2: InitVar[Numbers] = 0.999
+        epsilon: InitVar[Numbers] = 1e-8
 
     def _problems(self) -> Iterator[Problem]:
         yield from self._unused_problems()

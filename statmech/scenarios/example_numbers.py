@@ -9,12 +9,12 @@ import numpy as np
 from pydantic import Field
 
 from statmech.errors import Problem
-from statmech.scenarios.axes import axis_of
+from statmech.scenarios.axes import Numbers, axis_of
 from statmech.scenarios.grid import Grid
 from statmech.scenarios.keys import Number
 
 MOST = 2**53  # counted in float64, too
-AlphaAxis = axis_of(Annotated[Number, Field(gt=0)], {"type": "number", "exclusiveMinimum": 0})
+AlphaAxis = Annotated[Numbers, axis_of(Annotated[Number, Field(gt=0)], {"type": "number", "exclusiveMinimum": 0})]
 
 
 def number_problem(alpha: float, N: int) -> str | None:

@@ -6,8 +6,8 @@ A `Clusters` is what a config file with the key `clusters` holds and what `simul
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import InitVar, dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import Field, model_validator
 
@@ -17,6 +17,7 @@ from statmech.convex.losses import LOSSES, Loss, on_labels, uneven
 from statmech.errors import Problem, ScenarioError
 from statmech.inputs import Anisotropic, Gaussian, Inputs, Spectrum, label_of
 from statmech.parameters import Key
+from statmech.scenarios.axes import Names, Numbers
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import Cell
 from statmech.scenarios.convex_keys import ALPHA
@@ -89,21 +90,28 @@ class Clusters(AbstractScenario):
         r"\epsilon_g = \sum_y\pi_y\,\Phi\left(-(s_ym_h + yw_0)/l_h\right)",
     )
 
-    clusters: one_of(CLUSTERS, "a kind of clusters") = Field(description="clusters of inputs, which are their labels")  # type: ignore[valid-type]
-    loss: one_of(LOSSES, "a loss", WITHOUT_MINIMUM) = Field(description="loss that is minimised")  # type: ignore[valid-type]
-    lam: LamAxis = config_key(  # type: ignore[valid-type]
+    clusters: Annotated[Names, one_of(CLUSTERS, "a kind of clusters")] = Field(
+        description="clusters of inputs, which are their labels"
+    )
+    loss: Annotated[Names, one_of(LOSSES, "a loss", WITHOUT_MINIMUM)] = Field(description="loss that is minimised")
+    lam: LamAxis = config_key(
         0.1,
         description="strength of the penalty, which is l2; 0: the limit of a vanishing one, best: that of the smallest "
         "error",
         symbol=r"$\lambda$",
     )
-    inputs: LawAxis = inputs_key(  # type: ignore[valid-type]
+    inputs: LawAxis = inputs_key(
         "distribution of the inputs, around the centre of their cluster; the `teacher` of a spectrum is the difference "
         "of the centres"
     )
-    intercept: bool = Field(False, description="students with an intercept, which has no penalty")
+    intercept: bool = Field(default=False, description="students with an intercept, which has no penalty")
     alpha: AlphaAxis = ALPHA
     N: DimensionAxis = config_key(500, description="input dimension", symbol="$N$")
+
+    if TYPE_CHECKING:  # the parameters of losses and clusters, for editors and type checkers
+        width: InitVar[Numbers] = 1.0
+        distance: InitVar[Numbers] = 2.0
+        positives: InitVar[Numbers] = 0.5
 
     @model_validator(mode="before")
     @classmethod

@@ -6,8 +6,8 @@ An `Inference` is what a config file with the key `prior` holds and what `simula
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from dataclasses import InitVar, dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -16,6 +16,7 @@ from statmech.convex.teachers import Teacher
 from statmech.convex.weights import WEIGHTS, Weights
 from statmech.errors import Problem
 from statmech.parameters import Key
+from statmech.scenarios.axes import Names, Numbers
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import Cell
 from statmech.scenarios.convex_keys import (
@@ -95,15 +96,22 @@ class Inference(Belonging, AbstractScenario):
         r"m = \mathbf w^*\cdot\hat{\mathbf w}/N",
     )
 
-    prior: one_of(WEIGHTS, "a prior") = Field(description="prior of the weights, which is their true distribution")  # type: ignore[valid-type]
-    teacher: TeacherAxis = Field("sign", description="teacher, by how its outputs depend on its field")
+    prior: Annotated[Names, one_of(WEIGHTS, "a prior")] = Field(
+        description="prior of the weights, which is their true distribution"
+    )
+    teacher: TeacherAxis = Field(default="sign", description="teacher, by how its outputs depend on its field")
     flip: FlipAxis = FLIP
     noise: NonnegativeAxis = NOISE
     gain: GainAxis = GAIN
     alpha: AlphaAxis = ALPHA
     N: DimensionAxis = config_key(2000, description="input dimension", symbol="$N$")
-    start: one_of(STARTS, "a start") = Field("uninformed", description="start, of message passing")  # type: ignore[valid-type]
-    steps: Annotated[Whole, Field(ge=1, le=MAX_STEPS)] = Field(100, description="steps of message passing")
+    start: Annotated[Names, one_of(STARTS, "a start")] = Field(
+        default="uninformed", description="start, of message passing"
+    )
+    steps: Annotated[Whole, Field(ge=1, le=MAX_STEPS)] = Field(default=100, description="steps of message passing")
+
+    if TYPE_CHECKING:  # the parameter of priors, for editors and type checkers
+        rho: InitVar[Numbers] = 0.2
 
     def _problems(self) -> Iterator[Problem]:
         yield from self._unused_problems()

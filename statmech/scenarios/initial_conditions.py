@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from statmech.order_parameters import lowest_eigenvalue
-from statmech.scenarios.axes import one_or_many
+from statmech.scenarios.axes import ReadAs, one_or_many
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[Finite, Field(gt=0)]
@@ -20,9 +20,9 @@ Cosine = Annotated[Finite, Field(ge=-1, le=1)]
 # which holds 1e-38 to 1e38, a factor of 1e10 leaves 1e-20/N to 1e20 N, so N may be as large as it can be, 1e15.
 LONGEST = {"float64": 1e100, "float32": 1e10}
 
-LengthOrEach = one_or_many(Positive, tuple[Positive, ...])
-CosineOrEach = one_or_many(Cosine, tuple[Cosine, ...])
-CosineOrMatrix = one_or_many(Cosine, tuple[tuple[Cosine, ...], ...])
+LengthOrEach = Annotated[Any, ReadAs(one_or_many(Positive, tuple[Positive, ...]))]
+CosineOrEach = Annotated[Any, ReadAs(one_or_many(Cosine, tuple[Cosine, ...]))]
+CosineOrMatrix = Annotated[Any, ReadAs(one_or_many(Cosine, tuple[tuple[Cosine, ...], ...]))]
 
 
 class OrderParameters(NamedTuple):
@@ -46,9 +46,9 @@ class Start(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    length: LengthOrEach = Field(1.0, description="|J|/sqrt(N), one value, or one per student")  # type: ignore[valid-type]
-    R: CosineOrEach = Field(0.0, description="teacher-student cosine, one value, or one per student")  # type: ignore[valid-type]
-    q: CosineOrMatrix = Field(0.0, description="student-student cosine, one value or a K x K matrix")  # type: ignore[valid-type]
+    length: LengthOrEach = Field(default=1.0, description="|J|/sqrt(N), one value, or one per student")
+    R: CosineOrEach = Field(default=0.0, description="teacher-student cosine, one value, or one per student")
+    q: CosineOrMatrix = Field(default=0.0, description="student-student cosine, one value or a K x K matrix")
 
     @property
     def alike(self) -> bool:

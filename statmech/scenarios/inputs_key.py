@@ -12,17 +12,20 @@ from statmech.inputs import INPUTS, Features, Gaussian, Inputs, Spectrum, inputs
 from statmech.scenarios.axes import axis_of, points
 from statmech.scenarios.grid import Grid
 
-LawAxis = axis_of(
-    Annotated[Any, AfterValidator(inputs_from), PlainSerializer(written)],
-    {"anyOf": [{"enum": list(INPUTS)}, {"type": "object", "minProperties": 1}]},
-    spaced=False,
-)
+LawAxis = Annotated[
+    Any,
+    axis_of(
+        Annotated[Any, AfterValidator(inputs_from), PlainSerializer(written)],
+        {"anyOf": [{"enum": list(INPUTS)}, {"type": "object", "minProperties": 1}]},
+        spaced=False,
+    ),
+]
 
 
 def inputs_key(description: str = "distribution of the inputs") -> Any:
     """The field of `inputs`, Gaussian ones by default."""
     return Field(
-        Gaussian(),
+        default=Gaussian(),
         description=description,
         validate_default=True,
         json_schema_extra={"default": "gaussian"},

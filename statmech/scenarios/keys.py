@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Stri
 from statmech.errors import not_known, quoted
 from statmech.parameters import BOUNDS, SCHEMAS, Key
 from statmech.parameters import parameter as parameter  # so that all that keys are made of is found here
-from statmech.scenarios.axes import axis_of, listed
+from statmech.scenarios.axes import Numbers, ReadAs, Wholes, axis_of, listed
 
 MAX_N = 10**15  # larger values are typing errors
 PARAMETERS = "parameters"  # stands for the parameters among the axes of a scenario
@@ -28,11 +28,15 @@ def _plain_number(given: Any) -> Any:
 
 Number = Annotated[float, BeforeValidator(_plain_number), Field(allow_inf_nan=False)]
 Whole = Annotated[int, BeforeValidator(_plain_number)]
-DimensionAxis = axis_of(Annotated[Whole, Field(ge=2, le=MAX_N)], {"type": "integer", "minimum": 2, "maximum": MAX_N})
-FlipAxis = axis_of(Annotated[Number, Field(ge=0, le=0.5)], {"type": "number", "minimum": 0, "maximum": 0.5})
-NonnegativeAxis = axis_of(Annotated[Number, Field(ge=0)], {"type": "number", "minimum": 0})
+DimensionAxis = Annotated[
+    Wholes, axis_of(Annotated[Whole, Field(ge=2, le=MAX_N)], {"type": "integer", "minimum": 2, "maximum": MAX_N})
+]
+FlipAxis = Annotated[
+    Numbers, axis_of(Annotated[Number, Field(ge=0, le=0.5)], {"type": "number", "minimum": 0, "maximum": 0.5})
+]
+NonnegativeAxis = Annotated[Numbers, axis_of(Annotated[Number, Field(ge=0)], {"type": "number", "minimum": 0})]
 PARAMETER_AXES: dict[type, TypeAdapter[Any]] = {  # by the type of a parameter; whole numbers stand as floats here
-    type_: TypeAdapter(axis_of(value, {}, spaced=value is Number))
+    type_: TypeAdapter(Annotated[Any, axis_of(value, {}, spaced=value is Number)])
     for type_, value in ((float, Number), (int, Number), (bool, StrictBool), (str, str))
 }
 
@@ -42,8 +46,8 @@ def config_key(default: Any = ..., *, description: str, symbol: str = "", unit: 
     return Field(default, description=description, json_schema_extra={"symbol": symbol, "unit": unit}, **more)
 
 
-def one_of(known: Mapping[str, object], noun: str, elsewhere: Mapping[str, str] | None = None) -> Any:
-    """The type of a key whose values are names among the `known` ones; any other gets a message with the likely one.
+def one_of(known: Mapping[str, object], noun: str, elsewhere: Mapping[str, str] | None = None) -> ReadAs:
+    """What is read of a key whose values are names among the `known` ones; others get a message with the likely one.
 
     `elsewhere` has, by the names that another kind of scenario knows, the reason why this one does not.
     """
@@ -51,11 +55,11 @@ def one_of(known: Mapping[str, object], noun: str, elsewhere: Mapping[str, str] 
     return axis_of(name, {"enum": list(known)}, spaced=False)
 
 
-def word_or_section(words: Collection[str], section: type, noun: str) -> Any:
-    """The type of a key that takes one of these words or a section of keys; its form decides which is read."""
+def word_or_section(words: Collection[str], section: type, noun: str) -> ReadAs:
+    """What is read of a key that takes one of these words or a section of keys; its form decides which is read."""
     word = Annotated[str, AfterValidator(name_among(words, noun)), WithJsonSchema({"enum": list(words)})]
     kind = Discriminator(lambda given: "word" if isinstance(given, str) else "given")
-    return Annotated[Annotated[word, Tag("word")] | Annotated[section, Tag("given")], kind]
+    return ReadAs(Annotated[Annotated[word, Tag("word")] | Annotated[section, Tag("given")], kind])
 
 
 def increasing(noun: str) -> AfterValidator:
@@ -81,10 +85,15 @@ def name_among(known: Collection[str], noun: str, elsewhere: Mapping[str, str] |
 
 
 Times = Annotated[
-    tuple[Annotated[Number, Field(ge=0)], ...],
-    BeforeValidator(listed),
-    Field(min_length=1),
-    increasing("times"),
+    Any,
+    ReadAs(
+        Annotated[
+            tuple[Annotated[Number, Field(ge=0)], ...],
+            BeforeValidator(listed),
+            Field(min_length=1),
+            increasing("times"),
+        ]
+    ),
 ]
 
 

@@ -7,8 +7,8 @@ A `LabelledRows` is what a config file with `inputs: {rows: ..., target: ...}` b
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from dataclasses import InitVar, dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -17,7 +17,7 @@ from statmech.errors import ConfigError, Problem, ScenarioError, StatmechError
 from statmech.inputs import Rows, label_of
 from statmech.parameters import Key
 from statmech.real_table import RealTable, named_table, table_digest
-from statmech.scenarios.axes import axis_of, points
+from statmech.scenarios.axes import Names, Numbers, Wholes, axis_of, points
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import Cell
 from statmech.scenarios.gaussian_clusters import OF_TEACHERS
@@ -31,9 +31,12 @@ from statmech.table_populations import TABLE_POPULATIONS, TablePopulation
 
 MOST_EXAMPLES = 10**7
 SOME_COLUMNS = 500  # of a table that is not there, whose runs are estimated
-ExamplesAxis = axis_of(
-    Annotated[Whole, Field(ge=2, le=MOST_EXAMPLES)], {"type": "integer", "minimum": 2, "maximum": MOST_EXAMPLES}
-)
+ExamplesAxis = Annotated[
+    Wholes,
+    axis_of(
+        Annotated[Whole, Field(ge=2, le=MOST_EXAMPLES)], {"type": "integer", "minimum": 2, "maximum": MOST_EXAMPLES}
+    ),
+]
 ELSEWHERE = {  # keys of other kinds with a loss, and why they have no place here
     **dict.fromkeys(OF_TEACHERS, "rows with a target have labels of their own: leave out {}"),
     "alpha": "rows of a table are counted: give the number of examples P in place of {}",
@@ -86,26 +89,29 @@ class LabelledRows(AbstractScenario):
         r"\epsilon_y = \sum_y\pi_y\,\Phi(-\mu_y/Q)",
     )
 
-    population: one_of(TABLE_POPULATIONS, "a population of rows") = Field(  # type: ignore[valid-type]
+    population: Annotated[Names, one_of(TABLE_POPULATIONS, "a population of rows")] = Field(
         description="population of the rows: `table` (drawn with replacement, tested on all rows) or `held_out` (drawn "
         "without replacement, tested on the others)"
     )
-    loss: one_of(LOSSES, "a loss", WITHOUT_MINIMUM) = Field(description="loss that is minimised")  # type: ignore[valid-type]
-    inputs: LawAxis = Field(  # type: ignore[valid-type]
+    loss: Annotated[Names, one_of(LOSSES, "a loss", WITHOUT_MINIMUM)] = Field(description="loss that is minimised")
+    inputs: LawAxis = Field(
         description="distribution of the inputs, rows of a table with a `target` (name or number of a column), or of a "
         "data set with two classes"
     )
-    lam: LamAxis = config_key(  # type: ignore[valid-type]
+    lam: LamAxis = config_key(
         0.1,
         description="strength of the penalty, which is l2; best: that of the smallest error",
         symbol=r"$\lambda$",
     )
     model: Literal["auto", "clusters", "moments"] = Field(
-        "auto",
+        default="auto",
         description="model of the rows in theory: `clusters` (two classes of one covariance), `moments` (of inputs and "
         "target, for squared errors), or each for its own errors",
     )
-    P: ExamplesAxis = config_key(description="number of stored examples", symbol="$P$")  # type: ignore[valid-type]
+    P: ExamplesAxis = config_key(description="number of stored examples", symbol="$P$")
+
+    if TYPE_CHECKING:  # the parameters of losses, for editors and type checkers
+        width: InitVar[Numbers] = 1.0
 
     @model_validator(mode="before")
     @classmethod

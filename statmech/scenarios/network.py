@@ -28,7 +28,7 @@ from statmech.activations import ACTIVATIONS, Activation, Linear
 from statmech.errors import Problem
 from statmech.inputs import Anisotropic, Gaussian, Inputs, PowerLaw, Spectrum, label_of, written
 from statmech.parameters import Key, family_of, parameters_of, shown
-from statmech.scenarios.axes import axis_of, points
+from statmech.scenarios.axes import Names, Numbers, Wholes, axis_of, points
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import Cell, words_of
 from statmech.scenarios.former_names import in_former_names
@@ -55,10 +55,11 @@ NORMAL = (Gaussian, Spectrum, PowerLaw)  # distributions of the inputs with norm
 LARGEST_SHARE = 0.1  # of one direction in the variance, up to which theory is compared with runs
 MOST_BY_QUADRATURE = 4  # units K + M whose fields theory averages over by quadrature
 
-UnitsAxis = axis_of(
-    Annotated[Whole, Field(ge=1, le=MAX_UNITS)], {"type": "integer", "minimum": 1, "maximum": MAX_UNITS}
-)
-EtaAxis = axis_of(Annotated[Number, Field(gt=0)], {"type": "number", "exclusiveMinimum": 0})
+UnitsAxis = Annotated[
+    Wholes,
+    axis_of(Annotated[Whole, Field(ge=1, le=MAX_UNITS)], {"type": "integer", "minimum": 1, "maximum": MAX_UNITS}),
+]
+EtaAxis = Annotated[Numbers, axis_of(Annotated[Number, Field(gt=0)], {"type": "number", "exclusiveMinimum": 0})]
 
 SYMMETRIC = (
     "the start is symmetric: in a run fluctuations of order 1/sqrt(N) end the plateau, and units specialise; the "
@@ -143,12 +144,12 @@ class Network(AbstractScenario):
         r"\epsilon_g = \tfrac12\langle e^2\rangle",
     )
 
-    network: one_of(ACTIVATIONS, "an activation") = Field(description="activation of the units")  # type: ignore[valid-type]
-    M: UnitsAxis = config_key(2, description="number of teacher units", symbol="$M$")  # type: ignore[valid-type]
-    K: UnitsAxis = config_key(2, description="number of students, the units of a network", symbol="$K$")  # type: ignore[valid-type]
+    network: Annotated[Names, one_of(ACTIVATIONS, "an activation")] = Field(description="activation of the units")
+    M: UnitsAxis = config_key(2, description="number of teacher units", symbol="$M$")
+    K: UnitsAxis = config_key(2, description="number of students, the units of a network", symbol="$K$")
     N: DimensionAxis = config_key(10_000, description="input dimension", symbol="$N$")
-    inputs: LawAxis = inputs_key()  # type: ignore[valid-type]
-    eta: EtaAxis = config_key(1.0, description="learning rate, of the first layer of a network", symbol=r"$\eta$")  # type: ignore[valid-type]
+    inputs: LawAxis = inputs_key()
+    eta: EtaAxis = config_key(1.0, description="learning rate, of the first layer of a network", symbol=r"$\eta$")
     eta_v: NonnegativeAxis = config_key(
         0.0, description="learning rate of the second layer; 0 keeps it fixed", symbol=r"$\eta_v$"
     )
@@ -160,12 +161,12 @@ class Network(AbstractScenario):
         description="weight decay, of the first layer: a step subtracts decay/N times the weights",
         symbol=r"$\nu$",
     )
-    teacher: word_or_section(["orthonormal"], TeacherSection, "a teacher") = Field(  # type: ignore[valid-type]
-        TeacherSection.model_validate({}),
+    teacher: Annotated[Any, word_or_section(["orthonormal"], TeacherSection, "a teacher")] = Field(
+        default=TeacherSection.model_validate({}),
         description="teacher, orthonormal or {T, w, output}: products, output weights, linear or sign",
     )
-    start: word_or_section(["drawn", "learnt"], NetworkStart, "a start") = Field(  # type: ignore[valid-type]
-        "drawn",
+    start: Annotated[Any, word_or_section(["drawn", "learnt"], NetworkStart, "a start")] = Field(
+        default="drawn",
         description="start, at t = 0: drawn (entries from N(0,1)), learnt (the teacher's units; others vanish), "
         "{drawn: variance, v} or {Q, R, v}",
     )
@@ -174,9 +175,9 @@ class Network(AbstractScenario):
         symbol="$t$",
         unit="steps / N",
     )
-    dtype: Literal["float64", "float32"] = Field("float64", description="precision of the simulation")
+    dtype: Literal["float64", "float32"] = Field(default="float64", description="precision of the simulation")
     engine: Literal["gram", "vectors"] = Field(
-        "gram",
+        default="gram",
         description="engine of the simulation: gram (the order parameters, in their exact distribution) or vectors",
     )
 

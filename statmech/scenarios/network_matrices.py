@@ -24,7 +24,7 @@ from pydantic import (
 
 from statmech.activations import ACTIVATIONS
 from statmech.errors import quoted
-from statmech.scenarios.axes import one_or_many
+from statmech.scenarios.axes import ReadAs, one_or_many
 from statmech.scenarios.initial_conditions import LONGEST
 from statmech.scenarios.keys import Number, name_among
 
@@ -51,17 +51,17 @@ def _read(word: str) -> Any:
     return BeforeValidator(read)
 
 
-def _form(number: Any, many: Any, list_schema: dict[str, Any], word: str = "") -> Any:
-    """The type of a number, a list of numbers or rows, or a word for the number 1."""
+def _form(number: Any, many: Any, list_schema: dict[str, Any], word: str = "") -> ReadAs:
+    """What is read of a number, a list of numbers or rows, or a word for the number 1."""
     schema = {"anyOf": [*([{"const": word}] if word else []), NUMBER, list_schema]}
-    return Annotated[one_or_many(number, many), _read(word), WithJsonSchema(schema)]
+    return ReadAs(Annotated[one_or_many(number, many), _read(word), WithJsonSchema(schema)])
 
 
 Rows = tuple[tuple[Number, ...], ...]
 Squared = Annotated[Number, Field(gt=0)]
-SquareOrMatrix = _form(Annotated[Number, Field(ge=0)], Rows, ROWS)
-TeacherMatrix = _form(Squared, Rows, ROWS, "orthonormal")
-NumberOrEach = _form(Number, tuple[Number, ...], NUMBERS)
+SquareOrMatrix = Annotated[Any, _form(Annotated[Number, Field(ge=0)], Rows, ROWS)]
+TeacherMatrix = Annotated[Any, _form(Squared, Rows, ROWS, "orthonormal")]
+NumberOrEach = Annotated[Any, _form(Number, tuple[Number, ...], NUMBERS)]
 Unit = Annotated[str, AfterValidator(name_among(ACTIVATIONS, "an activation"))]
 
 
@@ -92,10 +92,16 @@ class TeacherSection(Section):
     array([1., 1.])
     """
 
-    T: TeacherMatrix = Field(1.0, description="B_m.B_n/N: orthonormal, a multiple of the identity, or an M x M matrix")  # type: ignore[valid-type]
-    w: NumberOrEach = Field(1.0, description="weight of each teacher unit in the output, one value or M")  # type: ignore[valid-type]
-    output: Literal["linear", "sign"] = Field("linear", description="the weighted sum of the units, or its sign")
-    network: Unit | None = Field(None, description="activation of the teacher's units; by default the students'")
+    T: TeacherMatrix = Field(
+        default=1.0, description="B_m.B_n/N: orthonormal, a multiple of the identity, or an M x M matrix"
+    )
+    w: NumberOrEach = Field(default=1.0, description="weight of each teacher unit in the output, one value or M")
+    output: Literal["linear", "sign"] = Field(
+        default="linear", description="the weighted sum of the units, or its sign"
+    )
+    network: Unit | None = Field(
+        default=None, description="activation of the teacher's units; by default the students'"
+    )
 
     def of(self, M: int) -> tuple[np.ndarray, np.ndarray]:
         """T (M, M) and w (M,) of M units.
@@ -163,10 +169,14 @@ class NetworkStart(Section):
            [0.  , 0.25]])
     """
 
-    Q: SquareOrMatrix | None = Field(None, description="J_k.J_l/N: a multiple of the identity, or a K x K matrix")  # type: ignore[valid-type]
-    R: Overlaps | None = Field(None, description="J_k.B_m/N: one value, {diagonal: value}, or a K x M matrix")
-    v: NumberOrEach = Field(1.0, description="weight of each student unit in the output, one value or K")  # type: ignore[valid-type]
-    drawn: Squared | None = Field(None, description="variance of drawn weights of the first layer, in place of Q and R")
+    Q: SquareOrMatrix | None = Field(
+        default=None, description="J_k.J_l/N: a multiple of the identity, or a K x K matrix"
+    )
+    R: Overlaps | None = Field(default=None, description="J_k.B_m/N: one value, {diagonal: value}, or a K x M matrix")
+    v: NumberOrEach = Field(default=1.0, description="weight of each student unit in the output, one value or K")
+    drawn: Squared | None = Field(
+        default=None, description="variance of drawn weights of the first layer, in place of Q and R"
+    )
 
     def of(self, K: int, M: int) -> Units:
         """The start of K units, written out; drawn ones as in the limit of large N.

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Literal
+from dataclasses import InitVar, dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -19,7 +19,7 @@ from statmech.inputs import Gaussian, Inputs, Spectrum, label_of, written
 from statmech.order_parameters import coordinates
 from statmech.parameters import Key, family_of, parameters_of, shown
 from statmech.rules import RULES, Rule
-from statmech.scenarios.axes import axis_of, points
+from statmech.scenarios.axes import Names, Numbers, Wholes, axis_of, points
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import Cell, words_of
 from statmech.scenarios.former_names import in_former_names
@@ -57,7 +57,9 @@ MOST_IN_GROUPS = (
 PER_ORDER_PARAMETER = 10  # groups is faster than weight vectors
 SHORTEST = 1e-300  # t0: a shorter one is 0 where numbers below the smallest normal one are
 
-StudentsAxis = axis_of(Annotated[Whole, Field(ge=1, le=MAX_K)], {"type": "integer", "minimum": 1, "maximum": MAX_K})
+StudentsAxis = Annotated[
+    Wholes, axis_of(Annotated[Whole, Field(ge=1, le=MAX_K)], {"type": "integer", "minimum": 1, "maximum": MAX_K})
+]
 DECAY = config_key(
     0.0,
     description="weight decay: a step multiplies the weights by 1 - decay/N, then adds the example",
@@ -74,7 +76,7 @@ RECORDED = config_key(
     description="times at which order parameters are recorded, increasing", symbol="$t$", unit="steps / N"
 )
 ENGINE: Any = Field(
-    "gram",
+    default="gram",
     description="engine of the simulation: gram (the order parameters, in their exact distribution) or vectors",
 )
 VARIABLES = {
@@ -168,10 +170,10 @@ class Scenario(AbstractScenario):
         r"\epsilon_g = \tfrac1\pi\arccos R",
     )
 
-    rule: one_of(RULES, "a learning rule") = Field(description="learning rule")  # type: ignore[valid-type]
-    K: StudentsAxis = config_key(1, description="number of students, in the ensemble", symbol="$K$")  # type: ignore[valid-type]
+    rule: Annotated[Names, one_of(RULES, "a learning rule")] = Field(description="learning rule")
+    K: StudentsAxis = config_key(1, description="number of students, in the ensemble", symbol="$K$")
     N: DimensionAxis = config_key(10_000, description="input dimension", symbol="$N$")
-    inputs: LawAxis = inputs_key()  # type: ignore[valid-type]
+    inputs: LawAxis = inputs_key()
     flip: FlipAxis = config_key(0.0, description="probability that a label is flipped", symbol="$p_f$")
     drift: NonnegativeAxis = config_key(
         0.0,
@@ -180,17 +182,22 @@ class Scenario(AbstractScenario):
     )
     decay: NonnegativeAxis = DECAY
     schedule: OptionalSchedule = SCHEDULE
-    annealing: one_of(SCHEDULES, "a schedule of the learning rate") = ANNEALING  # type: ignore[valid-type]
+    annealing: Annotated[Names, one_of(SCHEDULES, "a schedule of the learning rate")] = ANNEALING
     t: Times = RECORDED
-    start: word_or_section(["drawn"], Start, "a start") = Field(  # type: ignore[valid-type]
-        "drawn", description="start, at t = 0: drawn (entries from N(0,1), as in the paper) or {length, R, q}"
+    start: Annotated[Any, word_or_section(["drawn"], Start, "a start")] = Field(
+        default="drawn", description="start, at t = 0: drawn (entries from N(0,1), as in the paper) or {length, R, q}"
     )
-    dtype: Literal["float64", "float32"] = Field("float64", description="precision of the simulation")
+    dtype: Literal["float64", "float32"] = Field(default="float64", description="precision of the simulation")
     engine: Literal["gram", "vectors"] = ENGINE
-    gram: bool = Field(False, description="also record the Gram matrix of teacher and students")
+    gram: bool = Field(default=False, description="also record the Gram matrix of teacher and students")
     corrections: bool = Field(
-        False, description="theory adds the standard deviation of one run and the bias at this N, to order 1/N"
+        default=False, description="theory adds the standard deviation of one run and the bias at this N, to order 1/N"
     )
+
+    if TYPE_CHECKING:  # the parameters of rules, for editors and type checkers
+        eta: InitVar[Numbers] = 1.0
+        assumed_flip: InitVar[Numbers] = 0.0
+        margin: InitVar[Numbers] = 0.0
 
     def _problems(self) -> Iterator[Problem]:
         yield from self._size_problems()

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal
+from dataclasses import InitVar, dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -20,7 +20,7 @@ from statmech.inputs import Anisotropic, Inputs, Spectrum, written
 from statmech.modes import condensed
 from statmech.parameters import family_of, shown
 from statmech.rules import RULES, Bayes
-from statmech.scenarios.axes import points
+from statmech.scenarios.axes import Names, Numbers, points
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import words_of
 from statmech.scenarios.gaussian_clusters import CLUSTERS_THEORY, OF_CLUSTERS, OF_TEACHERS, within_problems, without
@@ -86,23 +86,32 @@ class OnlineClusters(AbstractScenario):
         r"\epsilon_g = \sum_y\pi_y\,\Phi\left(-s_ym_h/l_h\right)",
     )
 
-    clusters: one_of(CLUSTERS, "a kind of clusters") = Field(description="clusters of inputs, which are their labels")  # type: ignore[valid-type]
-    rule: one_of(RULES, "a learning rule") = Field(description="learning rule")  # type: ignore[valid-type]
+    clusters: Annotated[Names, one_of(CLUSTERS, "a kind of clusters")] = Field(
+        description="clusters of inputs, which are their labels"
+    )
+    rule: Annotated[Names, one_of(RULES, "a learning rule")] = Field(description="learning rule")
     N: DimensionAxis = config_key(1000, description="input dimension", symbol="$N$")
-    inputs: LawAxis = inputs_key(  # type: ignore[valid-type]
+    inputs: LawAxis = inputs_key(
         "distribution of the inputs, around the centre of their cluster; the `teacher` of a spectrum is the difference "
         "of the centres"
     )
     decay: NonnegativeAxis = DECAY
     schedule: OptionalSchedule = SCHEDULE
-    annealing: one_of(SCHEDULES, "a schedule of the learning rate") = ANNEALING  # type: ignore[valid-type]
+    annealing: Annotated[Names, one_of(SCHEDULES, "a schedule of the learning rate")] = ANNEALING
     t: Times = RECORDED
-    start: word_or_section(["drawn"], Start, "a start") = Field(  # type: ignore[valid-type]
-        "drawn",
+    start: Annotated[Any, word_or_section(["drawn"], Start, "a start")] = Field(
+        default="drawn",
         description="start, at t = 0: drawn (entries from N(0,1)) or {length, R}, R with the centres' difference",
     )
     engine: Literal["gram", "vectors"] = ENGINE
-    figure: str | None = Field("clusters_online", description="figure to draw")
+    figure: str | None = Field(default="clusters_online", description="published figure to draw")
+
+    if TYPE_CHECKING:  # the parameters of clusters and rules, for editors and type checkers
+        distance: InitVar[Numbers] = 2.0
+        positives: InitVar[Numbers] = 0.5
+        eta: InitVar[Numbers] = 1.0
+        assumed_flip: InitVar[Numbers] = 0.0
+        margin: InitVar[Numbers] = 0.0
 
     @model_validator(mode="before")
     @classmethod

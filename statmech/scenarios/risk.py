@@ -6,8 +6,8 @@ A `Risk` is what a config file with the key `loss` holds and what `simulate.run`
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal
+from dataclasses import InitVar, dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, PlainValidator
@@ -21,7 +21,7 @@ from statmech.errors import Problem, quoted
 from statmech.inputs import Features, Gaussian, Inputs, Rows, Spectrum, label_of
 from statmech.parameters import Key
 from statmech.population import population_of
-from statmech.scenarios.axes import axis_of, points
+from statmech.scenarios.axes import Names, Numbers, axis_of, points
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.convex_keys import (
     ALPHA,
@@ -71,9 +71,10 @@ def _strength(given: Any) -> float | str:
 
 
 WITHOUT_MINIMUM = dict.fromkeys(OF_DESCENT, "its minimum is w = 0: it learns only by descent (`descent: gradient`)")
-LamAxis = axis_of(
-    Annotated[Any, PlainValidator(_strength)], {"anyOf": [{"type": "number", "minimum": 0}, {"const": BEST}]}
-)
+LamAxis = Annotated[
+    Numbers | Names,
+    axis_of(Annotated[Any, PlainValidator(_strength)], {"anyOf": [{"type": "number", "minimum": 0}, {"const": BEST}]}),
+]
 
 RISK = {
     "R": Variable((), "teacher-student cosine", "$R$"),
@@ -143,15 +144,15 @@ class Risk(OfLosses, AbstractScenario):
         r"\epsilon_g = \tfrac1\pi\arccos R",
     )
 
-    loss: one_of(LOSSES, "a loss", WITHOUT_MINIMUM) = Field(description="loss that is minimised")  # type: ignore[valid-type]
+    loss: Annotated[Names, one_of(LOSSES, "a loss", WITHOUT_MINIMUM)] = Field(description="loss that is minimised")
     penalty: PenaltyAxis = PENALTY
     l1_ratio: ShareAxis = L1_RATIO
-    lam: LamAxis = config_key(  # type: ignore[valid-type]
+    lam: LamAxis = config_key(
         0.1,
         description="strength of the penalty; 0: the limit of a vanishing one, best: that of the smallest error",
         symbol=r"$\lambda$",
     )
-    teacher: TeacherAxis = Field("sign", description="teacher, by how its outputs depend on its field")
+    teacher: TeacherAxis = Field(default="sign", description="teacher, by how its outputs depend on its field")
     flip: FlipAxis = FLIP
     noise: NonnegativeAxis = NOISE
     gain: GainAxis = GAIN
@@ -159,12 +160,15 @@ class Risk(OfLosses, AbstractScenario):
     rho: ShareAxis = RHO
     alpha: AlphaAxis = ALPHA
     N: DimensionAxis = config_key(500, description="input dimension", symbol="$N$")
-    inputs: LawAxis = inputs_key()  # type: ignore[valid-type]
-    bayes: bool = Field(False, description="also the Bayes-optimal student, at finite N by message passing")
+    inputs: LawAxis = inputs_key()
+    bayes: bool = Field(default=False, description="also the Bayes-optimal student, at finite N by message passing")
     solver: Literal["minimise", "amp"] = Field(
-        "minimise",
+        default="minimise",
         description="solver of the simulation: `minimise` (to a certified minimum) or `amp` (message passing)",
     )
+
+    if TYPE_CHECKING:  # the parameters of losses, for editors and type checkers
+        width: InitVar[Numbers] = 1.0
 
     def _problems(self) -> Iterator[Problem]:
         yield from self._unused_problems()

@@ -38,9 +38,9 @@ def _written(t0: Any) -> Any:
 
 
 Schedule = Annotated[Number, Field(gt=0), BeforeValidator(_time_of)]
-ScheduleAxis = axis_of(Schedule, TIME)
+ScheduleAxis = Annotated[Any, axis_of(Schedule, TIME)]
 OptionalSchedule = Annotated[
-    ScheduleAxis | None,  # type: ignore[valid-type]
+    ScheduleAxis | None,
     BeforeValidator(_time_of),
     PlainSerializer(_written, when_used="json"),
     WithJsonSchema({"anyOf": [TIME, SCHEDULE, {"type": "array", "items": SCHEDULE, "minItems": 1}, {"type": "null"}]}),

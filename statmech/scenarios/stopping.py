@@ -15,7 +15,7 @@ from pydantic import Field
 
 from statmech.boundaries import BOUNDARIES, LEAST, Boundary, looks, rise, threshold
 from statmech.errors import Problem
-from statmech.scenarios.axes import axis_of
+from statmech.scenarios.axes import Names, Numbers, Wholes, axis_of
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import Cell
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, Number, Whole, config_key, one_of
@@ -25,15 +25,20 @@ from statmech.scenarios.variables import Variable
 MAX_WALKS = 10**9  # beyond lie typing errors
 FURTHEST = 1000.0  # standard deviations of the final sum: 38 are certainty, and more only slow the exact density down
 
-BoundaryAxis = one_of(BOUNDARIES, "a boundary")
-DeltaAxis = axis_of(
-    Annotated[Number, Field(ge=LEAST, lt=0.5)], {"type": "number", "minimum": LEAST, "exclusiveMaximum": 0.5}
-)
-ChunkAxis = axis_of(Annotated[Whole, Field(ge=1)], {"type": "integer", "minimum": 1})
-NumberAxis = axis_of(Number, {"type": "number"})
-DeviationAxis = axis_of(
-    Annotated[Number, Field(ge=-FURTHEST, le=FURTHEST)], {"type": "number", "minimum": -FURTHEST, "maximum": FURTHEST}
-)
+BoundaryAxis = Annotated[Names, one_of(BOUNDARIES, "a boundary")]
+DeltaAxis = Annotated[
+    Numbers,
+    axis_of(Annotated[Number, Field(ge=LEAST, lt=0.5)], {"type": "number", "minimum": LEAST, "exclusiveMaximum": 0.5}),
+]
+ChunkAxis = Annotated[Wholes, axis_of(Annotated[Whole, Field(ge=1)], {"type": "integer", "minimum": 1})]
+NumberAxis = Annotated[Numbers, axis_of(Number, {"type": "number"})]
+DeviationAxis = Annotated[
+    Numbers,
+    axis_of(
+        Annotated[Number, Field(ge=-FURTHEST, le=FURTHEST)],
+        {"type": "number", "minimum": -FURTHEST, "maximum": FURTHEST},
+    ),
+]
 
 SECONDS_PER_FEATURE = 2.5e-8  # of a walk
 
@@ -80,20 +85,18 @@ class Stopping(AbstractScenario):
     )
     equations: ClassVar = (r"S_i = X_1 + \dots + X_i", r"\text{stop at the first } S_i \ge \tau")
 
-    boundary: BoundaryAxis = Field(description="boundary at which walks stop")  # type: ignore[valid-type]
-    error_rate: DeltaAxis = config_key(description="target decision-error rate", symbol=r"$\epsilon_d$")  # type: ignore[valid-type]
-    mean: DeviationAxis = config_key(  # type: ignore[valid-type]
-        1.0, description="mean of the full sum, in its standard deviations"
-    )
-    feature_mean: NumberAxis = config_key(  # type: ignore[valid-type]
+    boundary: BoundaryAxis = Field(description="boundary at which walks stop")
+    error_rate: DeltaAxis = config_key(description="target decision-error rate", symbol=r"$\epsilon_d$")
+    mean: DeviationAxis = config_key(1.0, description="mean of the full sum, in its standard deviations")
+    feature_mean: NumberAxis = config_key(
         0.0, description="mean of each feature, in its standard deviations", symbol=r"$\mu$"
     )
-    theta: DeviationAxis = config_key(  # type: ignore[valid-type]
+    theta: DeviationAxis = config_key(
         0.0, description="threshold of the full sum; walks that end below it must not stop", symbol=r"$\theta$"
     )
     N: DimensionAxis = config_key(784, description="input dimension, the number of features", symbol="$N$")
-    chunk: ChunkAxis = Field(1, description="features between two looks at the sum")  # type: ignore[valid-type]
-    walks: Annotated[Whole, Field(ge=1, le=MAX_WALKS)] = Field(1000, description="walks per seed")
+    chunk: ChunkAxis = Field(default=1, description="features between two looks at the sum")
+    walks: Annotated[Whole, Field(ge=1, le=MAX_WALKS)] = Field(default=1000, description="walks per seed")
 
     def _problems(self) -> Iterator[Problem]:
         yield from chunk_problems(self)

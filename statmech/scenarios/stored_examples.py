@@ -6,8 +6,8 @@ A `StoredExamples` is what a config file with the key `learner` holds and what `
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar
+from dataclasses import InitVar, dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from pydantic import BeforeValidator, Field
@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field
 from statmech.errors import Problem
 from statmech.learners import LEARNERS, STOPPED_BY, Learner
 from statmech.parameters import Key, known_parameters
-from statmech.scenarios.axes import listed
+from statmech.scenarios.axes import Names, Numbers, ReadAs, Wholes, listed
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import Cell
 from statmech.scenarios.example_numbers import MOST, AlphaAxis, number_problem, numbers
@@ -24,7 +24,15 @@ from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable
 
 Epochs = Annotated[
-    tuple[Annotated[Number, Field(ge=0)], ...], BeforeValidator(listed), Field(min_length=1), increasing("epochs")
+    Any,
+    ReadAs(
+        Annotated[
+            tuple[Annotated[Number, Field(ge=0)], ...],
+            BeforeValidator(listed),
+            Field(min_length=1),
+            increasing("epochs"),
+        ]
+    ),
 ]
 
 
@@ -35,10 +43,15 @@ def _counted(given: Any) -> Any:
 
 
 Updates = Annotated[
-    tuple[Annotated[Whole, Field(ge=0, le=MOST)], ...],
-    BeforeValidator(_counted),
-    Field(min_length=1),
-    increasing("updates"),
+    Any,
+    ReadAs(
+        Annotated[
+            tuple[Annotated[Whole, Field(ge=0, le=MOST)], ...],
+            BeforeValidator(_counted),
+            Field(min_length=1),
+            increasing("updates"),
+        ]
+    ),
 ]
 
 MOMENT = "moment"  # stands for the recorded dimension, `epochs` or `updates`
@@ -101,7 +114,7 @@ class StoredExamples(AbstractScenario):
         r"\epsilon_g = \tfrac1\pi\arccos R",
     )
 
-    learner: one_of(LEARNERS, "a learner") = Field(description="learning algorithm")  # type: ignore[valid-type]
+    learner: Annotated[Names, one_of(LEARNERS, "a learner")] = Field(description="learning algorithm")
     alpha: AlphaAxis = config_key(
         description="stored examples per input dimension, P / N", symbol=r"$\alpha$", unit="P / N"
     )
@@ -110,12 +123,20 @@ class StoredExamples(AbstractScenario):
         0.0, description="probability that a label is flipped, of a stored example", symbol="$p_f$"
     )
     epochs: Epochs | None = Field(
-        None, description="epochs (of P updates) after which students are recorded, increasing; 100 by default"
+        default=None, description="epochs (of P updates) after which students are recorded, increasing; 100 by default"
     )
     updates: Updates | None = Field(
-        None, description="updates after which students are recorded, increasing; in place of epochs"
+        default=None, description="updates after which students are recorded, increasing; in place of epochs"
     )
-    strengths: bool = Field(False, description="also record the embedding strengths")
+    strengths: bool = Field(default=False, description="also record the embedding strengths")
+
+    if TYPE_CHECKING:  # the parameters of learners, for editors and type checkers
+        sweeps: InitVar[Wholes] = 4000
+        votes: InitVar[Wholes] = 201
+        omega: InitVar[Numbers] = 1.0
+        tolerance: InitVar[Numbers] = 1e-6
+        within: InitVar[Numbers] = 0.01
+        stop: InitVar[Names] = "epochs"
 
     def _problems(self) -> Iterator[Problem]:
         if self.epochs is not None and self.updates is not None:
