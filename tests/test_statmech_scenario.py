@@ -159,3 +159,15 @@ def test_the_key_that_names_the_learner_determines_the_kind_of_a_config():
 def test_a_large_grid_is_described_and_not_enumerated():
     scenario = Scenario(rule="hebb", t=[1], eta={"linspace": [0.1, 1, 100_000]}, flip={"linspace": [0, 0.5, 10_000]})
     assert scenario.shape == {"eta": 100_000, "flip": 10_000}
+
+
+@pytest.mark.parametrize("kind", kinds(), ids=lambda kind: kind.__name__)
+def test_the_help_of_a_kind_has_every_key_with_its_default_and_an_example(kind):
+    text = kind.__doc__
+    parameters = text[text.index("Parameters\n---") :]
+    for name in {*kind.known_keys()} - {"zip"}:
+        assert f"\n{name} : " in parameters, name
+        default = kind.describe(name).default
+        if isinstance(default, int | float | str):
+            assert f"default {default!r}" in parameters, name
+    assert ">>> " in text[text.index("Examples\n---") :]

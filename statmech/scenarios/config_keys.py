@@ -15,6 +15,7 @@ from statmech.scenarios.axes import MAX_AXIS, is_axis, points
 from statmech.scenarios.defaults import Defaults
 from statmech.scenarios.former_names import present
 from statmech.scenarios.grid import unzip
+from statmech.scenarios.key_help import documented
 from statmech.scenarios.keys import PARAMETER_AXES, PARAMETERS, Whole, key_of
 from statmech.scenarios.messages import problems
 
@@ -41,6 +42,13 @@ class ConfigKeys(Defaults, BaseModel):
 
     if TYPE_CHECKING:
         zip: InitVar[Any] = None
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        own_first = sorted(cls.model_fields, key=ConfigKeys.model_fields.__contains__)
+        fields = {name: cls.model_fields[name] for name in own_first if name not in INNER}
+        parameters = known_parameters(cls.classes()) if hasattr(cls, "KINDS") else {}
+        cls.__doc__ = documented(cls.__doc__ or "", fields, parameters)
 
     @model_validator(mode="before")
     @classmethod

@@ -1,0 +1,53 @@
+"""The keys of a kind of scenario in its docstring, so that `help` and editors show them."""
+
+from __future__ import annotations
+
+from inspect import cleandoc
+from typing import Any
+
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from statmech.parameters import Key
+from statmech.scenarios.axes import Names, Numbers, Wholes
+
+TYPES = ((Names, "str or a list"), (Wholes, "int or a list"), (Numbers, "float or a list"))
+EXAMPLES = ">>> "
+
+
+def documented(text: str, fields: dict[str, FieldInfo], parameters: dict[str, Key]) -> str:
+    """A docstring with the keys of its class, before its examples.
+
+    Parameters
+    ----------
+    text
+        The docstring as it is written.
+    fields
+        The fields of the class.
+    parameters
+        Further keys, the parameters of what learns.
+    """
+    keys = [(name, _form(field), field.description or "", _of(field)) for name, field in fields.items()]
+    for name, key in parameters.items():
+        keys.append((name, f"{key.type.__name__} or a list, default {key.default!r}", key.meaning, vars(key)))
+    section = ["Parameters", "----------"]
+    for name, form, meaning, more in keys:
+        unit = more.get("unit", "1")
+        in_units = "" if unit == "1" else f", in {unit}"
+        section += [f"{name} : {form}", f"    {meaning[:1].upper()}{meaning[1:]}{in_units}."]
+    before, examples, after = cleandoc(text).partition(EXAMPLES)
+    shown = ["Examples", "--------", examples + after] if examples else []
+    return "\n".join([before.rstrip(), "", *section, "", *shown])
+
+
+def _of(field: FieldInfo) -> dict[str, Any]:
+    return field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
+
+
+def _form(field: FieldInfo) -> str:
+    """The type of a key and its default, in words."""
+    form = next((words for kind, words in TYPES if field.annotation == kind), "")
+    if field.default is PydanticUndefined:
+        return form or "list"
+    default = f"default {_of(field).get('default', field.default)!r}"
+    return f"{form}, {default}" if form else default
