@@ -34,10 +34,15 @@ ROOT = Path(__file__).parent.parent
 STEPS = 24
 SHOWN = "R,q,eps_g,eps_g_majority_vote"
 ALL = "hebb,perceptron,adatron"
+TWO = "{spectrum: [0.2, 1.8]}"
+POWERS = "{power_law: {decay: 1.5, teacher_decay: 1.75}}"
 DRAGS = {
     "one rule": "rule=perceptron&t=50&K=3&N=1000&eta=0.5&view.x=t",
     "three rules": f"rule={ALL}&t=50&K=3&N=1000&eta=0.5&view.x=t",
     "three rules, four charts": f"rule={ALL}&t=50&K=3&N=1000&eta=0.5&view.x=t&view.show={SHOWN}",
+    "one rule, inputs of two variances": f"rule=perceptron&t=50&K=3&N=1000&eta=0.5&view.x=t&inputs={TWO}",
+    "three rules, inputs of two variances": f"rule={ALL}&t=50&K=3&N=1000&eta=0.5&view.x=t&inputs={TWO}",
+    "one rule, inputs of a power law": f"rule=perceptron&t=50&K=3&N=1000&eta=0.5&view.x=t&inputs={POWERS}",
     "three rules against K": f"rule={ALL}&t=50&K=11&N=1000&eta=0.5&view.x=K",
 }
 ETA = 2  # the place of its slider among those on the page
@@ -172,7 +177,7 @@ def key_to_paint(browser: Any, address: str, query: str) -> list[float]:
     """Milliseconds from each key press to the last stroke on the charts, in increasing order."""
     page, _ = drawn(browser, f"{address}&{query}")
     page.wait_for_timeout(2000)
-    page.locator("input[type=range]").nth(ETA).focus()
+    page.locator("input[type=range]:visible").nth(ETA).focus()
     taken = []
     for _ in range(STEPS):
         page.keyboard.press("ArrowRight")

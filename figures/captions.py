@@ -183,18 +183,10 @@ def _values(scenario: AbstractScenario, name: str, value: Any) -> str:
     if len(many) > FEW and all(isinstance(it, int | float) for it in many):
         many = sorted(many)  # its range; parallel axes are in any order
     words = [
-        label(name, it) if isinstance(it, str) else f"{it:,}" if isinstance(it, int) else _number(it) for it in many
+        label(name, it) if isinstance(it, str) else f"{it:,}" if isinstance(it, int) else labels.value_in_words(it)
+        for it in many
     ]
     return ", ".join(words) if len(words) <= FEW else f"{words[0]} to {words[-1]} ({len(words)} values)"
-
-
-def _number(value: Any) -> str:
-    if isinstance(value, dict):  # a section; of one number, such as {t0: 5}, the number
-        words = [(name, _number(one)) for name, one in value.items()]
-        return words[0][1] if len(words) == 1 else f"({', '.join(f'{name} {word}' for name, word in words)})"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_number, value))}]"
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _points(results: Results, figure: str) -> Iterator[str]:
@@ -254,11 +246,11 @@ def _config_of(results: Results, figure: str) -> tuple[str, Any] | None:
 
 def _override(value: Any) -> str:
     if isinstance(value, list) and all(isinstance(it, int | float | str) for it in value):
-        return ",".join(_number(it) if not isinstance(it, str) else it for it in value)
+        return ",".join(labels.value_in_words(it) if not isinstance(it, str) else it for it in value)
     return (
         value
         if isinstance(value, str)
         else f"'{json.dumps(value)}'"
         if isinstance(value, dict | list)
-        else _number(value)
+        else labels.value_in_words(value)
     )

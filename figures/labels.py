@@ -22,6 +22,7 @@ SIGNS = {
     "langle": "⟨",
     "rangle": "⟩",
     "to": "→",
+    "ell": "ℓ",
 }
 SPELT = {"lambda": "LAMDA"}  # by Unicode
 
@@ -66,6 +67,24 @@ def value_label(name: str, value: Any) -> str:
     ('hebb', 'eta = 0.5')
     """
     return value if isinstance(value, str) else f"{name} = {value:g}"
+
+
+def value_in_words(value: Any) -> str:
+    """Return a value of a config without braces; a section of one number, such as {t0: 5}, is that number.
+
+    >>> value_in_words({"t0": 5.0}), value_in_words({"spectrum": {"eigenvalues": [0.2, 1.8]}})
+    ('5', 'spectrum [0.2, 1.8]')
+    >>> value_in_words({"power_law": {"decay": 1.5, "teacher_decay": 2.0}})
+    'power_law (decay 1.5, teacher_decay 2)'
+    """
+    if isinstance(value, dict):
+        words = [(name, value_in_words(one)) for name, one in value.items()]
+        named = len(words) > 1 or any(isinstance(one, dict) for one in value.values())
+        said = ", ".join(f"{name} {word}" if named else word for name, word in words)
+        return f"({said})" if len(words) > 1 else said
+    if isinstance(value, list):
+        return f"[{', '.join(map(value_in_words, value))}]"
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def mathtext_label(scenario: AbstractScenario) -> Callable[[str, Any], str]:

@@ -326,7 +326,9 @@ class Rows(Inputs):
     target: str | int | None = None
 
     def problem(self, N: int) -> Problem | None:
-        if self.target is None:
+        from statmech.real_table import is_data_set  # here: other inputs need no data sets
+
+        if self.target is None and not is_data_set(self.path):
             return None
         return ("inputs",), "rows have a target where a config has a `population`: table or held_out, and a `loss`"
 

@@ -47,7 +47,7 @@ class RealTable(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """What its target is, in words."""
+        """A name of its target."""
         return " and ".join(self.labels) if self.labels else "a number"
 
 
@@ -112,9 +112,12 @@ def named_table(rows: str, target: str | int | None) -> RealTable:
     return _real_table(rows, target, _version(rows))
 
 
-def table_digest(rows: str, target: str | int | None) -> str:
+def table_digest(table: RealTable) -> str:
     """The SHA-256 of a table's numbers and labels."""
-    return _digest(rows, target, _version(rows))
+    digest = hashlib.sha256(repr((table.Z.shape, table.labels)).encode())
+    digest.update(table.Z.tobytes())
+    digest.update(table.y.tobytes())
+    return digest.hexdigest()
 
 
 def is_data_set(rows: str) -> bool:
@@ -123,11 +126,8 @@ def is_data_set(rows: str) -> bool:
     >>> is_data_set("digits-odd"), is_data_set("digits.csv")
     (True, False)
     """
-    try:
-        data_sets.source(rows)
-    except ValueError:
-        return False
-    return True
+    pair = data_sets.PAIR.fullmatch(rows)
+    return rows in data_sets.ALL or (pair is not None and pair[1] != pair[2])
 
 
 def _version(rows: str) -> tuple[object, ...]:
@@ -155,11 +155,3 @@ def _indicators(X: np.ndarray) -> np.ndarray:
         words, counts = np.unique(column.astype(str), return_counts=True)
         columns += [column == word for word in words[counts >= RARE * len(column)][:-1]]
     return np.array(columns, float).T
-
-
-@lru_cache(maxsize=4)
-def _digest(rows: str, target: str | int | None, state: tuple[object, ...]) -> str:
-    table = _real_table(rows, target, state)
-    return hashlib.sha256(
-        repr((table.Z.shape, table.labels)).encode() + table.Z.tobytes() + table.y.tobytes()
-    ).hexdigest()

@@ -27,7 +27,7 @@ def diagnosis(table: RealTable) -> dict[str, Any]:
     >>> X = np.random.default_rng(0).standard_normal((400, 40))
     >>> found = diagnosis(real_table(labelled(X, np.where(X[:, 0] > 0, 1, -1))))
     >>> found["rows"], found["columns"], round(found["directions"], 1), found["warnings"]
-    (400, 40, 36.2, '')
+    (400, 40, 36.5, '')
     """
     (n, N), s, y = table.Z.shape, table.basis.eigenvalues, table.y - table.y.mean()
     explained = float(table.basis.squares.sum() / np.sum(y**2))

@@ -151,7 +151,7 @@ def choose(page, label, option):
 
 def press(page, key):
     """Move the first slider by a key, as soon as the page listens."""
-    slider = page.locator("input[type=range]").first
+    slider = page.locator("input[type=range]:visible").first
     before = slider.get_attribute("aria-valuenow")
     for _ in range(30):
         slider.focus()
@@ -252,6 +252,22 @@ def test_dragging_by_keyboard_moves_the_curve_and_the_copied_config_is_the_one_s
     subprocess.run([*command, "--out", "made"], cwd=tmp_path, check=True, capture_output=True)
     assert store.load(tmp_path / "made" / "simulation.zarr").sizes["seed"] == 4
     assert list((tmp_path / "made").glob("*.png"))
+
+
+def test_a_slider_of_the_inputs_moves_the_curve_and_is_in_the_copied_config(page, tmp_path):
+    isotropic = shown(page, VOTE, lambda it: it["theory"])
+    choose(page, "inputs", "two variances")
+    page.wait_for_url(re.compile("spectrum.*0.5"))
+    before = shown(page, VOTE, lambda it: it["theory"] != isotropic["theory"])
+    press(page, "ArrowRight")  # the spread
+    page.wait_for_url(re.compile("spectrum.*0.45"))
+    after = shown(page, VOTE, lambda it: it["theory"] != before["theory"])
+    (tmp_path / "copied.yaml").write_text(copied(page))
+    scenario = config.load(tmp_path / "copied.yaml")
+    assert scenario.config()["inputs"] == {"spectrum": {"eigenvalues": [0.45, 1.55]}}
+    solved = theory.solve(scenario).eps_g_majority_vote
+    for rule, x, line in zip(scenario.rule, after["x"], after["theory"], strict=True):
+        np.testing.assert_allclose(np.asarray(line)[np.searchsorted(x, scenario.t)], solved.sel(rule=rule), rtol=1e-6)
 
 
 def test_R_lies_against_q_and_the_play_button_draws_along_t(page):

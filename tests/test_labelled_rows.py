@@ -142,7 +142,7 @@ def test_a_loss_of_rows_with_a_target_is_of_this_kind_and_its_default_population
     assert scenario.population == "table"
     assert scenario_from(scenario.config()) == scenario
     assert scenario_from({"loss": "logistic", "inputs": {"rows": "clouds-60"}, "P": 20}).population == "table"
-    assert scenario.data_digests().keys() == {"t.csv"}
+    assert scenario.data_digests().keys() == {"rows t.csv odd"}
 
 
 def test_constant_columns_are_left_out_and_warnings_are_those_of_the_learning_curve(table, tmp_path):
@@ -190,8 +190,9 @@ def test_what_cannot_be_learnt_is_refused_in_a_sentence_and_nothing_is_written(t
 
 
 def test_other_kinds_refuse_a_target(table):
-    with pytest.raises(ScenarioError, match="rows have a target where a config has a `population`"):
-        scenario_from({"rule": "hebb", "inputs": table(), "N": 3, "t": 1})
+    for inputs in (table(), {"rows": "digits-odd"}):
+        with pytest.raises(ScenarioError, match="rows have a target where a config has a `population`"):
+            scenario_from({"rule": "hebb", "inputs": inputs, "N": 3, "t": 1})
 
 
 @pytest.mark.parametrize(

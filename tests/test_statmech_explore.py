@@ -171,7 +171,7 @@ def test_a_notebook_shows_the_same_controls_and_charts():
 
 
 def test_a_slider_states_numbers_as_they_are_typed():
-    from figures.explorer.live import Tidy
+    from figures.explorer.sliders import Tidy
 
     slider = Tidy(start=0.05, end=3, step=0.05, value=1)
     slider._process_events({"value": 1.3000000000000003})

@@ -17,7 +17,7 @@ import theory
 from figures.report import charts, equations
 from figures.report.html import report
 from simulate.execution.to_store import run_into
-from statmech import RULES, Results, Scenario, load, load_results
+from statmech import RULES, Results, Risk, Scenario, load, load_results
 from statmech.results import store
 from statmech.results.citations import cited
 from statmech.results.study_tables import tables
@@ -237,7 +237,7 @@ def test_a_page_begins_with_title_date_sizes_and_equations(tmp_path):
     assert re.search(r"Online ensemble: mine \d{4}-\d\d-\d\d · N = 20 · K = 1 · seeds = 2 · statmech", head)
     stated = [attrs["aria-label"] for _, attrs in page.elements if attrs.get("role") == "img"]
     named = [scenario.equation_of(name) for name in scenario.rule]
-    assert set(stated) >= {*scenario.equations, *named}
+    assert set(stated) >= {*scenario.stated_equations, *named}
     assert "gram" not in " ".join(page.pres)
 
 
@@ -245,6 +245,21 @@ def test_a_page_begins_with_title_date_sizes_and_equations(tmp_path):
 def test_every_equation_is_set_as_a_picture(kind):
     stated = [*kind.equations, *(kind.equation_of(name) for name in kind.classes())]
     assert [latex for latex in stated if latex and not equations.picture(latex)] == []
+
+
+def test_inputs_of_unequal_variance_have_equations_of_fields_and_are_named_in_the_caption(tmp_path):
+    scenario = Risk(
+        loss="square", teacher="linear", N=20, alpha=[1, 2], lam=[0.1, "best"], inputs={"spectrum": [0.2, 1.8]}, seeds=2
+    )
+    page = paged(computed(tmp_path / "mine", scenario))
+    stated = [attrs["aria-label"] for _, attrs in page.elements if attrs.get("role") == "img"]
+    assert any(latex.endswith("R_h") for latex in stated)
+    assert "inputs = spectrum [0.2, 1.8]" in " ".join(page.words.split())
+    assert "λ = best" in page.words
+    assert "$" not in page.words[page.words.index("Charts") : page.words.index("Config")]
+    online = Scenario(rule="hebb", t=1, inputs={"spectrum": [0.2, 1.8]}).stated_equations
+    assert all(map(equations.picture, online))
+    assert online[-1].endswith("R_h")
 
 
 def test_an_equation_that_cannot_be_set_has_no_picture():

@@ -52,6 +52,8 @@ def _of_a_parameter(kind: Any, key: Key) -> tuple[str, str, str]:
 
 def _values(part: dict[str, Any]) -> str:
     """The possible values of a key: names, or a type with its bounds."""
+    if part.get("type") == "object":
+        return f"a section of {', '.join(f'`{name}`' for name in part['properties'])}"
     if "$ref" in part:
         return "a section, see below"
     if "enum" in part or "const" in part:

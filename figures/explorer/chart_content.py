@@ -35,7 +35,7 @@ def caption(results: Results, shown: Sequence[str], at: str = "") -> str:
     """
     scenario = results.scenario
     fixed = [
-        f"{plain(scenario.describe(name).label)} = {value:g}"
+        f"{plain(scenario.describe(name).label)} = {value if isinstance(value, str) else format(value, 'g')}"
         for name, value in scenario.axis_values().items()
         if name not in shown and not is_axis(value) and scenario.describe(name).numeric
     ]

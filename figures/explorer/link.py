@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
@@ -35,8 +35,10 @@ def written(view: View) -> str:
     return urlencode(pairs, safe=",:[]{}")
 
 
-def read(query: str | Iterable[tuple[str, str]]) -> View | None:
+def read(query: str | Iterable[tuple[str, str]], files: Sequence[Any] = ()) -> View | None:
     """Return the view of a query, checked; None if it names none. Raises `ConfigError` with one message for a bad one.
+
+    It may name these files, which are those of the config that the explorer was started with.
 
     >>> read("rule=hebb&t=50&K=3&view.x=K").x
     'K'
@@ -50,7 +52,7 @@ def read(query: str | Iterable[tuple[str, str]]) -> View | None:
         return None
     try:
         given, _ = overridden({}, [f"{name}={value}" for name, value in pairs])
-        return _checked(given)
+        return _checked(given, files)
     except StatmechError as problem:
         raise ConfigError(f"link: {problem}") from None
 
@@ -71,14 +73,14 @@ def checked(view: View, choice: str) -> View:
     return replace(view, config={**held, **ends}, x=x)
 
 
-def _checked(given: dict[str, Any]) -> View:
+def _checked(given: dict[str, Any], files: Sequence[Any]) -> View:
     shown = given.pop(VIEW, {})
     if not isinstance(shown, Mapping):
         raise ConfigError(f"{VIEW} is a section: {VIEW}.x=K")
     choice = next((name for name in given if name in settings.pages()), None)
     if choice is None:
         raise ConfigError(f"names none of {', '.join(settings.pages())}")
-    if settings.files(given):
+    if any(file not in files for file in settings.files(given)):
         raise ConfigError(FILES.format("link"))
     start = {name: value for name, value in settings.page_of(choice).start.items() if name not in given}
     needed = {name: start[name] for name in start if SCENARIOS[choice].model_fields.get(name, _NOT).is_required()}

@@ -12,11 +12,12 @@ import numpy as np
 import panel_material_ui as pmui
 
 from figures import series
-from figures.explorer import page_theory, settings
+from figures.explorer import page_theory, settings, sliders
 from figures.explorer.background import FIRST, Background, sentence
 from figures.explorer.chart_content import Picture, caption
 from figures.explorer.delayed_calls import Clock
 from figures.explorer.link import FILES
+from figures.explorer.spectrum import InputSliders
 from figures.explorer.time_slider import Player
 from figures.series import Layout
 from statmech.config import overridden
@@ -35,8 +36,6 @@ SOON = 1  # milliseconds that a step waits for the next; Panel's own 50 would be
 REST = 250  # milliseconds without a step after which a drag has ended
 PATIENCE = 1.5  # seconds that the smooth line may take once a drag has ended
 LONGEST = {"10 seconds": 10.0, "a minute": 60.0, "10 minutes": 600.0, "never": 0.0}
-SLIDER: dict[str, Any] = {"width": 112, "margin": (4, 8), "size": "small", "tooltips": False}
-EDITED: dict[str, Any] = SLIDER | {"width": 160}
 CORRECTIONS, BAND = "corrections", "band of one run"  # the key, and the switch that sets it
 NO_PAIR = "q compares two students, and K = 1: set K to 2 or more"
 
@@ -76,6 +75,7 @@ class Live:
             margin=(4, 6),
             visual_size="small",
         )
+        self.inputs = InputSliders(choice, view.config)
         self.sliders = {name: self._slider(name) for name in settings.draggable(choice)}
         self.player = Player(self.clock, self.shown, view.at)
         self.seeds = self._stops("seeds")
@@ -89,12 +89,13 @@ class Live:
             label="other keys", placeholder="key=value key=value", sizing_mode="stretch_width"
         )
         self.longest = pmui.Select(label="simulate for up to", options=LONGEST, value=10.0, sizing_mode="stretch_width")
-        for widget in (self.chosen, *self.sliders.values(), self.seeds, self.band, self.more_keys, self.longest):
+        of_scenario = (self.chosen, *self.inputs.widgets, *self.sliders.values(), self.seeds, self.band)
+        for widget in (*of_scenario, self.more_keys, self.longest):
             widget._debounce = SOON
             widget.param.watch(lambda event: self.update(), "value")
         self.x.param.watch(lambda event: self._turn(), "value")
         self.strip = [self.band, *self.player.parts]
-        self.row = [self.x, self.chosen, *self.sliders.values()]
+        self.row = [self.x, self.chosen, *self.inputs.widgets, *self.sliders.values()]
         self.more = [self.seeds, self.longest, self.more_keys]
         self._retitle()
 
@@ -227,7 +228,7 @@ class Live:
         """Return the keys as the controls state them: of a key along x, the largest value."""
         if not self.chosen.value:
             raise ConfigError(f"choose at least one {self.choice}")
-        given = {**self.given, self.choice: list(self.chosen.value), "seeds": self.seeds.value}
+        given = {**self.given, **self.inputs.config, self.choice: list(self.chosen.value), "seeds": self.seeds.value}
         if self.band.visible:
             given[CORRECTIONS] = self.band.value
         for name, slider in self.sliders.items():
@@ -300,13 +301,10 @@ class Live:
         if settings.stops_of(self.choice, name):
             return self._stops(name)
         low, high, step = settings.range_of(self.choice, name)
-        given = self._value(name)
-        return Tidy(start=min(low, given), end=max(high, given), step=step, value=given, **EDITED)
+        return sliders.typed(low, high, step, self._value(name))
 
     def _stops(self, name: str) -> Any:
-        given = self._value(name)
-        stops = sorted({*settings.stops_of(self.choice, name), given})
-        return pmui.DiscreteSlider(label=name, options={f"{stop:g}": stop for stop in stops}, value=given, **SLIDER)
+        return sliders.stopping(name, settings.stops_of(self.choice, name), self._value(name))
 
     def _value(self, name: str) -> Any:
         """The value that a slider begins with: of several the last, for a key without any the first possible one."""
@@ -316,27 +314,16 @@ class Live:
 
     def _retitle(self) -> None:
         """Name the sliders, and hide those of keys that do not apply."""
+        self.inputs.arrange()
         upto = {self.along, *([settings.page_of(self.choice).along] if self._usual_is_recorded() else [])}
         chosen = settings.chosen_in(self.choice, {**self.given, self.choice: self.chosen.value or ()})
         for name, slider in self.sliders.items():
             needed = settings.has(self.choice, chosen, name) and self._is_given(name)
             title = settings.symbol(self.choice, name) + (" up to" if name in upto else "")
-            if (slider.visible, slider.label) != (needed, title):
-                slider.param.update(visible=needed, label=title)
+            sliders.entitle(slider, title, needed)
 
     def _usual_is_recorded(self) -> bool:
         return settings.is_recorded(self.choice, settings.page_of(self.choice).along)
-
-
-class Tidy(pmui.EditableFloatSlider):
-    """A slider whose value is the number that it shows, without the digits that its steps add."""
-
-    def _process_property_change(self, msg: dict[str, Any]) -> dict[str, Any]:
-        changed: dict[str, Any] = super()._process_property_change(msg)
-        for name in ("value", "value_throttled"):
-            if isinstance(changed.get(name), float):
-                changed[name] = settings.rounded(changed[name])
-        return changed
 
 
 def _duration(seconds: float) -> str:

@@ -21,6 +21,7 @@ from figures.explorer.background import sentence
 from figures.explorer.charts import Charts
 from figures.explorer.live import Live
 from figures.explorer.stored_results import Stored
+from figures.labels import value_in_words
 from figures.style import STYLE
 from statmech import config
 from statmech.errors import ConfigError
@@ -151,7 +152,7 @@ class Page:
     def _live(self, scenario: AbstractScenario | None, view: View | None, query: Sequence[tuple[str, str]]) -> None:
         problem = ""
         try:
-            view = link.read(query) or view
+            view = link.read(query, files_of(scenario)) or view
         except ConfigError as failure:
             problem = sentence(failure)
         choice, view, cut = opened(scenario, view)
@@ -160,7 +161,7 @@ class Page:
         if problem:
             self._say("warning", problem)
         elif cut:
-            firsts = ", ".join(f"{name} = {view.config[name]}" for name in cut)
+            firsts = ", ".join(f"{name} = {value_in_words(view.config[name])}" for name in cut)
             self._say("info", f"The config has several values of {', '.join(cut)}; this page begins with {firsts}")
 
     def _menus(self, choice: str) -> None:
@@ -239,7 +240,7 @@ class Page:
         self.text.object = f"<pre style='white-space:pre-wrap'>{html.escape(self.yaml.value)}</pre>"
         stated = {name: scenario.equation_of(name) for name in scenario.chosen()}
         named = (NAMED % (_named(name), it) for name, it in stated.items() if it)
-        equations = [_safe(it) for it in (*scenario.equations, *named)]
+        equations = [_safe(it) for it in (*scenario.stated_equations, *named)]
         if equations != [pane.name for pane in self.equations]:
             self.equations.objects = [pn.pane.LaTeX(f"$${it}$$", name=it, **EQUATION) for it in equations]
 
@@ -325,6 +326,11 @@ def opened(scenario: AbstractScenario | None = None, view: View | None = None) -
         return scenario.CHOICE, *opening(scenario, view)
     choice = next(iter(settings.pages()))
     return choice, started(choice, settings.page_of(choice).view), []
+
+
+def files_of(scenario: AbstractScenario | None) -> list[Any]:
+    """Return the files that a scenario names, which its pages may name, too."""
+    return [] if scenario is None else settings.files(scenario.config())
 
 
 def prepare(scenario: AbstractScenario | None = None, view: View | None = None) -> None:

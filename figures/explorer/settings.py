@@ -32,6 +32,7 @@ STOPS: dict[str, tuple[float, ...]] = {
     "t": tuple(m * 10**e for e in range(0, 7) for m in DECADES),
     "alpha": (0.5, 1, 1.5, 2, 3, 4, 5, 7, 10, 15, 20, 50),
     "error_rate": (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.45, 0.49),
+    "lam": tuple(m * 10.0**e for e in range(-4, 3) for m in DECADES),
     "P": (30, 100, 300, 1000, 3000, 10_000),
     "s": (1, 2, 3, 4, 5, 7, 9, 12, 15, 20, 25),
     "k": (1, 2, 3),
@@ -270,7 +271,7 @@ def held_of(scenario: AbstractScenario, x: str = "") -> tuple[dict[str, Any], li
             cut += [name] * (len(value) > 1)
     config[choice] = once(list(points(getattr(scenario, choice))))
     for name in {key, along}:
-        config[name] = thinned(config[name]) if isinstance(config.get(name), list) else config.get(name)
+        config[name] = thinned(increasing(config[name])) if isinstance(config.get(name), list) else config.get(name)
     return config, cut
 
 
@@ -281,6 +282,15 @@ def _numbers(scenario: AbstractScenario, name: str, written: Any) -> Any:
         return written
     values = once(list(points(getattr(scenario, name))))
     return values if isinstance(written, list) else values[0]
+
+
+def increasing(values: list[Any]) -> list[Any]:
+    """Return numbers in increasing order; values with words among them as they are.
+
+    >>> increasing([3, 0.5, 2]), increasing([0, "best"])
+    ([0.5, 2, 3], [0, 'best'])
+    """
+    return sorted(values) if all(map(is_number, values)) else values
 
 
 def thinned(values: list[Any]) -> Any:

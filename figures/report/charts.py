@@ -102,7 +102,13 @@ def _spread_along(results: Results, axis: str) -> float:
 def _labels(results: Results, axis: str) -> list[str]:
     """Labels of the positions on an axis: words as figures write them, numbers with a symbol."""
     label = mathtext_label(results.scenario)
-    shown = lambda name, value: label(name, value) if isinstance(value, str) else plain(label(name, value))  # noqa: E731
+
+    def shown(name: str, value: Any) -> str:
+        if not isinstance(value, str):
+            return plain(label(name, value))
+        key = symbol(results.scenario, name)
+        return f"{plain(key)} = {value}" if key.startswith("$") else label(name, value)
+
     return series.labels(results.either, axis, shown)
 
 

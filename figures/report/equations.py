@@ -27,7 +27,7 @@ REWRITTEN = (  # what mathtext does not know, and the same in what it does
 
 def equations(scenario: AbstractScenario) -> list[tuple[str, str, str]]:
     """Return the equations of a scenario, and of what learns in it: whose, in LaTeX, and as an SVG element or empty."""
-    common = [("", latex) for latex in scenario.equations]
+    common = [("", latex) for latex in scenario.stated_equations]
     named = [(kind_label(scenario.classes(), name), scenario.equation_of(name)) for name in scenario.chosen()]
     return [(whose, latex, picture(latex)) for whose, latex in (*common, *named) if latex]
 

@@ -66,8 +66,9 @@ def theory(options: Computation) -> None:
     Example: `statmech theory ensemble t=1e6`.
     """
     from statmech.cli import steps
-    from statmech.cli.jobs import job_of
+    from statmech.cli.jobs import job_of, use_data
 
+    use_data(options.data_dir)
     job = job_of(options)
     if steps.stored_theory(job, options.fresh) is None:
         steps.solve(job)

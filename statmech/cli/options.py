@@ -138,6 +138,7 @@ class Computation(Source):
     """A source whose results are computed, and stored unless they are there."""
 
     fresh: Fresh = False
+    data_dir: DataDir = None
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,6 @@ class SimulationRun(Computation):
 
     dry_run: DryRun = False
     rerun_failed: RerunFailed = False
-    data_dir: DataDir = None
     as_json: Json = False
     shard: Shard = None
     memory: Memory = None

@@ -91,6 +91,11 @@ class Defaults(Grid):
         """True if the students of every ensemble start alike."""
         return True
 
+    @property
+    def stated_equations(self) -> tuple[str, ...]:
+        """The equations of this scenario, in LaTeX: those of its kind, where other inputs do not change them."""
+        return self.equations
+
     @classmethod
     def equation_of(cls, name: str) -> str:
         """The equation of one of the classes that its keys name, in LaTeX; empty if it states none."""

@@ -80,6 +80,7 @@ class Clusters(AbstractScenario):
         },
         first=0.2,
         places=12,
+        inputs=("spectrum",),
         presets={
             "which penalty": View({"alpha": 2, "lam": 100}, x="lam", show=("eps_g",), log=("x",), figures=("clusters",))
         },

@@ -10,18 +10,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import InitVar, dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, PlainSerializer, model_validator
 
 from statmech.convex.losses import LOSSES, Loss, uneven
-from statmech.errors import ConfigError, Problem, ScenarioError, StatmechError
-from statmech.inputs import Rows, label_of
+from statmech.errors import ConfigError, Problem, ScenarioError
+from statmech.inputs import Rows, inputs_from, label_of, written
 from statmech.parameters import Key
 from statmech.real_table import RealTable, named_table, table_digest
 from statmech.scenarios.axes import Names, Numbers, Wholes, axis_of, points
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import Cell
 from statmech.scenarios.gaussian_clusters import OF_TEACHERS
-from statmech.scenarios.inputs_key import LawAxis
 from statmech.scenarios.keys import PARAMETERS, Whole, config_key, one_of
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.risk import KINKED, LEAST_SECONDS, RISK, SMOOTH, WITHOUT_MINIMUM, LamAxis
@@ -35,6 +34,18 @@ ExamplesAxis = Annotated[
     Wholes,
     axis_of(
         Annotated[Whole, Field(ge=2, le=MOST_EXAMPLES)], {"type": "integer", "minimum": 2, "maximum": MOST_EXAMPLES}
+    ),
+]
+RowsAxis = Annotated[
+    Any,
+    axis_of(
+        Annotated[Any, AfterValidator(inputs_from), PlainSerializer(written)],
+        {
+            "type": "object",
+            "properties": {"rows": {"type": "string"}, "target": {"type": ["string", "integer"]}},
+            "required": ["rows"],
+        },
+        spaced=False,
     ),
 ]
 ELSEWHERE = {  # keys of other kinds with a loss, and why they have no place here
@@ -94,7 +105,7 @@ class LabelledRows(AbstractScenario):
         "without replacement, tested on the others)"
     )
     loss: Annotated[Names, one_of(LOSSES, "a loss", WITHOUT_MINIMUM)] = Field(description="loss that is minimised")
-    inputs: LawAxis = Field(
+    inputs: RowsAxis = Field(
         description="distribution of the inputs, rows of a table with a `target` (name or number of a column), or of a "
         "data set with two classes"
     )
@@ -105,8 +116,8 @@ class LabelledRows(AbstractScenario):
     )
     model: Literal["auto", "clusters", "moments"] = Field(
         default="auto",
-        description="model of the rows in theory: `clusters` (two classes of one covariance), `moments` (of inputs and "
-        "target, for squared errors), or each for its own errors",
+        description="model of the rows in theory: `clusters` (two classes of one covariance), `moments` (covariances "
+        "of inputs and target, for squared errors), or each for its own errors",
     )
     P: ExamplesAxis = config_key(description="number of stored examples", symbol="$P$")
 
@@ -125,7 +136,7 @@ class LabelledRows(AbstractScenario):
         ]:
             raise ScenarioError([(("inputs",), f"{inside[0]} is a key of the config, beside inputs and not in it")])
         if given.get("model") == "logit":
-            why = "of real tables it overstates the error several times: clusters or moments"
+            why = "of real tables it overstates the error several times: model is clusters or moments"
             raise ScenarioError([(("model",), f"a fitted logit teacher is not supported, {why}")])
         return given
 
@@ -148,9 +159,7 @@ class LabelledRows(AbstractScenario):
         try:
             table = table_of(values["inputs"])
         except ScenarioError as failure:
-            return ("inputs",), failure.problems[0][1]
-        except (ConfigError, OSError) as failure:
-            return ("inputs",), str(failure)
+            return failure.problems[0]
         name, rows = values["inputs"].path, len(table.Z)
         if table.labels is None and values["loss"] != "square":
             return ("loss",), f"the target of {name} is a number: the loss must be square, not {values['loss']}"
@@ -163,8 +172,8 @@ class LabelledRows(AbstractScenario):
         return None
 
     def data_digests(self) -> dict[str, str]:
-        """The SHA-256 of each table, by its name or path."""
-        return {law.path: table_digest(law.path, law.target) for law in points(self.inputs)}
+        """The SHA-256 of each table, by the name of its inputs."""
+        return {label_of(law): table_digest(table_of(law)) for law in points(self.inputs)}
 
     def diagnoses(self) -> Mapping[str, dict[str, Any]]:
         """The diagnosis of each table, by the name of its inputs."""
@@ -222,14 +231,20 @@ class RowsCell(Cell):
 
 
 def table_of(law: Rows) -> RealTable:
-    """The table of inputs.
+    """The table of inputs; raises `ScenarioError` at the key `inputs` if it cannot be read.
 
     Parameters
     ----------
     law
         Rows of a file with a target, or of a data set.
     """
-    return named_table(law.path, law.target)
+    try:
+        return named_table(law.path, law.target)
+    except ScenarioError as failure:
+        problems = [(("inputs",), sentence) for _, sentence in failure.problems]
+    except (ConfigError, OSError) as failure:
+        problems = [(("inputs",), str(failure))]
+    raise ScenarioError(problems)
 
 
 def _sections(inputs: Any) -> list[dict[str, Any]]:
@@ -241,7 +256,7 @@ def _seconds(cell: RowsCell) -> float:
     """Seconds of a run: those of the same loss of a teacher's labels, and the fields of all rows."""
     try:
         rows, N = cell.table.Z.shape
-    except (StatmechError, OSError):
+    except ScenarioError:
         rows, N = 10 * SOME_COLUMNS, SOME_COLUMNS
     smaller = min(N, cell.P)
     rate = KINKED if cell.loss.kinks else SMOOTH

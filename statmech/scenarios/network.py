@@ -134,8 +134,18 @@ class Network(AbstractScenario):
             "seeds": 16,
         },
         places=30,
+        inputs=("spectrum", "power_law"),
         view=View(x="t", show=("eps_g", "specialisation"), log=("y",)),
-        presets={"Saad & Solla: plateau": View({"t": 150}, x="t", show=("eps_g", "specialisation"), log=("y",))},
+        presets={
+            "Saad & Solla: plateau": View({"t": 150}, x="t", show=("eps_g", "specialisation"), log=("y",)),
+            "Yoshida & Okada: inputs of two variances": View(
+                {"eta": 0.3, "t": 240, "inputs": {"spectrum": {"eigenvalues": [0.4, 1.6]}}},
+                x="t",
+                show=("eps_g", "specialisation"),
+                log=("y",),
+                figures=("plateau_spread",),
+            ),
+        },
     )
     equations: ClassVar = (
         r"e = \sum_m w_m g(y_m) + \sigma\xi - \sum_k v_k g(h_k)",

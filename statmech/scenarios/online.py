@@ -101,9 +101,26 @@ OF_PAIRS: dict[str, Variable] = {  # those that need pairs of equal students; th
 
 
 UNCHANGED: dict[str, Any] = {"drift": 0.0, "decay": 0.0, "schedule": None, "annealing": "hyperbolic"}
+OF_MODES = (  # equations of inputs of unequal variance, in the place of the last two
+    r"\dot G^a_{ij} = \langle f_ih^a_j\rangle + \langle f_jh^a_i\rangle + \omega_a\nu_a\langle f_if_j\rangle",
+    r"\epsilon_g = \tfrac1\pi\arccos R_h",
+)
 VOTES = ("eps_g_majority_vote", "eps_g_weight_mean")
 LEARNING = View(x="t", show=VOTES, log=("x", "y"), figures=("learning_curves",))
 ENSEMBLE = View(x="K", show=VOTES, over="one student", log=("x",), figures=("ensemble",))  # Figures 1 to 3 of the paper
+
+POWER_LAW = View(
+    {
+        "rule": ["adatron_textbook"],
+        "K": 1,
+        "t": 20,
+        "inputs": {"power_law": {"decay": 1.5, "teacher_decay": 1.75}},
+    },
+    x="t",
+    show=("eps_g", "R_field"),
+    log=("x", "y"),
+    figures=("sgd_power_law",),
+)
 
 
 def _effect(rule: str) -> View:
@@ -153,6 +170,7 @@ class Scenario(AbstractScenario):
         places=30,
         view=LEARNING,
         sliders=("schedule",),
+        inputs=("spectrum", "power_law"),
         planes=(("R", "q"),),
         presets={
             "Miyoshi et al., Figure 1: Hebbian": _effect("hebb"),
@@ -161,6 +179,7 @@ class Scenario(AbstractScenario):
             "Miyoshi et al., Figure 4: R and q": View({"K": 2, "t": 50}, x="R-q", figures=("variety",)),
             "Learning curves": replace(LEARNING, config={"K": 3, "t": 50}),
             "Errors against K": replace(ENSEMBLE, config={"K": 11, "t": 50}),
+            "Inputs of power-law variances": POWER_LAW,
         },
     )
     equations: ClassVar = (
@@ -260,6 +279,11 @@ class Scenario(AbstractScenario):
     @property
     def theory_ignores(self) -> dict[str, Any]:
         return {} if self.corrections or any(law.sized for law in points(self.inputs)) else {"N": None}
+
+    @property
+    def stated_equations(self) -> tuple[str, ...]:
+        unequal = any(law.structured for law in points(self.inputs))
+        return (*self.equations[:-2], *OF_MODES) if unequal else self.equations
 
     @property
     def variables(self) -> dict[str, Variable]:

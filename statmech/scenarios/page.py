@@ -43,6 +43,7 @@ class Page:
     places : the number of values of `along`
     whole : whether they are whole numbers
     sliders : further keys that have sliders, beside the numeric axes
+    inputs : distributions of inputs of unequal variance that have sliders, by their names in a config
     without : numeric axes that have none, for they concern only some values of other keys
     view : how the page opens; its config is `start`
     planes : pairs of variables that may be drawn against each other, along `along`
@@ -55,6 +56,7 @@ class Page:
     places: int = 20
     whole: bool = False
     sliders: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     view: View = View(log=("x",))
     planes: tuple[tuple[str, str], ...] = ()

@@ -90,12 +90,16 @@ RISK = {
     "separable": Variable((), "whether some student is right on all examples", "separable", in_theory=False),
 }
 OF_FIELDS = field_variables((), "R_field", "length_field")
+OF_UNEQUAL = r"\epsilon_g = \tfrac1\pi\arccos R_h"  # the last equation, for inputs of unequal variance
 BAYES = {"R_bayes": Variable((), "cosine of the Bayes-optimal student", r"$R_\mathrm{Bayes}$")}
 RISK_THEORY = {
     "residual": Variable((), "residual of the equations", "residual"),
     "lam_best": Variable((), "penalty of the smallest generalization error", r"$\lambda^*$"),
     "alpha_c": Variable((), "alpha below which examples can be separated", r"$\alpha_c$"),
 }
+LEAST_SQUARES = {"loss": ["square"], "teacher": "linear", "flip": 0}
+GROUPS = {"spectrum": {"eigenvalues": [1e4, 1, 1e-4], "shares": [0.1, 0.3, 0.6], "teacher": [1e-8, 1e-4, 0.99989999]}}
+ALIGNED = {"spectrum": {"eigenvalues": [0.2, 1.8], "teacher": [0.5, 0.5]}}
 
 
 class Risk(OfLosses, AbstractScenario):
@@ -128,12 +132,26 @@ class Risk(OfLosses, AbstractScenario):
         first=0.2,
         places=12,
         without=("l1_ratio", "noise", "gain", "rho"),
+        inputs=("spectrum", "power_law"),
         presets={
             "double descent": View(
-                {"loss": ["square"], "teacher": "linear", "noise": 0.5, "lam": 1e-3, "alpha": 10, "flip": 0},
+                {**LEAST_SQUARES, "noise": 0.5, "lam": 1e-3, "alpha": 10},
                 show=("mse", "train_loss"),
                 log=("x", "y"),
                 figures=("double_descent",),
+            ),
+            "multiple descent": View(
+                {**LEAST_SQUARES, "noise": 0.3, "lam": 1e-7, "alpha": 3, "N": 400, "inputs": GROUPS},
+                show=("mse", "R_field"),
+                log=("x", "y"),
+                figures=("multiple_descent", "random_features"),
+            ),
+            "aligned teachers": View(
+                {**LEAST_SQUARES, "noise": 0.2, "lam": 10, "alpha": 0.3, "N": 400, "inputs": ALIGNED},
+                x="lam",
+                show=("mse", "R_field"),
+                log=("x",),
+                figures=("aligned",),
             ),
             "which loss, at which noise": View({"flip": 0.1, "lam": 1}, show=("eps_g",), figures=("bayes_gap",)),
         },
@@ -229,6 +247,10 @@ class Risk(OfLosses, AbstractScenario):
             if values["lam"] == 0 and values["alpha"] <= least.get(kinds, values)["alpha"]:
                 least[kinds] = values
         yield from least.values()
+
+    @property
+    def stated_equations(self) -> tuple[str, ...]:
+        return (*self.equations[:-1], OF_UNEQUAL) if self.structured else self.equations
 
     @property
     def variables(self) -> dict[str, Variable]:

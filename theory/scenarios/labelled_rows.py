@@ -13,7 +13,7 @@ from statmech.scenarios.labelled_rows import LabelledRows, RowsCell
 from statmech.scenarios.risk import BEST
 from theory.tables.best_penalties import best_along, errors_of
 
-SOURCE = "clusters or moments of a table, N -> infinity"
+SOURCE = "clusters or covariances of a table, N -> infinity"
 PLACES = 60  # of a line
 
 Values = dict[str, np.ndarray]

@@ -1,4 +1,4 @@
-r"""Errors of learners of a real table: classes taken as clusters, squared errors by second moments.
+r"""Errors of learners of a real table: classes taken as clusters, squared errors by covariances.
 
 Wrong labels follow from two clusters with the classes' means and common covariance, whose stabilities are normal in
 each class with means :math:`\mu_y` and deviation Q. A squared error follows from the covariances of inputs and target
@@ -88,7 +88,7 @@ class RowErrors(ABC):
         lam
             Strengths of the penalty (lanes,); NaN where there is none.
         model
-            One of `MODELS`: `auto` takes labels from clusters and squared errors from moments.
+            One of `MODELS`: `auto` takes labels from `clusters` and squared errors from `moments`.
         """
         found = RowsState(*(np.full(len(P), np.nan) for _ in RowsState._fields))
         known = np.isfinite(lam)
@@ -99,7 +99,7 @@ class RowErrors(ABC):
         return found
 
     def best_penalties(self, loss: Loss, P: np.ndarray, model: str = "auto") -> np.ndarray:
-        """The penalty of the smallest error (lanes,): of labels, or of squares for numbers and `model` moments.
+        """The penalty of the smallest error (lanes,): of labels, or of squares where only those are known.
 
         Parameters
         ----------

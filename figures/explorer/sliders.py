@@ -1,0 +1,52 @@
+"""The sliders of the explorer: one that stops at some values, and one whose number can be typed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import panel_material_ui as pmui
+
+from figures.explorer import settings
+
+STOPPING: dict[str, Any] = {"width": 112, "margin": (4, 8), "size": "small", "tooltips": False}
+ROOM, ROOM_TYPED = 12, 8  # letters that there is room for, of names and values and of names alone
+LETTER, LETTER_TYPED = 8, 14  # pixels that each further letter takes; a number that can be typed takes its share
+TYPED: dict[str, Any] = STOPPING | {"width": 160, "format": "0.[0000000000]"}
+
+
+class Tidy(pmui.EditableFloatSlider):
+    """A slider whose value is the number that it shows, without the digits that its steps add."""
+
+    def _process_property_change(self, msg: dict[str, Any]) -> dict[str, Any]:
+        changed: dict[str, Any] = super()._process_property_change(msg)
+        for name in ("value", "value_throttled"):
+            if isinstance(changed.get(name), float):
+                changed[name] = settings.rounded(changed[name])
+        return changed
+
+
+def entitle(slider: Any, title: str, visible: bool = True) -> None:
+    """Name a slider and make it as wide as its name needs, or hide it; of what is as it should be nothing is sent."""
+    if (slider.visible, slider.label) == (visible, title):
+        return
+    if isinstance(slider, Tidy):
+        width = TYPED["width"] + LETTER_TYPED * max(0, len(title) - ROOM_TYPED)
+    else:
+        width = STOPPING["width"] + LETTER * max(0, len(title) + max(map(len, slider.options)) - ROOM)
+    slider.param.update(visible=visible, label=title, width=width)
+
+
+def typed(low: float, high: float, step: float, value: float) -> Tidy:
+    """Return a slider that moves in steps of one size, which also takes any number between its ends."""
+    return Tidy(start=min(low, value), end=max(high, value), step=step, value=value, **TYPED)
+
+
+def stopping(name: str, stops: Iterable[float], value: Any, word: str = "") -> Any:
+    """Return a slider that stops at these values and its own first one; words, such as the best, come before them."""
+    words = [it for it in dict.fromkeys((word, value)) if isinstance(it, str) and it]
+    numbers = sorted({*stops, *([] if isinstance(value, str) else [value])})
+    options = {**{it: it for it in words}, **{f"{stop:g}": stop for stop in numbers}}
+    slider = pmui.DiscreteSlider(label="", options=options, value=value, **STOPPING)
+    entitle(slider, name)
+    return slider

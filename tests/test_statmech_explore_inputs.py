@@ -1,0 +1,240 @@
+"""Sliders of the inputs: they state a spectrum of the grammar of configs, and theory follows."""
+
+import html
+
+import numpy as np
+import pytest
+
+pytest.importorskip("panel", reason="the extra [explore] is not installed")
+
+import theory
+from figures.explorer import link, settings
+from figures.explorer.link import FILES
+from figures.explorer.spectrum import FORMS, RANDOM, InputSliders, two_variances
+from statmech import Clusters, Network, Risk, Scenario, config
+from statmech.errors import ConfigError
+from statmech.inputs import inputs_from
+from statmech.scenarios.page import View
+
+PAGES = [name for name, page in settings.pages().items() if page.inputs]
+WARNED = pytest.mark.filterwarnings("ignore:Both 'variant':PendingDeprecationWarning")  # Panel's own, of its downloads
+FEW = {"t": [1.0, 10.0], "alpha": [1.0, 2.0], "N": 50, "seeds": 2}
+
+
+@pytest.fixture
+def opened():
+    """Opens the sliders of a scenario, whose simulation never starts; `messages` are those shown."""
+    from bokeh.document import Document
+    from panel.io.state import set_curdoc
+
+    from figures.explorer.live import Live
+
+    pages, messages = [], []
+
+    def open_(scenario):
+        given, _ = settings.held_of(scenario)
+        with set_curdoc(Document()):
+            live = Live(View(given), scenario.CHOICE, lambda: None, lambda: None, lambda *it: messages.append(it))
+        live.clock.later = lambda *_: None
+        pages.append(live)
+        live.update()
+        return live
+
+    open_.messages = messages
+    yield open_
+    for live in pages:
+        live.close()
+
+
+def of_kind(choice, **given):
+    made = {"rule": Scenario, "network": Network, "loss": Risk, "clusters": Clusters}[choice]
+    kind = {"rule": "perceptron", "network": "erf", "loss": "logistic", "clusters": "gaussian"}[choice]
+    of_clusters = {"loss": "square"} if choice == "clusters" else {}
+    few = {name: value for name, value in FEW.items() if name in made.model_fields}
+    return made(**{choice: kind, **of_clusters, **few, **given})
+
+
+def slider(live, name):
+    """The visible slider of this name."""
+    return next(it for it in live.inputs.widgets if it.label == name and it.visible)
+
+
+def copied(live, tmp_path):
+    """The scenario of the config that the page would copy."""
+    (tmp_path / "copied.yaml").write_text(config.written(live.scenario))
+    return config.load(tmp_path / "copied.yaml")
+
+
+def test_these_kinds_have_sliders_of_their_inputs():
+    assert set(PAGES) == {"rule", "network", "loss", "clusters"}
+
+
+@pytest.mark.parametrize(
+    ("choice", "form", "moved", "expected"),
+    [
+        ("rule", "spectrum", {"spread": 0.8}, {"spectrum": [0.2, 1.8]}),
+        ("rule", "spectrum", {"spread": 0.8, "alignment": 0.9}, {"spectrum": [0.2, 1.8], "teacher": [0.5, 0.5]}),
+        ("rule", "power_law", {"decay": 0.5, "teacher decay": 0.75}, {"power_law": 0.5, "teacher_decay": 0.75}),
+        ("loss", "spectrum", {"spread": 0.5, "alignment": 1.0}, {"spectrum": [0.5, 1.5], "teacher": [0, 1.0]}),
+        ("loss", "power_law", {"teacher decay": 2.5}, {"power_law": 1.0, "teacher_decay": 2.5}),
+        ("network", "spectrum", {"alignment": 0.25}, {"spectrum": [0.5, 1.5], "teacher": [0.9, 0.1]}),
+        ("clusters", "spectrum", {"spread": 0.6}, {"spectrum": [0.4, 1.6]}),
+    ],
+)
+def test_a_slider_sets_the_spectrum_and_theory_and_the_copied_config_follow(
+    choice, form, moved, expected, opened, tmp_path
+):
+    live = opened(of_kind(choice))
+    before = live.theory.eps_g.values
+    live.inputs.menu.value = form
+    for name, value in moved.items():
+        slider(live, name).value = value
+    assert not [said for severity, said in opened.messages if severity == "error" and said]
+    scenario = copied(live, tmp_path)
+    assert scenario == live.scenario
+    assert scenario.inputs == inputs_from(expected)
+    assert np.abs(live.theory.eps_g.values - before).max() > 1e-3
+    solved = theory.solve(scenario)
+    for variable in ("eps_g", "R_field"):
+        if variable in solved:
+            np.testing.assert_allclose(live.theory[variable], solved[variable], rtol=1e-6)
+
+
+def test_sliders_at_rest_keep_what_the_config_says_and_the_menu_leads_back_to_it(opened):
+    given = {"spectrum": {"eigenvalues": [0.2, 1.8], "teacher": "aligned"}}
+    live = opened(of_kind("rule", inputs=given))
+    assert (live.inputs.menu.value, slider(live, "spread").value) == ("spectrum", 0.8)
+    assert slider(live, "alignment").value == pytest.approx(1.8**2 / (0.2**2 + 1.8**2), abs=1e-5)
+    assert live.scenario.config()["inputs"] == given
+    slider(live, "spread").value = 0.5
+    assert live.scenario.inputs.teacher != "aligned"
+    slider(live, "spread").value = 0.8
+    assert live.scenario.config()["inputs"] == given
+    live.inputs.menu.value = ""
+    assert "inputs" not in config.written(live.scenario)
+    assert not [it for it in live.inputs.widgets[1:] if it.visible]
+    live.inputs.menu.value = "spectrum"
+    assert live.scenario.config()["inputs"] == given
+
+
+@pytest.mark.parametrize("inputs", ["sphere", {"spectrum": [0.5, 1.0, 2.0]}, {"spectrum": [0.2, 1.8], "misfit": 0.1}])
+def test_inputs_that_no_slider_describes_stay_in_the_menu(inputs, opened):
+    live = opened(of_kind("loss", inputs=inputs))
+    held = live.scenario.config()["inputs"]
+    assert inputs_from(held) == inputs_from(inputs)
+    live.inputs.menu.value = "power_law"
+    live.inputs.menu.value = "as given"
+    assert live.scenario.config()["inputs"] == held
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_place_of_the_sliders_is_found_from_its_inputs(form):
+    one, other = FORMS[form].sliders
+    for first in one.stops:
+        for second in (*other.stops, *([other.word] if other.word else [])):
+            assert FORMS[form].values(FORMS[form].inputs(first, second)) == (first, second)
+
+
+def test_the_alignment_is_the_part_of_the_variance_of_the_teachers_field():
+    for spread in (0.1, 0.95):
+        powers = two_variances(spread, 0.3).modes(2).powers
+        np.testing.assert_allclose(powers, [0.7, 0.3], atol=1e-6)
+    assert two_variances(0.5, RANDOM).teacher == "random"
+
+
+@pytest.fixture
+def rows(tmp_path, monkeypatch):
+    """The folder with a table of 30 rows, from which the explorer is started."""
+    monkeypatch.chdir(tmp_path)
+    np.savetxt("digits.csv", np.random.default_rng(0).normal(size=(30, 5)), delimiter=",")
+    return {"rows": {"path": "digits.csv"}}
+
+
+@pytest.mark.parametrize("choice", ["rule", "loss"])
+def test_rows_of_a_file_are_explored_under_its_name(choice, rows, opened, tmp_path):
+    live = opened(of_kind(choice, N=5, inputs={"rows": "digits.csv"}))
+    assert live.inputs.menu.options["digits.csv"] == live.inputs.menu.value == "as given"
+    scenario = copied(live, tmp_path)
+    assert scenario.config()["inputs"] == rows
+    np.testing.assert_allclose(live.theory.eps_g, theory.solve(scenario).eps_g, rtol=1e-6)
+    assert not [said for severity, said in opened.messages if severity == "error" and said]
+
+
+@WARNED
+def test_a_page_of_rows_can_be_reloaded_and_names_no_other_file(rows):
+    from bokeh.document import Document
+    from panel.io.state import set_curdoc
+
+    from figures.explorer.page import Page
+
+    scenario = of_kind("rule", N=5, inputs=rows)
+    written = link.written(View({"rule": ["perceptron"], "N": 5, "t": 20, "inputs": rows}))
+    assert link.read(written, [{"path": "digits.csv"}]).config["inputs"] == rows
+    for query in (written.replace("digits", "private"), written.replace("path", "file")):
+        with pytest.raises(ConfigError, match=FILES.format("link").partition("(")[0]):
+            link.read(query, [{"path": "digits.csv"}])
+    with set_curdoc(Document()):
+        page = Page(scenario, query=[(name, value) for name, value in _pairs(written)])
+        assert not page.message.visible
+        assert page.source.inputs.config == {"inputs": rows}
+        page.close()
+
+
+def _pairs(query):
+    from urllib.parse import parse_qsl
+
+    return parse_qsl(query)
+
+
+@pytest.mark.parametrize(
+    ("name", "charts"),
+    [
+        ("plateau_spread", ("eps_g", "specialisation")),
+        ("sgd_power_law", ("eps_g", "R_field")),
+        ("multiple_descent", ("mse", "R_field")),
+        ("random_features", ("mse", "R_field")),
+        ("aligned", ("mse", "R_field")),
+    ],
+)
+def test_a_shipped_config_of_structured_inputs_opens_on_the_charts_of_its_figure(name, charts):
+    from figures import series
+    from figures.explorer.page import named, opening
+
+    scenario = config.load(name)
+    view, _ = opening(scenario, named(scenario.CHOICE, name))
+    assert link.checked(view, scenario.CHOICE).show == charts
+    assert {*charts} <= {*series.drawn(scenario)}
+
+
+@WARNED
+def test_the_message_of_several_inputs_is_in_words():
+    from bokeh.document import Document
+    from panel.io.state import set_curdoc
+
+    from figures.explorer.page import Page
+
+    with set_curdoc(Document()):
+        page = Page(of_kind("loss", inputs=[{"spectrum": [0.2, 1.8]}, {"power_law": {"decay": 2.0}}]))
+        said = html.unescape(page.message.object)
+        assert said.endswith("this page begins with inputs = spectrum [0.2, 1.8]")
+        page.close()
+
+
+def test_a_chart_without_values_of_theory_is_not_among_the_first():
+    from figures import series
+
+    solved = theory.solve(of_kind("loss", loss="square", teacher="linear"))
+    assert np.isnan(solved.eps_y).all()
+    assert "eps_y" not in series.shown_first(["eps_g", "eps_y", "mse"], solved)
+
+
+def test_a_penalty_that_is_the_best_one_has_a_slider(opened):
+    live = opened(of_kind("loss", lam="best"))
+    assert live.sliders["lam"].value == live.scenario.lam == "best"
+    live.sliders["lam"].value = 0.5
+    assert live.scenario.lam == 0.5
+
+
+def test_a_file_name_is_not_read_as_html(rows):
+    menu = InputSliders("rule", {"inputs": {"rows": {"path": "<b>.csv"}}}).menu
+    assert menu.options["&lt;b&gt;.csv"] == "as given"
