@@ -1,4 +1,4 @@
-"""The baselines, written without this library: the on-line perceptron and MinOver step by step; loops over pairs.
+"""The baselines, written without this library: learners step by step, loops over pairs, a damped iteration.
 
 `numpy_loop` is a plain NumPy loop over examples and students; `sklearn_loop` gives the same examples, one
 by one, to scikit-learn's Perceptron. Both simulate the model of `simulate`: inputs with N(0, 1/N) entries, a
@@ -6,13 +6,19 @@ teacher of length sqrt(N), order parameters recorded at times t = examples / N. 
 against both, and both are checked to give the same R from the same generator:
 
     python benchmarks/engines.py gram vectors sklearn
+
+`covariate_model` iterates the equations of Loureiro et al. (2021), "Learning curves of generic features maps", for the
+logistic loss, as GCMProject does; `benchmarks/peers.py` compares.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
+from scipy.integrate import quad
+from scipy.optimize import brentq
+from scipy.special import expit, ndtr
 
 Times = Sequence[float]
 
@@ -85,6 +91,53 @@ def order_parameters(teacher: np.ndarray, students: np.ndarray) -> tuple[np.ndar
     norms = np.linalg.norm(students, axis=1)
     R = students @ teacher / (norms * np.linalg.norm(teacher))
     return R, students @ students.T / np.outer(norms, norms), norms / np.sqrt(teacher.size)
+
+
+def logistic_prox(h: float, V: float) -> float:
+    """The stability p that minimises log(1 + e^-p) + (p - h)^2/(2 V)."""
+    return brentq(lambda p: p - h - V * expit(-p), min(h, h + V) - 1e-9, h + V + 1e-9, xtol=1e-13)
+
+
+def covariate_model(omega: np.ndarray, power: np.ndarray, alpha: float, lam: float, close: float = 1e-9) -> float:
+    """The error of logistic regression on labels of a linear teacher, by iterating its overlaps with damping 1/2.
+
+    The covariance has the eigenvalues omega (d,), and power (d,) is the part of the variance of the teacher's field
+    in each direction. It ends when no overlap changes by more than `close`.
+    """
+    V, q, m = np.full(3, 0.5)
+    while True:
+        hats = _hats(V, q, m, alpha)
+        D = lam + hats[0] * omega
+        new_V, new_m = np.mean(omega / D), hats[2] * np.sum(power * omega / D)
+        new_q = hats[1] * np.mean((omega / D) ** 2) + hats[2] ** 2 * np.sum(power * (omega / D) ** 2)
+        moved = max(abs(new_V - V), abs(new_q - q), abs(new_m - m))
+        V, q, m = 0.5 * (V + new_V), 0.5 * (q + new_q), 0.5 * (m + new_m)
+        if moved < close:
+            return float(np.arccos(m / np.sqrt(q)) / np.pi)
+
+
+def _hats(V: float, q: float, m: float, alpha: float) -> tuple[float, float, float]:
+    """The hats of V, q and m: averages over the field of an example, both labels alike."""
+    width, left = np.sqrt(q), np.sqrt(1 - m**2 / q)
+
+    def average(of: Callable[[float, float, float], float]) -> float:
+        def integrand(z: float) -> float:
+            return np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi) * of(z, width * z, logistic_prox(width * z, V))
+
+        return 2 * quad(integrand, -10, 10, epsabs=1e-11, epsrel=1e-10, limit=200)[0]
+
+    def right(z: float) -> float:
+        return ndtr(m / width * z / left)
+
+    def slope(z: float) -> float:
+        return np.exp(-0.5 * (m / width * z / left) ** 2) / np.sqrt(2 * np.pi) / left
+
+    def curvature(p: float) -> float:
+        return expit(p) * expit(-p)
+
+    hat_V = alpha * average(lambda z, h, p: right(z) * curvature(p) / (1 + V * curvature(p)))
+    hat_q = alpha * average(lambda z, h, p: right(z) * ((p - h) / V) ** 2)
+    return hat_V, hat_q, alpha * average(lambda z, h, p: slope(z) * (p - h) / V)
 
 
 def best_pair_python(X: np.ndarray, signed: np.ndarray, attributes: np.ndarray) -> tuple[int, int]:

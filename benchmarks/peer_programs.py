@@ -80,16 +80,17 @@ MESSAGES = """from tramp.experiments import BayesOptimalScenario
 from tramp.models import glm_generative
 model = glm_generative(N={N}, alpha=2, ensemble_type="gaussian", prior_type="gaussian", output_type="sgn")
 BayesOptimalScenario(model).run_all("EP", max_iter=200)"""
-LOGISTIC = """import numpy as np
+COVARIATE = """import numpy as np
 from GCMProject.state_evolution.algorithms.state_evolution import StateEvolution
 from GCMProject.state_evolution.data_models.custom import Custom
 from GCMProject.state_evolution.models.logistic_regression import LogisticRegression
-one = np.eye(2)
-data = Custom(teacher_teacher_cov=one, student_student_cov=one, teacher_student_cov=one, teacher_weights=np.ones(2))
+cov = np.diag({omega})
+ones = np.ones(len(cov))
+data = Custom(teacher_teacher_cov=cov, student_student_cov=cov, teacher_student_cov=cov, teacher_weights=ones)
 theirs = []
 for alpha in {alphas}:
     model = LogisticRegression(sample_complexity=alpha, regularisation=0.1, data_model=data)
-    state = StateEvolution(model=model, tolerance=1e-7)
+    state = StateEvolution(model=model, tolerance={tolerance})
     state.iterate()
     theirs.append(model.get_test_error(state.overlaps["self_overlap"][-1], state.overlaps["teacher_student"][-1]))"""
 DESCENT = """import os

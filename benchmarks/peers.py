@@ -22,6 +22,7 @@ import boosting
 import engines
 import equations
 import fits
+import naive
 import networks
 import networks_theory
 import numpy as np
@@ -145,14 +146,31 @@ def replica(tiny: bool) -> list[Row]:
         Row(f"message passing, N = {scenario.N}, alpha 2", messages, propagation),
     ]
     for loss, lam, alphas, peer, lines in (
-        ("logistic", 0.1, four, "GCMProject", programs.LOGISTIC),
+        ("logistic", 0.1, four, "GCMProject", programs.COVARIATE),
         ("logistic", 1.0, five, "StatPhys-ML", programs.REPLICA),
         ("hinge", 1.0, five, "StatPhys-ML", programs.REPLICA),
     ):
         ours = Side(partial(errors_of, Risk(loss=loss, alpha=alphas, lam=lam)))
-        theirs = outside(peer, lines.format(name=loss, Name=loss.title(), alphas=alphas))
+        theirs = outside(
+            peer, lines.format(name=loss, Name=loss.title(), alphas=alphas, omega=[1.0, 1.0], tolerance=1e-7)
+        )
         rows.append(Row(f"theory of the {loss} loss, lambda {lam:g}, {len(alphas)} alphas", ours, theirs))
-    return rows
+    return [*rows, covariate_model(tiny)]
+
+
+def covariate_model(tiny: bool) -> Row:
+    """Logistic regression on inputs of unequal variance; peers do some of the alphas."""
+    modes, points, stride = (100, 4, 2) if tiny else (400, 200, 100)
+    omega = np.geomspace(0.05, 5, modes)
+    omega = omega / omega.mean()
+    alphas = np.linspace(0.5, 6, points).round(2)
+    scenario = Risk(loss="logistic", lam=0.1, alpha=alphas, N=modes, inputs={"spectrum": omega.tolist()})
+    some = alphas[::stride].tolist()
+    scipy = Side(lambda: np.array([naive.covariate_model(omega, omega / modes, a, 0.1) for a in some]), len(some))
+    lines = programs.COVARIATE.format(omega=omega.tolist(), alphas=some, tolerance=1e-9)
+    theirs = {"SciPy, damped iteration": scipy, **outside("GCMProject", lines, len(some))}
+    work = f"theory of the logistic loss, {modes} modes, each of {points} alphas"
+    return Row(work, Side(lambda: errors_of(scenario)[0], points), theirs, slice(None, None, stride))
 
 
 def estimators(tiny: bool) -> list[Row]:

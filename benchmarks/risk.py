@@ -17,9 +17,10 @@ from functools import partial
 
 import numpy as np
 import timing
+from naive import logistic_prox
 from scipy.integrate import quad
-from scipy.optimize import brentq, fsolve
-from scipy.special import expit, ndtr
+from scipy.optimize import fsolve
+from scipy.special import ndtr
 
 import theory
 from statmech.scenarios.risk import Risk
@@ -30,16 +31,12 @@ LAM, FLIP = 0.1, 0.1
 Prox = Callable[[float, float], float]
 
 
-def logistic(h: float, V: float) -> float:
-    return brentq(lambda p: p - h - V * expit(-p), min(h, h + V) - 1e-9, h + V + 1e-9, xtol=1e-13)
-
-
 def hinge(h: float, V: float) -> float:
     return min(max(h, 1.0), h + V) if h < 1 else h
 
 
 LOSSES: dict[str, tuple[Prox, Callable[[float], list[float]]]] = {
-    "logistic": (logistic, lambda V: []),
+    "logistic": (logistic_prox, lambda V: []),
     "hinge": (hinge, lambda V: [1 - V, 1.0]),
 }
 

@@ -52,6 +52,7 @@ class Inputs(ABC):
     isotropic: ClassVar[bool] = True  # covariance I/N: theory needs no `modes`
     exact: ClassVar[bool] = False  # eps_g is a function of angles at finite N, not only in the limit
     sized: ClassVar[bool] = False  # `modes` depends on N
+    cites: ClassVar[tuple[str, ...]] = ()  # papers, by their keys in the bibliography
 
     @abstractmethod
     def draw(self, key: Array, M: int, N: int, table: Array) -> Array:
@@ -282,6 +283,7 @@ class Features(Inputs):
     """Random features: an activation of N random projections of `latent` N normal variables, which the teacher sees."""
 
     isotropic = False
+    cites = ("goldt2020", "gerace2020", "mei2022")
     activation: str = "relu"
     latent: float = 0.5
 

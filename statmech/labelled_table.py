@@ -24,7 +24,7 @@ class Labelled(NamedTuple):
     labels: tuple[str, str] | None
 
 
-def labelled(X: object, y: object) -> Labelled:
+def labelled(X: object, y: object, *, numbers: bool = False) -> Labelled:
     """Arrays as a table with a target; a target of two values becomes labels, the larger one +1.
 
     Parameters
@@ -33,6 +33,8 @@ def labelled(X: object, y: object) -> Labelled:
         Numbers.
     y : array (n,)
         Two different values of any kind, or numbers.
+    numbers
+        Whether a target of two values remains a number.
 
     Raises
     ------
@@ -57,7 +59,7 @@ def labelled(X: object, y: object) -> Labelled:
     values = np.unique(target)
     if len(values) == 1:
         raise ConfigError(f"the target has one value, {quoted(str(values[0]))}: two, or numbers, are needed")
-    if len(values) == 2:
+    if len(values) == 2 and not numbers:
         low, high = map(str, values.tolist())
         return Labelled(rows, np.where(target == values[1], 1.0, -1.0), (high, low))
     if target.dtype.kind not in "buif":

@@ -8,7 +8,7 @@ sample, follows from the resolvent of the rows; nothing is fitted.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,10 @@ from statmech.table_diagnosis import diagnosis
 if TYPE_CHECKING:
     import xarray as xr
 
+    from theory.tables.fresh_rows import FreshRows
+
+CITES = ("golub1979", "jacot2020", "wei2022", "misiakiewicz2024")  # papers, by their keys in the bibliography
+CITES_OF_LABELS = ("mignacco2020", "loureiro2021mixtures")
 BEST = "best"
 HALVES = 4  # doublings of the number of examples on both sides of the rows, by default
 SETS = 20
@@ -36,6 +40,7 @@ def predict_learning_curve(
     check: bool | int = False,
     key: int = 0,
     labels: tuple[str, str] | None = None,
+    numbers: bool = False,
 ) -> xr.Dataset:
     r"""Predict the error of a linear learner on fresh rows at each number of examples P.
 
@@ -61,6 +66,8 @@ def predict_learning_curve(
         Of the random numbers of these sets.
     labels
         What the labels +1 and -1 are called, where y is already +1 and -1.
+    numbers
+        Whether a target of two values is a number, whose squared error is predicted.
 
     Returns
     -------
@@ -68,7 +75,8 @@ def predict_learning_curve(
         Along P: `eps_y`, the fraction of wrong labels, or `mse`, the mean squared error of a target with its noise;
         `lam`; with `check` also `eps_y_fit` or `mse_fit`, means over sets of the error on the rows that were not
         examples, and their standard errors `..._fit_error`. NaN where the table does not determine the error.
-        Attributes: the diagnosis, and `warnings`, one sentence per line.
+        Attributes: the diagnosis, `warnings`, one sentence per line, and `cites`, keys of papers
+        (`statmech.results.citations.bibtex`).
 
     Raises
     ------
@@ -77,7 +85,8 @@ def predict_learning_curve(
 
     Notes
     -----
-    Generalised cross-validation (Golub, Heath & Wahba 1979) moved from n rows to P; for classes the equations of
+    Generalised cross-validation (Golub, Heath & Wahba 1979) moved from n rows to P (Jacot et al. 2020; Wei, Hu &
+    Steinhardt 2022; Misiakiewicz & Saeed 2024); for classes the equations of
     Mignacco et al. (2020) and Loureiro et al. (2021) with the resolvent in place of the population's covariance.
 
     Examples
@@ -88,25 +97,72 @@ def predict_learning_curve(
     >>> predict_learning_curve(X, y, P=[40, 80, 160]).eps_y.values.round(3)
     array([0.12 , 0.107, 0.099])
     """
-    import xarray as xr
+    return curve_of(prepared(X, y, loss, labels, numbers), lam=lam, P=P, check=check, key=key)
 
-    table = real_table(labelled(X, y))
-    kind, examples = _loss(loss, table), _examples(P, table)
-    if not (lam == BEST or (isinstance(lam, int | float) and not isinstance(lam, bool) and 0 < lam < np.inf)):
-        raise ConfigError(f"lam must be a number above 0, or {BEST}, not {lam!r}")
-    error, strengths = _predicted(table, kind, lam, examples)
-    name = "eps_y" if table.labels else "mse"
-    values: dict[str, Any] = {name: ("P", error), "lam": ("P", strengths)}
-    if check:
-        sets = SETS if check is True else int(check)
-        mean, deviation = _fitted(table, kind, strengths, examples, sets, key)
-        values |= {f"{name}_fit": ("P", mean), f"{name}_fit_error": ("P", deviation)}
+
+class Prepared(NamedTuple):
+    """A table whose curve is to be predicted, what theory knows of its rows, a loss, and what describes both."""
+
+    table: RealTable
+    rows: FreshRows
+    loss: Loss
+    attributes: dict[str, Any]
+
+
+def prepared(
+    X: object, y: object, loss: str = "logistic", labels: tuple[str, str] | None = None, numbers: bool = False
+) -> Prepared:
+    """A table with all that its curve needs at any number of examples.
+
+    Parameters
+    ----------
+    X, y, loss, labels, numbers
+        As of `predict_learning_curve`.
+    """
+    from theory.tables.fresh_rows import FreshRows
+
+    table = real_table(labelled(X, y, numbers=numbers))
+    kind = _loss(loss, table)
     attributes = {
         "loss": loss,
         "target": " and ".join(labels) if labels else table.kind,
         **diagnosis(table),
+        "cites": [*CITES, *(CITES_OF_LABELS if table.labels else ())],
     }
-    return xr.Dataset(values, {"P": examples}, attributes)
+    return Prepared(table, FreshRows(table), kind, attributes)
+
+
+def curve_of(
+    given: Prepared,
+    *,
+    lam: float | str = 0.1,
+    P: Sequence[int] | None = None,
+    check: bool | int = False,
+    key: int = 0,
+) -> xr.Dataset:
+    """Predict the learning curve of a table that is prepared, at any number of examples.
+
+    Parameters
+    ----------
+    given
+        What `prepared` returns.
+    lam, P, check, key
+        As of `predict_learning_curve`.
+    """
+    import xarray as xr
+
+    table, loss, examples = given.table, given.loss, _examples(P, len(given.table.y))
+    if not (lam == BEST or (isinstance(lam, int | float) and not isinstance(lam, bool) and 0 < lam < np.inf)):
+        raise ConfigError(f"lam must be a number above 0, or {BEST}, not {lam!r}")
+    strengths = given.rows.best_penalties(loss, examples) if lam == BEST else np.full(len(examples), lam, float)
+    state = given.rows.described(loss, examples, strengths)
+    name, error = ("eps_y", state.eps_y) if table.labels else ("mse", state.mse_y)
+    values: dict[str, Any] = {name: ("P", error), "lam": ("P", strengths)}
+    if check:
+        sets = SETS if check is True else int(check)
+        mean, deviation = _fitted(table, loss, strengths, examples, sets, key)
+        values |= {f"{name}_fit": ("P", mean), f"{name}_fit_error": ("P", deviation)}
+    return xr.Dataset(values, {"P": examples}, given.attributes)
 
 
 def _loss(name: str, table: RealTable) -> Loss:
@@ -119,24 +175,13 @@ def _loss(name: str, table: RealTable) -> Loss:
     return kind
 
 
-def _examples(P: Sequence[int] | None, table: RealTable) -> np.ndarray:
-    n = len(table.y)
+def _examples(P: Sequence[int] | None, n: int) -> np.ndarray:
     if P is None:
         return np.unique(np.rint(n * 2.0 ** np.arange(-HALVES, HALVES + 1))).astype(int)
     examples = np.unique(np.atleast_1d(np.asarray(P)))
     if examples.dtype.kind not in "iu" or examples.size == 0 or examples[0] < 2:
         raise ConfigError(f"P must be whole numbers of examples, 2 or more, not {P!r}")
     return examples
-
-
-def _predicted(table: RealTable, loss: Loss, lam: float | str, P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The errors, and the penalties, at each number of examples."""
-    from theory.tables.fresh_rows import FreshRows
-
-    rows = FreshRows(table)
-    strengths = rows.best_penalties(loss, P) if lam == BEST else np.full(len(P), lam, float)
-    state = rows.described(loss, P, strengths)
-    return state.eps_y if table.labels else state.mse_y, strengths
 
 
 def _fitted(

@@ -29,6 +29,7 @@ SCRIPTS = (
     "peers",
     "precision",
     "risk",
+    "tables",
 )
 COMMANDS = (  # which start processes, or are about them
     "engines.py",

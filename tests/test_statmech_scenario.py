@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from statmech import Boosting, Scenario, ScenarioError, StoredExamples
+from statmech import Boosting, Risk, Scenario, ScenarioError, StoredExamples, learning_curve
 from statmech.config import load, shipped
+from statmech.inputs import INPUTS
 from statmech.results import citations
 from statmech.scenarios.registry import kinds, scenario_from, schema
 
@@ -134,12 +135,28 @@ def test_the_schema_contains_every_key_rule_and_learner():
 
 def test_every_citation_is_in_the_bibliography_and_every_entry_is_cited():
     learning = [getattr(it, "cites", ()) for kind in kinds() for it in kind.KINDS.values()]
-    named = {key for keys in (*learning, *(kind.CITES for kind in kinds())) for key in keys}
+    theory = [kind.CITES + kind.CITES_OF_MODES for kind in kinds()]
+    tables = [learning_curve.CITES, learning_curve.CITES_OF_LABELS]
+    named = {key for keys in (*learning, *theory, *tables, *(it.cites for it in INPUTS.values())) for key in keys}
     assert named == set(citations.PAPERS)
     for name in shipped():
         entries = citations.bibtex(citations.cited(load(name)))
         assert entries.count("@") >= 1
         assert entries.count("{") == entries.count("}")
+
+
+def test_groups_of_variances_and_random_features_lengthen_the_estimate():
+    online = {"rule": "perceptron", "N": 1000, "t": [5], "seeds": 64}
+    two, ten = (Scenario(**online, inputs={"spectrum": np.linspace(1, 2, d).tolist()}).seconds() for d in (2, 10))
+    assert 3 < ten / two < 6
+    loss = {"loss": "square", "N": 400, "alpha": 0.5, "seeds": 8}
+    assert Risk(**loss, inputs={"features": {"latent": 0.5}}).seconds() > 3 * Risk(**loss).seconds()
+
+
+def test_inputs_of_unequal_variance_and_random_features_are_cited():
+    assert "yoshida2019" in citations.cited(load("plateau_spread"))
+    assert "yoshida2019" not in citations.cited(load("plateau"))
+    assert "mei2022" in citations.cited(load("random_features"))
 
 
 def test_the_key_that_names_the_learner_determines_the_kind_of_a_config():

@@ -49,13 +49,13 @@ def predict(
     from figures.style import FORMATS, save
     from figures.table_curve import draw
     from statmech.labelled_table import read
-    from statmech.learning_curve import described, predict_learning_curve
+    from statmech.learning_curve import curve_of, described, prepared
 
     path = out or Path(f"{Path(table).stem}-curve.png")
     if path.suffix[1:] not in FORMATS:
         raise ConfigError(f"{path}: a picture ends in .{', .'.join(FORMATS)}")
     rows = read(table, target)
-    predicted = partial(predict_learning_curve, rows.X, rows.y, loss=loss, lam=_strength(lam), labels=rows.labels)
+    predicted = partial(curve_of, prepared(rows.X, rows.y, loss, rows.labels), lam=_strength(lam))
     curve = predicted(P=_numbers(examples), check=check)
     [written] = save(draw(curve, predicted(P=_between(curve.P.values))), path.with_suffix(""), [path.suffix[1:]])
     print(f"{described(curve)}\nwrote {written}")

@@ -1,7 +1,7 @@
 """References: the papers that a scenario's rules, learners, theory and figures come from, as BibTeX.
 
 **To cite a paper for a new method** add an entry to `references.bib`, in the form of the others, and name it in `cites`
-of the rule's, learner's or classifier's class.
+of the class of the rule, learner, classifier, loss or inputs.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 
+from statmech.scenarios.axes import points
 from statmech.scenarios.base import AbstractScenario
 
 BIBLIOGRAPHY = Path(__file__).with_name("references.bib")
@@ -61,7 +62,10 @@ def cited(scenario: AbstractScenario) -> list[str]:
     """
     kinds = scenario.classes()
     cites = [scenario.CITES, *(getattr(kinds[name], "cites", ()) for name in scenario.chosen())]
-    return list(dict.fromkeys(chain.from_iterable(cites)))
+    inputs = points(getattr(scenario, "inputs", ()))
+    if any(law.structured for law in inputs):
+        cites.append(scenario.CITES_OF_MODES)
+    return list(dict.fromkeys(chain.from_iterable([*cites, *(law.cites for law in inputs)])))
 
 
 def bibtex(keys: Iterable[str]) -> str:

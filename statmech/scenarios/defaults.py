@@ -26,6 +26,7 @@ class Defaults(Grid):
     OMITTED: ClassVar[dict[str, Any]] = {}  # keys omitted from configs and datasets at these values
     TITLE: ClassVar[str] = ""  # of pages that show this kind
     CITES: ClassVar[tuple[str, ...]] = ()  # the papers behind its theory, by their keys in the bibliography
+    CITES_OF_MODES: ClassVar[tuple[str, ...]] = ()  # and behind that of inputs of unequal variance
     COORDINATES: ClassVar[dict[str, Key]] = {}  # coordinates of its datasets that are not keys of its configs
     FORMER: ClassVar[dict[str, str]] = {}  # present names of keys, variables and coordinates by their former ones
     PAGE: ClassVar[Page | None] = None  # what the explorer starts with; None: it has no page for this kind

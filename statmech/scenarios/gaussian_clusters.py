@@ -25,7 +25,7 @@ from statmech.scenarios.example_numbers import AlphaAxis, number_problems, numbe
 from statmech.scenarios.inputs_key import LawAxis, inputs_key
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, config_key, one_of
 from statmech.scenarios.page import Page, View
-from statmech.scenarios.risk import KINKED, LEAST_SECONDS, RISK, SMOOTH, WITHOUT_MINIMUM, LamAxis
+from statmech.scenarios.risk import RISK, WITHOUT_MINIMUM, LamAxis, seconds_of_fit
 from statmech.scenarios.variables import Variable, field_variables
 
 OF_TEACHERS = ("teacher", "flip", "noise", "gain", "weights", "rho")  # keys of a kind whose labels are a teacher's
@@ -164,7 +164,7 @@ class Clusters(AbstractScenario):
 
     def seconds(self) -> float:
         """A rough estimate of the seconds that one seed of all parameter combinations takes on one core."""
-        return sum(map(_seconds, self.cells()))
+        return sum(seconds_of_fit(cell.loss, cell.P, cell.N) for cell in self.cells())
 
     def setting(self, values: dict[str, Any]) -> Setting:
         """All that the minimum depends on at a point of the grid, but the numbers alpha and lambda."""
@@ -239,10 +239,3 @@ def within_problems(scenario: AbstractScenario) -> Iterator[Problem]:
         if isinstance(law, Spectrum) and law.ridge and not all(law.ridge):
             yield ("inputs",), "ridge must be greater than 0 in all groups"
             return
-
-
-def _seconds(cell: ClusterCell) -> float:
-    """Seconds of a run: those of the same loss of a teacher's labels."""
-    smaller = min(cell.N, cell.P)
-    rate = KINKED if cell.loss.kinks else SMOOTH
-    return LEAST_SECONDS + 1.5 * rate * (cell.P * cell.N * smaller + smaller**3) + 1.5e-8 * cell.P * cell.N

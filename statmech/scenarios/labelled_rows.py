@@ -23,7 +23,7 @@ from statmech.scenarios.cells import Cell
 from statmech.scenarios.gaussian_clusters import OF_TEACHERS
 from statmech.scenarios.keys import PARAMETERS, Whole, config_key, one_of
 from statmech.scenarios.page import Page, View
-from statmech.scenarios.risk import KINKED, LEAST_SECONDS, RISK, SMOOTH, WITHOUT_MINIMUM, LamAxis
+from statmech.scenarios.risk import RISK, WITHOUT_MINIMUM, LamAxis, seconds_of_fit
 from statmech.scenarios.variables import Variable
 from statmech.table_diagnosis import diagnosis
 from statmech.table_populations import TABLE_POPULATIONS, TablePopulation
@@ -258,6 +258,4 @@ def _seconds(cell: RowsCell) -> float:
         rows, N = cell.table.Z.shape
     except ScenarioError:
         rows, N = 10 * SOME_COLUMNS, SOME_COLUMNS
-    smaller = min(N, cell.P)
-    rate = KINKED if cell.loss.kinks else SMOOTH
-    return LEAST_SECONDS + 1.5 * rate * (cell.P * N * smaller + smaller**3) + 1e-9 * rows * N
+    return seconds_of_fit(cell.loss, cell.P, N) + 1e-9 * rows * N

@@ -107,6 +107,7 @@ class Network(AbstractScenario):
     OMITTED: ClassVar = {"inputs": Gaussian()}
     TITLE: ClassVar = "networks"
     CITES: ClassVar = ("saad1995", "biehl1995", "goldt2019")
+    CITES_OF_MODES: ClassVar = ("yoshida2019",)
     COORDINATES: ClassVar = {
         "student": Key("student", "student, a unit of the network", int),
         "other": Key("other", "another student, or the same", int),

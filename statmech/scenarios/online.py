@@ -132,6 +132,7 @@ def _effect(rule: str) -> View:
 GRAM_STEP = {1: 3.2e-8, 3: 5.4e-8, 10: 2.4e-7, 30: 1.3e-6, 100: 7.5e-6}
 VECTORS_STEP = 1e-6  # and for each input dimension:
 VECTORS_STEP_PER_DIMENSION = 4.5e-9
+IN_GROUPS, LANES_IN_GROUPS = 1.25, 32  # times as long for each group of variances; seeds that take as long as one
 DRIFTING, FADING = 2.5, 1.3  # times as long with drift (1.9 to 3.1); with decay or a schedule alone (1.0 to 1.3)
 CALL = 3e-3  # seconds to begin and to read a batch of seeds, however few its steps
 # seconds of a parameter combination beside its steps if many share the lanes of a call, and of how many students
@@ -158,6 +159,7 @@ class Scenario(AbstractScenario):
     OMITTED: ClassVar = {**UNCHANGED, "corrections": False}
     TITLE: ClassVar = "online ensemble"
     CITES: ClassVar = ("miyoshi2005",)
+    CITES_OF_MODES: ClassVar = ("yoshida2019", "bordelon2022")
     FORMER: ClassVar = {"noise": "assumed_flip"}
     COORDINATES: ClassVar = {
         "student": Key("student", "student, one of the ensemble", int),
@@ -310,11 +312,20 @@ class Scenario(AbstractScenario):
     def seconds(self) -> float:
         cells = math.prod(self.shape.values())
         pairs = self.pairs("K", "N")
-        steps, votes = self.t[-1] * cells / len(pairs), len(self.t) * cells / len(pairs)
+        votes = len(self.t) * cells / len(pairs)
         shared = self._shared() if cells * self.seeds >= 2 * self.together else 0.0
         calls = cells * (shared * COMBINATION / self.seeds + (1 - shared) * CALL / min(self.seeds, self.together))
         measured = votes * sum(_vote(K, N, self.exchangeable) for K, N in pairs)
-        return calls + measured + steps * self._slower() * sum(N * _step(self.engine, K, N) for K, N in pairs)
+        return calls + measured + self.t[-1] * self._slower() * sum(cell.N * self._step(cell) for cell in self.cells())
+
+    def _step(self, cell: OnlineCell) -> float:
+        """Seconds of a step of one seed."""
+        if isinstance(cell.inputs, Gaussian) or self.engine == "vectors":
+            return _step(self.engine, cell.K, cell.N)
+        if not cell.groups:
+            return _step("vectors", cell.K, cell.N)
+        lanes = math.ceil(self.seeds / LANES_IN_GROUPS) * LANES_IN_GROUPS / self.seeds
+        return lanes * IN_GROUPS * cell.groups * _step("gram", cell.K, cell.N)
 
     def _shared(self) -> float:
         """The fraction of combinations that are simulated side by side: those of few students and a constant rate."""

@@ -330,12 +330,22 @@ class RiskCell(LossCell):
 
 
 # seconds of a run on one core, over P N m + m^3 with m = min(N, P): medians at N = 400 and 800, alpha 0.5 to 8, lam 0
-# to 1, on an Intel Xeon, 23 November 2026; single runs take half to twice as long, with an l1 norm up to five times
+# to 1, on an Intel Xeon, 23 November 2026; single runs take half to twice as long, with an l1 norm up to five times;
+# the least with kinks, and those of random features, on an AMD EPYC, 25 November 2026
 SMOOTH, KINKED, WITH_L1, LEAST_SECONDS = 2e-10, 5e-10, 7e-10, 3e-3
+LEAST_WITH_KINKS = 8e-3
+FRESH, FRESH_PER_LATENT = 2e-4, 1e-6  # for each of the random features, which are measured on fresh inputs
 
 
 def _seconds(cell: RiskCell) -> float:
-    """Seconds of a run; a test of separability takes half as long as the fit, and inputs have to be drawn."""
-    smaller = min(cell.N, cell.P)
-    rate = WITH_L1 if cell.penalty.share else KINKED if cell.loss.kinks else SMOOTH
-    return LEAST_SECONDS + 1.5 * rate * (cell.P * cell.N * smaller + smaller**3) + 1.5e-8 * cell.P * cell.N
+    """Seconds of a run."""
+    law = cell.inputs
+    measured = cell.N * (FRESH + FRESH_PER_LATENT * law.width(cell.N)) if isinstance(law, Features) else 0.0
+    return measured + seconds_of_fit(cell.loss, cell.P, cell.N, bool(cell.penalty.share))
+
+
+def seconds_of_fit(loss: Loss, P: int, N: int, l1: bool = False) -> float:
+    """Seconds of a fit; a test of separability takes half as long, and inputs have to be drawn."""
+    smaller = min(N, P)
+    rate, least = (KINKED, LEAST_WITH_KINKS) if loss.kinks else (SMOOTH, LEAST_SECONDS)
+    return least + 1.5 * (WITH_L1 if l1 else rate) * (P * N * smaller + smaller**3) + 1.5e-8 * P * N

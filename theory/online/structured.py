@@ -94,6 +94,7 @@ class Equations:
         assert modes.teacher is not None  # or the scenario would have been refused
         self.cell, self.drift = cell, cell.drift
         self.omega, self.share = modes.variances, modes.shares
+        self.spread, self.trace = self.omega * self.share, self.share @ self.omega
         self.students, (self.first, self.second) = distinct(cell), pairs(distinct(cell))
         least = FIRST_POWER * self.share if cell.drift else 0.0
         self.power = np.maximum(modes.teacher, least)
@@ -126,7 +127,7 @@ class Equations:
 
     def packed(self, state: State) -> np.ndarray:
         """A state as one vector."""
-        return np.concatenate([part.ravel() for part in state])
+        return np.concatenate([*state[:2], *(part.ravel() for part in state[2:])])
 
     def state(self, values: np.ndarray) -> State:
         """The state of a vector (n,)."""
@@ -177,13 +178,15 @@ class Equations:
             t, state.log_length, self.overlaps(omega, power, state), variance
         )
         pull = omega * (gain[:, None] + slope[:, None] * state.delta)
-        growth = (rho * pull) @ power + slope * (state.across @ omega) + noise / 2 * (nu @ omega)
+        growth = (rho * pull) @ power + slope * (state.across @ omega) + (self.trace / 2) * noise
         growth = growth / (rho**2 @ power + state.across.sum(axis=1))  # 1, but rounding would grow as students shrink
-        across = 2 * (slope[:, None] * omega - growth[:, None]) * state.across + np.outer(noise, omega * nu)
+        across = 2 * (slope[:, None] * omega - growth[:, None]) * state.across + noise[:, None] * self.spread
         if drift:
             pull = pull + drift * (1 - 2 * nu / power) * rho
             across = across + 2 * drift * nu * rho**2
-        mean = pull @ (omega * power) / variance + state.delta @ (omega * teacher.rate) / variance
+        mean = pull @ (omega * power) / variance
+        if drift:
+            mean = mean + state.delta @ (omega * teacher.rate) / variance
         moved = pull - mean[:, None] - growth[:, None] * state.delta
         between = self._between(state.between, rho, slope, growth, common)
         return self.packed(State(growth - self.cell.decay, mean - growth * state.m, moved, across, between))
@@ -194,9 +197,10 @@ class Equations:
         """The rates of the products of pairs."""
         if not self.paired:
             return between
-        first, second, omega, nu = self.first, self.second, self.omega, self.share
+        first, second, omega = self.first, self.second, self.omega
         own = (slope[first] + slope[second])[:, None] * omega - (growth[first] + growth[second])[:, None]
-        return own * between + np.outer(common, omega * nu) + 2 * self.drift * nu * rho[first] * rho[second]
+        found = own * between + common[:, None] * self.spread
+        return found + 2 * self.drift * self.share * rho[first] * rho[second] if self.drift else found
 
     def students_at(self, t: float, values: np.ndarray) -> tuple[Students, Students]:
         """The students of a state's vector: by their weights, and by their fields."""
