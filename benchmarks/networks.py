@@ -2,14 +2,17 @@
 
     python benchmarks/networks.py            # two minutes; pins itself to one core
     python benchmarks/networks.py --tiny     # the same at toy size: tests that it runs, not how fast
+    python benchmarks/networks.py groups     # one table: numpy, parts or groups
 
 The chain samples the distribution of the order parameters, without weights: its ratio to NumPy is one of algorithms.
 The first table compares steps with those of NumPy and of three perceptrons; the second states what a step consists of:
-random numbers alone, units whose g costs nothing, the error function alone. All calls run alternately.
+random numbers alone, units whose g costs nothing, the error function alone; the third, how long a step takes with
+inputs in d groups of equal variance, over a step with isotropic ones. All calls run alternately.
 """
 
 from __future__ import annotations
 
+import argparse
 from functools import partial
 from typing import NamedTuple
 
@@ -19,7 +22,7 @@ import timing
 from jax.scipy.special import erf as erf_of_jax
 from scipy.special import erf
 
-from simulate.kernels import gram, networks, perceptrons, vectors
+from simulate.kernels import gram, gram_of_groups, networks, perceptrons, vectors
 from simulate.kernels.learner import Task
 from statmech import Network, Scenario
 from statmech.numerics.error_function import erf_and_derivative
@@ -35,11 +38,21 @@ class Size(NamedTuple):
     vectors_steps: int
     naive_steps: int
     draws: int
+    groups: list[int]
     repeats: int
 
 
-FULL = Size(N=10_000, units=[2, 4, 8], steps=4_992, vectors_steps=400, naive_steps=200, draws=4_096, repeats=7)
-TINY = Size(N=200, units=[2], steps=48, vectors_steps=16, naive_steps=10, draws=16, repeats=1)
+FULL = Size(
+    N=10_000,
+    units=[2, 4, 8],
+    steps=4_992,
+    vectors_steps=400,
+    naive_steps=200,
+    draws=4_096,
+    groups=[1, 2, 5, 10],
+    repeats=7,
+)
+TINY = Size(N=200, units=[2], steps=48, vectors_steps=16, naive_steps=10, draws=16, groups=[2], repeats=1)
 
 
 def task(N: int, units: int, dtype: str = "float64", network: str = "erf", **given: object) -> Task:
@@ -118,6 +131,23 @@ def parts_of_a_step(size: Size) -> None:
     timing.table("(b) parts of a step at K = M = 2, float64", ["", "ns", "of a step"], rows)
 
 
+def cost_of_groups(size: Size) -> None:
+    """(c) A step with inputs in d groups of equal variance over an isotropic step, per step and seed."""
+    rows = []
+    every = {"erf": {}, "relu": {"network": "relu"}, "erf, both layers, noise": {"eta_v": 0.5, "noise": 0.1}}
+    for name, units in [("erf", units) for units in size.units[:2]] + [(name, size.units[0]) for name in [*every][1:]]:
+        laws = {d: {"inputs": {"spectrum": [*range(1, d + 1)]}} for d in size.groups}
+        calls = {0: simulation(gram, task(size.N, units, **every[name]), size.steps)}
+        for d, law in laws.items():
+            calls[d] = simulation(gram_of_groups, task(size.N, units, **every[name], **law), size.steps)
+        took = timing.measure(calls, size.repeats, timing.clock())
+        first = 1e9 * took[0].seconds / (size.steps * gram.batch(units))
+        each = [1e9 * took[d].seconds / (size.steps * gram_of_groups.batch(units)) for d in laws]
+        rows.append([units, name, first, *(cost / first for cost in each)])
+    header = ["K = M", "units", "isotropic, ns", *(f"d = {d}, over it" for d in size.groups)]
+    timing.table(f"(c) groups of equal variance, N = {size.N:,}, float64", header, rows)
+
+
 @partial(jax.jit, static_argnums=1)
 def some_normals(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     return normals(key, shape)
@@ -143,12 +173,21 @@ def many_values(function: object, x: jax.Array, count: int) -> jax.Array:
     return jax.lax.scan(one, x, None, count)[0]
 
 
+SECTIONS = {"numpy": chain_over_numpy, "parts": parts_of_a_step, "groups": cost_of_groups}
+
+
 def main() -> None:
-    size = TINY if timing.tiny(__doc__) else FULL
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
+    parser.add_argument("sections", nargs="*", help=f"of {', '.join(SECTIONS)}; all by default")
+    parser.add_argument("--tiny", action="store_true", help="toy size")
+    arguments = parser.parse_args()
+    if unknown := set(arguments.sections) - set(SECTIONS):
+        parser.error(f"no section {', '.join(sorted(unknown))}; sections: {', '.join(SECTIONS)}")
     timing.pin()
     print(timing.machine())
-    chain_over_numpy(size)
-    parts_of_a_step(size)
+    for name in arguments.sections or SECTIONS:
+        SECTIONS[name](TINY if arguments.tiny else FULL)
 
 
 if __name__ == "__main__":

@@ -112,6 +112,16 @@ def test_the_best_penalty_has_the_smallest_error_and_is_that_of_the_runs(populat
         np.testing.assert_array_equal(simulate.run(same).eps_y, simulate.run(best).eps_y[at])
 
 
+def test_classes_that_do_not_differ_have_no_known_error_on_held_out_rows():
+    X = np.random.default_rng(0).standard_normal((300, 20))
+    rows = real_table(labelled(X, np.arange(300) % 2))
+    given = Logistic(), np.array([30.0, 200.0]), np.full(2, 0.1)
+    half = rows.Z[rows.y > 0].mean(axis=0) - rows.Z[rows.y < 0].mean(axis=0)
+    alike = rows._replace(Z=rows.Z - np.outer(rows.y, half) / 2)
+    assert np.isnan(FreshRows(alike).described(*given).eps_y).all()
+    assert np.isfinite(FreshRows(rows._replace(Z=rows.Z + np.outer(rows.y, half))).described(*given).eps_y).all()
+
+
 def test_a_larger_set_has_the_examples_of_a_smaller_one_and_held_out_rows_are_no_examples():
     for population in (Table(), HeldOut()):
         few, more = (population.draw(np.random.default_rng(1), 50, P) for P in (5, 30))

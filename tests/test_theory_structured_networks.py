@@ -207,6 +207,7 @@ REFUSED = [
     ({"features": {}}, "features need a teacher on latent variables"),
     ({**TWO, "misfit": 0.1}, "has no misfit"),
     ({**TWO, "ridge": [1, 2]}, "has no penalty"),
+    ({**TWO, "shares": [0.05, 0.95], "teacher": [1, 0]}, "2 teacher units cannot have all their power in 1 of N = 20"),
 ]
 
 

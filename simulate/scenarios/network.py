@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from simulate.execution.units import UnitResult
-from simulate.kernels import gram, networks, vectors
+from simulate.kernels import gram, gram_of_groups, networks, vectors
 from simulate.kernels.learner import Record, Task
 from simulate.scenarios.batches import Batches, Unit, own_to_statmech
 from statmech.errors import DivergedError, ScenarioError
@@ -21,7 +21,7 @@ from statmech.scenarios.initial_conditions import LONGEST
 from statmech.scenarios.network import IDENTICAL, SYMMETRIC, Network, NetworkCell
 from statmech.scenarios.network_matrices import rows_of
 
-OTHER_ENGINE = "inputs of unequal variance run on the direct engine (engine: vectors)"
+OTHER_ENGINE = "inputs with many variances for their N run on the direct engine (engine: vectors)"
 
 
 class Fields(NamedTuple):
@@ -49,8 +49,10 @@ class Simulator(Batches[NetworkCell]):
         return networks.task(cell, self.scenario.dtype, others)
 
     def engine(self, cell: NetworkCell) -> ModuleType:
-        """The engine asked for, or the direct one where the Gram engine is not exact."""
-        return vectors if self.scenario.direct(cell) else gram
+        """The engine asked for, that of groups, or the direct one where many variances make it faster."""
+        if self.scenario.direct(cell):
+            return vectors
+        return gram if gram.covers(cell.inputs) else gram_of_groups
 
     def students(self, cell: NetworkCell) -> int:
         """Count the students that do not start identical."""
@@ -121,7 +123,7 @@ class Simulator(Batches[NetworkCell]):
 
     def _check_precision(self, cell: NetworkCell, Q: np.ndarray, v: np.ndarray) -> None:
         """Refuse float32 where rounding is not small beside what one example of N t teaches."""
-        if self.scenario.dtype != "float32" or self.engine(cell) is not gram or self.scenario.t[-1] * cell.N < 0.5:
+        if self.scenario.dtype != "float32" or self.engine(cell) is vectors or self.scenario.t[-1] * cell.N < 0.5:
             return
         lengths = {"eta": np.sqrt(np.max(np.diagonal(Q, axis1=-2, axis2=-1))), "eta_v": np.max(np.abs(v))}
         for name, length in lengths.items():

@@ -27,11 +27,13 @@ from pydantic import Field, field_validator
 from statmech.activations import ACTIVATIONS, Activation, Linear
 from statmech.errors import Problem
 from statmech.inputs import Anisotropic, Gaussian, Inputs, PowerLaw, Spectrum, label_of, written
+from statmech.modes import group_sizes
 from statmech.parameters import Key, family_of, parameters_of, shown
 from statmech.scenarios.axes import Names, Numbers, Wholes, axis_of, points
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import Cell, words_of
 from statmech.scenarios.former_names import in_former_names
+from statmech.scenarios.groups import groups_of
 from statmech.scenarios.inputs_key import LawAxis, inputs_key, law_problems, pairs, unsuited_problems
 from statmech.scenarios.keys import (
     PARAMETERS,
@@ -221,7 +223,8 @@ class Network(AbstractScenario):
     def _input_problems(self) -> Iterator[Problem]:
         """The first distribution whose fields are not normal, or that online learning does not have."""
         others = ((("inputs",), _not_normal(law)) for law in points(self.inputs) if not isinstance(law, NORMAL))
-        if problem := next(chain(law_problems(self), unsuited_problems(self), others), None):
+        few = (problem for values, _ in self.grid() if (problem := _of_few_powers(**values)))
+        if problem := next(chain(law_problems(self), unsuited_problems(self), others, few), None):
             yield problem
 
     def _matrix_problems(self) -> Iterator[Problem]:
@@ -324,21 +327,28 @@ class Network(AbstractScenario):
 
     def seconds(self) -> float:
         """A rough estimate of the seconds that one seed of all parameter combinations takes on one core."""
-        steps = [self.t[-1] * cell.N * _step(self.direct(cell), cell.K + cell.M, cell.N) for cell in self.cells()]
+        steps = [self.t[-1] * cell.N * self._step(cell) for cell in self.cells()]
         return sum(steps) + CALL * len(steps) / min(self.seeds, self.together)
+
+    def _step(self, cell: NetworkCell) -> float:
+        """Seconds of one step of one seed."""
+        if self.direct(cell):
+            return STEP + VECTORS_STEP_PER_WEIGHT * cell.N
+        units = cell.K + cell.M
+        return (STEP + (STEP_PER_UNIT + STEP_PER_PAIR * units) * units) * max(cell.groups, 1)
 
     def programs(self) -> set[Any]:
         """The engine's, for each activation and number of units (and N, if it has weight vectors)."""
         sign = self.teacher.output == "sign"
         return {
             (family_of(cell.activation), cell.K, cell.M, sign, cell.noise > 0, cell.decay > 0)
-            + ((cell.N, cell.inputs) if self.direct(cell) else ())
+            + ((cell.N, cell.inputs) if self.direct(cell) else (cell.groups,))
             for cell in self.cells()
         }
 
     def direct(self, cell: NetworkCell) -> bool:
-        """True if a cell is simulated by weight vectors: those asked for, and inputs of unequal variance."""
-        return self.engine == "vectors" or not cell.inputs.isotropic
+        """True if a cell is simulated by weight vectors: those asked for, and inputs of many unequal variances."""
+        return self.engine == "vectors" or not (cell.inputs.isotropic or cell.groups)
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> NetworkCell:
         activation = self.kind_at(values)
@@ -445,6 +455,11 @@ class NetworkCell(Cell):
         return all(map(_one_value, (Q, self.T))) and all(np.ptp(values) == 0 for values in (R, v, self.w))
 
     @property
+    def groups(self) -> int:
+        """The groups of equal variance whose order parameters the Gram engine simulates; 0: it has weight vectors."""
+        return groups_of(self.inputs, self.K + self.M, self.N)
+
+    @property
     def parameters(self) -> dict[str, Any]:
         """The activation's parameters by name."""
         return {name: getattr(self.activation, name) for name in parameters_of(self.activation)}
@@ -485,12 +500,18 @@ def _not_normal(law: Inputs) -> str:
     return f"{why}, of gaussian inputs, a spectrum or a power_law, not of {label_of(law)}"
 
 
+def _of_few_powers(M: int, N: int, inputs: Inputs | None = None, **others: Any) -> Problem | None:
+    """Why teacher units cannot have the stated powers: so many of them have no perpendicular parts there."""
+    if not isinstance(inputs, Spectrum) or inputs.teacher == "random":
+        return None
+    modes = inputs.modes(N)
+    directions = int(group_sizes(modes.shares, N)[np.asarray(modes.teacher) > 0].sum())
+    if directions >= M:
+        return None
+    return ("inputs",), f"M = {M} teacher units cannot have all their power in {directions} of N = {N} directions"
+
+
 def _one_value(matrix: np.ndarray) -> bool:
     """True if a matrix has one value on its diagonal and one beside it."""
     rest = matrix[~np.eye(len(matrix), dtype=bool)]
     return bool(np.ptp(np.diagonal(matrix)) == 0 and (rest.size == 0 or np.ptp(rest) == 0))
-
-
-def _step(direct: bool, units: int, N: int) -> float:
-    """Seconds of one step of one seed."""
-    return STEP + (VECTORS_STEP_PER_WEIGHT * N if direct else (STEP_PER_UNIT + STEP_PER_PAIR * units) * units)

@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import Field
 
 from statmech.errors import Problem
-from statmech.inputs import Gaussian, Inputs, Spectrum, label_of, written
+from statmech.inputs import Gaussian, Inputs, label_of, written
 from statmech.order_parameters import coordinates
 from statmech.parameters import Key, family_of, parameters_of, shown
 from statmech.rules import RULES, Rule
@@ -23,6 +23,7 @@ from statmech.scenarios.axes import Names, Numbers, Wholes, axis_of, points
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import Cell, words_of
 from statmech.scenarios.former_names import in_former_names
+from statmech.scenarios.groups import groups_of
 from statmech.scenarios.initial_conditions import DRAWN, OrderParameters, Start
 from statmech.scenarios.inputs_key import (
     LawAxis,
@@ -51,10 +52,6 @@ from statmech.votes.few_students import FEW
 
 MAX_K = 100_000  # beyond lie typing errors, not ensembles
 MAX_STEPS = 2**62
-MOST_IN_GROUPS = (
-    15  # students, and directions for each of their coordinates in all groups, with which the Gram engine of
-)
-PER_ORDER_PARAMETER = 10  # groups is faster than weight vectors
 SHORTEST = 1e-300  # t0: a shorter one is 0 where numbers below the smallest normal one are
 
 StudentsAxis = Annotated[
@@ -422,8 +419,7 @@ class OnlineCell(Cell):
     @property
     def groups(self) -> int:
         """The groups of equal variance whose order parameters the Gram engine simulates; 0: it has weight vectors."""
-        number = len(self.inputs.eigenvalues) if isinstance(self.inputs, Spectrum) else 0
-        return number if self.K <= MOST_IN_GROUPS and PER_ORDER_PARAMETER * number * (self.K + 1) <= self.N else 0
+        return groups_of(self.inputs, self.K + 1, self.N)
 
     @property
     def changes(self) -> dict[str, float]:

@@ -125,8 +125,9 @@ class FreshEquations(ClusterEquations):
         return float(np.max(resolvent.eigenvalues) * resolvent.columns / resolvent.degrees)
 
     def _logs(self, log_k: np.ndarray) -> np.ndarray:
-        """The logarithms of the functions (4, lanes)."""
-        return np.log(np.array(self._functions(np.exp(log_k))))
+        """The logarithms of the functions (4, lanes); NaN where classes differ by no more than noise."""
+        with np.errstate(all="ignore"):
+            return np.log(np.array(self._functions(np.exp(log_k))))
 
     def _functions(self, k: np.ndarray) -> _Functions:
         table = self.table

@@ -1,0 +1,97 @@
+r"""Where teachers and students start in the bases of groups, for `simulate.kernels.gram_of_groups`.
+
+In the basis of its span in a group of :math:`N_a` directions, a vector that is drawn after n others has n normals, and
+on the next axis a chi of :math:`N_a - n` degrees; coordinates beyond the :math:`N_a`-th are 0. Teachers are orthonormal
+in the space of all groups: those without a preferred direction are such vectors made orthonormal, and those of stated
+powers :math:`T_a` are perpendicular in each group that has a direction for each of them, of length
+:math:`\sqrt{T_a}` there (like those of `simulate.kernels.vectors`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from simulate.kernels.learner import Task
+from statmech.modes import Modes
+from statmech.random_numbers import generators
+
+
+class Start(NamedTuple):
+    """Coordinates in the bases of groups: an orthonormal basis of M teachers (M, M, groups, seeds), which spans the
+    first axes of each group, and K students (K, M + K, groups, seeds)."""
+
+    teachers: np.ndarray
+    students: np.ndarray
+
+
+def start_of(task: Task, modes: Modes, sizes: np.ndarray, seeds: int, key: np.ndarray) -> Start:
+    """The start of a task.
+
+    Parameters
+    ----------
+    task
+        The task.
+    modes
+        Those of its inputs, one for each group.
+    sizes
+        Numbers of directions (groups,).
+    seeds
+        Number of seeds.
+    key
+        The words (2,) of the key of what is drawn.
+    """
+    [rng] = generators(key[None])
+    teachers = _teachers(modes, sizes, task.M, seeds, rng)
+    drawn = np.stack([_drawn(rng, task.K, task.M, size, seeds) for size in sizes.tolist()], axis=2) / np.sqrt(task.N)
+    if task.coordinates is None:
+        return Start(teachers, drawn * task.scale)
+    first = np.pad(teachers, ((0, 0), (0, task.K), (0, 0), (0, 0)))
+    basis = _orthonormal(np.concatenate([first, drawn]))
+    return Start(teachers, np.einsum("kj,jigs->kigs", task.coordinates.reshape(task.K, -1), basis))
+
+
+def _drawn(rng: np.random.Generator, number: int, after: int, size: int, seeds: int) -> np.ndarray:
+    """Vectors of `size` normals, drawn after others, in the basis of all: (number, after + number, seeds)."""
+    rows = np.tril(rng.standard_normal((seeds, number, after + number)), after - 1)
+    degrees = size - after - np.arange(number)
+    chi_squared = rng.chisquare(np.maximum(degrees, 1), (seeds, number))
+    rows[..., np.arange(number), after + np.arange(number)] = np.where(degrees > 0, np.sqrt(chi_squared), 0.0)
+    rows[..., size:] = 0.0  # there are no more axes
+    return np.moveaxis(rows, 0, -1)
+
+
+def _teachers(modes: Modes, sizes: np.ndarray, M: int, seeds: int, rng: np.random.Generator) -> np.ndarray:
+    """The teachers' basis (M, M, groups, seeds): of the stated powers, or drawn without a preference."""
+    powers = modes.teacher
+    if powers is not None and np.allclose(powers, modes.shares, rtol=1e-12):
+        powers = None
+    if M == 1:
+        squares = _divided(sizes, seeds, rng) if powers is None else np.repeat(powers[:, None], seeds, axis=1)
+        return np.sqrt(squares)[None, None]
+    parts = [_drawn(rng, M, 0, size, seeds) for size in sizes.tolist()]
+    if powers is not None:
+        apart = np.repeat(np.eye(M)[..., None], seeds, axis=2)
+        parts = [apart if size >= M else part for size, part in zip(sizes.tolist(), parts, strict=True)]
+        parts = [
+            part * np.sqrt(power / np.sum(part**2, axis=1))[:, None] for power, part in zip(powers, parts, strict=True)
+        ]
+    return _orthonormal(np.stack(parts, axis=2))
+
+
+def _divided(sizes: np.ndarray, seeds: int, rng: np.random.Generator) -> np.ndarray:
+    """The squared lengths (groups, seeds) of the parts of a vector of length 1 without a preferred direction."""
+    squares = rng.chisquare(sizes, (seeds, len(sizes))).T
+    divided: np.ndarray = squares / squares.sum(axis=0)
+    return divided
+
+
+def _orthonormal(rows: np.ndarray) -> np.ndarray:
+    """Rows (n, axes, groups, seeds), made orthonormal in the space of all groups one after the other."""
+    basis: list[np.ndarray] = []
+    for row in rows:
+        for axis in basis:
+            row = row - np.sum(row * axis, axis=(0, 1)) * axis
+        basis.append(row / np.sqrt(np.sum(row**2, axis=(0, 1))))
+    return np.stack(basis)

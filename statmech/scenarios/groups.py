@@ -1,0 +1,18 @@
+"""Groups of directions of equal variance whose order parameters the Gram engine simulates."""
+
+from __future__ import annotations
+
+from statmech.inputs import Inputs, Spectrum
+
+MOST = 16  # vectors, students and teachers, beyond which weight vectors are faster
+PER_ORDER_PARAMETER = 10  # directions for each coordinate of a vector in all groups, below which they are, too
+
+
+def groups_of(inputs: Inputs, vectors: int, N: int) -> int:
+    """The number of groups that the Gram engine of groups simulates; 0 where weight vectors are faster.
+
+    >>> [groups_of(Spectrum((0.5, 1.5)), vectors=4, N=N) for N in (60, 100)]
+    [0, 2]
+    """
+    number = len(inputs.eigenvalues) if isinstance(inputs, Spectrum) else 0
+    return number if vectors <= MOST and PER_ORDER_PARAMETER * number * vectors <= N else 0
