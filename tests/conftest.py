@@ -36,6 +36,11 @@ def pytest_addoption(parser):
     parser.addoption("--quick", action="store_true", help="compile with few optimisations, for tests of small programs")
 
 
+def quick_environment():
+    """The environment of a process whose programs are compiled with few optimisations."""
+    return {"XLA_FLAGS": " ".join(FEW_OPTIMISATIONS), **os.environ}
+
+
 class Costs:
     """The last report of a test, a page's examples or a docstring contains its CPU seconds, also from workers."""
 
@@ -70,8 +75,35 @@ def pytest_collection_modifyitems(items):
 
 def pytest_configure(config):
     if config.getoption("--quick"):  # XLA reads them when it starts
-        os.environ.setdefault("XLA_FLAGS", " ".join(FEW_OPTIMISATIONS))
+        os.environ |= quick_environment()
     config.pluginmanager.register(Costs())  # a conftest's own hooks see this folder's tests only
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """Compile the programs of a test marked `quick`, and of its fixtures, with few optimisations."""
+    if item.get_closest_marker("quick") is None or item.config.getoption("--quick"):
+        return (yield)
+    with few_optimisations():
+        return (yield)
+
+
+@contextlib.contextmanager
+def few_optimisations():
+    """What `--quick` does, for programs called meanwhile, which no later test calls unless it is marked, too."""
+    import jax
+
+    from statmech.runtime import programs
+
+    compiled, environment = programs._compiled, programs._environment
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(programs, "_compiled", lambda program, options: compiled(program, programs.QUICK))
+        patch.setattr(programs, "_environment", lambda: [*environment(), "few optimisations"])
+        jax.config.update("jax_disable_most_optimizations", True)
+        try:
+            yield
+        finally:
+            jax.config.update("jax_disable_most_optimizations", False)
 
 
 MOST_MAPS = 15_000  # of 65,530 that Linux allows a process: about 60 compiled programs, and 1 GB

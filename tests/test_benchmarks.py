@@ -8,6 +8,9 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from conftest import quick_environment
+
+pytestmark = pytest.mark.quick
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 
@@ -64,9 +67,8 @@ def test_a_benchmark_prints_its_tables(name, scripts, capsys):
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("script", COMMANDS)
 def test_a_benchmark_of_processes_prints_its_tables(script):
-    done = subprocess.run(
-        [sys.executable, *script.split(), "--tiny"], capture_output=True, text=True, timeout=570, cwd=FOLDER
-    )
+    command, env = [sys.executable, *script.split(), "--tiny"], quick_environment()
+    done = subprocess.run(command, capture_output=True, text=True, timeout=570, cwd=FOLDER, env=env)
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr
     assert done.stdout.count("| --- |") >= 1
 
@@ -74,6 +76,6 @@ def test_a_benchmark_of_processes_prints_its_tables(script):
 @pytest.mark.slow
 def test_random_command_lines_and_configs_are_answered_or_refused():
     command = [sys.executable, FOLDER / "fuzz.py", "--tiny"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=quick_environment())
     assert done.returncode == 0, done.stdout + done.stderr
     assert "| command lines | 20 |" in done.stdout

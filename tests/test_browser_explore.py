@@ -1,7 +1,6 @@
 """The explorer in a browser: dragging moves the curve, simulation agrees, and the copied config redraws it."""
 
 import csv
-import os
 import re
 import shutil
 import socket
@@ -12,6 +11,7 @@ import time
 
 import numpy as np
 import pytest
+from conftest import quick_environment
 
 import theory
 from figures.style import COLOURS
@@ -25,6 +25,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium to open the page in"),
     pytest.mark.slow,
+    pytest.mark.quick,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
 FLAGS = [
@@ -91,7 +92,7 @@ def free_port():
 def printed(command):
     """The address that a command prints; its output goes to a file because a pipe would fill up."""
     with tempfile.TemporaryFile("w+") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.DEVNULL, env=quick_environment())
         try:
             yield until_printed(output)
         finally:
@@ -249,7 +250,7 @@ def test_dragging_by_keyboard_moves_the_curve_and_the_copied_config_is_the_one_s
         np.testing.assert_allclose(np.asarray(line)[at], expected, rtol=1e-6)
 
     command = [sys.executable, "-m", "statmech.cli", "run", "copied.yaml", "seeds=4", "K=1,3", "N=100", "t=1,2"]
-    subprocess.run([*command, "--out", "made"], cwd=tmp_path, check=True, capture_output=True)
+    subprocess.run([*command, "--out", "made"], cwd=tmp_path, check=True, capture_output=True, env=quick_environment())
     assert store.load(tmp_path / "made" / "simulation.zarr").sizes["seed"] == 4
     assert list((tmp_path / "made").glob("*.png"))
 
@@ -417,7 +418,7 @@ def test_the_page_fits_a_phones_width_and_the_theme_turns_dark(browser, address)
 def test_a_stored_result_opens_with_its_axes_as_sliders(browser, tmp_path):
     made = [sys.executable, "-m", "statmech.cli", "run", "learning_curves"]
     small = ["rule=hebb,adatron", "K=1,3,5", "N=100", "t=1,2,5", "seeds=4", "--out", str(tmp_path / "result")]
-    subprocess.run([*made, *small], check=True, capture_output=True, env={**os.environ})
+    subprocess.run([*made, *small], check=True, capture_output=True, env=quick_environment())
     for address in served(str(tmp_path / "result")):
         for page in opened(browser, address):
             found = shown(page, "ε_g (vote)", lambda it: it["theory"] and it["points"])

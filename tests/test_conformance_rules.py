@@ -114,6 +114,7 @@ def test_simulation_agrees_with_theory_within_its_own_errors(rule, engine):
     assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_every_entry_of_the_gram_matrix_agrees_for_unequal_students(rule):
     start = {"R": [0.1, 0.5, 0.3], "length": [0.5, 1.0, 2.0], "q": [[1, 0.3, 0.2], [0.3, 1, 0.6], [0.2, 0.6, 1]]}
@@ -126,6 +127,7 @@ def test_every_entry_of_the_gram_matrix_agrees_for_unequal_students(rule):
     assert np.abs(difference / error).max() < 4.6  # 27 values: 1 in 5,000 for one of them, Student's t
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_a_deliberate_error_is_detected(rule, monkeypatch):
     """Without <f_i f_j> the correlation q of the students, and with it the ensemble, is wrong."""
@@ -140,6 +142,7 @@ def test_a_deliberate_error_is_detected(rule, monkeypatch):
     assert any(" q:" in line for line in found)
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_the_finite_size_bias_falls_with_N(rule):
     """At N = 10 the means deviate by more than their errors; at ten times the size at least three times less."""
@@ -272,6 +275,7 @@ def test_one_step_drives_the_fluctuations_as_it_does_the_order_parameters(rule):
                 np.testing.assert_allclose(one(theta, length, flip), expected, rtol=2e-9, atol=1e-12)
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.parametrize("N", [20, 100])
 def test_means_and_spreads_at_finite_n_are_those_of_the_corrections(rule, N):

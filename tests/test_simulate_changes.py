@@ -55,6 +55,7 @@ def test_each_change_and_all_together_agree_with_theory(engine, K, rule):
     assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @both_engines
 @pytest.mark.parametrize("annealing", SCHEDULES)
@@ -125,18 +126,21 @@ def hebbian_deviations(engine, N, K=2, seeds=3000, **changes):
     return (found.mean(0) - exact) / (found.std(0, ddof=1) / seeds**0.5)
 
 
+@pytest.mark.quick
 @both_engines
 @pytest.mark.parametrize("N", [4, pytest.param(11, marks=pytest.mark.slow)])
 def test_hebbian_means_are_exact_at_small_N(engine, N):
     assert np.abs(hebbian_deviations(engine, N)).max() < 4.5
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.parametrize("N", [17, 20])
 def test_hebbian_means_of_many_students_are_exact_at_small_N(N):
     assert np.abs(hebbian_deviations("gram", N, K=16, seeds=2000)).max() < 4.5
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @both_engines
 @pytest.mark.parametrize("planted", ["drift twice", "decay twice", "a rate per block"])
@@ -153,6 +157,7 @@ def test_a_deliberate_error_moves_the_means(engine, planted, monkeypatch, traced
     assert np.abs(hebbian_deviations(engine, 17, t0=0.5)).max() > 6
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_students_that_do_not_turn_with_the_teacher_move_the_means(monkeypatch, traced_again):
     """A rotation of two of its four terms: what they gain along the teacher, without what they lose across it."""
@@ -183,6 +188,7 @@ def chains(rule, N, K, steps, seeds, drift, decay, t0, flip):
     return (students @ teacher[:, :, None])[..., 0] / N / length, length
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @both_engines
 @pytest.mark.parametrize(("rule", "K", "N"), [("perceptron", 1, 3), ("adatron", 2, 6), ("hebb", 1, 2)])
@@ -197,6 +203,7 @@ def test_both_engines_have_the_distribution_of_vectors_moved_one_by_one(engine, 
     assert min(p) > LEVEL / 6
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("rule", "K", "N"),
@@ -227,6 +234,7 @@ def test_the_engines_have_the_same_distribution(rule, K, N):
     assert min(p) > LEVEL / len(p) / 3
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @both_engines
 def test_weights_that_fade_at_once_are_the_last_example(engine):
@@ -241,6 +249,7 @@ def test_weights_that_fade_at_once_are_the_last_example(engine):
         assert abs(entries.mean() - mean) < 4.5 * entries.std(ddof=1) / 2000**0.5
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["gram", "vectors"])
 @pytest.mark.parametrize("K", [3, gram.MANY])

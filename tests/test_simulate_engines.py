@@ -60,6 +60,7 @@ def step_by_step(rule, teacher, students, inputs, right):
     return students
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.parametrize(("rule", "K"), [*((rule, 2) for rule in RULES), ("perceptron", gram.MANY)])
 def test_the_engines_have_the_same_distribution(rule, K):
@@ -76,6 +77,7 @@ def test_the_engines_have_the_same_distribution(rule, K):
     assert min(p) > LEVEL / len(p) / (len(RULES) + 1)
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.parametrize("planted", ["degrees of freedom", "shared axis"])
 def test_a_deliberate_error_changes_the_distribution(planted, monkeypatch):
@@ -167,6 +169,7 @@ def test_zero_degrees_of_freedom_give_zero_length():
         np.testing.assert_array_equal(gram.chi_variable(jax.random.key(0), jnp.asarray([0, -3]), (2,)), 0.0)
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.parametrize("K", [3, gram.MANY])
 @pytest.mark.parametrize("engine", ["gram", "vectors"])

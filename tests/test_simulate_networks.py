@@ -87,6 +87,7 @@ def deviations(name, N, given, seeds=2048):
     ]
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "N", "given"), CASES)
 def test_the_chain_has_the_distribution_of_weight_vectors(name, N, given, monkeypatch):
@@ -96,6 +97,7 @@ def test_the_chain_has_the_distribution_of_weight_vectors(name, N, given, monkey
     assert min(p) > LEVEL / len(p) / len(CASES)
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_one_degree_of_freedom_too_many_changes_the_distribution(monkeypatch):
     chi_variable = gram.chi_variable
