@@ -11,7 +11,7 @@ from figures.explorer import settings
 
 STOPPING: dict[str, Any] = {"width": 112, "margin": (4, 8), "size": "small", "tooltips": False}
 ROOM, ROOM_TYPED = 12, 8  # letters that there is room for, of names and values and of names alone
-LETTER, LETTER_TYPED = 8, 14  # pixels that each further letter takes; a number that can be typed takes its share
+LETTER, LETTER_TYPED = 10, 14  # pixels that each further letter takes; a number that can be typed takes its share
 TYPED: dict[str, Any] = STOPPING | {"width": 160, "format": "0.[0000000000]"}
 
 

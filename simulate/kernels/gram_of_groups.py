@@ -12,8 +12,8 @@ orthonormal basis that begins with one of the teachers' parts, in which the inpu
 
 So a block of steps is that of `gram` with one more axis, and each group is reduced by an LQ decomposition of its own; a
 group of at most n directions has a basis of all of them, which needs none. Inputs around the centres of clusters have
-the mean :math:`c\,\tau^a` in place of 0, with c from the learner (`Learner.centres`). A teacher that drifts turns in all
-directions alike, whatever their variance: each group's axes are turned until the first is the teacher's part there.
+the mean :math:`c\,\tau^a` in place of 0, with c from the learner (`Learner.centres`). A teacher that drifts turns in
+all directions alike, whatever their variance: each group's axes are turned until the first is the teacher's part there.
 
 Lengths are Euclidean; what is recorded are the parts of the students along and across the teachers twice, as vectors
 and as fields, in which :math:`\mathbf u\cdot\mathbf v` is :math:`\sum_al_a\,\mathbf u_a\cdot\mathbf v_a`.

@@ -99,6 +99,7 @@ RISK_THEORY = {
 }
 LEAST_SQUARES = {"loss": ["square"], "teacher": "linear", "flip": 0}
 GROUPS = {"spectrum": {"eigenvalues": [1e4, 1, 1e-4], "shares": [0.1, 0.3, 0.6], "teacher": [1e-8, 1e-4, 0.99989999]}}
+PEAKS = [round(0.03 * 100 ** (place / 40), 4) for place in range(41)]  # alpha from 0.03 to 3
 ALIGNED = {"spectrum": {"eigenvalues": [0.2, 1.8], "teacher": [0.5, 0.5]}}
 
 
@@ -141,7 +142,7 @@ class Risk(OfLosses, AbstractScenario):
                 figures=("double_descent",),
             ),
             "multiple descent": View(
-                {**LEAST_SQUARES, "noise": 0.3, "lam": 1e-7, "alpha": 3, "N": 400, "inputs": GROUPS},
+                {**LEAST_SQUARES, "noise": 0.3, "lam": 1e-7, "alpha": PEAKS, "N": 400, "inputs": GROUPS},
                 show=("mse", "R_field"),
                 log=("x", "y"),
                 figures=("multiple_descent", "random_features"),
