@@ -23,14 +23,14 @@ from simulate.kernels.random_streams import INPUTS, MISFIT, PROJECTION, TEACHER,
 from statmech.convex.label_error import label_error
 from statmech.convex.teachers import LabelTeacher
 from statmech.inputs import Axes, Features
-from statmech.population import Population as TableKey
+from statmech.population import Population
 from statmech.scenarios.risk import RiskCell
 
 NULL = 1e-12  # variance of a direction, per direction and relative to the largest, that is rounding
 FRESH = 10_000  # new inputs on which students of random features are measured
 
 
-class Population(ABC):
+class Measure(ABC):
     """A measure of students, of weights (N,) in units in which a field is w.x/sqrt(N)."""
 
     ridge: np.ndarray  # factors of the penalty (N,)
@@ -45,7 +45,7 @@ class Population(ABC):
         """The trace of a matrix (n, n) times the covariance of the n axes along which inputs vary."""
 
 
-class OnAxes(Population):
+class OnAxes(Measure):
     """Gaussian inputs of independent components, and a teacher among them."""
 
     def __init__(self, axes: Axes, teacher: np.ndarray, signal: float):
@@ -66,7 +66,7 @@ class OnAxes(Population):
         return float(self.variances[self.varying] @ np.diag(matrix))
 
 
-class OnRows(Population):
+class OnRows(Measure):
     """Inputs (M, N) and the teacher's field u (M,); `teacher` None: not a vector in the space of the inputs."""
 
     def __init__(self, X: np.ndarray, u: np.ndarray, teacher: np.ndarray | None):
@@ -105,7 +105,7 @@ class Drawn(NamedTuple):
     X: np.ndarray
     u: np.ndarray
     teacher: np.ndarray
-    population: Population
+    measure: Measure
 
 
 def drawn_inputs(cell: RiskCell, own: dict[str, int]) -> Drawn:
@@ -151,7 +151,7 @@ def _rows(cell: RiskCell, own: dict[str, int]) -> Drawn:
 
 
 @lru_cache(maxsize=2)  # all runs of a sweep take rows of one table
-def _rotated(population: TableKey) -> np.ndarray:
+def _rotated(population: Population) -> np.ndarray:
     """The rows of a table, times sqrt(N), in the eigenbasis of their covariance."""
     N = population.N
     table = np.asarray(population.law.table(N), float) * np.sqrt(N)

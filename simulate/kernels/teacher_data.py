@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from simulate.kernels.random_streams import INPUTS, OUTPUTS, TEACHER, named, stream
-from simulate.kernels.structured_data import Population, drawn_inputs
+from simulate.kernels.structured_data import Measure, drawn_inputs
 from statmech.inputs import Gaussian, Inputs, Rademacher, Sphere
 from statmech.scenarios.inference import InferenceCell
 from statmech.scenarios.risk import RiskCell
@@ -21,12 +21,12 @@ Cell = RiskCell | InferenceCell
 
 
 class TeacherData(NamedTuple):
-    """A teacher's weights (N,), inputs X (P, N) and outputs y (P,); of inputs of unequal variance, their population."""
+    """A teacher's weights (N,), inputs X (P, N) and outputs y (P,); with unequal variances, the measure of students."""
 
     teacher: np.ndarray
     X: np.ndarray
     y: np.ndarray
-    population: Population | None = None
+    measure: Measure | None = None
 
 
 def drawn(cell: Cell, key: int, seed: int) -> TeacherData:
@@ -43,7 +43,7 @@ def drawn(cell: Cell, key: int, seed: int) -> TeacherData:
         assert isinstance(cell, RiskCell)
         found = drawn_inputs(cell, own)
         y = cell.teacher.draw(stream(OUTPUTS, **own), found.u)
-        return TeacherData(found.teacher, found.X, y, found.population)
+        return TeacherData(found.teacher, found.X, y, found.measure)
     w = cell.weights.draw(stream(TEACHER, **own, **named(cell.weights)), N)
     X = isotropic(inputs, stream(INPUTS, **own), cell.P, N)
     u = np.einsum("pi,i->p", X, w) / np.sqrt(N)  # row by row: the bits of one depend on no other

@@ -15,7 +15,7 @@ import numpy as np
 from simulate.execution import units
 from simulate.kernels.least_risk import minimise_by_messages
 from simulate.kernels.posterior_means import posterior_mean
-from simulate.kernels.structured_data import Population
+from simulate.kernels.structured_data import Measure
 from simulate.kernels.teacher_data import TeacherData, drawn
 from simulate.minimisers.method import minimise
 from simulate.minimisers.newton import inverse_hessian, susceptibility
@@ -98,8 +98,8 @@ def problem_of(cell: RiskCell, data: TeacherData, lam: float) -> Problem:
     """Return the function that a run minimises; where lam = 0, with the penalty of lam = 1."""
     l1, l2 = map(float, cell.penalty.parts(lam if lam != 0 else 1.0))
     B, c = linear_map(data.X, data.y, cell.teacher.labels)
-    if data.population:  # weights of one penalty, along the axes that matter
-        B = B[:, data.population.varying] / np.sqrt(data.population.ridge[data.population.varying])
+    if data.measure:  # weights of one penalty, along the axes that matter
+        B = B[:, data.measure.varying] / np.sqrt(data.measure.ridge[data.measure.varying])
     return Problem(B, c, cell.on, l1, l2)
 
 
@@ -152,7 +152,7 @@ def measured(cell: RiskCell, data: TeacherData, problem: Problem, found: Minimum
         values["eps_t"] = float(np.mean((1 - np.sign(x)) / 2))
     if cell.penalty.share == 0 and not problem.loss.kinks:
         bare = problem if lam > 0 else problem._replace(l2=0.0)
-        values["V"] = _response(bare, found.w, data.population) if data.population else susceptibility(bare, found.w)
+        values["V"] = _response(bare, found.w, data.measure) if data.measure else susceptibility(bare, found.w)
     return values
 
 
@@ -168,21 +168,21 @@ def cosine(w: np.ndarray, teacher: np.ndarray) -> float:
     return float(w @ teacher / (length * np.linalg.norm(teacher))) if length > 0 else 0.0
 
 
-def _response(problem: Problem, w: np.ndarray, population: Population) -> float:
+def _response(problem: Problem, w: np.ndarray, measure: Measure) -> float:
     r"""V, the mean response of a field to a force on it: the trace of the covariance over the Hessian, over N."""
     inverse = inverse_hessian(problem, w)
     if inverse is None:
         return np.inf
-    root = np.sqrt(population.ridge[population.varying])
-    return population.spread(inverse / root[:, None] / root) / len(population.ridge)
+    root = np.sqrt(measure.ridge[measure.varying])
+    return measure.spread(inverse / root[:, None] / root) / len(measure.ridge)
 
 
 def _student(cell: RiskCell, data: TeacherData, w: np.ndarray) -> dict[str, float]:
     """R, length and the errors of a student w; w = 0 answers by a fair coin."""
-    if data.population:
+    if data.measure:
         whole = np.zeros(cell.N)
-        whole[data.population.varying] = w / np.sqrt(data.population.ridge[data.population.varying])
-        return data.population.measured(cell, whole)
+        whole[data.measure.varying] = w / np.sqrt(data.measure.ridge[data.measure.varying])
+        return data.measure.measured(cell, whole)
     teacher = data.teacher
     unit = teacher / np.linalg.norm(teacher)
     along = w @ unit

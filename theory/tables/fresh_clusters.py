@@ -21,7 +21,6 @@ where the last term takes away the noise of :math:`\hat{\mathbf d}`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -33,11 +32,11 @@ from statmech.numerics.gaussian import cumulative
 from theory.convex.best_lambda import sought
 from theory.convex.cluster_averages import Stabilities
 from theory.convex.clusters import ClusterEquations, Hats, Side
+from theory.convex.penalised_fields import slopes
 from theory.convex.saddle_point import SOLVED, solve
 from theory.tables.resolvents import Resolvent
 
 SOFTEST = 1e6  # k, in units of the mean variance, from which the penalty alone decides
-STEP = 1e-3  # of a difference in ln k; of fourth order, its error is 1e-12
 RANK = 1e-12  # of the largest eigenvalue, below which one is rounding
 
 
@@ -94,7 +93,7 @@ class FreshEquations(ClusterEquations):
         """The equations of the weights under the penalty."""
         most = SOFTEST * self.size
         k = np.minimum(lam / np.maximum(hats.V, lam / most), most)
-        logs, slope = self._logs(np.log(k)), _slope(self._logs, np.log(k))
+        logs, slope = self._logs(np.log(k)), slopes(self._logs, np.log(k)[None])[:, 0]
         log_lam = np.log(lam)
         log_m = np.log(hats.m) + logs[1] - log_lam
         of_q, of_m = np.exp(logs[2]) * hats.q / lam**2, np.exp(logs[3]) * (hats.m / lam) ** 2
@@ -125,9 +124,10 @@ class FreshEquations(ClusterEquations):
         return float(np.max(resolvent.eigenvalues) * resolvent.columns / resolvent.degrees)
 
     def _logs(self, log_k: np.ndarray) -> np.ndarray:
-        """The logarithms of the functions (4, lanes); NaN where classes differ by no more than noise."""
-        with np.errstate(all="ignore"):
-            return np.log(np.array(self._functions(np.exp(log_k))))
+        """The logarithms of the functions (4, ...) at ln k, (lanes,) or (1, ..., lanes); NaN without a difference."""
+        with np.errstate(all="ignore"):  # where classes differ by no more than noise
+            functions = np.log(np.array(self._functions(np.exp(log_k.ravel()))))
+        return functions.reshape(4, *log_k.shape[log_k.ndim > 1 :])
 
     def _functions(self, k: np.ndarray) -> _Functions:
         table = self.table
@@ -143,13 +143,6 @@ class FreshEquations(ClusterEquations):
         T_slope = (-slope * once - left * twice - table.noise * slope) * per_k
         phi, phi_slope = df / resolvent.columns, slope * per_k / resolvent.columns
         return _Functions(k * phi, k * T, k**2 * (phi + k * phi_slope), k**2 * (T + k * T_slope))
-
-
-def _slope(of: Callable[[np.ndarray], np.ndarray], at: np.ndarray) -> np.ndarray:
-    """The derivative of a function by its argument, by differences of fourth order."""
-    up, down, far_up, far_down = (of(at + step * STEP) for step in (1, -1, 2, -2))
-    slope: np.ndarray = (8 * (up - down) - far_up + far_down) / (12 * STEP)
-    return slope
 
 
 def fresh_equations(loss: Loss, table: ClassTable) -> FreshEquations:
