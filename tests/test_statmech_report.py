@@ -26,8 +26,6 @@ from statmech.scenarios.registry import SCENARIOS
 
 pytest.importorskip("panel")  # a notebook may have loaded it; a report must contain nothing of it
 
-pytestmark = pytest.mark.quick
-
 TINY = {
     "rule": ("ensemble", ["N=30", "t=0,1,2", "seeds=4", "K=1,2"]),
     "learner": ("minover", ["N=10", "seeds=4", "alpha=1,2", "epochs=5,30"]),
