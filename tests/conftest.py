@@ -95,10 +95,9 @@ def few_optimisations():
 
     from statmech.runtime import programs
 
-    compiled, environment = programs._compiled, programs._environment
+    compiled = programs._compiled
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(programs, "_compiled", lambda program, options: compiled(program, programs.QUICK))
-        patch.setattr(programs, "_environment", lambda: [*environment(), "few optimisations"])
         jax.config.update("jax_disable_most_optimizations", True)
         try:
             yield

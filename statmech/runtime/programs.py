@@ -229,7 +229,9 @@ def _environment() -> list[str]:
     """Versions, the kind of device, and JAX's settings: every call asks for them."""
     import jax
 
-    return [*_versions(), *_platform(), repr([getattr(jax.config, name, None) for name in _settings()])]
+    # a setting that this thread may change for a while is an attribute, any other is a value alone
+    settings = [getattr(jax.config, name, jax.config.values[name]) for name in _settings()]
+    return [*_versions(), *_platform(), repr(settings)]
 
 
 @cache
