@@ -37,6 +37,7 @@ from .scenarios.labelled_rows import LabelledRows as LabelledRows
 from .scenarios.network import Network as Network
 from .scenarios.online import Scenario as Scenario
 from .scenarios.online_clusters import OnlineClusters as OnlineClusters
+from .scenarios.online_rows import OnlineRows as OnlineRows
 from .scenarios.risk import Risk as Risk
 from .scenarios.stopping import Stopping as Stopping
 from .scenarios.stored_examples import StoredExamples as StoredExamples

@@ -319,7 +319,7 @@ class Features(Inputs):
 class Rows(Inputs):
     """Rows of a table drawn with replacement: a .npy or .csv file of numbers, centred, with mean |x|^2 = 1.
 
-    With a `target`, the column that is predicted, they are those of `statmech.LabelledRows`.
+    With a `target`, the column that is predicted, they are those of `statmech.LabelledRows` and `statmech.OnlineRows`.
     """
 
     isotropic = False
@@ -332,7 +332,9 @@ class Rows(Inputs):
 
         if self.target is None and not is_data_set(self.path):
             return None
-        return ("inputs",), "rows have a target where a config has a `population`: table or held_out, and a `loss`"
+        return (
+            "inputs",
+        ), "rows have a target where a config has a `population`: table or held_out, and a `loss` or a `rule`"
 
     def draw(self, key: Array, M: int, N: int, table: Array) -> Array:
         import jax

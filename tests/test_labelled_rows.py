@@ -202,7 +202,7 @@ def test_what_cannot_be_learnt_is_refused_in_a_sentence_and_nothing_is_written(t
 def test_other_kinds_refuse_a_target(table):
     for inputs in (table(), {"rows": "digits-odd"}):
         with pytest.raises(ScenarioError, match="rows have a target where a config has a `population`"):
-            scenario_from({"rule": "hebb", "inputs": inputs, "N": 3, "t": 1})
+            scenario_from({"network": "erf", "inputs": inputs, "N": 3, "t": 1})
 
 
 @pytest.mark.parametrize(

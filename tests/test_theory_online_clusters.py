@@ -218,8 +218,10 @@ def of_chain(cell, seeds):
     with jax.enable_x64(True):
         task, steps = perceptrons.task_of_clusters(cell), np.rint(np.array(T) * N).astype(int)
         made = [gram_of_groups.run(task, key_of(at), steps) for at in range(seeds // gram_of_groups.SEEDS)]
-    parts = [np.concatenate(part)[..., 0] for part in zip(*made, strict=True) if part[0] is not None]
-    along, across, along_field, across_field = (part.reshape(-1, 2) for part in parts)
+    along, across, along_field, across_field = (
+        np.concatenate([getattr(record, name) for record in made]).reshape(-1, 2)
+        for name in ("along", "across", "along_field", "across_field")
+    )
     m = along * cell.clusters.distance / 2
     return np.stack([m, np.sqrt(along_field**2 + across_field), np.sqrt(along**2 + across)], axis=-1)
 

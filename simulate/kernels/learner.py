@@ -130,6 +130,7 @@ class Record(NamedTuple):
     K + 2) are the errors of perceptrons, their vote and mean on new inputs, where angles do not give them.
     `along_field` and `across_field` are `along` and `across` of the fields, where their angles do, and `basis_field`
     (seeds, T, M, M) are the coordinates of the fields of the teachers' basis, on the same axes as `along_field`.
+    `weights` (seeds, T, K, N) are the students themselves, where errors are those on a table.
     """
 
     along: Array
@@ -139,3 +140,4 @@ class Record(NamedTuple):
     along_field: Array | None = None
     across_field: Array | None = None
     basis_field: Array | None = None
+    weights: Array | None = None

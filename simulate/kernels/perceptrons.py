@@ -17,11 +17,13 @@ import numpy as np
 from simulate.kernels.courses import Course
 from simulate.kernels.field_steps import less
 from simulate.kernels.learner import Learner, Task, stacked
+from simulate.kernels.signed_rows import SignedRows
 from statmech.numerics.gaussian import Array
 from statmech.parameters import Family, family_of
 from statmech.rules import Rule
 from statmech.scenarios.online import OnlineCell
 from statmech.scenarios.online_clusters import OnlineClusterCell
+from statmech.scenarios.online_rows import OnlineRowsCell
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,18 @@ class Perceptrons(Learner):
 
 
 @dataclass(frozen=True)
-class OfClusters(Perceptrons):
+class OfRows(Perceptrons):
+    """Students of one rule, whose examples have labels of their own: rows of a table, times their labels."""
+
+    def step(
+        self, carry: Array, y: Array, h: Array, norm: Array, right: Array, now: Course | None
+    ) -> tuple[Array, Array]:
+        """The modulations f and the students' new squared lengths; labels are those of the inputs, not of a field."""
+        return super().step(carry, jnp.ones_like(y), h, norm, right, now)
+
+
+@dataclass(frozen=True)
+class OfClusters(OfRows):
     """Students of one rule, whose examples belong to two clusters: the label is the cluster.
 
     The centres lie on the axis of the direction between them, which takes the place of a teacher.
@@ -94,12 +107,6 @@ class OfClusters(Perceptrons):
         """The means of inputs with these labels, in the direction between the centres."""
         return noise * jnp.where(noise > 0, 1 - self.positives, self.positives) * self.distance
 
-    def step(
-        self, carry: Array, y: Array, h: Array, norm: Array, right: Array, now: Course | None
-    ) -> tuple[Array, Array]:
-        """The modulations f and the students' new squared lengths; labels are those of the clusters, not of a field."""
-        return super().step(carry, jnp.ones_like(y), h, norm, right, now)
-
 
 def task_of_clusters(cell: OnlineClusterCell) -> Task:
     """The task of a student that learns two clusters online."""
@@ -107,6 +114,13 @@ def task_of_clusters(cell: OnlineClusterCell) -> Task:
     parameters = {name: made.parameters[name] for name in made.parameters}
     parameters |= {name: np.array([value]) for name, value in vars(cell.clusters).items()}
     return replace(made, learner=Family(OfClusters, made.learner.fixed), parameters=parameters)
+
+
+def task_of_rows(cell: OnlineRowsCell) -> Task:
+    """The task of a student that learns the rows of a table online."""
+    made = task(cell, "float64")
+    inputs = SignedRows(cell.inputs.path, cell.inputs.target)
+    return replace(made, learner=Family(OfRows, made.learner.fixed), inputs=inputs)
 
 
 def task(cell: OnlineCell, dtype: str, others: Sequence[OnlineCell] = ()) -> Task:

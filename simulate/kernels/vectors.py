@@ -26,6 +26,7 @@ import numpy as np
 from simulate.kernels.courses import Course, course_of
 from simulate.kernels.field_steps import modulations, path_of_teacher
 from simulate.kernels.learner import Learner, Record, State, Task
+from simulate.kernels.signed_rows import SignedRows
 from statmech.inputs import Axes, Grouped, Inputs
 from statmech.numerics.gaussian import Array
 from statmech.parameters import Family
@@ -243,6 +244,8 @@ def _record(program: Program, learner: Learner, draw: Draw, key: Array, carried:
     along, across = _overlaps(basis, students)
     measured = None if program.inputs.exact else _measured(draw, key, basis[0], students)
     found = along, across, learner.kept(carried.state), measured
+    if isinstance(program.inputs, SignedRows):
+        return *found, None, None, None, students
     if not isinstance(program.inputs, Grouped):
         return found
     return *found, *(_of_fields if learner.sizes else _of_angles)(program, basis, students)

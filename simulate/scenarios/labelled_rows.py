@@ -68,7 +68,18 @@ class Simulator(units.RunByRun[RowsCell]):
 
     def remarks(self) -> list[str]:
         """Columns that are left out, and what is out of the range in which theory holds."""
-        return [line for name, found in self.scenario.diagnoses().items() for line in _remarks(name, found)]
+        return remarks_on(self.scenario.diagnoses())
+
+
+def remarks_on(diagnoses: Mapping[str, dict[str, Any]]) -> list[str]:
+    """Return columns that are left out, and what is out of the range in which theory holds.
+
+    Parameters
+    ----------
+    diagnoses
+        The diagnosis of each table, by its name.
+    """
+    return [line for name, found in diagnoses.items() for line in _remarks(name, found)]
 
 
 def _remarks(name: str, found: dict[str, Any]) -> list[str]:

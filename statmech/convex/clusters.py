@@ -69,10 +69,8 @@ class GaussianClusters:
             (one, one, one, one) if modes is None else (modes.variances, modes.shares, modes.teacher, modes.ridge)
         )
         assert powers is not None
-        there = (variances > 0) | (powers > 0)  # others do not matter
         ridge = np.broadcast_to(ridge, variances.shape)
-        parts = (part[there] for part in (variances, shares, self.distance**2 / 4 * powers, ridge))
-        return TwoClusters(self.positives, *parts)
+        return TwoClusters(self.positives, variances, shares, self.distance**2 / 4 * powers, ridge)
 
 
 CLUSTERS: dict[str, type[GaussianClusters]] = {"gaussian": GaussianClusters}
@@ -86,6 +84,12 @@ class TwoClusters(NamedTuple):
     shares: np.ndarray
     powers: np.ndarray
     ridge: np.ndarray
+
+    @property
+    def seen(self) -> TwoClusters:
+        """The clusters in the directions in which inputs vary or differ: those of weights that minimise a loss."""
+        there = (self.variances > 0) | (self.powers > 0)
+        return TwoClusters(self.positives, *(part[there] for part in self[1:]))
 
     @property
     def weights(self) -> np.ndarray:

@@ -110,7 +110,7 @@ def one_or_many(one: Any, many: Any) -> Any:
 
 
 class ReadAs:
-    """What pydantic reads in place of an annotated type, which is that of editors and type checkers.
+    """The type that pydantic reads in place of an annotated one, which editors and type checkers see.
 
     >>> TypeAdapter(Annotated[Names, ReadAs(int)]).validate_python("3")
     3
@@ -124,7 +124,7 @@ class ReadAs:
 
 
 def axis_of(value_type: Any, schema: dict[str, Any] | None = None, spaced: bool = True) -> ReadAs:
-    """What is read of a config key that takes a value of `value_type` or an axis of such values.
+    """A reader of a config key that takes a value of `value_type` or an axis of such values.
 
     `schema` is the JSON Schema of one value, by default what pydantic makes of the type; `spaced` says whether
     `{linspace: ...}` and the like may stand for the values.

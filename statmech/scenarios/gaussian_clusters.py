@@ -170,7 +170,7 @@ class Clusters(AbstractScenario):
         """All that the minimum depends on at a point of the grid, but the numbers alpha and lambda."""
         kind = self.kind_at(values)
         modes = None if values["inputs"].isotropic else values["inputs"].modes(values["N"])
-        return Setting(on_labels(self.kind_at(values, "loss")), kind.among(modes), self.intercept)
+        return Setting(on_labels(self.kind_at(values, "loss")), kind.among(modes).seen, self.intercept)
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> ClusterCell:
         return ClusterCell(

@@ -47,7 +47,7 @@ def config_key(default: Any = ..., *, description: str, symbol: str = "", unit: 
 
 
 def one_of(known: Mapping[str, object], noun: str, elsewhere: Mapping[str, str] | None = None) -> ReadAs:
-    """What is read of a key whose values are names among the `known` ones; others get a message with the likely one.
+    """A reader of a key whose values are names among the `known` ones; others get a message with the likely one.
 
     `elsewhere` has, by the names that another kind of scenario knows, the reason why this one does not.
     """
@@ -56,7 +56,7 @@ def one_of(known: Mapping[str, object], noun: str, elsewhere: Mapping[str, str] 
 
 
 def word_or_section(words: Collection[str], section: type, noun: str) -> ReadAs:
-    """What is read of a key that takes one of these words or a section of keys; its form decides which is read."""
+    """A reader of a key that takes one of these words or a section of keys; its form decides which is read."""
     word = Annotated[str, AfterValidator(name_among(words, noun)), WithJsonSchema({"enum": list(words)})]
     kind = Discriminator(lambda given: "word" if isinstance(given, str) else "given")
     return ReadAs(Annotated[Annotated[word, Tag("word")] | Annotated[section, Tag("given")], kind])

@@ -48,11 +48,11 @@ RowsAxis = Annotated[
         spaced=False,
     ),
 ]
-ELSEWHERE = {  # keys of other kinds with a loss, and why they have no place here
-    **dict.fromkeys(OF_TEACHERS, "rows with a target have labels of their own: leave out {}"),
-    "alpha": "rows of a table are counted: give the number of examples P in place of {}",
+WITHOUT = {  # keys of other kinds, and why they have no place where labels are those of a table
+    **dict.fromkeys((*OF_TEACHERS, "drift"), "rows with a target have labels of their own: leave out {}"),
     "N": "the columns of the table are the inputs: leave out {}",
 }
+ELSEWHERE = {**WITHOUT, "alpha": "rows of a table are counted: give the number of examples P in place of {}"}
 
 OF_ROWS = {
     "eps_y": Variable((), "generalization error on fresh labels with noise, those of the table", r"$\epsilon_y$"),
@@ -128,21 +128,14 @@ class LabelledRows(AbstractScenario):
     @classmethod
     def _without_teacher(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Refuse keys of labels that are not the table's, and numbers that follow from it."""
-        for sentence in dict.fromkeys(ELSEWHERE.values()):
-            if names := [name for name, other in ELSEWHERE.items() if name in given and other == sentence]:
-                raise ScenarioError([((names[0],), sentence.format(", ".join(names)))])
-        if inside := [
-            name for law in _sections(given.get("inputs")) for name in ("population", "model") if name in law
-        ]:
-            raise ScenarioError([(("inputs",), f"{inside[0]} is a key of the config, beside inputs and not in it")])
+        check_keys(given, ELSEWHERE)
         if given.get("model") == "logit":
             why = "of real tables it overstates the error several times: model is clusters or moments"
             raise ScenarioError([(("model",), f"a fitted logit teacher is not supported, {why}")])
         return given
 
     def _problems(self) -> Iterator[Problem]:
-        if other := next((law for law in points(self.inputs) if not isinstance(law, Rows)), None):
-            yield ("inputs",), f"a population of rows needs `rows` of a table, not {label_of(other)}"
+        yield from row_problems(self.inputs)
         if 0 in points(self.lam):
             yield ("lam",), "lam must be above 0, or best"
         if self.model == "moments" and {*points(self.loss)} != {"square"}:
@@ -172,12 +165,11 @@ class LabelledRows(AbstractScenario):
         return None
 
     def data_digests(self) -> dict[str, str]:
-        """The SHA-256 of each table, by the name of its inputs."""
-        return {label_of(law): table_digest(table_of(law)) for law in points(self.inputs)}
+        return digests_of(self.inputs)
 
     def diagnoses(self) -> Mapping[str, dict[str, Any]]:
         """The diagnosis of each table, by the name of its inputs."""
-        return {label_of(law): diagnosis(table_of(law)) for law in points(self.inputs)}
+        return diagnoses_of(self.inputs)
 
     @property
     def variables(self) -> dict[str, Variable]:
@@ -247,6 +239,47 @@ def table_of(law: Rows) -> RealTable:
     raise ScenarioError(problems)
 
 
+def check_keys(given: dict[str, Any], elsewhere: Mapping[str, str]) -> None:
+    """Raise `ScenarioError` for keys of a config that have no place here, and for those of inputs that belong beside.
+
+    Parameters
+    ----------
+    given
+        The keys of a config.
+    elsewhere
+        The keys that have no place, with a sentence each.
+    """
+    for sentence in dict.fromkeys(elsewhere.values()):
+        if names := [name for name, other in elsewhere.items() if name in given and other == sentence]:
+            raise ScenarioError([((names[0],), sentence.format(", ".join(names)))])
+    if inside := [name for law in _sections(given.get("inputs")) for name in ("population", "model") if name in law]:
+        raise ScenarioError([(("inputs",), f"{inside[0]} is a key of the config, beside inputs and not in it")])
+
+
+def row_problems(inputs: Any) -> Iterator[Problem]:
+    """The first of inputs, one or an axis, that are not rows of a table."""
+    if other := next((law for law in points(inputs) if not isinstance(law, Rows)), None):
+        yield ("inputs",), f"a population of rows needs `rows` of a table, not {label_of(other)}"
+
+
+def digests_of(inputs: Any) -> dict[str, str]:
+    """The SHA-256 of each table of inputs, by its name."""
+    return {label_of(law): table_digest(table_of(law)) for law in points(inputs)}
+
+
+def diagnoses_of(inputs: Any) -> dict[str, dict[str, Any]]:
+    """The diagnosis of each table of inputs, by its name."""
+    return {label_of(law): diagnosis(table_of(law)) for law in points(inputs)}
+
+
+def shape_of(law: Rows) -> tuple[int, int]:
+    """The numbers of rows and of columns of a table; those of an ordinary one that is not there."""
+    try:
+        return table_of(law).Z.shape
+    except ScenarioError:
+        return 10 * SOME_COLUMNS, SOME_COLUMNS
+
+
 def _sections(inputs: Any) -> list[dict[str, Any]]:
     """The sections of inputs as a config has them."""
     return [law for law in (inputs if isinstance(inputs, list | tuple) else [inputs]) if isinstance(law, dict)]
@@ -254,8 +287,5 @@ def _sections(inputs: Any) -> list[dict[str, Any]]:
 
 def _seconds(cell: RowsCell) -> float:
     """Seconds of a run: those of the same loss of a teacher's labels, and the fields of all rows."""
-    try:
-        rows, N = cell.table.Z.shape
-    except ScenarioError:
-        rows, N = 10 * SOME_COLUMNS, SOME_COLUMNS
+    rows, N = shape_of(cell.inputs)
     return seconds_of_fit(cell.loss, cell.P, N) + 1e-9 * rows * N

@@ -52,7 +52,7 @@ def _read(word: str) -> Any:
 
 
 def _form(number: Any, many: Any, list_schema: dict[str, Any], word: str = "") -> ReadAs:
-    """What is read of a number, a list of numbers or rows, or a word for the number 1."""
+    """A reader of a number, a list of numbers or rows, or a word for the number 1."""
     schema = {"anyOf": [*([{"const": word}] if word else []), NUMBER, list_schema]}
     return ReadAs(Annotated[one_or_many(number, many), _read(word), WithJsonSchema(schema)])
 

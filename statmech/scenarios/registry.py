@@ -42,7 +42,10 @@ SCENARIOS: MutableMapping[str, type[AbstractScenario]] = Kinds(
     prior="inference:Inference",
 )
 TOGETHER: MutableMapping[tuple[str, str], type[AbstractScenario]] = Kinds(
-    {("rule", "clusters"): "online_clusters:OnlineClusters"}
+    {
+        ("rule", "clusters"): "online_clusters:OnlineClusters",
+        ("rule", "population"): "online_rows:OnlineRows",
+    }
 )
 
 
@@ -93,12 +96,12 @@ def choices_in(keys: set[str]) -> list[str]:
 
 
 def with_population(config: dict[str, Any]) -> dict[str, Any]:
-    """A config whose loss is that of rows with labels of their own, with their population, by default the table.
+    """A config of a loss or a rule of rows with labels of their own, with their population, by default the table.
 
     >>> with_population({"loss": "logistic", "inputs": {"rows": "digits.csv", "target": "odd"}})["population"]
     'table'
     """
-    if "loss" not in config or choices_in(_keys_in(config)) != ["loss"] or not _labelled(config.get("inputs")):
+    if choices_in(_keys_in(config)) not in (["loss"], ["rule"]) or not _labelled(config.get("inputs")):
         return config
     return {"population": "table", **config}
 

@@ -35,7 +35,7 @@ from statmech.convex.clusters import TwoClusters
 from statmech.numerics.gaussian import TAIL, cumulative, density, panels
 from statmech.rules import Rule
 from statmech.runtime.forks import check_fork
-from statmech.scenarios.online_clusters import OnlineClusterCell
+from statmech.scenarios.online import OnlineCell
 from theory.online.stiff_equations import check_lengths, integrated, length_of
 
 ATOL = 1e-12
@@ -93,18 +93,19 @@ def averages_of_step(rule: Rule, clusters: TwoClusters, m: float, Q: float, leng
 
 
 class Equations:
-    """The equations of one cell, for a solver: rates of log l, rho/l (d,) and P/l^2 (d,), as one vector."""
+    """The equations of one cell and its clusters, for a solver: rates of log l, rho/l (d,) and P/l^2 (d,), as one
+    vector."""
 
-    def __init__(self, cell: OnlineClusterCell):
+    def __init__(self, cell: OnlineCell, clusters: TwoClusters):
         self.cell = cell
-        self.clusters = cell.two
+        self.clusters = clusters
 
     @property
     def start(self) -> np.ndarray:
         """The initial state (1 + 2d,)."""
         (length,), (R,), _ = self.cell.order_parameters
         shares, powers = self.clusters.shares, self.clusters.powers
-        rho = np.full(shares.shape, R / np.sqrt(powers.sum()))
+        rho = np.full(shares.shape, R and R / np.sqrt(powers.sum()))
         return np.array([np.log(length), *rho, *((1 - R) * (1 + R) * shares)])
 
     def fields(self, rho: np.ndarray, across: np.ndarray) -> tuple[float, float]:
@@ -144,11 +145,11 @@ class Equations:
         return Course(m * scale, Q * scale, np.exp(log_length), wrong)
 
 
-def solve_cells(cells: Iterable[OnlineClusterCell], times: Iterable[float]) -> list[Course]:
-    """The student of each cell at each time.
+def solve_cells(cells: Iterable[tuple[OnlineCell, TwoClusters]], times: Iterable[float]) -> list[Course]:
+    """The student of each cell, given with its clusters, at each time.
 
     Raises `SolverError` if the integration stops early, `DivergedError` for lengths beyond floating point numbers.
     """
     check_fork()
     with jax.enable_x64(True):  # a user's rule may compute with JAX
-        return [Equations(cell).course(np.asarray(list(times), float)) for cell in cells]
+        return [Equations(*each).course(np.asarray(list(times), float)) for each in cells]

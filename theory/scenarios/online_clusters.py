@@ -19,7 +19,7 @@ def solve(scenario: OnlineClusters, cells: Sequence[OnlineClusterCell]) -> Itera
     first: dict[Any, OnlineClusterCell] = {}
     for cell in cells:
         first.setdefault(_equations(cell), cell)
-    solved = dict(zip(first, solve_cells(first.values(), scenario.t), strict=True))
+    solved = dict(zip(first, solve_cells(((cell, cell.two) for cell in first.values()), scenario.t), strict=True))
     return (_variables(cell, solved[_equations(cell)], scenario.t) for cell in cells)
 
 

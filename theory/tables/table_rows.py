@@ -34,8 +34,9 @@ class TableRows(RowErrors):
         """Two clusters of the classes' means and common covariance; what has no variance is one mode."""
         of, n, N = self.classes, len(self.table.Z), self.table.N
         s, squares, shares = of.resolvent.eigenvalues, of.squares, np.full(len(of.squares), 1 / N)
-        if of.beyond > 0:
-            s, squares, shares = (np.append(it, last) for it, last in ((s, 0), (squares, of.beyond), (shares, 1 / N)))
+        if others := N - len(s):
+            last = ((s, 0), (squares, of.beyond), (shares, others / N))
+            s, squares, shares = (np.append(it, value) for it, value in last)
         return TwoClusters(of.positives, N * s / n, shares, N * squares, np.ones_like(s))
 
     @cached_property

@@ -1,0 +1,26 @@
+r"""Rows of a real table, each times its label, as inputs of a stream.
+
+A step :math:`\eta\,y\,g(y\,\mathbf J\cdot\mathbf x/l, l)\,\mathbf x` is that of the input :math:`y\mathbf x` and
+the label 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from statmech.inputs import Rows
+from statmech.scenarios.labelled_rows import table_of
+
+
+@dataclass(frozen=True)
+class SignedRows(Rows):
+    """Rows of a table with two classes, times their labels, drawn with replacement."""
+
+    exact = True  # errors are those on all rows, which need no new inputs
+
+    def table(self, N: int) -> np.ndarray:
+        """The products (n, N)."""
+        table = table_of(self)
+        return (table.y[:, None] * table.Z).astype(np.float32)

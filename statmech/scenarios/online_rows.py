@@ -1,0 +1,222 @@
+"""A student that learns the rows of a real table online, with their real labels.
+
+An `OnlineRows` is what a config file with `inputs: {rows: ..., target: ...}` beside a `rule` holds and what
+`simulate.run` and `theory.solve` take. The number of inputs N is that of the table's columns that vary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import InitVar, dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from statmech.errors import Problem, ScenarioError
+from statmech.inputs import Rows, written
+from statmech.parameters import family_of, shown
+from statmech.real_table import RealTable
+from statmech.rules import RULES, Bayes
+from statmech.scenarios.axes import Names, Numbers, points
+from statmech.scenarios.base import AbstractScenario
+from statmech.scenarios.cells import words_of
+from statmech.scenarios.initial_conditions import Start
+from statmech.scenarios.keys import PARAMETERS, NonnegativeAxis, Times, one_of, word_or_section
+from statmech.scenarios.labelled_rows import (
+    OF_ROWS,
+    WITHOUT,
+    RowsAxis,
+    check_keys,
+    diagnoses_of,
+    digests_of,
+    row_problems,
+    shape_of,
+    table_of,
+)
+from statmech.scenarios.online import (
+    ANNEALING,
+    DECAY,
+    MAX_STEPS,
+    RECORDED,
+    SCHEDULE,
+    VECTORS_STEP,
+    VECTORS_STEP_PER_DIMENSION,
+    OnlineCell,
+    Scenario,
+    start_problems,
+)
+from statmech.scenarios.online_clusters import CHANGING, SIMULATED
+from statmech.scenarios.schedules import OptionalSchedule
+from statmech.scenarios.variables import Variable
+from statmech.schedules import SCHEDULES
+
+ELSEWHERE = {
+    **WITHOUT,
+    "K": "rows are learnt online by one student: leave out {}",
+    **dict.fromkeys(("P", "alpha"), "a stream of rows has no end: give times t in place of {}"),
+}
+STUDENT = {name: SIMULATED[name] for name in ("m_field", "length_field", "length")}
+VARIABLES = STUDENT | {"eps_y": replace(OF_ROWS["eps_y"], dims=("t",))}
+
+
+class OnlineRows(AbstractScenario):
+    """A student that learns rows of a real table online by one rule; any list is an axis of a sweep.
+
+    Raises `ScenarioError` with one sentence per problem.
+
+    >>> scenario = OnlineRows(rule=["hebb", "perceptron"], inputs={"rows": "clouds-60"}, t=[1, 5])
+    >>> [(cell.name, cell.N) for cell in scenario.cells()]
+    [('hebb', 60), ('perceptron', 60)]
+    """
+
+    CHOICE: ClassVar = "rule"
+    KINDS: ClassVar = RULES
+    AXES: ClassVar = ("rule", "inputs", PARAMETERS, *CHANGING)
+    OMITTED: ClassVar = CHANGING
+    TITLE: ClassVar = "online learning of real rows"
+    CITES: ClassVar = ("miyoshi2005", "loureiro2021mixtures")
+    together: ClassVar = Scenario.together
+    dtype: ClassVar = "float64"
+    engine: ClassVar = "vectors"
+    equations: ClassVar = (
+        r"\mathbf J \leftarrow \mathbf J + \eta\,y\,g(\kappa, l)\,\mathbf x",
+        r"\kappa = y\,\mathbf J\cdot\mathbf x/l",
+        r"\epsilon_y = \sum_y\pi_y\,\Phi\left(-s_ym_h/l_h\right)",
+    )
+
+    rule: Annotated[Names, one_of(RULES, "a learning rule")] = Field(description="learning rule")
+    population: Literal["table"] = Field(
+        default="table",
+        description="population of the rows: `table` (each example is drawn with replacement, and errors are those on "
+        "all rows)",
+    )
+    inputs: RowsAxis = Field(
+        description="distribution of the inputs, rows of a table with a `target` (name or number of a column) of two "
+        "values, or of a data set with two classes"
+    )
+    decay: NonnegativeAxis = DECAY
+    schedule: OptionalSchedule = SCHEDULE
+    annealing: Annotated[Names, one_of(SCHEDULES, "a schedule of the learning rate")] = ANNEALING
+    t: Times = RECORDED
+    start: Annotated[Any, word_or_section(["drawn"], Start, "a start")] = Field(
+        default="drawn", description="start, at t = 0: drawn (entries from N(0,1)) or {length}"
+    )
+
+    if TYPE_CHECKING:  # the parameters of rules, for editors and type checkers
+        eta: InitVar[Numbers] = 1.0
+        assumed_flip: InitVar[Numbers] = 0.0
+        margin: InitVar[Numbers] = 0.0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_one_student(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Refuse keys of labels that are not the table's, of ensembles, and of learners of stored examples."""
+        if given.get("population") == "held_out":
+            why = "a stream of rows is drawn with replacement: population must be table, not held_out"
+            raise ScenarioError([(("population",), why)])
+        check_keys(given, ELSEWHERE)
+        return given
+
+    def _problems(self) -> Iterator[Problem]:
+        yield from row_problems(self.inputs)
+        if any(issubclass(RULES[name], Bayes) for name in points(self.rule)):
+            yield ("rule",), 'the rule "bayes" is the posterior mean of a teacher, and rows with a target have none'
+        else:
+            yield from start_problems(self.start, points(self.rule), [1], self.dtype)
+        if isinstance(self.start, Start) and np.any(self.start.R):
+            yield ("start",), "real labels have no teacher: leave out R of the start"
+        if self.schedule is None and self.annealing != CHANGING["annealing"]:
+            yield ("annealing",), "a learning rate without `schedule: {t0: time}` does not fall"
+
+    def data_problems(self) -> Iterator[Problem]:
+        """The first reason why a table cannot be learnt from, and numbers that its columns do not allow."""
+        for values in self.combinations("inputs", "decay"):
+            if problem := self._data_problem(values):
+                yield problem
+                return
+
+    def _data_problem(self, values: dict[str, Any]) -> Problem | None:
+        try:
+            table = table_of(values["inputs"])
+        except ScenarioError as failure:
+            return failure.problems[0]
+        if table.labels is None:
+            return ("inputs",), f"the target of {values['inputs'].path} is a number: a rule needs two classes"
+        if self.t[-1] * table.N >= MAX_STEPS:
+            return ("t",), f"t N = {self.t[-1]:g} N exceeds 2^62 steps"
+        if (decay := values.get("decay", 0)) > table.N:
+            return ("decay",), f"decay = {decay:g} is too large for N = {table.N}: 1 - decay/N would be negative"
+        return None
+
+    def data_digests(self) -> dict[str, str]:
+        return digests_of(self.inputs)
+
+    def diagnoses(self) -> Mapping[str, dict[str, Any]]:
+        """The diagnosis of each table, by the name of its inputs."""
+        return diagnoses_of(self.inputs)
+
+    @property
+    def variables(self) -> dict[str, Variable]:
+        return VARIABLES
+
+    @property
+    def recorded(self) -> dict[str, np.ndarray]:
+        """The times."""
+        return {"t": np.asarray(self.t)}
+
+    def seconds(self) -> float:
+        """A rough estimate of the seconds that one seed of all parameter combinations takes on one core."""
+        return sum(map(self._seconds, self.cells()))
+
+    def _seconds(self, cell: OnlineRowsCell) -> float:
+        """Seconds of a run: of its steps, and of the fields of all rows at each time."""
+        rows, N = shape_of(cell.inputs)
+        return self.t[-1] * N * (VECTORS_STEP + VECTORS_STEP_PER_DIMENSION * N) + 1e-9 * rows * N * len(self.t)
+
+    def programs(self) -> set[Any]:
+        """The engine's, for each rule and table."""
+        return {(family_of(cell.rule), bool(cell.changes), cell.inputs) for cell in self.cells()}
+
+    def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> OnlineRowsCell:
+        return OnlineRowsCell(
+            name=values["rule"],
+            rule=self.kind_at(values),
+            K=1,
+            N=shape_of(values["inputs"])[1],
+            inputs=values["inputs"],
+            flip=0.0,
+            start=self.start if isinstance(self.start, Start) else None,
+            index=index,
+            **{name: values[name] for name in CHANGING if name in values},
+        )
+
+
+@dataclass(frozen=True)
+class OnlineRowsCell(OnlineCell):
+    """One point of the grid: one rule with its parameters, a table, one start."""
+
+    inputs: Rows
+
+    @property
+    def table(self) -> RealTable:
+        """The table, read once."""
+        return table_of(self.inputs)
+
+    @property
+    def described(self) -> str:
+        """Its rule with all parameters, for messages."""
+        parameters = {**self.parameters, **self.changes}
+        return f"{self.name} ({', '.join(f'{name} = {shown(value)}' for name, value in parameters.items())})"
+
+    def words(self) -> tuple[int, ...]:
+        """The words that name this cell (`statmech.scenarios.grid.words_of`)."""
+        identity = {
+            "rule": self.name,
+            **self.parameters,
+            "population": "table",
+            "inputs": written(self.inputs),
+            "start": self.start.model_dump() if self.start else "drawn",
+            **self.changes,
+        }
+        return words_of(identity)

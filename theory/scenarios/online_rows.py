@@ -1,0 +1,32 @@
+"""A student that learns rows of a real table online: the order-parameter equations of the table's classes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from statmech.errors import ScenarioError
+from statmech.scenarios.online_rows import OnlineRows, OnlineRowsCell
+from theory.online.clusters import solve_cells
+from theory.tables.table_rows import TableRows
+
+SOURCE = "order-parameter equations of the classes of a table, N -> infinity"
+
+
+def attributes(scenario: OnlineRows) -> dict[str, str]:
+    """The diagnosis of each table, as JSON."""
+    return {"tables": json.dumps(scenario.diagnoses())}
+
+
+def solve(scenario: OnlineRows, cells: Sequence[OnlineRowsCell]) -> Iterator[dict[str, np.ndarray]]:
+    """The variables of each cell, in their order."""
+    if problems := list(scenario.data_problems()):
+        raise ScenarioError(problems)
+    laws = {cell.inputs: cell.table for cell in cells}
+    clusters = {law: TableRows(table).clusters for law, table in laws.items()}
+    courses = solve_cells(((cell, clusters[cell.inputs]) for cell in cells), scenario.t)
+    for course in courses:
+        values = course._asdict()
+        yield {"eps_y": values.pop("eps_g"), **values}
