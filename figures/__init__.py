@@ -55,6 +55,10 @@ PUBLISHED = {  # by the key of the scenarios that they draw
     "clusters": {
         "clusters": "eps_g of two clusters against the strength of the penalty, with the Bayes-optimal error",
     },
+    "population": {
+        "mnist_curves": "errors on odd and even digits against the number of examples, with theory of the table alone",
+        "where_it_fails": "tables on which theory fails: heavy tails, few directions, an exact linear target",
+    },
     "descent": {
         "early_stopping": "eps_g of several losses along gradient descent, their best penalties, and the Bayes optimum",
         "batches": "eps_g along shuffled epochs, and along batches that are drawn independently",
@@ -108,6 +112,7 @@ FOLDERS = {  # of `figures/published`, by the same key
     "network": "networks",
     "loss": "losses",
     "clusters": "losses",
+    "population": "losses",
     "descent": "descent",
     "prior": "inference",
     "learner": "stored_examples",

@@ -1,7 +1,8 @@
 """Real data for learners, read from a local folder or downloaded from OpenML.
 
 The folder is set by `--data-dir` or the environment variable STATMECH_DATA. Without it, a data set is downloaded from
-OpenML through scikit-learn, which caches it. No data are part of this package: `data_sets.toml` describes them.
+OpenML through scikit-learn, which caches it; some are generated, or bundled with scikit-learn. No data are part of this
+package: `data_sets.toml` describes them.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ MISSING = "?"
 
 
 class Data(NamedTuple):
-    """A data set: attributes X (m, columns), words or numbers; classes y (m,); names of the columns; the fold (m,) of
-    each example if the set defines folds, else None."""
+    """A data set: attributes X (m, columns), words or numbers; classes or a target of numbers y (m,); names of the
+    columns; the fold (m,) of each example if the set defines folds, else None."""
 
     X: np.ndarray
     y: np.ndarray
@@ -56,7 +57,7 @@ class DataSource:
     examples: int
     columns: tuple[str, ...]  # of the file
     label: str  # the column of the classes
-    file: str = ""  # in the folder of data; empty if the set is generated
+    file: str = ""  # in the folder of data; empty if the set is generated, or bundled with scikit-learn
     dropped: tuple[str, ...] = ()
     sequence: str = ""  # the column that holds all attributes
     length: int = 0  # of the sequences
@@ -117,7 +118,7 @@ def _names(words: list[str]) -> tuple[str, ...]:
 
 ALL = _sources(Path(__file__).with_suffix(".toml"))
 SOURCES = {name: one for name, one in ALL.items() if one.file}
-MADE = {name: one for name, one in ALL.items() if not one.file}  # generated, not read
+MADE = {name: one for name, one in ALL.items() if not one.file}  # generated, or bundled with scikit-learn
 
 
 def source(name: str) -> DataSource:
@@ -181,7 +182,7 @@ def _digest(name: str, version: tuple[object, ...]) -> str:
 
 
 def _made(name: str, one: DataSource) -> Data:
-    """A generated set, with a fixed random state."""
+    """A set that is generated with a fixed random state, or bundled with scikit-learn."""
     require(f"the data set {name}", "estimators", "sklearn")
     from sklearn.datasets import make_blobs, make_moons
 
@@ -194,9 +195,14 @@ def _made(name: str, one: DataSource) -> Data:
         "moons": lambda: make_moons(200, noise=0.25, random_state=0),
         "clouds-60": lambda: _far_clouds(one.examples, len(one.attributes)),
         "noisy": lambda: _noisy_majority(len(one.attributes)),
+        "breast-cancer": _breast_cancer,
+        "digits-linear": _digits_with_linear_target,
     }
     X, y = makers[name]()
-    return Data(X, np.array(["-", "+"])[y], one.attributes, None)
+    if y.dtype == float:
+        return Data(X, y, one.attributes, None)
+    classes = [one.meanings.get(sign, sign) for sign in "-+"]
+    return Data(X, np.array(classes)[y], one.attributes, None)
 
 
 def _far_clouds(size: int, attributes: int, distance: float = 2.0) -> tuple[np.ndarray, np.ndarray]:
@@ -212,6 +218,23 @@ def _noisy_majority(attributes: int, size: int = 20_000, flip: float = 0.05) -> 
     rng = np.random.default_rng(0)
     X = rng.choice([-1.0, 1.0], (size, attributes))
     return X, ((X[:, :3].sum(axis=1) > 0) ^ (rng.random(size) < flip)).astype(int)
+
+
+def _breast_cancer() -> tuple[np.ndarray, np.ndarray]:
+    """The measurements of scikit-learn's breast cancer data, in units of their standard deviations."""
+    from sklearn.datasets import load_breast_cancer
+
+    X, y = load_breast_cancer(return_X_y=True)
+    return X / X.std(axis=0), y
+
+
+def _digits_with_linear_target() -> tuple[np.ndarray, np.ndarray]:
+    """The digits of scikit-learn, and a random linear function of their pixels, of variance 1."""
+    from sklearn.datasets import load_digits
+
+    X, _ = load_digits(return_X_y=True)
+    target = X @ np.random.default_rng(0).standard_normal(X.shape[1])
+    return X, target / target.std()
 
 
 def _of_file(one: DataSource, path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:

@@ -2,7 +2,8 @@ r"""Tables of real data as learners and theory see them: centred rows of one sca
 
 Columns are centred, those that do not vary are left out, and all rows are divided by one number, so that the mean of
 :math:`|\mathbf x|^2` is 1. A table is a .csv file with a column to predict, or a data set of `statmech.data_sets` with
-two classes; attributes that are words become indicators of the words of a column but the last one.
+two classes or a target of numbers; attributes that are words become indicators of the words of a column but the last
+one.
 """
 
 from __future__ import annotations
@@ -143,7 +144,7 @@ def _real_table(rows: str, target: str | int | None, state: tuple[object, ...]) 
     if target is not None:
         raise ConfigError(f"{rows}: the target of a data set is its class: leave out target")
     data = data_sets.cached_data(rows)
-    if len(values := np.unique(data.y)) != 2:
+    if data.y.dtype != float and len(values := np.unique(data.y)) != 2:
         raise ConfigError(f"{rows}: has {len(values)} classes, and two are needed")
     return real_table(labelled(data.X if data.X.dtype == float else _indicators(data.X), data.y))
 

@@ -71,6 +71,8 @@ OWN = {  # overrides of figures whose configs need more than those of their kind
     "multiple_descent": ["N=40", "seeds=2", "alpha=0.05,0.3,0.8,2"],
     "aligned": ["N=40", "seeds=2", "lam=0.01,0.1,1"],
     "clusters": ["N=20", "seeds=3", "alpha=1,3", "lam=0.1,1,10"],
+    "mnist_curves": ["P=20,40", "seeds=3"],
+    "where_it_fails": ["P=12,24", "seeds=3"],
     "early_stopping": ["N=40", "seeds=3", "epochs=1,3,10", "alpha=1,2"],
     "batches": ["N=40", "seeds=3", "epochs=1,2,3", "batch=1,0.5"],
     "momentum": ["N=40", "seeds=3", "epochs=1,3,10", "momentum=0,0.8"],
@@ -208,6 +210,7 @@ FOREIGN = {  # results of the kind of a figure, but not those that it is drawn o
     "booster": [Boosting(booster="adaboost", N=6, s=1, P=20, tests=100, seeds=2)],
     "loss": [Risk(loss="hinge", N=10, alpha=[1.0, 2.0], lam="best", seeds=3)],
     "prior": [Inference(prior="gauss", N=20, alpha=1.0, start="informed", seeds=3)],
+    "population": [LabelledRows(population="table", loss="square", inputs={"rows": "clouds-60"}, P=[20, 40], seeds=3)],
     "classifier": [load("votes", ["folds=2", "seeds=1", "classifier=tree"])],
 }
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small import SMALL
 
 import simulate
 import theory
@@ -36,7 +35,7 @@ TINY = {
     "loss": ("bayes_gap", ["N=20", "seeds=3", "alpha=1,2"]),
     "descent": ("early_stopping", ["N=30", "seeds=3", "epochs=1,3,10", "loss=square,logistic"]),
     "clusters": ("clusters", ["N=30", "seeds=3", "alpha=1,2", "lam=0.1,10"]),
-    "population": ("real", []),  # has no shipped config
+    "population": ("mnist_curves", ["P=20,40", "seeds=3"]),
     "prior": ("amp_steps", ["N=30", "seeds=3", "alpha=1,2", "steps=6"]),
     "classifier": ("votes", ["folds=2", "seeds=2", "classifier=tree,boosting", "stages=3"]),
 }
@@ -106,7 +105,7 @@ def cells(table) -> list[list[str]]:
 @pytest.mark.parametrize("choice", SCENARIOS)
 def test_each_kind_of_scenario_gives_one_file_with_its_results_that_loads_nothing(choice, tmp_path, data_folder):
     name, overrides = TINY[choice]
-    scenario = load(name, overrides) if overrides else SMALL[choice]
+    scenario = load(name, overrides)
     folder = computed(tmp_path / name, scenario)
     page = paged(folder)
     assert {path.name for path in folder.iterdir()} == {"report.html", "simulation.zarr"} | (

@@ -136,9 +136,13 @@ def _bands(results: Results) -> str:
 
 def _summary(results: Results) -> str:
     """Return one sentence: the kind of scenario, the size of the sweep, and what there is of it."""
+    from figures import series
+
     scenario, seeds = results.scenario, results.scenario.seeds
     kind = (type(scenario).__doc__ or "").partition(";")[0]
-    shape = " x ".join(f"{length} {plain(symbol(scenario, name))}" for name, length in scenario.shape.items())
+    axes = {axis: series.along(results.either, axis) for axis in scenario.shape}  # several keys of parallel ones
+    names = {axis: ", ".join(plain(symbol(scenario, key)) for key in keys) for axis, keys in axes.items()}
+    shape = " x ".join(f"{length} {names[axis]}" for axis, length in scenario.shape.items())
     count = math.prod(scenario.shape.values())
     parts = [f"{count} parameter combinations ({shape})" if shape else "one parameter combination"]
     if results.simulation is not None:

@@ -1,0 +1,32 @@
+r"""Learning curves of a real table: wrong labels against the number of examples, with theory of the table alone."""
+
+from __future__ import annotations
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from figures.panels import finish, page, panel
+from figures.published.losses.table_curves import ERRORS, EXAMPLES, NOTE, diagnoses, title_of, with_fine_lines
+from figures.published.parallel_axes import check
+
+LEARNERS = ("loss", "lam")  # side by side
+AXES = ("population", "loss_lam", "P")  # of the sweep, that this figure shows
+CAPTION = (
+    r"Fraction of wrong labels of learners of $P$ rows of a real table. Held-out rows: examples are drawn without "
+    r"replacement, and learners are tested on the other rows; all rows: drawn with replacement, and tested on the "
+    r"whole table. Nothing is fitted: theory is computed from the table alone. Bars that are not seen are smaller than "
+    r"their points."
+)
+
+
+def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
+    """Draw a panel per population, one colour per loss and penalty."""
+    check("mnist_curves", theory, LEARNERS)
+    results = with_fine_lines(simulation, theory)
+    figure, axes = page(3.2, 1, theory.sizes["population"], sharey=True, squeeze=False)
+    keys = panel(axes, results, "P", "eps_y", "loss_lam", split="population", label=ERRORS["eps_y"], log="xy")
+    for ax in axes.flat:
+        ax.set_xlabel(EXAMPLES)
+    [(table, found)] = diagnoses(theory).items()
+    size = f"{title_of(table)}: {found['rows']:,} rows, $N$ = {found['columns']:,}"
+    return finish(figure, results, keys, size, note=NOTE)
