@@ -9,6 +9,7 @@ from statmech.results.dataset import Progress, arrays_of, blank, fill, tracked
 from statmech.runtime import garbage
 from statmech.runtime.jax_cache import use_cache
 from statmech.scenarios.base import AbstractScenario
+from statmech.scenarios.inputs_key import few_directions
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -65,4 +66,4 @@ def run(scenario: AbstractScenario, progress: Progress | None = None) -> xr.Data
 
 def remarks(scenario: AbstractScenario) -> list[str]:
     """Sentences that a user should read before a scenario is simulated."""
-    return simulator_of(scenario).remarks()
+    return [*simulator_of(scenario).remarks(), *few_directions(scenario)]

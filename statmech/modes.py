@@ -35,6 +35,7 @@ from statmech.numerics.gaussian import NODES, TAIL, composite_legendre, density
 FIRST = 16  # modes of a power law that are summed one by one; those beyond in blocks up to twice as far
 PER_BLOCK = 8  # nodes of such a block: a sum over it is right to 1e-12
 ROUNDING = 1e-12  # relative: of sums, and of the largest eigenvalue
+FEW_DIRECTIONS = 30.0  # in which inputs vary effectively, below which theory, which assumes many, may be off
 OF_FEATURES = 64  # nodes of Marchenko and Pastur's law
 
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from statmech.modes import FEW_DIRECTIONS
 from statmech.real_table import RealTable
 
-FEW_DIRECTIONS, HEAVY, ROWS_PER_COLUMN = 30.0, 2.0, 10.0  # from which the prediction is trusted
+HEAVY, ROWS_PER_COLUMN = 2.0, 10.0  # from which the prediction is trusted
 NOISELESS = 0.999
 
 

@@ -12,6 +12,7 @@ from conftest import disagreements
 
 import simulate
 import theory
+from simulate.run import remarks
 from statmech import Scenario, ScenarioError
 from statmech.inputs import (
     INPUTS,
@@ -188,3 +189,21 @@ def test_a_message_about_a_table_quotes_nothing_of_the_file(name, content, reaso
     message = str(refused.value)
     assert reason in message
     assert not [word for word in ("root", "secret", "0xff") if word in message]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "directions"),
+    [
+        ({"power_law": {"decay": 2}}, "2.5"),
+        ({"spectrum": [100, 0.1], "shares": [0.01, 0.99]}, "12.1"),
+        ({"spectrum": [0.5, 1.5]}, None),
+        ("gaussian", None),
+        ("rademacher", None),
+    ],
+    ids=str,
+)
+def test_inputs_of_few_directions_are_remarked_upon_before_anything_runs(inputs, directions):
+    found = remarks(Scenario(rule="hebb", inputs=inputs, N=1000, t=1))
+    few = [line for line in found if "directions" in line]
+    assert len(few) == (directions is not None)
+    assert all(f"effectively {directions} directions" in line for line in few)

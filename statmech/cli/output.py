@@ -64,10 +64,11 @@ def figures() -> None:
 def estimate(scenario: AbstractScenario, memory: float | None = None) -> None:
     """Print how many runs a sweep has, and about how much memory, at most so much, and time they take."""
     from simulate.execution.units import needed, simulator_of
+    from simulate.run import remarks
     from statmech.scenarios.cost import COMPILE, LOAD, START, estimate
 
-    cost, simulator = estimate(scenario), simulator_of(scenario)
-    for remark in simulator.remarks():
+    cost = estimate(scenario)
+    for remark in remarks(scenario):
         print(remark, file=sys.stderr)
     compiling = (
         f"{cost.programs * COMPILE:.2g} to compile {cost.programs} programs, or {cost.programs * LOAD:.2g} to load them"
@@ -79,7 +80,7 @@ def estimate(scenario: AbstractScenario, memory: float | None = None) -> None:
             ("parameter combinations", f"{cost.cells}{f' ({grid})' if grid else ''}"),
             ("runs", f"{cost.runs}"),
             ("bytes", f"{cost.bytes_:,} of results"),
-            ("memory", f"about {needed(simulator, memory) / 2**30:.2g} GiB while it runs"),
+            ("memory", f"about {needed(simulator_of(scenario), memory) / 2**30:.2g} GiB while it runs"),
             ("seconds", f"about {seconds:g} on the benchmark machine (2 cores, benchmarks/README.md)"),
             (
                 "before",

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, PlainSerializer
 
 from statmech.errors import Problem
-from statmech.inputs import INPUTS, Features, Gaussian, Inputs, Spectrum, inputs_from, written
+from statmech.inputs import INPUTS, Features, Gaussian, Inputs, Spectrum, inputs_from, label_of, written
+from statmech.modes import FEW_DIRECTIONS
 from statmech.scenarios.axes import axis_of, points
 from statmech.scenarios.grid import Grid
 
@@ -37,6 +38,21 @@ def pairs(scenario: Grid) -> list[tuple[Any, int]]:
     if "inputs" in scenario.axis_values():
         return scenario.pairs("inputs", "N")
     return [(Gaussian(), N) for N in points(scenario.axis_values()["N"])]
+
+
+def few_directions(scenario: Grid) -> list[str]:
+    """A sentence on each distribution that varies in so few directions that theory, which assumes many, may be off."""
+    if not {"inputs", "N"} <= scenario.axis_values().keys():
+        return []
+    effective: dict[str, float] = {}
+    for law, N in pairs(scenario):
+        if not law.isotropic and (modes := law.modes(N)) is not None:
+            effective.setdefault(label_of(law), N * modes.participation)
+    return [
+        f"inputs {name}: they vary in effectively {directions:.3g} directions; theory assumes many, 30 or more"
+        for name, directions in effective.items()
+        if directions < FEW_DIRECTIONS
+    ]
 
 
 def law_problems(scenario: Grid) -> Iterator[Problem]:
