@@ -20,7 +20,7 @@ from statmech.convex.teachers import Teacher
 from statmech.convex.weights import Weights
 from statmech.errors import Problem
 from statmech.parameters import Key
-from statmech.scenarios.axes import Names, Numbers, ReadAs, axis_of, listed, points
+from statmech.scenarios.axes import Names, Numbers, axis_of, listed, points
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.convex_keys import (
     ALPHA,
@@ -53,8 +53,8 @@ from statmech.scenarios.keys import (
     NonnegativeAxis,
     Number,
     config_key,
-    increasing,
     one_of,
+    recorded,
 )
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.schedules import OptionalSchedule
@@ -83,17 +83,7 @@ def _spaced(given: Any) -> Any:
 Strength = Annotated[Number, BeforeValidator(_number), Field(ge=0)]
 LamAxis = Annotated[Numbers, axis_of(Strength, {"type": "number", "minimum": 0})]
 EtaAxis = Annotated[Numbers, axis_of(Annotated[Number, Field(gt=0)], {"type": "number", "exclusiveMinimum": 0})]
-Epochs = Annotated[
-    Any,
-    ReadAs(
-        Annotated[
-            tuple[Annotated[Number, Field(ge=0)], ...],
-            BeforeValidator(_spaced),
-            Field(min_length=1),
-            increasing("epochs"),
-        ]
-    ),
-]
+Epochs = Annotated[Any, recorded("epochs", _spaced)]
 
 
 class DescentStart(BaseModel):

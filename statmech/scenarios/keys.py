@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Annotated, Any
 
 import numpy as np
@@ -28,13 +28,14 @@ def _plain_number(given: Any) -> Any:
 
 Number = Annotated[float, BeforeValidator(_plain_number), Field(allow_inf_nan=False)]
 Whole = Annotated[int, BeforeValidator(_plain_number)]
+Nonnegative = Annotated[Number, Field(ge=0)]
 DimensionAxis = Annotated[
     Wholes, axis_of(Annotated[Whole, Field(ge=2, le=MAX_N)], {"type": "integer", "minimum": 2, "maximum": MAX_N})
 ]
 FlipAxis = Annotated[
     Numbers, axis_of(Annotated[Number, Field(ge=0, le=0.5)], {"type": "number", "minimum": 0, "maximum": 0.5})
 ]
-NonnegativeAxis = Annotated[Numbers, axis_of(Annotated[Number, Field(ge=0)], {"type": "number", "minimum": 0})]
+NonnegativeAxis = Annotated[Numbers, axis_of(Nonnegative, {"type": "number", "minimum": 0})]
 PARAMETER_AXES: dict[type, TypeAdapter[Any]] = {  # by the type of a parameter; whole numbers stand as floats here
     type_: TypeAdapter(Annotated[Any, axis_of(value, {}, spaced=value is Number)])
     for type_, value in ((float, Number), (int, Number), (bool, StrictBool), (str, str))
@@ -84,17 +85,13 @@ def name_among(known: Collection[str], noun: str, elsewhere: Mapping[str, str] |
     return check
 
 
-Times = Annotated[
-    Any,
-    ReadAs(
-        Annotated[
-            tuple[Annotated[Number, Field(ge=0)], ...],
-            BeforeValidator(listed),
-            Field(min_length=1),
-            increasing("times"),
-        ]
-    ),
-]
+def recorded(noun: str, read: Callable[[Any], Any] = listed, value_type: Any = Nonnegative) -> ReadAs:
+    """A reader of the increasing values at which a run is recorded, which messages call by `noun`."""
+    values = tuple[value_type, ...]
+    return ReadAs(Annotated[values, BeforeValidator(read), Field(min_length=1), increasing(noun)])
+
+
+Times = Annotated[Any, recorded("times")]
 
 
 def key_of(name: str, schema: dict[str, Any]) -> Key:

@@ -10,30 +10,20 @@ from dataclasses import InitVar, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from statmech.errors import Problem
 from statmech.learners import LEARNERS, STOPPED_BY, Learner
 from statmech.parameters import Key, known_parameters
-from statmech.scenarios.axes import Names, Numbers, ReadAs, Wholes, listed
+from statmech.scenarios.axes import Names, Numbers, Wholes, listed
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import Cell
 from statmech.scenarios.example_numbers import MOST, AlphaAxis, number_problem, numbers
-from statmech.scenarios.keys import PARAMETERS, DimensionAxis, FlipAxis, Number, Whole, config_key, increasing, one_of
+from statmech.scenarios.keys import PARAMETERS, DimensionAxis, FlipAxis, Whole, config_key, one_of, recorded
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable
 
-Epochs = Annotated[
-    Any,
-    ReadAs(
-        Annotated[
-            tuple[Annotated[Number, Field(ge=0)], ...],
-            BeforeValidator(listed),
-            Field(min_length=1),
-            increasing("epochs"),
-        ]
-    ),
-]
+Epochs = Annotated[Any, recorded("epochs")]
 
 
 def _counted(given: Any) -> Any:
@@ -42,17 +32,7 @@ def _counted(given: Any) -> Any:
     return sorted({round(value) for value in moments}) if isinstance(given, dict) else moments
 
 
-Updates = Annotated[
-    Any,
-    ReadAs(
-        Annotated[
-            tuple[Annotated[Whole, Field(ge=0, le=MOST)], ...],
-            BeforeValidator(_counted),
-            Field(min_length=1),
-            increasing("updates"),
-        ]
-    ),
-]
+Updates = Annotated[Any, recorded("updates", _counted, Annotated[Whole, Field(ge=0, le=MOST)])]
 
 MOMENT = "moment"  # stands for the recorded dimension, `epochs` or `updates`
 FLAGS = {"flag_values": list(range(len(STOPPED_BY))), "flag_meanings": " ".join(STOPPED_BY)}
