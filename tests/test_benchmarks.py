@@ -32,7 +32,7 @@ SCRIPTS = (
     "peers",
     "precision",
     "risk",
-    "tables",
+    "real_tables",
 )
 COMMANDS = (  # which start processes, or are about them
     "engines.py",

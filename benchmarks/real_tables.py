@@ -1,8 +1,8 @@
 """Learning curves predicted from real tables, beside fits to examples of them: how far theory is from the truth.
 
-    python benchmarks/tables.py              # every table; a minute on one core
-    python benchmarks/tables.py --sets 20    # fewer fits at each number of examples
-    python benchmarks/tables.py --tiny       # at toy size: tests that it runs, not what it finds
+    python benchmarks/real_tables.py              # every table; a minute on one core
+    python benchmarks/real_tables.py --sets 20    # fewer fits at each number of examples
+    python benchmarks/real_tables.py --tiny       # at toy size: tests that it runs, not what it finds
 
 `statmech.predict_learning_curve` predicts the error on fresh rows from the table alone; each fit learns P of its rows,
 drawn without replacement, and is tested on the others. "Error": the standard error of the mean over fits, which share
