@@ -314,3 +314,29 @@ def test_a_second_process_traces_nothing_and_gives_the_same_bits(tmp_path):
     assert first == without == MODULES
     assert second == ["", "False", numbers]
     assert numbers == bits
+
+
+FIRST = {
+    "simulate.run": "simulate.run(scenario)",
+    "run_into": "from simulate.execution import to_store as to; to.run_into(pathlib.Path('here.zarr'), scenario)",
+    "theory.solve": "theory.solve(scenario)",
+    "statmech.run": "statmech.run(scenario)",
+}
+
+
+@pytest.mark.parametrize("call", FIRST)
+def test_the_first_call_in_a_process_uses_the_folder_of_compiled_programs(call, tmp_path, monkeypatch):
+    """Also where nothing has imported JAX before: otherwise every process would compile everything again."""
+    monkeypatch.setenv("STATMECH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+    code = f"""
+import pathlib, simulate, statmech, sys, theory
+assert "jax" not in sys.modules
+scenario = statmech.Scenario(rule="hebb", N=20, t=1, seeds=2)
+{FIRST[call]}
+import jax
+print(jax.config.jax_compilation_cache_dir)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=200)
+    assert done.stdout.splitlines()[-1:] == [str(tmp_path / "cache")], done.stderr
+    assert list((tmp_path / "cache").glob("jit_*"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from itertools import chain
@@ -94,7 +95,8 @@ def _filled(
     if scenario.unsolved:
         raise ScenarioError([((), scenario.unsolved)])
     solver, cells = solver_of(scenario), [cell for group in groups for cell in group]
-    use_cache()
+    if sys.modules.get("jax"):  # the solver has imported what it compiles with, if it does
+        use_cache()
     further = solver.attributes(scenario) if hasattr(solver, "attributes") else {}
     known = {"source": solver.SOURCE, "code": scenario.code_digests(), **further}
     dataset = blank(scenario, seeds=None, title="statmech theory", **known)

@@ -9,7 +9,6 @@ write is not used.
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 from statmech.runtime import own_code, system
@@ -40,11 +39,9 @@ def make(path: Path) -> None:
 
 def use_cache() -> None:
     """Let JAX cache the programs it compiles from now on, and notice functions of ours that were replaced."""
-    own_code.notice()
-    if sys.modules.get("jax") is None:  # whatever compiles has imported it
-        return
     import jax
 
+    own_code.notice()
     path = folder()
     if path is None or getattr(jax.config, "jax_compilation_cache_dir", None) is not None:
         return
