@@ -18,8 +18,8 @@ from statmech.scenarios.axes import points
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import Cell
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, Number, Times, Whole, config_key
-from statmech.scenarios.online import MAX_STEPS
 from statmech.scenarios.page import Page, View
+from statmech.scenarios.step_sizes import steps_problems
 from statmech.scenarios.stopping import BoundaryAxis, ChunkAxis, DeltaAxis, chunk_problems
 from statmech.scenarios.variables import Variable
 
@@ -102,8 +102,7 @@ class Attention(AbstractScenario):
 
     def _problems(self) -> Iterator[Problem]:
         yield from chunk_problems(self)
-        if self.t[-1] * max(points(self.N)) >= MAX_STEPS:
-            yield ("t",), f"t N = {self.t[-1]:g} N exceeds 2^62 steps"
+        yield from steps_problems(self.t[-1], max(points(self.N)))
 
     @property
     def variables(self) -> dict[str, Variable]:

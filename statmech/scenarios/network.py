@@ -47,8 +47,8 @@ from statmech.scenarios.keys import (
     word_or_section,
 )
 from statmech.scenarios.network_matrices import NetworkStart, TeacherSection, Units, learnt
-from statmech.scenarios.online import MAX_STEPS
 from statmech.scenarios.page import Page, View
+from statmech.scenarios.step_sizes import rate_problems, steps_problems
 from statmech.scenarios.variables import Variable
 
 MAX_UNITS = 64
@@ -213,12 +213,10 @@ class Network(AbstractScenario):
                 units = f"M = {M} teacher units and K = {K} student units"
                 yield ("N",), f"N = {N} is too small for {units}: N must be at least K + M"
                 return
-            if values["decay"] > N:
-                decay = values["decay"]
-                yield ("decay",), f"decay = {decay:g} is too large for N = {N}: 1 - decay/N would be negative"
+            if problem := next(rate_problems("decay", values["decay"], N), None):
+                yield problem
                 return
-        if self.t[-1] * max(points(self.N)) >= MAX_STEPS:
-            yield ("t",), f"t N = {self.t[-1]:g} N exceeds 2^62 steps"
+        yield from steps_problems(self.t[-1], max(points(self.N)))
 
     def _input_problems(self) -> Iterator[Problem]:
         """The first distribution whose fields are not normal, or that online learning does not have."""

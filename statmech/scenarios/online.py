@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import InitVar, dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -46,12 +47,12 @@ from statmech.scenarios.keys import (
 )
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.schedules import OptionalSchedule
+from statmech.scenarios.step_sizes import CONSTANT, annealing_problems, rate_problems, steps_problems
 from statmech.scenarios.variables import FIELD, Variable, bias_of, field_variables, std_of
 from statmech.schedules import SCHEDULES, Changes
 from statmech.votes.few_students import FEW
 
 MAX_K = 100_000  # beyond lie typing errors, not ensembles
-MAX_STEPS = 2**62
 SHORTEST = 1e-300  # t0: a shorter one is 0 where numbers below the smallest normal one are
 
 StudentsAxis = Annotated[
@@ -68,7 +69,7 @@ SCHEDULE = config_key(
     symbol="$t_0$",
     unit="steps / N",
 )
-ANNEALING = config_key("hyperbolic", description="how the learning rate falls with a `schedule`")
+ANNEALING = config_key(CONSTANT, description="how the learning rate falls with a `schedule`")
 RECORDED = config_key(
     description="times at which order parameters are recorded, increasing", symbol="$t$", unit="steps / N"
 )
@@ -97,7 +98,7 @@ OF_PAIRS: dict[str, Variable] = {  # those that need pairs of equal students; th
 }
 
 
-UNCHANGED: dict[str, Any] = {"drift": 0.0, "decay": 0.0, "schedule": None, "annealing": "hyperbolic"}
+UNCHANGED: dict[str, Any] = {"drift": 0.0, "decay": 0.0, "schedule": None, "annealing": CONSTANT}
 OF_MODES = (  # equations of inputs of unequal variance, in the place of the last two
     r"\dot G^a_{ij} = \langle f_ih^a_j\rangle + \langle f_jh^a_i\rangle + \omega_a\nu_a\langle f_if_j\rangle",
     r"\epsilon_g = \tfrac1\pi\arccos R_h",
@@ -220,8 +221,7 @@ class Scenario(AbstractScenario):
     def _problems(self) -> Iterator[Problem]:
         yield from self._size_problems()
         yield from self._start_problems()
-        if self.schedule is None and self.annealing != UNCHANGED["annealing"]:
-            yield ("annealing",), "a learning rate without `schedule: {t0: time}` does not fall"
+        yield from annealing_problems(self.schedule, self.annealing)
         if self.corrections:
             yield from self._correction_problems()
 
@@ -233,16 +233,14 @@ class Scenario(AbstractScenario):
                     f"N = {N} is too small for a teacher and K = {K} students: N must be at least K + 1",
                 )
                 return
-        if self.t[-1] * max(points(self.N)) >= MAX_STEPS:
-            yield ("t",), f"t N = {self.t[-1]:g} N exceeds 2^62 steps"
-            return
-        if problem := next(law_problems(self), None) or next(unsuited_problems(self), None):
+        first = chain(steps_problems(self.t[-1], max(points(self.N))), law_problems(self), unsuited_problems(self))
+        if problem := next(first, None):
             yield problem
             return
         for name in ("drift", "decay"):
             for rate, N in self.pairs(name, "N") if name in self.axis_values() else ():
-                if rate > N:
-                    yield (name,), f"{name} = {rate:g} is too large for N = {N}: 1 - {name}/N would be negative"
+                if problem := next(rate_problems(name, rate, N), None):
+                    yield problem
                     return
 
     def data_problems(self) -> Iterator[Problem]:

@@ -39,7 +39,6 @@ from statmech.scenarios.online import (
     ANNEALING,
     DECAY,
     ENGINE,
-    MAX_STEPS,
     RECORDED,
     SCHEDULE,
     UNCHANGED,
@@ -51,6 +50,7 @@ from statmech.scenarios.online import (
     start_problems,
 )
 from statmech.scenarios.schedules import OptionalSchedule
+from statmech.scenarios.step_sizes import annealing_problems, rate_problems, steps_problems
 from statmech.scenarios.variables import Variable
 from statmech.schedules import SCHEDULES
 
@@ -124,19 +124,17 @@ class OnlineClusters(AbstractScenario):
         return without(given, (*OF_TEACHERS, "drift"))
 
     def _problems(self) -> Iterator[Problem]:
-        if self.t[-1] * max(points(self.N)) >= MAX_STEPS:
-            yield ("t",), f"t N = {self.t[-1]:g} N exceeds 2^62 steps"
+        yield from steps_problems(self.t[-1], max(points(self.N)))
         if any(issubclass(RULES[name], Bayes) for name in points(self.rule)):
             yield ("rule",), 'the rule "bayes" is the posterior mean of a teacher, and clusters have none'
         else:
             yield from start_problems(self.start, points(self.rule), [1], self.dtype)
         yield from list(within_problems(self)) or list(unsuited_problems(self))
         for decay, N in self.pairs("decay", "N") if "decay" in self.axis_values() else ():
-            if decay > N:
-                yield ("decay",), f"decay = {decay:g} is too large for N = {N}: 1 - decay/N would be negative"
+            if problem := next(rate_problems("decay", decay, N), None):
+                yield problem
                 return
-        if self.schedule is None and self.annealing != CHANGING["annealing"]:
-            yield ("annealing",), "a learning rate without `schedule: {t0: time}` does not fall"
+        yield from annealing_problems(self.schedule, self.annealing)
 
     @property
     def theory_ignores(self) -> dict[str, Any]:

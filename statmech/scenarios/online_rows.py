@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import InitVar, dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -37,7 +38,6 @@ from statmech.scenarios.labelled_rows import (
 from statmech.scenarios.online import (
     ANNEALING,
     DECAY,
-    MAX_STEPS,
     RECORDED,
     SCHEDULE,
     VECTORS_STEP,
@@ -48,6 +48,7 @@ from statmech.scenarios.online import (
 )
 from statmech.scenarios.online_clusters import CHANGING, SIMULATED
 from statmech.scenarios.schedules import OptionalSchedule
+from statmech.scenarios.step_sizes import annealing_problems, rate_problems, steps_problems
 from statmech.scenarios.variables import Variable
 from statmech.schedules import SCHEDULES
 
@@ -126,8 +127,7 @@ class OnlineRows(AbstractScenario):
             yield from start_problems(self.start, points(self.rule), [1], self.dtype)
         if isinstance(self.start, Start) and np.any(self.start.R):
             yield ("start",), "real labels have no teacher: leave out R of the start"
-        if self.schedule is None and self.annealing != CHANGING["annealing"]:
-            yield ("annealing",), "a learning rate without `schedule: {t0: time}` does not fall"
+        yield from annealing_problems(self.schedule, self.annealing)
 
     def data_problems(self) -> Iterator[Problem]:
         """The first reason why a table cannot be learnt from, and numbers that its columns do not allow."""
@@ -143,11 +143,8 @@ class OnlineRows(AbstractScenario):
             return failure.problems[0]
         if table.labels is None:
             return ("inputs",), f"the target of {values['inputs'].path} is a number: a rule needs two classes"
-        if self.t[-1] * table.N >= MAX_STEPS:
-            return ("t",), f"t N = {self.t[-1]:g} N exceeds 2^62 steps"
-        if (decay := values.get("decay", 0)) > table.N:
-            return ("decay",), f"decay = {decay:g} is too large for N = {table.N}: 1 - decay/N would be negative"
-        return None
+        decay = values.get("decay", 0)
+        return next(chain(steps_problems(self.t[-1], table.N), rate_problems("decay", decay, table.N)), None)
 
     def data_digests(self) -> dict[str, str]:
         return digests_of(self.inputs)
