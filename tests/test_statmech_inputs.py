@@ -207,3 +207,8 @@ def test_inputs_of_few_directions_are_remarked_upon_before_anything_runs(inputs,
     few = [line for line in found if "directions" in line]
     assert len(few) == (directions is not None)
     assert all(f"effectively {directions} directions" in line for line in few)
+
+
+def test_of_several_dimensions_the_smallest_is_remarked_upon():
+    few = Scenario(rule="hebb", inputs={"spectrum": [0.5, 1.5]}, N=[1000, 20], t=1)
+    assert "effectively 16 directions" in " ".join(remarks(few))

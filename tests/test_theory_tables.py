@@ -190,3 +190,17 @@ def test_the_command_prints_a_verdict_and_draws(tmp_path, monkeypatch):
     assert result.exit_code == 0, result.output
     assert "8 times as many would take it to" in result.output
     assert (tmp_path / "t-curve.png").stat().st_size > 5000
+
+
+def test_a_target_of_two_values_as_numbers_has_the_squared_error_of_any_other_numbers():
+    """It grows with the square of their distance, and is not a fraction of wrong labels."""
+    rng = np.random.default_rng(8)
+    y = np.where(rng.random(300) < 0.4, 1.0, -1.0)
+    X = rng.standard_normal((300, 20)) + 0.3 * y[:, None]
+    given = {"loss": "square", "P": [40, 200], "numbers": True}
+    labels, zeros = (statmech.predict_learning_curve(X, target, check=4, **given) for target in (y, (y + 1) / 2))
+    np.testing.assert_allclose(labels.mse, 4 * zeros.mse, rtol=1e-10)
+    np.testing.assert_allclose(labels.mse_fit, 4 * zeros.mse_fit, rtol=1e-7)
+    nearly = statmech.predict_learning_curve(X, y + 1e-9 * rng.standard_normal(300), loss="square", P=[40, 200])
+    np.testing.assert_allclose(labels.mse, nearly.mse, rtol=1e-6)
+    assert "eps_y" not in labels

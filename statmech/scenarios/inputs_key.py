@@ -44,10 +44,12 @@ def few_directions(scenario: Grid) -> list[str]:
     """A sentence on each distribution that varies in so few directions that theory, which assumes many, may be off."""
     if not {"inputs", "N"} <= scenario.axis_values().keys():
         return []
-    effective: dict[str, float] = {}
+    smallest: dict[Inputs, int] = {}
     for law, N in pairs(scenario):
-        if not law.isotropic and (modes := law.modes(N)) is not None:
-            effective.setdefault(label_of(law), N * modes.participation)
+        if not law.isotropic:
+            smallest[law] = min(N, smallest.get(law, N))
+    known = ((law, N, modes) for law, N in smallest.items() if (modes := law.modes(N)) is not None)
+    effective = {label_of(law): N * modes.participation for law, N, modes in known}
     return [
         f"inputs {name}: they vary in effectively {directions:.3g} directions; theory assumes many, 30 or more"
         for name, directions in effective.items()
