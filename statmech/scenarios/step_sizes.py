@@ -1,4 +1,4 @@
-"""What is wrong with the numbers of a stream of examples: how many steps there are, and what a step changes by 1/N."""
+"""Problems with the numbers of a stream of examples: how many steps there are, and what a step changes by 1/N."""
 
 from __future__ import annotations
 
