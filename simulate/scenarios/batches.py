@@ -9,17 +9,16 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
-import jax
 import numpy as np
 
 from simulate.execution import units
-from simulate.execution.devices import next_device
 from simulate.execution.units import UnitResult
 from simulate.kernels import gram, vectors
 from simulate.kernels.field_steps import SLOWEST
 from simulate.kernels.learner import Record, Task
 from statmech.errors import ScenarioError
 from statmech.random_numbers import folded, key_of
+from statmech.runtime.devices import next_device
 from statmech.runtime.forks import check_fork
 from statmech.runtime.system import cores
 from statmech.scenarios.base import AbstractScenario
@@ -171,7 +170,7 @@ class Batches(units.Simulator, Generic[C]):
         check_fork()
         cell, asked = unit.cells[0], unit.seeds.stop - unit.seeds.start
         keys, engine, task = unit_keys(self.scenario, unit), self.engine(cell), self.task(cell, unit.cells[1:])
-        with jax.enable_x64(True), next_device():
+        with next_device(gpu=engine is vectors):
             recorded = steps(self.scenario.t, cell.N)
             if engine is gram:
                 made = gram.run_tasks(task, keys, recorded, unit.part, unit.beside)

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import jax
 import numpy as np
 
 from simulate.execution import units
@@ -19,6 +18,7 @@ from simulate.learners import learn
 from simulate.learners.examples import DataSet, batch, draw, padded
 from simulate.learners.interface import LearnerTask, Learnt, gap
 from statmech.results.dataset import describe_student
+from statmech.runtime.devices import double_precision
 from statmech.scenarios.cells import words_of
 from statmech.scenarios.stored_examples import StoredCell, StoredExamples
 from statmech.votes.majority_vote import TEST_CIRCLES, circles, vote_error
@@ -63,7 +63,7 @@ class Simulator(units.Simulator):
         until = np.array([of.until for of, _ in unit.lanes] + [(0,) * len(cell.until)] * idle)
         words = np.array([_words(self.scenario, *lane) for lane in (*unit.lanes, *[unit.lanes[0]] * idle)], np.uint32)
         task = LearnerTask(cell.name, cell.learner, until, words)
-        with jax.enable_x64(True):
+        with double_precision():
             learnt = learn(batch(every, unit.size), task)
         results = []
         for lane, one in enumerate(data):

@@ -94,7 +94,8 @@ class CachedProgram:
             with suppress(Exception):  # of another version of the format
                 return jax.export.deserialize(bytearray(program)).call
         try:
-            exported = jax.export.export(jax.jit(flat))(*arrays)
+            platforms = ["cpu"] if _platform()[0] == "cpu" else None  # None is the default, a GPU where there is one
+            exported = jax.export.export(jax.jit(flat), platforms=platforms)(*arrays)
             program = bytes(exported.serialize())
         except (NotImplementedError, ValueError, ImportError):  # a call that JAX does not keep; no flatbuffers
             return flat
@@ -108,7 +109,7 @@ class CachedProgram:
         import jax
 
         base, sources = folder(), _sources()
-        elsewhere = _platform()[0] != jax.default_backend()  # `export` lowers for the default platform
+        elsewhere = _platform()[0] not in ("cpu", jax.default_backend())  # for which `export` is not asked
         unknown = own_code.noticed() or getattr(jax.config, "jax_disable_jit", False)
         if base is None or sources is None or elsewhere or unknown:
             return None

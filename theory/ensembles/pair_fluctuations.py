@@ -53,6 +53,7 @@ from statmech.numerics.gaussian import Array
 from statmech.order_parameters import angle_from_versine
 from statmech.parameters import Family, family_of
 from statmech.rules import Rule
+from statmech.runtime.devices import double_precision
 from statmech.runtime.programs import cached_program
 from statmech.scenarios.online import OnlineCell
 from statmech.schedules import Changes
@@ -205,7 +206,7 @@ def solve(cell: OnlineCell, times: Iterable[float]) -> PairFluctuations:
     if first > 1 - ROUNDING:
         return _identical(cell, t)
     try:
-        with jax.enable_x64(True):
+        with double_precision():
             return unpacked(collocation.solve(lambda t: _coefficients(cell, t), start(cell), t, _scale))
     except SolverError as error:
         raise SolverError(f"the fluctuations of pairs of {cell.described} cannot be solved: {error}") from None

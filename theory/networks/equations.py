@@ -23,7 +23,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -32,6 +31,7 @@ from statmech.networks.lattice_averages import averages_of, spacing_for
 from statmech.networks.network_error import generalization_error
 from statmech.numerics.gaussian import Array
 from statmech.parameters import Family, family_of
+from statmech.runtime.devices import double_precision
 from statmech.runtime.forks import check_fork
 from statmech.runtime.programs import cached_program, filled_up
 from statmech.scenarios.network import NetworkCell
@@ -196,7 +196,7 @@ def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[Un
     for at in first.values():
         groups.setdefault(equations_of(cells[at]), []).append(at)
     solved: dict[int, Units] = {}
-    with jax.enable_x64(True):
+    with double_precision():
         t = np.asarray(list(times), float)
         for equations, members in groups.items():
             size = lanes_of(equations)

@@ -23,12 +23,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from statmech.errors import ScenarioError
 from statmech.numerics.gaussian import Array
+from statmech.runtime.devices import double_precision
 from statmech.runtime.forks import check_fork
 from statmech.runtime.jax_cache import use_cache
 from statmech.runtime.programs import cached_program
@@ -127,7 +127,7 @@ def _settled(cell: NetworkCell) -> SymmetricSolution:
     setting = setting_of([cell])
     for _ in range(DOUBLINGS):
         times = last * np.linspace(0.0, 1.0, PLACES) ** 3
-        with jax.enable_x64(True):
+        with double_precision():
             found = np.asarray(_symmetric(equations, setting, start, padded(times), np.int64(MAX_STEPS)))
             rows = found[:PLACES, :, 0].T[ROWS]
             growth = np.asarray(_growth(equations, setting_of([cell] * PLACES), rows))

@@ -32,6 +32,7 @@ import numpy as np
 from statmech.errors import ScenarioError, SolverError
 from statmech.numerics.gaussian import Array
 from statmech.results.dataset import blank
+from statmech.runtime.devices import double_precision
 from statmech.runtime.forks import check_fork
 from statmech.runtime.jax_cache import use_cache
 from statmech.scenarios.network import Network, NetworkCell
@@ -251,7 +252,7 @@ def _checked(cell: NetworkCell, units: Units) -> StationaryUnits:
 
 
 def _rates_and_slope(cell: NetworkCell, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    with jax.enable_x64(True):
+    with double_precision():
         rates, slope = _compiled(equations_of(cell), setting_of([cell]), rows)
         return np.asarray(rates), np.asarray(slope)
 

@@ -34,6 +34,7 @@ import numpy as np
 
 from statmech.activations import Erf, Linear
 from statmech.numerics.gaussian import Array, legendre
+from statmech.runtime.devices import double_precision
 from statmech.runtime.programs import cached_program, filled_up
 from statmech.scenarios.network import NetworkCell
 from statmech.scenarios.network_matrices import Units
@@ -254,7 +255,7 @@ def continued(
             np.stack(part, axis=-1) for part in zip(*((cells[at].T, cells[at].units.v) for at in lanes), strict=True)
         )
         eta = np.array([cells[at].eta for at in lanes])
-        with jax.enable_x64(True):
+        with double_precision():
             *_, small, completed = solve_near(near, start, T, v, eta, padded(later), np.int64(MAX_STEPS))
         for lane, at in enumerate(members):
             if completed[lane]:

@@ -36,6 +36,7 @@ from statmech.activations import Erf
 from statmech.errors import ScenarioError
 from statmech.numerics.gaussian import Array, legendre
 from statmech.parameters import family_of
+from statmech.runtime.devices import double_precision
 from statmech.runtime.jax_cache import use_cache
 from statmech.scenarios.network_matrices import Units
 from theory.networks.equations import Entries, Equations, Rates, Setting, rates
@@ -91,7 +92,7 @@ def plateau(M: int, K: int, eta: float) -> Plateau:
     """
     _check(M=M, K=K, eta=eta)
     use_cache()
-    with jax.enable_x64(True):
+    with double_precision():
         values = _followed(K, M, float(eta))
         R, C, over = (float(value) for value in (values if K > 1 else (values[0], np.nan, values[1])))
         Q = C + over if K > 1 else over
@@ -130,7 +131,7 @@ def critical_rate(K: int) -> float:
     _check(K=K)
     use_cache()
     learnt = Units(np.eye(K), np.eye(K), np.ones(K))
-    with jax.enable_x64(True):
+    with double_precision():
         matrices = _matrices(Equations(family_of(Erf()), K, K), learnt, _around_learnt(K))
     above = np.sqrt(3) * np.pi / (K + 3 / np.sqrt(5) - 1)
     return float(brentq(partial(_largest, matrices), 0.5 * above, 1.01 * above, xtol=1e-15, rtol=1e-15))

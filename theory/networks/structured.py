@@ -28,13 +28,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from statmech.errors import SolverError
 from statmech.modes import Modes, condensed
 from statmech.numerics.gaussian import Array
+from statmech.runtime.devices import double_precision
 from statmech.runtime.forks import check_fork
 from statmech.runtime.programs import cached_program, filled_up
 from statmech.scenarios.network import NetworkCell
@@ -179,7 +179,7 @@ def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[So
     for at in first.values():
         groups.setdefault((equations_of(cells[at]), of[at].variances.size), []).append(at)
     solved: dict[int, Solution] = {}
-    with jax.enable_x64(True):
+    with double_precision():
         t = np.asarray(list(times), float)
         for (equations, _), members in groups.items():
             size = lanes_of(equations)

@@ -28,12 +28,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-import jax
 import numpy as np
 
 from statmech.convex.clusters import TwoClusters
 from statmech.numerics.gaussian import TAIL, cumulative, density, panels
 from statmech.rules import Rule
+from statmech.runtime.devices import double_precision
 from statmech.runtime.forks import check_fork
 from statmech.scenarios.online import OnlineCell
 from theory.online.stiff_equations import check_lengths, integrated, length_of
@@ -151,5 +151,5 @@ def solve_cells(cells: Iterable[tuple[OnlineCell, TwoClusters]], times: Iterable
     Raises `SolverError` if the integration stops early, `DivergedError` for lengths beyond floating point numbers.
     """
     check_fork()
-    with jax.enable_x64(True):  # a user's rule may compute with JAX
+    with double_precision():  # a user's rule may compute with JAX
         return [Equations(*each).course(np.asarray(list(times), float)) for each in cells]

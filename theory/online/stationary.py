@@ -33,6 +33,7 @@ from statmech.numerics.gaussian import Array
 from statmech.order_parameters import angle_from_versine
 from statmech.parameters import Family, family_of
 from statmech.results.dataset import arrays_of, blank, fill
+from statmech.runtime.devices import double_precision
 from statmech.scenarios.online import OnlineCell, Scenario
 from statmech.schedules import Changes
 from theory.online.averages import averages
@@ -144,7 +145,7 @@ def _states(cells: list[OnlineCell]) -> list[State]:
         missing = [index for index in range(len(cells)) if index not in found or np.isnan(found[index].y)]
         alone = [replace(cells[index], K=1) for index in missing]  # no pairs, which take most of the time
         starts = solve_cells(alone, [time]) if alone else []
-        with jax.enable_x64(True):
+        with double_precision():
             found |= {at: _state(cells[at], start) for at, start in zip(missing, starts, strict=True)}
     return [found[index] for index in range(len(cells))]
 

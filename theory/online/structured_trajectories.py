@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-import jax
 import numpy as np
 
 from statmech.modes import condensed
+from statmech.runtime.devices import double_precision
 from statmech.runtime.forks import check_fork
 from statmech.scenarios.online import OnlineCell
 from theory.online.equations import Students
@@ -32,7 +32,7 @@ def solve_cells(cells: Iterable[OnlineCell], times: Iterable[float]) -> list[Met
     Raises `SolverError` if the integration stops early, `DivergedError` for lengths beyond floating point numbers.
     """
     check_fork()
-    with jax.enable_x64(True):
+    with double_precision():
         return [_solve(cell, np.asarray(list(times), float)) for cell in cells]
 
 

@@ -15,6 +15,7 @@ from statmech.errors import DivergedError, SolverError
 from statmech.numerics.gaussian import Array
 from statmech.order_parameters import angle_from_versine
 from statmech.parameters import Family, family_of
+from statmech.runtime.devices import double_precision
 from statmech.runtime.forks import check_fork
 from statmech.runtime.programs import filled_up
 from statmech.scenarios.online import OnlineCell
@@ -68,7 +69,7 @@ def _solve_cells(
         groups.setdefault(program, []).append(index)
     check_fork()
     solutions: dict[int, tuple[Students, Fluctuations]] = {}
-    with jax.enable_x64(True):
+    with double_precision():
         t = np.asarray(list(times), float)
         for (closed, students, changing, paired, linear, _), members in groups.items():
             rules = tuple(dict.fromkeys(families[index] for index in members))
