@@ -50,6 +50,7 @@ class Size(NamedTuple):
     seeds_t: float
     vectors_students: list[int]
     vectors_steps: int
+    vectors_dimensions: dict[int, int]  # with the steps at each
     small_N: int  # of the comparison with scikit-learn
     small_steps: int
     normals: list[int]
@@ -66,6 +67,7 @@ FULL = Size(
     seeds_t=10.0,
     vectors_students=[3, 10],
     vectors_steps=400,
+    vectors_dimensions={10_000: 400, 100_000: 160, 1_000_000: 48},
     small_N=1000,
     small_steps=1_984,
     normals=[10_000, 100_000, 1_000_000],
@@ -81,6 +83,7 @@ TINY = Size(
     seeds_t=0.2,
     vectors_students=[3],
     vectors_steps=16,
+    vectors_dimensions={200: 16},
     small_N=100,
     small_steps=16,
     normals=[1_000],
@@ -152,6 +155,17 @@ def vectors_over_numpy(size: Size) -> None:
             rows.append([K, dtype, 1e6 * ours, 1e6 * theirs, theirs / ours, took[dtype].compile])
     header = ["K", "dtype", "direct, us/step-seed", "NumPy, us/step-seed", "ratio", "compile, s"]
     timing.table(f"(d) direct engine over NumPy, N = {size.N:,}", header, rows)
+
+
+def vectors_by_dimension(size: Size) -> None:
+    """(i) Direct engine by dimension, in both precisions: the table of a GPU."""
+    rows = []
+    for N, steps in size.vectors_dimensions.items():
+        for K in size.vectors_students:
+            calls = {dtype: simulation(vectors, cell(N, K), steps, dtype) for dtype in ("float32", "float64")}
+            took = timing.measure(calls, min(size.repeats, 3), timing.clock())
+            rows.append([f"{N:,}", K, *(1e6 * took[dtype].seconds / (steps * vectors.batch(K)) for dtype in calls)])
+    timing.table("(i) direct engine, us/step-seed", ["N", "K", "float32", "float64"], rows)
 
 
 def cost_of_changes(size: Size) -> None:
@@ -241,6 +255,7 @@ SECTIONS = {
     "dimension": gram_by_dimension,
     "seeds": gram_by_seeds,
     "vectors": vectors_over_numpy,
+    "large": vectors_by_dimension,
     "sklearn": single_over_sklearn,
     "limit": fraction_of_limit,
     "changes": cost_of_changes,

@@ -11,11 +11,12 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import jax
 import pytest
 
 from statmech.errors import StoreError
 from statmech.results import locks
-from statmech.runtime import system
+from statmech.runtime import devices, system
 
 ROOT = Path(__file__).parents[1]
 SEAM = Path("statmech/runtime/system.py")
@@ -181,3 +182,16 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def test_on_a_machine_with_a_gpu_only_weight_vectors_leave_the_cpu(monkeypatch):
+    cpus, gpu = jax.local_devices(backend="cpu"), object()
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    monkeypatch.setattr(jax, "local_devices", lambda backend=None: cpus if backend == "cpu" else [gpu])
+    with devices.double_precision():
+        assert jax.config.jax_default_device == cpus[0]
+        assert jax.config.jax_enable_x64
+    with devices.next_device(gpu=False):
+        assert jax.config.jax_default_device == cpus[0]
+    with devices.next_device(gpu=True):
+        assert jax.config.jax_default_device is None  # that of JAX, the GPU
