@@ -1,0 +1,128 @@
+"""The best learning rate at every time, in closed form and by gradient; values of protocols.md computed elsewhere."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import theory
+from statmech import Network, Scenario
+from theory.control.best_rates import best_rates
+from theory.control.controls import Control
+from theory.control.gradients import path, value_and_gradient
+from theory.control.optimum import minimum
+from theory.control.systems import of_network, of_student
+
+# eps_g at t = 1, 5, 20, 100, integrated in R^2 by DOP853 at rtol 1e-12
+BEST = {
+    ("perceptron", 0.0, 0.0): (0.315459803, 0.156600366, 0.055020627, 0.012344580),
+    ("perceptron", 0.1, 0.0): (0.312878385, 0.156014910, 0.054948480, 0.012340944),
+    ("hebb", 0.0, 0.0): (0.285634300, 0.162614400, 0.086975027, 0.039687289),
+    ("adatron", 0.0, 0.0): (0.338363349, 0.171879245, 0.059073842, 0.013009371),
+    ("adatron_textbook", 0.0, 0.0): (0.338363349, 0.171879245, 0.059073842, 0.013009371),
+    ("perceptron", 0.0, 0.1): (0.354353993, 0.215798269, 0.103783324, 0.039374823),
+}
+
+
+def student(rule="perceptron", R=0.1, flip=0.0, **given):
+    [cell] = Scenario(rule=rule, K=1, t=[1.0], start={"R": R, "length": 1.0}, flip=flip, **given).cells()
+    return cell
+
+
+def network(**given):
+    start = {"Q": 0.25, "R": {"diagonal": 0.01}}
+    [cell] = Network(**{"network": "erf", "M": 2, "K": 2, "N": 1000, "t": [1.0], "start": start} | given).cells()
+    return cell
+
+
+def equal_segments(last, number):
+    return Control(tuple(np.linspace(0.0, last, number + 1)))
+
+
+@pytest.mark.parametrize(("rule", "R", "flip"), BEST)
+def test_best_rates_of_a_perceptron_give_the_errors_integrated_elsewhere(rule, R, flip):
+    found = best_rates(student(rule, R, flip), np.array([1.0, 5.0, 20.0, 100.0])).theta / np.pi
+    np.testing.assert_allclose(found, BEST[rule, R, flip], atol=6e-10, rtol=0)
+
+
+def test_at_its_best_rate_the_perceptron_rule_errs_by_4_over_pi_t_up_to_the_fourth_order():
+    t = np.array([1e2, 1e3, 1e4])
+    rest = (t + np.pi) * best_rates(student(R=0.0), t).theta / np.pi - 4 / np.pi
+    assert np.all(np.abs(rest) < 8 / t**4 + 1e-15)
+    without_pi = t * best_rates(student(R=0.0), t).theta / np.pi - 4 / np.pi
+    assert np.all(np.abs(without_pi) > 3 / t)  # the term that the shift by pi removes
+
+
+def test_no_rate_of_a_rule_beats_the_bayes_rule_at_any_time():
+    t = np.geomspace(0.1, 100, 13)
+    optimal = theory.solve(Scenario(rule="bayes", K=1, t=t.tolist(), start={"R": 0.1, "length": 0.1}))
+    for rule in ("hebb", "perceptron", "adatron"):
+        assert np.all(best_rates(student(rule), t).theta / np.pi > optimal["eps_g"].values.squeeze())
+
+
+def test_the_gradient_finds_the_best_staircase_of_rates_of_a_perceptron():
+    problem = of_student(student(), equal_segments(20.0, 20))._replace(step=0.05)
+    found = minimum(problem)
+    exact = best_rates(student(), np.array([20.0])).theta[0] / np.pi
+    assert np.exp(found.cost) == pytest.approx(0.05508181, abs=2e-8)
+    assert found.constant == pytest.approx(0.319, abs=5e-4)
+    assert np.exp(found.constant_cost) == pytest.approx(0.07247007, abs=1e-7)
+    assert exact < np.exp(found.cost) < 1.003 * exact
+    assert found.minima[0].projected_gradient < 1e-6
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        of_student(student(), Control((0.0, 1.0, 4.0), points=2)),
+        of_network(network(M=1, K=1, noise=0.1), Control((0.0, 3.0, 4.0))),
+    ],
+    ids=["perceptron", "network"],
+)
+def test_gradients_agree_with_central_differences(problem):
+    values = np.linspace(1.0, 1.5, problem.control.size)
+    gradient = value_and_gradient(problem, values)[1]
+    differences = [_difference(lambda at: value_and_gradient(problem, at)[0], values, i) for i in range(values.size)]
+    assert np.linalg.norm(gradient - differences) < 1e-7 * np.linalg.norm(gradient)
+
+
+def _difference(cost, values, i, h=1e-3):
+    """The derivative by five points, with an error of order h^4."""
+    at = [values + k * h * np.eye(values.size)[i] for k in (-2, -1, 1, 2)]
+    return (cost(at[0]) - 8 * cost(at[1]) + 8 * cost(at[2]) - cost(at[3])) / (12 * h)
+
+
+def test_the_derivative_by_a_switching_time_is_the_jump_of_the_hamiltonian():
+    def along(switch):
+        problem = of_network(network(M=1, K=1), Control((0.0, switch, 6.0)))
+        return path(problem._replace(step=max(switch, 6 - switch) / 60), np.array([0.8, 1.6]))  # one program for all
+
+    at = along(3.0)
+    before, after = at.hamiltonian[at.t < 3.0], at.hamiltonian[at.t >= 3.0]
+    assert np.ptp(before) < 1e-6 * np.abs(before).max()
+    assert np.ptp(after) < 1e-6 * np.abs(after).max()
+    h = 0.3
+    difference = (along(3 - h).cost - 8 * along(3 - h / 2).cost + 8 * along(3 + h / 2).cost - along(3 + h).cost) / (
+        6 * h
+    )
+    assert before[0] - after[0] == pytest.approx(difference, rel=1e-4)
+
+
+@pytest.mark.slow
+def test_the_best_rate_of_two_erf_units_is_the_optimum_found_elsewhere_from_every_start():
+    found = minimum(of_network(network(), equal_segments(100.0, 20)), bounds=(1e-3, 10.0))
+    assert len(found.minima) == 1
+    assert found.cost == pytest.approx(-10.1091976, abs=1e-7)
+    assert found.gain == pytest.approx(9.7924367e-5 / 4.0703456e-5, rel=1e-6)
+    assert found.values[[0, 9, 19]] == pytest.approx([1.1052, 1.8134, 0.9017], abs=2e-4)
+
+
+@pytest.mark.slow
+def test_along_a_smooth_optimum_the_hamiltonian_is_constant():
+    problem = of_network(network(), Control((0.0, 100.0), points=49))
+    found = minimum(problem, bounds=(1e-3, 10.0))
+    assert found.cost == pytest.approx(-10.24588, abs=1e-6)
+    smooth = path(problem, found.values).hamiltonian
+    staircase = path(of_network(network(), equal_segments(100.0, 49)), np.full(49, 1.7)).hamiltonian
+    assert np.ptp(smooth) < 1e-5
+    assert np.ptp(staircase) > 1e-3

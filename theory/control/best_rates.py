@@ -1,0 +1,131 @@
+r"""One perceptron that learns at its best rate at every time, in closed form up to an integral.
+
+Where g is proportional to a power of the student's length l, the averages at learning rate 1 and length 1, the response
+D and :math:`F = \langle f^2\rangle`, depend on the angle :math:`\theta` alone, and so do the rates for
+:math:`a = \eta/l` (for :math:`a = \eta` where f is proportional to l):
+
+.. math:: \dot R = aD\sin^2\theta - \tfrac12a^2RF .
+
+One number is the whole state, so that the rate that is best at every time is the best control,
+
+.. math:: a^*(\theta) = \frac{D\sin^2\theta}{F\cos\theta}, \qquad
+          \dot\theta = -\frac{D^2\sin^3\theta}{2F\cos\theta}, \qquad
+          t(\theta) = \int_\theta^{\theta_0}\frac{2F\cos\phi}{D^2\sin^3\phi}\,d\phi .
+
+The integral is smooth at :math:`\theta_0 = \pi/2` (R = 0), where :math:`a^*` diverges: what such a student knows is not
+worth keeping. With :math:`u = \log\tan(\phi/2)`, :math:`d\phi = \sin\phi\,du`, the integrand is smooth on the scale 1
+down to any angle. Without flips
+
+.. math:: \text{perceptron:}\quad t = \frac{2\theta}{\sin^2\theta} + 2\cot\theta - \pi, \qquad
+          \text{hebb:}\quad \tan^2\theta = \frac\pi{2t}
+
+from R = 0, so that :math:`(t+\pi)\,\epsilon_g\to4/\pi` up to :math:`t^{-4}` for the perceptron rule.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from statmech.errors import SolverError
+from statmech.numerics.gaussian import legendre
+from statmech.order_parameters import angle_from_versine
+from statmech.rules import Averages, Rule
+from statmech.runtime.devices import double_precision
+from statmech.scenarios.online import OnlineCell
+from theory.online.averages import averages
+from theory.online.equations import initial
+
+PANEL, NODES = 0.25, 16  # of u, and nodes in each: the integral is exact to rounding
+SMALLEST = 1e-14  # angle
+STEPS = 40  # of Newton's method within a panel, at most; three or four are taken
+PROBES = np.linspace(-3.0, 3.0, 13)  # stabilities at which g of two lengths is compared
+
+
+class BestRates(NamedTuple):
+    """At each time (T,): the angle to the teacher, and the best rate a, the learning rate over the student's length."""
+
+    theta: np.ndarray
+    rate: np.ndarray
+
+
+def best_rates(cell: OnlineCell, times: np.ndarray) -> BestRates:
+    """The angle and the best rate of a cell's one student.
+
+    Parameters
+    ----------
+    cell
+        Its rule, flip rate and start; drift and decay are not in the equations.
+    times : array (T,)
+        Times, of any order.
+
+    Returns
+    -------
+    BestRates
+        Arrays (T,); the rate is infinite at R = 0.
+
+    Raises
+    ------
+    SolverError
+        If g is not proportional to a power of the student's length.
+    """
+    if length_power(cell.rule) is None:
+        raise SolverError(f"{cell.described}: the best rate has no closed form, as g depends on the student's length")
+    start, times = float(np.squeeze(angle_from_versine(initial(cell).y))), np.asarray(times, float)
+    edges = np.arange(np.log(np.tan(start / 2)), np.log(SMALLEST), -PANEL)
+    with double_precision():
+        reached = np.concatenate([[0.0], np.cumsum(_integral(cell, edges[1:], edges[:-1]))])
+        panel = np.clip(np.searchsorted(reached, times, side="right") - 1, 0, edges.size - 2)
+        theta = _angles(cell, edges[panel], times - reached[panel])
+        single = _averages(cell, theta)
+    with np.errstate(divide="ignore"):
+        return BestRates(theta, single.response * np.sin(theta) ** 2 / (single.ff * np.maximum(np.cos(theta), 0.0)))
+
+
+def length_power(rule: Rule) -> int | None:
+    """The n in g(kappa, l) = l^n g(kappa, 1), or None if g depends on the length otherwise.
+
+    >>> from statmech.rules import RULES
+    >>> length_power(RULES["perceptron"]()), length_power(RULES["adatron_textbook"]()), length_power(RULES["bayes"]())
+    (0, 1, None)
+    """
+    one, two, three = (np.asarray(rule.g(PROBES, np.float64(length)), float) for length in (1.0, 2.0, 3.0))
+    powers = (n for n in (0, 1) if np.allclose(two, 2**n * one) and np.allclose(three, 3**n * one))
+    return next(powers, None)
+
+
+def _averages(cell: OnlineCell, theta: np.ndarray) -> Averages:
+    """The averages of one student at learning rate 1 and length 1."""
+    rule = replace(cell.rule, eta=1.0)
+    found = averages(rule, rule.has_closed_form, theta, np.ones_like(theta), np.float64(cell.flip))
+    return Averages(*(np.asarray(part) + 0 * theta for part in found))
+
+
+def _slowness(cell: OnlineCell, u: np.ndarray) -> np.ndarray:
+    """The time that a change of u takes, -dt/du."""
+    theta = 2 * np.arctan(np.exp(u))
+    single = _averages(cell, theta)
+    return 2 * single.ff * np.cos(theta) / (single.response * np.sin(theta)) ** 2
+
+
+def _integral(cell: OnlineCell, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """The time (n,) that learning takes from u = high (n,) to low (n,)."""
+    x, weight = legendre(NODES)
+    width = (high - low)[:, None]
+    values = _slowness(cell, (low[:, None] + width * x).reshape(-1)).reshape(len(low), NODES)
+    return np.asarray((width * weight * values).sum(-1))
+
+
+def _angles(cell: OnlineCell, edge: np.ndarray, left: np.ndarray) -> np.ndarray:
+    """The angles (T,) that students reach so long after the beginning of their panel (T,)."""
+    u = edge - PANEL / 2
+    for _ in range(STEPS):
+        excess = _integral(cell, u, edge) - left
+        moved = np.clip(u + excess / _slowness(cell, u), edge - PANEL, edge - 1e-300)
+        done = np.max(np.abs(moved - u), initial=0.0) <= 1e-15 * np.max(np.abs(u), initial=1.0)
+        u = moved
+        if done:
+            break
+    return np.where(left == 0, 2 * np.arctan(np.exp(edge)), 2 * np.arctan(np.exp(u)))
