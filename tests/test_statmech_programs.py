@@ -102,6 +102,16 @@ def test_a_static_argument_a_shape_a_type_and_a_setting_are_other_programs(proce
     assert len(lines.TRACED) == len(kept_files(tmp_path)) == 8
 
 
+def test_a_call_reads_the_settings_of_jax_once(process, tmp_path, monkeypatch):
+    """Each reading makes a dict of all of them: one for every setting took a millisecond of each call."""
+    lines, read = process(), []
+    right(lines)
+    all_of_them = type(jax.config).values.fget
+    monkeypatch.setattr(type(jax.config), "values", property(lambda config: read.append(1) or all_of_them(config)))
+    right(lines)
+    assert len(read) == 1
+
+
 def damaged(content):
     """A file's content with one bit changed, in each region; truncated; with more; and empty."""
     for at in [0, programs.SIZE - 1, *range(programs.SIZE, len(content), 300), len(content) - 1]:

@@ -230,8 +230,9 @@ def _environment() -> list[str]:
     """Versions, the kind of device, and JAX's settings: every call asks for them."""
     import jax
 
+    values = jax.config.values  # a new dict at every reading
     # a setting that this thread may change for a while is an attribute, any other is a value alone
-    settings = [getattr(jax.config, name, jax.config.values[name]) for name in _settings()]
+    settings = [getattr(jax.config, name, values[name]) for name in _settings()]
     return [*_versions(), *_platform(), repr(settings)]
 
 
