@@ -2,7 +2,7 @@
 
     python benchmarks/faults.py                # two to four minutes on two cores
     python benchmarks/faults.py throughput     # 10,000 small parameter combinations: store and memory; two minutes
-    python benchmarks/faults.py --tiny         # all at toy size
+    python benchmarks/faults.py --tiny         # at toy size, without the kills and interrupts that tests do
 
 "Lost" are runs (parameter combinations times seeds) that were reported as written and are not done after the fault;
 "wrong" are runs that are done with values that are not, bit for bit, those of an undisturbed sweep, and attempts that
@@ -657,11 +657,11 @@ def main() -> None:
                 damage(size, scratch, rng, zygote)
                 writers(size, scratch, zygote)
                 readers(size, scratch, zygote)
-            command_kills(size, scratch, rng)
             read_only(size, scratch)
-            interrupts(size, scratch)
             signals(size, scratch, rng)
-            if size is FULL:  # tests/test_simulate_clusters.py kills workers, too
+            if size is FULL:  # tests kill commands and workers and interrupt them, too
+                command_kills(size, scratch, rng)
+                interrupts(size, scratch)
                 clusters(size, scratch, rng)
             timing.table("Faults", ["fault", "tries", "runs lost", "wrong", "seconds"], ROWS)
         if "throughput" in tables:

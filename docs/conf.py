@@ -1,13 +1,10 @@
 """The docs site: `make docs`. Pages are MyST Markdown and notebooks, executed as it is built; a warning is an error."""
 
-import os
 import re
 import sys
-import tempfile
 from pathlib import Path
 
 import bokeh
-import jupyter_client
 from pydantic import BaseModel
 
 import statmech
@@ -15,6 +12,7 @@ from statmech.scenarios.base import AbstractScenario
 
 sys.path.insert(0, str(Path(__file__).parent))
 import executed_pages
+import kernels
 from formulas import Formulas
 
 project = "statmech"
@@ -56,25 +54,7 @@ nb_render_markdown_format = "myst"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
-
-# kernels without the reader's start-up files, without history, and without the warning that they use TCP
-IPYTHON = tempfile.TemporaryDirectory()
-os.environ["IPYTHONDIR"] = IPYTHON.name
-Path(IPYTHON.name, "profile_default").mkdir()
-Path(IPYTHON.name, "profile_default/ipython_kernel_config.py").write_text("c.IPKernelApp.log_level = 40")
-
-
-class PageKernel(jupyter_client.AsyncKernelManager):
-    """A kernel that listens on sockets in a folder of its own: two that start at once may choose the same TCP port."""
-
-    def _transport_default(self):
-        return "ipc"
-
-    def _ip_default(self):
-        return str(Path(tempfile.mkdtemp(dir=IPYTHON.name), "kernel"))
-
-
-jupyter_client.AsyncKernelManager = PageKernel  # nbclient, which myst-nb gives no class to choose, takes it from there
+KERNELS = kernels.use()
 
 PAGES = {  # files of the repository that are also pages of the site
     "CONTRIBUTING.md": "/contributing.md",

@@ -157,6 +157,12 @@ def pytest_terminal_summary(terminalreporter, config):
     terminalreporter.line(f"{'all':44}{sum(seconds for seconds, *_ in every):8.1f}{slow:8.1f}")
 
 
+def brief(cases, count=1):
+    """Cases of a test, of which `make test` runs so many, and `make test-all` every one."""
+    rest = (case if isinstance(case, tuple) else (case,) for case in cases[count:])
+    return [*cases[:count], *(pytest.param(*case, marks=pytest.mark.slow) for case in rest)]
+
+
 def start_of(rule, given=None):
     """The start that a rule has by itself, or a given one, its lengths halved until the rule allows them."""
     kind = RULES[rule]

@@ -61,16 +61,8 @@ SMALL = {
     "classifier": load("boundaries", ["folds=2", "classifier=perceptron,tree", "data=clouds,moons"]),
 }
 EVERY = [SMALL[choice] for choice in SCENARIOS]  # a kind of scenario without a small sweep is an error
-COSTLY = (
-    "rule",
-    "network",
-    "boundary",
-    "loss",
-    "clusters",
-    "population",
-    "classifier",
-)  # to compile, to simulate or to fit
-MOST = [  # in `make test` without these
-    pytest.param(scenario, id=scenario.CHOICE, marks=pytest.mark.slow if scenario.CHOICE in COSTLY else ())
+IN_BRIEF = ("learner", "booster")  # stand for all in `make test`: they compile nothing
+MOST = [
+    pytest.param(scenario, id=scenario.CHOICE, marks=() if scenario.CHOICE in IN_BRIEF else pytest.mark.slow)
     for scenario in EVERY
 ]

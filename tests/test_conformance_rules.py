@@ -114,7 +114,6 @@ def test_simulation_agrees_with_theory_within_its_own_errors(rule, engine):
     assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []
 
 
-@pytest.mark.quick
 @pytest.mark.slow
 def test_every_entry_of_the_gram_matrix_agrees_for_unequal_students(rule):
     start = {"R": [0.1, 0.5, 0.3], "length": [0.5, 1.0, 2.0], "q": [[1, 0.3, 0.2], [0.3, 1, 0.6], [0.2, 0.6, 1]]}
@@ -127,7 +126,6 @@ def test_every_entry_of_the_gram_matrix_agrees_for_unequal_students(rule):
     assert np.abs(difference / error).max() < 4.6  # 27 values: 1 in 5,000 for one of them, Student's t
 
 
-@pytest.mark.quick
 @pytest.mark.slow
 def test_a_deliberate_error_is_detected(rule, monkeypatch):
     """Without <f_i f_j> the correlation q of the students, and with it the ensemble, is wrong."""

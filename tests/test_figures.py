@@ -43,6 +43,15 @@ NAMES = list(dict.fromkeys(name for figures_of in FIGURES.values() for name in f
 TINY = ["N=40", "seeds=4", "t=0.5,2"]
 
 
+# parallel axes, shorter than those of their configs
+RATES = """rule: [bayes, bayes, hebb, hebb, perceptron, perceptron], drift: [0.1, 1, 0.1, 1, 0.1, 1],
+  decay: [0.1, 1, 0.37057, 1.50773, 0, 0]"""
+FLIPS = """rule: [bayes, bayes, hebb, hebb, perceptron, perceptron], flip: [0, 0.1, 0, 0.1, 0, 0.1],
+  assumed_flip: [0, 0.1, 0, 0, 0, 0], schedule: [{t0: 1e9}, {t0: 1e9}, {t0: 1e9}, {t0: 1e9}, {t0: 2.33}, {t0: 0.464}]"""
+FEATURES = """N: [24, 120, 300], alpha: [7.5, 1.5, 0.6],
+  inputs: [{features: {latent: 2.5}}, {features: {latent: 0.5}}, {features: {latent: 0.2}}]"""
+
+
 OWN = {  # overrides of figures whose configs need more than those of their kind
     "votes": ["folds=2", "seeds=2", "data=votes,promoters", "classifier=tree,ordinary,boosting", "stages=3"],
     "table1": ["folds=2", "seeds=1", "data=votes,coding", "classifier=tree,ordinary,boosting", "stages=3"],
@@ -58,16 +67,22 @@ OWN = {  # overrides of figures whose configs need more than those of their kind
     "digits": ["folds=2", "passes=2"],
     "version_space": ["alpha=1,2", "updates=1,2,3"],
     "plateau": ["N=60", "seeds=4", "t={linspace: [0, 120, 41]}"],
-    "plateau_spread": ["N=40", "seeds=4", "t={linspace: [0, 200, 21]}"],
+    "plateau_spread": [
+        "inputs=[{spectrum: [1, 1]}, {spectrum: [0.4, 1.6]}]",
+        "N=40",
+        "seeds=4",
+        "t={linspace: [0, 200, 21]}",
+    ],
+    "advantage": ["K=2", *TINY],
     "escape": ["N=40,60", "seeds=8", "t={linspace: [0, 120, 41]}"],
     "activations": TINY,
-    "noise_floor": ["N=40", "seeds=4", "t=2,5"],
-    "committee": ["N=40", "seeds=4", "t=0.5,2"],
+    "noise_floor": ["zip={M: [1, 1, 2], K: [1, 2, 2]}", "N=40", "seeds=4", "t=2,5"],
+    "committee": ["M=1", "N=40", "seeds=4", "t=0.5,2"],
     "double_descent": ["N=20", "seeds=3", "alpha=0.3,0.8,1.5,3"],
     "best_lambda": ["N=20", "seeds=3", "alpha=3", "lam=0.1,1,10"],
     "logistic_threshold": ["N=20", "seeds=3", "gain=1,3", "alpha=1.5,3,6"],
     "bayes_gap": ["N=20", "seeds=3", "alpha=1,3"],
-    "random_features": ["seeds=2", "lam=0,1e-3"],
+    "random_features": [f"zip={{{FEATURES}}}", "seeds=2", "lam=0,1e-3"],
     "multiple_descent": ["N=40", "seeds=2", "alpha=0.05,0.3,0.8,2"],
     "aligned": ["N=40", "seeds=2", "lam=0.01,0.1,1"],
     "clusters": ["N=20", "seeds=3", "alpha=1,3", "lam=0.1,1,10"],
@@ -81,8 +96,8 @@ OWN = {  # overrides of figures whose configs need more than those of their kind
     "binary_perceptron": ["N=40", "seeds=3", "alpha=1,1.3,1.6", "steps=20"],
     "amp_steps": ["N=40", "seeds=3", "alpha=1,1.6", "steps=8"],
     "optimal": TINY,
-    "noise_optimal": ["N=40", "seeds=4", "t=2"],
-    "drift": ["N=40", "seeds=4", "t=2"],
+    "noise_optimal": [f"zip={{{FLIPS}}}", "N=40", "seeds=4", "t=2"],
+    "drift": [f"zip={{{RATES}}}", "N=40", "seeds=4", "t=2"],
     "sgd_power_law": ["N=40", "seeds=4", "t=0.1,1,5"],
     "clusters_online": ["N=40", "seeds=4", "t=0,1,5"],
     "study_overlay": ["folds=2", "classifier=tree,attentive", "data=votes"],

@@ -11,6 +11,8 @@ from figures.panels import along, finish, panel
 from figures.style import COLOURS, THEORY
 from statmech import Scenario, run
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture(scope="module")
 def results():

@@ -79,6 +79,7 @@ def largest_distance(runs, solved):
     return max(found)
 
 
+@pytest.mark.slow
 def test_runs_agree_with_theory_but_not_where_classes_are_swapped_nor_do_runs_without_labels(gaussian, monkeypatch):
     scenario = OnlineRows(rule="perceptron", inputs=gaussian, t=[1, 4, 12], seeds=24)
     runs, solved = simulate.run(scenario), theory.solve(scenario)

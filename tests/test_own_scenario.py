@@ -22,6 +22,8 @@ from statmech import ConfigError, ScenarioError, load, load_results
 from statmech.scenarios.registry import SCENARIOS, scenario_from, schema
 from statmech.scenarios.variables import Variable
 
+pytestmark = pytest.mark.quick
+
 FILE = Path(__file__).parent.parent / "docs" / "howto" / "linear_perceptron.py"
 CONFIG = """
 algorithm: gradient

@@ -17,6 +17,8 @@ from figures.overlay import abscissa
 from figures.style import COLUMN, PAGE, styled
 from statmech import Attention, Boosting, Scenario, Stopping, StoredExamples
 
+pytestmark = pytest.mark.quick
+
 
 @styled
 def picture(spoil=lambda figure, ax: None):

@@ -50,7 +50,7 @@ def traced_again(monkeypatch):
     ],
 )
 def test_each_change_and_all_together_agree_with_theory(engine, K, rule):
-    size = {"N": 4000, "seeds": 64 if K < 10 else 32} if engine == "gram" else {"N": 500, "seeds": 48}
+    size = {"N": 4000, "seeds": 64 if K < 10 else 32} if engine == "gram" else {"N": 300, "seeds": 32}
     scenario = Scenario(rule=rule, K=K, t=[0.3, 1, 2.5], flip=0.05, engine=engine, **size, zip=EACH)
     assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []
 
@@ -81,7 +81,7 @@ def test_each_schedule_agrees_with_theory_at_finite_n_and_with_no_other(annealin
 @pytest.mark.slow
 @pytest.mark.parametrize("inputs", ["rademacher", "sphere"])
 def test_other_inputs_agree_with_theory(inputs):
-    scenario = Scenario(rule="perceptron", K=2, N=800, t=[0.5, 2], seeds=48, inputs=inputs, **ALL)
+    scenario = Scenario(rule="perceptron", K=2, N=400, t=[0.5, 2], seeds=32, inputs=inputs, **ALL)
     assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []
 
 
@@ -258,6 +258,7 @@ def test_the_smallest_system_has_room_for_a_drifting_teacher(engine, K):
     assert all(np.all(np.isfinite(sim[name])) for name in sim)
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @both_engines
 def test_a_sweep_at_zero_has_the_numbers_of_one_without_the_key(engine):
@@ -294,6 +295,7 @@ def test_a_part_of_a_batch_has_the_bits_of_the_whole(rule, K, width):
                 np.testing.assert_array_equal(values, among[first : first + width])
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @both_engines
 def test_a_sweep_grows_and_is_sharded_along_what_changes(engine, path):

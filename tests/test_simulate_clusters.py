@@ -7,7 +7,6 @@ import importlib.util
 import os
 import random
 import socket
-import subprocess
 import sys
 import time
 
@@ -339,30 +338,3 @@ def test_a_worker_never_writes_into_a_store_that_has_replaced_its_own(path, monk
     with pytest.raises(StoreError, match="was replaced or removed after it was opened"):
         simulate_chunk(path, 0)
     assert SweepStore(path).counts()[0] == 24
-
-
-DEVICES = """
-import hashlib, jax, numpy as np, simulate
-from statmech import Scenario
-scenarios = [
-    Scenario(rule="adatron", eta=[0.5, 1, 2, 3], K=2, N=30, t=[0, 1], seeds=70),
-    Scenario(rule="adatron", K=2, N=30, t=[0, 1], seeds=30, engine="vectors"),
-]
-found = [simulate.run(scenario) for scenario in scenarios]
-bits = b"".join(np.ascontiguousarray(one[name].values).tobytes() for one in found for name in sorted(one.data_vars))
-print(len(jax.devices()), hashlib.sha256(bits).hexdigest())
-"""
-
-
-def bits_on(devices):
-    flags = {"XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}", "JAX_PLATFORMS": "cpu"}
-    run = [sys.executable, "-c", DEVICES]
-    process = subprocess.run(run, env=os.environ | flags, capture_output=True, text=True, timeout=200, check=True)
-    count, bits = process.stdout.split()
-    assert int(count) == devices
-    return bits
-
-
-@pytest.mark.timeout(240)
-def test_one_two_four_and_eight_devices_give_the_same_bits():
-    assert len({bits_on(devices) for devices in (1, 2, 4, 8)}) == 1

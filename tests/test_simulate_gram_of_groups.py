@@ -15,6 +15,8 @@ from statmech import Scenario
 from statmech.modes import group_sizes
 from statmech.random_numbers import key_of
 
+pytestmark = pytest.mark.quick
+
 N, SHARES, VARIANCES = 14, (2 / 14, 5 / 14, 7 / 14), (3.0, 1.0, 0.3)
 LEVEL = 1e-4  # family-wise, over all distributions compared
 T = [0.5, 2.0]
@@ -140,6 +142,7 @@ def test_a_deliberate_error_changes_the_law(planted, monkeypatch):
     assert p < 1e-6
 
 
+@pytest.mark.slow
 def test_one_group_has_the_law_of_isotropic_inputs():
     cell = cell_of(rule="hebb", K=2, inputs={"spectrum": [1.0]})
     assert smallest(cell, 1000, np.random.default_rng(5)) > LEVEL

@@ -18,6 +18,8 @@ from statmech.results.store_creation import create
 from statmech.results.sweep_store import SweepStore
 from statmech.results.verification import verify
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture
 def path(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from conftest import brief
 from scipy.optimize import lsq_linear
 from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression, Ridge
 
@@ -98,7 +99,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("loss", "penalty", "lam", "alpha", "linear"), CASES, ids=str)
+@pytest.mark.parametrize(("loss", "penalty", "lam", "alpha", "linear"), brief(CASES, 2), ids=str)
 def test_other_risks_have_a_subgradient_of_0(loss, penalty, lam, alpha, linear):
     X, y = data(alpha, linear)
     found = minimised(X, y, loss, penalty, lam)
@@ -122,7 +123,7 @@ def large(monkeypatch, loss, penalty, linear, lam=0.3, alpha=2.0):
     return one, interior_point(one, parts_of(loss))
 
 
-@pytest.mark.parametrize(("loss", "penalty", "linear"), LARGE_CASES, ids=str)
+@pytest.mark.parametrize(("loss", "penalty", "linear"), brief(LARGE_CASES), ids=str)
 def test_a_quick_minimum_is_that_of_interior_points_with_a_certificate(monkeypatch, loss, penalty, linear):
     monkeypatch.setattr(least_risk, "SHARE", 1)
     one, exact = large(monkeypatch, loss, penalty, linear)
@@ -134,7 +135,7 @@ def test_a_quick_minimum_is_that_of_interior_points_with_a_certificate(monkeypat
     assert gap_of(one, found.w) < 1e-7
 
 
-@pytest.mark.parametrize(("loss", "penalty", "linear"), LARGE_CASES, ids=str)
+@pytest.mark.parametrize(("loss", "penalty", "linear"), brief(LARGE_CASES), ids=str)
 def test_a_wrong_quick_minimum_is_refused_and_found_by_interior_points(monkeypatch, loss, penalty, linear):
     one, exact = large(monkeypatch, loss, penalty, linear)
     wrong = least_risk.minimise_by_messages(one)
@@ -144,7 +145,7 @@ def test_a_wrong_quick_minimum_is_refused_and_found_by_interior_points(monkeypat
     np.testing.assert_array_equal(minimise(one).w, exact.w)
 
 
-@pytest.mark.parametrize(("loss", "penalty", "linear"), [case for case in LARGE_CASES if case[1] != L2], ids=str)
+@pytest.mark.parametrize(("loss", "penalty", "linear"), brief([case for case in LARGE_CASES if case[1] != L2]), ids=str)
 def test_signs_that_stay_give_the_minimum_if_they_are_its_signs(monkeypatch, loss, penalty, linear):
     monkeypatch.setattr(least_risk, "CHEAP", np.inf)
     one, exact = large(monkeypatch, loss, penalty, linear)

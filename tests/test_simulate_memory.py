@@ -7,6 +7,7 @@ import tracemalloc
 import jax
 import numpy as np
 import pytest
+from conftest import brief
 
 from simulate.execution import units
 from simulate.execution.units import simulator_of
@@ -47,7 +48,7 @@ def test_a_unit_holds_the_bytes_that_are_stated(name):
 
 
 @pytest.mark.parametrize("given", [{"loss": "logistic"}, {"loss": "hinge"}, {"loss": "square", "penalty": "l1"}])
-@pytest.mark.parametrize("alpha", [0.5, 1, 3])
+@pytest.mark.parametrize("alpha", brief([0.5, 1, 3]))
 def test_minimisation_holds_no_more_than_is_stated(given, alpha):
     simulator = simulator_of(Risk(lam=0.1, N=200, alpha=alpha, seeds=1, **given))
     assert held(simulator) < FACTOR * simulator.memory()

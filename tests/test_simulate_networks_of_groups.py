@@ -18,6 +18,8 @@ from statmech.modes import group_sizes
 from statmech.random_numbers import key_of
 from statmech.scenarios.network_matrices import rows_of
 
+pytestmark = pytest.mark.quick
+
 N, SHARES, VARIANCES = 14, (2 / 14, 5 / 14, 7 / 14), (3.0, 1.0, 0.3)
 LEVEL = 1e-4  # family-wise, over all distributions compared
 T = [0.5, 2.0]

@@ -16,6 +16,8 @@ from simulate.scenarios import risk
 from statmech import Risk, Scenario, StoredExamples, compare
 from statmech.results import comparison, multiplicity
 
+pytestmark = pytest.mark.quick
+
 CURVES = {"rule": "hebb", "eta": [0.5, 1], "N": 10_000, "t": [0.1, 0.2, 0.4, 0.7, 1]}
 
 

@@ -20,7 +20,7 @@ from statmech.errors import ConfigError, not_known
 from statmech.scenarios.cost import estimate
 from statmech.scenarios.registry import SCENARIOS, scenario_from
 
-EXAMPLES = 400  # configs of each kind
+EXAMPLES = 200  # configs of each kind; `benchmarks/fuzz.py` tries more
 ODD = [
     *(
         "1e-3",

@@ -27,6 +27,8 @@ from statmech.rules import RULES, Hebb
 from statmech.scenarios.page import View
 from statmech.scenarios.registry import SCENARIOS, scenario_from
 
+pytestmark = pytest.mark.quick
+
 SMALL = {"N": 50, "seeds": 3}
 
 

@@ -77,7 +77,13 @@ def test_these_kinds_have_sliders_of_their_inputs():
         ("rule", "power_law", {"decay": 0.5, "teacher decay": 0.75}, {"power_law": 0.5, "teacher_decay": 0.75}),
         ("loss", "spectrum", {"spread": 0.5, "alignment": 1.0}, {"spectrum": [0.5, 1.5], "teacher": [0, 1.0]}),
         ("loss", "power_law", {"teacher decay": 2.5}, {"power_law": 1.0, "teacher_decay": 2.5}),
-        ("network", "spectrum", {"alignment": 0.25}, {"spectrum": [0.5, 1.5], "teacher": [0.9, 0.1]}),
+        pytest.param(
+            "network",
+            "spectrum",
+            {"alignment": 0.25},
+            {"spectrum": [0.5, 1.5], "teacher": [0.9, 0.1]},
+            marks=pytest.mark.slow,
+        ),
         ("clusters", "spectrum", {"spread": 0.6}, {"spectrum": [0.4, 1.6]}),
     ],
 )

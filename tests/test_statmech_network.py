@@ -13,6 +13,8 @@ from statmech.results.tables import comparison_tables
 from statmech.scenarios.network_matrices import rows_of
 from statmech.scenarios.registry import scenario_from
 
+pytestmark = pytest.mark.quick
+
 GIVEN = {"network": "erf", "M": 2, "K": 2, "t": 1}
 REFUSED = {
     "teacher that is not positive": ({"teacher": {"T": [[1, 2], [2, 1]]}}, "teacher: T is not positive semidefinite"),

@@ -21,6 +21,8 @@ from statmech.learners import MinOver
 from statmech.parameters import Key, described, family_of, known_parameters, parameter, parameters_of
 from statmech.scenarios.registry import SCENARIOS, scenario_from, schema
 
+pytestmark = pytest.mark.quick
+
 MINE = """
 from dataclasses import dataclass
 from typing import Literal

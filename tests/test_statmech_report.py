@@ -23,6 +23,8 @@ from statmech.results.study_tables import tables
 from statmech.runtime.extras import install
 from statmech.scenarios.registry import SCENARIOS
 
+pytestmark = pytest.mark.quick
+
 pytest.importorskip("panel")  # a notebook may have loaded it; a report must contain nothing of it
 
 TINY = {

@@ -16,7 +16,7 @@ from small import EVERY
 
 import simulate
 from simulate.execution.to_store import run_into
-from statmech import StoredExamples, StoreError, load
+from statmech import Scenario, StoredExamples, StoreError, load
 from statmech.errors import DamagedError
 from statmech.results import store
 from statmech.results.checksums import corrupted
@@ -87,10 +87,18 @@ def begun(sweeps, shard=(1, 1), devices=1):
     return subprocess.Popen([sys.executable, "-c", CODE, *given], env=environment)
 
 
+ON_DEVICES = (  # lanes of many runs, a network, and weight vectors
+    EVERY[0],
+    Scenario(rule="adatron", eta=[0.5, 1, 2, 3], K=2, N=30, t=[0, 1], seeds=70),
+    EVERY[1],
+    Scenario(rule="adatron", K=2, N=30, t=[0, 1], seeds=30, engine="vectors"),
+)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("devices", [1, 2, 4, 8])
-def test_any_number_of_devices_gives_the_same_bits(devices, tmp_path):
-    sweeps = {tmp_path / f"{number}.zarr": scenario for number, scenario in enumerate(EVERY[:2])}
+@pytest.mark.parametrize("devices", [2, 8])
+def test_any_number_of_devices_gives_the_bits_of_one(devices, tmp_path):
+    sweeps = {tmp_path / f"{number}.zarr": scenario for number, scenario in enumerate(ON_DEVICES)}
     assert begun(sweeps, devices=devices).wait(240) == 0
     assert all(digest(store.load(path)) == digest(simulate.run(scenario)) for path, scenario in sweeps.items())
 

@@ -21,6 +21,8 @@ from statmech.results.fingerprints import fingerprints, salt_of
 from statmech.results.sweep_store import DONE, SweepStore
 from statmech.results.verification import verify
 
+pytestmark = pytest.mark.quick
+
 SWEEP = {"learner": ["hebb", "minover"], "N": 10, "alpha": [1.0, 0.5, 2.0], "seeds": 3, "epochs": [1, 4]}
 
 

@@ -12,6 +12,8 @@ import theory
 from figures.published.networks.escapes import escape_times
 from statmech import Network, ScenarioError
 
+pytestmark = pytest.mark.quick
+
 START = {"Q": 0.25, "R": 0}
 
 

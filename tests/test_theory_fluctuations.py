@@ -20,6 +20,8 @@ from theory.fluctuations import student_fluctuations
 from theory.online import combinations, trajectories
 from theory.solutions import solve_line
 
+pytestmark = pytest.mark.quick
+
 LATE = {"hebb": (0.5, -0.75), "perceptron": ((4 - np.pi) / 2, -0.286), "adatron_textbook": (0.8, -0.6)}
 
 

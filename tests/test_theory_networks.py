@@ -19,6 +19,8 @@ from theory.networks.equations import equations_of, field, packed, setting_of, s
 from theory.networks.noise_floor import _rates_and_slope
 from theory.networks.plateaus import _symmetric
 
+pytestmark = pytest.mark.quick
+
 T = [[1.0, 0.3], [0.3, 1.2]]
 GENERAL = {
     "M": 2,

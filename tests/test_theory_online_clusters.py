@@ -249,6 +249,7 @@ def test_a_run_measures_its_error_on_all_inputs():
         assert abs(sampled - error) < 4 * np.sqrt(error * (1 - error) / n)
 
 
+@pytest.mark.slow
 def test_a_sweep_is_resumed_with_the_bits_of_one_run_and_its_config_is_read_again(path):
     scenario = OnlineClusters(**GIVEN | {"t": [0, 1], "N": 40, "seeds": 6, "positives": [0.5, 0.2]})
     assert scenario_from(scenario.config()) == scenario

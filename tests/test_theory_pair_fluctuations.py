@@ -15,6 +15,8 @@ from theory.ensembles.vote_fluctuations import vote_gradient
 from theory.online import trajectories
 from theory.scenarios import online as solver
 
+pytestmark = pytest.mark.quick
+
 T = [0.2, 1.0, 5.0]
 
 

@@ -8,6 +8,8 @@ import pytest
 import theory
 from statmech import Scenario, ScenarioError
 
+pytestmark = pytest.mark.quick
+
 START = {"length": 0.2, "R": 0.2}
 DRIFTS = np.array([0.001, 0.01, 0.1, 1.0])
 TABLE = {

@@ -7,7 +7,7 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
-from conftest import disagreements
+from conftest import brief, disagreements
 
 import simulate
 import theory
@@ -73,7 +73,7 @@ SETTINGS = [
 ]
 
 
-@pytest.mark.parametrize("given", SETTINGS)
+@pytest.mark.parametrize("given", brief(SETTINGS))
 def test_one_mode_has_the_rates_of_isotropic_inputs(given):
     """Rates of log l, y and c by the chain rule, at a state that is not special."""
     [cell] = Scenario(t=1, **given).cells()
@@ -105,7 +105,7 @@ def test_equal_variances_have_the_errors_of_isotropic_inputs():
         np.testing.assert_allclose(many[name], one[name], rtol=2e-9, atol=1e-12, err_msg=name)
 
 
-@pytest.mark.parametrize("rule", ["hebb", "perceptron", "adatron", "adatron_textbook"])
+@pytest.mark.parametrize("rule", brief(["perceptron", "hebb", "adatron", "adatron_textbook"]))
 def test_closed_forms_of_scaled_rules_equal_the_quadrature(rule, monkeypatch):
     one, other = Fields(*np.array([[0.8], [0.7], [1.6]])), Fields(*np.array([[1.1], [0.4], [0.5]]))
     kind, c = RULES[rule](eta=0.7), np.array([0.3])
@@ -145,7 +145,7 @@ def test_a_table_is_solved_from_few_modes():
         )
 
 
-@pytest.mark.parametrize(("a", "b"), [(1.5, 1.75), (2.0, 2.0)])
+@pytest.mark.parametrize(("a", "b"), brief([(1.5, 1.75), (2.0, 2.0)]))
 def test_errors_of_power_laws_fall_as_powers_of_time(a, b):
     """A student of its own errors learns at a rate that is the error itself: see docs/theory/online.md."""
     q = (b - 1) / a
@@ -204,6 +204,7 @@ def test_theory_agrees_with_simulation_of_a_power_law_and_of_changes():
     assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []
 
 
+@pytest.mark.slow
 def test_axes_of_stated_powers_have_them_exactly():
     """At t = 0 with R = 1 the students are the teacher, so that the length of their fields is S."""
     for law in (UNLIKE, {"power_law": {"decay": 1.2, "teacher_decay": 2.0}}):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
-from conftest import disagreements
+from conftest import brief, disagreements
 
 import simulate
 import theory
@@ -16,6 +16,8 @@ from statmech.activations import ACTIVATIONS
 from statmech.inputs import inputs_from
 from theory.networks import structured
 from theory.networks.averages import Fields, derivatives, responses
+
+pytestmark = pytest.mark.quick
 
 TWO = {"spectrum": [0.2, 1.8]}
 THREE = {"spectrum": [0.3, 1, 2.4], "shares": [0.4, 0.35, 0.25]}
@@ -84,6 +86,7 @@ def test_larger_inputs_are_as_larger_weights():
     np.testing.assert_allclose(2 * one.Q, other.Q, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_spread_of_the_variances_shortens_the_plateau_and_leaves_its_height():
     """Known values for eigenvalues 1 - D and 1 + D: where the error falls least (Yoshida & Okada 2019)."""
     t = np.arange(0, 400.0, 2.5)
@@ -100,7 +103,7 @@ def test_a_spread_of_the_variances_shortens_the_plateau_and_leaves_its_height():
 
 
 @pytest.mark.parametrize("sign", [False, True])
-@pytest.mark.parametrize("name", ACTIVATIONS)
+@pytest.mark.parametrize("name", brief([*ACTIVATIONS]))
 def test_derivatives_give_the_responses_by_steins_lemma(name, sign):
     fields = some_fields(ACTIVATIONS[name](), sign)
     i, p = (at.reshape(-1) for at in np.indices((2, 3)))
