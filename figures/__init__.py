@@ -12,8 +12,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from statmech.errors import ConfigError, StatmechError, not_known
+from statmech.scenarios.composition import Composition, FigureKey
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import xarray as xr
     from matplotlib.figure import Figure
 
@@ -129,7 +132,7 @@ OVERLAYS = {  # the names of the one overlay: of any kind of scenario, and of th
     "boosting_overlay": "booster",
     "study_overlay": "classifier",
 }
-SHOWS = "any scenario: every variable of simulation and theory"
+SHOWS = "any scenario: errors and order parameters, or what the section `figure` of its config says"
 
 
 def figures_of(choice: str) -> dict[str, str]:
@@ -145,13 +148,13 @@ def figures_of(choice: str) -> dict[str, str]:
 FIGURES = {choice: figures_of(choice) for choice in PUBLISHED}
 
 
-def named(figure: str | None, shipped: str, choice: str) -> str:
+def named(figure: FigureKey, shipped: str, choice: str) -> str | Composition:
     """Return the figure that a config asks for, or that of a shipped config, or the overlay.
 
     Parameters
     ----------
     figure
-        The figure that a config names, or None.
+        The figure that a config names, what it says is drawn, or None.
     shipped
         The name of a shipped config; "" for any other one.
     choice
@@ -159,8 +162,8 @@ def named(figure: str | None, shipped: str, choice: str) -> str:
 
     Returns
     -------
-    str
-        The name of a figure of this kind.
+    str or Composition
+        The name of a figure of this kind, or what is drawn.
 
     Raises
     ------
@@ -172,6 +175,8 @@ def named(figure: str | None, shipped: str, choice: str) -> str:
     >>> named(None, "variety", "rule"), named(None, "", "rule")
     ('variety', 'overlay')
     """
+    if isinstance(figure, Composition):
+        return figure
     possible = figures_of(choice)
     if figure is not None and figure not in possible:
         known = any(figure in names for names in FIGURES.values())
@@ -193,13 +198,13 @@ class Drawn(NamedTuple):
     reason: str = ""
 
 
-def drawn(name: str, results: Results) -> Drawn:
+def drawn(name: str | Composition, results: Results) -> Drawn:
     """Draw a figure by name, or the overlay, which shows any results, where the figure cannot show these.
 
     Parameters
     ----------
     name
-        The name of a figure.
+        The name of a figure, or what is drawn.
     results
         Simulation and theory.
 
@@ -216,6 +221,8 @@ def drawn(name: str, results: Results) -> Drawn:
     >>> name, reason
     ('overlay', 'the figure variety cannot show the axis eta')
     """
+    if isinstance(name, Composition):
+        return Drawn(name.name, _overlay(results, name))
     try:
         return Drawn(name, draw(name, results))
     except ConfigError as failure:
@@ -258,7 +265,7 @@ def draw(name: str, simulation: xr.Dataset | Results | None, theory: xr.Dataset 
     choice = results.scenario.CHOICE
     named(name, name, choice)
     if name in OVERLAYS:
-        return _overlay(results)
+        return _overlay(results, Composition())
     module, data = module_of(name), results.either
     if not results.complete:
         raise ConfigError(f"the figure {name} needs simulation and theory")
@@ -282,11 +289,45 @@ def _results(simulation: xr.Dataset | Results | None, theory: xr.Dataset | None 
     return results_of(simulation, theory)
 
 
-def _overlay(results: Results) -> Figure:
-    from figures import overlay
+def _overlay(results: Results | Mapping[str, Results], wish: Composition) -> Figure:
+    from figures import overlay  # here: names and lists of figures need not wait for it
 
-    figure: Figure = overlay.draw(results)
+    figure: Figure = overlay.draw(results, wish)
     return figure
+
+
+def compose(results: Results | Mapping[str, Results], wish: Composition) -> Figure:
+    """Draw variables of results against an axis or another variable.
+
+    Parameters
+    ----------
+    results
+        Simulation and theory; or several of them, of any kinds, by their labels.
+    wish
+        What is drawn (`statmech.scenarios.composition.Composition`).
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    ConfigError
+        For what these results do not have, and for points that cannot be read.
+
+    Examples
+    --------
+    >>> import statmech
+    >>> from statmech.scenarios.composition import Composition
+    >>> rules = statmech.run(statmech.Scenario(rule=["hebb", "adatron"], N=50, t=[1, 2, 4], seeds=4))
+    >>> [ax.get_xlabel() for ax in compose(rules, Composition(x="R", y="q")).axes]
+    Traceback (most recent call last):
+    statmech.errors.ConfigError: figure: q has no value in these results. Variables with values: R, length, eps_g, \
+eps_g_majority_vote, eps_g_weight_mean.
+    >>> [ax.get_ylabel() for ax in compose(rules, Composition(y="eps_g", over="R")).axes]
+    ['$\\epsilon_g$ / $R$']
+    """
+    return _overlay(results, wish)
 
 
 def module_of(name: str) -> Any:

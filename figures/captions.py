@@ -9,44 +9,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel
-
-from figures import labels, legends, series
+from figures import arrangement, labels, legends, series, stated_keys
 from figures.labels import plain
 from statmech import config
 from statmech.errors import StatmechError
-from statmech.parameters import known_parameters
 from statmech.runtime import files
-from statmech.scenarios.axes import once
-from statmech.scenarios.base import AbstractScenario
+from statmech.scenarios.composition import Composition, drawable
 
 if TYPE_CHECKING:
     from statmech.results.results import Results
 
 SPECIAL = re.compile(r"([#%&_])")  # of LaTeX, outside mathematics
-FEW = 8  # values of an axis that are listed
-UNSTATED = (
-    "key",
-    "figure",
-    "seeds",
-    "dtype",
-    "engine",
-    "gram",
-    "start",
-    "zip",
-    "corrections",
-    "strengths",
-    "plane",
-    "cap",
-    "tests",
-)
 
 
-def caption(results: Results, figure: str) -> str:
+def caption(results: Results, figure: str | Composition) -> str:
     """Return the caption of a figure of these results, in LaTeX.
 
     Parameters
@@ -54,7 +34,7 @@ def caption(results: Results, figure: str) -> str:
     results
         Simulation and theory that are drawn.
     figure
-        The name of a published figure, or of the overlay.
+        The name of a published figure or of the overlay, or what is drawn.
 
     Returns
     -------
@@ -70,7 +50,7 @@ def caption(results: Results, figure: str) -> str:
     return " ".join(sentence.strip() for sentence in _sentences(results, figure) if sentence)
 
 
-def save(results: Results, figure: str, stem: Path) -> list[Path]:
+def save(results: Results, figure: str | Composition, stem: Path) -> list[Path]:
     """Write the caption beside a figure, as plain text and as LaTeX to include.
 
     Parameters
@@ -98,7 +78,11 @@ def save(results: Results, figure: str, stem: Path) -> list[Path]:
     ...     [file.name for file in save(results, "overlay", Path(folder) / "overlay")]
     ['overlay.txt', 'overlay.tex']
     """
-    text = caption(results, figure)
+    return save_text(caption(results, figure), stem)
+
+
+def save_text(text: str, stem: Path) -> list[Path]:
+    """Write a caption in LaTeX beside a figure, as plain text and as LaTeX to include."""
     contents = {"txt": plain(text), "tex": _latex(text)}
     return files.write_beside(stem, {suffix: f"{content}\n".encode() for suffix, content in contents.items()})
 
@@ -110,61 +94,62 @@ def _latex(text: str) -> str:
     return "$".join(parts)
 
 
-def _sentences(results: Results, figure: str) -> Iterator[str]:
+def _sentences(results: Results, figure: str | Composition) -> Iterator[str]:
     yield _shown(results, figure)
     yield f"{_parameters(results)}."
     yield from _points(results, figure)
     yield from _lines(results, figure)
+    yield from _further(figure)
     yield f"Command: `{command(results, figure)}`."
 
 
-def _shown(results: Results, figure: str) -> str:
+def _shown(results: Results, figure: str | Composition) -> str:
     """Return the content of the figure, in its own words."""
     from figures import OVERLAYS, PUBLISHED
-    from figures.overlay import abscissa
 
-    if figure not in OVERLAYS:
+    wish = figure if isinstance(figure, Composition) else Composition()
+    if isinstance(figure, str) and figure not in OVERLAYS:
         short = PUBLISHED[results.scenario.CHOICE][figure]
         return _own(results, figure, "CAPTION") or f"{short[0].upper()}{short[1:]}."
-    title, x = results.scenario.TITLE or type(results.scenario).__name__, abscissa(results)
+    title = (results.scenario.TITLE or type(results.scenario).__name__).capitalize()
+    drawn = symbols(results, [*arrangement.variables(results, wish)])
+    over = f", divided by {symbols(results, [wish.over])}" if wish.over else ""
+    return f"{title}: {drawn}{over}{_against(results, wish)}."
+
+
+def _against(results: Results, wish: Composition) -> str:
+    """Return what lies along the horizontal axis, in words."""
+    if wish.x in drawable(results.scenario):
+        return f" against {symbols(results, [wish.x])}"
+    x = wish.x or arrangement.abscissa(results)
     if x is None:
-        return f"{title.capitalize()}: every variable."
+        return ""
     names = series.along(results.either, x) if x in results.either.dims else [x]
-    return f"{title.capitalize()}: every variable against {labels.axis_label(results.scenario, names)}."
+    return f" against {labels.axis_label(results.scenario, names)}"
 
 
-def _own(results: Results, figure: str, sentence: str) -> str | None:
+def symbols(results: Results, names: Iterable[str | None]) -> str:
+    """Return the symbols of variables as a list in words."""
+    known = drawable(results.scenario)
+    words = [known[name].symbol for name in names if name]
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def _own(results: Results, figure: str | Composition, sentence: str) -> str | None:
     """Return the figure's own `CAPTION`, `POINTS` (what points and bars are) or `LINES`; None: that of every figure."""
     from figures import module_of
 
-    own: str | None = getattr(module_of(figure), sentence, None)
+    own: str | None = None if isinstance(figure, Composition) else getattr(module_of(figure), sentence, None)
     return own
 
 
 def _parameters(results: Results) -> str:
     """The values of what learns, of N, and of the keys that do not have their default; an axis as a list or a range."""
     scenario = results.scenario
-    written, defaults = _written(scenario), _defaults(scenario)
-    names = [name for name in written if name not in (*UNSTATED, *_along_x(results), scenario.CHOICE)]
-    stated = [name for name in names if name == "N" or written[name] != defaults.get(name)]
-    learns = f"{scenario.CHOICE.capitalize()}: {_values(scenario, scenario.CHOICE, written[scenario.CHOICE])}"
-    return ", ".join([learns, *(_stated(scenario, name, written[name]) for name in stated)])
-
-
-def _written(scenario: AbstractScenario) -> dict[str, Any]:
-    """Return the keys as a config writes them, and the values of parallel axes, each once."""
-    written = scenario.config()
-    for group in written.get("zip", []):
-        written |= {name: once(values) for name, values in group.items()}
-    return written
-
-
-def _defaults(scenario: AbstractScenario) -> dict[str, Any]:
-    """Return the default of every key, as a config would hold it."""
-    fields = {name: field.default for name, field in type(scenario).model_fields.items()}
-    given = {name: key.default for name, key in known_parameters(scenario.classes()).items()}
-    sections = {name: it.model_dump(mode="json") for name, it in fields.items() if isinstance(it, BaseModel)}
-    return {**fields, **sections, **given, "inputs": "gaussian"}
+    keys, choice = stated_keys.of(scenario), scenario.CHOICE
+    learns = f"{choice.capitalize()}: {stated_keys.in_words(scenario, choice, stated_keys.written(scenario)[choice])}"
+    along = _along_x(results)
+    return ", ".join([learns, *(stated_keys.with_symbol(scenario, it, keys[it]) for it in keys if it not in along)])
 
 
 def _along_x(results: Results) -> list[str]:
@@ -172,24 +157,7 @@ def _along_x(results: Results) -> list[str]:
     return [name for name, values in results.scenario.recorded.items() if values.size > 1 and name == "t"]
 
 
-def _stated(scenario: AbstractScenario, name: str, value: Any) -> str:
-    return f"{labels.symbol(scenario, name)} = {_values(scenario, name, value)}"
-
-
-def _values(scenario: AbstractScenario, name: str, value: Any) -> str:
-    """Return one value, a short list, or the range of a long one."""
-    label = labels.mathtext_label(scenario)
-    many = list(value) if isinstance(value, tuple | list) else [value]
-    if len(many) > FEW and all(isinstance(it, int | float) for it in many):
-        many = sorted(many)  # its range; parallel axes are in any order
-    words = [
-        label(name, it) if isinstance(it, str) else f"{it:,}" if isinstance(it, int) else labels.value_in_words(it)
-        for it in many
-    ]
-    return ", ".join(words) if len(words) <= FEW else f"{words[0]} to {words[-1]} ({len(words)} values)"
-
-
-def _points(results: Results, figure: str) -> Iterator[str]:
+def _points(results: Results, figure: str | Composition) -> Iterator[str]:
     if (own := _own(results, figure, "POINTS")) is not None or results.simulation is None:
         yield own or ""
         return
@@ -203,7 +171,7 @@ def _points(results: Results, figure: str) -> Iterator[str]:
         yield f"Points: means over {seeds:,} independent runs; {bars}: standard errors of these means."
 
 
-def _lines(results: Results, figure: str) -> Iterator[str]:
+def _lines(results: Results, figure: str | Composition) -> Iterator[str]:
     from figures import OVERLAYS
 
     if (own := _own(results, figure, "LINES")) is not None or results.theory is None:
@@ -212,15 +180,28 @@ def _lines(results: Results, figure: str) -> Iterator[str]:
     bounds = any(variable.bound for variable in results.scenario.variables.values())
     limit = r" in the limit $N\to\infty$" if "N" in series.ignored_in_the_limit(results.scenario) else ""
     yield "Dashed lines: bounds of theory." if bounds else f"Lines: theory{limit}."
-    if series.has_bands(results.scenario) and figure in OVERLAYS:
+    if series.has_bands(results.scenario) and (isinstance(figure, Composition) or figure in OVERLAYS):
         sentence = legends.band_of(results)
         yield f"{sentence[0].upper()}{sentence[1:]}."
 
 
-def command(results: Results, figure: str) -> str:
+def _further(figure: str | Composition) -> Iterator[str]:
+    """Say what a user's points, and the lines of fits, are."""
+    if isinstance(figure, Composition) and figure.points:
+        yield f"Diamonds: {Path(figure.points).name}."
+    if isinstance(figure, Composition) and figure.fit:
+        yield (
+            "Broad lines: power laws fitted to the upper half of the logarithmic range, with jackknife errors of the "
+            "exponents; those of theory are fitted likewise."
+        )
+
+
+def command(results: Results, figure: str | Composition) -> str:
     """State the command that draws the figure: as given, of a shipped config with overrides, or of the results."""
     if results.command:
         return results.command
+    if isinstance(figure, Composition):
+        return command_of([results.folder.name if results.folder else "RESULTS"], figure)
     known = _config_of(results, figure)
     if known is None:
         return f"statmech figure {results.folder.name if results.folder else 'RESULTS'} figure={figure}"
@@ -229,6 +210,33 @@ def command(results: Results, figure: str) -> str:
     changed = {key: value for key, value in given.items() if default.get(key) != value and key != "figure"}
     other = [] if figure in (name, shipped.figure) else [f"figure={figure}"]
     return " ".join(["statmech run", name, *(f"{key}={_override(value)}" for key, value in changed.items()), *other])
+
+
+def command_of(folders: Iterable[str], wish: Composition) -> str:
+    """State the command that draws what is asked for of folders of results.
+
+    >>> command_of(["svm", "bayes"], Composition(y=["eps_g", "R"], fit=True))
+    'statmech figure svm bayes --y eps_g,R --fit'
+    """
+    stated = wish.model_dump(mode="json")
+    words = {name: ",".join(value) if isinstance(value, list) else value for name, value in stated.items()}
+    options = [f"--{name}" if value is True else f"--{name} {value}" for name, value in words.items()]
+    return " ".join(["statmech figure", *folders, *options])
+
+
+def caption_of_several(every: Mapping[str, Results], wish: Composition) -> str:
+    """Return the caption of a figure of several results with these labels, in LaTeX."""
+    first = next(iter(every.values()))
+    parts = arrangement.arranged(every, wish)
+    drawn, along = symbols(first, arrangement.common_variables(parts, wish)), _against(first, wish)
+    found = [f"{drawn}{f', divided by {symbols(first, [wish.over])}' if wish.over else ''}{along}."]
+    for label, results in every.items():
+        sentence = _parameters(results)
+        found.append(f"{label}: {sentence[0].lower()}{sentence[1:]}; {results.scenario.seeds:,} runs.")
+    found.append("Points: means over runs; bars: standard errors of these means. Lines: theory.")
+    found += _further(wish)
+    folders = [str(results.folder or label) for label, results in every.items()]
+    return " ".join([*found, f"Command: `{command_of(folders, wish)}`."])
 
 
 def _config_of(results: Results, figure: str) -> tuple[str, Any] | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from matplotlib.collections import LineCollection
@@ -11,35 +12,82 @@ from matplotlib.container import ErrorbarContainer
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from figures import labels, series
-from figures.series import Layout
+from figures import labels, series, stated_keys
+from figures.panels import CONVERGED
 from figures.style import BAND, COLOURS, DASHES, EDGE, MARKERS, THEORY, look_of
 from statmech.scenarios.variables import BIAS, STD
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from figures.arrangement import Part
     from statmech.results.results import Results
 
 Entry = tuple[Any, str]
 VOTE = "eps_g_majority_vote"
 BOUNDS, HOLLOW = "dashed: bounds of theory", "hollow points: not all runs converged"
-BARS = "simulation, mean and standard error"
+BARS = "simulation (mean, standard error)"
 RUN = r"theory + bias $\pm$ std of a run"
 BANDS = r"band: theory + bias $\pm$ one standard deviation of a run, to order $1/N$"
 WITHOUT_BIAS = "of the vote without bias, which has no equation"
 UNRESOLVED = "none where terms beyond order 1/N are not small"
+NOUNS = {ErrorbarContainer: "points", Line2D: "lines"}  # in sentences above a legend; a note says what bands are
 MOST_COLUMNS, MOST_LETTERS = 5, 125  # in a row
 
 
-def below(figure: Figure, results: Results, layout: Layout) -> None:
-    """Draw the legend of an overlay with this layout."""
-    entries = [*_colours(results, layout), *_markers(results, layout), *_parts(results, layout)]
-    notes = list(_notes(results))
+def beside(figure: Figure, parts: list[Part], further: Sequence[Any] = ()) -> None:
+    """Draw the legend of a single panel, to its right."""
+    key = [(handle, text.replace(" (", "\n(")) for handle, text in _key(parts)]
+    entries = [*_series(parts, further), *key]
+    notes = textwrap.fill("; ".join(_all_notes(parts)), MOST_LETTERS // 3)
+    figure.legend(*zip(*entries, strict=True), loc="outside right upper", title=notes or None, title_fontsize=7.5)
+
+
+def below(figure: Figure, parts: list[Part], further: Sequence[Any] = ()) -> None:
+    """Draw the legend of several panels, with further handles that have labels.
+
+    Above entries of series a line says what points and lines are.
+    """
+    entries, key = _series(parts, further), _key(parts)
+    notes = _all_notes(parts)
+    if entries:
+        notes = [*(f"{NOUNS[type(handle)]}: {text}" for handle, text in key if type(handle) in NOUNS), *notes]
+    else:
+        entries = key
     look: dict[str, Any] = {"title": textwrap.fill("; ".join(notes), MOST_LETTERS), "title_fontsize": 7.5}
-    longest = max(len(text) for _, text in entries)
-    columns = max(1, min(MOST_COLUMNS, 110 // (longest + 6)))
+    longest = max(len(re.sub(r"\\\w+|[${}^_]", "", text)) for _, text in entries)
+    columns = max(1, min(MOST_COLUMNS, (MOST_LETTERS - 15) // (longest + 6)))
     figure.legend(*zip(*entries, strict=True), loc="outside lower center", ncols=columns, **look)
+
+
+def title(figure: Figure, parts: list[Part]) -> None:
+    """Write above all panels what all results share: single values of axes and keys, the size and number of runs."""
+    every = [[*part.stated, *stated_keys.single(part.results.scenario), *part.sizes] for part in parts]
+    shared = [word for word in dict.fromkeys(every[0]) if all(word in words for words in every)]
+    if not shared:
+        return
+    if len(figure.axes) == 1:  # its legend is beside it
+        figure.axes[0].set_title(textwrap.fill(", ".join(shared), MOST_LETTERS // 2), fontsize=8)
+    else:
+        figure.suptitle(textwrap.fill(", ".join(shared), MOST_LETTERS), fontsize=8)
+
+
+def _series(parts: list[Part], further: Sequence[Any]) -> list[Entry]:
+    """Return the entries of colours and markers, and of further handles."""
+    shared = {size for size in parts[0].sizes if all(size in part.sizes for part in parts)}
+    entries = [entry for part in parts for entry in _colours(part, len(parts) > 1, shared)]
+    entries += {text: (handle, text) for part in parts for handle, text in _markers(part)}.values()
+    return entries + [(handle, str(handle.get_label())) for handle in further]
+
+
+def _key(parts: list[Part]) -> list[Entry]:
+    """Return the entries of points, lines and bands."""
+    several = len(parts) > 1
+    return [*{text: (handle, text) for part in parts for handle, text in _parts(part, several)}.values()]
+
+
+def _all_notes(parts: list[Part]) -> list[str]:
+    return list(dict.fromkeys(note for part in parts for note in _notes(part.results)))
 
 
 def points_with_bars(label: str = "", **look: Any) -> ErrorbarContainer:
@@ -59,23 +107,29 @@ def line_with_points(index: int, text: str, **look: Any) -> Line2D:
     return Line2D([], [], **{**look_of(index), "markerfacecolor": "white", "label": text, **look})
 
 
-def _colours(results: Results, layout: Layout) -> Iterator[Entry]:
-    """Yield one entry per colour: its line and, if markers do not mean another axis, its marker."""
-    hues = series.colours_of(results.either, layout.colours)
-    if not layout.colours:
+def _colours(part: Part, several: bool, shared: set[str]) -> Iterator[Entry]:
+    """Yield one entry per colour: its line and, if markers do not mean another axis, its marker.
+
+    Of several results it has their label, and the size that they do not share.
+    """
+    results, layout = part.results, part.layout
+    if not layout.colours and not several:
         return
-    line: Any = "none" if series.ignored_by_theory(results, layout.colours) else "-"
+    line: Any = "none" if series.ignored_by_theory(results, layout.colours) and layout.colours else part.dashes
+    own = [size for size in part.sizes if size not in shared]
     for index, (text, _) in enumerate(_positions(results, layout.colours)):
-        marker = None if layout.markers else MARKERS[index % len(MARKERS)]
+        marker = None if layout.markers else part.marker(index)
         look: dict[str, Any] = (
             {"marker": marker, "markerfacecolor": "white"} if marker and results.simulation is not None else {}
         )
         shown: Any = line if results.theory is not None else "none"
-        yield Line2D([], [], color=hues[index], linestyle="-" if not look else shown, **look), text
+        words = ", ".join(word for word in (part.label, text) if word) + (f" ({', '.join(own)})" if own else "")
+        yield Line2D([], [], color=part.hues[index], linestyle=part.dashes if not look else shown, **look), words
 
 
-def _markers(results: Results, layout: Layout) -> Iterator[Entry]:
+def _markers(part: Part) -> Iterator[Entry]:
     """Yield one entry per marker and, if the theory depends on its axis, its dashes."""
+    results, layout = part.results, part.layout
     ignored = series.ignored_by_theory(results, layout.markers)
     for index, (text, _) in enumerate(_positions(results, layout.markers) if layout.markers else ()):
         lined = results.theory is not None and (not ignored or series.has_bands(results.scenario))
@@ -85,9 +139,10 @@ def _markers(results: Results, layout: Layout) -> Iterator[Entry]:
         yield Line2D([], [], color=THEORY, marker=marker, linestyle=dashes, markerfacecolor="white", **width), text
 
 
-def _parts(results: Results, layout: Layout) -> Iterator[Entry]:
+def _parts(part: Part, several: bool) -> Iterator[Entry]:
     """Yield entries of points and lines, in the figure's colour if it has only one; theory along names is a dash."""
-    colour = THEORY if layout.colours else COLOURS[0]
+    results, layout = part.results, part.layout
+    colour = THEORY if layout.colours or several else COLOURS[0]
     if results.simulation is not None:
         yield points_with_bars(color=colour), BARS
     if results.theory is not None:
@@ -98,10 +153,17 @@ def _parts(results: Results, layout: Layout) -> Iterator[Entry]:
             yield Patch(facecolor=colour if layout.x else THEORY, alpha=1.5 * BAND, linewidth=0), RUN
 
 
+def has_flag(results: Results) -> bool:
+    """True if runs of these results may fail to converge, and some point is of such runs."""
+    return (
+        results.simulation is not None and CONVERGED in results.simulation and not results.simulation[CONVERGED].all()
+    )
+
+
 def _notes(results: Results) -> Iterator[str]:
     if results.theory is not None and any(it.bound for it in results.scenario.variables.values()):
         yield BOUNDS
-    if results.simulation is not None and "converged" in results.simulation:
+    if has_flag(results):
         yield HOLLOW
     if results.theory is not None and series.has_bands(results.scenario):
         yield band_of(results)

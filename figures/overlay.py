@@ -1,177 +1,228 @@
-"""The overlay of simulation and theory, for every kind of scenario: each variable against one axis.
+"""The overlay of simulation and theory, for every kind of scenario, and of several results in one figure.
 
-The abscissa is the one that its kind is usually drawn against (t, alpha, ...) if it has several values, otherwise the
-longest axis of numbers. Of the other axes the first is distinguished by colour, the next by marker and dashes, and each
-combination of the rest has panels; an axis that the theory does not depend on (N) is a marker, over one line. Theory
-with corrections of order 1/N adds a band for each N, in which it expects one run. A study on data, or a sweep over
-names alone, has one row per parameter combination instead.
+Each variable has a panel, against one axis or another variable (`figures.arrangement`). Of the other axes the first is
+distinguished by colour, the next by marker and dashes, and each combination of the rest has panels; an axis that the
+theory does not depend on (N) is a marker, over one line. Theory with corrections of order 1/N adds a band for each N,
+in which it expects one run. A study on data, or a sweep over names alone, has rows instead (`figures.rows`).
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from figures import labels, legends, panels, series
+from figures import arrangement, exponents, labels, legends, measured_points, panels, rows, series
+from figures.arrangement import Part
+from figures.grid_of_panels import panels_of
 from figures.panels import Look
-from figures.series import Layout
-from figures.style import BAND, COLOURS, DASHES, MARKERS, PAGE, THEORY, styled
-from statmech.results.corrections import predicted, unresolved
+from figures.style import DASHES, PAGE, THEORY, styled
+from statmech.errors import ConfigError
+from statmech.results.results import Results
+from statmech.scenarios.composition import Composition
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-    from statmech.results.results import Results
+    from statmech.scenarios.variables import Variable
 
-MOST_ROWS = 40  # parameter combinations drawn as rows
-COLUMNS = {1: 1, 2: 2, 4: 2}  # of so many panels, otherwise:
 MOST_COLUMNS, HEIGHT = 3, 2.0  # inches per panel
-WIDTHS = {1: 4.5}  # inches, of a figure with so many columns, otherwise a page
-ROW, HEAD = 0.22, 0.9  # inches per row, and for axis and legend
+FEWER = {4: 2}  # columns of so many panels
+ALONE, WIDTH = 2.7, 5.6  # inches, of a figure with a single panel
+HEAD = 0.9  # inches for title and legend
 DISCRETE = 40  # whole numbers along x, up to which theory has a marker at each
+POINTS: dict[str, Any] = {"color": "0", "marker": "D", "linestyle": "none", "markersize": 4}  # of a user's file
+EVERYTHING = Composition()
 
 
 @styled
-def draw(results: Results) -> Figure:
+def draw(results: Results | Mapping[str, Results], wish: Composition = EVERYTHING) -> Figure:
     """Draw means over runs with their standard errors as points, and theory as lines.
+
+    Parameters
+    ----------
+    results
+        Simulation and theory; or several of them by their labels.
+    wish
+        What is drawn against what.
+
+    Raises
+    ------
+    ConfigError
+        For what these results do not have, and for points that cannot be read.
 
     >>> from statmech import Scenario, run
     >>> swept = run(Scenario(rule=["hebb", "adatron"], eta=[0.5, 1, 2], N=20, t=5, seeds=2))
-    >>> draw(swept).axes[3].get_xlabel()
+    >>> draw(swept).axes[1].get_xlabel()
     '$\\\\eta$'
     """
-    x = abscissa(results)
-    if x is None:
-        return _rows(results)
-    return _panels(series.with_axis(results, x), x)
+    every = {"": results} if isinstance(results, Results) else results
+    if found := arrangement.problems_of({label: one.scenario for label, one in every.items()}, wish):
+        raise ConfigError("\n".join(found))
+    parts = arrangement.arranged(every, wish)
+    if not parts:
+        return rows.draw(next(iter(every.values())), wish)
+    return _panels(parts, wish)
 
 
-def abscissa(results: Results) -> str | None:
-    """Return the axis, or the single value, that results are drawn against; None if they have rows instead."""
-    data, usual = results.either, labels.abscissa(results.scenario)
-    numeric = [axis for axis in series.axes(data) if series.is_numeric(data, axis)]
-    if results.scenario.on_data or (usual is None and not numeric):
-        return None
-    own = next((axis for axis in series.axes(data) if usual in series.along(data, axis)), usual)
-    return own if own in numeric or not numeric else series.longest(numeric, data)
-
-
-def _panels(results: Results, x: str) -> Figure:
+def _panels(parts: list[Part], wish: Composition) -> Figure:
     """Draw a panel per variable with values and combination of the axes in panels."""
-    layout = series.layout_along(results, x)
-    fixed = [text for axis in layout.rest for text in _labels(results, axis)]
-    results = series.with_lines(results, x)
-    results = series.sliced(results, dict.fromkeys(layout.rest, 0))
-    variables = series.with_values(results)
-    scales = series.scales(results, x, variables, lossless=True)
-    label = labels.mathtext_label(results.scenario)
-    positions = series.positions(results.either, layout.panels, label)
-    parts = [(title, series.sliced(results, position)) for title, position in positions]
-    known = [series.with_values(part) for _, part in parts]  # q has none where K = 1
-    shown = [(name, *part) for name in variables for part, own in zip(parts, known, strict=True) if name in own]
-    figure, axes = _grid(len(shown))
-    discrete = _is_discrete(results, x)
-    for ax, (name, title, part) in zip(axes, shown, strict=True):
-        variable, log = variables[name], "x" * scales.log_x + "y" * (name in scales.log_y)
-        for look, one in _combinations(part, layout, bool(variable.bound)):
-            curve = series.curve(name, "", one.simulation, one.theory, one.lines, x=x)
-            panels.draw(ax, curve, look, log, panels.converged(one.simulation), discrete=discrete)
-        if (only := series.values(results.either, x)).size == 1:
-            ax.set_xticks(only)
-        panels.logarithmic(ax, log)
-        ax.set(ylabel=variable.symbol, title=title)
-        ax.set_xlabel(labels.axis_label(results.scenario, series.along(results.either, x)))
-    legends.below(figure, results, layout)
-    _title(figure, fixed, results)
+    variables = arrangement.common_variables(parts, wish)
+    points = measured_points.read(wish.points) if wish.points else None
+    logs = {name: _log(parts, name, variables, wish) for name in variables}
+    shown = _contents(parts, variables)
+    alone = len(shown) == 1
+    figure, axes = panels_of(len(shown), FEWER.get(len(shown), MOST_COLUMNS), HEIGHT, WIDTH if alone else PAGE)
+    figure.set_figheight(ALONE if alone else figure.get_figheight() + HEAD)
+    keys: list[Any] = []
+    for ax, (name, title, content) in zip(axes, shown, strict=True):
+        for part, results in content:
+            for look, one, label in _combinations(part, results, bool(variables[name].bound)):
+                _draw(ax, part, one, name, look, logs[name], _filled(parts, part, one))
+                keys += _fit(ax, part, one, name, look, label, title) if wish.fit else []
+        if points is not None:
+            ax.errorbar(points.x, points.y, points.error, **POINTS, zorder=6)
+        panels.logarithmic(ax, logs[name])
+        _label(ax, parts, variables[name], title, wish)
+    if wish.fit and not keys:
+        least = f"{exponents.LEAST} positive points in the upper half of the range of x"
+        raise ConfigError(f"figure.fit: no curve has {least}, as an exponent needs")
+    if points is not None:
+        keys.append(legends.points_with_bars(points.name, **POINTS | {"markerfacecolor": "0"}))
+    if not alone:
+        panels.letters(*axes)
+    legends.title(figure, parts)
+    (legends.beside if alone else legends.below)(figure, parts, keys)
     return figure
 
 
-def _combinations(results: Results, layout: Layout, bound: bool) -> Iterator[tuple[Look, Results]]:
-    """Yield each combination of the axes in colour and in markers, with its look; bounds of theory are dashed."""
-    colours, markers = (list(series.positions(results.either, axes)) for axes in (layout.colours, layout.markers))
-    hues = series.colours_of(results.either, layout.colours)
-    for (one, (_, colour)), (other, (_, marker)) in itertools.product(enumerate(colours), enumerate(markers)):
-        line: dict[str, Any] | None = {"color": hues[one], "linestyle": DASHES[other % len(DASHES)]}
+def _contents(parts: list[Part], variables: dict[str, Variable]) -> list[tuple[str, str, list[tuple[Part, Results]]]]:
+    """Return the variable, the title and the results of each panel; results without axes of panels are in all."""
+    panel_titles = [[*part.titles()] for part in parts]
+    titles = dict.fromkeys(title for every in panel_titles for title, _ in every if title) or {"": None}
+    found = []
+    for name in variables:  # q has no value where K = 1
+        for title in titles:
+            content = [
+                (part, results)
+                for part, every in zip(parts, panel_titles, strict=True)
+                for own, results in every
+                if own in ("", title) and name in series.with_values(results, variables)
+            ]
+            found += [(name, title, content)] if content else []
+    return found
+
+
+def _combinations(part: Part, results: Results, bound: bool) -> Iterator[tuple[Look, Results, str]]:
+    """Yield each combination of the axes in colour and in markers, with its look and its label.
+
+    Bounds of theory are dashed; axes that theory does not depend on share one line.
+    """
+    layout, hues = part.layout, part.hues
+    label = labels.mathtext_label(results.scenario)
+    colours, markers = ([*series.positions(results.either, axes, label)] for axes in (layout.colours, layout.markers))
+    shared = layout.colours and series.ignored_by_theory(results, layout.colours)
+    for (one, (hue, colour)), (other, (mark, marker)) in itertools.product(enumerate(colours), enumerate(markers)):
+        dashes = DASHES[other % len(DASHES)] if layout.markers else part.dashes
+        line: dict[str, Any] | None = {"color": hues[one], "linestyle": dashes}
         if series.ignored_by_theory(results, layout.markers):
-            line = {"color": hues[one]} if other == 0 else None
-        if layout.colours and series.ignored_by_theory(results, layout.colours):
-            line = {"color": THEORY} if one == other == 0 else None
+            line = {"color": hues[one], "linestyle": part.dashes} if other == 0 else None
+        if shared:
+            line = {"color": hues[0] if part.label else THEORY} if one == other == 0 else None
         line = line | {"linestyle": "--"} if line and bound else line
-        mark = MARKERS[(other if layout.markers else one) % len(MARKERS)]
+        points = {"color": hues[one], "marker": part.marker(other if layout.markers else one)}
+        words = ", ".join(word for word in (part.label, hue, mark) if word)
         band = {"colour": hues[one], "dashes": DASHES[other % len(DASHES)]}
-        yield Look({"color": hues[one], "marker": mark}, line, band), series.sliced(results, {**colour, **marker})
+        yield Look(points, line, band), series.sliced(results, {**colour, **marker}), words
+
+
+def _draw(ax: Axes, part: Part, one: Results, name: str, look: Look, log: str, filled: np.ndarray | None) -> None:
+    """Draw a variable along the axis of x, or against the variable that lies there."""
+    curve = series.curve(name, "", one.simulation, one.theory, one.lines, x=part.x)
+    if part.plane:
+        across = series.curve(part.plane, "", one.simulation, one.theory, one.lines, x=part.x)
+        curve, error = _in_plane(curve, across)
+        if error is not None and curve.mean is not None:
+            ax.errorbar(curve.x, curve.mean, xerr=error, color=look.points["color"], linestyle="none", zorder=3)
+    panels.draw(ax, curve, look, log, filled, discrete=not part.plane and _is_discrete(one, part.x))
+    if not part.plane and (only := series.values(one.either, part.x)).size == 1 and len(ax.lines) and "x" not in log:
+        ax.set_xticks(only)
+
+
+def _in_plane(curve: series.Curve, across: series.Curve) -> tuple[series.Curve, np.ndarray | None]:
+    """Return a curve against the values of another one at the same places, and the errors of these."""
+    nothing = np.full(curve.x.shape, np.nan)
+    solved = curve.theory is not None and across.theory is not None and curve.theory.shape == across.theory.shape
+    line = {"theory_x": across.theory, "theory": curve.theory} if solved else {"theory_x": None, "theory": None}
+    return replace(curve, x=nothing if across.mean is None else across.mean, band=None, **line), across.error
+
+
+def _filled(parts: list[Part], part: Part, one: Results) -> np.ndarray | None:
+    """Return where points are filled, as all runs converged: everywhere in results without such a flag."""
+    if not any(legends.has_flag(part.results) for part in parts):
+        return None
+    converged = panels.converged(one.simulation)
+    return (
+        converged
+        if converged is not None or one.simulation is None
+        else np.ones(series.values(one.either, part.x).size, bool)
+    )
+
+
+def _fit(ax: Axes, part: Part, one: Results, name: str, look: Look, label: str, title: str) -> list[Any]:
+    """Draw the line of a power law through the points or, without a simulation, theory; return its key."""
+    curve = series.curve(name, "", None, one.theory, one.lines, x=part.x)
+    solved = None if curve.theory is None or curve.theory_x is None else (curve.theory_x, curve.theory[None])
+    x = series.values(one.either, part.x)
+    runs = one.simulation[name] if one.simulation is not None and name in one.simulation else None
+    if runs is not None:
+        runs = runs.mean([dim for dim in series.AVERAGED if dim in runs.dims]).transpose("seed", ...).values
+    fitted = exponents.exponent(x, runs) if runs is not None else solved and exponents.exponent(*solved)
+    if not fitted:
+        return []
+    broad = {"color": look.points["color"], "linewidth": 3.5, "alpha": 0.3, "solid_capstyle": "butt"}
+    ax.plot(fitted.x, fitted.y, **broad, zorder=1)
+    y, along = one.scenario.variables[name].symbol.strip("$"), labels.symbol(one.scenario, part.x).strip("$")
+    words = ", ".join(word for word in (label, title) if word)
+    expected = exponents.exponent(*solved, start=fitted.x[0]) if runs is not None and solved else None
+    law = rf"${y}\propto {along}^{{\,{fitted.text}}}$" + (f", theory ${expected.text}$" if expected else "")
+    return [legends.entry(f"{words}: {law}" if words else law, **broad)]
+
+
+def _log(parts: list[Part], name: str, variables: dict[str, Variable], wish: Composition) -> str:
+    """Return which axes are logarithmic: those on which values span decades or, for a fit, both."""
+    if any(part.plane for part in parts):
+        return ""
+    if wish.fit:
+        return "xy"
+    found = []
+    for part in parts:
+        known = series.with_values(part.results, variables)
+        if series.is_numeric(part.results.either, part.x) and name in known:
+            found.append((series.scales(part.results, part.x, known, lossless=True), part))
+    log_x = bool(found) and all(scales.log_x for scales, _ in found)
+    log_y = any(name in scales.log_y for scales, _ in found)
+    log_y &= not any(series.has_zero_means(part.results, name) for _, part in found)
+    return "x" * log_x + "y" * log_y
+
+
+def _label(ax: Axes, parts: list[Part], variable: Variable, title: str, wish: Composition) -> None:
+    part = parts[0]
+    known = {**part.results.scenario.variables, **part.results.scenario.theory_only}
+    ax.set(ylabel=f"{variable.symbol} / {known[wish.over].symbol}" if wish.over else variable.symbol, title=title)
+    along = series.along(part.results.either, part.x)
+    ax.set_xlabel(known[part.plane].symbol if part.plane else labels.axis_label(part.results.scenario, along))
 
 
 def _is_discrete(results: Results, x: str) -> bool:
-    """True if x holds few whole numbers, so that theory has no values between them."""
+    """True if x holds names or few whole numbers, so that theory has no values between them."""
     key = series.along(results.either, x)[0]
+    if results.either.sizes.get(x, 1) > 1 and not series.is_numeric(results.either, x):
+        return True
     dense = results.lines if results.lines is not None else results.either
     whole = x in results.scenario.shape and results.scenario.describe(key).type is int
     return whole and x in dense.dims and dense.sizes[x] <= DISCRETE
-
-
-def _grid(panels: int) -> tuple[Figure, list[Axes]]:
-    """Make a figure with so many panels, the last row filled from the left."""
-    columns = COLUMNS.get(panels, MOST_COLUMNS)
-    rows = -(-panels // columns)
-    figure = Figure(figsize=(WIDTHS.get(columns, PAGE), HEAD + HEIGHT * rows))
-    axes = list(figure.subplots(rows, columns, squeeze=False).flat)
-    for ax in axes[panels:]:
-        ax.set_axis_off()
-    return figure, axes[:panels]
-
-
-def _labels(results: Results, axis: str) -> list[str]:
-    return series.labels(results.either, axis, labels.mathtext_label(results.scenario))
-
-
-def _title(figure: Figure, fixed: list[str], results: Results) -> None:
-    """Above all panels: the axes of a single value, the size, and the number of runs."""
-    if words := [word for word in (*fixed, labels.size_of(results.either)) if word]:
-        figure.suptitle(", ".join(words), fontsize=8)
-
-
-def _rows(results: Results) -> Figure:
-    """Draw a column of points per variable, a row per parameter combination."""
-    axes = tuple(series.axes(results.either))
-    every = series.positions(results.either, axes, labels.mathtext_label(results.scenario))
-    combinations = list(itertools.islice(every, MOST_ROWS))
-    variables = series.with_values(results)
-    columns = min(len(variables), 4)
-    lines = -(-len(variables) // columns)
-    figure = Figure(figsize=(PAGE, lines * (HEAD + ROW * len(combinations))))
-    panels = list(figure.subplots(lines, columns, sharey=True, squeeze=False).flat)
-    for ax, (name, variable) in zip(panels, variables.items(), strict=False):
-        for row, (_, position) in enumerate(combinations):
-            _point(ax, series.sliced(results, position), name, row)
-        ax.set(xlabel=variable.symbol)
-        ax.grid(axis="y", color="0.9", linewidth=0.6)
-    for ax in panels:
-        ax.set_yticks(range(len(combinations)), [label for label, _ in combinations])
-        ax.tick_params(axis="y", length=0)
-    for ax in panels[len(variables) :]:
-        ax.set_axis_off()
-    panels[0].set_ylim(len(combinations) - 0.5, -0.5)
-    count = int(np.prod([results.either.sizes[axis] for axis in axes]))
-    _title(figure, [f"the first {MOST_ROWS} of {count} parameter combinations"] if count > MOST_ROWS else [], results)
-    legends.below(figure, results, Layout("", (), ()))
-    return figure
-
-
-def _point(ax: Axes, results: Results, name: str, row: int) -> None:
-    """Draw one value: the mean as a point with its standard error, theory as a dash."""
-    if results.simulation is not None and name in results.simulation:
-        mean, error = series.mean_and_error(results.simulation[name])
-        ax.errorbar(
-            [mean], [row], xerr=[error], linestyle="none", color=COLOURS[0], marker="o", markerfacecolor="white"
-        )
-    if results.theory is not None and name in results.theory:
-        mean, std = predicted(results.theory, name)
-        if std is not None and not unresolved(results.theory, name).any():
-            ends = [float((mean + side * std).mean()) for side in (-1, 1)]
-            ax.plot(ends, [row, row], color=THEORY, alpha=BAND, linewidth=7, solid_capstyle="butt", zorder=0)
-        ax.plot([results.theory[name].mean()], [row], "|", color=THEORY, markersize=9)

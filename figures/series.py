@@ -19,7 +19,7 @@ from figures.style import COLOURS, shades
 from statmech.numerics.statistics import standard_error_of_runs
 from statmech.results.corrections import predicted, unresolved
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.variables import BIAS, STD, Variable
+from statmech.scenarios.variables import AVERAGED, BIAS, STD, UNSHOWN, Variable
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from statmech.results.results import Results
 
 MOST = 7  # curves: as many as there are colours
-AVERAGED = ("student", "fold")
-UNITS = ("other", "teacher_unit", "other_teacher_unit")  # of networks: overlaps of single pairs are not drawn
-UNSHOWN = ("seed", "row", "column", "vertical", "horizontal", "position", "partner", "example", *UNITS, *AVERAGED)
+FEW = 3  # ordered values, up to which colours distinguish them better than shades
 NORMALISED = {
     "": "as they are",
     "theory": "over theory",
@@ -37,6 +35,7 @@ NORMALISED = {
 }
 SPAN, WIDE = 100, 4  # the ratio of largest to smallest value from which an axis is logarithmic; WIDE if none is lost
 LEAST = 1e-2  # of a line, down to which a band or a bar reaches on a logarithmic axis
+SAME = 1e-6  # relative difference of equal variables, which the integration of a vote has
 ROUNDING = 1e-12  # what is less than this, over the largest, is 0
 
 
@@ -93,12 +92,51 @@ def drawn(scenario: AbstractScenario) -> dict[str, Variable]:
     return {name: variable for name, variable in numbers.items() if least <= {*variable.dims} <= inner}
 
 
-def with_values(results: Results) -> dict[str, Variable]:
-    """Return the variables with a value among those that charts can show, under symbols that differ."""
+def with_values(results: Results, known: dict[str, Variable] | None = None) -> dict[str, Variable]:
+    """Return the variables with a value among those that charts can show, or these, under symbols that differ."""
     parts = [part for part in (results.simulation, results.theory) if part is not None]
-    known = drawn(results.scenario)
+    known = drawn(results.scenario) if known is None else known
     named = [name for name in known if any(name in part and np.isfinite(part[name]).any() for part in parts)]
     return distinct({name: known[name] for name in named})
+
+
+def of_interest(results: Results) -> dict[str, Variable]:
+    """Return the variables that a figure shows unasked: results, neither details nor diagnostics.
+
+    Not one that has the same value everywhere, such as a fixed second layer, nor one that equals an earlier one, such
+    as the error of a vote of one student.
+    """
+    known = with_values(results)
+    chosen = [name for name in known if known[name].role == "result"]
+    chosen = chosen or [name for name in known if known[name].role != "diagnostic"] or [*known]
+    varied = [name for name in chosen if not _is_constant(results, name)] or chosen
+    once = [name for i, name in enumerate(varied) if not any(_are_equal(results, name, it) for it in varied[:i])]
+    return {name: known[name] for name in once}
+
+
+def _is_constant(results: Results, name: str) -> bool:
+    """True if a variable has a single value in all of several runs, students and places of a sweep."""
+    every = [part[name].values for part in (results.simulation, results.theory) if part is not None and name in part]
+    many = any(results.either.sizes[axis] > 1 for axis in axes(results.either))
+    return many and all(_spread_of(values) <= ROUNDING * np.nanmax(np.abs(values)) for values in every)
+
+
+def _spread_of(values: np.ndarray) -> float:
+    finite = values[np.isfinite(values)]
+    return float(np.ptp(finite)) if finite.size else 0.0
+
+
+def _are_equal(results: Results, name: str, other: str) -> bool:
+    """True if simulation and theory have the same values of two variables, to rounding."""
+    parts = [part for part in (results.simulation, results.theory) if part is not None and {name, other} & {*part}]
+    if not all(name in part and other in part for part in parts):
+        return False
+    pairs = [[_of_students(part[it]) for it in (name, other)] for part in parts]
+    return all(one.dims == two.dims and np.allclose(one, two, SAME, 0, equal_nan=True) for one, two in pairs)
+
+
+def _of_students(values: xr.DataArray) -> xr.DataArray:
+    return values.mean([dim for dim in AVERAGED if dim in values.dims])
 
 
 def distinct(variables: dict[str, Variable]) -> dict[str, Variable]:
@@ -141,21 +179,23 @@ def layout(results: Results) -> Layout:
     return Layout(x, (colour,) if colour else (), tuple(axis for axis in every if axis not in (x, colour)))
 
 
-def layout_along(results: Results, x: str) -> Layout:
+def layout_along(results: Results, x: str, named: Sequence[str] = (), split: Sequence[str] = ()) -> Layout:
     """Return the layout of a figure against x that shows all axes.
 
     In colour what learns, otherwise the first axis that the theory depends on; by marker an axis that it does not
-    depend on, otherwise the next; every further axis in panels.
+    depend on, otherwise the next; every further axis in panels. Axes that are `named` come first, the last of several
+    by marker, and those of `split` have panels.
     """
     dataset, ignored = results.either, ignored_in_the_limit(results.scenario)
     others = [axis for axis in axes(dataset) if axis != x]
     many = [axis for axis in others if dataset.sizes[axis] > 1]
     ranked = sorted(many, key=lambda axis: (axis != results.scenario.CHOICE, axis in ignored))
-    colours, left = ranked[:1], ranked[1:]
+    colours = [*named[: max(1, len(named) - 1)]] or [axis for axis in ranked if axis not in split][:1]
+    left = [axis for axis in ranked if axis not in (*colours, *split)]
     few = sorted((axis for axis in left if dataset.sizes[axis] <= MOST), key=lambda axis: axis not in ignored)
-    markers = few[:1]
-    panels = tuple(axis for axis in many if axis not in (*colours, *markers))
-    rest = tuple(axis for axis in others if axis not in many)
+    markers = [*named[1:][-1:]] or few[:1]
+    panels = (*split, *(axis for axis in many if axis not in (*colours, *markers, *split)))
+    rest = tuple(axis for axis in others if axis not in (*colours, *markers, *panels))
     return Layout(x, tuple(colours), rest, tuple(markers), panels)
 
 
@@ -175,9 +215,9 @@ def has_bands(scenario: AbstractScenario) -> bool:
 
 
 def colours_of(dataset: xr.Dataset, names: tuple[str, ...]) -> list[Any]:
-    """Return the colour at each position on these axes: shades of ordered numbers, if there are more than colours."""
+    """Return the colour at each position on these axes: shades of ordered numbers, if there are more than a few."""
     count = int(np.prod([dataset.sizes[name] for name in names]))
-    if count > len(COLOURS) and all(is_numeric(dataset, name) for name in names):
+    if count > FEW and all(is_numeric(dataset, name) for name in names):
         return shades(count)
     return [COLOURS[index % len(COLOURS)] for index in range(count)]
 
@@ -219,7 +259,8 @@ def scales(results: Results, x: str, variables: dict[str, Variable], lossless: b
 
 def has_zero_means(results: Results, name: str) -> bool:
     """True if a mean over runs is 0 or less, so that it has no place on a logarithmic axis."""
-    return results.simulation is not None and bool((results.simulation[name].mean("seed") <= 0).any())
+    simulation = results.simulation
+    return simulation is not None and name in simulation and bool((simulation[name].mean("seed") <= 0).any())
 
 
 def _wants_log(name: str, variable: Variable, results: Results) -> bool:
@@ -227,7 +268,7 @@ def _wants_log(name: str, variable: Variable, results: Results) -> bool:
     simulation, theory = results.simulation, results.theory
     solved = theory is not None and name in theory
     parts = [theory[name].values.ravel()] if theory is not None and solved else []
-    if simulation is not None and (not solved or variable.bound):
+    if simulation is not None and name in simulation and (not solved or variable.bound):
         means = simulation[name].mean("seed").values.ravel()
         parts.append(means[means > 0] if solved else means)
     every = np.concatenate(parts)

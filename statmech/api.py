@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from statmech import config
-from statmech.errors import StatmechError
+from statmech.errors import ConfigError, StatmechError
 from statmech.results import results
 from statmech.results.comparison import distances as distances
 from statmech.results.results import results_of
@@ -16,12 +16,14 @@ from statmech.results.study_tables import tables
 from statmech.runtime.hidden_packages import check_packages
 from statmech.runtime.progress import Bar, shown
 from statmech.scenarios.base import AbstractScenario
+from statmech.scenarios.composition import composition_of
 from statmech.scenarios.registry import scenario_from
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
+Several = list[results.Results] | tuple[results.Results, ...] | dict[str, results.Results]
 WIDTH = 720  # of the figure in a notebook, in pixels
 
 
@@ -36,13 +38,15 @@ class Results(results.Results):
     True
     """
 
-    def draw(self, figure: str | None = None) -> Figure:
-        """The published figure of this name; by default that of the results, or the overlay of simulation and theory.
+    def draw(self, figure: str | None = None, **composed: Any) -> Figure:
+        """The published figure of this name, or these variables; by default the figure of the results (`draw`).
 
         Parameters
         ----------
         figure
             The name of a published figure, or "overlay".
+        composed
+            What is drawn: `x`, `y`, `series`, `split`, `over`, `points` and `fit`, as for `draw`.
 
         Returns
         -------
@@ -53,7 +57,7 @@ class Results(results.Results):
         ConfigError
             For a figure that is unknown, or cannot show these results.
         """
-        return draw(self, figure=figure)
+        return draw(self, figure=figure, **composed)
 
     def _repr_html_(self) -> str:
         return html(self)
@@ -170,19 +174,45 @@ def solve(scenario: AbstractScenario) -> xr.Dataset:
 
 
 def draw(
-    simulation: results.Results | xr.Dataset, theory: xr.Dataset | None = None, figure: str | None = None
+    simulation: results.Results
+    | xr.Dataset
+    | list[results.Results]
+    | tuple[results.Results, ...]
+    | dict[str, results.Results],
+    theory: xr.Dataset | None = None,
+    figure: str | None = None,
+    *,
+    x: str | None = None,
+    y: str | Sequence[str] = (),
+    series: str | Sequence[str] = (),
+    split: str | Sequence[str] = (),
+    over: str | None = None,
+    points: str | Path | None = None,
+    fit: bool = False,
 ) -> Figure:
-    """Draw results, or a simulation and its theory, as a matplotlib figure.
+    """Draw results, or a simulation and its theory, as a matplotlib figure; or several results in one figure.
 
     Parameters
     ----------
     simulation
-        `Results`, or a dataset of `simulate.run`.
+        `Results`, or a dataset of `simulate.run`; or several results, of any kinds, in a list or by their labels.
     theory
         A dataset of `theory.solve`; None if there is none, or with `Results`.
     figure
         A published figure (`statmech figure --list`). By default that of the results, or the overlay of simulation
         and theory where they have none or it cannot show them.
+    x
+        The axis, or the variable, along the horizontal axis.
+    y
+        Variables, a panel each; by default errors and order parameters.
+    series, split
+        Axes that colours and markers distinguish, and axes whose values have panels.
+    over
+        A variable by which y is divided: theory's value or, where theory has none, the mean over runs.
+    points
+        A CSV file of further points, with columns x, y and, if it is known, error.
+    fit
+        True to fit exponents, on logarithmic axes.
 
     Returns
     -------
@@ -191,21 +221,43 @@ def draw(
     Raises
     ------
     ConfigError
-        For a figure that is unknown, or cannot show these results.
+        For a figure that is unknown or cannot show these results, for what the results do not have, and for points
+        that cannot be read.
 
     Examples
     --------
     >>> from statmech import Scenario
-    >>> drawn = draw(run(Scenario(rule="hebb", N=50, t=[1, 2], seeds=4)))
-    >>> len(drawn.axes) > 0
-    True
+    >>> drawn = draw(run(Scenario(rule=["hebb", "adatron"], K=2, N=50, t=[1, 2], seeds=4)), x="R", y="q")
+    >>> [(ax.get_xlabel(), ax.get_ylabel()) for ax in drawn.axes]
+    [('$R$', '$q$')]
     """
     check_packages("figures")
     import figures
 
+    asked = {"x": x, "y": y, "series": series, "split": split, "over": over, "points": points, "fit": fit}
+    stated = {name: str(value) if isinstance(value, Path) else value for name, value in asked.items() if value}
+    if figure and (stated or isinstance(simulation, list | tuple | dict)):
+        raise ConfigError("a published figure says itself what it shows: leave out all else")
+    if isinstance(simulation, list | tuple | dict):
+        return figures.compose(_labelled(simulation), composition_of(stated))
     shown = results_of(simulation, theory)
+    if stated:
+        return figures.compose(shown, composition_of(stated))
     name = figures.named(figure or shown.figure, "", shown.scenario.CHOICE)
-    return figures.draw(name, shown) if figure else figures.drawn(name, shown).figure
+    return figures.draw(figure, shown) if figure else figures.drawn(name, shown).figure
+
+
+def _labelled(
+    several: list[results.Results] | tuple[results.Results, ...] | dict[str, results.Results],
+) -> dict[str, results.Results]:
+    """Results by their labels: the names of their configs or folders or, if these are not different, of what learns."""
+    if isinstance(several, dict):
+        return several
+    kinds = [str(getattr(one.scenario, one.scenario.CHOICE)) for one in several]
+    for labels in ([one.name for one in several], kinds):
+        if all(labels) and len({*labels}) == len(labels):
+            return dict(zip(labels, several, strict=True))
+    return {f"{label} {number}": one for number, (label, one) in enumerate(zip(kinds, several, strict=True), 1)}
 
 
 def compare(simulation: results.Results | xr.Dataset, theory: xr.Dataset | None = None) -> Any:

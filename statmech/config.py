@@ -15,6 +15,7 @@ from statmech.results.stored_config import present_config
 from statmech.runtime import files
 from statmech.safe_yaml import MOST_LINES, TooLarge, document_of
 from statmech.scenarios.base import AbstractScenario
+from statmech.scenarios.composition import Composition
 from statmech.scenarios.registry import name_in, scenario_from
 
 _PACKAGE = Path(__file__).parent
@@ -166,11 +167,18 @@ def load(config: str | Path, overrides: Iterable[str] = (), *, data: bool = Fals
     try:
         scenario = scenario_from(given)
         problems += scenario.data_problems() if data else []
+        problems += _figure_problems(scenario)
     except ScenarioError as failure:
         problems = [*failure.problems, *problems]
     if problems:
         raise ConfigError("\n".join(_located(ScenarioError(problems), path, document, places)))
     return scenario
+
+
+def _figure_problems(scenario: AbstractScenario) -> list[Problem]:
+    """Why a figure cannot show what its section asks for; one that is named is checked where figures are known."""
+    wish = scenario.figure
+    return [(("figure", *key), why) for key, why in wish.problems(scenario)] if isinstance(wish, Composition) else []
 
 
 def overridden(given: dict[str, Any], overrides: Iterable[str]) -> tuple[dict[str, Any], dict[str, str]]:

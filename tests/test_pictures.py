@@ -12,8 +12,8 @@ import simulate
 import statmech
 import theory
 from figures import captions, series
+from figures.arrangement import abscissa
 from figures.inspection import AID, OUTSIDE, faults
-from figures.overlay import abscissa
 from figures.style import COLUMN, PAGE, styled
 from statmech import Attention, Boosting, Scenario, Stopping, StoredExamples
 

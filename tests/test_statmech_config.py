@@ -125,7 +125,7 @@ FAIR = {
     "N": ["20", "[20, 30]", "{linspace: [20, 40, 3]}", "1_000"],
     "seeds": ["3", "0x10"],
     "key": ["7"],
-    "figure": ["overlay"],
+    "figure": ["overlay", "{fit: true}"],
     "flip": ["0.1", "[0, 0.5]", "{linspace: [0, 0.3, 4]}"],
     "alpha": ["1", "{geomspace: [0.5, 2, 3]}", "1e0"],
     "eta": ["0.5", "[1e-3, 2]"],

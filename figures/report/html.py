@@ -24,6 +24,7 @@ from statmech.runtime import files
 from statmech.runtime.extras import require
 from statmech.scenarios.axes import points
 from statmech.scenarios.base import AbstractScenario
+from statmech.scenarios.composition import Composition
 
 if TYPE_CHECKING:
     from statmech.results.results import Results
@@ -191,19 +192,21 @@ def _picture(results: Results) -> dict[str, Any] | None:
     if not results.complete:
         return None
     try:
-        name, drawn, _ = figures.drawn(_figure(results), results)
+        wish = _figure(results)
+        name, drawn, _ = figures.drawn(wish, results)
+        shown = wish if isinstance(wish, Composition) else name
     except ConfigError as failure:
         return {"name": "", "shows": "", "caption": f"No figure: {failure}", "svg": ""}
     return {
         "name": name,
-        "shows": figures.figures_of(results.scenario.CHOICE)[name],
-        "caption": plain(captions.caption(results, name)),
+        "shows": figures.figures_of(results.scenario.CHOICE).get(name, ""),
+        "caption": plain(captions.caption(results, shown)),
         "svg": Markup(element(drawn)),
         "inches": drawn.get_figwidth(),
     }
 
 
-def _figure(results: Results) -> str:
+def _figure(results: Results) -> str | Composition:
     """Return the figure that the config asks for, or that has been drawn in the folder."""
     import figures
 

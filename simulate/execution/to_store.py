@@ -24,6 +24,7 @@ from statmech.results.stored_config import FIGURE, differences
 from statmech.results.sweep_store import DONE, FAILED, MISSING, SweepStore
 from statmech.runtime.jax_cache import use_cache
 from statmech.scenarios.base import AbstractScenario
+from statmech.scenarios.composition import FigureKey
 from statmech.scenarios.registry import scenario_from
 
 Elsewhere = Callable[[SweepStore, list[Chunk], bool, Log], Iterator[Chunk]]  # yields chunks as they have been written
@@ -46,7 +47,7 @@ def run_into(
     shard: tuple[int, int] = (1, 1),
     workers: int | None = None,
     memory: float | None = None,
-    figure: str | None = None,
+    figure: FigureKey = None,
     progress: Progress | None = None,
     tell: Listener | None = None,
     elsewhere: Elsewhere | None = None,
@@ -72,7 +73,7 @@ def run_into(
     memory
         Memory limit in bytes.
     figure
-        The published figure that a new store is to remember.
+        The figure that a new store is to remember.
     progress
         Is called with the numbers of finished runs and of all runs.
     tell
@@ -122,7 +123,7 @@ class StoreRun:
     again: bool = False
     shard: tuple[int, int] = (1, 1)
     workers: int | None = None
-    figure: str | None = None
+    figure: FigureKey = None
     progress: Progress | None = None
     elsewhere: Elsewhere | None = None
     done: int = 0  # runs of this shard

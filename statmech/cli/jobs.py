@@ -14,6 +14,7 @@ from statmech.errors import ConfigError, Problem
 if TYPE_CHECKING:
     from statmech.cli.options import Source
     from statmech.scenarios.base import AbstractScenario
+    from statmech.scenarios.composition import Composition
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Job:
 
     name: str
     scenario: AbstractScenario
-    figure: str
+    figure: str | Composition
     folder: Path
     command: str = ""  # of results that are only drawn again, none
 

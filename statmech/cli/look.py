@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from statmech.cli.options import Formats, Json, Out, Overrides, ResultFolder, Settings, Source, takes
+from statmech.cli.options import Composed, Json, Overrides, ResultFolder, Settings, Source, takes
 from statmech.cli.terminal import print
 from statmech.errors import ConfigError
 from statmech.runtime.extras import require
+
+if TYPE_CHECKING:
+    from statmech.cli.jobs import Job
+    from statmech.scenarios.composition import Composition
 
 
 @takes(Source)
@@ -30,30 +36,58 @@ def compare(source: Source) -> None:
     output.results(steps.stored_results(job))
 
 
-def figure(
-    config: Annotated[str | None, typer.Argument(metavar="CONFIG", help="As for run.")] = None,
-    overrides: Overrides = None,
-    out: Out = None,
-    settings: Settings = None,
-    formats: Formats = None,
-    list_all: Annotated[bool, typer.Option("--list", help="List the published figures and stop.")] = False,
-) -> None:
-    """Draw stored results, as PNG, SVG and PDF unless --formats says which.
+@takes(Composed)
+def figure(composed: Composed) -> None:
+    """Draw stored results, as PNG, SVG and PDF unless --formats says which; several of them in one figure.
 
     Examples:
 
     - `statmech figure --list`
     - `statmech figure results/ensemble figure=overlay`
+    - `statmech figure results/ensemble --y eps_g,R --series rule`
+    - `statmech figure results/svm results/minover results/bayes --y eps_g`
     """
     from statmech.cli import output, steps
     from statmech.cli.jobs import job_of
 
-    if list_all:
+    if composed.list_all:
         return output.figures()
-    if config is None:
+    if composed.config is None:
         raise ConfigError("figure needs a CONFIG, or --list")
-    job = job_of(Source(config, overrides, out, settings))
-    steps.draw(steps.stored_results(job), formats)
+    further = composed.further or []
+    configs = [composed.config, *(it for it in further if "=" not in it)]
+    changes = [it for it in further if "=" in it]
+    if len(configs) > 1:
+        return _together(composed, configs, changes)
+    job = job_of(Source(composed.config, changes, composed.out, composed.settings))
+    results = steps.stored_results(job)
+    if composed.stated:
+        results = replace(results, figure=_wish(job, composed), command="")
+    steps.draw(results, composed.formats)
+
+
+def _wish(job: Job, composed: Composed) -> Composition:
+    """What is drawn: as the config says, with the options of the command."""
+    from statmech.scenarios.composition import Composition, composition_of
+
+    own = job.figure.model_dump() if isinstance(job.figure, Composition) else {}
+    return composition_of({**own, **composed.stated})
+
+
+def _together(composed: Composed, configs: list[str], changes: list[str]) -> None:
+    """Draw several results in one figure."""
+    from statmech.cli import steps
+    from statmech.cli.jobs import job_of
+    from statmech.scenarios.composition import composition_of
+
+    jobs = [job_of(Source(config, changes, None, composed.settings)) for config in configs]
+    names = [job.folder.name for job in jobs]
+    labels = names if len({*names}) == len(names) else [str(job.folder) for job in jobs]
+    if len({*labels}) < len(labels):
+        raise ConfigError(f"{next(it for it in labels if labels.count(it) > 1)}: given twice")
+    every = {label: steps.stored_results(job) for label, job in zip(labels, jobs, strict=True)}
+    folder = composed.out or Path(os.path.commonpath([job.folder.absolute().parent for job in jobs]))
+    steps.draw_together(every, composition_of(composed.stated), folder, composed.formats)
 
 
 def explore(

@@ -14,6 +14,7 @@ import typer
 from statmech.errors import not_known
 
 CLUSTER = "Clusters and job arrays"
+COMPOSED = "What is drawn"
 
 
 def path_of(text: str) -> Path:
@@ -159,6 +160,42 @@ class Run(SimulationRun):
     """A simulation that is compared with theory and drawn."""
 
     formats: Formats = None
+
+
+def _word(flag: str, metavar: str, help_: str) -> Any:
+    return Annotated[str | None, typer.Option(flag, metavar=metavar, help=help_, rich_help_panel=COMPOSED)]
+
+
+@dataclass(frozen=True)
+class Composed:
+    """The results that a figure shows, and what is drawn against what: the keys of `figure` in a config."""
+
+    config: Annotated[str | None, typer.Argument(metavar="CONFIG", help="As for run.")] = None
+    further: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[CONFIG|KEY=VALUE]...", help="Results to draw in the same figure; keys to override."),
+    ] = None
+    out: Out = None
+    settings: Settings = None
+    formats: Formats = None
+    list_all: Annotated[bool, typer.Option("--list", help="List the published figures and stop.")] = False
+    x: _word("--x", "NAME", "Axis, or variable, along the horizontal axis.") = None  # type: ignore[valid-type]
+    y: _word("--y", "NAME,...", "Variables, a panel each.") = None  # type: ignore[valid-type]
+    series: _word("--series", "NAME,...", "Axes that colours and markers distinguish.") = None  # type: ignore[valid-type]
+    split: _word("--split", "NAME,...", "Axes whose values have panels.") = None  # type: ignore[valid-type]
+    over: _word("--over", "NAME", "Variable by which y is divided.") = None  # type: ignore[valid-type]
+    points: _word("--points", "FILE.csv", "Your own points: columns x, y and error.") = None  # type: ignore[valid-type]
+    fit: Annotated[
+        bool, typer.Option("--fit", help="Fit exponents, on logarithmic axes.", rich_help_panel=COMPOSED)
+    ] = False
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """The keys of `figure` that are given, lists that commas separate as lists."""
+        names = ("x", "y", "series", "split", "over", "points", "fit")
+        given = {name: getattr(self, name) for name in names if getattr(self, name)}
+        lists = {name: [word.strip() for word in given[name].split(",")] for name in names[1:4] if name in given}
+        return given | lists
 
 
 def takes(options: type) -> Callable[[Callable[[Any], None]], Callable[..., None]]:

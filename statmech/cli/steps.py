@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import xarray as xr
+    from matplotlib.figure import Figure
 
     from simulate.execution.to_store import Outcome
     from statmech.cli.execution import Execution
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from statmech.cli.options import SimulationRun
     from statmech.results.results import Results
     from statmech.results.verification import Verification
+    from statmech.scenarios.composition import Composition
 
 UP_TO_DATE = "{} is up to date (use --fresh to recompute it)"
 
@@ -172,19 +174,40 @@ def draw(results: Results, formats: frozenset[str] | None = None) -> None:
     A format that the folder has is drawn again, too: a picture of older results beside a new one would mislead.
     """
     import figures
-    from figures import captions, film, style
-    from statmech.runtime import files
+    from figures import captions, film
 
     assert results.figure is not None
     assert results.folder is not None
-    name, figure, reason = figures.drawn(results.figure, results)
+    wish = results.figure
+    name, figure, reason = figures.drawn(wish, results)
     if reason:
         print(f"{reason}; drawing {name}", file=sys.stderr)
     stem = results.folder / name
-    drawn = [it for it in style.FORMATS if formats is None or it in formats or files.beside(stem, it).exists()]
-    pictures = style.save(figure, stem, drawn)
-    for file in (*pictures, *captions.save(results, name, stem), *film.save(name, results, stem)):
+    pictures = _saved(figure, stem, formats)
+    films = film.save(name, results, stem) if isinstance(wish, str) else []
+    for file in (*pictures, *captions.save(results, name if isinstance(wish, str) else wish, stem), *films):
         print(f"wrote {file}", file=sys.stderr)
+
+
+def draw_together(every: dict[str, Results], wish: Composition, folder: Path, formats: frozenset[str] | None) -> None:
+    """Draw several results in one figure into a folder, with its caption."""
+    import figures
+    from figures import captions
+
+    figure = figures.compose(every, wish)
+    stem = folder / "_".join([*every, wish.name])
+    caption = captions.save_text(captions.caption_of_several(every, wish), stem)
+    for file in (*_saved(figure, stem, formats), *caption):
+        print(f"wrote {file}", file=sys.stderr)
+
+
+def _saved(figure: Figure, stem: Path, formats: frozenset[str] | None) -> list[Path]:
+    """Write a figure in these formats, by default all, and in those that are there already."""
+    from figures import style
+    from statmech.runtime import files
+
+    drawn = [it for it in style.FORMATS if formats is None or it in formats or files.beside(stem, it).exists()]
+    return style.save(figure, stem, drawn)
 
 
 def end(outcome: Outcome) -> None:

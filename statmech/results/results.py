@@ -16,6 +16,7 @@ from statmech.results import store
 from statmech.results.dataset import scenario_of
 from statmech.results.status import read as status_of
 from statmech.scenarios.base import AbstractScenario
+from statmech.scenarios.composition import FigureKey
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -36,7 +37,8 @@ class Results:
     name
         Name of the config or folder.
     figure
-        The figure that the config asks for, that of a shipped config, or the one that the folder remembers.
+        The figure that the config asks for, that of a shipped config, or the one that the folder remembers: a name, or
+        what is drawn.
     folder
         Where the results are stored, if they are.
     command
@@ -55,7 +57,7 @@ class Results:
     theory: xr.Dataset | Any = None
     status: dict[str, Any] | None = None
     name: str = ""
-    figure: str | None = None
+    figure: FigureKey = None
     folder: Path | None = None
     command: str = ""
     lines: xr.Dataset | None = None

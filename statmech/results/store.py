@@ -23,6 +23,7 @@ from statmech.results.stored_config import config_of, differences, present_confi
 from statmech.runtime import own_code
 from statmech.runtime.programs import source_digest, version_of
 from statmech.scenarios.base import AbstractScenario
+from statmech.scenarios.composition import FigureKey
 from statmech.scenarios.former_names import warn_of
 from statmech.scenarios.registry import former_names
 
@@ -39,7 +40,7 @@ ATTRIBUTES = {"commit": str, "machine": str, "python": str, "source": str, "vers
 RECORDED = ("statmech", "numpy", "scipy", "jax", "xarray", "zarr")
 
 
-def save(dataset: xr.Dataset, path: Path, figure: str | None = None) -> None:
+def save(dataset: xr.Dataset, path: Path, figure: FigureKey = None) -> None:
     """Write a dataset as a Zarr store, first under a temporary name, so that a store of this name is always complete.
 
     Parameters
@@ -49,7 +50,7 @@ def save(dataset: xr.Dataset, path: Path, figure: str | None = None) -> None:
     path
         The store.
     figure
-        The published figure that the folder of results is to remember.
+        The figure that the folder of results is to remember.
 
     Raises
     ------

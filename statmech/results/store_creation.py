@@ -25,6 +25,7 @@ from statmech.results.store import DONE, MADE_BY, STATE, consolidate, provenance
 from statmech.results.stored_config import FIGURE, config_of, differences, with_figure
 from statmech.results.sweep_store import FAILED, MISSING, SweepStore
 from statmech.scenarios.base import AbstractScenario
+from statmech.scenarios.composition import FigureKey
 from statmech.scenarios.registry import scenario_from
 
 Index = tuple[int, ...]
@@ -35,7 +36,7 @@ def create(
     scenario: AbstractScenario,
     attrs: dict[str, Any],
     old: SweepStore | None = None,
-    figure: str | None = None,
+    figure: FigureKey = None,
 ) -> SweepStore:
     """Create a store in place of whatever stands at `path`.
 
@@ -52,7 +53,7 @@ def create(
     old
         Store whose runs that belong to this sweep are copied.
     figure
-        The published figure that the folder of results is to remember.
+        The figure that the folder of results is to remember.
     """
     new = _new(path)
     verifiable = old is None or old.fingerprint is not None  # copying numbers does not make them verifiable

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from statmech.errors import shortened
+from statmech.scenarios.composition import Composition
 from statmech.scenarios.registry import in_present_names
 
 FIGURE = "figure"
@@ -35,8 +36,8 @@ def present_config(attributes: Mapping[Any, Any]) -> dict[str, Any]:
     return in_present_names(config_of(attributes))
 
 
-def with_figure(config: dict[str, Any], figure: str | None) -> dict[str, Any]:
-    """A scenario's config with the published figure that a folder is to remember, if any.
+def with_figure(config: dict[str, Any], figure: str | Composition | None) -> dict[str, Any]:
+    """A scenario's config with the figure that a folder is to remember, if any.
 
     >>> with_figure({"seeds": 4, "key": 0, "rule": "hebb"}, "overlay")
     {'seeds': 4, 'key': 0, 'figure': 'overlay', 'rule': 'hebb'}
@@ -45,7 +46,7 @@ def with_figure(config: dict[str, Any], figure: str | None) -> dict[str, Any]:
         return config
     keys = [*without_figure(config)]
     keys.insert(keys.index("key") + 1, FIGURE)  # where a scenario's own config has it: stores are equal to the bit
-    changed = {**config, FIGURE: figure}
+    changed = {**config, FIGURE: figure.model_dump(mode="json") if isinstance(figure, Composition) else figure}
     return {name: changed[name] for name in keys}
 
 

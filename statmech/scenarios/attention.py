@@ -29,7 +29,7 @@ ATTEND, ATTEND_PER_FEATURE = 2e-6, 2.2e-9  # seconds that a student takes per ex
 
 ATTENTIVE = {
     "R": Variable(("t",), "teacher-student cosine", "$R$"),
-    "length": Variable(("t",), "length of a student, |J|/sqrt(N)", "$l$"),
+    "length": Variable(("t",), "length of a student, |J|/sqrt(N)", "$l$", role="detail"),
     "eps_g": Variable(("t",), "generalization error", r"$\epsilon_g$"),
     "features": Variable(
         ("t",),
@@ -43,7 +43,7 @@ ATTENTIVE = {
         "decision error",
         between=True,
     ),
-    "work": Variable(("t",), "features evaluated so far, divided by N^2 (equals t if all are)", "work"),
+    "work": Variable(("t",), "features evaluated so far, divided by N^2 (equals t if all are)", "work", role="detail"),
 }
 
 

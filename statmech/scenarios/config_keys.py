@@ -7,11 +7,12 @@ from dataclasses import InitVar
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, field_validator, model_validator
 
 from statmech.errors import Problem, ScenarioError, not_known
 from statmech.parameters import Key, described, known_parameters, parameter_problem, parameters_of
-from statmech.scenarios.axes import MAX_AXIS, is_axis, points
+from statmech.scenarios.axes import MAX_AXIS, ReadAs, is_axis, points
+from statmech.scenarios.composition import Composition
 from statmech.scenarios.defaults import Defaults
 from statmech.scenarios.former_names import present
 from statmech.scenarios.grid import unzip
@@ -23,6 +24,15 @@ MAX_SEEDS = 10**9  # more are typing errors
 COORDINATES = {"seed": Key("seed", "independent run", int)}  # of every kind
 OF_STORES = ("state", "fingerprint", "made_by", "done")  # further names in the datasets and stores of every kind
 INNER = (PARAMETERS, "zipped")  # fields that are not keys of a config
+FigureOrName = Annotated[  # its form decides which is read
+    Any,
+    ReadAs(
+        Annotated[
+            Annotated[str, Tag("word")] | Annotated[Composition, Tag("given")],
+            Discriminator(lambda given: "given" if isinstance(given, dict | Composition) else "word"),
+        ]
+    ),
+]
 
 
 class ConfigKeys(Defaults, BaseModel):
@@ -36,7 +46,10 @@ class ConfigKeys(Defaults, BaseModel):
     key: Annotated[Whole, Field(ge=0, lt=2**32)] = Field(
         default=0, description="key of the experiment's random numbers"
     )
-    figure: str | None = Field(default=None, description="published figure to draw; the config's own name by default")
+    figure: FigureOrName = Field(
+        default=None,
+        description="published figure, or a section that says what is drawn; the config's own name by default",
+    )
     parameters: dict[str, Any] = Field(default_factory=dict, exclude=True)
     zipped: tuple[tuple[str, ...], ...] = Field(default=(), exclude=True)
 

@@ -55,9 +55,9 @@ STUDY = {
     "features_learning": Variable(
         Fold, "features evaluated per example and pass during learning, mean", "features in learning"
     ),
-    "pairs": Variable(Fold, "conjunctions of two among a sparse perceptron's weights", "pairs"),
-    "codon_pairs": Variable(Fold, "conjunctions of two within one codon", "pairs within a codon"),
-    "passes_made": Variable(Fold, "passes over the examples until there is no mistake", "passes made"),
+    "pairs": Variable(Fold, "conjunctions of two among a sparse perceptron's weights", "pairs", role="detail"),
+    "codon_pairs": Variable(Fold, "conjunctions of two within one codon", "pairs within a codon", role="detail"),
+    "passes_made": Variable(Fold, "passes over the examples until there is no mistake", "passes made", role="detail"),
 }
 DECISION = Variable(
     ("vertical", "horizontal"), "decision on a plane of two attributes, learnt from all examples", "decision"

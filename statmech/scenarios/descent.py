@@ -107,16 +107,16 @@ class DescentStart(BaseModel):
 VANISHING = DescentStart(length=0.0, R=None)
 DESCENT = {
     "R": Variable(("epochs",), "teacher-student cosine", "$R$"),
-    "length": Variable(("epochs",), "length of a student, |w|/sqrt(N)", "$l$"),
+    "length": Variable(("epochs",), "length of a student, |w|/sqrt(N)", "$l$", role="detail"),
     "eps_g": Variable(
         ("epochs",),
         "generalization error, on noiseless labels",
         r"$\epsilon_g$",
         levels=("eps_limit", "eps_best_lam", "eps_bayes"),
     ),
-    "eps_y": Variable(("epochs",), "generalization error on fresh labels with noise", r"$\epsilon_y$"),
+    "eps_y": Variable(("epochs",), "generalization error on fresh labels with noise", r"$\epsilon_y$", role="detail"),
     "mse": Variable(("epochs",), "mean squared error, of the field without noise", "mse"),
-    "train_loss": Variable(("epochs",), "mean loss of the examples", r"$\langle\ell\rangle$"),
+    "train_loss": Variable(("epochs",), "mean loss of the examples", r"$\langle\ell\rangle$", role="detail"),
     "eps_t": Variable(("epochs",), "training error", r"$\epsilon_t$"),
 }
 BEST_EPOCH = Variable((), "epoch of the smallest generalization error", "best epoch", in_theory=False)

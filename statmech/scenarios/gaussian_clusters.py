@@ -43,7 +43,7 @@ OF_CLUSTERS = {
 }
 INTERCEPT = {"intercept": Variable((), "intercept of a student's field", "$w_0$")}
 CLUSTERS_THEORY = {
-    "residual": Variable((), "residual of the equations", "residual"),
+    "residual": Variable((), "residual of the equations", "residual", role="diagnostic"),
     "lam_best": Variable((), "penalty of the smallest generalization error", r"$\lambda^*$"),
     "alpha_c": Variable((), "alpha below which examples can be separated", r"$\alpha_c$"),
     "eps_bayes": Variable((), "generalization error of the Bayes-optimal student", r"$\epsilon_\mathrm{Bayes}$"),

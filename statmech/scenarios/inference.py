@@ -45,7 +45,7 @@ SECONDS, STEPS = 1.1e-9, 40
 
 INFERENCE = {
     "m": Variable(("step",), "overlap with the teacher, w.w*/N", "$m$"),
-    "q": Variable(("step",), "mean square of the estimate, |w|^2/N", "$q$"),
+    "q": Variable(("step",), "mean square of the estimate, |w|^2/N", "$q$", role="detail"),
     "mse": Variable(("step",), "mean squared error, of the weights", "mse"),
     "eps_g": Variable(("step",), "generalization error, on noiseless labels", r"$\epsilon_g$"),
 }

@@ -80,7 +80,7 @@ ENGINE: Any = Field(
 VARIABLES = {
     "R": Variable(("t", "student"), "teacher-student cosine", "$R$"),
     "q": Variable(("t", "student"), "student-student cosine, mean over the other students", "$q$"),
-    "length": Variable(("t", "student"), "length of a student, |J|/sqrt(N)", "$l$"),
+    "length": Variable(("t", "student"), "length of a student, |J|/sqrt(N)", "$l$", role="detail"),
     "eps_g": Variable(("t", "student"), "generalization error, of one student", r"$\epsilon_g$"),
     "eps_g_majority_vote": Variable(("t",), "generalization error of the majority vote", r"$\epsilon_g$ (vote)"),
     "eps_g_weight_mean": Variable(("t",), "generalization error of the weight mean", r"$\epsilon_g$ (mean)"),

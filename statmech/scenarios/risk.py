@@ -78,22 +78,26 @@ LamAxis = Annotated[
 
 RISK = {
     "R": Variable((), "teacher-student cosine", "$R$"),
-    "length": Variable((), "length of a student, |w|/sqrt(N)", "$l$"),
-    "V": Variable((), "response of a field to a force on it", "$V$"),
+    "length": Variable((), "length of a student, |w|/sqrt(N)", "$l$", role="detail"),
+    "V": Variable((), "response of a field to a force on it", "$V$", role="detail"),
     "eps_g": Variable((), "generalization error, on noiseless labels", r"$\epsilon_g$"),
-    "eps_y": Variable((), "generalization error on fresh labels with noise", r"$\epsilon_y$"),
+    "eps_y": Variable((), "generalization error on fresh labels with noise", r"$\epsilon_y$", role="detail"),
     "mse": Variable((), "mean squared error, of the field without noise", "mse"),
-    "train_loss": Variable((), "mean loss of the examples", r"$\langle\ell\rangle$"),
+    "train_loss": Variable((), "mean loss of the examples", r"$\langle\ell\rangle$", role="detail"),
     "eps_t": Variable((), "training error", r"$\epsilon_t$"),
-    "gap": Variable((), "certified relative gap to the optimum, the minimum", "gap", in_theory=False),
+    "gap": Variable(
+        (), "certified relative gap to the optimum, the minimum", "gap", in_theory=False, role="diagnostic"
+    ),
     "converged": Variable((), "whether the run converged: the minimum was reached", "converged", False, False),
-    "separable": Variable((), "whether some student is right on all examples", "separable", in_theory=False),
+    "separable": Variable(
+        (), "whether some student is right on all examples", "separable", in_theory=False, role="diagnostic"
+    ),
 }
 OF_FIELDS = field_variables((), "R_field", "length_field")
 OF_UNEQUAL = r"\epsilon_g = \tfrac1\pi\arccos R_h"  # the last equation, for inputs of unequal variance
 BAYES = {"R_bayes": Variable((), "cosine of the Bayes-optimal student", r"$R_\mathrm{Bayes}$")}
 RISK_THEORY = {
-    "residual": Variable((), "residual of the equations", "residual"),
+    "residual": Variable((), "residual of the equations", "residual", role="diagnostic"),
     "lam_best": Variable((), "penalty of the smallest generalization error", r"$\lambda^*$"),
     "alpha_c": Variable((), "alpha below which examples can be separated", r"$\alpha_c$"),
 }

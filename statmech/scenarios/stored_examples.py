@@ -41,7 +41,13 @@ STORED = {
     "eps_g": Variable((MOMENT,), "generalization error", r"$\epsilon_g$"),
     "kappa": Variable((MOMENT,), "smallest stability w.xi S/|w| of the stored examples", r"$\kappa$"),
     "eps_t": Variable((MOMENT,), "training error", r"$\epsilon_t$", in_theory=False),
-    "gap": Variable((MOMENT,), "certified relative gap to the optimum, the largest stability", "gap", in_theory=False),
+    "gap": Variable(
+        (MOMENT,),
+        "certified relative gap to the optimum, the largest stability",
+        "gap",
+        in_theory=False,
+        role="diagnostic",
+    ),
     "updates_made": Variable(
         (MOMENT,), "updates made (examples visited, if visited in turn)", "updates made", 0, False
     ),

@@ -7,6 +7,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+AVERAGED = ("student", "fold")  # dimensions over which figures average
+UNITS = ("other", "teacher_unit", "other_teacher_unit")  # of networks: overlaps of single pairs are not drawn
+UNSHOWN = ("seed", "row", "column", "vertical", "horizontal", "position", "partner", "example", *UNITS, *AVERAGED)
+
 STD, BIAS = "_std", "_bias"  # after the name of a variable, those of its standard deviation and its bias
 ERROR = "_error"  # and that of the standard error of theory's own value
 
@@ -15,8 +19,9 @@ ERROR = "_error"  # and that of the standard error of theory's own value
 class Variable:
     """A variable's axes after the sweep's own and `seed`, its long name, its short name for tables and plots, what
     stands where there is none, whether theory has it, too, attributes of its own, where theory has a bound and not a
-    value, whether that lies "above" or "below" every run, whether it is a mean between two recorded times, and which
-    variables of theory are values that it is compared with, such as that of the best student."""
+    value, whether that lies "above" or "below" every run, whether it is a mean between two recorded times, which
+    variables of theory are values that it is compared with, such as that of the best student, and its role: figures
+    that name no variable show results, and neither details nor diagnostics of the computation."""
 
     dims: tuple[str, ...]
     long_name: str
@@ -27,6 +32,7 @@ class Variable:
     bound: Literal["", "above", "below"] = ""
     between: bool = False
     levels: tuple[str, ...] = ()
+    role: Literal["result", "detail", "diagnostic"] = "result"
 
     @property
     def described(self) -> dict[str, Any]:
@@ -47,7 +53,7 @@ def field_variables(dims: tuple[str, ...], *names: str) -> dict[str, Variable]:
     >>> [(name, it.symbol) for name, it in field_variables((), "R_field").items()]
     [('R_field', '$R_h$')]
     """
-    return {name: Variable(dims, *FIELD[name]) for name in names}
+    return {name: Variable(dims, *FIELD[name], role="detail") for name in names}
 
 
 def std_of(name: str, variable: Variable) -> dict[str, Variable]:

@@ -1,0 +1,197 @@
+"""The arrangement of results in a figure: what lies along x, in colours, by markers and in panels.
+
+The abscissa is the one that its kind is usually drawn against (t, alpha, ...) if it has several values, otherwise the
+longest axis of numbers; a `Composition` may name another one. Of an axis with many ordered values that is not along x a
+few are shown, of recorded times the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from figures import labels, ratios, series
+from figures.series import Layout
+from figures.style import COLOURS, DASHES, MARKERS
+from statmech.errors import ConfigError
+from statmech.scenarios.composition import Composition, axes, drawable, times
+
+if TYPE_CHECKING:
+    from statmech.results.results import Results
+    from statmech.scenarios.variables import Variable
+
+
+LISTED = 12  # ordered values, up to which a legend lists each
+
+
+@dataclass(frozen=True)
+class Part:
+    """Results in a figure: their layout, the variable along the horizontal axis if it is not an axis, their label
+    among other results, what is stated of them once, and the colours of their curves."""
+
+    results: Results
+    layout: Layout
+    plane: str = ""
+    label: str = ""
+    stated: tuple[str, ...] = ()
+    hues: tuple[Any, ...] = (COLOURS[0],)
+    first: int = 0  # of its colours and markers among those of all results
+    number: int = 0  # of the results
+
+    @property
+    def x(self) -> str:
+        """The axis along which curves run."""
+        return self.layout.x
+
+    @property
+    def sizes(self) -> list[str]:
+        """Input dimension and number of runs."""
+        return [size for size in labels.size_of(self.results.either).split(", ") if size]
+
+    @property
+    def dashes(self) -> Any:
+        """The dashes of its lines of theory: of several results, those of one may be hidden by those of another."""
+        return DASHES[self.number % len(DASHES)]
+
+    def marker(self, index: int) -> str:
+        """Return the marker of the index-th position or, where none has a marker, colour; cycles of colours differ."""
+        index += 0 if self.layout.markers else self.first
+        return MARKERS[(index + index // len(MARKERS)) % len(MARKERS)]
+
+    def titles(self) -> Iterator[tuple[str, Results]]:
+        """Yield the title and the results of each panel."""
+        label = labels.mathtext_label(self.results.scenario)
+        for title, position in series.positions(self.results.either, self.layout.panels, label):
+            yield title, series.sliced(self.results, position)
+
+
+def abscissa(results: Results) -> str | None:
+    """Return the axis, or the single value, that results are drawn against; None if they have rows instead."""
+    data, usual = results.either, labels.abscissa(results.scenario)
+    numeric = [axis for axis in series.axes(data) if series.is_numeric(data, axis)]
+    if results.scenario.on_data or (usual is None and not numeric):
+        return None
+    own = next((axis for axis in series.axes(data) if usual in series.along(data, axis)), usual)
+    return own if own in numeric or not numeric else series.longest(numeric, data)
+
+
+def arranged(every: Mapping[str, Results], wish: Composition) -> list[Part]:
+    """Return the parts of a figure of results with these labels; none if they have rows.
+
+    Raises `ConfigError` for results that have no common axis along x, or lack a variable that is asked for.
+    """
+    parts = [_part(label, results, wish) for label, results in every.items()]
+    if None in parts and len(parts) == 1:
+        return []
+    if None in parts:
+        raise ConfigError(f"{[*every][parts.index(None)]}: results of names have no axis along x, and no common figure")
+    known = [part for part in parts if part is not None]
+    _check_common(known)
+    return _coloured(known)
+
+
+def variables(results: Results, wish: Composition) -> dict[str, Variable]:
+    """Return the variables that are asked for, or those that a figure shows unasked.
+
+    Raises `ConfigError` if one that is asked for has no value.
+    """
+    if not wish.y:
+        known = series.of_interest(results)
+        return {name: it for name, it in known.items() if name != wish.x} or known
+    for name in (*wish.y, *([wish.x] if wish.x in drawable(results.scenario) else [])):
+        parts = [part for part in (results.simulation, results.theory) if part is not None and name in part]
+        if not any(np.isfinite(part[name]).any() for part in parts):
+            others = ", ".join(series.with_values(results))
+            raise ConfigError(f"figure: {name} has no value in these results. Variables with values: {others}.")
+    known = drawable(results.scenario)
+    return series.distinct({name: known[name] for name in wish.y})
+
+
+def common_variables(parts: list[Part], wish: Composition) -> dict[str, Variable]:
+    """Return the variables of a figure of several results: those that all have or, if there is none, that some have."""
+    every = [variables(part.results, wish) for part in parts]
+    some = {name: it for known in every for name, it in known.items()}
+    return {name: it for name, it in some.items() if all(name in known for known in every)} or some
+
+
+def _part(label: str, results: Results, wish: Composition) -> Part | None:
+    """Return the layout of one of the results, with theory on a dense grid and divided as asked for."""
+    named = {name: dim for dim in series.axes(results.either) for name in series.along(results.either, dim)}
+    plane = wish.x if wish.x in drawable(results.scenario) else ""
+    own = named.get(wish.x or "", wish.x)
+    x = abscissa(results) if plane or own is None else own
+    if x is None:
+        return None
+    results = series.with_lines(series.with_axis(results, x), x)
+    asked, split = ([named[name] for name in names if name in named] for names in (wish.series, wish.split))
+    results, notes = _thinned(results, x, [*asked, *split])
+    layout = series.layout_along(results, x, list(dict.fromkeys(asked)), list(dict.fromkeys(split)))
+    stated = [text for axis in layout.rest for text in _values(results, axis)]
+    results = series.sliced(results, dict.fromkeys(layout.rest, 0))
+    results = ratios.divided(results, wish.over, [*variables(results, wish)]) if wish.over else results
+    return Part(results, layout, plane or "", label, (*stated, *notes))
+
+
+def _thinned(results: Results, x: str, asked: list[str]) -> tuple[Results, list[str]]:
+    """Return results at a few positions of long axes, of recorded times the last; and what has been left out."""
+    data, notes = results.either, []
+    long = [axis for axis in series.axes(data) if axis != x and data.sizes[axis] > LISTED]
+    for axis in (axis for axis in long if series.is_numeric(data, axis)):
+        size, last = data.sizes[axis], axis in times(results.scenario) and axis not in asked
+        shown = [size - 1] if last else np.unique(np.linspace(0, size - 1, series.MOST).round().astype(int)).tolist()
+        if not last:
+            symbol = labels.axis_label(results.scenario, series.along(data, axis))
+            notes.append(f"{len(shown)} of {size} values of {symbol}")
+        results = series.sliced(results, {axis: shown})
+    return results, notes
+
+
+def _values(results: Results, axis: str) -> list[str]:
+    return series.labels(results.either, axis, labels.mathtext_label(results.scenario))
+
+
+def _check_common(parts: list[Part]) -> None:
+    """Results in one figure have one axis along x, and one of them several values of it."""
+    found = {part.plane or series.along(part.results.either, part.x)[0]: part.label for part in reversed(parts)}
+    if len(found) > 1:
+        words = " and ".join(f"{label} against {x}" for x, label in sorted(found.items(), key=lambda it: it[1]))
+        raise ConfigError(f"figure.x: these results have no common axis ({words}): x names one")
+
+
+def _coloured(parts: list[Part]) -> list[Part]:
+    """Give each part its colours: those of its axes or, beside other results, the next ones."""
+    if len(parts) == 1:
+        hues = series.colours_of(parts[0].results.either, parts[0].layout.colours)
+        return [replace(parts[0], hues=tuple(hues))]
+    found: list[Part] = []
+    first = 0
+    for part in parts:
+        count = len(series.colours_of(part.results.either, part.layout.colours))
+        hues = [COLOURS[(first + index) % len(COLOURS)] for index in range(count)]
+        found.append(replace(part, hues=tuple(hues), first=first, number=len(found)))
+        first += count
+    return found
+
+
+def problems_of(every: Mapping[str, Any], wish: Composition) -> list[str]:
+    """Return why results of scenarios with these labels cannot be drawn as asked for, a sentence each.
+
+    Of several, some may have a single value of x, or lack an axis that distinguishes the curves of others.
+    """
+    found = {label: list(wish.problems(scenario)) for label, scenario in every.items()}
+    shared = {key for problems in found.values() for key, _ in problems if key[0] in ("x", "series", "split")}
+    spared = {key for key in shared if not all(key in dict(problems) for problems in found.values())}
+    spared -= {("x",)} if any(wish.x not in _known(scenario) for scenario in every.values()) else set()
+    return [
+        f"{label}: figure.{key[0]}: {sentence}" if label else f"figure.{key[0]}: {sentence}"
+        for label, problems in found.items()
+        for key, sentence in problems
+        if key not in spared
+    ]
+
+
+def _known(scenario: Any) -> set[str | None]:
+    return {None, *scenario.axis_names(), *times(scenario), *drawable(scenario), *axes(scenario)}

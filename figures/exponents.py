@@ -1,0 +1,96 @@
+r"""Exponents of power laws, fitted to means over runs.
+
+The exponent of :math:`y\propto x^a` is the slope of a straight line through :math:`\log\langle y\rangle` against
+:math:`\log x`, fitted by least squares to the upper half of the logarithmic range of x, where power laws of large x are
+seen. Its error is that of a jackknife over runs: points of the same runs at several times are correlated, and the
+scatter about the line would not show it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+LEAST = 3  # points of a fit
+
+
+class Exponent(NamedTuple):
+    """An exponent, its standard error (NaN for a single run), and the ends of the fitted line, (2,) each."""
+
+    value: float
+    error: float
+    x: np.ndarray
+    y: np.ndarray
+
+    @property
+    def text(self) -> str:
+        """The exponent with its error in units of the last digit.
+
+        >>> ends = np.ones(2)
+        >>> Exponent(-0.9876, 0.0132, ends, ends).text, Exponent(0.5, float("nan"), ends, ends).text
+        ('-0.988(13)', '0.50')
+        """
+        if not self.error > 0:
+            return f"{self.value:.2f}"
+        digits = max(0, 1 - int(np.floor(np.log10(self.error))))
+        return f"{self.value:.{digits}f}({round(self.error * 10**digits)})"
+
+
+def exponent(x: np.ndarray, runs: np.ndarray, start: float = 0.0) -> Exponent | None:
+    """Fit the exponent of a power law.
+
+    Parameters
+    ----------
+    x
+        Places (n,).
+    runs
+        Values of each run there, (seeds, n); NaN where a run has none.
+    start
+        Where the fit begins; by default at the geometric mean of the ends.
+
+    Returns
+    -------
+    Exponent
+        None for fewer than three positive points there.
+
+    Examples
+    --------
+    >>> x = np.geomspace(1, 100, 9)
+    >>> fitted = exponent(x, np.array([2 / x, 4 / x]))
+    >>> round(fitted.value, 6), fitted.x.tolist(), round(fitted.y[-1], 6)
+    (-1.0, [10.0, 100.0], 0.03)
+    """
+    mean = _mean(runs)
+    positive = (x > 0) & (mean > 0)
+    if not positive.any():
+        return None
+    start = start or float(np.sqrt(x[positive].min() * x[positive].max()))
+    chosen = positive & (x >= start * (1 - 1e-9))
+    if chosen.sum() < LEAST:
+        return None
+    x, runs = x[chosen], runs[:, chosen]
+    slope, offset = _line(x, mean[chosen])
+    ends = np.array([x.min(), x.max()])
+    return Exponent(slope, _jackknife(x, runs), ends, np.exp(offset) * ends**slope)
+
+
+def _mean(runs: np.ndarray) -> np.ndarray:
+    known = np.isfinite(runs)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(known, runs, 0).sum(axis=0) / known.sum(axis=0))
+
+
+def _line(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+    slope, offset = np.polyfit(np.log(x), np.log(y), 1)
+    return float(slope), float(offset)
+
+
+def _jackknife(x: np.ndarray, runs: np.ndarray) -> float:
+    """The standard error of the slope: from fits to the means without one run each; NaN if a mean is not positive."""
+    count = len(runs)
+    means = [_mean(np.delete(runs, seed, axis=0)) for seed in range(count)] if count > 1 else []
+    if not means or not np.all(np.array(means) > 0):
+        return float("nan")
+    slopes = np.array([_line(x, mean)[0] for mean in means])
+    return float(np.sqrt((count - 1) / count * ((slopes - slopes.mean()) ** 2).sum()))

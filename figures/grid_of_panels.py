@@ -1,0 +1,33 @@
+"""A grid of panels without empty places: where the last row has fewer, these are wider."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from matplotlib.figure import Figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def rows_of(panels: int, most: int) -> list[int]:
+    """Return the number of panels in each row, as equal as they can be with at most so many columns.
+
+    >>> rows_of(4, 3), rows_of(5, 3), rows_of(7, 3)
+    ([2, 2], [3, 2], [3, 2, 2])
+    """
+    rows = -(-panels // most)
+    return [panels // rows + (row < panels % rows) for row in range(rows)]
+
+
+def panels_of(panels: int, most: int, height: float, width: float) -> tuple[Figure, list[Axes]]:
+    """Begin a figure with so many panels of this height, in inches; return it and the panels, row by row."""
+    rows = rows_of(panels, most)
+    figure = Figure(figsize=(width, height * len(rows)))
+    columns = math.lcm(*rows)
+    grid = figure.add_gridspec(len(rows), columns)
+    places = [
+        (row, place * (columns // count), columns // count) for row, count in enumerate(rows) for place in range(count)
+    ]
+    return figure, [figure.add_subplot(grid[row, first : first + wide]) for row, first, wide in places]

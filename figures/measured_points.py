@@ -1,0 +1,98 @@
+"""Points of a user's file, such as measurements, to draw among those of a simulation."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from statmech.errors import ConfigError, not_known, quoted
+from statmech.runtime import files
+
+COLUMNS, NEEDED = ("x", "y", "error"), ("x", "y")
+MOST_BYTES = 1_000_000
+
+
+@dataclass(frozen=True)
+class MeasuredPoints:
+    """Points (n,) with their errors, if these are known, and the name of their file."""
+
+    name: str
+    x: np.ndarray
+    y: np.ndarray
+    error: np.ndarray | None = None
+
+
+def read(path: str | Path) -> MeasuredPoints:
+    """Read points from a CSV file with a line of column names.
+
+    Parameters
+    ----------
+    path
+        A file with the columns `x`, `y` and, if it is known, `error`, in any order.
+
+    Returns
+    -------
+    MeasuredPoints
+        In the order of the file.
+
+    Raises
+    ------
+    ConfigError
+        For a file that cannot be read, lacks a column, or has a value that is not a number.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "mine.csv"
+    ...     _ = file.write_text("x,y,error\\n1,0.3,0.01\\n2,0.2,0.01\\n")
+    ...     read(file)
+    MeasuredPoints(name='mine', x=array([1., 2.]), y=array([0.3, 0.2]), error=array([0.01, 0.01]))
+    """
+    path = Path(path)
+    try:
+        text = files.read(path, MOST_BYTES).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as failure:
+        reason = getattr(failure, "strerror", None) or "it is not text"
+        raise ConfigError(f"figure.points: {path}: cannot be read: {reason}") from None
+    rows = [[word.strip() for word in row] for row in csv.reader(io.StringIO(text)) if any(row)]
+    names = rows[0] if rows else []
+    _check_columns(path, names)
+    table = [_numbers(path, number, names, row) for number, row in enumerate(rows[1:], 2)]
+    if not table:
+        raise ConfigError(f"figure.points: {path}: has no points below its line of column names")
+    columns = dict(zip(names, np.array(table).T, strict=True))
+    if "error" in columns and (columns["error"] < 0).any():
+        raise ConfigError(f"figure.points: {path}: an error is negative")
+    return MeasuredPoints(path.stem, columns["x"], columns["y"], columns.get("error"))
+
+
+def _check_columns(path: Path, names: list[str]) -> None:
+    for name in names:
+        if name not in COLUMNS:
+            raise ConfigError(f"figure.points: {path}: {not_known(name, 'a column of points', COLUMNS)}")
+    missing = [name for name in NEEDED if name not in names]
+    if missing or len({*names}) < len(names):
+        what = f"has no column {' and '.join(missing)}" if missing else "has a column twice"
+        raise ConfigError(f"figure.points: {path}: {what}. Its first line names the columns: x,y,error or x,y.")
+
+
+def _numbers(path: Path, number: int, names: list[str], row: list[str]) -> list[float]:
+    """The finite numbers of one row."""
+    where = f"figure.points: {path}:{number}"
+    if len(row) != len(names):
+        raise ConfigError(f"{where}: {len(row)} values in {len(names)} columns")
+    values = []
+    for name, word in zip(names, row, strict=True):
+        try:
+            value = float(word)
+        except ValueError:
+            value = np.nan
+        if not np.isfinite(value):
+            raise ConfigError(f"{where}: {name} must be a finite number, not {quoted(word)}")
+        values.append(value)
+    return values

@@ -1,0 +1,85 @@
+"""Variables divided by another one: by theory's value of it or, where theory has none, by the mean over runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from statmech.errors import ConfigError
+from statmech.scenarios.variables import AVERAGED, BIAS, STD
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from statmech.results.results import Results
+
+
+def divided(results: Results, over: str, names: Iterable[str]) -> Results:
+    r"""Return results in which variables are divided by another one.
+
+    Where theory has the divisor, all are divided by that. Otherwise the mean of a ratio is that of the means, and each
+    run has :math:`r + (y - r\,o)/\langle o\rangle` with :math:`r = \langle y\rangle/\langle o\rangle`: these values
+    have this mean, and their standard error is that of the ratio of two correlated means, to first order.
+
+    Parameters
+    ----------
+    results
+        Simulation and theory, with their lines.
+    over
+        The divisor.
+    names
+        The variables that are divided.
+
+    Raises
+    ------
+    ConfigError
+        If the divisor is 0, or has no value.
+    """
+    names, solved = list(names), results.theory is not None and over in results.theory
+    theory, lines = (part if part is None else _over(part, over, names) for part in (results.theory, results.lines))
+    simulation = results.simulation
+    if simulation is not None and solved:
+        simulation = _over(simulation, over, names, _of_students(results.theory[over]))
+    elif simulation is not None and over in simulation:
+        simulation = _linearised(simulation, over, names)
+    elif not solved:
+        raise ConfigError(f"figure.over: {over} has no value in these results")
+    return replace(results, simulation=simulation, theory=theory, lines=lines)
+
+
+def _over(dataset: xr.Dataset, over: str, names: list[str], divisor: xr.DataArray | None = None) -> xr.Dataset:
+    """Divide variables with their corrections of order 1/N; without a divisor they are left out."""
+    if divisor is None and over not in dataset:
+        return dataset.drop_vars([name for name in names if name in dataset])
+    divisor = _of_students(dataset[over]) if divisor is None else divisor
+    _check(divisor, over)
+    every = [name + suffix for name in names for suffix in ("", STD, BIAS) if name + suffix in dataset]
+    return dataset.assign({name: (dataset[name] / divisor).transpose(*dataset[name].dims, ...) for name in every})
+
+
+def _linearised(simulation: xr.Dataset, over: str, names: list[str]) -> xr.Dataset:
+    runs = _of_students(simulation[over])
+    mean = runs.mean("seed")
+    _check(mean, over)
+    made = {}
+    for name in names:
+        values = _of_students(simulation[name])
+        ratio = values.mean("seed") / mean
+        made[name] = ratio + (values - ratio * runs) / mean
+    return simulation.assign(made)
+
+
+def _of_students(values: xr.DataArray) -> xr.DataArray:
+    return values.mean([dim for dim in AVERAGED if dim in values.dims])
+
+
+def _check(divisor: xr.DataArray, over: str) -> None:
+    """Raise `ConfigError` where the divisor is 0, or everywhere unknown."""
+    if not divisor.notnull().any():
+        raise ConfigError(f"figure.over: {over} has no value in these results")
+    zero = divisor == 0
+    if zero.any():
+        first = divisor.where(zero, drop=True).isel(dict.fromkeys(divisor.dims, 0))
+        at = ", ".join(f"{name} = {value.item()}" for name, value in first.coords.items() if name in divisor.dims)
+        raise ConfigError(f"figure.over: {over} is 0{f' at {at}' if at else ''}, and nothing can be divided by it")

@@ -1,0 +1,86 @@
+"""The keys of a scenario that a caption or a title states: those that do not have their default, with their symbols."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from figures import labels
+from statmech.parameters import known_parameters
+from statmech.scenarios.axes import once
+from statmech.scenarios.base import AbstractScenario
+
+FEW = 8  # values of an axis that are listed
+UNSTATED = (
+    "key",
+    "figure",
+    "seeds",
+    "dtype",
+    "engine",
+    "gram",
+    "start",
+    "zip",
+    "corrections",
+    "strengths",
+    "plane",
+    "cap",
+    "tests",
+)
+
+
+def of(scenario: AbstractScenario) -> dict[str, Any]:
+    """Return the values of N and of the keys that do not have their default, except what learns.
+
+    >>> from statmech import Scenario
+    >>> of(Scenario(rule="hebb", N=50, t=[1, 2], flip=0.1))
+    {'flip': 0.1, 't': [1.0, 2.0], 'N': 50}
+    """
+    every, defaults = written(scenario), _defaults(scenario)
+    names = [name for name in every if name not in (*UNSTATED, scenario.CHOICE)]
+    return {name: every[name] for name in names if name == "N" or every[name] != defaults.get(name)}
+
+
+def single(scenario: AbstractScenario) -> list[str]:
+    """Return those of a single value, with their symbols, except N.
+
+    >>> from statmech import Scenario
+    >>> single(Scenario(rule="hebb", N=50, t=[1, 2], flip=0.1))
+    ['$\\lambda$ = 0.1']
+    """
+    keys = {name: value for name, value in of(scenario).items() if name != "N" and not isinstance(value, list | dict)}
+    return [with_symbol(scenario, name, value) for name, value in keys.items()]
+
+
+def written(scenario: AbstractScenario) -> dict[str, Any]:
+    """Return the keys as a config writes them, and the values of parallel axes, each once."""
+    found = scenario.config()
+    for group in found.get("zip", []):
+        found |= {name: once(values) for name, values in group.items()}
+    return found
+
+
+def _defaults(scenario: AbstractScenario) -> dict[str, Any]:
+    """Return the default of every key, as a config would hold it."""
+    fields = {name: field.default for name, field in type(scenario).model_fields.items()}
+    given = {name: key.default for name, key in known_parameters(scenario.classes()).items()}
+    sections = {name: it.model_dump(mode="json") for name, it in fields.items() if isinstance(it, BaseModel)}
+    return {**fields, **sections, **given, "inputs": "gaussian"}
+
+
+def with_symbol(scenario: AbstractScenario, name: str, value: Any) -> str:
+    begin, words = f"{labels.symbol(scenario, name)} = ", in_words(scenario, name, value)
+    return words if words.startswith(begin) else begin + words
+
+
+def in_words(scenario: AbstractScenario, name: str, value: Any) -> str:
+    """Return one value, a short list, or the range of a long one."""
+    label = labels.mathtext_label(scenario)
+    many = list(value) if isinstance(value, tuple | list) else [value]
+    if len(many) > FEW and all(isinstance(it, int | float) for it in many):
+        many = sorted(many)  # its range; parallel axes are in any order
+    words = [
+        label(name, it) if isinstance(it, str) else f"{it:,}" if isinstance(it, int) else labels.value_in_words(it)
+        for it in many
+    ]
+    return ", ".join(words) if len(words) <= FEW else f"{words[0]} to {words[-1]} ({len(words)} values)"

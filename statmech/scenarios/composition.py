@@ -1,0 +1,182 @@
+"""The key `figure` of a config as a section: which variables a figure shows, against what, and in which series."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WithJsonSchema,
+    model_serializer,
+)
+
+from statmech.errors import ConfigError, Problem, not_known
+from statmech.scenarios.axes import ReadAs
+from statmech.scenarios.messages import problems
+from statmech.scenarios.variables import AVERAGED, UNITS, UNSHOWN, Variable
+
+if TYPE_CHECKING:
+    from statmech.scenarios.base import AbstractScenario
+
+_ONE_OR_SEVERAL = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+_SEVERAL = BeforeValidator(lambda given: (given,) if isinstance(given, str) else given)
+NamesOf = Annotated[Any, ReadAs(Annotated[tuple[str, ...], _SEVERAL, WithJsonSchema(_ONE_OR_SEVERAL)])]
+
+
+class Composition(BaseModel):
+    """What a figure shows: variables against an axis or against another variable, and what distinguishes the curves.
+
+    Whatever is not stated is chosen as for the overlay: results, but no details or diagnostics, against the axis that
+    scenarios of this kind are usually drawn against.
+
+    >>> Composition(y="eps_g", x="alpha", series="loss")
+    Composition(x='alpha', y=('eps_g',), series=('loss',))
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    x: str | None = Field(default=None, description="axis, or variable, along the horizontal axis")
+    y: NamesOf = Field(default=(), description="variables, a panel each")
+    series: NamesOf = Field(default=(), description="axes that colours and, of a second one, markers distinguish")
+    split: NamesOf = Field(default=(), description="axes whose values have panels")
+    over: str | None = Field(default=None, description="variable by which y is divided")
+    points: str | None = Field(
+        default=None, description="CSV file of further points, with columns x, y and, if it is known, error"
+    )
+    fit: bool = Field(default=False, description="whether exponents are fitted, on logarithmic axes")
+
+    @model_serializer(mode="wrap")
+    def _stated(self, dump: ValidatorFunctionWrapHandler) -> dict[str, Any]:
+        """The keys that are stated, a single name as a word."""
+        every: dict[str, Any] = dump(self)
+        stated = {name: value for name, value in every.items() if value not in (None, [], (), False)}
+        return {name: value[0] if np.shape(value) == (1,) else value for name, value in stated.items()}
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        return ((name, value) for name, value in super().__repr_args__() if value not in (None, (), False))
+
+    @property
+    def name(self) -> str:
+        """The name of the figure's files.
+
+        >>> Composition(y="eps_g", over="R_bayes", x="alpha", series="loss").name, Composition().name
+        ('eps_g_over_R_bayes_against_alpha_by_loss', 'overlay')
+        """
+        parts = {
+            "": self.y,
+            "over": (self.over,),
+            "against": (self.x,),
+            "by": (*self.series, *self.split),
+            "with": (self.points and PurePath(self.points).stem, "fit" if self.fit else None),
+        }
+        named = {word: [name for name in names if name] for word, names in parts.items()}
+        words = [part for word, names in named.items() if names for part in (word, *names)]
+        return "_".join(word for word in words if word) or "overlay"
+
+    def problems(self, scenario: AbstractScenario) -> Iterator[Problem]:
+        """Why results of a scenario cannot be drawn like this, with the key of each sentence.
+
+        Parameters
+        ----------
+        scenario
+            A scenario of any kind.
+        """
+        along, known = axes(scenario), drawable(scenario)
+        yield from _of_x(self.x, scenario, along, known)
+        for key, named in (("y", self.y), ("over", (self.over,) if self.over else ())):
+            yield from (((key,), sentence) for name in named for sentence in _of_variable(name, scenario, known))
+        for key in ("series", "split"):
+            for name in getattr(self, key):
+                if name not in along:
+                    yield (key,), _not_an_axis(name, scenario, along)
+                elif self.x in along and along[name] == along[self.x]:
+                    yield (key,), f"{name} lies along x"
+                elif key == "split" and name in self.series:
+                    yield (key,), f"{name} is among the series"
+        if self.points is not None and len(self.y) != 1:
+            yield ("points",), "the points are values of one variable, which y names"
+
+
+FigureKey = str | Composition | None  # of a config
+
+
+def composition_of(given: dict[str, Any]) -> Composition:
+    """Read a composition; `ConfigError` names the keys that are not right.
+
+    >>> composition_of({"y": "eps_g", "serie": "loss"})
+    Traceback (most recent call last):
+    statmech.errors.ConfigError: figure.serie: "serie" is not a key of figure. Did you mean "series"? Known: x, y, \
+series, split, over, points, fit.
+    """
+    try:
+        return Composition(**given)
+    except ValidationError as failure:
+        keys = {"figure": [*Composition.model_fields]}
+        found = [((*location,), sentence) for location, sentence in problems(failure, keys["figure"])]
+        lines = [f"figure.{location[0]}: {sentence}" for location, sentence in found]
+        raise ConfigError("\n".join(lines).replace("a key of a config", "a key of figure")) from None
+
+
+def axes(scenario: AbstractScenario) -> dict[str, str]:
+    """The dimensions with several values that a figure can show, by the names of the coordinates along them.
+
+    >>> from statmech import Scenario
+    >>> axes(Scenario(rule=["hebb", "adatron"], t=[1, 2], zip={"eta": [1, 2], "flip": [0, 0.1]}))
+    {'rule': 'rule', 'eta': 'flip_eta', 'flip': 'flip_eta', 't': 't'}
+    """
+    swept = {name: dim for dim, coordinates in scenario.dimensions.items() for name in coordinates}
+    named = sorted(swept, key=list(scenario.axis_values()).index) if swept else []
+    several = {name: swept[name] for name in named if scenario.shape[swept[name]] > 1}
+    return several | {dim: dim for dim, values in times(scenario).items() if values.size > 1}
+
+
+def times(scenario: AbstractScenario) -> dict[str, np.ndarray]:
+    """The recorded values along which figures can be drawn, such as times: not students, units or examples."""
+    return {dim: np.asarray(values) for dim, values in scenario.recorded.items() if dim not in UNSHOWN}
+
+
+def drawable(scenario: AbstractScenario) -> dict[str, Variable]:
+    """The variables that figures can show: numbers, at most one per student (no overlaps of single units)."""
+    inner = {*times(scenario), *AVERAGED}
+    every = {**scenario.variables, **scenario.theory_only}
+    return {name: it for name, it in every.items() if it.missing is np.nan and {*it.dims} <= inner}
+
+
+def _of_x(
+    x: str | None, scenario: AbstractScenario, along: dict[str, str], known: dict[str, Variable]
+) -> Iterator[Problem]:
+    if x is None or x in along or x in known:
+        return
+    if x in scenario.axis_names() or x in times(scenario):
+        possible = f"; axes with several: {', '.join(along)}" if along else ""
+        yield ("x",), f"{x} has a single value, and an axis needs several{possible}"
+    else:
+        yield ("x",), not_known(x, "an axis or a variable of these results", [*along, *known])
+
+
+def _of_variable(name: str, scenario: AbstractScenario, known: dict[str, Variable]) -> Iterator[str]:
+    other = scenario.variables.get(name)
+    if other is not None and {*other.dims} & {*UNITS}:
+        yield f"{name} has a value per pair of units, which figures do not show. {_listed(known)}"
+    elif other is not None and name not in known:
+        yield f"{name} is not a number, which figures could show. {_listed(known)}"
+    elif name not in known:
+        yield not_known(name, "a variable of these results", known)
+
+
+def _not_an_axis(name: str, scenario: AbstractScenario, along: dict[str, str]) -> str:
+    if name in scenario.axis_names() or name in times(scenario):
+        return f"{name} has a single value, so nothing distinguishes its curves. {_listed(along, 'axes with several')}"
+    return not_known(name, "an axis with several values", along)
+
+
+def _listed(names: Iterable[str], what: str = "known") -> str:
+    return f"{what.capitalize()}: {', '.join(names) or 'none'}."
