@@ -1,6 +1,6 @@
 """Pictures of all figures: `python docs/thumbnails.py [NAME ...]`, of all pages of the gallery or of those named.
 
-The code of a page is run up to its first figure, which is written twice: one panel in large type for its card
+The code of a page is run up to its first figure, which is written twice: one panel without numbers for its card
 (docs/images/thumbnails), and whole for the contact sheet (docs/images/sheet), where the picture of the full run in
 docs/images is used if there is one. The page of the contact sheet is written, too. Pages that need data which are not
 available keep their pictures.
@@ -12,17 +12,18 @@ import ast
 import io
 import re
 import sys
-import textwrap
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
+from matplotlib.ticker import NullFormatter
 from PIL import Image
 
-from figures.inspection import AID
-from figures.style import STYLE
+from figures.finishing import panels_of
+from figures.labels import plain
+from figures.style import AID, STYLE
 from statmech.runtime import files
 
 DOCS = Path(__file__).parent
@@ -30,9 +31,9 @@ PAGES = {path.stem: path for path in sorted((DOCS / "gallery").glob("*.md"))}
 CELL = re.compile(r"^```\{code-cell\}.*?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 # which panel says most, where it is not the first
 PANEL = {"ensemble": 2, "fluctuations": 4, "minover_updates": 1, "noise_optimal": 1, "attention": 3}
-WHOLE = ("votes_concept",)  # the labels need the room that they have
 INCHES, DOTS = (2.2, 1.5), 200  # of a card, which shows it at half its dots
 WIDTH = 560  # of a picture on the contact sheet
+TYPE, THICK, LONGEST = 12, 1.6, 16  # of a card: points of labels and lines, and letters of the longest label
 COLOURS = 64
 
 
@@ -45,10 +46,7 @@ def main(names: list[str]) -> None:
             continue
         full = DOCS / f"images/{name}.png"
         write(f"sheet/{name}.png", full.read_bytes() if full.is_file() else png(figure, 300), WIDTH)
-        if name in WHOLE:
-            write(f"thumbnails/{name}.png", png(figure, DOTS), WIDTH)
-        else:
-            write(f"thumbnails/{name}.png", png(one_panel(figure, PANEL.get(name, 0)), DOTS))
+        write(f"thumbnails/{name}.png", png(card(figure, PANEL.get(name, 0)), DOTS))
         print(name)
     files.write(PAGES["index"].parent / "contact_sheet.md", sheet().encode())
 
@@ -75,24 +73,42 @@ def drawn(page: str) -> Figure | None:
     return None
 
 
-def one_panel(figure: Figure, which: int) -> Figure:
-    """The figure with one of its panels alone, without titles, legends and words beside aids, in the size of a card."""
-    kept = figure.axes[which]
+def card(figure: Figure, which: int) -> Figure:
+    """One panel of the figure in the size of a card: curves in thick lines, named axes, and no numbers or words."""
+    shown = panels_of(figure)[which]
     for ax in figure.axes:
-        if ax is not kept:
+        if ax is not shown:
             ax.remove()
-    for legend in (*figure.legends, *filter(None, [kept.get_legend()])):
+    for legend in (*figure.legends, *filter(None, [shown.get_legend()])):
         legend.remove()
+    for extra in (*shown.texts, *shown.child_axes):
+        extra.remove()
     figure.suptitle("")
-    for words in [text for text in kept.texts if text.get_gid() == AID]:
-        words.remove()
-    kept.set_title("")
-    kept.set_xlabel(textwrap.fill(kept.get_xlabel(), 28))
-    kept.set_ylabel(textwrap.fill(kept.get_ylabel(), 20, break_long_words=False))
-    kept.tick_params(labelbottom=True, labelleft=True)
-    kept.set_subplotspec(GridSpec(1, 1, figure=figure)[0])
+    shown.set(title="", xlabel=short(shown.get_xlabel()), ylabel=short(shown.get_ylabel()))
+    shown.set_title("", loc="left")
+    for axis in (shown.xaxis, shown.yaxis):
+        axis.label.set_size(TYPE)
+        axis.set_major_formatter(NullFormatter())
+        axis.set_minor_formatter(NullFormatter())
+        axis.set_tick_params(which="both", length=0)
+    for line in shown.lines:
+        line.set_linewidth(max(THICK, line.get_linewidth()) if line.get_gid() != AID else line.get_linewidth())
+    shown.set_subplotspec(GridSpec(1, 1, figure=figure)[0])
     figure.set_size_inches(INCHES)
     return figure
+
+
+def short(label: str) -> str:
+    """The label of an axis without its unit; of a long one the symbol alone, or nothing.
+
+    >>> short("$t$ (steps / $N$)"), short("stages until all examples are right"), short("number of students $K$")
+    ('$t$', '', '$K$')
+    """
+    label = label.partition(" (")[0].replace("\n", " ")
+    if len(plain(label)) <= LONGEST:
+        return label
+    symbols = re.findall(r"\$[^$]+\$", label)
+    return symbols[-1] if symbols and len(plain(symbols[-1])) <= LONGEST else ""
 
 
 def png(figure: Figure, dots: int) -> bytes:

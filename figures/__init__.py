@@ -278,9 +278,10 @@ def draw(name: str, simulation: xr.Dataset | Results | None, theory: xr.Dataset 
         raise ConfigError(f"the figure {name} needs {', '.join(lacking)}, which these results lack")
     missing = [axis for axis in shown or () if axis not in data.dims]
     parts = [None if part is None else part.expand_dims(missing) for part in (results.simulation, results.theory)]
-    from figures.style import styled  # here: names and lists of figures need not wait for it
+    from figures.finishing import finished  # here: names and lists of figures need not wait for it
+    from figures.style import styled
 
-    return styled(module.draw)(*parts)
+    return styled(lambda: finished(module.draw(*parts), results, getattr(module, "LINES", None)))()
 
 
 def _results(simulation: xr.Dataset | Results | None, theory: xr.Dataset | None = None) -> Results:

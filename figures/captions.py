@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from figures import arrangement, labels, legends, series, stated_keys
 from figures.labels import plain
+from figures.style import MOST_POINTS
 from statmech import config
 from statmech.errors import StatmechError
 from statmech.runtime import files
@@ -161,7 +162,7 @@ def _points(results: Results, figure: str | Composition) -> Iterator[str]:
     if (own := _own(results, figure, "POINTS")) is not None or results.simulation is None:
         yield own or ""
         return
-    seeds, folds = results.scenario.seeds, results.simulation.sizes.get("fold")
+    runs, seeds, folds = results.simulation, results.scenario.seeds, results.simulation.sizes.get("fold")
     if folds:
         yield f"Points: means over {folds} folds and {seeds} shuffles; bars: standard errors over folds."
     elif seeds == 1:
@@ -169,6 +170,8 @@ def _points(results: Results, figure: str | Composition) -> Iterator[str]:
     else:
         bars = "bars" if series.has_bands(results.scenario) else "bars and bands"
         yield f"Points: means over {seeds:,} independent runs; {bars}: standard errors of these means."
+    if any(runs.sizes[axis] > MOST_POINTS for axis in series.axes(runs) if series.is_numeric(runs, axis)):
+        yield f"Of each curve at most {MOST_POINTS} points are drawn."
 
 
 def _lines(results: Results, figure: str | Composition) -> Iterator[str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from figures.style import COLOURS, PAGE, styled
+from figures.style import COLOURS, PAGE, SMALL, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -84,7 +84,7 @@ def _draw(ax: Axes, bars: list[Bar], lines: list[list[str]]) -> None:
         side: dict[str, Any] = (
             {"ha": "left", "xytext": (2, 0)} if bar.weight >= 0 else {"ha": "right", "xytext": (-2, 0)}
         )
-        ax.annotate(weight, (bar.weight, places[-1]), textcoords="offset points", va="center", fontsize=6.5, **side)
+        ax.annotate(weight, (bar.weight, places[-1]), textcoords="offset points", va="center", fontsize=SMALL, **side)
     ax.set_yticks(places, ["\n".join(text) for text in lines])
     for tick in ax.get_yticklabels():
         tick.set_parse_math(False)

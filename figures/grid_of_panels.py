@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from matplotlib.figure import Figure
+from figures.panels import blank
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 def rows_of(panels: int, most: int) -> list[int]:
@@ -21,10 +22,13 @@ def rows_of(panels: int, most: int) -> list[int]:
     return [panels // rows + (row < panels % rows) for row in range(rows)]
 
 
-def panels_of(panels: int, most: int, height: float, width: float) -> tuple[Figure, list[Axes]]:
-    """Begin a figure with so many panels of this height, in inches; return it and the panels, row by row."""
+def panels_of(panels: int, most: int, height: float, width: float, head: float = 0.0) -> tuple[Figure, list[Axes]]:
+    """Begin a figure with so many panels of this height, in inches; return it and the panels, row by row.
+
+    The head is the height of title and legend.
+    """
     rows = rows_of(panels, most)
-    figure = Figure(figsize=(width, height * len(rows)))
+    figure = blank(width, head + height * len(rows))
     columns = math.lcm(*rows)
     grid = figure.add_gridspec(len(rows), columns)
     places = [

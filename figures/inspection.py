@@ -12,7 +12,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
-from figures.style import COLUMN, PAGE, STYLE
+from figures.style import AID, COLUMN, MEDIA, MOST_POINTS, OUTSIDE, PAGE, settings_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,15 +20,19 @@ if TYPE_CHECKING:
     from matplotlib.legend import Legend
 
 LEAST_TEXT = 6.0  # points, at the width of a column
+JAG = 0.12  # radians by which a smooth line may turn to one side and back at neighbouring points
+DENSE = 30  # points of a line, from which on it stands for a smooth function
+LAP = 1.0  # pixels by which boxes of texts may overlap
 SLACK = 1.5  # pixels that a point may lie outside its axes
 NEUTRAL = 0.12  # the most that the channels of a grey differ
-OUTSIDE = "outside"  # the gid of an arrow that says how much lies outside the axes
 _NOWHERE = np.zeros((0, 2))
-AID = "aid"  # the gid of what needs no entry in a legend: lines that guide the eye, points that their row names
 
 
 def faults(figure: Figure) -> list[str]:
-    """List the faults of a figure, a sentence each: data outside axes, below a legend or missing from it, small text.
+    """List the faults of a figure, a sentence each.
+
+    Data outside axes, below a legend or missing from it; too many markers and jagged lines; text that is small, raw
+    TeX, beyond the canvas or over other text.
 
     Artists with the gid "aid" need no legend; an axes with an artist of gid "outside" says itself what lies outside.
 
@@ -51,14 +55,15 @@ def faults(figure: Figure) -> list[str]:
     >>> faults(figure)
     ['axes 1: 1 of 2 points lie outside', 'axes 1: a line of colour #ff7f0e is in no legend']
     """
-    with mpl.rc_context(STYLE):
+    with mpl.rc_context(settings_of(figure)):
         figure.draw_without_rendering()
-    return [*_width(figure), *_outside(figure), *_covered(figure), *_unnamed(figure), *_small(figure)]
+    of_data = [*_outside(figure), *_covered(figure), *_unnamed(figure), *_crowded(figure), *_jagged(figure)]
+    return [*_width(figure), *of_data, *_small(figure), *_raw(figure), *_misplaced(figure)]
 
 
 def _width(figure: Figure) -> Iterator[str]:
-    width = figure.get_size_inches()[0]
-    if not (COLUMN <= width <= PAGE):
+    width = figure.get_size_inches()[0] / MEDIA[figure.get_gid() or "page"].scale
+    if not (COLUMN <= round(width, 6) <= PAGE):
         yield f"a width of {width:g} inches is not between a column and a page"
 
 
@@ -177,3 +182,80 @@ def _small(figure: Figure) -> Iterator[str]:
     }
     if small:
         yield f"text below {LEAST_TEXT:g} points: {', '.join(sorted(small)[:3])}"
+
+
+def _crowded(figure: Figure) -> Iterator[str]:
+    """Curves with more markers than can be told apart."""
+    for number, ax in _axes(figure):
+        for line in ax.lines:
+            marked = str(line.get_marker()) not in ("None", "", " ") and line.get_gid() != AID
+            count = len(_pixels(ax, line)) if marked and line.get_markevery() is None and line.get_visible() else 0
+            if count > MOST_POINTS and not _is_bar(line):
+                yield f"axes {number}: {count} markers of one curve"
+
+
+def _is_bar(line: Line2D) -> bool:
+    """True for the caps of error bars, and for dashes of theory."""
+    return str(line.get_marker()) in ("_", "|")
+
+
+def _jagged(figure: Figure) -> Iterator[str]:
+    """Dense solid lines without markers that turn to one side and back within three points."""
+    for number, ax in _axes(figure):
+        for line in ax.lines:
+            solid = str(line.get_marker()) in ("None", "") and line.get_linestyle() == "-"
+            smooth = solid and np.size(line.get_xdata()) >= DENSE
+            if smooth and line.get_gid() not in (AID, OUTSIDE) and _zigzags(_pixels(ax, line)):
+                yield f"axes {number}: a line of colour {mpl.colors.to_hex(line.get_color())} is jagged"
+
+
+def _zigzags(places: np.ndarray) -> bool:
+    steps = np.diff(places, axis=0)
+    steps = steps[np.hypot(*steps.T) > 1]  # shorter ones cannot be seen
+    turns = np.diff(np.unwrap(np.arctan2(steps[:, 1], steps[:, 0])))
+    return bool((np.minimum(abs(turns[:-1]), abs(turns[1:])) > JAG)[turns[:-1] * turns[1:] < 0].any())
+
+
+def _texts(figure: Figure) -> list[Text]:
+    return [text for text in figure.findobj(Text) if text.get_text().strip() and text.get_visible()]
+
+
+def _raw(figure: Figure) -> Iterator[str]:
+    """Lines of text in which TeX is not set: without a second dollar sign, or commands outside of dollars."""
+    for text in _texts(figure):
+        for line in text.get_text().split("\n"):
+            parts = line.replace(r"\$", "").split("$")
+            if len(parts) % 2 == 0 or any("\\" in part for part in parts[::2]):
+                yield f"raw TeX: {line}"
+
+
+def _misplaced(figure: Figure) -> Iterator[str]:
+    """Text beyond the canvas, and text over other text."""
+    drawn = [(text, box) for text in _seen(figure) if (box := text.get_window_extent()).width > 0]
+    width, height = figure.bbox.size
+    for text, box in drawn:
+        if box.x0 < -LAP or box.y0 < -LAP or box.x1 > width + LAP or box.y1 > height + LAP:
+            yield f"text beyond the canvas: {text.get_text()}"
+    boxes = np.array([(box.x0 + LAP, box.y0 + LAP, box.x1 - LAP, box.y1 - LAP) for _, box in drawn]).reshape(-1, 4)
+    low, high = boxes[:, None, :2], boxes[:, None, 2:]
+    over = np.triu((np.maximum(low, low.swapaxes(0, 1)) < np.minimum(high, high.swapaxes(0, 1))).all(axis=2), 1)
+    for first, second in np.argwhere(over):
+        yield f"text over text: {drawn[first][0].get_text()} and {drawn[second][0].get_text()}"
+
+
+def _axis_of(ax: Any) -> list[Any]:
+    return [ax.xaxis, ax.yaxis]
+
+
+def _seen(figure: Figure) -> Iterator[Text]:
+    """Texts that are drawn: those of ticks only within the limits of their axis."""
+    ticks: dict[int, bool] = {}
+    for ax in [*figure.axes, *(strip for panel in figure.axes for strip in panel.child_axes)]:
+        for axis in _axis_of(ax) if ax.axison and ax.get_visible() else ():
+            shown = {id(tick) for tick in axis._update_ticks()} if axis.get_visible() else set()
+            for tick in [*axis.majorTicks, *axis.minorTicks]:
+                ticks |= {id(label): id(tick) in shown for label in (tick.label1, tick.label2)}
+    hidden = {
+        id(text) for ax in figure.axes if not ax.axison for text in (*ax.xaxis.findobj(Text), *ax.yaxis.findobj(Text))
+    }
+    return (text for text in _texts(figure) if ticks.get(id(text), True) and id(text) not in hidden)

@@ -40,7 +40,7 @@ def beside(figure: Figure, parts: list[Part], further: Sequence[Any] = ()) -> No
     key = [(handle, text.replace(" (", "\n(")) for handle, text in _key(parts)]
     entries = [*_series(parts, further), *key]
     notes = textwrap.fill("; ".join(_all_notes(parts)), MOST_LETTERS // 3)
-    figure.legend(*zip(*entries, strict=True), loc="outside right upper", title=notes or None, title_fontsize=7.5)
+    figure.legend(*zip(*entries, strict=True), loc="outside right upper", title=notes or None)
 
 
 def below(figure: Figure, parts: list[Part], further: Sequence[Any] = ()) -> None:
@@ -54,7 +54,7 @@ def below(figure: Figure, parts: list[Part], further: Sequence[Any] = ()) -> Non
         notes = [*(f"{NOUNS[type(handle)]}: {text}" for handle, text in key if type(handle) in NOUNS), *notes]
     else:
         entries = key
-    look: dict[str, Any] = {"title": textwrap.fill("; ".join(notes), MOST_LETTERS), "title_fontsize": 7.5}
+    look: dict[str, Any] = {"title": textwrap.fill("; ".join(notes), MOST_LETTERS)}
     longest = max(len(re.sub(r"\\\w+|[${}^_]", "", text)) for _, text in entries)
     columns = max(1, min(MOST_COLUMNS, (MOST_LETTERS - 15) // (longest + 6)))
     figure.legend(*zip(*entries, strict=True), loc="outside lower center", ncols=columns, **look)
@@ -67,9 +67,9 @@ def title(figure: Figure, parts: list[Part]) -> None:
     if not shared:
         return
     if len(figure.axes) == 1:  # its legend is beside it
-        figure.axes[0].set_title(textwrap.fill(", ".join(shared), MOST_LETTERS // 2), fontsize=8)
+        figure.axes[0].set_title(textwrap.fill(", ".join(shared), MOST_LETTERS // 2))
     else:
-        figure.suptitle(textwrap.fill(", ".join(shared), MOST_LETTERS), fontsize=8)
+        figure.suptitle(textwrap.fill(", ".join(shared), MOST_LETTERS))
 
 
 def _series(parts: list[Part], further: Sequence[Any]) -> list[Entry]:

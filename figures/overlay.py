@@ -17,9 +17,10 @@ import numpy as np
 
 from figures import arrangement, exponents, labels, legends, measured_points, panels, rows, series
 from figures.arrangement import Part
+from figures.finishing import finished
 from figures.grid_of_panels import panels_of
 from figures.panels import Look
-from figures.style import DASHES, PAGE, THEORY, styled
+from figures.style import COLUMN, DASHES, PAGE, THEORY, styled
 from statmech.errors import ConfigError
 from statmech.results.results import Results
 from statmech.scenarios.composition import Composition
@@ -64,9 +65,8 @@ def draw(results: Results | Mapping[str, Results], wish: Composition = EVERYTHIN
     if found := arrangement.problems_of({label: one.scenario for label, one in every.items()}, wish):
         raise ConfigError("\n".join(found))
     parts = arrangement.arranged(every, wish)
-    if not parts:
-        return rows.draw(next(iter(every.values())), wish)
-    return _panels(parts, wish)
+    figure = _panels(parts, wish) if parts else rows.draw(next(iter(every.values())), wish)
+    return finished(figure, next(iter(every.values())))
 
 
 def _panels(parts: list[Part], wish: Composition) -> Figure:
@@ -76,8 +76,9 @@ def _panels(parts: list[Part], wish: Composition) -> Figure:
     logs = {name: _log(parts, name, variables, wish) for name in variables}
     shown = _contents(parts, variables)
     alone = len(shown) == 1
-    figure, axes = panels_of(len(shown), FEWER.get(len(shown), MOST_COLUMNS), HEIGHT, WIDTH if alone else PAGE)
-    figure.set_figheight(ALONE if alone else figure.get_figheight() + HEAD)
+    stacked = panels.stacks(len(shown))
+    most, width = (1, COLUMN) if stacked else (FEWER.get(len(shown), MOST_COLUMNS), WIDTH if alone else PAGE)
+    figure, axes = panels_of(len(shown), most, HEIGHT, width, ALONE - HEIGHT if alone else HEAD)
     keys: list[Any] = []
     for ax, (name, title, content) in zip(axes, shown, strict=True):
         for part, results in content:
@@ -93,10 +94,8 @@ def _panels(parts: list[Part], wish: Composition) -> Figure:
         raise ConfigError(f"figure.fit: no curve has {least}, as an exponent needs")
     if points is not None:
         keys.append(legends.points_with_bars(points.name, **POINTS | {"markerfacecolor": "0"}))
-    if not alone:
-        panels.letters(*axes)
     legends.title(figure, parts)
-    (legends.beside if alone else legends.below)(figure, parts, keys)
+    (legends.beside if alone and not stacked else legends.below)(figure, parts, keys)
     return figure
 
 

@@ -13,21 +13,44 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+import matplotlib as mpl
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
 
 from figures import labels, series
-from figures.inspection import AID
-from figures.style import COLOURS, DASHES, MANY, PAGE, THEORY, log_ticks, look_of, points_or_band, run_band, theory_line
+from figures.residuals import TALLER, residual_strip
+from figures.style import (
+    AID,
+    COLOURS,
+    COLUMN,
+    DASHES,
+    PAGE,
+    SMALL,
+    STYLE,
+    THEORY,
+    WISH,
+    log_ticks,
+    look_of,
+    mean_points,
+    medium,
+    run_band,
+    theory_line,
+)
 from statmech.results.dataset import scenario_of
 from statmech.results.results import Results, results_of
 
 CONVERGED = "converged"  # the flag of runs that reached their goal, in kinds of scenarios that have one
 ALONE: dict[str, Any] = {"color": THEORY}  # of one line of theory for points of all colours
-MOST_COLUMNS, MOST_LETTERS = 5, 110  # of a legend
+MOST_COLUMNS, MOST_LETTERS = 5, 110  # of a legend as wide as a page
+FOOT: dict[str, Any] = {"marker": "v", "markersize": 3, "linestyle": "none", "clip_on": False, "gid": AID}
+FOOT_HEIGHT = 0.015  # of an axis
+ROW = 0.16  # inches of a row of a legend, by which a column grows
+MOST_HEADING = 100  # letters in a line above a page
+MOST_STACKED, STACKED = 3, 1.9  # panels of a row that a column shows below each other, and the height of each
 GUIDE: dict[str, Any] = {"color": "0.5", "linestyle": ":", "linewidth": 0.8, "zorder": 0, "gid": AID}
 
 
@@ -75,9 +98,26 @@ def scenario_with(theory: xr.Dataset, **keys: Any) -> Any:
 
 
 def page(height: float, rows: int = 1, columns: int = 1, width: float = PAGE, **grid: Any) -> tuple[Figure, Any]:
-    """Begin a figure of this height and width in inches; return it and its panels."""
-    figure = Figure(figsize=(width, height))
+    """Begin a figure of this height and width in inches; return it and its panels.
+
+    In a style of one column (`pre`) a row of few panels becomes a column of them.
+    """
+    if rows == 1 and stacks(columns) and grid.get("squeeze") is not False:
+        grid.pop("width_ratios", None)
+        rows, columns, width, height = columns, 1, COLUMN, 0.8 + STACKED * columns
+    figure = blank(width, height)
     return figure, figure.subplots(rows, columns, **grid)
+
+
+def stacks(panels: int) -> bool:
+    """True if so many panels stand below each other, in a style of one column."""
+    return medium().column and panels <= MOST_STACKED
+
+
+def blank(width: float, height: float) -> Figure:
+    """Begin a figure of this width and height in inches, larger for a talk."""
+    taller = TALLER if WISH.get().residuals else 1.0
+    return Figure(figsize=(medium().scale * width, medium().scale * taller * height))
 
 
 def panel(
@@ -148,7 +188,7 @@ def panel(
         looks = [look_at(index, dashes, bool(bound), alone, palette, **look) for index in range(len(curves))]
         for index, (curve, (_, _, part)) in enumerate(zip(curves, named, strict=True)):
             moved = replace(curve, x=beside(curve.x, index, len(curves), "x" in log)) if aside else curve
-            draw(ax, moved, looks[index], log, converged(part.simulation) if filled else None, bars=not filled)
+            draw(ax, moved, looks[index], log, converged(part.simulation) if filled else None)
         ax.set_xlabel(labels.axis_label(results.scenario, [x]))
         ax.set_ylabel(label or (variables[y].symbol if isinstance(y, str) and y in variables else ""))
         logarithmic(ax, log)
@@ -172,7 +212,7 @@ def look_at(
 
 def key_of(curve: series.Curve, look: Look) -> Line2D:
     """Return the key of a curve: its line, if theory has one, and the marker of its points."""
-    own = {"linestyle": "none", "markerfacecolor": "white", **look.points, "label": curve.label}
+    own = {"markerfacecolor": "white", **look.points, "linestyle": "none", "label": curve.label}
     known = curve.theory is not None and bool(np.isfinite(curve.theory).any())
     return Line2D([], [], **own | (look.line if known and look.line and look.line != ALONE else {}))
 
@@ -209,23 +249,23 @@ def draw(
     look: Look,
     log: str,
     filled: np.ndarray | None = None,
-    bars: bool = False,
     discrete: bool = False,
 ) -> None:
     """Draw a curve: theory as a line, the band in which it expects a run, and the simulation as points.
 
-    `log` says which axes are logarithmic, `filled` which points are full; `bars` asks for bars on points however
-    many there are, and `discrete` says that x holds few whole numbers.
+    `log` says which axes are logarithmic, `filled` which points are full, and `discrete` that x holds few whole
+    numbers. Of many points some are drawn, evenly spaced on the axis.
     """
-    curve = _positive(curve, log)
+    curve = series.thinned(_positive(curve, log), "x" in log)
     if curve.theory is not None and look.line is not None:
-        above = {"zorder": 5} if len(curve.x) > MANY else {}  # so many points would hide it
-        theory_line(ax, curve.theory_x, curve.theory, discrete, **look.line, **above)
+        theory_line(ax, curve.theory_x, curve.theory, discrete, **look.line)
     if curve.band is not None and curve.theory is not None:
         low, high = curve.band
         run_band(ax, curve.theory_x, series.above_zero(low, curve.theory) if "y" in log else low, high, **look.band)
     if curve.mean is not None:
-        points_or_band(ax, curve.x, curve.mean, curve.error, look.points, filled, bars=bars or curve.band is not None)
+        mean_points(ax, curve.x, curve.mean, curve.error, look.points, filled)
+        if WISH.get().residuals:
+            residual_strip(ax, curve, look.points)
 
 
 def _positive(curve: series.Curve, log: str) -> series.Curve:
@@ -263,11 +303,18 @@ def guide(*panels: Axes, x: float | None = None, y: float | None = None, text: s
     for ax in panels:
         _ = ax.axvline(x, **GUIDE | look) if x is not None else ax.axhline(y or 0.0, **GUIDE | look)
     ax = panels[0]
-    small: dict[str, Any] = {"fontsize": 7, "color": "0.4", "textcoords": "offset points"}
+    small: dict[str, Any] = {"fontsize": SMALL, "color": "0.4", "textcoords": "offset points"}
     if x is not None:
         ax.annotate(text, (x, 0), (3, 3), xycoords=ax.get_xaxis_transform(), **small)
     else:
         ax.annotate(text, (1, y or 0.0), (2, 0), xycoords=ax.get_yaxis_transform(), va="center", **small)
+
+
+def at_foot(ax: Axes, x: Any, colour: Any) -> None:
+    """Mark places at the foot of a logarithmic axis, where values are 0."""
+    for place in x:
+        foot = ax.plot(place, FOOT_HEIGHT, transform=ax.get_xaxis_transform(), **FOOT | {"color": colour})
+        foot[0].set_in_layout(False)
 
 
 def outer(panels: list[Axes]) -> None:
@@ -281,9 +328,9 @@ def outer(panels: list[Axes]) -> None:
 
 
 def letters(*panels: Axes) -> None:
-    """Write (a), (b), ... above the left end of each panel."""
-    for letter, ax in zip("abcdefghij", panels, strict=False):
-        ax.set_title(f"({letter})", loc="left")
+    """Write (a), (b), ... above the left end of each panel, before the title that stands there."""
+    for letter, ax in zip("abcdefghijklmnopqrstuvwxyz", panels, strict=False):
+        ax.set_title(f"({letter}) {ax.get_title(loc='left')}".strip(), loc="left")
 
 
 def finish(
@@ -312,12 +359,46 @@ def finish(
     shown = results.either if isinstance(results, Results) else results
     words = [_stated(results, shown[name]) if name in shown.coords else name for name in stated]
     words = [word for word in words if "=" in word]  # results may lack a key
-    figure.suptitle(", ".join([*words, labels.size_of(shown)]), fontsize=8)
-    longest = max(len(str(key.get_label())) for key in keys)
-    most = max(1, min(MOST_COLUMNS, MOST_LETTERS // (longest + 6)))
-    look: dict[str, Any] = {"ncols": columns or min(most, len(keys)), "title": note or None, "title_fontsize": 7.5}
-    figure.legend(handles=keys, loc="outside lower center", **look)
+    heading(figure, [*words, labels.size_of(shown)])
+    legend_below(figure, keys, columns, note)
     return figure
+
+
+def room(figure: Figure) -> float:
+    """Return the width of a figure in letters, over that of a page."""
+    size = FontProperties(size=mpl.rcParams["legend.fontsize"]).get_size_in_points()
+    return float(figure.get_size_inches()[0] / PAGE * STYLE["legend.fontsize"] / size)
+
+
+def heading(figure: Figure, words: list[str]) -> None:
+    """Write words above all panels, separated by commas, in as many lines as they need."""
+    figure.suptitle(filled(figure, words, ", "))
+
+
+def filled(figure: Figure, words: Sequence[str], between: str) -> str:
+    """Join words in as many lines as a figure needs for them."""
+    lines: list[str] = []
+    for word in filter(None, words):
+        if lines and len(lines[-1]) + len(word) < MOST_HEADING * room(figure):
+            lines[-1] += between + word
+        else:
+            lines.append(word)
+    return (between.rstrip() + "\n").join(lines)
+
+
+def legend_below(figure: Figure, keys: Sequence[Any], columns: int = 0, note: str = "") -> None:
+    """Draw the legend below all panels, in at most so many columns (0: as many as there is room for)."""
+    longest = max((len(labels.plain(str(key.get_label()))) for key in keys), default=0)
+    most = max(1, min(MOST_COLUMNS, int(MOST_LETTERS * room(figure)) // (longest + 6)))
+    fitting = min(columns or most, len(keys) or 1) if room(figure) >= 1 else most
+    if medium().column:
+        figure.set_figheight(figure.get_figheight() + ROW * -(-len(keys) // fitting))
+    figure.legend(
+        handles=keys,
+        loc="outside lower center",
+        ncols=fitting,
+        title=note or None,
+    )
 
 
 def _stated(results: Results | xr.Dataset, value: xr.DataArray) -> str:

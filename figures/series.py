@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from figures.labels import value_label
-from figures.style import COLOURS, shades
+from figures.style import COLOURS, MOST_POINTS, shades
 from statmech.numerics.statistics import standard_error_of_runs
 from statmech.results.corrections import predicted, unresolved
 from statmech.scenarios.base import AbstractScenario
@@ -35,21 +35,23 @@ NORMALISED = {
 }
 SPAN, WIDE = 100, 4  # the ratio of largest to smallest value from which an axis is logarithmic; WIDE if none is lost
 LEAST = 1e-2  # of a line, down to which a band or a bar reaches on a logarithmic axis
+EVEN = 0.2  # of the mean gap of values, by which gaps may differ where they count as equal
 SAME = 1e-6  # relative difference of equal variables, which the integration of a vote has
 ROUNDING = 1e-12  # what is less than this, over the largest, is 0
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One curve of a chart: the simulation's means and standard errors at x (numbers or names), and theory at
-    `theory_x`, which is denser where theory can be solved between the recorded values. With corrections of order 1/N a
-    run lies in the `band`: theory with its bias, less and plus one standard deviation. The `levels` are what the
-    variable is compared with, in words and by theory at the same places."""
+    """One curve of a chart: the simulation's means and standard errors at x (numbers or names), beside what theory
+    expects there, and theory at `theory_x`, which is denser where theory can be solved between the recorded values.
+    With corrections of order 1/N a run lies in the `band`: theory with its bias, less and plus one standard deviation.
+    The `levels` are what the variable is compared with, in words and by theory at the same places."""
 
     label: str
     x: np.ndarray
     mean: np.ndarray | None = None
     error: np.ndarray | None = None
+    expected: np.ndarray | None = None
     theory_x: np.ndarray | None = None
     theory: np.ndarray | None = None
     band: tuple[np.ndarray, np.ndarray] | None = None
@@ -354,7 +356,9 @@ def curve(
     if simulation is not None and name in simulation:
         over = _unit(name, theory, places, unit)
         mean, error = (_ratio(np.atleast_1d(part.values), over) for part in mean_and_error(simulation[name]))
-        made = replace(made, mean=mean, error=error)
+        known = theory is not None and name in theory
+        expected = _ratio(_line(theory[name], places), over) if theory is not None and known else None
+        made = replace(made, mean=mean, error=error, expected=expected)
     solved = lines if lines is not None and name in lines else theory
     if solved is not None and name in solved:
         at = values(solved, x) if solved is lines else places
@@ -369,6 +373,26 @@ def curve(
             ),
         )
     return made
+
+
+def thinned(curve: Curve, log: bool) -> Curve:
+    """Return a curve with at most `MOST_POINTS` points, evenly spaced on a linear or logarithmic axis.
+
+    Of equally spaced points these are every second, third, ..., otherwise those nearest to equally spaced places.
+    """
+    if curve.mean is None or curve.x.dtype.kind not in "iuf":
+        return curve
+    shown = np.flatnonzero(np.isfinite(curve.mean) & np.isfinite(curve.x))
+    if shown.size <= MOST_POINTS:
+        return curve
+    places = np.log(curve.x[shown]) if log else curve.x[shown]
+    if np.ptp(gaps := np.diff(places)) < EVEN * abs(gaps.mean()):
+        some = shown[:: -(-shown.size // MOST_POINTS)]
+    else:
+        wanted = np.linspace(places.min(), places.max(), MOST_POINTS)
+        some = shown[np.unique(np.abs(places - wanted[:, None]).argmin(axis=1))]
+    error, expected = (None if part is None else part[some] for part in (curve.error, curve.expected))
+    return replace(curve, x=curve.x[some], mean=curve.mean[some], error=error, expected=expected)
 
 
 def _band(

@@ -1,22 +1,26 @@
-"""The look of every figure: column widths of a paper, colours that the colour-blind can distinguish, error bars."""
+"""The look of every figure: widths of paper and slides, colours that the colour-blind can distinguish, error bars."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import matplotlib as mpl
 import matplotlib.style
 import numpy as np
 from cycler import cycler
+from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullLocator
 
 from statmech.activations import ACTIVATIONS
 from statmech.convex.losses import LOSSES
 from statmech.convex.weights import WEIGHTS
+from statmech.errors import ConfigError, not_known
 from statmech.learners import LEARNERS
 from statmech.numerics.statistics import standard_error_of_runs
 from statmech.rules import RULES
@@ -28,14 +32,19 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLUMN, PAGE = 3.375, 6.75  # inches
+OUTSIDE = "outside"  # the gid of an arrow or a line that says how much lies outside the axes
+AID = "aid"  # the gid of what needs no entry in a legend: lines that guide the eye, points that their row names
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe & Ito
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (6, 2, 1, 2, 1, 2)), (0, (1, 3)), (0, (8, 3)))
 THEORY = "0.25"  # of one line for points of all colours
 SHADES = "viridis"  # of ordered values, more than there are colours
-MANY = 30  # more points than these would hide each other
+MOST_POINTS = 15  # markers of one curve: more would hide its line
+JOIN: dict[str, Any] = {"color": "0.7", "linewidth": 0.6, "zorder": 1, "gid": AID}  # guides the eye between points
+SMALL = "small"  # of words inside panels
 BAND = 0.18  # opacity of the band in which theory expects one run
 EDGE = 0.5  # width of its edges
+BEYOND = 1e4  # times its neighbours: the height to which a line is drawn where it diverges
 TICKS: dict[float, tuple[float, ...]] = {  # of a logarithmic axis, by the ratio of its limits
     5: (1, 1.5, 2, 3, 5, 7),
     20: (1, 2, 3, 5),
@@ -49,11 +58,13 @@ STYLE: dict[Any, Any] = {
     "axes.spines.top": False,
     "axes.titlesize": 9,
     "axes.labelsize": 9,
+    "figure.titlesize": 9,
     "errorbar.capsize": 2,
     "figure.constrained_layout.use": True,
     "figure.dpi": 150,
     "font.size": 8,
     "legend.fontsize": 7.5,
+    "legend.title_fontsize": 7.5,
     "legend.frameon": False,
     "lines.linewidth": 1.2,
     "lines.markersize": 3.5,
@@ -62,6 +73,95 @@ STYLE: dict[Any, Any] = {
     "svg.hashsalt": "statmech",  # the same figure, the same bytes
     "pdf.fonttype": 42,
 }
+
+
+class Medium(NamedTuple):
+    """What figures are drawn for: settings beyond `STYLE`, the scale of their sizes, whether panels fit one column."""
+
+    settings: dict[Any, Any]
+    scale: float = 1.0
+    column: bool = False
+
+
+MEDIA = {
+    "page": Medium({}),
+    "pre": Medium(  # a column of Physical Review, 8 points
+        {
+            "font.family": "STIXGeneral",
+            "mathtext.fontset": "stix",
+            "font.size": 8,
+            **dict.fromkeys(("axes.titlesize", "axes.labelsize", "figure.titlesize", "legend.title_fontsize"), 8),
+            **dict.fromkeys(("legend.fontsize", "xtick.labelsize", "ytick.labelsize"), 8),
+            "lines.linewidth": 1.0,
+            "lines.markersize": 3,
+        },
+        column=True,
+    ),
+    "talk": Medium(
+        {
+            "font.size": 14,
+            **dict.fromkeys(("axes.titlesize", "axes.labelsize", "figure.titlesize"), 15),
+            **dict.fromkeys(("legend.fontsize", "legend.title_fontsize"), 13),
+            "lines.linewidth": 2.2,
+            "lines.markersize": 6.5,
+            "axes.linewidth": 1.2,
+            "errorbar.capsize": 3.5,
+        },
+        scale=1.5,
+    ),
+}
+
+
+class Wish(NamedTuple):
+    """How a figure is drawn: for which medium, and with strips of residuals or without."""
+
+    medium: str = "page"
+    residuals: bool = False
+
+
+USUAL = Wish()
+WISH: ContextVar[Wish] = ContextVar("WISH", default=USUAL)  # of the figure that is being drawn
+
+
+@contextmanager
+def drawn_for(medium: str | None, residuals: bool = False) -> Iterator[None]:
+    """Draw the figures of this block for a medium: `page`, `pre` or `talk`.
+
+    Parameters
+    ----------
+    medium
+        A name in `MEDIA`; None for `page`.
+    residuals
+        True for a strip below each panel, of deviations from theory in standard errors.
+
+    Raises
+    ------
+    ConfigError
+        For an unknown medium.
+
+    Examples
+    --------
+    >>> with drawn_for("pre"):
+    ...     styled(lambda: mpl.rcParams["font.family"])()
+    ['STIXGeneral']
+    """
+    if medium is not None and medium not in MEDIA:
+        raise ConfigError(f"style: {not_known(medium, 'a style of figures', MEDIA)}")
+    before = WISH.set(Wish(medium or "page", residuals))
+    try:
+        yield
+    finally:
+        WISH.reset(before)
+
+
+def medium() -> Medium:
+    """Return the medium of the figure that is being drawn."""
+    return MEDIA[WISH.get().medium]
+
+
+def settings_of(figure: Figure) -> dict[Any, Any]:
+    """Return the settings in which a figure was drawn, of which its gid is the medium."""
+    return STYLE | MEDIA.get(figure.get_gid() or "page", MEDIA["page"]).settings
 
 
 def styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
@@ -85,7 +185,7 @@ def styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
 
     @wraps(draw)
     def drawn(*args: Any, **kwargs: Any) -> Figure:
-        with mpl.rc_context(), matplotlib.style.context(["default", STYLE]):
+        with mpl.rc_context(), matplotlib.style.context(["default", STYLE, medium().settings]):
             return draw(*args, **kwargs)
 
     return drawn
@@ -102,6 +202,15 @@ def look_of(index: int) -> dict[str, Any]:
     return {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
 
 
+def few(count: int) -> list[int]:
+    """Choose at most `MOST_POINTS` of so many steps, geometrically from the first to the last.
+
+    >>> few(100)
+    [0, 1, 2, 4, 6, 9, 12, 18, 25, 36, 50, 70, 99]
+    """
+    return [int(it) for it in np.unique(np.geomspace(1, count, MOST_POINTS).astype(int) - 1)]
+
+
 def shades(count: int) -> list[Any]:
     """Colours of so many ordered values, from dark to light, none too light for print."""
     return [mpl.colormaps[SHADES](place) for place in np.linspace(0, 0.9, count)]
@@ -114,9 +223,21 @@ def points(ax: Axes, x: Any, values: Any, index: int, **kwargs: Any) -> None:
 
 
 def theory_line(ax: Axes, x: Any, values: Any, discrete: bool = False, **look: Any) -> None:
-    """Draw theory as a line, with a dash at each x if there is one only, or whole numbers only (`discrete`)."""
+    """Draw theory as a line, with a dash at each x if there is one only, or whole numbers only (`discrete`).
+
+    Where a value is infinite the line leaves the frame, whose limits are those of the finite values.
+    """
     dash = {"marker": "_", "markersize": 7, "markeredgewidth": 1.1, "linewidth": 0.7}
-    ax.plot(x, values, **{**(dash if discrete or np.size(x) == 1 else {}), **look})
+    x, values = np.asarray(x), np.asarray(values, float)
+    ax.plot(x, np.where(np.isinf(values), np.nan, values), **{**(dash if discrete or x.size == 1 else {}), **look})
+    for at in np.flatnonzero(np.isinf(values)):
+        beside = slice(max(at - 1, 0), at + 2)
+        rising = np.where(
+            np.isinf(values[beside]),
+            np.sign(values[at]) * BEYOND * np.nanmax(values[beside], initial=1, where=np.isfinite(values[beside])),
+            values[beside],
+        )
+        ax.add_artist(Line2D(x[beside], rising, **{**look, "gid": OUTSIDE}))  # unlike plot, this moves no limits
 
 
 def spread(values: Any) -> Any:
@@ -124,47 +245,27 @@ def spread(values: Any) -> Any:
     return standard_error_of_runs(values) if values.sizes["seed"] > 1 else None
 
 
-def points_or_band(
+def mean_points(
     ax: Axes,
     x: Any,
     mean: Any,
     error: Any,
     look: int | dict[str, Any],
     filled: Any = None,
-    label: str | None = None,
-    bars: bool = False,
 ) -> None:
-    """Draw means with standard errors as points with bars; many points are small, in a band instead of bars.
+    """Draw means as points with bars of their standard errors.
 
-    `bars` asks for bars however many points there are, where bands mean something else.
-
-    `look` is colour and marker, or the index of the curve. `filled` says which points are filled; the others, and by
-    default all, are hollow.
+    `look` is colour and marker, or the index of the curve; with a `linestyle` a thin grey line guides the eye from
+    point to point. `filled` says which points are filled; the others, and by default all, are hollow.
     """
     own = look_of(look) if isinstance(look, int) else look
-    look = {"linestyle": "none", "markerfacecolor": "white", **own}
-    if len(x) <= MANY:
-        ax.errorbar(x, mean, yerr=error, **look, label=label, zorder=3)
-    else:
-        look |= {"markersize": 2.2, "markeredgewidth": 0.5}
-        shown = {"yerr": error, "elinewidth": 0.5, "capsize": 0} if bars else {}
-        ax.errorbar(x, mean, **shown, **look, label=label, zorder=3)
-        if not bars:
-            band(ax, x, mean, error, own)
+    look = {"markerfacecolor": "white", **own, "linestyle": "none"}
+    if own.get("linestyle", "none") != "none":
+        ax.plot(x, mean, **{**JOIN, "linestyle": own["linestyle"]})
+    ax.errorbar(x, mean, yerr=error, **look, zorder=3)
     if filled is not None:
-        ax.plot(
-            np.asarray(x)[filled],
-            np.asarray(mean)[filled],
-            **{**look, "linestyle": "none", "markerfacecolor": own["color"]},
-            zorder=4,
-        )
-
-
-def band(ax: Axes, x: Any, mean: Any, error: Any, look: int | dict[str, Any]) -> None:
-    """Standard errors about means."""
-    if error is not None:
-        colour = (look_of(look) if isinstance(look, int) else look)["color"]
-        ax.fill_between(x, mean - error, mean + error, color=colour, alpha=0.2, linewidth=0)
+        here = np.asarray(x)[filled], np.asarray(mean)[filled]
+        ax.plot(*here, **{**look, "markerfacecolor": own["color"]}, zorder=4)
 
 
 def run_band(ax: Axes, x: Any, low: Any, high: Any, colour: Any, dashes: Any) -> None:
@@ -228,7 +329,7 @@ def _content(figure: Figure, suffix: str) -> bytes:
         if spec := ax.get_subplotspec():
             ax.set_subplotspec(spec)
     file = io.BytesIO()
-    with mpl.rc_context(STYLE):
+    with mpl.rc_context(settings_of(figure)):
         figure.savefig(file, format=suffix, metadata=metadata)
     return file.getvalue()
 
@@ -236,7 +337,7 @@ def _content(figure: Figure, suffix: str) -> bytes:
 def element(figure: Figure) -> str:
     """Return a figure as an SVG element of a page, its text as outlines, which need no fonts."""
     file = io.StringIO()
-    with mpl.rc_context({**STYLE, "svg.fonttype": "path"}):
+    with mpl.rc_context({**settings_of(figure), "svg.fonttype": "path"}):
         figure.savefig(file, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
     text = file.getvalue()
     return text[text.index("<svg") :]

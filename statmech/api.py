@@ -46,7 +46,8 @@ class Results(results.Results):
         figure
             The name of a published figure, or "overlay".
         composed
-            What is drawn: `x`, `y`, `series`, `split`, `over`, `points` and `fit`, as for `draw`.
+            What is drawn, and how, as for `draw`: `x`, `y`, `series`, `split`, `over`, `points`, `fit`, `style` and
+            `residuals`.
 
         Returns
         -------
@@ -189,6 +190,8 @@ def draw(
     over: str | None = None,
     points: str | Path | None = None,
     fit: bool = False,
+    style: str | None = None,
+    residuals: bool = False,
 ) -> Figure:
     """Draw results, or a simulation and its theory, as a matplotlib figure; or several results in one figure.
 
@@ -213,6 +216,10 @@ def draw(
         A CSV file of further points, with columns x, y and, if it is known, error.
     fit
         True to fit exponents, on logarithmic axes.
+    style
+        "page" (the default), "pre" (a column of 8.6 cm, 8 points, serif) or "talk" (large type).
+    residuals
+        True for a strip below each panel, of the deviations from theory in standard errors.
 
     Returns
     -------
@@ -221,8 +228,8 @@ def draw(
     Raises
     ------
     ConfigError
-        For a figure that is unknown or cannot show these results, for what the results do not have, and for points
-        that cannot be read.
+        For a figure or style that is unknown, a figure that cannot show these results, what the results do not have,
+        and points that cannot be read.
 
     Examples
     --------
@@ -233,18 +240,20 @@ def draw(
     """
     check_packages("figures")
     import figures
+    from figures.style import drawn_for
 
     asked = {"x": x, "y": y, "series": series, "split": split, "over": over, "points": points, "fit": fit}
     stated = {name: str(value) if isinstance(value, Path) else value for name, value in asked.items() if value}
     if figure and (stated or isinstance(simulation, list | tuple | dict)):
         raise ConfigError("a published figure says itself what it shows: leave out all else")
-    if isinstance(simulation, list | tuple | dict):
-        return figures.compose(_labelled(simulation), composition_of(stated))
-    shown = results_of(simulation, theory)
-    if stated:
-        return figures.compose(shown, composition_of(stated))
-    name = figures.named(figure or shown.figure, "", shown.scenario.CHOICE)
-    return figures.draw(figure, shown) if figure else figures.drawn(name, shown).figure
+    with drawn_for(style, residuals):
+        if isinstance(simulation, list | tuple | dict):
+            return figures.compose(_labelled(simulation), composition_of(stated))
+        shown = results_of(simulation, theory)
+        if stated:
+            return figures.compose(shown, composition_of(stated))
+        name = figures.named(figure or shown.figure, "", shown.scenario.CHOICE)
+        return figures.draw(figure, shown) if figure else figures.drawn(name, shown).figure
 
 
 def _labelled(

@@ -13,9 +13,13 @@ import statmech
 import theory
 from figures import captions, series
 from figures.arrangement import abscissa
-from figures.inspection import AID, OUTSIDE, faults
-from figures.style import COLUMN, PAGE, styled
-from statmech import Attention, Boosting, Scenario, Stopping, StoredExamples
+from figures.finishing import finished
+from figures.inspection import faults
+from figures.residuals import strip_of
+from figures.series import Curve
+from figures.style import AID, COLUMN, MOST_POINTS, OUTSIDE, PAGE, styled, theory_line
+from statmech import Attention, Boosting, Inference, Risk, Scenario, Stopping, StoredExamples
+from statmech.errors import ConfigError
 
 pytestmark = pytest.mark.quick
 
@@ -32,6 +36,12 @@ def picture(spoil=lambda figure, ax: None):
     return figure
 
 
+def jagged():
+    """A parabola with one point off it."""
+    x = np.linspace(0, 2, 61)
+    return x, x**2 + 0.15 * (x == x[40])
+
+
 def test_a_picture_without_faults_passes():
     assert faults(picture()) == []
 
@@ -45,6 +55,12 @@ def test_a_picture_without_faults_passes():
         (lambda figure, ax: ax.plot([0, 1], [3, 3], color="C2"), "a line of colour #2ca02c is in no legend"),
         (lambda figure, ax: ax.set_title("small", fontsize=5.5), "text below 6 points: small"),
         (lambda figure, ax: figure.set_size_inches(10, 2), "width of 10 inches"),
+        (lambda figure, ax: ax.set_ylabel("$\\epsilon_g/\n\\epsilon_p$"), r"raw TeX: $\epsilon_g/"),
+        (lambda figure, ax: ax.set_ylabel(r"\alpha $x$"), "raw TeX"),
+        (lambda figure, ax: ax.text(1, 3, "one") and ax.text(1.02, 3.02, "other"), "text over text: one and other"),
+        (lambda figure, ax: figure.text(0.98, 0.5, "beyond the edge"), "text beyond the canvas"),
+        (lambda figure, ax: ax.plot(*[np.linspace(0, 1, 16)] * 2, "o", color="C0"), "axes 1: 16 markers of one curve"),
+        (lambda figure, ax: ax.plot(*jagged(), color="C0"), "axes 1: a line of colour #1f77b4 is jagged"),
     ],
 )
 def test_a_planted_fault_is_found(spoil, fault):
@@ -60,6 +76,12 @@ def test_guides_need_no_legend_and_an_arrow_may_say_what_lies_outside():
         ax.annotate("1 above", (2, 3), gid=OUTSIDE)
 
     assert faults(picture(arrow)) == []
+
+
+def test_smooth_lines_and_lines_with_a_corner_are_not_jagged():
+    x = np.linspace(0, 2, 61)
+    assert faults(picture(lambda figure, ax: ax.plot(x, np.abs(x - 1) + 1, color="C0"))) == []
+    assert faults(picture(lambda figure, ax: ax.plot(x, 2 + np.sin(4 * x), color="C0"))) == []
 
 
 def results(**keys):
@@ -202,3 +224,68 @@ def test_the_abscissa_of_an_overlay_is_an_axis_of_the_results():
     assert abscissa(drawn) == "eta"
     assert series.layout_along(drawn, "eta").colours == ()
     assert PAGE == 2 * COLUMN
+
+
+def test_a_curve_has_at_most_15_points_evenly_spaced_in_the_scale_of_its_axis_and_the_caption_says_so():
+    whole = Curve("", np.arange(1, 62.0), np.arange(61.0), np.ones(61), np.arange(61.0))
+    few = series.thinned(whole, log=False)
+    assert np.ptp(np.diff(few.x)) == 0
+    assert few.x.size == few.mean.size == few.error.size == few.expected.size == 13
+    uneven = series.thinned(whole, log=True)
+    assert uneven.x.size <= MOST_POINTS
+    assert {1, 61} <= {*uneven.x}
+    assert (np.diff(np.log(uneven.x[3:])) < 0.45).all()
+    drawn = results(t=np.linspace(1, 8, 40).tolist())
+    assert "at most 15 points are drawn" in captions.caption(drawn, "overlay")
+    assert "at most 15 points" not in captions.caption(results(), "overlay")
+
+
+def test_a_line_does_not_join_the_sides_of_a_first_order_transition():
+    lines = theory.smooth(Inference(prior="binary", alpha=[1.3, 1.6], start=["uninformed", "informed"]), "alpha")
+    [jump] = np.unique(theory.solve(Inference(prior="binary", alpha=[1.3])).alpha_alg)
+    overlap = lines.m.sel(start="uninformed").isel(step=-1)
+    assert np.isnan(overlap.sel(alpha=jump))
+    assert float(overlap.where(overlap.alpha < jump).max()) < 0.9
+    assert float(overlap.where(overlap.alpha > jump).min()) > 0.9
+    assert np.isfinite(lines.m.sel(start="informed").isel(step=-1)).all()
+
+
+def test_a_line_that_diverges_leaves_the_frame():
+    peak = theory.smooth(Risk(loss="square", teacher="linear", lam=0, noise=0.5, alpha=[0.5, 2]), "alpha")
+    assert np.isposinf(peak.mse.sel(alpha=1.0))
+    ax = Figure().subplots()
+    theory_line(ax, peak.alpha.values, peak.mse.values.ravel(), color="C0")
+    finite, beyond = ax.lines
+    assert ax.get_ylim()[1] < 1.1 * np.nanmax(finite.get_ydata())
+    assert beyond.get_ydata().max() > 100 * ax.get_ylim()[1]
+    assert beyond.get_gid() == OUTSIDE
+
+
+def test_a_figure_for_a_paper_is_one_column_in_8_points_and_one_for_a_talk_is_large():
+    swept = results(eta=[0.5, 1])
+    column, talk = (statmech.draw(swept, figure="overlay", style=name) for name in ("pre", "talk"))
+    assert faults(column) == []
+    assert column.axes[0].xaxis.label.get_fontname() == "STIXGeneral"
+    assert column.axes[0].xaxis.label.get_fontsize() == 8
+    assert talk.axes[0].xaxis.label.get_fontsize() == 15
+    with pytest.raises(ConfigError, match="style"):
+        statmech.draw(swept, style="prl")
+
+
+def test_a_strip_of_residuals_holds_z_of_every_point():
+    swept = results(t=[1, 2, 4])
+    figure = statmech.draw(swept, figure="overlay", residuals=True)
+    strip = strip_of(panel(figure, "$R$"))
+    [points] = [line for line in strip.lines if line.get_marker() == "o"]
+    runs = swept.simulation.R.mean("student")
+    z = (runs.mean("seed") - swept.theory.R.isel(student=0)) / (runs.std("seed", ddof=1) / np.sqrt(runs.sizes["seed"]))
+    np.testing.assert_allclose(points.get_ydata(), z)
+    assert strip.get_xscale() == panel(figure, "$R$").get_xscale()
+    assert faults(figure) == []
+
+
+def test_every_figure_of_several_panels_has_letters_and_one_key():
+    figure = figures.draw("overlay", results())
+    assert [ax.get_title(loc="left") for ax in figure.axes[:2]] == ["(a)", "(b)"]
+    plain = finished(Figure(), results())
+    assert plain.legends[0].get_title().get_text() == "points: simulation, lines: theory"

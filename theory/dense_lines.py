@@ -3,18 +3,18 @@ r"""Theory on a dense grid along one axis, for lines that are smooth whatever wa
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from statmech.errors import ScenarioError, SolverError
 from statmech.scenarios.base import AbstractScenario
 from theory.solutions import solve_line, solver_of
 
-if TYPE_CHECKING:
-    import xarray as xr
-
 PLACES = 200  # along the axis
+STEEP, LEAST_JUMP = 3.0, 0.01  # times the step before it, and of the range of a line: a larger step is a jump
+NEAR, CLOSE = 0.01, 0.05  # the width of a step, over the place of the transition; and of the jump: the other state
 MOST, LEAST = 6000, 40  # grid points of a sweep with further axes, and the fewest places that make a line smooth
 
 
@@ -22,7 +22,9 @@ def smooth(scenario: AbstractScenario, axis: str, places: int = PLACES) -> xr.Da
     """Solve the theory of a scenario on a dense grid along one axis.
 
     Half of the places are equally spaced and half geometrically, so that a line bends smoothly on linear and on
-    logarithmic axes; of whole numbers (K, s, P) all, or as many as there are places.
+    logarithmic axes; of whole numbers (K, s, P) all, or as many as there are places. Where the solver states a
+    first-order transition the values that jump are NaN, so that no line joins its sides; where it states a divergence
+    the grid has that place, and the value is infinite.
 
     Parameters
     ----------
@@ -58,7 +60,59 @@ def smooth(scenario: AbstractScenario, axis: str, places: int = PLACES) -> xr.Da
     if axis in dense.recorded:
         solved = solved.drop_vars([name for name, it in dense.variables.items() if it.between and name in solved])
     ignored = [str(dim) for dim in solved.dims if dim in scenario.theory_ignores]
-    return solved.isel(dict.fromkeys(ignored, 0), drop=True)
+    transition = getattr(solver_of(scenario), "JUMPS", {}).get(axis)
+    lines = solved.isel(dict.fromkeys(ignored, 0), drop=True)
+    return broken(lines, axis, np.unique(lines[transition])) if transition else lines
+
+
+def broken(lines: xr.Dataset, axis: str, transitions: np.ndarray) -> xr.Dataset:
+    """Insert NaN at transitions along an axis into the variables that jump there.
+
+    Parameters
+    ----------
+    lines
+        Theory on a dense increasing grid along the axis.
+    axis
+        The name of the axis.
+    transitions
+        (n,) places of first-order transitions; those beyond the grid, and NaN, are ignored.
+
+    Returns
+    -------
+    xarray.Dataset
+        With the transitions along the axis; a variable that does not jump at one is interpolated there.
+
+    Examples
+    --------
+    >>> x = np.linspace(0, 1, 11)
+    >>> lines = xr.Dataset({"m": ("x", x + (x > 0.55)), "f": ("x", x)}, {"x": x})
+    >>> broken(lines, "x", np.array([0.55, np.nan])).sel(x=0.55).to_array().values.round(12)
+    array([ nan, 0.55])
+    """
+    x = lines[axis].values
+    for transition in transitions[(transitions > x[1]) & (transitions < x[-2])]:
+        lines = lines.map(_torn, axis=axis, transition=float(transition))
+    return lines
+
+
+def _torn(line: xr.DataArray, axis: str, transition: float) -> xr.DataArray:
+    """Insert the transition, NaN where the line jumps there; so is what lies between both states just beyond it.
+
+    There iterations need many steps, and have not reached the other state after those that are recorded.
+    """
+    if axis not in line.dims or line.dtype.kind != "f":
+        return line
+    x, near = line[axis].values, NEAR * abs(transition)
+    beyond = max(transition + near, x[x > transition][0])
+    last = line.sel({axis: x[x < transition][-1]}, drop=True)
+    before, right = (
+        line.interp({axis: place}).drop_vars(axis) for place in (min(transition - near, x[x < transition][-2]), beyond)
+    )
+    jump = abs(right - last)
+    torn = (jump > STEEP * abs(last - before)) & (jump > LEAST_JUMP * (line.max(axis) - line.min(axis)))
+    added = line.interp({axis: np.union1d(x, transition)})
+    just_beyond = (added[axis] >= transition) & (added[axis] < beyond)
+    return added.where(~(torn & just_beyond & (abs(added - right) > CLOSE * jump)))
 
 
 def _config(scenario: AbstractScenario, axis: str, places: int) -> dict[str, Any] | None:
@@ -79,7 +133,9 @@ def _config(scenario: AbstractScenario, axis: str, places: int) -> dict[str, Any
     steps = whole and axis in scenario.recorded  # passed one by one, however many are recorded
     fewer = places if steps else getattr(solver_of(scenario), "PLACES", places)
     most = min(places, MOST // others, fewer)
-    return {**config, axis: grid(values, most, whole).tolist(), **_without(config, ignores)}
+    dense = grid(values, most, whole)
+    singular = [it for it in getattr(solver_of(scenario), "DIVERGES", {}).get(axis, ()) if dense[0] < it < dense[-1]]
+    return {**config, axis: np.union1d(dense, singular).tolist(), **_without(config, ignores)}
 
 
 def _without(config: dict[str, Any], ignores: dict[str, Any]) -> dict[str, Any]:

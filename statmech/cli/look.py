@@ -44,22 +44,33 @@ def figure(composed: Composed) -> None:
 
     - `statmech figure --list`
     - `statmech figure results/ensemble figure=overlay`
+    - `statmech figure results/ensemble --style pre --residuals`
     - `statmech figure results/ensemble --y eps_g,R --series rule`
     - `statmech figure results/svm results/minover results/bayes --y eps_g`
     """
-    from statmech.cli import output, steps
-    from statmech.cli.jobs import job_of
+    from statmech.cli import output
 
     if composed.list_all:
         return output.figures()
     if composed.config is None:
         raise ConfigError("figure needs a CONFIG, or --list")
+    from figures.style import drawn_for
+
+    with drawn_for(composed.style, composed.residuals):
+        _figure(composed, composed.config)
+
+
+def _figure(composed: Composed, config: str) -> None:
+    """Draw the results of one config, or of several."""
+    from statmech.cli import steps
+    from statmech.cli.jobs import job_of
+
     further = composed.further or []
-    configs = [composed.config, *(it for it in further if "=" not in it)]
+    configs = [config, *(it for it in further if "=" not in it)]
     changes = [it for it in further if "=" in it]
     if len(configs) > 1:
         return _together(composed, configs, changes)
-    job = job_of(Source(composed.config, changes, composed.out, composed.settings))
+    job = job_of(Source(config, changes, composed.out, composed.settings))
     results = steps.stored_results(job)
     if composed.stated:
         results = replace(results, figure=_wish(job, composed), command="")

@@ -73,6 +73,13 @@ Formats = Annotated[
         show_default=False,
     ),
 ]
+Style = Annotated[
+    str | None,
+    typer.Option("--style", metavar="page|pre|talk", help="pre: a column of 8.6 cm, 8 points; talk: large type."),
+]
+Residuals = Annotated[
+    bool, typer.Option("--residuals", help="Below each panel, deviations from theory in standard errors.")
+]
 RerunFailed = Annotated[bool, typer.Option("--rerun-failed", help="Retry the runs that have failed.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Estimate runs, memory and time; compute nothing.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
@@ -185,6 +192,8 @@ class Composed:
     split: _word("--split", "NAME,...", "Axes whose values have panels.") = None  # type: ignore[valid-type]
     over: _word("--over", "NAME", "Variable by which y is divided.") = None  # type: ignore[valid-type]
     points: _word("--points", "FILE.csv", "Your own points: columns x, y and error.") = None  # type: ignore[valid-type]
+    style: Style = None
+    residuals: Residuals = False
     fit: Annotated[
         bool, typer.Option("--fit", help="Fit exponents, on logarithmic axes.", rich_help_panel=COMPOSED)
     ] = False

@@ -14,6 +14,7 @@ from theory.convex import bayes_optimal
 from theory.convex.state_evolution import errors, reached
 
 SOURCE = "state evolution and free entropy, N -> infinity"
+JUMPS = {"alpha": "alpha_alg"}  # first-order transitions along an axis, by the variable that states them
 
 
 def solve(scenario: Inference, cells: Sequence[InferenceCell]) -> Iterator[dict[str, np.ndarray]]:

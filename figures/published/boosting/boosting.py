@@ -12,26 +12,26 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from figures.panels import along, dense, page, panel, with_lines
-from figures.style import log_ticks, points
+from figures.legends import entry
+from figures.panels import FOOT, along, at_foot, beside, dense, legend_below, page, panel, with_lines
+from figures.style import log_ticks, look_of, points
 from statmech.numerics.statistics import standard_error_of_runs
 
 AXES = ("s", "P")  # of the sweep, that this figure shows
 MOST = 4  # curves of one P each
 CUT = 0.1  # of a mean: the lower end of its bar, below which the bar reaches the end of a logarithmic axis
 STAGES = "stages until all\nexamples are right"
-JOINED: dict[str, Any] = {"linestyle": "-", "linewidth": 0.6}
+JOINED: dict[str, Any] = {"linestyle": "-"}
 SHARES = [0.02, 0.05, 0.1, 0.2, 0.5]
 CAPTION = (
     r"AdaBoost over all conjunctions of a teacher that is a vote of $s$ of them, learning from $P$ examples: number of "
     r"stages until all examples are right, the smallest advantage $\gamma=\min_i(\frac{1}{2}-\epsilon_i)$ of a stage, "
     r"and the generalization error. Thin lines join points. Dashed: the bounds of Jackson & Craven at every $s$ and "
-    r"$P$; that on $\epsilon_g$ is drawn where it is less than 1. Where a point is missing no error was seen."
+    r"$P$; that on $\epsilon_g$ is drawn where it is less than 1. Triangles at the foot: no error was seen in any run."
 )
 LINES = ""
 
@@ -51,7 +51,9 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     along_P = with_lines(simulation, theory, lines.assign(eps_g=lines.eps_g.where(lines.eps_g < 1)))
     conjunctions = panel(stages_P, along_P, "P", "stages", "s", log="xy", **JOINED)
     panel(error, along_P, "P", "eps_g", "s", log="xy", **JOINED)
-    _name_trivial(error, lines.eps_g)
+    for index, errors in enumerate(simulation.eps_g.transpose("s", ...)):
+        none = errors.P.values[np.asarray(errors.mean("seed") == 0)]
+        at_foot(error, beside(none.astype(float), index, simulation.sizes["s"], True), look_of(index)["color"])
     stages_s.set(xlabel="$s$, conjunctions of the teacher", ylabel=STAGES)
     stages_P.set(xlabel="$P$, examples", ylabel=STAGES)
     advantage.set(xscale="log", yscale="log", xlabel="$1/(2s)$", ylabel=r"smallest advantage $\gamma$")
@@ -63,18 +65,19 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     _ticks(advantage.xaxis, SHARES)
     _ticks(advantage.yaxis, SHARES)
     log_ticks(error.yaxis)
-    look: dict[str, Any] = {"ncols": 3, "title": "dashed: bounds of theory"}
-    figure.legend(handles=sizes, loc="outside lower left", **look)
-    figure.legend(handles=conjunctions, loc="outside lower right", **look)
+    zero = entry("no error seen", **FOOT | {"gid": None, "clip_on": True})
+    bound = entry("bound", linestyle="--")
+    legend_below(figure, [*sizes, bound, *conjunctions, zero], columns=6, note=_trivial(lines.eps_g))
     return figure
 
 
-def _name_trivial(ax: Axes, bounds: xr.DataArray) -> None:
-    """Say for which s the bound is 1 at every P."""
+def _trivial(bounds: xr.DataArray) -> str:
+    """Say for which s the bound on eps_g is 1 at every P."""
     trivial = [int(s) for s in bounds.s.values if float(bounds.sel(s=s).min()) >= 1]
-    if trivial:
-        which = f"$s={trivial[0]}$" if len(trivial) == 1 else rf"$s={trivial[0]}$ to ${trivial[-1]}$"
-        ax.set_title(f"the bound for {which} is 1 at every $P$", fontsize=7.5)
+    if not trivial:
+        return ""
+    which = f"$s={trivial[0]}$" if len(trivial) == 1 else rf"$s={trivial[0]}$ to ${trivial[-1]}$"
+    return rf"the bound on $\epsilon_g$ for {which} is 1 at every $P$"
 
 
 def _least(values: Any) -> float:

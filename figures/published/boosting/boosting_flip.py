@@ -7,14 +7,16 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator
 
 from figures import series
-from figures.panels import page, panel
+from figures.labels import size_of
+from figures.panels import heading, legend_below, page, panel
 from statmech.results.results import results_of
 
 AXES = ("flip", "cap")  # of the sweep, that this figure shows
 MOST = 5  # curves per panel
-JOINED: dict[str, Any] = {"linestyle": "-", "linewidth": 0.8}
+JOINED: dict[str, Any] = {"linestyle": "-"}
 CAPTION = (
     r"Generalization error, with respect to the teacher's own labels, of AdaBoost over conjunctions that learns from "
     r"labels flipped with probability $p_f$, and ends after T stages or when it is right on all examples. Dashed: "
@@ -37,6 +39,10 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     against_flip.set_xlabel(r"$p_f$, fraction of flipped labels")
     against_flip.set_ylim(bottom=-0.01)
     against_stages.set(xlabel="$T$, stages", ylabel="")
-    figure.legend(handles=left, loc="outside lower left", ncols=3)
-    figure.legend(handles=right, loc="outside lower right", ncols=3)
+    against_stages.xaxis.set_major_locator(FixedLocator(simulation.cap.values))
+    legend_below(figure, [*left, *right], columns=4)
+    heading(
+        figure,
+        [f"$N$ = {int(simulation.N)}", f"$P$ = {int(simulation.P)}", size_of(simulation)],
+    )
     return figure

@@ -55,7 +55,7 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
             decision, points = cell.decision.isel(seed=0).values, load(data)
             _plane(ax, points, decision, _linear(simulation, data, name, points, decision))
             what = f"{CLASSIFIERS[name].label}, {100 * float(cell.accuracy.mean()):.1f} %"
-            ax.set_title(f"{source(data).title}\n{what}", fontsize=8)
+            ax.set_title(f"{source(data).title}\n{what}")
         row[0].set_ylabel("$x_2$")
     for ax in axes[-1]:
         ax.set_xlabel("$x_1$")

@@ -11,9 +11,8 @@ from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from figures.inspection import AID
-from figures.panels import page
-from figures.style import COLOURS
+from figures.panels import legend_below, page
+from figures.style import AID, COLOURS
 from statmech.data_sets import source
 from statmech.errors import ConfigError
 
@@ -43,8 +42,8 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
         ax.set(xlabel="position of the first base", title=_title(simulation.sel(discount=discount)))
     panels[0].set_ylabel("position of the second base")
     figure.colorbar(shown, ax=panels, label=r"$\sum|w|$ of conjunctions", shrink=0.8)
-    figure.suptitle(source(str(simulation.data.item())).heading, fontsize=9)
-    figure.legend(handles=[Patch(fill=False, edgecolor=FRAME, label="within one codon")], loc="outside lower center")
+    figure.suptitle(source(str(simulation.data.item())).heading)
+    legend_below(figure, [Patch(fill=False, edgecolor=FRAME, label="within one codon")])
     return figure
 
 

@@ -11,7 +11,7 @@ from matplotlib.ticker import FixedLocator, NullLocator
 
 from figures.panels import page
 from figures.series import mean_and_error
-from figures.style import log_ticks, look_of
+from figures.style import SMALL, log_ticks, look_of
 from statmech.data_sets import source
 
 AXES = ("data", "chosen", "error_rate_budget")  # of the sweep, that this figure shows
@@ -59,4 +59,4 @@ def _line(ax: Axes, cells: Any, features: str, index: int, label: str, **look: A
     ax.errorbar(x, error, xerr=deviation, yerr=spread, label=label, **look)
     if "linestyle" not in look:
         at, text = (float(x[-1]), float(error[-1] + spread[-1])), rf"$\epsilon_d={cells.error_rate.values[-1]:g}$"
-        ax.annotate(text, at, (0, 3), textcoords="offset points", ha="center", fontsize=6.5)
+        ax.annotate(text, at, (0, 3), textcoords="offset points", ha="center", fontsize=SMALL)

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from figures.style import COLOURS, PAGE
+from figures.style import COLOURS, PAGE, SMALL
 from simulate.estimators.attentive import PartialSums
 from simulate.scenarios.cross_validation import fitted, folds
 from statmech.data_sets import source
@@ -139,7 +139,7 @@ def _images(ax: Axes, part: HeldOut, examples: dict[str, np.ndarray]) -> None:
             ax.imshow(_dimmed(part, row), extent=extent, clip_on=False, **look)
             frame: dict[str, Any] = {"fill": False, "linewidth": 1.2, "clip_on": False}
             ax.add_patch(Rectangle((left, low), 1, 1, color=LOOKS[name]["color"], **frame))
-            ax.text(left + 0.5, low - 0.04, f"{part.found.features[row]}", ha="center", va="top", fontsize=7)
+            ax.text(left + 0.5, low - 0.04, f"{part.found.features[row]}", ha="center", va="top", fontsize=SMALL)
         ax.text(-0.06, low + 0.5, name, rotation=90, ha="right", va="center")
     ax.set(xlim=(-0.25, STEPS[0] * COLUMNS), ylim=(0.8 - STEPS[1] - 1, 1.05))
     ax.set_axis_off()

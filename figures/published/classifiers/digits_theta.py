@@ -7,41 +7,46 @@ from typing import Any
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.panels import finish, page, panel
+from figures.legends import entry
+from figures.panels import finish, guide, page, panel
 from statmech.results.results import results_of
 
 AXES = ("classifier", "theta", "budget")  # of the sweep, that this figure shows
 CAPTION = (
     r"Learners that learn the examples whose margin is at most $\theta$, by the perceptron's update and by the "
-    r"passive-aggressive one (PA-I), with all features (open markers, dashed) and with the stopping boundary (filled "
-    r"markers, solid), against $\theta$. Left: error on held-out examples. Middle: features evaluated per prediction. "
-    r"Right: features evaluated per example and pass in learning."
+    r"passive-aggressive one (PA-I). (a) Error on held-out examples, with the stopping boundary (full points) and with "
+    r"all features (hollow points). (b) Features evaluated with the stopping boundary, in prediction (full points) and "
+    r"in learning, per example and pass (hollow points); dotted: all features. Thin lines join points."
 )
 NAMES = {"attentive": "perceptron", "passive_aggressive": "passive-aggressive"}
-WITH: dict[bool, tuple[str, dict[str, Any]]] = {  # a fixed number of features or not
-    False: ("stopping boundary", {"linestyle": "-", "markerfacecolor": None}),
-    True: ("all features", {"linestyle": "--"}),
-}
-PANELS = {
-    "error": "held-out errors (%)",
-    "features_evaluated": "features per prediction",
-    "features_learning": "features in learning",
-}
+FULL: dict[str, Any] = {"linestyle": "-", "markerfacecolor": None}
+HOLLOW: dict[str, Any] = {"linestyle": "--"}
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """Draw the error, the features of a prediction, and those in learning."""
-    runs = simulation.assign(error=100 * (1 - simulation.accuracy)).sortby("budget", ascending=False)
-    (figure, axes), keys = page(2.7, 1, len(PANELS)), []
-    for budget, cells in runs.groupby("budget"):
-        which, own_look = WITH[bool(budget)]
-        look = {"log": "x", "aside": True, "linewidth": 1.0, **own_look}
-        results = results_of(cells.isel(budget=0))
-        for ax, (name, label) in zip(axes, PANELS.items(), strict=True):
-            own = panel(ax, results, "theta", name, "classifier", label=label, **look)
-        for key, name in zip(own, map(str, runs.classifier.values), strict=True):
-            key.set_label(f"{NAMES.get(name, key.get_label())}, {which}")
-        keys += own
-    for ax in axes:
+    """Draw the error with and without a boundary, and the features with it."""
+    runs = simulation.assign(error=100 * (1 - simulation.accuracy))
+    stopped, whole = (results_of(runs.isel(budget=at)) for at in _budgets(runs))
+    figure, (error, features) = page(3.0, 1, 2)
+    look: dict[str, Any] = {"log": "x", "aside": True}
+    panel(error, whole, "theta", "error", "classifier", **look, **HOLLOW)
+    keys = panel(error, stopped, "theta", "error", "classifier", label="held-out errors (%)", **look, **FULL)
+    panel(features, stopped, "theta", "features_learning", "classifier", **look, **HOLLOW)
+    panel(features, stopped, "theta", "features_evaluated", "classifier", label="features", **look, **FULL)
+    guide(features, y=float(whole.either.features_evaluated.max()))
+    for ax in (error, features):
         ax.set(xlabel=r"threshold $\theta$", ylim=(0, None))
-    return finish(figure, simulation, keys, columns=2)
+    for key, name in zip(keys, map(str, runs.classifier.values), strict=True):
+        key.set_label(NAMES.get(name, key.get_label()))
+    marks = [
+        entry("(a) stopping boundary, (b) in prediction", marker="o", linestyle="none"),
+        entry("(a) all features, (b) in learning", marker="o", linestyle="none", markerfacecolor="white"),
+        entry("all features", linestyle=":"),
+    ]
+    return finish(figure, simulation, [*keys, *marks], columns=3)
+
+
+def _budgets(runs: xr.Dataset) -> tuple[int, int]:
+    """The positions without and with a fixed number of features; one alone stands for both."""
+    fixed = [bool(budget) for budget in runs.budget.values]
+    return (fixed.index(False) if False in fixed else 0, fixed.index(True) if True in fixed else 0)

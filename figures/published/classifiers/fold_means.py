@@ -8,12 +8,12 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from figures.series import mean_and_error
-from figures.style import look_of
+from figures.style import JOIN, look_of
 from statmech.data_sets import MADE, cached_data
 from statmech.numerics.statistics import standard_error_of_runs
 from statmech.results.dataset import scenario_of
 
-JOINED: dict[str, Any] = {"linestyle": "-", "linewidth": 1.0, "markersize": 3.5}
+JOINED: dict[str, Any] = {"linestyle": "-", "markersize": 3.5}
 FEW = 0.1  # of a set: examples that are drawn again for each seed hardly overlap
 
 
@@ -24,11 +24,13 @@ def independent(simulation: xr.Dataset, data: str) -> bool:
 
 
 def curve(ax: Axes, x: Any, values: Any, index: int, own_examples: bool = False, **kwargs: Any) -> None:
-    """Draw means over shuffles and folds, joined by a line, with standard errors.
+    """Draw means over shuffles and folds, joined by a thin grey line, with standard errors.
 
     Of one data set they are those over folds, averaged over shuffles; over seeds if each has its own examples.
     """
     mean, error = mean_and_error(values)
     if own_examples and values.sizes["seed"] > 1:
         error = standard_error_of_runs(values.mean("fold"), "seed")
-    ax.errorbar(x, mean, yerr=error, **{**look_of(index), **JOINED, **kwargs})
+    look = {**look_of(index), **JOINED, **kwargs}
+    ax.plot(x, mean, **{**JOIN, "linestyle": look["linestyle"]})
+    ax.errorbar(x, mean, yerr=error, **look | {"linestyle": "none"})

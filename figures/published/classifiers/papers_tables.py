@@ -10,18 +10,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from figures.inspection import AID
 from figures.legends import entry
-from figures.panels import page
-from figures.style import COLOURS, log_ticks
+from figures.panels import legend_below, page
+from figures.style import AID, COLOURS, log_ticks
 from statmech.classifiers import CLASSIFIERS
 from statmech.data_sets import source
 from statmech.results import published_values as paper
 from statmech.results.paired_tests import PairedTest, paired_tests
 
 BESIDE = (
-    "Circles: measured by cross-validation. Open diamonds: Jackson & Craven; two joined by a dotted line where the "
-    "scan of the paper leaves open which of them it is. Data sets marked as stand-ins are not those of the paper."
+    "Circles: measured by cross-validation. Open diamonds: Jackson & Craven; two where the scan of the paper leaves "
+    "open which of them it is. Data sets marked as stand-ins are not those of the paper."
 )
 POINTS = "Points: means over folds (ten, or those given with the data) and shuffles; bars: standard errors over folds."
 STARS = (
@@ -61,19 +60,19 @@ def accuracy_legend(figure: Figure, study: xr.Dataset) -> None:
     """Explain the markers of accuracies; colours are those of the rows."""
     look: dict[str, Any] = GREY | {"markersize": 6}
     stars = [
-        entry(f"{word} accurate than boosting, $p\\leq0.05$", marker=rf"${mark}$", **look)
+        entry(f"{word} accurate than boosting, $p\\leq0.05$ (k/n: in k of n shuffles)", marker=rf"${mark}$", **look)
         for mark, word in ((r"\ast", "less"), ("+", "more"))
     ]
-    figure.legend(handles=[*_markers(study, paper.ACCURACY), *stars], loc="outside lower center", ncols=2)
+    legend_below(figure, [*_markers(study, paper.ACCURACY), *stars], columns=2)
 
 
 def weights_legend(figure: Figure, study: xr.Dataset) -> None:
     """Explain the markers of numbers of weights."""
-    figure.legend(handles=_markers(study, paper.WEIGHTS), loc="outside lower center", ncols=3)
+    legend_below(figure, _markers(study, paper.WEIGHTS), columns=3)
 
 
 def _markers(study: xr.Dataset, values: dict[str, dict[str, tuple[float, ...]]]) -> list[Line2D]:
-    """Return handles of measured values, of the paper's and, if some are ambiguous, of those."""
+    """Return handles of measured values and of the paper's."""
     published = [
         values.get(str(data), {}).get(str(name), ()) for data in study.data.values for name in study.classifier.values
     ]
@@ -81,8 +80,6 @@ def _markers(study: xr.Dataset, values: dict[str, dict[str, tuple[float, ...]]])
     handles = [entry("measured, \N{PLUS-MINUS SIGN} standard error over folds", marker="o", **GREY)]
     if any(published):
         handles.append(entry("paper", **diamond))
-    if any(len(pair) > 1 for pair in published):
-        handles.append(entry("paper: one of the two", **diamond | {"linestyle": ":"}))
     return handles
 
 
@@ -127,8 +124,8 @@ def _published(ax: Axes, row: int, name: str, values: tuple[float, ...], mark: s
     if not values:
         return
     colour, rows = _colour(name), [row + LIFT] * len(values)
-    look: dict[str, Any] = {"color": colour, "markerfacecolor": "white", "markersize": 4, "linewidth": 0.8, "gid": AID}
-    ax.plot(sorted(values), rows, "D:", zorder=2, **look)
+    look: dict[str, Any] = {"color": colour, "markerfacecolor": "white", "markersize": 4, "gid": AID}
+    ax.plot(sorted(values), rows, "D", zorder=2, **look)
     _annotate(ax, max(values), row + LIFT, mark)
 
 

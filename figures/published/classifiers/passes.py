@@ -8,7 +8,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures.panels import logarithmic, page
+from figures.panels import legend_below, logarithmic, page
 from figures.published.classifiers.fold_means import curve, independent
 from statmech.classifiers import CLASSIFIERS
 from statmech.data_sets import source
@@ -43,8 +43,7 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
             logarithmic(ax, "x")
         left.set_ylim(bottom=0)
     left, right = axes[0]
-    figure.legend(*left.get_legend_handles_labels(), loc="outside lower left", ncols=2)
-    figure.legend(*right.get_legend_handles_labels(), loc="outside lower right", title="order of the examples")
+    legend_below(figure, [key for ax in (left, right) for key in ax.get_legend_handles_labels()[0]], columns=3)
     return figure
 
 
@@ -67,7 +66,7 @@ def _orders(ax: Axes, cells: xr.Dataset, usual: str, own_examples: bool) -> None
     further = iter(range(cells.sizes["classifier"], cells.sizes["classifier"] + cells.sizes["order"]))
     for order in map(str, cells.order.values):
         index = 0 if order == usual else next(further)
-        curve(ax, cells.passes, error.sel(order=order), index, own_examples, label=ORDERS[order])
+        curve(ax, cells.passes, error.sel(order=order), index, own_examples, label=f"order: {ORDERS[order]}")
 
 
 def _first(cells: xr.Dataset) -> str:

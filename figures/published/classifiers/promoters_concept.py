@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures.panels import page
-from figures.style import COLOURS
+from figures.style import COLOURS, SMALL
 from simulate.estimators.concept import Term
 from statmech.data_sets import DataSource, source
 from statmech.errors import ConfigError
@@ -82,4 +82,4 @@ def _axes(ax: Axes, one: DataSource, heights: list[float], classes: list[str]) -
     ax.set(xlim=(-1, len(positions)), ylim=(1.35 * min(0.0, *heights), top), xlabel="position", ylabel="weight")
     ax.axhline(0, color="0.3", linewidth=0.8)
     for text, y, side in ((f"where true: {classes[1]}", 0.98, "top"), (f"where true: {classes[0]}", 0.08, "bottom")):
-        ax.text(0.99, y, text, transform=ax.transAxes, ha="right", va=side, fontsize=7, color="0.3")
+        ax.text(0.99, y, text, transform=ax.transAxes, ha="right", va=side, fontsize=SMALL, color="0.3")

@@ -30,5 +30,5 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     name, learnt = next(iter(concepts.items()))
     terms = [Term(**term) for term in learnt["terms"]]
     figure = concept.draw(SimpleNamespace(terms_=terms, classes_=learnt["classes"]))
-    figure.suptitle(f"{source(name).heading}: learnt from all examples", fontsize=9)
+    figure.suptitle(f"{source(name).heading}: learnt from all examples")
     return figure

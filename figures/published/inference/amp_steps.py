@@ -11,14 +11,15 @@ from statmech.results.results import results_of
 AXES = ("prior", "alpha")  # of the sweep, that this figure shows
 CAPTION = (
     r"Overlap $m$ with the teacher of message passing after each step, for several $\alpha$ (colours) and priors of "
-    r"the weights (panels). Lines: state evolution, $N\to\infty$, drawn from step to step."
+    r"the weights (panels). Lines: state evolution, $N\to\infty$, drawn from step to step. At finite $N$ "
+    r"a run that has found the teacher may leave it for some steps, which lowers the mean."
 )
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw a panel per prior, one colour per alpha."""
     results, (figure, axes) = results_of(simulation, theory), page(3.0, 1, theory.sizes["prior"], sharey=True)
-    keys = panel(axes, results, "step", "m", "alpha", split="prior", label="overlap $m$", markersize=3)
+    keys = panel(axes, results, "step", "m", "alpha", split="prior", label="overlap $m$")
     for ax in figure.axes:
         ax.set_xlabel("step $t$")
     return finish(figure, results, keys)

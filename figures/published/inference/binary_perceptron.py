@@ -8,14 +8,14 @@ from matplotlib.figure import Figure
 
 from figures.legends import entry
 from figures.panels import dense, finish, guide, page, panel, with_lines
-from figures.style import PAGE, THEORY
+from figures.style import PAGE, SMALL, THEORY
 
 AXES = ("start", "alpha")  # of the sweep, that this figure shows
 TRANSITIONS = {"alpha_it": r"$\alpha_\mathrm{IT}$", "alpha_alg": r"$\alpha_\mathrm{alg}$"}
 CAPTION = (
-    r"Message passing that infers a teacher's weights from $P=\alpha N$ labels. Above: overlap $m$ with the teacher "
+    r"Message passing that infers a teacher's weights from $P=\alpha N$ labels. (a) Overlap $m$ with the teacher "
     r"after the last step, from the prior's mean and from next to the teacher; lines: fixed points of state evolution, "
-    r"$N\to\infty$. Below: free entropy of both states; the larger one is Bayes-optimal. Dotted: from "
+    r"$N\to\infty$. (b) Free entropy per weight of both states; the larger one is Bayes-optimal. Dotted: from "
     r"$\alpha_\mathrm{IT}$ on the examples determine the teacher, from $\alpha_\mathrm{alg}$ on message passing finds "
     r"it. Runs at finite $N$ are smeared out near the transitions; a run that begins next to the teacher stays there "
     r"though state evolution leaves it."
@@ -27,12 +27,12 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     results = with_lines(*(part.isel(step=-1) for part in (simulation, theory, dense(theory, "alpha"))))
     figure, (above, below) = page(4.6, 2, width=0.75 * PAGE, sharex=True, height_ratios=(2, 1))
     keys = panel(above, results, "alpha", "m", "start", label="overlap $m$", dashes=True)
-    panel(below, results, "alpha", "free_entropy", "start", label="free entropy", dashes=True)
+    panel(below, results, "alpha", "free_entropy", "start", label="free entropy / $N$", dashes=True)
     above.set_xlabel("")
     for name, symbol in TRANSITIONS.items():
         alpha = float(theory[name].values.flat[0])
         if np.isfinite(alpha):  # where there is such a transition
             guide(above, below, x=alpha, color=THEORY, linewidth=1)
             place = above.get_xaxis_transform()
-            above.annotate(f"{symbol} = {alpha:.3f}", (alpha, 1.01), xycoords=place, fontsize=7, ha="center")
+            above.annotate(f"{symbol} = {alpha:.3f}", (alpha, 1.01), xycoords=place, fontsize=SMALL, ha="center")
     return finish(figure, results, [*keys, entry("transitions", linestyle=":")])

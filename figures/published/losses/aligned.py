@@ -23,8 +23,8 @@ AXES = ("inputs", "lam")  # of the sweep, that this figure shows
 NEEDS = ("noise", "R_field")
 PLACES = 121  # of the line
 CAPTION = (
-    r"Least squares on inputs with two variances. Left: mean squared error against the penalty, for three parts of "
-    r"the teacher's squared length in the directions of the larger variance; stars: minima. Right: the best penalty "
+    r"Least squares on inputs with two variances. (a) Mean squared error against the penalty, for three parts of "
+    r"the teacher's squared length in the directions of the larger variance; stars: minima. (b) The best penalty "
     r"against that part. Dotted: a teacher without a preferred direction, for which it is the variance of the noise; "
     r"where it is 0 the error still falls as the penalty vanishes, and a negative one would be better."
 )

@@ -15,8 +15,8 @@ PLACES, PEAK = 61, 10 ** np.linspace(-0.3, 0.3, 81)  # of the lines: over all al
 LEAST = 1e-12  # of a training loss: what is less is rounding
 SHOWN = {"mse": "mean squared error", "train_loss": "training loss"}
 CAPTION = (
-    r"Least squares from $P=\alpha N$ outputs of a linear teacher with noise. Left: mean squared error of the field "
-    r"without noise; right: mean loss of the examples. With a vanishing penalty ($\lambda=0$) the student fits all "
+    r"Least squares from $P=\alpha N$ outputs of a linear teacher with noise. (a) Mean squared error of the field "
+    r"without noise; (b) mean loss of the examples. With a vanishing penalty ($\lambda=0$) the student fits all "
     r"examples up to $\alpha=1$ (dotted), where its error diverges; its training loss there is 0 and is not drawn."
 )
 
@@ -26,9 +26,10 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     runs = simulation.assign(train_loss=simulation.train_loss.where(simulation.train_loss > LEAST))
     results, (figure, axes) = with_lines(runs, theory, _lines(theory)), page(3.0, 1, 2)
     for ax, (name, label) in zip(axes, SHOWN.items(), strict=True):
-        keys = panel(ax, results, "alpha", name, "lam", label=label, log="xy", markersize=3)
+        keys = panel(ax, results, "alpha", name, "lam", label=label, log="xy")
         guide(ax, x=1, color="0.3")
-    return finish(figure, results, keys, "noise")
+    note = r"at $\lambda=0$ the training loss is 0 for $\alpha\leq1$" if 0.0 in theory.lam.values else ""
+    return finish(figure, results, keys, "noise", note=note)
 
 
 def _lines(theory: xr.Dataset) -> xr.Dataset:

@@ -26,7 +26,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw one colour per penalty."""
     ends = _ends(theory)
     results, (figure, ax) = with_lines(simulation, theory, _lines(theory, ends)), page(3.4, width=1.4 * COLUMN)
-    keys = panel(ax, results, "alpha", "mse", "lam", label="mean squared error", log="xy", markersize=3)
+    keys = panel(ax, results, "alpha", "mse", "lam", label="mean squared error", log="xy")
     for end in ends:
         guide(ax, x=end, color="0.3")
     return finish(figure, results, keys, "noise")

@@ -16,13 +16,12 @@ from theory.solutions import solve_line
 
 ALONG = "N_inputs_alpha"  # the zipped axis
 AXES = ("lam", ALONG)  # of the sweep, that this figure shows
-PLACES, PEAK = 121, 10 ** np.linspace(-0.1, 0.1, 60)  # of the lines: over all widths, and around the peak
-ABOVE = 2.0  # of the largest mean, to which the error is drawn: theory diverges at the peak
+PLACES, PEAK = 121, 10 ** np.linspace(-0.1, 0.1, 61)  # of the lines: over all widths, and around the peak
 LEAST = 1e-12  # of a training loss: what is less is rounding
 SHOWN = {"mse": "mean squared error", "train_loss": "training loss"}
 CAPTION = (
     r"Least squares on $N$ random features of $D$ latent variables, of which the outputs are a linear function. "
-    r"Left: mean squared error; right: mean loss of the examples. Without a penalty ($\lambda=0$) the error peaks "
+    r"(a) Mean squared error; (b) mean loss of the examples. Without a penalty ($\lambda=0$) the error peaks "
     r"where there are as many features as examples (dotted), and falls again beyond: its training loss is then 0 and "
     r"is not drawn."
 )
@@ -33,13 +32,10 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     if ALONG not in theory.dims or "latent" not in theory.coords:
         raise ConfigError("random_features needs N, alpha and inputs: {features: ...} side by side, under `zip`")
     runs = simulation.assign(train_loss=simulation.train_loss.where(simulation.train_loss > LEAST))
-    lines = _lines(theory)
-    most = ABOVE * float(max(runs.mse.mean("seed").max(), theory.mse.where(np.isfinite(theory.mse)).max()))
-    lines = lines.assign(mse=lines.mse.where(lines.mse < most))
-    parts = (part.swap_dims({ALONG: "latent"}) for part in (runs, theory, lines))
+    parts = (part.swap_dims({ALONG: "latent"}) for part in (runs, theory, _lines(theory)))
     results, (figure, axes) = with_lines(*parts), page(3.0, 1, 2)
     for ax, (name, label) in zip(axes, SHOWN.items(), strict=True):
-        keys = panel(ax, results, "latent", name, "lam", label=label, log="xy", markersize=3)
+        keys = panel(ax, results, "latent", name, "lam", label=label, log="xy")
         guide(ax, x=_latent(theory) / float(theory.P.values.flat[0]), color="0.3")
         ax.invert_xaxis()  # more features to the right
         ax.set_xlabel(f"$D/N$, at $D={_latent(theory)}$ and $P={int(theory.P.values.flat[0])}$")

@@ -11,6 +11,7 @@ from figures.panels import finish, page, panel
 from figures.published.losses.table_curves import ERRORS, EXAMPLES, NOTE, diagnoses, title_of, with_fine_lines
 from figures.published.parallel_axes import check
 from figures.series import sliced
+from figures.style import SMALL
 from statmech.table_diagnosis import FEW_DIRECTIONS, HEAVY, NOISELESS, ROWS_PER_COLUMN
 
 TABLES = ("inputs", "loss", "lam")  # side by side
@@ -37,7 +38,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         keys = panel(ax, shown, "P", error, "population", label=ERRORS[error], log="xy", dashes=True)
         ax.set_xlabel(EXAMPLES)
         table, learner = str(here.inputs.item()), rf"{here.loss.item()} loss, $\lambda$ = {here.lam.item():g}"
-        ax.set_title("\n".join([title_of(table), learner, *_diagnosis(found[table])]), fontsize=7.5)
+        ax.set_title("\n".join([title_of(table), learner, *_diagnosis(found[table])]), fontsize=SMALL)
     return finish(figure, results, keys, note=NOTE)
 
 

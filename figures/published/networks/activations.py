@@ -9,8 +9,9 @@ from figures.panels import along, finish, page, panel
 
 AXES = ("network",)  # of the sweep, that this figure shows
 CAPTION = (
-    r"Generalization error (left) and specialisation (right; the mean cosine of student and teacher units, each with "
-    r"its partner) of networks with three activations."
+    r"(a) Generalization error and (b) specialisation (the mean cosine of student and teacher units, each with "
+    r"its partner) of networks with three activations. Linear "
+    r"units do not specialise: only the sum of their weights is learnt."
 )
 
 

@@ -1,30 +1,42 @@
-"""Students of erf and ReLU units that learn from a committee, whose output is a label: eps_g against t.
+"""Students of erf and ReLU units that learn from a committee, whose output is a label: errors against t.
 
 Theory has equations for a committee of one unit; with more units the simulation, which is exact, stands alone.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import xarray as xr
 from matplotlib.figure import Figure
 
+from figures.legends import entry
 from figures.panels import along, finish, page, panel
+from figures.style import MARKERS
 
 AXES = ("network", "M")  # of the sweep, that this figure shows
 NEEDS = ("label_error",)
 CAPTION = (
-    r"Students that learn by gradient descent from a committee of $M$ units, whose output is a label. Left: "
-    r"$\epsilon_g$, half the mean squared error of the output; right: the fraction of new inputs on which the sign of "
-    r"the student's output is not the label."
+    r"Students that learn by gradient descent from a committee of $M$ units, whose output is a label: the smallest $M$ "
+    r"as hollow points, larger ones as full points. (a) $\epsilon_g$, half the mean squared error of the output; (b) "
+    r"the fraction of new inputs on which the sign of the student's output is not the label."
 )
+LINES = r"Lines: theory, $N\to\infty$, of $\epsilon_g$ for $M=1$; the other errors have no equations yet."
+LABELS = {"eps_g": "", "label_error": "label error"}
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw a row of two panels per M, one colour per activation."""
-    results, rows = along(simulation, theory, "t"), theory.sizes["M"]
-    figure, axes = page(0.8 + 2.1 * rows, rows, 2, sharex=True, sharey="col", squeeze=False)
-    keys = panel(axes[:, 0], results, "t", "eps_g", "network", split="M")
-    panel(axes[:, 1], results, "t", "label_error", "network", split="M", label="wrong labels")
-    for ax in axes.flat:
-        ax.set_ylim(0, None)
-    return finish(figure, results, keys, "K", "eta")
+    """Draw one colour per activation, and one marker per M."""
+    results, (figure, axes) = along(simulation, theory, "t"), page(3.2, 1, 2)
+    for index, M in enumerate(theory.M.values.tolist()):
+        here = along(simulation, theory, "t", M=M)
+        for ax, (name, label) in zip(axes, LABELS.items(), strict=True):
+            keys = panel(ax, here, "t", name, "network", label=label, log="y", **_look(index))
+    colours = [entry(str(key.get_label()), color=key.get_color()) for key in keys]
+    marks = [entry(f"$M$ = {M}", linestyle="none", **_look(at)) for at, M in enumerate(theory.M.values.tolist())]
+    note = "points: simulation, lines: theory of $M=1$; other errors have no equations"
+    return finish(figure, results, [*colours, *marks], "K", "eta", note=note)
+
+
+def _look(index: int) -> dict[str, Any]:
+    return {"marker": MARKERS[index % len(MARKERS)], "markerfacecolor": "white" if index == 0 else None}

@@ -1,9 +1,9 @@
 r"""The times at which runs leave the symmetric plateau, at three N, on the density that linear growth predicts.
 
 Fluctuations give :math:`u = (R_{11}+R_{22}-R_{12}-R_{21})/2` a normal amplitude of order :math:`1/\sqrt N`, which grows
-as :math:`e^{\lambda t}`. So with a normal number :math:`\xi`
+as :math:`e^{\Lambda t}`. So with a normal number :math:`\xi`
 
-.. math:: t_\mathrm{esc} - \frac{\ln N}{2\lambda} = -\frac{\ln|\xi|}{\lambda} + c.
+.. math:: t_\mathrm{esc} - \frac{\ln N}{2\Lambda} = -\frac{\ln|\xi|}{\Lambda} + c.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from scipy.special import erf
 from figures.legends import entry, points_with_bars
 from figures.panels import finish, page
 from figures.published.networks.escapes import escape_times
-from figures.style import THEORY, look_of, points_or_band
+from figures.style import THEORY, look_of, mean_points
 from statmech.errors import ConfigError
 from statmech.numerics.gaussian import density
 from statmech.results.dataset import scenario_of
@@ -29,12 +29,12 @@ AXES = ("N",)  # of the sweep, that this figure shows
 BINS = 14
 CAPTION = (
     r"Times at which runs leave the symmetric plateau, $|R_{11}+R_{22}-R_{12}-R_{21}|/2=1/4$, less "
-    r"$\ln N/(2\lambda)$: their density (left) and the fraction of runs that are still on the plateau (right)."
+    r"$\ln N/(2\Lambda)$: (a) their density and (b) the fraction of runs that are still on the plateau."
 )
 POINTS = "Points: simulation; bars: standard errors of counts."
 LINES = (
-    r"Line: $-\ln|\xi|/\lambda+c$ with a normal number $\xi$; the rate $\lambda$ and the constant $c$ are those of the "
-    r"equations and their fluctuations, nothing is fitted."
+    r"Line: $-\ln|\xi|/\Lambda+c$ with a normal number $\xi$; the growth rate $\Lambda$ and the constant $c$ are those "
+    r"of the equations and their fluctuations, nothing is fitted."
 )
 
 
@@ -50,12 +50,12 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         _survival(right, times, edges, index)
     _law(left, right, found, edges)
     for ax in (left, right):
-        ax.set_xlabel(r"$t_\mathrm{esc}-\ln(N)/(2\lambda)$")
+        ax.set_xlabel(r"$t_\mathrm{esc}-\ln(N)/(2\Lambda)$")
     left.set(ylabel="density", ylim=(0, None))
     right.set(ylabel="fraction still on the plateau", ylim=(0, None))
     keys: list[Any] = [points_with_bars(f"$N$ = {N:,}", **look_of(index)) for index, N in enumerate(shifted)]
-    keys.append(entry(r"$-\ln|\xi|/\lambda+c$"))
-    return finish(figure, simulation, keys, "eta", f"$\\lambda$ = {found.rate:.4f}", columns=4)
+    keys.append(entry(r"theory: $-\ln|\xi|/\Lambda+c$, nothing fitted"))
+    return finish(figure, simulation, keys, "eta", f"$\\Lambda$ = {found.rate:.4f}", columns=4)
 
 
 def _shifted(runs: xr.Dataset, rate: float) -> np.ndarray:
@@ -76,12 +76,12 @@ def _histogram(ax: Axes, times: np.ndarray, edges: np.ndarray, index: int) -> No
     count, _ = np.histogram(times, edges)
     some, scale = count > 0, times.size * np.diff(edges)
     places = (edges[:-1] + edges[1:]) / 2
-    points_or_band(ax, places[some], (count / scale)[some], (np.sqrt(count) / scale)[some], index, bars=True)
+    mean_points(ax, places[some], (count / scale)[some], (np.sqrt(count) / scale)[some], index)
 
 
 def _survival(ax: Axes, times: np.ndarray, edges: np.ndarray, index: int) -> None:
     left = np.array([np.mean(times > edge) for edge in edges])
-    points_or_band(ax, edges, left, np.sqrt(left * (1 - left) / times.size), index, bars=True)
+    mean_points(ax, edges, left, np.sqrt(left * (1 - left) / times.size), index)
 
 
 def _law(left: Axes, right: Axes, found: Any, edges: np.ndarray) -> None:

@@ -13,12 +13,11 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from figures.legends import entry
 from figures.panels import finish, guide, logarithmic, page, scenario_with
 from figures.published import parallel_axes
-from figures.style import COLOURS, MARKERS, THEORY, points
+from figures.style import MARKERS, THEORY, look_of, points, shades
 from statmech.results.dataset import scenario_of
 from theory import noise_floor, solve
 
@@ -26,69 +25,70 @@ ALONG = ("M", "K")
 AXES = ("_".join(ALONG),)  # of the sweep, that this figure shows
 PLACES = 60  # of the lines
 CAPTION = (
-    r"Networks that learn from noisy labels. Left: $\epsilon_g$ at the last recorded time against the number $K$ of "
-    r"student units, for teachers of $M$ units; dashes: the state in which units without a partner are equal, which is "
-    r"stationary, but stable for $K\leq M+1$ only; dotted: its first order in the learning rate. Right: $\epsilon_g$ "
-    r"against $t$ for the smallest $M$; dotted: that state."
+    r"Networks that learn from noisy labels. (a) $\epsilon_g$ at the last recorded time against the number $K$ of "
+    r"student units, for teachers of $M$ units; dashes: equations at that time; crosses: the stationary state in which "
+    r"surplus units are equal, stable for $K\leq M+1$ only; dotted: its first order in the learning rate. (b) "
+    r"$\epsilon_g$ against $t$ for the smallest $M$; dotted: that state."
 )
 LINES = r"Lines: equations, $N\to\infty$."
+SCALE = 1e4  # of the errors that are drawn
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw the last time against K, and all times of the smallest M; colours for K, markers for M."""
+    """Draw the last time against K, one colour and marker per M, and all times of the smallest M, a shade per K."""
     parallel_axes.check("noise_floor", theory, ALONG)
     floors = np.ravel(noise_floor(scenario_of(theory), stable=False))
-    colours = {K: COLOURS[at % len(COLOURS)] for at, K in enumerate(sorted(set(theory.K.values.tolist())))}
-    markers = {M: MARKERS[at % len(MARKERS)] for at, M in enumerate(sorted(set(theory.M.values.tolist())))}
-    figure, (left, right) = page(3.6, 1, 2)
-    for at, (M, K) in enumerate(zip(theory.M.values.tolist(), theory.K.values.tolist(), strict=True)):
-        look = {"color": colours[K], "marker": markers[M]}
-        _at_the_end(left, simulation.isel({AXES[0]: at}), floors[at], look)
-        if min(markers) == M:
-            _in_time(right, simulation.isel({AXES[0]: at}), floors[at], look)
-    _first_orders(left, simulation)
-    _label(left, right, simulation, min(markers))
-    return finish(figure, simulation, _keys(colours, markers), "eta", "noise", columns=4)
+    units = sorted(set(theory.M.values.tolist()))
+    figure, (late, course) = page(3.6, 1, 2)
+    for index, M in enumerate(units):
+        at = np.flatnonzero(theory.M.values == M)
+        _at_the_end(late, simulation.isel({AXES[0]: at}), theory.isel({AXES[0]: at}), floors[at], index)
+    at = np.flatnonzero(theory.M.values == units[0])
+    times = [
+        _in_time(course, simulation.isel({AXES[0]: one}), floors[one], {"color": shade, "marker": MARKERS[order]})
+        for order, (one, shade) in enumerate(zip(at, shades(len(at)), strict=True))
+    ]
+    _label(late, course, simulation, units[0])
+    marks = [entry(f"$M$ = {M}", linestyle="none", **_look(index)) for index, M in enumerate(units)]
+    return finish(figure, simulation, [*marks, *FLOORS, *times], "eta", "noise", columns=4)
 
 
-def _at_the_end(ax: Axes, runs: xr.Dataset, floor: float, look: dict[str, Any]) -> None:
-    K = [int(runs.K)]
-    ax.plot(K, [1e4 * floor], "_", color=look["color"], markersize=11, markeredgewidth=1.1)
-    points(ax, K, 1e4 * runs.eps_g.isel(t=[-1]), 0, **look)
+def _look(index: int) -> dict[str, Any]:
+    """Return the look of the points of one M: hollow for the first, full for the others."""
+    return {**look_of(index), "markerfacecolor": "white" if index == 0 else None}
 
 
-def _in_time(ax: Axes, runs: xr.Dataset, floor: float, look: dict[str, Any]) -> None:
+def _at_the_end(ax: Axes, runs: xr.Dataset, theory: xr.Dataset, floors: np.ndarray, index: int) -> None:
+    """Draw the runs of one M at the last time, their equations, the state of equal units and its first order."""
+    K, M, look = runs.K.values, int(runs.M[0]), _look(index)
+    ax.plot(K, SCALE * floors, "x", color=THEORY, markersize=4, markeredgewidth=0.9, zorder=2)
+    dash: dict[str, Any] = {"linestyle": "none", "marker": "_", "markersize": 11, "markeredgewidth": 1.1}
+    ax.plot(K, SCALE * theory.eps_g.isel(t=-1).values, color=look["color"], **dash)
+    points(ax, K, SCALE * runs.eps_g.isel(t=-1).transpose(..., "seed"), index, **look)
+    rate = runs.eta.item() * runs.noise.item() ** 2 / (2 * np.pi)
+    ax.plot(K, SCALE * rate * (K - M + M / np.sqrt(3)), linestyle=":", linewidth=0.9, color=THEORY, zorder=0)
+
+
+def _in_time(ax: Axes, runs: xr.Dataset, floor: float, look: dict[str, Any]) -> Any:
+    """Draw the course of one K, and return its key."""
     t = runs.t.values[runs.t.values > 0]
     times = np.geomspace(t[0], t[-1], PLACES).tolist()
     line = solve(scenario_with(runs, M=int(runs.M), K=int(runs.K), t=times, zip=None))
-    ax.plot(line.t, 1e4 * line.eps_g, color=look["color"])
-    guide(ax, y=1e4 * floor, color=look["color"])
-    points(ax, t, 1e4 * runs.eps_g.sel(t=t), 0, **look)
+    ax.plot(line.t, SCALE * line.eps_g, color=look["color"])
+    guide(ax, y=SCALE * floor, color=look["color"])
+    points(ax, t, SCALE * runs.eps_g.sel(t=t), 0, **look)
+    return entry(f"$K$ = {int(runs.K)}", markerfacecolor="white", **look)
 
 
-def _first_orders(ax: Axes, simulation: xr.Dataset) -> None:
-    """Draw the first order in the learning rate, a line per M."""
-    rate = simulation.eta.item() * simulation.noise.item() ** 2 / (2 * np.pi)
-    for M in sorted(set(simulation.M.values.tolist())):
-        K = simulation.K.values[simulation.M.values == M]
-        K = np.array([K.min(), K.max()])
-        ax.plot(K, 1e4 * rate * (K - M + M / np.sqrt(3)), linestyle=":", linewidth=0.9, color=THEORY, zorder=0)
+def _label(late: Axes, course: Axes, simulation: xr.Dataset, M: int) -> None:
+    late.set(xlabel="student units $K$", ylabel=r"$\epsilon_g$ ($10^{-4}$)", ylim=(0, None))
+    late.set_title(f"$t$ = {float(simulation.t[-1]):g}")
+    late.set_xticks(sorted(set(simulation.K.values.tolist())))
+    course.set(xlabel="$t$ (steps / $N$)", ylabel=r"$\epsilon_g$ ($10^{-4}$)", title=f"$M$ = {M}")
+    logarithmic(course, "xy")
 
 
-def _label(left: Axes, right: Axes, simulation: xr.Dataset, M: int) -> None:
-    left.set(xlabel="student units $K$", ylabel=r"$\epsilon_g$ ($10^{-4}$)", ylim=(0, None))
-    left.set_title(f"$t$ = {float(simulation.t[-1]):g}")
-    left.set_xticks(sorted(set(simulation.K.values.tolist())))
-    right.set(xlabel="$t$ (steps / $N$)", ylabel=r"$\epsilon_g$ ($10^{-4}$)", title=f"$M$ = {M}")
-    logarithmic(right, "xy")
-
-
-def _keys(colours: dict[int, str], markers: dict[int, str]) -> list[Line2D]:
-    """Return handles of markers for M, of colours for K, and of the two kinds of grey lines."""
-    plain: dict[str, Any] = {"linestyle": "none", "markerfacecolor": "white"}
-    return [
-        *(entry(f"$M$ = {M}", marker=marker, **plain) for M, marker in markers.items()),
-        entry("equal extra units", marker="_", markersize=9, linestyle="none"),
-        entry(r"first order in $\eta$", linestyle=":", linewidth=0.9),
-        *(entry(f"$K$ = {K}", color=colour) for K, colour in colours.items()),
-    ]
+FLOORS = (
+    entry("equal surplus units", marker="x", markersize=4, linestyle="none"),
+    entry(r"first order in $\eta$", linestyle=":", linewidth=0.9),
+)

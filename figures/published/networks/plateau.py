@@ -15,15 +15,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures.labels import size_of
-from figures.panels import guide, logarithmic, page, panel, scenario_with, with_lines
+from figures.panels import guide, heading, logarithmic, page, panel, scenario_with, with_lines
 from figures.published.networks.escapes import aligned, escape_times, split
-from figures.style import COLOURS, THEORY
+from figures.style import AID, COLOURS, THEORY
 from statmech.errors import ConfigError
 from statmech.results.dataset import scenario_of
 from theory import solve
 
 AXES = ()  # of the sweep, that this figure shows
-BEFORE, AFTER, PLACES = 30.0, 50.0, 17  # of the times since the escape
+BEFORE, AFTER, PLACES = 30.0, 50.0, 9  # of the times since the escape
 SMALL = 1e-4  # by which the units of the lines differ at t = 0
 SHOWN = 32  # runs in the first panel
 PANELS: dict[str, dict[str, str]] = {  # variables with their names, by the label of their axis
@@ -32,13 +32,14 @@ PANELS: dict[str, dict[str, str]] = {  # variables with their names, by the labe
     "$Q$ and specialisation": {"Q_own": "$Q_{kk}$", "Q_other": "$Q_{12}$", "specialisation": r"$\rho$"},
 }
 CAPTION = (
-    r"Two erf units learn online from two. Top left: $\epsilon_g$ of single runs (thin), and the equations, which a "
-    r"symmetric start keeps on the plateau. Others: against the time since the escape of each run, "
+    r"Two erf units learn online from two. (a) $\epsilon_g$ of single runs (thin), and the equations, which a "
+    r"symmetric start keeps on the plateau. (b) to (d) Against the time since the escape of each run, "
     r"$|R_{11}+R_{22}-R_{12}-R_{21}|/2=1/4$: $\epsilon_g$; overlaps of student units with their own and "
     r"with the other unit of the teacher; overlaps of the student units; specialisation, the mean cosine of student "
     r"and teacher units, each with its partner."
 )
-LINES = r"Lines: equations, $N\to\infty$, beside the plateau at first by $10^{-4}$."
+POINTS = "Points: means over runs; bars: standard errors of these means."
+LINES = r"Lines: equations, $N\to\infty$, started $10^{-4}$ off the plateau."
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
@@ -57,14 +58,14 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         guide(ax, x=0, color="0.7")
         if len(keys) > 1:
             ax.legend(handles=keys, loc="best")
-    figure.suptitle(f"$\\eta$ = {simulation.eta.item():g}, {size_of(simulation)}", fontsize=8)
+    heading(figure, [f"$\\eta$ = {simulation.eta.item():g}", size_of(simulation)])
     return figure
 
 
 def _runs(ax: Axes, simulation: xr.Dataset, theory: xr.Dataset) -> None:
     """Draw single runs, and the equations."""
     for run in simulation.eps_g.isel(seed=slice(SHOWN)).transpose("seed", ...):
-        ax.plot(run.t, run, color=COLOURS[0], linewidth=0.4, alpha=0.5)
+        ax.plot(run.t, run, color=COLOURS[0], linewidth=0.4, alpha=0.5, gid=AID)
     ax.plot(theory.t, theory.eps_g, color=THEORY, linestyle="--", label=r"equations, $N\to\infty$")
     ax.plot([], [], color=COLOURS[0], linewidth=0.6, label=f"{min(SHOWN, simulation.sizes['seed'])} single runs")
     ax.set(xlabel="$t$ (steps / $N$)", ylabel=r"$\epsilon_g$")

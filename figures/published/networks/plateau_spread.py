@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from figures.panels import along, finish, guide, page, panel, scenario_with
 from figures.published.networks.escapes import escape_times
-from figures.style import THEORY, points_or_band
+from figures.style import THEORY, mean_points
 from statmech.errors import ConfigError
 from statmech.inputs import Spectrum
 from statmech.results.dataset import scenario_of
@@ -22,7 +22,7 @@ AXES = ("inputs",)  # of the sweep, that this figure shows
 PLACES = 24  # of the line of escape times
 CAPTION = (
     r"Two erf units learn online from two. Inputs have the variance $(1-\Delta)/N$ in half of the directions and "
-    r"$(1+\Delta)/N$ in the others. Left: $\epsilon_g$; dotted: the plateau of equal variances. Right: the times at "
+    r"$(1+\Delta)/N$ in the others. (a) $\epsilon_g$; dotted: the plateau of equal variances. (b) The times at "
     r"which runs leave the plateau, $|R_{11}+R_{22}-R_{12}-R_{21}|/2=1/4$."
 )
 
@@ -60,7 +60,7 @@ def _times(ax: Axes, simulation: xr.Dataset, spreads: list[float]) -> None:
         zip(spreads, escape_times(simulation.transpose("inputs", ...)), strict=True)
     ):
         error = np.std(times, ddof=1) / np.sqrt(times.size) if times.size > 1 else 0.0
-        points_or_band(ax, [spread], [np.mean(times)], [error], index)
+        mean_points(ax, [spread], [np.mean(times)], [error], index)
     ax.set(xlabel=r"spread of the variances $\Delta$", ylabel=r"$t_\mathrm{esc}$ (steps / $N$)")
 
 

@@ -14,11 +14,10 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures.inspection import AID
 from figures.legends import line_with_points
 from figures.panels import finish, guide, logarithmic, page, scenario_with
 from figures.published import parallel_axes
-from figures.style import label_of, look_of, points
+from figures.style import AID, SMALL, label_of, look_of, points
 from theory import stationary
 
 ALONG = ("rule", "drift", "decay")
@@ -77,7 +76,7 @@ def _power(ax: Axes, rule: str, last: float) -> None:
     ax.plot(ends, amplitude * ends ** (1 / root), color="0.6", linewidth=0.6, zorder=0, gid=AID)
     at, beside = (LEFT, 3 * LEFT) if side == "bottom" else (2 * LEFT, 2 * LEFT)  # a word above the line begins below it
     text = rf"${amplitude:.4f}\,\delta^{{1/{root}}}$"
-    ax.text(1.05 * at, amplitude * beside ** (1 / root), text, color="0.4", fontsize=7, va=side, gid=AID)
+    ax.text(1.05 * at, amplitude * beside ** (1 / root), text, color="0.4", fontsize=SMALL, va=side, gid=AID)
 
 
 def _crossing(ax: Axes, drifts: np.ndarray, states: dict[str, np.ndarray]) -> None:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from figures.legends import entry, points_with_bars
 from figures.panels import GUIDE, dense, finish, guide, page
-from figures.style import COLOURS, COLUMN, MARKERS, label_of, look_of, points, spread, theory_line
+from figures.style import COLOURS, COLUMN, MARKERS, SMALL, label_of, look_of, points, spread, theory_line
 from theory import ensemble_error
 
 OUTPUTS: dict[str, tuple[str, Any, float]] = {  # label, dashes, and the shift of points that would overlap
@@ -74,7 +74,7 @@ def label_limit(ax: Axes, theory: xr.Dataset) -> None:
     one = theory.isel(t=-1).eps_g.isel(K=-1, student=0).item()
     limit = _limit(theory.isel(t=-1), one)
     place: dict[str, Any] = {"xycoords": ax.get_yaxis_transform(), "textcoords": "offset points"}
-    ax.annotate(r"$K=\infty$", (1, limit), (2, 0), ha="left", va="center", color="0.4", fontsize=7, **place)
+    ax.annotate(r"$K=\infty$", (1, limit), (2, 0), ha="left", va="center", color="0.4", fontsize=SMALL, **place)
 
 
 def _limit(theory: xr.Dataset, one: float) -> float:
@@ -103,14 +103,14 @@ def enlarged(ax: Axes, parts: Parts, colour: str) -> None:
     effect_panel(inset, parts, colour)
     _logarithmic(inset, _ticks(parts.theory.K.values)[::2])
     inset.tick_params(labelsize=6.5)
-    inset.set_title("enlarged", fontsize=7)
+    inset.set_title("enlarged", fontsize=SMALL)
 
 
 def variety_panel(ax: Axes, simulation: xr.Dataset, lines: xr.Dataset) -> None:
     """Draw R against q, theory as lines along t, simulation as points with the standard errors of both."""
     R = np.linspace(0, 1, 101)
     ax.plot(R, R**2, **GUIDE | {"linewidth": 1})
-    ax.annotate("$q=R^2$", (0.62, 0.62**2), (4, -8), textcoords="offset points", color="0.4", fontsize=7)
+    ax.annotate("$q=R^2$", (0.62, 0.62**2), (4, -8), textcoords="offset points", color="0.4", fontsize=SMALL)
     for index, rule in enumerate(lines.rule.values):
         line, cloud = lines.sel(rule=rule).isel(student=0), simulation.sel(rule=rule).mean("student")
         ax.plot(line.R, line.q, color=look_of(index)["color"], zorder=1)

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from figures.legends import entry, points_with_bars
 from figures.panels import finish, guide, logarithmic, page, scenario_with
-from figures.style import THEORY, label_of, look_of, points_or_band
+from figures.style import THEORY, label_of, look_of, mean_points
 from statmech.errors import ConfigError
 from statmech.numerics.gaussian import density
 from statmech.results.corrections import predicted
@@ -26,9 +26,9 @@ PLACES, BEYOND, LATE = 120, 20, 1e5  # of the lines: how many times later than t
 WIDTH, FARTHEST = 0.5, 4.25  # of the bins of z, and where they end
 ASIDE = 0.04  # by how much points are moved sideways in the logarithm of t, so that they do not overlap
 CAPTION = (
-    r"Runs at finite $N$ and theory to order $1/N$. Top: the bias of $\epsilon_g$ over its value at $N=\infty$, times "
+    r"Runs at finite $N$ and theory to order $1/N$. Above: bias of $\epsilon_g$ over its value at $N=\infty$, times "
     r"$N$. Middle: its variance over $\epsilon_g^2$, times $N$. Theory has one line for all $N$; dotted: its limit of "
-    r"late times, taken at $t=10^5$. Bottom: the distribution, at the last recorded time, of the deviation of a run "
+    r"late times, taken at $t=10^5$. Below: the distribution, at the last recorded time, of the deviation of a run "
     r"from the predicted mean over the predicted standard deviation; line: the normal density. Points of different "
     r"$N$ are moved sideways."
 )
@@ -82,8 +82,8 @@ def _points(column: Any, runs: xr.DataArray, limit: xr.DataArray, index: int, co
     of_variance = np.sqrt(((spread**4).mean("seed") - variance**2).clip(0) / seeds)
     t = runs.t * np.exp(ASIDE * (2 * index - count + 1))
     bias, error = (runs.mean("seed") - limit) / limit, np.sqrt(variance / seeds) / limit
-    points_or_band(column[0], t, N * bias, N * error, index, bars=True)
-    points_or_band(column[1], t, N * variance / limit**2, N * of_variance / limit**2, index, bars=True)
+    mean_points(column[0], t, N * bias, N * error, index)
+    mean_points(column[1], t, N * variance / limit**2, N * of_variance / limit**2, index)
 
 
 def _distribution(ax: Axes, runs: xr.DataArray, theory: xr.Dataset, index: int) -> None:
@@ -95,7 +95,7 @@ def _distribution(ax: Axes, runs: xr.DataArray, theory: xr.Dataset, index: int) 
     some, scale = count > 0, z.size * WIDTH
     places = (edges[:-1] + edges[1:])[some] / 2
     low = np.minimum(np.sqrt(count[some]), 0.7 * count[some]) / scale
-    points_or_band(ax, places, count[some] / scale, [low, np.sqrt(count[some]) / scale], index, bars=True)
+    mean_points(ax, places, count[some] / scale, [low, np.sqrt(count[some]) / scale], index)
 
 
 def _label(axes: Any, last: float) -> None:

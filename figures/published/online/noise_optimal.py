@@ -40,8 +40,8 @@ PLACES, REACH, STEP = 61, 12.0, 1e-3  # of the lines; of the integral
 CROSSING = 0.25
 RULES = {"bayes": "", "hebb": "", "perceptron": r", $\eta/(1+t/t_0)$"}  # and how each anneals
 CAPTION = (
-    r"Generalization error of one student against the fraction $p_f$ of flipped labels. Left: the optimal rule, which "
-    r"assumes this fraction ($\hat p_f=p_f$), times $t$. Right: Hebb's rule and the perceptron, times $\sqrt{t}$. The "
+    r"Generalization error of one student against the fraction $p_f$ of flipped labels. (a) The optimal rule, which "
+    r"assumes this fraction ($\hat p_f=p_f$), times $t$. (b) Hebb's rule and the perceptron, times $\sqrt{t}$. The "
     r"rate of the perceptron falls as $\eta/(1+t/t_0)$, with a $t_0$ for every $p_f$; that of the others is constant "
     r"($t_0=10^9$). Solid: limits of late times, that of the perceptron with the best rate at every time; they are "
     r"equal at $p_f=1/4$ (dotted). Dashed: theory at the time of the simulation, of the perceptron with $t_0$ "

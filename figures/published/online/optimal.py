@@ -10,9 +10,8 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.inspection import AID
 from figures.panels import finish, guide, page, panel, scenario_with, with_lines
-from figures.style import log_ticks
+from figures.style import AID, SMALL, log_ticks
 from theory import solve
 
 AXES = ("rule",)  # of the sweep, that this figure shows
@@ -41,7 +40,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     keys = panel(ax, results, "t", "scaled", "rule", label=r"$\epsilon_g\,t$", log="x", dashes=True)
     for label, value in CONSTANTS.items():
         guide(ax, y=value, zorder=2)
-        ax.text(first * 1.1, value, label, fontsize=7, va="top" if "pi" in label else "bottom", gid=AID)
+        ax.text(first * 1.1, value, label, fontsize=SMALL, va="top" if "pi" in label else "bottom", gid=AID)
     ax.set(xlim=(first, LATEST), ylim=(0, HIGHEST))
     log_ticks(ax.xaxis)
     return finish(figure, results, keys, columns=3)

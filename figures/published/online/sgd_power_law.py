@@ -11,8 +11,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures.inspection import AID
 from figures.panels import along, finish, page, panel
+from figures.style import AID, SMALL
 from statmech.errors import ConfigError
 from statmech.inputs import PowerLaw
 from statmech.results.dataset import scenario_of
@@ -61,7 +61,7 @@ def _power(ax: Axes, law: PowerLaw, line: xr.DataArray) -> None:
         LABEL * first * (end / begin) ** -exponent,
         rf"$t^{{-{exponent:.3g}}}$",
         color="0.4",
-        fontsize=7,
+        fontsize=SMALL,
         ha="right",
         va="top",
         gid=AID,

@@ -12,25 +12,27 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 import theory as solver
-from figures.panels import dense, logarithmic, page, panel, with_lines
-from figures.style import points
+from figures.panels import at_foot, dense, legend_below, logarithmic, page, panel, with_lines
+from figures.style import points, shades
 from statmech.boundaries import BOUNDARIES
 from statmech.scenarios.registry import scenario_from
 
 AXES = ("attention", "error_rate")  # of the sweep, that this figure shows
 CAPTION = (
-    r"Online learning with the Attentive Perceptron; points: simulation, lines: theory. Top row, one boundary and "
+    r"Online learning with the Attentive Perceptron; points: simulation, lines: theory. (a) to (c) One boundary and "
     r"several target rates $\epsilon_d$ of decision errors: generalization error $\epsilon_g$; fraction of the "
     r"features evaluated so far; $\epsilon_g$ relative to the plain perceptron that has evaluated as many features. "
-    r"Bottom row, at the last time against $\epsilon_d$: $\epsilon_g$ relative to the plain perceptron after the same "
+    r"(d) to (f) At the last time against $\epsilon_d$: $\epsilon_g$ relative to the plain perceptron after the same "
     r"number of examples; fraction of the features and decision errors since the last but one recorded time. All "
-    r"$\epsilon_d$ and boundaries learn the same examples, so that their deviations from theory are correlated."
+    r"$\epsilon_d$ and boundaries learn the same examples, so that their deviations from theory are correlated. "
+    r"Triangles at the foot: no run had a "
+    r"decision error."
 )
+RATIO = r"$\epsilon_g/\epsilon_g^{\mathrm{plain}}$"
 GREYS = ("0", "0.45", "0.3", "0.6")
 
 
@@ -41,8 +43,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     plain = Plain(float(theory.t[-1]))
     deltas = _against_time(above, simulation, theory, plain)
     boundaries = _against_delta(below, simulation, theory, plain)
-    figure.legend(handles=deltas, loc="outside upper center", ncols=6)
-    figure.legend(handles=boundaries, loc="outside lower center", ncols=6)
+    legend_below(figure, [*deltas, *boundaries], columns=5)
     return figure
 
 
@@ -68,18 +69,19 @@ def _against_time(axes: Any, simulation: xr.Dataset, theory: xr.Dataset, plain: 
         part.assign(seen=part.work / part.t, gained=part.eps_g / plain(part.work)).sel(t=part.t > 0) for part in parts
     )
     results = with_lines(runs, solved, lines)
-    keys = panel(error, results, "t", "eps_g", "error_rate", log="xy")
-    panel(seen, results, "t", "seen", "error_rate", log="x")
+    palette = shades(lines.sizes["error_rate"])
+    keys = panel(error, results, "t", "eps_g", "error_rate", log="xy", palette=palette)
+    panel(seen, results, "t", "seen", "error_rate", log="x", palette=palette)
     for index, key in enumerate(keys):
         line, own = lines.isel(error_rate=index), runs.isel(error_rate=index)
         gained.plot(line.work, line.gained, color=key.get_color())
-        points(gained, own.work.mean("seed"), own.gained, index)
+        points(gained, own.work.mean("seed"), own.gained, index, color=key.get_color())
     keys += error.plot(lines.t, plain(lines.t), color="k", linewidth=0.8, zorder=1, label="plain")
     gained.axhline(1, color="k", linewidth=0.8)
     logarithmic(gained, "x")
-    error.set_title(f"boundary: {BOUNDARIES[str(theory.attention.values[0])].label}", loc="left")
-    seen.set(ylabel="fraction of features so far", ylim=(0, 1.05))
-    gained.set(xlabel="work (features $/\\,N^2$)", ylabel=r"$\epsilon_g/\epsilon_g^{\mathrm{plain}}$ at equal work")
+    error.set_title(BOUNDARIES[str(theory.attention.values[0])].label)
+    seen.set(title="features so far", ylabel="fraction", ylim=(0, 1.05))
+    gained.set(title="at equal work", xlabel="work (features $/\\,N^2$)", ylabel=RATIO)
     return keys
 
 
@@ -94,23 +96,15 @@ def _against_delta(axes: Any, simulation: xr.Dataset, theory: xr.Dataset, plain:
     panel(seen, results, "error_rate", "features", "attention", log="x", **look)
     panel(lost, results, "error_rate", "decision_error", "attention", log="xy", **look)
     for errors, grey in zip(parts[0].decision_error.transpose("attention", ...), GREYS * 2, strict=False):
-        _none_seen(lost, errors, grey)
+        at_foot(lost, errors.error_rate.values[np.asarray(errors.mean("seed") == 0)], grey)
     slow.axhline(1, color="k", linewidth=0.8)
     deltas = parts[2].error_rate
     keys += lost.plot(deltas, deltas, color="0.6", linewidth=0.8, label="target")
     last, before = theory.t.values[-1], theory.t.values[-2] if theory.sizes["t"] > 1 else 0
     since = rf"$t={before:g}$ to ${last:g}$"
-    slow.set_ylabel(rf"$\epsilon_g/\epsilon_g^{{\mathrm{{plain}}}}$ at $t={last:g}$")
-    seen.set(ylabel=f"fraction of features, {since}", ylim=(0, 1.05))
-    lost.set_ylabel(f"decision errors, {since}")
+    slow.set(title=rf"at $t={last:g}$", ylabel=RATIO)
+    seen.set(title=f"features, {since}", ylabel="fraction", ylim=(0, 1.05))
+    lost.set(title=f"decision errors, {since}", ylabel="fraction")
     for ax in axes:
         ax.set_xlabel(r"target rate $\epsilon_d$")
     return keys
-
-
-def _none_seen(ax: Axes, values: xr.DataArray, colour: str) -> None:
-    """Draw an arrow at the foot of the axes at each target where no run had a decision error."""
-    arrow = {"arrowstyle": "->", "color": colour}
-    look: dict[str, Any] = {"arrowprops": arrow, "color": colour, "ha": "center", "fontsize": 6.5}
-    for delta in values.error_rate.values[np.asarray(values.mean("seed") == 0)]:
-        ax.annotate("0", (delta, 0), (0, 14), ax.get_xaxis_transform(), "offset points", **look)

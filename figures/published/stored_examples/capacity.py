@@ -15,9 +15,10 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from figures.legends import points_with_bars
 from figures.panels import finish, letters, page
 from figures.published.stored_examples.stored_runs import at_end
-from figures.style import DASHES, look_of, points, points_or_band
+from figures.style import DASHES, look_of, mean_points, points
 from theory import capacity, separable_fraction
 
 AXES = ("N", "alpha")  # of the sweep, that this figure shows
@@ -33,19 +34,20 @@ CAPTION = (
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw the learner of maximum stability on random labels, one colour per N."""
     last, (figure, (stability, fraction)) = at_end(simulation), page(2.8, 1, 2, sharex=True)
-    kappa = np.linspace(0, 10, 2001)
+    kappa, marks = np.linspace(0, 10, 2001), []
     shown = capacity(kappa) >= float(last.alpha.min())
     stability.plot(capacity(kappa)[shown], kappa[shown], color="0.3", label=r"Gardner, $N\to\infty$")
     for index, N in enumerate(last.N.values):
         cell = last.sel(N=N)
-        points_or_band(stability, cell.alpha, *_median(cell.kappa.values), index, label=f"simulation, $N={N}$")
+        mean_points(stability, cell.alpha, *_median(cell.kappa.values), index)
+        marks.append(points_with_bars(f"simulation, $N={N}$", **look_of(index)))
         points(fraction, cell.alpha, cell.converged.astype(float), index)
         _cover(fraction, int(N), cell.alpha, index)
     stability.set(xlabel=r"$\alpha=P/N$", ylabel=r"largest stability $\kappa$ (median)")
     fraction.set(xlabel=r"$\alpha=P/N$", ylabel="fraction of storable sets")
     letters(stability, fraction)
     keys = [key for ax in (stability, fraction) for key in ax.get_legend_handles_labels()[0]]
-    return finish(figure, simulation, keys, columns=3)
+    return finish(figure, simulation, [*keys, *marks], columns=3)
 
 
 def _cover(ax: Axes, N: int, alphas: Any, index: int) -> None:

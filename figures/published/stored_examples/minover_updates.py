@@ -11,10 +11,10 @@ from typing import Any
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.legends import entry
+from figures.legends import entry, line_with_points
 from figures.panels import finish, guide, letters, logarithmic, page
 from figures.published.stored_examples.stored_runs import recorded_dimension
-from figures.style import COLUMN, band, look_of, spread
+from figures.style import COLUMN, SMALL, few, look_of, mean_points, spread
 
 AXES = ("alpha",)  # of the sweep, that this figure shows
 CAPTION = (
@@ -28,19 +28,21 @@ TICK: dict[str, Any] = {"marker": "|", "markersize": 12, "markeredgewidth": 1.4,
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw means over data sets with bands of one standard error; theory is that of updates and N infinite."""
+    """Draw means over data sets with their standard errors, joined by thin lines, over theory for N infinite."""
     moment, keys = recorded_dimension(simulation), []
     figure, (error, distance) = page(4.6, 2, width=COLUMN, sharex=True)
     for index, alpha in enumerate(simulation.alpha.values):
-        cell, look = simulation.sel(alpha=alpha), {**look_of(index), "markevery": 4, "markerfacecolor": "white"}
+        cell, color = simulation.sel(alpha=alpha), look_of(index)["color"]
+        some = few(cell.sizes[moment])
         mean, gap = cell.eps_g.mean("seed"), cell.gap.mean("seed")
-        keys += error.plot(cell[moment], mean, label=rf"$\alpha={alpha:g}$", **look)
-        band(error, cell[moment], mean, spread(cell.eps_g), index)
-        guide(error, y=theory.eps_g.sel(alpha=alpha).isel({moment: 0}).item(), color=look["color"], linestyle="--")
-        distance.plot(cell[moment].where(gap < 1), gap, **look)  # there all data sets have a positive stability
+        for ax, values, errors in ((error, mean, spread(cell.eps_g)), (distance, gap.where(gap < 1), None)):
+            ax.plot(cell[moment], values, color=color, linewidth=0.6)
+            mean_points(ax, cell[moment][some], values[some], None if errors is None else errors[some], index)
+        keys.append(line_with_points(index, rf"$\alpha={alpha:g}$", linewidth=0.6))
+        guide(error, y=theory.eps_g.sel(alpha=alpha).isel({moment: 0}).item(), color=color, linestyle="--")
         if moment == "updates" and EPOCHS * int(cell.P) <= cell.updates[-1]:
             there = mean.interp(updates=EPOCHS * int(cell.P))
-            error.plot([EPOCHS * int(cell.P)], [there], color=look["color"], zorder=5, **TICK)
+            error.plot([EPOCHS * int(cell.P)], [there], color=color, zorder=5, **TICK)
     error.set_ylabel(r"$\epsilon_g$")
     distance.set(xlabel=f"MinOver {moment}", ylabel="certified distance from\nthe largest stability")
     for ax in (error, distance):
@@ -53,6 +55,6 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
             if first < tmax < last:
                 guide(error, distance, x=tmax, linewidth=1)
                 place: dict[str, Any] = {"xycoords": error.get_xaxis_transform(), "textcoords": "offset points"}
-                error.annotate(f"{tmax}", (tmax, 1), (2, -1), va="top", color="0.4", fontsize=7, **place)
+                error.annotate(f"{tmax}", (tmax, 1), (2, -1), va="top", color="0.4", fontsize=SMALL, **place)
         keys.append(entry(f"{EPOCHS} epochs", **TICK))
     return finish(figure, simulation, keys, columns=2)

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MultipleLocator
 
 from figures.panels import letters, logarithmic, page
-from figures.style import COLOURS
+from figures.style import AID, COLOURS, few
 from simulate.learners.convergence import UpdateHistory, course
 from simulate.learners.examples import draw as draw_examples
 from statmech.errors import ConfigError
@@ -68,8 +68,8 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 def _activations(ax: Axes, run: Run) -> None:
     before, after = run.course.before / run.growth, run.course.after / run.growth
     ax.vlines(run.k, before, after, color="0.7", linewidth=0.8)
-    ax.plot(run.k, before, "v", color="0.2", markerfacecolor="white", label="before the update")
-    ax.plot(run.k, after, "^", color="0.2", label="after the update")
+    ax.plot(run.k, before, "v", color="0.2", markerfacecolor="white", label="before the update", gid=AID)
+    ax.plot(run.k, after, "^", color="0.2", label="after the update", gid=AID)
     ax.axhline(0, color="0.3", linewidth=0.7)
     ax.yaxis.set_major_locator(MultipleLocator(0.5))
     ax.set_ylabel(r"activation $y\,\mathbf{w}\cdot\mathbf{x}\,/\,|\mathbf{x}|^2$")
@@ -80,8 +80,8 @@ def _growth(ax: Axes, runs: list[Run]) -> None:
     for index, run in enumerate(runs):
         labels = (r"$\mathbf{u}\cdot\mathbf{w}/\gamma$", r"$|\mathbf{w}|^2/R^2$") if index == 0 else ("", "")
         projection, squared = run.course.projection / run.margin, run.course.squared_length / run.radius**2
-        ax.plot(run.k, projection, linewidth=0.6, label=labels[0], color=PROJECTION)
-        ax.plot(run.k, squared, linewidth=0.6, linestyle="-.", label=labels[1], color=LENGTH)
+        ax.plot(run.k, projection, linewidth=0.6, label=labels[0], color=PROJECTION, gid=AID)
+        ax.plot(run.k, squared, linewidth=0.6, linestyle="-.", label=labels[1], color=LENGTH, gid=AID)
     ax.plot([1, most], [1, most], "--", color="0.1", label="$k$, bound of both")
     ax.set_ylabel("projection, squared length")
     logarithmic(ax, "xy")
@@ -89,11 +89,27 @@ def _growth(ax: Axes, runs: list[Run]) -> None:
 
 def _bounds(ax: Axes, run: Run) -> None:
     most = (run.radius / run.margin) ** 2
-    dense = np.geomspace(1, 1.4 * most, 200)
+    dense, every = np.geomspace(1, 1.4 * most, 200), few(run.k.size)
     ax.plot(dense, np.sqrt(dense) * run.radius, "--", color="0.1", label=r"$\sqrt{k}\,R$")
-    ax.plot(run.k, np.sqrt(run.course.squared_length), "D", color=LENGTH, markersize=2.5, label=r"$|\mathbf{w}|$")
+    ax.plot(
+        run.k,
+        np.sqrt(run.course.squared_length),
+        "D",
+        color=LENGTH,
+        markersize=2.5,
+        label=r"$|\mathbf{w}|$",
+        markevery=every,
+    )
     look: dict[str, Any] = {"markersize": 2.5, "markerfacecolor": "white", "markeredgewidth": 0.7}
-    ax.plot(run.k, run.course.projection, "o", color=PROJECTION, label=r"$\mathbf{u}\cdot\mathbf{w}$", **look)
+    ax.plot(
+        run.k,
+        run.course.projection,
+        "o",
+        color=PROJECTION,
+        label=r"$\mathbf{u}\cdot\mathbf{w}$",
+        **look,
+        markevery=every,
+    )
     ax.plot(dense, dense * run.margin, ":", color="0.1", label=r"$k\gamma$")
     ax.axvline(most, color="0.5", linewidth=0.8, label=rf"$(R/\gamma)^2={most:.0f}$")
     ax.set_ylabel(r"length $|\mathbf{w}|$, projection")

@@ -25,9 +25,9 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import Circle, Patch
 
 from figures.legends import entry
-from figures.panels import letters
+from figures.panels import legend_below, letters
 from figures.published.stored_examples.sphere import View, great_circle
-from figures.style import PAGE, look_of, styled
+from figures.style import AID, PAGE, few, look_of, styled
 from simulate.learners.examples import draw as data_set
 from statmech.errors import ConfigError
 from statmech.results.dataset import scenario_of
@@ -92,7 +92,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     curve.set(xscale="log", xlabel="MinOver updates", ylabel=r"stability $\kappa$")
     curve.xaxis.set_major_formatter("{x:g}")
     letters(*balls, plane, curve)
-    figure.legend(handles=_handles(curve), loc="outside lower center", ncols=4)
+    legend_below(figure, _handles(curve), columns=4)
     return figure
 
 
@@ -150,7 +150,7 @@ def _shade(ax: Axes, grid: np.ndarray, stability: np.ndarray) -> None:
 def _trace(ax: Axes, places: np.ndarray, index: int) -> None:
     """Draw a walk: a thin line, and a point after each update, in the colour of its number of examples."""
     look = {**look_of(index), "markersize": 2.2, "markerfacecolor": "white", "markeredgewidth": 0.6, "linewidth": 0.5}
-    ax.plot(*places.T, zorder=4, **look)
+    ax.plot(*places.T, zorder=4, **look, markevery=few(len(places)), gid=AID)
 
 
 def _zoom(ax: Axes, view: View, walk: Walk, index: int) -> None:
@@ -190,7 +190,14 @@ def _corners(z: np.ndarray) -> np.ndarray:
 def _stability(ax: Axes, walk: Walk, index: int) -> None:
     """Draw kappa against updates, and the largest possible value."""
     look = {**look_of(index), "markersize": 2.5, "markerfacecolor": "white", "linewidth": 0.8}
-    ax.plot(walk.updates, walk.stability, label=f"MinOver, $P={len(walk.z)}$", **look)
+    ax.plot(
+        walk.updates,
+        walk.stability,
+        label=f"MinOver, $P={len(walk.z)}$",
+        **look,
+        markevery=few(len(walk.updates)),
+        gid=AID,
+    )
     ax.axhline(walk.largest, color=look["color"], linestyle="--", linewidth=0.8)
 
 
@@ -226,5 +233,5 @@ def _frame(view: View, walk: Walk, P: int, update: int) -> Figure:
     low = float(walk.stability.min())
     curve.set(xlim=(0, walk.updates[-1] + 1), ylim=(1.08 * low if low < 0 else 0, 1.25 * walk.largest))
     curve.set(xlabel="MinOver updates", ylabel=r"stability $\kappa$")
-    figure.legend(handles=_handles(curve), loc="outside lower center", ncols=3)
+    legend_below(figure, _handles(curve), columns=3)
     return figure

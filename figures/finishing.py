@@ -1,0 +1,79 @@
+"""What every figure has once its panels are drawn: letters, the size and number of runs, and one key of points and
+lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import AutoLocator, MaxNLocator
+
+from figures import labels
+from figures.panels import filled, heading, letters
+from figures.residuals import is_strip, label_strips
+from figures.style import WISH
+from statmech.results.results import Results
+
+KEY = "points: simulation, lines: theory"
+POINTS = "points: simulation"
+GREY = "0.35"
+WHOLE = ("step $", "epochs", "updates", "units", "students")  # in labels of axes of whole numbers
+WORDS = ("simulation", "theory", "equations", "measured")  # of a legend that says itself what points or lines are
+
+
+def finished(figure: Figure, results: Results, lines: str | None = None) -> Figure:
+    """Add to a figure what it lacks: letters of its panels, N and seeds above them, and the key of points and lines.
+
+    Parameters
+    ----------
+    figure, results
+        A figure, and the results that it shows.
+    lines
+        What the figure says of its lines in its caption; "" if they are not theory.
+
+    Returns
+    -------
+    Figure
+        The figure.
+    """
+    figure.set_gid(WISH.get().medium)
+    shown = panels_of(figure)
+    if len(shown) > 1 and not any(_titles(ax).startswith("(") for ax in shown):
+        letters(*shown)
+    if not (figure.get_suptitle() or any("seed" in ax.get_title() for ax in shown)):
+        heading(figure, [labels.size_of(results.either)])
+    if results.simulation is not None:
+        _key(figure, KEY if results.theory is not None and lines != "" else POINTS if results.theory else "")
+    label_strips(figure)
+    for ax in shown:
+        _round_ticks(ax)
+    return figure
+
+
+def _round_ticks(ax: Axes) -> None:
+    """Set ticks of linear axes at multiples of 1, 2 or 5, of steps, epochs and units at whole numbers."""
+    for axis in (ax.xaxis, ax.yaxis):
+        if isinstance(axis.get_major_locator(), AutoLocator):
+            whole = any(word in axis.get_label_text() for word in WHOLE)
+            axis.set_major_locator(MaxNLocator("auto", steps=(1, 2, 5, 10), integer=whole))
+
+
+def panels_of(figure: Figure) -> list[Axes]:
+    """Return the panels of a figure, without colour bars, strips of residuals and axes that are switched off."""
+    return [ax for ax in figure.axes if ax.axison and ax.get_label() != "<colorbar>" and not is_strip(ax)]
+
+
+def _titles(ax: Axes) -> str:
+    return ax.get_title(loc="left") + ax.get_title()
+
+
+def _key(figure: Figure, words: str) -> None:
+    """Write the key as the title of the legend below, unless that says itself what points and lines are."""
+    every = [legend for legend in (*figure.legends, *(ax.get_legend() for ax in figure.axes)) if legend is not None]
+    said = " ".join(text.get_text() for legend in every for text in legend.get_texts())
+    below: Any = figure.legends[-1] if figure.legends else figure.legend(handles=[], loc="outside lower center")
+    noted = below.get_title().get_text()
+    own = [] if not words or any(word in said + noted for word in WORDS) else [words]
+    below.set_title(filled(figure, [*own, *noted.split("; ")], "; "))
+    below.get_title().set_color(GREY)

@@ -1,0 +1,69 @@
+"""Strips below panels: deviations of means from theory, in standard errors, against the axis of the panel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from figures.series import Curve
+from figures.style import AID, SMALL
+
+STRIP = "residuals of panel {}"  # the label of a strip
+HEIGHTS = (3, 1)  # of a panel and its strip
+TALLER = 1.35  # times the height of a figure without strips
+USUAL = 2.0  # standard errors, shaded
+LEAST = 3.5  # standard errors that a strip shows at least
+
+
+def residual_strip(ax: Axes, curve: Curve, look: dict[str, Any]) -> None:
+    """Draw a curve's z = (mean - theory) / standard error in the strip below a panel, in the look of its points."""
+    if curve.mean is None or curve.expected is None or curve.error is None:
+        return
+    strip = strip_of(ax) or _strip(ax)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = (curve.mean - curve.expected) / curve.error
+    known = np.isfinite(z)
+    strip.plot(curve.x[known], z[known], **{"markerfacecolor": "white", **look, "linestyle": "none", "gid": AID})
+    limit = 1.1 * max(LEAST, strip.get_ylim()[1] / 1.1, float(np.abs(z[known]).max(initial=0)))
+    strip.set_ylim(-limit, limit)
+
+
+def strip_of(ax: Axes) -> Any:
+    """Return the strip below a panel, if it has one."""
+    every = ax.figure.axes
+    return next((other for other in every if other.get_label() == STRIP.format(every.index(ax))), None)
+
+
+def is_strip(ax: Axes) -> bool:
+    """True for a strip."""
+    return str(ax.get_label()).startswith(STRIP.format(""))
+
+
+def label_strips(figure: Figure) -> None:
+    """Move the labels of horizontal axes below the strips."""
+    for ax in figure.axes:
+        if strip := strip_of(ax):
+            strip.set_xlabel(ax.get_xlabel())
+            ax.set_xlabel("")
+            ax.tick_params(labelbottom=False)
+            strip.tick_params(labelbottom=True)
+
+
+def _strip(ax: Axes) -> Axes:
+    """Divide the place of a panel, and begin the strip in its lower part."""
+    spec = ax.get_subplotspec()
+    assert spec is not None
+    above, below = spec.subgridspec(2, 1, height_ratios=HEIGHTS)
+    number = ax.figure.axes.index(ax)
+    strip: Axes = ax.figure.add_subplot(below, sharex=ax, label=STRIP.format(number))
+    ax.set_subplotspec(above)
+    strip.axhspan(-USUAL, USUAL, color="0.92", linewidth=0, zorder=0)
+    strip.axhline(0, color="0.5", linewidth=0.6, zorder=0)
+    strip.set(ylabel="$z$", ylim=(-LEAST, LEAST))
+    strip.yaxis.set_major_locator(MaxNLocator(2, steps=(1, 2, 5, 10)))
+    strip.tick_params(axis="y", labelsize=SMALL)
+    return strip
