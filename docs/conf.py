@@ -32,6 +32,24 @@ suppress_warnings = ["toc.empty_glob"]
 
 html_theme = "furo"
 html_title = "statmech"
+html_favicon = "_static/logo.svg"
+html_theme_options = {
+    "light_logo": "logo.svg",
+    "dark_logo": "logo.svg",
+    # blue of theory and orange of simulation, as in the logo; both have a contrast of 4.5 with the page behind them
+    "light_css_variables": {
+        "color-brand-primary": "#00588f",
+        "color-brand-content": "#00588f",
+        "color-brand-visited": "#00588f",
+        "color-simulation": "#b34b00",
+    },
+    "dark_css_variables": {
+        "color-brand-primary": "#6cb9ec",
+        "color-brand-content": "#6cb9ec",
+        "color-brand-visited": "#6cb9ec",
+        "color-simulation": "#ff9a52",
+    },
+}
 html_show_copyright = False
 html_static_path = ["_static", str(Path(bokeh.__file__).parent / "server/static/js/bokeh-mathjax.min.js")]
 html_css_files = ["style.css"]
@@ -48,7 +66,7 @@ myst_heading_anchors = 3
 nb_execution_mode = "cache"
 nb_execution_cache_path = executed_pages.cache()
 nb_execution_raise_on_error = True
-nb_execution_timeout = 300
+nb_execution_timeout = 1800  # of a page that takes a minute: a busy machine may take many
 nb_merge_streams = True
 nb_render_markdown_format = "myst"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "

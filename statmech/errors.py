@@ -99,17 +99,38 @@ class ForkedError(StatmechError, RuntimeError):
         super().__init__(f"{cause}: start it with the spawn or forkserver method of multiprocessing")
 
 
+# words of other programs and books, with the name here, and what it is where that is not plain
+SYNONYMS: dict[str, tuple[str, str]] = {
+    "flip": ("noise", "the noise of the output"),
+    "ising": ("binary", ""),
+    "lambda": ("lam", ""),
+    "lasso": ("l1", ""),
+    "learning_rate": ("eta", ""),
+    "least_squares": ("square", ""),
+    "mse": ("square", ""),
+    "ridge": ("l2", ""),
+    "svm": ("hinge", ""),
+}
+
+
 def not_known(given: object, noun: str, known: Iterable[str]) -> str:
     """The sentence for an unknown name, with the known name that was likely meant.
 
     >>> print(not_known("adtron", "a learning rule", ["hebb", "adatron"]))
     "adtron" is not a learning rule. Did you mean "adatron"? Known: hebb, adatron.
+    >>> print(not_known("svm", "a loss", ["square", "hinge"]))
+    "svm" is not a loss. Did you mean "hinge"? Known: square, hinge.
     """
     names = list(known)
     folded, word = {name.casefold(): name for name in names}, str(given).casefold()
     close = get_close_matches(word, folded, n=1, cutoff=CLOSE if len(word) > SHORT else CLOSE_SHORT)
+    meant, what = SYNONYMS.get(word, ("", ""))
+    if meant in names:
+        close, what = [meant], f", {what}" if what else ""
+    else:
+        what = ""
     close = close or [name for name in folded if len(word) > SHORT and name.startswith(word)]  # half of a name
-    likely = f' Did you mean "{folded[close[0]]}"?' if close else ""
+    likely = f' Did you mean "{folded[close[0]]}"{what}?' if close else ""
     name = _in_line(str(given).encode(errors="backslashreplace").decode())
     return f'"{name}" is not {noun}.{likely} Known: {", ".join(names)}.'
 

@@ -10,6 +10,7 @@ import pytest
 FOLDER = Path(__file__).parent.parent / "docs" / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 KINDS = {
+    "lecture": "statmech.Scenario(",
     "online_ensemble": "statmech.Scenario(",
     "stored_examples": "statmech.StoredExamples(",
     "attentive_stopping": "statmech.Stopping(",

@@ -1,4 +1,4 @@
-"""The page on the five papers names commands that are valid, names that exist and figures that are registered."""
+"""The pages on papers and on courses name commands that are valid, names that exist and figures that are registered."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import figures
 import simulate.learners
 from statmech.config import load, shipped
 
-PAGE = (Path(__file__).parent.parent / "docs/papers.md").read_text()
+DOCS = Path(__file__).parent.parent / "docs"
+PAGE, COURSES = ((DOCS / f"{name}.md").read_text() for name in ("papers", "courses"))
 COMMAND = re.compile(r"`statmech (\w+)((?: [^`]+)?)`")
 NAME = re.compile(r"`((?:statmech|simulate|theory|figures)(?:\.\w+)+)`")
 ROW = re.compile(r"^\| (?!item \||---)(.*) \|$", re.MULTILINE)
@@ -40,13 +41,29 @@ def subcommands():
     return typer.main.get_command(app).commands
 
 
-@pytest.mark.parametrize("command", sorted(set(commands(PAGE))), ids=" ".join)
-def test_a_command_of_the_page_is_valid(command):
+@pytest.mark.parametrize("command", sorted(set(commands(PAGE + COURSES))), ids=" ".join)
+def test_a_command_of_a_page_is_valid(command):
     name, config, *overrides = command
     assert name in subcommands()
     assert config in shipped()
     scenario = load(config, overrides)
     assert figures.named(scenario.figure, config, scenario.CHOICE) not in figures.OVERLAYS
+
+
+EXERCISE = re.compile(r"`statmech run (\w+)[^`]*` \| \[[^\]]+\]\(gallery/(\w+)\.md\)$")
+
+
+def strays(page):
+    """The exercises of a page without a command followed by the page of the gallery on what it draws."""
+    rows = [row for row in ROW.findall(page) if not row.startswith(("chapter |", "topic |", "lecture |"))]
+    leads = [EXERCISE.search(row) for row in rows]
+    return [row for row, it in zip(rows, leads, strict=True) if it is None or it[1] != it[2]]
+
+
+def test_an_exercise_has_a_command_and_the_figure_that_it_draws():
+    assert len(ROW.findall(COURSES)) > 40
+    assert strays(COURSES) == []
+    assert len(strays(COURSES.replace("`statmech run plateau`", "`statmech run escape`"))) == 2
 
 
 @pytest.mark.parametrize("name", sorted(set(NAME.findall(PAGE))))

@@ -72,7 +72,7 @@ def test_an_informed_start_has_the_overlap_and_the_mean_square_of_its_error():
 
 
 def test_binary_weights_are_recovered_exactly_and_stay():
-    runs = simulate.run(Inference(prior="binary", alpha=2.0, N=500, steps=60, seeds=3))
+    runs = simulate.run(Inference(prior="binary", alpha=2.0, N=500, steps=60, seeds=5))
     assert np.all(runs.mse.isel(step=-1) < 1e-9)
     np.testing.assert_array_equal(runs.mse.isel(step=-1), runs.mse.isel(step=-10))
     assert np.all(np.isfinite(runs.eps_g))

@@ -34,6 +34,16 @@ def results() -> Results:
     return statmech.run(SCENARIO)
 
 
+def test_a_scenario_taken_for_its_results_is_answered_with_what_computes_them():
+    for use in (statmech.draw, statmech.compare):
+        with pytest.raises(TypeError, match=r"statmech\.run\(scenario\) returns them"):
+            use(SCENARIO)
+    with pytest.raises(AttributeError, match=r"statmech\.load_results\(folder\) reads it"):
+        _ = SCENARIO.theory
+    with pytest.raises(TypeError, match=r"takes a statmech\.Network, not 2"):
+        statmech.theory.noise_floor(2, 1)
+
+
 def test_one_call_simulates_and_solves(results):
     assert results.simulation.identical(simulate.run(SCENARIO))
     assert results.theory.identical(theory.solve(SCENARIO))

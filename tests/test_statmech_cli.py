@@ -396,12 +396,12 @@ def test_the_table_counts_the_runs_that_satisfy_a_bound(in_scratch, capsys, monk
     assert "runs that satisfy theory's bounds" in table
     assert "standard errors" not in table
     assert table.count("5/5") == 2 * 4
-    assert "Violations: none" in table
+    assert table.startswith("agrees: no bound is violated, of 40 values\n")
     capped = printed("run", "boosting", "s=5", "P=200", "seeds=1", "cap=1", "--out", "capped")
-    assert "Violations: none" in capped  # fewer stages than the bound allows prove nothing
+    assert "agrees: no bound is violated" in capped  # fewer stages than the bound allows prove nothing
     monkeypatch.setattr("theory.boosting.bounds.stages", lambda *_: 1.0)
     table = printed("run", "boosting", "s=5", "P=200", "seeds=1", "--out", "wrong")
-    assert "Violations: stages 1." in table
+    assert "violates: stages 1 of " in table
     assert "0/1" in table
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from conftest import disagreements
@@ -82,9 +84,9 @@ def test_few_seeds_judge_nothing_however_large_the_deviations(seeds):
     solution["R"] *= 1.5
     [table] = compare(simulation, solution)
     assert not any(cell.marked for row in table.rows for cell in row)
-    [note] = table.notes
-    assert note == (
-        f"{seeds} seeds are too few to judge 50 values, as they leave the standard errors uncertain; 14 seeds can."
+    z = comparison.magnitudes(comparison.distances(simulation, solution))
+    assert table.verdict == (
+        f"not judged: {seeds} seeds are too few, 14 can judge; largest |z| {z.max():.1f} of 50 values"
     )
 
 
@@ -94,11 +96,12 @@ def test_as_many_seeds_as_the_note_asks_for_judge():
     simulation, solution = simulate.run(scenario), theory.solve(scenario)
     [table] = compare(simulation, solution)
     assert not any(cell.marked for row in table.rows for cell in row)
-    assert "Here none of 10 values exceed the 99 % bound." in table.notes[0]
+    assert re.fullmatch(r"agrees: largest \|z\| \d\.\d of 50 values, bound \d\.\d", table.verdict)
+    assert [column.heading for column in table.columns] == ["eta", "R", "length", "eps_g", "eps_g vote", "eps_g mean"]
     solution["R"] *= 1.5
     [table] = compare(simulation, solution)
-    assert [cell.marked for row in table.rows for cell in row] == [False, True, *5 * [False]] * 2
-    assert "Here 2 of 10 values exceed the 99 % bound." in table.notes[0]
+    assert [cell.marked for row in table.rows for cell in row][:2] == [False, True]
+    assert re.match(r"deviates: \d+ of 50 values beyond the bound \d\.\d, largest \|z\| \d", table.verdict)
 
 
 def test_three_per_cent_too_much_in_theory_is_found_with_64_seeds():
@@ -160,6 +163,12 @@ def test_a_sweep_that_agrees_to_rounding_has_nothing_to_judge():
         loss="square", penalty="l1", lam=0, teacher="linear", weights="sparse", rho=0.1, alpha=0.8, seeds=20, N=40
     )
     [table] = compare(simulate.run(scenario), theory.solve(scenario))
-    assert table.notes == (
-        "There is no deviation to judge: all runs agree with theory to rounding, or theory has no value.",
-    )
+    assert table.verdict == "nothing to judge: all runs agree with theory to rounding, or theory has no value"
+    assert table.rows == ()
+
+
+def test_a_sweep_in_which_no_run_converges_is_not_judged():
+    scenario = StoredExamples(learner="minover", N=20, alpha=4, epochs=2, seeds=12)
+    [table] = compare(simulate.run(scenario), theory.solve(scenario))
+    assert table.verdict == "not judged: in no parameter combination have all runs converged"
+    assert [cell.text for cell in table.rows[0]] == ["0/12"]

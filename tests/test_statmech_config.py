@@ -195,6 +195,31 @@ def test_errors_found_by_generated_configs_are_messages(tmp_path, text, message)
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("loss: square\nlambda: 0.1\nalpha: 1\n", 'Did you mean "lam"?'),
+        ("loss: svm\nalpha: 1\n", 'Did you mean "hinge"?'),
+        ("loss: square\npenalty: lasso\nalpha: 1\n", 'Did you mean "l1"?'),
+        ("prior: Ising\nalpha: 1\n", 'Did you mean "binary"?'),
+        ("learner: logistic\nalpha: 1\n", "write loss: logistic, without the key learner"),
+        ("learner: svm\nalpha: 1\n", "write loss: hinge, without the key learner"),
+        ("network: erf\nflip: 0.1\nt: 1\n", 'Did you mean "noise", the noise of the output?'),
+        ("network: erf\nteacher: relu\nt: 1\n", "is written teacher: {network: relu}"),
+        ("network: erf\nM: 2\nK: 3\nstart: {v: [1, 1]}\nt: 1\n", "v has 2 values, but K = 3 units need 3"),
+        ("rule: hebb\neta: 1/t\nt: 1\n", "is written schedule: {t0: 5}, for eta / (1 + t/t0)"),
+        ("rule: hebb\ncorrections: yes\nt: 1\n", 'corrections: must be true or false, not "yes"'),
+    ],
+)
+def test_words_of_books_and_other_programs_are_answered_with_those_of_a_config(tmp_path, text, message):
+    path = tmp_path / "bad.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError) as refused:
+        load(path)
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
 FIVE = "rule: [hebb, adtron]\nruel: 3\nN: -1\neta: -1\nK: x\nflip: 0.9\nt: [3, 1]\nstart: {R: 2}\n"
 
 

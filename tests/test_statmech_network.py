@@ -146,14 +146,12 @@ def test_what_is_not_judged_has_no_deviations():
     plateau = load("plateau", ["N=40", "t=2", "seeds=4"])
     runs, solution = simulate.run(plateau), theory.solve(plateau)
     [table] = comparison_tables(runs, solution)
-    assert {cell.text for row in table.rows for cell in row} == {"-"}
-    assert not any(cell.marked for row in table.rows for cell in row)
-    [note] = table.notes
-    assert note.startswith("Not judged: ")
+    assert (table.rows, table.notes) == ((), ())
+    assert table.verdict.startswith("not judged: ")
     assert np.isnan(comparison.distances(runs, solution).to_dataarray()).all()
     judged = load("plateau", ["N=40", "t=2", "seeds=4", "start={Q: 0.25, R: {diagonal: 0.1}}"])
     [table] = comparison_tables(simulate.run(judged), theory.solve(judged))
-    assert {cell.text for row in table.rows for cell in row} != {"-"}
+    assert table.rows
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3])

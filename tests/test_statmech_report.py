@@ -145,7 +145,7 @@ def test_a_simulation_that_is_wrong_is_marked_in_the_table(tmp_path):
     assert abs(float(marked)) > 7
     [row] = [row for row in Page(text).rows if marked in row]
     assert row[0] == "perceptron"
-    assert re.search(r"Here 1 of \d+ values exceeds the 99 % bound\.", Page(text).words)
+    assert re.search(r"Deviates: 1 of \d+ values beyond the bound \d\.\d, largest", Page(text).words)
 
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>{{ 7 * 7 }}"
@@ -198,7 +198,7 @@ def test_runs_that_are_missing_or_failed_are_reported_and_omitted(tmp_path, monk
     assert called(monkeypatch, "theory", *small, "--out", str(out)) == 0
     words = paged(out).words
     assert "Of 140 runs, 128 are finished, 12 are missing and 0 have failed" in words
-    assert "Violations: none." in words  # a missing run violates no bound
+    assert "Agrees: no bound is violated, of " in words  # a missing run violates no bound
     assert "64/64" in words
 
 

@@ -1,4 +1,4 @@
-"""One variable against another, as curves along a third: R against q in the course of learning."""
+"""One variable against another, as curves along a third: R against q during learning."""
 
 from __future__ import annotations
 

@@ -34,6 +34,8 @@ def _escaped() -> Iterator[None]:
         refused.message = escaped(refused.message)
         if type(refused).__name__ == "MissingParameter" and refused.param.metavar == "CONFIG":
             refused.message = _shipped()
+        if "No such command 'list'" in refused.message:
+            refused.message += " `statmech configs` lists the configs that can be run."
         raise
 
 

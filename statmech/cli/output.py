@@ -28,6 +28,8 @@ def results(simulation: Results | xr.Dataset | None, theory: xr.Dataset | None =
     from statmech.results.study_tables import tables
 
     for table in tables(simulation, theory):
+        if table.verdict:
+            print(table.verdict, file=sys.stdout if table.rows else sys.stderr)
         if table.rows:
             _print_table(table)
         for note in table.notes:

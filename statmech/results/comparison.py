@@ -207,6 +207,12 @@ def _predicted(distance: xr.Dataset) -> bool:
     return "left_out" in distance.attrs
 
 
+def magnitudes(distance: xr.Dataset) -> np.ndarray:
+    """The magnitudes of all deviations that are compared, without those of values that have no spread or no theory."""
+    values = np.concatenate([np.abs(values.values).ravel() for values in distance.data_vars.values()])
+    return values[np.isfinite(values)]
+
+
 def can_judge(distance: xr.Dataset) -> bool:
     """True if these deviations come from at least `fewest_seeds`."""
     return int(distance.attrs["seeds"]) >= fewest_seeds(distance)

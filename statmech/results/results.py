@@ -121,5 +121,7 @@ def results_of(simulation: xr.Dataset | Results | None, theory: xr.Dataset | Non
     either = simulation if simulation is not None else theory
     if either is None:
         raise TypeError("results need a simulation, a theory, or both")
+    if isinstance(either, AbstractScenario):
+        raise TypeError("a scenario has no results yet: statmech.run(scenario) returns them")
     scenario = scenario_of(either)
     return Results(scenario, simulation, theory, figure=scenario.figure)

@@ -23,7 +23,7 @@ def tables(simulation: Results | xr.Dataset | None, theory: xr.Dataset | None = 
     """
     results = results_of(simulation, theory)
     if not results.complete:
-        return Tables([Table("", (), (), (_missing(results),))])
+        return Tables([Table("", (), (), verdict=_missing(results))])
     return Tables(study_tables(results.either) if results.scenario.on_data else comparison_tables(results))
 
 

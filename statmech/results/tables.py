@@ -20,7 +20,9 @@ DISTANCES = "simulation - theory, in standard errors (the largest over all recor
 PREDICTED = "simulation - theory, in standard errors that theory predicts (the largest over all recorded times)"
 BOUNDS = "runs that satisfy theory's bounds (simulation / bound, the ratio closest to a violation)"
 NOT_ALL = "Theory describes runs that have converged: values are compared only where all runs have."
-NOTHING = "There is no deviation to judge: all runs agree with theory to rounding, or theory has no value."
+NONE_CONVERGED = "not judged: in no parameter combination have all runs converged"
+NOTHING = "nothing to judge: all runs agree with theory to rounding, or theory has no value"
+CONVERGED = "converged"
 HEADINGS = {"eps_g_majority_vote": "eps_g vote", "eps_g_weight_mean": "eps_g mean"}
 
 
@@ -43,12 +45,13 @@ class TableCell:
 
 @dataclass(frozen=True)
 class Table:
-    """A title, columns, rows and notes below. Without rows, only the notes are shown."""
+    """A verdict in one line, a title, columns, rows and notes below. Without rows, the title is not shown."""
 
     title: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[TableCell, ...], ...]
     notes: tuple[str, ...] = ()
+    verdict: str = ""
 
 
 class Tables(tuple[Table, ...]):
@@ -65,7 +68,8 @@ def plain_text(table: Table) -> str:
     """A table as text, a column per heading.
 
     >>> columns = Column("rule", number=False), Column("R")
-    >>> print(plain_text(Table("of R", columns, ((TableCell("hebb"), TableCell("+1.2")),), ("all",))))
+    >>> print(plain_text(Table("of R", columns, ((TableCell("hebb"), TableCell("+1.2")),), ("all",), "agrees")))
+    agrees
     of R
     rule     R
     hebb  +1.2
@@ -78,7 +82,8 @@ def plain_text(table: Table) -> str:
         "  ".join(align(text, width) for align, text, width in zip(aligned, line, widths, strict=True)).rstrip()
         for line in lines
     ]
-    return "\n".join([*([table.title, *rows] if table.rows else []), *table.notes])
+    verdict = [table.verdict] if table.verdict else []
+    return "\n".join([*verdict, *([table.title, *rows] if table.rows else []), *table.notes])
 
 
 def parts(table: Table, width: int) -> list[Table]:
@@ -123,13 +128,14 @@ def html(table: Table) -> str:
     >>> html(Table("of R", (Column("R"),), ((TableCell("<1", marked=True),),)))
     '<table><caption>of R</caption><tr><th>R</th></tr><tr><td><b>&lt;1</b></td></tr></table>'
     """
+    verdict = f"<p><b>{escape(table.verdict)}</b></p>" if table.verdict else ""
     notes = "".join(f"<p>{escape(note)}</p>" for note in table.notes)
     if not table.rows:
-        return notes
+        return verdict + notes
     heads = "".join(f"<th>{escape(column.heading)}</th>" for column in table.columns)
     rows = ["".join(f"<td>{_marked(cell)}</td>" for cell in row) for row in table.rows]
     body = "".join(f"<tr>{row}</tr>" for row in (heads, *rows))
-    return f"<table><caption>{escape(table.title)}</caption>{body}</table>{notes}"
+    return f"{verdict}<table><caption>{escape(table.title)}</caption>{body}</table>{notes}"
 
 
 def _marked(cell: TableCell) -> str:
@@ -159,52 +165,97 @@ def _table_of_bounds(results: Results, source: str) -> Table:
     """Runs that satisfy the bounds, of how many, and in brackets the ratio closest to a violation or beyond it."""
     cells, converged = comparison.runs_within_bounds(results), comparison.converged(results)
     rows = [
-        (*_coordinates(cell), *map(_kept, bounds.values()), *_converged(converged, number))
+        (*_coordinates(cell, results), *map(_kept, bounds.values()), *_converged(converged, number))
         for number, (cell, bounds) in enumerate(cells[:MOST_ROWS])
     ]
     violated = {name: sum(bounds[name].of - bounds[name].runs for _, bounds in cells) for name in cells[0][1]}
-    runs = ", ".join(f"{name} {count}" for name, count in violated.items() if count)
     notes = [f"the first {MOST_ROWS} of {len(cells)} parameter combinations"] if len(cells) > MOST_ROWS else []
-    notes.append(f"{source}. Violations: {runs or 'none'}.")
-    return Table(BOUNDS, _columns(*cells[0], converged), tuple(rows), tuple(notes))
+    notes.append(f"{source}.")
+    runs = ", ".join(f"{name} {count:,}" for name, count in violated.items() if count)
+    judged = sum(bounds[name].of for _, bounds in cells for name in bounds)
+    verdict = (
+        f"violates: {runs} of {judged:,} values" if runs else f"agrees: no bound is violated, of {judged:,} values"
+    )
+    columns = _columns(_shown(cells[0][0], results), cells[0][1], converged)
+    return _without_dashes(Table(BOUNDS, columns, tuple(rows), tuple(notes), verdict))
 
 
 def _table_of_deviations(results: Results) -> Table:
     """Each parameter combination's largest deviations."""
     predicted = results.theory is not None and comparison.predicts(results.theory)
     if results.either.sizes["seed"] < 2 and not predicted:
-        return Table(DISTANCES, (), (), (ONE_SEED,))
+        return Table(DISTANCES, (), (), verdict=ONE_SEED)
     distance = comparison.distances(results)
     every, converged = list(comparison.rows(distance)), comparison.converged(results)
     judged = comparison.can_judge(distance) and not results.scenario.not_judged
     limit = comparison.bound(distance) if judged else math.inf
     rows = [
         (
-            *_coordinates(every[number].cell),
+            *_coordinates(every[number].cell, results),
             *(_deviation(z, limit) for z in every[number].largest.values()),
             *_converged(converged, number),
         )
         for number in _largest(every)
     ]
-    columns = _columns(every[0].cell, every[0].largest, converged)
+    columns = _columns(_shown(every[0].cell, results), every[0].largest, converged)
     title = PREDICTED if predicted else DISTANCES
     reason = results.scenario.not_judged
-    notes = [f"Not judged: {reason}."] if reason else [*_notes(distance, every, converged), *_unsolved(results)]
-    return Table(title, columns, tuple(rows), tuple(notes))
+    notes = [] if reason else [*_notes(distance, every, converged), *_unsolved(results)]
+    verdict = f"not judged: {reason}" if reason else _verdict(distance, _incomplete(converged))
+    return _without_dashes(Table(title, columns, tuple(rows), tuple(notes), verdict))
+
+
+def _without_dashes(table: Table) -> Table:
+    """A table without columns of dashes, and without that of converged runs where all are; its keys stay.
+
+    >>> columns = Column("rule", number=False, key=True), Column("R"), Column("q")
+    >>> table = _without_dashes(Table("", columns, ((TableCell("hebb"), TableCell("+1.2"), TableCell("-")),)))
+    >>> [column.heading for column in table.columns]
+    ['rule', 'R']
+    """
+
+    def says(number: int, column: Column) -> bool:
+        cells = [row[number] for row in table.rows]
+        if column.heading == CONVERGED:
+            return any(cell.marked for cell in cells)
+        return column.key or any(cell.text != "-" for cell in cells)
+
+    numbers = [number for number, column in enumerate(table.columns) if says(number, column)]
+    return _part(table, numbers) if any(not table.columns[it].key for it in numbers) else replace(table, rows=())
+
+
+def _verdict(distance: xr.Dataset, incomplete: bool) -> str:
+    """Whether simulation and theory agree, in one line."""
+    count, z = distance.attrs["values"], comparison.magnitudes(distance)
+    if not count:
+        return NONE_CONVERGED if incomplete else NOTHING
+    largest = f"largest |z| {z.max():.1f} of {_counted(count)}"
+    if not comparison.can_judge(distance):
+        seeds, needed = distance.attrs["seeds"], comparison.fewest_seeds(distance)
+        return f"not judged: {_counted(seeds, 'seed')} are too few, {needed} can judge; {largest}"
+    bound = comparison.bound(distance)
+    beyond = int((z > bound).sum())
+    if not beyond:
+        return f"agrees: {largest}, bound {bound:.1f}"
+    return f"deviates: {beyond:,} of {_counted(count)} beyond the bound {bound:.1f}, largest |z| {z.max():.1f}"
+
+
+def _counted(number: int, noun: str = "value") -> str:
+    return f"{number:,} {noun}{'s' if number != 1 else ''}"
 
 
 def _notes(distance: xr.Dataset, every: list[comparison.Row], converged: list[tuple[int, int]] | None) -> Iterator[str]:
     if len(every) > MOST_ROWS:
         yield f"the {MOST_ROWS} largest deviations of {len(every)} parameter combinations"
-    some_have_not = converged is not None and any(runs < of for runs, of in converged)
-    if not distance.attrs["values"]:
-        yield from () if some_have_not else [NOTHING]
-    elif comparison.can_judge(distance):
-        yield from _judgement(distance, every)
-    else:
-        yield _too_few(distance)
-    if some_have_not:
+    if distance.attrs["values"]:
+        yield from _explanation(distance)
+    if _incomplete(converged):
         yield NOT_ALL
+
+
+def _incomplete(converged: list[tuple[int, int]] | None) -> bool:
+    """True if some run has not converged."""
+    return converged is not None and any(runs < of for runs, of in converged)
 
 
 def _unsolved(results: Results) -> Iterator[str]:
@@ -213,28 +264,20 @@ def _unsolved(results: Results) -> Iterator[str]:
         yield f"{number} of {of} runs returned no solution and {'is' if number == 1 else 'are'} excluded."
 
 
-def _too_few(distance: xr.Dataset) -> str:
-    """Why these seeds cannot judge, and how many can."""
-    seeds, values, needed = distance.attrs["seeds"], distance.attrs["values"], comparison.fewest_seeds(distance)
-    what = f"{values} values" if values > 1 else "a value"
-    return (
-        f"{seeds} seeds are too few to judge {what}, as they leave the standard errors uncertain; {needed} seeds can."
-    )
-
-
-def _judgement(distance: xr.Dataset, every: list[comparison.Row]) -> Iterator[str]:
-    bound = comparison.bound(distance)
-    values = [abs(z) for row in every for z in row.largest.values() if z == z]
-    beyond = sum(z > bound for z in values)
-    exceed = f"{beyond or 'none'} of {len(values)} values exceed{'s' if beyond == 1 else ''} the 99 % bound"
-    yield f"If the theory is exact, all deviations stay below {bound:.1f} in 99 % of sweeps. Here {exceed}."
+def _explanation(distance: xr.Dataset) -> Iterator[str]:
+    """Yield what the verdict rests on."""
+    if not comparison.can_judge(distance):
+        yield "z: deviation in standard errors, which so few seeds leave uncertain."
+        return
+    beyond = bool((comparison.magnitudes(distance) > comparison.bound(distance)).any())
+    yield "z: deviation in standard errors. If theory is exact, all stay below the bound in 99 % of sweeps."
     if "left_out" in distance.attrs:
         yield from _of_prediction(distance, beyond)
     elif beyond:
-        yield "The theory is that of N -> infinity; at finite N the means differ by O(1/N)."
+        yield "Theory is that of N -> infinity; at finite N the means differ by O(1/N)."
 
 
-def _of_prediction(distance: xr.Dataset, beyond: int) -> Iterator[str]:
+def _of_prediction(distance: xr.Dataset, beyond: bool) -> Iterator[str]:
     """Yield the notes that a reader of predicted standard errors needs."""
     if distance.attrs["left_out"]:
         names = ", ".join(distance.attrs["left_out"])
@@ -247,7 +290,7 @@ def _of_prediction(distance: xr.Dataset, beyond: int) -> Iterator[str]:
 
 def _columns(cell: Iterable[str], variables: Iterable[str], converged: Any) -> tuple[Column, ...]:
     """A column per coordinate and per variable, and one of converged runs unless all runs always converge."""
-    last = () if converged is None else (Column("converged"),)
+    last = () if converged is None else (Column(CONVERGED),)
     return (
         *(Column(name, False, key=True) for name in cell),
         *(Column(HEADINGS.get(name, name)) for name in variables),
@@ -255,8 +298,14 @@ def _columns(cell: Iterable[str], variables: Iterable[str], converged: Any) -> t
     )
 
 
-def _coordinates(cell: dict[str, Any]) -> list[TableCell]:
-    return [TableCell(value if isinstance(value, str) else f"{value:g}") for value in cell.values()]
+def _shown(cell: dict[str, Any], results: Results) -> dict[str, Any]:
+    """The coordinates of a parameter combination that the config names: alpha, not P as well."""
+    return {name: value for name, value in cell.items() if name not in results.scenario.COORDINATES}
+
+
+def _coordinates(cell: dict[str, Any], results: Results) -> list[TableCell]:
+    values = _shown(cell, results).values()
+    return [TableCell(value if isinstance(value, str) else f"{value:g}") for value in values]
 
 
 def _largest(rows: list[comparison.Row]) -> list[int]:

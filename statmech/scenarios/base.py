@@ -23,6 +23,9 @@ from statmech.scenarios.schema import schema_of
 from statmech.scenarios.used_classes import used_classes
 
 
+OF_RESULTS = ("simulation", "theory")  # of `statmech.results.results`, which scenarios are taken for
+
+
 class AbstractScenario(ConfigKeys):
     """A scenario; any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
 
@@ -36,6 +39,12 @@ class AbstractScenario(ConfigKeys):
             raise ScenarioError(all_problems(type(self), given, failure)) from None
         except UnicodeEncodeError as failure:
             raise ScenarioError([((), f"{failure.object!r} is not valid Unicode")]) from None
+
+    def __getattr__(self, name: str) -> Any:
+        if name in OF_RESULTS:
+            instead = "statmech.run(scenario) computes it, statmech.load_results(folder) reads it"
+            raise AttributeError(f"a scenario has no {name}: {instead}")
+        return super().__getattr__(name)  # type: ignore[misc]  # pydantic hides its own from type checkers
 
     @classmethod
     def module(cls) -> str:

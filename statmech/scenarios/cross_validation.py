@@ -11,7 +11,7 @@ from dataclasses import InitVar, dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, StrictBool
 
 from statmech import data_sets
 from statmech.classifiers import CHOSEN as CHOSEN
@@ -116,8 +116,10 @@ class Study(AbstractScenario):
     examples: Annotated[Whole, Field(ge=20)] | None = Field(
         default=None, description="size of a random part of the data set, drawn again for each seed; all by default"
     )
-    plane: bool = Field(default=False, description="also record the decisions on a plane, for data of two attributes")
-    positions: bool = Field(
+    plane: StrictBool = Field(
+        default=False, description="also record the decisions on a plane, for data of two attributes"
+    )
+    positions: StrictBool = Field(
         default=False, description="also record the weights of conjunctions of two by their positions in a sequence"
     )
     seeds: Annotated[Whole, Field(ge=1, le=10**6)] = Field(

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import InitVar, dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
-from pydantic import Field, model_validator
+from pydantic import Field, StrictBool, model_validator
 
 from statmech.convex.clusters import CLUSTERS, GaussianClusters, TwoClusters, interpolates_below
 from statmech.convex.limits import smallest
@@ -105,7 +105,7 @@ class Clusters(AbstractScenario):
         "distribution of the inputs, around the centre of their cluster; the `teacher` of a spectrum is the difference "
         "of the centres"
     )
-    intercept: bool = Field(default=False, description="students with an intercept, which has no penalty")
+    intercept: StrictBool = Field(default=False, description="students with an intercept, which has no penalty")
     alpha: AlphaAxis = ALPHA
     N: DimensionAxis = config_key(500, description="input dimension", symbol="$N$")
 

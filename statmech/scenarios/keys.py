@@ -56,9 +56,14 @@ def one_of(known: Mapping[str, object], noun: str, elsewhere: Mapping[str, str] 
     return axis_of(name, {"enum": list(known)}, spaced=False)
 
 
-def word_or_section(words: Collection[str], section: type, noun: str) -> ReadAs:
-    """A reader of a key that takes one of these words or a section of keys; its form decides which is read."""
-    word = Annotated[str, AfterValidator(name_among(words, noun)), WithJsonSchema({"enum": list(words)})]
+def word_or_section(
+    words: Collection[str], section: type, noun: str, elsewhere: Mapping[str, str] | None = None
+) -> ReadAs:
+    """A reader of a key that takes one of these words or a section of keys; its form decides which is read.
+
+    `elsewhere` has, by words that stand in the section, how they are written there.
+    """
+    word = Annotated[str, AfterValidator(name_among(words, noun, elsewhere)), WithJsonSchema({"enum": list(words)})]
     kind = Discriminator(lambda given: "word" if isinstance(given, str) else "given")
     return ReadAs(Annotated[Annotated[word, Tag("word")] | Annotated[section, Tag("given")], kind])
 

@@ -41,6 +41,8 @@ def _sentence(error: Any, location: tuple[str | int, ...], keys: list[str]) -> s
         return "is missing, and has no default"
     if kind == "too_short":
         return "a list needs at least one value"
+    if kind == "bool_type":
+        return f"must be true or false, not {quoted(error['input'])}"
     if kind == "value_error":
         return f"{context['error']}{_instead(error['input'])}"
     if kind in ("int_from_float", "int_type"):
@@ -68,6 +70,8 @@ def _instead(given: Any) -> str:
     """The way to write a range or a list, for a text that looks like one."""
     if not isinstance(given, str):
         return ""
+    if re.fullmatch(r"[\w.]*/\s*\(?.*\bt\b.*", given):
+        return ". A rate that falls with time is written schedule: {t0: 5}, for eta / (1 + t/t0)"
     if axis := spaced(given):
         return f". A range is written {axis}"
     inner = given.strip("()[] ")

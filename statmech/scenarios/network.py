@@ -52,6 +52,7 @@ from statmech.scenarios.step_sizes import rate_problems, steps_problems
 from statmech.scenarios.variables import Variable
 
 MAX_UNITS = 64
+OF_TEACHER = {name: f"the activation of the teacher is written teacher: {{network: {name}}}" for name in ACTIVATIONS}
 NUMBERS = ("M", "K", "N", "eta", "eta_v", "noise", "decay")  # the keys of a point of the grid
 NORMAL = (Gaussian, Spectrum, PowerLaw)  # distributions of the inputs with normal fields, whose covariances are known
 LARGEST_SHARE = 0.1  # of one direction in the variance, up to which theory is compared with runs
@@ -174,7 +175,7 @@ class Network(AbstractScenario):
         description="weight decay, of the first layer: a step subtracts decay/N times the weights",
         symbol=r"$\nu$",
     )
-    teacher: Annotated[Any, word_or_section(["orthonormal"], TeacherSection, "a teacher")] = Field(
+    teacher: Annotated[Any, word_or_section(["orthonormal"], TeacherSection, "a teacher", OF_TEACHER)] = Field(
         default=TeacherSection.model_validate({}),
         description="teacher, orthonormal or {T, w, output}: products, output weights, linear or sign",
     )

@@ -289,7 +289,12 @@ def _shape_problems(name: str, given: Any, shape: tuple[int, ...], keys: str) ->
         return [f"{name} has rows of different lengths, {', '.join(map(str, rows))}, but must be {asked}"]
     found = (len(given), *rows[:1])
     sizes = ", ".join(f"{key} = {size}" for key, size in zip(keys.split(", "), shape, strict=False))
-    return [] if found == shape else [f"{name} is {' x '.join(map(str, found))}, but {sizes} needs {asked}"]
+    if found == shape:
+        return []
+    if len(shape) == 1:
+        values = f"{len(given)} value{'s' if len(given) != 1 else ''}"
+        return [f"{name} has {values}, but {sizes} units need {asked}"]
+    return [f"{name} is {' x '.join(map(str, found))}, but {sizes} needs {asked}"]
 
 
 def _matrix_problems(name: str, given: Any) -> list[str]:

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, StrictBool
 
 from statmech.errors import Problem
 from statmech.inputs import Gaussian, Inputs, label_of, written
@@ -208,8 +208,8 @@ class Scenario(AbstractScenario):
     )
     dtype: Literal["float64", "float32"] = Field(default="float64", description="precision of the simulation")
     engine: Literal["gram", "vectors"] = ENGINE
-    gram: bool = Field(default=False, description="also record the Gram matrix of teacher and students")
-    corrections: bool = Field(
+    gram: StrictBool = Field(default=False, description="also record the Gram matrix of teacher and students")
+    corrections: StrictBool = Field(
         default=False, description="theory adds the standard deviation of one run and the bias at this N, to order 1/N"
     )
 

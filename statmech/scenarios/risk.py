@@ -10,7 +10,7 @@ from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, PlainValidator
+from pydantic import Field, PlainValidator, StrictBool
 
 from statmech.convex.limits import minimum_from
 from statmech.convex.losses import LOSSES, OF_DESCENT, Loss
@@ -184,7 +184,9 @@ class Risk(OfLosses, AbstractScenario):
     alpha: AlphaAxis = ALPHA
     N: DimensionAxis = config_key(500, description="input dimension", symbol="$N$")
     inputs: LawAxis = inputs_key()
-    bayes: bool = Field(default=False, description="also the Bayes-optimal student, at finite N by message passing")
+    bayes: StrictBool = Field(
+        default=False, description="also the Bayes-optimal student, at finite N by message passing"
+    )
     solver: Literal["minimise", "amp"] = Field(
         default="minimise",
         description="solver of the simulation: `minimise` (to a certified minimum) or `amp` (message passing)",

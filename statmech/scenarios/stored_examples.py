@@ -10,8 +10,9 @@ from dataclasses import InitVar, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, StrictBool
 
+from statmech.convex.losses import LOSSES
 from statmech.errors import Problem
 from statmech.learners import LEARNERS, STOPPED_BY, Learner
 from statmech.parameters import Key, known_parameters
@@ -34,6 +35,10 @@ def _counted(given: Any) -> Any:
 
 Updates = Annotated[Any, recorded("updates", _counted, Annotated[Whole, Field(ge=0, le=MOST)])]
 
+CONVEX = {  # names of losses, and of what minimises them, that are taken for learners
+    name: f'"{name}" is not a learner but minimises a loss: write loss: {loss}, without the key learner'
+    for name, loss in {**{name: name for name in LOSSES}, "svm": "hinge", "ridge": "square"}.items()
+}
 MOMENT = "moment"  # stands for the recorded dimension, `epochs` or `updates`
 FLAGS = {"flag_values": list(range(len(STOPPED_BY))), "flag_meanings": " ".join(STOPPED_BY)}
 STORED = {
@@ -100,7 +105,7 @@ class StoredExamples(AbstractScenario):
         r"\epsilon_g = \tfrac1\pi\arccos R",
     )
 
-    learner: Annotated[Names, one_of(LEARNERS, "a learner")] = Field(description="learning algorithm")
+    learner: Annotated[Names, one_of(LEARNERS, "a learner", CONVEX)] = Field(description="learning algorithm")
     alpha: AlphaAxis = config_key(
         description="stored examples per input dimension, P / N", symbol=r"$\alpha$", unit="P / N"
     )
@@ -114,7 +119,7 @@ class StoredExamples(AbstractScenario):
     updates: Updates | None = Field(
         default=None, description="updates after which students are recorded, increasing; in place of epochs"
     )
-    strengths: bool = Field(default=False, description="also record the embedding strengths")
+    strengths: StrictBool = Field(default=False, description="also record the embedding strengths")
 
     if TYPE_CHECKING:  # the parameters of learners, for editors and type checkers
         sweeps: InitVar[Wholes] = 4000

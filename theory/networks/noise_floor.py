@@ -103,6 +103,8 @@ def noise_floor(network: Network, stable: bool = True) -> xr.DataArray:
     >>> (1e6 * floor).values.round(3)
     array([ 18.457, 401.875])
     """
+    if not isinstance(network, Network):
+        raise TypeError(f"noise_floor takes a statmech.Network, not {network!r}")
     if network.unsolved:
         raise ScenarioError([((), network.unsolved)])
     if not all(cell.inputs.isotropic for cell in network.cells()):

@@ -23,9 +23,9 @@ LATE = 1 / np.sqrt(2)
 STAR: dict[str, Any] = {"marker": "*", "markersize": 9, "markeredgecolor": "white", "linestyle": "none", "zorder": 5}
 FEW: dict[str, Any] = {"linestyle": "--", "linewidth": 0.7}
 CAPTION = (
-    r"Generalization error of an ensemble over that of one student in the course of learning. Solid: infinitely many "
+    r"Generalization error of an ensemble over that of one student during learning. Solid: infinitely many "
     r"students, whose majority vote and weight mean are equally good; stars: where they gain most. Dashed, and "
-    r"points: the weight mean of $K$ students. Dotted: $1/\sqrt{2}$, the limit of late times of all rules but Hebb's."
+    r"points: the weight mean of $K$ students. Dotted: $1/\sqrt{2}$, the limit $t\to\infty$ of all rules but Hebb's."
 )
 POINTS = r"Points: means over runs of the error of the weight mean over the mean error of the run's students."
 
@@ -48,7 +48,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     log_ticks(ax.xaxis)
     keys += [
         entry(r"theory, $K=\infty$"),
-        entry(r"least of the line, $K=\infty$", **STAR),
+        entry(r"minimum, $K=\infty$", **STAR),
         entry(f"theory, weight mean of $K={K}$", **FEW),
         points_with_bars(label=f"simulation, weight mean of $K={K}$"),
     ]

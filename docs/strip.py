@@ -1,0 +1,93 @@
+"""The picture at the head of the README and of the docs: `python docs/strip.py` writes docs/images/strip.png.
+
+Three reduced runs of shipped configs, in one row: learning curves, runs that leave a plateau, a first-order transition.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+import statmech
+from figures.legends import entry
+from figures.panels import guide, logarithmic
+from figures.style import COLOURS, THEORY, points, save, styled
+from statmech.scenarios.registry import scenario_from
+
+INCHES = (9.6, 2.9)
+ALPHAS = [0.1, 0.15, 0.25, 0.4, 0.6, 0.8, 0.9, 1, 1.1, 1.25, 1.6, 2.5, 4, 6.5, 10]  # N alpha is whole
+LAMBDAS = {1e-3: "$\\lambda = 0.001$", "best": "best $\\lambda$"}
+GAP, STEPS = 1e-4, 2000  # in alpha, at a jump; of message passing, which is slow beside it
+STARTS = {"informed": ("start at the teacher", 1, 0.955), "uninformed": ("start without\ninformation", 0, 0.72)}
+
+
+@styled
+def strip() -> Figure:
+    """The three panels, with their points and lines named once."""
+    figure = Figure(figsize=INCHES)
+    descent, plateau, transition = figure.subplots(1, 3)
+    curves(descent)
+    escapes(plateau)
+    jump(transition)
+    for letter, ax, title in zip(
+        "abc", figure.axes, ("double descent", "a plateau", "a first-order transition"), strict=True
+    ):
+        ax.set_title(f"({letter}) {title}", loc="left")
+    keys = [entry("simulation at finite $N$", marker="o", linestyle="none", markerfacecolor="white", color=THEORY)]
+    keys.append(entry("theory, $N\\to\\infty$", color=THEORY))
+    figure.legend(handles=keys, loc="outside lower center", ncols=2)
+    return figure
+
+
+def curves(ax: Axes) -> None:
+    """Mean squared error of least squares against alpha, for two penalties."""
+    simulated = statmech.run("double_descent", lam=list(LAMBDAS), alpha=ALPHAS).simulation
+    alphas = np.union1d(np.geomspace(0.1, 10, 61), np.geomspace(0.8, 1.25, 61))
+    solved = solution("double_descent", lam=list(LAMBDAS), alpha=alphas.tolist())
+    for number, (name, look) in enumerate(zip(LAMBDAS.values(), (1, 0), strict=True)):
+        points(ax, simulated.alpha, simulated.mse.isel(lam=number), look)
+        ax.plot(solved.alpha, solved.mse.isel(lam=number), color=COLOURS[look], label=name)
+    ax.set(xlabel=r"$\alpha$ = examples / $N$", ylabel="mean squared error")
+    logarithmic(ax, "xy")
+    ax.legend()
+
+
+def escapes(ax: Axes) -> None:
+    """Errors of single runs of a network, and the equations, which stay on the plateau."""
+    results = statmech.run("plateau", seeds=32)
+    for run in results.simulation.eps_g.transpose("seed", ...):
+        ax.plot(run.t, run, color=COLOURS[0], linewidth=0.5, alpha=0.6)
+    ax.plot(results.theory.t, results.theory.eps_g, color=THEORY, linewidth=1.6)
+    ax.annotate("32 runs, $N = 10^4$", (28, 1e-6), color=COLOURS[0])
+    ax.set(xlabel="$t$ = examples / $N$", ylabel=r"$\epsilon_g$")
+    logarithmic(ax, "y")
+
+
+def jump(ax: Axes) -> None:
+    """Overlap of message passing with the teacher, from both starts; the line breaks where state evolution jumps."""
+    alphas = statmech.load("binary_perceptron").alpha[::3]
+    results = statmech.run("binary_perceptron", alpha=alphas)
+    at = float(results.theory.alpha_alg.values.flat[0])
+    dense = [*np.linspace(0.8, at - GAP, 60), *np.linspace(at + GAP, 1.8, 30)]
+    solved = solution("binary_perceptron", alpha=dense, steps=STEPS).isel(step=-1)
+    for start, (name, index, height) in STARTS.items():
+        line = solved.m.sel(start=start)
+        ax.plot(line.alpha, line.where(line.alpha < at), color=COLOURS[index])
+        ax.plot(line.alpha, line.where(line.alpha > at), color=COLOURS[index])
+        ax.annotate(name, (0.8, height), color=COLOURS[index], va="top")
+        points(ax, alphas, results.simulation.m.isel(step=-1).sel(start=start), index)
+    guide(ax, x=at, text=r"$\alpha_\mathrm{alg}$", color="0.3")
+    ax.set(xlabel=r"$\alpha$ = examples / $N$", ylabel="overlap with the teacher")
+
+
+def solution(config: str, **keys: object) -> xr.Dataset:
+    """Theory of a shipped config with other values of some keys."""
+    return statmech.solve(scenario_from({**statmech.load(config).config(), **keys}))
+
+
+if __name__ == "__main__":
+    save(strip(), Path(__file__).parent / "images/strip", ("png",))
