@@ -63,9 +63,11 @@ else
 	python3 -m venv --clear $(VENV) && $@ -m pip --version >/dev/null || { rm -rf $(VENV); exit 1; }
 endif
 
-# the oldest dependencies that pyproject.toml allows, and the newest that there are, each with the quick tests
+# the oldest dependencies that pyproject.toml allows, and the newest that there are, each with the quick tests; floors are
+# those of Python 3.11: make test-versions RESOLUTIONS=highest tests the newest with another
+RESOLUTIONS := lowest-direct highest
 test-versions: | $(VENV)/dev
-	for resolution in lowest-direct highest; do \
+	for resolution in $(RESOLUTIONS); do \
 	  $(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)/$$resolution && \
 	  $(BIN)/uv pip install --quiet --resolution $$resolution --python $(VENV)/$$resolution -e '.[dev]' && \
 	  $(VENV)/$$resolution/bin/python -m pytest -n 2 --dist loadfile --quick -m "not slow" || exit 1; \

@@ -23,7 +23,7 @@ from scipy.integrate import solve_ivp
 import theory
 from statmech import Scenario
 from statmech.scenarios.online import OnlineCell
-from theory.online.equations import Students
+from theory.online.students import Students
 from theory.online.trajectories import solve_cells
 
 AGREE = 1e-6

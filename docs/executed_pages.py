@@ -20,7 +20,7 @@ def cache(root: Path = ROOT) -> str:
     for other in folder.parent.glob("*"):
         if other != folder:
             shutil.rmtree(other, ignore_errors=True)
-    _ = get_cache(str(folder)).db  # made here, and not by two workers at once
+    get_cache(str(folder)).db.dispose()  # made here, and not by two workers at once
     return str(folder)
 
 

@@ -70,7 +70,7 @@ def test_held_out_rows_have_the_error_that_the_learning_curve_predicts():
 
 def compared(simulated, solved, name):
     """The largest distance of runs from theory in standard errors, and relative to theory."""
-    mean, spread = simulated[name].mean("seed"), simulated[name].std("seed", ddof=1)
+    mean, spread = simulated[name].mean("seed"), simulated[name].std("seed", ddof=1, skipna=False)
     distance = np.abs(mean - solved[name])
     return float((distance / spread).max() * simulated.seed.size**0.5), float((distance / solved[name]).max())
 

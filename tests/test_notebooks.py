@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import sys
+import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-FOLDER = Path(__file__).parent.parent / "docs" / "notebooks"
+import statmech
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "docs" / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 KINDS = {
     "lecture": "statmech.Scenario(",
@@ -57,4 +63,28 @@ def test_a_notebook_is_valid_and_its_cell_ids_are_unique(path):
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_every_code_cell_compiles(path):
     for source in code(path):
-        compile("\n".join(line for line in source.splitlines() if not line.startswith("%")), path.name, "exec")
+        compile("\n".join(line for line in source.splitlines() if not line.lstrip().startswith("%")), path.name, "exec")
+
+
+NEED_ESTIMATORS = {"attentive_stopping", "sparse_boosting"}
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_the_first_cell_installs_statmech_from_its_repository_where_it_is_missing_alone(path, monkeypatch):
+    address = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Repository"]
+    extra = "[estimators]" if path.stem in NEED_ESTIMATORS else ""
+    transformers = pytest.importorskip("IPython.core.inputtransformer2", reason="needs pip install 'statmech[test]'")
+    cell = transformers.TransformerManager().transform_cell(code(path)[0].partition("\n\n")[0])
+    called = []
+
+    def magic(name, line):
+        called.append(f"{name} {line}")
+        if name == "pip":
+            sys.modules["statmech"] = statmech
+
+    shell = {"get_ipython": lambda: SimpleNamespace(run_line_magic=magic)}
+    exec(cell, shell)
+    monkeypatch.setitem(sys.modules, "statmech", None)
+    exec(cell, shell)
+    inline = "matplotlib inline"
+    assert called == [inline, inline, f'pip install --quiet "statmech{extra} @ git+{address}"']

@@ -219,7 +219,7 @@ def test_a_help_page_shows_every_word_of_its_texts(page, monkeypatch, capsys):
     command = command.commands[page[0]] if page else command
     assert f" {' '.join(words_of(re.sub(r'(?m)^ *- ', '', command.help)))} " in f" {shown} "
     for one in command.params:
-        assert set(words_of(one.help)) <= set(shown.split()), one.name
+        assert set(words_of(one.help or "")) <= set(shown.split()), one.name
         if isinstance(one.show_default, str):
             assert set(f"[default: ({one.show_default})]".split()) <= set(shown.split()), one.name
 
@@ -423,7 +423,7 @@ def test_interrupted_work_ends_at_once_and_keeps_what_is_finished(in_scratch, se
     command = [sys.executable, "-c", start, "simulate", "ensemble", "seeds=4096", "N=1000000"]
     running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     log = in_scratch / "results" / "ensemble" / "simulation.log"
-    for _ in range(200):
+    for _ in range(1200):
         if log.exists() and "playing" in log.read_text():
             break
         time.sleep(0.1)

@@ -82,12 +82,15 @@ def test_every_extra_that_a_message_names_is_one_of_the_package():
 
 
 def test_theory_that_compiles_nothing_is_solved_where_there_is_no_jax(tmp_path):
-    """As in a browser: replica theory, convex losses, descent, clusters, inference, boundaries."""
+    """As in a browser: online learning by closed forms, replica theory, losses, descent, inference, boundaries."""
     code = """
     sys.modules.update(dict.fromkeys(("jax", "jaxlib", "typer")))
     import statmech
 
     for scenario in (
+        statmech.Scenario(rule=["perceptron", "adatron"], K=3, t=[1, 10], flip=[0, 0.1]),
+        statmech.Scenario(rule="hebb", t=1, inputs={"spectrum": [0.2, 1.8]}),
+        statmech.OnlineClusters(clusters="gaussian", rule="adatron", t=[1, 5]),
         statmech.StoredExamples(learner="minover", alpha=2),
         statmech.Risk(loss="logistic", alpha=2, lam="best"),
         statmech.Descent(descent="gradient", loss="logistic", alpha=2, epochs=[1]),

@@ -77,12 +77,13 @@ def test_a_program_is_traced_in_the_first_process_alone(process, tmp_path):
 
 
 def test_options_that_the_compiler_does_not_know_are_left_out():
-    """XLA's options come and go with its versions; this one knows those that are used."""
+    """XLA's options come and go with its versions; that of JAX 0.10 knows those that are used."""
     x = np.arange(3.0)
     for options in programs.QUICK, {"xla_option_of_another_version": 1}, None:
         program = programs.CachedProgram(lambda slope, x: (x * slope,), options)
         np.testing.assert_array_equal(program(2.0, x)[0], 2 * x)
-    jax.jit(lambda x: x, compiler_options=programs.QUICK)(x)  # would be refused if it were unknown
+    if jax.__version__.startswith("0.10."):
+        jax.jit(lambda x: x, compiler_options=programs.QUICK)(x)  # would be refused if it were unknown
 
 
 def test_a_static_argument_a_shape_a_type_and_a_setting_are_other_programs(process, tmp_path):

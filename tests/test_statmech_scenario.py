@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from inspect import signature
+
 import numpy as np
 import pytest
 
@@ -188,3 +190,10 @@ def test_the_help_of_a_kind_has_every_key_with_its_default_and_an_example(kind):
         if isinstance(default, int | float | str):
             assert f"default {default!r}" in parameters, name
     assert ">>> " in text[text.index("Examples\n---") :]
+
+
+@pytest.mark.parametrize("kind", kinds(), ids=lambda kind: kind.__name__)
+def test_the_signature_of_a_kind_has_its_keys_without_the_types_that_validate_them(kind):
+    shown = signature(kind)
+    assert {*shown.parameters} == {*kind.known_keys()} - {"zip"}
+    assert len(str(shown)) < 600

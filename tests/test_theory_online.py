@@ -15,6 +15,7 @@ from statmech.order_parameters import angle_between
 from statmech.rules import RULES
 from theory.numerics import dormand_prince
 from theory.online import combinations, equations, trajectories
+from theory.online.students import Students, distinct, initial
 
 ROOT = np.sqrt(2 * np.pi)
 
@@ -158,14 +159,14 @@ def test_many_combinations_in_one_call_equal_one_by_one():
 
 def reference(cell, times):
     """log l, y and c of a cell's students at each time, by SciPy to a relative 1e-13."""
-    S = equations.distinct(cell)
-    rates = jax.jit(lambda *state: equations.rates(cell.rule, True, equations.Students(*state), cell.flip))
+    S = distinct(cell)
+    rates = jax.jit(lambda *state: equations.rates(cell.rule, True, Students(*state), cell.flip))
 
     def field(_, y):
         log_length, versine, c = np.split(y, [S, 2 * S])
         return np.concatenate(rates(log_length, np.clip(versine, 0, 2), np.clip(c, -1, 1)))
 
-    start = np.concatenate(equations.initial(cell))
+    start = np.concatenate(initial(cell))
     atol = np.concatenate([np.full(S, 1e-14), np.full(S, 1e-60), np.full(start.size - 2 * S, 1e-14)])
     with jax.enable_x64(True):
         return solve_ivp(field, (0, times[-1]), start, "DOP853", times, rtol=1e-13, atol=atol).y.T

@@ -7,6 +7,7 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
+import xarray as xr
 from conftest import brief, disagreements
 
 import simulate
@@ -229,12 +230,29 @@ def test_an_axis_of_inputs_has_the_fields_of_all():
     assert np.all(found.R_field[1] != found.R[1])
 
 
-def test_a_student_that_shrinks_without_bound_keeps_its_angle():
-    """Rounding of its length, in units of itself, would grow as the square of its inverse."""
-    given = {"rule": "adatron_textbook", "flip": 0.3, "eta": 0.5, "t": [20, 1000]}
+@pytest.mark.parametrize("noise", [{"flip": 0.3, "eta": 0.5}, {"flip": 0.1}], ids=str)
+def test_a_student_that_shrinks_without_bound_keeps_its_angle(noise):
+    """Rounding of its length, or of the mean of delta, in units of its length, would grow as that shrinks."""
+    given = {"rule": "adatron_textbook", "t": [20, 2000], **noise}
     one, two = theory.solve(Scenario(**given)), solved({"spectrum": [1.0, 1.0]}, **given)
     assert two.length[-1] < 1e-50
     np.testing.assert_allclose(two.eps_g, one.eps_g.isel(student=0), rtol=1e-8)
+
+
+ALL_CLOSED = {"rule": ["hebb", "perceptron", "adatron", "adatron_textbook"], "t": [0.1, 1, 10, 1000]}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"K": 3}, {"K": 3, "flip": 0.1}, {"drift": 0.01, "decay": 0.02}, {"K": 2, "schedule": {"t0": 5}}],
+    ids=lambda given: " ".join(given),
+)
+def test_isotropic_inputs_are_solved_without_jax_as_a_single_mode(given, monkeypatch):
+    scenario = Scenario(**ALL_CLOSED, **given)
+    expected = theory.solve(scenario)
+    monkeypatch.setattr("theory.scenarios.online.has_jax", lambda: False)
+    monkeypatch.delattr("theory.online.trajectories.solve_cells")
+    xr.testing.assert_allclose(theory.solve(scenario), expected, rtol=1e-8)
 
 
 def test_a_student_that_grows_without_bound_is_a_failure_with_its_name():

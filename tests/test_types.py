@@ -22,6 +22,7 @@ statmech.Scenario(rule="hebb", t=1, learning_rate=1)
 statmech.Scenario(rule="hebb", t=1, K="three")
 """
 
+pytest.importorskip("basedpyright", reason="needs pip install 'statmech[dev]'")
 pytestmark = pytest.mark.slow
 
 
@@ -36,7 +37,7 @@ def notebook(path: Path) -> str:
     cells = json.loads(path.read_text())["cells"]
     code = "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
     return "# mypy: allow-untyped-defs, allow-untyped-calls, disable-error-code=var-annotated\n" + re.sub(
-        r"^%", "# %", code, flags=re.MULTILINE
+        r"^(\s*)%", r"\1# %", code, flags=re.MULTILINE
     )
 
 

@@ -20,6 +20,7 @@ failed, tried = doctest.testfile(sys.argv[1], module_relative=False, optionflags
 sys.exit(0 if tried > 5 and not failed else 1)
 """
 
+pytest.importorskip("uv", reason="needs pip install 'statmech[dev]'")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 

@@ -91,7 +91,8 @@ class Socket(WSHandler):
         connection = self.connection
         if connection is None or connection._session is None:
             return []
-        return panel_document._WRITE_MSGS.get(connection._session.document, {}).pop(connection, [])
+        made = getattr(panel_document, "_WRITE_MSGS", {})  # Panel 1.10, for Python 3.12, makes them as it sends them
+        return made.get(connection._session.document, {}).pop(connection, [])
 
     async def _handle(self, message: Any) -> Any:
         if self.connection is None or self.connection._session is None:
@@ -199,8 +200,11 @@ def serve(make: Callable[[], Any], port: int | None, show: bool, prepare: Callab
 
 
 def _view(page: Any) -> Any:
-    later = IOLoop.current().add_callback  # once Panel has released the page's parts
-    pn.state.on_session_destroyed(lambda session_context: later(page.close))
+    def close(session_context: Any) -> None:
+        """Close the page once Panel has released its parts; called by the server's loop, as `_view` need not be."""
+        IOLoop.current().add_callback(page.close)
+
+    pn.state.on_session_destroyed(close)
     return page.view()
 
 

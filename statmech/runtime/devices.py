@@ -2,7 +2,8 @@
 
 Equations, and chains of a few order parameters, are many short steps, one after the other. A GPU takes longer for them
 than one core (the tables in benchmarks/README.md), so that they stay on the CPU of a machine with a GPU. A device that
-the user chose in JAX (`jax_default_device`) is kept, as is a JAX without a CPU (`JAX_PLATFORMS=cuda`).
+the user chose in JAX (`jax_default_device`) is kept, as is a JAX without a CPU (`JAX_PLATFORMS=cuda`). Some theory
+needs NumPy and SciPy alone, and is solved where JAX is not installed, too.
 """
 
 from __future__ import annotations
@@ -10,32 +11,57 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
-import jax
+if TYPE_CHECKING:
+    import jax
 
 _TURNS = itertools.count()
 
 
+def has_jax() -> bool:
+    """Whether JAX is installed.
+
+    >>> has_jax()
+    True
+    """
+    return find_spec("jax") is not None
+
+
 @contextmanager
 def double_precision() -> Iterator[None]:
-    """Within this context JAX computes in float64, on the CPU."""
+    """A context in which JAX, if there is any, computes in float64 on the CPU.
+
+    >>> with double_precision():
+    ...     pass
+    """
+    if not has_jax():
+        yield
+        return
+    import jax
+
     with jax.enable_x64(True), _on(_cpus() if jax.default_backend() != "cpu" else []):
         yield
 
 
 @contextmanager
 def next_device(*, gpu: bool) -> Iterator[None]:
-    """Within this context JAX computes in float64 on the next of this host's CPU devices, or GPUs if it has any.
+    """A context in which JAX computes in float64 on the next of this host's CPU devices, or GPUs if it has any.
 
     Units of work (a parameter combination and a batch of its seeds) are independent, so they are distributed over the
     devices without communication, and the bits are those of one device. Sharding the seeds of one batch would give the
     same bits, too, but its devices would wait for each other at every draw (docs/scaling.md).
     """
+    import jax
+
     with jax.enable_x64(True), _on(jax.local_devices() if gpu else _cpus()):
         yield
 
 
 def _cpus() -> list[jax.Device]:
+    import jax
+
     try:
         return jax.local_devices(backend="cpu")
     except RuntimeError:  # left out by the user
@@ -44,7 +70,9 @@ def _cpus() -> list[jax.Device]:
 
 @contextmanager
 def _on(devices: list[jax.Device]) -> Iterator[None]:
-    """Within this context JAX computes on the next of these devices, unless it would anyway or the user chose one."""
+    """A context in which JAX computes on the next of these devices, unless it would anyway or the user chose one."""
+    import jax
+
     if getattr(jax.config, "jax_default_device", None) is not None or devices in ([], jax.local_devices()[:1]):
         yield
     else:

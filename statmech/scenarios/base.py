@@ -22,7 +22,6 @@ from statmech.scenarios.former_names import in_former_names
 from statmech.scenarios.schema import schema_of
 from statmech.scenarios.used_classes import used_classes
 
-
 OF_RESULTS = ("simulation", "theory")  # of `statmech.results.results`, which scenarios are taken for
 
 

@@ -16,7 +16,7 @@ from statmech.scenarios.composition import Composition
 from statmech.scenarios.defaults import Defaults
 from statmech.scenarios.former_names import present
 from statmech.scenarios.grid import unzip
-from statmech.scenarios.key_help import documented
+from statmech.scenarios.key_help import call_of, documented
 from statmech.scenarios.keys import PARAMETER_AXES, PARAMETERS, Whole, key_of
 from statmech.scenarios.messages import problems
 
@@ -62,6 +62,7 @@ class ConfigKeys(Defaults, BaseModel):
         fields = {name: cls.model_fields[name] for name in own_first if name not in INNER}
         parameters = known_parameters(cls.classes()) if hasattr(cls, "KINDS") else {}
         cls.__doc__ = documented(cls.__doc__ or "", fields, parameters)
+        cls.__signature__ = call_of(fields, parameters)
 
     @model_validator(mode="before")
     @classmethod

@@ -1,12 +1,11 @@
-"""The keys of a kind of scenario in its docstring, so that `help` and editors show them."""
+"""The keys of a kind of scenario in its docstring and its signature, so that `help` and editors show them."""
 
 from __future__ import annotations
 
-from inspect import cleandoc
+from inspect import Parameter, Signature, cleandoc
 from typing import Any
 
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticUndefined
 
 from statmech.parameters import Key
 from statmech.scenarios.axes import Names, Numbers, Wholes
@@ -40,6 +39,27 @@ def documented(text: str, fields: dict[str, FieldInfo], parameters: dict[str, Ke
     return "\n".join([before.rstrip(), "", *section, "", *shown])
 
 
+def call_of(fields: dict[str, FieldInfo], parameters: dict[str, Key]) -> Signature:
+    """The signature of a class: its keys and their defaults, without the types that validate them.
+
+    Parameters
+    ----------
+    fields
+        The fields of the class.
+    parameters
+        Further keys, the parameters of what learns.
+    """
+    defaults = {name: _default(field) for name, field in fields.items()}
+    defaults |= {name: key.default for name, key in parameters.items()}
+    required_first = sorted(defaults, key=lambda name: defaults[name] is not Parameter.empty)
+    return Signature([Parameter(name, Parameter.KEYWORD_ONLY, default=defaults[name]) for name in required_first])
+
+
+def _default(field: FieldInfo) -> Any:
+    """The default of a field as a config states it."""
+    return Parameter.empty if field.is_required() else _of(field).get("default", field.default)
+
+
 def _of(field: FieldInfo) -> dict[str, Any]:
     return field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
 
@@ -47,7 +67,7 @@ def _of(field: FieldInfo) -> dict[str, Any]:
 def _form(field: FieldInfo) -> str:
     """The type of a key and its default, in words."""
     form = next((words for kind, words in TYPES if field.annotation == kind), "")
-    if field.default is PydanticUndefined:
+    if field.is_required():
         return form or "list"
-    default = f"default {_of(field).get('default', field.default)!r}"
+    default = f"default {_default(field)!r}"
     return f"{form}, {default}" if form else default

@@ -61,7 +61,7 @@ from theory.ensembles.pair_noise import Products, dot, products
 from theory.fluctuations import student_fluctuations, student_noise
 from theory.numerics import collocation
 from theory.online import equations, trajectories
-from theory.online.equations import Students
+from theory.online.students import Students, initial
 
 BATCH = 32  # states whose coefficients are computed together
 LEAST_DEVIATION = 1e-100  # added to standard deviations, which may be 0
@@ -200,7 +200,7 @@ def solve(cell: OnlineCell, times: Iterable[float]) -> PairFluctuations:
     array([0.])
     """
     t = np.asarray(list(times), float)
-    first = equations.initial(cell).c[0]
+    first = initial(cell).c[0]
     if (1 + (most_students(cell) - 1) * first) / (1 - min(first, 0.0)) < OPPOSED:
         raise ScenarioError([(("start",), MOST_OPPOSED)])
     if first > 1 - ROUNDING:
@@ -228,7 +228,7 @@ def most_students(cell: OnlineCell) -> int:
     ...  for start in ("drawn", {"R": 0.2})]
     [[4, 4], [2, 4]]
     """
-    opposed = equations.initial(cell).c[0] < -ROUNDING
+    opposed = initial(cell).c[0] < -ROUNDING
     return min(cell.K, 4) if opposed else 4
 
 

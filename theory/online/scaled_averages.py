@@ -16,8 +16,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from statmech.numerics.gaussian import Array
@@ -25,7 +23,6 @@ from statmech.order_parameters import angle_between
 from statmech.parameters import Family, family_of
 from statmech.rules import Averages, Rule
 from statmech.runtime.programs import cached_program
-from theory.online.averages import Pair, quadrature, quadrature_pair
 
 
 class Fields(NamedTuple):
@@ -106,6 +103,10 @@ def _parameters(rule: Rule) -> dict[str, np.float64]:
 @cached_program
 def _single(family: Family, parameters: dict[str, Array], fields: Fields, flip: Array) -> tuple[Array, ...]:
     """The averages for learning rate 1 of each student."""
+    import jax.numpy as jnp  # here, and below: closed forms need no JAX
+
+    from theory.online.averages import quadrature
+
     rule: Any = family(**parameters)
 
     def one(theta: Array, length: Array, ratio: Array) -> tuple[Array, ...]:
@@ -119,6 +120,10 @@ def _pair(
     family: Family, parameters: dict[str, Array], first: Fields, second: Fields, c: Array, flip: Array
 ) -> tuple[Array]:
     """The average for learning rate 1 of each pair."""
+    import jax
+
+    from theory.online.averages import Pair, quadrature_pair
+
     rule: Any = family(**parameters)
 
     def one(first: Fields, second: Fields, c: Array) -> Array:

@@ -36,9 +36,9 @@ from statmech.modes import Modes
 from statmech.numerics.gaussian import one_minus_cos
 from statmech.order_parameters import angle
 from statmech.scenarios.online import OnlineCell
-from theory.online.equations import Students, distinct, pairs
 from theory.online.scaled_averages import Fields, averages_of_fields, pair_average_of_fields
 from theory.online.stiff_equations import length_of
+from theory.online.students import Students, distinct, pairs
 
 FIRST_POWER = 1e-8  # of a group's share, the least power of a teacher that drifts: rho is B.J / B.B
 
@@ -135,6 +135,11 @@ class Equations:
         modes = values[2 * S :].reshape(-1, d)
         return State(values[:S], values[S : 2 * S], modes[:S], modes[S : 2 * S], modes[2 * S :])
 
+    def centred(self, state: State, power: np.ndarray) -> State:
+        """The same students with delta of mean 0, as it is but for rounding, which would grow as students shrink."""
+        shift = state.delta @ (self.omega * power) / (self.omega @ power)
+        return state._replace(m=state.m + shift, delta=state.delta - shift[:, None])
+
     def teacher(self, t: float) -> Teacher:
         """The teacher at a time."""
         drift = self.drift
@@ -172,8 +177,10 @@ class Equations:
 
     def rates(self, t: float, values: np.ndarray) -> np.ndarray:
         """The time derivative (n,) of a state's vector (n,)."""
-        state, teacher, (omega, nu), drift = self.state(values), self.teacher(t), (self.omega, self.share), self.drift
-        power, variance, rho = teacher.power, omega @ teacher.power, state.m[:, None] + state.delta
+        teacher, (omega, nu), drift = self.teacher(t), (self.omega, self.share), self.drift
+        power, variance = teacher.power, omega @ teacher.power
+        state = self.centred(self.state(values), power)
+        rho = state.m[:, None] + state.delta
         gain, slope, noise, common = self.coefficients(
             t, state.log_length, self.overlaps(omega, power, state), variance
         )

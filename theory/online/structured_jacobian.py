@@ -27,8 +27,9 @@ def jacobian(equations: Equations, t: float, values: np.ndarray) -> np.ndarray:
     values
         The state's vector (n,).
     """
-    state, teacher = equations.state(values), equations.teacher(t)
+    teacher = equations.teacher(t)
     omega, nu, power, drift = equations.omega, equations.share, teacher.power, equations.drift
+    state = equations.centred(equations.state(values), power)
     weight, n, d = omega * power / (omega @ power), values.size, omega.size
     at_m, at_delta, at_across = 1, slice(2, 2 + d), slice(2 + d, 2 + 2 * d)
     at_between = slice(2 + 2 * d, n)
@@ -67,6 +68,7 @@ def jacobian(equations: Equations, t: float, values: np.ndarray) -> np.ndarray:
         _diagonal(found[at, at], 2 * (omega * slope - growth))
         found[at, at_m] += 4 * drift * nu * rho
         _diagonal(found[at, at_delta], 4 * drift * nu * rho)
+    found[:, at_delta] += np.outer(found[:, at_m] - found[:, at_delta].sum(axis=1), weight)  # as delta is centred
     return found
 
 

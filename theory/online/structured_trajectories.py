@@ -1,4 +1,8 @@
-"""The trajectories of students of inputs of unequal variance: each cell's equations, one after the other."""
+"""The trajectories of students by their equations in modes: each cell's equations, one after the other.
+
+Inputs of unequal variance have many modes. Isotropic ones have a single mode, whose equations need NumPy and SciPy
+alone for rules with closed forms: they are integrated here where there is no JAX (`theory.scenarios.online`).
+"""
 
 from __future__ import annotations
 
@@ -7,14 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from statmech.modes import condensed
+from statmech.modes import condensed, modes_of
 from statmech.runtime.devices import double_precision
 from statmech.runtime.forks import check_fork
 from statmech.scenarios.online import OnlineCell
-from theory.online.equations import Students
 from theory.online.stiff_equations import check_lengths, integrated
 from theory.online.structured import Equations
 from theory.online.structured_jacobian import jacobian
+from theory.online.students import Students
 
 ATOL = 1e-12  # at early times; angles fall as 1/t at most
 
@@ -37,7 +41,7 @@ def solve_cells(cells: Iterable[OnlineCell], times: Iterable[float]) -> list[Met
 
 
 def _solve(cell: OnlineCell, times: np.ndarray) -> Metrics:
-    modes = cell.inputs.modes(cell.N)
+    modes = modes_of([1.0]) if cell.inputs.isotropic else cell.inputs.modes(cell.N)
     assert modes is not None  # or the scenario would be unsolved
     equations = Equations(cell, condensed(modes))
     found = [equations.students_at(t, row) for t, row in zip(times, _integrated(equations, times), strict=True)]

@@ -23,7 +23,7 @@ from theory.fluctuations import student_fluctuations
 from theory.fluctuations.student_fluctuations import Fluctuations
 from theory.numerics.dormand_prince import padded
 from theory.online.combinations import Equations, Problem, solve_lanes
-from theory.online.equations import Students, initial
+from theory.online.students import Students, initial
 
 LAST = 700.0  # log l beyond which l itself, or 1/l, overflows
 MAX_STEPS = 2_000_000

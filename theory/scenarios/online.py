@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from statmech import order_parameters
 from statmech.results.dataset import describe, gram_of
+from statmech.runtime.devices import has_jax
 from statmech.scenarios.online import OnlineCell, Scenario, steps
 from statmech.scenarios.variables import BIAS, FIELD
 from statmech.votes.equal_students import majority_vote, weight_mean
 from theory.ensembles.errors import vote_of
-from theory.ensembles.pair_fluctuations import PairFluctuations, most_students
-from theory.ensembles.pair_fluctuations import solve as solve_pairs
-from theory.ensembles.vote_fluctuations import corrections as ensemble_corrections
-from theory.fluctuations.student_fluctuations import Fluctuations, corrections
 from theory.online import structured_trajectories
-from theory.online.equations import Students
 from theory.online.structured_trajectories import Metrics
-from theory.online.trajectories import solve_cells, solve_corrected
+from theory.online.students import Students
+
+if TYPE_CHECKING:
+    from theory.ensembles.pair_fluctuations import PairFluctuations
+    from theory.fluctuations.student_fluctuations import Fluctuations
 
 SOURCE = "order-parameter equations, N -> infinity"
 
@@ -41,7 +41,7 @@ def solve(scenario: Scenario, cells: Sequence[OnlineCell]) -> Iterator[dict[str,
         some = [cells[at] for at in members]
         after = list(_corrected(some, times, scenario.gram))
         if times != tuple(scenario.t):
-            before = _views(some, _solved(solve_cells, some, scenario.t), scenario.gram)
+            before = _views(some, _solved(_solve_isotropic, some, scenario.t), scenario.gram)
             after = [_brought_to(values, later) for values, later in zip(before, after, strict=True)]
         found |= dict(zip(members, after, strict=True))
     return iter([found[at] for at in range(len(cells))])
@@ -51,13 +51,22 @@ def _without_corrections(scenario: Scenario, cells: Sequence[OnlineCell]) -> Ite
     """The variables of each cell in the limit, in their order."""
     isotropic = [cell for cell in cells if not cell.inputs.structured]
     structured = [cell for cell in cells if cell.inputs.structured]
-    first = _views(isotropic, _solved(solve_cells, isotropic, scenario.t), scenario.gram)
+    first = _views(isotropic, _solved(_solve_isotropic, isotropic, scenario.t), scenario.gram)
     if not structured:
         return first
     second = _views_in_fields(
         structured, _solved(structured_trajectories.solve_cells, structured, scenario.t), scenario
     )
     return (next(second) if cell.inputs.structured else _with_fields(next(first)) for cell in cells)
+
+
+def _solve_isotropic(cells: list[OnlineCell], times: Sequence[float]) -> list[Students]:
+    """The students of cells of isotropic inputs: side by side, or where there is no JAX as those of a single mode."""
+    if not has_jax():
+        return [metrics.weights for metrics in structured_trajectories.solve_cells(cells, times)]
+    from theory.online.trajectories import solve_cells
+
+    return solve_cells(cells, times)
 
 
 def solve_line(scenario: Scenario, cells: Sequence[OnlineCell]) -> Iterator[dict[str, np.ndarray]]:
@@ -91,6 +100,8 @@ def _solved(solve: Callable[..., list[Any]], cells: Sequence[OnlineCell], times:
 
 def _corrected(cells: Sequence[OnlineCell], times: Sequence[float], gram: bool) -> Iterator[dict[str, np.ndarray]]:
     """The variables of each cell with their corrections, at these times."""
+    from theory.online.trajectories import solve_corrected  # here, and below: corrections need JAX
+
     found = _solved(solve_corrected, cells, times)
     solved = [students for students, _ in found]
     each, further = _of_students(cells, found), _of_pairs(cells, solved, times)
@@ -102,6 +113,8 @@ def _of_students(
     cells: Sequence[OnlineCell], solved: Sequence[tuple[Students, Fluctuations]]
 ) -> list[dict[str, np.ndarray]]:
     """The corrections (times, K) of each student of each cell; those with as many distinct students in one call."""
+    from theory.fluctuations.student_fluctuations import Fluctuations, corrections
+
     found: list[dict[str, np.ndarray]] = [{} for _ in cells]
     sizes = [students.y.shape[-1] for students, _ in solved]
     for size in set(sizes):
@@ -129,6 +142,10 @@ def _of_pairs(
 
     Cells that differ in K and N share their pairs.
     """
+    from theory.ensembles.pair_fluctuations import most_students
+    from theory.ensembles.pair_fluctuations import solve as solve_pairs
+    from theory.ensembles.vote_fluctuations import corrections as ensemble_corrections
+
     members = [at for at, cell in enumerate(cells) if cell.alike and cell.K > 1]
     pairs: dict[Any, PairFluctuations] = {}
     found = {}

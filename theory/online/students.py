@@ -1,0 +1,46 @@
+"""The state of students who learn online: one of them, and one pair, represent all that start alike."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from statmech.numerics.gaussian import Array
+from statmech.scenarios.online import OnlineCell
+
+
+class Students(NamedTuple):
+    """Students' state: log l and y = 1 - R (..., S), transverse cosines of the pairs followed (..., pairs)."""
+
+    log_length: Array
+    y: Array
+    c: Array
+
+
+def distinct(cell: OnlineCell) -> int:
+    """The number of students that the equations follow: 1 if all have the same initial condition, else K."""
+    return 1 if cell.alike else cell.K
+
+
+def pairs(students: int) -> tuple[np.ndarray, np.ndarray]:
+    """The pairs followed: all pairs of distinct students, or two copies of the one that represents all."""
+    return np.triu_indices(students, 1) if students > 1 else (np.array([0]), np.array([0]))
+
+
+def initial(cell: OnlineCell) -> Students:
+    """The initial state of a cell's distinct students.
+
+    >>> from statmech import Scenario
+    >>> [cell] = Scenario(rule="hebb", K=2, t=[1], start={"R": 0.6}).cells()
+    >>> initial(cell)
+    Students(log_length=array([0.]), y=array([0.4]), c=array([-0.5625]))
+    """
+    S, (length, R, q) = distinct(cell), cell.order_parameters
+    first, second = pairs(S) if S > 1 else (np.array([0]), np.array([min(1, cell.K - 1)]))
+    sin2 = (1 - R) * (1 + R)
+    scale = np.sqrt(sin2[first] * sin2[second])
+    across = q[first, second] - R[first] * R[second]
+    # students on the teacher's axis have no transverse direction, and move together
+    c = np.divide(across, scale, out=np.ones_like(across), where=scale > 0)
+    return Students(np.log(length[:S]), 1 - R[:S], np.clip(c, -1, 1))
