@@ -5,9 +5,8 @@ Three reduced runs of shipped configs, in one row: learning curves, runs that le
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
+import thumbnails
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -15,13 +14,13 @@ from matplotlib.figure import Figure
 import statmech
 from figures.legends import entry
 from figures.panels import guide, logarithmic
-from figures.style import COLOURS, THEORY, points, save, styled
+from figures.style import COLOURS, THEORY, points, styled
 from statmech.scenarios.registry import scenario_from
 
 INCHES = (9.6, 2.9)
 ALPHAS = [0.1, 0.15, 0.25, 0.4, 0.6, 0.8, 0.9, 1, 1.1, 1.25, 1.6, 2.5, 4, 6.5, 10]  # N alpha is whole
 LAMBDAS = {1e-3: "$\\lambda = 0.001$", "best": "best $\\lambda$"}
-GAP, STEPS = 1e-4, 2000  # in alpha, at a jump; of message passing, which is slow beside it
+BELOW, ABOVE, STEPS = 1e-5, 3e-3, 2000  # of a jump, in alpha; of message passing, which is slow just above it
 STARTS = {"informed": ("start at the teacher", 1, 0.955), "uninformed": ("start without\ninformation", 0, 0.72)}
 
 
@@ -72,7 +71,7 @@ def jump(ax: Axes) -> None:
     alphas = statmech.load("binary_perceptron").alpha[::3]
     results = statmech.run("binary_perceptron", alpha=alphas)
     at = float(results.theory.alpha_alg.values.flat[0])
-    dense = [*np.linspace(0.8, at - GAP, 60), *np.linspace(at + GAP, 1.8, 30)]
+    dense = [*np.linspace(0.8, at - BELOW, 60), *np.linspace(at + ABOVE, 1.8, 30)]
     solved = solution("binary_perceptron", alpha=dense, steps=STEPS).isel(step=-1)
     for start, (name, index, height) in STARTS.items():
         line = solved.m.sel(start=start)
@@ -90,4 +89,4 @@ def solution(config: str, **keys: object) -> xr.Dataset:
 
 
 if __name__ == "__main__":
-    save(strip(), Path(__file__).parent / "images/strip", ("png",))
+    thumbnails.write("strip.png", thumbnails.png(strip(), 300))

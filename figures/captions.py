@@ -168,8 +168,7 @@ def _points(results: Results, figure: str | Composition) -> Iterator[str]:
     elif seeds == 1:
         yield "Points: one run, without error bars."
     else:
-        bars = "bars" if series.has_bands(results.scenario) else "bars and bands"
-        yield f"Points: means over {seeds:,} independent runs; {bars}: standard errors of these means."
+        yield f"Points: means over {seeds:,} independent runs; bars: standard errors of these means."
     if any(runs.sizes[axis] > MOST_POINTS for axis in series.axes(runs) if series.is_numeric(runs, axis)):
         yield f"Of each curve at most {MOST_POINTS} points are drawn."
 
@@ -189,7 +188,7 @@ def _lines(results: Results, figure: str | Composition) -> Iterator[str]:
 
 
 def _further(figure: str | Composition) -> Iterator[str]:
-    """Say what a user's points, and the lines of fits, are."""
+    """Say what the points of a file, and the lines of fits, are."""
     if isinstance(figure, Composition) and figure.points:
         yield f"Diamonds: {Path(figure.points).name}."
     if isinstance(figure, Composition) and figure.fit:

@@ -1,5 +1,4 @@
-"""What every figure has once its panels are drawn: letters, the size and number of runs, and one key of points and
-lines."""
+"""Parts that all figures share: letters of panels, the size and number of runs, one key of points and lines."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def faults(figure: Figure) -> list[str]:
     Examples
     --------
     >>> from matplotlib.figure import Figure
-    >>> figure = Figure(figsize=(PAGE, 2))
+    >>> figure = Figure(figsize=(PAGE, 2), layout="constrained")
     >>> ax = figure.add_subplot()
     >>> _ = ax.plot([0, 1], [0, 2], color="C1")
     >>> _ = ax.set_ylim(0, 1)
@@ -185,7 +185,7 @@ def _small(figure: Figure) -> Iterator[str]:
 
 
 def _crowded(figure: Figure) -> Iterator[str]:
-    """Curves with more markers than can be told apart."""
+    """Curves with more markers than a reader can distinguish."""
     for number, ax in _axes(figure):
         for line in ax.lines:
             marked = str(line.get_marker()) not in ("None", "", " ") and line.get_gid() != AID
@@ -205,8 +205,15 @@ def _jagged(figure: Figure) -> Iterator[str]:
         for line in ax.lines:
             solid = str(line.get_marker()) in ("None", "") and line.get_linestyle() == "-"
             smooth = solid and np.size(line.get_xdata()) >= DENSE
-            if smooth and line.get_gid() not in (AID, OUTSIDE) and _zigzags(_pixels(ax, line)):
+            if smooth and line.get_gid() not in (AID, OUTSIDE) and any(map(_zigzags, _pieces(line))):
                 yield f"axes {number}: a line of colour {mpl.colors.to_hex(line.get_color())} is jagged"
+
+
+def _pieces(line: Line2D) -> list[np.ndarray]:
+    """Split the points of a line in pixels where it is interrupted."""
+    places = np.asarray(line.get_transform().transform(np.asarray(line.get_xydata(), float)))
+    broken = ~np.isfinite(places).all(axis=1)
+    return [piece[np.isfinite(piece).all(axis=1)] for piece in np.split(places, np.flatnonzero(broken))]
 
 
 def _zigzags(places: np.ndarray) -> bool:

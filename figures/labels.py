@@ -49,7 +49,7 @@ def axis_label(scenario: AbstractScenario, names: list[str]) -> str:
 
 
 def size_of(dataset: Any) -> str:
-    """Return the input dimension, if it is a single value, and the number of runs, for titles.
+    """Return the input dimension, if it is a single value, and the number of runs or of folds and shuffles.
 
     >>> from statmech import Scenario, run
     >>> size_of(run(Scenario(rule="hebb", N=1000, t=1, seeds=2)).simulation)
@@ -57,7 +57,10 @@ def size_of(dataset: Any) -> str:
     """
     N, seeds = dataset.coords.get("N"), dataset.sizes.get("seed")
     size = [f"$N$ = {N.item():,}"] if N is not None and N.size == 1 else []
-    return ", ".join([*size, *([f"{seeds:,} seed{'s' if seeds > 1 else ''}"] if seeds else [])])
+    folds = dataset.sizes.get("fold")
+    size += [f"{folds} folds"] if folds else []
+    noun = "shuffle" if folds else "seed"
+    return ", ".join([*size, *([f"{seeds:,} {noun}{'s' if seeds > 1 else ''}"] if seeds else [])])
 
 
 def value_label(name: str, value: Any) -> str:

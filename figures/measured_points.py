@@ -1,4 +1,4 @@
-"""Points of a user's file, such as measurements, to draw among those of a simulation."""
+"""Points of a CSV file, such as measurements, that are drawn among those of a simulation."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ FEWER = {4: 2}  # columns of so many panels
 ALONE, WIDTH = 2.7, 5.6  # inches, of a figure with a single panel
 HEAD = 0.9  # inches for title and legend
 DISCRETE = 40  # whole numbers along x, up to which theory has a marker at each
-POINTS: dict[str, Any] = {"color": "0", "marker": "D", "linestyle": "none", "markersize": 4}  # of a user's file
+POINTS: dict[str, Any] = {"color": "0", "marker": "D", "linestyle": "none", "markersize": 4}  # of a CSV file
 EVERYTHING = Composition()
 
 
@@ -147,9 +147,18 @@ def _draw(ax: Axes, part: Part, one: Results, name: str, look: Look, log: str, f
         curve, error = _in_plane(curve, across)
         if error is not None and curve.mean is not None:
             ax.errorbar(curve.x, curve.mean, xerr=error, color=look.points["color"], linestyle="none", zorder=3)
-    panels.draw(ax, curve, look, log, filled, discrete=not part.plane and _is_discrete(one, part.x))
+    named = not part.plane and one.either.sizes.get(part.x, 1) > 1 and not series.is_numeric(one.either, part.x)
+    if named:  # nothing lies between two names
+        look = look._replace(line=look.line and {**look.line, "linestyle": "none"})
+        curve = replace(curve, x=np.arange(curve.x.size), theory_x=np.arange(curve.x.size))
+        ax.set_xticks(curve.x, _names(one, part.x))
+    panels.draw(ax, curve, look, log, filled, discrete=named or (not part.plane and _is_discrete(one, part.x)))
     if not part.plane and (only := series.values(one.either, part.x)).size == 1 and len(ax.lines) and "x" not in log:
         ax.set_xticks(only)
+
+
+def _names(results: Results, axis: str) -> list[str]:
+    return series.labels(results.either, axis, labels.mathtext_label(results.scenario))
 
 
 def _in_plane(curve: series.Curve, across: series.Curve) -> tuple[series.Curve, np.ndarray | None]:
@@ -218,10 +227,8 @@ def _label(ax: Axes, parts: list[Part], variable: Variable, title: str, wish: Co
 
 
 def _is_discrete(results: Results, x: str) -> bool:
-    """True if x holds names or few whole numbers, so that theory has no values between them."""
+    """True if x holds few whole numbers, so that theory has no values between them."""
     key = series.along(results.either, x)[0]
-    if results.either.sizes.get(x, 1) > 1 and not series.is_numeric(results.either, x):
-        return True
     dense = results.lines if results.lines is not None else results.either
     whole = x in results.scenario.shape and results.scenario.describe(key).type is int
     return whole and x in dense.dims and dense.sizes[x] <= DISCRETE

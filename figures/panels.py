@@ -254,7 +254,7 @@ def draw(
     """Draw a curve: theory as a line, the band in which it expects a run, and the simulation as points.
 
     `log` says which axes are logarithmic, `filled` which points are full, and `discrete` that x holds few whole
-    numbers. Of many points some are drawn, evenly spaced on the axis.
+    numbers. Of many points some are drawn, equally spaced on the axis.
     """
     curve = series.thinned(_positive(curve, log), "x" in log)
     if curve.theory is not None and look.line is not None:

@@ -57,10 +57,10 @@ def _strip(ax: Axes) -> Axes:
     """Divide the place of a panel, and begin the strip in its lower part."""
     spec = ax.get_subplotspec()
     assert spec is not None
-    above, below = spec.subgridspec(2, 1, height_ratios=HEIGHTS)
+    parts = spec.subgridspec(2, 1, height_ratios=HEIGHTS)
     number = ax.figure.axes.index(ax)
-    strip: Axes = ax.figure.add_subplot(below, sharex=ax, label=STRIP.format(number))
-    ax.set_subplotspec(above)
+    strip: Axes = ax.figure.add_subplot(parts[1], sharex=ax, label=STRIP.format(number))
+    ax.set_subplotspec(parts[0])
     strip.axhspan(-USUAL, USUAL, color="0.92", linewidth=0, zorder=0)
     strip.axhline(0, color="0.5", linewidth=0.6, zorder=0)
     strip.set(ylabel="$z$", ylim=(-LEAST, LEAST))

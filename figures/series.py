@@ -185,15 +185,19 @@ def layout_along(results: Results, x: str, named: Sequence[str] = (), split: Seq
     """Return the layout of a figure against x that shows all axes.
 
     In colour what learns, otherwise the first axis that the theory depends on; by marker an axis that it does not
-    depend on, otherwise the next; every further axis in panels. Axes that are `named` come first, the last of several
-    by marker, and those of `split` have panels.
+    depend on, otherwise the next; every further axis in panels. Beside others an axis of more than a few numbers is in
+    colour, in shades, and by marker there is only one that the theory does not depend on. Axes that are `named` come
+    first, the last of several by marker, and those of `split` have panels.
     """
     dataset, ignored = results.either, ignored_in_the_limit(results.scenario)
     others = [axis for axis in axes(dataset) if axis != x]
     many = [axis for axis in others if dataset.sizes[axis] > 1]
     ranked = sorted(many, key=lambda axis: (axis != results.scenario.CHOICE, axis in ignored))
-    colours = [*named[: max(1, len(named) - 1)]] or [axis for axis in ranked if axis not in split][:1]
-    left = [axis for axis in ranked if axis not in (*colours, *split)]
+    free = [axis for axis in ranked if axis not in split]
+    shaded = [it for it in free if it not in ignored and is_numeric(dataset, it) and dataset.sizes[it] > FEW]
+    shaded = shaded[:1] if len(free) > 1 and not named else []
+    colours = [*named[: max(1, len(named) - 1)]] or shaded or free[:1]
+    left = [axis for axis in free if axis not in colours and (not shaded or axis in ignored)]
     few = sorted((axis for axis in left if dataset.sizes[axis] <= MOST), key=lambda axis: axis not in ignored)
     markers = [*named[1:][-1:]] or few[:1]
     panels = (*split, *(axis for axis in many if axis not in (*colours, *markers, *split)))
@@ -376,7 +380,7 @@ def curve(
 
 
 def thinned(curve: Curve, log: bool) -> Curve:
-    """Return a curve with at most `MOST_POINTS` points, evenly spaced on a linear or logarithmic axis.
+    """Return a curve with at most `MOST_POINTS` points, equally spaced on a linear or logarithmic axis.
 
     Of equally spaced points these are every second, third, ..., otherwise those nearest to equally spaced places.
     """

@@ -76,7 +76,7 @@ STYLE: dict[Any, Any] = {
 
 
 class Medium(NamedTuple):
-    """What figures are drawn for: settings beyond `STYLE`, the scale of their sizes, whether panels fit one column."""
+    """Settings beyond `STYLE`, the scale of sizes, and whether panels stand in one column, for paper or slides."""
 
     settings: dict[Any, Any]
     scale: float = 1.0
@@ -113,7 +113,7 @@ MEDIA = {
 
 
 class Wish(NamedTuple):
-    """How a figure is drawn: for which medium, and with strips of residuals or without."""
+    """The medium of a figure, and whether it has strips of residuals."""
 
     medium: str = "page"
     residuals: bool = False

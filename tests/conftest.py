@@ -25,7 +25,11 @@ from statmech.results import comparison, store
 # the compiler's dearest parts: without them programs compile in half the time, and run up to ten times as long
 FEW_OPTIMISATIONS = [
     "--xla_backend_optimization_level=0",
-    *(["--xla_cpu_use_fusion_emitters=false"] if version("jaxlib").startswith("0.10.") else []),  # gone in 0.12
+    *(  # gone in 0.12
+        ["--xla_cpu_use_fusion_emitters=false", "--xla_cpu_parallel_codegen_split_count=1"]
+        if version("jaxlib").startswith("0.10.")
+        else []
+    ),
 ]
 
 

@@ -156,8 +156,10 @@ for ax in figure.subplots(1, 2):
     ax.legend()
 display(figure)
 ```"""
-    figure = thumbnails.one_panel(thumbnails.drawn(page), 1)
+    figure = thumbnails.card(thumbnails.drawn(page), 1)
     [ax] = figure.axes
+    assert [label.get_text() for label in ax.get_xticklabels() if label.get_text()] == []
+    assert thumbnails.short("$\\epsilon_g$ after a long time, in per cent (%)") == "$\\epsilon_g$"
     assert ax.get_legend() is None
     assert thumbnails.png(figure, 100).startswith(b"\x89PNG")
     assert tuple(figure.get_size_inches()) == thumbnails.INCHES

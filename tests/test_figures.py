@@ -513,7 +513,8 @@ def test_an_overlay_draws_the_band_of_one_run_for_each_N_around_one_line(correct
             assert any(np.isclose(band, [20, edge], rtol=1e-6).all(axis=1).any() for band in fills(ax)), (N, edge)
     solid = [line for line in ax.lines if line.get_linewidth() > 1 and line.get_marker() == "None"]
     assert len(solid) == 2  # one per eta: the limit does not depend on N
-    texts = [text.get_text() for legend in figure.legends for text in [legend.get_title(), *legend.get_texts()]]
+    legend = [text for it in figure.legends for text in (it.get_title(), *it.get_texts())]
+    texts = [text.get_text().replace("\n", " ") for text in legend]
     assert any("one standard deviation of a run, to order $1/N$" in text for text in texts)
     assert inspection.faults(figure) == []
 

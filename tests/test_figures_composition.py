@@ -42,7 +42,7 @@ def minover():
 def points(ax):
     """The points of simulations, markers without a line; not the filled ones that are drawn over hollow ones."""
     marked = [line for line in ax.lines if line.get_linestyle() == "None" and line.get_marker() in "os^D"]
-    return [line for line in marked if line.get_markerfacecolor() == "white" or line.get_marker() == "D"]
+    return [line for line in marked if line.get_markerfacecolor() == "white" or line.get_color() == "0"]
 
 
 def dense(ax):
@@ -322,3 +322,13 @@ def test_the_command_draws_results_together_and_refuses_with_one_sentence(in_scr
     assert said.startswith('figure.y: "eps_gg" is not a variable of these results. Did you mean "eps_g"?')
     assert said.count("\n") == 1
     assert not (in_scratch / "results/svm/eps_gg.png").exists()
+
+
+def test_many_ordered_values_beside_names_are_shades_in_a_panel_per_name(losses):
+    swept = computed(Risk(loss=["square", "hinge"], lam=[0.01, 0.1, 1, 10], N=10, alpha=[1, 2], seeds=2))
+    figure = figures.compose(swept, Composition(y="eps_g"))
+    assert [ax.get_title() for ax in figure.axes] == ["square", "hinge"]
+    assert len({line.get_color() for line in points(figure.axes[0])}) == 4
+    names = figures.compose(losses, Composition(y="eps_g", x="loss")).axes[0]
+    assert [tick.get_text() for tick in names.get_xticklabels()] == ["square", "hinge"]
+    assert not [line for line in names.lines if line.get_linestyle() == "-"]  # nothing lies between two names

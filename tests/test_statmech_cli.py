@@ -163,6 +163,7 @@ def test_a_bad_config_names_its_line_and_writes_nothing(in_scratch, capsys, monk
         (("run", "ensemble", "K=1..5"), "A range is written 'K={linspace: [1, 5, 5]}'"),
         (("compare", "ensemble"), "`statmech run ensemble` computes them"),
         (("figure",), "figure needs a CONFIG, or --list"),
+        (("list",), "`statmech configs` lists the configs"),
     ],
 )
 def test_a_bad_command_is_refused(in_scratch, capsys, monkeypatch, arguments, message):

@@ -14,6 +14,7 @@ from theory.solutions import solve_line, solver_of
 
 PLACES = 200  # along the axis
 STEEP, LEAST_JUMP = 3.0, 0.01  # times the step before it, and of the range of a line: a larger step is a jump
+AROUND = 1 + np.array([-0.08, -0.04, -0.02, -0.01, 0, 0.01, 0.02, 0.04, 0.08])  # places at a divergence, over its own
 NEAR, CLOSE = 0.01, 0.05  # the width of a step, over the place of the transition; and of the jump: the other state
 MOST, LEAST = 6000, 40  # grid points of a sweep with further axes, and the fewest places that make a line smooth
 
@@ -134,8 +135,9 @@ def _config(scenario: AbstractScenario, axis: str, places: int) -> dict[str, Any
     fewer = places if steps else getattr(solver_of(scenario), "PLACES", places)
     most = min(places, MOST // others, fewer)
     dense = grid(values, most, whole)
-    singular = [it for it in getattr(solver_of(scenario), "DIVERGES", {}).get(axis, ()) if dense[0] < it < dense[-1]]
-    return {**config, axis: np.union1d(dense, singular).tolist(), **_without(config, ignores)}
+    singular = np.outer(getattr(solver_of(scenario), "DIVERGES", {}).get(axis, ()), AROUND).ravel()
+    within = singular[(singular > dense[0]) & (singular < dense[-1])]
+    return {**config, axis: np.union1d(dense, within).tolist(), **_without(config, ignores)}
 
 
 def _without(config: dict[str, Any], ignores: dict[str, Any]) -> dict[str, Any]:

@@ -78,7 +78,7 @@ def _figure(composed: Composed, config: str) -> None:
 
 
 def _wish(job: Job, composed: Composed) -> Composition:
-    """What is drawn: as the config says, with the options of the command."""
+    """Return what is drawn: as the config says, with the options of the command."""
     from statmech.scenarios.composition import Composition, composition_of
 
     own = job.figure.model_dump() if isinstance(job.figure, Composition) else {}

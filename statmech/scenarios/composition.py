@@ -32,10 +32,10 @@ NamesOf = Annotated[Any, ReadAs(Annotated[tuple[str, ...], _SEVERAL, WithJsonSch
 
 
 class Composition(BaseModel):
-    """What a figure shows: variables against an axis or against another variable, and what distinguishes the curves.
+    """The content of a figure: variables against an axis or another variable, and what distinguishes the curves.
 
-    Whatever is not stated is chosen as for the overlay: results, but no details or diagnostics, against the axis that
-    scenarios of this kind are usually drawn against.
+    Keys that are not stated are chosen as for the overlay: results, but no details or diagnostics, against the axis
+    that scenarios of this kind are usually drawn against.
 
     >>> Composition(y="eps_g", x="alpha", series="loss")
     Composition(x='alpha', y=('eps_g',), series=('loss',))

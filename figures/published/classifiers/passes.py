@@ -36,8 +36,10 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
         own = independent(simulation, name)
         usual = _classifiers(left, cells, own)
         _orders(right, cells, usual, own)
-        left.set(title=f"{source(name).title}, {ORDERS[usual]}", ylabel="error (%)")
-        right.set(title=f"{source(name).title}, {_first(cells)}", ylabel="test error (%)")
+        left.set_title(f"{source(name).title},\n{ORDERS[usual]}", loc="left")
+        right.set_title(f"{source(name).title},\n{_first(cells)}", loc="left")
+        left.set_ylabel("error (%)")
+        right.set_ylabel("test error (%)")
         for ax in (left, right):
             ax.set_xlabel("passes over the examples")
             logarithmic(ax, "x")

@@ -28,7 +28,11 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     for ax, (name, label) in zip(axes, SHOWN.items(), strict=True):
         keys = panel(ax, results, "alpha", name, "lam", label=label, log="xy")
         guide(ax, x=1, color="0.3")
-    note = r"at $\lambda=0$ the training loss is 0 for $\alpha\leq1$" if 0.0 in theory.lam.values else ""
+    note = (
+        r"at $\lambda=0$ the training loss is 0 for $\alpha\leq1$"
+        if bool((simulation.train_loss <= LEAST).any())
+        else ""
+    )
     return finish(figure, results, keys, "noise", note=note)
 
 

@@ -32,6 +32,7 @@ CAPTION = (
     r"Triangles at the foot: no run had a "
     r"decision error."
 )
+FEATURES = "fraction of features"
 RATIO = r"$\epsilon_g/\epsilon_g^{\mathrm{plain}}$"
 GREYS = ("0", "0.45", "0.3", "0.6")
 
@@ -51,7 +52,7 @@ class Plain:
     """eps_g of the plain perceptron against t, which is also its work."""
 
     def __init__(self, last: float):
-        self.t = np.append(0.0, np.geomspace(1e-3, max(last, 1.0), 200))
+        self.t = np.append(0.0, np.geomspace(1e-3, max(last, 1.0), 1000))
         scenario = scenario_from({"rule": "perceptron", "t": self.t})
         self.log_eps = np.log(solver.solve(scenario).eps_g.isel(student=0).values)
 
@@ -80,7 +81,7 @@ def _against_time(axes: Any, simulation: xr.Dataset, theory: xr.Dataset, plain: 
     gained.axhline(1, color="k", linewidth=0.8)
     logarithmic(gained, "x")
     error.set_title(BOUNDARIES[str(theory.attention.values[0])].label)
-    seen.set(title="features so far", ylabel="fraction", ylim=(0, 1.05))
+    seen.set(title="so far", ylabel=FEATURES, ylim=(0, 1.05))
     gained.set(title="at equal work", xlabel="work (features $/\\,N^2$)", ylabel=RATIO)
     return keys
 
@@ -103,8 +104,8 @@ def _against_delta(axes: Any, simulation: xr.Dataset, theory: xr.Dataset, plain:
     last, before = theory.t.values[-1], theory.t.values[-2] if theory.sizes["t"] > 1 else 0
     since = rf"$t={before:g}$ to ${last:g}$"
     slow.set(title=rf"at $t={last:g}$", ylabel=RATIO)
-    seen.set(title=f"features, {since}", ylabel="fraction", ylim=(0, 1.05))
-    lost.set(title=f"decision errors, {since}", ylabel="fraction")
+    seen.set(title=since, ylabel=FEATURES, ylim=(0, 1.05))
+    lost.set(title=since, ylabel="decision errors")
     for ax in axes:
         ax.set_xlabel(r"target rate $\epsilon_d$")
     return keys
