@@ -44,6 +44,7 @@ PUBLISHED = {  # by the key of the scenarios that they draw
         "escape": "the distribution of the times at which runs leave the symmetric plateau, at several N",
         "activations": "eps_g and specialisation of erf, ReLU and linear units, against t",
         "noise_floor": "the noise floor: stationary eps_g against the number of student units",
+        "forgetting": "growth of a first task's error after the switch to a second one, against their overlap",
         "committee": "students of erf and ReLU units that learn the labels of a committee, against t",
     },
     "loss": {

@@ -35,6 +35,7 @@ from .scenarios.inference import Inference as Inference
 from .scenarios.initial_conditions import Start as Start
 from .scenarios.labelled_rows import LabelledRows as LabelledRows
 from .scenarios.network import Network as Network
+from .scenarios.network_tasks import NetworkTasks as NetworkTasks
 from .scenarios.online import Scenario as Scenario
 from .scenarios.online_clusters import OnlineClusters as OnlineClusters
 from .scenarios.online_rows import OnlineRows as OnlineRows

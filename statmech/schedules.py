@@ -47,8 +47,10 @@ SCHEDULES: dict[str, type[Any]] = {
 
 
 class Changes(NamedTuple):
-    """The teacher's drift, the weights' decay, and the schedule of the learning rate; JAX traces their numbers."""
+    """The teacher's drift, the weights' decay, the schedule of the learning rate, and the tasks' shares of examples
+    (`statmech.protocols.Pieces`) if there are several tasks; JAX traces their numbers."""
 
     drift: Array
     decay: Array
     schedule: Any
+    tasks: Any = None

@@ -78,6 +78,7 @@ OWN = {  # overrides of figures whose configs need more than those of their kind
     "activations": TINY,
     "noise_floor": ["zip={M: [1, 1, 2], K: [1, 2, 2]}", "N=40", "seeds=4", "t=2,5"],
     "committee": ["M=1", "N=40", "seeds=4", "t=0.5,2"],
+    "forgetting": ["N=40", "seeds=4", "t=0,2,3", "switch=2", "overlap=0,0.5"],
     "double_descent": ["N=20", "seeds=3", "alpha=0.3,0.8,1.5,3"],
     "best_lambda": ["N=20", "seeds=3", "alpha=3", "lam=0.1,1,10"],
     "logistic_threshold": ["N=20", "seeds=3", "gain=1,3", "alpha=1.5,3,6"],

@@ -1,4 +1,4 @@
-"""The course of a simulation: learning rate, drift and decay of every step of a block."""
+"""The course of a simulation: learning rate, drift, decay and shares of tasks of every step of a block."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ class Course(NamedTuple):
     drift: Array  # one minus the cosine of the teacher's turn, delta/N
     decay: Array  # the fraction of the weights that a step loses, decay/N
     before: Array  # and that the block's steps before it have lost
+    shares: Array | None = None  # the tasks' probabilities (..., M, tasks), if there are several
 
     @property
     def lost(self) -> Array:
@@ -42,9 +43,11 @@ def course_of(changes: Changes, eta: Array, N: Array, first: Array, active: Arra
         Precision of the result.
     """
     t, along = (first + jnp.arange(active.size).reshape(active.shape)) / N, active.ndim - 1
+    shares = changes.tasks and changes.tasks.at(t)
     t, active = (part.reshape(*part.shape, *[1] * jnp.ndim(changes.drift)) for part in (t, active))
     drift, decay = (jnp.where(active, rate / N, 0.0) for rate in (changes.drift, changes.decay))
     fading = jnp.cumsum(jnp.log1p(-decay), axis=along)  # -inf if all weights are lost, w = N
     before = -jnp.expm1(jax.lax.slice_in_dim(fading, 0, -1, axis=along))
     before = jnp.concatenate([jnp.zeros_like(jax.lax.slice_in_dim(decay, 0, 1, axis=along)), before], axis=along)
-    return Course(*(part.astype(dtype) for part in (changes.schedule.rate(eta, t), drift, decay, before)))
+    rate, drift, decay, before = (part.astype(dtype) for part in (changes.schedule.rate(eta, t), drift, decay, before))
+    return Course(rate, drift, decay, before, shares)

@@ -14,6 +14,11 @@ students to K + T axes again.
 
 What a step adds to the students is a learner's (`simulate.kernels.learner`): perceptrons, or the units of a network.
 
+A step that averages b examples sees all of them with the same students (`_block_of_batch`). What b inputs add
+orthogonally to the basis, :math:`fG^\mathsf{T}` with the students' f (K, b) and the b normal vectors G, has the
+products :math:`PAA^\mathsf{T}P^\mathsf{T}` with the Cholesky factor P of :math:`ff^\mathsf{T}` and that of a Wishart
+matrix, A: normals below its diagonal, and on it K chis of N - n, N - n - 1, ... degrees of freedom, for any b.
+
 A teacher that drifts turns after each input by a random direction, which is a normal vector like the input: a block has
 2 M such vectors, and as many axes. Its path is in their span (`simulate.kernels.field_steps`), and at the block's end
 the axes are rotated in one plane until the first is the teacher again.
@@ -109,6 +114,7 @@ class Program:
     batch: int  # seeds of the batch that they belong to
     drifting: bool  # whether the teacher moves
     tasks: int = 1  # side by side
+    examples: int = 1  # of a step
 
     @property
     def vectors(self) -> int:
@@ -118,7 +124,7 @@ class Program:
     @property
     def many(self) -> bool:
         """Whether seeds are the first axis of matrices, not lanes."""
-        return self.K + self.teachers > MANY
+        return self.examples == 1 and self.K + self.teachers > MANY
 
 
 class Arguments(NamedTuple):
@@ -153,8 +159,8 @@ def run_tasks(task: Task, keys: np.ndarray, steps: np.ndarray, part: slice, besi
     """
     size, count, tasks = batch(task.K), len(steps), len(keys)
     first, last, _ = part.indices(size)
-    width, blocks = last - first, block_steps(task.K, task.M, task.drifting)
-    program = Program(task.learner, task.K, task.M, blocks, width, task.dtype, size, task.drifting, beside)
+    width, blocks = last - first, block_steps(task.K, task.M, task.drifting) if task.batch == 1 else 1
+    program = Program(task.learner, task.K, task.M, blocks, width, task.dtype, size, task.drifting, beside, task.batch)
     students = _starts(task, folded(keys, 0), last)[..., first:].astype(task.dtype)
     keys = folded(keys, 1)
     # many students: products of the record, and so their last bits, depend on the number of times
@@ -195,7 +201,8 @@ def _run(program: Program, problem: Arguments, students: Array, state: State, st
     problem = problem._replace(key=wrapped(problem.key))
     many, N = program.many, problem.N.astype(program.dtype)
     learner = program.learner(**problem.parameters, N=N, units=-1 if many else 0)
-    block = partial(_block_of_matrices if many else _block_of_lanes, learner, program.teachers)
+    of_many = _block_of_matrices if many else _block_of_lanes
+    block = partial(of_many if program.examples == 1 else _block_of_batch, learner, program.teachers)
     together = MATRICES if many else LANES
     stride = program.M * together
     carried = students, state
@@ -251,6 +258,29 @@ def _block_of_lanes(
     wide = wide + gain
     students = jnp.concatenate([wide[:, :teachers], lower_factor(wide[:, teachers:])], axis=1)
     return (students, learner.kept(carry)), None
+
+
+def _block_of_batch(
+    learner: Learner, teachers: int, carried: tuple[Array, State], xs: tuple[Any, ...]
+) -> tuple[tuple[Array, State], None]:
+    """One step of several examples, which all see the same students (K, n, lanes): the mean of their changes."""
+    (students, state), (normals, chi, noise, active, course) = carried, xs
+    K, n, lanes = students.shape
+    below = K * (K - 1) // 2
+    z = normals[below:].reshape(n, -1, lanes)  # (n, examples, lanes)
+    factor = input_rows(normals[:below], chi, 0)  # A, lower triangular
+    fields = add_up(students[:, i, None] * z[i] for i in range(n))
+    now = jax.tree.map(lambda rates: rates[0], course)
+    carry = learner.begin(state, add_up(students[:, i] ** 2 for i in range(n)))
+    before, examples = jax.tree.map(lambda part: part[:, None], carry), learner.examples(noise, active)
+    f, after = learner.step(before, learner.teachers(z[:teachers]), fields, learner.N, examples, now)
+    f = f / z.shape[1]
+    gain = less(jnp.sum(f[:, None] * z[None], axis=2) / learner.N, students, course and course.lost)
+    across = lower_factor(f)
+    new = add_up(across[:, i, None] * factor[i] for i in range(K)) / learner.N
+    wide = jnp.concatenate([students + gain, new], axis=1)
+    students = jnp.concatenate([wide[:, :teachers], lower_factor(wide[:, teachers:])], axis=1)
+    return (students, learner.kept(jax.tree.map(lambda part: part.mean(1), after))), None
 
 
 def turn(dot: Callable[[Array, Array], Array], students: Array, teacher: Array) -> Array:
@@ -377,6 +407,8 @@ def _randoms(
     lanes = program.lanes * program.tasks
     key, chi_key = fold_in(key, 0), fold_in(key, 1)
     n = program.K + program.teachers
+    if program.examples > 1:
+        return _randoms_of_batch(program, problem, learner, (key, chi_key), blocks)
     count = vectors * n + vectors * (vectors - 1) // 2
     axis = jnp.asarray([i for m in range(vectors) for i in range(n + m)])
     whole = program.lanes == program.batch and program.tasks == 1
@@ -389,6 +421,23 @@ def _randoms(
     normals = jax.lax.cond(n + vectors > N, lambda z: exists(z, 0.0), lambda z: z, normals.astype(dtype))
     chi = chi_variable(chi_key, N - n - jnp.arange(vectors)[:, None], (blocks, vectors, lanes), part).astype(dtype)
     return normals, chi, noise
+
+
+def _randoms_of_batch(
+    program: Program, problem: Arguments, learner: Learner, keys: tuple[Array, Array], blocks: int
+) -> tuple[Array, Array, Any]:
+    """Those of steps with several examples: the normals below A's diagonal, then the inputs, and A's chis."""
+    K, b, lanes, dtype = program.K, program.examples, program.lanes * program.tasks, program.dtype
+    n, below = K + program.teachers, K * (K - 1) // 2
+    whole = program.lanes == program.batch and program.tasks == 1
+    part = None if whole else Lanes(problem.first, program.lanes, program.batch)
+    count = below + n * b
+    shapes = ((blocks, count + learner.normals * b, lanes), (blocks, learner.uniforms * b, lanes))
+    drawn, uniforms = normals_and_uniforms(keys[0], *shapes, part)
+    noise = learner.noise(drawn[:, count:], uniforms, dtype)
+    degrees = problem.N - n - jnp.arange(K)[:, None]
+    chi = chi_variable(keys[1], degrees, (blocks, K, lanes), part).astype(dtype)
+    return drawn[:, :count].astype(dtype), chi, noise
 
 
 def chi_variable(key: Array, degrees: Array, shape: tuple[int, ...], lanes: Lanes | None = None) -> Array:

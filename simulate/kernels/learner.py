@@ -106,6 +106,7 @@ class Task:
     changes: Changes | None = None
     drifting: bool = False
     inputs: Inputs = GAUSSIAN
+    batch: int = 1  # examples of a step, which averages their f
 
     def numbers(self, which: Any = 0) -> tuple[dict[str, Any], Changes | None]:
         """The parameters and changes of one of the tasks, or, for indices (lanes,), of the task in each lane."""

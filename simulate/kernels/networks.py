@@ -97,15 +97,21 @@ class Networks(Learner):
         self, carry: Array, y: Array, h: Array, norm: Array, example: tuple[Array, Array | None], now: Course | None
     ) -> tuple[Array, Array]:
         """The students' f and their new second layer."""
+        f, gain = self.descent(carry, self.each(self.w, y), y, h, example)
+        return f, (carry + gain).astype(h.dtype)  # an activation may compute in float64
+
+    def descent(
+        self, v: Array, w: Array, y: Array, h: Array, example: tuple[Array, Array | None]
+    ) -> tuple[Array, Array]:
+        """The students' f and the gain of their second layer v, with a teacher of weights w."""
         g, derivative = self.activation.both(h)
         active, noise = example
-        error = jnp.where(active, self.label(y, noise) - self.sum(self.each(self.copies, h) * carry * g), 0.0)
-        f, v = self.eta * (carry * error) * derivative, carry + self.eta_v / self.N * (g * error)
-        return f.astype(h.dtype), v.astype(h.dtype)  # an activation may compute in float64
+        error = jnp.where(active, self.label(w, y, noise) - self.sum(self.each(self.copies, h) * v * g), 0.0)
+        return (self.eta * (v * error) * derivative).astype(h.dtype), self.eta_v / self.N * (g * error)
 
-    def label(self, y: Array, noise: Array | None) -> Array:
-        """The teacher's output, with noise, from its fields."""
-        output = self.sum(self.each(self.w, y) * self.teacher_activation.both(y)[0])
+    def label(self, w: Array, y: Array, noise: Array | None) -> Array:
+        """The output, with noise, of a teacher of weights w, from its fields."""
+        output = self.sum(w * self.teacher_activation.both(y)[0])
         if self.sign:
             output = jnp.sign(output)
         return output if noise is None else output + noise
@@ -122,7 +128,7 @@ class Networks(Learner):
 def task(cell: NetworkCell, dtype: str, others: Sequence[NetworkCell] = ()) -> Task:
     """The task of a network, for an engine; side by side with other cells of the same program."""
     first, group = distinct(cell)
-    R, Q, v = cell.units.R[first], cell.units.Q[np.ix_(first, first)], cell.units.v[first]
+    R, Q, v = cell.units.R[first], cell.units.Q[np.ix_(first, first)], cell.units.v[..., first]
     rows = rows_of(np.block([[cell.T, R.T], [R, Q]]))
     fixed = {
         "family": family_of(cell.activation),
@@ -159,7 +165,7 @@ def distinct(cell: NetworkCell) -> tuple[np.ndarray, np.ndarray]:
     if cell.drawn:
         return np.arange(cell.K), np.arange(cell.K)
     R, Q, v = cell.units
-    described = np.column_stack([R, Q, v, np.diagonal(Q)])
+    described = np.column_stack([R, Q, v.T, np.diagonal(Q)])  # v (K,), or (heads, K) of several tasks
     same = (described[:, None] == described[None]).all(-1) & (np.diagonal(Q) == Q)
     first, group = np.unique(np.argmax(same, axis=1), return_inverse=True)
     return first, group

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simulate.kernels.courses import Course, course_of
-from simulate.kernels.field_steps import modulations, path_of_teacher
+from simulate.kernels.field_steps import less, modulations, path_of_teacher
 from simulate.kernels.learner import Learner, Record, State, Task
 from simulate.kernels.signed_rows import SignedRows
 from statmech.inputs import Axes, Grouped, Inputs
@@ -54,6 +54,12 @@ class Program:
     N: int
     dtype: str
     drifting: bool  # whether the teacher moves
+    examples: int = 1  # of a step
+
+    @property
+    def block(self) -> int:
+        """Steps of a block."""
+        return BLOCK if self.examples == 1 else 1
 
 
 class Arguments(NamedTuple):
@@ -107,7 +113,7 @@ def memory(K: int, teachers: int, N: float, dtype: str, drifting: bool = False, 
 def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None)) -> Record:
     """Simulate a batch of seeds of a task from a key (2,), or a part of it, recorded at `steps` (T,) steps."""
     keys = np.stack([folded(key, seed) for seed in range(batch(task.K))[part]])
-    program = Program(task.learner, task.inputs, task.K, task.M, int(task.N), task.dtype, task.drifting)
+    program = Program(task.learner, task.inputs, task.K, task.M, int(task.N), task.dtype, task.drifting, task.batch)
     table, scale = task.inputs.table(program.N), np.asarray(task.scale, task.dtype)
     parameters, changes = task.numbers()
     problem = Arguments(parameters, task.coordinates, scale, task.kept, table, changes)
@@ -133,15 +139,17 @@ def _trajectory(program: Program, key: Array, problem: Arguments, steps: Array) 
         carried, done = carry
 
         def block(index: Array, carried: Carried) -> Carried:
-            first = done + index * BLOCK
-            active = first + jnp.arange(BLOCK) < until
+            first = done + index * program.block
+            active = first + jnp.arange(program.block) < until
             course = problem.changes and course_of(
                 problem.changes, learner.eta, np.float64(program.N), first, active, program.dtype
             )
             key = jax.random.fold_in(step_key, first)
-            return _block(program, learner, draw, key, carried, active, course)
+            return (_block if program.examples == 1 else _block_of_batch)(
+                program, learner, draw, key, carried, active, course
+            )
 
-        carried = jax.lax.fori_loop(0, (until - done + BLOCK - 1) // BLOCK, block, carried)
+        carried = jax.lax.fori_loop(0, (until - done + program.block - 1) // program.block, block, carried)
         return (carried, until), _record(program, learner, draw, jax.random.fold_in(test_key, until), carried)
 
     return jax.lax.scan(advance, (carried, jnp.zeros_like(steps[0])), steps)[1]
@@ -208,8 +216,7 @@ def _block(
     dtype, M, teachers = vectors.dtype, active.size, program.teachers
     input_key, label_key = jax.random.split(key)
     x = draw(input_key, M)
-    uniforms = jax.random.uniform(label_key, (learner.uniforms * M,), jnp.float32)
-    noise = learner.noise(normals(label_key, (learner.normals * M,)), uniforms, dtype)
+    noise = _noise(learner, label_key, M, dtype)
     centres = learner.centres(noise)
     if centres is not None:
         x = x + (centres[:, None] * vectors[0] / program.N).astype(dtype)
@@ -222,6 +229,35 @@ def _block(
     gain = jnp.pad(f.T, ((teachers, 0), (0, 0))) @ x  # the teachers stay
     vectors = vectors + (gain if course is None else gain.at[teachers:].add(-course.lost * vectors[teachers:]))
     return Carried(vectors if moved is None else vectors.at[0].set(moved), state)
+
+
+def _block_of_batch(
+    program: Program,
+    learner: Learner,
+    draw: Draw,
+    key: Array,
+    carried: Carried,
+    active: Array,
+    course: Course | None,
+) -> Carried:
+    """One step of several examples, which all see the same students: the mean of their changes."""
+    vectors, state = carried
+    teachers, count = program.teachers, program.examples
+    input_key, label_key = jax.random.split(key)
+    x, noise = draw(input_key, count), _noise(learner, label_key, count, vectors.dtype)
+    fields, now = vectors @ x.T, jax.tree.map(lambda rates: rates[0], course)
+    before = jax.tree.map(lambda part: part[:, None], state)
+    y, h, examples = learner.teachers(fields[:teachers]), fields[teachers:], learner.examples(noise, active)
+    f, after = learner.step(before, y, h, jnp.sum(x * x, axis=1), examples, now)
+    gain = less(f @ x / count, vectors[teachers:], course and course.lost)
+    return Carried(vectors.at[teachers:].add(gain), jax.tree.map(lambda part: part.mean(1), after))
+
+
+def _noise(learner: Learner, key: Array, count: int, dtype: Any) -> Any:
+    """The learner's noise of so many examples."""
+    uniforms = jax.random.uniform(key, (learner.uniforms * count,), jnp.float32)
+    noise_key = jax.random.fold_in(key, 0) if learner.uniforms else key  # independent of the uniforms
+    return learner.noise(normals(noise_key, (learner.normals * count,)), uniforms, dtype)
 
 
 def _moved(key: Array, teacher: Array, x: Array, fields: Array, inner: Array, drift: Array) -> tuple[Array, Array]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from numbers import Number
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from statmech.inputs import label_of
+from statmech.inputs import Inputs, label_of
 from statmech.results.stored_config import config_of
 from statmech.scenarios.axes import is_axis
 from statmech.scenarios.base import AbstractScenario
@@ -185,6 +186,13 @@ def tracked(items: Iterable[Any], total: int, progress: Progress | None) -> Iter
             progress(done, total)
 
 
+def _label(value: Any) -> Any:
+    """A value on the axis of a dataset: a number or a word, which other objects have as their names."""
+    if isinstance(value, str | Number):
+        return value
+    return label_of(value) if isinstance(value, Inputs) else str(value)
+
+
 def coordinates(scenario: AbstractScenario, sizes: dict[str, int]) -> dict[str, Any]:
     """The coordinates of a scenario's dataset, with their descriptions; of seeds, too, if these have a size."""
     recorded = scenario.recorded | ({"seed": np.arange(sizes["seed"])} if "seed" in sizes else {})
@@ -194,8 +202,7 @@ def coordinates(scenario: AbstractScenario, sizes: dict[str, int]) -> dict[str, 
     }
     along = {name: dim for dim, group in scenario.dimensions.items() for name in group}
     for name, value in scenario.axis_values().items():
-        if name == "inputs":
-            value = tuple(map(label_of, value)) if is_axis(value) else label_of(value)
+        value = tuple(map(_label, value)) if is_axis(value) else _label(value)
         if is_axis(value) and any(
             isinstance(one, str) for one in value
         ):  # a word among numbers makes all of them words

@@ -46,7 +46,7 @@ from statmech.scenarios.keys import (
     one_of,
     word_or_section,
 )
-from statmech.scenarios.network_matrices import NetworkStart, TeacherSection, Units, learnt
+from statmech.scenarios.network_matrices import NetworkStart, TeacherSection, Units, learnt, one_value
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.step_sizes import rate_problems, steps_problems
 from statmech.scenarios.variables import Variable
@@ -106,10 +106,10 @@ class Network(AbstractScenario):
     CHOICE: ClassVar = "network"
     KINDS: ClassVar = ACTIVATIONS
     together: ClassVar = 64
-    AXES: ClassVar = ("network", "M", "K", "N", "inputs", "eta", "eta_v", "noise", "decay", PARAMETERS)
+    AXES: ClassVar[tuple[str, ...]] = ("network", "M", "K", "N", "inputs", "eta", "eta_v", "noise", "decay", PARAMETERS)
     OMITTED: ClassVar = {"inputs": Gaussian()}
     TITLE: ClassVar = "networks"
-    CITES: ClassVar = ("saad1995", "biehl1995", "goldt2019")
+    CITES: ClassVar[tuple[str, ...]] = ("saad1995", "biehl1995", "goldt2019")
     CITES_OF_MODES: ClassVar = ("yoshida2019",)
     COORDINATES: ClassVar = {
         "student": Key("student", "student, a unit of the network", int),
@@ -125,7 +125,7 @@ class Network(AbstractScenario):
         "teacher": "teacher_unit",
         "other_teacher": "other_teacher_unit",
     }
-    PAGE: ClassVar = Page(
+    PAGE: ClassVar[Page | None] = Page(
         along="t",
         start={
             "network": ["erf"],
@@ -451,7 +451,7 @@ class NetworkCell(Cell):
         if self.K == 1 or isinstance(self.activation, Linear) or self.identical:
             return False
         R, Q, v = self.units
-        return all(map(_one_value, (Q, self.T))) and all(np.ptp(values) == 0 for values in (R, v, self.w))
+        return all(map(one_value, (Q, self.T))) and all(np.ptp(values) == 0 for values in (R, v, self.w))
 
     @property
     def groups(self) -> int:
@@ -469,8 +469,9 @@ class NetworkCell(Cell):
         values = {**{name: getattr(self, name) for name in NUMBERS}, **self.parameters}
         return f"{self.name} ({', '.join(f'{name} = {shown(value)}' for name, value in values.items())})"
 
-    def words(self) -> tuple[int, ...]:
-        """The words that name this cell (`statmech.scenarios.grid.words_of`)."""
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The values that name this cell, in the names that its random numbers were first given by."""
         matrices = {
             "T": self.T.tolist(),
             "w": self.w.tolist(),
@@ -488,7 +489,11 @@ class NetworkCell(Cell):
             identity["teacher"] = self.teacher.network
         if not isinstance(self.inputs, Gaussian):
             identity["inputs"] = written(self.inputs)
-        return words_of(identity)
+        return identity
+
+    def words(self) -> tuple[int, ...]:
+        """The words that name this cell (`statmech.scenarios.grid.words_of`)."""
+        return words_of(self.identity)
 
 
 def _not_normal(law: Inputs) -> str:
@@ -508,9 +513,3 @@ def _of_few_powers(M: int, N: int, inputs: Inputs | None = None, **others: Any) 
     if directions >= M:
         return None
     return ("inputs",), f"M = {M} teacher units cannot have all their power in {directions} of N = {N} directions"
-
-
-def _one_value(matrix: np.ndarray) -> bool:
-    """True if a matrix has one value on its diagonal and one beside it."""
-    rest = matrix[~np.eye(len(matrix), dtype=bool)]
-    return bool(np.ptp(np.diagonal(matrix)) == 0 and (rest.size == 0 or np.ptp(rest) == 0))

@@ -132,7 +132,7 @@ class TeacherSection(Section):
         list of str
             Empty if they can.
         """
-        found = [*_shape_problems("T", self.T, (M, M), "M"), *_shape_problems("w", self.w, (M,), "M")]
+        found = [*shape_problems("T", self.T, (M, M), "M"), *shape_problems("w", self.w, (M,), "M")]
         found = found or _matrix_problems("T", self.T) or _size_problems(dtype, T=self.T, w=self.w)
         if not found and not _positive(self.of(M)[0]):
             found = ["T is not positive semidefinite, so no teacher units have these products"]
@@ -223,9 +223,9 @@ class NetworkStart(Section):
         Q = 0.0 if self.Q is None else self.Q
         R = self.R if isinstance(self.R, tuple) else self._overlaps(K, M).max()
         found = [
-            *_shape_problems("Q", Q, (K, K), "K"),
-            *_shape_problems("R", R, (K, M), "K, M"),
-            *_shape_problems("v", self.v, (K,), "K"),
+            *shape_problems("Q", Q, (K, K), "K"),
+            *shape_problems("R", R, (K, M), "K, M"),
+            *shape_problems("v", self.v, (K,), "K"),
         ]
         found = found or _matrix_problems("Q", Q) or _size_problems(dtype, Q=Q, R=R, v=self.v, drawn=self.drawn or 0.0)
         if found:
@@ -264,6 +264,16 @@ def rows_of(gram: np.ndarray) -> np.ndarray:
     return np.tril(rows) * scale[:, None]
 
 
+def one_value(matrix: np.ndarray) -> bool:
+    """True if a matrix has one value on its diagonal and one beside it.
+
+    >>> one_value(np.eye(2)), one_value(np.diag([1.0, 2.0]))
+    (True, False)
+    """
+    rest = matrix[~np.eye(len(matrix), dtype=bool)]
+    return bool(np.ptp(np.diagonal(matrix)) == 0 and (rest.size == 0 or np.ptp(rest) == 0))
+
+
 def _square(given: Any, n: int) -> np.ndarray:
     return np.asarray(given, float) if isinstance(given, tuple) else float(given) * np.eye(n)
 
@@ -279,7 +289,7 @@ def _cosines(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return gram / np.outer(unit, unit), scale
 
 
-def _shape_problems(name: str, given: Any, shape: tuple[int, ...], keys: str) -> list[str]:
+def shape_problems(name: str, given: Any, shape: tuple[int, ...], keys: str) -> list[str]:
     """Whether a list has the shape that K and M ask for; a number fits any."""
     if not isinstance(given, tuple):
         return []

@@ -45,6 +45,7 @@ TOGETHER: MutableMapping[tuple[str, str], type[AbstractScenario]] = Kinds(
     {
         ("rule", "clusters"): "online_clusters:OnlineClusters",
         ("rule", "population"): "online_rows:OnlineRows",
+        ("network", "tasks"): "network_tasks:NetworkTasks",
     }
 )
 
@@ -90,7 +91,7 @@ def choices_in(keys: set[str]) -> list[str]:
     """
     named = [choice for choice in SCENARIOS if choice in keys]
     if len(named) < 2:
-        return named
+        return named + [second for first, second in TOGETHER if [first] == named and second in keys]
     ordinary = {choice: {*SCENARIOS[choice].known_keys()} - {choice} for choice in named}
     return [choice for choice in named if not any(choice in others for others in ordinary.values())]
 

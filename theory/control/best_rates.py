@@ -36,7 +36,7 @@ from statmech.rules import Averages, Rule
 from statmech.runtime.devices import double_precision
 from statmech.scenarios.online import OnlineCell
 from theory.online.averages import averages
-from theory.online.equations import initial
+from theory.online.students import initial
 
 PANEL, NODES = 0.25, 16  # of u, and nodes in each: the integral is exact to rounding
 SMALLEST = 1e-14  # angle

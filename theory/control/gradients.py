@@ -93,8 +93,8 @@ def path(problem: Problem, values: np.ndarray) -> Path:
     cost, gradient, control, hamiltonian, states, last = map(np.asarray, found)
     edges = np.asarray(problem.control.edges)
     t = edges[:-1, None] + np.diff(edges)[:, None] * problem.fractions[:, 0]
-    flat = (part.reshape(-1) for part in (gradient, t, control, hamiltonian))
-    return Path(float(cost), *flat, states.reshape(-1, states.shape[-1]), last)
+    gradient, t, control, hamiltonian = (part.reshape(-1) for part in (gradient, t, control, hamiltonian))
+    return Path(float(cost), gradient, t, control, hamiltonian, states.reshape(-1, states.shape[-1]), last)
 
 
 def _by_segment(problem: Problem, values: np.ndarray) -> np.ndarray:

@@ -20,7 +20,8 @@ from theory.control.controls import Control
 from theory.control.gradients import Problem
 from theory.networks.averages import errors
 from theory.networks.equations import Equations, Setting, equations_of, field, fields_of, packed, setting_of, unpacked
-from theory.online.equations import initial, logarithmic_rates
+from theory.online.equations import logarithmic_rates
+from theory.online.students import initial
 
 
 class StudentSetting(NamedTuple):

@@ -1,0 +1,67 @@
+r"""Forgetting: how much the error of a first task grows after the switch to a second one, against their overlap.
+
+It is :math:`F(s) = \epsilon_1(t_1 + s) - \epsilon_1(t_1)` at times s after the switch at :math:`t_1`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from figures.legends import line_with_points
+from figures.panels import finish, page, scenario_with
+from figures.style import look_of, points, theory_line
+from statmech.errors import ConfigError
+from theory import solve
+
+AXES = ("overlap", "start")  # of the sweep, that this figure shows
+NEEDS = ("R",)
+PLACES = 40  # of the lines
+CAPTION = (
+    r"Forgetting of the first of two tasks: the growth of its error within $s$ after the switch to the second, against "
+    r"the overlap $r$ of the tasks, for each start of the student; each task has a second layer of its own."
+)
+LINES = r"Lines: equations, $N\to\infty$."
+
+
+def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
+    """Draw a panel per start, one colour per time after the switch."""
+    starts, switch = np.ravel(theory.start.values).tolist(), _switch(theory)
+    later = [float(t) for t in theory.t.values if t > switch]
+    figure, axes = page(3.0, 1, len(starts), squeeze=False)
+    lines = _lines(theory)
+    for ax, start in zip(axes.flat, starts, strict=True):
+        runs, solved = (each.sel(start=start) if "start" in each.dims else each for each in (simulation, lines))
+        for at, t in enumerate(later):
+            theory_line(ax, solved.overlap, _forgotten(solved, switch, t), color=look_of(at)["color"])
+            points(ax, runs.overlap, _forgotten(runs, switch, t), at)
+        _label(ax, start)
+    axes[0, 0].set_ylabel("forgetting $F(s)$")
+    keys = [line_with_points(at, f"$s$ = {t - switch:g}") for at, t in enumerate(later)]
+    return finish(figure, simulation, keys, "eta", "eta_v", f"switch = {switch:g}")
+
+
+def _switch(theory: xr.Dataset) -> float:
+    """The time of the switch, which must be recorded, and later ones, along an axis of overlaps."""
+    switch = scenario_with(theory).config().get("switch")
+    if switch not in theory.t.values or theory.t.values[-1] <= switch or "overlap" not in theory.dims:
+        raise ConfigError("forgetting needs an axis of overlaps, and t with the switch and later times")
+    return float(switch)
+
+
+def _lines(theory: xr.Dataset) -> xr.Dataset:
+    """Theory at many overlaps."""
+    overlaps = theory.overlap.values
+    return solve(scenario_with(theory, overlap=np.linspace(overlaps.min(), overlaps.max(), PLACES).tolist()))
+
+
+def _forgotten(results: xr.Dataset, switch: float, t: float) -> xr.DataArray:
+    """The growth of the first task's error from the switch to a time."""
+    error = results.eps_g.sel(task=1)
+    return error.sel(t=t) - error.sel(t=switch)
+
+
+def _label(ax: Axes, start: str) -> None:
+    ax.set(xlabel="overlap $r$ of the tasks", title=f"start: {start}", ylim=(0, None))

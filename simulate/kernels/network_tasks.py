@@ -1,0 +1,77 @@
+r"""Networks that learn several tasks, as learners: each step draws the task of its example.
+
+The step at t = steps/N is one of task k with the probability :math:`p_k(t)` of the protocol (`statmech.protocols`),
+which the course of a block holds for each of its steps; one uniform of the step's own chooses k. The teacher then has
+the output weights of that task, and with heads of their own the second layer is that of the task, which alone changes.
+Heads are carried one after the other along the axis of units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+
+from simulate.kernels import networks
+from simulate.kernels.courses import Course
+from simulate.kernels.learner import Task, stacked
+from simulate.kernels.networks import Networks
+from statmech.numerics.gaussian import Array
+from statmech.parameters import Family
+from statmech.protocols import Pieces
+from statmech.scenarios.network_tasks import NetworkTaskCell
+from statmech.schedules import CONSTANT, Changes
+
+
+@dataclass(frozen=True)
+class TaskNetworks(Networks):
+    """A network that learns several tasks; `w` (tasks, M) are the output weights of the teacher units in each."""
+
+    uniforms: ClassVar[int] = 1
+
+    def noise(self, normals: Array, uniforms: Array, dtype: Any) -> Any:
+        """Return the noise on the teacher's output, and the uniforms that draw tasks."""
+        return super().noise(normals, uniforms, dtype), uniforms
+
+    def step(
+        self, carry: Array, y: Array, h: Array, norm: Array, example: tuple[Array, Any], now: Course | None
+    ) -> tuple[Array, Array]:
+        """The students' f and their new heads."""
+        assert now is not None
+        assert now.shares is not None
+        active, (noise, uniform) = example
+        drawn = self.drawn(uniform, now.shares)
+        heads = jnp.split(carry, carry.shape[self.units] // h.shape[self.units], axis=self.units)
+        own = len(heads) > 1
+        w = _chosen([self.each(row, y) for row in self.w], drawn)
+        f, gain = self.descent(_chosen(heads, drawn) if own else carry, w, y, h, (active, noise))
+        gain = jnp.concatenate([here * gain for here in drawn], axis=self.units) if own else gain
+        return f, (carry + gain).astype(h.dtype)
+
+    def drawn(self, uniform: Array, shares: Array) -> list[Array]:
+        """Whether each task is that of the example, for shares (tasks,): a uniform in its part of (0, 1)."""
+        ends = jnp.cumsum(shares)
+        task = reduce(add, (uniform >= end for end in ends[:-1]), jnp.zeros(jnp.shape(uniform), int))
+        return [task == k for k in range(len(self.w))]
+
+
+def _chosen(values: Sequence[Array], drawn: Sequence[Array]) -> Array:
+    """The values of the task that is drawn."""
+    return reduce(add, (here * value for here, value in zip(drawn, values, strict=True)))
+
+
+def task(cell: NetworkTaskCell, dtype: str) -> Task:
+    """The task of an engine: a network of several tasks in the order of its protocol."""
+    alone = networks.task(cell, dtype)
+    changes: Changes = stacked([Changes(0.0, cell.decay, CONSTANT)])
+    return replace(
+        alone,
+        learner=Family(TaskNetworks, alone.learner.fixed),
+        kept=alone.kept.reshape(-1),
+        changes=changes._replace(tasks=Pieces(*(part[None] for part in cell.pieces))),
+        batch=cell.batch,
+    )

@@ -1,0 +1,167 @@
+r"""Protocols: the order in which a student learns several tasks.
+
+At time t the next example is one of task k with probability :math:`p_k(t)`, a piecewise constant function: its `Pieces`
+are where pieces begin, and the probabilities in each.
+
+**To add a protocol** write one class with `pieces` and add one line to `PROTOCOLS`. In a config it is written by its
+name or, with a parameter, as a mapping: `blocked`, `{replay: 0.1}`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import astuple, dataclass
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from statmech.errors import not_known, quoted
+from statmech.numerics.gaussian import Array, namespace
+
+TWO = 2  # tasks that one switch separates
+
+
+class Pieces(NamedTuple):
+    """The pieces of a protocol: when they begin (n,), the first at 0, and the tasks' probabilities (n, tasks)."""
+
+    starts: Array
+    shares: Array
+
+    def at(self, t: Array) -> Array:
+        """The tasks' probabilities (..., tasks) at times t.
+
+        >>> Blocked().pieces(2, 50.0).at(np.array([49.0, 50.0])).tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+        """
+        return self.shares[namespace(t).searchsorted(self.starts, t, side="right") - 1]
+
+
+@dataclass(frozen=True)
+class Protocol(ABC):
+    """An order of tasks."""
+
+    @abstractmethod
+    def pieces(self, tasks: int, switch: float | None) -> Pieces:
+        """The pieces of the protocol of this number of tasks, whose key `switch` has this value."""
+
+    def problem(self, tasks: int, switch: float | None, last: float) -> str:
+        """Why so many tasks cannot be learnt in this order up to a last time; empty if they can."""
+        return ""
+
+    def __str__(self) -> str:
+        """Its name on the axis of a dataset."""
+        return " ".join([_name_of(self), *(f"{value:g}" for value in np.ravel(astuple(self)))])
+
+
+@dataclass(frozen=True)
+class Interleaved(Protocol):
+    """All tasks at any time, with equal shares."""
+
+    def pieces(self, tasks: int, switch: float | None) -> Pieces:
+        return Pieces(np.zeros(1), np.full((1, tasks), 1 / tasks))
+
+
+@dataclass(frozen=True)
+class Replay(Protocol):
+    """The first task until the switch, then the second, with a share of examples of the first."""
+
+    share: float
+
+    def pieces(self, tasks: int, switch: float | None) -> Pieces:
+        assert switch is not None  # or it has a problem
+        return Pieces(np.array([0.0, switch]), np.array([[1.0, 0.0], [self.share, 1.0 - self.share]]))
+
+    def problem(self, tasks: int, switch: float | None, last: float) -> str:
+        if not 0 <= self.share <= 1:
+            return f"the share of replay must lie between 0 and 1, not be {self.share:g}"
+        if tasks != TWO:
+            return f"{_name_of(self)} has two tasks, here {tasks}: use blocks or interleaved"
+        if switch is None:
+            return f"{_name_of(self)} needs the key `switch`, the time at which the second task begins"
+        if not 0 < switch < last:
+            return f"switch = {switch:g} must lie between 0 and the last time, t = {last:g}"
+        return ""
+
+
+@dataclass(frozen=True)
+class Blocked(Replay):
+    """The first task until the switch, then the second alone."""
+
+    share: float = 0.0
+
+    def __str__(self) -> str:
+        return _name_of(self)
+
+
+@dataclass(frozen=True)
+class Blocks(Protocol):
+    """One task after the other, each from its start; after the last task the first again."""
+
+    starts: tuple[float, ...]
+
+    def pieces(self, tasks: int, switch: float | None) -> Pieces:
+        return Pieces(np.array(self.starts), np.eye(tasks)[np.arange(len(self.starts)) % tasks])
+
+    def problem(self, tasks: int, switch: float | None, last: float) -> str:
+        if self.starts[0] != 0 or any(np.diff(self.starts) <= 0):
+            return "blocks is a list of the times at which blocks begin: 0 and later ones in increasing order"
+        if len(self.starts) < tasks:
+            return f"blocks names the start of {len(self.starts)} blocks, but there are {tasks} tasks"
+        if self.starts[-1] >= last:
+            return f"the last block begins at {self.starts[-1]:g}, not before the last time, t = {last:g}"
+        return ""
+
+
+PROTOCOLS: dict[str, type[Any]] = {
+    "blocked": Blocked,
+    "interleaved": Interleaved,
+    "replay": Replay,
+    "blocks": Blocks,
+}
+WORDS = ("blocked", "interleaved")  # protocols without a parameter
+
+
+def protocol_from(given: Any) -> Protocol:
+    """A protocol from its form in a config: a word, or a name with its parameter.
+
+    >>> protocol_from("blocked"), protocol_from({"blocks": [0, 50, 75]})
+    (Blocked(share=0.0), Blocks(starts=(0.0, 50.0, 75.0)))
+    """
+    if isinstance(given, Protocol):
+        return given
+    if isinstance(given, str) and given in WORDS:
+        found: Protocol = PROTOCOLS[given]()
+        return found
+    if isinstance(given, dict) and len(given) == 1:
+        [(name, value)] = given.items()
+        if name == "replay" and _number(value):
+            return Replay(float(value))
+        if name == "blocks" and isinstance(value, list | tuple) and value and all(map(_number, value)):
+            return Blocks(tuple(map(float, value)))
+    if isinstance(given, str) and given not in PROTOCOLS:
+        raise ValueError(not_known(given, "a protocol", PROTOCOLS))
+    raise ValueError(
+        f"a protocol is blocked, interleaved, {{replay: share}} or {{blocks: [0, ...]}}, not {quoted(given)}"
+    )
+
+
+def written_protocol(protocol: Protocol) -> Any:
+    """A protocol in the form of a config.
+
+    >>> written_protocol(Replay(0.1)), written_protocol(Interleaved())
+    ({'replay': 0.1}, 'interleaved')
+    """
+    name = _name_of(protocol)
+    if name in WORDS:
+        return name
+    [value] = astuple(protocol)
+    return {name: list(value) if isinstance(value, tuple) else value}
+
+
+def _name_of(protocol: Protocol) -> str:
+    return next(name for name, kind in PROTOCOLS.items() if type(protocol) is kind)
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and bool(np.isfinite(float(value)))

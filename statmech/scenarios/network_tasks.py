@@ -1,0 +1,304 @@
+r"""Networks that learn several tasks online: the teachers of all tasks, the student's heads, and the protocol.
+
+A `NetworkTasks` is what a config file with the keys `network` and `tasks` holds. Each task has M teacher units, of the
+products T that the key `teacher` states; unit m of one task and unit n of another have the product :math:`rT_{mn}`,
+with the overlap r of the tasks. A step is that of a `Network`, on a new example of one task, with the probability that
+the protocol gives this task at t = steps/N (`statmech.protocols`), or the mean over a `batch` of b such examples. With
+`heads: own` the student has a second layer for each task, and an example changes that of its own task only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer
+
+from statmech.activations import ACTIVATIONS, Linear
+from statmech.errors import Problem
+from statmech.inputs import Gaussian
+from statmech.parameters import Key, shown
+from statmech.protocols import Blocked, Pieces, Protocol, Replay, protocol_from, written_protocol
+from statmech.scenarios.axes import Numbers, Wholes, axis_of, points
+from statmech.scenarios.keys import PARAMETERS, Nonnegative, Number, Whole, config_key, word_or_section
+from statmech.scenarios.network import NUMBERS, VARIABLES, Network, NetworkCell, UnitsAxis
+from statmech.scenarios.network_matrices import Units, one_value
+from statmech.scenarios.page import Page
+from statmech.scenarios.tasks_start import TasksStart
+from statmech.scenarios.variables import Variable
+
+MOST_TASKS, LARGEST_BATCH = 16, 10**6
+SHARE = {"type": "object", "minProperties": 1, "maxProperties": 1}
+SECTION = {"type": "object", "properties": {name: {} for name in TasksStart.model_fields}}
+START = {"anyOf": [{"enum": ["drawn"]}, SECTION]}
+DRAWN = TasksStart.model_validate({"name": "drawn", "drawn": 1.0})
+
+OverlapAxis = Annotated[
+    Numbers, axis_of(Annotated[Number, Field(ge=-1, le=1)], {"type": "number", "minimum": -1, "maximum": 1})
+]
+BatchAxis = Annotated[
+    Wholes,
+    axis_of(
+        Annotated[Whole, Field(ge=1, le=LARGEST_BATCH)], {"type": "integer", "minimum": 1, "maximum": LARGEST_BATCH}
+    ),
+]
+ProtocolAxis = Annotated[
+    Any,
+    axis_of(
+        Annotated[Any, AfterValidator(protocol_from), PlainSerializer(written_protocol)],
+        {"anyOf": [{"enum": ["blocked", "interleaved"]}, SHARE]},
+        spaced=False,
+    ),
+]
+
+
+StartAxis = Annotated[
+    Any, axis_of(Annotated[Any, word_or_section(["drawn"], TasksStart, "a start")], START, spaced=False)
+]
+
+
+def _without_section(given: Any) -> Any:
+    """The number of tasks; its section in a sketch of a config has keys that stand beside it."""
+    if isinstance(given, dict):
+        raise ValueError("is the number of tasks; overlap and heads are keys of their own, beside it")
+    return given
+
+
+class NetworkTasks(Network):
+    """Networks of two layers that learn several tasks online; any list is an axis of a sweep.
+
+    Raises `ScenarioError` with one sentence per problem.
+
+    >>> scenario = NetworkTasks(network="erf", tasks=2, overlap=[0, 0.5], M=1, K=2, N=100, switch=5, t=[0, 5, 10])
+    >>> scenario.shape, next(iter(scenario.cells())).protocol
+    ({'overlap': 2}, Blocked(share=0.0))
+    """
+
+    AXES: ClassVar = (
+        *("network", "M", "K", "overlap", "protocol", "start", "N", "inputs"),
+        *("eta", "eta_v", "batch", "noise", "decay", PARAMETERS),
+    )
+    CITES: ClassVar = (*Network.CITES, "lee2021")
+    TITLE: ClassVar = "networks of several tasks"
+    COORDINATES: ClassVar = {
+        **{name: Network.COORDINATES[name] for name in ("student", "other", "teacher_unit")},
+        "task": Key("task", "task", int),
+        "examples": Key("examples", "examples per input dimension: batch t", symbol="$bt$"),
+    }
+    FORMER: ClassVar = {}
+    PAGE: ClassVar[Page | None] = None
+
+    tasks: Annotated[Whole, BeforeValidator(_without_section), Field(ge=1, le=MOST_TASKS)] = Field(
+        description="number of tasks, each with M teacher units of its own"
+    )
+    M: UnitsAxis = config_key(1, description="number of teacher units of each task", symbol="$M$")
+    overlap: OverlapAxis = config_key(
+        0.0, description="overlap of the teacher units of the same number of two tasks, over that of T", symbol="$r$"
+    )
+    heads: Literal["own", "shared"] = Field(
+        default="own", description="second layer: own (one for each task) or shared (one for all)"
+    )
+    protocol: ProtocolAxis = Field(
+        default=Blocked(),
+        description="order of the tasks: blocked (the first up to the switch, then the second), interleaved (equal "
+        "shares), {replay: share of the first task after the switch} or {blocks: [times at which tasks begin in turn]}",
+        json_schema_extra={"default": "blocked"},
+    )
+    switch: Annotated[Nonnegative, Field(gt=0)] | None = Field(
+        default=None, description="time at which the second task begins, of the protocols blocked and replay"
+    )
+    batch: BatchAxis = config_key(1, description="fresh examples of a step, which averages them", symbol="$b$")
+    start: StartAxis = Field(
+        default="drawn",
+        description="start, at t = 0: drawn (entries from N(0,1)), {drawn: variance, v}, {Q, R, v}, or {Q, along, v} "
+        "for one student at every overlap",
+    )
+
+    def _problems(self) -> Iterator[Problem]:
+        yield from self._size_problems()
+        yield from self._task_problems()
+        yield from self._input_problems()
+        yield from self._matrix_problems()
+
+    def _size_problems(self) -> Iterator[Problem]:
+        yield from (found := list(super()._size_problems()))
+        for values, _ in self.grid() if not found else ():
+            K, N, least = values["K"], values["N"], values["K"] + self.tasks * values["M"]
+            if least > N:
+                needed = f"{self.tasks} tasks of M = {values['M']} teacher units and K = {K} student units"
+                yield ("N",), f"N = {N} is too small for {needed}: N must be at least K + tasks * M = {least}"
+                return
+
+    def _task_problems(self) -> Iterator[Problem]:
+        """Protocols that there are not, and tasks that no teacher units can be."""
+        protocols = points(self.protocol)
+        for protocol in protocols:
+            if sentence := protocol.problem(self.tasks, self.switch, self.t[-1]):
+                yield ("switch",) if sentence.startswith("switch") else ("protocol",), sentence
+                break
+        if self.switch is not None and not any(isinstance(protocol, Replay) for protocol in protocols):
+            yield ("switch",), "is the time of the protocols blocked and replay: leave it out"
+        lowest = min(points(self.overlap))
+        if (self.tasks - 1) * lowest < -1:
+            least = f"at least -1/{self.tasks - 1}"
+            yield ("overlap",), f"{self.tasks} tasks cannot have the overlap {lowest:g} with each other: it is {least}"
+
+    def _input_problems(self) -> Iterator[Problem]:
+        if any(law != Gaussian() for law in points(self.inputs)):
+            yield ("inputs",), "networks of several tasks learn from gaussian inputs of equal variance only"
+        if self.teacher.output == "sign":
+            yield ("teacher",), "networks of several tasks learn outputs, not labels: leave out `output: sign`"
+        for cell in self._combined("network"):
+            if not cell.activation.has_closed_forms:
+                why = f"several tasks need the closed forms of an activation's averages, and {cell.name} has none"
+                yield ("network",), why
+            elif cell.teacher_activation != cell.activation:
+                yield ("teacher",), "the teachers of several tasks have the activation of the students"
+
+    def _matrix_problems(self) -> Iterator[Problem]:
+        for M in points(self.M):
+            for sentence in self.teacher.problems(M, self.dtype):
+                yield ("teacher",), sentence
+                return
+        if any((self.tasks - 1) * overlap < -1 for overlap in points(self.overlap)):
+            return
+        for cell in self._combined("K", "M", "overlap", "start"):
+            for sentence in cell.start.problems(cell.K, cell.T, cell.heads, self.dtype):
+                at = f", at the overlap {cell.overlap:g} of the tasks" if "semidefinite" in sentence else ""
+                yield ("start",), sentence + at
+                return
+
+    def _combined(self, *names: str) -> Iterator[NetworkTaskCell]:
+        """A cell of each combination of these keys, with the first values of the other axes."""
+        first, _ = next(self.grid())
+        return (self.cell(first | values, ()) for values in self.combinations(*names))
+
+    @property
+    def variables(self) -> dict[str, Variable]:
+        own = ("task",) if self.heads == "own" else ()
+        return {
+            "eps_g": Variable(
+                ("t", "task"),
+                "generalization error of a task: mean squared error over 2, without noise",
+                r"$\epsilon_g$",
+            ),
+            "R": VARIABLES["R"],
+            "Q": VARIABLES["Q"],
+            "v": replace(VARIABLES["v"], dims=("t", *own, "student")),
+            "specialisation": replace(VARIABLES["specialisation"], dims=("t", "task")),
+        }
+
+    @property
+    def recorded(self) -> dict[str, np.ndarray]:
+        """The coordinates of the dataset's dimensions that are not axes of the sweep."""
+        students, units = np.arange(1, max(points(self.K)) + 1), np.arange(1, self.tasks * max(points(self.M)) + 1)
+        tasks = np.arange(1, self.tasks + 1)
+        return {"t": np.asarray(self.t), "task": tasks, "student": students, "other": students, "teacher_unit": units}
+
+    @property
+    def derived(self) -> dict[str, tuple[tuple[str, ...], Any]]:
+        """The examples seen per input dimension, along the sweep's dimension of `batch` if there is one."""
+        dims = tuple(dim for dim, group in self.dimensions.items() if "batch" in group)
+        examples = np.outer(points(self.batch), self.t)
+        return {"examples": ((*dims, "t"), examples if dims else examples[0])}
+
+    def _step(self, cell: NetworkCell) -> float:
+        """Seconds of one step of one seed."""
+        assert isinstance(cell, NetworkTaskCell)
+        return super()._step(cell) * cell.batch
+
+    def programs(self) -> set[Any]:
+        """The engine's, for each activation and number of units, heads and examples of a step."""
+        return {
+            (*program, self.tasks, self.heads, batch) for program in super().programs() for batch in points(self.batch)
+        }
+
+    def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> NetworkTaskCell:
+        activation = self.kind_at(values)
+        teacher_units = ACTIVATIONS[self.teacher.network]() if self.teacher.network else activation
+        start, M = values["start"], values["M"]
+        return NetworkTaskCell(
+            name=values["network"],
+            activation=activation,
+            teacher_activation=teacher_units,
+            **{name: values[name] for name in (*NUMBERS, "batch", "overlap")} | {"M": M * self.tasks},
+            inputs=Gaussian(),
+            teacher=self.teacher,
+            start=DRAWN if start == "drawn" else start,
+            index=index,
+            tasks=self.tasks,
+            heads=self.tasks if self.heads == "own" else 1,
+            protocol=values["protocol"],
+            switch=self.switch,
+        )
+
+
+@dataclass(frozen=True)
+class NetworkTaskCell(NetworkCell):
+    """One point of the grid: a network with the teacher units of all tasks, M in number, heads and a protocol."""
+
+    start: TasksStart  # type: ignore[assignment]
+    tasks: int
+    heads: int
+    overlap: float
+    protocol: Protocol
+    switch: float | None
+    batch: int
+
+    @property
+    def own(self) -> int:
+        """The number of teacher units of each task."""
+        return self.M // self.tasks
+
+    @property
+    def T(self) -> np.ndarray:
+        """Products of the teacher units of all tasks, shape (M, M)."""
+        tasks = np.where(np.eye(self.tasks, dtype=bool), 1.0, self.overlap)
+        return np.kron(tasks, self.teacher.of(self.own)[0])
+
+    @property
+    def w(self) -> np.ndarray:
+        """The teachers' second layers, shape (tasks, M), zero but on a task's own units."""
+        return np.kron(np.eye(self.tasks), self.teacher.of(self.own)[1])
+
+    @property
+    def drawn(self) -> bool:
+        """True if the students' first layer is drawn."""
+        return self.start.is_drawn
+
+    @property
+    def units(self) -> Units:
+        """The students at t = 0, with v (heads, K); in the limit of large N if they are drawn."""
+        return self.start.of(self.K, self.T, self.heads)
+
+    @property
+    def pieces(self) -> Pieces:
+        """The pieces of the protocol."""
+        return self.protocol.pieces(self.tasks, self.switch)
+
+    @property
+    def identical(self) -> bool:
+        """True if the student units start identical, with equal weights in every head."""
+        R, Q, v = self.units
+        return self.K > 1 and not self.drawn and all(np.ptp(part, axis=0).max() == 0 for part in (R, Q, v.T))
+
+    @property
+    def symmetric(self) -> bool:
+        """True if exchanging students leaves a start as it is, although they are not identical."""
+        if self.K == 1 or isinstance(self.activation, Linear) or self.identical:
+            return False
+        R, Q, v = self.units
+        return one_value(Q) and all(np.ptp(part, axis=0).max() == 0 for part in (R, v.T))
+
+    @property
+    def described(self) -> str:
+        """Its activation, tasks and numbers, for messages."""
+        return f"{self.tasks} tasks of overlap {shown(self.overlap)}, {self.protocol}: {super().described}"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The values that name this cell."""
+        pieces = {name: part.tolist() for name, part in self.pieces._asdict().items()}
+        return super().identity | {"tasks": self.tasks, "batch": self.batch, **pieces}

@@ -1,0 +1,130 @@
+"""The student of several tasks at t = 0: its units beside the teacher units of all tasks, and its heads."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import Discriminator, Field, Tag
+
+from statmech.scenarios.axes import ReadAs
+from statmech.scenarios.keys import Number
+from statmech.scenarios.network_matrices import (
+    NUMBER,
+    NUMBERS,
+    ROWS,
+    NetworkStart,
+    Overlaps,
+    Rows,
+    Section,
+    Squared,
+    SquareOrMatrix,
+    Units,
+    rows_of,
+    shape_problems,
+)
+
+
+def _form_of_heads(given: Any) -> str:
+    if not isinstance(given, list | tuple):
+        return "value"
+    return "given" if any(isinstance(one, list | tuple) for one in given) else "axis"
+
+
+Heads = Annotated[
+    Any,
+    ReadAs(
+        Annotated[
+            Annotated[Number, Tag("value")]
+            | Annotated[tuple[Number, ...], Tag("axis")]
+            | Annotated[Rows, Tag("given")],
+            Discriminator(_form_of_heads),
+            Field(json_schema_extra={"anyOf": [NUMBER, NUMBERS, ROWS]}),
+        ]
+    ),
+]
+
+
+class TasksStart(Section):
+    r"""The student's units at t = 0: Q, and R or `along`; the heads v, one value, (K,), or a row for each head.
+
+    `along` (K, all teacher units) are the student's coordinates on orthonormal axes that begin with the first task's
+    units (of orthonormal ones), so that one student starts at every overlap: with :math:`T = LL^\mathsf{T}`, R is
+    `along` times :math:`L^\mathsf{T}`.
+
+    >>> TasksStart(Q=1, along=[[0.6, 0.5]], v=0.5).of(1, np.array([[1.0, 0.8], [0.8, 1.0]]), heads=2).R
+    array([[0.6 , 0.78]])
+    """
+
+    name: str | None = Field(default=None, description="name of this start on an axis of starts")
+    Q: SquareOrMatrix | None = Field(
+        default=None, description="J_k.J_l/N: a multiple of the identity, or a K x K matrix"
+    )
+    R: Overlaps | None = Field(
+        default=None, description="J_k.B_m/N: one value, {diagonal: value}, or a row of all tasks' units per student"
+    )
+    along: Rows | None = Field(
+        default=None, description="coordinates of the students on axes that begin with the first task's units"
+    )
+    v: Heads = Field(default=1.0, description="weights of the students in the output: one value, K, or a row per head")
+    drawn: Squared | None = Field(
+        default=None, description="variance of drawn weights of the first layer, in place of Q, R and along"
+    )
+
+    def __str__(self) -> str:
+        """Its name on the axis of a dataset."""
+        return self.name or "given"
+
+    @property
+    def is_drawn(self) -> bool:
+        """True if the first layer is drawn."""
+        return self.drawn is not None or (self.Q is None and self.R is None and self.along is None)
+
+    def of(self, K: int, T: np.ndarray, heads: int) -> Units:
+        """R (K, M), Q (K, K) and the heads v (heads, K) beside all teacher units T (M, M).
+
+        Parameters
+        ----------
+        K
+            Number of student units.
+        T : array (M, M)
+            Products of the teacher units of all tasks.
+        heads
+            Number of second layers.
+
+        Returns
+        -------
+        Units
+        """
+        v = np.broadcast_to(np.asarray(self.v, float), (heads, K)).copy()
+        return self._first_layer(T).of(K, len(T))._replace(v=v)
+
+    def problems(self, K: int, T: np.ndarray, heads: int, dtype: str = "float64") -> list[str]:
+        """Why K students with these heads cannot start like this beside teacher units T (M, M), a sentence each.
+
+        Parameters
+        ----------
+        K, T, heads
+            Those of `of`.
+        dtype
+            Precision in which products of weight vectors must be finite.
+
+        Returns
+        -------
+        list of str
+            Empty if they can.
+        """
+        if self.along is not None and not (self.R is None and self.drawn is None):
+            return ["along states R at every overlap: give either along, or R, or drawn"]
+        found = shape_problems("along", self.along, (K, len(T)), "K, number of all teacher units")
+        if _form_of_heads(self.v) == "given":
+            found += shape_problems("v", self.v, (heads, K), "heads, K")
+        elif isinstance(self.v, tuple):
+            found += shape_problems("v", self.v, (K,), "K")
+        return found or self._first_layer(T).problems(K, T, dtype)
+
+    def _first_layer(self, T: np.ndarray) -> NetworkStart:
+        """The start of the first layer alone."""
+        R = self.R if self.along is None else (np.asarray(self.along, float) @ rows_of(T).T).tolist()
+        given = {"Q": self.Q, "R": R, "drawn": self.drawn}
+        return NetworkStart.model_validate({name: value for name, value in given.items() if value is not None})

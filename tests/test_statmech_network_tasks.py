@@ -1,0 +1,121 @@
+"""Networks of several tasks: what a config may say, what is refused, and what a dataset holds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from statmech import NetworkTasks, ScenarioError
+from statmech.protocols import Blocks, Replay
+from statmech.scenarios.registry import scenario_from, schema
+
+COMMON = {"network": "erf", "tasks": 2, "K": 2, "N": 100, "t": [0, 5, 10], "switch": 5}
+MATRICES = {"R": [[0.8, 0.0], [0.0, 0.8]], "Q": 1.0}
+
+
+def scenario(**given):
+    return NetworkTasks(**COMMON | given)
+
+
+def cell_of(**given):
+    return next(iter(scenario(**given).cells()))
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"switch": None}, "protocol: blocked needs the key `switch`, the time at which the second task begins"),
+        ({"switch": 10}, "switch: switch = 10 must lie between 0 and the last time, t = 10"),
+        ({"protocol": "interleaved"}, "switch: is the time of the protocols blocked and replay: leave it out"),
+        ({"protocol": {"replay": 1.5}}, "protocol: the share of replay must lie between 0 and 1, not be 1.5"),
+        ({"tasks": 3}, "protocol: blocked has two tasks, here 3: use blocks or interleaved"),
+        (
+            {"protocol": {"blocks": [0, 10]}, "switch": None},
+            "protocol: the last block begins at 10, not before the last time, t = 10",
+        ),
+        (
+            {"protocol": {"blocks": [0, 5]}, "switch": None, "tasks": 3},
+            "protocol: blocks names the start of 2 blocks, but there are 3 tasks",
+        ),
+        (
+            {"protocol": {"blocks": [1, 5]}, "switch": None},
+            "protocol: blocks is a list of the times at which blocks begin: 0 and later ones in increasing order",
+        ),
+        ({"protocol": "block"}, 'protocol: "block" is not a protocol. Did you mean "blocks"? Known: '),
+        (
+            {"protocol": {"replay": [0.1]}},
+            "protocol: a protocol is blocked, interleaved, {replay: share} or {blocks: [0, ...]}",
+        ),
+        ({"overlap": 1.5}, "overlap: must be at most 1, not 1.5"),
+        (
+            {"overlap": [0, -0.8], "tasks": 3, "protocol": "interleaved", "switch": None},
+            "overlap: 3 tasks cannot have the overlap -0.8 with each other: it is at least -1/2",
+        ),
+        (
+            {"overlap": [0, 0.9], "start": MATRICES},
+            "start: no 2 student units have these Q and R beside the teacher's T",
+        ),
+        ({"start": MATRICES | {"v": [[1, 1]]}}, "start: v is 1 x 2, but heads = 2, K = 2 needs 2 x 2"),
+        (
+            {"start": {"along": [[1, 0]]}},
+            "start: along is 1 x 2, but K = 2, number of all teacher units = 2 needs 2 x 2",
+        ),
+        ({"start": {"along": [[1, 0], [0, 1]], "R": 0}}, "start: along states R at every overlap"),
+        ({"N": 5, "M": 2}, "N: N = 5 is too small for 2 tasks of M = 2 teacher units and K = 2 student units"),
+        ({"teacher": {"output": "sign"}}, "teacher: networks of several tasks learn outputs, not labels"),
+        ({"inputs": {"spectrum": [0.5, 1.5]}}, "inputs: networks of several tasks learn from gaussian inputs of equal"),
+        ({"tasks": {"number": 2}}, "tasks: is the number of tasks; overlap and heads are keys of their own"),
+        ({"batch": 0}, "batch: must be at least 1, not 0"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_one_sentence(given, sentence):
+    with pytest.raises(ScenarioError) as refused:
+        scenario(**given)
+    assert len(refused.value.lines()) == 1
+    assert refused.value.lines()[0].startswith(sentence)
+
+
+def test_a_gram_matrix_is_refused_at_the_overlap_where_no_units_have_it():
+    """T is positive there, and only R makes it impossible."""
+    with pytest.raises(ScenarioError, match=r"at the overlap 0\.9 of the tasks"):
+        scenario(overlap=[0, 0.9], start=MATRICES)
+    assert scenario(overlap=[0, 0.5], start={**MATRICES, "R": 0.4}).shape == {"overlap": 2}
+
+
+def test_a_config_of_several_tasks_is_read_and_written():
+    protocols = ["blocked", "interleaved", {"replay": 0.1}, {"blocks": [0, 4, 7]}]
+    start = [{"name": "one", "along": [[0.3, 0], [0, 0]], "v": [[0.5, 0], [0.5, 0.5]]}, "drawn"]
+    made = scenario_from(COMMON | {"overlap": [0, 0.5], "protocol": protocols, "start": start, "batch": [1, 4]})
+    assert isinstance(made, NetworkTasks)
+    assert scenario_from(made.config()) == made
+    assert made.shape == {"overlap": 2, "protocol": 4, "start": 2, "batch": 2}
+    assert "NetworkTasks" in str(schema())
+
+
+def test_blocks_present_one_task_after_the_other_and_begin_again():
+    pieces = Blocks((0.0, 4.0, 7.0)).pieces(2, None)
+    assert pieces.at(np.array([0.0, 3.9, 4.0, 7.0])).tolist() == [[1, 0], [1, 0], [0, 1], [1, 0]]
+    assert Replay(0.1).pieces(2, 4.0).at(np.array([3.9, 4.0])).tolist() == [[1, 0], [0.1, 0.9]]
+
+
+def test_one_student_starts_at_every_overlap():
+    """Its products with the second task's units are those of the same vectors."""
+    along = np.array([[0.3, 0.1], [0.05, 0.2]])
+    for overlap in (0.0, 0.6):
+        R = cell_of(overlap=overlap, start={"along": along.tolist(), "Q": 0.25}).units.R
+        np.testing.assert_allclose(R[:, 0], along[:, 0])
+        np.testing.assert_allclose(R[:, 1], overlap * along[:, 0] + np.sqrt(1 - overlap**2) * along[:, 1])
+
+
+def test_units_of_the_same_number_overlap_and_a_task_has_weights_on_its_own():
+    cell = cell_of(M=2, overlap=0.5, teacher={"w": [1, 2]})
+    np.testing.assert_array_equal(cell.T, [[1, 0, 0.5, 0], [0, 1, 0, 0.5], [0.5, 0, 1, 0], [0, 0.5, 0, 1]])
+    np.testing.assert_array_equal(cell.w, [[1, 2, 0, 0], [0, 0, 1, 2]])
+
+
+def test_random_numbers_are_named_by_the_pieces_of_a_protocol():
+    """Blocks that begin at the switch are the blocked protocol; an overlap, a batch and a share are not."""
+    words = cell_of().words()
+    assert cell_of(protocol={"blocks": [0, 5]}, switch=None).words() == words
+    others = [{"overlap": 0.1}, {"batch": 2}, {"protocol": {"replay": 0.1}}, {"switch": 4}, {"heads": "shared"}]
+    assert len({words, *(cell_of(**given).words() for given in others)}) == 6

@@ -1,0 +1,183 @@
+r"""The order-parameter equations of a network that learns several tasks online, for N -> infinity.
+
+The teacher units of all tasks together have the products T; task k has output weights :math:`W_k`, zero but on its own
+units, and the student a head :math:`V_k` for it, or one head V for all tasks. At time t an example is one of task k
+with probability :math:`p_k(t)` (`statmech.protocols`). With the rates :math:`\dot R^{(k)}`, ... of
+`theory.networks.equations` for the weights :math:`W_k` and :math:`V_k`,
+
+.. math:: \dot R = \sum_k p_k\dot R^{(k)}, \qquad \dot Q = \sum_k p_k\dot Q^{(k)}, \qquad \dot V_k = p_k\dot v^{(k)},
+
+and :math:`\dot V = \sum_k p_k\dot v^{(k)}` of a shared head: everything is an average over examples. Averages over the
+fields do not depend on weights, and are computed once for all tasks. A step that averages b examples moves as far as b
+steps of one example each with the rates :math:`\eta/b`, :math:`\eta_v/b` and :math:`\nu/b`: only
+:math:`\eta^2` becomes :math:`\eta^2/b`.
+
+The probabilities jump where a piece of the protocol begins, so that each piece is integrated by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from statmech.errors import SolverError
+from statmech.numerics.gaussian import Array
+from statmech.protocols import Pieces
+from statmech.runtime.forks import check_fork
+from statmech.runtime.programs import cached_program, filled_up
+from statmech.scenarios.network_matrices import Units
+from statmech.scenarios.network_tasks import NetworkTaskCell
+from theory.networks import equations as one_task
+from theory.networks.equations import ATOL, MAX_STEPS, MAX_STEPS_LESS, RTOL, RTOL_LESS, Equations, Rates, Setting
+from theory.numerics.dormand_prince import integrate, padded
+
+
+@dataclass(frozen=True)
+class TaskEquations:
+    """Static arguments of the compiled solver: those of one network with the teacher units of all tasks, and the number
+    of the student's heads, one for each task or one for all."""
+
+    network: Equations
+    heads: int
+
+
+class TaskSetting(NamedTuple):
+    """Run-time arguments, lanes last: those of a network, with weights w (tasks, M, L), and the examples of a step."""
+
+    network: Setting
+    batch: Array
+
+
+def task_rates(equations: TaskEquations, setting: TaskSetting, units: Units, shares: Array) -> Rates:
+    """Time derivatives of R's and Q's entries (n, L) and of the heads (heads, K, L), for shares (tasks, L) of tasks.
+
+    `units` are R (K, M, L), Q (K, K, L) and the heads v (heads, K, L).
+    """
+    network, batch = setting
+    entries = one_task.every_entry(equations.network.K, equations.network.M)
+    slower = network._replace(**{name: getattr(network, name) / batch for name in ("eta", "eta_v", "decay")})
+
+    def of_task(w: Array, v: Array) -> Rates:
+        return one_task.rates(equations.network, slower._replace(w=w), units._replace(v=v), entries)
+
+    heads = jnp.broadcast_to(units.v, (len(network.w), *units.v.shape[1:]))
+    each = jax.vmap(of_task)(network.w, heads)  # averages depend on no weights: this computes them once
+    weighted = Rates(*(batch * shares[:, None] * part for part in each))
+    v = weighted.v if equations.heads > 1 else weighted.v.sum(0, keepdims=True)
+    return Rates(weighted.R.sum(0), weighted.Q.sum(0), v)
+
+
+def packed(units: Units) -> Array:
+    """R, the upper triangle of Q, and the heads as rows (C, ...)."""
+    return one_task.packed(units._replace(v=units.v.reshape(-1, *units.v.shape[2:])))
+
+
+def unpacked(equations: TaskEquations, rows: Array) -> Units:
+    """R (K, M, ...), Q (K, K, ...) and the heads v (heads, K, ...) from rows (C, ...)."""
+    heads = rows[-equations.heads * equations.network.K :]
+    units = one_task.unpacked(equations.network, rows)
+    return units._replace(v=heads.reshape(equations.heads, equations.network.K, *rows.shape[1:]))
+
+
+def field(equations: TaskEquations, setting: TaskSetting, shares: Array, rows: Array) -> Array:
+    """The time derivative of the state's rows (C, L)."""
+    R, Q, v = task_rates(equations, setting, unpacked(equations, rows), shares)
+    return jnp.concatenate([R, Q, v.reshape(-1, v.shape[-1])])
+
+
+@cached_program
+def solve_piece(
+    equations: TaskEquations, setting: TaskSetting, shares: Array, start: Array, times: Array, most: Array
+) -> tuple[Array, Array]:
+    """Integrate the state's rows (T, C, L) while the shares (tasks, L) are constant, from t = 0.
+
+    Also returns True for lanes that have reached the last time. The arguments are those of
+    `theory.networks.equations.solve_lanes`.
+    """
+    atol, rtol = jnp.full((start.shape[0], 1), ATOL), RTOL_LESS if equations.network.approximate else RTOL
+    return integrate(lambda rows: field(equations, setting, shares, rows), start, times, rtol, atol, most)
+
+
+def solve_tasks(
+    equations: TaskEquations, setting: TaskSetting, start: Array, protocols: Sequence[Pieces], times: Iterable[float]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The state's rows (T, C, L) of a protocol in each lane, whose pieces begin together, and which lanes are complete.
+
+    Parameters
+    ----------
+    equations, setting
+        Static and run-time arguments.
+    start
+        The rows at t = 0 (C, L).
+    protocols
+        The pieces of each lane; their starts are those of the first.
+    times
+        Recorded times, increasing.
+    """
+    t, starts = np.asarray(list(times), float), protocols[0].starts
+    shares = np.stack([pieces.shares for pieces in protocols], axis=-1)  # (pieces, tasks, L)
+    ends = np.append(starts[1:], max(t[-1], starts[-1]))
+    most = np.int64(MAX_STEPS_LESS if equations.network.approximate else MAX_STEPS)
+    found, completed, rows = [], np.ones(start.shape[1], bool), start
+    with jax.enable_x64(True):
+        for begin, end, share in zip(starts, ends, shares, strict=True):
+            here = t[(t >= begin) & ((t < end) | (end == ends[-1]))]
+            recorded = padded(np.append(here, end) - begin)
+            values, done = map(np.asarray, solve_piece(equations, setting, share, rows, recorded, most))
+            found.append(values[: here.size])
+            completed, rows = completed & done, values[here.size]
+    return np.concatenate(found), completed
+
+
+def solve_cells(cells: Sequence[NetworkTaskCell], times: Iterable[float]) -> list[Units]:
+    """R (T, K, M), Q (T, K, K) and the heads v (T, heads, K) of each cell at each time.
+
+    Raises `SolverError` if the integration stops early. Cells with as many units and heads whose pieces begin together
+    are integrated side by side, and those that differ in N only share a solution.
+    """
+    check_fork()
+    t = np.asarray(list(times), float)
+    first: dict[Any, int] = {}
+    for at, cell in enumerate(cells):
+        first.setdefault(_identity(cell), at)
+    groups: dict[Any, list[int]] = {}
+    for at in first.values():
+        groups.setdefault((equations_of(cells[at]), tuple(cells[at].pieces.starts)), []).append(at)
+    solved: dict[int, Units] = {}
+    for (equations, _), members in groups.items():
+        size = one_task.lanes_of(equations.network)
+        for some in (members[start : start + size] for start in range(0, len(members), size)):
+            solved |= dict(zip(some, _solve_together(equations, [cells[at] for at in some], t), strict=True))
+    return [solved[first[_identity(cell)]] for cell in cells]
+
+
+def equations_of(cell: NetworkTaskCell) -> TaskEquations:
+    """Return the static arguments that the program of a cell is compiled for."""
+    return TaskEquations(one_task.equations_of(cell), cell.heads)
+
+
+def setting_of(cells: Sequence[NetworkTaskCell]) -> TaskSetting:
+    """The run-time arguments of cells, a lane each."""
+    return TaskSetting(one_task.setting_of(cells), np.array([cell.batch for cell in cells], float))
+
+
+def _identity(cell: NetworkTaskCell) -> tuple[Any, ...]:
+    """Return all that a cell's equations and their start depend on."""
+    return (*one_task.identity_of(cell), cell.overlap, cell.batch, cell.protocol)
+
+
+def _solve_together(equations: TaskEquations, cells: Sequence[NetworkTaskCell], times: np.ndarray) -> list[Units]:
+    """The units of cells that one program serves; lanes are filled up."""
+    filled = [*cells, *[cells[-1]] * (filled_up(len(cells)) - len(cells))]
+    start = np.stack([packed(cell.units) for cell in filled], axis=-1)
+    rows, completed = solve_tasks(equations, setting_of(filled), start, [cell.pieces for cell in filled], times)
+    found = [rows[..., at] for at in range(len(cells))]
+    for cell, own, done in zip(cells, found, completed, strict=False):
+        if not (done and np.isfinite(own).all()):
+            raise SolverError(f"the order-parameter equations of {cell.described} stop before t = {times[-1]:g}")
+    return [Units(*(np.moveaxis(part, -1, 0) for part in unpacked(equations, own.T))) for own in found]
