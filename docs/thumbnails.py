@@ -30,10 +30,18 @@ DOCS = Path(__file__).parent
 PAGES = {path.stem: path for path in sorted((DOCS / "gallery").glob("*.md"))}
 CELL = re.compile(r"^```\{code-cell\}.*?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 # which panel says most, where it is not the first
-PANEL = {"ensemble": 2, "fluctuations": 4, "minover_updates": 1, "noise_optimal": 1, "attention": 3}
+PANEL = {
+    "ensemble": 2,
+    "codons": 1,
+    "stopping": 2,
+    "fluctuations": 4,
+    "minover_updates": 1,
+    "noise_optimal": 1,
+    "attention": 3,
+}
 INCHES, DOTS = (2.2, 1.5), 200  # of a card, which shows it at half its dots
 WIDTH = 560  # of a picture on the contact sheet
-TYPE, THICK, LONGEST = 12, 1.6, 16  # of a card: points of labels and lines, and letters of the longest label
+TYPE, THICK, LONGEST = 12, 1.6, 14  # of a card: points of labels and lines, and letters of the longest label
 COLOURS = 64
 
 

@@ -146,7 +146,7 @@ def shown(page, title, until):
 
 
 def choose(page, label, option):
-    page.get_by_label(label, exact=True).click()
+    page.get_by_role("combobox", name=label, exact=True).click()  # its list has the same label until it has closed
     page.get_by_role("menuitem", name=option).click()
 
 

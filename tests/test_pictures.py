@@ -23,6 +23,8 @@ from statmech.errors import ConfigError
 
 pytestmark = pytest.mark.quick
 
+pytestmark = pytest.mark.quick
+
 
 @styled
 def picture(spoil=lambda figure, ax: None):

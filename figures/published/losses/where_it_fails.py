@@ -38,7 +38,8 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         keys = panel(ax, shown, "P", error, "population", label=ERRORS[error], log="xy", dashes=True)
         ax.set_xlabel(EXAMPLES)
         table, learner = str(here.inputs.item()), rf"{here.loss.item()} loss, $\lambda$ = {here.lam.item():g}"
-        ax.set_title("\n".join([title_of(table), learner, *_diagnosis(found[table])]), fontsize=SMALL)
+        words = [f"({'abcdefgh'[place]})", title_of(table), learner, *_diagnosis(found[table])]
+        ax.set_title("\n".join(words), loc="left", fontsize=SMALL)
     return finish(figure, results, keys, note=NOTE)
 
 
